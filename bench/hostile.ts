@@ -8,7 +8,7 @@ import { HOSTILE_ANSWERS, type HostileAnswer } from './hostile-provider.ts'
 import { openInspector } from './inspector.ts'
 import { putLoad } from './load.ts'
 import type { Options } from './options.ts'
-import { rssMibOf, start, startTold, untilQuiet } from './process.ts'
+import { rssMibOf, start, startReporting, untilQuiet } from './process.ts'
 import { type Sluice, startSluice } from './sluice.ts'
 import { inWords, printTable } from './table.ts'
 
@@ -124,9 +124,9 @@ async function benchAnswers(
   watch: Watch,
   namesIn: (table: object) => readonly string[],
 ): Promise<number> {
-  const provider = await startTold<[string]>([pathOf('hostile-provider.ts')])
+  const provider = await startReporting<[string]>([pathOf('hostile-provider.ts')])
   try {
-    const [base_url] = provider.told
+    const [base_url] = provider.report
     for (const { model, type } of Object.values(ANSWER_MODELS)) {
       const channel = { name: model, type, key: 'k', base_url, models: [model] }
       await sluice.api('POST', '/api/channel/', { mode: 'single', channel })
@@ -153,11 +153,11 @@ async function benchAnswers(
 
 export async function benchHostile({ engine, row }: Options): Promise<void> {
   const namesIn = (table: object) => Object.keys(table).filter(name => name.includes(row))
-  const upstream = await startTold<[string]>([pathOf('upstream.ts')])
+  const upstream = await startReporting<[string]>([pathOf('upstream.ts')])
   const sluice = await startSluice({ engine, inspected: true })
   const pinger = startTalking([pathOf('pinger.ts'), sluice.url])
   try {
-    await sluice.addChannel(upstream.told[0])
+    await sluice.addChannel(upstream.report[0])
     const load = { url: sluice.chatUrl, headers: sluice.headers, body: QUESTION, connections: 16 }
     await putLoad({ ...load, requests: 5_000 })
     // What a start leaves to do in the background would be measured with the first row.

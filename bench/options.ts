@@ -5,9 +5,9 @@ export type Options = {
   readonly runs: number
   readonly requests: number | undefined
   readonly engine: Engine
-  /** Those that were asked for; all where none was. */
+  /** The selected benches; by default all. */
   readonly engines: readonly Engine[]
-  /** The folder in which `lists` leaves its store for the next time. */
+  /** The folder in which `lists` keeps its store for the next run. */
   readonly keep: string | undefined
   /** Only rows of `hostile` whose name has this in it. */
   readonly row: string

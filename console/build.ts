@@ -6,11 +6,12 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
 import { publish } from '../src/host/build-folders.ts'
-import { CONSOLE_BUILDS, digestOfSources, findBuild, MADE_FROM } from '../src/host/console-files.ts'
+import { CONSOLE_BUILDS, digestOfSources, findBuild, SOURCE_DIGEST_FILE } from '../src/host/console-files.ts'
 
 /**
- * Makes a folder in `console/dist`. Called by the gateway with the digest of the sources, or by hand without one. Several
- * gateways may start at once on one checkout: one builds, the others wait; the finished folder is put in place as a whole.
+ * Builds the console into a new folder of `console/dist`. The gateway runs this with the digest of the sources;
+ * by hand it needs no argument. When several gateways start on one checkout, one builds and the others wait.
+ * The finished folder is put in place in one step.
  */
 
 const HERE = fileURLToPath(new URL('.', import.meta.url))
@@ -19,12 +20,12 @@ const DRAFT = join(HERE, `dist.${process.pid}`)
 const OWNER = String(process.pid)
 const STALE_LOCK_MS = 120_000
 
-/** A builder that was killed leaves its lock behind, with its number in it. */
+/** A killed build leaves its lock behind, with its process id in it. */
 async function isAbandoned(): Promise<boolean> {
-  const found = await stat(LOCK).catch(() => undefined)
-  if (found === undefined) return false
+  const lockStat = await stat(LOCK).catch(() => undefined)
+  if (lockStat === undefined) return false
   const owner = Number(await readFile(LOCK, 'utf8').catch(() => ''))
-  return Date.now() - found.mtimeMs > STALE_LOCK_MS || (owner > 0 && !isAlive(owner))
+  return Date.now() - lockStat.mtimeMs > STALE_LOCK_MS || (owner > 0 && !isAlive(owner))
 }
 
 function isAlive(pid: number): boolean {
@@ -35,7 +36,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** True when the lock is ours; false when somebody else has just built. */
+/** True when this process holds the lock; false when another process has just finished a build. */
 async function takeLock(digest: string): Promise<boolean> {
   for (;;) {
     try {
@@ -56,7 +57,7 @@ async function takeLock(digest: string): Promise<boolean> {
 const brotli = promisify(brotliCompress)
 const zip = promisify(gzip)
 
-/** Compressed once here, so that the gateway never spends a moment on it. */
+/** Compresses at build time, so that the gateway does not compress at run time. */
 async function compress(directory: string): Promise<void> {
   for (const name of await readdir(directory)) {
     if (!/\.(js|css|svg)$/.test(name)) continue
@@ -67,7 +68,7 @@ async function compress(directory: string): Promise<void> {
   }
 }
 
-/** What builders that were killed had begun. */
+/** Removes the drafts of killed builds. */
 async function sweep(): Promise<void> {
   for (const name of await readdir(HERE)) {
     const owner = Number(/^dist\.(\d+)$/.exec(name)?.[1])
@@ -80,17 +81,17 @@ async function build(digest: string): Promise<void> {
   const { build } = await import('vite')
   await build({ root: HERE, logLevel: 'error', build: { outDir: DRAFT, emptyOutDir: true } })
   await compress(join(DRAFT, 'assets'))
-  await writeFile(join(DRAFT, MADE_FROM), digest)
+  await writeFile(join(DRAFT, SOURCE_DIGEST_FILE), digest)
   await publish(DRAFT, CONSOLE_BUILDS)
 }
 
-/** Takes away what is ours, and only that. */
+/** Removes only the lock and the draft of this process. */
 function leave(): void {
   rmSync(DRAFT, { recursive: true, force: true })
   if (existsSync(LOCK) && readFileSync(LOCK, 'utf8') === OWNER) rmSync(LOCK)
 }
 
-// A gateway that stops before its console is made takes the builder along: the next one must not find its traces.
+// A gateway that stops during the build stops the build too. The next start must not find its lock or draft.
 for (const signal of ['SIGTERM', 'SIGINT'] as const)
   process.once(signal, () => {
     leave()

@@ -4,8 +4,8 @@ const NAME = 'virtual:routes'
 const RESOLVED = `\0${NAME}`
 
 /**
- * Method and path of every route, read off the contract while building: the client needs no more, so the schemas and
- * their library are loaded only by those who open a form.
+ * Method and path of every route, read from the contract at build time. The client needs nothing else, so pages
+ * without a form do not load the schemas and zod.
  */
 export const routeTable = (): Plugin => ({
   name: 'route-table',

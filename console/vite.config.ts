@@ -4,7 +4,7 @@ import { defineConfig } from 'vite'
 import { routeTable } from './route-table.ts'
 
 export default defineConfig({
-  // Relative, so that one build serves under any path prefix; the gateway completes the addresses of the page.
+  // Relative URLs, so that one build works under every path prefix. The gateway completes the URLs of the page.
   base: './',
   plugins: [routeTable(), react(), tailwind()],
   build: {

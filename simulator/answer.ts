@@ -1,35 +1,35 @@
 import { sampleOf } from './schema.ts'
 import { countTokens, splitTokens } from './tokens.ts'
 
-export type Tool = {
+export type OfferedTool = {
   readonly name: string
   readonly parameters: unknown
   /** A custom tool takes free text instead of JSON. */
   readonly isCustom: boolean
 }
 
-/** What a chat request asks for, whatever format it came in. */
+/** A chat request, independent of its format. */
 export type Ask = {
   readonly model: string
   readonly promptTokens: number
-  /** What was said last: by the user, or by a tool that was called. */
-  readonly said: { readonly by: 'user' | 'tool'; readonly text: string }
-  readonly tools: readonly Tool[]
+  /** The last message: of the user, or the result of a tool. */
+  readonly lastMessage: { readonly by: 'user' | 'tool'; readonly text: string }
+  readonly tools: readonly OfferedTool[]
   readonly toolMode: 'auto' | 'none' | 'required'
   readonly allowsParallelCalls: boolean
-  /** The answer must be JSON, of this schema if there is one. */
+  /** The answer must be JSON, with this schema if there is one. */
   readonly json: { readonly schema: unknown } | undefined
-  /** The answer is exactly so many words. */
+  /** The answer has exactly so many words. */
   readonly words: number | undefined
   readonly maxTokens: number
 }
 
-export type Call = { readonly tool: Tool; readonly tokens: readonly string[] }
+export type AnsweredCall = { readonly tool: OfferedTool; readonly tokens: readonly string[] }
 
 /** One choice of the answer, already cut to the token limit. */
-export type Choice = {
+export type AnswerChoice = {
   readonly text: readonly string[]
-  readonly calls: readonly Call[]
+  readonly calls: readonly AnsweredCall[]
   readonly tokenCount: number
   readonly isCut: boolean
 }
@@ -39,8 +39,8 @@ const EXCERPT_LENGTH = 240
 const WORDS =
   'the quick brown fox jumps over a lazy dog while seven green boats drift down one quiet river'.split(' ')
 
-/** The answer to a request: always the same for the same request, so that anyone can work out what to expect. */
-export function answer(ask: Ask, index: number): Choice {
+/** The answer to a request: always the same for the same request, so that tests can compute it. */
+export function answer(ask: Ask, index: number): AnswerChoice {
   const tools = toolsToCall(ask)
   if (tools.length > 0) return cutCalls(tools, ask)
   const tokens = ask.words === undefined ? splitTokens(compose(ask, index)) : words(ask.words)
@@ -49,48 +49,47 @@ export function answer(ask: Ask, index: number): Choice {
 }
 
 /** The tokens of a call before its arguments. */
-export function countOpening(call: Call): number {
+export function countOpening(call: AnsweredCall): number {
   return countTokens(call.tool.name)
 }
 
 /**
- * A tool is called when the request demands it, or when the user's last message has the word "tool" or "tools" or
- * the name of a tool: the tools it names, else the first few. After a tool's result comes text, so that a client's
- * loop ends.
+ * A tool is called if the request requires it, or if the user's last message has the word "tool" or "tools" or the name of a
+ * tool: the named tools, else the first few. After a tool's result comes text, so that a client's loop ends.
  */
-function toolsToCall(ask: Ask): readonly Tool[] {
+function toolsToCall(ask: Ask): readonly OfferedTool[] {
   if (ask.toolMode === 'none' || ask.tools.length === 0) return []
-  const { by, text } = ask.said
-  const named = ask.tools.filter(tool => text.includes(tool.name))
-  const isAsked = by === 'user' && (named.length > 0 || /\btools?\b/i.test(text))
+  const { by, text } = ask.lastMessage
+  const namedTools = ask.tools.filter(tool => text.includes(tool.name))
+  const isAsked = by === 'user' && (namedTools.length > 0 || /\btools?\b/i.test(text))
   if (ask.toolMode === 'auto' && !isAsked) return []
-  const chosen = named.length > 0 ? named : ask.tools
+  const chosen = namedTools.length > 0 ? namedTools : ask.tools
   return chosen.slice(0, ask.allowsParallelCalls ? CALL_LIMIT : 1)
 }
 
-function cutCalls(tools: readonly Tool[], ask: Ask): Choice {
-  const calls: Call[] = []
-  let left = ask.maxTokens
+function cutCalls(tools: readonly OfferedTool[], ask: Ask): AnswerChoice {
+  const calls: AnsweredCall[] = []
+  let budget = ask.maxTokens
   let isCut = false
   for (const tool of tools) {
     const whole = { tool, tokens: splitTokens(argumentsFor(tool, ask)) }
     const opening = countOpening(whole)
-    if (left < opening) {
+    if (budget < opening) {
       isCut = true
       break
     }
-    const tokens = whole.tokens.slice(0, left - opening)
+    const tokens = whole.tokens.slice(0, budget - opening)
     isCut = tokens.length < whole.tokens.length
     calls.push({ tool, tokens })
-    left -= opening + tokens.length
+    budget -= opening + tokens.length
     if (isCut) break
   }
   const tokenCount = calls.reduce((sum, call) => sum + countOpening(call) + call.tokens.length, 0)
   return { text: [], calls, tokenCount, isCut }
 }
 
-function argumentsFor(tool: Tool, ask: Ask): string {
-  if (tool.isCustom) return excerpt(ask.said.text)
+function argumentsFor(tool: OfferedTool, ask: Ask): string {
+  if (tool.isCustom) return excerpt(ask.lastMessage.text)
   return JSON.stringify(sampleOf(tool.parameters ?? { type: 'object' }, tool.name))
 }
 
@@ -101,10 +100,10 @@ function compose(ask: Ask, index: number): string {
 }
 
 function sentence(ask: Ask, index: number): string {
-  const { by, text } = ask.said
+  const { by, text } = ask.lastMessage
   const opening = index === 0 ? 'Hello!' : `Hello again, this is choice ${index + 1}.`
-  const heard = text.trim() === '' ? 'You wrote nothing' : `You wrote: "${excerpt(text)}"`
-  const report = by === 'tool' ? `The tool answered: "${excerpt(text)}"` : heard
+  const echo = text.trim() === '' ? 'You wrote nothing' : `You wrote: "${excerpt(text)}"`
+  const report = by === 'tool' ? `The tool answered: "${excerpt(text)}"` : echo
   return (
     `${opening} I am ${ask.model}, a simulated model: I cannot think, but I can listen. ${report}. ` +
     `By my count your prompt has ${ask.promptTokens} tokens. ` +
@@ -116,9 +115,9 @@ function excerpt(text: string): string {
   const clean = text.trim()
   if (clean.length <= EXCERPT_LENGTH) return clean
   const tokens = splitTokens(clean.slice(0, EXCERPT_LENGTH))
-  // The last token may have been cut in the middle; it stays only if there is no other.
-  const kept = tokens.length > 1 ? tokens.slice(0, -1) : tokens
-  return `${kept.join('')} …`
+  // The last token may have been cut in the middle; it is kept only if there is no other.
+  const wholeTokens = tokens.length > 1 ? tokens.slice(0, -1) : tokens
+  return `${wholeTokens.join('')} …`
 }
 
 function words(count: number): readonly string[] {

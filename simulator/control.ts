@@ -3,22 +3,22 @@ import { readBody } from './body.ts'
 import { FAULTS, type Faults } from './faults.ts'
 import type { Jobs } from './jobs.ts'
 import { isObject } from './json.ts'
-import { Refusal } from './refusal.ts'
+import { ProviderError } from './provider-error.ts'
 import type { RequestLog } from './requests.ts'
 
-/** Paths under it are about the simulator, not a provider's. */
+/** Paths under it control the simulator. */
 export const CONTROL_PREFIX = '/sim/'
 
 type Rooms = { readonly faults: Faults; readonly requests: RequestLog; readonly jobs: Jobs }
 
-/** Answers a test that wants to change or to see what the simulator does; nothing if it left while asking. */
+/** Answers control requests of tests; undefined if the client disconnected. */
 export async function control(
   request: IncomingMessage,
   path: string,
   { faults, requests, jobs }: Rooms,
 ): Promise<object | undefined> {
   if (!isLoopback(request.socket.remoteAddress)) {
-    throw new Refusal('not_local', `${path} is open to this machine only.`)
+    throw new ProviderError('not_local', `${path} is open to this machine only.`)
   }
   const { method = '' } = request
   if (path === '/sim/requests' && method === 'GET') return requests.report()
@@ -33,9 +33,9 @@ export async function control(
     return { fault: faults.current() }
   }
   if (path === '/sim/requests' || path === '/sim/videos' || path === '/sim/faults') {
-    throw new Refusal('wrong_method', `${path} does not take ${method}.`)
+    throw new ProviderError('wrong_method', `${path} does not take ${method}.`)
   }
-  throw new Refusal('unknown_path', `There is nothing at ${path}.`)
+  throw new ProviderError('unknown_path', `There is nothing at ${path}.`)
 }
 
 export function isLoopback(address: string | undefined): boolean {
@@ -43,13 +43,13 @@ export function isLoopback(address: string | undefined): boolean {
 }
 
 function decodeSwitch(text: string): string | null {
-  let asked: unknown
+  let payload: unknown
   try {
-    asked = JSON.parse(text)
+    payload = JSON.parse(text)
   } catch {
-    throw new Refusal('bad_json', 'The body of the request is not valid JSON.')
+    throw new ProviderError('bad_json', 'The body of the request is not valid JSON.')
   }
-  const fault = isObject(asked) ? asked.fault : undefined
+  const fault = isObject(payload) ? payload.fault : undefined
   if (fault === null || typeof fault === 'string') return fault
-  throw new Refusal('wrong_type', "'fault' must be the name of a fault, or null.", 'fault')
+  throw new ProviderError('wrong_type', "'fault' must be the name of a fault, or null.", 'fault')
 }

@@ -5,14 +5,14 @@ import * as errors from './faults/errors.ts'
 import type { Fault, Scene } from './faults/fault.ts'
 import * as usage from './faults/usage.ts'
 import * as wire from './faults/wire.ts'
-import { Refusal } from './refusal.ts'
+import { ProviderError } from './provider-error.ts'
 import type { Script } from './script.ts'
 import { bound } from './steering.ts'
 
 const STATUS = [300, 599] as const
 const DAY_SECONDS = 86_400
 
-/** Everything that can go wrong on demand. N stands for a number. */
+/** All faults. `N` in a name is a number. */
 export const FAULTS = {
   hang: { spoil: endings.hang },
   reset: { spoil: endings.reset },
@@ -69,11 +69,15 @@ const LONGEST_NAME = Math.max(...Object.keys(FAULTS).map(name => name.split('-')
 const KNOWN: ReadonlyMap<string, Fault> = new Map(Object.entries(FAULTS))
 const MODEL_LIMIT = 1_000
 
-/** A fault with its numbers filled in: `cut-40`. */
-export type Chosen = { readonly name: string; readonly fault: Fault; readonly numbers: readonly number[] }
+/** A fault with its numbers, such as `cut-40`. */
+export type ActiveFault = {
+  readonly name: string
+  readonly fault: Fault
+  readonly numbers: readonly number[]
+}
 
-/** The fault of that very name. */
-export function findFault(name: string): Chosen | undefined {
+/** The fault with exactly this name. */
+export function findFault(name: string): ActiveFault | undefined {
   const words = name.split('-')
   const fault = KNOWN.get(name) ?? KNOWN.get(words.map(word => (isNumber(word) ? 'N' : word)).join('-'))
   if (fault === undefined) return undefined
@@ -81,19 +85,22 @@ export function findFault(name: string): Chosen | undefined {
   for (const [at, number] of numbers.entries()) {
     const [least, most] = fault.bounds?.[at] ?? [0, NUMBER_LIMIT]
     if (number >= least && number <= most) continue
-    throw new Refusal('bad_steering', `The number in the fault ${name} must be from ${least} to ${most}.`)
+    throw new ProviderError(
+      'bad_steering',
+      `The number in the fault ${name} must be from ${least} to ${most}.`,
+    )
   }
   return { name, fault, numbers }
 }
 
-/** The first fault among the words of a model's name, and the longest one that starts there. */
-export function faultIn(model: string): Chosen | undefined {
+/** The first fault in the words of a model's name; of several at the same word, the longest. */
+export function faultIn(model: string): ActiveFault | undefined {
   if (!model.startsWith('sim-')) return undefined
   const words = model.split('-')
   for (let start = 1; start < words.length; start += 1) {
     for (let count = LONGEST_NAME; count > 0; count -= 1) {
-      const found = start + count <= words.length && findFault(words.slice(start, start + count).join('-'))
-      if (found) return found
+      const match = start + count <= words.length && findFault(words.slice(start, start + count).join('-'))
+      if (match) return match
     }
   }
   return undefined
@@ -105,38 +112,42 @@ function isNumber(word: string): boolean {
 
 export type Faults = ReturnType<typeof createFaults>
 
-/** The faults of one simulator: which one is on for everybody, and whose turn it is. */
+/** The faults of one simulator: the one for all requests, and how often each was applied. */
 export function createFaults() {
-  let forAll: Chosen | undefined
-  const byModel = new Map<string, Chosen | undefined>()
+  let forAll: ActiveFault | undefined
+  const byModel = new Map<string, ActiveFault | undefined>()
   const turns = new Map<string, number>()
 
-  function named(name: string): Chosen {
-    const found = findFault(name)
-    if (found === undefined) throw new Refusal('bad_steering', `There is no fault '${name}'.`)
-    return found
+  function faultNamed(name: string): ActiveFault {
+    const match = findFault(name)
+    if (match === undefined) throw new ProviderError('bad_steering', `There is no fault '${name}'.`)
+    return match
   }
 
   return {
-    /** The fault that is on for every request, or null. */
+    /** The fault for all requests, or null. */
     current: () => forAll?.name ?? null,
     switchTo(name: string | null): void {
-      forAll = name === null ? undefined : named(name)
+      forAll = name === null ? undefined : faultNamed(name)
     },
-    /** What is known before the body is: the fault for everybody, else the one the header asks for. */
-    ofRequest(headers: IncomingHttpHeaders): Chosen | undefined {
-      const asked = headers['x-sim-fault']
-      return forAll ?? (typeof asked === 'string' ? named(asked) : undefined)
+    /** Before the body is read: the fault for all requests, else the one in the header. */
+    ofRequest(headers: IncomingHttpHeaders): ActiveFault | undefined {
+      const headerValue = headers['x-sim-fault']
+      return forAll ?? (typeof headerValue === 'string' ? faultNamed(headerValue) : undefined)
     },
-    ofModel(model: string): Chosen | undefined {
+    ofModel(model: string): ActiveFault | undefined {
       if (!model.startsWith('sim-')) return undefined
       if (byModel.has(model)) return byModel.get(model)
       if (byModel.size >= MODEL_LIMIT) byModel.clear()
-      const found = faultIn(model)
-      byModel.set(model, found)
-      return found
+      const match = faultIn(model)
+      byModel.set(model, match)
+      return match
     },
-    spoil({ name, fault, numbers }: Chosen, script: Script, scene: Omit<Scene, 'numbers' | 'turn'>): Script {
+    spoil(
+      { name, fault, numbers }: ActiveFault,
+      script: Script,
+      scene: Omit<Scene, 'numbers' | 'turn'>,
+    ): Script {
       const turn = turns.get(name) ?? 0
       turns.set(name, turn + 1)
       return fault.spoil(script, { ...scene, numbers, turn })

@@ -1,21 +1,21 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { Refusal } from './refusal.ts'
+import { ProviderError } from './provider-error.ts'
 
-export type FormFile = { readonly name: string; readonly type: string; readonly bytes: Buffer }
-export type Form = {
+export type UploadedFile = { readonly name: string; readonly type: string; readonly bytes: Buffer }
+export type MultipartForm = {
   readonly fields: ReadonlyMap<string, readonly string[]>
-  readonly files: ReadonlyMap<string, readonly FormFile[]>
+  readonly files: ReadonlyMap<string, readonly UploadedFile[]>
 }
 
 const END_OF_HEAD = Buffer.from('\r\n\r\n')
 
-/** Reads a multipart body, as plainly as its format allows. */
-export function readForm(bytes: Buffer, headers: IncomingHttpHeaders): Form {
+/** A minimal reader of multipart bodies. */
+export function readForm(bytes: Buffer, headers: IncomingHttpHeaders): MultipartForm {
   const [, boundary] = /boundary=("?)([^";]+)\1/i.exec(headers['content-type'] ?? '')?.slice(1) ?? []
-  if (boundary === undefined) throw new Refusal('bad_json', 'The body must be multipart/form-data.')
+  if (boundary === undefined) throw new ProviderError('bad_json', 'The body must be multipart/form-data.')
   const mark = Buffer.from(`--${boundary}`)
   const fields = new Map<string, string[]>()
-  const files = new Map<string, FormFile[]>()
+  const files = new Map<string, UploadedFile[]>()
   let start = bytes.indexOf(mark)
   for (;;) {
     const next = bytes.indexOf(mark, start + mark.length)
@@ -39,4 +39,5 @@ export function readForm(bytes: Buffer, headers: IncomingHttpHeaders): Form {
   }
 }
 
-export const fieldIn = ({ fields }: Form, name: string): string | undefined => fields.get(name)?.at(-1)
+export const fieldIn = ({ fields }: MultipartForm, name: string): string | undefined =>
+  fields.get(name)?.at(-1)

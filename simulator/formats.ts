@@ -4,7 +4,7 @@ import { cohere } from './formats/cohere.ts'
 import { dashscope } from './formats/dashscope.ts'
 import { deepgram } from './formats/deepgram.ts'
 import { elevenlabs } from './formats/elevenlabs.ts'
-import type { Format, Route } from './formats/format.ts'
+import type { Protocol, ProtocolRoute } from './formats/format.ts'
 import { gemini } from './formats/gemini.ts'
 import { geminiMedia } from './formats/gemini-media.ts'
 import { minimax } from './formats/minimax.ts'
@@ -17,8 +17,8 @@ import { tei, voyage } from './formats/rankers.ts'
 import { googleTokens, vertexClaude, vertexGemini } from './formats/vertex.ts'
 import { xaiMedia } from './formats/xai-media.ts'
 
-/** Every protocol the simulator speaks. The first route that fits a path answers it. */
-export const formats: readonly [Format, ...Format[]] = [
+/** All protocols of the simulator. The first matching route answers. */
+export const formats: readonly [Protocol, ...Protocol[]] = [
   openai,
   anthropic,
   elevenlabs,
@@ -42,13 +42,13 @@ export const formats: readonly [Format, ...Format[]] = [
   vertexClaude,
 ]
 
-/** Paths that nobody knows are refused in the words of the first format. */
-export const fallback: Format = formats[0]
+/** Unknown paths get the error format of the first protocol. */
+export const fallback: Protocol = formats[0]
 
 export type Match = {
-  readonly format: Format
-  /** Absent when the path exists, but not with this method. */
-  readonly route?: Route
+  readonly format: Protocol
+  /** Absent if the path exists, but not with this method. */
+  readonly route?: ProtocolRoute
   readonly params: readonly string[]
 }
 
@@ -56,9 +56,9 @@ export function findRoute(method: string, path: string): Match | undefined {
   let other: Match | undefined
   for (const format of formats) {
     for (const route of format.routes) {
-      const found = route.path.exec(path)
-      if (found === null) continue
-      if (route.method === method) return { format, route, params: found.slice(1) }
+      const match = route.path.exec(path)
+      if (match === null) continue
+      if (route.method === method) return { format, route, params: match.slice(1) }
       other ??= { format, params: [] }
     }
   }

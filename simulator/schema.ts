@@ -1,11 +1,11 @@
-import { isObject, type JsonObject, textOf } from './json.ts'
+import { isObject, textOf, type WireObject } from './json.ts'
 
-// A schema that refers to itself could describe an endless value; past these marks only what is required remains.
+// A recursive schema could describe an infinite value; beyond these limits only required parts are generated.
 const DEPTH_OF_OPTIONAL = 4
 const DEPTH_LIMIT = 24
 const VALUE_LIMIT = 2_000
 
-const SAMPLES_BY_FORMAT: JsonObject = {
+const SAMPLES_BY_FORMAT: WireObject = {
   date: '2025-01-31',
   time: '12:00:00Z',
   'date-time': '2025-01-31T12:00:00Z',
@@ -30,11 +30,11 @@ export function sampleOf(schema: unknown, name: string): unknown {
   return sample(schema, name, 0, { root: schema, valuesLeft: VALUE_LIMIT })
 }
 
-function sample(given: unknown, name: string, depth: number, walk: Walk): unknown {
+function sample(subschema: unknown, name: string, depth: number, walk: Walk): unknown {
   walk.valuesLeft -= 1
   if (depth > DEPTH_LIMIT || walk.valuesLeft < 0) return null
-  if (!isObject(given)) return sampleText({}, name)
-  const schema = withAllOf(given, walk.root)
+  if (!isObject(subschema)) return sampleText({}, name)
+  const schema = withAllOf(subschema, walk.root)
   if ('const' in schema) return schema.const
   if (Array.isArray(schema.enum) && schema.enum.length > 0) return schema.enum[0]
   if ('default' in schema) return schema.default
@@ -48,7 +48,7 @@ function sample(given: unknown, name: string, depth: number, walk: Walk): unknow
     : sampleText(schema, name)
 }
 
-const SAMPLERS: Record<string, (schema: JsonObject, name: string, depth: number, walk: Walk) => unknown> = {
+const SAMPLERS: Record<string, (schema: WireObject, name: string, depth: number, walk: Walk) => unknown> = {
   object: sampleObject,
   array: sampleArray,
   string: sampleText,
@@ -58,12 +58,12 @@ const SAMPLERS: Record<string, (schema: JsonObject, name: string, depth: number,
   null: () => null,
 }
 
-function typeOf(schema: JsonObject, depth: number): string {
+function typeOf(schema: WireObject, depth: number): string {
   const { type } = schema
-  // Google's SDKs write them in capitals.
+  // Google's SDKs use upper case.
   if (typeof type === 'string') return type.toLowerCase()
   if (Array.isArray(type)) {
-    // Deep inside, a value that may be null is: that is how optional recursion ends in strict schemas.
+    // Beyond the depth limit a nullable value is null, which ends optional recursion in strict schemas.
     if (depth > DEPTH_OF_OPTIONAL && type.includes('null')) return 'null'
     return String(type.find(one => one !== 'null') ?? 'null')
   }
@@ -73,14 +73,14 @@ function typeOf(schema: JsonObject, depth: number): string {
 
 function preferred(alternatives: readonly unknown[], depth: number): unknown {
   const isNull = (one: unknown) => isObject(one) && one.type === 'null'
-  const wanted = depth > DEPTH_OF_OPTIONAL ? isNull : (one: unknown) => !isNull(one)
-  return alternatives.find(wanted) ?? alternatives[0]
+  const isPreferred = depth > DEPTH_OF_OPTIONAL ? isNull : (one: unknown) => !isNull(one)
+  return alternatives.find(isPreferred) ?? alternatives[0]
 }
 
-function withAllOf(schema: JsonObject, root: unknown): JsonObject {
+function withAllOf(schema: WireObject, root: unknown): WireObject {
   if (!Array.isArray(schema.allOf)) return schema
   const { allOf, ...own } = schema
-  let merged: JsonObject = own
+  let merged: WireObject = own
   for (const part of schema.allOf) {
     const reference = isObject(part) ? textOf(part.$ref) : undefined
     const other = reference === undefined ? part : resolve(root, reference)
@@ -89,7 +89,7 @@ function withAllOf(schema: JsonObject, root: unknown): JsonObject {
   return merged
 }
 
-function merge(one: JsonObject, other: JsonObject): JsonObject {
+function merge(one: WireObject, other: WireObject): WireObject {
   const properties = { ...asObject(one.properties), ...asObject(other.properties) }
   const required = [...asArray(one.required), ...asArray(other.required)]
   const merged = { ...one, ...other }
@@ -98,33 +98,38 @@ function merge(one: JsonObject, other: JsonObject): JsonObject {
 
 function resolve(root: unknown, reference: string): unknown {
   if (!reference.startsWith('#')) return undefined
-  let found = root
+  let target = root
   for (const step of reference.split('/').slice(1)) {
     const name = step.replaceAll('~1', '/').replaceAll('~0', '~')
-    found = isObject(found) && Object.hasOwn(found, name) ? found[name] : undefined
+    target = isObject(target) && Object.hasOwn(target, name) ? target[name] : undefined
   }
-  return found
+  return target
 }
 
-function sampleObject(schema: JsonObject, _name: string, depth: number, walk: Walk): unknown {
+function sampleObject(schema: WireObject, _name: string, depth: number, walk: Walk): unknown {
   const required = asArray(schema.required)
-  const wanted = Object.entries(asObject(schema.properties)).filter(
+  const included = Object.entries(asObject(schema.properties)).filter(
     ([name]) => depth <= DEPTH_OF_OPTIONAL || required.includes(name),
   )
-  return Object.fromEntries(wanted.map(([name, property]) => [name, sample(property, name, depth + 1, walk)]))
+  return Object.fromEntries(
+    included.map(([name, property]) => [name, sample(property, name, depth + 1, walk)]),
+  )
 }
 
-function sampleArray(schema: JsonObject, name: string, depth: number, walk: Walk): unknown {
+function sampleArray(schema: WireObject, name: string, depth: number, walk: Walk): unknown {
   const prefix = asArray(schema.prefixItems)
   const values = prefix.map(item => sample(item, name, depth + 1, walk))
   const least = numberOf(schema.minItems) ?? 0
-  const wanted = depth > DEPTH_OF_OPTIONAL ? least : Math.max(least, 1)
-  const most = Math.min(numberOf(schema.maxItems) ?? wanted, schema.items === false ? values.length : wanted)
+  const itemCount = depth > DEPTH_OF_OPTIONAL ? least : Math.max(least, 1)
+  const most = Math.min(
+    numberOf(schema.maxItems) ?? itemCount,
+    schema.items === false ? values.length : itemCount,
+  )
   while (values.length < most && walk.valuesLeft > 0) values.push(sample(schema.items, name, depth + 1, walk))
   return values
 }
 
-function sampleText(schema: JsonObject, name: string): unknown {
+function sampleText(schema: WireObject, name: string): unknown {
   const format = textOf(schema.format)
   if (format !== undefined && Object.hasOwn(SAMPLES_BY_FORMAT, format)) return SAMPLES_BY_FORMAT[format]
   const least = Math.min(numberOf(schema.minLength) ?? 0, VALUE_LIMIT)
@@ -132,7 +137,7 @@ function sampleText(schema: JsonObject, name: string): unknown {
   return text.slice(0, numberOf(schema.maxLength) ?? text.length)
 }
 
-function sampleNumber(schema: JsonObject, smallestStep: 0 | 1): number {
+function sampleNumber(schema: WireObject, smallestStep: 0 | 1): number {
   const step = numberOf(schema.multipleOf) ?? 1
   const over = numberOf(schema.exclusiveMinimum)
   const under = numberOf(schema.exclusiveMaximum)
@@ -145,8 +150,8 @@ function sampleNumber(schema: JsonObject, smallestStep: 0 | 1): number {
     (under === undefined || value < under)
   const candidates = [step, Math.ceil(least / step) * step, (Math.floor(least / step) + 1) * step]
   candidates.push(Math.floor(most / step) * step, (Math.ceil(most / step) - 1) * step)
-  const found = candidates.find(value => Number.isFinite(value) && fits(value))
-  if (found !== undefined) return found
+  const fitting = candidates.find(value => Number.isFinite(value) && fits(value))
+  if (fitting !== undefined) return fitting
   const middle = (least + most) / 2
   return smallestStep === 0 && Number.isFinite(middle) ? middle : step
 }
@@ -155,7 +160,7 @@ function numberOf(value: unknown): number | undefined {
   return typeof value === 'number' && Number.isFinite(value) ? value : undefined
 }
 
-function asObject(value: unknown): JsonObject {
+function asObject(value: unknown): WireObject {
   return isObject(value) ? value : {}
 }
 

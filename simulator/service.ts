@@ -4,42 +4,42 @@ import { readBody } from './body.ts'
 import { CONTROL_PREFIX, control } from './control.ts'
 import { type CountFile, hintOf } from './count.ts'
 import { deliver, sendJson, type Tally } from './deliver.ts'
-import { type Chosen, createFaults } from './faults.ts'
-import type { Format, Reply } from './formats/format.ts'
+import { type ActiveFault, createFaults } from './faults.ts'
+import type { Protocol, Reply } from './formats/format.ts'
 import { fallback, findRoute, type Match } from './formats.ts'
 import { createJobs } from './jobs.ts'
 import { modelIn, peekModel } from './json.ts'
-import { Refusal } from './refusal.ts'
+import { ProviderError } from './provider-error.ts'
 import { createRequestLog, type Visit } from './requests.ts'
 import { honest, type Script } from './script.ts'
 import { bound, steer } from './steering.ts'
 
-export type Service = (request: IncomingMessage, response: ServerResponse) => Promise<void>
+export type SimulatorListener = (request: IncomingMessage, response: ServerResponse) => Promise<void>
 
 export type ServiceOptions = {
   readonly latencyMs?: number
   readonly paceMs?: number
   /** Milliseconds since 1970. */
   readonly now?: () => number
-  /** Told of a failure of the simulator itself; the client gets a 500 as well, if it still can. */
+  /** Called for a failure of the simulator itself; the client gets a 500 if possible. */
   readonly onFailure?: (error: unknown) => void
 }
 
-/** A request on its walk. */
-type Asked = {
+/** A request being handled. */
+type PendingRequest = {
   readonly id: string
   readonly path: string
   readonly request: IncomingMessage
   readonly match: Match | undefined
-  readonly format: Format
+  readonly format: Protocol
   readonly key: string | undefined
   readonly visit: Visit
 }
 
-/** What should be sent, and what goes wrong with it. */
-type Outcome = { readonly script: Script; readonly chosen: Chosen | undefined }
+/** The correct response and the fault to apply to it. */
+type Outcome = { readonly script: Script; readonly chosen: ActiveFault | undefined }
 
-export function createService(options: ServiceOptions, count: CountFile): Service {
+export function createService(options: ServiceOptions, count: CountFile): SimulatorListener {
   const { now = Date.now, onFailure = rethrow } = options
   const defaults = {
     latencyMs: bound('latencyMs', options.latencyMs ?? 0),
@@ -61,8 +61,8 @@ export function createService(options: ServiceOptions, count: CountFile): Servic
     const format = match?.format ?? fallback
     try {
       if (path.startsWith(CONTROL_PREFIX)) {
-        const told = await control(request, path, { faults, requests, jobs })
-        if (told !== undefined) sendJson(response, 200, JSON.stringify(told))
+        const report = await control(request, path, { faults, requests, jobs })
+        if (report !== undefined) sendJson(response, 200, JSON.stringify(report))
         return
       }
       const key = format.keyOf(headers)
@@ -73,24 +73,24 @@ export function createService(options: ServiceOptions, count: CountFile): Servic
     }
   }
 
-  /** The walk of a request: route, key, body, answer, fault, delivery. */
-  async function attend(asked: Asked, response: ServerResponse): Promise<void> {
-    const outcome = await decide(asked)
+  /** Handles a request: route, key, body, answer, fault, delivery. */
+  async function attend(pending: PendingRequest, response: ServerResponse): Promise<void> {
+    const outcome = await decide(pending)
     if (outcome === undefined) return
-    const { headers } = asked.request
+    const { headers } = pending.request
     const script =
-      outcome.chosen === undefined ? outcome.script : spoil(outcome.script, outcome.chosen, asked)
+      outcome.chosen === undefined ? outcome.script : spoil(outcome.script, outcome.chosen, pending)
     const model = script.bill?.model
     const timing = {
       latencyMs: steer('latencyMs', headers, model) ?? defaults.latencyMs,
       paceMs: steer('paceMs', headers, model) ?? defaults.paceMs,
     }
-    await deliver(response, script, { timing, tally: tallyFor(script, asked) })
+    await deliver(response, script, { timing, tally: tallyFor(script, pending) })
   }
 
-  /** Nothing, if the client left before it had asked. */
-  async function decide(asked: Asked): Promise<Outcome | undefined> {
-    const { id, request, match, path, format, key, visit } = asked
+  /** Undefined if the client disconnected before its request was complete. */
+  async function decide(pending: PendingRequest): Promise<Outcome | undefined> {
+    const { id, request, match, path, format, key, visit } = pending
     const { method = '', headers } = request
     const imposed = faults.ofRequest(headers)
     if (imposed?.fault.isEarly === true) return { script: honest(NOTHING), chosen: imposed }
@@ -98,7 +98,7 @@ export function createService(options: ServiceOptions, count: CountFile): Servic
     let bytes: Buffer = Buffer.alloc(0)
     try {
       const { route, params } = existing(match, method, path)
-      if (key === undefined) throw new Refusal('no_key', 'There is no API key in the request.')
+      if (key === undefined) throw new ProviderError('no_key', 'There is no API key in the request.')
       if (method === 'POST') {
         const body = await readBody(request, isEarly)
         if (body.kind === 'left') return undefined
@@ -115,20 +115,24 @@ export function createService(options: ServiceOptions, count: CountFile): Servic
       if (reply.kind === 'free' || reply.kind === 'file') return { script: honest(reply), chosen: imposed }
       visit.model = reply.bill.model
       const chosen = imposed ?? faults.ofModel(reply.bill.model)
-      // Whoever answers with a failure has done nothing; every other fault strikes after the work was taken.
+      // An error response means that no work was done; every other fault occurs after the job was accepted.
       if (reply.kind === 'whole' && !chosen?.name.startsWith('status-')) reply.take?.()
       return { script: honest(reply), chosen }
     } catch (error) {
-      if (!(error instanceof Refusal)) throw error
+      if (!(error instanceof ProviderError)) throw error
       visit.model ??= modelIn(text)
-      // A fault for everybody strikes those too who would have been refused.
+      // A fault for all requests also applies to requests that would have been refused.
       if (imposed === undefined) throw error
       const reply = { kind: 'free', body: format.encodeRefusal(error) } as const
       return { script: honest(reply, error.status), chosen: imposed }
     }
   }
 
-  function spoil(script: Script, chosen: Chosen, { request, visit, format, key }: Asked): Script {
+  function spoil(
+    script: Script,
+    chosen: ActiveFault,
+    { request, visit, format, key }: PendingRequest,
+  ): Script {
     visit.fault = chosen.name
     const { headers, url = '/' } = request
     return faults.spoil(chosen, script, { format, key, headers, url, time: new Date(now()) })
@@ -138,14 +142,14 @@ export function createService(options: ServiceOptions, count: CountFile): Servic
     return faults.ofModel(peekModel(start))?.fault.isEarly === true
   }
 
-  function tallyFor({ bill, isStream }: Script, { request, path, key = '' }: Asked): Tally {
+  function tallyFor({ bill, isStream }: Script, { request, path, key = '' }: PendingRequest): Tally {
     if (bill === undefined) return () => {}
-    const named = request.headers['x-client-request-id']
+    const clientRequestId = request.headers['x-client-request-id']
     return (completionTokens, isFinished) =>
       count.append({
         time: new Date(now()).toISOString(),
         id: bill.id,
-        client_request_id: typeof named === 'string' ? named : null,
+        client_request_id: typeof clientRequestId === 'string' ? clientRequestId : null,
         key_hint: hintOf(key),
         path,
         model: bill.model,
@@ -157,9 +161,9 @@ export function createService(options: ServiceOptions, count: CountFile): Servic
       })
   }
 
-  function refuse(response: ServerResponse, format: Format, error: unknown): void {
-    const isOurs = !(error instanceof Refusal)
-    const refusal = isOurs ? new Refusal('broken', 'The simulator itself failed.') : error
+  function refuse(response: ServerResponse, format: Protocol, error: unknown): void {
+    const isOurs = !(error instanceof ProviderError)
+    const refusal = isOurs ? new ProviderError('broken', 'The simulator itself failed.') : error
     if (response.headersSent) response.destroy()
     else if (!response.destroyed)
       sendJson(
@@ -172,16 +176,16 @@ export function createService(options: ServiceOptions, count: CountFile): Servic
   }
 }
 
-/** Stands for the answer where a fault does not wait for the request that one would be made of. */
+/** A placeholder for the answer when a fault does not wait for the body. */
 const NOTHING: Reply = { kind: 'free', body: '' }
 
 const isForm = ({ 'content-type': type = '' }: IncomingMessage['headers']) =>
   /^(multipart\/|audio\/|application\/octet-stream)/i.test(type)
 
 function existing(match: Match | undefined, method: string, path: string) {
-  if (match === undefined) throw new Refusal('unknown_path', `There is nothing at ${path}.`)
+  if (match === undefined) throw new ProviderError('unknown_path', `There is nothing at ${path}.`)
   const { route, params } = match
-  if (route === undefined) throw new Refusal('wrong_method', `${path} does not take ${method}.`)
+  if (route === undefined) throw new ProviderError('wrong_method', `${path} does not take ${method}.`)
   return { route, params }
 }
 

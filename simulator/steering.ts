@@ -1,9 +1,9 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { Refusal } from './refusal.ts'
+import { ProviderError } from './provider-error.ts'
 
 /**
- * What a request may set for itself: by a header, or by a word of its model's name (`sim-words-50-pace-20`),
- * because a gateway in between may drop headers but has to pass on the model.
+ * Settings of one request: in a header, or in a word of its model's name (`sim-words-50-pace-20`), because a gateway may
+ * drop headers but must forward the model.
  */
 const SETTINGS = {
   latencyMs: { header: 'x-sim-latency-ms', word: 'latency', most: 60_000 },
@@ -12,11 +12,11 @@ const SETTINGS = {
   searches: { header: 'x-sim-searches', word: 'searches', most: 1_000 },
 } as const
 
-export type Setting = keyof typeof SETTINGS
+export type SteeringName = keyof typeof SETTINGS
 
-/** The value a request asks for: its header first, then its model's name; bounded. */
+/** The requested value, from the header, else from the model's name; bounded. */
 export function steer(
-  setting: Setting,
+  setting: SteeringName,
   headers: IncomingHttpHeaders,
   model: string | undefined,
 ): number | undefined {
@@ -24,16 +24,16 @@ export function steer(
   const value = headers[header]
   if (typeof value === 'string') {
     if (!/^\d+$/.test(value))
-      throw new Refusal('bad_steering', `The header ${header} must be a whole number.`)
+      throw new ProviderError('bad_steering', `The header ${header} must be a whole number.`)
     return bound(setting, Number(value))
   }
   if (model?.startsWith('sim-') !== true) return undefined
   const words = model.split('-')
-  const named = words.indexOf(word, 1)
-  const number = named === -1 ? undefined : words[named + 1]
+  const position = words.indexOf(word, 1)
+  const number = position === -1 ? undefined : words[position + 1]
   return number !== undefined && /^\d+$/.test(number) ? bound(setting, Number(number)) : undefined
 }
 
-export function bound(setting: Setting, value: number): number {
+export function bound(setting: SteeringName, value: number): number {
   return Math.min(Math.max(value, 0), SETTINGS[setting].most)
 }

@@ -13,82 +13,81 @@ import { makeDirectory } from './host/directory.ts'
 import { version } from './host/version.ts'
 import { WorkerStartError } from './workers/supervisor.ts'
 
-/** The longest path that every system lets a socket have. */
+/** The maximum length of a socket path on every system. */
 const MAX_SOCKET_PATH = 103
 
-// Databases, journals and sockets are made by libraries that ask for nothing better than the process allows.
+// Libraries create databases, journals and sockets with the default mode: only the owner may read them.
 process.umask(0o077)
 
-/** Whoever reads only the first lines (`sluice verify | head`) changes nothing of how a command ends. */
-function whenUnread(error: NodeJS.ErrnoException): void {
+/** A reader that stops early (`sluice verify | head`) does not change the exit code. */
+function onOutputError(error: NodeJS.ErrnoException): void {
   if (error.code === 'EPIPE') return
   printError(`sluice: stdout: ${error.message}`)
   process.exit(EXIT.failed)
 }
 
 function print(line: string): void {
-  if (process.stdout.listenerCount('error') === 0) process.stdout.on('error', whenUnread)
+  if (process.stdout.listenerCount('error') === 0) process.stdout.on('error', onOutputError)
   process.stdout.write(`${line}\n`)
 }
 const printError = (line: string) => void process.stderr.write(`${line}\n`)
 
 function configOf({ port, host, data }: Pick<StartOptions, 'port' | 'host' | 'data'>): Config {
-  const given = {
+  const overrides = {
     ...(port === undefined ? {} : { PORT: port }),
     ...(host === undefined ? {} : { HOST: host }),
     ...(data === undefined ? {} : { SLUICE_DATA: data }),
   }
-  const config = readConfig({ ...process.env, ...given })
+  const config = readConfig({ ...process.env, ...overrides })
   if (Buffer.byteLength(socketPath(config.dataDir)) > MAX_SOCKET_PATH)
     throw new SettingError(
       'SLUICE_DATA',
-      `${config.dataDir} is too long for the socket that is to stand in it; ${MAX_SOCKET_PATH} characters are the most`,
+      `${config.dataDir} is too long for the control socket in it; the maximum is ${MAX_SOCKET_PATH} characters`,
     )
   return config
 }
 
 /**
- * What is compiled once is kept beside the data, where nobody else can write: the next start is quicker, and threads and
- * workers, which read the variable, need no compiler in memory. An operator's own choice stands.
+ * Caches compiled code in the data directory, where no other user can write. The next start is faster, and threads and
+ * workers, which read the variable, need no compiler in memory. A value set by the operator is kept.
  */
-function keepCompiled(dataDir: string): void {
+function cacheCompiledCode(dataDir: string): void {
   try {
     makeDirectory(dataDir)
   } catch {
-    // Whoever needs the directory says what is wrong with it.
+    // The code that needs the directory reports what is wrong with it.
     return
   }
   process.env.NODE_COMPILE_CACHE ??= join(dataDir, 'compiled')
   enableCompileCache(process.env.NODE_COMPILE_CACHE)
 }
 
-/** Three weeks, which is as good as never. */
+/** Three weeks: practically never. */
 const IDLE_COLLECTION_MS = 2_000_000_000
 
 /**
- * What sockets read lies outside V8's heap, and by itself V8 walks the whole heap whenever 64 MiB of that have come since
- * the last walk: half of all work where files pass. Counted with the heap, such bytes go with the young garbage.
+ * Socket buffers are outside V8's heap. By default V8 marks the whole heap after every 64 MiB of them, which was half of the
+ * CPU time of large transfers. Accounted in the global limit, they are freed with the young generation.
  *
- * And when little happens for some seconds, V8 collects twice to give memory back, forgets the shapes of objects of which
- * none is alive, and with them the compiled code that relied on them: after each pause a gateway began as slow as after
- * its start.
+ * When a process is idle for some seconds, V8 collects twice to free memory, drops the shapes of objects of which none is
+ * alive, and with them the optimized code that relied on them: after each pause the gateway was as slow as after its start.
  */
 const tuneV8 = () => {
   setFlagsFromString('--external-memory-accounted-in-global-limit')
   setFlagsFromString(`--memory-reducer-delay-ms=${IDLE_COLLECTION_MS}`)
 }
 
-// The gateway itself is loaded only when it is needed: a wrong setting or a word of help should not wait for it.
+// The gateway is imported on demand: help texts and setting errors must not wait for it.
 async function start(options: StartOptions): Promise<number> {
-  const given = configOf(options)
-  keepCompiled(given.dataDir)
+  const config = configOf(options)
+  cacheCompiledCode(config.dataDir)
   tuneV8()
   if (cluster.isWorker) {
     const { serveAsWorker } = await import('./app/worker.ts')
-    return serveAsWorker(given)
+    return serveAsWorker(config)
   }
   const { serve } = await import('./app/serve.ts')
-  return serve({ given, options, env: process.env, print })
+  return serve({ settings: config, options, env: process.env, print })
 }
 
 async function operate<Name extends keyof Operations>(
@@ -98,48 +97,49 @@ async function operate<Name extends keyof Operations>(
 ): Promise<Awaited<ReturnType<Operations[Name]>>> {
   type Result = Awaited<ReturnType<Operations[Name]>>
   const config = configOf({ data })
-  const answered = await callControl(config.dataDir, name, input ?? {})
-  if (answered) return answered.result as Result
-  const { openStoreAndKeys: openGround, operationsOf } = await import('./app/gateway.ts')
-  const ground = await openGround(config, { mustExist: true })
+  const outcome = await callControl(config.dataDir, name, input ?? {})
+  if (outcome) return outcome.result as Result
+  const { openStoreAndKeys } = await import('./app/store-and-keys.ts')
+  const { operationsOf } = await import('./app/operations.ts')
+  const storeAndKeys = await openStoreAndKeys(config, { mustExist: true })
   try {
-    const operation = operationsOf(config, ground)[name] as (input: unknown) => Promise<Result>
+    const operation = operationsOf(config, storeAndKeys)[name] as (input: unknown) => Promise<Result>
     return await operation(input)
   } finally {
-    await ground.close()
+    await storeAndKeys.close()
   }
 }
 
 async function restore(file: string, data: string | undefined): Promise<Report> {
   const { dataDir, databaseUrl, keyring } = configOf({ data })
-  const { restore: putBack } = await import('./cli/restore.ts')
-  return putBack({ file, dataDir, databaseUrl, isSecretGiven: keyring !== undefined })
+  const { restore: restoreBackup } = await import('./cli/restore.ts')
+  return restoreBackup({ file, dataDir, databaseUrl, isSecretSet: keyring !== undefined })
 }
 
-/** Errors whose own sentence says everything, and how the program ends with them. */
-const SPOKEN: Readonly<Record<string, number>> = {
+/** Errors whose message is enough for the operator, and their exit codes. */
+const EXIT_CODES: Readonly<Record<string, number>> = {
   SettingError: EXIT.config,
   DirectoryInUseError: EXIT.failed,
   NewerStoreError: EXIT.failed,
   JournalDamageError: EXIT.badData,
 }
 
-/** Mistakes of the operator are told in one sentence; only faults of ours show where they happened. */
+/** Operator errors are one sentence; only internal errors print a stack. */
 function explain(thrown: unknown): { code: number; message: string } {
   const { cause } = thrown as Error
   const error = cause instanceof Error && cause.name === 'SqliteError' ? cause : thrown
   const { name, code, syscall, port, address, message } = error as NodeJS.ErrnoException &
     Partial<AddressInfo>
-  // What is wrong with a worker it has said itself.
+  // The worker has printed the reason itself.
   if (error instanceof WorkerStartError) return { code: error.exitCode, message }
-  const spoken = SPOKEN[name]
-  if (spoken !== undefined) return { code: spoken, message }
+  const exitCode = EXIT_CODES[name]
+  if (exitCode !== undefined) return { code: exitCode, message }
   if (name === 'SqliteError')
-    return { code: EXIT.failed, message: `the database in SLUICE_DATA cannot be used (${message})` }
+    return { code: EXIT.failed, message: `cannot use the database in SLUICE_DATA (${message})` }
   if (code === 'EADDRINUSE')
-    return { code: EXIT.config, message: `PORT: ${address}:${port} is taken by another program` }
+    return { code: EXIT.config, message: `PORT: another program already listens on ${address}:${port}` }
   if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND' || code === 'EAI_AGAIN')
-    return { code: EXIT.config, message: 'HOST: this machine has no such address' }
+    return { code: EXIT.config, message: 'HOST: this machine does not have that address' }
   if (code === 'EACCES' || code === 'EPERM' || code === 'EROFS' || code === 'ENOSPC')
     return { code: EXIT.config, message: `${syscall === 'listen' ? 'PORT' : 'SLUICE_DATA'}: ${message}` }
   return { code: EXIT.failed, message: (error as Error).stack ?? String(error) }
@@ -157,6 +157,6 @@ try {
 } catch (error) {
   const { code, message } = explain(error)
   printError(`sluice: ${message}`)
-  // Threads and servers that were built before the fault must not keep the process alive.
+  // Threads and servers that were already started must not keep the process alive.
   process.exit(code)
 }

@@ -81,6 +81,18 @@ describe('the architecture', () => {
     for (const file of files) walk(file, [])
   })
 
+  it('lets a chat format import its own family and the hub, and lets the hub import no format', () => {
+    const familyOf = (file: string) => file.split('/')[2] as string
+    const wrong = inside
+      .filter(({ from, to }) => from.startsWith('src/chat/') && to.startsWith('src/chat/'))
+      .filter(({ from, to }) => {
+        if (from === 'src/chat/index.ts') return false
+        return familyOf(to) !== familyOf(from) && familyOf(to) !== 'hub'
+      })
+      .map(({ from, to }) => `${from} → ${to}`)
+    assert.deepEqual(wrong, [])
+  })
+
   it('keeps the contract free of everything but zod and constants', () => {
     const wrong = arrows.filter(
       ({ from, to }) => from.startsWith('src/manage/contract/') && !CONTRACT_MAY_IMPORT.test(to),

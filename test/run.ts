@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { globSync } from 'node:fs'
+import { existsSync, globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { run } from 'node:test'
@@ -8,6 +8,7 @@ import { parseArgs } from 'node:util'
 import { buildProgram } from '../bundle.ts'
 import { createLog } from '../src/app/log.ts'
 import { createConsoleFiles } from '../src/host/console-files.ts'
+import { countLaws, LAWS_VARIABLE } from './support/laws.ts'
 import { POSTGRES_VARIABLE, startPostgres } from './support/postgres.ts'
 import { PROGRAM_VARIABLE } from './support/program.ts'
 
@@ -62,6 +63,9 @@ process.env[POSTGRES_VARIABLE] = postgres.url
 // The program is started a few hundred times: what was compiled once need not be compiled again.
 process.env.NODE_COMPILE_CACHE = join(tmpdir(), 'sluice-test-compiled')
 if (values.campaign) process.env.SLUICE_CAMPAIGN = '1'
+const lawsFolder = mkdtempSync(join(tmpdir(), 'sluice-laws-'))
+const lawsFile = join(lawsFolder, 'laws.jsonl')
+process.env[LAWS_VARIABLE] = lawsFile
 
 // More than two cores need: tests wait for clocks, polls and processes about a third of the time. Campaigns measure, so each
 // is alone.
@@ -76,4 +80,11 @@ const told = running.compose(spec)
 told.pipe(process.stdout)
 await once(told, 'end')
 await postgres.stop()
-process.exit(isWhole ? 0 : 1)
+const laws = countLaws(existsSync(lawsFile) ? readFileSync(lawsFile, 'utf8') : '')
+rmSync(lawsFolder, { recursive: true })
+if (laws.ran > 0) console.log(laws.summary)
+// Laws that do not run report nothing: a whole run without them must not look like a success.
+const LEAST_LAWS = 1_000
+const isComplete = values.campaign || positionals.length > 0 || laws.ran >= LEAST_LAWS
+if (!isComplete) console.log(`at least ${LEAST_LAWS} laws over formats must run`)
+process.exit(isWhole && isComplete ? 0 : 1)

@@ -1,4 +1,4 @@
-// Runs before the first paint, so that a chosen theme, density or language never flashes by in another one.
+// Runs before the first paint, so that the page never flashes in another theme, density or language.
 try {
   const kept = JSON.parse(localStorage.getItem('sluice.preferences') ?? '{}')
   const root = document.documentElement
@@ -6,5 +6,5 @@ try {
   if (kept.density) root.dataset.density = kept.density
   if (kept.language) root.lang = kept.language
 } catch {
-  // Storage may be closed to us; the system's theme is a good one too.
+  // Without storage the page follows the system's theme.
 }

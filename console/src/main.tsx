@@ -8,10 +8,10 @@ import './look/nonce.ts'
 import './look/theme.css'
 import { Toasts } from './look/toast.tsx'
 import { createConsoleRouter } from './router.tsx'
-import { reloadWhenReplaced } from './shell/replaced.ts'
+import { reloadOnUpgrade } from './shell/reload-on-upgrade.ts'
 import { startTexts } from './texts/index.ts'
 
-reloadWhenReplaced()
+reloadOnUpgrade()
 await startTexts()
 const client = createQueryClient()
 const router = createConsoleRouter(client)

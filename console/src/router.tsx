@@ -24,7 +24,7 @@ const root = createRootRouteWithContext<Context>()({
 })
 
 type Raw = Record<string, unknown>
-/** A filter that is not given is not in the address. */
+/** Unset filters are not part of the URL. */
 const optional = <Fields extends object>(fields: Fields): { [Name in keyof Fields]?: Fields[Name] } =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Fields
 const listFields = ({ p, q }: Raw) => ({ p: readWhole(p), q: readText(q) })
@@ -37,7 +37,7 @@ const signIn = createRoute({
   component: lazyRouteComponent(() => import('./pages/sign-in.tsx'), 'SignIn'),
 })
 
-/** Every page but one is for somebody; who that is, is known before the first of them shows. */
+/** All pages except sign-in require a user, who is loaded before the first page renders. */
 const shell = createRoute({
   getParentRoute: () => root,
   id: 'shell',
@@ -272,11 +272,11 @@ export const createConsoleRouter = (client: QueryClient) =>
     basepath: basePath || '/',
     defaultPendingComponent: Loading,
     defaultPreload: 'intent',
-    // Plain words, as people write them: `?status=2`, not `?status=%222%22`.
+    // Plain values in the URL: `?status=2`, not `?status=%222%22`.
     parseSearch: text => Object.fromEntries(new URLSearchParams(text)),
     stringifySearch: search => {
-      const given = Object.entries(search).filter(([, value]) => value !== undefined)
-      const text = new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString()
+      const filled = Object.entries(search).filter(([, value]) => value !== undefined)
+      const text = new URLSearchParams(filled.map(([name, value]) => [name, String(value)])).toString()
       return text && `?${text}`
     },
   })

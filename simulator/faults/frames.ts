@@ -1,47 +1,51 @@
-import type { Frame } from '../formats/format.ts'
+import type { StreamFrame } from '../formats/format.ts'
 import type { Head, Script } from '../script.ts'
 
-/** Where faults strike that come "in the middle" of a stream: after so many tokens of the answer. */
+/** Faults "in the middle" of a stream occur after so many tokens of the answer. */
 export const TOKENS_BEFORE_FAULT = 3
 
 export const BIG = 100 * 1024 * 1024
 const PIECE = Buffer.alloc(64 * 1024, 'x')
 
-/** 100 MB of one letter, in pieces, so that only one piece is ever in memory. */
-export function* filler(): Generator<Frame> {
-  for (let sent = 0; sent < BIG; sent += PIECE.length) yield { data: PIECE, tokens: 0 }
+/** 100 MB of one letter, in chunks, so that only one chunk is in memory. */
+export function* filler(): Generator<StreamFrame> {
+  for (let sentBytes = 0; sentBytes < BIG; sentBytes += PIECE.length) yield { data: PIECE, tokens: 0 }
 }
 
-export function frameOf(data: string | Uint8Array): Frame {
+export function frameOf(data: string | Uint8Array): StreamFrame {
   return { data, tokens: 0 }
 }
 
-/** The frames up to the one that makes so many tokens full. */
-export function* take(frames: Iterable<Frame>, tokens: number): Generator<Frame> {
-  let taken = 0
+/** The frames up to the one that reaches so many tokens. */
+export function* take(frames: Iterable<StreamFrame>, tokens: number): Generator<StreamFrame> {
+  let tokenCount = 0
   if (tokens <= 0) return
   for (const frame of frames) {
     yield frame
-    taken += frame.tokens
-    if (taken >= tokens) return
+    tokenCount += frame.tokens
+    if (tokenCount >= tokens) return
   }
 }
 
 /** The frames, with one more after so many tokens. */
-export function* insert(frames: Iterable<Frame>, tokens: number, extra: Frame): Generator<Frame> {
-  let passed = 0
+export function* insert(
+  frames: Iterable<StreamFrame>,
+  tokens: number,
+  extra: StreamFrame,
+): Generator<StreamFrame> {
+  let tokenCount = 0
   let isDone = false
   for (const frame of frames) {
     yield frame
-    passed += frame.tokens
-    if (isDone || passed < tokens) continue
+    tokenCount += frame.tokens
+    if (isDone || tokenCount < tokens) continue
     isDone = true
     yield extra
   }
 }
 
-/** The first half of a whole answer's bytes. Its tokens were all generated before the first byte left. */
-export function firstHalf(script: Script): readonly Frame[] {
+/** The first half of a whole answer's bytes. All its tokens were generated before the first byte was sent. */
+export function firstHalf(script: Script): readonly StreamFrame[] {
   const body = bodyOf(script)
   const half = body.subarray(0, Math.floor(body.length / 2))
   return [{ data: half, tokens: tokensOf(script) }]
@@ -57,7 +61,7 @@ export function tokensOf({ frames }: Script): number {
   return tokens
 }
 
-/** The same whole answer in other bytes. */
+/** The same whole answer with other bytes. */
 export function withBody(script: Script, body: string | Uint8Array): Script {
   const data = Buffer.from(body)
   const head = withHeaders(script.head, { 'content-length': data.length })
@@ -71,9 +75,9 @@ export function withHeaders(
   return head !== undefined && 'status' in head ? { ...head, headers: { ...head.headers, ...headers } } : head
 }
 
-/** Something else than the answer: the model never ran, and nothing is billed. */
-export function instead(script: Script, given: { status: number; type: string; body: string }): Script {
-  const { status, type, body } = given
+/** Another response instead of the answer: the model did not run, and nothing is billed. */
+export function instead(script: Script, replacement: { status: number; type: string; body: string }): Script {
+  const { status, type, body } = replacement
   const headers = { 'content-type': type, 'content-length': Buffer.byteLength(body) }
   return {
     bill: script.bill === undefined ? undefined : { ...script.bill, promptTokens: 0 },

@@ -1,12 +1,12 @@
-import type { Frame, Framing } from '../formats/format.ts'
-import { isObject, type JsonObject } from '../json.ts'
+import type { Framing, StreamFrame } from '../formats/format.ts'
+import { isObject, type WireObject } from '../json.ts'
 import type { Script } from '../script.ts'
 import type { Scene, Spoil } from './fault.ts'
 import { bodyOf, withBody } from './frames.ts'
 
-// Answers that are right but for what they say they cost. The count file keeps telling the truth.
+// Responses that are correct except for their usage. The count file has the true usage.
 
-/** What `badusage` puts in the place of every number, one after the other from request to request. */
+/** The values that `badusage` puts in place of every number, one per request. */
 export const BAD_NUMBERS: readonly unknown[] = [-7, 2.5, 1e18, '12']
 
 export const noUsage: Spoil = (script, scene) => edit(script, scene, json => withoutUsage(json))
@@ -21,10 +21,10 @@ export const overuse: Spoil = (script, scene) => {
   return edit(script, scene, json => renumber(json, value => value * times))
 }
 
-/** Every chunk tells what was used until then; a whole answer has the member twice, and the last one is right. */
+/** Every chunk has the usage so far; a whole answer has the member twice, and the last one is right. */
 export const dupUsage: Spoil = script => {
   if (script.isStream) return { ...script, frames: withRunningUsage(script) }
-  const { usage, ...rest } = JSON.parse(bodyOf(script).toString('utf8')) as JsonObject
+  const { usage, ...rest } = JSON.parse(bodyOf(script).toString('utf8')) as WireObject
   if (!isObject(usage)) return script
   const halved = renumber({ usage }, value => Math.floor(value / 2))
   return withBody(
@@ -33,17 +33,17 @@ export const dupUsage: Spoil = script => {
   )
 }
 
-type Edit = (json: JsonObject) => JsonObject | undefined
+type Edit = (json: WireObject) => WireObject | undefined
 
-/** Changes every JSON object of the answer that speaks of usage; one that becomes nothing is left out. */
+/** Changes every JSON object of the answer that has usage; an object that becomes empty is removed. */
 function edit(script: Script, { format: { framing = EVENTS } }: Scene, change: Edit): Script {
   if (script.isStream) return { ...script, frames: editFrames(script.frames, framing, change) }
   const body = bodyOf(script).toString('utf8')
-  const changed = change(JSON.parse(body) as JsonObject)
+  const changed = change(JSON.parse(body) as WireObject)
   return withBody(script, changed === undefined ? body : JSON.stringify(changed))
 }
 
-function* editFrames(frames: Iterable<Frame>, framing: Framing, change: Edit): Generator<Frame> {
+function* editFrames(frames: Iterable<StreamFrame>, framing: Framing, change: Edit): Generator<StreamFrame> {
   for (const frame of frames) {
     const json = framing.read(frame.data)
     if (json === undefined || !hasUsage(json)) {
@@ -55,14 +55,14 @@ function* editFrames(frames: Iterable<Frame>, framing: Framing, change: Edit): G
   }
 }
 
-function* withRunningUsage({ bill, frames }: Script): Generator<Frame> {
+function* withRunningUsage({ bill, frames }: Script): Generator<StreamFrame> {
   const prompt = bill?.promptTokens ?? 0
   let tokens = 0
   for (const frame of frames) {
     tokens += frame.tokens
     const json = EVENTS.read(frame.data)
     const usage = { prompt_tokens: prompt, completion_tokens: tokens, total_tokens: prompt + tokens }
-    // Gemini does so anyhow.
+    // Gemini always does this.
     yield json === undefined || 'usageMetadata' in json
       ? frame
       : {
@@ -72,17 +72,17 @@ function* withRunningUsage({ bill, frames }: Script): Generator<Frame> {
   }
 }
 
-function withoutUsage(json: JsonObject): JsonObject | undefined {
+function withoutUsage(json: WireObject): WireObject | undefined {
   const { usage, usageMetadata: _, prompt_eval_count: __, eval_count: ___, ...rest } = json
-  // Some formats tell it inside of the message that begins or ends.
+  // Some formats have it inside the first or last message.
   const inner = Object.entries(rest).find(([, value]) => isObject(value) && 'usage' in value)
-  if (inner !== undefined) return { ...rest, [inner[0]]: withoutUsage(inner[1] as JsonObject) }
-  // The chunk that came for the sake of usage alone goes with it.
+  if (inner !== undefined) return { ...rest, [inner[0]]: withoutUsage(inner[1] as WireObject) }
+  // A chunk that has only usage is removed.
   const isForUsage = isObject(usage) && Array.isArray(rest.choices) && rest.choices.length === 0
   return isForUsage ? undefined : rest
 }
 
-function renumber(json: JsonObject, change: (value: number) => unknown): JsonObject {
+function renumber(json: WireObject, change: (value: number) => unknown): WireObject {
   const renumbered = (value: unknown): unknown => {
     if (typeof value === 'number') return change(value)
     if (!isObject(value)) return value
@@ -91,23 +91,23 @@ function renumber(json: JsonObject, change: (value: number) => unknown): JsonObj
   const inside = (value: unknown) =>
     isObject(value) && 'usage' in value ? { ...value, usage: renumbered(value.usage) } : value
   const members = Object.entries(json).map(([name, value]) => [name, inside(value)])
-  const told = USAGES.filter(name => name in json).map(name => [name, renumbered(json[name])])
-  return { ...Object.fromEntries(members), ...Object.fromEntries(told) }
+  const usages = USAGES.filter(name => name in json).map(name => [name, renumbered(json[name])])
+  return { ...Object.fromEntries(members), ...Object.fromEntries(usages) }
 }
 
-/** What formats call it. */
+/** The names of the usage member in all formats. */
 const USAGES = ['usage', 'usageMetadata', 'prompt_eval_count', 'eval_count'] as const
 
-const hasUsage = (json: JsonObject): boolean =>
+const hasUsage = (json: WireObject): boolean =>
   USAGES.some(name => name in json) || Object.values(json).some(value => isObject(value) && 'usage' in value)
 
 const EVENT_START = /^(event: \w[\w.-]*\n)?data: (?=\{)/
 
-/** Server-sent events, with the line that names one where the format has it. */
+/** Server-sent events, with the `event` line if the format has it. */
 const EVENTS: Framing = {
   read(data) {
     const start = typeof data === 'string' ? EVENT_START.exec(data) : null
-    return start === null ? undefined : (JSON.parse(String(data).slice(start[0].length)) as JsonObject)
+    return start === null ? undefined : (JSON.parse(String(data).slice(start[0].length)) as WireObject)
   },
   write: (json, before) => `${EVENT_START.exec(String(before))?.[1] ?? ''}data: ${JSON.stringify(json)}\n\n`,
 }

@@ -1,17 +1,17 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { type Ask, answer, type Choice, countOpening, type Tool } from '../answer.ts'
-import { isObject, type JsonObject, textOf } from '../json.ts'
-import { Refusal } from '../refusal.ts'
+import { type AnswerChoice, type Ask, answer, countOpening, type OfferedTool } from '../answer.ts'
+import { isObject, textOf, type WireObject } from '../json.ts'
+import { ProviderError } from '../provider-error.ts'
 import { steer } from '../steering.ts'
 import { countTokens, splitTokens } from '../tokens.ts'
-import type { Failure, Format, Frame, Inquiry, Reply } from './format.ts'
+import type { Failure, Inquiry, Protocol, Reply, StreamFrame } from './format.ts'
 import { TOKENS_PER_MEDIA_PART } from './openai-chat.ts'
 import { decodeCount, decodeRequest, missing } from './openai-request.ts'
 import { EVENT_STREAM } from './openai-stream.ts'
 import { searchesFor, searchUnits } from './searches.ts'
 import { cacheShares, proofOf, thoughtFor } from './thought.ts'
 
-/** Anthropic's Messages, under a path of its own, since the roots of both vendors have the same model list. */
+/** Anthropic's Messages, under a prefix of its own, because the model lists of both vendors have the same path. */
 export const anthropic = {
   name: 'Anthropic',
   keyOf: keyIn,
@@ -23,7 +23,7 @@ export const anthropic = {
   encodeRefusal: ({ status, message }) => encodeError(status, message),
   encodeFailure,
   errorEvent: body => `event: error\ndata: ${body}\n\n`,
-} satisfies Format
+} satisfies Protocol
 
 function keyIn(headers: IncomingHttpHeaders): string | undefined {
   const key = headers['x-api-key']
@@ -31,27 +31,27 @@ function keyIn(headers: IncomingHttpHeaders): string | undefined {
   return /^bearer +(\S+)$/i.exec(headers.authorization ?? '')?.[1]
 }
 
-const objectOf = (value: unknown): JsonObject => (isObject(value) ? value : {})
+const objectOf = (value: unknown): WireObject => (isObject(value) ? value : {})
 const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
-const blocksOf = (content: unknown): readonly JsonObject[] =>
+const blocksOf = (content: unknown): readonly WireObject[] =>
   typeof content === 'string' ? [{ type: 'text', text: content }] : listOf(content).map(objectOf)
 
-function messagesOf({ messages }: JsonObject): readonly JsonObject[] {
+function messagesOf({ messages }: WireObject): readonly WireObject[] {
   if (messages === undefined) throw missing('messages')
   if (!Array.isArray(messages) || messages.length === 0 || !messages.every(isObject))
-    throw new Refusal('wrong_type', 'messages: Input should be a valid list', 'messages')
+    throw new ProviderError('wrong_type', 'messages: Input should be a valid list', 'messages')
   return messages
 }
 
-/** What this vendor refuses and others do not. */
-function check(request: JsonObject, { headers }: Inquiry): void {
+/** Rules that other vendors do not have. */
+function check(request: WireObject, { headers }: Inquiry): void {
   if (headers['anthropic-version'] === undefined)
-    throw new Refusal('missing_field', 'anthropic-version: header is required', null)
+    throw new ProviderError('missing_field', 'anthropic-version: header is required', null)
   if (request.max_tokens === undefined)
-    throw new Refusal('missing_field', 'max_tokens: Field required', 'max_tokens')
+    throw new ProviderError('missing_field', 'max_tokens: Field required', 'max_tokens')
   const turns = messagesOf(request)
   if (turns[0]?.role !== 'user')
-    throw new Refusal('bad_value', 'messages: first message must use the "user" role', 'messages')
+    throw new ProviderError('bad_value', 'messages: first message must use the "user" role', 'messages')
   const calling = turns.at(-2)
   const isThinking = ['enabled', 'adaptive'].includes(String(objectOf(request.thinking).type))
   const [first, ...others] = blocksOf(calling?.content)
@@ -60,20 +60,28 @@ function check(request: JsonObject, { headers }: Inquiry): void {
     [first, ...others].some(block => block?.type === 'tool_use') &&
     first?.type !== 'thinking'
   )
-    throw new Refusal('bad_value', 'messages: Expected `thinking`, but found `tool_use`', 'messages')
+    throw new ProviderError('bad_value', 'messages: Expected `thinking`, but found `tool_use`', 'messages')
   const open = new Set<unknown>()
   for (const turn of turns) {
     const blocks = blocksOf(turn.content)
     for (const block of blocks) {
       if (block.type === 'text' && block.text === '')
-        throw new Refusal('bad_value', 'messages: text content blocks must be non-empty', 'messages')
+        throw new ProviderError('bad_value', 'messages: text content blocks must be non-empty', 'messages')
       if (block.type === 'thinking' && block.signature !== proofOf(textOf(block.thinking) ?? ''))
-        throw new Refusal('bad_value', 'messages: Invalid `signature` in `thinking` block', 'messages')
+        throw new ProviderError('bad_value', 'messages: Invalid `signature` in `thinking` block', 'messages')
       if (block.type === 'tool_result' && !open.delete(block.tool_use_id))
-        throw new Refusal('bad_value', 'messages: unexpected `tool_use_id` in `tool_result`', 'messages')
+        throw new ProviderError(
+          'bad_value',
+          'messages: unexpected `tool_use_id` in `tool_result`',
+          'messages',
+        )
     }
     if (open.size > 0 && turn.role === 'user')
-      throw new Refusal('bad_value', 'messages: `tool_use` ids without `tool_result` blocks', 'messages')
+      throw new ProviderError(
+        'bad_value',
+        'messages: `tool_use` ids without `tool_result` blocks',
+        'messages',
+      )
     for (const { type, id } of blocks) if (type === 'tool_use') open.add(id)
   }
 }
@@ -88,7 +96,7 @@ export function answerMessages(inquiry: Inquiry): Reply {
   const choice = answer(ask, 0)
   const thought =
     objectOf(request.thinking).type === 'enabled' || objectOf(request.thinking).type === 'adaptive'
-  const said: Said = {
+  const completion: Completion = {
     id: `msg_${id}`,
     model,
     choice,
@@ -96,10 +104,10 @@ export function answerMessages(inquiry: Inquiry): Reply {
     searches: searches.count,
     thought: thought ? splitTokens(thoughtFor(ask)) : [],
   }
-  const tokens = choice.tokenCount + said.thought.length
-  const bill = { id: said.id, model, promptTokens: ask.promptTokens, ...searchUnits(searches) }
-  if (request.stream !== true) return { kind: 'whole', body: encodeWhole(said), tokens, bill }
-  return { kind: 'stream', contentType: EVENT_STREAM, frames: encodeStream(said), bill }
+  const tokens = choice.tokenCount + completion.thought.length
+  const bill = { id: completion.id, model, promptTokens: ask.promptTokens, ...searchUnits(searches) }
+  if (request.stream !== true) return { kind: 'whole', body: encodeWhole(completion), tokens, bill }
+  return { kind: 'stream', contentType: EVENT_STREAM, frames: encodeStream(completion), bill }
 }
 
 function countMessages(inquiry: Inquiry): Reply {
@@ -112,9 +120,9 @@ function listModels(): Reply {
   return { kind: 'free', body: JSON.stringify({ data, has_more: false }) }
 }
 
-/** By the same rule as in the other formats: all texts, calls, tools and schemas; a picture is a constant. */
-function countPrompt(request: JsonObject): number {
-  const countBlock = (block: JsonObject): number => {
+/** By the same rule as in the other formats: all texts, calls, tools and schemas; an image is a constant. */
+function countPrompt(request: WireObject): number {
+  const countBlock = (block: WireObject): number => {
     switch (block.type) {
       case 'text':
         return countTokens(textOf(block.text) ?? '')
@@ -135,17 +143,17 @@ function countPrompt(request: JsonObject): number {
   return schema === undefined ? count : count + countTokens(JSON.stringify(schema))
 }
 
-function decodeAsk(request: JsonObject, model: string, words: number | undefined): Ask {
+function decodeAsk(request: WireObject, model: string, words: number | undefined): Ask {
   const choice = objectOf(request.tool_choice)
   const offered = listOf(request.tools).flatMap(decodeTool)
-  const named = choice.type === 'tool' ? offered.filter(({ name }) => name === choice.name) : offered
+  const eligible = choice.type === 'tool' ? offered.filter(({ name }) => name === choice.name) : offered
   const { schema } = objectOf(objectOf(request.output_config).format)
   return {
     model,
     words,
     promptTokens: countPrompt(request),
-    said: lastSaid(messagesOf(request)),
-    tools: named,
+    lastMessage: lastSaid(messagesOf(request)),
+    tools: eligible,
     toolMode:
       choice.type === 'none' ? 'none' : choice.type === 'any' || choice.type === 'tool' ? 'required' : 'auto',
     allowsParallelCalls: choice.disable_parallel_tool_use !== true,
@@ -154,39 +162,39 @@ function decodeAsk(request: JsonObject, model: string, words: number | undefined
   }
 }
 
-/** Tools that the vendor runs itself: no client is asked to call them. */
+/** Tools that the vendor runs itself; clients do not call them. */
 const HOSTED = /^(web_search|web_fetch|code_execution)_/
 
-function decodeTool(tool: unknown): readonly Tool[] {
+function decodeTool(tool: unknown): readonly OfferedTool[] {
   const { name, type, input_schema: parameters } = objectOf(tool)
   if (HOSTED.test(String(type))) return []
   return typeof name === 'string' && name !== '' ? [{ name, parameters, isCustom: false }] : []
 }
 
-function lastSaid(messages: readonly JsonObject[]): Ask['said'] {
+function lastSaid(messages: readonly WireObject[]): Ask['lastMessage'] {
   const blocks = blocksOf(messages.findLast(({ role }) => role === 'user')?.content)
   const results = blocks.filter(({ type }) => type === 'tool_result')
-  const textIn = (list: readonly JsonObject[]) => list.map(({ text }) => textOf(text) ?? '').join(' ')
+  const textIn = (list: readonly WireObject[]) => list.map(({ text }) => textOf(text) ?? '').join(' ')
   return results.length > 0
     ? { by: 'tool', text: results.map(({ content }) => textIn(blocksOf(content))).join(' ') }
     : { by: 'user', text: textIn(blocks) }
 }
 
-type Said = {
+type Completion = {
   readonly id: string
   readonly model: string
-  readonly choice: Choice
+  readonly choice: AnswerChoice
   readonly ask: Ask
   readonly searches: number
   readonly thought: readonly string[]
 }
 
-/** Cached tokens stand beside the input here, not inside of it. */
-function usageOf({ ask, choice, thought, searches }: Said) {
-  const { cached, written, rest } = cacheShares(ask.promptTokens)
+/** Cached tokens are not part of the input here. */
+function usageOf({ ask, choice, thought, searches }: Completion) {
+  const { cached, cacheWrites, rest } = cacheShares(ask.promptTokens)
   return {
     input_tokens: rest,
-    cache_creation_input_tokens: written,
+    cache_creation_input_tokens: cacheWrites,
     cache_read_input_tokens: cached,
     output_tokens: choice.tokenCount + thought.length,
     service_tier: 'standard',
@@ -194,39 +202,39 @@ function usageOf({ ask, choice, thought, searches }: Said) {
   }
 }
 
-const stopOf = ({ isCut, calls }: Choice) =>
+const stopOf = ({ isCut, calls }: AnswerChoice) =>
   isCut ? 'max_tokens' : calls.length > 0 ? 'tool_use' : 'end_turn'
-const callId = ({ id }: Said, at: number) => `toolu_${id.slice('msg_'.length)}_${at}`
+const callId = ({ id }: Completion, at: number) => `toolu_${id.slice('msg_'.length)}_${at}`
 
 function inputOf(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    // Arguments that the token limit has cut are told as far as this format can.
+    // Arguments that the token limit has cut, as far as this format can show them.
     return {}
   }
 }
 
-/** What each search is called with, and what it found. */
-const searchBlocks = (said: Said) =>
-  Array.from({ length: said.searches }, (_, at) => {
-    const id = `srvtoolu_${said.id.slice('msg_'.length)}_${at}`
+/** The query and the result of each search. */
+const searchBlocks = (completion: Completion) =>
+  Array.from({ length: completion.searches }, (_, at) => {
+    const id = `srvtoolu_${completion.id.slice('msg_'.length)}_${at}`
     return [
-      { type: 'server_tool_use', id, name: 'web_search', input: { query: said.ask.said.text } },
+      { type: 'server_tool_use', id, name: 'web_search', input: { query: completion.ask.lastMessage.text } },
       { type: 'web_search_tool_result', tool_use_id: id, content: [] },
     ]
   }).flat()
 
-function encodeWhole(said: Said): string {
-  const { id, model, choice, thought } = said
+function encodeWhole(completion: Completion): string {
+  const { id, model, choice, thought } = completion
   const thinking = thought.join('')
   const content = [
-    ...searchBlocks(said),
+    ...searchBlocks(completion),
     ...(thought.length > 0 ? [{ type: 'thinking', thinking, signature: proofOf(thinking) }] : []),
     ...(choice.text.length > 0 ? [{ type: 'text', text: choice.text.join('') }] : []),
     ...choice.calls.map(({ tool, tokens }, at) => ({
       type: 'tool_use',
-      id: callId(said, at),
+      id: callId(completion, at),
       name: tool.name,
       input: inputOf(tokens.join('')),
     })),
@@ -239,18 +247,18 @@ function encodeWhole(said: Said): string {
     content,
     stop_reason: stopOf(choice),
     stop_sequence: null,
-    usage: usageOf(said),
+    usage: usageOf(completion),
   })
 }
 
-const eventOf = (type: string, data: object, tokens = 0): Frame => ({
+const eventOf = (type: string, data: object, tokens = 0): StreamFrame => ({
   data: `event: ${type}\ndata: ${JSON.stringify({ type, ...data })}\n\n`,
   tokens,
 })
 
-function* encodeStream(said: Said): Generator<Frame> {
-  const { id, model, choice, thought } = said
-  const usage = usageOf(said)
+function* encodeStream(completion: Completion): Generator<StreamFrame> {
+  const { id, model, choice, thought } = completion
+  const usage = usageOf(completion)
   const message = {
     id,
     type: 'message',
@@ -269,7 +277,7 @@ function* encodeStream(said: Said): Generator<Frame> {
     yield eventOf('content_block_stop', { index })
     index += 1
   }
-  for (const searched of searchBlocks(said)) yield* block(searched, [])
+  for (const searched of searchBlocks(completion)) yield* block(searched, [])
   if (thought.length > 0) {
     const signature = proofOf(thought.join(''))
     yield* block({ type: 'thinking', thinking: '', signature: '' }, [
@@ -283,7 +291,7 @@ function* encodeStream(said: Said): Generator<Frame> {
       choice.text.map(text => [{ type: 'text_delta', text }, 1] as const),
     )
   for (const [at, call] of choice.calls.entries())
-    yield* block({ type: 'tool_use', id: callId(said, at), name: call.tool.name, input: {} }, [
+    yield* block({ type: 'tool_use', id: callId(completion, at), name: call.tool.name, input: {} }, [
       [{ type: 'input_json_delta', partial_json: '' }, countOpening(call)],
       ...call.tokens.map(partial_json => [{ type: 'input_json_delta', partial_json }, 1] as const),
     ])

@@ -1,20 +1,20 @@
 import { EventStreamCodec } from '@smithy/eventstream-codec'
-import { type Ask, answer, type Choice, countOpening } from '../answer.ts'
-import { isObject, type JsonObject } from '../json.ts'
+import { type AnswerChoice, type Ask, answer, countOpening } from '../answer.ts'
+import { isObject, type WireObject } from '../json.ts'
 import { MODELS } from '../models.ts'
-import { Refusal } from '../refusal.ts'
+import { ProviderError } from '../provider-error.ts'
 import { steer } from '../steering.ts'
 import { splitTokens } from '../tokens.ts'
-import type { Format, Frame, Inquiry, Reply } from './format.ts'
+import type { Inquiry, Protocol, Reply, StreamFrame } from './format.ts'
 import { decodeAsk } from './openai-chat.ts'
 import { decodeRequest } from './openai-request.ts'
 import { cacheShares, proofOf, thoughtFor } from './thought.ts'
 
-const objectOf = (value: unknown): JsonObject => (isObject(value) ? value : {})
+const objectOf = (value: unknown): WireObject => (isObject(value) ? value : {})
 const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
 
-/** The same request in the words of the common format. */
-function askOf(request: JsonObject, model: string, headers: Inquiry['headers']): Ask {
+/** The same request in the common format. */
+function askOf(request: WireObject, model: string, headers: Inquiry['headers']): Ask {
   const { toolConfig, inferenceConfig, outputConfig, system } = request
   const { tools, toolChoice } = objectOf(toolConfig)
   const offered = listOf(tools).flatMap(tool => {
@@ -40,20 +40,20 @@ function askOf(request: JsonObject, model: string, headers: Inquiry['headers']):
   )
 }
 
-function choiceOf({ any, tool }: JsonObject) {
+function choiceOf({ any, tool }: WireObject) {
   if (any !== undefined) return { tool_choice: 'required' }
   return tool === undefined
     ? {}
     : { tool_choice: { type: 'function', function: { name: objectOf(tool).name } } }
 }
 
-/** A turn with results is the tool's; what this vendor refuses and others do not is refused. */
-function turnsOf(request: JsonObject): readonly JsonObject[] {
+/** A turn with results belongs to the tool. Also checks the rules that only this vendor has. */
+function turnsOf(request: WireObject): readonly WireObject[] {
   const { messages, toolConfig } = request
   const turns = listOf(messages).map(objectOf)
   checkThought(turns.at(-2), isThinking(request))
   if (turns[0]?.role !== 'user')
-    throw new Refusal('bad_value', 'A conversation must start with a user message.', 'messages')
+    throw new ProviderError('bad_value', 'A conversation must start with a user message.', 'messages')
   return turns.map(({ role, content }) => {
     const blocks = listOf(content).map(objectOf)
     const results = blocks.flatMap(({ toolResult }) =>
@@ -61,51 +61,51 @@ function turnsOf(request: JsonObject): readonly JsonObject[] {
     )
     const calls = blocks.flatMap(({ toolUse }) => (toolUse === undefined ? [] : [objectOf(toolUse)]))
     if (blocks.some(({ text }) => typeof text === 'string' && text.trim() === ''))
-      throw new Refusal('bad_value', 'The text field in the ContentBlock object is blank.', 'messages')
+      throw new ProviderError('bad_value', 'The text field in the ContentBlock object is blank.', 'messages')
     if (results.length + calls.length > 0 && toolConfig === undefined)
-      throw new Refusal('missing_field', 'The toolConfig field must be defined.', 'toolConfig')
-    const said = blocks.filter(block => !ASIDE.some(name => name in block))
+      throw new ProviderError('missing_field', 'The toolConfig field must be defined.', 'toolConfig')
+    const messageBlocks = blocks.filter(block => !ASIDE.some(name => name in block))
     return {
       role: results.length > 0 ? 'tool' : role,
-      content: [...results.flatMap(result => listOf(result.content)), ...said],
+      content: [...results.flatMap(result => listOf(result.content)), ...messageBlocks],
       tool_calls: calls.map(({ name, input }) => ({ function: { name, arguments: JSON.stringify(input) } })),
     }
   })
 }
 
-/** What is told otherwise in the common format, or not at all. */
+/** Blocks that the common format has elsewhere or not at all. */
 const ASIDE = ['toolResult', 'toolUse', 'reasoningContent', 'cachePoint']
 
-const isThinking = ({ additionalModelRequestFields }: JsonObject): boolean =>
+const isThinking = ({ additionalModelRequestFields }: WireObject): boolean =>
   ['enabled', 'adaptive'].includes(String(objectOf(objectOf(additionalModelRequestFields).thinking).type))
 
-/** Calls come back with the proven thought they were made with, or not at all. */
-function checkThought(calling: JsonObject | undefined, isNeeded: boolean): void {
+/** Calls must come back with their signed reasoning. */
+function checkThought(calling: WireObject | undefined, isNeeded: boolean): void {
   const blocks = listOf(calling?.content).map(objectOf)
   const proofs = blocks.flatMap(({ reasoningContent }) =>
     reasoningContent === undefined ? [] : [objectOf(objectOf(reasoningContent).reasoningText)],
   )
   if (proofs.some(({ text, signature }) => signature !== proofOf(String(text))))
-    throw new Refusal('bad_value', 'Invalid signature in thinking block', 'messages')
+    throw new ProviderError('bad_value', 'Invalid signature in thinking block', 'messages')
   if (isNeeded && blocks.some(block => 'toolUse' in block) && proofs.length === 0)
-    throw new Refusal('bad_value', 'Expected thinking, but found tool_use', 'messages')
+    throw new ProviderError('bad_value', 'Expected thinking, but found tool_use', 'messages')
 }
 
 function modelOf({ params: [id = ''] }: Inquiry): string {
   try {
     return decodeURIComponent(id)
   } catch {
-    throw new Refusal('unknown_model', 'The provided model identifier is invalid.')
+    throw new ProviderError('unknown_model', 'The provided model identifier is invalid.')
   }
 }
 
-/** The address names the model; what reads requests looks for it in the body. */
+/** The path has the model; the readers of requests expect it in the body. */
 function withModel(body: string, model: string): string {
   try {
     const request: unknown = JSON.parse(body)
     return isObject(request) ? JSON.stringify({ ...request, model }) : body
   } catch {
-    // Not JSON: whoever reads it next refuses it.
+    // Not JSON: the next reader rejects it.
     return body
   }
 }
@@ -114,13 +114,13 @@ function converse(inquiry: Inquiry): Reply {
   const { model, choice, bill, usage, thought } = answered(inquiry)
   const text = thought.join('')
   const reasoningContent = { reasoningText: { text, signature: proofOf(text) } }
-  const said =
+  const completion =
     choice.calls.length > 0
       ? choice.calls.map(({ tool, tokens }, at) => ({
           toolUse: { toolUseId: `tooluse_${at}`, name: tool.name, input: objectIn(tokens.join('')) },
         }))
       : [{ text: choice.text.join('') }]
-  const content = thought.length > 0 ? [{ reasoningContent }, ...said] : said
+  const content = thought.length > 0 ? [{ reasoningContent }, ...completion] : completion
   const body = JSON.stringify({
     output: { message: { role: 'assistant', content } },
     stopReason: stopOf(choice),
@@ -134,15 +134,15 @@ function objectIn(json: string): unknown {
   try {
     return JSON.parse(json)
   } catch {
-    // Cut by the limit: the vendor gives what it has understood.
+    // Cut by the token limit: the vendor returns what it could parse.
     return {}
   }
 }
 
 function converseStream(inquiry: Inquiry): Reply {
-  const said = answered(inquiry)
+  const completion = answered(inquiry)
   const contentType = 'application/vnd.amazon.eventstream'
-  return { kind: 'stream', contentType, frames: stream(said), bill: said.bill }
+  return { kind: 'stream', contentType, frames: stream(completion), bill: completion.bill }
 }
 
 function answered(inquiry: Inquiry) {
@@ -152,27 +152,27 @@ function answered(inquiry: Inquiry) {
   const choice = answer(ask, 0)
   const bill = { id: inquiry.id, model, promptTokens: ask.promptTokens }
   const thought = isThinking(request) ? splitTokens(thoughtFor(ask)) : []
-  const { cached, written, rest } = cacheShares(ask.promptTokens)
+  const { cached, cacheWrites, rest } = cacheShares(ask.promptTokens)
   const outputTokens = choice.tokenCount + thought.length
   const usage = {
     inputTokens: rest,
     outputTokens,
     totalTokens: ask.promptTokens + outputTokens,
     cacheReadInputTokens: cached,
-    cacheWriteInputTokens: written,
+    cacheWriteInputTokens: cacheWrites,
   }
   return { model, choice, bill, usage, thought }
 }
 
-function stopOf({ isCut, calls }: Choice): string {
+function stopOf({ isCut, calls }: AnswerChoice): string {
   if (isCut) return 'max_tokens'
   return calls.length > 0 ? 'tool_use' : 'end_turn'
 }
 
-/** Only calls have a beginning of their own; the usage comes after the end. */
-function* stream({ choice, usage, thought }: ReturnType<typeof answered>): Generator<Frame> {
+/** Only calls have a start event; the usage comes after the end. */
+function* stream({ choice, usage, thought }: ReturnType<typeof answered>): Generator<StreamFrame> {
   yield frame('messageStart', { role: 'assistant' })
-  const grown = (contentBlockIndex: number, delta: JsonObject, tokens = 1) =>
+  const grown = (contentBlockIndex: number, delta: WireObject, tokens = 1) =>
     frame('contentBlockDelta', { contentBlockIndex, delta }, tokens)
   for (const text of thought) yield grown(0, { reasoningContent: { text } })
   if (thought.length > 0) {
@@ -199,8 +199,8 @@ const codec = new EventStreamCodec(
 )
 const header = (value: string) => ({ type: 'string', value }) as const
 
-/** Filled up with a text of no meaning, as the vendor does. */
-function frame(name: string, payload: JsonObject, tokens = 0): Frame {
+/** Padded with a meaningless text, like by the vendor. */
+function frame(name: string, payload: WireObject, tokens = 0): StreamFrame {
   const headers = {
     ':event-type': header(name),
     ':content-type': header('application/json'),
@@ -215,7 +215,7 @@ function listModels(): Reply {
   return { kind: 'free', body: JSON.stringify({ modelSummaries }) }
 }
 
-/** Bedrock's Converse, with a signature or an API key; the signature is looked at, not worked out. */
+/** Bedrock's Converse, with a signature or an API key; the signature must be present and is not verified. */
 export const bedrock = {
   name: 'Bedrock',
   keyOf: ({ authorization = '', 'x-amz-date': date }) =>
@@ -243,15 +243,15 @@ export const bedrock = {
     return codec.encode({ headers, body: Buffer.from(body) })
   },
   framing: {
-    read: data => JSON.parse(Buffer.from(codec.decode(Buffer.from(data)).body).toString()) as JsonObject,
+    read: data => JSON.parse(Buffer.from(codec.decode(Buffer.from(data)).body).toString()) as WireObject,
     write: (json, before) => {
       const { headers } = codec.decode(Buffer.from(before))
       return codec.encode({ headers, body: Buffer.from(JSON.stringify(json)) })
     },
   },
-} satisfies Format
+} satisfies Protocol
 
-/** The class of an error stands in a header only. */
+/** The class of an error is in a header only. */
 const CLASSES: Readonly<Record<number, string>> = {
   401: 'UnrecognizedClientException',
   403: 'AccessDeniedException',

@@ -1,18 +1,18 @@
-import { type Ask, answer, type Choice, countOpening } from '../answer.ts'
-import { isObject, type JsonObject } from '../json.ts'
+import { type AnswerChoice, type Ask, answer, countOpening } from '../answer.ts'
+import { isObject, type WireObject } from '../json.ts'
 import { steer } from '../steering.ts'
 import { splitTokens } from '../tokens.ts'
-import type { Frame, Inquiry, Reply } from './format.ts'
+import type { Inquiry, Reply, StreamFrame } from './format.ts'
 import { decodeAsk } from './openai-chat.ts'
 import { decodeRequest } from './openai-request.ts'
 import { EVENT_STREAM } from './openai-stream.ts'
 import { thoughtFor } from './thought.ts'
 import { behind, vendor } from './vendor.ts'
 
-/** Instructions of the vendor's own are counted as tokens and billed to nobody. */
+/** The vendor's own instructions are counted as tokens and not billed. */
 const OWN_INSTRUCTIONS = 495
 
-function askOf(request: JsonObject, model: string, headers: Inquiry['headers']): Ask {
+function askOf(request: WireObject, model: string, headers: Inquiry['headers']): Ask {
   const { tool_choice: choice, response_format: format } = request
   const schema = isObject(format) ? format.json_schema : undefined
   return decodeAsk(
@@ -35,21 +35,21 @@ function chat({ id, headers, body }: Inquiry): Reply {
   const isThinking = isObject(request.thinking) && request.thinking.type === 'enabled'
   const thought = isThinking ? splitTokens(thoughtFor(ask)) : []
   const tokens = choice.tokenCount + thought.length
-  const said: Said = { id, choice, thought, usage: usageOf(promptTokens, tokens) }
+  const completion: Completion = { id, choice, thought, usage: usageOf(promptTokens, tokens) }
   if (request.stream === true)
-    return { kind: 'stream', contentType: EVENT_STREAM, frames: stream(said), bill }
-  return { kind: 'whole', body: whole(said), tokens, bill }
+    return { kind: 'stream', contentType: EVENT_STREAM, frames: stream(completion), bill }
+  return { kind: 'whole', body: whole(completion), tokens, bill }
 }
 
-type Said = {
+type Completion = {
   readonly id: string
-  readonly choice: Choice
+  readonly choice: AnswerChoice
   readonly thought: readonly string[]
-  readonly usage: JsonObject
+  readonly usage: WireObject
 }
 
-/** A model that thinks makes no plan beside. */
-function whole({ id, choice, thought, usage }: Said): string {
+/** A model that thinks has no plan. */
+function whole({ id, choice, thought, usage }: Completion): string {
   const content = [
     ...(thought.length > 0 ? [{ type: 'thinking', thinking: thought.join('') }] : []),
     ...(choice.calls.length === 0 ? [{ type: 'text', text: choice.text.join('') }] : []),
@@ -73,27 +73,31 @@ const usageOf = (input: number, output: number) => ({
   cached_tokens: OWN_INSTRUCTIONS,
 })
 
-function finishOf({ isCut, calls }: Choice): string {
+function finishOf({ isCut, calls }: AnswerChoice): string {
   if (isCut) return 'MAX_TOKENS'
   return calls.length > 0 ? 'TOOL_CALL' : 'COMPLETE'
 }
 
-function callOf({ calls }: Choice, at: number, json = calls[at]?.tokens.join('')) {
+function callOf({ calls }: AnswerChoice, at: number, json = calls[at]?.tokens.join('')) {
   const name = calls[at]?.tool.name ?? ''
   return { id: `${name}_${at}`, type: 'function', function: { name, arguments: json } }
 }
 
-function* stream({ id, choice, thought, usage }: Said): Generator<Frame> {
+function* stream({ id, choice, thought, usage }: Completion): Generator<StreamFrame> {
   const empty = { role: 'assistant', content: [], tool_plan: '', tool_calls: [], citations: [] }
   yield event('message-start', { id, delta: { message: empty } })
   if (thought.length > 0) yield* block(0, 'thinking', thought)
   if (choice.calls.length === 0) yield* block(thought.length > 0 ? 1 : 0, 'text', choice.text)
-  else if (thought.length === 0) yield event('tool-plan-delta', told('tool_plan', PLAN))
+  else if (thought.length === 0) yield event('tool-plan-delta', messageDelta('tool_plan', PLAN))
   for (const [index, call] of choice.calls.entries()) {
-    const begun = told('tool_calls', callOf(choice, index, ''))
-    yield event('tool-call-start', { index, ...begun }, countOpening(call))
+    const opening = messageDelta('tool_calls', callOf(choice, index, ''))
+    yield event('tool-call-start', { index, ...opening }, countOpening(call))
     for (const json of call.tokens) {
-      yield event('tool-call-delta', { index, ...told('tool_calls', { function: { arguments: json } }) }, 1)
+      yield event(
+        'tool-call-delta',
+        { index, ...messageDelta('tool_calls', { function: { arguments: json } }) },
+        1,
+      )
     }
     yield event('tool-call-end', { index })
   }
@@ -101,16 +105,16 @@ function* stream({ id, choice, thought, usage }: Said): Generator<Frame> {
   yield { data: 'data: [DONE]\n\n', tokens: 0 }
 }
 
-function* block(index: number, type: string, pieces: readonly string[]): Generator<Frame> {
-  yield event('content-start', { index, ...told('content', { type, [type]: '' }) })
+function* block(index: number, type: string, pieces: readonly string[]): Generator<StreamFrame> {
+  yield event('content-start', { index, ...messageDelta('content', { type, [type]: '' }) })
   for (const piece of pieces)
-    yield event('content-delta', { index, ...told('content', { [type]: piece }) }, 1)
+    yield event('content-delta', { index, ...messageDelta('content', { [type]: piece }) }, 1)
   yield event('content-end', { index })
 }
 
-const told = (name: string, value: unknown) => ({ delta: { message: { [name]: value } } })
+const messageDelta = (name: string, value: unknown) => ({ delta: { message: { [name]: value } } })
 
-const event = (type: string, rest: JsonObject, tokens = 0): Frame => ({
+const event = (type: string, rest: WireObject, tokens = 0): StreamFrame => ({
   data: `event: ${type}\ndata: ${JSON.stringify({ type, ...rest })}\n\n`,
   tokens,
 })

@@ -1,14 +1,14 @@
-import type { Ask, Tool } from '../answer.ts'
-import { isObject, type JsonObject, textOf } from '../json.ts'
-import { Refusal } from '../refusal.ts'
+import type { Ask, OfferedTool } from '../answer.ts'
+import { isObject, textOf, type WireObject } from '../json.ts'
+import { ProviderError } from '../provider-error.ts'
 import { countTokens } from '../tokens.ts'
 import { TOKENS_PER_MEDIA_PART } from './openai-chat.ts'
 import { CHOICE_LIMIT, decodeCount, missing } from './openai-request.ts'
 
-const objectOf = (value: unknown): JsonObject => (isObject(value) ? value : {})
+const objectOf = (value: unknown): WireObject => (isObject(value) ? value : {})
 const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
 
-/** Nobody else could have made it; bytes, as all of this vendor's proofs are. */
+/** The signature of a thought, as bytes like all signatures of this vendor. */
 export const SIGNATURE = Buffer.from('sim-signature-gemini').toString('base64')
 const NO_SIGNATURE = 'skip_thought_signature_validator'
 
@@ -16,40 +16,47 @@ export type Thinking = { readonly isOn: boolean; readonly isTold: boolean }
 
 export type GeminiAsk = { readonly ask: Ask; readonly choices: number; readonly thinking: Thinking }
 
-export function parse(body: string): JsonObject {
+export function parse(body: string): WireObject {
   let request: unknown
   try {
     request = JSON.parse(body)
   } catch {
-    throw new Refusal('bad_json', 'Invalid JSON payload received.')
+    throw new ProviderError('bad_json', 'Invalid JSON payload received.')
   }
-  if (!isObject(request)) throw new Refusal('bad_json', 'Invalid JSON payload received.')
+  if (!isObject(request)) throw new ProviderError('bad_json', 'Invalid JSON payload received.')
   return request
 }
 
-export function contentsOf({ contents }: JsonObject): readonly JsonObject[] {
+export function contentsOf({ contents }: WireObject): readonly WireObject[] {
   if (contents === undefined) throw missing('contents')
   if (!Array.isArray(contents) || !contents.every(isObject) || contents.length === 0) {
-    throw new Refusal('bad_value', '* GenerateContentRequest.contents: contents is not specified', 'contents')
+    throw new ProviderError(
+      'bad_value',
+      '* GenerateContentRequest.contents: contents is not specified',
+      'contents',
+    )
   }
   return contents
 }
 
-const partsOf = ({ parts }: JsonObject): readonly JsonObject[] => listOf(parts).map(objectOf)
+const partsOf = ({ parts }: WireObject): readonly WireObject[] => listOf(parts).map(objectOf)
 
-/** Text counts as text, calls and results as their JSON, and everything else like a picture. */
-function countPart({ text, functionCall, functionResponse, thought }: JsonObject): number {
+/** Text counts as text, calls and results as their JSON, and everything else like an image. */
+function countPart({ text, functionCall, functionResponse, thought }: WireObject): number {
   if (thought === true) return 0
   if (typeof text === 'string') return countTokens(text)
-  const said = functionCall ?? functionResponse
-  if (!isObject(said)) return TOKENS_PER_MEDIA_PART
-  return countTokens(textOf(said.name) ?? '') + countTokens(JSON.stringify(said.args ?? said.response ?? {}))
+  const payload = functionCall ?? functionResponse
+  if (!isObject(payload)) return TOKENS_PER_MEDIA_PART
+  return (
+    countTokens(textOf(payload.name) ?? '') +
+    countTokens(JSON.stringify(payload.args ?? payload.response ?? {}))
+  )
 }
 
 const countParts = (content: unknown): number =>
   partsOf(objectOf(content)).reduce((sum, part) => sum + countPart(part), 0)
 
-export function countPrompt(request: JsonObject): number {
+export function countPrompt(request: WireObject): number {
   let count = countParts(request.systemInstruction)
   for (const content of contentsOf(request)) count += countParts(content)
   if (listOf(request.tools).length > 0) count += countTokens(JSON.stringify(request.tools))
@@ -57,32 +64,33 @@ export function countPrompt(request: JsonObject): number {
   return schema === undefined ? count : count + countTokens(JSON.stringify(schema))
 }
 
-const schemaIn = ({ responseJsonSchema, responseSchema }: JsonObject): unknown =>
+const schemaIn = ({ responseJsonSchema, responseSchema }: WireObject): unknown =>
   responseJsonSchema ?? responseSchema
 
-/** What this vendor refuses and others do not. */
-function check(request: JsonObject, thinking: Thinking): void {
+/** Rules that other vendors do not have. */
+function check(request: WireObject, thinking: Thinking): void {
   let calls = 0
   for (const content of contentsOf(request)) {
     const parts = partsOf(content)
-    if (parts.length === 0) throw new Refusal('bad_value', '* contents.parts must not be empty.', 'contents')
+    if (parts.length === 0)
+      throw new ProviderError('bad_value', '* contents.parts must not be empty.', 'contents')
     if (content.role !== undefined && content.role !== 'user' && content.role !== 'model') {
-      throw new Refusal('bad_value', 'Please use a valid role: user, model.', 'contents')
+      throw new ProviderError('bad_value', 'Please use a valid role: user, model.', 'contents')
     }
     const results = parts.filter(part => isObject(part.functionResponse))
     if (results.some(({ functionResponse }) => !textOf(objectOf(functionResponse).name))) {
-      throw new Refusal('bad_value', 'function_response.name: Name cannot be empty.', 'contents')
+      throw new ProviderError('bad_value', 'function_response.name: Name cannot be empty.', 'contents')
     }
     if (results.length !== calls && (calls > 0 || results.length > 0)) {
       const message =
         'Please ensure that the number of function response parts is equal to the number of function call parts of the function call turn.'
-      throw new Refusal('bad_value', message, 'contents')
+      throw new ProviderError('bad_value', message, 'contents')
     }
     const called = parts.filter(part => isObject(part.functionCall))
     calls = called.length
     const proof = called[0]?.thoughtSignature
     if (thinking.isOn && calls > 0 && proof !== SIGNATURE && proof !== NO_SIGNATURE) {
-      throw new Refusal(
+      throw new ProviderError(
         'bad_value',
         'Function call is missing a thought_signature in functionCall parts.',
         'contents',
@@ -91,7 +99,7 @@ function check(request: JsonObject, thinking: Thinking): void {
   }
 }
 
-export function decodeAsk(request: JsonObject, model: string, words: number | undefined): GeminiAsk {
+export function decodeAsk(request: WireObject, model: string, words: number | undefined): GeminiAsk {
   const config = objectOf(request.generationConfig)
   const thinking = decodeThinking(config.thinkingConfig)
   check(request, thinking)
@@ -100,7 +108,7 @@ export function decodeAsk(request: JsonObject, model: string, words: number | un
     model,
     words,
     promptTokens: countPrompt(request),
-    said: lastSaid(contents),
+    lastMessage: lastSaid(contents),
     ...decodeTools(request),
     allowsParallelCalls: true,
     json: config.responseMimeType === 'application/json' ? { schema: schemaIn(config) } : undefined,
@@ -112,7 +120,7 @@ export function decodeAsk(request: JsonObject, model: string, words: number | un
 function decodeThinking(config: unknown): Thinking {
   if (!isObject(config)) return { isOn: false, isTold: false }
   if (config.thinkingBudget !== undefined && config.thinkingLevel !== undefined) {
-    throw new Refusal(
+    throw new ProviderError(
       'bad_value',
       'You can only set one of thinking budget and thinking level.',
       'generationConfig',
@@ -122,19 +130,19 @@ function decodeThinking(config: unknown): Thinking {
   return { isOn, isTold: isOn && config.includeThoughts === true }
 }
 
-function lastSaid(contents: readonly JsonObject[]): Ask['said'] {
+function lastSaid(contents: readonly WireObject[]): Ask['lastMessage'] {
   const parts = partsOf(contents.findLast(({ role }) => role !== 'model') ?? {})
   const results = parts.filter(part => isObject(part.functionResponse))
   if (results.length > 0) {
-    const said = results.map(part => JSON.stringify(objectOf(part.functionResponse).response ?? {}))
-    return { by: 'tool', text: said.join(' ') }
+    const resultTexts = results.map(part => JSON.stringify(objectOf(part.functionResponse).response ?? {}))
+    return { by: 'tool', text: resultTexts.join(' ') }
   }
   return { by: 'user', text: parts.map(({ text }) => textOf(text) ?? '').join(' ') }
 }
 
 const MODES: Readonly<Record<string, Ask['toolMode']>> = { ANY: 'required', NONE: 'none' }
 
-function decodeTools(request: JsonObject): Pick<Ask, 'tools' | 'toolMode'> {
+function decodeTools(request: WireObject): Pick<Ask, 'tools' | 'toolMode'> {
   const offered = listOf(request.tools)
     .flatMap(entry => listOf(objectOf(entry).functionDeclarations))
     .flatMap(decodeTool)
@@ -142,7 +150,7 @@ function decodeTools(request: JsonObject): Pick<Ask, 'tools' | 'toolMode'> {
   const { mode, allowedFunctionNames } = objectOf(functionCallingConfig)
   const names = listOf(allowedFunctionNames)
   if (mode !== undefined && offered.length === 0) {
-    throw new Refusal(
+    throw new ProviderError(
       'bad_value',
       'Function calling config is set without function_declarations.',
       'toolConfig',
@@ -152,7 +160,7 @@ function decodeTools(request: JsonObject): Pick<Ask, 'tools' | 'toolMode'> {
   return { tools, toolMode: MODES[String(mode)] ?? 'auto' }
 }
 
-function decodeTool(declared: unknown): readonly Tool[] {
+function decodeTool(declared: unknown): readonly OfferedTool[] {
   const { name, parametersJsonSchema, parameters } = objectOf(declared)
   if (typeof name !== 'string' || name === '') return []
   return [{ name, parameters: parametersJsonSchema ?? parameters, isCustom: false }]

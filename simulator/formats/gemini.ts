@@ -1,12 +1,12 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { answer, type Choice, countOpening } from '../answer.ts'
-import { isObject, type JsonObject, textOf } from '../json.ts'
+import { type AnswerChoice, answer, countOpening } from '../answer.ts'
+import { isObject, textOf, type WireObject } from '../json.ts'
 import { MODELS } from '../models.ts'
-import { Refusal } from '../refusal.ts'
+import { ProviderError } from '../provider-error.ts'
 import { steer } from '../steering.ts'
 import { countTokens, splitTokens } from '../tokens.ts'
 import { vectorOf } from '../vector.ts'
-import type { Failure, Format, Frame, Inquiry, Reply } from './format.ts'
+import type { Failure, Inquiry, Protocol, Reply, StreamFrame } from './format.ts'
 import { contentsOf, countPrompt, decodeAsk, parse, SIGNATURE, type Thinking } from './gemini-request.ts'
 import { decodeCount, missing } from './openai-request.ts'
 import { takeTurns } from './openai-stream.ts'
@@ -16,7 +16,7 @@ import { inHeader } from './vendor.ts'
 const MODEL = /^\/v1beta\/models\/([^/:]+)/.source
 const method = (name: string) => new RegExp(`${MODEL}:${name}$`)
 
-/** Google's Gemini: the model and what is asked of it stand in the path. */
+/** Google's Gemini: the path has the model and the method. */
 export const gemini = {
   name: 'Gemini',
   keyOf,
@@ -30,7 +30,7 @@ export const gemini = {
   ],
   encodeRefusal: ({ status, message }) => encodeStatus(status, message),
   encodeFailure,
-} satisfies Format
+} satisfies Protocol
 
 const inOwnHeader = inHeader('x-goog-api-key')
 
@@ -38,31 +38,31 @@ function keyOf(headers: IncomingHttpHeaders): string | undefined {
   return inOwnHeader(headers) ?? /^bearer +(\S+)$/i.exec(headers.authorization ?? '')?.[1]
 }
 
-const objectOf = (value: unknown): JsonObject => (isObject(value) ? value : {})
+const objectOf = (value: unknown): WireObject => (isObject(value) ? value : {})
 
 const modelOf = ({ params: [model = ''] }: Inquiry): string => decodeURIComponent(model)
 
 // --- Chats --------------------------------------------------------------------------------------------------------
 
-/** What every piece of an answer has in common, and what it is made of. */
+/** The fields that every chunk of an answer shares, and its content. */
 type Envelope = { readonly modelVersion: string; readonly responseId: string }
-type Said = {
+type Completion = {
   readonly envelope: Envelope
-  readonly choices: readonly Choice[]
+  readonly choices: readonly AnswerChoice[]
   readonly thinking: Thinking
-  /** The tokens of a thought; there is one for each choice. */
+  /** The tokens of a thought, one for each choice. */
   readonly thought: readonly string[]
   readonly promptTokens: number
 }
 
-function say(inquiry: Inquiry): Said {
+function complete(inquiry: Inquiry): Completion {
   const model = modelOf(inquiry)
   const request = parse(inquiry.body)
   const { ask, choices, thinking } = decodeAsk(request, model, steer('words', inquiry.headers, model))
   const thought = thinking.isOn ? splitTokens(thoughtFor(ask)) : []
   return {
     envelope: { modelVersion: model, responseId: inquiry.id },
-    // Thoughts are part of the limit.
+    // Thoughts count towards the limit.
     choices: Array.from({ length: choices }, (_, at) =>
       answer({ ...ask, maxTokens: Math.max(ask.maxTokens - thought.length, 0) }, at),
     ),
@@ -72,14 +72,14 @@ function say(inquiry: Inquiry): Said {
   }
 }
 
-const billOf = ({ envelope, promptTokens }: Said) => ({
+const billOf = ({ envelope, promptTokens }: Completion) => ({
   id: envelope.responseId,
   model: envelope.modelVersion,
   promptTokens,
 })
 
-/** Cached tokens are part of the prompt, thoughts are no part of the candidates. */
-function usageOf({ promptTokens, thought }: Said, candidates: number, thinkers: number): JsonObject {
+/** Cached tokens are part of the prompt; thoughts are not part of the candidates. */
+function usageOf({ promptTokens, thought }: Completion, candidates: number, thinkers: number): WireObject {
   const thoughts = thought.length * thinkers
   const { cached } = cacheShares(promptTokens)
   return {
@@ -92,10 +92,10 @@ function usageOf({ promptTokens, thought }: Said, candidates: number, thinkers: 
   }
 }
 
-const finishReason = ({ isCut }: Choice): string => (isCut ? 'MAX_TOKENS' : 'STOP')
+const finishReason = ({ isCut }: AnswerChoice): string => (isCut ? 'MAX_TOKENS' : 'STOP')
 
-/** A call that was cut cannot be told: its arguments are no JSON. */
-function callsOf({ calls }: Choice, isSigned: boolean): readonly JsonObject[] {
+/** A call that was cut is omitted: its arguments are not valid JSON. */
+function callsOf({ calls }: AnswerChoice, isSigned: boolean): readonly WireObject[] {
   return calls.flatMap(({ tool, tokens }, at) => {
     try {
       const functionCall = { name: tool.name, args: JSON.parse(tokens.join('')) as unknown }
@@ -107,8 +107,8 @@ function callsOf({ calls }: Choice, isSigned: boolean): readonly JsonObject[] {
 }
 
 export function answerWhole(inquiry: Inquiry): Reply {
-  const said = say(inquiry)
-  const { choices, thinking, thought, envelope } = said
+  const completion = complete(inquiry)
+  const { choices, thinking, thought, envelope } = completion
   const candidates = choices.map((choice, index) => {
     const words = choice.text.join('')
     const signed = thinking.isOn ? { thoughtSignature: SIGNATURE } : {}
@@ -121,35 +121,35 @@ export function answerWhole(inquiry: Inquiry): Reply {
     return { content, finishReason: finishReason(choice), index }
   })
   const tokens = choices.reduce((sum, choice) => sum + choice.tokenCount, 0)
-  const usageMetadata = usageOf(said, tokens, choices.length)
+  const usageMetadata = usageOf(completion, tokens, choices.length)
   return {
     kind: 'whole',
     body: JSON.stringify({ candidates, usageMetadata, ...envelope }),
     tokens: tokens + thought.length * choices.length,
-    bill: billOf(said),
+    bill: billOf(completion),
   }
 }
 
-/** Server-sent events on demand; otherwise the pieces are the entries of one list. */
+/** Server-sent events on request; otherwise the chunks are the entries of one list. */
 export function answerStream(inquiry: Inquiry): Reply {
-  const said = say(inquiry)
+  const completion = complete(inquiry)
   const isEvents = inquiry.query.get('alt') === 'sse'
-  const pieces = encodePieces(said)
+  const pieces = encodePieces(completion)
   return {
     kind: 'stream',
     contentType: isEvents ? 'text/event-stream' : 'application/json; charset=UTF-8',
     frames: isEvents ? eventsOf(pieces) : entriesOf(pieces),
-    bill: billOf(said),
+    bill: billOf(completion),
   }
 }
 
-type Piece = { readonly json: JsonObject; readonly tokens: number }
+type Piece = { readonly json: WireObject; readonly tokens: number }
 
-function* eventsOf(pieces: Iterable<Piece>): Generator<Frame> {
+function* eventsOf(pieces: Iterable<Piece>): Generator<StreamFrame> {
   for (const { json, tokens } of pieces) yield { data: `data: ${JSON.stringify(json)}\r\n\r\n`, tokens }
 }
 
-function* entriesOf(pieces: Iterable<Piece>): Generator<Frame> {
+function* entriesOf(pieces: Iterable<Piece>): Generator<StreamFrame> {
   let lead = '['
   for (const { json, tokens } of pieces) {
     yield { data: lead + JSON.stringify(json), tokens }
@@ -158,40 +158,42 @@ function* entriesOf(pieces: Iterable<Piece>): Generator<Frame> {
   yield { data: ']', tokens: 0 }
 }
 
-type Told = { candidates: number; thinkers: number }
+type Progress = { candidates: number; thinkers: number }
 
-/** Every piece tells the usage so far. */
-function* encodePieces(said: Said): Generator<Piece> {
-  const told: Told = { candidates: 0, thinkers: 0 }
-  const speakers = said.choices.map((choice, index) => encodeCandidate(said, choice, { index, told }))
+/** Every chunk has the usage so far. */
+function* encodePieces(completion: Completion): Generator<Piece> {
+  const progress: Progress = { candidates: 0, thinkers: 0 }
+  const speakers = completion.choices.map((choice, index) =>
+    encodeCandidate(completion, choice, { index, told: progress }),
+  )
   yield* takeTurns(speakers)
 }
 
 function* encodeCandidate(
-  said: Said,
-  choice: Choice,
-  { index, told }: { readonly index: number; readonly told: Told },
+  completion: Completion,
+  choice: AnswerChoice,
+  { index, told: progress }: { readonly index: number; readonly told: Progress },
 ): Generator<Piece> {
-  const { thinking, thought, envelope } = said
-  const piece = (parts: readonly JsonObject[], tokens: number, rest: JsonObject = {}): Piece => ({
+  const { thinking, thought, envelope } = completion
+  const piece = (parts: readonly WireObject[], tokens: number, rest: WireObject = {}): Piece => ({
     json: {
       candidates: [{ content: { parts, role: 'model' }, ...rest, index }],
-      usageMetadata: usageOf(said, told.candidates, told.thinkers),
+      usageMetadata: usageOf(completion, progress.candidates, progress.thinkers),
       ...envelope,
     },
     tokens,
   })
-  told.thinkers += 1
+  progress.thinkers += 1
   const opening = thinking.isTold ? [{ text: thought.join(''), thought: true }] : []
   if (thinking.isOn) yield piece(opening, thought.length)
   for (const token of choice.text) {
-    told.candidates += 1
+    progress.candidates += 1
     yield piece([{ text: token }], 1)
   }
   const calls = callsOf(choice, thinking.isOn)
-  const spoken = choice.calls.reduce((sum, call) => sum + countOpening(call) + call.tokens.length, 0)
-  told.candidates += spoken
-  if (spoken > 0) yield piece(calls, spoken)
+  const callTokens = choice.calls.reduce((sum, call) => sum + countOpening(call) + call.tokens.length, 0)
+  progress.candidates += callTokens
+  if (callTokens > 0) yield piece(calls, callTokens)
   const isSigned = thinking.isOn && choice.text.length > 0
   const last = { text: '', ...(isSigned && { thoughtSignature: SIGNATURE }) }
   yield piece([last], 0, { finishReason: finishReason(choice) })
@@ -209,17 +211,17 @@ function answerCount({ body }: Inquiry): Reply {
 
 const DIMENSIONS = 3072
 
-function textIn(request: JsonObject): string {
+function textIn(request: WireObject): string {
   if (!isObject(request.content)) throw missing('content')
   const [content = {}] = contentsOf({ contents: [request.content] })
   const parts = Array.isArray(content.parts) ? content.parts : []
   return parts.map(part => textOf(objectOf(part).text) ?? '').join(' ')
 }
 
-function embed(request: JsonObject) {
+function embed(request: WireObject) {
   const dimensions = decodeCount(request, 'outputDimensionality', DIMENSIONS) ?? DIMENSIONS
   const text = textIn(request)
-  if (text === '') throw new Refusal('bad_value', 'Text content is empty.', 'content')
+  if (text === '') throw new ProviderError('bad_value', 'Text content is empty.', 'content')
   return { embedding: { values: [...vectorOf(text, dimensions)] }, tokens: countTokens(text) }
 }
 
@@ -236,8 +238,8 @@ function answerEmbeddings(inquiry: Inquiry): Reply {
   return embedded(inquiry, { embeddings: answers.map(({ embedding }) => embedding) }, promptTokens)
 }
 
-/** This vendor tells no usage of embeddings. */
-function embedded(inquiry: Inquiry, body: JsonObject, promptTokens: number): Reply {
+/** This vendor reports no usage of embeddings. */
+function embedded(inquiry: Inquiry, body: WireObject, promptTokens: number): Reply {
   const bill = { id: `req_${inquiry.id}`, model: modelOf(inquiry), promptTokens }
   return { kind: 'whole', body: JSON.stringify(body), tokens: 0, bill }
 }
@@ -265,12 +267,12 @@ const WORDS: Readonly<Record<number, string>> = {
   504: 'DEADLINE_EXCEEDED',
 }
 
-function encodeStatus(code: number, message: string, details: readonly JsonObject[] = []): string {
+function encodeStatus(code: number, message: string, details: readonly WireObject[] = []): string {
   const status = WORDS[code] ?? (code >= 500 ? 'INTERNAL' : 'INVALID_ARGUMENT')
   return JSON.stringify({ error: { code, message, status, ...(details.length > 0 && { details }) } })
 }
 
-/** How long to wait is told in the body only, and a used-up account has the word of a rate limit. */
+/** The retry delay is in the body only, and insufficient credit has the status of a rate limit. */
 function encodeFailure({ status, message, isOutOfQuota = false }: Failure): string {
   const retry = { '@type': 'type.googleapis.com/google.rpc.RetryInfo', retryDelay: '1s' }
   const quota = 'You exceeded your current quota, please check your plan and billing details.'

@@ -1,11 +1,11 @@
-import { isObject, type JsonObject, textOf } from '../json.ts'
-import { Refusal } from '../refusal.ts'
-import type { Format, Inquiry, Reply } from './format.ts'
+import { isObject, textOf, type WireObject } from '../json.ts'
+import { ProviderError } from '../provider-error.ts'
+import type { Inquiry, Protocol, Reply } from './format.ts'
 import { answerChat } from './openai-chat.ts'
 import { decodeRequest } from './openai-request.ts'
 import { behind } from './vendor.ts'
 
-/** Fields of the common format that this vendor refuses, as it does everything it does not know. */
+/** Fields of the common format that this vendor rejects as unknown. */
 const REFUSED = [
   'logit_bias',
   'logprobs',
@@ -20,16 +20,16 @@ const REFUSED = [
 
 const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
 
-function check(request: JsonObject): void {
+function check(request: WireObject): void {
   const strange = REFUSED.find(name => name in request)
-  if (strange !== undefined) throw new Refusal('bad_value', 'Extra inputs are not permitted', strange)
+  if (strange !== undefined) throw new ProviderError('bad_value', 'Extra inputs are not permitted', strange)
   if (request.tool_choice === 'required')
-    throw new Refusal('bad_value', "Input should be 'auto', 'none' or 'any'", 'tool_choice')
+    throw new ProviderError('bad_value', "Input should be 'auto', 'none' or 'any'", 'tool_choice')
   for (const message of listOf(request.messages).filter(isObject)) {
     const calls = listOf(message.tool_calls).filter(isObject)
     for (const id of [message.tool_call_id, ...calls.map(call => call.id)]) {
       if (id !== undefined && !/^[a-zA-Z0-9]{9}$/.test(textOf(id) ?? ''))
-        throw new Refusal(
+        throw new ProviderError(
           'bad_value',
           'Tool call id has to be a-z, A-Z, 0-9, with a length of 9.',
           'messages',
@@ -38,7 +38,7 @@ function check(request: JsonObject): void {
   }
 }
 
-/** The same answers as the common format's, with the usage in a stream whether or not it is asked for. */
+/** The answers of the common format, with usage in every stream. */
 function chat(inquiry: Inquiry): Reply {
   const { request } = decodeRequest(inquiry.body)
   check(request)
@@ -51,7 +51,7 @@ function chat(inquiry: Inquiry): Reply {
   return answerChat({ ...inquiry, body: JSON.stringify(common) })
 }
 
-/** Mistral's chat; what is refused is told with the place of the fault. */
+/** Mistral's chat; errors have the path of the field. */
 export const mistralChat = {
   name: 'Mistral chat',
   keyOf: behind('Bearer'),
@@ -67,4 +67,4 @@ export const mistralChat = {
         }),
   encodeFailure: ({ message }) =>
     JSON.stringify({ object: 'error', message, type: 'service_error', param: null, code: null }),
-} satisfies Format
+} satisfies Protocol

@@ -3,7 +3,7 @@ import { textOf } from '../json.ts'
 import { isSoundName, SOUNDS } from '../sound.ts'
 import type { Inquiry, Reply } from './format.ts'
 import { decodeRequest, missing } from './openai-request.ts'
-import { heard, lengthOf } from './openai-transcription.ts'
+import { lengthOf, transcriptOf } from './openai-transcription.ts'
 import { behind, vendor } from './vendor.ts'
 
 function speak({ id, body }: Inquiry): Reply {
@@ -18,14 +18,14 @@ function speak({ id, body }: Inquiry): Reply {
   return { kind: 'whole', body: answer, tokens: 0, bill }
 }
 
-/** JSON only; segments where their times are asked for. */
+/** JSON only; segments if timestamps are requested. */
 function transcribe({ id, bytes, headers }: Inquiry): Reply {
   const form = readForm(bytes, headers)
   const model = fieldIn(form, 'model')
   const [file] = form.files.get('file') ?? []
   if (!model) throw missing('model')
   if (!file) throw missing('file')
-  const text = heard(file.name, file.bytes)
+  const text = transcriptOf(file.name, file.bytes)
   const seconds = Math.ceil(lengthOf(file.bytes))
   const segments = fieldIn(form, 'timestamp_granularities')
     ? [{ type: 'transcription_segment', text, start: 0.1, end: 1.5 }]

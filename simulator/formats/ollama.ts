@@ -1,19 +1,19 @@
-import { type Ask, answer, type Choice, countOpening } from '../answer.ts'
-import { isObject, type JsonObject } from '../json.ts'
+import { type AnswerChoice, type Ask, answer, countOpening } from '../answer.ts'
+import { isObject, type WireObject } from '../json.ts'
 import { MODELS } from '../models.ts'
 import { steer } from '../steering.ts'
 import { splitTokens } from '../tokens.ts'
-import type { Format, Frame, Inquiry, Reply } from './format.ts'
+import type { Inquiry, Protocol, Reply, StreamFrame } from './format.ts'
 import { decodeAsk } from './openai-chat.ts'
 import { decodeRequest } from './openai-request.ts'
 import { thoughtFor } from './thought.ts'
 
-/** What the server keeps of a prompt that is longer than it was told to make room for. */
+/** The part of a prompt that fits into the context length. */
 const USUAL_CONTEXT = 4_096
 
 const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
 
-function askOf(request: JsonObject, model: string, headers: Inquiry['headers']): Ask {
+function askOf(request: WireObject, model: string, headers: Inquiry['headers']): Ask {
   const { options, format, messages } = request
   const wishes = isObject(options) ? options : {}
   const isSchema = isObject(format)
@@ -30,12 +30,12 @@ function askOf(request: JsonObject, model: string, headers: Inquiry['headers']):
   )
 }
 
-/** Images stand beside the text, and arguments are objects. */
+/** Images are beside the text, and arguments are objects. */
 function messageOf(message: unknown): unknown {
   if (!isObject(message)) return message
   const calls = listOf(message.tool_calls).map(call => {
-    const told = isObject(call) && isObject(call.function) ? call.function : {}
-    return { function: { name: told.name, arguments: JSON.stringify(told.arguments) } }
+    const functionCall = isObject(call) && isObject(call.function) ? call.function : {}
+    return { function: { name: functionCall.name, arguments: JSON.stringify(functionCall.arguments) } }
   })
   const images = listOf(message.images).map(() => ({ type: 'image_url' }))
   return { role: message.role, content: [message.content ?? '', ...images], tool_calls: calls }
@@ -58,7 +58,7 @@ function chat({ time, headers, body, id }: Inquiry): Reply {
     eval_count: tokens,
   }
   const bill = { id, model, promptTokens: last.prompt_eval_count }
-  // It streams unless it is told not to.
+  // It streams by default.
   if (request.stream !== false) {
     const frames = stream({ choice, thought }, common, last)
     return { kind: 'stream', contentType: 'application/x-ndjson', frames, bill }
@@ -69,8 +69,8 @@ function chat({ time, headers, body, id }: Inquiry): Reply {
   return { kind: 'whole', body: whole, tokens, bill }
 }
 
-/** Calls come whole; one that was cut has lost its arguments. */
-function callsOf({ calls }: Choice) {
+/** Calls are complete; one that was cut has lost its arguments. */
+function callsOf({ calls }: AnswerChoice) {
   if (calls.length === 0) return {}
   return {
     tool_calls: calls.map(({ tool, tokens }) => ({
@@ -87,10 +87,10 @@ function objectIn(json: string): unknown {
   }
 }
 
-type Said = { readonly choice: Choice; readonly thought: readonly string[] }
+type Said = { readonly choice: AnswerChoice; readonly thought: readonly string[] }
 
-function* stream({ choice, thought }: Said, common: JsonObject, last: JsonObject): Generator<Frame> {
-  const line = (message: JsonObject, rest: JsonObject = { done: false }) =>
+function* stream({ choice, thought }: Said, common: WireObject, last: WireObject): Generator<StreamFrame> {
+  const line = (message: WireObject, rest: WireObject = { done: false }) =>
     `${JSON.stringify({ ...common, message: { role: 'assistant', ...message }, ...rest })}\n`
   for (const thinking of thought) yield { data: line({ content: '', thinking }), tokens: 1 }
   for (const content of choice.text) yield { data: line({ content }), tokens: 1 }
@@ -106,7 +106,7 @@ function tags(): Reply {
   return { kind: 'free', body: JSON.stringify({ models }) }
 }
 
-/** Ollama's own protocol; errors are one text, and any key will do. */
+/** Ollama's own protocol; errors are one string, and any key is accepted. */
 export const ollama = {
   name: 'Ollama',
   keyOf: headers => /^bearer +(\S+)$/i.exec(headers.authorization ?? '')?.[1] ?? 'none',
@@ -118,7 +118,7 @@ export const ollama = {
   encodeFailure: ({ message }) => JSON.stringify({ error: message }),
   errorEvent: body => `${body}\n`,
   framing: {
-    read: data => JSON.parse(String(data)) as JsonObject,
+    read: data => JSON.parse(String(data)) as WireObject,
     write: json => `${JSON.stringify(json)}\n`,
   },
-} satisfies Format
+} satisfies Protocol

@@ -1,17 +1,24 @@
-import { type Ask, answer, type Call, type Choice, countOpening, type Tool } from '../answer.ts'
-import { isObject, type JsonObject, textOf } from '../json.ts'
-import { Refusal } from '../refusal.ts'
+import {
+  type AnswerChoice,
+  type AnsweredCall,
+  type Ask,
+  answer,
+  countOpening,
+  type OfferedTool,
+} from '../answer.ts'
+import { isObject, textOf, type WireObject } from '../json.ts'
+import { ProviderError } from '../provider-error.ts'
 import { steer } from '../steering.ts'
 import { countTokens } from '../tokens.ts'
-import type { Frame, Inquiry, Reply } from './format.ts'
+import type { Inquiry, Reply, StreamFrame } from './format.ts'
 import { asksUsage, CHOICE_LIMIT, decodeCount, decodeRequest, missing } from './openai-request.ts'
 import { EVENT_STREAM, takeTurns, wrapChunks } from './openai-stream.ts'
 
-/** What a part that is not text (an image, a sound, a file) counts. */
+/** The tokens of a part that is no text (an image, audio, a file). */
 export const TOKENS_PER_MEDIA_PART = 85
 const FINGERPRINT = 'fp_simulator'
 
-/** What every chunk and the whole answer have in common. */
+/** The fields that every chunk and the whole answer share. */
 type Envelope = { readonly id: string; readonly created: number; readonly model: string }
 
 export function answerChat({ id, time, headers, body }: Inquiry): Reply {
@@ -32,10 +39,10 @@ export function answerChat({ id, time, headers, body }: Inquiry): Reply {
 }
 
 /**
- * The prompt's tokens: of every text of every message, of the names and arguments of earlier tool calls, and of
- * the tools and the answer's schema written as JSON. Roles and names of speakers count nothing.
+ * The tokens of the prompt: all texts of all messages, the names and arguments of earlier tool calls, and the tools and the
+ * answer's schema as JSON. Roles and names of speakers are not counted.
  */
-export function countPrompt(request: JsonObject): number {
+export function countPrompt(request: WireObject): number {
   let count = 0
   for (const message of messagesOf(request)) {
     for (const part of partsOf(message)) {
@@ -52,13 +59,13 @@ export function countPrompt(request: JsonObject): number {
   return schema === undefined ? count : count + countTokens(JSON.stringify(schema))
 }
 
-export function decodeAsk(request: JsonObject, model: string, words: number | undefined): Ask {
+export function decodeAsk(request: WireObject, model: string, words: number | undefined): Ask {
   const limits = [decodeCount(request, 'max_completion_tokens'), decodeCount(request, 'max_tokens')]
   return {
     model,
     words,
     promptTokens: countPrompt(request),
-    said: lastSaid(messagesOf(request)),
+    lastMessage: lastSaid(messagesOf(request)),
     ...decodeTools(request),
     allowsParallelCalls: request.parallel_tool_calls !== false,
     json: decodeJson(request.response_format),
@@ -66,20 +73,20 @@ export function decodeAsk(request: JsonObject, model: string, words: number | un
   }
 }
 
-function messagesOf({ messages }: JsonObject): readonly JsonObject[] {
+function messagesOf({ messages }: WireObject): readonly WireObject[] {
   if (messages === undefined || messages === null) throw missing('messages')
   if (!Array.isArray(messages) || !messages.every(isObject)) {
-    throw new Refusal('wrong_type', "'messages' must be a list of objects.", 'messages')
+    throw new ProviderError('wrong_type', "'messages' must be a list of objects.", 'messages')
   }
-  if (messages.length === 0) throw new Refusal('bad_value', "'messages' must not be empty.", 'messages')
+  if (messages.length === 0) throw new ProviderError('bad_value', "'messages' must not be empty.", 'messages')
   return messages
 }
 
-function partsOf({ content }: JsonObject): readonly unknown[] {
+function partsOf({ content }: WireObject): readonly unknown[] {
   return Array.isArray(content) ? content : typeof content === 'string' ? [content] : []
 }
 
-function lastSaid(messages: readonly JsonObject[]): Ask['said'] {
+function lastSaid(messages: readonly WireObject[]): Ask['lastMessage'] {
   const last = messages.at(-1)
   const isResult = last?.role === 'tool' || last?.role === 'function'
   const message = isResult ? last : messages.findLast(({ role }) => role === 'user')
@@ -88,7 +95,7 @@ function lastSaid(messages: readonly JsonObject[]): Ask['said'] {
   return { by: isResult ? 'tool' : 'user', text }
 }
 
-function decodeTools(request: JsonObject): Pick<Ask, 'tools' | 'toolMode'> {
+function decodeTools(request: WireObject): Pick<Ask, 'tools' | 'toolMode'> {
   const offered = listOf(request.tools).flatMap(decodeTool)
   const choice = request.tool_choice
   if (choice === 'none' || choice === 'required') return { tools: offered, toolMode: choice }
@@ -101,11 +108,11 @@ function decodeTools(request: JsonObject): Pick<Ask, 'tools' | 'toolMode'> {
   if (type !== 'function' && type !== 'custom') return { tools: offered, toolMode: 'auto' }
   const tools = offered.filter(({ name }) => name === nameOf(choice))
   if (tools.length === 0)
-    throw new Refusal('bad_value', "'tool_choice' names no tool of 'tools'.", 'tool_choice')
+    throw new ProviderError('bad_value', "'tool_choice' names no tool of 'tools'.", 'tool_choice')
   return { tools, toolMode: 'required' }
 }
 
-function decodeTool(tool: unknown): readonly Tool[] {
+function decodeTool(tool: unknown): readonly OfferedTool[] {
   const name = nameOf(tool)
   if (name === undefined || name === '') return []
   const isCustom = objectOf(tool).type === 'custom'
@@ -118,12 +125,12 @@ function nameOf(tool: unknown): string | undefined {
 }
 
 function decodeJson(format: unknown): Ask['json'] {
-  const { type, json_schema: named } = objectOf(format)
+  const { type, json_schema: jsonSchema } = objectOf(format)
   if (type === 'json_object') return { schema: undefined }
-  return type === 'json_schema' ? { schema: objectOf(named).schema } : undefined
+  return type === 'json_schema' ? { schema: objectOf(jsonSchema).schema } : undefined
 }
 
-function objectOf(value: unknown): JsonObject {
+function objectOf(value: unknown): WireObject {
   return isObject(value) ? value : {}
 }
 
@@ -148,7 +155,7 @@ function encodeUsage(promptTokens: number, completionTokens: number) {
 
 type Usage = ReturnType<typeof encodeUsage>
 
-function finishReason({ isCut, calls }: Choice): string {
+function finishReason({ isCut, calls }: AnswerChoice): string {
   if (isCut) return 'length'
   return calls.length > 0 ? 'tool_calls' : 'stop'
 }
@@ -157,7 +164,7 @@ function callId({ id }: Envelope, choice: number, call: number): string {
   return `call_${id.slice('chatcmpl-'.length)}_${choice}_${call}`
 }
 
-function encodeWhole(envelope: Envelope, choices: readonly Choice[], usage: Usage): string {
+function encodeWhole(envelope: Envelope, choices: readonly AnswerChoice[], usage: Usage): string {
   const { id, created, model } = envelope
   return JSON.stringify({
     id,
@@ -176,19 +183,23 @@ function encodeWhole(envelope: Envelope, choices: readonly Choice[], usage: Usag
   })
 }
 
-function encodeMessage({ text, calls }: Choice, idOf: (call: number) => string) {
+function encodeMessage({ text, calls }: AnswerChoice, idOf: (call: number) => string) {
   const rest = { refusal: null, annotations: [] }
   if (calls.length === 0) return { role: 'assistant', content: text.join(''), ...rest }
   const toolCalls = calls.map((call, at) => ({ id: idOf(at), ...encodeCall(call, call.tokens.join('')) }))
   return { role: 'assistant', content: null, tool_calls: toolCalls, ...rest }
 }
 
-function encodeCall({ tool }: Call, input: string) {
+function encodeCall({ tool }: AnsweredCall, input: string) {
   if (tool.isCustom) return { type: 'custom', custom: { name: tool.name, input } }
   return { type: 'function', function: { name: tool.name, arguments: input } }
 }
 
-function* encodeStream(envelope: Envelope, choices: readonly Choice[], usage?: Usage): Generator<Frame> {
+function* encodeStream(
+  envelope: Envelope,
+  choices: readonly AnswerChoice[],
+  usage?: Usage,
+): Generator<StreamFrame> {
   const { id, created, model } = envelope
   const common = { id, object: 'chat.completion.chunk', created, model }
   const { head, tail, close } = wrapChunks(
@@ -201,8 +212,12 @@ function* encodeStream(envelope: Envelope, choices: readonly Choice[], usage?: U
 
 type Chunk = { readonly envelope: Envelope; readonly head: string; readonly tail: string }
 
-// Only the delta differs from chunk to chunk: the rest is put together once, since this runs for every token.
-function* encodeChoice(choice: Choice, index: number, { envelope, head, tail }: Chunk): Generator<Frame> {
+// Only the delta differs between chunks: the rest is built once, because this runs for every token.
+function* encodeChoice(
+  choice: AnswerChoice,
+  index: number,
+  { envelope, head, tail }: Chunk,
+): Generator<StreamFrame> {
   const before = `${head}{"index":${index},"delta":`
   const after = `,"logprobs":null,"finish_reason":null}${tail}`
   const content = choice.calls.length > 0 ? 'null' : '""'

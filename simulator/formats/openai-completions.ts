@@ -1,7 +1,7 @@
-import { type Ask, answer, type Choice } from '../answer.ts'
-import { Refusal } from '../refusal.ts'
+import { type AnswerChoice, type Ask, answer } from '../answer.ts'
+import { ProviderError } from '../provider-error.ts'
 import { steer } from '../steering.ts'
-import type { Frame, Inquiry, Reply } from './format.ts'
+import type { Inquiry, Reply, StreamFrame } from './format.ts'
 import {
   asksUsage,
   CHOICE_LIMIT,
@@ -17,13 +17,17 @@ const FINGERPRINT = 'fp_simulator'
 
 type Envelope = { readonly id: string; readonly created: number; readonly model: string }
 
-/** OpenAI's older endpoint: texts are continued instead of conversations. Every prompt gets its n choices. */
+/** OpenAI's older endpoint, which continues texts. Every prompt gets n choices. */
 export function answerCompletions({ id, time, headers, body }: Inquiry): Reply {
   const { request, model } = decodeRequest(body)
   const prompts = decodePassages(request, 'prompt', CHOICE_LIMIT)
   const count = decodeCount(request, 'n', CHOICE_LIMIT) ?? 1
   if (prompts.length * count > CHOICE_LIMIT) {
-    throw new Refusal('bad_value', `There may be ${CHOICE_LIMIT} choices for all prompts together.`, 'n')
+    throw new ProviderError(
+      'bad_value',
+      `There may be ${CHOICE_LIMIT} choices for all prompts together.`,
+      'n',
+    )
   }
   const maxTokens = decodeCount(request, 'max_tokens') ?? Number.POSITIVE_INFINITY
   const words = steer('words', headers, model)
@@ -47,12 +51,12 @@ export function answerCompletions({ id, time, headers, body }: Inquiry): Reply {
   return { kind: 'stream', contentType: EVENT_STREAM, frames, bill }
 }
 
-function askAbout(prompt: Passage, given: Pick<Ask, 'model' | 'words' | 'maxTokens'>): Ask {
+function askAbout(prompt: Passage, options: Pick<Ask, 'model' | 'words' | 'maxTokens'>): Ask {
   return {
-    ...given,
+    ...options,
     promptTokens: countPassage(prompt),
-    // Token numbers say nothing to the simulator, which has no vocabulary.
-    said: { by: 'user', text: typeof prompt === 'string' ? prompt : '' },
+    // The simulator has no vocabulary, so token numbers have no text.
+    lastMessage: { by: 'user', text: typeof prompt === 'string' ? prompt : '' },
     tools: [],
     toolMode: 'none',
     allowsParallelCalls: false,
@@ -60,11 +64,15 @@ function askAbout(prompt: Passage, given: Pick<Ask, 'model' | 'words' | 'maxToke
   }
 }
 
-function finishReason({ isCut }: Choice): string {
+function finishReason({ isCut }: AnswerChoice): string {
   return isCut ? 'length' : 'stop'
 }
 
-function encodeWhole({ id, created, model }: Envelope, choices: readonly Choice[], usage: object): string {
+function encodeWhole(
+  { id, created, model }: Envelope,
+  choices: readonly AnswerChoice[],
+  usage: object,
+): string {
   return JSON.stringify({
     id,
     object: 'text_completion',
@@ -81,7 +89,11 @@ function encodeWhole({ id, created, model }: Envelope, choices: readonly Choice[
   })
 }
 
-function* encodeStream(envelope: Envelope, choices: readonly Choice[], usage?: object): Generator<Frame> {
+function* encodeStream(
+  envelope: Envelope,
+  choices: readonly AnswerChoice[],
+  usage?: object,
+): Generator<StreamFrame> {
   const { id, created, model } = envelope
   const common = { id, object: 'text_completion', created, model, system_fingerprint: FINGERPRINT }
   const { head, tail, close } = wrapChunks(common, usage)
@@ -90,10 +102,10 @@ function* encodeStream(envelope: Envelope, choices: readonly Choice[], usage?: o
 }
 
 function* encodeChoice(
-  choice: Choice,
+  choice: AnswerChoice,
   index: number,
   { head, tail }: { head: string; tail: string },
-): Generator<Frame> {
+): Generator<StreamFrame> {
   const after = `,"index":${index},"logprobs":null,"finish_reason":`
   for (const token of choice.text) {
     yield { data: `${head}{"text":${JSON.stringify(token)}${after}null}${tail}`, tokens: 1 }

@@ -1,4 +1,4 @@
-import { Refusal } from '../refusal.ts'
+import { ProviderError } from '../provider-error.ts'
 import { vectorOf } from '../vector.ts'
 import type { Inquiry, Reply } from './format.ts'
 import { countPassage, decodeCount, decodePassages, decodeRequest, type Passage } from './openai-request.ts'
@@ -12,7 +12,7 @@ const ENCODINGS = { float: (vector: Float32Array) => [...vector], base64: encode
 export function answerEmbeddings({ id, body }: Inquiry): Reply {
   const { request, model } = decodeRequest(body)
   const inputs = decodePassages(request, 'input', INPUT_LIMIT)
-  if (inputs.includes('')) throw new Refusal('bad_value', "'input' must not be empty.", 'input')
+  if (inputs.includes('')) throw new ProviderError('bad_value', "'input' must not be empty.", 'input')
   const dimensions = decodeCount(request, 'dimensions', DIMENSION_LIMIT) ?? DIMENSIONS
   const encode = encodingOf(request.encoding_format)
   const promptTokens = inputs.reduce((sum, input) => sum + countPassage(input), 0)
@@ -26,7 +26,7 @@ export function answerEmbeddings({ id, body }: Inquiry): Reply {
     model,
     usage: { prompt_tokens: promptTokens, total_tokens: promptTokens },
   }
-  // The answer has no id of its own; the one in the header `x-request-id` is all that a client could cite.
+  // The answer has no id; a client can only cite the header `x-request-id`.
   const bill = { id: `req_${id}`, model, promptTokens }
   return { kind: 'whole', body: JSON.stringify(answer), tokens: 0, bill }
 }
@@ -34,7 +34,7 @@ export function answerEmbeddings({ id, body }: Inquiry): Reply {
 function encodingOf(name: unknown): (vector: Float32Array) => unknown {
   if (name === undefined || name === null) return ENCODINGS.float
   if (name === 'float' || name === 'base64') return ENCODINGS[name]
-  throw new Refusal('bad_value', "'encoding_format' must be float or base64.", 'encoding_format')
+  throw new ProviderError('bad_value', "'encoding_format' must be float or base64.", 'encoding_format')
 }
 
 function seedOf(input: Passage): string {

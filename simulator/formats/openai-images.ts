@@ -1,13 +1,13 @@
 import { fieldIn, readForm } from '../form.ts'
-import { type JsonObject, textOf } from '../json.ts'
-import { Refusal } from '../refusal.ts'
+import { textOf, type WireObject } from '../json.ts'
+import { ProviderError } from '../provider-error.ts'
 import { steer } from '../steering.ts'
 import { countTokens } from '../tokens.ts'
-import type { Frame, Inquiry, Reply } from './format.ts'
+import type { Inquiry, Reply, StreamFrame } from './format.ts'
 import { decodeCount, decodeRequest, missing } from './openai-request.ts'
 import { EVENT_STREAM, eventOf } from './openai-stream.ts'
 
-/** The smallest picture there is: one grey point. */
+/** The smallest image: one grey pixel. */
 export const PICTURE =
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNoAAAAggCBd81ytgAAAABJRU5ErkJggg=='
 
@@ -17,9 +17,9 @@ const PIECE = 'A'.repeat(1_048_576)
 
 const isInside = (model: string) => /^(chat)?gpt-image/.test(model)
 
-type Asked = { readonly request: JsonObject; readonly model: string; readonly pictures: number }
+type Asked = { readonly request: WireObject; readonly model: string; readonly pictures: number }
 
-/** A picture, or as many megabytes as the words that the model's name asks for. */
+/** An image, or as many megabytes as the model's name has in `words`. */
 function pictureOf(model: string): string {
   const megabytes = steer('words', {}, model)
   return megabytes === undefined ? PICTURE : PIECE.repeat(megabytes)
@@ -29,7 +29,7 @@ function answer({ id, time }: Inquiry, { request, model, pictures }: Asked, task
   const n = decodeCount(request, 'n', 10) ?? 1
   const prompt = textOf(request.prompt) ?? ''
   if (isInside(model) && request.response_format !== undefined)
-    throw new Refusal('bad_value', "Unknown parameter: 'response_format'.", 'response_format')
+    throw new ProviderError('bad_value', "Unknown parameter: 'response_format'.", 'response_format')
   const promptTokens = countTokens(prompt)
   const usage = {
     input_tokens: promptTokens + pictures * INPUT_IMAGE_TOKENS,
@@ -37,28 +37,28 @@ function answer({ id, time }: Inquiry, { request, model, pictures }: Asked, task
     output_tokens: OUTPUT_TOKENS * n,
     total_tokens: promptTokens + pictures * INPUT_IMAGE_TOKENS + OUTPUT_TOKENS * n,
   }
-  const made = isInside(model) ? { size: '1024x1024', quality: 'high', output_format: 'png', usage } : {}
+  const details = isInside(model) ? { size: '1024x1024', quality: 'high', output_format: 'png', usage } : {}
   const bill = { id: `img-${id}`, model, promptTokens, units: { images: n } }
   if (request.stream === true)
-    return { kind: 'stream', contentType: EVENT_STREAM, frames: events(task, made), bill }
+    return { kind: 'stream', contentType: EVENT_STREAM, frames: events(task, details), bill }
   const wantsAddress = !isInside(model) && request.response_format !== 'b64_json'
   const picture = wantsAddress
     ? { url: `https://pictures.example/${id}.png`, revised_prompt: prompt }
     : { b64_json: pictureOf(model) }
   const body = JSON.stringify({
     created: Math.floor(time.getTime() / 1000),
-    ...made,
+    ...details,
     data: Array.from({ length: n }, () => picture),
   })
   return { kind: 'whole', body, tokens: OUTPUT_TOKENS * n, bill }
 }
 
-function* events(task: string, made: object): Generator<Frame> {
+function* events(task: string, details: object): Generator<StreamFrame> {
   yield {
     data: eventOf({ type: `${task}.partial_image`, partial_image_index: 0, b64_json: PICTURE }),
     tokens: 100,
   }
-  yield { data: eventOf({ type: `${task}.completed`, b64_json: PICTURE, ...made }), tokens: OUTPUT_TOKENS }
+  yield { data: eventOf({ type: `${task}.completed`, b64_json: PICTURE, ...details }), tokens: OUTPUT_TOKENS }
 }
 
 export function answerImages(inquiry: Inquiry): Reply {
@@ -67,7 +67,7 @@ export function answerImages(inquiry: Inquiry): Reply {
   return answer(inquiry, { request, model, pictures: 0 }, 'image_generation')
 }
 
-/** A form with pictures, or JSON with their addresses. */
+/** A form with images, or JSON with their URLs. */
 export function answerImageEdits(inquiry: Inquiry): Reply {
   if (inquiry.body !== '') {
     const { request, model } = decodeRequest(inquiry.body)

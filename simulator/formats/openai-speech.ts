@@ -1,23 +1,23 @@
 import { textOf } from '../json.ts'
-import { Refusal } from '../refusal.ts'
+import { ProviderError } from '../provider-error.ts'
 import { isSoundName, SOUNDS } from '../sound.ts'
 import { steer } from '../steering.ts'
 import { countTokens } from '../tokens.ts'
-import type { Frame, Inquiry, Reply } from './format.ts'
+import type { Inquiry, Reply, StreamFrame } from './format.ts'
 import { decodeRequest, missing } from './openai-request.ts'
 import { eventOf } from './openai-stream.ts'
 
 const SECONDS_PER_CHARACTER = 0.06
 const TOKENS_PER_SECOND = 20
 
-/** Speaks a text: so many seconds of silence, or as many as the words that the model's name asks for. */
+/** Seconds of silence for a text, or as many as the model's name has in `words`. */
 export function answerSpeech({ id, body, headers }: Inquiry): Reply {
   const { request, model } = decodeRequest(body)
   const input = textOf(request.input)
   if (input === undefined || input === '') throw missing('input')
   if (textOf(request.voice) === undefined) throw missing('voice')
   const name = textOf(request.response_format) ?? 'mp3'
-  if (!isSoundName(name)) throw new Refusal('bad_value', 'There is no such format.', 'response_format')
+  if (!isSoundName(name)) throw new ProviderError('bad_value', 'There is no such format.', 'response_format')
   const characters = [...input].length
   const seconds = steer('words', headers, model) ?? characters * SECONDS_PER_CHARACTER
   const promptTokens = countTokens(input)
@@ -34,7 +34,7 @@ export function answerSpeech({ id, body, headers }: Inquiry): Reply {
   return { kind: 'stream', contentType: type, length, frames, bill }
 }
 
-function* events(sound: readonly Buffer[], usage: object): Generator<Frame> {
+function* events(sound: readonly Buffer[], usage: object): Generator<StreamFrame> {
   for (const piece of sound)
     yield { data: eventOf({ type: 'speech.audio.delta', audio: piece.toString('base64') }), tokens: 1 }
   yield { data: eventOf({ type: 'speech.audio.done', usage }), tokens: 0 }

@@ -1,21 +1,21 @@
 import { fieldIn, readForm } from '../form.ts'
-import { Refusal } from '../refusal.ts'
+import { ProviderError } from '../provider-error.ts'
 import { splitTokens } from '../tokens.ts'
-import type { Frame, Inquiry, Reply } from './format.ts'
+import type { Inquiry, Reply, StreamFrame } from './format.ts'
 import { missing } from './openai-request.ts'
 import { EVENT_STREAM, eventOf } from './openai-stream.ts'
 
 const BYTES_PER_SECOND = 16_000
 const SECONDS_PER_WORD = 0.5
 
-/** How long a file is: by its header if it is a WAV, else by its size. */
+/** The length of a file: by its header for WAV, else by its size. */
 export function lengthOf(bytes: Buffer): number {
   const isWav = bytes.toString('latin1', 0, 4) === 'RIFF' && bytes.length > 44
   return isWav ? (bytes.length - 44) / bytes.readUInt32LE(28) : bytes.length / BYTES_PER_SECOND
 }
 
-/** What was said: the file's name and size, so that anyone can tell whether it came whole. */
-export const heard = (name: string, bytes: Buffer) => `I heard ${name} of ${bytes.length} bytes.`
+/** The transcript has the file's name and size, so that tests can check whether it arrived completely. */
+export const transcriptOf = (name: string, bytes: Buffer) => `I heard ${name} of ${bytes.length} bytes.`
 
 export function timedWords(text: string): { word: string; start: number; end: number }[] {
   return text.split(' ').map((word, at) => ({
@@ -25,7 +25,7 @@ export function timedWords(text: string): { word: string; start: number; end: nu
   }))
 }
 
-/** Only the oldest model writes anything but JSON. */
+/** Only the oldest model supports other formats than JSON. */
 const isOldest = (model: string) => !model.startsWith('gpt-')
 
 export const answerTranscription = (inquiry: Inquiry) => answer(inquiry, 'transcribe')
@@ -39,13 +39,13 @@ function answer({ id, bytes, headers }: Inquiry, task: string): Reply {
   if (!file) throw missing('file')
   const format = fieldIn(form, 'response_format') ?? 'json'
   if (!isOldest(model) && format !== 'json')
-    throw new Refusal(
+    throw new ProviderError(
       'bad_value',
       `response_format '${format}' is not compatible with ${model}.`,
       'response_format',
     )
   const seconds = Math.ceil(lengthOf(file.bytes))
-  const text = heard(file.name, file.bytes)
+  const text = transcriptOf(file.name, file.bytes)
   const words = timedWords(text)
   const tokens = splitTokens(text)
   const bill = { id: `req_${id}`, model, promptTokens: 0, units: { seconds } }
@@ -71,19 +71,19 @@ function answer({ id, bytes, headers }: Inquiry, task: string): Reply {
   if (format === 'text') return plain(`${text}\n`)
   if (format === 'srt') return plain(`1\n00:00:00,000 --> ${clock(end, ',')}\n${text}\n\n`)
   if (format === 'vtt') return plain(`WEBVTT\n\n00:00:00.000 --> ${clock(end, '.')}\n${text}\n\n`)
-  const asked = form.fields.get('timestamp_granularities[]') ?? []
+  const granularities = form.fields.get('timestamp_granularities[]') ?? []
   const verbose = {
     task,
     language: 'english',
     duration: lengthOf(file.bytes),
-    ...(asked.includes('word') && { words }),
+    ...(granularities.includes('word') && { words }),
     segments: [{ id: 0, start: 0, end, text }],
   }
   const body = JSON.stringify({ ...(format === 'verbose_json' && verbose), text, usage })
   return { kind: 'whole', body, tokens: tokens.length, bill }
 }
 
-function* events(tokens: readonly string[], text: string, usage: object): Generator<Frame> {
+function* events(tokens: readonly string[], text: string, usage: object): Generator<StreamFrame> {
   for (const delta of tokens) yield { data: eventOf({ type: 'transcript.text.delta', delta }), tokens: 1 }
   yield { data: eventOf({ type: 'transcript.text.done', text, usage }), tokens: 0 }
   yield { data: 'data: [DONE]\n\n', tokens: 0 }

@@ -2,7 +2,7 @@ import { hintOf } from '../count.ts'
 import { fieldIn, readForm } from '../form.ts'
 import { isExpiring, type Job, type JobState, stateOf } from '../jobs.ts'
 import { textOf } from '../json.ts'
-import { Refusal } from '../refusal.ts'
+import { ProviderError } from '../provider-error.ts'
 import { steer } from '../steering.ts'
 import { countTokens } from '../tokens.ts'
 import type { Inquiry, Reply } from './format.ts'
@@ -18,7 +18,7 @@ const STATES: Readonly<Record<JobState['status'], string>> = {
 const SIZES = /^\d+x\d+$/
 const DAY_S = 86_400
 
-/** What a film is here: bytes that tell where they stand, so that a range can be told from another. */
+/** The content of a video: bytes that depend on their position, so that ranges can be checked. */
 function filmOf(job: Job): Buffer {
   const kilobytes = steer('words', {}, job.model) ?? 4
   const film = Buffer.alloc(kilobytes * 1_024)
@@ -58,9 +58,12 @@ function fieldsOf({ body, bytes, headers }: Inquiry): (name: string) => string |
   return name => fieldIn(form, name)
 }
 
-function submit(inquiry: Inquiry, given: Pick<Job, 'model' | 'prompt' | 'seconds' | 'size' | 'more'>): Reply {
+function submit(
+  inquiry: Inquiry,
+  fields: Pick<Job, 'model' | 'prompt' | 'seconds' | 'size' | 'more'>,
+): Reply {
   const { id, time, jobs } = inquiry
-  const job = { ...given, id: `video_${id}`, owner: ownerOf(inquiry), createdMs: time.getTime() }
+  const job = { ...fields, id: `video_${id}`, owner: ownerOf(inquiry), createdMs: time.getTime() }
   return {
     kind: 'whole',
     body: tell({ ...job, looks: 0 }, time.getTime()),
@@ -82,7 +85,7 @@ export function submitVideo(inquiry: Inquiry): Reply {
   if (!model) throw missing('model')
   if (!prompt) throw missing('prompt')
   const size = field('size') ?? '720x1280'
-  if (!SIZES.test(size)) throw new Refusal('bad_value', "'size' must be two sides.", 'size')
+  if (!SIZES.test(size)) throw new ProviderError('bad_value', "'size' must be two sides.", 'size')
   return submit(inquiry, { model, prompt, seconds: field('seconds') ?? '4', size, more: {} })
 }
 
@@ -96,7 +99,7 @@ export function remixVideo(inquiry: Inquiry): Reply {
 function existing(inquiry: Inquiry): Job {
   const { params, jobs } = inquiry
   const job = jobs.find(params[0] ?? '', ownerOf(inquiry))
-  if (!job) throw new Refusal('unknown_path', `There is no video ${params[0]}.`)
+  if (!job) throw new ProviderError('unknown_path', `There is no video ${params[0]}.`)
   return job
 }
 
@@ -121,11 +124,11 @@ export function removeVideo(inquiry: Inquiry): Reply {
 export function showFilm(inquiry: Inquiry): Reply {
   const job = existing(inquiry)
   if (stateOf(job, inquiry.time.getTime()).status !== 'done')
-    throw new Refusal('bad_value', 'The video is not ready.', null)
+    throw new ProviderError('bad_value', 'The video is not ready.', null)
   return fileReply(filmOf(job), inquiry)
 }
 
-/** A file, or the part of it that was asked for. */
+/** A file, or the requested range of it. */
 function fileReply(bytes: Buffer, { headers }: Pick<Inquiry, 'headers'>): Reply {
   const [, from, to] = /^bytes=(\d+)-(\d*)$/.exec(headers.range ?? '') ?? []
   const common = { 'content-type': 'video/mp4', 'accept-ranges': 'bytes' }

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { findModel, MODELS, type Model } from '../models.ts'
-import { Refusal, type RefusalKind } from '../refusal.ts'
-import type { Failure, Format, Inquiry, Reply } from './format.ts'
+import { ProviderError, type RefusalKind } from '../provider-error.ts'
+import type { Failure, Inquiry, Protocol, Reply } from './format.ts'
 import { answerChat } from './openai-chat.ts'
 import { answerCompletions } from './openai-completions.ts'
 import { answerEmbeddings } from './openai-embeddings.ts'
@@ -15,7 +15,7 @@ import { answerCohereRerank, answerRerank } from './rerank.ts'
 
 const RELEASED = 1_735_689_600
 
-/** OpenAI's API: what all of its endpoints share, and the list of them. */
+/** OpenAI's API: the shared parts and the list of endpoints. */
 export const openai = {
   name: 'OpenAI',
   keyOf: bearerOf,
@@ -43,7 +43,7 @@ export const openai = {
   ],
   encodeRefusal,
   encodeFailure,
-} satisfies Format
+} satisfies Protocol
 
 function bearerOf(headers: IncomingHttpHeaders): string | undefined {
   return /^bearer +(\S+)$/i.exec(headers.authorization ?? '')?.[1]
@@ -56,7 +56,7 @@ function listModels(): Reply {
 function showModel({ params: [id = ''] }: Inquiry): Reply {
   const model = findModel(decode(id))
   if (model === undefined) {
-    throw new Refusal(
+    throw new ProviderError(
       'unknown_model',
       `There is no model \`${decode(id)}\`, or it is not open to you.`,
       'model',
@@ -73,7 +73,7 @@ function decode(component: string): string {
   try {
     return decodeURIComponent(component)
   } catch {
-    // A stray percent sign names a model that does not exist, which the caller finds out by itself.
+    // An invalid escape: no such model exists, which the caller reports.
     return component
   }
 }
@@ -93,12 +93,12 @@ const CODES = {
   broken: null,
 } as const satisfies Record<RefusalKind, string | null>
 
-function encodeRefusal({ kind, status, message, field }: Refusal): string {
+function encodeRefusal({ kind, status, message, field }: ProviderError): string {
   const type = status >= 500 ? 'server_error' : 'invalid_request_error'
   return JSON.stringify({ error: { message, type, param: field, code: CODES[kind] } })
 }
 
-/** How the provider types the errors that clients tell apart; the others go by their hundreds. */
+/** The error types that clients distinguish; others follow from the status. */
 const FAILURES: Readonly<Record<number, { readonly type: string; readonly code: string }>> = {
   401: { type: 'invalid_request_error', code: 'invalid_api_key' },
   404: { type: 'invalid_request_error', code: 'model_not_found' },

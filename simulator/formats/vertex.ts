@@ -1,9 +1,9 @@
-import { isObject, type JsonObject, textOf } from '../json.ts'
-import { Refusal } from '../refusal.ts'
+import { isObject, textOf, type WireObject } from '../json.ts'
+import { ProviderError } from '../provider-error.ts'
 import { countTokens } from '../tokens.ts'
 import { vectorOf } from '../vector.ts'
 import { answerMessages, anthropic } from './anthropic.ts'
-import type { Format, Inquiry, Reply } from './format.ts'
+import type { Inquiry, Protocol, Reply } from './format.ts'
 import { answerStream, answerWhole, gemini } from './gemini.ts'
 import { parse } from './gemini-request.ts'
 import { decodeCount } from './openai-request.ts'
@@ -23,7 +23,7 @@ const USUAL_LIFE_S = 3_599
 const bearer = behind('Bearer')
 const apiKey = inHeader('x-goog-api-key')
 
-/** A token that was handed out here, or an API key. */
+/** A token that was issued here, or an API key. */
 function keyOf(headers: Inquiry['headers']): string | undefined {
   const token = bearer(headers)
   return token?.startsWith(TOKEN) ? token : apiKey(headers)
@@ -31,9 +31,9 @@ function keyOf(headers: Inquiry['headers']): string | undefined {
 
 // --- Tokens -------------------------------------------------------------------------------------------------------
 
-function claimsOf(assertion: string): JsonObject {
+function claimsOf(assertion: string): WireObject {
   const [head = '', claims = '', signature = ''] = assertion.split('.')
-  const read = (part: string): JsonObject => {
+  const read = (part: string): WireObject => {
     const value: unknown = JSON.parse(Buffer.from(part, 'base64url').toString('utf8'))
     return isObject(value) ? value : {}
   }
@@ -41,7 +41,7 @@ function claimsOf(assertion: string): JsonObject {
   return read(claims)
 }
 
-/** The proof of a service account is looked at, not worked out; the names `refused…` and `short…` have a meaning. */
+/** The assertion of a service account must be present and is not verified; the names `refused…` and `short…` have a special meaning. */
 function trade({ body, time, id }: Inquiry): Reply {
   const form = new URLSearchParams(body)
   try {
@@ -57,38 +57,38 @@ function trade({ body, time, id }: Inquiry): Reply {
     const access_token = `${TOKEN}${id}`
     return { kind: 'free', body: JSON.stringify({ access_token, expires_in, token_type: 'Bearer' }) }
   } catch {
-    throw new Refusal('bad_value', 'Invalid JWT Signature.')
+    throw new ProviderError('bad_value', 'Invalid JWT Signature.')
   }
 }
 
-/** Where a service account's key is traded. */
+/** The token endpoint of service accounts. */
 export const googleTokens = {
   name: 'Google’s tokens',
   keyOf: () => 'none',
   routes: [{ method: 'POST', path: /^\/vertex\/token$/, answer: trade }],
   encodeRefusal: ({ message }) => JSON.stringify({ error: 'invalid_grant', error_description: message }),
   encodeFailure: ({ message }) => JSON.stringify({ error: 'internal_failure', error_description: message }),
-} satisfies Format
+} satisfies Protocol
 
 // --- Gemini -------------------------------------------------------------------------------------------------------
 
-/** What this address refuses and the vendor's other one does not. */
+/** Rules that the vendor's other API does not have. */
 const strictly =
   (answer: (inquiry: Inquiry) => Reply) =>
   (inquiry: Inquiry): Reply => {
     const { contents } = parse(inquiry.body)
     const turns = Array.isArray(contents) ? contents.filter(isObject) : []
     if (turns.some(({ role }) => role !== 'user' && role !== 'model'))
-      throw new Refusal('bad_value', 'Please use a valid role: user, model.', 'contents')
+      throw new ProviderError('bad_value', 'Please use a valid role: user, model.', 'contents')
     return answer(inquiry)
   }
 
 function predict({ id, body, params: [model = ''] }: Inquiry): Reply {
   const { instances, parameters } = parse(body)
   const texts = (Array.isArray(instances) ? instances : []).map(each => textOf(each?.content) ?? '')
-  if (texts.length === 0 || texts.includes('')) throw new Refusal('missing_field', 'empty', 'instances')
+  if (texts.length === 0 || texts.includes('')) throw new ProviderError('missing_field', 'empty', 'instances')
   if (texts.length > 1 && model.startsWith('gemini-'))
-    throw new Refusal('bad_value', 'only one instance is taken by this model', 'instances')
+    throw new ProviderError('bad_value', 'this model supports only one instance', 'instances')
   const wishes = isObject(parameters) ? parameters : {}
   const dimensions = decodeCount(wishes, 'outputDimensionality', DIMENSIONS) ?? DIMENSIONS
   const predictions = texts.map(text => ({
@@ -111,7 +111,7 @@ export const vertexGemini = {
     { method: 'POST', path: method('google', 'streamGenerateContent'), answer: strictly(answerStream) },
     { method: 'POST', path: method('google', 'predict'), answer: predict },
   ],
-} satisfies Format
+} satisfies Protocol
 
 // --- Claude -------------------------------------------------------------------------------------------------------
 
@@ -119,9 +119,10 @@ const messages =
   (isStream: boolean) =>
   (inquiry: Inquiry): Reply => {
     const { model, anthropic_version, ...request } = parse(inquiry.body)
-    if (model !== undefined) throw new Refusal('bad_value', 'model: Extra inputs are not permitted', 'model')
+    if (model !== undefined)
+      throw new ProviderError('bad_value', 'model: Extra inputs are not permitted', 'model')
     if (anthropic_version !== VERSION)
-      throw new Refusal('missing_field', 'anthropic_version: Field required', 'anthropic_version')
+      throw new ProviderError('missing_field', 'anthropic_version: Field required', 'anthropic_version')
     const body = JSON.stringify({
       ...request,
       model: decodeURIComponent(inquiry.params[0] ?? ''),
@@ -138,4 +139,4 @@ export const vertexClaude = {
     { method: 'POST', path: method('anthropic', 'rawPredict'), answer: messages(false) },
     { method: 'POST', path: method('anthropic', 'streamRawPredict'), answer: messages(true) },
   ],
-} satisfies Format
+} satisfies Protocol

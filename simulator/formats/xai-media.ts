@@ -1,11 +1,11 @@
 import { readForm } from '../form.ts'
 import { isObject, textOf } from '../json.ts'
-import { Refusal } from '../refusal.ts'
+import { ProviderError } from '../provider-error.ts'
 import { isSoundName, SOUNDS } from '../sound.ts'
 import type { Inquiry, Reply } from './format.ts'
 import { answerImageEdits, answerImages } from './openai-images.ts'
 import { missing } from './openai-request.ts'
-import { heard, lengthOf, timedWords } from './openai-transcription.ts'
+import { lengthOf, timedWords, transcriptOf } from './openai-transcription.ts'
 import { behind, vendor } from './vendor.ts'
 
 const MODEL = 'grok-voice'
@@ -15,7 +15,7 @@ function speak({ id, body }: Inquiry): Reply {
   const text = isObject(request) ? textOf(request.text) : undefined
   if (!isObject(request) || !text) throw missing('text')
   if (!['ara', 'eve', 'leo', 'rex', 'sal'].includes(String(request.voice_id)))
-    throw new Refusal('bad_value', 'no such voice', 'voice_id')
+    throw new ProviderError('bad_value', 'no such voice', 'voice_id')
   const codec = isObject(request.output_format) ? String(request.output_format.codec) : 'mp3'
   const { type, pieces } = SOUNDS[isSoundName(codec) ? codec : 'mp3']
   const bill = { id, model: MODEL, promptTokens: 0, units: { characters: [...text].length } }
@@ -25,7 +25,7 @@ function speak({ id, body }: Inquiry): Reply {
 function transcribe({ id, bytes, headers }: Inquiry): Reply {
   const [file] = readForm(bytes, headers).files.get('file') ?? []
   if (!file) throw missing('file')
-  const text = heard(file.name, file.bytes)
+  const text = transcriptOf(file.name, file.bytes)
   const duration = lengthOf(file.bytes)
   const words = timedWords(text).map(({ word, ...times }) => ({ text: word, ...times }))
   const bill = { id, model: MODEL, promptTokens: 0, units: { seconds: Math.ceil(duration) } }
@@ -33,24 +33,24 @@ function transcribe({ id, bytes, headers }: Inquiry): Reply {
   return { kind: 'whole', body, tokens: 0, bill }
 }
 
-/** Shapes, never sizes. */
+/** Aspect ratios instead of sizes. */
 function draw(inquiry: Inquiry): Reply {
   const request: unknown = JSON.parse(inquiry.body)
   if (isObject(request) && ('size' in request || 'quality' in request))
-    throw new Refusal('bad_value', 'Argument not supported: size', 'size')
+    throw new ProviderError('bad_value', 'Argument not supported: size', 'size')
   return answerImages(inquiry)
 }
 
-/** JSON only, one picture or up to three in a list, by address or as data. */
+/** JSON only, one image or up to three in a list, as URLs or data URLs. */
 function redraw(inquiry: Inquiry): Reply {
   const request: unknown = JSON.parse(inquiry.body)
   if (!isObject(request)) throw missing('prompt')
   const { image, images, size } = request
-  if (size !== undefined) throw new Refusal('bad_value', 'Argument not supported: size', 'size')
-  const given = Array.isArray(images) ? images : [image]
-  if (given.length > 3 || (image !== undefined && images !== undefined))
-    throw new Refusal('bad_value', 'one image, or up to three images', 'images')
-  for (const each of given) {
+  if (size !== undefined) throw new ProviderError('bad_value', 'Argument not supported: size', 'size')
+  const sources = Array.isArray(images) ? images : [image]
+  if (sources.length > 3 || (image !== undefined && images !== undefined))
+    throw new ProviderError('bad_value', 'one image, or up to three images', 'images')
+  for (const each of sources) {
     const url = isObject(each) ? textOf(each.url) : undefined
     if (!url || !/^(https?:|data:image\/[a-z]+;base64,[A-Za-z0-9+/]+=*$)/.test(url)) throw missing('image')
   }

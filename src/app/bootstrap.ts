@@ -6,7 +6,7 @@ import { mask } from '../domain/text.ts'
 import { NEVER } from '../domain/token.ts'
 import { sealHeaders } from '../identity/channel-headers.ts'
 import { createDigest, newPassword } from '../identity/credentials.ts'
-import { createKeyring, type Keyring, SealError } from '../identity/keyring.ts'
+import { type Keyring, SealError } from '../identity/keyring.ts'
 import { OPERATOR, type Passwords } from '../identity/passwords.ts'
 import { createAccount } from '../manage/people/users.ts'
 import { setChainKey } from '../store/books/chain-key.ts'
@@ -22,9 +22,9 @@ import { type Config, SettingError } from './config.ts'
 const DIGEST_KEY_PLACE = { table: 'meta', row: 'digest_key', field: 'value' } as const
 
 const WRONG_SECRET =
-  'is not the secret this database was sealed under; nothing was written. Give the right one, or put it behind the new one: new,old'
+  'is not the secret that this database is encrypted with. Nothing was written. Set the right one, or append it to the new one: new,old'
 
-/** Opens what the store keeps sealed, and so proves the master key before anything is written under it. */
+/** Decrypts the digest key. This proves the master secret before anything is written under it. */
 export async function openDigest(db: Db, keyring: Keyring, source: string) {
   const sealed = await readMeta(db, 'digest_key')
   if (sealed === undefined) return undefined
@@ -38,11 +38,11 @@ export async function openDigest(db: Db, keyring: Keyring, source: string) {
 
 const CHAIN_KEY_PLACE = { table: 'meta', row: 'chain_key', field: 'value' } as const
 const LOST_CHAIN_KEY =
-  'the store has lost its chain key (meta, chain_key), and its chains were written under one. Restore a backup'
+  'The database has lost its chain key (table meta, row chain_key), although its hash chains were written with one. Restore a backup'
 
 /**
- * Opens the key of the chains, for this store and all its transactions. A store from before there was one is given
- * one here, and its chains are closed under it in the same transaction.
+ * Decrypts the key of the hash chains. A store from before chains had a key gets one here, and its chains are closed with it
+ * in the same transaction.
  */
 export async function openChainKey(db: Db, keyring: Keyring, now: () => number): Promise<void> {
   const open = (sealed: string) =>
@@ -53,21 +53,21 @@ export async function openChainKey(db: Db, keyring: Keyring, now: () => number):
   const isFirst = await transact(db, async trx => {
     const value = keyring.seal(key.bytes.toString('base64'), CHAIN_KEY_PLACE)
     if (!(await claimMeta(trx, 'chain_key', value))) return false
-    // A key that went missing must not be replaced: the next one would vouch for whatever stands there now.
+    // A missing key must not be replaced: the new one would vouch for records that it never saw.
     if ((await listChains(trx)).some(({ mac }) => mac !== '')) throw new Error(LOST_CHAIN_KEY)
     setChainKey(db, key)
     await closeUnkeyedChains(trx, key, now())
     return true
   })
-  // Another process was first.
+  // Another process created the key first.
   if (!isFirst) await openChainKey(db, keyring, now)
 }
 
 const HEADERS_AT_ONCE = 200
 
 /**
- * Seals the headers of channels that are from before they were sealed. Several processes may start at once, and
- * administrators change channels meanwhile: each text is replaced only while it is what was read.
+ * Encrypts the headers of channels that an older version stored as plain text. Other processes may do the same, and
+ * administrators may change channels meanwhile, so each text is replaced only if it is unchanged.
  */
 export async function sealPlainHeaders(db: Db, keyring: Keyring): Promise<void> {
   for (;;) {
@@ -80,8 +80,6 @@ export async function sealPlainHeaders(db: Db, keyring: Keyring): Promise<void> 
   }
 }
 
-export const keyringOf = (secrets: readonly string[]) => createKeyring(secrets)
-
 type FirstStart = {
   readonly config: Config
   readonly db: Db
@@ -91,10 +89,16 @@ type FirstStart = {
 }
 
 /**
- * The first start of a store makes its digest key, its chains and its root user, all in one transaction. Several
- * processes may start at once: one wins, the others find everything there. Answers what is to be printed, once.
+ * Creates the digest key, the chains and the root user of a new store, in one transaction. If several processes start at
+ * once, one of them does it. Returns the generated password of root, which is printed once.
  */
-export async function firstStart({ config, db, keyring, passwords, now }: FirstStart) {
+export async function firstStart({
+  config,
+  db,
+  keyring,
+  passwords,
+  now,
+}: FirstStart): Promise<string | undefined> {
   if ((await readMeta(db, 'digest_key')) !== undefined) return undefined
   const password = config.rootPassword ?? newPassword()
   const passwordHash = await passwords.hash(password, OPERATOR)
@@ -140,5 +144,5 @@ export async function firstStart({ config, db, keyring, passwords, now }: FirstS
     })
     return true
   })
-  return isFirst && config.rootPassword === undefined ? { rootPassword: password } : undefined
+  return isFirst && config.rootPassword === undefined ? password : undefined
 }

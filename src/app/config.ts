@@ -1,7 +1,7 @@
 import { isAbsolute, join, resolve } from 'node:path'
 import { isAddressOrRange } from '../http/address.ts'
 
-/** A setting that cannot be used. The start ends with this one sentence and exit 78. */
+/** An invalid setting. The start prints this message and exits with code 78. */
 export class SettingError extends Error {
   constructor(setting: string, why: string) {
     super(`${setting}: ${why}`)
@@ -12,7 +12,7 @@ export class SettingError extends Error {
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
 type Env = Readonly<Record<string, string | undefined>>
 
-/** Secrets that were once printed in somebody's example are no secrets. */
+/** Secrets from public examples. */
 const KNOWN_SECRETS = /^(random_string|changeme|change-me|secret|password|sluice)+$/i
 const MIN_SECRET = 32
 
@@ -31,25 +31,22 @@ const wholeIfSet = (env: Env, name: string, range: readonly [number, number]): n
 function oneOf<const T extends string>(env: Env, name: string, choices: readonly T[], fallback: T): T {
   const text = env[name]?.trim()
   if (!text) return fallback
-  const found = choices.find(choice => choice === text)
-  if (!found) throw new SettingError(name, `must be one of ${choices.join(', ')}, not "${text}"`)
-  return found
+  const match = choices.find(choice => choice === text)
+  if (!match) throw new SettingError(name, `must be one of ${choices.join(', ')}, not "${text}"`)
+  return match
 }
 
 function databaseUrl(env: Env): string | undefined {
   const text = env.DATABASE_URL?.trim()
   if (!text) return undefined
-  // The value may hold a password: it is never repeated in the message.
+  // The value may contain a password, so the message does not repeat it.
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (!url || !/^postgres(ql)?:$/.test(url.protocol))
-    throw new SettingError(
-      'DATABASE_URL',
-      'must be a postgres://… address, or unset for the embedded database',
-    )
+    throw new SettingError('DATABASE_URL', 'must be a postgres://… URL, or unset for the embedded database')
   return text
 }
 
-/** Newest first; the first one encrypts, all of them decrypt. */
+/** Newest first: the first secret encrypts, all of them decrypt. */
 export function readKeyring(text: string, source: string): readonly string[] {
   const secrets = text
     .split(',')
@@ -58,9 +55,9 @@ export function readKeyring(text: string, source: string): readonly string[] {
   if (secrets.length === 0) throw new SettingError(source, 'is empty')
   for (const secret of secrets) {
     if (secret.length < MIN_SECRET)
-      throw new SettingError(source, `every secret needs ${MIN_SECRET} characters or more`)
+      throw new SettingError(source, `every secret must have at least ${MIN_SECRET} characters`)
     if (KNOWN_SECRETS.test(secret) || new Set(secret).size < 8)
-      throw new SettingError(source, 'is a sample or too simple to be a secret; use random characters')
+      throw new SettingError(source, 'is a well-known or too simple secret. Use random characters')
   }
   return secrets
 }
@@ -71,7 +68,7 @@ function rootAccessToken(env: Env): string | undefined {
   if (!/^[A-Za-z0-9._-]{20,200}$/.test(text))
     throw new SettingError('SLUICE_ROOT_ACCESS_TOKEN', 'must be 20 to 200 characters of A-Z a-z 0-9 . _ -')
   if (text.startsWith('sk-'))
-    throw new SettingError('SLUICE_ROOT_ACCESS_TOKEN', 'must not begin with sk-, which marks relay tokens')
+    throw new SettingError('SLUICE_ROOT_ACCESS_TOKEN', 'must not begin with sk-, the prefix of relay tokens')
   return text
 }
 
@@ -88,7 +85,7 @@ function trustedProxies(env: Env): readonly string[] {
   const parts = (env.SLUICE_TRUSTED_PROXIES ?? '').split(/[\s,]+/).filter(part => part !== '')
   for (const part of parts) {
     if (!isAddressOrRange(part))
-      throw new SettingError('SLUICE_TRUSTED_PROXIES', `"${part}" is no address or CIDR`)
+      throw new SettingError('SLUICE_TRUSTED_PROXIES', `"${part}" is not an IP address or CIDR range`)
   }
   return parts
 }
@@ -96,7 +93,7 @@ function trustedProxies(env: Env): readonly string[] {
 function basePath(env: Env): string {
   const text = (env.SLUICE_BASE_PATH ?? '').trim().replace(/\/+$/, '')
   if (text === '') return ''
-  // Clients resolve `.` and `..` before they ask, so nothing would ever live below them.
+  // Clients resolve `.` and `..` themselves, so such a path could never be reached.
   if (!/^(\/(?!\.{1,2}(\/|$))[A-Za-z0-9._~-]+)+$/.test(text))
     throw new SettingError('SLUICE_BASE_PATH', 'must look like /path or /path/deeper')
   return text
@@ -104,7 +101,8 @@ function basePath(env: Env): string {
 
 function host(env: Env): string {
   const text = env.HOST?.trim() || '127.0.0.1'
-  if (!/^[A-Za-z0-9.:_-]+$/.test(text)) throw new SettingError('HOST', `"${text}" is no host name or address`)
+  if (!/^[A-Za-z0-9.:_-]+$/.test(text))
+    throw new SettingError('HOST', `"${text}" is not a host name or IP address`)
   return text
 }
 
@@ -115,7 +113,7 @@ function anchor(env: Env, dataDir: string): { readonly file: string } | 'log' {
   return { file: text ? resolve(text) : join(dataDir, 'anchors.log') }
 }
 
-/** Every setting of the contract's section 1, checked. Nothing else of the program reads the environment. */
+/** Reads every setting (docs/reference/process.md: Settings at start). No other code reads the environment. */
 export function readConfig(env: Env) {
   const dataText = env.SLUICE_DATA?.trim() || './data'
   const dataDir = isAbsolute(dataText) ? dataText : resolve(dataText)
@@ -125,7 +123,7 @@ export function readConfig(env: Env) {
     dataDir,
     anchor: anchor(env, dataDir),
     databaseUrl: databaseUrl(env),
-    /** Undefined: the secret is kept in the data directory. */
+    /** Undefined: the secret is in the data directory. */
     keyring: env.SLUICE_SECRET ? readKeyring(env.SLUICE_SECRET, 'SLUICE_SECRET') : undefined,
     rootPassword: rootPassword(env),
     rootAccessToken: rootAccessToken(env),
@@ -136,12 +134,12 @@ export function readConfig(env: Env) {
     drainS: whole(env, 'SLUICE_DRAIN_S', 120, [0, 3600]),
     basePath: basePath(env),
     trustedProxies: trustedProxies(env),
-    /** Of one worker. */
+    /** Per worker. */
     maxConnections: whole(env, 'SLUICE_MAX_CONNECTIONS', 10_000, [10, 1_000_000]),
     videoDoubtS: whole(env, 'SLUICE_VIDEO_DOUBT_S', 900, [1, 86_400]),
     videoDeadlineS: whole(env, 'SLUICE_VIDEO_DEADLINE_S', 86_400, [1, 604_800]),
     maxBodyMb: whole(env, 'SLUICE_MAX_BODY_MB', 64, [1, 1024]),
-    /** Undefined: they follow from the machine (machine.ts). */
+    /** Undefined: derived from the machine (host/machine.ts). */
     maxMemoryMb: wholeIfSet(env, 'SLUICE_MAX_MEMORY_MB', [1, 16_777_216]),
     maxTmpMb: wholeIfSet(env, 'SLUICE_MAX_TMP_MB', [1, 1_073_741_824]),
   } as const

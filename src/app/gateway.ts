@@ -1,13 +1,7 @@
-import { existsSync } from 'node:fs'
 import type { RequestListener } from 'node:http'
-import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import { createOperations } from '../cli/operations.ts'
 import { createConsoleBuilds } from '../host/console-files.ts'
-import { makeDirectory } from '../host/directory.ts'
-import { sweepLeftovers } from '../host/leftovers.ts'
-import { DirectoryInUseError, lockDirectory } from '../host/lock.ts'
 import { processLimits, readMachine } from '../host/machine.ts'
 import { version } from '../host/version.ts'
 import { createClientAddress } from '../http/address.ts'
@@ -17,131 +11,29 @@ import { createProxyReports, type ProxyReports } from '../http/exposure.ts'
 import { createOutboundClient } from '../http/outbound.ts'
 import { createHttpServer, drain, listen, listenBeside } from '../http/server.ts'
 import { createIdentify, SESSION_ABSOLUTE_S } from '../identity/identify.ts'
-import { createPasswords } from '../identity/passwords.ts'
-import { newSecret, readSecretFile, writeSecretFile } from '../identity/secret-file.ts'
 import { createThrottle, type Throttle } from '../identity/throttle.ts'
 import { createSessionUser } from '../manage/people/session-user.ts'
 import { createManageApp } from '../manage/server/app.ts'
-import { NewerStoreError, openStore, type Store, type StoreOptions } from '../store/engine/store.ts'
 import { findAccessToken, touchAccessToken } from '../store/records/access-tokens.ts'
 import { findSession, touchSession } from '../store/records/sessions.ts'
 import { findUser } from '../store/records/users.ts'
 import { createFolding } from '../store/usage/folds.ts'
 import { createRetention } from '../store/usage/retention.ts'
 import { alone, type Peers } from '../workers/peers.ts'
-import { firstStart, keyringOf, openChainKey, openDigest, sealPlainHeaders } from './bootstrap.ts'
-import { type Config, readKeyring, SettingError } from './config.ts'
+import type { Config } from './config.ts'
 import { isPublicWithoutTls, warnOfProxy } from './exposure.ts'
 import { assignNodes } from './nodes.ts'
+import { operationsOf } from './operations.ts'
 import { buildRelay } from './relay.ts'
+import type { StoreAndKeys } from './store-and-keys.ts'
 
 const now = () => Math.floor(Date.now() / 1000)
 const RETENTION_PAUSE_MS = 50
 const FOLDING_PAUSE_MS = 20
 
-const storeOptions = ({ databaseUrl, dataDir, durability, workers }: Config): StoreOptions =>
-  databaseUrl === undefined
-    ? { engine: 'sqlite', path: join(dataDir, 'sluice.db'), fullSync: durability === 'full' }
-    : { engine: 'postgres', url: databaseUrl, maxConnections: workers > 1 ? 6 : 10 }
-
-function takeDirectory(dataDir: string) {
-  try {
-    makeDirectory(dataDir)
-    const lock = lockDirectory(dataDir)
-    sweepLeftovers(dataDir)
-    return lock
-  } catch (error) {
-    if (error instanceof DirectoryInUseError) throw error
-    throw new SettingError('SLUICE_DATA', `${dataDir} cannot be used (${(error as Error).message})`)
-  }
-}
-
-/** The first question to a database shows whether the address is right; its answer whether somebody was there. */
-async function reachPostgres(store: Store): Promise<boolean> {
-  try {
-    return await store.isInitialised()
-  } catch (error) {
-    if (error instanceof NewerStoreError) throw error
-    throw new SettingError('DATABASE_URL', `PostgreSQL cannot be used (${(error as Error).message})`)
-  }
-}
-
-/**
- * Takes the data directory and opens the store behind it, its secrets proven and its schema up to date. A wrong
- * secret ends this before anything is written. Shared by the server and by commands that run without one; those
- * need a gateway that has been started before. A worker finds the directory locked by its supervisor.
- */
-export async function openStoreAndKeys(config: Config, { mustExist = false, isLocked = false } = {}) {
-  const isEmbedded = config.databaseUrl === undefined
-  // Looking for the file first: opening would make one.
-  const isNew = () => isEmbedded && !existsSync(join(config.dataDir, 'sluice.db'))
-  if (mustExist && isNew())
-    throw new SettingError('SLUICE_DATA', `there is no gateway in ${config.dataDir} yet`)
-  const lock = isLocked ? { release() {} } : takeDirectory(config.dataDir)
-  const store = openStore(storeOptions(config))
-  try {
-    const kept = config.keyring === undefined ? readSecretFile(config.dataDir) : undefined
-    const isInitialised = !isNew() && (await (isEmbedded ? store.isInitialised() : reachPostgres(store)))
-    if (mustExist && !isInitialised)
-      throw new SettingError(isEmbedded ? 'SLUICE_DATA' : 'DATABASE_URL', 'there is no gateway there yet')
-    if (isInitialised && config.keyring === undefined && kept === undefined)
-      throw new SettingError(
-        'SLUICE_SECRET',
-        `is not set and ${join(config.dataDir, 'secret')} is missing; the database needs the secret it was sealed under`,
-      )
-    const secrets =
-      config.keyring ?? (kept === undefined ? [newSecret()] : readKeyring(kept, 'SLUICE_DATA/secret'))
-    const source = config.keyring === undefined ? 'SLUICE_DATA/secret' : 'SLUICE_SECRET'
-    const keyring = keyringOf(secrets)
-    if (isInitialised) await openDigest(store.db, keyring, source)
-    else if (config.keyring === undefined && kept === undefined) writeSecretFile(config.dataDir, secrets)
-
-    await store.migrate()
-    await openChainKey(store.db, keyring, now)
-    const passwords = createPasswords()
-    const printed = await firstStart({ config, db: store.db, keyring, passwords, now })
-    const digest = await openDigest(store.db, keyring, source)
-    if (digest === undefined) throw new Error('the store has no digest key after its first start')
-    await sealPlainHeaders(store.db, keyring)
-
-    const close = async () => {
-      await store.close()
-      lock.release()
-    }
-    return { store, keyring, digest, passwords, printed, close }
-  } catch (error) {
-    await store.close()
-    lock.release()
-    throw error
-  }
-}
-
-export type StoreAndKeys = Awaited<ReturnType<typeof openStoreAndKeys>>
-
-/** What commands do; `announce` tells a running relay of it. */
-export const operationsOf = (
-  config: Config,
-  { store, keyring, digest, passwords }: StoreAndKeys,
-  announce: (targets: readonly string[]) => Promise<void> = async () => {},
-) =>
-  createOperations({
-    announce,
-    db: store.db,
-    engine: store.engine,
-    storeOptions: storeOptions(config),
-    version,
-    keyring,
-    digest,
-    passwords,
-    now,
-    dataDir: config.dataDir,
-    anchorFile: config.anchor === 'log' ? undefined : config.anchor.file,
-    isSecretKept: config.keyring === undefined,
-  })
-
 function aloneIn(dataDir: string): Peers {
   const [assignment] = assignNodes(dataDir, 1)
-  if (!assignment) throw new Error('a gateway without a node')
+  if (!assignment) throw new Error('no node was assigned to this gateway')
   return alone(assignment)
 }
 
@@ -149,28 +41,28 @@ function aloneIn(dataDir: string): Peers {
 function throttleOf({ supervisor }: Peers): Throttle {
   if (!supervisor) return createThrottle(Date.now)
   return {
-    attempt: (account, address) => supervisor.ask('attempt', { account, address }),
-    succeed: (account, address) => supervisor.tell('succeed', { account, address }),
+    attempt: (account, address) => supervisor.call('attempt', { account, address }),
+    succeed: (account, address) => supervisor.notify('succeed', { account, address }),
   }
 }
 
-/** So is the peer that sends forwarding headers without being trusted: one warning for all workers. */
+/** The first untrusted proxy is reported once for all workers. */
 function proxyReportsOf({ supervisor }: Peers, log: Logger): ProxyReports {
   if (!supervisor) return createProxyReports(now, warnOfProxy(log))
   return {
-    report: peer => supervisor.tell('reportProxy', peer),
-    first: async () => (await supervisor.ask('firstProxy', null)) ?? undefined,
+    report: peer => supervisor.notify('reportProxy', peer),
+    first: async () => (await supervisor.call('firstProxy', null)) ?? undefined,
   }
 }
 
-/** Builds every room and introduces them to each other. */
+/** Wires the parts of one gateway process. */
 export async function buildServer(
   config: Config,
   log: Logger,
-  ground: StoreAndKeys,
+  storeAndKeys: StoreAndKeys,
   peers: Peers = aloneIn(config.dataDir),
 ) {
-  const { store, keyring, digest, passwords } = ground
+  const { store, keyring, digest, passwords } = storeAndKeys
   const { db, engine } = store
   const identify = createIdentify({
     store: {
@@ -182,13 +74,13 @@ export async function buildServer(
     },
     digest,
     now,
-    onUntouched: error => log.error({ err: error }, 'the last use of a credential could not be written down'),
+    onUntouched: error => log.error({ err: error }, 'could not save the last use of a credential'),
   })
   const isStoreAnswering = () =>
     store.ping().then(
       () => true,
       error => {
-        log.error({ err: error }, 'the store does not answer')
+        log.error({ err: error }, 'the database does not answer')
         return false
       },
     )
@@ -197,11 +89,11 @@ export async function buildServer(
   const proxies = proxyReportsOf(peers, log)
   const clientAddress = createClientAddress(config.trustedProxies, proxies.report)
   const limits = processLimits(config, readMachine(config.dataDir))
-  const crowd = createConnectionLimit(limits.connections)
+  const connectionLimit = createConnectionLimit(limits.connections)
   const allowPrivateUpstreams = config.privateUpstreams === 'allow'
   const guard = createAddressGuard({
     policy: { allowPrivate: allowPrivateUpstreams },
-    onRefused: ({ message }) => log.warn({ reason: message }, 'a connection to a provider was refused'),
+    onRefused: ({ message }) => log.warn({ reason: message }, 'refused a connection to a provider'),
   })
   const relay = await buildRelay({
     config,
@@ -216,9 +108,9 @@ export async function buildServer(
     sessionUser: createSessionUser(identify),
     limits,
     isStopping: () => isStopping,
-    isBeyond: crowd.isBeyond,
+    isBeyond: connectionLimit.isBeyond,
   })
-  // One worker tidies up for all.
+  // One worker does this for all.
   const retention =
     peers.assignment.slot === 0
       ? createRetention({
@@ -227,8 +119,7 @@ export async function buildServer(
           now,
           sessionLastsS: SESSION_ABSOLUTE_S,
           pause: () => delay(RETENTION_PAUSE_MS),
-          onFailure: error =>
-            log.error({ err: error }, 'old rows could not be removed; the next hour tries again'),
+          onFailure: error => log.error({ err: error }, 'could not remove old rows; retried in an hour'),
         })
       : undefined
   const folding =
@@ -238,8 +129,7 @@ export async function buildServer(
           engine,
           now,
           pause: () => delay(FOLDING_PAUSE_MS),
-          onFailure: error =>
-            log.error({ err: error }, 'usage could not be summed up; the next minute tries again'),
+          onFailure: error => log.error({ err: error }, 'could not aggregate usage; retried in a minute'),
         })
       : undefined
   const outbound = createOutboundClient(guard)
@@ -247,7 +137,7 @@ export async function buildServer(
     {
       db,
       engine,
-      // An embedded store lives as long as this process does; where it is slow, it is at work.
+      // An embedded store is always available; when it is slow, it is busy.
       isStoreAnswering: engine === 'postgres' ? isStoreAnswering : async () => true,
       keyring,
       digest,
@@ -266,7 +156,7 @@ export async function buildServer(
       routes: relay.routes,
       videos: relay.videos,
       relayFor: relay.relayFor,
-      verify: operationsOf(config, ground).verify,
+      verify: operationsOf(config, storeAndKeys).verify,
       consoleBuilds: createConsoleBuilds(),
       basePath: config.basePath,
       version,
@@ -282,7 +172,7 @@ export async function buildServer(
     basePath: config.basePath,
     manage,
     relay: relay.listener,
-    crowd,
+    connectionLimit,
     isReady: async () => !isStopping && (await isStoreAnswering()),
   })
 

@@ -1,15 +1,15 @@
 import { fstatSync, writeSync } from 'node:fs'
 import { Socket } from 'node:net'
 
-/** What waits for a reader that does not take it; more is dropped. */
+/** Bytes buffered for a slow reader; further lines are dropped. */
 const MAX_WAITING_BYTES = 1024 * 1024
-const LAST_WORDS_MS = 1_000
+const FLUSH_TIMEOUT_MS = 1_000
 
-/** Answers whether the line was taken. */
-type Taker = { take(line: string): boolean; finish(done: () => void): void }
+/** `take` returns whether it accepted the line. */
+type LineWriter = { take(line: string): boolean; finish(done: () => void): void }
 
-/** Files are written at once. One that cannot grow refuses a line, and takes the next when there is room again. */
-const fileAt = (fd: number): Taker => ({
+/** Files are written synchronously. On a full disk lines are refused until there is space again. */
+const fileAt = (fd: number): LineWriter => ({
   take(line) {
     try {
       let bytes = Buffer.from(line)
@@ -22,10 +22,10 @@ const fileAt = (fd: number): Taker => ({
   finish: done => done(),
 })
 
-/** A pipe may have a reader that sleeps, or that left: nobody here waits for either. */
-function pipeAt(fd: number): Taker {
+/** A pipe whose reader is slow or gone must not block the gateway. */
+function pipeAt(fd: number): LineWriter {
   const pipe = new Socket({ fd, readable: false, writable: true })
-  // Where the reader has left, this ends the pipe, and every further line is refused.
+  // The reader is gone: every further line is refused.
   pipe.on('error', () => pipe.destroy())
   return {
     take(line) {
@@ -40,41 +40,41 @@ function pipeAt(fd: number): Taker {
         pipe.destroy()
         done()
       }
-      const timer = setTimeout(end, LAST_WORDS_MS)
+      const timer = setTimeout(end, FLUSH_TIMEOUT_MS)
       pipe.write('', end)
     },
   }
 }
 
-function takerAt(fd: number): Taker {
+function writerAt(fd: number): LineWriter {
   const kind = fstatSync(fd)
   return kind.isFIFO() || kind.isSocket() ? pipeAt(fd) : fileAt(fd)
 }
 
 /**
- * Where lines of the log go. A full disk or a reader that stopped reading costs lines, which are counted and told of,
- * and never holds up a request.
+ * Writes log lines without ever blocking a request. A full disk or a stopped reader costs lines, which are counted and
+ * reported.
  */
-export function createLogLines(fd: number, toldOf: (dropped: number) => string) {
-  // Made with the first line: a log that says nothing leaves the descriptor as it is.
-  let taker: Taker | undefined
+export function createLogLines(fd: number, droppedEntry: (dropped: number) => string) {
+  // Created with the first line: a silent log leaves the descriptor as it is.
+  let writer: LineWriter | undefined
   let dropped = 0
 
   return {
     write(line: string): void {
-      taker ??= takerAt(fd)
+      writer ??= writerAt(fd)
       if (dropped > 0) {
-        if (!taker.take(toldOf(dropped))) {
+        if (!writer.take(droppedEntry(dropped))) {
           dropped += 1
           return
         }
         dropped = 0
       }
-      if (!taker.take(line)) dropped += 1
+      if (!writer.take(line)) dropped += 1
     },
-    /** Waits a moment for the last lines to be read; then they are nobody's. */
+    /** Waits at most a second for the last lines to be read. */
     flush(done: () => void): void {
-      if (taker) taker.finish(done)
+      if (writer) writer.finish(done)
       else done()
     },
   }

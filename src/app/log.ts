@@ -4,14 +4,14 @@ import { createLogLines } from './log-lines.ts'
 
 const STDOUT = 1
 
-// Only a terminal needs it, and it takes its time to load.
+// Loaded for a terminal only, because loading it is slow.
 const pretty = isatty(STDOUT) ? (await import('pino-pretty')).default : undefined
 
-/** Credentials by their shape, wherever they turn up: in a message, an upstream's error, a stack. */
+/** Credentials, recognized by their shape in messages, upstream errors and stacks. */
 const SECRETS =
   /\b(sk-|sat-|AIza|xai-|gsk_|sluice_session=|(?:[Bb]earer|[Bb]asic)\s+)[A-Za-z0-9._~+/=-]{8,}|([?&](?:key|api_key|token|access_token)=)[^&\s"]+|(postgres(?:ql)?:\/\/[^:\s/]+:)[^\s"]+@/g
 
-/** Long texts are cut before any pattern looks at them, so a hostile one costs nothing. */
+/** Long lines are cut before the pattern is applied, so that hostile ones cost little. */
 const MAX_LINE = 16_384
 
 export const scrub = (line: string) =>
@@ -21,10 +21,10 @@ export const scrub = (line: string) =>
       `${shape ?? query ?? url ?? ''}[redacted]${url === undefined ? '' : '@'}`,
   )
 
-const tellDropped = (lines: number) =>
-  `${JSON.stringify({ level: 'warn', time: new Date().toISOString(), lines, msg: 'lines of the log were dropped: nobody took them' })}\n`
+const droppedLinesEntry = (lines: number) =>
+  `${JSON.stringify({ level: 'warn', time: new Date().toISOString(), lines, msg: 'log lines were dropped: the reader of the log is too slow or the disk is full' })}\n`
 
-/** JSON lines on stdout, pretty on a terminal. No bodies, no headers; what slips through is scrubbed by shape. */
+/** JSON lines on stdout, pretty-printed on a terminal. Bodies and headers are never logged, and credentials are redacted by shape. */
 export function createLog(level: string): pino.Logger {
   return pino(
     {
@@ -49,9 +49,9 @@ export function createLog(level: string): pino.Logger {
       },
       hooks: { streamWrite: scrub },
     },
-    pretty ? pretty({ colorize: true, ignore: 'pid,hostname' }) : createLogLines(STDOUT, tellDropped),
+    pretty ? pretty({ colorize: true, ignore: 'pid,hostname' }) : createLogLines(STDOUT, droppedLinesEntry),
   )
 }
 
-/** Lets the last lines out; a reader that does not take them is not waited for. */
+/** Flushes the last lines, without waiting for a reader that has stopped reading. */
 export const endLog = (log: pino.Logger) => new Promise<void>(resolve => log.flush(() => resolve()))

@@ -7,19 +7,19 @@ import { createJournal, type Journal, type JournalDatabase } from '../ledger/jou
 import type { Assignment } from '../workers/messages.ts'
 
 const JOURNAL_BUSY_MS = 1_000
-/** A worker whose supervisor was killed ends at once; its successor waits until it has. */
+/** How long to wait for the lock: a worker whose supervisor was killed ends soon after it. */
 const TAKE_OVER_MS = 10_000
 
 const nodesIn = (dataDir: string) => join(dataDir, 'nodes')
 
-/** A node is a random name kept in its directory, so that its journal is found again. One for each worker. */
+/** Assigns each worker a node: a journal directory with a random name, which the next start uses again. */
 export function assignNodes(dataDir: string, workers: number): readonly Assignment[] {
   mkdirSync(nodesIn(dataDir), { recursive: true, mode: 0o700 })
-  const known = readdirSync(nodesIn(dataDir)).sort()
+  const existing = readdirSync(nodesIn(dataDir)).sort()
   return Array.from({ length: workers }, (_each, slot) => ({
     slot,
-    nodeId: known[slot] ?? randomUUID().slice(0, 13),
-    orphans: slot === 0 ? known.slice(workers) : [],
+    nodeId: existing[slot] ?? randomUUID().slice(0, 13),
+    orphans: slot === 0 ? existing.slice(workers) : [],
   }))
 }
 
@@ -36,7 +36,7 @@ export function openNode(
     dir,
     fullSync: durability === 'full',
     nowMs: Date.now,
-    onShort,
+    onReserveReleased: onShort,
     open: path =>
       openDatabase(path, { readOnly: false, timeoutMs: JOURNAL_BUSY_MS }) as unknown as JournalDatabase,
   })

@@ -1,7 +1,5 @@
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, RequestListener } from 'node:http'
-import { monitorEventLoopDelay } from 'node:perf_hooks'
-import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { UnreachableError } from '../domain/errors.ts'
 import { BUDGET_SHORTAGES, type Shortage } from '../domain/shortage.ts'
@@ -11,20 +9,21 @@ import type { AddressGuard } from '../http/address-guard.ts'
 import { createBudget } from '../http/budget.ts'
 import type { Digest } from '../identity/credentials.ts'
 import type { Keyring } from '../identity/keyring.ts'
-import { createAnchorFile } from '../ledger/anchor-file.ts'
-import { type AnchorSink, createAnchors } from '../ledger/anchors.ts'
-import type { AccountName } from '../ledger/books.ts'
 import { lagTimeout } from '../ledger/lag-timeout.ts'
-import { openLedger } from '../ledger/ledger.ts'
-import { recover } from '../ledger/recovery.ts'
+import { createReadBarrier } from '../ledger/read-barrier.ts'
 import { endpointTypes } from '../manage/channels/endpoint-types.ts'
 import { providerOf } from '../providers/index.ts'
 import { shippedModels, shippedPrice } from '../providers/prices/shipped.ts'
 import { createCallers } from '../relay/callers/callers.ts'
 import { createPlayground } from '../relay/callers/playground.ts'
-import { isAskedAlike, openCatalog, type RelayChannel } from '../relay/catalog/catalog.ts'
+import {
+  isAskedAlike,
+  listDisabledOverrides,
+  openCatalog,
+  type RelayChannel,
+} from '../relay/catalog/catalog.ts'
 import { createCatalogSource, findCaller } from '../relay/catalog/sources.ts'
-import { createChannelTest, type TestOptions, type TestResult } from '../relay/channel-test.ts'
+import { createChannelTest } from '../relay/channel-test.ts'
 import { createExplain } from '../relay/explain.ts'
 import { createRelay } from '../relay/handle.ts'
 import { createIdsAndClock } from '../relay/ids-and-clock.ts'
@@ -38,33 +37,23 @@ import { createUpstream } from '../relay/upstream/upstream.ts'
 import { createVendor } from '../relay/videos/vendor.ts'
 import { createVideos } from '../relay/videos/videos.ts'
 import { monotonicMs } from '../routing/clock.ts'
-import { createHealth } from '../routing/health.ts'
 import { createRates, type RateLimiter } from '../routing/rates.ts'
-import { createRecovery } from '../routing/recovery.ts'
 import { createSharedRates, type RateReport } from '../routing/shared-rates.ts'
-import { NO_KEY, type RoutedKey } from '../routing/table.ts'
-import { createBooks } from '../store/books/books.ts'
-import { chainKeyOf } from '../store/books/chain-key.ts'
-import { listChains } from '../store/books/chains.ts'
 import type { Store } from '../store/engine/store.ts'
 import { decideStatus, recordTest } from '../store/records/channel-status.ts'
 import { activateDuePrices } from '../store/records/prices.ts'
-import { dropUnsent, endLeases } from '../store/records/videos.ts'
 import type { Peers } from '../workers/peers.ts'
-import { type Config, SettingError } from './config.ts'
-import { openNode } from './nodes.ts'
+import { createChannelCare } from './channel-care.ts'
+import type { Config } from './config.ts'
+import { createInvalidation } from './invalidation.ts'
+import { openNodeLedger } from './node-ledger.ts'
+import { watchOverload } from './overload.ts'
 import { createShortageLog } from './shortage-log.ts'
 
-/** New work is refused while the event loop lags behind this much: what runs must not suffer. */
-const OVERLOAD_LAG_MS = 1_000
-const LAG_EVERY_MS = 500
-const LOOK_EVERY_MS = 1_000
-/** Whoever is not known yet waits so long for the store to say who it is. */
+/** A caller that is not cached waits this long for the store. */
 const FIND_CALLER_MS = 5_000
-const RECOVERY_EVERY_MS = 15_000
-const RECOVERIES_AT_ONCE = 5
-/** A read of a balance waits so long for the other workers; then it is told with what is known. */
-const CATCH_UP_MS = 1_000
+
+const nowS = () => Math.floor(Date.now() / 1000)
 
 type Deps = {
   readonly config: Config
@@ -83,70 +72,28 @@ type Deps = {
   isBeyond(request: IncomingMessage): boolean
 }
 
-/** Limits hold for all workers together, so with several of them their supervisor counts. */
+/** Rate limits hold for all workers together, so with several workers their supervisor counts. */
 function ratesOf({ supervisor }: Peers): RateLimiter {
   if (!supervisor) return createRates({ nowMs: monotonicMs })
   return createSharedRates({
     admit: (subjects, countedInput) =>
-      supervisor.ask('admit', { subjects, countedInput }) as Promise<RateReport>,
-    leave: id => supervisor.ask('leaveTicket', id),
-    end: (id, tokens) => supervisor.ask('endTicket', { id, tokens }),
+      supervisor.call('admit', { subjects, countedInput }) as Promise<RateReport>,
+    leave: id => supervisor.call('leaveTicket', id),
+    end: (id, tokens) => supervisor.call('endTicket', { id, tokens }),
     nowMs: monotonicMs,
   })
 }
 
-/** How late the event loop is, looked at twice a second. */
-function createLagWatch() {
-  const histogram = monitorEventLoopDelay({ resolution: 20 })
-  histogram.enable()
-  let lagMs = 0
-  const timer = setInterval(() => {
-    // Nothing was measured since the last look: the loop stood still meanwhile, which says nothing good.
-    if (histogram.count === 0) return
-    lagMs = histogram.percentile(50) / 1e6
-    histogram.reset()
-  }, LAG_EVERY_MS)
-  timer.unref()
-  return {
-    lagMs: () => lagMs,
-    close(): void {
-      clearInterval(timer)
-      histogram.disable()
-    },
-  }
-}
-
-/** A store that hangs must not keep a caller for as long as it hangs. */
-function soon<T>(asked: Promise<T>): Promise<T> {
+/** A request must not wait for as long as the store hangs. */
+function withTimeout<T>(lookup: Promise<T>): Promise<T> {
   const late = Promise.withResolvers<never>()
   const stop = lagTimeout(FIND_CALLER_MS, () =>
-    late.reject(new UnreachableError(new Error(`the store said nothing for ${FIND_CALLER_MS} ms`))),
+    late.reject(new UnreachableError(new Error(`the store did not answer within ${FIND_CALLER_MS} ms`))),
   )
-  return Promise.race([asked, late.promise]).finally(stop)
+  return Promise.race([lookup, late.promise]).finally(stop)
 }
 
-/** The file of anchors, or the log; whatever its level, because these lines were asked for. */
-function anchorSinkOf({ anchor }: Config, log: Logger): AnchorSink {
-  if (anchor !== 'log') {
-    try {
-      return createAnchorFile(anchor.file)
-    } catch (error) {
-      throw new SettingError(
-        'SLUICE_ANCHOR',
-        `${anchor.file} cannot be written (${(error as Error).message})`,
-      )
-    }
-  }
-  const lines = log.child({}, { level: 'info' })
-  return {
-    isFile: false,
-    append: sealed => lines.info({ anchor: sealed }, 'anchor'),
-    makeRoom: () => false,
-    last: () => undefined,
-  }
-}
-
-/** The relay with its books, and how news from the management side reaches it. */
+/** Wires the relay: its ledger, catalog, channels and videos, and how changes of the management API reach it. */
 export async function buildRelay({
   config,
   log,
@@ -163,58 +110,13 @@ export async function buildRelay({
   isBeyond,
 }: Deps) {
   const { db, engine } = store
-  const books = createBooks(db, engine)
-  const { nodeId, orphans, slot } = peers.assignment
-  const onShort = (error: Error) =>
-    log.error(
-      { err: error },
-      'the disk takes no more of the journal: what runs is settled out of the reserve, and nothing is begun until there is room',
-    )
-  for (const orphan of orphans) {
-    const left = openNode(config, orphan, onShort)
-    await recover({
-      nodeId: orphan,
-      journal: left.journal,
-      books,
-      nowMs: Date.now,
-      onLost: what => log.error({ node: orphan, what }, 'records in the books are gone from a journal'),
-    })
-    left.journal.close()
-    left.release()
-    await dropUnsent(db, orphan)
-    await endLeases(db, orphan)
-  }
-  const node = openNode(config, nodeId, onShort)
-  const ledger = await openLedger({
-    nodeId,
-    journal: node.journal,
-    books,
-    neighbours: {
-      areNone: peers.isAlone,
-      recall: accounts => peers.tellOthers({ name: 'recall', input: accounts }),
-      exclusively: (userId, work) => peers.exclusively(`user:${userId}`, work),
-    },
-    nowMs: Date.now,
-    onFailure: (error, message) => log.error({ err: error }, message),
-  })
-  await dropUnsent(db, nodeId)
-  await endLeases(db, nodeId)
-  const anchors = createAnchors({
-    nodeId,
-    key: chainKeyOf(db),
-    // One worker writes for the machine; the journals are each worker's own.
-    sink: slot === 0 ? anchorSinkOf(config, log) : undefined,
-    heads: async () => (await listChains(db)).map(({ name, seq, hash }) => ({ chain: name, seq, hash })),
-    journal: (anchor, isFiled) => void node.journal.append({ kind: 'anchor', anchor, isFiled }),
-    now: () => Math.floor(Date.now() / 1000),
-    onFailure: error =>
-      log.error({ err: error }, 'the heads of the chains could not be anchored; the next minute tries again'),
-  })
-  await anchors.start()
-  // Built on first use, which must not be somebody's request.
+  const { nodeId, slot } = peers.assignment
+  const node = await openNodeLedger({ config, log, store, peers })
+  const { ledger } = node
+  // Built on first use; that must not delay a request.
   shippedModels()
   const findInStore = findCaller({ db, digest })
-  const directory = createCallers({ find: credential => soon(findInStore(credential)) })
+  const directory = createCallers({ find: credential => withTimeout(findInStore(credential)) })
   const catalog = await openCatalog(
     createCatalogSource({
       db,
@@ -223,27 +125,11 @@ export async function buildRelay({
       shippedPrice,
       nowMs: Date.now,
       onUnreadable: (channelId, error) =>
-        log.error({ err: error, channel_id: channelId }, 'a key cannot be opened'),
+        log.error({ err: error, channel_id: channelId }, 'the key of a channel cannot be decrypted'),
+      onDisabledOverride: (channelId, reason) =>
+        log.warn({ channel_id: channelId, reason }, 'an override operation is disabled'),
     }),
   )
-  /** A key or channel the gateway gave up on, or that came back: written down first, then known to the relay. */
-  function decide(channelId: number, key: RoutedKey | undefined, status: 1 | 3, reason: string): void {
-    const time = Math.floor(Date.now() / 1000)
-    decideStatus(db, { channelId, keyPosition: key?.index, status, reason, time })
-      .then(isNews => (isNews ? announce([`channel:${channelId}`]) : undefined))
-      .then(() =>
-        log.warn({ channel_id: channelId, key: key?.index, status, reason }, 'the gateway changed a channel'),
-      )
-      .catch(error => log.error({ err: error, channel_id: channelId }, 'a channel could not be changed'))
-  }
-  const health = createHealth({
-    nowMs: Date.now,
-    onDisable: ({ channelId, key, reason }) => decide(channelId, key, 3, reason),
-  })
-  const recovery = createRecovery<RelayChannel>({
-    nowMs: Date.now,
-    onRecover: ({ channelId, key }) => decide(channelId, key, 1, ''),
-  })
   const rates = ratesOf(peers)
   const onShortage = createShortageLog(log, Date.now)
   const budgetOf = (shortage: Shortage, maxBytes: number) =>
@@ -263,27 +149,33 @@ export async function buildRelay({
   const translator = createTranslator({
     onFailure: error => log.error({ err: error }, 'the translation thread failed'),
   })
-  const testChannel = createChannelTest({ catalog, upstream, keys, nowMs: Date.now })
-  async function test(id: number, options: TestOptions = {}): Promise<TestResult> {
-    const result = await testChannel(id, options)
-    await recordTest(db, id, { time: Math.floor(Date.now() / 1000), responseMs: result.latencyMs })
-    const channel = catalog.table().channel(id)
-    if (result.isGood && channel) {
-      recovery.passed({ channel, key: result.key })
-      await announce([`rest:${id}:${result.key.index}`])
-    }
-    return result
-  }
-  // One worker tests for all: what it finds out is news to the others.
-  const recoveryTimer = setInterval(() => {
-    if (slot > 0) return
-    for (const { channel, key } of recovery.due(catalog.table().channels, RECOVERIES_AT_ONCE))
-      testChannel(channel.id, { key })
-        .then(({ isGood }) => (isGood ? recovery.passed({ channel, key }) : undefined))
-        .catch(error => log.error({ err: error, channel_id: channel.id }, 'a recovery test failed'))
-  }, RECOVERY_EVERY_MS)
-  recoveryTimer.unref()
-  const lag = createLagWatch()
+  const care = createChannelCare<RelayChannel>({
+    channels: () => catalog.table().channels,
+    channel: id => catalog.table().channel(id),
+    testChannel: createChannelTest({ catalog, upstream, keys, nowMs: Date.now }),
+    saveDecision: decision => decideStatus(db, { ...decision, time: nowS() }),
+    saveTest: (id, responseMs) => recordTest(db, id, { time: nowS(), responseMs }),
+    announce: (targets): Promise<void> => invalidation.announce(targets),
+    runsRecovery: slot === 0,
+    nowMs: Date.now,
+    log,
+  })
+  const { health } = care
+  const invalidation = createInvalidation<RelayChannel>({
+    callers: directory,
+    ledger,
+    catalog,
+    health,
+    isSameUpstream: isAskedAlike,
+    broadcast: targets => peers.broadcast({ name: 'news', input: targets }),
+    // One worker activates prices for all.
+    activatePrices: async () => {
+      if (slot === 0) await activateDuePrices(db, nowS())
+    },
+    onFailure: error => log.error({ err: error }, 'changes could not be read; retried in a second'),
+  })
+  invalidation.start()
+  const overload = watchOverload()
 
   const deps = {
     directory,
@@ -304,7 +196,7 @@ export async function buildRelay({
       keyring,
       nodeId,
       boot: randomUUID(),
-      now: () => Math.floor(Date.now() / 1000),
+      now: nowS,
     }),
     desk: {
       settings: catalog.settings,
@@ -313,7 +205,7 @@ export async function buildRelay({
       translator,
     },
     isStopping,
-    isOverloaded: request => lag.lagMs() > OVERLOAD_LAG_MS || isBeyond(request),
+    isOverloaded: request => overload.isOverloaded() || isBeyond(request),
     nowMs: Date.now,
     random: Math.random,
     ownerOf: type => (type === undefined ? 'custom' : (providerOf(type)?.name.toLowerCase() ?? 'custom')),
@@ -323,116 +215,13 @@ export async function buildRelay({
     manage,
   } satisfies RelayDeps
 
-  /** What each kind of target means to the relay; the change answers 200 only when this is done. */
-  const NEWS: Readonly<Record<string, (ids: readonly number[], named: readonly string[]) => Promise<void>>> =
-    {
-      async token(ids) {
-        for (const id of ids) {
-          directory.forgetToken(id)
-          await ledger.refresh({ kind: 'token', ownerId: id })
-        }
-      },
-      async user(ids) {
-        for (const id of ids) {
-          directory.forgetUser(id)
-          await ledger.refresh({ kind: 'user', ownerId: id })
-        }
-      },
-      async channel(ids) {
-        const before = catalog.table()
-        await catalog.refreshChannels(ids)
-        const { channel: find } = catalog.table()
-        for (const id of ids) {
-          const [old, changed] = [before.channel(id), find(id)]
-          if (old && changed && !isAskedAlike(old, changed)) health.renew(id)
-        }
-        health.keep(find)
-      },
-      /** `rest:7:0`: a test of that channel with that key was good. */
-      async rest(_ids, named) {
-        for (const [, id, index] of named.map(target => target.split(':'))) {
-          const channel = catalog.table().channel(Number(id))
-          const key = channel?.keys.find(other => other.index === Number(index)) ?? NO_KEY
-          if (channel) health.forgive({ channel, key })
-        }
-      },
-      alias: () => catalog.refreshAliases(),
-      price: () => catalog.refreshPrices(),
-      settings: () => catalog.refreshSettings(),
-    }
-
-  /** News that the store was not there to tell: it is asked again until it has. */
-  const untaken = new Set<string>()
-
-  /** Takes the targets of audit records, such as `token:7`. */
-  async function takeNews(targets: readonly string[]): Promise<void> {
-    try {
-      await readNews(targets)
-    } catch (error) {
-      for (const target of targets) untaken.add(target)
-      throw error
-    }
-  }
-
-  async function readNews(targets: readonly string[]): Promise<void> {
-    const byKind = Map.groupBy(new Set(targets), target => target.split(':')[0] ?? '')
-    for (const [kind, named] of byKind) {
-      const ids = named.map(target => Number(target.split(':')[1])).filter(Number.isSafeInteger)
-      await NEWS[kind]?.(ids, named)
-    }
-  }
-
-  async function takeUntaken(): Promise<void> {
-    const targets = [...untaken]
-    untaken.clear()
-    if (targets.length > 0) await takeNews(targets)
-  }
-
-  let isLooking = false
-  /** A price may be set for a moment that has yet to come. Never two looks at once: a store that hangs would gather them. */
-  async function look(): Promise<void> {
-    if (isLooking) return
-    isLooking = true
-    try {
-      await takeUntaken()
-      if (slot === 0) await activateDuePrices(db, Math.floor(Date.now() / 1000))
-      await catalog.refreshPrices()
-    } catch (error) {
-      log.error({ err: error }, 'news could not be read; the next second tries again')
-    } finally {
-      isLooking = false
-    }
-  }
-  const lookTimer = setInterval(look, LOOK_EVERY_MS)
-  lookTimer.unref()
-
-  /** Done when every worker has taken it. */
-  async function announce(targets: readonly string[]): Promise<void> {
-    await Promise.all([takeNews(targets), peers.tellOthers({ name: 'news', input: targets })])
-  }
-
-  async function surrender(account: AccountName): Promise<void> {
-    await Promise.all([ledger.surrender(account), peers.tellOthers({ name: 'surrender', input: account })])
-  }
-
-  async function barrier(): Promise<void> {
-    await Promise.all([ledger.barrier(), peers.tellOthers({ name: 'apply', input: null })])
-  }
-
-  /** Whether every worker has brought the store up to now, in time. */
-  async function catchUp(account?: AccountName): Promise<boolean> {
-    const late = new AbortController()
-    const caughtUp = (account ? surrender(account) : barrier()).then(() => true)
-    const isLate = delay(CATCH_UP_MS, false, { signal: late.signal, ref: false })
-    try {
-      return await Promise.race([caughtUp, isLate])
-    } finally {
-      // Whoever lost the race has nobody left to tell.
-      isLate.catch(() => false)
-      caughtUp.catch(() => false)
-      late.abort()
-    }
-  }
+  const barrier = createReadBarrier({
+    ledger,
+    others: {
+      flushAndReturn: account => peers.broadcast({ name: 'flushAndReturn', input: account }),
+      barrier: () => peers.broadcast({ name: 'apply', input: null }),
+    },
+  })
 
   const videos = createVideos({
     ...deps,
@@ -441,7 +230,7 @@ export async function buildRelay({
     keyring,
     nodeId,
     vendor: createVendor({ upstream, keys, nowMs: deps.nowMs }),
-    surrender,
+    flushAndReturn: barrier.flushAndReturn,
     doubtMs: config.videoDoubtS * 1000,
     deadlineMs: config.videoDeadlineS * 1000,
     basePath: config.basePath,
@@ -450,10 +239,10 @@ export async function buildRelay({
 
   const listener = createRelay(deps, videos)
   peers.serve({
-    news: takeNews,
+    news: invalidation.invalidate,
     apply: ledger.barrier,
-    surrender: ledger.surrender,
-    recall: ledger.yieldTo,
+    flushAndReturn: ledger.flushAndReturn,
+    returnIdle: ledger.returnIdle,
   })
 
   return {
@@ -461,40 +250,19 @@ export async function buildRelay({
     memory,
     relayFor: createPlayground(listener),
     videos,
-    ledger: { catchUp, surrender },
+    ledger: barrier,
     routes: { explain: createExplain(deps) },
-    announce,
-    channels: {
-      test,
-      enabledIds: () =>
-        catalog
-          .table()
-          .channels.filter(({ status }) => status === 1)
-          .map(({ id }) => id),
-      conditions: () =>
-        catalog
-          .table()
-          .channels.filter(({ status }) => status === 1)
-          .map(({ id, keys }) => ({
-            id,
-            channel: health.ofChannel(id),
-            keys: keys
-              .map(key => ({ index: key.index, ...health.ofKey(id, key) }))
-              .filter(({ state }) => state !== 'ready'),
-          })),
-    },
+    announce: invalidation.announce,
+    channels: { ...care, disabledOverrides: () => listDisabledOverrides(catalog.table().channels) },
     async close(): Promise<void> {
-      clearInterval(lookTimer)
+      invalidation.close()
       catalog.close()
-      clearInterval(recoveryTimer)
-      lag.close()
+      care.close()
+      overload.close()
       await videos.close(upstream.close)
       await counter.close()
       await translator.close()
-      // The last anchor names the last entries. What keeps the ledger from applying them is told by its own close.
-      await ledger.barrier().then(anchors.close, anchors.close)
-      await ledger.close()
-      node.release()
+      await node.close()
     },
   }
 }

@@ -8,20 +8,22 @@ import { claimPort } from '../http/server.ts'
 import type { Config } from './config.ts'
 import { createDemo } from './demo/demo.ts'
 import { warnOfPublicHost } from './exposure.ts'
-import { buildServer, openStoreAndKeys, operationsOf, type StoreAndKeys } from './gateway.ts'
+import { buildServer } from './gateway.ts'
 import { createLog, endLog } from './log.ts'
+import { operationsOf } from './operations.ts'
+import { openStoreAndKeys, type StoreAndKeys } from './store-and-keys.ts'
 import { startWorkers } from './supervise.ts'
 
 type Serving = {
-  /** Read before anything is made, so that a wrong setting leaves no trace. */
-  readonly given: Config
+  /** Read before anything is created, so that a wrong setting leaves no trace. */
+  readonly settings: Config
   readonly options: StartOptions
   readonly env: Readonly<Record<string, string | undefined>>
   print(line: string): void
 }
 
-/** Resolves at the first signal; a second one ends the process at once, and loses nothing: every write is whole. */
-const untilSignalled = () =>
+/** Resolves at the first signal. A second signal ends the process at once; no data is lost, because every write is atomic. */
+const firstSignal = () =>
   new Promise<NodeJS.Signals>(resolve => {
     let count = 0
     for (const signal of ['SIGTERM', 'SIGINT'] as const)
@@ -32,68 +34,78 @@ const untilSignalled = () =>
       })
   })
 
-/** A gateway in this process, or in several of its own. */
+/** A gateway in this process, or in several worker processes. */
 type Gateway = {
   announce(targets: readonly string[]): Promise<void>
-  /** The port, once everybody listens. */
+  /** Resolves to the port when all workers listen. */
   listen(): Promise<number>
   stop(): Promise<void>
 }
 
-const serveHere = (config: Config, log: Logger, ground: StoreAndKeys): Promise<Gateway> =>
-  buildServer(config, log, ground)
+const serveHere = (config: Config, log: Logger, storeAndKeys: StoreAndKeys): Promise<Gateway> =>
+  buildServer(config, log, storeAndKeys)
 
 async function serveByWorkers(config: Config, log: Logger): Promise<Gateway> {
   const port = await claimPort(config.port, config.host)
   const supervisor = startWorkers(config, port, log)
   return {
-    announce: targets => supervisor.tellAll({ name: 'news', input: targets }),
+    announce: targets => supervisor.broadcast({ name: 'news', input: targets }),
     listen: () => supervisor.ready.then(() => port),
     stop: supervisor.stop,
   }
 }
 
-/** Starts the gateway, serves until it is told to stop, and answers the exit code. */
-export async function serve({ given, options, env, print }: Serving): Promise<number> {
+/** Runs the gateway until a signal stops it. Returns the exit code. */
+export async function serve({ settings, options, env, print }: Serving): Promise<number> {
   const isDemo = options.demo
   const isKept = Boolean(options.data ?? env.SLUICE_DATA)
-  const demo = isDemo ? createDemo(isKept ? given.dataDir : undefined) : undefined
+  const demo = isDemo ? createDemo(isKept ? settings.dataDir : undefined) : undefined
   if (demo) process.once('exit', demo.close)
-  const config = { ...given, dataDir: demo?.dataDir ?? given.dataDir }
-  // A demo's words are for a person: the lines of its own set-up would bury them.
+  const config = { ...settings, dataDir: demo?.dataDir ?? settings.dataDir }
+  // The log of the demo's own set-up would bury the text that it prints for its user.
   const level = isDemo && !env.SLUICE_LOG ? 'warn' : config.logLevel
   const log = createLog(level)
-  const ground = await openStoreAndKeys(config)
-  const rootPassword = ground.printed?.rootPassword
-  // Before anything else that can fail: it is not told a second time.
+  const storeAndKeys = await openStoreAndKeys(config)
+  const { rootPassword } = storeAndKeys
+  // Before anything else that can fail: the password is printed only once.
   if (rootPassword && !demo)
-    print(`\n  The user root was made. Its password, shown this once:  ${rootPassword}\n`)
-  const gateway = await (config.workers === 1 ? serveHere(config, log, ground) : serveByWorkers(config, log))
-  const operations = operationsOf(config, ground, gateway.announce)
+    print(`\n  Created the user root. Its password, shown this once:  ${rootPassword}\n`)
+  const gateway = await (config.workers === 1
+    ? serveHere(config, log, storeAndKeys)
+    : serveByWorkers(config, log))
+  const operations = operationsOf(config, storeAndKeys, gateway.announce)
   const control = await serveControl(config.dataDir, operations)
-  const signalled = untilSignalled()
+  const stopSignal = firstSignal()
   const port = await gateway.listen()
   const consoleFiles = createConsoleFiles(log)
   void consoleFiles.prepare()
   const address = `http://${config.host.includes(':') ? `[${config.host}]` : config.host}:${port}${config.basePath}`
 
   if (demo) {
-    const { store } = ground
+    const { store } = storeAndKeys
     const { announce } = gateway
-    await demo.furnish({ address, operations, rootPassword, store, announce, print })
+    await demo.setUp({ address, operations, rootPassword, store, announce, print })
   }
-  log.info({ address, version, engine: ground.store.engine, workers: config.workers }, 'sluice is ready')
+  log.info(
+    { address, version, engine: storeAndKeys.store.engine, workers: config.workers },
+    'sluice is ready',
+  )
   warnOfPublicHost(log, config)
   for (const mismatch of mismatches(config, readMachine(config.dataDir))) log.warn(mismatch)
   if (config.databaseUrl !== undefined && config.keyring === undefined)
-    log.warn('the secret lives in SLUICE_DATA; every node of a fleet needs the same SLUICE_SECRET')
+    log.warn(
+      'the master secret is in SLUICE_DATA/secret. Gateways that share this database need the same SLUICE_SECRET',
+    )
 
-  const signal = await signalled
-  log.info({ signal, drain_s: config.drainS }, 'stopping: no new connections, running requests finish')
+  const signal = await stopSignal
+  log.info(
+    { signal, drain_s: config.drainS },
+    'stopping: refusing new connections, finishing running requests',
+  )
   consoleFiles.close()
   await gateway.stop()
   control.close()
-  await ground.close()
+  await storeAndKeys.close()
   demo?.close()
   log.info('stopped')
   await endLog(log)

@@ -7,13 +7,13 @@ const EVERY_MS = 60_000
 export function createShortageLog(log: Pick<Logger, 'error'>, nowMs: () => number) {
   const last = new Map<string, { ms: number; times: number }>()
   return function logShortage({ code, resource, advice }: Shortage): void {
-    const known = last.get(code)
-    if (known && nowMs() - known.ms < EVERY_MS) {
-      known.times += 1
+    const previous = last.get(code)
+    if (previous && nowMs() - previous.ms < EVERY_MS) {
+      previous.times += 1
       return
     }
     last.set(code, { ms: nowMs(), times: 0 })
-    const since = known && known.times > 0 ? { since_last: known.times } : {}
+    const since = previous && previous.times > 0 ? { since_last: previous.times } : {}
     log.error(
       { code, ...since },
       `The gateway is out of ${resource}. Requests are refused with 503. ${advice}`,

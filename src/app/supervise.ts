@@ -11,7 +11,7 @@ import type { Config } from './config.ts'
 import { warnOfProxy } from './exposure.ts'
 import { assignNodes } from './nodes.ts'
 
-/** Starts the workers and counts for all of them what is limited for all of them together. */
+/** Starts the workers and counts the limits that apply to all of them together. */
 export function startWorkers(config: Config, port: number, log: Logger) {
   const rates = createRates({ nowMs: monotonicMs })
   const throttle = createThrottle(Date.now)
@@ -28,20 +28,20 @@ export function startWorkers(config: Config, port: number, log: Logger) {
     assignments: assignNodes(config.dataDir, config.workers),
     drainMs: config.drainS * 1000,
     services() {
-      const desk = createRateServer(rates)
+      const rateServer = createRateServer(rates)
       return {
-        words: {
-          admit: async ({ subjects, countedInput }) => desk.admit(subjects as Subject[], countedInput),
-          leaveTicket: async id => desk.leave(id),
-          endTicket: async ({ id, tokens }) => desk.end(id, tokens),
+        procedures: {
+          admit: async ({ subjects, countedInput }) => rateServer.admit(subjects as Subject[], countedInput),
+          leaveTicket: async id => rateServer.leave(id),
+          endTicket: async ({ id, tokens }) => rateServer.end(id, tokens),
           attempt: async ({ account, address }) => throttle.attempt(account, address),
           succeed: ({ account, address }) => throttle.succeed(account, address),
           reportProxy: peer => proxies.report(peer),
           firstProxy: async () => proxies.first() ?? null,
         },
-        end: desk.close,
+        end: rateServer.close,
       }
     },
-    onDeath: (slot, how) => log.error({ worker: slot, how }, 'a worker died; another takes its place'),
+    onExit: (slot, how) => log.error({ worker: slot, how }, 'a worker died; starting another one'),
   })
 }

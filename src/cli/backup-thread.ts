@@ -1,14 +1,21 @@
-import { hasRecordTable, lastLsnOf, lookInto, readSegments, segmentsOf, sumOf } from '../ledger/segments.ts'
+import {
+  hasRecordTable,
+  inspectSegment,
+  lastLsnOf,
+  readSegments,
+  segmentsOf,
+  sumOf,
+} from '../ledger/segments.ts'
 import { openStore, type StoreOptions } from '../store/engine/store.ts'
 import { copyFromPostgres } from '../store/engine/table-copy.ts'
 import { BACKUP_SCHEMA, FORMAT, nodeDirectories, openFile, openToRead } from './backup-file.ts'
 import { work } from './thread-work.ts'
 
-/** Copying reads and writes for as long as the store is large: it has a thread of its own. */
+/** Runs in a thread: copying a large store takes long. */
 export type BackupJob = {
   readonly dataDir: string
   readonly store: StoreOptions
-  /** Where to write; no such file is there. */
+  /** The file to write; it must not exist. */
   readonly path: string
   readonly version: string
   readonly time: number
@@ -18,12 +25,14 @@ export type Copied = { readonly nodes: number; readonly records: number }
 type File = ReturnType<typeof openFile>
 type Position = { readonly applied_lsn: number; readonly oldest_open_lsn: number }
 
-/** The last record of every node that is safe on its disk. Whatever was answered by now is among them. */
+/** The last durable record of every node. Every request that was answered by now is included. */
 function endsOf(dataDir: string): Map<string, number> {
   const ends = nodeDirectories(dataDir).map(({ node, dir }) => {
     const newest = segmentsOf(dir).at(-1)
     if (!newest) return [node, 0] as const
-    const last = lookInto(newest.path, openToRead, db => (hasRecordTable(db) ? lastLsnOf(db) : undefined))
+    const last = inspectSegment(newest.path, openToRead, db =>
+      hasRecordTable(db) ? lastLsnOf(db) : undefined,
+    )
     return [node, last ?? newest.first - 1] as const
   })
   return new Map(ends)
@@ -32,7 +41,7 @@ function endsOf(dataDir: string): Map<string, number> {
 function copySqlite(from: string, to: string): void {
   const source = openFile(from, { readOnly: true })
   try {
-    // One read transaction: a snapshot of one moment, during which others go on writing.
+    // One read transaction: a consistent snapshot, while other connections continue to write.
     source.prepare('VACUUM INTO ?').run(to)
   } finally {
     source.close()
@@ -55,9 +64,9 @@ async function copyPostgres(url: string, to: string): Promise<void> {
 }
 
 /**
- * What each journal holds beyond the copied store, up to where it ended before the copying began, or up to where the
- * copied store has it. Every record is older than the copy, so all that it rests on, users, grants, leases, is there:
- * together they are what a killed process would have left at that moment.
+ * Copies the journal records that are not in the copied store yet, up to the end of the journal before the copy, or up to
+ * the position of the copied store. Every record is older than the copy, so the users, grants and leases it refers to are in
+ * it: the backup is what a killed process would have left at that moment.
  */
 function copyJournals(file: File, dataDir: string, ends: ReadonlyMap<string, number>): Copied {
   const position = file.prepare('SELECT applied_lsn, oldest_open_lsn FROM nodes WHERE id = ?')
@@ -66,12 +75,12 @@ function copyJournals(file: File, dataDir: string, ends: ReadonlyMap<string, num
   let records = 0
   file.exec('BEGIN')
   for (const { node, dir } of nodeDirectories(dataDir)) {
-    const found = position.get(node) as Position | undefined
-    const applied = found?.applied_lsn ?? 0
-    const after = Math.min(applied, (found?.oldest_open_lsn ?? 1) - 1)
+    const row = position.get(node) as Position | undefined
+    const applied = row?.applied_lsn ?? 0
+    const after = Math.min(applied, (row?.oldest_open_lsn ?? 1) - 1)
     const end = Math.max(applied, ends.get(node) ?? 0)
     addNode.run(node, after + 1)
-    // A gap is copied as it is: the start that follows a restore judges it by the same rules as any other.
+    // A gap is copied as it is: the start after a restore handles it like any other gap.
     const reading = { segments: segmentsOf(dir), after, open: openToRead, onGap: () => {} }
     for (const { lsn, body } of readSegments(reading)) {
       if (lsn > end) break
@@ -90,9 +99,9 @@ async function makeBackup({ dataDir, store, path, version, time }: BackupJob): P
   const file = openFile(path)
   try {
     file.exec(BACKUP_SCHEMA)
-    const tell = file.prepare('INSERT INTO backup_info (key, value) VALUES (?, ?)')
+    const insertInfo = file.prepare('INSERT INTO backup_info (key, value) VALUES (?, ?)')
     for (const [key, value] of Object.entries({ format: FORMAT, version, time, engine: store.engine }))
-      tell.run(key, String(value))
+      insertInfo.run(key, String(value))
     return copyJournals(file, dataDir, ends)
   } finally {
     file.close()

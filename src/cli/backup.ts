@@ -15,38 +15,37 @@ import type { BackupJob, Copied } from './backup-thread.ts'
 import { CommandError, type OperationDeps, type Report } from './command.ts'
 import { runThread } from './thread.ts'
 
-/** Until the disk has it, and not only the system's memory. */
+/** Flushes a file or directory to disk. */
 export function syncPath(path: string): void {
   const file = openSync(path, 'r')
   fsyncSync(file)
   closeSync(file)
 }
 
-const exists = (file: string) =>
-  new CommandError(`${file} is there already; a backup never overwrites a file`)
+const exists = (file: string) => new CommandError(`${file} exists already; a backup never overwrites a file`)
 
-/** Gives the finished file its name; whoever took that name meanwhile keeps it. */
+/** Gives the finished file its name, without replacing a file that was created meanwhile. */
 function publish(part: string, file: string): void {
   try {
     linkSync(part, file)
     rmSync(part)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'EEXIST' || existsSync(file)) throw exists(file)
-    // Some file systems know no links.
+    // Some file systems have no hard links.
     renameSync(part, file)
   }
   syncPath(dirname(file))
 }
 
 const SECRET_STAYS =
-  'the master secret is not in it: keep SLUICE_SECRET, or the file SLUICE_DATA/secret, in another place'
+  'the backup does not contain the master secret: keep SLUICE_SECRET, or the file SLUICE_DATA/secret, in another place'
 
-/** Copies store and journals into one file while requests go on. */
+/** Copies the store and the journals into one file while requests continue. */
 export function createBackup({ dataDir, storeOptions: store, version, now }: OperationDeps) {
   return async function backup({ file }: { file: string }): Promise<Report> {
     if (existsSync(file)) throw exists(file)
     if (!statSync(dirname(file), { throwIfNoEntry: false })?.isDirectory())
-      throw new CommandError(`${dirname(file)} is no directory`)
+      throw new CommandError(`${dirname(file)} is not a directory`)
     const part = `${file}.${randomBytes(4).toString('hex')}.part`
     const time = now()
     try {
@@ -60,7 +59,7 @@ export function createBackup({ dataDir, storeOptions: store, version, now }: Ope
       return {
         ok: true,
         lines: [
-          `${basename(file)}: the books of ${as}, ${size} bytes, with ${done.records} journal records of ${done.nodes} nodes`,
+          `${basename(file)}: state of ${as}, ${size} bytes, with ${done.records} journal records of ${done.nodes} nodes`,
           SECRET_STAYS,
         ],
       }

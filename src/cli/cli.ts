@@ -3,7 +3,7 @@ import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
 import { CommandError, type Report } from './command.ts'
 import type { Operations } from './operations.ts'
 
-/** Exit codes of sysexits.h, so that supervisors can tell a typo from a fault. */
+/** Exit codes of sysexits.h, so that supervisors can tell wrong usage from a failure. */
 export const EXIT = { ok: 0, failed: 1, usage: 64, badData: 65, config: 78 } as const
 
 export type StartOptions = {
@@ -13,7 +13,7 @@ export type StartOptions = {
   readonly data?: string | undefined
 }
 
-/** What the command line is given by whoever built the program. */
+/** What the command line needs from the program. */
 export type CliDeps = {
   readonly version: string
   start(options: StartOptions): Promise<number>
@@ -23,7 +23,7 @@ export type CliDeps = {
     input: Parameters<Operations[Name]>[0],
     dataDir: string | undefined,
   ): Promise<Awaited<ReturnType<Operations[Name]>>>
-  /** Needs an empty data directory, so nobody else is asked. */
+  /** Needs an empty data directory, so there is no running server to call. */
   restore(file: string, dataDir: string | undefined): Promise<Report>
   print(line: string): void
   printError(line: string): void
@@ -43,23 +43,23 @@ const text = (value: string | boolean | undefined) => (typeof value === 'string'
 const DATA = { data: { type: 'string' } } as const
 const DATA_HELP = '--data DIR      the data directory (default: SLUICE_DATA, else ./data)'
 
-function tell(deps: CliDeps, { ok, lines }: Report): number {
+function printReport(deps: CliDeps, { ok, lines }: Report): number {
   for (const line of lines) deps.print(line)
   return ok ? EXIT.ok : EXIT.badData
 }
 
-/** Every command, by the words that call it. */
+/** Every command, by its name. */
 const COMMANDS: Readonly<Record<string, Command>> = {
   start: {
     summary: 'start the gateway',
     usage: 'sluice start [--demo] [--port N] [--host H] [--data DIR]',
     options: { demo: { type: 'boolean' }, port: { type: 'string' }, host: { type: 'string' }, ...DATA },
     help: [
-      '--demo          try it out: a simulated provider, a channel and a token, in a directory of its own',
-      '--port N        where to listen (default: PORT, else 3000)',
-      '--host H        on which address (default: HOST, else 127.0.0.1)',
+      '--demo          try Sluice: a simulated provider, a channel and a token, in a temporary directory',
+      '--port N        the port to listen on (default: PORT, else 3000)',
+      '--host H        the address to listen on (default: HOST, else 127.0.0.1)',
       DATA_HELP,
-      'All settings are environment variables; docs/settings.md lists them.',
+      'All settings are environment variables; docs/operating/settings.md lists them.',
     ],
     positionals: 0,
     run: (deps, values) =>
@@ -71,12 +71,12 @@ const COMMANDS: Readonly<Record<string, Command>> = {
       }),
   },
   'admin reset-password': {
-    summary: 'give a user a new password and end its sessions',
+    summary: 'set a new password for a user and end the user’s sessions',
     usage: 'sluice admin reset-password [USERNAME] [--password TEXT] [--revoke-access-tokens] [--data DIR]',
     options: { password: { type: 'string' }, 'revoke-access-tokens': { type: 'boolean' }, ...DATA },
     help: [
-      'USERNAME        whose (default: root)',
-      '--password TEXT the new one (default: a random one, printed)',
+      'USERNAME        the user (default: root)',
+      '--password TEXT the new password (default: a random one, printed)',
       '--revoke-access-tokens  revoke every system access token of the user as well',
       DATA_HELP,
     ],
@@ -95,12 +95,12 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     },
   },
   'admin access-token': {
-    summary: 'make a system access token for a user and print it',
+    summary: 'create a system access token for a user and print it',
     usage: 'sluice admin access-token [USERNAME] [--name TEXT] [--data DIR]',
     options: { name: { type: 'string' }, ...DATA },
     help: [
-      'USERNAME        whose (default: root)',
-      '--name TEXT     what to call it (default: command line)',
+      'USERNAME        the user (default: root)',
+      '--name TEXT     the name of the token (default: command line)',
       DATA_HELP,
     ],
     positionals: 1,
@@ -111,20 +111,20 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     },
   },
   'admin rotate-secret': {
-    summary: 'seal everything under the newest secret, while the server runs',
+    summary: 'encrypt all stored secrets under a new master secret, while the gateway runs',
     usage: 'sluice admin rotate-secret [--data DIR]',
     options: DATA,
     help: [
       DATA_HELP,
-      'Without SLUICE_SECRET a new secret is made in SLUICE_DATA/secret. With it, start the server with',
-      'SLUICE_SECRET=new,old first. It can be interrupted and run again.',
+      'Without SLUICE_SECRET, the command writes a new secret to SLUICE_DATA/secret. With SLUICE_SECRET,',
+      'start the gateway with SLUICE_SECRET=new,old first. An interrupted rotation can be run again.',
     ],
     positionals: 0,
     run: async (deps, values) =>
-      tell(deps, await deps.operate('rotateSecret', undefined as never, text(values.data))),
+      printReport(deps, await deps.operate('rotateSecret', undefined as never, text(values.data))),
   },
   verify: {
-    summary: 'recompute chains and balances, and compare journals, anchors and rows with them',
+    summary: 'check the ledger: recompute chains and balances, compare journals, anchors and rows',
     usage: 'sluice verify [--audit] [--anchor FILE] [--accept-restore REASON] [--data DIR]',
     options: {
       audit: { type: 'boolean' },
@@ -133,12 +133,13 @@ const COMMANDS: Readonly<Record<string, Command>> = {
       ...DATA,
     },
     help: [
-      '--audit         the audit log only',
-      '--anchor FILE   compare a copy of the anchors too: an anchor file, or a log with anchors in it',
+      '--audit         check the audit log only',
+      '--anchor FILE   also compare a copy of the anchors: an anchor file, or a log that contains anchors',
       '--accept-restore REASON',
-      '                after a restore: give up anchored records that it lost, with an audit record (docs/backup.md)',
+      '                after a restore: accept the loss of anchored records and write an audit record about it',
+      '                (docs/operating/verify.md)',
       DATA_HELP,
-      'Exit 0: everything holds. Exit 65: something does not, and it says what.',
+      'Exit 0: every check passed. Exit 65: a check failed; the output names it.',
     ],
     positionals: 0,
     run: async (deps, values) => {
@@ -146,44 +147,44 @@ const COMMANDS: Readonly<Record<string, Command>> = {
       const reason = text(values['accept-restore'])
       const options = {
         auditOnly: values.audit === true,
-        // The server stands in another directory.
+        // The server has another working directory.
         ...(anchor !== undefined && { anchorFile: resolve(anchor) }),
         ...(reason !== undefined && { acceptRestore: reason }),
       }
-      return tell(deps, await deps.operate('verify', options, text(values.data)))
+      return printReport(deps, await deps.operate('verify', options, text(values.data)))
     },
   },
   backup: {
-    summary: 'copy store and journals into one file, while the server runs or without one',
+    summary: 'copy database and journals into one file, while the gateway runs or is stopped',
     usage: 'sluice backup FILE [--data DIR]',
     options: DATA,
     help: [
-      'FILE            where to; it must not exist yet',
+      'FILE            the file to write; it must not exist yet',
       DATA_HELP,
-      'The master secret is not in it. Exit 0: the file is whole. Exit 1: there is none, and it says why.',
+      'The backup does not contain the master secret. Exit 0: the file is complete. Exit 1: no file was written.',
     ],
     positionals: 1,
     run: async (deps, values, [file]) => {
       if (file === undefined) return missing(deps, 'FILE', 'backup')
-      // The server stands in another directory.
-      return tell(deps, await deps.operate('backup', { file: resolve(file) }, text(values.data)))
+      // The server has another working directory.
+      return printReport(deps, await deps.operate('backup', { file: resolve(file) }, text(values.data)))
     },
   },
   restore: {
-    summary: 'put a backup into an empty data directory',
+    summary: 'restore a backup into an empty data directory',
     usage: 'sluice restore FILE [--data DIR]',
     options: DATA,
     help: [
-      'FILE            a file that sluice backup made',
+      'FILE            a file written by sluice backup',
       DATA_HELP,
-      'With DATABASE_URL set, the store goes into that database, which must be empty, whatever it came from.',
-      'Exit 0: it is there, and the next start ends what was under way. Exit 1: nothing was changed.',
+      'With DATABASE_URL set, the data goes into that database, which must be empty. A backup from SQLite can be',
+      'restored into PostgreSQL and the reverse. Exit 0: restored. Exit 1: nothing was changed.',
     ],
     positionals: 1,
     run: async (deps, values, [file]) =>
       file === undefined
         ? missing(deps, 'FILE', 'restore')
-        : tell(deps, await deps.restore(resolve(file), text(values.data))),
+        : printReport(deps, await deps.restore(resolve(file), text(values.data))),
   },
   version: {
     summary: 'print the version',
@@ -197,7 +198,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     },
   },
   help: {
-    summary: 'print this, or the help of a command',
+    summary: 'print this list, or the help of one command',
     usage: 'sluice help [COMMAND]',
     options: {},
     help: [],
@@ -232,18 +233,19 @@ const overview = () =>
     '',
     ...Object.entries(COMMANDS).map(([name, { summary }]) => `  sluice ${name.padEnd(22)} ${summary}`),
     '',
-    'Every command takes --help. Exit codes: 0 done, 1 failed, 64 wrong usage, 65 the books do not hold, 78 a wrong setting.',
+    'Every command takes --help. In a checkout, type ./sluice instead of sluice.',
+    'Exit codes: 0 success, 1 failure, 64 wrong usage, 65 damaged data or ledger, 78 invalid setting.',
   ].join('\n')
 
 function unknown(deps: CliDeps, words: string): number {
-  deps.printError(`sluice: there is no command "${words}"; sluice help lists them`)
+  deps.printError(`sluice: there is no command "${words}"; "sluice help" lists the commands`)
   return EXIT.usage
 }
 
-type Found = { readonly command: Command; readonly rest: string[] }
+type CommandMatch = { readonly command: Command; readonly rest: string[] }
 
-/** The longest words that name a command, and what follows them. */
-function find(argv: readonly string[]): Found | undefined {
+/** The command with the longest matching name, and the remaining arguments. */
+function find(argv: readonly string[]): CommandMatch | undefined {
   for (const count of [2, 1]) {
     const command = commandNamed(argv.slice(0, count))
     if (command && argv.length >= count) return { command, rest: argv.slice(count) }
@@ -257,10 +259,10 @@ export async function runCli(argv: readonly string[], deps: CliDeps): Promise<nu
     return argv.length === 0 ? EXIT.usage : EXIT.ok
   }
   if (argv[0] === '--version' || argv[0] === '-v') return COMMANDS.version?.run(deps, {}, []) ?? EXIT.failed
-  const found = find(argv)
-  if (!found) return unknown(deps, argv.slice(0, 2).join(' '))
-  const { command } = found
-  const read = readWords(found)
+  const match = find(argv)
+  if (!match) return unknown(deps, argv.slice(0, 2).join(' '))
+  const { command } = match
+  const read = readArguments(match)
   if ('fault' in read) {
     deps.printError(`sluice: ${read.fault}\n${command.usage}`)
     return EXIT.usage
@@ -278,15 +280,18 @@ export async function runCli(argv: readonly string[], deps: CliDeps): Promise<nu
   }
 }
 
-function readWords({ command, rest }: Found): { values: Values; positionals: string[] } | { fault: string } {
+function readArguments({
+  command,
+  rest,
+}: CommandMatch): { values: Values; positionals: string[] } | { fault: string } {
   try {
     const { values, positionals } = parseArgs({
       args: rest,
       options: { ...command.options, help: { type: 'boolean', short: 'h' } },
       allowPositionals: true,
     })
-    const tooMany = positionals[command.positionals]
-    if (tooMany !== undefined && !values.help) return { fault: `"${tooMany}" is one word too many` }
+    const surplus = positionals[command.positionals]
+    if (surplus !== undefined && !values.help) return { fault: `unexpected argument "${surplus}"` }
     return { values: values as Values, positionals }
   } catch (error) {
     return { fault: (error as Error).message }

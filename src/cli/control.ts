@@ -5,13 +5,13 @@ import { join, relative } from 'node:path'
 import { CommandError } from './command.ts'
 import type { Operations } from './operations.ts'
 
-// As the front door does.
+// Like http/server.ts: an `import` would also load the client of `fetch`.
 const { createServer, request } = createRequire(import.meta.url)('node:http') as typeof import('node:http')
 
 const MAX_BODY = 64 * 1024
 const TIMEOUT_MS = 600_000
 
-/** The shorter way of writing it: a socket's path has room for some hundred characters only. */
+/** The shorter of the absolute and the relative path: a socket path has at most about 100 characters. */
 export function socketPath(dataDir: string): string {
   const whole = join(dataDir, 'sluice.sock')
   const short = relative(process.cwd(), whole)
@@ -21,10 +21,10 @@ export function socketPath(dataDir: string): string {
 type Name = keyof Operations
 type Outcome = { readonly result: unknown } | { readonly error: string }
 
-/** Commands reach a running server here; only the owner of the data directory can open it. */
+/** Serves commands over a Unix socket that only the owner of the data directory can open. */
 export async function serveControl(dataDir: string, operations: Operations): Promise<Server> {
   const path = socketPath(dataDir)
-  // Left behind by a process that was killed; the directory's lock says nobody else lives here.
+  // A killed process leaves its socket behind. This process has the lock of the directory, so no other one uses it.
   rmSync(path, { force: true })
   const server = createServer(async (incoming, response) => {
     const outcome = await answer(operations, incoming.url ?? '', incoming)
@@ -50,7 +50,9 @@ async function answer(operations: Operations, url: string, body: AsyncIterable<B
     }
     const name = url.slice(1)
     if (!Object.hasOwn(operations, name))
-      throw new CommandError(`the server knows no command "${name}"; is it older?`)
+      throw new CommandError(
+        `the running gateway does not support the command "${name}"; it may be an older version`,
+      )
     const operation = operations[name as Name] as (input: unknown) => Promise<unknown>
     return { result: await operation(JSON.parse(Buffer.concat(chunks).toString('utf8'))) }
   } catch (error) {
@@ -58,7 +60,7 @@ async function answer(operations: Operations, url: string, body: AsyncIterable<B
   }
 }
 
-/** Asks the server that runs on this directory; undefined when none does. */
+/** Calls the server that runs on this data directory; undefined if none runs. */
 export function callControl(
   dataDir: string,
   name: Name,

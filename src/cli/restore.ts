@@ -14,17 +14,17 @@ export type RestoreOptions = {
   readonly file: string
   readonly dataDir: string
   readonly databaseUrl: string | undefined
-  /** The secret comes from the environment. */
-  readonly isSecretGiven: boolean
+  /** SLUICE_SECRET is set. */
+  readonly isSecretSet: boolean
 }
 
 type File = ReturnType<typeof openFile>
 type Info = { readonly version: string; readonly time: number; readonly engine: string }
 
-/** What the file says of itself, once it is known to be whole. */
+/** Checks the integrity of a backup file and reads the information about it. */
 function examine(path: string): Info {
-  const said = (why: string) => new CommandError(`${path} cannot be restored: ${why}`)
-  if (!existsSync(path)) throw said('there is no such file')
+  const unusable = (why: string) => new CommandError(`${path} cannot be restored: ${why}`)
+  if (!existsSync(path)) throw unusable('the file does not exist')
   const file = openFile(path, { readOnly: true })
   try {
     const info = new Map(
@@ -34,9 +34,12 @@ function examine(path: string): Info {
         .map(({ key, value }) => [String(key), String(value)]),
     )
     if (info.get('format') !== FORMAT)
-      throw said(`it was made by Sluice ${info.get('version')}, in a form that this version does not know`)
+      throw unusable(
+        `it was written by Sluice ${info.get('version')} in a format that this version cannot read`,
+      )
     const faults = file.prepare('PRAGMA integrity_check(1)').all() as { integrity_check: string }[]
-    if (faults[0]?.integrity_check !== 'ok') throw said(`it is damaged (${faults[0]?.integrity_check})`)
+    if (faults[0]?.integrity_check !== 'ok')
+      throw unusable(`the file is damaged (${faults[0]?.integrity_check})`)
     return {
       version: info.get('version') ?? '',
       engine: info.get('engine') ?? '',
@@ -44,7 +47,7 @@ function examine(path: string): Info {
     }
   } catch (error) {
     if (error instanceof CommandError) throw error
-    throw said(`it is no backup of Sluice, or damaged (${(error as Error).message})`)
+    throw unusable(`the file is not a backup of Sluice, or it is damaged (${(error as Error).message})`)
   } finally {
     file.close()
   }
@@ -56,11 +59,11 @@ function refuseUsed(dataDir: string): void {
     existsSync(join(dataDir, 'sluice.db')) || (existsSync(nodes) && readdirSync(nodes).length > 0)
   if (isUsed)
     throw new CommandError(
-      `there is a gateway in ${dataDir}; a backup is restored into an empty directory only (its secret may be there)`,
+      `${dataDir} already contains a gateway; restore into an empty directory (it may contain the secret file)`,
     )
 }
 
-/** Writes every node's journal as it stood, so that the start applies what the store of the backup did not have. */
+/** Writes the journal of every node. The next start applies the records that are not in the restored store yet. */
 function writeJournals(file: File, nodesDir: string): { nodes: number; records: number } {
   const nodes = file.prepare('SELECT node, first FROM backup_nodes').all() as {
     node: string
@@ -71,7 +74,7 @@ function writeJournals(file: File, nodesDir: string): { nodes: number; records: 
   let records = 0
   for (const { node, first } of nodes) {
     if (!/^[\w-]{1,64}$/.test(node))
-      throw new CommandError(`the backup names a node "${node}", which no node is called`)
+      throw new CommandError(`the backup is damaged: "${node}" is not a valid node name`)
     const dir = join(nodesDir, node)
     mkdirSync(dir, { mode: 0o700 })
     const path = segmentPath(dir, first)
@@ -82,7 +85,7 @@ function writeJournals(file: File, nodesDir: string): { nodes: number; records: 
       const { lsn, body, sum } = row as { lsn: number; body: string; sum: number }
       if (sum !== sumOf(lsn, body))
         throw new CommandError(
-          `the backup is damaged: journal record ${lsn} of node ${node} is not as it was`,
+          `the backup is damaged: journal record ${lsn} of node ${node} has a wrong checksum`,
         )
       insert.run(lsn, body, sum)
       records += 1
@@ -95,8 +98,8 @@ function writeJournals(file: File, nodesDir: string): { nodes: number; records: 
   return { nodes: nodes.length, records }
 }
 
-/** The place may hold an empty directory. */
-function moveIn(from: string, to: string): void {
+/** `to` may be an empty directory. */
+function replaceDirectory(from: string, to: string): void {
   rmSync(to, { recursive: true, force: true })
   renameSync(from, to)
 }
@@ -106,7 +109,7 @@ async function fillPostgres(file: File, url: string): Promise<void> {
   try {
     if ((await store.isInitialised()) && (await readMeta(store.db, 'digest_key')) !== undefined)
       throw new CommandError(
-        'there is a gateway in the database of DATABASE_URL; a backup is restored into an empty one',
+        'the database of DATABASE_URL already contains a gateway; restore into an empty database',
       )
     await store.migrate()
     await store.db.transaction().execute(trx => copyToPostgres(file, trx))
@@ -115,8 +118,8 @@ async function fillPostgres(file: File, url: string): Promise<void> {
   }
 }
 
-/** A backup of an older version is brought up to this schema first; one of a newer version is refused. */
-async function bringUp(path: string): Promise<void> {
+/** Migrates a backup of an older version to the current schema; one of a newer version is refused. */
+async function migrateBackup(path: string): Promise<void> {
   const store = openStore({ engine: 'sqlite', path, fullSync: true })
   try {
     await store.migrate()
@@ -125,12 +128,12 @@ async function bringUp(path: string): Promise<void> {
   }
 }
 
-/** Puts a backup into an empty data directory, and into an empty database if one is named. */
+/** Restores a backup into an empty data directory, and into an empty database if DATABASE_URL is set. */
 export async function restore({
   file: path,
   dataDir,
   databaseUrl,
-  isSecretGiven,
+  isSecretSet,
 }: RestoreOptions): Promise<Report> {
   const { version, time, engine } = examine(path)
   refuseUsed(dataDir)
@@ -146,13 +149,13 @@ export async function restore({
     refuseUsed(dataDir)
     clear()
     copyFileSync(path, storePart, constants.COPYFILE_EXCL)
-    await bringUp(storePart)
+    await migrateBackup(storePart)
     const file = openFile(storePart)
-    let written: { nodes: number; records: number }
+    let journals: { nodes: number; records: number }
     try {
-      written = writeJournals(file, nodesPart)
-      // The store comes last: a journal without its store is refused, a store without its journal would not be.
-      moveIn(nodesPart, join(dataDir, 'nodes'))
+      journals = writeJournals(file, nodesPart)
+      // The store is written last: a start refuses journals without their store, but not a store without its journals.
+      replaceDirectory(nodesPart, join(dataDir, 'nodes'))
       if (databaseUrl !== undefined) await fillPostgres(file, databaseUrl)
       else file.exec(DROP_BACKUP_SCHEMA)
     } catch (error) {
@@ -166,21 +169,21 @@ export async function restore({
       renameSync(storePart, join(dataDir, 'sluice.db'))
     }
     syncPath(dataDir)
-    return { ok: true, lines: tell({ version, time, engine, ...written }) }
+    return { ok: true, lines: reportLines({ version, time, engine, ...journals }) }
   } finally {
     clear()
     lock.release()
   }
 
-  function tell(done: Info & { nodes: number; records: number }): string[] {
+  function reportLines(done: Info & { nodes: number; records: number }): string[] {
     const to = databaseUrl === undefined ? dataDir : `${dataDir} and the database of DATABASE_URL`
-    const isSecretHere = isSecretGiven || existsSync(join(dataDir, 'secret'))
+    const isSecretHere = isSecretSet || existsSync(join(dataDir, 'secret'))
     return [
-      `restored into ${to}: the books of ${new Date(done.time * 1000).toISOString()}, made by Sluice ${done.version} on ${done.engine}`,
+      `restored into ${to}: state of ${new Date(done.time * 1000).toISOString()}, backed up by Sluice ${done.version} on ${done.engine}`,
       `the next start applies ${done.records} journal records of ${done.nodes} nodes`,
       ...(isSecretHere
         ? []
-        : [`before that, set SLUICE_SECRET, or put the secret into ${join(dataDir, 'secret')}`]),
+        : [`before you start, set SLUICE_SECRET or copy the secret to ${join(dataDir, 'secret')}`]),
     ]
   }
 }

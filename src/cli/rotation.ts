@@ -1,16 +1,16 @@
 import { newSecret, readSecretFile, writeSecretFile } from '../identity/secret-file.ts'
-import { holdSealing, sealedUnderOlder } from '../store/engine/sealed.ts'
+import { lockSealedTables, sealedUnderOlder } from '../store/engine/sealed.ts'
 import { type Db, type Trx, transact } from '../store/engine/store.ts'
 import { CommandError, type OperationDeps, type Report } from './command.ts'
 
 const BATCH = 200
 
 /**
- * Seals everything under the newest secret, in small transactions, while requests go on. It can be interrupted
- * anywhere and run again: both secrets open what is there until the last text has moved.
+ * Encrypts all stored secrets under the newest master secret, in small transactions, while requests continue. It can be
+ * interrupted and run again: the gateway decrypts with both secrets until the last text is re-encrypted.
  */
 export function createRotation(
-  { db, engine, keyring, dataDir, isSecretKept }: OperationDeps,
+  { db, engine, keyring, dataDir, isSecretInFile }: OperationDeps,
   record: (trx: Trx, action: string, target: string) => Promise<void>,
 ) {
   const due = (source: Db) => sealedUnderOlder(source, keyring.newestPrefix(), BATCH)
@@ -30,10 +30,10 @@ export function createRotation(
     }
   }
 
-  /** A change that was under way when the secret was made may have sealed under the old one, and end only now. */
+  /** A change that began before the new secret existed may have encrypted with the old one and committed only now. */
   const resealRest = () =>
     transact(db, async trx => {
-      await holdSealing(trx, engine)
+      await lockSealedTables(trx, engine)
       let count = 0
       for (let texts = await due(trx); texts.length > 0; texts = await due(trx))
         count += await reseal(trx, texts)
@@ -42,30 +42,30 @@ export function createRotation(
     })
 
   return async function rotateSecret(): Promise<Report> {
-    if (isSecretKept) {
-      const kept = (readSecretFile(dataDir) ?? '').split(',')
-      // A rotation that was cut short left two secrets behind: finish it before starting another.
-      if (kept.length === 1) {
-        const secrets = [newSecret(), ...kept]
+    if (isSecretInFile) {
+      const existing = (readSecretFile(dataDir) ?? '').split(',')
+      // Two secrets: an earlier rotation was interrupted. Finish it before starting another.
+      if (existing.length === 1) {
+        const secrets = [newSecret(), ...existing]
         writeSecretFile(dataDir, secrets)
         keyring.replace(secrets)
       }
     } else if (keyring.size() < 2) {
       throw new CommandError(
-        'SLUICE_SECRET holds one secret. Start the server with SLUICE_SECRET=new,old, then run this again',
+        'SLUICE_SECRET contains one secret only. Start the gateway with SLUICE_SECRET=new,old, then run this command again',
       )
     }
     const count = (await resealMost()) + (await resealRest())
-    if (isSecretKept) {
+    if (isSecretInFile) {
       const [newest] = (readSecretFile(dataDir) ?? '').split(',')
       if (newest) {
         writeSecretFile(dataDir, [newest])
         keyring.replace([newest])
       }
     }
-    const next = isSecretKept
-      ? 'the old secret is gone from SLUICE_DATA/secret'
-      : 'the old secret is no longer needed: take it out of SLUICE_SECRET at the next start'
-    return { ok: true, lines: [`${count} sealed texts moved to the newest secret`, next] }
+    const next = isSecretInFile
+      ? 'the old secret has been removed from SLUICE_DATA/secret'
+      : 'the old secret is no longer needed: remove it from SLUICE_SECRET before the next start'
+    return { ok: true, lines: [`${count} stored secrets re-encrypted under the new master secret`, next] }
   }
 }

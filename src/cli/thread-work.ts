@@ -1,12 +1,12 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import type { ThreadOutcome } from './thread.ts'
 
-/** The thread's side: does its work and tells how it went, whatever happens. */
+/** The thread's side: runs the job and posts its result or error. */
 export async function work<Job>(act: (job: Job) => unknown): Promise<void> {
-  const say = (outcome: ThreadOutcome) => parentPort?.postMessage(outcome)
+  const post = (outcome: ThreadOutcome) => parentPort?.postMessage(outcome)
   try {
-    say({ result: await act(workerData as Job) })
+    post({ result: await act(workerData as Job) })
   } catch (error) {
-    say({ error: (error as Error).message })
+    post({ error: (error as Error).message })
   }
 }

@@ -3,37 +3,37 @@ import { basename } from 'node:path'
 import type { ChainKey } from '../domain/chain.ts'
 import { isGenuine } from '../ledger/anchor.ts'
 import { olderAnchorFile, readAnchorFile } from '../ledger/anchor-file.ts'
-import { type AnchoredHead, createAnchorIndex } from '../ledger/anchor-index.ts'
+import { createAnchorIndex, type IndexedHead } from '../ledger/anchor-index.ts'
 import type { JournalReport } from './journal-thread.ts'
 
-/** Places of a chain whose anchors an operator has given up, after a restore that lost them. */
+/** Records of a chain whose loss an operator has accepted after a restore. */
 export type AcceptedPlaces = { readonly chain: string; readonly from: number; readonly to: number }
 export type Acceptance = {
   readonly time: number
   readonly places: readonly AcceptedPlaces[]
-  /** Accounts that the restore lost and that the journals had entries of. */
+  /** Accounts that the restore lost although the journals had entries of them. */
   readonly accounts: readonly string[]
 }
 
 export type AnchorSources = {
   readonly key: ChainKey
-  /** The gateway's own file, unless anchors go to the log. */
+  /** The gateway's own anchor file; undefined if anchors go to the log. */
   readonly ownFile: string | undefined
-  /** A copy that was kept elsewhere. */
+  /** A copy from another place. */
   readonly shippedFile: string | undefined
   readonly journals: readonly JournalReport[]
 }
 
 const at = (time: number) => new Date(time * 1000).toISOString()
 
-/** Gathers every anchor there is, and what is wrong with the places they are kept in. */
+/** Collects all anchors from files and journals, and the faults of those files and journals. */
 export async function gatherAnchors({ key, ownFile, shippedFile, journals }: AnchorSources) {
   const index = createAnchorIndex()
   const faults: string[] = []
   const filed = new Set<string>()
   const places: string[] = []
 
-  /** Lines of one node follow each other; a file may begin anywhere, because others rotate it. */
+  /** Each line of a node refers to the line before it. The first line may refer to a missing one, because files are rotated. */
   async function takeFile(path: string): Promise<void> {
     const name = basename(path)
     const last = new Map<string, string>()
@@ -62,7 +62,7 @@ export async function gatherAnchors({ key, ownFile, shippedFile, journals }: Anc
         continue
       }
       index.add(anchor, `the journal of ${node}`)
-      // From the first anchor on that is in the file, all of them are.
+      // From the first anchor that is in the file, all later ones must be.
       if (filed.has(anchor.mac)) isInFile = true
       else if (isFiled && isInFile)
         faults.push(
@@ -82,36 +82,36 @@ export async function gatherAnchors({ key, ownFile, shippedFile, journals }: Anc
 
 export type GatheredAnchors = Awaited<ReturnType<typeof gatherAnchors>>
 
-/** Heads that were anchored and are not in the store, without those that were accepted since. */
+/** Anchored heads that are not in the store, without those whose loss was accepted. */
 export function lostHeads(
   { index }: GatheredAnchors,
   isWalked: (chain: string) => boolean,
   acceptances: readonly Acceptance[],
-): AnchoredHead[] {
-  const isAccepted = ({ chain, seq, time }: AnchoredHead) =>
+): IndexedHead[] {
+  const isAccepted = ({ chain, seq, time }: IndexedHead) =>
     acceptances.some(
       accepted =>
         time <= accepted.time &&
         accepted.places.some(place => place.chain === chain && place.from <= seq && seq <= place.to),
     )
-  const missing = index.chains().filter(isWalked).flatMap(index.unmet)
+  const missing = index.chains().filter(isWalked).flatMap(index.unmatched)
   return [...index.different(), ...missing].filter(head => !isAccepted(head))
 }
 
-export const placesOf = (heads: readonly AnchoredHead[]): AcceptedPlaces[] =>
+export const placesOf = (heads: readonly IndexedHead[]): AcceptedPlaces[] =>
   [...Map.groupBy(heads, ({ chain }) => chain)].map(([chain, lost]) => ({
     chain,
     from: lost.reduce((least, { seq }) => Math.min(least, seq), Number.MAX_SAFE_INTEGER),
     to: lost.reduce((most, { seq }) => Math.max(most, seq), 0),
   }))
 
-/** One sentence for each chain: where it first differs, or how much is gone from its end. */
-export function describeLost(heads: readonly AnchoredHead[], endOf: (chain: string) => number | undefined) {
+/** One sentence for each chain: where it first differs, or how many records are missing at its end. */
+export function describeLost(heads: readonly IndexedHead[], endOf: (chain: string) => number | undefined) {
   return [...Map.groupBy(heads, ({ chain }) => chain)].map(([chain, lost]) => {
     const end = endOf(chain)
     const first = lost.reduce((least, head) => (head.seq < least.seq ? head : least))
     const furthest = lost.reduce((most, head) => (head.seq > most.seq ? head : most))
-    const where = ({ time, from }: AnchoredHead) => `anchored at ${at(time)} (${from})`
+    const where = ({ time, from }: IndexedHead) => `anchored at ${at(time)} (${from})`
     if (end === undefined)
       return `anchors: ${chain}: the chain is missing; record ${furthest.seq} was ${where(furthest)}`
     return first.seq <= end

@@ -1,21 +1,21 @@
 import { sql } from 'kysely'
 import type { ChainKey } from '../domain/chain.ts'
-import { listStates, mayBeGone, readState } from '../store/engine/row-states.ts'
+import { listStates, mayBeMissing, readState } from '../store/engine/row-states.ts'
 import type { Db } from '../store/engine/store.ts'
 
-/** A row may change while the rows are compared; after so many looks it differs for another reason. */
-const LOOKS = 5
+/** A row may change during the comparison. If it still differs after so many tries, it is a fault. */
+const MAX_TRIES = 5
 
 type Deps = {
   readonly db: Db
   readonly key: ChainKey
-  /** The last state of every row that the audit log tells of, by name. */
+  /** The last state of every row in the audit log, by name. */
   readonly states: ReadonlyMap<string, string>
   /** Brings `states` up to the newest audit record. */
   refresh(): Promise<void>
 }
 
-/** Compares every row that decides about rights and money with what the audit log says of it. */
+/** Compares every row that decides about rights and money with its state in the audit log. */
 export async function verifyRows({ db, key, states, refresh }: Deps) {
   const suspects = new Set<string>()
   const storedNames = new Set<string>()
@@ -24,34 +24,34 @@ export async function verifyRows({ db, key, states, refresh }: Deps) {
     if (states.get(name) !== digest) suspects.add(name)
   }
   for (const [name, digest] of states)
-    if (digest !== '' && !storedNames.has(name) && !mayBeGone(name)) suspects.add(name)
-  for (let look = 0; look < LOOKS && suspects.size > 0; look++) {
+    if (digest !== '' && !storedNames.has(name) && !mayBeMissing(name)) suspects.add(name)
+  for (let attempt = 0; attempt < MAX_TRIES && suspects.size > 0; attempt++) {
     const now = new Map<string, string>()
     for (const name of suspects) now.set(name, (await readState(db, key, name))[1])
     await refresh()
     for (const [name, digest] of now)
-      if (digest === (states.get(name) ?? '') || (digest === '' && mayBeGone(name))) suspects.delete(name)
+      if (digest === (states.get(name) ?? '') || (digest === '' && mayBeMissing(name))) suspects.delete(name)
   }
   const faults: string[] = []
   for (const name of suspects) {
     const [, digest] = await readState(db, key, name)
-    const known = states.get(name) ?? ''
+    const expected = states.get(name) ?? ''
     faults.push(
       digest === ''
-        ? `rows: ${name} was removed, and no audit record says so`
-        : known === ''
-          ? `rows: ${name} is there, and no audit record says so`
-          : `rows: ${name} is not as its last audit record left it`,
+        ? `rows: ${name} was removed without an audit record`
+        : expected === ''
+          ? `rows: ${name} was added without an audit record`
+          : `rows: ${name} differs from its last audit record`,
     )
   }
   return { rows: storedNames.size, faults }
 }
 
-type Held = { kind: string; owner_id: number; held: number; leased: number }
+type HeldRow = { kind: string; owner_id: number; held: number; leased: number }
 
-/** In one statement: a lease and what is held for it move in the same transaction. */
+/** One statement: a lease and its held amount change in the same transaction. */
 export async function verifyHeld(db: Db): Promise<string[]> {
-  const { rows } = await sql<Held>`
+  const { rows } = await sql<HeldRow>`
     select accounts.kind, accounts.owner_id, accounts.held, coalesce(sums.leased, 0) as leased
     from accounts left join (
       select kind, owner_id, sum(amount) as leased from leases group by kind, owner_id
@@ -64,12 +64,12 @@ export async function verifyHeld(db: Db): Promise<string[]> {
     ) order by node_id, kind, owner_id`.execute(db)
   return [
     ...rows.map(
-      ({ kind, owner_id, held, leased }) =>
-        `held: ${kind}:${owner_id} has ${held} held, its leases sum up to ${leased}`,
+      ({ kind, owner_id, held: amount, leased }) =>
+        `held: ${kind}:${owner_id} has ${amount} held, its leases add up to ${leased}`,
     ),
     ...strays.map(
       ({ node_id, kind, owner_id }) =>
-        `held: a lease of ${node_id} on ${kind}:${owner_id} belongs to no node or account`,
+        `held: a lease of ${node_id} on ${kind}:${owner_id} has no node or no account`,
     ),
   ]
 }

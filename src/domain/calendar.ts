@@ -10,7 +10,7 @@ export function isTimeZone(name: string): boolean {
 
 const HOUR_S = 3600
 
-/** What the clocks of a zone show at a moment, in seconds of a day that has no zone. */
+/** Local time of a zone, as if it were Unix seconds of UTC. */
 export function createClock(timeZone: string): (time: number) => number {
   const format = new Intl.DateTimeFormat('en', {
     timeZone,
@@ -30,15 +30,15 @@ export function createClock(timeZone: string): (time: number) => number {
   }
 }
 
-/** How far a zone is ahead of UTC at a moment, in seconds. */
+/** The UTC offset of a zone at a moment, in seconds. */
 function createOffset(timeZone: string): (time: number) => number {
   const clock = createClock(timeZone)
   return time => clock(time) - time
 }
 
 /**
- * Where the stretches of a chart begin, for a whole number of hours or days each: hours are counted from midnight, days
- * begin at midnight of the zone, also those with 23 or 25 hours. The first may begin before `from`.
+ * The start times of a chart's intervals. `stepS` is a whole number of hours or days: hours are counted from midnight, and
+ * days begin at midnight of the zone, also on days of 23 or 25 hours. The first interval may begin before `from`.
  */
 export function stretches(from: number, to: number, stepS: number, timeZone: string): number[] {
   const offsetAt = createOffset(timeZone)
@@ -46,7 +46,7 @@ export function stretches(from: number, to: number, stepS: number, timeZone: str
   const isDays = stepS >= 24 * HOUR_S
   const first = from + offsetAt(from)
   for (let local = first - (first % stepS); ; local += stepS) {
-    // The offset before the change and the one after it: midnight itself decides.
+    // On a day with a clock change two offsets are possible: the one at midnight is right.
     const guess = local - offsetAt(local - offsetAt(from))
     const start = isDays ? local - offsetAt(guess) : guess
     if (start >= to) return starts

@@ -1,18 +1,18 @@
 import { createHmac, hash } from 'node:crypto'
 
-/** What the first link of every chain follows. */
+/** The hash before the first link of every chain. */
 export const GENESIS = '0'.repeat(64)
 
 export type ChainFields = readonly (string | number | null)[]
 
-/** Random bytes, sealed in the store under the master secret, and the HMAC-SHA-256 under them. */
+/** A random key, stored encrypted under the master secret, and HMAC-SHA-256 with it. */
 export type ChainKey = { readonly bytes: Buffer; mac(text: string): string }
 
 const BLOCK_BYTES = 64
 const DIGEST_BYTES = 32
-/** Nearly every text is shorter; longer ones are not worth memory that stays. */
-const MOST_CHARACTERS = 4_096
-const BYTES_A_CHARACTER = 3
+/** The size of the reused buffer. Nearly every text is shorter. */
+const MAX_CHARACTERS = 4_096
+const BYTES_PER_CHARACTER = 3
 
 function padded(bytes: Buffer, pad: number, room: number): Buffer {
   const buffer = Buffer.alloc(BLOCK_BYTES + room)
@@ -21,16 +21,16 @@ function padded(bytes: Buffer, pad: number, room: number): Buffer {
 }
 
 /**
- * HMAC as RFC 2104 writes it, of two plain hashes. `createHmac` makes an object for every call, which takes three times as
- * long, and a link is made for every request.
+ * HMAC (RFC 2104) as two plain hashes. `createHmac` allocates an object for every call and takes three times as long, and
+ * every request adds a link.
  */
 export function createChainKey(bytes: Buffer): ChainKey {
-  const inner = padded(bytes, 0x36, MOST_CHARACTERS * BYTES_A_CHARACTER)
+  const inner = padded(bytes, 0x36, MAX_CHARACTERS * BYTES_PER_CHARACTER)
   const outer = padded(bytes, 0x5c, DIGEST_BYTES)
   return {
     bytes,
     mac(text) {
-      if (text.length > MOST_CHARACTERS) return createHmac('sha256', bytes).update(text).digest('hex')
+      if (text.length > MAX_CHARACTERS) return createHmac('sha256', bytes).update(text).digest('hex')
       const end = BLOCK_BYTES + inner.write(text, BLOCK_BYTES, 'utf8')
       outer.write(hash('sha256', inner.subarray(0, end), 'latin1'), BLOCK_BYTES, 'latin1')
       return hash('sha256', outer, 'hex')
@@ -38,13 +38,13 @@ export function createChainKey(bytes: Buffer): ChainKey {
   }
 }
 
-/** A link from before chains had a key: the digest of the link before it and of the record's fields, in a fixed order. */
+/** A link from before chains had a key: the digest of the previous link and of the record's fields, in a fixed order. */
 export const unkeyedLink = (previous: string, fields: ChainFields) =>
   hash('sha256', previous + JSON.stringify(fields), 'hex')
 
 /**
- * A link of a hash chain: a keyed digest of the link before it and of the record's fields. A record that is changed,
- * removed or inserted breaks every link after it, and without the key no other link can be computed.
+ * A link of a hash chain: a keyed digest of the previous link and of the record's fields. Changing, removing or inserting a
+ * record breaks every link after it, and without the key no valid link can be computed.
  */
 export const link = (key: ChainKey, previous: string, fields: ChainFields) =>
   key.mac(previous + JSON.stringify(fields))
@@ -53,20 +53,20 @@ export type ChainHead = {
   readonly name: string
   readonly seq: number
   readonly hash: string
-  /** How far the journal of the chain's node has been applied; 0 for chains without a journal. */
+  /** The last applied record of the node's journal; 0 for chains without a journal. */
   readonly position: number
-  /** Where in that journal the oldest request began that had not ended by then; 0 likewise. */
+  /** The journal record of the oldest request that was still open then; 0 for chains without a journal. */
   readonly oldestOpen: number
 }
 
 /**
- * Proves which link is the last one. The link itself cannot: cutting off the end of a chain leaves a valid link
- * before the cut. The first word keeps these digests apart from those of links, which begin with 64 hex digits.
+ * Proves which link is the last one. The link itself cannot: a truncated chain still ends with a valid link. The prefix
+ * separates these digests from those of links, which begin with 64 hex digits.
  */
 export const headMac = (key: ChainKey, { name, seq, hash, position, oldestOpen }: ChainHead) =>
   key.mac(`head ${JSON.stringify([name, seq, hash, position, oldestOpen])}`)
 
-/** A keyed digest of a row, by which an audit record says how its change left the row. */
+/** A keyed digest of a row. An audit record stores it as the state of the row after the change. */
 export const rowMac = (key: ChainKey, name: string, fields: ChainFields) =>
   key.mac(`row ${JSON.stringify([name, ...fields])}`)
 

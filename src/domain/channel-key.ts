@@ -1,39 +1,39 @@
 import { isObject } from './json-object.ts'
 import { hasControlBeyondLines } from './text.ts'
 
-/** The same states as a channel's, for each of its keys. */
+/** The status of one key; the same values as a channel's status. */
 export const KEY_STATUS = { enabled: 1, disabled: 2, disabledByGateway: 3 } as const
 
 export const MAX_KEYS = 1_000
 const MAX_KEY_LENGTH = 16_384
 
-/** Keys travel in headers, or are JSON that is read here. */
+/** Keys are sent in headers, or are JSON that the gateway reads. */
 const ASCII = /^[\t\n\r\x20-\x7e]*$/
 
 export type KeysRead = { readonly keys: readonly string[] } | { readonly fault: string }
 
-/** What is wrong with a key, in words that do not repeat it. */
+/** What is wrong with a key. The message does not repeat the key. */
 export function keyFault(key: string): string | undefined {
   if (key.length > MAX_KEY_LENGTH) return `is longer than ${MAX_KEY_LENGTH} characters`
   if (hasControlBeyondLines(key)) return 'contains control characters'
   if (isObject(parsed(key))) return undefined
   if (isMasked(key)) return 'is masked; send the whole key'
-  if (!ASCII.test(key)) return 'contains characters that no header can carry'
+  if (!ASCII.test(key)) return 'contains characters that are not allowed in a header'
   return undefined
 }
 
 /**
- * Several keys in one text: a JSON array holds one in each place, a JSON object is one itself, as are objects line by
- * line; anything else has commas or line breaks between (contract 4, identity of things).
+ * Reads several keys from one text: a JSON array of keys, one JSON object, one JSON object a line, or keys separated by
+ * commas or line breaks (docs/reference/management-api.md: Channel keys).
  */
 export function readKeys(text: string): KeysRead {
   const parts = partsOf(text.trim())
-  if (parts === undefined) return { fault: 'begins like JSON but is no array of keys and no object' }
+  if (parts === undefined) return { fault: 'begins like JSON but is neither an array of keys nor an object' }
   const keys = [...new Set(parts.map(part => part.trim()).filter(part => part !== ''))]
-  if (keys.length > MAX_KEYS) return { fault: `holds ${keys.length} keys; at most ${MAX_KEYS} are taken` }
+  if (keys.length > MAX_KEYS) return { fault: `has ${keys.length} keys; the maximum is ${MAX_KEYS}` }
   for (const [index, key] of keys.entries()) {
     const fault = keyFault(key)
-    if (fault !== undefined) return { fault: `the key at place ${index + 1} ${fault}` }
+    if (fault !== undefined) return { fault: `key ${index + 1} ${fault}` }
   }
   return { keys }
 }
@@ -52,12 +52,12 @@ function entriesOf(array: readonly unknown[]): readonly string[] | undefined {
   try {
     return array.map(entry => (typeof entry === 'string' ? entry : JSON.stringify(entry)))
   } catch {
-    // Nested deeper than can be written again; no key file is.
+    // Nested too deeply to be serialized again; no key file is.
     return undefined
   }
 }
 
-/** As `mask` leaves it: what a client sends back that never saw the key. */
+/** Whether a text is the output of `mask`: a client that never saw the key sends it back. */
 export const isMasked = (text: string) => text.includes('…') && !isObject(parsed(text))
 
 function parsed(text: string): unknown {
@@ -65,7 +65,7 @@ function parsed(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    // Not JSON: the caller asks whether it is.
+    // Not JSON, which is an answer for the caller.
     return undefined
   }
 }

@@ -1,36 +1,36 @@
-/** 1 and 2 are set by hand, 3 by the gateway (contract 2.2). */
+/** An administrator sets 1 and 2, the gateway sets 3 (docs/reference/routing.md: Channel status). */
 export const CHANNEL_STATUS = { enabled: 1, disabled: 2, disabledByGateway: 3 } as const
 
 export const CHANNEL_NAME_LENGTH = 100
 
-/** The headers of a channel that has none, as they are kept: nothing in it is nothing to seal. */
+/** The stored headers of a channel that has none. They hold no secret, so they are not encrypted. */
 export const NO_HEADERS = '{}'
 
-/** Time-outs an administrator may set in `setting.timeouts`, with their least and greatest (contract 4). */
+/** Timeouts of `setting.timeouts`, each with its minimum and maximum (docs/reference/routing.md: Timeouts). */
 export const TIMEOUTS = {
   connect_ms: [1, 600_000],
   first_byte_ms: [1, 3_600_000],
   idle_ms: [1, 3_600_000],
   // 0: none.
   total_ms: [0, 86_400_000],
-} as const satisfies Record<string, readonly [least: number, greatest: number]>
+} as const satisfies Record<string, readonly [min: number, max: number]>
 
-/** A name that the mapping leads back to, by way of others; a name mapped to itself leads nowhere. */
+/** A name on a loop of the mapping. A name mapped to itself is no loop. */
 export function cycleIn(mapping: Readonly<Record<string, string>>): string | undefined {
   const next = new Map(Object.entries(mapping).filter(([from, to]) => from !== to))
-  const ended = new Set<string>()
+  const checked = new Set<string>()
   for (const start of next.keys()) {
     const path = new Set<string>()
-    for (let at: string | undefined = start; at !== undefined && !ended.has(at); at = next.get(at)) {
+    for (let at: string | undefined = start; at !== undefined && !checked.has(at); at = next.get(at)) {
       if (path.has(at)) return at
       path.add(at)
     }
-    for (const name of path) ended.add(name)
+    for (const name of path) checked.add(name)
   }
   return undefined
 }
 
-/** A name made from another by what is put behind it, no longer than a channel's name may be. */
+/** `name` with a suffix, cut to the maximum length of a channel's name. */
 export function suffixed(name: string, suffix: string): string {
   const room = Math.max(0, CHANNEL_NAME_LENGTH - [...suffix].length)
   return `${[...name].slice(0, room).join('')}${suffix}`

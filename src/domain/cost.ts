@@ -24,7 +24,7 @@ import {
 const TOKEN_COUNTS = [...INPUT_COUNTS, ...OUTPUT_COUNTS] as const
 type TokenCount = (typeof TOKEN_COUNTS)[number]
 
-/** The rates that a kind of token costs: the first one that is stated. None stated: that kind is free. */
+/** The rates of each kind of token: the first stated one applies. If none is stated, that kind is free. */
 const RATES_OF = {
   input: ['input'],
   cachedInput: ['cached_input', 'input'],
@@ -54,31 +54,31 @@ const SECONDS_PER_MINUTE = 60
 type Charge = { readonly count: number; readonly rate: number; readonly per: number }
 
 /**
- * Nanodollars that this usage costs: exact, and rounded up once, at the end. A RangeError where they pass 2^53. `priceOf`
- * gives the price of an inference that another model ran.
+ * The cost of a usage in nanodollars: exact, rounded up once at the end. Throws a RangeError above 2^53. `priceOf` returns
+ * the price of an inference that another model ran.
  */
 export function cost(price: Price, usage: Usage, priceOf?: (model: string) => Price): number {
   return quickCost(price, usage) ?? exactCost(price, usage, priceOf)
 }
 
-/** What each kind of token costs, of the first rate that is stated for it. */
+/** The rate of each kind of token. */
 type Tariff = { readonly [kind in TokenCount]: number }
 
 const tariffs = new WeakMap<Price, Tariff>()
 
-/** A price never changes, and what a token of it costs is asked for several times with every request. */
+/** Cached: prices are immutable, and every request needs the tariff several times. */
 function tariffOf(price: Price): Tariff {
-  const known = tariffs.get(price)
-  if (known) return known
+  const cached = tariffs.get(price)
+  if (cached) return cached
   const rates = TOKEN_COUNTS.map(kind => [kind, rateOf(price.rates, undefined, kind)])
-  const made = Object.fromEntries(rates) as Tariff
-  tariffs.set(price, made)
-  return made
+  const tariff = Object.fromEntries(rates) as Tariff
+  tariffs.set(price, tariff)
+  return tariff
 }
 
 /**
- * Nearly every request: tokens at one price, nothing by length, far below 2^53. No term is negative, so where the sum is
- * a safe integer each of them was, and nothing was rounded. Undefined where it is none of that.
+ * The fast path of nearly every request: no tiers, no charge by length, far below 2^53. No term is negative, so if the sum
+ * is a safe integer, each term was, and nothing was rounded. Undefined if the fast path does not apply.
  */
 function quickCost(price: Price, usage: Usage): number | undefined {
   if (price.tiers !== undefined || usage.seconds > 0 || usage.inferences !== undefined) return undefined
@@ -109,10 +109,10 @@ function quickCost(price: Price, usage: Usage): number | undefined {
 const exactCost = (price: Price, usage: Usage, priceOf?: (model: string) => Price): number =>
   total(usageLines(price, usage, priceOf))
 
-/** What one kind of what was used costs. */
+/** The cost of one kind of usage. */
 export type CostLine = Charge & { readonly kind: Count; readonly rateName: RateName }
 
-/** The cost of a whole request, further inferences included: a tier goes by the prompt of each inference. */
+/** The cost lines of a whole request with its further inferences. Each inference has the tier of its own prompt. */
 export const usageLines = (
   price: Price,
   usage: Usage,
@@ -124,7 +124,7 @@ export const usageLines = (
   ),
 ]
 
-/** The cost by kind: every line exact, and all of them together rounded up once. */
+/** The cost by kind. Every line is exact; the sum is rounded up once. */
 function costLines(price: Price, usage: Counts): readonly CostLine[] {
   const { rates } = price
   const tier = tierAt(price, totalInput(usage))
@@ -138,7 +138,7 @@ function costLines(price: Price, usage: Counts): readonly CostLine[] {
   return lines
 }
 
-const laidOver = (price: Price, variant: Variant): Price => ({
+const applyVariant = (price: Price, variant: Variant): Price => ({
   ...price,
   rates: { ...price.rates, ...variant.rates },
   ...(price.tiers && hasService(variant) && { tiers: servedTiers(price.rates, price.tiers, variant) }),
@@ -146,7 +146,7 @@ const laidOver = (price: Price, variant: Variant): Price => ({
 
 const hasService = ({ when }: Variant): boolean => SERVICES.some(name => when[name] !== undefined)
 
-/** A service is as many times dearer in a tier as it is outside: vendors multiply the whole of their price. */
+/** A service multiplies the rates of every tier by the same factor: vendors multiply their whole price. */
 const servedTiers = (usual: Rates, tiers: readonly Tier[], variant: Variant): readonly Tier[] =>
   tiers.map(({ inputOver, rates }) => ({
     inputOver,
@@ -162,22 +162,22 @@ const servedTiers = (usual: Rates, tiers: readonly Tier[], variant: Variant): re
   }))
 
 /**
- * What is asked for, without the services that the price does not name. Each must be named together with those before it:
- * what two of them cost at once cannot be told from what each costs alone. A variant that names them for another size or
- * resolution only says nothing of this one.
+ * The requested conditions without the services that the price has no variant for. A variant must name each service
+ * together with the ones before it: the price of two services at once does not follow from the price of each. A variant
+ * for another size or resolution does not count.
  */
-export function granted({ variants = [] }: Price, asked: When): When {
-  if (SERVICES.every(name => asked[name] === undefined)) return asked
+export function granted({ variants = [] }: Price, requested: When): When {
+  if (SERVICES.every(name => requested[name] === undefined)) return requested
   const rest: When = Object.fromEntries(
     CONDITIONS.filter(name => !isService(name)).flatMap(name =>
-      asked[name] === undefined ? [] : [[name, asked[name]]],
+      requested[name] === undefined ? [] : [[name, requested[name]]],
     ),
   )
   let services: When = {}
   for (const name of SERVICES) {
-    const wanted = asked[name]
-    if (wanted === undefined) continue
-    const more: When = { ...services, [name]: wanted }
+    const value = requested[name]
+    if (value === undefined) continue
+    const more: When = { ...services, [name]: value }
     if (variants.some(variant => namesServices(variant, more) && isMet(variant, { ...rest, ...more })))
       services = more
   }
@@ -188,46 +188,48 @@ export function granted({ variants = [] }: Price, asked: When): When {
 const namesServices = ({ when }: Variant, services: When): boolean =>
   SERVICES.every(name => when[name] === services[name])
 
-const isMet = ({ when }: Variant, made: When): boolean =>
-  CONDITIONS.every(name => when[name] === undefined || isSame(when[name], made[name] ?? ''))
+const isMet = ({ when }: Variant, conditions: When): boolean =>
+  CONDITIONS.every(name => when[name] === undefined || isSame(when[name], conditions[name] ?? ''))
 
 const isService = (name: Condition): boolean => (SERVICES as readonly string[]).includes(name)
 
 const SIDES = /^(\d+)\s*[x×*]\s*(\d+)$/
 
-/** What is meant by 720P and 720p, by 1024*1024 and 1024x1024 is the same, whoever writes it. */
-const spelt = (condition: string): string => condition.trim().toLowerCase().replace(SIDES, '$1x$2')
+/** 720P and 720p are the same condition, and so are 1024*1024 and 1024x1024. */
+const normalize = (condition: string): string => condition.trim().toLowerCase().replace(SIDES, '$1x$2')
 
-const isSame = (a: string, b: string): boolean => a === b || spelt(a) === spelt(b)
+const isSame = (a: string, b: string): boolean => a === b || normalize(a) === normalize(b)
 
 /**
- * The price of what was made: that of the variants with the most conditions, all of them met; else the usual one. Variants
- * for the granted services go before all others.
+ * The price for the requested conditions: the matching variant with the most conditions, else the base price. Variants for
+ * the granted services take precedence.
  */
-export function priceAt(price: Price, asked: When): Price {
-  if (isUnconditional(asked)) return usualPrice(price)
-  const made = granted(price, asked)
-  const met = (price.variants ?? []).filter(variant => isMet(variant, made))
-  const [searched, others] = apart(met)
-  const served = others.filter(variant => namesServices(variant, servicesIn(made)))
+export function priceAt(price: Price, requested: When): Price {
+  if (isUnconditional(requested)) return usualPrice(price)
+  const conditions = granted(price, requested)
+  const matching = (price.variants ?? []).filter(variant => isMet(variant, conditions))
+  const [searched, others] = splitSearchVariants(matching)
+  const served = others.filter(variant => namesServices(variant, servicesIn(conditions)))
   return [narrowest(served.length > 0 ? served : others), narrowest(searched)].reduce<Price>(
-    (laid, variant) => (variant === undefined ? laid : laidOver(laid, variant)),
+    (laid, variant) => (variant === undefined ? laid : applyVariant(laid, variant)),
     usualPrice(price),
   )
 }
 
-const servicesIn = (asked: When): When =>
-  Object.fromEntries(SERVICES.flatMap(name => (asked[name] === undefined ? [] : [[name, asked[name]]])))
+const servicesIn = (requested: When): When =>
+  Object.fromEntries(
+    SERVICES.flatMap(name => (requested[name] === undefined ? [] : [[name, requested[name]]])),
+  )
 
-/** How a search is asked for changes the price of searches alone, whatever else the request is priced by. */
-const apart = (
+/** Variants for web search change only the price of searches, so they combine with the other variants. */
+const splitSearchVariants = (
   variants: readonly Variant[],
 ): readonly [searched: readonly Variant[], others: readonly Variant[]] => [
   variants.filter(({ when }) => when.web_search !== undefined),
   variants.filter(({ when }) => when.web_search === undefined),
 ]
 
-/** The variant with the most conditions, the first of several. */
+/** The variant with the most conditions; the first of several. */
 const narrowest = (variants: readonly Variant[]): Variant | undefined => {
   const size = ({ when }: Variant) => Object.keys(when).length
   return variants.reduce<Variant | undefined>(
@@ -236,63 +238,63 @@ const narrowest = (variants: readonly Variant[]): Variant | undefined => {
   )
 }
 
-const isUnconditional = (asked: When): boolean => {
-  for (const name in asked) if (asked[name as Condition] !== undefined) return false
+const isUnconditional = (requested: When): boolean => {
+  for (const name in requested) if (requested[name as Condition] !== undefined) return false
   return true
 }
 
 const usualPrices = new WeakMap<Price, Price>()
 
-/** The price without its variants: most requests ask for none, and a price never changes. */
+/** The price without its variants. Cached: most requests match no variant, and prices are immutable. */
 function usualPrice(price: Price): Price {
-  const known = usualPrices.get(price)
-  if (known) return known
-  const { variants: _, ...made } = price
-  usualPrices.set(price, made)
-  return made
+  const cached = usualPrices.get(price)
+  if (cached) return cached
+  const { variants: _, ...withoutVariants } = price
+  usualPrices.set(price, withoutVariants)
+  return withoutVariants
 }
 
-/** Conditions that an answer meets only where its request asks for it. */
-const isOnlyAsked = (name: Condition): boolean => name === 'web_search' || isService(name)
+/** Conditions that apply only if the request asks for them. */
+const isOnRequestOnly = (name: Condition): boolean => name === 'web_search' || isService(name)
 
-const NOTHING_ASKED: When = {}
+const NO_CONDITIONS: When = {}
 const openPrices = new WeakMap<Price, readonly Price[]>()
 
-/** Every price that an answer may come to: what the request leaves open is the provider's choice, but for services. */
-export function pricesWithin(price: Price, asked: When = NOTHING_ASKED): readonly Price[] {
+/** Every price that may apply: the provider chooses the conditions that the request leaves open, except services. */
+export function pricesWithin(price: Price, requested: When = NO_CONDITIONS): readonly Price[] {
   if (price.variants === undefined) return [price]
-  if (asked !== NOTHING_ASKED) return openWithin(price, price.variants, asked)
-  const known = openPrices.get(price)
-  if (known) return known
-  const prices = openWithin(price, price.variants, asked)
+  if (requested !== NO_CONDITIONS) return openWithin(price, price.variants, requested)
+  const cached = openPrices.get(price)
+  if (cached) return cached
+  const prices = openWithin(price, price.variants, requested)
   openPrices.set(price, prices)
   return prices
 }
 
-function openWithin(price: Price, variants: readonly Variant[], asked: When): readonly Price[] {
+function openWithin(price: Price, variants: readonly Variant[], requested: When): readonly Price[] {
   const open = variants.filter(({ when }) =>
     CONDITIONS.every(
       name =>
         when[name] === undefined ||
-        (asked[name] === undefined ? !isOnlyAsked(name) : isSame(when[name], asked[name])),
+        (requested[name] === undefined ? !isOnRequestOnly(name) : isSame(when[name], requested[name])),
     ),
   )
-  const [searched, others = []] = apart(open)
+  const [searched, others = []] = splitSearchVariants(open)
   const search = narrowest(searched)
   const usual = usualPrice(price)
-  const all = [usual, ...others.map(variant => laidOver(usual, variant))]
-  return search === undefined ? all : all.map(each => laidOver(each, search))
+  const all = [usual, ...others.map(variant => applyVariant(usual, variant))]
+  return search === undefined ? all : all.map(each => applyVariant(each, search))
 }
 
-/** At most so many tokens of each direction, and so many of each other unit: 0 where it says nothing. */
+/** The maximum usage of a request: tokens of each direction, and other units, which default to 0. */
 export type UsageBound = {
   readonly inputTokens: number
   readonly outputTokens: number
-  /** Kinds of token that this request cannot come to, whatever the answer is. */
+  /** Kinds of token that this request can never use. */
   readonly unreachable?: readonly TokenCount[]
 } & { readonly [unit in 'calls' | 'characters' | 'seconds' | 'images' | ToolCount]?: number }
 
-/** Up to `inputTo` prompt tokens no token of a direction costs more than this. */
+/** The highest rates of each direction for prompts of up to `inputTo` tokens. */
 type Ceiling = {
   readonly inputOver: number
   readonly inputTo: number
@@ -304,11 +306,11 @@ const ALL_REACHABLE: readonly TokenCount[] = []
 const ceilings = new WeakMap<Price, readonly Ceiling[]>()
 
 function ceilingsOf({ rates, tiers = [] }: Price, unreachable: readonly TokenCount[]): Ceiling[] {
-  // Even an empty prompt is above the base tier, and not above a tier that begins at 0.
+  // Even an empty prompt is above the base tier, but not above a tier that begins at 0.
   const base: Tier = { inputOver: -1, rates: {} }
   const all = [base, ...tiers]
   return all.map((tier, index) => {
-    const dearest = (kinds: readonly TokenCount[]) =>
+    const highestRate = (kinds: readonly TokenCount[]) =>
       Math.max(
         0,
         ...kinds.filter(kind => !unreachable.includes(kind)).map(kind => rateOf(rates, tier.rates, kind)),
@@ -316,31 +318,31 @@ function ceilingsOf({ rates, tiers = [] }: Price, unreachable: readonly TokenCou
     return {
       inputOver: tier.inputOver,
       inputTo: all[index + 1]?.inputOver ?? Number.POSITIVE_INFINITY,
-      input: dearest(INPUT_COUNTS),
-      output: dearest(OUTPUT_COUNTS),
+      input: highestRate(INPUT_COUNTS),
+      output: highestRate(OUTPUT_COUNTS),
     }
   })
 }
 
-/** A price never changes, and what it comes to at most is asked for with every request. */
-function knownCeilings(price: Price): readonly Ceiling[] {
-  const known = ceilings.get(price)
-  if (known) return known
-  const made = ceilingsOf(price, ALL_REACHABLE)
-  ceilings.set(price, made)
-  return made
+/** Cached: prices are immutable, and every request needs the ceilings. */
+function cachedCeilings(price: Price): readonly Ceiling[] {
+  const cached = ceilings.get(price)
+  if (cached) return cached
+  const computed = ceilingsOf(price, ALL_REACHABLE)
+  ceilings.set(price, computed)
+  return computed
 }
 
 /**
- * Nanodollars that no usage within the limits can pass. Every token may turn out to be of the dearest kind, and the prompt
- * may end up in any tier that it is long enough for; a cheap long tier does not hide a dear short one.
+ * The maximum cost, in nanodollars, of any usage within the limits. Every token may be of the most expensive kind, and the
+ * prompt may fall into any tier up to its length: a cheap high tier does not hide an expensive low one.
  */
 export function bound(price: Price, limits: UsageBound): number {
   const { inputTokens, outputTokens, unreachable = ALL_REACHABLE, ...units } = limits
   const most: Counts = { ...EMPTY, ...units }
   const fixed = unitLines(price.rates, most)
   let highest = total([...fixed, lengthLine(price.rates, most.seconds)])
-  const all = unreachable.length === 0 ? knownCeilings(price) : ceilingsOf(price, unreachable)
+  const all = unreachable.length === 0 ? cachedCeilings(price) : ceilingsOf(price, unreachable)
   for (const { inputOver, inputTo, input, output } of all) {
     if (inputOver >= inputTokens) continue
     const inTier = total([
@@ -365,7 +367,7 @@ function unitLines(rates: Rates, usage: Counts): CostLine[] {
 
 const hasTokens = (usage: Counts): boolean => totalInput(usage) + totalOutput(usage) > 0
 
-/** Beside a price of tokens, the length of an answer is charged only where the answer tells no tokens. */
+/** With a token price, the length of an answer is charged only if the answer reports no tokens. */
 const isChargedByLength = (rates: Rates, usage: Counts): boolean =>
   usage.seconds > 0 && !(isPerToken(rates) && hasTokens(usage))
 
@@ -380,7 +382,7 @@ const lengthLine = (rates: Rates, seconds: number): CostLine =>
         per: SECONDS_PER_MINUTE,
       }
 
-/** The rates of the highest tier that a prompt of this length passes. */
+/** The rates of the highest tier whose threshold the prompt exceeds. */
 function tierAt({ tiers }: Price, promptTokens: number): Rates | undefined {
   return tiers?.findLast(tier => promptTokens > tier.inputOver)?.rates
 }
@@ -400,7 +402,7 @@ function statedRate(
   return [RATES_OF[kind][0], 0]
 }
 
-/** Picodollars of one line; a started one counts whole. */
+/** Picodollars of one line, rounded up. */
 export function picosOf({ count, rate, per }: Charge): bigint {
   return ceilDivide(BigInt(count) * BigInt(rate), BigInt(per))
 }
@@ -412,13 +414,13 @@ function total(charges: readonly Charge[]): number {
     // A product beyond 2^53 may have been rounded, and dividing it would hide that.
     if (!Number.isSafeInteger(product)) return hugeTotal(charges)
     const rest = product % per
-    // A started picodollar counts whole: with the one rounding to follow that changes nothing, and stays an integer.
+    // Rounding each line up to a picodollar keeps integers and does not change the final rounding to nanodollars.
     picos += (product - rest) / per + (rest > 0 ? 1 : 0)
   }
   return Number.isSafeInteger(picos) ? nanosFromPicos(picos) : hugeTotal(charges)
 }
 
-/** The same beyond 9,007 USD, where picodollars no longer fit a number but nanodollars do. */
+/** The same above 9,007 USD, where picodollars do not fit a safe integer but nanodollars do. */
 function hugeTotal(charges: readonly Charge[]): number {
   let picos = 0n
   for (const charge of charges) picos += picosOf(charge)

@@ -1,4 +1,4 @@
-/** One table for everything Sluice refuses on `/api` (contract, section 2): code to status. */
+/** The status of each error code of `/api` (docs/reference/errors.md: Management errors). */
 export const MANAGEMENT_STATUS = {
   invalid_request: 400,
   unauthorized: 401,
@@ -16,13 +16,12 @@ export const MANAGEMENT_STATUS = {
   rate_limited: 429,
   internal_error: 500,
   upstream_error: 502,
-  not_ready: 503,
   store_unavailable: 503,
   overloaded: 503,
   shutting_down: 503,
 } as const
 
-/** The same for `/v1` (contract, section 3): code to status and type. */
+/** The status and type of each error code of `/v1` (docs/reference/errors.md: Relay errors). */
 export const RELAY_STATUS = {
   invalid_api_key: { status: 401, type: 'invalid_request_error' },
   cross_site_refused: { status: 403, type: 'invalid_request_error' },
@@ -58,17 +57,17 @@ export const RELAY_STATUS = {
 export type ManagementCode = keyof typeof MANAGEMENT_STATUS
 export type RelayCode = keyof typeof RELAY_STATUS
 
-/** One field of a request that cannot be taken, by its path. */
+/** An invalid field of a request, by its path. */
 export type FieldFault = { readonly path: string; readonly message: string }
 
 type Details = {
   readonly errors?: readonly FieldFault[]
   readonly retryAfterS?: number
-  /** What else the answer tells beside its body. */
+  /** Further headers of the response. */
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** A request that Sluice refuses: the code says which row of the tables above answers it. */
+/** A request that the gateway refuses. The code selects the row of the tables above. */
 export class Refusal extends Error {
   readonly code: ManagementCode | RelayCode
   readonly errors: readonly FieldFault[] | undefined
@@ -85,31 +84,33 @@ export class Refusal extends Error {
   }
 }
 
-/** The store is away, or does not answer: no fault of whoever asked, who may ask again. */
+/** The store cannot be reached, or does not answer. The request was not at fault and may be retried. */
 export class UnreachableError extends Error {
-  /** It went away while it was told to keep a change. */
-  readonly isInDoubt: boolean
+  /** The connection failed during a commit: the change may have been made. */
+  readonly isOutcomeUnknown: boolean
 
-  constructor(cause: Error, { isInDoubt = false } = {}) {
+  constructor(cause: Error, { isOutcomeUnknown = false } = {}) {
     super(cause.message, { cause })
     this.name = 'UnreachableError'
-    this.isInDoubt = isInDoubt
+    this.isOutcomeUnknown = isOutcomeUnknown
   }
 }
 
-/** A request whose fields are at fault; the message names the first one so that a log line suffices. */
+/** A request with invalid fields. The message names the first one, so that one log line is enough. */
 export function invalid(errors: readonly FieldFault[]): Refusal {
   const [first] = errors
-  const message = first ? `${first.path}: ${first.message}` : 'the request is not valid'
+  const message = first ? `${first.path}: ${first.message}` : 'The request is not valid.'
   return new Refusal('invalid_request', message, { errors })
 }
 
 export const invalidField = (path: string, message: string) => invalid([{ path, message }])
 
-/** A known path asked in a way it does not take. */
-export function wrongMethod(path: string, methods: Iterable<string>, asked = 'another'): Refusal {
+/** A known path with a method it does not support. */
+export function wrongMethod(path: string, methods: Iterable<string>, method = 'this method'): Refusal {
   const allow = [...methods].sort().join(', ')
-  return new Refusal('method_not_allowed', `${path} takes ${allow}, not ${asked}`, { headers: { allow } })
+  return new Refusal('method_not_allowed', `${path} supports ${allow}, not ${method}.`, {
+    headers: { allow },
+  })
 }
 
-export const notFound = (what: string) => new Refusal('not_found', `there is no such ${what}`)
+export const notFound = (what: string) => new Refusal('not_found', `No such ${what}.`)

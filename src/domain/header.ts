@@ -3,7 +3,7 @@ import { isSecretName } from './secret-name.ts'
 export const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}$/
 export const HEADER_VALUE = /^[\t\x20-\x7e]{0,8192}$/
 
-/** The connection's own headers: another value would break the framing of the request, or pack the answer. */
+/** Headers of the connection itself: another value would break the framing of the request or compress the response. */
 const FRAMING: ReadonlySet<string> = new Set([
   'accept-encoding',
   'connection',
@@ -19,8 +19,8 @@ const FRAMING: ReadonlySet<string> = new Set([
 
 export const isFraming = (name: string) => FRAMING.has(name.toLowerCase())
 
-/** Headers of a client that say something of its own connection, its body or its way here, and nothing to a provider. */
-const ITS_OWN: ReadonlySet<string> = new Set([
+/** Client headers about its own connection, body or route, which mean nothing to a provider. */
+const CLIENT_ONLY: ReadonlySet<string> = new Set([
   'accept',
   'content-encoding',
   'content-type',
@@ -33,16 +33,16 @@ const ITS_OWN: ReadonlySet<string> = new Set([
   'x-real-ip',
 ])
 
-/** Whether a header of a client may reach a provider at all: never what it signs in with, never the connection's own. */
+/** Whether a client header may be forwarded to a provider at all: never credentials, never headers of the connection. */
 export function mayPass(name: string): boolean {
   const lower = name.toLowerCase()
   return !isFraming(lower) && !isSecretName(lower) && !lower.startsWith('proxy-')
 }
 
-/** Whether it goes along where an administrator asks for all of them, or for a pattern. */
+/** Whether a client header is forwarded when an administrator forwards all headers, or a pattern of names. */
 export const passesUnnamed = (name: string) =>
-  mayPass(name) && !ITS_OWN.has(name) && !name.startsWith('x-forwarded-') && !name.startsWith('sec-')
+  mayPass(name) && !CLIENT_ONLY.has(name) && !name.startsWith('x-forwarded-') && !name.startsWith('sec-')
 
-/** `{client_header:Name}`: what the client sent under that name. */
+/** `{client_header:Name}`: the value of that header in the client's request. */
 export const CLIENT_HEADER = /\{client_header:([^{}]*)\}/g
 export const MAX_PLACEHOLDERS = 8

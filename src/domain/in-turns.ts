@@ -1,4 +1,4 @@
-/** Runs something for each, so many at a time, and answers in order: whoever hangs holds up its own place only. */
+/** Runs `run` for each item, at most `atOnce` at a time, and returns the results in order. An item that hangs blocks only its own slot. */
 export async function inTurns<In, Out>(
   items: readonly In[],
   atOnce: number,

@@ -1,19 +1,19 @@
-/** Rate limits of a token, user or channel: stored as JSON, always told whole. */
+/** Rate limits of a token, user or channel: stored as JSON, presented with all three fields. */
 export type LimitFields = { rpm: number | null; tpm: number | null; concurrency: number | null }
 
-type Given = { readonly [name in keyof LimitFields]?: number | null | undefined }
+type LimitChanges = { readonly [name in keyof LimitFields]?: number | null | undefined }
 
-export function limitsTold(stored: string): LimitFields {
+export function parseLimits(stored: string): LimitFields {
   const { rpm = null, tpm = null, concurrency = null } = JSON.parse(stored) as Partial<LimitFields>
   return { rpm, tpm, concurrency }
 }
 
-/** A limit that is not named keeps its value; null takes it away. */
-export function limitsStored(given: Given, current = '{}'): string {
-  const kept = limitsTold(current)
+/** An absent limit keeps its value; null removes it. */
+export function mergeLimits(changes: LimitChanges, current = '{}'): string {
+  const storedLimits = parseLimits(current)
   return JSON.stringify({
-    rpm: given.rpm === undefined ? kept.rpm : given.rpm,
-    tpm: given.tpm === undefined ? kept.tpm : given.tpm,
-    concurrency: given.concurrency === undefined ? kept.concurrency : given.concurrency,
+    rpm: changes.rpm === undefined ? storedLimits.rpm : changes.rpm,
+    tpm: changes.tpm === undefined ? storedLimits.tpm : changes.tpm,
+    concurrency: changes.concurrency === undefined ? storedLimits.concurrency : changes.concurrency,
   })
 }

@@ -1,6 +1,6 @@
 /**
- * Money is integers. Balances and charges are nanodollars, rates are picodollars; the API's quota units exist only
- * at the edge. Every figure stays a safe integer: what does not fit is an error, never a silent approximation.
+ * Money is integers. Balances and charges are nanodollars, rates are picodollars; the quota units of the API exist only at
+ * its edge. Every amount is a safe integer: an amount that does not fit throws and is never approximated.
  */
 
 export const NANOS_PER_UNIT = 2_000
@@ -8,21 +8,21 @@ export const UNITS_PER_USD = 500_000
 export const PICOS_PER_NANO = 1_000
 export const NANO_DIGITS = 9
 
-/** The largest quota. In nanodollars it still lies below 2^53, which is also the largest integer the store can read back. */
+/** The largest quota. In nanodollars it is below 2^53, the largest integer that the store can read back. */
 export const MAX_UNITS = 4_000_000_000_000
 
-/** Passes a safe integer through. A sum or product of safe integers that overflowed is never one, so this catches it. */
+/** Returns a safe integer unchanged and throws otherwise. A sum or product that overflowed is never a safe integer. */
 export function safe(amount: number): number {
   if (!Number.isSafeInteger(amount)) throw new RangeError(`${amount} is not an exact amount of money`)
   return amount
 }
 
-/** Whole units a balance still holds; a started unit does not count. With `unitsUsed` it adds up to what was granted. */
+/** The remaining balance in units, rounded down. With `unitsUsed` it adds up to the granted amount. */
 export function unitsLeft(nanos: number): number {
   return floorDivide(nanos, NANOS_PER_UNIT)
 }
 
-/** Whole units a charge takes; a started unit counts. */
+/** A charge in units, rounded up. */
 export function unitsUsed(nanos: number): number {
   return ceilDivide(nanos, NANOS_PER_UNIT)
 }
@@ -31,12 +31,12 @@ export function nanosOf(units: number): number {
   return safe(safe(units) * NANOS_PER_UNIT)
 }
 
-/** The one rounding of a request's cost, in the house's favour by less than a nanodollar. */
+/** The only rounding of a request's cost: up, by less than a nanodollar. */
 export function nanosFromPicos(picos: number): number {
   return ceilDivide(picos, PICOS_PER_NANO)
 }
 
-/** Exact dollars as a decimal text without trailing zeros: 1 is `0.000000001`, 0 is `0`. */
+/** Exact dollars as a decimal string without trailing zeros: 1 is `0.000000001`, 0 is `0`. */
 export function usdText(nanos: number): string {
   const digits = String(Math.abs(safe(nanos))).padStart(NANO_DIGITS + 1, '0')
   const fraction = digits.slice(-NANO_DIGITS).replace(/0+$/, '')
@@ -47,15 +47,15 @@ const DECIMAL = /^(-?)(\d+)(?:\.(\d+))?(?:e([+-]?\d+))?$/i
 const MAX_SAFE_DIGITS = 16
 
 /**
- * `value` × 10^`digits` as an exact integer, or undefined when it is not one, is negative, or passes 2^53.
- * A number is taken as the decimal it prints as: 0.1 is a tenth, not the binary fraction beside it.
+ * `value` × 10^`digits` as an exact integer, or undefined if it is not one, is negative, or exceeds 2^53.
+ * A number counts as the decimal it prints as: 0.1 is a tenth, not the nearest binary fraction.
  */
 export function scaled(value: number | string, digits: number): number | undefined {
   const [whole, minus, integer = '', fraction = '', exponent = '0'] = DECIMAL.exec(String(value)) ?? []
   if (whole === undefined) return undefined
-  const written = integer + fraction
-  const zeros = trailingZeros(written)
-  const significant = written.slice(0, written.length - zeros).replace(/^0+/, '')
+  const allDigits = integer + fraction
+  const zeros = trailingZeros(allDigits)
+  const significant = allDigits.slice(0, allDigits.length - zeros).replace(/^0+/, '')
   if (significant === '') return 0
   if (minus) return undefined
   const shift = Number(exponent) - fraction.length + zeros + digits
@@ -64,14 +64,14 @@ export function scaled(value: number | string, digits: number): number | undefin
   return Number.isSafeInteger(amount) ? amount : undefined
 }
 
-/** `amount` × 10^-`digits` as a plain decimal text without trailing zeros. */
+/** `amount` × 10^-`digits` as a decimal string without trailing zeros. */
 export function decimalText(amount: bigint, digits: number): string {
-  const written = String(amount).padStart(digits + 1, '0')
-  const fraction = written.slice(-digits).replace(/0+$/, '')
-  return `${written.slice(0, -digits)}${fraction && `.${fraction}`}`
+  const padded = String(amount).padStart(digits + 1, '0')
+  const fraction = padded.slice(-digits).replace(/0+$/, '')
+  return `${padded.slice(0, -digits)}${fraction && `.${fraction}`}`
 }
 
-/** More decimals than any vendor writes: the last digit of a double that stands for a millionth of a cent. */
+/** More decimals than any vendor reports: enough for the last digit of a double that is a millionth of a cent. */
 const VENDOR_DIGITS = 24
 const MAX_VENDOR_USD = 1_000_000
 
@@ -82,30 +82,30 @@ const vendorAmount = (usd: number | string): bigint => {
   return shift >= 0 ? digits * 10n ** BigInt(shift) : digits / 10n ** BigInt(-shift)
 }
 
-/** What a vendor states in USD, as the decimal it wrote; undefined where it is no cost that can be true. */
+/** A cost that a vendor reports in USD, as the decimal it wrote; undefined if the cost is implausible. */
 export const vendorUsd = (usd: number): string | undefined =>
   Number.isFinite(usd) && usd >= 0 && usd <= MAX_VENDOR_USD
     ? decimalText(vendorAmount(usd), VENDOR_DIGITS)
     : undefined
 
-/** Several of those as one. */
+/** The sum of several vendor costs. */
 export const sumVendorUsd = (costs: readonly string[]): string =>
   decimalText(
     costs.reduce((sum, usd) => sum + vendorAmount(usd), 0n),
     VENDOR_DIGITS,
   )
 
-/** The same to the nearest nanodollar, for sums. */
+/** A vendor cost to the nearest nanodollar, for totals. */
 export const vendorNanos = (usd: string): number => Math.round(Number(usd) * 10 ** NANO_DIGITS)
 
-/** A loop, because a pattern anchored at the end is quadratic on a long text of zeros. */
+/** A loop, because a regular expression anchored at the end is quadratic on a long run of zeros. */
 function trailingZeros(digits: string): number {
   let end = digits.length
   while (end > 0 && digits[end - 1] === '0') end--
   return digits.length - end
 }
 
-// By remainder: a quotient above 2^42 has no room left for the fraction that decides the rounding.
+// By remainder: a quotient above 2^42 has no bits for the fraction that decides the rounding.
 function floorDivide(amount: number, divisor: number): number {
   const rest = safe(amount) % divisor
   return (amount - rest) / divisor - (rest < 0 ? 1 : 0)

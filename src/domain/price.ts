@@ -15,10 +15,10 @@ import {
 } from './rate.ts'
 import { isUsual, SERVICES } from './service.ts'
 
-/** Above `inputOver` prompt tokens, cached ones included, every token of the request costs these rates. */
+/** If the prompt has more than `inputOver` tokens, cached ones included, these rates apply to the whole request. */
 export type Tier = { readonly inputOver: number; readonly rates: Rates }
 
-/** What a picture or video is asked to be, how a chat is asked to be served, and how it is asked to search the web. */
+/** Conditions of variants: properties of the requested image or video, services of a chat, and the kind of web search. */
 export const CONDITIONS = ['size', 'quality', 'resolution', ...SERVICES, 'web_search'] as const
 export type Condition = (typeof CONDITIONS)[number]
 export type When = { readonly [name in Condition]?: string }
@@ -26,9 +26,9 @@ export type When = { readonly [name in Condition]?: string }
 export type Variant = { readonly when: When; readonly rates: Rates }
 
 /**
- * What one model costs. A tier or variant states only what differs: its rates are laid over `rates`, never over one another.
- * `per_second` or `per_minute` beside token rates is for answers that tell their length instead of their tokens; never both.
- * Rates of tools are charged by the call, beside tokens or beside `per_call`.
+ * The price of one model. A tier or variant states only what differs: its rates override `rates`, never one another.
+ * `per_second` or `per_minute` beside token rates applies to answers that report their length instead of tokens. Tools are
+ * charged by the call, in addition to tokens or to `per_call`.
  */
 export type Price = {
   readonly rates: Rates
@@ -39,7 +39,7 @@ export type Price = {
   readonly unitNote?: string
 }
 
-/** What a call of each tool costs that the provider runs, in USD. */
+/** The price in USD of one call of each tool that the provider runs. */
 export type ToolFields = { readonly [name in ToolName]?: number }
 
 /** Rates as the API presents them, in USD; `per_search` of a chat is also `tools.web_search`. */
@@ -47,7 +47,7 @@ export type RateFields = { readonly [name in (typeof RATES)[number]]?: number } 
   readonly tools?: ToolFields
 }
 
-/** A price as the API tells it. */
+/** A price as the API presents it. */
 export type PriceFields = RateFields & {
   readonly tiers?: readonly (RateFields & { readonly input_over: number })[]
   readonly variants?: readonly (RateFields & { readonly when: When })[]
@@ -55,19 +55,19 @@ export type PriceFields = RateFields & {
   readonly unit_note?: string
 }
 
-type Given<Fields> = { readonly [name in keyof Fields]?: Fields[name] | null | undefined }
-export type RateInput = Given<Omit<RateFields, 'tools'>> & {
+type Nullable<Fields> = { readonly [name in keyof Fields]?: Fields[name] | null | undefined }
+export type RateInput = Nullable<Omit<RateFields, 'tools'>> & {
   readonly per_image?: number | null | undefined
-  readonly tools?: Given<ToolFields> | null | undefined
+  readonly tools?: Nullable<ToolFields> | null | undefined
 }
 
 /**
- * A price as the API takes it: null means absent, `per_image` is another name of `image`, and `per_search` of
+ * A price as the API accepts it: null means absent, `per_image` is an alias of `image`, and `per_search` of
  * `tools.web_search`.
  */
 export type PriceInput = RateInput & {
   readonly tiers?: readonly (RateInput & { readonly input_over: number })[] | null | undefined
-  readonly variants?: readonly (RateInput & { readonly when: Given<When> })[] | null | undefined
+  readonly variants?: readonly (RateInput & { readonly when: Nullable<When> })[] | null | undefined
   readonly max_output_tokens?: number | null | undefined
   readonly unit_note?: string | null | undefined
 }
@@ -78,7 +78,7 @@ export type PriceReading = { readonly price: Price } | { readonly faults: readon
 /** 0 per token, 1 for everything else. */
 export const quotaType = (price: Price): 0 | 1 => (isPerToken(price.rates) ? 0 : 1)
 
-/** From the API's dollars to a price, or everything that is wrong with them. */
+/** Reads a price in the API's dollars, or reports all its faults. */
 export function readPrice(input: PriceInput): PriceReading {
   const faults: PriceFault[] = []
   const fault = (path: string, message: string) => void faults.push({ path, message })
@@ -98,15 +98,15 @@ export function readPrice(input: PriceInput): PriceReading {
     ...(maxOutputTokens != null && { maxOutputTokens }),
     ...(unitNote && { unitNote }),
   }
-  // Rules about the whole would only repeat in other words what is wrong with a part.
+  // With faulty parts, the rules about the whole would only report the same faults again.
   if (faults.length === 0) checkWhole(price, fault)
   return faults.length > 0 ? { faults } : { price }
 }
 
-/** Decimals of a factor that a price is multiplied by. */
+/** The number of decimals that a price factor may have. */
 export const FACTOR_DIGITS = 6
 
-/** Every rate times a factor, to the nearest picodollar; undefined where one would go beyond what a rate can be. */
+/** Every rate times a factor, to the nearest picodollar; undefined if a rate would exceed the maximum. */
 export function multiplied(price: Price, factor: number): Price | undefined {
   const parts = scaled(factor, FACTOR_DIGITS)
   if (parts === undefined) return undefined
@@ -130,7 +130,7 @@ export function multiplied(price: Price, factor: number): Price | undefined {
   return isTooDear ? undefined : after
 }
 
-/** The same price in the API's dollars: `readPrice` gives it back unchanged. */
+/** The price in the API's dollars. `readPrice` returns the same price again. */
 export function priceFields({ rates, tiers, variants, maxOutputTokens, unitNote }: Price): PriceFields {
   return {
     ...rateFields(rates),
@@ -146,8 +146,8 @@ export function priceFields({ rates, tiers, variants, maxOutputTokens, unitNote 
 }
 
 /**
- * The same for readers: `tools` also has the web search that `per_search` is the price of. A model that is sold by the
- * search alone is a reranker, which runs no tools.
+ * The price for display: `tools` also has `web_search`, whose price is `per_search`. A model priced by the search alone is a
+ * reranker, which runs no tools.
  */
 export function presentedPrice(price: Price): PriceFields {
   const fields = priceFields(price)
@@ -175,17 +175,17 @@ function rateFields(rates: Rates): RateFields {
   return Object.keys(tools).length > 0 ? { ...fields, tools } : fields
 }
 
-type TellFault = (path: string, message: string) => void
+type ReportFault = (path: string, message: string) => void
 
-function readRates(input: RateInput, path: string, fault: TellFault): Rates {
+function readRates(input: RateInput, path: string, fault: ReportFault): Rates {
   const rates: { [name in RateName]?: number } = {}
   const image = input.image ?? input.per_image
   if (input.per_image != null && input.per_image !== image) {
-    fault(`${path}per_image`, 'is another name of image and must be the same')
+    fault(`${path}per_image`, 'is an alias of image and must have the same value')
   }
   const search = input.tools?.web_search
   if (search != null && input.per_search != null && input.per_search !== search) {
-    fault(`${path}per_search`, 'is another name of tools.web_search and must be the same')
+    fault(`${path}per_search`, 'is an alias of tools.web_search and must have the same value')
   }
   const read = (name: RateName, field: string, usd: number | null | undefined) => {
     const picos = usd == null ? undefined : readRate(name, usd, path + field, fault)
@@ -196,11 +196,11 @@ function readRates(input: RateInput, path: string, fault: TellFault): Rates {
   return rates
 }
 
-function readRate(name: RateName, usd: number, path: string, fault: TellFault): number | undefined {
+function readRate(name: RateName, usd: number, path: string, fault: ReportFault): number | undefined {
   const digits = digitsOf(name)
-  const most = MAX_RATE_PICOS / 10 ** digits
-  if (!(usd >= 0 && usd <= most)) {
-    fault(path, `must be 0 to ${most} USD`)
+  const maxUsd = MAX_RATE_PICOS / 10 ** digits
+  if (!(usd >= 0 && usd <= maxUsd)) {
+    fault(path, `must be 0 to ${maxUsd} USD`)
     return undefined
   }
   const picos = scaled(usd, digits)
@@ -208,38 +208,43 @@ function readRate(name: RateName, usd: number, path: string, fault: TellFault): 
   return picos
 }
 
-function readTier(input: RateInput & { readonly input_over: number }, path: string, fault: TellFault): Tier {
+function readTier(
+  input: RateInput & { readonly input_over: number },
+  path: string,
+  fault: ReportFault,
+): Tier {
   const rates = readRates(input, path, fault)
   if (!Number.isSafeInteger(input.input_over) || input.input_over < 0) {
     fault(`${path}input_over`, 'must be a whole number of tokens')
   }
   for (const name of UNIT_RATES) {
-    if (rates[name] !== undefined) fault(path + name, 'is no price of tokens, so it has no tiers')
+    if (rates[name] !== undefined) fault(path + name, 'is not a token price, so it cannot be in a tier')
   }
   for (const name of TOOLS) {
     if (input.tools?.[name] != null)
-      fault(`${path}tools.${name}`, 'is no price of tokens, so it has no tiers')
+      fault(`${path}tools.${name}`, 'is not a token price, so it cannot be in a tier')
   }
   return { inputOver: input.input_over, rates }
 }
 
 function readVariant(
-  input: RateInput & { readonly when: Given<When> },
+  input: RateInput & { readonly when: Nullable<When> },
   path: string,
-  fault: TellFault,
+  fault: ReportFault,
 ): Variant {
   const rates = readRates(input, path, fault)
   const when: { [name in Condition]?: string } = {}
   for (const name of CONDITIONS) {
-    const wanted = input.when[name]
-    if (wanted === '') fault(`${path}when.${name}`, 'must not be empty')
-    if (wanted != null) when[name] = wanted
+    const value = input.when[name]
+    if (value === '') fault(`${path}when.${name}`, 'must not be empty')
+    if (value != null) when[name] = value
   }
   for (const name of SERVICES) {
-    const wanted = when[name]
-    if (wanted === undefined) continue
-    if (isUsual(name, wanted)) fault(`${path}when.${name}`, 'is what the price outside variants is for')
-    if (wanted !== wanted.toLowerCase()) fault(`${path}when.${name}`, 'must be in lower case')
+    const value = when[name]
+    if (value === undefined) continue
+    if (isUsual(name, value))
+      fault(`${path}when.${name}`, 'is the default, which the price outside variants applies to')
+    if (value !== value.toLowerCase()) fault(`${path}when.${name}`, 'must be in lower case')
   }
   if (Object.keys(when).length === 0) fault(`${path}when`, `needs at least one of ${CONDITIONS.join(', ')}`)
   return { when, rates }
@@ -247,41 +252,41 @@ function readVariant(
 
 const isEmpty = (rates: Rates): boolean => Object.keys(rates).length === 0
 
-/** Rules that no part breaks alone. */
-function checkWhole({ rates, tiers = [], variants = [] }: Price, fault: TellFault): void {
+/** Rules about the combination of parts. */
+function checkWhole({ rates, tiers = [], variants = [] }: Price, fault: ReportFault): void {
   if (isEmpty(rates)) {
-    // Also beside tiers and variants: a request that fits none of them must still have a price.
+    // Also with tiers and variants: a request that matches none of them must have a price.
     fault('', 'needs at least one price outside tiers and variants')
     return
   }
-  if (tiers.length > 0 && !isPerToken(rates)) fault('tiers', 'need a price of tokens beside them')
+  if (tiers.length > 0 && !isPerToken(rates)) fault('tiers', 'need a token price outside the tiers')
   for (const [index, tier] of tiers.entries()) {
     if (isEmpty(tier.rates)) fault(`tiers.${index}`, 'needs a price')
     const before = tiers[index - 1]
     if (before && tier.inputOver <= before.inputOver) {
-      fault(`tiers.${index}.input_over`, 'must be above the one before')
+      fault(`tiers.${index}.input_over`, 'must be greater than that of the previous tier')
     }
   }
   checkTogether(rates, '', fault)
-  const seen = new Set<string>()
+  const earlier = new Set<string>()
   for (const [index, variant] of variants.entries()) {
     if (isEmpty(variant.rates)) fault(`variants.${index}`, 'needs a price')
     const condition = JSON.stringify(CONDITIONS.map(name => variant.when[name]))
-    if (seen.has(condition)) fault(`variants.${index}.when`, 'repeats another variant')
-    seen.add(condition)
+    if (earlier.has(condition)) fault(`variants.${index}.when`, 'is the same as that of another variant')
+    earlier.add(condition)
     checkTogether({ ...rates, ...variant.rates }, `variants.${index}.`, fault)
   }
 }
 
-/** The tools of a call may cost extra; everything else is in its price. */
+/** Only tools may be charged in addition to `per_call`. */
 const isBesideCall = (name: string): boolean =>
   name === 'per_call' || (Object.values(TOOL_RATES) as readonly string[]).includes(name)
 
-function checkTogether(rates: Rates, path: string, fault: TellFault): void {
+function checkTogether(rates: Rates, path: string, fault: ReportFault): void {
   if (rates.per_call !== undefined && Object.keys(rates).some(name => !isBesideCall(name))) {
-    fault(`${path}per_call`, 'stands alone: a call has one price')
+    fault(`${path}per_call`, 'cannot be combined with other prices, except of tools')
   }
   if (rates.per_second !== undefined && rates.per_minute !== undefined) {
-    fault(`${path}per_minute`, 'and per_second would charge the same second twice')
+    fault(`${path}per_minute`, 'cannot be combined with per_second: the same second would be charged twice')
   }
 }

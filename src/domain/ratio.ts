@@ -1,7 +1,7 @@
 import type { Price } from './price.ts'
 import { isPerToken, type Rates, rateUsd, UNIT_RATES } from './rate.ts'
 
-/** A price as ratios, the way clients of this family of gateways read it. */
+/** A price as ratios, the form that clients of One API and New API read. */
 export type Ratios = {
   readonly model_ratio: number
   readonly completion_ratio: number
@@ -17,8 +17,8 @@ export type Ratios = {
 const USD_PER_MILLION_AT_RATIO_1 = 2
 
 /**
- * Ratios of the rates outside tiers and variants. A rate that is not stated costs what it falls back to (cached, written,
- * audio and image input: the input; audio output: the output), so its ratio says exactly that.
+ * Ratios of the rates outside tiers and variants. The ratio of an absent rate is that of its fallback: input for cached,
+ * cache-write, audio and image input, output for audio output.
  */
 export function ratios({ rates }: Price): Ratios {
   const { input = 0, output = 0 } = rates
@@ -35,7 +35,7 @@ export function ratios({ rates }: Price): Ratios {
   }
 }
 
-/** Nothing is a multiple of a free input; 1 is what such clients assume for a ratio they were not told. */
+/** With a free input no ratio is defined; 1 is what such clients assume for an absent ratio. */
 const ratio = (rate: number, base: number): number => (base === 0 ? 1 : rate / base)
 
 function unitUsd(rates: Rates): number {

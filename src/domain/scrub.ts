@@ -1,10 +1,10 @@
 import { isObject, type JsonObject } from './json-object.ts'
 import { isSecretName } from './secret-name.ts'
 
-/** Shorter values are words that occur in any message. */
-const LEAST_NAMED = 4
-/** Of what is no secret by its name, or only a part of one. */
-const LEAST_UNNAMED = 8
+/** Shorter secrets are not redacted: they occur in any message. */
+const MIN_NAMED_LENGTH = 4
+/** The minimum for values that are no secret by name, and for parts of a secret. */
+const MIN_UNNAMED_LENGTH = 8
 const REDACTED = '[redacted]'
 
 const ENTITIES: Readonly<Record<string, string>> = {
@@ -15,7 +15,7 @@ const ENTITIES: Readonly<Record<string, string>> = {
   "'": '&#39;',
 }
 
-/** A secret as it may come back: in an address, in JSON, in a page, in base64. */
+/** The encodings in which a provider may repeat a secret: URL, JSON, HTML, base64. */
 const formsOf = (secret: string): string[] => [
   secret,
   encodeURIComponent(secret),
@@ -25,16 +25,16 @@ const formsOf = (secret: string): string[] => [
   Buffer.from(secret).toString('base64url'),
 ]
 
-/** Tokens that are made of a key while a request is sent, and so are known by their shape only. */
+/** Tokens derived from a key for one request, which are recognized by their shape only. */
 const BY_SHAPE = /\b(?:(bearer|basic)\s+[\w.~+/=-]{16,}|ya29\.[\w.-]{8,}|eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*)/gi
 
 export type Scrub = (text: string) => string
 
-/** Removes secrets from a text that a provider wrote. */
+/** Redacts secrets in a text from a provider. */
 export function createScrub(secrets: Iterable<string>): Scrub {
-  const known = [...secrets].filter(secret => secret.length >= LEAST_NAMED).flatMap(formsOf)
-  // The longest first: a part of a secret must not be taken out of it, so that the rest is no longer known.
-  const forms = [...new Set(known)].sort((one, other) => other.length - one.length)
+  const allForms = [...secrets].filter(secret => secret.length >= MIN_NAMED_LENGTH).flatMap(formsOf)
+  // Longest first: redacting a part of a secret would leave the rest unrecognized.
+  const forms = [...new Set(allForms)].sort((one, other) => other.length - one.length)
   const hasSecret = (text: string) => {
     for (let index = forms.length - 1; index >= 0; index--) {
       const form = forms[index] as string
@@ -67,12 +67,12 @@ function keyFile(key: string): JsonObject | undefined {
     const parsed = JSON.parse(key)
     return isObject(parsed) ? parsed : undefined
   } catch {
-    // A key that only looks like JSON is a key all the same.
+    // Not JSON: an ordinary key that begins with a brace.
     return undefined
   }
 }
 
-/** A provider's key and the secrets in it: the halves of `access|secret`, the private key of a key file. */
+/** A provider's key and the secrets inside it, such as the halves of `access|secret` or the private key of a key file. */
 export function secretsOfKey(key: string): string[] {
   const file = keyFile(key)
   if (file === undefined) return [key, ...partsOf(key.split(/[|:.\s]/))]
@@ -83,9 +83,9 @@ export function secretsOfKey(key: string): string[] {
 const partsOf = (parts: readonly string[]) =>
   parts
     .map(part => part.trim())
-    .filter(part => part.length >= LEAST_UNNAMED && !REGION.test(part) && !part.startsWith('-----'))
+    .filter(part => part.length >= MIN_UNNAMED_LENGTH && !REGION.test(part) && !part.startsWith('-----'))
 
-/** Headers whose values say what a client is or sends, and open nothing. */
+/** Headers whose values are never secret. */
 const OPEN_HEADERS: ReadonlySet<string> = new Set([
   'accept',
   'accept-language',
@@ -100,7 +100,7 @@ const OPEN_HEADERS: ReadonlySet<string> = new Set([
 ])
 const PLACEHOLDER = /\{(?:api_key|client_header:[^{}]*)\}/
 
-/** The password of basic authentication, which is sent in base64. */
+/** The password of Basic authentication, decoded from base64. */
 const passwordIn = (value: string): string[] => {
   const [, encoded] = /^\s*basic\s+([\w+/=-]+)\s*$/i.exec(value) ?? []
   const pair = encoded === undefined ? '' : Buffer.from(encoded, 'base64').toString('utf8')
@@ -109,15 +109,15 @@ const passwordIn = (value: string): string[] => {
 
 const withoutScheme = (value: string) => value.replace(/^\s*\w+\s+/, '')
 
-/** The secrets among the headers that an administrator adds to a channel's requests; placeholders are none. */
+/** The secrets in the headers that an administrator adds to a channel's requests. Placeholders are no secrets. */
 export const secretsOfHeaders = (headers: Readonly<Record<string, string>>): string[] =>
   Object.entries(headers).flatMap(([name, value]) => {
     if (OPEN_HEADERS.has(name.toLowerCase())) return []
-    const least = isSecretName(name) ? LEAST_NAMED : LEAST_UNNAMED
+    const minLength = isSecretName(name) ? MIN_NAMED_LENGTH : MIN_UNNAMED_LENGTH
     return value
       .split(PLACEHOLDER)
       .flatMap(part => [part.trim(), withoutScheme(part).trim(), ...passwordIn(part)])
-      .filter(part => part.length >= least && !/^(?:bearer|basic|token)$/i.test(part))
+      .filter(part => part.length >= minLength && !/^(?:bearer|basic|token)$/i.test(part))
   })
 
 const PASSWORD_IN_URL = /\/\/[^/\s@]*:([^/\s@]+)@/g
@@ -127,7 +127,7 @@ const textsIn = (value: unknown): string[] => {
   return typeof value === 'object' && value !== null ? Object.values(value).flatMap(textsIn) : []
 }
 
-/** The secrets among the other fields of a channel: by their names, and passwords inside addresses. */
+/** The secrets in the other fields of a channel: by field name, and passwords in URLs. */
 export const secretsOfFields = (fields: JsonObject): string[] => [
   ...namedSecrets(fields),
   ...textsIn(fields).flatMap(text =>

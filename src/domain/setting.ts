@@ -1,6 +1,6 @@
 import { codePoints, hasControl } from './text.ts'
 
-/** What Root can set while the gateway runs (contract 2.6): one table for the API, the console and whoever reads them. */
+/** What Root can set while the gateway runs (docs/reference/management-api.md: Runtime settings). */
 type Setting<T extends string | number | boolean> = {
   readonly default: T
   readonly unit: string

@@ -1,6 +1,6 @@
 /**
- * The end of a request, as it is journalled and written down. `cost` is what user and token pay; `overrun` what they
- * could not.
+ * The end of a request. The journal stores it as JSON, so its field names are part of the journal's format. `cost` is the
+ * amount that user and token pay; `overrun` is the amount that they could not pay.
  */
 export type Settled = {
   readonly rid: string
@@ -10,17 +10,17 @@ export type Settled = {
   readonly channelId: number
   readonly cost: number
   readonly overrun: number
-  /** How much of the cost comes out of leases. */
+  /** The part of the cost that comes out of leases. */
   readonly userLeased: number
   readonly tokenLeased: number
-  readonly doubts: readonly Doubt[]
+  readonly doubts: readonly UnresolvedCharge[]
   readonly log: UsageLog
   readonly video?: VideoNote
 }
 
 /**
- * What the end of a hold means to the video job it was for: written to the job together with the entry. `accepted`: the
- * provider has it; `doubt`: nobody holds money for it any longer, and nobody knows; `lost`: it is given up.
+ * The outcome of a video job's submission, written to the job together with the entry. `accepted`: the provider runs the
+ * job. `doubt`: the hold has ended and it is unknown whether the provider has the job. `lost`: the job is given up.
  */
 export type VideoNote = { readonly id: string } & (
   | { readonly outcome: 'accepted'; readonly upstreamIds: readonly string[] }
@@ -40,12 +40,16 @@ export type UsageLog = {
   readonly isError: boolean
   readonly content: string
   readonly upstreamRequestId: string
-  /** Everything else worth knowing of it: counts by kind, price, attempts, where the count came from. */
+  /** Further details: counts by kind, price, attempts, the source of the count. */
   readonly other: Readonly<Record<string, unknown>>
 }
 
-/** A doubt for Root to decide: a channel may have billed for something nobody received. */
-export type Doubt = { readonly channelId: number; readonly amount: number; readonly reason: string }
+/** A channel may have billed for an answer that the client did not receive. Root decides how it is resolved. */
+export type UnresolvedCharge = {
+  readonly channelId: number
+  readonly amount: number
+  readonly reason: string
+}
 
-/** The reason of a doubt about usage that a provider reported beyond what is possible. */
+/** The reason of an unresolved charge for reported usage that is larger than possible. */
 export const IMPLAUSIBLE_USAGE = 'implausible_usage'

@@ -1,6 +1,6 @@
-/** Something that this machine has run out of. No provider and no client is at fault. */
+/** A resource of this machine that has run out. It is no fault of a provider or client. */
 export type Shortage = {
-  /** As the system calls it: `EMFILE`. */
+  /** The error code of the system, such as `EMFILE`. */
   readonly code: string
   readonly resource: string
   /** What an operator can change. */
@@ -35,7 +35,7 @@ const SHORTAGES: Readonly<Record<string, Omit<Shortage, 'code'>>> = {
   },
 }
 
-/** A budget of the gateway's own that is used up. */
+/** Budgets of the gateway itself. */
 export const BUDGET_SHORTAGES = {
   memory: {
     code: 'memory_budget',
@@ -47,14 +47,14 @@ export const BUDGET_SHORTAGES = {
 
 type Coded = { readonly code?: unknown; readonly address?: unknown; readonly errors?: readonly unknown[] }
 
-/** The shortage that an error of the system tells of; undefined for every other error. */
+/** The shortage that a system error reports; undefined for every other error. */
 export function shortageOf(error: unknown): Shortage | undefined {
   if (typeof error !== 'object' || error === null) return undefined
   const { code, address, errors } = error as Coded
-  // Where a name has several addresses, each of them failed.
+  // A host name with several addresses: each of them failed.
   if (Array.isArray(errors) && errors.length > 0) return errors.map(shortageOf).find(Boolean)
   if (typeof code !== 'string' || !Object.hasOwn(SHORTAGES, code)) return undefined
-  // A machine without IPv6 says the same of every IPv6 address.
+  // A machine without IPv6 reports the same error for every IPv6 address.
   if (code === 'EADDRNOTAVAIL' && String(address).includes(':')) return undefined
   const shortage = SHORTAGES[code]
   return shortage && { code, ...shortage }

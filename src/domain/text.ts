@@ -1,4 +1,4 @@
-/** Lengths count code points, as people do; not UTF-16 units. */
+/** The length in code points instead of UTF-16 units. */
 export function codePoints(text: string): number {
   let count = 0
   for (const _ of text) count += 1
@@ -12,13 +12,13 @@ const CONTROL_BUT_LINES = /[^\P{Cc}\t\n\r]/u
 export const hasControl = (text: string) => CONTROL.test(text)
 export const hasControlBeyondLines = (text: string) => CONTROL_BUT_LINES.test(text)
 
-/** Two names are the same name when they fold to the same text (contract 4, identity of things). */
+/** Two names are the same name when they fold to the same text (docs/reference/management-api.md: Identity). */
 export const fold = (text: string) => text.normalize('NFKC').toLowerCase().toUpperCase().toLowerCase()
 
-/** Masks a secret so that its owner recognises it: the first and last characters, and never more than a third. */
+/** Masks a secret so that its owner recognizes it: the first and last characters, at most a third of it. */
 export function mask(secret: string): string {
-  const shown = Math.min(11, Math.floor(secret.length / 3))
-  const head = Math.ceil(shown * 0.6)
-  const tail = shown - head
+  const visibleLength = Math.min(11, Math.floor(secret.length / 3))
+  const head = Math.ceil(visibleLength * 0.6)
+  const tail = visibleLength - head
   return `${secret.slice(0, head)}…${tail > 0 ? secret.slice(-tail) : ''}`
 }

@@ -1,4 +1,4 @@
-/** States a token's owner can set; expired and exhausted follow from the token itself (contract 4, money). */
+/** The owner sets enabled and disabled; expired and exhausted are derived (docs/reference/money.md: Token status). */
 export const TOKEN_STATUS = { enabled: 1, disabled: 2, expired: 3, exhausted: 4 } as const
 
 export type TokenFacts = {
@@ -11,9 +11,9 @@ export type TokenFacts = {
 
 export const NEVER = -1
 
-/** In place of a token's id where somebody signed in asks for themselves: the user's balance alone is the limit. */
+/** The token id of requests by a signed-in user without a token: only the user's balance limits them. */
 export const NO_TOKEN = 0
-/** What such requests are called where others have the name of their token. */
+/** The token name of such requests. */
 export const NO_TOKEN_NAME = 'playground'
 
 export const isExpired = (token: Pick<TokenFacts, 'expired_time'>, now: number) =>
@@ -26,7 +26,7 @@ export function tokenStatus(token: TokenFacts, now: number): number {
   return TOKEN_STATUS.enabled
 }
 
-/** Its owner is told when so many tenths of a quota are used. */
+/** The owner is notified when this many tenths of the quota are used. */
 export const LOW_TENTHS = 8
 
 export const isLow = ({

@@ -2,53 +2,53 @@ import { sumVendorUsd } from './money.ts'
 import type { ToolName } from './rate.ts'
 
 /**
- * What one request used up, in counts that never overlap: a token stands in exactly one of them, so that a cost is a plain
- * sum. Every count is a whole number from 0 on.
+ * The usage of one inference, in counts that do not overlap: every token is in exactly one of them, so that a cost is a plain
+ * sum. Every count is a whole number of at least 0.
  */
 export type Counts = {
-  /** Text of the prompt that came from no cache and went into none. */
+  /** Text tokens of the prompt that were neither read from nor written to a cache. */
   readonly input: number
   readonly cachedInput: number
   readonly cacheWrite: number
-  /** Written to a cache that lives an hour, which vendors sell dearer than the short one. */
+  /** Written to a cache of one hour, which costs more than the short one. */
   readonly cacheWrite1h: number
   readonly audioInput: number
   readonly imageInput: number
-  /** Text of the answer without its reasoning. */
+  /** Text tokens of the answer without reasoning. */
   readonly output: number
   readonly reasoning: number
   readonly audioOutput: number
   readonly imageOutput: number
   readonly characters: number
-  /** Started seconds: a part of one counts whole. */
+  /** Rounded up. */
   readonly seconds: number
   readonly images: number
-  /** Search units of a rerank, or web searches that the provider made for a chat. */
+  /** Search units of a rerank, or web searches of a chat that the provider ran. */
   readonly searches: number
   readonly fileSearches: number
   readonly codeInterpreterCalls: number
   readonly imageGenerationCalls: number
-  /** What `per_call` is multiplied by: 1, or the number of pictures or videos asked for. */
+  /** The multiplier of `per_call`: 1, or the number of requested images or videos. */
   readonly calls: number
 }
 
 export type Count = keyof Counts
 
-/** A further inference that the vendor ran for the same request: a summary of a long prompt, advice of another model. */
+/** A further inference that the vendor ran for the same request, such as a summary of a long prompt. */
 export type Inference = {
   readonly counts: Counts
-  /** The model that ran it, where that is not the requested one. */
+  /** The model that ran it, if it is not the requested one. */
   readonly model?: string
 }
 
 export type Usage = Counts & {
-  /** Priced one by one, because each prompt has a length and perhaps a model of its own. Absent rather than empty. */
+  /** Priced one by one, because each has its own prompt length and perhaps its own model. Absent rather than empty. */
   readonly inferences?: readonly Inference[]
-  /** What the vendor says it bills for the request: USD as a decimal text. */
+  /** The cost that the vendor reports for the request: USD as a decimal string. */
   readonly vendorCost?: string
 }
 
-/** Nothing happened, so nothing is owed. */
+/** No usage. */
 export const EMPTY: Counts = {
   input: 0,
   cachedInput: 0,
@@ -70,7 +70,7 @@ export const EMPTY: Counts = {
   calls: 0,
 }
 
-/** Calls of tools that the provider ran, by the tool. */
+/** The count of each tool that the provider runs. */
 export const TOOL_COUNTS = {
   web_search: 'searches',
   file_search: 'fileSearches',
@@ -79,7 +79,7 @@ export const TOOL_COUNTS = {
 } as const satisfies Record<ToolName, Count>
 export type ToolCount = (typeof TOOL_COUNTS)[ToolName]
 
-/** How often tools of the provider were called; what is absent was not. */
+/** Calls of the provider's tools; an absent count is 0. */
 export type ToolCalls = { readonly [count in ToolCount]?: number }
 
 export const INPUT_COUNTS = [
@@ -98,7 +98,7 @@ export const OUTPUT_COUNTS = [
   'imageOutput',
 ] as const satisfies readonly Count[]
 
-/** The whole prompt, cached tokens included: what tiers of a price are chosen by. */
+/** All prompt tokens, cached ones included. They decide the tier of a price. */
 export const totalInput = (usage: Counts): number =>
   usage.input +
   usage.cachedInput +
@@ -110,7 +110,7 @@ export const totalInput = (usage: Counts): number =>
 export const totalOutput = (usage: Counts): number =>
   usage.output + usage.reasoning + usage.audioOutput + usage.imageOutput
 
-/** The usage of one call whose tokens were counted by us, who cannot tell the kinds apart. */
+/** The usage of one call whose tokens the gateway counted, which cannot tell their kinds apart. */
 export const countedUsage = (input: number, output: number): Usage => ({ ...EMPTY, input, output, calls: 1 })
 
 export const withoutTokens = (usage: Usage): Usage => ({
@@ -125,7 +125,7 @@ export const withoutTokens = (usage: Usage): Usage => ({
   calls: usage.calls,
 })
 
-/** Several usages as one. */
+/** The sum of several usages. */
 export const sumUsage = (usages: readonly Usage[]): Usage => {
   const total = { ...EMPTY } as { -readonly [count in Count]: number }
   for (const usage of usages) for (const count of Object.keys(EMPTY) as Count[]) total[count] += usage[count]
@@ -138,20 +138,20 @@ export const sumUsage = (usages: readonly Usage[]): Usage => {
   }
 }
 
-/** Every count of a request, further inferences included: what its usage row, its rate limits and its client see. */
+/** The counts of a request with its further inferences, for its usage row, its rate limits and its client. */
 export const allCounts = (usage: Usage): Counts =>
   usage.inferences === undefined ? usage : sumUsage([usage, ...usage.inferences.map(({ counts }) => counts)])
 
-/** Every token of a request. */
+/** All tokens of a request. */
 export const allTokens = (usage: Usage): number => {
   const counts = allCounts(usage)
   return totalInput(counts) + totalOutput(counts)
 }
 
-/** Started seconds. */
+/** Seconds, rounded up. */
 export const wholeSeconds = (seconds: number): number => Math.max(0, Math.ceil(seconds))
 
-/** A usage with at least these calls of tools: what was told may be silent about them, and never says less than was seen. */
+/** A usage with at least these tool calls: a provider may leave calls out of its usage that the stream showed. */
 export function withToolCalls(usage: Usage, calls: ToolCalls | undefined): Usage {
   if (calls === undefined) return usage
   const most = (count: ToolCount) => Math.max(usage[count], calls[count] ?? 0)

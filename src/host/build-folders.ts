@@ -3,15 +3,13 @@ import type { Dirent } from 'node:fs'
 import { mkdir, readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import { join, relative } from 'node:path'
 
-/**
- * What is built, the program or its console, has a folder of its own for every build, named by what is in it. Whoever runs
- * keeps the files that he was started with, whatever is built meanwhile.
- */
+// Every build of the program or the console has a folder of its own, named by a hash of its content. A running process
+// keeps the files of its build while newer ones are made.
 
-/** So many builds stay, the newest among them: who still runs an older one must be started anew. */
-const KEPT = 3
+/** The newest builds that are kept. A process that still runs an older one must be restarted. */
+const MAX_BUILDS = 3
 const BUILD = /^[0-9a-f]{16}$/
-const IGNORED = '.npmignore'
+const IGNORE_FILE = '.npmignore'
 
 export const fullName = ({ parentPath, name }: Dirent) => join(parentPath, name)
 
@@ -23,14 +21,14 @@ async function nameOf(folder: string): Promise<string> {
   return hash.digest('hex').slice(0, 16)
 }
 
-/** Whoever reads the file meanwhile finds the old one or the new one. */
+/** Replaces a file atomically: a concurrent reader sees the old content or the new one. */
 async function replaceFile(path: string, text: string): Promise<void> {
   const draft = `${path}.${process.pid}`
   await writeFile(draft, text)
   await rename(draft, path)
 }
 
-/** The names of the builds there are, newest first. */
+/** The names of the builds, newest first. */
 export async function buildsIn(directory: string): Promise<readonly string[]> {
   const entries = await readdir(directory).catch(error => {
     if (error.code === 'ENOENT') return []
@@ -40,18 +38,18 @@ export async function buildsIn(directory: string): Promise<readonly string[]> {
     entries
       .filter(entry => BUILD.test(entry))
       .map(async name => {
-        const found = await stat(join(directory, name)).catch(() => undefined)
-        // One that is being taken away is the oldest of all.
-        return { name, mtimeMs: found?.mtimeMs ?? 0 }
+        const folder = await stat(join(directory, name)).catch(() => undefined)
+        // A folder that is just being deleted counts as the oldest.
+        return { name, mtimeMs: folder?.mtimeMs ?? 0 }
       }),
   )
   return dated.sort((a, b) => b.mtimeMs - a.mtimeMs).map(({ name }) => name)
 }
 
-/** A folder of that name has the same in it, file for file, and may be in use: it stays. */
-const IS_THERE = ['ENOTEMPTY', 'EEXIST', 'EPERM']
+/** Error codes of a rename to an existing folder. That folder has the same content and may be in use, so it stays. */
+const EXISTS_CODES = ['ENOTEMPTY', 'EEXIST', 'EPERM']
 
-/** Makes a draft the newest build. `starter` is the file that starts it, where there is one. Answers the build's name. */
+/** Makes a draft the newest build and returns the build's name. `starter` is the file that starts it, if there is one. */
 export async function publish(
   draft: string,
   directory: string,
@@ -61,16 +59,17 @@ export async function publish(
   const folder = join(directory, name)
   await mkdir(directory, { recursive: true })
   await rename(draft, folder).catch(error => {
-    if (!IS_THERE.includes(error.code)) throw error
+    if (!EXISTS_CODES.includes(error.code)) throw error
   })
   const now = new Date()
   await utimes(folder, now, now)
   if (starter !== undefined) await replaceFile(join(directory, starter.file), starter.textFor(name))
   const older = (await buildsIn(directory)).filter(other => other !== name)
-  for (const gone of older.slice(KEPT - 1)) await rm(join(directory, gone), { recursive: true, force: true })
-  // A package carries the newest alone.
-  const carried = [name, starter?.file, IGNORED]
-  const others = (await readdir(directory)).filter(entry => !carried.includes(entry))
-  await replaceFile(join(directory, IGNORED), others.map(entry => `/${entry}\n`).join(''))
+  for (const expired of older.slice(MAX_BUILDS - 1))
+    await rm(join(directory, expired), { recursive: true, force: true })
+  // The npm package contains the newest build only.
+  const published = [name, starter?.file, IGNORE_FILE]
+  const others = (await readdir(directory)).filter(entry => !published.includes(entry))
+  await replaceFile(join(directory, IGNORE_FILE), others.map(entry => `/${entry}\n`).join(''))
   return name
 }

@@ -10,24 +10,24 @@ import { PACKAGE } from './program-file.ts'
 
 const ROOT = fileURLToPath(PACKAGE)
 
-/** What the console is made of. Other files may change without making it stale. */
+/** The sources of the console. Changes of other files do not make a build stale. */
 const SOURCES = {
   directories: ['console/public', 'console/src', 'src/manage/contract', 'src/domain'],
   files: ['console/index.html', 'console/route-table.ts', 'console/vite.config.ts', 'package-lock.json'],
 } as const
-/** Where the files are, or will be once they are made, in a folder for every build. */
+/** The folder of all builds, with a folder for each. */
 export const CONSOLE_BUILDS = join(ROOT, 'console/dist')
 const BUILDER = join(ROOT, 'console/build.ts')
-/** The file of a build that tells the digest of its sources. */
-export const MADE_FROM = 'made-from'
+/** The file of a build that contains the digest of its sources. */
+export const SOURCE_DIGEST_FILE = 'made-from'
 
 export async function digestOfSources(): Promise<string> {
-  const found = await Promise.all(
+  const listings = await Promise.all(
     SOURCES.directories.map(directory =>
       readdir(join(ROOT, directory), { recursive: true, withFileTypes: true }),
     ),
   )
-  const inside = found.flat().filter(entry => entry.isFile())
+  const inside = listings.flat().filter(entry => entry.isFile())
   const files = [...SOURCES.files.map(file => join(ROOT, file)), ...inside.map(fullName)].sort()
   const stats = await Promise.all(files.map(file => stat(file)))
   const hash = createHash('sha256')
@@ -36,21 +36,23 @@ export async function digestOfSources(): Promise<string> {
   return hash.digest('hex')
 }
 
-/** The folder of the build that was made from these sources. */
+/** The folder of the build of these sources. */
 export async function findBuild(digest: string, directory = CONSOLE_BUILDS): Promise<string | undefined> {
   for (const name of await buildsIn(directory)) {
-    const madeFrom = await readFile(join(directory, name, MADE_FROM), 'utf8').catch(() => undefined)
-    if (madeFrom === digest) return join(directory, name)
+    const sourceDigest = await readFile(join(directory, name, SOURCE_DIGEST_FILE), 'utf8').catch(
+      () => undefined,
+    )
+    if (sourceDigest === digest) return join(directory, name)
   }
   return undefined
 }
 
 /**
- * Tells the folders of the builds: that of the sources which this gateway was started with, or the newest while there is
- * none, and after it the others, of which pages may be open that another gateway has sent.
+ * Lists the folders of the builds: first the one of the sources that this gateway was started with, or the newest while
+ * there is none. The others follow, because browsers may have pages open that another gateway has sent.
  */
 export function createConsoleBuilds(directory = CONSOLE_BUILDS): () => Promise<readonly string[]> {
-  // Sources that cannot be read are told of by `prepare`; the newest build is served then.
+  // `prepare` reports sources that cannot be read; the newest build is served then.
   const started = existsSync(BUILDER) ? digestOfSources().catch(() => undefined) : undefined
   return async () => {
     const digest = await started
@@ -61,8 +63,8 @@ export function createConsoleBuilds(directory = CONSOLE_BUILDS): () => Promise<r
 }
 
 /**
- * The console's files. From source they are made on the first start, by a process of its own and after the gateway is
- * ready, so that nobody waits and nobody has to know; the published package carries them.
+ * The console's files. In a checkout the first start builds them, in a separate process and after the gateway is ready, so
+ * that no build step delays the start or has to be known. The published package contains them.
  */
 export function createConsoleFiles(log: Logger) {
   let builder: ChildProcess | undefined
@@ -72,18 +74,20 @@ export function createConsoleFiles(log: Logger) {
     new Promise<void>((resolve, reject) => {
       const child = spawn(process.execPath, [BUILDER, digest], { stdio: ['ignore', 'ignore', 'pipe'] })
       builder = child
-      let said = ''
+      let output = ''
       child.stderr?.setEncoding('utf8').on('data', (text: string) => {
-        said = (said + text).slice(-2_000)
+        output = (output + text).slice(-2_000)
       })
       child.once('error', reject)
-      child.once('exit', code => (code === 0 ? resolve() : reject(new Error(said.trim() || `exit ${code}`))))
+      child.once('exit', code =>
+        code === 0 ? resolve() : reject(new Error(output.trim() || `exit ${code}`)),
+      )
     }).finally(() => {
       builder = undefined
     })
 
   return {
-    /** Makes the files if they are missing, or older than their source. */
+    /** Builds the files if they are missing or older than their sources. */
     async prepare(): Promise<void> {
       if (!existsSync(BUILDER)) return
       try {
@@ -97,7 +101,7 @@ export function createConsoleFiles(log: Logger) {
         log.warn({ err: error }, 'the console could not be built: install the development packages (npm ci)')
       }
     },
-    /** A gateway that is told to stop does not wait for its console. */
+    /** Aborts a build: a gateway that stops does not wait for it. */
     close(): void {
       isClosed = true
       builder?.kill()

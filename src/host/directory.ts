@@ -2,8 +2,8 @@ import { existsSync, mkdirSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 
 /**
- * Makes a directory for its owner alone, and those above it that are missing. Node's own way to make several never
- * returns where the system says that a directory is missing which is there, as it does under `/proc`.
+ * Creates a directory for its owner alone, with missing parents. `mkdir` of Node.js with `recursive` loops forever where
+ * the system reports an existing directory as missing, as it does under `/proc`.
  */
 export function makeDirectory(path: string): void {
   const above = dirname(path)

@@ -4,7 +4,7 @@ import { openDatabase } from './sqlite-open.ts'
 
 const SQLITE_BUSY = 5
 
-/** Somebody else has the data directory. */
+/** Another process has the data directory. */
 export class DirectoryInUseError extends Error {
   constructor(dataDir: string, pid: string) {
     super(`the data directory ${dataDir} is in use by another Sluice, pid ${pid}`)
@@ -13,8 +13,8 @@ export class DirectoryInUseError extends Error {
 }
 
 /**
- * Takes a file for this process, until it is released or the process ends, however it ends. SQLite's own lock on an
- * otherwise empty database does it: the system drops it even on kill -9, so no lock is ever stale.
+ * Locks a file for this process until it is released or the process ends. The lock is SQLite's, on an otherwise empty
+ * database: the system drops it even on kill -9, so no lock is ever stale.
  */
 export function lockFile(path: string, waitMs: number): { release(): void } {
   const db = openDatabase(path, { readOnly: false, timeoutMs: waitMs })
@@ -27,7 +27,7 @@ export function lockFile(path: string, waitMs: number): { release(): void } {
   return { release: () => db.close() }
 }
 
-/** Takes the data directory for this process. */
+/** Locks the data directory for this process. */
 export function lockDirectory(dataDir: string): { release(): void } {
   const pidFile = join(dataDir, 'sluice.pid')
   const lock = lockOf(dataDir, pidFile)
@@ -49,7 +49,7 @@ function lockOf(dataDir: string, pidFile: string) {
     try {
       pid = readFileSync(pidFile, 'utf8').trim()
     } catch {
-      // The other one is just starting and has not written its number yet.
+      // The other process is just starting and has not written its pid yet.
     }
     throw new DirectoryInUseError(dataDir, pid)
   }

@@ -3,13 +3,13 @@ import { totalmem } from 'node:os'
 
 const MB = 1_048_576
 
-/** What this process may use of the machine it runs on. */
+/** The resources of the machine that this process may use. */
 export type Machine = {
-  /** Of the machine, or of the container where that has less. */
+  /** Of the machine, or of the container if that has less. */
   readonly memoryBytes: number
-  /** On the disk of the data directory, while nothing is uploaded. */
+  /** On the disk of the data directory, at the start, before any upload. */
   readonly freeDiskBytes: number
-  /** Undefined where the system does not say. */
+  /** Undefined if the system does not report it. */
   readonly maxDescriptors: number | undefined
 }
 
@@ -24,13 +24,13 @@ export function readMachine(dataDir: string): Machine {
   }
 }
 
-/** The limit that counts: Node.js has raised it as far as it may by now. */
+/** The soft limit, which Node.js has raised to the hard limit by now. */
 function descriptorLimit(): number | undefined {
   try {
     const [, soft] = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? []
     return soft === undefined ? undefined : Number(soft)
   } catch {
-    // Only Linux tells it there.
+    // Only Linux has this file.
     return undefined
   }
 }
@@ -46,11 +46,11 @@ export function hasDescriptors(): boolean {
   }
 }
 
-/** Descriptors that the store, the journal, uploads and the log need beside connections. */
+/** Descriptors that the store, the journal, uploads and the log need besides connections. */
 const RESERVED_DESCRIPTORS = 128
-/** Of a small limit, at most this share. */
+/** The largest share of a small limit that is reserved. */
 const RESERVED_SHARE = 0.4
-/** A client's connection has one to a provider; a fifth more are taken to be refused. */
+/** A client's connection needs another one to a provider; a fifth more connections are accepted in order to refuse them. */
 const DESCRIPTORS_A_CONNECTION = 2.2
 const LEAST_CONNECTIONS = 10
 
@@ -62,14 +62,14 @@ const neededFor = (connections: number) =>
 const MEMORY_SHARE = 1 / 4
 const DISK_SHARE = 1 / 10
 
-/** The bounds of one process: what is set or follows from the machine, divided among the workers. */
+/** The limits of one process: settings, or defaults that follow from the machine, divided among the workers. */
 export type ProcessLimits = {
   readonly memoryBytes: number
   readonly tmpBytes: number
   readonly connections: number
 }
 
-/** The start settings that limit a process; undefined where the machine decides. */
+/** The start settings that limit a process; undefined if the default of the machine applies. */
 type LimitSettings = {
   readonly maxMemoryMb: number | undefined
   readonly maxTmpMb: number | undefined
@@ -96,7 +96,7 @@ export function processLimits(config: LimitSettings, machine: Machine): ProcessL
 
 const inMb = (bytes: number) => Math.floor(bytes / MB).toLocaleString('en')
 
-/** Settings that the machine cannot keep, each in a sentence that names both figures. */
+/** Settings that exceed the machine, each as a message that names both figures. */
 export function mismatches(config: LimitSettings, machine: Machine): readonly string[] {
   const { maxMemoryMb, maxTmpMb, maxConnections, maxBodyMb, workers } = config
   const { memoryBytes, freeDiskBytes, maxDescriptors } = machine

@@ -4,7 +4,7 @@ import ipaddr from 'ipaddr.js'
 type Parsed = ipaddr.IPv4 | ipaddr.IPv6
 type Range = [Parsed, number]
 
-/** IPv4 inside IPv6 is the IPv4 address. */
+/** An IPv4-mapped IPv6 address is that IPv4 address. */
 const parse = (text: string): Parsed | undefined => (ipaddr.isValid(text) ? ipaddr.process(text) : undefined)
 
 function readRange(text: string): Range {
@@ -16,7 +16,7 @@ function readRange(text: string): Range {
 const within = (address: Parsed, [base, bits]: Range) =>
   address.kind() === base.kind() && address.match(base as ipaddr.IPv4 & ipaddr.IPv6, bits)
 
-/** True for addresses and CIDRs as people write them. */
+/** True for IP addresses and CIDR ranges. A bare number is no address, although it parses as one. */
 export const isAddressOrRange = (text: string) =>
   (ipaddr.isValid(text) && !/^\d+$/.test(text)) || ipaddr.isValidCIDR(text)
 
@@ -26,18 +26,18 @@ export function isAddressIn(address: string, ranges: readonly string[]): boolean
   return parsed !== undefined && ranges.some(range => within(parsed, readRange(range)))
 }
 
-const MAX_REMEMBERED = 10_000
+const MAX_CACHED = 10_000
 
-/** Reading an address costs more than the rest of a small request's admission, and clients call many times. */
-function remembered<T>(read: (text: string) => T): (text: string) => T {
-  const known = new Map<string, T>()
+/** Parsing an address costs more than the rest of the admission of a small request, and clients repeat. */
+function memoize<T>(read: (text: string) => T): (text: string) => T {
+  const cache = new Map<string, T>()
   return text => {
-    const found = known.get(text)
-    if (found !== undefined) return found
-    const made = read(text)
-    if (known.size >= MAX_REMEMBERED) known.clear()
-    known.set(text, made)
-    return made
+    const cached = cache.get(text)
+    if (cached !== undefined) return cached
+    const value = read(text)
+    if (cache.size >= MAX_CACHED) cache.clear()
+    cache.set(text, value)
+    return value
   }
 }
 
@@ -50,8 +50,8 @@ const isForwarded = ({ headers }: IncomingMessage) =>
   headers.forwarded !== undefined
 
 /**
- * Who is calling. Forwarding headers are believed only when they come from a proxy the operator named;
- * `onUntrusted` is called for the first peer that sends them without being named.
+ * The address of the client. Forwarding headers count only from a trusted proxy; `onUntrusted` is called for the first
+ * other peer that sends them.
  */
 export function createClientAddress(
   trustedProxies: readonly string[],
@@ -59,11 +59,11 @@ export function createClientAddress(
 ): ClientAddress {
   let isReported = false
   const ranges = trustedProxies.map(readRange)
-  const isTrusted = remembered(text => {
+  const isTrusted = memoize(text => {
     const parsed = parse(text)
     return parsed !== undefined && ranges.some(range => within(parsed, range))
   })
-  const plain = remembered(text => parse(text)?.toString() ?? 'unknown')
+  const plain = memoize(text => parse(text)?.toString() ?? 'unknown')
 
   return request => {
     const peer = plain(request.socket.remoteAddress ?? '')
@@ -80,7 +80,7 @@ export function createClientAddress(
     const hops = (Array.isArray(forwarded) ? forwarded.join(',') : (forwarded ?? ''))
       .split(',')
       .map(hop => hop.trim())
-    // Read from the right: the first hop that no proxy of ours could have added is the client.
+    // From the right: the first hop that is no trusted proxy is the client.
     const client = hops.reverse().find(hop => hop !== '' && !isTrusted(hop))
     return { address: client === undefined ? peer : plain(client), isTls }
   }

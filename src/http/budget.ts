@@ -2,9 +2,9 @@ import type { ServerResponse } from 'node:http'
 import { Refusal } from '../domain/errors.ts'
 import type { Shortage } from '../domain/shortage.ts'
 
-/** Bytes that all requests of this process may take together. */
+/** Bytes that all requests of this process share. */
 export type Budget = {
-  /** False, and nothing is taken, where there are not so many left. */
+  /** Takes the bytes, or returns false if not enough remain. */
   take(bytes: number): boolean
   give(bytes: number): void
   used(): number
@@ -12,7 +12,7 @@ export type Budget = {
 
 type BudgetOptions = {
   readonly maxBytes: number
-  /** Called each time that something is refused. */
+  /** Called for every refusal. */
   onShort(): void
 }
 
@@ -34,37 +34,37 @@ export function createBudget({ maxBytes, onShort }: BudgetOptions): Budget {
   }
 }
 
-/** What one request has taken of a budget. It is given back at once, at its end. */
+/** The bytes that one request has taken of a budget. They are returned together, at its end. */
 export type Share = {
   take(bytes: number): boolean
   taken(): number
-  /** Counts the first time it is called; what is taken after that is given back at once. */
+  /** Returns the bytes. Later calls of `take` succeed without counting. */
   end(): void
 }
 
 export function createShare(budget: Budget): Share {
-  let taken = 0
-  let isOver = false
+  let takenBytes = 0
+  let hasEnded = false
   return {
     take(bytes) {
-      if (isOver) return true
+      if (hasEnded) return true
       if (!budget.take(bytes)) return false
-      taken += bytes
+      takenBytes += bytes
       return true
     },
-    taken: () => taken,
+    taken: () => takenBytes,
     end() {
-      isOver = true
-      budget.give(taken)
-      taken = 0
+      hasEnded = true
+      budget.give(takenBytes)
+      takenBytes = 0
     },
   }
 }
 
-/** Less than this waits for a slow client without being counted. */
+/** A response of which less waits for a slow client is not counted. */
 const SMALL_BYTES = 64 * 1024
 
-/** Ends a share with its request; a large answer is in memory until the client has taken it. */
+/** Ends the share of a request; a large response stays counted until the client has received it. */
 export function endShare(share: Share, response: ServerResponse): void {
   const isWaiting = !response.writableFinished && !response.destroyed && response.writableLength > SMALL_BYTES
   if (isWaiting) response.once('close', share.end)
@@ -73,8 +73,8 @@ export function endShare(share: Share, response: ServerResponse): void {
 
 const RETRY_S = 1
 
-/** What a client is told of a shortage: that it may try again, and nothing of the machine. */
+/** The response for a shortage: it names the resource and no details of the machine. */
 export const overloaded = ({ resource }: Pick<Shortage, 'resource'>) =>
-  new Refusal('overloaded', `the gateway is out of ${resource}; try again in a moment`, {
+  new Refusal('overloaded', `The gateway is out of ${resource}. Try again in a moment.`, {
     retryAfterS: RETRY_S,
   })

@@ -1,29 +1,30 @@
 import type { IncomingMessage, Server } from 'node:http'
 import type { Socket } from 'node:net'
 
-/** Room beyond the bound in which those who come can still be told that there is none. */
-const TELLING_SHARE = 0.2
+/** Connections above the limit, as a share of it, that still get a 503 instead of being dropped. */
+const REFUSAL_SHARE = 0.2
 
 /**
- * Who came when the house was full. Up to `most` connections everybody is served; beyond it new connections are told
- * so, and those who are there already go on undisturbed; beyond the share for telling, they are dropped.
+ * Tracks connections opened above the limit. Up to `max` connections all requests are served. Requests of connections
+ * opened above it are refused with 503, while earlier connections are served on. Above the refusal share, connections are
+ * dropped.
  */
-export function createConnectionLimit(most: number) {
+export function createConnectionLimit(max: number) {
   const late = new WeakSet<Socket>()
   let open = 0
   return {
     watch(server: Server): void {
-      server.maxConnections = most + Math.ceil(most * TELLING_SHARE)
+      server.maxConnections = max + Math.ceil(max * REFUSAL_SHARE)
       server.on('connection', socket => {
         open += 1
-        if (open > most) late.add(socket)
+        if (open > max) late.add(socket)
         socket.once('close', () => {
           open -= 1
         })
       })
     },
-    /** Whether this request came over one connection too many, and there still are too many. */
-    isBeyond: ({ socket }: IncomingMessage) => open > most && late.has(socket),
+    /** Whether this request came over a connection above the limit, and the limit is still exceeded. */
+    isBeyond: ({ socket }: IncomingMessage) => open > max && late.has(socket),
   }
 }
 

@@ -13,7 +13,7 @@ export type ErrorAnswer = {
   readonly body: unknown
 }
 
-/** What a status has to say beside its body (RFC 9110, 15.5.2 and 15.5.6). */
+/** Headers that a status requires (RFC 9110, 15.5.2 and 15.5.6). */
 const headersOf = ({ retryAfterS, headers }: Refusal, status: number) => ({
   ...headers,
   ...(retryAfterS === undefined ? {} : { 'retry-after': String(retryAfterS) }),
@@ -23,7 +23,7 @@ const headersOf = ({ retryAfterS, headers }: Refusal, status: number) => ({
 const isManagementCode = (code: string): code is ManagementCode => Object.hasOwn(MANAGEMENT_STATUS, code)
 const isRelayCode = (code: string): code is RelayCode => Object.hasOwn(RELAY_STATUS, code)
 
-/** The one exit of `/api`: whatever was thrown, told in the management envelope. */
+/** The error response of `/api`, in the management envelope. */
 export function managementError(error: Refusal): ErrorAnswer {
   const code = isManagementCode(error.code) ? error.code : 'unauthorized'
   const errors = error.errors === undefined ? {} : { errors: error.errors }
@@ -34,21 +34,21 @@ export function managementError(error: Refusal): ErrorAnswer {
   }
 }
 
-/** What a code of the management table is called on the relay, where both can answer the same route. */
+/** Codes of the management table and their names on relay routes, which both can answer. */
 const RELAY_NAME: Partial<Record<ManagementCode, RelayCode>> = {
   unauthorized: 'invalid_api_key',
   store_unavailable: 'ledger_unavailable',
 }
 
-/** Clients of the common shape tell a wrong key from a wrong request by these words (LiteLLM), whatever the status. */
-const FIRST_WORDS: Partial<Record<RelayCode, string>> = { invalid_api_key: 'Incorrect API key provided: ' }
+/** Some clients (LiteLLM) recognize a wrong key by this text instead of the status. */
+const MESSAGE_PREFIX: Partial<Record<RelayCode, string>> = { invalid_api_key: 'Incorrect API key provided: ' }
 
-/** The one exit of `/v1`. */
+/** The error response of `/v1`. */
 export function relayError(error: Refusal): ErrorAnswer {
-  const named = isManagementCode(error.code) ? (RELAY_NAME[error.code] ?? error.code) : error.code
-  const code = isRelayCode(named) ? named : 'internal_error'
+  const relayCode = isManagementCode(error.code) ? (RELAY_NAME[error.code] ?? error.code) : error.code
+  const code = isRelayCode(relayCode) ? relayCode : 'internal_error'
   const { status, type } = RELAY_STATUS[code]
-  const message = `${FIRST_WORDS[code] ?? ''}${error.message}`
+  const message = `${MESSAGE_PREFIX[code] ?? ''}${error.message}`
   return {
     status,
     headers: headersOf(error, status),
@@ -58,21 +58,21 @@ export function relayError(error: Refusal): ErrorAnswer {
 
 const STORE_RETRY_S = 5
 
-/** The store cannot be asked. It says nothing of where the store is, nor why: the log does. */
-export const storeUnavailable = ({ isInDoubt }: Pick<UnreachableError, 'isInDoubt'>) =>
+/** The database is unreachable. The message omits where it is and why: the log has both. */
+export const storeUnavailable = ({ isOutcomeUnknown }: Pick<UnreachableError, 'isOutcomeUnknown'>) =>
   new Refusal(
     'store_unavailable',
-    isInDoubt
-      ? 'the database went away while a change was made: look whether it was kept before you repeat it'
-      : 'the database does not answer now; try again in a moment',
+    isOutcomeUnknown
+      ? 'The database connection was lost during a change. Check whether the change was saved before you repeat it.'
+      : 'The database is unavailable. Try again in a moment.',
     { retryAfterS: STORE_RETRY_S },
   )
 
-/** Faults of ours say nothing of what happened inside; the log does, under the request's id. */
+/** Internal errors reveal no details: the log has them, under the request id. */
 const internalError = (requestId: string) =>
-  new Refusal('internal_error', `something went wrong on our side; the log has it under ${requestId}`)
+  new Refusal('internal_error', `Internal error. The gateway log has details under request id ${requestId}.`)
 
-/** What is told of whatever was thrown. Everything but a refusal is for the log as well. */
+/** The refusal for any thrown error. The caller logs everything but a `Refusal`. */
 export function refusalOfError(error: unknown, requestId: string): Refusal {
   if (error instanceof Refusal) return error
   return error instanceof UnreachableError ? storeUnavailable(error) : internalError(requestId)

@@ -1,20 +1,18 @@
 import ipaddr from 'ipaddr.js'
 
-/** What of its surroundings puts a gateway at risk, as far as it can see that itself. */
-
-/** Ranges that connections from the internet do not reach. */
+/** Ranges that the internet cannot reach. */
 const INNER = new Set(['loopback', 'private', 'uniqueLocal', 'linkLocal', 'carrierGradeNat'])
 
-/** Whether a listening address may be reached from the internet: `0.0.0.0` and `::` are all of the machine's. */
+/** Whether the internet may reach a listening address. `0.0.0.0` and `::` are all addresses of the machine. */
 export function isPublicHost(host: string): boolean {
   if (/(^|\.)localhost$/i.test(host)) return false
   return !ipaddr.isValid(host) || !INNER.has(ipaddr.process(host).range())
 }
 
-/** A peer that sent forwarding headers although SLUICE_TRUSTED_PROXIES does not name it. */
+/** A peer that sent forwarding headers and is not in SLUICE_TRUSTED_PROXIES. */
 export type UntrustedProxy = { readonly peer: string; readonly time: number }
 
-/** Keeps the first one: one warning says what to do about all of them. */
+/** Keeps the first untrusted proxy: one warning is enough. */
 export function createProxyReports(now: () => number, onFirst: (proxy: UntrustedProxy) => void) {
   let first: UntrustedProxy | undefined
   return {
@@ -27,7 +25,7 @@ export function createProxyReports(now: () => number, onFirst: (proxy: Untrusted
   }
 }
 
-/** Kept in one place for all workers. */
+/** Shared by all workers. */
 export type ProxyReports = {
   report(peer: string): void
   first(): UntrustedProxy | undefined | Promise<UntrustedProxy | undefined>

@@ -8,7 +8,7 @@ import type { AddressGuard } from './address-guard.ts'
 const CONNECT_TIMEOUT_MS = 10_000
 const ANSWER_TIMEOUT_MS = 15_000
 const MAX_ANSWER_BYTES = 8 * 1024 * 1024
-const MAX_TOLD = 300
+const MAX_EXCERPT = 300
 
 const upstreamError = (message: string) => new Refusal('upstream_error', message)
 
@@ -17,21 +17,21 @@ async function readBounded(body: AsyncIterable<Buffer>): Promise<Buffer> {
   let size = 0
   for await (const chunk of body) {
     size += chunk.length
-    if (size > MAX_ANSWER_BYTES) throw upstreamError('the provider answered more than 8 MiB')
+    if (size > MAX_ANSWER_BYTES) throw upstreamError('the provider answered with more than 8 MiB')
     chunks.push(chunk)
   }
   return Buffer.concat(chunks)
 }
 
-/** What only the provider may see: each header whole, and without its scheme. */
+/** The secrets of a request: each header value, with and without its scheme. */
 const secretsOf = (headers: Readonly<Record<string, string>>) =>
   Object.values(headers).flatMap(value => [value, value.replace(/^\S+ /, '')])
 
-/** What a provider said of a failure, short, and without the key should it repeat it. */
+/** The start of a provider's error message, with the key redacted. */
 const excerpt = (bytes: Buffer, scrub: Scrub): string =>
-  scrub(bytes.subarray(0, 4096).toString('utf8').replace(/\s+/g, ' ')).slice(0, MAX_TOLD)
+  scrub(bytes.subarray(0, 4096).toString('utf8').replace(/\s+/g, ' ')).slice(0, MAX_EXCERPT)
 
-/** The one client for everything the management API asks of providers: checked addresses, no redirects, bounded. */
+/** The client for requests of the management API to providers: checked addresses, no redirects, bounded size. */
 export function createOutboundClient(guard: AddressGuard) {
   const agent = new Agent({
     allowH2: false,
@@ -41,11 +41,11 @@ export function createOutboundClient(guard: AddressGuard) {
   })
 
   return {
-    /** The parsed answer of a GET, or 502 with what went wrong. */
+    /** The parsed response of a GET; throws a 502 with the reason. */
     async getJson(url: string, headers: Readonly<Record<string, string>>): Promise<unknown> {
       const scrub = createScrub(secretsOf(headers))
-      const refused = guard.refuseUrl(url.split('?')[0] ?? url)
-      if (refused) throw upstreamError(`the address ${refused}`)
+      const reason = guard.refuseUrl(url.split('?')[0] ?? url)
+      if (reason) throw upstreamError(`the address ${reason}`)
       let status: number
       let bytes: Buffer
       try {

@@ -1,6 +1,6 @@
 /**
- * On every answer of the relay. What a provider sends must never run as a page of this origin, where the console's session
- * lives: a browser that opens an answer treats it as a document of no origin, and believes the type that it names.
+ * Headers of every relay response. Content of a provider must never run as a page of this origin, which has the console's
+ * session: the browser gives it an opaque origin and does not sniff its type.
  */
 export const RELAY_SECURITY = {
   'x-content-type-options': 'nosniff',

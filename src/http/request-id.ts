@@ -5,7 +5,7 @@ const RANDOM_BYTES = 10
 const TIME_LENGTH = 10
 const POOL_BYTES = RANDOM_BYTES * 512
 
-/** Ten bits are two characters: looked up, since working them out was most of what an id cost. */
+/** Two characters for each ten bits. A table, because computing them was most of the cost of an id. */
 const PAIRS = Array.from({ length: 1024 }, (_, bits) => `${ALPHABET[bits >> 5]}${ALPHABET[bits & 31]}`)
 
 function timeText(nowMs: number): string {
@@ -19,7 +19,7 @@ function timeText(nowMs: number): string {
 }
 
 /** Forty bits as eight characters. */
-function chanceText(bytes: Buffer, at: number): string {
+function randomText(bytes: Buffer, at: number): string {
   const high = bytes.readUInt16BE(at)
   const low = bytes.readUIntBE(at + 2, 3)
   return (
@@ -31,8 +31,8 @@ function chanceText(bytes: Buffer, at: number): string {
 }
 
 /**
- * `req_` and 26 characters that sort by time: 10 of milliseconds, 16 of chance. Chance is drawn from the system for many
- * ids at once: asking for it costs more than everything else here.
+ * `req_` and 26 characters that sort by time: 10 of milliseconds, 16 random. Random bytes are drawn for many ids at once,
+ * because a single draw costs more than everything else here.
  */
 export function createRequestIds() {
   const pool = Buffer.alloc(POOL_BYTES)
@@ -50,6 +50,6 @@ export function createRequestIds() {
     }
     const at = used
     used += RANDOM_BYTES
-    return prefix + chanceText(pool, at) + chanceText(pool, at + RANDOM_BYTES / 2)
+    return prefix + randomText(pool, at) + randomText(pool, at + RANDOM_BYTES / 2)
   }
 }

@@ -13,28 +13,28 @@ import { relayAddress } from './relay-address.ts'
 import { RELAY_SECURITY } from './relay-headers.ts'
 import { closeUnread } from './unread-body.ts'
 
-// An import of it would load the client of `fetch` as well, for its names: a twentieth of the start.
+// An `import` would also load the client of `fetch`, which takes a twentieth of the start.
 const { createServer } = createRequire(import.meta.url)('node:http') as typeof import('node:http')
 
-/** Every limit of the front door, documented in docs/limits.md. */
+/** Limits of the HTTP server, documented in docs/limits.md. */
 const LIMITS = {
   headersTimeout: 10_000,
   requestTimeout: 120_000,
   keepAliveTimeout: 65_000,
   connectionsCheckingInterval: 1_000,
   maxHeaderSize: 16_384,
-  // What waits in memory for a client that takes nothing, beyond the piece that is being written.
+  // Bytes buffered for a client that does not read, besides the chunk being written.
   highWaterMark: 16_384,
 } as const
 const MAX_HEADERS = 100
 
 export type Front = {
   readonly basePath: string
-  /** `/v1` and the other paths of the relay API: they never enter the management framework. */
+  /** Serves `/v1` and the other paths of the relay API, outside the management framework. */
   readonly relay: RequestListener
   readonly manage: RequestListener
-  /** Who came over one connection too many; the relay turns them away itself, in its own shape. */
-  readonly crowd: ConnectionLimit
+  /** The relay refuses requests above the limit itself, in its own error format. */
+  readonly connectionLimit: ConnectionLimit
   readonly isReady: () => Promise<boolean>
 }
 
@@ -53,12 +53,15 @@ function answer(
   response.end(body)
 }
 
+const noSuchRoute = ({ method, url }: IncomingMessage) =>
+  new Refusal('not_found', `No such route: ${method} ${(url ?? '/').split('?')[0]}.`)
+
 function refuse(response: ServerResponse, refusal: Refusal): void {
   const { status, headers, body } = managementError(refusal)
   answer(response, status, JSON.stringify(body), headers)
 }
 
-/** The path prefix behind a proxy is taken off once, here; nobody inside knows of it. */
+/** Removes the path prefix of a reverse proxy, here only: no other code knows the prefix. */
 function stripBasePath(request: IncomingMessage, basePath: string): boolean {
   const url = request.url ?? '/'
   if (basePath === '') return true
@@ -68,7 +71,7 @@ function stripBasePath(request: IncomingMessage, basePath: string): boolean {
   return true
 }
 
-/** A proxy may name the whole address (RFC 9112, 3.2.2): only the path counts. */
+/** A request line may have an absolute URL (RFC 9112, 3.2.2): only the path counts. */
 function stripOrigin(request: IncomingMessage): void {
   const { url = '/' } = request
   if (url.startsWith('/')) return
@@ -76,10 +79,10 @@ function stripOrigin(request: IncomingMessage): void {
   if (rest !== url) request.url = rest.startsWith('/') ? rest : `/${rest}`
 }
 
-/** Whoever asks before it sends a body is told to go on once somebody reads it: not where it is refused unread. */
+/** Answers `Expect: 100-continue` when the body is first read, and not if the request is refused without reading it. */
 function continueWhenRead(request: IncomingMessage, response: ServerResponse): void {
   const { shouldKeepAlive } = response
-  // Refused, it may send its body or not: nobody could tell that from the next request.
+  // After a refusal the client may send its body or not, which cannot be told from the next request.
   response.shouldKeepAlive = false
   request.once('resume', () => {
     if (response.headersSent) return
@@ -88,12 +91,12 @@ function continueWhenRead(request: IncomingMessage, response: ServerResponse): v
   })
 }
 
-/** With a slash or a query behind it too: balancers add either. */
+/** With an optional slash or query, which load balancers add. */
 const HEALTH_PATH = /^\/(healthz|readyz)\/?(\?|$)/
 const HEALTH_METHODS = new Set(['GET', 'HEAD'])
 
-/** For whoever watches the process: the one path says that it lives, the other that it can serve. */
-function tellHealth(request: IncomingMessage, response: ServerResponse, isReady: Front['isReady']): void {
+/** Health checks: `/healthz` says that the process is alive, `/readyz` that it can serve. */
+function answerHealth(request: IncomingMessage, response: ServerResponse, isReady: Front['isReady']): void {
   const { method = 'GET', url = '/' } = request
   const isAlive = url.startsWith('/healthz')
   if (!HEALTH_METHODS.has(method)) {
@@ -105,7 +108,7 @@ function tellHealth(request: IncomingMessage, response: ServerResponse, isReady:
     )
 }
 
-/** Whoever stands before us may have believed the other one (RFC 9112, 3.2). */
+/** A proxy in front may have used the other Host header (RFC 9112, 3.2). */
 function hasTwoHosts({ rawHeaders }: IncomingMessage): boolean {
   let hosts = 0
   for (let i = 0; i < rawHeaders.length; i += 2) {
@@ -115,13 +118,13 @@ function hasTwoHosts({ rawHeaders }: IncomingMessage): boolean {
   return hosts > 1
 }
 
-/** As the parser does with what is no request. */
+/** Answers like the HTTP parser does for a malformed request. */
 const closeAsMalformed = ({ socket }: IncomingMessage, status = '400 Bad Request') =>
   socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\n\r\n`)
 
 /**
- * Why a request is not framed as this server reads it (RFC 9112, 6.1). The parser takes any list that ends in `chunked`, and
- * chunks of HTTP/1.0: a proxy in front may read either in another way.
+ * Why the framing of a request is refused (RFC 9112, 6.1). The parser accepts any list of codings that ends in `chunked`, and
+ * chunks in HTTP/1.0; a proxy in front may read either differently, which allows request smuggling.
  */
 function framingFault({ headers, httpVersion }: IncomingMessage): string | undefined {
   const coding = headers['transfer-encoding']
@@ -130,8 +133,8 @@ function framingFault({ headers, httpVersion }: IncomingMessage): string | undef
   return coding.trim().toLowerCase() === 'chunked' ? undefined : '501 Not Implemented'
 }
 
-/** One `http.Server` for everything: health, the relay, and the management API with its pages. */
-export function createHttpServer({ basePath, relay, manage, crowd, isReady }: Front): Server {
+/** One `http.Server` for health checks, the relay, and the management API with the console. */
+export function createHttpServer({ basePath, relay, manage, connectionLimit, isReady }: Front): Server {
   const serve: RequestListener = (request, response) => {
     if (hasTwoHosts(request)) return closeAsMalformed(request)
     const fault = framingFault(request)
@@ -139,12 +142,11 @@ export function createHttpServer({ basePath, relay, manage, crowd, isReady }: Fr
     closeUnread(request, response)
     stripOrigin(request)
     const isHealth = HEALTH_PATH.test(request.url ?? '/')
-    if (!isHealth && !stripBasePath(request, basePath))
-      return refuse(response, new Refusal('not_found', 'nothing lives at this path'))
+    if (!isHealth && !stripBasePath(request, basePath)) return refuse(response, noSuchRoute(request))
     const path = request.url ?? '/'
-    if (HEALTH_PATH.test(path)) return tellHealth(request, response, isReady)
-    const isBeyond = crowd.isBeyond(request)
-    // Whoever is turned away makes room.
+    if (HEALTH_PATH.test(path)) return answerHealth(request, response, isReady)
+    const isBeyond = connectionLimit.isBeyond(request)
+    // A refused client must free its connection.
     if (isBeyond) response.shouldKeepAlive = false
     const address = relayAddress(request)
     if (address !== undefined) {
@@ -154,7 +156,9 @@ export function createHttpServer({ basePath, relay, manage, crowd, isReady }: Fr
     if (isBeyond)
       return refuse(
         response,
-        new Refusal('overloaded', 'the gateway has too many connections', { retryAfterS: 1 }),
+        new Refusal('overloaded', 'The gateway has too many connections. Try again in a moment.', {
+          retryAfterS: 1,
+        }),
       )
     manage(request, response)
   }
@@ -163,17 +167,17 @@ export function createHttpServer({ basePath, relay, manage, crowd, isReady }: Fr
     continueWhenRead(request, response)
     serve(request, response)
   })
-  crowd.watch(server)
+  connectionLimit.watch(server)
   server.maxHeadersCount = MAX_HEADERS
   return server
 }
 
-type Place = Pick<ListenOptions, 'port' | 'host' | 'reusePort'>
+type ListenAddress = Pick<ListenOptions, 'port' | 'host' | 'reusePort'>
 
-const listenOnce = (server: NetServer, place: Place) =>
+const listenOnce = (server: NetServer, address: ListenAddress) =>
   new Promise<number>((resolve, reject) => {
     server.once('error', reject)
-    server.listen(place, () => {
+    server.listen(address, () => {
       server.off('error', reject)
       resolve((server.address() as AddressInfo).port)
     })
@@ -182,9 +186,9 @@ const listenOnce = (server: NetServer, place: Place) =>
 export const listen = (server: Server, port: number, host: string) => listenOnce(server, { port, host })
 
 /**
- * Listens beside others at one port, each with a queue of its own that the system fills: what waits in the queue of
- * one that dies is reset at once, and its client comes back. Where the system cannot do that (macOS, Windows) the
- * supervisor hands connections on.
+ * Listens on a port that other workers share (SO_REUSEPORT). The system gives each worker a queue of its own: when a worker
+ * dies, the connections in its queue are reset at once and their clients retry. Where the system does not support this
+ * (macOS, Windows), the supervisor distributes the connections.
  */
 export const listenBeside = (server: Server, port: number, host: string) =>
   listenOnce(server, { port, host, reusePort: true }).catch(error => {
@@ -192,7 +196,7 @@ export const listenBeside = (server: Server, port: number, host: string) =>
     return listen(server, port, host)
   })
 
-/** A port that nobody else is at. Whoever listens beside others would not notice a stranger there. */
+/** Makes sure that no other program listens on the port, which `listenBeside` would not notice. Returns the port. */
 export async function claimPort(port: number, host: string): Promise<number> {
   const claim = createNetServer()
   const claimed = await listenOnce(claim, { port, host })
@@ -202,10 +206,10 @@ export async function claimPort(port: number, host: string): Promise<number> {
 
 const SWEEP_MS = 100
 
-/** Stops accepting, lets what runs finish for at most `drainMs`, then cuts what is left. */
+/** Stops accepting connections, lets running requests finish for at most `drainMs`, then closes the rest. */
 export async function drain(server: Server, drainMs: number): Promise<void> {
   const closed = new Promise<void>(resolve => server.close(() => resolve()))
-  // A kept-alive connection turns idle only when its answer has gone out, so idle ones are swept until none is left.
+  // A keep-alive connection becomes idle after its response, so idle ones are closed repeatedly until none remains.
   const sweep = setInterval(() => server.closeIdleConnections(), SWEEP_MS)
   const cut = setTimeout(() => server.closeAllConnections(), drainMs)
   await closed

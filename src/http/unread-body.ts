@@ -1,20 +1,20 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 
-/** Of a body that was answered before it was read, so much is still read, and for so long. */
+/** How much of an unread body is still read after the response, and for how long. */
 const UNREAD_BYTES = 64 * 1024
 const LINGER_MS = 1_000
 
-/** Node.js reads such a body to its end, however long it is. Bodies up to this size are left to it. */
+/** Node.js reads an unread body to its end, of any length. Small bodies are left to it. */
 const isLarge = ({ headers }: IncomingMessage): boolean =>
   headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > UNREAD_BYTES
 
 /**
- * Closes the connection of a client whose request was answered before its body was read: the rest of the body is not
- * read. The socket is not closed at once: unread bytes would make that a reset, and the answer would be lost with it.
+ * Closes the connection after a response that was sent before the request body was read; the rest of the body is not read.
+ * The socket lingers for a moment: closing it with unread bytes would be a reset, which loses the response.
  */
 export function closeUnread(request: IncomingMessage, response: ServerResponse): void {
   if (!isLarge(request)) return
-  // A client that waits to be told to go on is kept only if it was told (server.ts).
+  // server.ts decides about clients that wait for `100 Continue`.
   if (request.headers.expect === undefined) keepIfRead(request, response)
   response.prependOnceListener('finish', () => {
     if (!request.complete) linger(request)
@@ -32,7 +32,7 @@ function keepIfRead(request: IncomingMessage, response: ServerResponse): void {
 function linger(request: IncomingMessage): void {
   const { socket } = request
   let unread = 0
-  // What Node.js would do next is to close it at once.
+  // Node.js would call this next and close the socket at once.
   socket.destroySoon = () => socket.end()
   request.on('data', (chunk: Buffer) => {
     unread += chunk.length

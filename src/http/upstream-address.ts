@@ -4,17 +4,17 @@ import ipaddr from 'ipaddr.js'
 type Verdict = string | undefined
 
 export type AddressPolicy = {
-  /** Whether an address that an administrator wrote may be private. */
+  /** Whether an address set by an administrator may be private. */
   readonly allowPrivate: boolean
 }
 
 /**
- * Who chose an address: an administrator (a channel, a key file), or a provider or client in the middle of a request (a
- * film, a redirect, an image).
+ * The origin of an address: an administrator (a channel, a key file), or a provider or client during a request (a video, a
+ * redirect, an image).
  */
 export type AddressAuthor = 'administrator' | 'provider'
 
-/** Names under which clouds hand out credentials. */
+/** Host names of cloud metadata services, which hand out credentials. */
 const METADATA_HOSTS: ReadonlySet<string> = new Set([
   'metadata.google.internal',
   'metadata.goog',
@@ -24,7 +24,7 @@ const METADATA_HOSTS: ReadonlySet<string> = new Set([
   'metadata.azure.com',
 ])
 
-/** Addresses of cloud metadata and of the agents beside it. Most clouds use link-local ones, which are never allowed. */
+/** Addresses of cloud metadata services and agents. Most clouds use link-local ones, which are never allowed. */
 const METADATA_RANGES = [
   '168.63.129.16/32', // Azure
   '100.100.100.200/32', // Alibaba Cloud
@@ -34,7 +34,7 @@ const METADATA_RANGES = [
   'fd00:42::/32', // Scaleway
 ].map(range => ipaddr.parseCIDR(range))
 
-/** ipaddr.js's names of the ranges that belong to the operator's own networks. */
+/** The ranges of private networks, by their names in ipaddr.js. */
 const PRIVATE_RANGES: ReadonlySet<string> = new Set([
   'private',
   'loopback',
@@ -47,13 +47,13 @@ type Parsed = ipaddr.IPv4 | ipaddr.IPv6
 
 /** RFC 6052: the last 32 bits of this prefix are the IPv4 address that NAT64 connects to. */
 const NAT64 = ipaddr.parseCIDR('64:ff9b::/96') as [ipaddr.IPv6, number]
-/** RFC 4291: the only addresses of IPv6 that are assigned to the internet. */
+/** RFC 4291: the only IPv6 addresses that are assigned to the internet. */
 const GLOBAL_UNICAST = ipaddr.parseCIDR('2000::/3') as [ipaddr.IPv6, number]
 
 const isIn = (address: Parsed, [base, bits]: [Parsed, number]) =>
   address.kind() === base.kind() && address.match(base as ipaddr.IPv4 & ipaddr.IPv6, bits)
 
-/** The address that packets end up at: IPv4 written as IPv6, or reached through NAT64, is that IPv4 address. */
+/** The actual destination: for an IPv4-mapped or NAT64 address, that IPv4 address. */
 function destinationOf(text: string): Parsed {
   const address = ipaddr.process(text)
   if (!isIn(address, NAT64)) return address
@@ -66,7 +66,7 @@ function classOf(address: Parsed): 'public' | 'private' | { readonly refused: st
   const range = address.range()
   if (PRIVATE_RANGES.has(range)) return 'private'
   if (range !== 'unicast') return { refused: `is a ${range} address` }
-  // Tunnels and retired forms of IPv6 carry IPv4 addresses in places that only their routers know.
+  // Tunnels and deprecated forms of IPv6 embed IPv4 addresses that cannot be extracted reliably.
   return address.kind() === 'ipv4' || isIn(address, GLOBAL_UNICAST)
     ? 'public'
     : { refused: 'is a reserved address' }
@@ -74,19 +74,19 @@ function classOf(address: Parsed): 'public' | 'private' | { readonly refused: st
 
 const PRIVATE_REFUSED: Readonly<Record<AddressAuthor, string>> = {
   administrator: 'is a loopback or private address (SLUICE_PRIVATE_UPSTREAMS=deny)',
-  provider: "is a loopback or private address that a provider named, outside of its channel's own origin",
+  provider: 'is a loopback or private address from a provider, and not the origin of its channel',
 }
 
 const mayBePrivate = ({ allowPrivate }: AddressPolicy, author: AddressAuthor) =>
   allowPrivate && author === 'administrator'
 
-/** Judges one address: a literal one, or one that a name was resolved to. */
+/** Checks one IP address, a literal or the result of a lookup. */
 export function refuseAddress(
   text: string,
   policy: AddressPolicy,
   author: AddressAuthor = 'administrator',
 ): Verdict {
-  if (!ipaddr.isValid(text)) return 'is no address'
+  if (!ipaddr.isValid(text)) return 'is not an IP address'
   const kind = classOf(destinationOf(text))
   if (typeof kind === 'object') return kind.refused
   return kind === 'public' || mayBePrivate(policy, author) ? undefined : PRIVATE_REFUSED[author]
@@ -98,7 +98,7 @@ const plainHost = (host: string) =>
     .replace(/\.$/, '')
     .toLowerCase()
 
-/** Judges the host of an address before it is resolved. */
+/** Checks the host of a URL before it is resolved. */
 export function refuseHost(
   hostname: string,
   policy: AddressPolicy,
@@ -112,9 +112,9 @@ export function refuseHost(
   return isLocal && !mayBePrivate(policy, author) ? PRIVATE_REFUSED[author] : undefined
 }
 
-/** Judges an address that an administrator saves; it is judged again at every connect, with what its name resolves to. */
+/** Checks a URL that an administrator saves. Every connection checks the resolved addresses again. */
 export function refuseUrl(text: string, policy: AddressPolicy): Verdict {
-  if (!URL.canParse(text)) return 'is no address such as https://host/path'
+  if (!URL.canParse(text)) return 'is not a URL such as https://host/path'
   const url = new URL(text)
   if (url.protocol !== 'https:' && url.protocol !== 'http:') return 'must begin with https:// or http://'
   if (url.username !== '' || url.password !== '') return 'must not contain a user name or password'

@@ -18,7 +18,7 @@ type Deps<T extends Token> = {
 
 const refused = (message: string) => new Refusal('invalid_api_key', message)
 
-/** Whose `sk-` token this is, or 401 with what is wrong with it (spec 7). */
+/** Finds an `sk-` token, or throws a 401 that says what is wrong (docs/reference/relay-api.md: Relay credentials). */
 export function createKeyCheck<T extends Token>({ findToken, findUser, digest, now }: Deps<T>) {
   return async function checkKey(header: string, { evenIfExpired = false } = {}): Promise<T> {
     const value = bearerOf(header)

@@ -1,16 +1,16 @@
 import { Refusal } from '../domain/errors.ts'
 
-/** For whom a password is hashed. */
+/** The user or network that a password is hashed for. */
 export type Requester = {
-  /** Places in the queue are shared out by it: a user, or a network. */
+  /** The queue is shared fairly between these names. */
   readonly name: string
-  /** Signed in, or at least once before from the same network: never waits behind those who are not. */
+  /** Is signed in, or has signed in before from the same network. Never waits behind unknown requesters. */
   readonly isKnown: boolean
 }
 
-/** Each hash takes 19 MiB and a core for some 50 ms: two at a time, a short queue, then 503. */
+/** A hash takes 19 MiB and a core for about 50 ms: two run at a time, a short queue waits, then 503. */
 const AT_ONCE = 2
-/** Of the known, and as many of all others. */
+/** Of known requesters, and as many of unknown ones. */
 const MAX_WAITING = 40
 const MAX_WAITING_OF_ONE = 5
 
@@ -19,14 +19,14 @@ const overloaded = () =>
 
 type Waiter = { start(): void; refuse(): void }
 
-/** Waiters by requester. Requesters are served in turn, so that many requests of one do not delay the others. */
-function createLine() {
+/** A queue by requester. Requesters are served in turn, so that many requests of one do not delay the others. */
+function createFairQueue() {
   const waiters = new Map<string, Waiter[]>()
   let size = 0
 
   const lengthOf = (name: string) => waiters.get(name)?.length ?? 0
 
-  /** Makes room at the expense of the requester with the most waiters, if that is not the one that wants it. */
+  /** Refuses a waiter of the requester that has the most, unless that is the one that asks. */
   function displace(name: string): boolean {
     const [longest, line = []] = [...waiters].reduce((a, b) => (b[1].length > a[1].length ? b : a))
     if (longest === name || line.length <= lengthOf(name) + 1) return false
@@ -36,7 +36,7 @@ function createLine() {
   }
 
   return {
-    /** False where there is no room. */
+    /** False if there is no room. */
     add(name: string, waiter: Waiter): boolean {
       if (lengthOf(name) >= MAX_WAITING_OF_ONE) return false
       if (size >= MAX_WAITING && !displace(name)) return false
@@ -59,24 +59,26 @@ function createLine() {
   }
 }
 
-/** Bounds how much is hashed at once, and shares it out fairly: no requester can keep the others from signing in. */
+/** Limits concurrent hashing and shares it fairly: no requester can keep the others from signing in. */
 export function createHashQueue() {
   let running = 0
-  const known = createLine()
-  const unknown = createLine()
+  const knownQueue = createFairQueue()
+  const unknownQueue = createFairQueue()
   let isKnownNext = true
 
-  /** The two lines take turns, so that a crowd in one leaves half to the other. */
+  /** The two queues take turns, so that a full one leaves half of the capacity to the other. */
   function takeNext(): Waiter | undefined {
     isKnownNext = !isKnownNext
-    return isKnownNext ? (known.take() ?? unknown.take()) : (unknown.take() ?? known.take())
+    return isKnownNext
+      ? (knownQueue.take() ?? unknownQueue.take())
+      : (unknownQueue.take() ?? knownQueue.take())
   }
 
   return async function run<T>(requester: Requester, work: () => Promise<T>): Promise<T> {
     if (running < AT_ONCE) running += 1
     else {
       const { promise, resolve, reject } = Promise.withResolvers<void>()
-      const line = requester.isKnown ? known : unknown
+      const line = requester.isKnown ? knownQueue : unknownQueue
       const isAdded = line.add(requester.name, { start: resolve, refuse: () => reject(overloaded()) })
       if (!isAdded) throw overloaded()
       await promise

@@ -5,12 +5,12 @@ import { type Digest, isApiKey } from './credentials.ts'
 
 export const SESSION_IDLE_S = 12 * 3600
 export const SESSION_ABSOLUTE_S = 7 * 24 * 3600
-/** Last use is written down at most this often: reading must not turn into writing. */
+/** The time of last use is written at most this often, so that reads rarely cause writes. */
 const TOUCH_EVERY_S = 60
-/** So long a request waits until that is written: a store that can be read and not written must not keep people out. */
+/** The longest a request waits for that write: a store that is read-only must not lock people out. */
 const TOUCH_MOST_MS = 500
 
-type Known = {
+type IdentifiedUser = {
   readonly id: number
   readonly username: string
   readonly role: number
@@ -19,15 +19,15 @@ type Known = {
 type AccessToken = { id: number; user_id: number; expired_time: number; last_used_time: number }
 type Session = { id: number; user_id: number; created_time: number; last_seen_time: number }
 
-export type IdentityStore = {
-  findUser(id: number): Promise<Known | undefined>
+type IdentityStore = {
+  findUser(id: number): Promise<IdentifiedUser | undefined>
   findAccessToken(digest: string): Promise<AccessToken | undefined>
   findSession(digest: string): Promise<Session | undefined>
   touchAccessToken(id: number, time: number): Promise<void>
   touchSession(id: number, time: number): Promise<void>
 }
 
-/** Names the header to send, and the one that clients of this family look for to know what they talk to. */
+/** The message names the header to send, and `New-Api-User`, which clients of new-api look for to recognize the server. */
 export const unauthorized = (why: string) =>
   new Refusal(
     'unauthorized',
@@ -37,19 +37,19 @@ export const unauthorized = (why: string) =>
 /** The value of an `Authorization` header, with or without its scheme. */
 export const bearerOf = (header: string) => header.replace(/^bearer\s+/i, '').trim()
 
-/** Who is calling the management API. Every look-up reads the store, so a change counts from the next request on. */
+/** Identifies callers of the management API. Every look-up reads the store, so a change applies from the next request. */
 export function createIdentify({
   store,
   digest,
   now,
-  onUntouched,
+  onUntouched: onTouchFailure,
 }: {
   store: IdentityStore
   digest: Digest
   now: () => number
   onUntouched: (error: Error) => void
 }) {
-  /** Credentials whose last use is being written down. */
+  /** Credentials whose time of last use is being written. */
   const touching = new Set<string>()
 
   async function touch(name: string, write: () => Promise<void>): Promise<void> {
@@ -57,16 +57,16 @@ export function createIdentify({
     touching.add(name)
     const { promise: late, resolve } = Promise.withResolvers<void>()
     const timer = setTimeout(resolve, TOUCH_MOST_MS)
-    const written = write()
-      .catch(onUntouched)
+    const writing = write()
+      .catch(onTouchFailure)
       .finally(() => touching.delete(name))
-    await Promise.race([written, late])
+    await Promise.race([writing, late])
     clearTimeout(timer)
   }
 
   async function actorOf(userId: number, via: Actor['via'], credentialId: number): Promise<Actor> {
     const user = await store.findUser(userId)
-    if (!user) throw unauthorized('the user of this credential is gone')
+    if (!user) throw unauthorized('the user of this credential was deleted')
     if (user.status !== 1) throw unauthorized('the user of this credential is disabled')
     return { id: user.id, username: user.username, role: user.role as Role, via, credentialId }
   }
@@ -76,29 +76,29 @@ export function createIdentify({
       const value = bearerOf(header)
       if (value === '') throw unauthorized('the credential is empty')
       if (isApiKey(value)) throw unauthorized('an sk- token is for the relay API and is not accepted here')
-      const found = await store.findAccessToken(digest(value))
-      if (!found) throw unauthorized('the system access token is unknown or was revoked')
+      const accessToken = await store.findAccessToken(digest(value))
+      if (!accessToken) throw unauthorized('the system access token is unknown or was revoked')
       const time = now()
-      if (found.expired_time !== -1 && found.expired_time <= time)
+      if (accessToken.expired_time !== -1 && accessToken.expired_time <= time)
         throw unauthorized('the system access token has expired')
-      const actor = await actorOf(found.user_id, 'access_token', found.id)
-      if (time - found.last_used_time >= TOUCH_EVERY_S)
-        await touch(`access token ${found.id}`, () => store.touchAccessToken(found.id, time))
+      const actor = await actorOf(accessToken.user_id, 'access_token', accessToken.id)
+      if (time - accessToken.last_used_time >= TOUCH_EVERY_S)
+        await touch(`access token ${accessToken.id}`, () => store.touchAccessToken(accessToken.id, time))
       return actor
     },
 
     async bySession(sessionId: string): Promise<Actor> {
-      const found = await store.findSession(digest(sessionId))
+      const session = await store.findSession(digest(sessionId))
       const time = now()
-      const isOver =
-        !found ||
-        time - found.last_seen_time > SESSION_IDLE_S ||
-        time - found.created_time > SESSION_ABSOLUTE_S
-      if (isOver) throw unauthorized('the session has ended; sign in again')
-      const actor = await actorOf(found.user_id, 'session', found.id)
-      if (time - found.last_seen_time >= TOUCH_EVERY_S)
-        await touch(`session ${found.id}`, () => store.touchSession(found.id, time))
-      return { ...actor, signInTime: found.created_time }
+      const hasEnded =
+        !session ||
+        time - session.last_seen_time > SESSION_IDLE_S ||
+        time - session.created_time > SESSION_ABSOLUTE_S
+      if (hasEnded) throw unauthorized('the session has ended; sign in again')
+      const actor = await actorOf(session.user_id, 'session', session.id)
+      if (time - session.last_seen_time >= TOUCH_EVERY_S)
+        await touch(`session ${session.id}`, () => store.touchSession(session.id, time))
+      return { ...actor, signInTime: session.created_time }
     },
   }
 }

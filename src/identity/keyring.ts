@@ -1,9 +1,9 @@
 import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from 'node:crypto'
 
-/** Where a ciphertext lives. It is bound to that place: moved to another row or field, it no longer opens. */
+/** The place of a ciphertext. It is bound to that place: moved to another row or field, it cannot be decrypted. */
 export type Place = { readonly table: string; readonly row: number | string; readonly field: string }
 
-/** A ciphertext that no secret of the keyring opens, or that stands in the wrong place. */
+/** A ciphertext that no secret of the keyring decrypts, or that is in the wrong place. */
 export class SealError extends Error {
   constructor(message: string) {
     super(message)
@@ -20,7 +20,7 @@ function deriveKey(secret: string) {
   return { kid, key }
 }
 
-/** Only the very text that was written: base64 has bits to spare in which two texts could differ and decode alike. */
+/** Accepts only the canonical text: base64 has spare bits, so different texts could decode to the same bytes. */
 function decode(text: string): Buffer {
   const bytes = Buffer.from(text, 'base64url')
   if (bytes.toString('base64url') !== text) throw new SealError('is not base64url')
@@ -31,8 +31,8 @@ const associatedData = (place: Place, kid: string) =>
   Buffer.from(`${place.table}|${place.row}|${place.field}|${kid}`)
 
 /**
- * Seals texts under the newest secret and opens those sealed under any of them.
- * AES-256-GCM; a sealed text reads `v1.<key id>.<nonce>.<ciphertext and tag>`.
+ * Encrypts texts with the newest secret and decrypts those of any secret, with AES-256-GCM.
+ * A sealed text has the form `v1.<key id>.<nonce>.<ciphertext and tag>`.
  */
 export function createKeyring(initial: readonly string[]) {
   let ring = ringOf(initial)
@@ -52,7 +52,7 @@ export function createKeyring(initial: readonly string[]) {
     if (version !== 'v1' || !kid || !nonce || !body || more.length > 0)
       throw new SealError(`${where} is not a sealed text`)
     const key = ring.byId.get(kid)
-    if (!key) throw new SealError(`${where} was sealed under a secret not in use`)
+    if (!key) throw new SealError(`${where} was sealed with a secret that is not in use`)
     try {
       const bytes = decode(body)
       const decipher = createDecipheriv('aes-256-gcm', key, decode(nonce), { authTagLength: TAG_BYTES })
@@ -69,10 +69,10 @@ export function createKeyring(initial: readonly string[]) {
   return {
     seal,
     open,
-    /** What sealed texts under the newest secret begin with; everything else is due for rotation. */
+    /** The prefix of texts sealed with the newest secret; all others are due for rotation. */
     newestPrefix: () => `v1.${ring.newest.kid}.`,
     size: () => ring.byId.size,
-    /** Swaps the whole ring at once, when a rotation makes or retires a secret. */
+    /** Replaces all secrets at once, when a rotation adds or retires one. */
     replace(secrets: readonly string[]): void {
       ring = ringOf(secrets)
     },

@@ -34,7 +34,7 @@ function decode(stored: string) {
   }
 }
 
-/** argon2id, bounded: passwords are the only work here that an anonymous caller can make expensive. */
+/** argon2id with a bounded queue: it is the only expensive work that an anonymous caller can cause. */
 export function createPasswords() {
   const bounded = createHashQueue()
 
@@ -44,19 +44,19 @@ export function createPasswords() {
       return encode(nonce, await derive(password, nonce, { memory: MEMORY_KIB, passes: PASSES }))
     })
 
-  /** An unknown user costs as much time as a known one: without a stored hash, the work is done all the same. */
+  /** Without a stored hash the work is done all the same, so that the time does not reveal whether a user exists. */
   const verify = (password: string, stored: string | undefined, requester: Requester) =>
     bounded(requester, async () => {
-      const known = stored === undefined ? undefined : decode(stored)
-      const nonce = known?.nonce ?? randomBytes(16)
-      const tag = await derive(password, nonce, known?.parameters ?? { memory: MEMORY_KIB, passes: PASSES })
-      return known !== undefined && known.tag.length === tag.length && timingSafeEqual(known.tag, tag)
+      const decoded = stored === undefined ? undefined : decode(stored)
+      const nonce = decoded?.nonce ?? randomBytes(16)
+      const tag = await derive(password, nonce, decoded?.parameters ?? { memory: MEMORY_KIB, passes: PASSES })
+      return decoded !== undefined && decoded.tag.length === tag.length && timingSafeEqual(decoded.tag, tag)
     })
 
   return { hash, verify }
 }
 
-/** The first start, and commands. */
+/** For the first start and for commands. */
 export const OPERATOR: Requester = { name: 'operator', isKnown: true }
 
 export const signedIn = ({ id }: { readonly id: number }): Requester => ({

@@ -6,7 +6,7 @@ export const newSecret = () => randomBytes(32).toString('base64url')
 
 const pathOf = (dataDir: string) => join(dataDir, 'secret')
 
-/** The secrets kept in the data directory, newest first; undefined before the first start. */
+/** The secrets in the data directory, newest first; undefined before the first start. */
 export function readSecretFile(dataDir: string): string | undefined {
   try {
     return readFileSync(pathOf(dataDir), 'utf8').trim()
@@ -16,7 +16,7 @@ export function readSecretFile(dataDir: string): string | undefined {
   }
 }
 
-/** Whole or not at all: a half-written secret would lose everything sealed under it. */
+/** Writes atomically: a truncated secret would make everything sealed with it unreadable. */
 export function writeSecretFile(dataDir: string, secrets: readonly string[]): void {
   const temporary = `${pathOf(dataDir)}.new`
   const file = openSync(temporary, 'w', 0o600)

@@ -7,9 +7,9 @@ type Rule = { readonly free: number; readonly forgetMs: number; readonly maxWait
 const MINUTE_MS = 60_000
 
 /**
- * After `free` failures every further one doubles the wait, up to `maxWaitMs`; quiet for `forgetMs` forgets them.
- * Attacks from many addresses slow an account by seconds only, so its owner is never locked out for long;
- * a network that keeps failing waits much longer.
+ * After `free` failures every further one doubles the wait, up to `maxWaitMs`; after `forgetMs` without one they are
+ * forgotten. Attacks from many addresses delay an account by seconds only, so its owner is never locked out for long; a
+ * network that keeps failing waits much longer.
  */
 const RULES = {
   accountAndNetwork: { free: 5, forgetMs: 5 * MINUTE_MS, maxWaitMs: 15 * MINUTE_MS },
@@ -19,7 +19,7 @@ const RULES = {
 } as const satisfies Record<string, Rule>
 
 const MAX_BUCKETS = 50_000
-const KEPT_BUCKETS = 45_000
+const BUCKETS_AFTER_EVICTION = 45_000
 
 const tooMany = (retryAfterS: number) =>
   new Refusal('rate_limited', `too many failed attempts; try again in ${retryAfterS} s`, { retryAfterS })
@@ -27,8 +27,8 @@ const tooMany = (retryAfterS: number) =>
 const NO_FAILURES: Bucket = { failures: 0, lastMs: 0, blockedUntilMs: 0 }
 
 /**
- * Slows guessing of passwords by account and by network. An attempt counts as a failure until it has succeeded, so
- * that many at once are no way around the wait.
+ * Slows password guessing by account and by network. An attempt counts as a failure until it succeeds, so that concurrent
+ * attempts cannot avoid the wait.
  */
 export function createThrottle(now: () => number) {
   const buckets = new Map<string, Bucket>()
@@ -44,28 +44,28 @@ export function createThrottle(now: () => number) {
     ] as const
   }
 
-  /** Looks without writing: an attempt that is refused must not push out what other attempts left. */
+  /** Reads without writing: a refused attempt must not evict the buckets of others. */
   function bucketOf(key: string, rule: Rule): Bucket {
-    const found = buckets.get(key)
-    if (!found) return NO_FAILURES
-    const keptMs = rule.forgetMs + Math.max(0, found.blockedUntilMs - found.lastMs)
-    return now() - found.lastMs <= keptMs ? found : NO_FAILURES
+    const bucket = buckets.get(key)
+    if (!bucket) return NO_FAILURES
+    const lifetimeMs = rule.forgetMs + Math.max(0, bucket.blockedUntilMs - bucket.lastMs)
+    return now() - bucket.lastMs <= lifetimeMs ? bucket : NO_FAILURES
   }
 
-  /** The one that changed last goes to the end, so that the oldest are the first to be forgotten. */
+  /** Moves the bucket to the end, so that the oldest are evicted first. */
   function write(key: string, bucket: Bucket): void {
     buckets.delete(key)
     buckets.set(key, bucket)
     if (buckets.size <= MAX_BUCKETS) return
-    // Memory stays bounded whatever names and addresses are tried.
+    // Bounds memory against attempts with ever new names and addresses.
     for (const oldest of buckets.keys()) {
-      if (buckets.size <= KEPT_BUCKETS) return
+      if (buckets.size <= BUCKETS_AFTER_EVICTION) return
       buckets.delete(oldest)
     }
   }
 
   return {
-    /** Seconds that this account or address has to wait; 0: it may try, and the attempt is counted. */
+    /** The seconds that this account or address has to wait; 0 if it may try, and the attempt is counted. */
     attempt(account: string, address: string): number {
       const counted = bucketsOf(account, address)
       const at = now()
@@ -83,7 +83,7 @@ export function createThrottle(now: () => number) {
     succeed(account: string, address: string): void {
       for (const [key, rule] of bucketsOf(account, address)) {
         const isOfAccount = rule === RULES.accountAndNetwork || rule === RULES.account
-        // One right password does not excuse the wrong ones: of the network, only this attempt is taken back.
+        // One success does not clear the failures of the network: only this attempt is subtracted there.
         const { failures, lastMs } = bucketOf(key, rule)
         if (isOfAccount || failures <= 1) buckets.delete(key)
         else write(key, { failures: failures - 1, lastMs, blockedUntilMs: 0 })
@@ -92,7 +92,7 @@ export function createThrottle(now: () => number) {
   }
 }
 
-/** Kept in one place for all workers. */
+/** One instance counts for all workers. */
 export type Throttle = {
   attempt(account: string, address: string): number | Promise<number>
   succeed(account: string, address: string): void

@@ -11,9 +11,9 @@ import {
 import { createInterface } from 'node:readline'
 import { type Anchor, readAnchor } from './anchor.ts'
 
-/** At this size a file gives way to the next; one older file is kept beside it. */
-export const MAX_ANCHOR_BYTES = 16 * 1024 * 1024
-/** Enough for the last line, whatever number of chains it names. */
+/** The size at which the file is rotated; one older file is kept. */
+const MAX_ANCHOR_BYTES = 16 * 1024 * 1024
+/** Larger than the longest possible line. */
 const TAIL_BYTES = 1024 * 1024
 const LINE_FEED = 0x0a
 
@@ -34,17 +34,17 @@ function readTail(path: string): Buffer {
   }
 }
 
-/** Appends lines to a file that may be rotated or emptied by others: it is opened anew for every line. */
+/** Appends lines to a file. Other programs may rotate or empty it, so it is opened again for every line. */
 export function createAnchorFile(path: string, maxBytes = MAX_ANCHOR_BYTES) {
   const open = () => openSync(path, 'a', 0o600)
-  // A path that cannot be written fails the start, not the first anchor.
+  // A path that is not writable must fail at startup, not at the first anchor.
   closeSync(open())
 
   function append(anchor: Anchor): void {
     const tail = readTail(path)
     const file = open()
     try {
-      // Behind a line that a power cut or a full disk tore, the next one starts anew.
+      // After a line that a power cut or a full disk truncated, a line break comes first.
       const isTorn = fstatSync(file).size > 0 && tail.at(-1) !== LINE_FEED
       writeSync(file, `${isTorn ? '\n' : ''}${JSON.stringify(anchor)}\n`)
     } finally {
@@ -55,7 +55,7 @@ export function createAnchorFile(path: string, maxBytes = MAX_ANCHOR_BYTES) {
   return {
     isFile: true,
     append,
-    /** Moves a full file out of the way. True where the file is new, or was rotated or emptied. */
+    /** Rotates a full file. True if the file is new, or was rotated or emptied. */
     makeRoom(): boolean {
       if (sizeOf(path) > maxBytes) renameSync(path, olderAnchorFile(path))
       return sizeOf(path) === 0
@@ -70,7 +70,7 @@ export function createAnchorFile(path: string, maxBytes = MAX_ANCHOR_BYTES) {
   }
 }
 
-/** The anchors of a file with the numbers of their lines, in order; none where there is no file. */
+/** The anchors of a file with their line numbers, in order; none if there is no file. */
 export async function* readAnchorFile(path: string): AsyncGenerator<{ line: number; anchor: Anchor }> {
   if (sizeOf(path) === 0) return
   let line = 0

@@ -1,42 +1,42 @@
-import type { Anchor, ChainHead } from './anchor.ts'
+import type { Anchor, AnchorHead } from './anchor.ts'
 
-/** A head that was written down at some time, and where that was. */
-export type AnchoredHead = ChainHead & { readonly time: number; readonly from: string }
+/** An anchored head with the time and the place of its anchor. */
+export type IndexedHead = AnchorHead & { readonly time: number; readonly from: string }
 
-/** Anchored heads by chain and place, to be met while the chains are walked. */
+/** Anchored heads by chain and sequence number, for comparison while the chains are verified. */
 export function createAnchorIndex() {
-  const chains = new Map<string, Map<number, AnchoredHead[]>>()
-  const different: AnchoredHead[] = []
+  const chains = new Map<string, Map<number, IndexedHead[]>>()
+  const different: IndexedHead[] = []
   let count = 0
 
   return {
     add({ heads, time }: Anchor, from: string): void {
       for (const head of heads) {
-        // A chain without records ends where every chain begins.
+        // An empty chain has nothing to compare.
         if (head.seq === 0) continue
         count += 1
-        const places = chains.get(head.chain) ?? new Map<number, AnchoredHead[]>()
+        const places = chains.get(head.chain) ?? new Map<number, IndexedHead[]>()
         chains.set(head.chain, places)
-        const known = places.get(head.seq) ?? []
-        if (known.some(({ hash }) => hash === head.hash)) continue
-        places.set(head.seq, [...known, { ...head, time, from }])
+        const existing = places.get(head.seq) ?? []
+        if (existing.some(({ hash }) => hash === head.hash)) continue
+        places.set(head.seq, [...existing, { ...head, time, from }])
       }
     },
-    /** Compares a record with what was anchored of its place. */
-    meet(chain: string, { seq, hash }: { readonly seq: number; readonly hash: string }): void {
+    /** Compares a record with the anchored heads of its sequence number. */
+    compare(chain: string, { seq, hash }: { readonly seq: number; readonly hash: string }): void {
       const places = chains.get(chain)
       const anchored = places?.get(seq)
       if (!anchored) return
       places?.delete(seq)
       different.push(...anchored.filter(head => head.hash !== hash))
     },
-    /** Anchored heads whose place has another record now. */
-    different: (): readonly AnchoredHead[] => different,
+    /** Anchored heads whose record has another hash now. */
+    different: (): readonly IndexedHead[] => different,
     /** Anchored heads of a chain that no record has been compared with. */
-    unmet: (chain: string): AnchoredHead[] => [...(chains.get(chain)?.values() ?? [])].flat(),
+    unmatched: (chain: string): IndexedHead[] => [...(chains.get(chain)?.values() ?? [])].flat(),
     chains: () => [...chains.keys()],
     count: () => count,
   }
 }
 
-export type AnchorIndex = ReturnType<typeof createAnchorIndex>
+type AnchorIndex = ReturnType<typeof createAnchorIndex>

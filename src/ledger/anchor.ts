@@ -1,17 +1,17 @@
 import { anchorMac, type ChainKey } from '../domain/chain.ts'
 import { isObject } from '../domain/json-object.ts'
 
-export type ChainHead = { readonly chain: string; readonly seq: number; readonly hash: string }
+export type AnchorHead = { readonly chain: string; readonly seq: number; readonly hash: string }
 
 /**
- * Where chains ended at a moment, under the chain key: kept outside the store, for comparison with it.
- * `previous` is the `mac` of the same node's anchor before, so that one that was taken out shows.
+ * The heads of chains at a moment, authenticated with the chain key and kept outside the store for comparison with it.
+ * `previous` is the `mac` of the node's previous anchor, so that a removed anchor is detected.
  */
 export type Anchor = {
   /** Unix seconds. */
   readonly time: number
   readonly node: string
-  readonly heads: readonly ChainHead[]
+  readonly heads: readonly AnchorHead[]
   readonly previous: string
   readonly mac: string
 }
@@ -31,7 +31,7 @@ export const sealAnchor = (key: ChainKey, anchor: Unsealed): Anchor => ({
 
 export const isGenuine = (key: ChainKey, anchor: Anchor) => anchor.mac === macOf(key, anchor)
 
-const isHead = (head: unknown): head is ChainHead =>
+const isHead = (head: unknown): head is AnchorHead =>
   isObject(head) &&
   typeof head.chain === 'string' &&
   Number.isSafeInteger(head.seq) &&
@@ -46,7 +46,7 @@ const isAnchor = (value: unknown): value is Anchor =>
   Array.isArray(value.heads) &&
   value.heads.every(isHead)
 
-/** An anchor as a line of a file, or inside a line of the log; undefined for any other line. */
+/** Parses a line of an anchor file or of the log; undefined if it has no anchor. */
 export function readAnchor(line: string): Anchor | undefined {
   if (!line.includes('"heads"')) return undefined
   try {
@@ -54,7 +54,7 @@ export function readAnchor(line: string): Anchor | undefined {
     const anchor = isObject(value) && 'anchor' in value ? value.anchor : value
     return isAnchor(anchor) ? anchor : undefined
   } catch {
-    // A line that a power cut tore; the next one follows the last whole one.
+    // A line that a power cut truncated. The next anchor refers to the last complete one.
     return undefined
   }
 }

@@ -1,26 +1,26 @@
 import type { ChainKey } from '../domain/chain.ts'
-import { type Anchor, type ChainHead, sealAnchor } from './anchor.ts'
+import { type Anchor, type AnchorHead, sealAnchor } from './anchor.ts'
 
 const ANCHOR_EVERY_MS = 60_000
-/** More chains than this take several anchors, so that a line stays shorter than the log lets a line be. */
+/** More chains are split over several anchors, because a line of the log has a maximum length. */
 const MAX_HEADS = 100
 
-/** Where anchors go besides the journal. */
+/** The place, besides the journal, where anchors are written. */
 export type AnchorSink = {
-  /** Whether what is written there can be read again, and compared with the journal. */
+  /** Whether its anchors can be read back and compared with the journal. */
   readonly isFile: boolean
   append(anchor: Anchor): void
-  /** Called before an anchor is appended; true where it will be the first one there, and so has to name every chain. */
+  /** Called before an anchor is appended. True if the anchor will be the first one there; it then names every chain. */
   makeRoom(): boolean
   last(): Anchor | undefined
 }
 
-export type AnchorsDeps = {
+type AnchorsDeps = {
   readonly nodeId: string
   readonly key: ChainKey
-  /** Of one node on each machine. */
+  /** Only one node of each machine has a sink. */
   readonly sink: AnchorSink | undefined
-  heads(): Promise<readonly ChainHead[]>
+  heads(): Promise<readonly AnchorHead[]>
   /** Appends to the node's journal. */
   journal(anchor: Anchor, isFiled: boolean): void
   now(): number
@@ -28,14 +28,14 @@ export type AnchorsDeps = {
 }
 
 /**
- * Writes down once a minute where the chains end, if they have grown: into the node's journal and into the sink. At the
- * start, and after a rotation, an anchor names every chain, otherwise those that have grown.
+ * Writes the heads of the chains to the node's journal and to the sink once a minute, if the chains have grown. At startup
+ * and after a rotation an anchor names every chain, otherwise those that have grown.
  */
 export function createAnchors({ nodeId, key, sink, heads, journal, now, onFailure }: AnchorsDeps) {
   let previous = sink?.last()?.mac ?? ''
   const anchored = new Map<string, number>()
   let writing: Promise<void> | undefined
-  /** The first anchor of a process only begins the file: a journal that nothing is added to stays as it is. */
+  /** The first anchor of a process goes to the sink only: an unused journal stays unchanged. */
   let isStarting = true
 
   async function write(): Promise<void> {
@@ -44,7 +44,7 @@ export function createAnchors({ nodeId, key, sink, heads, journal, now, onFailur
     for (let first = 0; first < grown.length; first += MAX_HEADS) put(grown.slice(first, first + MAX_HEADS))
   }
 
-  function put(grown: readonly ChainHead[]): void {
+  function put(grown: readonly AnchorHead[]): void {
     const anchor = sealAnchor(key, { time: now(), node: nodeId, heads: grown, previous })
     try {
       sink?.append(anchor)
@@ -57,7 +57,7 @@ export function createAnchors({ nodeId, key, sink, heads, journal, now, onFailur
     for (const { chain, seq } of grown) anchored.set(chain, seq)
   }
 
-  /** One at a time; a failure is reported and the next minute tries again. */
+  /** One run at a time. A failure is reported, and the next minute tries again. */
   function run(): Promise<void> {
     writing ??= write()
       .catch(onFailure)
@@ -76,7 +76,7 @@ export function createAnchors({ nodeId, key, sink, heads, journal, now, onFailur
       isStarting = false
     },
     run,
-    /** Ends with an anchor of what was written last. */
+    /** Writes a last anchor. */
     async close(): Promise<void> {
       clearInterval(timer)
       await writing

@@ -1,42 +1,42 @@
-export type AccountName = { readonly kind: 'user' | 'token'; readonly ownerId: number }
+import type { AccountId } from '../domain/account.ts'
 
-export type Lease = AccountName & { readonly amount: number }
+export type Lease = AccountId & { readonly amount: number }
 
-export type OpenedLease = {
+export type NodePosition = {
   readonly appliedLsn: number
   readonly oldestOpenLsn: number
-  /** How often the node has been opened. */
+  /** Counts how often the node has been opened. */
   readonly epoch: number
 }
 
-/** What the ledger asks of the store. Each call is one transaction. */
+/** The store, as the ledger uses it. Each call is one transaction. */
 export type Books = {
-  /** Registers the node; answers how far its journal has been applied, and where its oldest open request began. */
-  openNode(nodeId: string, time: number): Promise<OpenedLease>
-  findAccount(account: AccountName): Promise<{ isUnlimited: boolean } | undefined>
-  /** As much of `want` as there is. Asked again with the same number, it answers what it gave then. */
-  lease(nodeId: string, account: AccountName, want: number, number: number): Promise<number>
-  /** Takes it back once, however often the same number is told. */
-  giveBack(nodeId: string, account: AccountName, amount: number, number: number): Promise<void>
-  /** Gives back every lease of a node: nothing of it runs any more. */
+  /** Registers the node; returns how far its journal has been applied, and where its oldest open request began. */
+  openNode(nodeId: string, time: number): Promise<NodePosition>
+  findAccount(account: AccountId): Promise<{ isUnlimited: boolean } | undefined>
+  /** Grants as much of `want` as the account has. Called again with the same number, it returns the same grant. */
+  lease(nodeId: string, account: AccountId, want: number, number: number): Promise<number>
+  /** Returns part of a lease. Calls that repeat a number have no effect. */
+  giveBack(nodeId: string, account: AccountId, amount: number, number: number): Promise<void>
+  /** Returns every lease of a node that has no running requests. */
   giveBackAll(nodeId: string): Promise<void>
-  /** What the node has leased and not spent, as the store knows it. */
+  /** Amounts that the node has leased and not spent, according to the store. */
   leasesOf(nodeId: string): Promise<readonly Lease[]>
-  /** Which of these requests have their entry already. */
+  /** Those of these requests that already have an entry. */
   settledAmong(requestIds: readonly string[]): Promise<ReadonlySet<string>>
   /**
-   * Entries, balances, usage rows, doubts and the journal's position, all or nothing; nothing where the store is at
-   * `lastLsn` already, as it is when nobody heard of an earlier try.
+   * Writes entries, balances, usage rows, unresolved charges and the journal's position, all or nothing. It does nothing
+   * if the store is already at `lastLsn`, because an earlier unacknowledged call was executed.
    */
   apply(nodeId: string, batch: Batch): Promise<void>
 }
 
 export type Batch = {
-  /** Settle records, each as the journal has it: encoded once, decoded where they are written down. */
+  /** Settle records as the JSON of the journal: encoded once, and decoded only where they are applied. */
   readonly settled: readonly string[]
-  /** Where the store is before this. */
+  /** The position of the store before this batch. */
   readonly afterLsn: number
   readonly lastLsn: number
-  /** Of a request that still runs, or the next record's number: what lies before needs no second look. */
+  /** The first record of the oldest running request, or the next record's number. Recovery reads from here. */
   readonly oldestOpenLsn: number
 }

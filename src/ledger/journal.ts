@@ -8,11 +8,11 @@ import {
   type Gap,
   hasRecordTable,
   INSERT_RECORD,
+  inspectSegment,
   isFollowed,
   JournalDamageError,
   type JournalDatabase,
   lastLsnOf,
-  lookInto,
   markFollowed,
   type OpenJournal,
   type Row,
@@ -25,55 +25,55 @@ import {
 
 export type { JournalDatabase } from './segments.ts'
 
-export type JournalDeps = {
+type JournalDeps = {
   readonly dir: string
   readonly fullSync: boolean
   readonly open: OpenJournal
-  /** How many records a file holds before the next is begun. */
+  /** The number of records after which a new file is started. */
   readonly segmentRecords?: number
   nowMs(): number
-  /** The disk refused a commit, and the reserve was given up for it. */
-  onShort(error: Error): void
+  /** The disk refused a commit, and the reserve was deleted to make room for it. */
+  onReserveReleased(error: Error): void
 }
 
 const SEGMENT_RECORDS = 200_000
 const KEEP_MS = 24 * 3600 * 1000
 const KEEP_BYTES = 1024 * 1024 * 1024
-/** Kept free for a disk that is full: what runs then is settled all the same, and nothing new is begun. */
+/** Released when the disk is full: running requests are settled all the same, and new ones are refused (ADR 16). */
 const RESERVE_BYTES = 4 * 1024 * 1024
-const RESTOCK_EVERY_MS = 1_000
-/** The records of a turn, by the number of the first: their texts are made once, when they are appended. */
+const RESERVE_RETRY_MS = 1_000
+/** The records of one turn of the event loop; they are serialized once, when they are appended. */
 type Batch = { readonly first: number; readonly bodies: string[]; readonly done: PromiseWithResolvers<void> }
 
 /**
- * The node's own record of everything that touches money: all records of an event-loop turn in one commit. It
- * survives a killed process as it is, and a power cut with `fullSync`.
+ * The node's log of everything that concerns money. All records of one turn of the event loop are one commit. It survives
+ * a killed process, and with `fullSync` a power cut.
  */
 export function createJournal(deps: JournalDeps) {
-  const { dir, fullSync, open, segmentRecords = SEGMENT_RECORDS, nowMs, onShort } = deps
+  const { dir, fullSync, open, segmentRecords = SEGMENT_RECORDS, nowMs, onReserveReleased: onShort } = deps
   let segment: { db: JournalDatabase; insert: ReturnType<JournalDatabase['prepare']>; first: number }
   let nextLsn = 1
   let batch: Batch | undefined
-  /** What the disk refused: the next commit takes it along, so that no number is ever left out. */
+  /** Rows that the disk refused. The next commit includes them, so that no number is ever missing. */
   let unwritten: Row[] = []
-  /** Up to here nobody needs the records to bring the store up. */
+  /** Records up to this number are not needed for recovery. */
   let neededAfter = 0
-  let isBlank = false
+  let isEmpty = false
   const reserve = join(dir, 'reserve')
   let hasReserve = false
-  let restockedMs = Number.NEGATIVE_INFINITY
+  let reserveTriedMs = Number.NEGATIVE_INFINITY
 
-  /** Whether there is a reserve, or room for it again. */
-  function restock(): boolean {
-    if (hasReserve || nowMs() - restockedMs < RESTOCK_EVERY_MS) return hasReserve
-    restockedMs = nowMs()
+  /** Creates the reserve if it is missing. False while the disk has no room for it. */
+  function ensureReserve(): boolean {
+    if (hasReserve || nowMs() - reserveTriedMs < RESERVE_RETRY_MS) return hasReserve
+    reserveTriedMs = nowMs()
     try {
       const size = statSync(reserve, { throwIfNoEntry: false })?.size
-      // Bytes of chance, of which no file system makes less.
+      // Random bytes, because a file system that compresses would store zeros in less space.
       if (size !== RESERVE_BYTES) writeFileSync(reserve, randomBytes(RESERVE_BYTES), { mode: 0o600 })
       hasReserve = true
     } catch {
-      // No room yet: half a reserve would only be in the way.
+      // The disk is still full; an incomplete reserve file would only take room from the journal.
       rmSync(reserve, { force: true })
     }
     return hasReserve
@@ -87,42 +87,42 @@ export function createJournal(deps: JournalDeps) {
     return { db, insert: db.prepare(INSERT_RECORD), first }
   }
 
-  /** Opens the newest segment and finds where to go on. */
+  /** Opens the newest segment and determines the next record's number. */
   function start(): void {
     const [newest, older] = segmentsOf(dir).reverse()
     const path = segmentPath(dir, newest?.first ?? 1)
-    const isWritten = newest !== undefined && lookInto(path, open, hasRecordTable)
-    if (isWritten && lookInto(path, open, isFollowed))
+    const isWritten = newest !== undefined && inspectSegment(path, open, hasRecordTable)
+    if (isWritten && inspectSegment(path, open, isFollowed))
       throw new JournalDamageError(`the file that followed ${path} is missing`)
-    // A segment is marked as followed once the next one is whole: only before that may the next be found unwritten.
-    if (newest && !isWritten && older && lookInto(older.path, open, isFollowed))
-      throw new JournalDamageError(`${path} is empty, and it was not`)
-    isBlank = !isWritten && !older
+    // A segment is marked as followed once the next one has its table. A marked segment with an empty successor is damage.
+    if (newest && !isWritten && older && inspectSegment(older.path, open, isFollowed))
+      throw new JournalDamageError(`${path} is empty, but it had records`)
+    isEmpty = !isWritten && !older
     segment = openSegment(newest?.first ?? 1)
     nextLsn = (lastLsnOf(segment.db) ?? segment.first - 1) + 1
   }
 
-  /** Every record after a number, from all segments; `resume` has judged what is missing. */
+  /** Every record after a number, from all segments. Gaps are ignored here: `resume` has checked them. */
   function* readAfter(after: number): Generator<Numbered> {
     for (const { lsn, body } of readSegments({ segments: segmentsOf(dir), after, open, onGap: () => {} }))
       yield { lsn, record: JSON.parse(body) }
   }
 
   /**
-   * Proves every record that the store may still need, before one of them is applied, and goes on behind what it
-   * has. What is missing and not in the store ends this; what is missing and in the store is told.
+   * Checks every record that the store may still need, before any of them is applied. Throws if a record is missing that
+   * the store does not have. Returns descriptions of missing records that the store does have.
    */
   function resume({ after, appliedLsn }: { after: number; appliedLsn: number }): string[] {
-    if (isBlank && appliedLsn > 0)
-      throw new JournalDamageError(`${dir} holds no records, and ${appliedLsn} of them are in the books`)
+    if (isEmpty && appliedLsn > 0)
+      throw new JournalDamageError(`${dir} has no records, but the store has applied ${appliedLsn} of them`)
     const lost: Gap[] = []
     const segments = segmentsOf(dir)
-    for (const _proven of readSegments({ segments, after, open, onGap: gap => lost.push(gap) }));
+    for (const _checked of readSegments({ segments, after, open, onGap: gap => lost.push(gap) }));
     if (nextLsn <= appliedLsn) lost.push({ from: nextLsn, to: appliedLsn, where: `at the end of ${dir}` })
     const fatal = lost.find(({ to }) => to > appliedLsn)
     if (fatal)
       throw new JournalDamageError(
-        `${describeGap(fatal)}; nothing was applied. Bring the file back, or restore a backup (docs/backup.md)`,
+        `${describeGap(fatal)}; nothing was applied. Put the file back, or restore a backup (docs/operating/backup.md)`,
       )
     nextLsn = Math.max(nextLsn, appliedLsn + 1)
     return lost.map(describeGap)
@@ -134,7 +134,7 @@ export function createJournal(deps: JournalDeps) {
     const rows = flushing ? [...unwritten, rowOf(flushing.first, flushing.bodies)] : unwritten
     if (rows.length === 0) return
     try {
-      commitSomehow(rows)
+      commitWithReserve(rows)
       unwritten = []
       flushing?.done.resolve()
     } catch (error) {
@@ -146,7 +146,7 @@ export function createJournal(deps: JournalDeps) {
     if (nextLsn - segment.first >= segmentRecords) rotate()
   }
 
-  function commitSomehow(rows: readonly Row[]): void {
+  function commitWithReserve(rows: readonly Row[]): void {
     try {
       commit(rows)
     } catch (error) {
@@ -161,7 +161,7 @@ export function createJournal(deps: JournalDeps) {
   function commit(rows: readonly Row[]): void {
     const { db, insert } = segment
     try {
-      // A single row needs no more: it is a transaction by itself.
+      // A single row is a transaction by itself.
       if (rows.length > 1) db.exec('BEGIN')
       for (const { lsn, body, sum } of rows) insert.run(lsn, body, sum)
       if (rows.length > 1) db.exec('COMMIT')
@@ -169,7 +169,7 @@ export function createJournal(deps: JournalDeps) {
       try {
         db.exec('ROLLBACK')
       } catch {
-        // There was no transaction left to undo.
+        // SQLite has rolled back already.
       }
       throw error
     }
@@ -180,7 +180,7 @@ export function createJournal(deps: JournalDeps) {
     try {
       segment = openSegment(nextLsn)
     } catch {
-      // The disk takes no new file: what there is goes on growing, and a commit that fails will say why.
+      // The disk is full or failing: the current file grows on, and the next failing commit reports the reason.
       rmSync(segmentPath(dir, nextLsn), { force: true })
       return
     }
@@ -189,7 +189,7 @@ export function createJournal(deps: JournalDeps) {
     sweep()
   }
 
-  /** Applied segments stay for a day, so that a store restored from a backup can be caught up; at most 1 GiB. */
+  /** Keeps applied segments for a day and at most 1 GiB, so that a store restored from a backup can catch up. */
   function sweep(): void {
     const segments = segmentsOf(dir)
     let bytes = 0
@@ -204,18 +204,18 @@ export function createJournal(deps: JournalDeps) {
   }
 
   start()
-  restock()
+  ensureReserve()
 
   return {
     readAfter,
-    /** Whether something new may be begun: there is room to write how it ends. */
-    hasRoom: restock,
+    /** Whether new requests may be accepted: their settlement can still be written. */
+    hasRoom: ensureReserve,
     resume,
-    /** The record's number and its text at once; the promise says when it is safe to act on it. */
+    /** Returns the record's number and JSON at once. It is safe to act on the record when `committed` resolves. */
     append(record: JournalRecord): { lsn: number; body: string; committed: Promise<void> } {
       if (!batch) {
         batch = { first: nextLsn, bodies: [], done: Promise.withResolvers() }
-        // A batch that nobody waits for must not end the process; whoever acts on it awaits `committed`.
+        // An unhandled rejection must not end the process; callers that act on a record await `committed`.
         batch.done.promise.catch(() => {})
         setImmediate(flush)
       }
@@ -224,15 +224,14 @@ export function createJournal(deps: JournalDeps) {
       batch.bodies.push(body)
       return { lsn, body, committed: batch.done.promise }
     },
-    /** Commits what is waiting now, for whoever cannot wait for the end of the turn. */
+    /** Commits the waiting records now, before the end of the turn. */
     flush,
-    /** The store has everything up to here, and no request that runs began before. */
+    /** The store has applied all records up to this one, and every running request started after it. */
     markNeededAfter(lsn: number): void {
       neededAfter = lsn
     },
-    /** How many records wait since the disk refused one. */
+    /** The number of records that wait because the disk refused one. */
     unwritten: () => (unwritten[0] ? nextLsn - unwritten[0].lsn : 0),
-    lastLsn: () => nextLsn - 1,
     close(): void {
       flush()
       segment.db.close()

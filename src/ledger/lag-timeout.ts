@@ -1,16 +1,16 @@
 const TICKS = 10
 
 /**
- * Waits so long, and longer by as much as this process itself is late: a store that has answered is not given up only
- * because nobody had time to read its answer. Answers how to stop waiting.
+ * A timeout that runs longer by as much as the event loop lags: a store that has answered is not given up only because
+ * this process had no time to read the answer. Returns a function that cancels the timeout.
  */
-export function lagTimeout(ms: number, onOver: () => void): () => void {
-  let left = TICKS
+export function lagTimeout(ms: number, onTimeout: () => void): () => void {
+  let ticksLeft = TICKS
   const timer = setInterval(() => {
-    left -= 1
-    if (left > 0) return
+    ticksLeft -= 1
+    if (ticksLeft > 0) return
     clearInterval(timer)
-    onOver()
+    onTimeout()
   }, ms / TICKS)
   return () => clearInterval(timer)
 }

@@ -1,101 +1,90 @@
+import type { AccountId } from '../domain/account.ts'
 import { NO_TOKEN } from '../domain/token.ts'
-import type { AccountName } from './books.ts'
 
-/** What this node may spend of an account without asking the store, and what its running requests hold of it. */
+/** The part of an account that this node may spend without asking the store, and the holds of its running requests. */
 export type LeasedBalance = {
-  readonly account: AccountName
+  readonly account: AccountId
   isUnlimited: boolean
-  /** Leased and free. */
-  lease: number
-  /** Leased before the account was changed, and released since: it goes back to the store and is never spent here. */
+  /** Leased and not held. */
+  free: number
+  /** Leased before the account changed, and released since: it returns to the store and is never spent here. */
   surplus: number
-  /** Of running requests. */
+  /** Held by running requests. */
   held: number
   lastUsedMs: number
-  asking: Promise<boolean> | undefined
-  /** When the last word to the store has been answered, or has failed: only then is the next one said. */
-  spoken: Promise<void> | undefined
-  /** What the store was told, and of which nobody heard whether it was done. */
-  unheard: Word | undefined
+  leaseRequest: Promise<boolean> | undefined
+  /** Settles when the previous lease change has completed or failed. Changes of one account are serialized. */
+  lastChange: Promise<void> | undefined
+  /** A change that was sent and not acknowledged. It is sent again, unchanged, before the next one. */
+  unacknowledged: LeaseChange | undefined
   /** Counts changes of the account in the store. */
-  edition: number
+  version: number
   /** Counts how often the free part of the lease was withdrawn. */
   withdrawals: number
-  /** Until then nothing is leased ahead: a neighbour needed what was free. */
+  /** Until then this node leases nothing ahead, because another node needed the free part. */
   lowUntilMs: number
 }
 
-/** A change of a lease. The store does it once, whatever its number was told before and is told again. */
-type Word = { readonly kind: 'lease' | 'give back'; readonly amount: number; readonly number: number }
+/** A change of a lease. The store executes each number once, so sending it again is safe. */
+type LeaseChange = { readonly kind: 'lease' | 'give back'; readonly amount: number; readonly number: number }
 
-export type LeasesDeps = {
+type LeasesDeps = {
   /** Undefined: there is no such account. */
-  find(account: AccountName): Promise<{ isUnlimited: boolean } | undefined>
-  /** Leases up to `want` from the account; answers how much it got. */
-  lease(account: AccountName, want: number, number: number): Promise<number>
-  giveBack(account: AccountName, amount: number, number: number): Promise<void>
-  /** Larger than any before it, in this process and in those that had the node before. */
+  find(account: AccountId): Promise<{ isUnlimited: boolean } | undefined>
+  /** Leases up to `want` from the account and returns the granted amount. */
+  lease(account: AccountId, want: number, number: number): Promise<number>
+  giveBack(account: AccountId, amount: number, number: number): Promise<void>
+  /** Larger than every earlier number of this process and of earlier processes of the node. */
   nextNumber(): number
   nowMs(): number
 }
 
-/** Room for so many requests of the size at hand: their bounds are far above their costs, so a lease lasts long. */
+/** A lease covers this many requests of the current size. Holds are far above real costs, so a lease lasts long. */
 const WANT_TIMES = 16
 const IDLE_MS = 1_000
 const LOW_MS = 1_000
 const FORGET_MS = 60_000
 
-const nameOf = ({ kind, ownerId }: AccountName) => `${kind}:${ownerId}`
+const nameOf = ({ kind, ownerId }: AccountId) => `${kind}:${ownerId}`
+
+const emptyBalance = (account: AccountId, isUnlimited: boolean, lastUsedMs: number): LeasedBalance => ({
+  account,
+  isUnlimited,
+  free: 0,
+  surplus: 0,
+  held: 0,
+  lastUsedMs,
+  leaseRequest: undefined,
+  lastChange: undefined,
+  unacknowledged: undefined,
+  version: 0,
+  withdrawals: 0,
+  lowUntilMs: 0,
+})
 
 export function createLeases({ find, lease, giveBack, nextNumber, nowMs }: LeasesDeps) {
-  const purses = new Map<string, LeasedBalance>()
+  const balances = new Map<string, LeasedBalance>()
   const opening = new Map<string, Promise<LeasedBalance | undefined>>()
 
-  async function load(account: AccountName): Promise<LeasedBalance | undefined> {
-    const found = await find(account)
-    if (!found) return undefined
-    const purse = {
-      account,
-      ...found,
-      lease: 0,
-      surplus: 0,
-      held: 0,
-      lastUsedMs: nowMs(),
-      asking: undefined,
-      spoken: undefined,
-      unheard: undefined,
-      edition: 0,
-      withdrawals: 0,
-      lowUntilMs: 0,
-    }
-    purses.set(nameOf(account), purse)
-    return purse
+  async function load(account: AccountId): Promise<LeasedBalance | undefined> {
+    const row = await find(account)
+    if (!row) return undefined
+    const balance = emptyBalance(account, row.isUnlimited, nowMs())
+    balances.set(nameOf(account), balance)
+    return balance
   }
 
-  /** For requests under no token: nothing limits them here, and no account stands behind it. */
-  const boundless: LeasedBalance = {
-    account: { kind: 'token', ownerId: NO_TOKEN },
-    isUnlimited: true,
-    lease: 0,
-    surplus: 0,
-    held: 0,
-    lastUsedMs: 0,
-    asking: undefined,
-    spoken: undefined,
-    unheard: undefined,
-    edition: 0,
-    withdrawals: 0,
-    lowUntilMs: 0,
-  }
+  /** For requests without a token: no account stands behind it, so it limits nothing. */
+  const noTokenBalance = emptyBalance({ kind: 'token', ownerId: NO_TOKEN }, true, 0)
 
-  /** The purse at once if it is known: the hot path does not wait. */
-  function open(account: AccountName): LeasedBalance | Promise<LeasedBalance | undefined> {
-    if (account.kind === 'token' && account.ownerId === NO_TOKEN) return boundless
+  /** Returns a cached balance synchronously: the hot path does not wait. */
+  function open(account: AccountId): LeasedBalance | Promise<LeasedBalance | undefined> {
+    if (account.kind === 'token' && account.ownerId === NO_TOKEN) return noTokenBalance
     const name = nameOf(account)
-    const known = purses.get(name)
-    if (known) {
-      known.lastUsedMs = nowMs()
-      return known
+    const cached = balances.get(name)
+    if (cached) {
+      cached.lastUsedMs = nowMs()
+      return cached
     }
     const running = opening.get(name)
     if (running) return running
@@ -104,165 +93,166 @@ export function createLeases({ find, lease, giveBack, nextNumber, nowMs }: Lease
     return promise
   }
 
-  const covers = (purse: LeasedBalance, amount: number) => purse.isUnlimited || purse.lease >= amount
+  const covers = (balance: LeasedBalance, amount: number) => balance.isUnlimited || balance.free >= amount
 
   /**
-   * Asks the store for more, or joins a question that runs already. The answer says, whenever it is called, whether the
-   * account is exhausted: the store gave all it had, so a request that is not covered cannot be. Nothing is known of that
-   * if the account was changed since, or if what was granted has gone back.
+   * Leases more from the store, or joins a lease request that is already running. The returned function reports whether
+   * the account is exhausted: the store granted all it had, so a request that is not covered now cannot be. It reports
+   * false if the account has changed since, or if the grant has been withdrawn.
    */
-  async function ask(purse: LeasedBalance, amount: number): Promise<() => boolean> {
-    const { edition, withdrawals } = purse
-    purse.asking ??= question(purse, Math.min(amount * WANT_TIMES, Number.MAX_SAFE_INTEGER))
-    const hasGivenAll = await purse.asking
-    return () => hasGivenAll && purse.edition === edition && purse.withdrawals === withdrawals
+  async function requestMore(balance: LeasedBalance, amount: number): Promise<() => boolean> {
+    const { version, withdrawals } = balance
+    balance.leaseRequest ??= requestLease(balance, Math.min(amount * WANT_TIMES, Number.MAX_SAFE_INTEGER))
+    const hasGrantedAll = await balance.leaseRequest
+    return () => hasGrantedAll && balance.version === version && balance.withdrawals === withdrawals
   }
 
-  async function say(purse: LeasedBalance, word: Word): Promise<number> {
-    purse.unheard = word
-    const { account } = purse
+  async function send(balance: LeasedBalance, change: LeaseChange): Promise<number> {
+    balance.unacknowledged = change
+    const { account } = balance
     let granted = 0
-    if (word.kind === 'lease') granted = await lease(account, word.amount, word.number)
-    else await giveBack(account, word.amount, word.number)
-    purse.unheard = undefined
-    purse.lease += granted
+    if (change.kind === 'lease') granted = await lease(account, change.amount, change.number)
+    else await giveBack(account, change.amount, change.number)
+    balance.unacknowledged = undefined
+    balance.free += granted
     return granted
   }
 
   /**
-   * Changes the lease in the store, one change after the other: asked while some is on its way back, the store would seem
-   * empty. A change of which nobody heard is said again first, as it was: it may have been made, and must not be made
-   * twice. What was to be given back is nobody's until that is known.
+   * Changes the lease in the store. Changes are serialized: if a lease overtook an amount that is being returned, the
+   * store would seem empty. An unacknowledged change is sent again first, unchanged: the store may have executed it, and
+   * must not execute it twice. Until it is acknowledged, its amount can be spent neither here nor by other nodes.
    */
-  async function change(purse: LeasedBalance, wanted: () => number): Promise<number> {
-    const before = purse.spoken
+  async function change(balance: LeasedBalance, amountToLease: () => number): Promise<number> {
+    const before = balance.lastChange
     const { promise, resolve } = Promise.withResolvers<void>()
-    purse.spoken = promise
+    balance.lastChange = promise
     try {
       await before
-      if (purse.unheard) await say(purse, purse.unheard)
-      const want = wanted()
-      const surplus = purse.surplus
-      purse.surplus = 0
-      if (surplus > 0) await say(purse, { kind: 'give back', amount: surplus, number: nextNumber() })
-      return want > 0 ? await say(purse, { kind: 'lease', amount: want, number: nextNumber() }) : 0
+      if (balance.unacknowledged) await send(balance, balance.unacknowledged)
+      const want = amountToLease()
+      const surplus = balance.surplus
+      balance.surplus = 0
+      if (surplus > 0) await send(balance, { kind: 'give back', amount: surplus, number: nextNumber() })
+      return want > 0 ? await send(balance, { kind: 'lease', amount: want, number: nextNumber() }) : 0
     } finally {
       resolve()
     }
   }
 
-  const leaseFor = (purse: LeasedBalance, want: number) => change(purse, () => want)
+  const leaseFor = (balance: LeasedBalance, want: number) => change(balance, () => want)
 
-  /** From here on the free part of the lease is not spent here any more; the next change returns it to the store. */
-  function withdraw(purse: LeasedBalance): 0 {
-    if (purse.lease > 0) purse.withdrawals += 1
-    purse.surplus += purse.lease
-    purse.lease = 0
+  /** The free part of the lease is no longer spent here; the next change returns it to the store. */
+  function withdraw(balance: LeasedBalance): 0 {
+    if (balance.free > 0) balance.withdrawals += 1
+    balance.surplus += balance.free
+    balance.free = 0
     return 0
   }
 
-  /** The same after a change of the account: what running requests release of their holds is not spent either. */
-  function invalidate(purse: LeasedBalance): 0 {
-    purse.edition += 1
-    return withdraw(purse)
+  /** The same after a change of the account: amounts that running requests release are not spent here either. */
+  function invalidate(balance: LeasedBalance): 0 {
+    balance.version += 1
+    return withdraw(balance)
   }
 
-  const question = (purse: LeasedBalance, want: number) =>
-    leaseFor(purse, want)
+  const requestLease = (balance: LeasedBalance, want: number) =>
+    leaseFor(balance, want)
       .then(granted => granted < want)
       .finally(() => {
-        purse.asking = undefined
+        balance.leaseRequest = undefined
       })
 
-  async function returnLease(purse: LeasedBalance): Promise<void> {
-    await purse.asking?.catch(() => false)
-    await change(purse, () => withdraw(purse))
+  async function returnLease(balance: LeasedBalance): Promise<void> {
+    await balance.leaseRequest?.catch(() => false)
+    await change(balance, () => withdraw(balance))
   }
 
   return {
     open,
     covers,
-    ask,
-    /** Holds an amount and answers how much of it came out of the lease. */
-    take(purse: LeasedBalance, amount: number): number {
-      const leased = purse.isUnlimited ? 0 : amount
-      purse.lastUsedMs = nowMs()
-      purse.held += amount
-      purse.lease -= leased
+    requestMore,
+    /** Holds an amount and returns how much of it came out of the lease. */
+    take(balance: LeasedBalance, amount: number): number {
+      const leased = balance.isUnlimited ? 0 : amount
+      balance.lastUsedMs = nowMs()
+      balance.held += amount
+      balance.free -= leased
       return leased
     },
     /**
-     * Ends a hold and returns what was spent of the lease. The rest is free again, unless the account was changed after
-     * the hold was taken: then only the store knows whether there is anything left to spend.
+     * Ends a hold and returns how much of the lease was spent. The remainder is free again, unless the account changed
+     * after the hold was taken: then only the store knows whether anything is left to spend.
      */
     end(
-      purse: LeasedBalance,
-      held: { amount: number; leased: number; edition: number },
+      balance: LeasedBalance,
+      hold: { amount: number; leased: number; version: number },
       cost: number,
     ): number {
-      const spent = Math.min(cost, held.leased)
-      purse.lastUsedMs = nowMs()
-      purse.held -= held.amount
-      if (held.edition === purse.edition) purse.lease += held.leased - spent
-      else purse.surplus += held.leased - spent
+      const spent = Math.min(cost, hold.leased)
+      balance.lastUsedMs = nowMs()
+      balance.held -= hold.amount
+      if (hold.version === balance.version) balance.free += hold.leased - spent
+      else balance.surplus += hold.leased - spent
       return spent
     },
-    heldOf: (account: AccountName) => purses.get(nameOf(account))?.held ?? 0,
-    /** Gives back what is free, so that the store alone says what an account has. */
-    async recall(account: AccountName): Promise<void> {
-      const purse = purses.get(nameOf(account))
-      if (purse) await returnLease(purse)
+    heldOf: (account: AccountId) => balances.get(nameOf(account))?.held ?? 0,
+    /** Returns the free part of the lease, so that the store alone knows the balance of the account. */
+    async returnIdle(account: AccountId): Promise<void> {
+      const balance = balances.get(nameOf(account))
+      if (balance) await returnLease(balance)
     },
-    isLow: (purse: LeasedBalance) => purse.lowUntilMs > nowMs(),
-    /** The same for a neighbour in need: for a while every request here waits for its round too. */
-    async yieldTo(account: AccountName): Promise<void> {
-      const purse = purses.get(nameOf(account)) ?? (await opening.get(nameOf(account)))
-      if (!purse) return
-      purse.lowUntilMs = nowMs() + LOW_MS
-      await returnLease(purse)
+    isLow: (balance: LeasedBalance) => balance.lowUntilMs > nowMs(),
+    /** The same on request of another node. For a while, requests on this node lease nothing ahead. */
+    async returnIdleForPeer(account: AccountId): Promise<void> {
+      const balance = balances.get(nameOf(account)) ?? (await opening.get(nameOf(account)))
+      if (!balance) return
+      balance.lowUntilMs = nowMs() + LOW_MS
+      await returnLease(balance)
     },
-    /** Leases what is missing to the amount, and nothing ahead. Nobody calls it back before it is `used`. */
-    async fill(purse: LeasedBalance, amount: number, used: Promise<void>): Promise<void> {
-      await purse.asking?.catch(() => false)
-      purse.lowUntilMs = nowMs() + LOW_MS
-      const missing = Math.min(amount, Number.MAX_SAFE_INTEGER) - purse.lease
-      const filled = missing > 0 ? leaseFor(purse, missing) : Promise.resolve(0)
-      purse.asking = filled
+    /** Leases exactly what is missing to the amount. The lease cannot be returned before `used` resolves. */
+    async fill(balance: LeasedBalance, amount: number, used: Promise<void>): Promise<void> {
+      await balance.leaseRequest?.catch(() => false)
+      balance.lowUntilMs = nowMs() + LOW_MS
+      const missing = Math.min(amount, Number.MAX_SAFE_INTEGER) - balance.free
+      const filled = missing > 0 ? leaseFor(balance, missing) : Promise.resolve(0)
+      balance.leaseRequest = filled
         .then(() => used)
         .then(() => true)
         .finally(() => {
-          purse.asking = undefined
+          balance.leaseRequest = undefined
         })
-      // Often nobody waits for it; that it failed is heard below.
-      purse.asking.catch(() => {})
+      // Often no request waits for it, and an unhandled rejection would end the process; `filled` reports the failure.
+      balance.leaseRequest.catch(() => {})
       await filled
     },
     /**
-     * Invalidates what is known of an account after it was changed in the store. A request may have leased from it just
-     * before the change: what is free of such a lease goes back, so that the next request is decided by the new balance.
+     * Invalidates the cached state of an account after it changed in the store. A request may have leased from it just
+     * before: the free part of that lease is returned, so that the new balance decides the next request.
      */
-    async refresh(account: AccountName): Promise<void> {
-      const purse = purses.get(nameOf(account)) ?? (await opening.get(nameOf(account)))
-      if (!purse) return
-      invalidate(purse)
-      const found = await find(account)
-      if (found) purse.isUnlimited = found.isUnlimited
-      await purse.asking?.catch(() => false)
-      // A lease that was on its way when the account changed has arrived by now.
-      await change(purse, () => invalidate(purse))
+    async refresh(account: AccountId): Promise<void> {
+      const balance = balances.get(nameOf(account)) ?? (await opening.get(nameOf(account)))
+      if (!balance) return
+      invalidate(balance)
+      const row = await find(account)
+      if (row) balance.isUnlimited = row.isUnlimited
+      await balance.leaseRequest?.catch(() => false)
+      // A lease that was being granted while the account changed has arrived by now.
+      await change(balance, () => invalidate(balance))
     },
     async sweep(): Promise<void> {
-      for (const [name, purse] of purses) {
-        const idleMs = () => nowMs() - purse.lastUsedMs
-        if (purse.surplus > 0) await change(purse, () => 0)
-        if (idleMs() < IDLE_MS || purse.held > 0) continue
-        await returnLease(purse)
-        // Looked at anew: what is leased for whoever opened it meanwhile would be in a purse that nobody finds.
-        if (idleMs() > FORGET_MS && purse.held === 0 && purse.lease + purse.surplus === 0) purses.delete(name)
+      for (const [name, balance] of balances) {
+        const idleMs = () => nowMs() - balance.lastUsedMs
+        if (balance.surplus > 0) await change(balance, () => 0)
+        if (idleMs() < IDLE_MS || balance.held > 0) continue
+        await returnLease(balance)
+        // Checked again: a request may have opened this balance meanwhile, and its lease would be lost with it.
+        if (idleMs() > FORGET_MS && balance.held === 0 && balance.free + balance.surplus === 0)
+          balances.delete(name)
       }
     },
     async returnAll(): Promise<void> {
-      for (const purse of purses.values()) await returnLease(purse)
+      for (const balance of balances.values()) await returnLease(balance)
     },
   }
 }

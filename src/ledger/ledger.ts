@@ -1,81 +1,84 @@
+import type { AccountId } from '../domain/account.ts'
 import { Refusal } from '../domain/errors.ts'
-import type { Doubt, UsageLog, VideoNote } from '../domain/settled.ts'
-import type { AccountName, Batch, Books } from './books.ts'
+import type { UnresolvedCharge, UsageLog, VideoNote } from '../domain/settled.ts'
+import type { Batch, Books } from './books.ts'
 import type { Journal } from './journal.ts'
 import { lagTimeout } from './lag-timeout.ts'
 import { createLeases, type LeasedBalance } from './leases.ts'
-import { createLowBalance, type Neighbours } from './low-balance.ts'
+import { createLowBalance, type OtherNodes } from './low-balance.ts'
 import type { OpenRecord, SettleRecord } from './record.ts'
 import { recover } from './recovery.ts'
 import { JournalDamageError } from './segments.ts'
 
-export type LedgerDeps = {
+type LedgerDeps = {
   readonly nodeId: string
   readonly journal: Journal
   readonly books: Books
-  readonly neighbours: Neighbours
+  readonly otherNodes: OtherNodes
   nowMs(): number
   onFailure(error: Error, message: string): void
 }
 
 export type HoldRequest = Omit<OpenRecord, 'kind' | 'timeMs' | 'userLeased' | 'tokenLeased'>
 
-export type HoldEnding = {
+type HoldEnding = {
   readonly channelId: number
-  /** What the answer cost, whatever was held. */
+  /** The cost of the answer, also where it is above the hold. */
   readonly cost: number
-  readonly doubts?: readonly Doubt[]
+  readonly doubts?: readonly UnresolvedCharge[]
   readonly log: UsageLog
   readonly video?: VideoNote
 }
 
 /** A request's hold on the accounts of its user and its token. It ends exactly once. */
 export type Hold = {
-  /** Says that a channel is about to be sent the request; once the promise resolves, it may be. */
+  /** Records that the request is about to be sent to a channel. It may be sent once the promise resolves. */
   attempt(channelId: number, estimate: number): Promise<void>
   progress(cost: number): void
-  /** Makes room for a cost above the hold; false when user or token have no more. */
+  /** Increases the hold; false if user or token have nothing left. */
   extend(amount: number): Promise<boolean>
   held(): number
-  /** Once it resolves, the last byte may go out. Answers what user and token pay. */
+  /** Returns the amount that user and token pay. Once it resolves, the last byte may be delivered. */
   settle(ending: HoldEnding): Promise<number>
-  /** Nothing was sent. A hold that has ended is left alone. */
+  /** Ends a hold of which nothing was sent upstream. Has no effect on a hold that has ended. */
   release(): void
 }
 
-/** Reading one account applies at once; everything else may lag this much behind. */
+/** Reading one account applies at once; all other reads may lag this much. */
 const APPLY_EVERY_MS = 200
 const SWEEP_EVERY_MS = 500
 const MAX_BATCH = 256
-/** With this much not yet in the store, no new paid work is taken: the journal is for riding out, not for moving in. */
+/** With more unapplied records than this, new requests are refused: the journal bridges outages of minutes, not of days. */
 const MAX_UNAPPLIED = 200_000
-/** So many changes of leases a process may make before another that has the node would number its own like them. */
-const CHANGES_A_LIFE = 2 ** 32
-/** So many records may wait for a disk that refuses them. */
+/** The most lease changes of one process: the next process that opens the node numbers its changes above these. */
+const CHANGES_PER_EPOCH = 2 ** 32
+/** The most records that may wait in memory for a disk that refuses writes. */
 const MAX_UNWRITTEN = 10_000
-const ASK_TIMEOUT_MS = 1_000
+const LEASE_TIMEOUT_MS = 1_000
 
-/** The least that an account can have left. */
-const LEAST_AMOUNT = 1
+/** The smallest amount that an account can have left. */
+const SMALLEST_AMOUNT = 1
 
 type Pair = readonly [user: LeasedBalance, token: LeasedBalance]
 
-/** Which state of the two accounts a hold was taken under. */
-type Editions = { readonly user: number; readonly token: number }
+/** The versions of the two accounts when the hold was taken. */
+type Versions = { readonly user: number; readonly token: number }
 
-type Held = {
+type OpenHold = {
   readonly open: OpenRecord
-  /** Where the record stands in the journal. */
+  /** The number of that record in the journal. */
   readonly lsn: number
   readonly user: LeasedBalance
   readonly token: LeasedBalance
-  readonly editions: Editions
+  readonly versions: Versions
 }
 
 const insufficient = () =>
   new Refusal('insufficient_quota', 'the token or its user has not enough quota left for this request')
 const unavailable = () =>
-  new Refusal('ledger_unavailable', 'the books cannot be reached; nothing was sent', { retryAfterS: 5 })
+  new Refusal('ledger_unavailable', 'the ledger cannot be reached; the request was not sent to a provider', {
+    retryAfterS: 5,
+  })
 
 const within = <T>(promise: Promise<T>, ms: number): Promise<T> => {
   const late = Promise.withResolvers<never>()
@@ -83,28 +86,28 @@ const within = <T>(promise: Promise<T>, ms: number): Promise<T> => {
   return Promise.race([promise, late.promise]).finally(stop)
 }
 
-/** The books of a node: holds in memory, every step in the journal, settled requests applied to the store. */
-export async function openLedger({ nodeId, journal, books, neighbours, nowMs, onFailure }: LedgerDeps) {
-  const purses = createLeases({
+/** The ledger of a node: holds are in memory, every step is in the journal, settled requests are applied to the store. */
+export async function openLedger({ nodeId, journal, books, otherNodes, nowMs, onFailure }: LedgerDeps) {
+  const leases = createLeases({
     find: account => books.findAccount(account),
     lease: (account, want, number) => books.lease(nodeId, account, want, number),
     giveBack: (account, amount, number) => books.giveBack(nodeId, account, amount, number),
     nextNumber: () => ++lastNumber,
     nowMs,
   })
-  const rounds = createLowBalance({ purses, neighbours })
+  const lowBalance = createLowBalance({ leases, otherNodes })
   let unapplied: { lsn: number; body: string }[] = []
-  /** On its way into the store. */
+  /** Sent to the store and not yet acknowledged. */
   let batch: Batch | undefined
   let applying: Promise<void> | undefined
-  /** Where running requests began, oldest first: recovery reads from there. */
+  /** The first records of running requests, oldest first: recovery reads from the oldest. */
   const openLsns = new Set<number>()
 
   const onLost = (what: string) =>
-    onFailure(new JournalDamageError(what), 'records in the books are gone from the journal')
+    onFailure(new JournalDamageError(what), 'records that the store has are missing from the journal')
   const recovered = await recover({ nodeId, journal, books, nowMs, onLost })
   let { appliedLsn } = recovered
-  let lastNumber = recovered.epoch * CHANGES_A_LIFE
+  let lastNumber = recovered.epoch * CHANGES_PER_EPOCH
 
   function nextBatch(): Batch {
     const records = unapplied.slice(0, MAX_BATCH)
@@ -113,10 +116,10 @@ export async function openLedger({ nodeId, journal, books, neighbours, nowMs, on
     return { settled: records.map(({ body }) => body), afterLsn: appliedLsn, lastLsn, oldestOpenLsn }
   }
 
-  /** Applies what is settled so far, in order, at most a batch a transaction. */
+  /** Applies the settled requests in order, one batch a transaction. */
   async function applyAll(): Promise<void> {
     while (unapplied.length > 0) {
-      // One that failed may be in the store all the same: it goes again as it was, or some of it would be in twice.
+      // A failed batch may be in the store all the same. It is sent again unchanged, or parts of it would be applied twice.
       batch ??= nextBatch()
       const { settled, lastLsn, oldestOpenLsn } = batch
       await books.apply(nodeId, batch)
@@ -135,21 +138,23 @@ export async function openLedger({ nodeId, journal, books, neighbours, nowMs, on
   }
 
   const applySoon = () => {
-    apply().catch(error => onFailure(error, 'settled requests wait: the store cannot take them'))
+    apply().catch(error => onFailure(error, 'settled requests could not be applied to the store; retrying'))
   }
   const applyTimer = setInterval(() => {
     if (unapplied.length > 0) applySoon()
   }, APPLY_EVERY_MS)
   const sweepTimer = setInterval(() => {
-    purses.sweep().catch(error => onFailure(error, 'idle leases wait: the store cannot take them back'))
+    leases
+      .sweep()
+      .catch(error => onFailure(error, 'idle leases could not be returned to the store; retrying'))
   }, SWEEP_EVERY_MS)
   applyTimer.unref()
   sweepTimer.unref()
 
-  /** Both purses, or what is wrong. Known purses cost no turn of the event loop. */
-  function pursesOf(userId: number, tokenId: number): Pair | Promise<Pair> {
-    const user = purses.open({ kind: 'user', ownerId: userId })
-    const token = purses.open({ kind: 'token', ownerId: tokenId })
+  /** Cached balances are returned synchronously, without a turn of the event loop. */
+  function balancesOf(userId: number, tokenId: number): Pair | Promise<Pair> {
+    const user = leases.open({ kind: 'user', ownerId: userId })
+    const token = leases.open({ kind: 'token', ownerId: tokenId })
     if (!(user instanceof Promise) && !(token instanceof Promise)) return [user, token]
     return Promise.all([user, token]).then(([u, t]) => {
       if (!u || !t) throw new Refusal('invalid_api_key', 'the token was deleted')
@@ -157,73 +162,76 @@ export async function openLedger({ nodeId, journal, books, neighbours, nowMs, on
     })
   }
 
-  /** Asks the store for more where a lease does not cover the amount; false when it has no more. */
-  async function askFor(pair: Pair, amount: number): Promise<boolean> {
-    const short = pair.filter(purse => !purses.covers(purse, amount))
+  /** Leases more from the store where a lease does not cover the amount; false if the account is exhausted. */
+  async function leaseMore(pair: Pair, amount: number): Promise<boolean> {
+    const short = pair.filter(balance => !leases.covers(balance, amount))
     try {
-      const answers = await within(Promise.all(short.map(purse => purses.ask(purse, amount))), ASK_TIMEOUT_MS)
-      return short.every((purse, index) => purses.covers(purse, amount) || !answers[index]?.())
+      const answers = await within(
+        Promise.all(short.map(balance => leases.requestMore(balance, amount))),
+        LEASE_TIMEOUT_MS,
+      )
+      return short.every((balance, index) => leases.covers(balance, amount) || !answers[index]?.())
     } catch (error) {
-      onFailure(error as Error, 'no lease could be had')
+      onFailure(error as Error, 'quota could not be leased from the store')
       throw unavailable()
     }
   }
 
   /**
-   * True as soon as both cover the amount, false when they cannot. Whoever gets true must take it in the same turn:
-   * others who waited for the same lease run next, and look again for themselves.
+   * Calls `take` and returns true as soon as both cover the amount; false if they cannot. `take` runs in the same turn of
+   * the event loop as the check, because other requests that waited for the same lease run next.
    */
   async function makeRoom(pair: Pair, amount: number, take: () => void): Promise<boolean> {
-    while (!pair.every(purse => purses.covers(purse, amount))) {
-      if (pair.some(purses.isLow)) return waitForRound(pair, amount, take)
-      if (await askFor(pair, amount)) continue
-      return neighbours.areNone ? false : waitForRound(pair, amount, take)
+    while (!pair.every(balance => leases.covers(balance, amount))) {
+      if (pair.some(leases.isLow)) return waitForDecision(pair, amount, take)
+      if (await leaseMore(pair, amount)) continue
+      return otherNodes.areNone ? false : waitForDecision(pair, amount, take)
     }
     take()
     return true
   }
 
-  async function waitForRound([user, token]: Pair, amount: number, take: () => void): Promise<boolean> {
-    const isCovered = await rounds.wait(user, token, amount, take, ASK_TIMEOUT_MS).catch(error => {
-      onFailure(error, 'no lease could be had')
+  async function waitForDecision([user, token]: Pair, amount: number, take: () => void): Promise<boolean> {
+    const isCovered = await lowBalance.wait(user, token, amount, take, LEASE_TIMEOUT_MS).catch(error => {
+      onFailure(error, 'quota could not be leased from the store')
       return undefined
     })
     if (isCovered === undefined) throw unavailable()
     return isCovered
   }
 
-  const hasSome = ({ isUnlimited, lease, held }: LeasedBalance) => isUnlimited || lease > 0 || held > 0
+  const hasSome = (balance: LeasedBalance) => balance.isUnlimited || balance.free > 0 || balance.held > 0
 
-  /** Whether user and token have anything left to spend. Nothing is held. */
+  /** Whether user and token have anything left to spend. It takes no hold. */
   async function canSpend(userId: number, tokenId: number): Promise<boolean> {
-    const found = pursesOf(userId, tokenId)
-    const pair = found instanceof Promise ? await within(found, ASK_TIMEOUT_MS) : found
-    return pair.every(hasSome) || makeRoom(pair, LEAST_AMOUNT, () => {})
+    const opened = balancesOf(userId, tokenId)
+    const pair = opened instanceof Promise ? await within(opened, LEASE_TIMEOUT_MS) : opened
+    return pair.every(hasSome) || makeRoom(pair, SMALLEST_AMOUNT, () => {})
   }
 
   async function hold(request: HoldRequest): Promise<Hold> {
     if (unapplied.length >= MAX_UNAPPLIED || journal.unwritten() >= MAX_UNWRITTEN || !journal.hasRoom())
       throw unavailable()
-    const found = pursesOf(request.userId, request.tokenId)
-    const [user, token] = found instanceof Promise ? await within(found, ASK_TIMEOUT_MS) : found
+    const opened = balancesOf(request.userId, request.tokenId)
+    const [user, token] = opened instanceof Promise ? await within(opened, LEASE_TIMEOUT_MS) : opened
     let userLeased = 0
     let tokenLeased = 0
-    let editions: Editions = { user: user.edition, token: token.edition }
-    // User and token are checked and held together: nobody else runs between the look and the hold.
+    let versions: Versions = { user: user.version, token: token.version }
+    // User and token are checked and held in one turn of the event loop: no other request runs between the two.
     const take = () => {
-      editions = { user: user.edition, token: token.edition }
-      userLeased = purses.take(user, request.amount)
-      tokenLeased = purses.take(token, request.amount)
+      versions = { user: user.version, token: token.version }
+      userLeased = leases.take(user, request.amount)
+      tokenLeased = leases.take(token, request.amount)
     }
-    if (purses.covers(user, request.amount) && purses.covers(token, request.amount)) take()
+    if (leases.covers(user, request.amount) && leases.covers(token, request.amount)) take()
     else if (!(await makeRoom([user, token], request.amount, take))) throw insufficient()
     const open: OpenRecord = { kind: 'open', timeMs: nowMs(), ...request, userLeased, tokenLeased }
     const { lsn } = journal.append(open)
     openLsns.add(lsn)
-    return createHold({ open, lsn, user, token, editions })
+    return createHold({ open, lsn, user, token, versions })
   }
 
-  function createHold({ open, lsn, user, token, editions }: Held): Hold {
+  function createHold({ open, lsn, user, token, versions }: OpenHold): Hold {
     const { rid } = open
     let amount = open.amount
     let userLeased = open.userLeased
@@ -231,8 +239,8 @@ export async function openLedger({ nodeId, journal, books, neighbours, nowMs, on
     let hasEnded = false
 
     function take(more: number): void {
-      userLeased += purses.take(user, more)
-      tokenLeased += purses.take(token, more)
+      userLeased += leases.take(user, more)
+      tokenLeased += leases.take(token, more)
       amount += more
     }
 
@@ -240,19 +248,21 @@ export async function openLedger({ nodeId, journal, books, neighbours, nowMs, on
       hasEnded = true
       openLsns.delete(lsn)
       return {
-        userLeased: purses.end(user, { amount, leased: userLeased, edition: editions.user }, cost),
-        tokenLeased: purses.end(token, { amount, leased: tokenLeased, edition: editions.token }, cost),
+        userLeased: leases.end(user, { amount, leased: userLeased, version: versions.user }, cost),
+        tokenLeased: leases.end(token, { amount, leased: tokenLeased, version: versions.token }, cost),
       }
     }
 
     const extend = (more: number) => makeRoom([user, token], more, () => take(more))
 
-    /** Usage above the hold is paid from what user and token still have, the smaller of the two. */
+    /** Cost above the hold is paid from the remaining quota of user and token, the smaller of the two. */
     async function payable(cost: number): Promise<number> {
       if (cost <= amount) return cost
-      // Out of reach is the same as having no more: the request has been served and must be settled now.
+      // An unreachable store counts as an exhausted account: the request has been served and must be settled now.
       if (await extend(cost - amount).catch(() => false)) return cost
-      const free = [user, token].map(purse => (purse.isUnlimited ? Number.MAX_SAFE_INTEGER : purse.lease))
+      const free = [user, token].map(balance =>
+        balance.isUnlimited ? Number.MAX_SAFE_INTEGER : balance.free,
+      )
       take(Math.max(0, Math.min(cost - amount, ...free)))
       return amount
     }
@@ -285,7 +295,7 @@ export async function openLedger({ nodeId, journal, books, neighbours, nowMs, on
         const { lsn: settledLsn, body, committed } = journal.append(record)
         unapplied.push({ lsn: settledLsn, body })
         await committed
-        // A full batch goes at once: texts that wait longer outlive the young generation, and memory grows.
+        // A full batch is applied at once: records that wait longer outlive V8's young generation, and memory grows.
         if (unapplied.length >= MAX_BATCH && !applying) applySoon()
         return paid
       },
@@ -300,31 +310,30 @@ export async function openLedger({ nodeId, journal, books, neighbours, nowMs, on
   return {
     hold,
     canSpend,
-    heldOf: (account: AccountName) => purses.heldOf(account),
-    /** Everything settled when this was called is in the store when it resolves. */
+    heldOf: (account: AccountId) => leases.heldOf(account),
+    /** When it resolves, the store has every request that was settled before the call. */
     async barrier(): Promise<void> {
-      // One in flight may have begun before the newest record; the second is sure to hold it.
+      // A run in progress may have started before the newest record was added; the second run includes it.
       await apply()
       await apply()
     },
-    /** Brings the store up to what this node knows of an account, before somebody changes it there. */
-    async surrender(account: AccountName): Promise<void> {
+    /** Applies settled requests and returns the free lease of an account, before the account is changed in the store. */
+    async flushAndReturn(account: AccountId): Promise<void> {
       await apply()
       await apply()
-      await purses.recall(account)
+      await leases.returnIdle(account)
     },
-    /** Accounts that a neighbour needs: what is free goes back, and little is taken for a while. */
-    async yieldTo(accounts: readonly AccountName[]): Promise<void> {
-      for (const account of accounts) await purses.yieldTo(account)
+    /** Returns the free leases of accounts that another node needs; for a while, nothing is leased ahead of need. */
+    async returnIdle(accounts: readonly AccountId[]): Promise<void> {
+      for (const account of accounts) await leases.returnIdleForPeer(account)
     },
-    refresh: purses.refresh,
-    pending: () => ({ unapplied: unapplied.length, openHolds: openLsns.size }),
+    refresh: leases.refresh,
     async close(): Promise<void> {
       clearInterval(applyTimer)
       clearInterval(sweepTimer)
       journal.flush()
       await apply()
-      await purses.returnAll()
+      await leases.returnAll()
       journal.close()
     },
   }

@@ -1,41 +1,40 @@
-import type { AccountName } from './books.ts'
+import type { AccountId } from '../domain/account.ts'
 import { lagTimeout } from './lag-timeout.ts'
 import type { LeasedBalance, Leases } from './leases.ts'
 
-/** Others who spend from the same accounts. */
-export type Neighbours = {
-  /** Nobody else does: what the store has not, nobody has. */
+/** Other nodes that spend from the same accounts. */
+export type OtherNodes = {
+  /** This node is the only one: if the store has nothing left, no node has. */
   readonly areNone: boolean
-  /** They give back what is free of these accounts, and for a while take only what they need. */
-  recall(accounts: readonly AccountName[]): Promise<void>
-  /** One at a time, for one user. */
+  /** They return the free part of their leases of these accounts, and for a while lease only what they need. */
+  returnIdle(accounts: readonly AccountId[]): Promise<void>
+  /** Runs one piece of work at a time for a user, over all nodes. */
   exclusively<T>(userId: number, work: () => Promise<T>): Promise<T>
 }
 
 type Waiter = {
   readonly amount: number
-  /** Waited too long, and was told so. */
-  isGone: boolean
+  hasTimedOut: boolean
   take(): void
   decide(isCovered: boolean): void
   fail(error: Error): void
 }
 
 /**
- * Accounts too low to lease from ahead. Requests wait for a round; in it one node alone calls in what the others have
- * free, leases exactly what its waiting requests need, and decides all of them in order. So nobody is refused while
- * the money lies idle with a neighbour.
+ * Decides requests on accounts that are too low to lease from ahead. They wait until one node at a time has made the
+ * others return their idle leases, has leased exactly what its waiting requests need, and has decided all of them in
+ * order. So no request is refused while another node holds idle money of the same account.
  */
-export function createLowBalance({ purses, neighbours }: { purses: Leases; neighbours: Neighbours }) {
-  /** By user and token: whoever asks for themselves has none. */
+export function createLowBalance({ leases, otherNodes }: { leases: Leases; otherNodes: OtherNodes }) {
+  /** By user and token; requests without a token share one queue per user. */
   const waiting = new Map<string, Waiter[]>()
   const nameOf = (user: LeasedBalance, token: LeasedBalance) =>
     `${user.account.ownerId} ${token.account.ownerId}`
 
-  function called(name: string): readonly Waiter[] {
+  function takeWaiting(name: string): readonly Waiter[] {
     const waiters = waiting.get(name) ?? []
     waiting.delete(name)
-    return waiters.filter(waiter => !waiter.isGone)
+    return waiters.filter(waiter => !waiter.hasTimedOut)
   }
 
   async function decideAll(
@@ -44,13 +43,13 @@ export function createLowBalance({ purses, neighbours }: { purses: Leases; neigh
     waiters: readonly Waiter[],
   ): Promise<void> {
     const needed = waiters.reduce((sum, { amount }) => sum + amount, 0)
-    const limited = [user, token].filter(purse => !purse.isUnlimited)
+    const limited = [user, token].filter(balance => !balance.isUnlimited)
     const used = Promise.withResolvers<void>()
     try {
-      await Promise.all(limited.map(purse => purses.fill(purse, needed, used.promise)))
+      await Promise.all(limited.map(balance => leases.fill(balance, needed, used.promise)))
       for (const waiter of waiters) {
-        if (waiter.isGone) continue
-        const isCovered = purses.covers(user, waiter.amount) && purses.covers(token, waiter.amount)
+        if (waiter.hasTimedOut) continue
+        const isCovered = leases.covers(user, waiter.amount) && leases.covers(token, waiter.amount)
         if (isCovered) waiter.take()
         waiter.decide(isCovered)
       }
@@ -59,23 +58,23 @@ export function createLowBalance({ purses, neighbours }: { purses: Leases; neigh
     }
   }
 
-  async function round(user: LeasedBalance, token: LeasedBalance): Promise<void> {
+  async function decideWaiting(user: LeasedBalance, token: LeasedBalance): Promise<void> {
     let waiters: readonly Waiter[] = []
     try {
-      await neighbours.exclusively(user.account.ownerId, async () => {
-        const limited = [user, token].filter(purse => !purse.isUnlimited)
-        await neighbours.recall(limited.map(({ account }) => account))
-        // Whoever came while the others were asked is decided too.
-        waiters = called(nameOf(user, token))
+      await otherNodes.exclusively(user.account.ownerId, async () => {
+        const limited = [user, token].filter(balance => !balance.isUnlimited)
+        await otherNodes.returnIdle(limited.map(({ account }) => account))
+        // Read only now, so that requests that arrived meanwhile are decided too.
+        waiters = takeWaiting(nameOf(user, token))
         await decideAll(user, token, waiters)
       })
     } catch (error) {
-      for (const waiter of [...waiters, ...called(nameOf(user, token))]) waiter.fail(error as Error)
+      for (const waiter of [...waiters, ...takeWaiting(nameOf(user, token))]) waiter.fail(error as Error)
     }
   }
 
   return {
-    /** Whether the amount was there and has been taken; undefined when nobody could say in time. */
+    /** Whether the amount was available and has been taken; undefined if that could not be decided in time. */
     wait(
       user: LeasedBalance,
       token: LeasedBalance,
@@ -84,9 +83,9 @@ export function createLowBalance({ purses, neighbours }: { purses: Leases; neigh
       withinMs: number,
     ): Promise<boolean | undefined> {
       const { promise, resolve, reject } = Promise.withResolvers<boolean | undefined>()
-      const waiter: Waiter = { amount, isGone: false, take, decide: resolve, fail: reject }
+      const waiter: Waiter = { amount, hasTimedOut: false, take, decide: resolve, fail: reject }
       const stopWaiting = lagTimeout(withinMs, () => {
-        waiter.isGone = true
+        waiter.hasTimedOut = true
         resolve(undefined)
       })
       const name = nameOf(user, token)
@@ -94,7 +93,7 @@ export function createLowBalance({ purses, neighbours }: { purses: Leases; neigh
       if (queue) queue.push(waiter)
       else {
         waiting.set(name, [waiter])
-        void round(user, token)
+        void decideWaiting(user, token)
       }
       return promise.finally(stopWaiting)
     },

@@ -1,9 +1,10 @@
 import type { Settled } from '../domain/settled.ts'
 import type { Anchor } from './anchor.ts'
 
-/** What the journal keeps of a request, in the order it happens: open, attempt*, progress*, then settle. */
+// The records of a request, in this order: open, attempt*, progress*, then settle or release. The journal stores them as
+// JSON, so their field names are part of its format.
 
-/** The hold, and whom it binds. Written before anything is sent. */
+/** The hold with its user and token. Written before the request is sent upstream. */
 export type OpenRecord = {
   readonly kind: 'open'
   readonly rid: string
@@ -13,16 +14,16 @@ export type OpenRecord = {
   readonly tokenName: string
   readonly model: string
   readonly amount: number
-  /** How much of the hold was taken from a lease of the user or the token; unlimited ones have none. */
+  /** The part of the hold that was taken from a lease of the user or token; unlimited accounts have no leases. */
   readonly userLeased: number
   readonly tokenLeased: number
   readonly isStream: boolean
   readonly address: string
-  /** The video job that is paid with it. */
+  /** The video job that the hold pays for. */
   readonly videoId?: string
 }
 
-/** A channel was about to be sent the request. `estimate` is what it may have cost if nothing more is heard of it. */
+/** The request was about to be sent to a channel. `estimate` is the possible cost if the outcome stays unknown. */
 export type AttemptRecord = {
   readonly kind: 'attempt'
   readonly rid: string
@@ -30,20 +31,20 @@ export type AttemptRecord = {
   readonly estimate: number
 }
 
-/** What a stream has cost so far; the first is written with the first delivered byte. */
-export type ProgressRecord = { readonly kind: 'progress'; readonly rid: string; readonly cost: number }
+/** The cost of a stream so far; the first such record is written with the first delivered byte. */
+type ProgressRecord = { readonly kind: 'progress'; readonly rid: string; readonly cost: number }
 
-/** The one end of a request. */
+/** The end of a request that was sent. */
 export type SettleRecord = { readonly kind: 'settle' } & Settled
 
-/** Nothing was sent: the hold is given back and leaves no entry. */
-export type ReleaseRecord = { readonly kind: 'release'; readonly rid: string }
+/** The end of a request that was never sent: its hold is released, without an entry. */
+type ReleaseRecord = { readonly kind: 'release'; readonly rid: string }
 
-/** Where the chains ended at that moment. It belongs to no request, and recovery passes over it. */
+/** The heads of the chains at that moment. It belongs to no request, and recovery skips it. */
 export type AnchorRecord = {
   readonly kind: 'anchor'
   readonly anchor: Anchor
-  /** It is in the anchor file too. */
+  /** The anchor is in the anchor file too. */
   readonly isFiled: boolean
 }
 

@@ -1,4 +1,4 @@
-import type { Books, Lease, OpenedLease } from './books.ts'
+import type { Books, Lease, NodePosition } from './books.ts'
 import type { Journal } from './journal.ts'
 import type { AttemptRecord, Numbered, OpenRecord, SettleRecord } from './record.ts'
 
@@ -9,27 +9,32 @@ type RecoveryDeps = {
   readonly journal: Journal
   readonly books: Books
   nowMs(): number
-  /** Told of records that are in the store and in no file any more. */
+  /** Called for records that the store has and the journal no longer has. */
   onLost(what: string): void
 }
 
 const BATCH = 512
 
-/** A video job goes on only after a refusal, so that no attempt but the last is in doubt. */
-function doubtfulOf({ open, attempts, progress }: Pick<Unfinished, 'open' | 'attempts' | 'progress'>) {
+/** A video job is sent to the next channel only after a refusal, so only its last attempt can be unresolved. */
+function unresolvedAttempts({
+  open,
+  attempts,
+  progress,
+}: Pick<Unfinished, 'open' | 'attempts' | 'progress'>) {
   if (open.videoId !== undefined) return attempts.slice(-1)
   return progress === undefined ? attempts : attempts.slice(0, -1)
 }
 
 /**
- * Ends what a killed process left open, each in exactly one entry: never sent, released; sent and nothing delivered,
- * the user pays nothing and the estimate stands in doubt; delivered in part, what was delivered is paid.
+ * Ends a request that a killed process left open, in exactly one entry. Never sent: its hold is released (undefined). Sent
+ * and nothing delivered: the user pays nothing and the estimate is an unresolved charge. Delivered in part: the user pays
+ * for that part.
  */
 function endingOf({ open, attempts, progress }: Unfinished, nowMs: number): SettleRecord | undefined {
   const last = attempts.at(-1)
   if (!last) return undefined
   const cost = Math.min(progress ?? 0, open.amount)
-  const doubts = doubtfulOf({ open, attempts, progress })
+  const doubts = unresolvedAttempts({ open, attempts, progress })
   return {
     kind: 'settle',
     rid: open.rid,
@@ -64,16 +69,16 @@ function endingOf({ open, attempts, progress }: Unfinished, nowMs: number): Sett
 }
 
 /**
- * A settlement takes from the lease what the node held for it. A store that was restored from a backup knows an
- * older lease: what it does not cover is paid all the same, and no lease goes below zero.
+ * A settlement reduces the lease by the amount that was held for it. A store that was restored from a backup has an older
+ * lease, which may be smaller: the cost is charged in full, and the lease is reduced to zero at most.
  */
-function createCover(leases: readonly Lease[]) {
-  const left = new Map(leases.map(({ kind, ownerId, amount }) => [`${kind}:${ownerId}`, amount]))
+function createLeaseCap(leases: readonly Lease[]) {
+  const remaining = new Map(leases.map(({ kind, ownerId, amount }) => [`${kind}:${ownerId}`, amount]))
   const take = (account: string, want: number) => {
-    const has = left.get(account) ?? 0
-    const taken = Math.min(want, has)
-    left.set(account, has - taken)
-    return taken
+    const available = remaining.get(account) ?? 0
+    const amount = Math.min(want, available)
+    remaining.set(account, available - amount)
+    return amount
   }
   return (record: SettleRecord): SettleRecord => ({
     ...record,
@@ -82,20 +87,20 @@ function createCover(leases: readonly Lease[]) {
   })
 }
 
-/** Brings the store up to the journal. It may itself be killed: run again, it comes to the same books. */
+/** Applies the journal to the store. It may itself be killed: run again, it produces the same entries. */
 export async function recover({
   nodeId,
   journal,
   books,
   nowMs,
   onLost,
-}: RecoveryDeps): Promise<Pick<OpenedLease, 'appliedLsn' | 'epoch'>> {
+}: RecoveryDeps): Promise<Pick<NodePosition, 'appliedLsn' | 'epoch'>> {
   const { appliedLsn, oldestOpenLsn, epoch } = await books.openNode(nodeId, Math.floor(nowMs() / 1000))
-  // Holds may have been opened before the position and ended after it: the oldest such one is where to begin.
+  // Requests may have started before the applied position and ended after it: reading starts at the oldest of them.
   const after = Math.min(oldestOpenLsn - 1, appliedLsn)
   const lost = journal.resume({ after, appliedLsn })
   for (const what of lost) onLost(what)
-  const cover = createCover(await books.leasesOf(nodeId))
+  const capToLease = createLeaseCap(await books.leasesOf(nodeId))
   const unfinished = new Map<string, Unfinished>()
   let settled: Numbered<SettleRecord>[] = []
   let last = appliedLsn
@@ -117,26 +122,26 @@ export async function recover({
       unfinished.set(record.rid, { lsn, open: record, attempts: [], progress: undefined })
     else if (record.kind === 'attempt') unfinished.get(record.rid)?.attempts.push(record)
     else if (record.kind === 'progress') {
-      const known = unfinished.get(record.rid)
-      if (known) known.progress = record.cost
+      const request = unfinished.get(record.rid)
+      if (request) request.progress = record.cost
     } else {
       unfinished.delete(record.rid)
-      if (record.kind === 'settle' && lsn > appliedLsn) settled.push({ lsn, record: cover(record) })
+      if (record.kind === 'settle' && lsn > appliedLsn) settled.push({ lsn, record: capToLease(record) })
     }
     if (settled.length === BATCH) await apply()
   }
 
-  // The end of a request may be among what was lost, and its entry in the store.
+  // The end of a request may be among the missing records while the store has its entry.
   const ended = lost.length > 0 ? await books.settledAmong([...unfinished.keys()]) : new Set<string>()
   const endings: Numbered<SettleRecord>[] = []
   for (const each of unfinished.values()) {
     const { rid } = each.open
     const ending = ended.has(rid) ? undefined : endingOf(each, nowMs())
     const { lsn } = journal.append(ending ?? { kind: 'release', rid })
-    if (ending) endings.push({ lsn, record: cover(ending) })
+    if (ending) endings.push({ lsn, record: capToLease(ending) })
   }
   journal.flush()
-  // From here on the journal itself says how each of them ended.
+  // From here on the journal itself has the end of each of them.
   unfinished.clear()
   await apply()
   for (let start = 0; start < endings.length; start += BATCH) {

@@ -2,7 +2,7 @@ import { readdirSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { crc32 } from 'node:zlib'
 
-/** As much of SQLite as a journal needs; whoever builds the ledger hands it in. */
+/** The part of SQLite that a journal needs; the caller passes it in. */
 export type JournalDatabase = {
   exec(sql: string): void
   prepare(sql: string): {
@@ -15,19 +15,19 @@ export type JournalDatabase = {
 
 export type OpenJournal = (path: string) => JournalDatabase
 
-/** A journal that cannot be believed. Nothing of it may be applied; the sentence names the file. */
+/** A journal that is damaged. None of its records may be applied; the message names the file. */
 export class JournalDamageError extends Error {
-  constructor(what: string) {
-    super(`a journal is damaged: ${what}`)
+  constructor(damage: string) {
+    super(`a journal is damaged: ${damage}`)
     this.name = 'JournalDamageError'
   }
 }
 
-/** A file of a journal, named by the first record it holds. */
-export type JournalSegment = { readonly path: string; readonly first: number }
+/** A file of a journal, named after the number of its first record. */
+type JournalSegment = { readonly path: string; readonly first: number }
 export type StoredRecord = { readonly lsn: number; readonly body: string }
 
-/** Records that are in no file, and where they should be. */
+/** A range of records that are missing, and the place where they should be. */
 export type Gap = { readonly from: number; readonly to: number; readonly where: string }
 
 const NAME = /^journal-(\d{16})\.db$/
@@ -45,21 +45,21 @@ export function segmentsOf(dir: string): JournalSegment[] {
     .sort((a, b) => a.first - b.first)
 }
 
-/** `user_version` of a segment after which another was begun: if that one is gone, somebody took it away. */
+/** `user_version` of a segment that has a successor. If the successor does not exist, it was deleted. */
 const FOLLOWED = 1
 
 export const SEGMENT_SCHEMA =
   'CREATE TABLE IF NOT EXISTS records (lsn INTEGER PRIMARY KEY, body TEXT NOT NULL, sum INTEGER NOT NULL) STRICT'
-// A commit that failed may have reached the disk all the same; the same row once more is then the same row.
+// A failed commit may have reached the disk all the same; inserting the same row again is then ignored.
 export const INSERT_RECORD = 'INSERT OR IGNORE INTO records (lsn, body, sum) VALUES (?, ?, ?)'
 
-/** Records that were committed together: the number of the first, and their texts, a line each. */
+/** Records that were committed together: the number of the first, and their JSON, one line each. */
 export type Row = { readonly lsn: number; readonly body: string; readonly sum: number }
 
-/** Binds the texts to their numbers, so that neither can change without being noticed. */
+/** The checksum covers the number and the records, so that a change of either is detected. */
 export const sumOf = (lsn: number, body: string) => crc32(body, lsn % 2 ** 32)
 
-/** The JSON of a record has no line break in it. */
+/** The JSON of a record contains no line break. */
 const BETWEEN = '\n'
 
 export function rowOf(lsn: number, bodies: readonly string[]): Row {
@@ -74,7 +74,7 @@ export function isFollowed(db: JournalDatabase): boolean {
   return row?.user_version === FOLLOWED
 }
 
-/** False while its file has been begun and nothing was written to it. */
+/** False for a file that was created and not yet written to. */
 export const hasRecordTable = (db: JournalDatabase) =>
   db.prepare("SELECT 1 FROM sqlite_master WHERE name = 'records'").all().length > 0
 
@@ -86,8 +86,8 @@ export function lastLsnOf(db: JournalDatabase): number | undefined {
   return row?.last ?? undefined
 }
 
-/** What SQLite says of a file it cannot read, with the file's name. */
-function naming<T>(path: string, act: () => T): T {
+/** Adds the file's name to an error of SQLite. */
+function withFileName<T>(path: string, act: () => T): T {
   try {
     return act()
   } catch (error) {
@@ -96,9 +96,9 @@ function naming<T>(path: string, act: () => T): T {
   }
 }
 
-/** A short look into a segment, on a connection of its own. */
-export function lookInto<T>(path: string, open: OpenJournal, look: (db: JournalDatabase) => T): T {
-  return naming(path, () => {
+/** Reads from a segment on a connection of its own. */
+export function inspectSegment<T>(path: string, open: OpenJournal, look: (db: JournalDatabase) => T): T {
+  return withFileName(path, () => {
     const db = open(path)
     try {
       return look(db)
@@ -108,19 +108,19 @@ export function lookInto<T>(path: string, open: OpenJournal, look: (db: JournalD
   })
 }
 
-/** From the row that holds the number after `after`, or follows it. */
+/** From the row that contains the number after `after`, or follows it. */
 const READ_ROWS = `SELECT lsn, body, sum FROM records
   WHERE lsn >= coalesce((SELECT max(lsn) FROM records WHERE lsn <= ?1 + 1), 0) ORDER BY lsn`
 
 function* recordsOf(db: JournalDatabase, path: string, after: number): Generator<StoredRecord> {
-  const rows = naming(path, () => db.prepare(READ_ROWS).iterate(after)[Symbol.iterator]())
+  const rows = withFileName(path, () => db.prepare(READ_ROWS).iterate(after)[Symbol.iterator]())
   for (;;) {
-    const next = naming(path, () => rows.next())
+    const next = withFileName(path, () => rows.next())
     if (next.done) return
     const row = next.value as Row
     // A torn page may read as a row without values.
     if (typeof row.body !== 'string' || row.sum !== sumOf(row.lsn, row.body))
-      throw new JournalDamageError(`${path}: record ${row.lsn} is not as it was written`)
+      throw new JournalDamageError(`${path}: the checksum of record ${row.lsn} does not match`)
     for (const [index, body] of row.body.split(BETWEEN).entries()) {
       const lsn = row.lsn + index
       if (lsn > after) yield { lsn, body }
@@ -128,18 +128,18 @@ function* recordsOf(db: JournalDatabase, path: string, after: number): Generator
   }
 }
 
-export type SegmentReading = {
+type SegmentReading = {
   readonly segments: readonly JournalSegment[]
   readonly after: number
   open: OpenJournal
-  /** Told of every stretch of numbers that no file holds; what follows it is read on. */
+  /** Called for every range of numbers that no file has; reading goes on after it. */
   onGap(gap: Gap): void
 }
 
 const whereBetween = (before: JournalSegment | undefined, { path }: JournalSegment) =>
   before ? `between ${before.path} and ${basename(path)}` : `before ${path}`
 
-/** Every record after a number, in order, each proven to be what was written. */
+/** Every record after a number, in order, each with a verified checksum. */
 export function* readSegments({ segments, after, open, onGap }: SegmentReading): Generator<StoredRecord> {
   let last = after
   let before: JournalSegment | undefined
@@ -149,10 +149,10 @@ export function* readSegments({ segments, after, open, onGap }: SegmentReading):
     const { path, first } = segment
     if (first > last + 1) onGap({ from: last + 1, to: first - 1, where: whereBetween(before, segment) })
     last = Math.max(last, first - 1)
-    const db = naming(path, () => open(path))
+    const db = withFileName(path, () => open(path))
     try {
-      // Just begun by whoever writes it.
-      if (following === undefined && !naming(path, () => hasRecordTable(db))) return
+      // The writer has just created the newest file.
+      if (following === undefined && !withFileName(path, () => hasRecordTable(db))) return
       for (const record of recordsOf(db, path, last)) {
         if (record.lsn > last + 1) onGap({ from: last + 1, to: record.lsn - 1, where: `in ${path}` })
         last = record.lsn
@@ -168,12 +168,12 @@ export function* readSegments({ segments, after, open, onGap }: SegmentReading):
 export const describeGap = ({ from, to, where }: Gap) =>
   from === to ? `record ${from} is missing ${where}` : `the records ${from} to ${to} are missing ${where}`
 
-/** Whether the last file of a directory says that there was a later one. */
+/** A message if the last file of a directory is marked as having a successor. */
 export function missingFollower(dir: string, open: OpenJournal): string | undefined {
   const newest = segmentsOf(dir).at(-1)
   if (!newest) return undefined
-  if (!lookInto(newest.path, open, isFollowed)) return undefined
-  // It may have been followed between the look at the directory and the look into the file.
+  if (!inspectSegment(newest.path, open, isFollowed)) return undefined
+  // The successor may have been created after the directory was listed.
   if (segmentsOf(dir).at(-1)?.path !== newest.path) return undefined
   return `the file that followed ${newest.path} is missing`
 }

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 
-/** What a settled request and its entry have in common. */
-export type Settlement = {
+/** The fields that a settled request and its entry share. */
+type Settlement = {
   readonly rid: string | null
   readonly time: number
   readonly userId: number
@@ -12,7 +12,7 @@ export type Settlement = {
 
 export const SETTLEMENT_BYTES = 16
 
-/** Short enough to keep one for every settlement of a journal while its entries are walked. */
+/** Short, because verification keeps one in memory for every settlement of a journal. */
 export const digestSettlement = ({ rid, time, userId, tokenId, channelId, cost }: Settlement): Buffer =>
   hash('sha256', JSON.stringify([rid, time, userId, tokenId, channelId, cost]), 'buffer').subarray(
     0,

@@ -8,15 +8,15 @@ import {
   unkeyedLink,
 } from '../domain/chain.ts'
 
-export type ChainSource<Row extends Link> = {
+type ChainSource<Row extends Link> = {
   readonly name: string
-  /** The chain's last link as it is now; others may write while the chain is walked. */
+  /** The current last link; other processes may append while the chain is verified. */
   head(): Promise<(ChainHead & { readonly mac: string }) | undefined>
   after(seq: number, limit: number): Promise<readonly Row[]>
   fieldsOf(row: Row): ChainFields
-  /** Records from before chains had a key may have had fewer fields. */
+  /** Records that were written before chains had a key may have fewer fields. */
   unkeyedFieldsOf(row: Row): ChainFields
-  /** Whether the record claims to be the first one under the key, behind unkeyed ones. */
+  /** Whether the record claims to be the first keyed one, after unkeyed ones. */
   isFirstKeyed(row: Row): boolean
 }
 type Each<Row> = (row: Row, isKeyed: boolean) => void
@@ -25,20 +25,20 @@ type Link = { readonly seq: number; readonly hash: string }
 export type ChainReport = {
   readonly chain: string
   readonly links: number
-  /** How many of them, from the first on, are from before the upgrade and were checked without a key. */
+  /** The number of links at the start that were written before the upgrade and were checked without a key. */
   readonly unkeyed: number
   readonly fault: string | undefined
 }
 
 const BATCH = 1_000
 
-/** Walks a chain from its first link to its head; called again, it goes on with what was written since. */
+/** Verifies a chain from its first link to its head. A further call verifies the links that were added since. */
 export function createChainWalk<Row extends Link>(source: ChainSource<Row>, key: ChainKey) {
   let seq = 0
   let hash = GENESIS
   let unkeyed = 0
   let isKeyed = false
-  // Below every number there is: a record that was slipped in before the first one is met as well.
+  // Smaller than every number, so that a record inserted before the first one is read too.
   let cursor = Number.MIN_SAFE_INTEGER
 
   function faultOf(row: Row): string | undefined {
@@ -73,7 +73,7 @@ export function createChainWalk<Row extends Link>(source: ChainSource<Row>, key:
       if (rows.length < BATCH) break
     }
     if (seq < head.seq) return `records after ${seq} are missing, the chain's head is ${head.seq}`
-    // Records beyond the first head were written during the walk, and the head has moved with them; or by hand.
+    // Records beyond the first head were appended meanwhile, and the head has moved with them; or they were forged.
     const isCovered = seq === head.seq || seq <= ((await source.head())?.seq ?? 0)
     if (hashAtHead !== head.hash || !isCovered) return "the chain's head does not match its last record"
     if (seq > 0 && !isKeyed) return 'none of its records is under the chain key'
@@ -88,7 +88,7 @@ export function createChainWalk<Row extends Link>(source: ChainSource<Row>, key:
   }
 }
 
-/** Walks a chain and names the first link that does not follow from the one before. */
+/** Verifies a chain and reports the first link that does not follow from the one before. */
 export const verifyChain = <Row extends Link>(
   source: ChainSource<Row>,
   key: ChainKey,

@@ -2,7 +2,7 @@ import { isObject, type JsonObject, member } from '../domain/json-value.ts'
 import { type RequestReading, readRequest } from '../requests/request-fields.ts'
 import { AnswerError, type Dialect } from './dialect.ts'
 
-/** The categories of the specification (2.6): every result has them. */
+/** The categories that every result has (docs/reference/relay-api.md: Moderation). */
 export const CATEGORIES = [
   'hate',
   'hate/threatening',
@@ -16,7 +16,7 @@ export const CATEGORIES = [
 
 const MAX_INPUTS = 2_048
 
-/** What a request for moderation says (spec 4.11). */
+/** A moderation request (docs/reference/relay-api.md: Moderation). */
 export type ModerationAsk = {
   readonly model: string
   /** A text each; or the parts of the one thing that is judged, pictures among them. */
@@ -105,7 +105,7 @@ export function readCommonModeration(answer: unknown): ModerationAnswer {
   }
 }
 
-/** The answer of the specification (2.6): one result for each input, in order, with the eight categories always there. */
+/** One result for each input, in order, with all categories (docs/reference/relay-api.md: Moderation). */
 export function writeModeration(answer: ModerationAnswer, ask: ModerationAsk, newId: () => string) {
   if (answer.results.length !== ask.count)
     throw new AnswerError(`the answer has ${answer.results.length} results for ${ask.count} inputs`)

@@ -4,7 +4,7 @@ import { vendorCostIn } from '../metering/openai-usage.ts'
 import { type RequestFields, type RequestReading, readRequest } from '../requests/request-fields.ts'
 import { AnswerError, type Dialect } from './dialect.ts'
 
-/** What a request for ranking says (spec 4.12). */
+/** A rerank request (docs/reference/relay-api.md: Rerank). */
 export type RerankAsk = {
   readonly model: string
   readonly query: string
@@ -147,7 +147,7 @@ export function readCommonRanking(answer: unknown): RerankAnswer {
   }
 }
 
-/** The answer of the specification (2.7): sorted, cut, with the client's own documents where it wants them back. */
+/** Results sorted and cut, with the client's own documents on request (docs/reference/relay-api.md: Rerank). */
 export function writeRanking(answer: RerankAnswer, ask: RerankAsk, newId: () => string) {
   const { documents, texts, topN = documents.length, returnDocuments } = ask
   const seen = new Set<number>()
@@ -184,7 +184,7 @@ export function writeRanking(answer: RerankAnswer, ask: RerankAsk, newId: () => 
   }
 }
 
-/** A document as it came, and always with a text (spec 2.7). */
+/** The client's document, always with `text` (docs/reference/relay-api.md: Rerank). */
 const backOf = (document: string | JsonObject, text: string): JsonObject =>
   typeof document === 'string' ? { text } : { text, ...document }
 

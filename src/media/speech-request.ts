@@ -3,7 +3,7 @@ import { isObject, member } from '../domain/json-value.ts'
 import { codePoints } from '../domain/text.ts'
 import { type RequestReading, readRequest } from '../requests/request-fields.ts'
 
-/** Content types of the formats a client may ask for (contract 3). */
+/** Content types of the formats that a client may request (docs/reference/relay-api.md: Speech). */
 export const SPEECH_TYPES = {
   mp3: 'audio/mpeg',
   opus: 'audio/ogg',
@@ -14,14 +14,14 @@ export const SPEECH_TYPES = {
 } as const
 export type SpeechFormat = keyof typeof SPEECH_TYPES
 
-/** The voices of the specification (4.8). */
+/** The voices that every provider accepts or maps (docs/reference/relay-api.md: Speech). */
 export const VOICES = ['alloy', 'echo', 'fable', 'onyx', 'nova', 'shimmer'] as const
 
 const MAX_SPEECH_CHARACTERS = 4096
 const SPEED = [0.25, 4] as const
 const MAX_VOICE = 200
 
-/** What a request for speech says (spec 4.8). */
+/** A speech request (docs/reference/relay-api.md: Speech). */
 export type SpeechAsk = {
   readonly model: string
   readonly input: string

@@ -24,7 +24,7 @@ export type SpeechDialect = Pick<Dialect<SpeechAsk, SpokenAnswer>, 'encode'> &
 export type Voices = {
   /** All of them; absent: nobody can list them, so that any name is passed on. */
   readonly names?: readonly string[]
-  /** Stand-ins for the names of the specification, where a channel's `setting.voices` names none. */
+  /** The vendor's voices for the six common names, where a channel's `setting.voices` maps none. */
   readonly standIns?: Readonly<Record<string, string>>
 }
 

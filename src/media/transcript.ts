@@ -2,7 +2,7 @@ import type { Usage } from '../domain/usage.ts'
 import type { StoredFile } from '../wire/multipart.ts'
 import type { Dialect } from './dialect.ts'
 
-/** The forms a transcript is written in (spec 4.9). */
+/** The forms of a transcript (docs/reference/relay-api.md: Transcription). */
 export const TRANSCRIPT_FORMATS = ['json', 'text', 'srt', 'verbose_json', 'vtt'] as const
 export type TranscriptFormat = (typeof TRANSCRIPT_FORMATS)[number]
 
@@ -125,7 +125,7 @@ const vttOf = (transcript: Transcript) =>
     .map(({ text, start, end }) => `${stamp(start, '.')} --> ${stamp(end, '.')}\n${cueOf(text)}\n`)
     .join('\n')}\n`
 
-/** Always with words and segments (spec 2.8); words only where their times were asked for. */
+/** Always has `words` and `segments`; `words` is empty unless requested (docs/reference/relay-api.md: Transcription). */
 export function verboseOf(transcript: Transcript, ask: Pick<TranscriptionAsk, 'task' | 'granularities'>) {
   const { text, language = '', duration = 0, words = [] } = transcript
   return {

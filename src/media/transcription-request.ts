@@ -4,7 +4,7 @@ import { parseBounded } from '../wire/json-bounds.ts'
 import { soundKind } from './audio/kind.ts'
 import { GRANULARITIES, type Granularity, TRANSCRIPT_FORMATS, type TranscriptionAsk } from './transcript.ts'
 
-/** Names of files that are taken (spec 4.9). */
+/** Accepted file name extensions (docs/reference/relay-api.md: Transcription). */
 const SOUND_FILES = ['flac', 'mp3', 'mp4', 'mpeg', 'mpga', 'm4a', 'ogg', 'wav', 'webm'] as const
 /** A form with speakers in it, of the models that tell them apart. */
 const DIARIZED = 'diarized_json'

@@ -28,7 +28,7 @@ export type StreamReading<Failure = unknown> = {
   readonly isDone: boolean
   /** What the vendor says went wrong inside the stream, in its own words. */
   readonly error: Failure | undefined
-  /** Events whose data is not the JSON it should be. They are passed on (contract 4, names). */
+  /** Events whose data is not JSON. They pass unchanged (docs/reference/formats.md: Malformed events). */
   readonly malformed: number
 }
 

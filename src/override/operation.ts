@@ -180,15 +180,15 @@ const regexReplace: Read = ({ path, from, to = '' }, at) => {
   const read = writable(path, `${at}.path`)
   if ('fault' in read) return read
   const expression = readExpression(from)
-  if (expression === undefined)
-    return fault(`${at}.from`, 'must be a regular expression of at most 500 characters')
+  if ('fault' in expression)
+    return { fault: { path: `${at}.from`, message: expression.fault, isExpression: true } }
   // These put all of the text before or behind the match into its place, once for every match.
   if (typeof to !== 'string' || /\$[`']/.test(to))
     return fault(`${at}.to`, "must be a text without $` and $'")
   const run = (edit: Edit) => {
     const found = valueAt(edit.body, read.value)
     if (typeof found === 'string') edit.spend(found.length)
-    changeText(edit, read.value, words => replaceMatches(words, expression, to), '')
+    changeText(edit, read.value, words => replaceMatches(words, expression.expression, to), '')
   }
   return { value: { roots: rootsOf(read.value), run } }
 }

@@ -2,9 +2,9 @@ import type { JsonObject } from '../domain/json-value.ts'
 import { editTopLevel, type Member, topLevel } from '../wire/json-edit.ts'
 import { doHold } from './condition.ts'
 import { type Edit, MAX_ADDED, OverrideError } from './edit.ts'
-import { SlowExpression } from './expression.ts'
+import { ExpressionLimitError } from './expression.ts'
 import { type OverrideOperation, readOperation, refusalOf } from './operation.ts'
-import { fault, type OverrideReading } from './reading.ts'
+import { fault, type OverrideFault, type OverrideReading } from './reading.ts'
 
 /** What a channel changes in every request on its way out: `param_override`, read once. */
 export type Override = {
@@ -16,8 +16,29 @@ export type Override = {
 
 const MAX_OPERATIONS = 100
 
-/** The plain form, an object to merge over the body; the rich form, `operations`; or both in one. */
+/** Reads the plain form, an object to merge over the body; the rich form, `operations`; or both in one. */
 export function readOverride(given: JsonObject): OverrideReading<Override> {
+  const { reading, disabled } = readStoredOverride(given)
+  const [first] = disabled
+  return first === undefined ? reading : { fault: first }
+}
+
+/** An override as the store has it, and the faults of those of its operations that are disabled. */
+type StoredOverride = {
+  readonly reading: OverrideReading<Override>
+  readonly disabled: readonly OverrideFault[]
+}
+
+/**
+ * Reads an override that an earlier version may have accepted. An operation whose regular expression RE2 does not accept is
+ * disabled, and the rest of the override stays in force.
+ */
+export function readStoredOverride(given: JsonObject): StoredOverride {
+  const disabled: OverrideFault[] = []
+  return { reading: readAll(given, disabled), disabled }
+}
+
+function readAll(given: JsonObject, disabled: OverrideFault[]): OverrideReading<Override> {
   const { operations: listed, ...members } = given
   // A body may have a member of this name too: only a list of operations is the rich form.
   const isRich = Array.isArray(listed)
@@ -31,9 +52,10 @@ export function readOverride(given: JsonObject): OverrideReading<Override> {
     return fault('.operations', `must hold at most ${MAX_OPERATIONS} operations`)
   const operations: OverrideOperation[] = []
   for (const [index, each] of listed.entries()) {
-    const read = readOperation(each, `.operations.${index}`)
-    if ('fault' in read) return read
-    operations.push(read.value)
+    const operation = readOperation(each, `.operations.${index}`)
+    if ('value' in operation) operations.push(operation.value)
+    else if (operation.fault.isExpression) disabled.push(operation.fault)
+    else return operation
   }
   return { value: { members, operations } }
 }
@@ -69,7 +91,7 @@ export function applyOperations(
   try {
     for (const { conditions, run } of operations) if (doHold(conditions, edit.body, facts)) run(edit)
   } catch (error) {
-    throw error instanceof SlowExpression ? new OverrideError(error.message) : error
+    throw error instanceof ExpressionLimitError ? new OverrideError(error.message) : error
   }
   if (edit.touched.size === 0) return { bytes, headers: edit.headers }
   const edits = Object.fromEntries([...edit.touched].map(name => [name, edit.body[name]]))

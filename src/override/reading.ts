@@ -1,7 +1,12 @@
 import { isObject, type JsonObject } from '../domain/json-value.ts'
 
 /** What is wrong with an override, and where: the path begins with a dot, behind the name of the field. */
-export type OverrideFault = { readonly path: string; readonly message: string }
+export type OverrideFault = {
+  readonly path: string
+  readonly message: string
+  /** Only a regular expression is wrong, which an earlier version may have accepted. */
+  readonly isExpression?: true
+}
 export type OverrideReading<Value> = { readonly value: Value } | { readonly fault: OverrideFault }
 
 export const fault = (path: string, message: string): { fault: OverrideFault } => ({

@@ -187,7 +187,7 @@ export async function firstAnswer(errand: RelayRequest): Promise<AnsweredAttempt
       const note = (status: number | string) =>
         trace.attempts.push({ channel: channel.id, status, ms: deps.nowMs() - sentMs })
       if (hasLeft && outcome.kind === 'failure') {
-        // Where no connection was had yet, the provider has done nothing (contract 4, who pays).
+        // Without a connection the provider has done no work (docs/reference/money.md: Who pays).
         note(outcome.wasSent ? 'left' : 'not sent')
         begun.end({ kind: 'client' })
         break
@@ -252,7 +252,7 @@ export async function firstAnswer(errand: RelayRequest): Promise<AnsweredAttempt
 
 /** Every channel was passed over: whoever asks again should wait for the first that comes back. */
 const noChannel = ({ route }: RelayRequest, { passedOver }: Trace) =>
-  new Refusal('no_channel_available', `no channel can take the model "${route.asked}" now`, {
+  new Refusal('no_channel_available', `no channel can take the model "${route.requestedModel}" now`, {
     retryAfterS: retryAfterS(passedOver) ?? 5,
   })
 

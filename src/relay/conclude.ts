@@ -3,7 +3,7 @@ import { Refusal } from '../domain/errors.ts'
 import { usdText } from '../domain/money.ts'
 import type { When } from '../domain/price.ts'
 import { ROLE } from '../domain/role.ts'
-import type { Doubt, UsageLog, VideoNote } from '../domain/settled.ts'
+import type { UnresolvedCharge, UsageLog, VideoNote } from '../domain/settled.ts'
 import {
   allCounts,
   allTokens,
@@ -44,7 +44,7 @@ import type { RelayRequest, Trace } from './request.ts'
 /** Where the counts of a settlement come from. */
 type Source = 'provider' | 'counted' | 'input_only' | 'zero'
 
-const NO_DOUBTS: readonly Doubt[] = []
+const NO_DOUBTS: readonly UnresolvedCharge[] = []
 
 export type Settling = {
   readonly channel: RelayChannel
@@ -64,14 +64,14 @@ export type Settling = {
   readonly error?: string
   /** What requests that failed are told apart by: our code, or `upstream_400` where the provider's own words were passed on. */
   readonly errorCode?: string | undefined
-  readonly doubts?: readonly Doubt[]
+  readonly doubts?: readonly UnresolvedCharge[]
   readonly firstByteMs?: number
   readonly upstreamRequestId?: string
   readonly video?: VideoNote
 }
 
-/** Attempts that were cut or too slow may have been billed by their providers (contract 4, who pays). */
-function doubtsOf({ priced }: RelayRequest, { failures }: Trace): readonly Doubt[] {
+/** Attempts that were cut or timed out may have been billed by their providers (docs/reference/money.md: Suspense). */
+function doubtsOf({ priced }: RelayRequest, { failures }: Trace): readonly UnresolvedCharge[] {
   if (failures.length === 0) return NO_DOUBTS
   return failures
     .filter(({ isInDoubt }) => isInDoubt)
@@ -488,7 +488,7 @@ function healthOf({ ending }: Delivery, fault: Refusal | undefined): AttemptOutc
   return fault === undefined ? { kind: 'ok' } : { kind: '5xx' }
 }
 
-/** Nothing was delivered: the input is paid, since the provider worked on it (contract 4, who pays). */
+/** Nothing was delivered, but the provider has worked on the input (docs/reference/money.md: Who pays). */
 async function concludeLeft(
   errand: RelayRequest,
   { channel, outgoing, trace }: Of<'left'>,

@@ -1,5 +1,6 @@
 import { Readable } from 'node:stream'
 import { wavOf } from '../media/speech.ts'
+import { type ModelPurpose, purposeOf } from '../models/purposes.ts'
 import { embeddings } from './operations/embeddings.ts'
 import { imageGenerations } from './operations/images.ts'
 import { moderation } from './operations/moderation.ts'
@@ -20,15 +21,16 @@ type Reader = OperationSpec & Required<Pick<OperationSpec, 'read'>>
 
 const SILENCE = wavOf(Buffer.alloc(24_000), 24_000)
 
-/** What a model is for, by the words that its makers put in names. */
-const BY_NAME: readonly (readonly [RegExp, Reader, Fields])[] = [
-  [/rerank/i, rerank, { query: 'hi', documents: ['hello'] }],
-  [/moderation/i, moderation, { input: 'hi' }],
-  [/embed|m3e|bge-/i, embeddings, { input: ['hello world'] }],
-  [/\btts\b|_tts|^eleven_|^aura|^speech-/i, speech, { input: 'hi', voice: 'alloy' }],
-  [/\bimage\b|^imagen|dall-e|seedream|flux/i, imageGenerations, { prompt: 'a dot' }],
-]
-const HEARS = /whisper|transcri|^nova-|^scribe/i
+/** A small request for each purpose; a transcription is a form, not JSON. */
+const QUESTIONS: Readonly<
+  Record<Exclude<ModelPurpose, 'transcription'>, readonly [spec: Reader, fields: Fields]>
+> = {
+  rerank: [rerank, { query: 'hi', documents: ['hello'] }],
+  moderation: [moderation, { input: 'hi' }],
+  embeddings: [embeddings, { input: ['hello world'] }],
+  speech: [speech, { input: 'hi', voice: 'alloy' }],
+  image: [imageGenerations, { prompt: 'a dot' }],
+}
 
 /** By the name a channel sends, which tells more than what the administrator calls it. */
 export async function questionOf(
@@ -37,16 +39,14 @@ export async function questionOf(
   asked: { isStream: boolean; desk: ReadContext },
 ): Promise<TestQuestion> {
   const { isStream, desk } = asked
-  if (HEARS.test(sent)) return { spec: transcription, work: await hearing(model) }
-  const [, spec, fields] = BY_NAME.find(([sign]) => sign.test(sent)) ?? [
-    undefined,
-    chat as Reader,
-    {
-      messages: [{ role: 'user', content: 'hi' }],
-      max_tokens: MAX_TOKENS,
-      ...(isStream ? { stream: true } : {}),
-    },
-  ]
+  const purpose = purposeOf(sent)
+  if (purpose === 'transcription') return { spec: transcription, work: await hearing(model) }
+  const chatFields = {
+    messages: [{ role: 'user', content: 'hi' }],
+    max_tokens: MAX_TOKENS,
+    ...(isStream ? { stream: true } : {}),
+  }
+  const [spec, fields] = purpose ? QUESTIONS[purpose] : [chat as Reader, chatFields]
   const body = { model, ...fields }
   return { spec, work: spec.read(body, Buffer.from(JSON.stringify(body)), desk) }
 }

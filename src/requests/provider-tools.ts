@@ -390,21 +390,6 @@ export function unreportedCalls(sentTools: readonly RequestedTool[]): ToolCalls 
   return calls
 }
 
-// --- Models that search with every request ------------------------------------------------------------------------
-
-/** By the name that is sent, with the most searches that a request may make. */
-const SEARCHING: readonly (readonly [RegExp, number])[] = [
-  [/(^|\/)sonar-deep-research/, 50],
-  [/(^|\/)sonar(-|$)/, 1],
-  [/-search-(preview|api)(-20\d\d-\d\d-\d\d)?$/, 1],
-  [/(^|\/)compound(-|$)/, 10],
-  [/:online$/, 1],
-]
-
-/** Searches that a model may make with every request, whatever the request says; 0 for nearly all models. */
-export const searchesOf = (model: string): number =>
-  SEARCHING.find(([pattern]) => pattern.test(model))?.[1] ?? 0
-
 /** The bounds of a request to a model that searches in any case. */
 export const withSearches = ({ units, inputTokens }: ToolBounds, searches: number): ToolBounds => ({
   units: { ...units, searches: Math.max(units.searches ?? 0, searches) },

@@ -2,7 +2,7 @@ import { isObject, type JsonObject, member } from '../domain/json-value.ts'
 import { codePoints, hasControl } from '../domain/text.ts'
 import { DECISIVE } from './field-names.ts'
 
-/** The first thing about a request that cannot be taken (contract 3): `param` names the field. */
+/** The first field at fault, named by `param` (docs/reference/relay-api.md: Request bodies). */
 export type RequestFault = {
   readonly param: string | null
   readonly code: 'invalid_json' | 'missing_parameter' | 'invalid_parameter'
@@ -16,7 +16,7 @@ export type RequestReading<Facts> = { readonly request: Facts } | { readonly fau
 
 /** Reads fields of a body and notes the first fault; a field that is null or at fault reads as if it were not there. */
 export type RequestFields = {
-  /** Told apart from a wrong field: missing, null or an empty text (contract 4, settings). */
+  /** Absent, null or an empty string is `missing_parameter` (docs/reference/relay-api.md: Request bodies). */
   required(name: string): unknown
   model(): string
   flag(name: string): boolean

@@ -1,17 +1,17 @@
-/** Limits count by it: a correction of the machine's clock neither opens a new minute nor repeats an old one. */
+/** The clock of rate limits: a correction of the system clock neither opens a new minute nor repeats an old one. */
 export const monotonicMs = (): number => performance.now()
 
 /**
- * A clock that never goes back. When the machine's does, time goes on from where it was: neither frozen until the old
- * hour comes again, nor counted twice.
+ * A clock that never goes back. When the system clock is set back, this clock continues from its last value: it does not
+ * stand still until the old time returns, and it counts no time twice.
  */
 export function steady(nowMs: () => number): () => number {
-  let seenMs = nowMs()
-  let elapsedMs = seenMs
+  let lastMs = nowMs()
+  let elapsedMs = lastMs
   return () => {
     const atMs = nowMs()
-    if (atMs > seenMs) elapsedMs += atMs - seenMs
-    seenMs = atMs
+    if (atMs > lastMs) elapsedMs += atMs - lastMs
+    lastMs = atMs
     return elapsedMs
   }
 }

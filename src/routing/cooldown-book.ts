@@ -3,7 +3,7 @@ import { KEY_STATUS } from '../domain/channel-key.ts'
 import { type Cooldown, newCooldown } from './cooldown.ts'
 import { NO_KEY, type RoutedChannel, type RoutedKey } from './table.ts'
 
-/** Channels and keys that failed since they last succeeded; all others are absent, so it holds the sick only. */
+/** The cooldowns of channels and keys that failed since their last success. Healthy ones are absent. */
 export type CooldownBook = {
   ofChannel(channelId: number): Cooldown | undefined
   ofKey(channelId: number, key: RoutedKey): Cooldown | undefined
@@ -11,14 +11,14 @@ export type CooldownBook = {
   addKey(channelId: number, key: RoutedKey): Cooldown
   forgetChannel(channelId: number): void
   forgetKey(channelId: number, value: string): void
-  /** Forgets what is gone, and what is disabled, so that it begins anew when it comes back. */
-  keep(find: (channelId: number) => RoutedChannel | undefined): void
+  /** Removes deleted and disabled channels and keys: a channel that is enabled again starts without a cooldown. */
+  prune(find: (channelId: number) => RoutedChannel | undefined): void
   size(): number
 }
 
 export function createCooldownBook(): CooldownBook {
   const channels = new Map<number, Cooldown>()
-  // Keys are known by value: places move up when one is deleted, and a replaced key must not inherit a rest.
+  // By the value of the key: positions shift when a key is deleted, and a replaced key must not inherit a cooldown.
   const keys = new Map<number, Map<string, Cooldown>>()
 
   function forgetKey(channelId: number, value: string): void {
@@ -32,17 +32,17 @@ export function createCooldownBook(): CooldownBook {
     ofKey: (channelId, key) => keys.get(channelId)?.get(key.value),
 
     addChannel: channelId => {
-      const rest = channels.get(channelId) ?? newCooldown()
-      channels.set(channelId, rest)
-      return rest
+      const cooldown = channels.get(channelId) ?? newCooldown()
+      channels.set(channelId, cooldown)
+      return cooldown
     },
 
     addKey: (channelId, key) => {
       const ofChannel = keys.get(channelId) ?? new Map<string, Cooldown>()
       keys.set(channelId, ofChannel)
-      const rest = ofChannel.get(key.value) ?? newCooldown()
-      ofChannel.set(key.value, rest)
-      return rest
+      const cooldown = ofChannel.get(key.value) ?? newCooldown()
+      ofChannel.set(key.value, cooldown)
+      return cooldown
     },
 
     forgetChannel: channelId => {
@@ -51,15 +51,15 @@ export function createCooldownBook(): CooldownBook {
 
     forgetKey,
 
-    keep: find => {
+    prune: find => {
       for (const id of channels.keys()) if (find(id)?.status !== CHANNEL_STATUS.enabled) channels.delete(id)
-      for (const [id, rests] of keys) {
+      for (const [id, cooldowns] of keys) {
         const inUse = new Set(keysInUse(find(id)))
-        for (const value of rests.keys()) if (!inUse.has(value)) forgetKey(id, value)
+        for (const value of cooldowns.keys()) if (!inUse.has(value)) forgetKey(id, value)
       }
     },
 
-    size: () => [...keys.values()].reduce((sum, rests) => sum + rests.size, channels.size),
+    size: () => [...keys.values()].reduce((sum, cooldowns) => sum + cooldowns.size, channels.size),
   }
 }
 

@@ -1,14 +1,14 @@
-/** Members and their weights, summed up so that a draw is one search. */
+/** Members with cumulative weights, so that a draw is one binary search. */
 export type Pool<T> = {
   readonly members: readonly T[]
-  /** `ends[i]` is the weight of the members up to and with `i`. */
+  /** `ends[i]` is the sum of the weights of members 0 to `i`. */
   readonly ends: Float64Array
 }
 
-/** Draws in vain before the members left are put together anew; one in two hits, so it is next to never needed. */
+/** Draws of already drawn members before the pool is rebuilt. At least half of the draws hit, so this is rarely reached. */
 const MAX_TRIES = 16
 
-/** Every weight is above zero: what is never drawn has no place in a pool. */
+/** Every weight must be above zero. */
 export function poolOf<T>(members: readonly T[], weightOf: (member: T) => number): Pool<T> {
   const ends = new Float64Array(members.length)
   let sum = 0
@@ -21,13 +21,13 @@ export function poolOf<T>(members: readonly T[], weightOf: (member: T) => number
 
 const weightAt = ({ ends }: Pool<unknown>, index: number) => (ends[index] ?? 0) - (ends[index - 1] ?? 0)
 
-/** In one pass, because a request may wait for it. */
-function only<T>(pool: Pool<T>, isIn: (member: T, index: number) => boolean): Pool<T> {
+/** One pass over the pool: a request waits for it. */
+function only<T>(pool: Pool<T>, passes: (member: T, index: number) => boolean): Pool<T> {
   const members: T[] = []
   const ends: number[] = []
   let sum = 0
   pool.members.forEach((member, index) => {
-    if (!isIn(member, index)) return
+    if (!passes(member, index)) return
     sum += weightAt(pool, index)
     members.push(member)
     ends.push(sum)
@@ -35,7 +35,7 @@ function only<T>(pool: Pool<T>, isIn: (member: T, index: number) => boolean): Po
   return { members, ends: new Float64Array(ends) }
 }
 
-/** The member whose share of the whole holds the point. */
+/** The index of the member whose interval contains the point. */
 function indexAt(ends: Float64Array, point: number): number {
   let low = 0
   let high = ends.length - 1
@@ -49,44 +49,43 @@ function indexAt(ends: Float64Array, point: number): number {
 
 export type Draw<T> = {
   next(): T | undefined
-  /** Looks at each member that was not drawn yet, and leaves in only those that pass. */
-  sift(isIn: (member: T) => boolean): void
+  /** Removes the members that do not pass from those not drawn yet. */
+  sift(passes: (member: T) => boolean): void
 }
 
 /**
- * Draws every member once, each time by weight among those left. One that was drawn before is drawn again in vain
- * instead of being cut out, so the first draws of a large pool cost no copy of it; once half the weight is gone, what is
- * left becomes a pool of its own.
+ * A weighted draw without replacement. A member that was drawn before is skipped and the draw repeated, so the first draws
+ * of a large pool cost no copy of it. Once half of the weight is drawn, the remaining members become a new pool.
  */
 export function createDraw<T>(all: Pool<T>, random: () => number): Draw<T> {
   let pool = all
-  let taken: Set<number> | undefined
-  let takenWeight = 0
+  let drawnIndexes: Set<number> | undefined
+  let drawnWeight = 0
 
   const total = () => pool.ends.at(-1) ?? 0
 
   function take(index: number): T | undefined {
-    taken ??= new Set()
-    taken.add(index)
-    takenWeight += weightAt(pool, index)
+    drawnIndexes ??= new Set()
+    drawnIndexes.add(index)
+    drawnWeight += weightAt(pool, index)
     return pool.members[index]
   }
 
-  function sift(isIn: (member: T) => boolean): void {
-    pool = only(pool, (member, index) => !taken?.has(index) && isIn(member))
-    taken = undefined
-    takenWeight = 0
+  function sift(passes: (member: T) => boolean): void {
+    pool = only(pool, (member, index) => !drawnIndexes?.has(index) && passes(member))
+    drawnIndexes = undefined
+    drawnWeight = 0
   }
   const compact = () => sift(() => true)
 
   return {
     sift,
     next: () => {
-      if (pool.members.length === (taken?.size ?? 0)) return undefined
-      if (takenWeight * 2 > total()) compact()
+      if (pool.members.length === (drawnIndexes?.size ?? 0)) return undefined
+      if (drawnWeight * 2 > total()) compact()
       for (let tries = 0; tries < MAX_TRIES; tries += 1) {
         const index = indexAt(pool.ends, random() * total())
-        if (!taken?.has(index)) return take(index)
+        if (!drawnIndexes?.has(index)) return take(index)
       }
       compact()
       return take(indexAt(pool.ends, random() * total()))

@@ -14,71 +14,72 @@ import {
 import { createCooldownBook } from './cooldown-book.ts'
 import type { RoutedChannel, RoutedKey } from './table.ts'
 
-/** How an attempt ended, in the words that health knows. */
+/** How an attempt ended, as far as it concerns health. */
 export type AttemptOutcome =
   | { readonly kind: 'ok' }
-  /** Trouble of the channel, whichever key was used. */
+  /** A failure of the channel, with any key. */
   | { readonly kind: 'connect' | 'timeout' | '5xx' }
   | { readonly kind: '429'; readonly retryAfterMs?: number | undefined }
-  /** 401 and 403; 402 and what a provider's file names as trouble of credit. `detail` is told to administrators. */
+  /** `auth`: 401 and 403. `credit`: 402, and what the provider's file recognizes as missing credit. Administrators see `detail`. */
   | { readonly kind: 'auth' | 'credit'; readonly detail?: string | undefined }
-  /** Any other 4xx, or a client that left: says nothing about the channel. */
+  /** Any other 4xx, or a client that disconnected: no evidence about the channel. */
   | { readonly kind: 'client' }
 
-/** Without a key: the whole channel. */
+/** Without `key`, the whole channel is disabled. */
 export type Disabling = { readonly channelId: number; readonly key?: RoutedKey; readonly reason: string }
 
 export type Attempt = {
   /**
-   * The first byte of a good answer came: others may follow. What was held against the channel stays until the whole
-   * answer was good, so one that always breaks off halfway rests again.
+   * The first byte of a successful response arrived: other requests may use the channel again. Its strikes are kept until
+   * the whole response succeeded, so a channel that always breaks off halfway cools down again.
    */
   answered(): void
-  /** Counts the first time it is called. */
+  /** Only the first call counts. */
   end(outcome: AttemptOutcome): void
 }
 
 export type Health = {
   ofChannel(channelId: number): Readiness
   ofKey(channelId: number, key: RoutedKey): Readiness
-  /** The place of the key whose turn it is. */
-  turn(channelId: number): number
-  /** To be called in the turn of the event loop that chose the channel: it takes the place of a trial. */
-  begin(used: Used): Attempt
-  /** What was held against a channel was held against what it was: it is asked otherwise now. */
-  renew(channelId: number): void
-  /** A test has shown that it works: a rest has no reason left. */
-  forgive(used: Used): void
-  /** After a new table: forgets what is gone, and what is disabled, so that it begins anew when it comes back. */
-  keep(find: (channelId: number) => RoutedChannel | undefined): void
-  /** How many channels and keys are remembered. */
+  /** The index of the key to use next. */
+  nextKeyIndex(channelId: number): number
+  /** Call it synchronously after the channel was chosen: it reserves the trial. */
+  begin(target: ChannelAndKey): Attempt
+  /** Forgets the failures of a channel whose address or keys have changed. */
+  forgetChannel(channelId: number): void
+  /** Ends the cooldown of a channel and key after a successful test. */
+  endCooldown(target: ChannelAndKey): void
+  /** Call it with every new table: removes deleted and disabled channels and keys. */
+  prune(find: (channelId: number) => RoutedChannel | undefined): void
+  /** The number of channels and keys in memory. */
   size(): number
 }
 
-type Used = { readonly channel: RoutedChannel; readonly key: RoutedKey }
+type ChannelAndKey = { readonly channel: RoutedChannel; readonly key: RoutedKey }
 
-/** An attempt on its way; `serial` is that of the latest rest when it began. */
-type Going = Used & { readonly serial: number }
+/** `serial` is that of the latest cooldown when the attempt began. */
+type RunningAttempt = ChannelAndKey & { readonly serial: number }
 
-const STRIKES_TO_REST = 5
+const STRIKES_TO_COOLDOWN = 5
 const REFUSALS_TO_DISABLE = 3
-const UNNAMED_RETRY_MS = 5_000
+const DEFAULT_RETRY_MS = 5_000
 
 const DISABLE_REASONS = {
-  auth: 'the provider refused the key (401/403), and again at each trial',
-  credit: 'the provider reported missing credit, and again at each trial',
+  auth: 'The provider rejected the key (401 or 403), and again at each trial.',
+  credit: 'The provider reported insufficient credit, and again at each trial.',
 } as const
 
-/** A hundred requests that fail together are one failure once the first of them has begun a rest. */
-const isOldNews = (rest: Cooldown | undefined, going: Going) =>
-  rest !== undefined && going.serial < rest.serial
+/** Attempts that began before the latest cooldown do not count: a hundred concurrent failures are one. */
+const isOutdated = (cooldown: Cooldown | undefined, attempt: RunningAttempt) =>
+  cooldown !== undefined && attempt.serial < cooldown.serial
 
-const isGivenUp = (rest: Cooldown | undefined) => rest !== undefined && rest.strikes >= REFUSALS_TO_DISABLE
+const isGivenUp = (cooldown: Cooldown | undefined) =>
+  cooldown !== undefined && cooldown.strikes >= REFUSALS_TO_DISABLE
 
 /**
- * The health of channels and keys, in memory. A channel rests after repeated failures of its own; a key at once when it
- * is refused or told to wait. A rest ends with one trial request: its success forgets everything, its failure rests
- * twice as long. A key refused at trial after trial is given up, and with the last key its channel.
+ * The health of channels and keys, in memory: a circuit breaker. A channel cools down after repeated failures; a key cools
+ * down at once when the provider rejects it or answers 429. A cooldown ends with one trial request: success clears the
+ * state, failure doubles the cooldown. A key that is rejected at every trial is disabled, and with its last key the channel.
  */
 export function createHealth(deps: {
   readonly nowMs: () => number
@@ -86,80 +87,85 @@ export function createHealth(deps: {
 }): Health {
   const now = steady(deps.nowMs)
   const book = createCooldownBook()
-  const turns = new Map<number, number>()
+  const nextKeyIndexes = new Map<number, number>()
   let serial = 0
 
-  const look = (rest: Cooldown | undefined) => (rest === undefined ? READY : readinessOf(rest, now()))
+  const readiness = (cooldown: Cooldown | undefined) =>
+    cooldown === undefined ? READY : readinessOf(cooldown, now())
 
-  function sleep(rest: Cooldown, forMs: number): void {
+  function startCooldown(cooldown: Cooldown, forMs: number): void {
     serial += 1
-    beginCooldown(rest, serial, now() + forMs)
+    beginCooldown(cooldown, serial, now() + forMs)
   }
 
-  /** Both things an attempt can tell about: its channel and its key. */
-  const restsOf = ({ channel, key }: Used) => [book.ofChannel(channel.id), book.ofKey(channel.id, key)]
+  /** The cooldowns that an attempt is evidence for: of its channel and of its key. */
+  const cooldownsOf = ({ channel, key }: ChannelAndKey) => [
+    book.ofChannel(channel.id),
+    book.ofKey(channel.id, key),
+  ]
 
-  function wake(going: Going): void {
-    for (const rest of restsOf(going)) if (rest && !isOldNews(rest, going)) rest.isResting = false
+  function allowRequests(attempt: RunningAttempt): void {
+    for (const cooldown of cooldownsOf(attempt))
+      if (cooldown && !isOutdated(cooldown, attempt)) cooldown.isCoolingDown = false
   }
 
-  function succeed(going: Going): void {
-    const { channel, key } = going
-    if (!isOldNews(book.ofChannel(channel.id), going)) book.forgetChannel(channel.id)
-    if (!isOldNews(book.ofKey(channel.id, key), going)) book.forgetKey(channel.id, key.value)
+  function succeed(attempt: RunningAttempt): void {
+    const { channel, key } = attempt
+    if (!isOutdated(book.ofChannel(channel.id), attempt)) book.forgetChannel(channel.id)
+    if (!isOutdated(book.ofKey(channel.id, key), attempt)) book.forgetKey(channel.id, key.value)
   }
 
-  function strikeChannel(going: Going): void {
-    const rest = book.addChannel(going.channel.id)
-    if (isOldNews(rest, going)) return
-    rest.strikes += 1
-    if (rest.strikes >= STRIKES_TO_REST) sleep(rest, nextCooldownMs(rest))
+  function strikeChannel(attempt: RunningAttempt): void {
+    const cooldown = book.addChannel(attempt.channel.id)
+    if (isOutdated(cooldown, attempt)) return
+    cooldown.strikes += 1
+    if (cooldown.strikes >= STRIKES_TO_COOLDOWN) startCooldown(cooldown, nextCooldownMs(cooldown))
   }
 
-  function postponeKey(going: Going, retryAfterMs: number | undefined): void {
-    const rest = book.addKey(going.channel.id, going.key)
-    if (isOldNews(rest, going)) return
-    // A key that may come back later was not refused: the row is broken.
-    rest.strikes = 0
-    const isNamed = retryAfterMs !== undefined && retryAfterMs >= 0
-    sleep(rest, isNamed ? Math.min(MAX_COOLDOWN_MS, retryAfterMs) : UNNAMED_RETRY_MS)
+  function postponeKey(attempt: RunningAttempt, retryAfterMs: number | undefined): void {
+    const cooldown = book.addKey(attempt.channel.id, attempt.key)
+    if (isOutdated(cooldown, attempt)) return
+    // A rate-limited key was not rejected, so the rejections are no longer consecutive.
+    cooldown.strikes = 0
+    const hasRetryAfter = retryAfterMs !== undefined && retryAfterMs >= 0
+    startCooldown(cooldown, hasRetryAfter ? Math.min(MAX_COOLDOWN_MS, retryAfterMs) : DEFAULT_RETRY_MS)
   }
 
-  function refuseKey(going: Going, reason: string): void {
-    const rest = book.addKey(going.channel.id, going.key)
-    if (isOldNews(rest, going)) return
-    rest.strikes += 1
-    sleep(rest, nextCooldownMs(rest))
-    if (going.channel.autoBan && isGivenUp(rest)) disable(going, reason)
+  function refuseKey(attempt: RunningAttempt, reason: string): void {
+    const cooldown = book.addKey(attempt.channel.id, attempt.key)
+    if (isOutdated(cooldown, attempt)) return
+    cooldown.strikes += 1
+    startCooldown(cooldown, nextCooldownMs(cooldown))
+    if (attempt.channel.autoBan && isGivenUp(cooldown)) disable(attempt, reason)
   }
 
-  // Said again at each further failed trial, until a table shows the key disabled: the first word may have been lost.
-  function disable({ channel, key }: Going, reason: string): void {
+  // Repeated at each further failed trial until the table shows the key disabled: saving the first decision may have failed.
+  function disable({ channel, key }: RunningAttempt, reason: string): void {
     const channelId = channel.id
     if (channel.keys.length > 1) deps.onDisable({ channelId, key, reason })
-    const isAnyLeft = channel.keys.some(
+    const hasUsableKey = channel.keys.some(
       other => other.status === KEY_STATUS.enabled && !isGivenUp(book.ofKey(channelId, other)),
     )
-    if (!isAnyLeft) deps.onDisable({ channelId, reason })
+    if (!hasUsableKey) deps.onDisable({ channelId, reason })
   }
 
-  function learn(going: Going, outcome: AttemptOutcome): void {
-    for (const rest of restsOf(going)) endTrial(rest, going)
+  function recordOutcome(attempt: RunningAttempt, outcome: AttemptOutcome): void {
+    for (const cooldown of cooldownsOf(attempt)) endTrial(cooldown, attempt)
     switch (outcome.kind) {
       case 'ok':
-        succeed(going)
+        succeed(attempt)
         break
       case 'connect':
       case 'timeout':
       case '5xx':
-        strikeChannel(going)
+        strikeChannel(attempt)
         break
       case '429':
-        postponeKey(going, outcome.retryAfterMs)
+        postponeKey(attempt, outcome.retryAfterMs)
         break
       case 'auth':
       case 'credit':
-        refuseKey(going, outcome.detail ?? DISABLE_REASONS[outcome.kind])
+        refuseKey(attempt, outcome.detail ?? DISABLE_REASONS[outcome.kind])
         break
       case 'client':
         break
@@ -167,39 +173,39 @@ export function createHealth(deps: {
   }
 
   return {
-    ofChannel: channelId => look(book.ofChannel(channelId)),
-    ofKey: (channelId, key) => look(book.ofKey(channelId, key)),
-    turn: channelId => turns.get(channelId) ?? 0,
+    ofChannel: channelId => readiness(book.ofChannel(channelId)),
+    ofKey: (channelId, key) => readiness(book.ofKey(channelId, key)),
+    nextKeyIndex: channelId => nextKeyIndexes.get(channelId) ?? 0,
 
     begin: ({ channel, key }) => {
-      const going: Going = { channel, key, serial }
-      if (channel.keys.length > 1) turns.set(channel.id, key.index + 1)
-      for (const rest of restsOf(going)) if (rest) beginTrial(rest, going, now())
+      const attempt: RunningAttempt = { channel, key, serial }
+      if (channel.keys.length > 1) nextKeyIndexes.set(channel.id, key.index + 1)
+      for (const cooldown of cooldownsOf(attempt)) if (cooldown) beginTrial(cooldown, attempt, now())
       let isEnded = false
       return {
         answered: () => {
-          if (!isEnded) wake(going)
+          if (!isEnded) allowRequests(attempt)
         },
         end: outcome => {
           if (isEnded) return
           isEnded = true
-          learn(going, outcome)
+          recordOutcome(attempt, outcome)
         },
       }
     },
 
-    renew: book.forgetChannel,
+    forgetChannel: book.forgetChannel,
 
-    forgive: ({ channel, key }) => {
+    endCooldown: ({ channel, key }) => {
       book.forgetChannel(channel.id)
       book.forgetKey(channel.id, key.value)
     },
 
-    keep: find => {
-      book.keep(find)
-      for (const id of turns.keys()) if (find(id) === undefined) turns.delete(id)
+    prune: find => {
+      book.prune(find)
+      for (const id of nextKeyIndexes.keys()) if (find(id) === undefined) nextKeyIndexes.delete(id)
     },
 
-    size: () => book.size() + turns.size,
+    size: () => book.size() + nextKeyIndexes.size,
   }
 }

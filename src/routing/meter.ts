@@ -1,4 +1,4 @@
-/** Limits of a token, user or channel; null: none (contract 4, limits). */
+/** Limits of a token, user or channel; null: none (docs/reference/limits.md: Rate limits). */
 export type RateLimits = {
   readonly rpm: number | null
   readonly tpm: number | null
@@ -6,10 +6,10 @@ export type RateLimits = {
 }
 export type LimitName = keyof RateLimits
 
-/** What was used in one second. */
+/** The usage of one second. */
 type Slot = { readonly second: number; requests: number; tokens: number }
 
-/** The last minute of a subject, second by second, and what is running. Quiet seconds take no room. */
+/** The usage of a subject in the last minute, second by second, and its running requests. Seconds without usage have no slot. */
 export type Meter = {
   /** Oldest first. */
   readonly slots: Slot[]
@@ -17,28 +17,29 @@ export type Meter = {
   requests: number
   tokens: number
   running: number
-  /** The counted input of what is running. */
+  /** The counted input tokens of running requests. */
   runningInput: number
 }
 
 export type RateRefusal = { readonly limit: LimitName; readonly retryAfterS: number }
 
-/** What is left of one limit; `resetS` says when all of it is back. */
+/** The remaining part of one limit. After `resetS` seconds the whole limit is available again. */
 export type Allowance = { readonly limit: number; readonly remaining: number; readonly resetS: number }
 
 const WINDOW_S = 60
 
-/** Nobody knows when a running request ends. */
+/** The end of a running request cannot be predicted, so the client retries soon. */
 const RUNNING_WAIT_S = 1
 
 export const newMeter = (): Meter => ({ slots: [], requests: 0, tokens: 0, running: 0, runningInput: 0 })
 
 const secondOf = (nowMs: number) => Math.floor(nowMs / 1_000)
 
-/** Whole seconds until what happened in that second is out of the minute. */
-const gone = (slot: Slot, nowMs: number) => Math.max(1, Math.ceil(slot.second + WINDOW_S - nowMs / 1_000))
+/** Whole seconds until a slot leaves the window. */
+const secondsUntilExpiry = (slot: Slot, nowMs: number) =>
+  Math.max(1, Math.ceil(slot.second + WINDOW_S - nowMs / 1_000))
 
-/** Drops what is older than the minute: this second and the 59 before it count. */
+/** Drops slots that are outside the window: the current second and the 59 before it count. */
 export function advance(meter: Meter, nowMs: number): void {
   const oldest = secondOf(nowMs) - WINDOW_S
   for (let slot = meter.slots[0]; slot !== undefined && slot.second <= oldest; slot = meter.slots[0]) {
@@ -48,10 +49,10 @@ export function advance(meter: Meter, nowMs: number): void {
   }
 }
 
-/** Meters are advanced before they are read or written. */
+/** Call `advance` before reading or writing a meter. */
 export const isIdle = (meter: Meter) => meter.running === 0 && meter.slots.length === 0
 
-/** Nothing runs, and nothing happened for so long. */
+/** Whether no request runs and none was counted for `forS` seconds. */
 export const isQuiet = ({ running, slots }: Meter, forS: number, nowMs: number) =>
   running === 0 && secondOf(nowMs) - (slots.at(-1)?.second ?? 0) >= forS
 
@@ -66,7 +67,7 @@ export function leaveRequest(meter: Meter): void {
   meter.running -= 1
 }
 
-/** Of a request that has left its place. The real tokens take the place of the counted ones, in the second in which they are known. */
+/** Call it after `leaveRequest`. The real tokens replace the counted ones, in the second in which they are known. */
 export function endRequest(meter: Meter, nowMs: number, countedInput: number, realTokens: number): void {
   advance(meter, nowMs)
   meter.runningInput -= countedInput
@@ -84,7 +85,7 @@ function slotAt(meter: Meter, nowMs: number): Slot {
   return slot
 }
 
-/** The limit that keeps a request out longest. */
+/** The exceeded limit with the longest wait. */
 export function refusedBy(meter: Meter, limits: RateLimits, nowMs: number): RateRefusal | undefined {
   const { rpm, tpm, concurrency } = limits
   let refused: RateRefusal | undefined
@@ -98,14 +99,14 @@ export function refusedBy(meter: Meter, limits: RateLimits, nowMs: number): Rate
   return refused
 }
 
-/** How long until enough of the oldest seconds are gone for the sum to be below the limit. */
-function waitS(meter: Meter, what: 'requests' | 'tokens', limit: number, nowMs: number): number {
-  let left = meter[what]
+/** Seconds until enough of the oldest slots have expired for the sum to be below the limit. */
+function waitS(meter: Meter, unit: 'requests' | 'tokens', limit: number, nowMs: number): number {
+  let sum = meter[unit]
   for (const slot of meter.slots) {
-    left -= slot[what]
-    if (left < limit) return gone(slot, nowMs)
+    sum -= slot[unit]
+    if (sum < limit) return secondsUntilExpiry(slot, nowMs)
   }
-  // Running requests alone fill it: when they end, their tokens stay for a whole minute.
+  // Running requests alone exceed the limit: when they end, their tokens count for a whole minute.
   return WINDOW_S
 }
 
@@ -125,7 +126,7 @@ export function tokensLeft(meter: Meter, tpm: number, nowMs: number): Allowance 
   }
 }
 
-function resetS(meter: Meter, what: 'requests' | 'tokens', nowMs: number): number {
-  const last = meter.slots.findLast(slot => slot[what] > 0)
-  return last === undefined ? 0 : gone(last, nowMs)
+function resetS(meter: Meter, unit: 'requests' | 'tokens', nowMs: number): number {
+  const last = meter.slots.findLast(slot => slot[unit] > 0)
+  return last === undefined ? 0 : secondsUntilExpiry(last, nowMs)
 }

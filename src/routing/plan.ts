@@ -6,15 +6,15 @@ import { NO_KEY, type RoutedChannel, type RoutedKey, type RoutedModel, sentModel
 export type PlanStep<C> = {
   readonly channel: C
   readonly key: RoutedKey
-  /** The name of the model that goes upstream. */
+  /** The model name that is sent upstream. */
   readonly sentModel: string
-  /** The place of the channel's tier in the route, 0 for the highest priority. */
+  /** The index of the channel's tier in the route, 0 for the highest priority. */
   readonly tier: number
-  /** Its channel or key has rested, and nobody else may try it meanwhile. */
+  /** The cooldown of the channel or key is over, and this is the only request that tries it. */
   readonly isTrial: boolean
 }
 
-/** Why a channel is not tried; a caller's own reasons stand beside these. */
+/** Why a channel is skipped. Callers add reasons of their own. */
 export const SKIP_REASONS = {
   resting: 'resting',
   trying: 'trying',
@@ -26,62 +26,62 @@ export const SKIP_REASONS = {
 export type SkipReason = {
   readonly channelId: number
   readonly reason: string
-  /** When it may take a request again; absent where nobody knows. */
+  /** When the channel may take a request again; absent if unknown. */
   readonly againInMs?: number
 }
 
 export type PlanOptions<C extends RoutedChannel> = {
   readonly route: RoutedModel<C>
-  readonly health: Pick<Health, 'ofChannel' | 'ofKey' | 'turn'>
-  /** For how long the channel's own limits refuse another request; 0: they admit it. */
+  readonly health: Pick<Health, 'ofChannel' | 'ofKey' | 'nextKeyIndex'>
+  /** Seconds until the channel's own rate limits admit another request; 0: now. */
   readonly fullForS: (channel: C) => number
-  /** Why this request cannot go there: an operation that the vendor lacks, a missing price. */
+  /** Why this channel cannot serve the request, such as an unsupported operation or a missing price. */
   readonly refusal?: (channel: C) => string | undefined
   readonly random: () => number
-  /** At most so many steps. */
+  /** The maximum number of steps. */
   readonly attempts: number
 }
 
 export type PlanCursor<C> = {
-  /** Each step is chosen when it is asked for, by what is known at that moment. */
+  /** Each step is chosen when it is requested, by the health at that moment. */
   readonly steps: IterableIterator<PlanStep<C>>
-  /** What the walk has passed over so far. */
+  /** The channels skipped so far. */
   readonly passedOver: readonly SkipReason[]
-  /** The step just taken led to a channel that somebody else had filled meanwhile: it was none. */
+  /** The last step does not count: its channel reached a rate limit meanwhile. */
   turnedAway(channel: C, againInS: number): void
-  /** The step just taken turned out to be none, for this reason. */
+  /** The last step does not count: the request cannot use its channel, for this reason. */
   passOver(channel: C, reason: string): void
 }
 
 export type Plan<C> = { readonly steps: readonly PlanStep<C>[]; readonly passedOver: readonly SkipReason[] }
 
-/** When so many of a tier were out, the others are looked at one by one: a thousand draws in vain cost far more. */
-const DRAWS_IN_VAIN = 16
+/** After so many skipped channels of a tier, the others are filtered in one pass: a thousand single draws cost far more. */
+const MAX_MISSES = 16
 
 /**
- * The attempts of a request, one after the other: tiers from high to low, inside a tier by weight without replacement,
- * nothing twice. It only looks at health and changes nothing; whoever takes a step begins it there.
+ * The attempts of a request, one after the other: tiers from high to low priority, inside a tier by weight without
+ * replacement, each channel at most once. It reads health and does not change it: the caller calls `health.begin`.
  */
 export function planCursor<C extends RoutedChannel>(options: PlanOptions<C>): PlanCursor<C> {
-  const walked: Walked = { passedOver: [], taken: 0 }
-  const { passedOver } = walked
+  const progress: PlanProgress = { passedOver: [], taken: 0 }
+  const { passedOver } = progress
   return {
-    steps: stepsOf(options, walked),
+    steps: stepsOf(options, progress),
     passedOver,
     turnedAway({ id }, againInS) {
-      walked.taken -= 1
+      progress.taken -= 1
       passedOver.push({ channelId: id, reason: SKIP_REASONS.full, againInMs: againInS * 1_000 })
     },
     passOver({ id }, reason) {
-      walked.taken -= 1
+      progress.taken -= 1
       passedOver.push({ channelId: id, reason })
     },
   }
 }
 
-type Walked = { readonly passedOver: SkipReason[]; taken: number }
+type PlanProgress = { readonly passedOver: SkipReason[]; taken: number }
 
-/** The whole plan as it stands now, with a reason for everything that is left out. */
+/** The whole plan at this moment, with a reason for every skipped channel. */
 export function plan<C extends RoutedChannel>(options: PlanOptions<C>): Plan<C> {
   const { steps, passedOver } = planCursor(options)
   return {
@@ -93,7 +93,7 @@ export function plan<C extends RoutedChannel>(options: PlanOptions<C>): Plan<C> 
   }
 }
 
-/** For a request that nobody could take: when the first of those passed over is back, in whole seconds. */
+/** For a request that no channel could take: whole seconds until the first skipped channel is available again. */
 export function retryAfterS(passedOver: readonly SkipReason[]): number | undefined {
   let soonestMs = Number.POSITIVE_INFINITY
   for (const { againInMs } of passedOver) soonestMs = Math.min(soonestMs, againInMs ?? soonestMs)
@@ -102,34 +102,34 @@ export function retryAfterS(passedOver: readonly SkipReason[]): number | undefin
 
 function* stepsOf<C extends RoutedChannel>(
   options: PlanOptions<C>,
-  walked: Walked,
+  progress: PlanProgress,
 ): Generator<PlanStep<C>, void, undefined> {
   const { route, attempts, random } = options
   for (const pool of route.pools) {
     const draw = createDraw(pool, random)
-    let inVain = 0
+    let misses = 0
     const stepOn = (channel: C): PlanStep<C> | undefined => {
-      const judged = judge(options, channel, pool.tier)
-      if (!('reason' in judged)) return judged
-      walked.passedOver.push(judged)
-      inVain += 1
+      const candidate = stepOrSkip(options, channel, pool.tier)
+      if (!('reason' in candidate)) return candidate
+      progress.passedOver.push(candidate)
+      misses += 1
       return undefined
     }
-    while (walked.taken < attempts) {
+    while (progress.taken < attempts) {
       const channel = draw.next()
       if (channel === undefined) break
       const step = stepOn(channel)
       if (step !== undefined) {
-        walked.taken += 1
+        progress.taken += 1
         yield step
-      } else if (inVain === DRAWS_IN_VAIN) {
+      } else if (misses === MAX_MISSES) {
         draw.sift(other => stepOn(other) !== undefined)
       }
     }
   }
 }
 
-function judge<C extends RoutedChannel>(
+function stepOrSkip<C extends RoutedChannel>(
   { route, health, fullForS, refusal }: PlanOptions<C>,
   channel: C,
   tier: number,
@@ -152,21 +152,21 @@ function judge<C extends RoutedChannel>(
   }
 }
 
-/** Keys take turns; those that are disabled or rest lose theirs. */
+/** Round robin over the keys, without those that are disabled or cooling down. */
 function chooseKey(
   health: PlanOptions<RoutedChannel>['health'],
   { id, keys }: RoutedChannel,
 ): { readonly key: RoutedKey; readonly isTrial: boolean } | SkipReason {
   const count = Math.max(1, keys.length)
-  const turn = health.turn(id)
-  let passed: SkipReason = { channelId: id, reason: SKIP_REASONS.noKey }
-  for (let place = 0; place < count; place += 1) {
-    const key = keys[(turn + place) % count] ?? NO_KEY
+  const first = health.nextKeyIndex(id)
+  let skip: SkipReason = { channelId: id, reason: SKIP_REASONS.noKey }
+  for (let offset = 0; offset < count; offset += 1) {
+    const key = keys[(first + offset) % count] ?? NO_KEY
     if (key.status !== KEY_STATUS.enabled) continue
     const { state, againInMs } = health.ofKey(id, key)
     if (state === 'ready' || state === 'trial') return { key, isTrial: state === 'trial' }
-    if (againInMs < (passed.againInMs ?? Number.POSITIVE_INFINITY))
-      passed = { channelId: id, reason: SKIP_REASONS[state], againInMs }
+    if (againInMs < (skip.againInMs ?? Number.POSITIVE_INFINITY))
+      skip = { channelId: id, reason: SKIP_REASONS[state], againInMs }
   }
-  return passed
+  return skip
 }

@@ -1,4 +1,3 @@
-import { steady } from './clock.ts'
 import {
   type Allowance,
   advance,
@@ -18,21 +17,21 @@ import {
 
 export type SubjectKind = 'token' | 'user' | 'channel'
 
-/** Somebody whose requests are limited. */
+/** A token, user or channel with rate limits. */
 export type Subject = { readonly kind: SubjectKind; readonly id: number; readonly limits: RateLimits }
 
 /**
- * When a place is free again for every worker: nothing to wait for where this process counts alone, or where no limit on
- * concurrency applies. The last byte of a response waits for it, so that the client's next request finds the place free.
+ * Resolves when every worker sees the concurrency slot as free; undefined where this process counts alone, or where no
+ * concurrency limit applies. The last byte of a response waits for it, so that the client's next request is admitted.
  */
 export type Release = Promise<void> | undefined
 
-/** A running request: `end` gives its place back, and counts the first time it is called. */
+/** A running request. `end` frees its concurrency slot; only the first call counts. */
 export type Ticket = {
   end(realTokens: number): Release
-  /** Nothing more goes out, but its tokens are yet to be counted: the place is free, what it may use is not. */
+  /** Frees the concurrency slot before the tokens are counted; the counted input stays reserved until `end`. */
   leave(): Release
-  /** What is left under the limits it runs under. */
+  /** What remains of the limits that apply to the request. */
   remaining(): Remaining
 }
 
@@ -46,41 +45,41 @@ export type Admission =
       readonly remaining: Remaining
     }
 
-/** The tightest of each, where any is set: what the `x-ratelimit-…` headers tell. */
+/** The tightest limit of each kind, for the `x-ratelimit-…` headers. */
 export type Remaining = { readonly requests?: Allowance; readonly tokens?: Allowance }
 
 export type RateLimiter = {
-  /** All of them or none; whoever is refused has used nothing. At once where this process counts alone. */
+  /** Admits the request for all subjects or none; a refused request is not counted. Synchronous where this process counts alone. */
   admit(subjects: readonly Subject[], countedInput: number): Admission | Promise<Admission>
-  /** For how long a subject's limits refuse another request; 0: they admit it. */
+  /** Seconds until the subject's limits admit another request; 0: now. */
   fullForS(subject: Subject): number
 }
 
-/** Counts by itself, so it knows at once. */
+/** Rate limits counted in this process, so all answers are synchronous. */
 export type OwnRates = Pick<RateLimiter, 'fullForS'> & {
   admit(subjects: readonly Subject[], countedInput: number): Admission
   remaining(subjects: readonly Subject[]): Remaining
-  /** How many subjects are remembered. */
+  /** The number of subjects in memory. */
   size(): number
 }
 
 const MAX_SUBJECTS = 100_000
 const SWEEP_MS = 60_000
 
-/** The part of the subjects that goes when there are too many, so that the next ones need no search. */
+/** The share of subjects that is evicted at the bound, so that the next subjects need no search. */
 const EVICTED_SHARE = 0.1
 const QUIET_S = [60, 30, 10, 0]
 
 const UNLIMITED: Ticket = { end: () => undefined, leave: () => undefined, remaining: () => ({}) }
-/** Nobody counts where there is nothing to count. */
+/** For subjects without limits. */
 export const unlimited: Admission = { ok: true, ticket: UNLIMITED }
 
 export const isLimited = ({ rpm, tpm, concurrency }: RateLimits) =>
   rpm !== null || tpm !== null || concurrency !== null
 
 /**
- * Requests and tokens of the last minute, and running requests, for everybody who has a limit. Only those are counted:
- * a limit that is new counts what comes after it.
+ * Counts the requests and tokens of the last minute, and running requests, of every subject that has a limit. A new limit
+ * counts from the moment it is set. `nowMs` must be monotonic.
  */
 export function createRates({
   nowMs,
@@ -89,13 +88,12 @@ export function createRates({
   readonly nowMs: () => number
   readonly maxSubjects?: number
 }): OwnRates {
-  const now = steady(nowMs)
   const meters: Record<SubjectKind, Map<number, Meter>> = {
     token: new Map(),
     user: new Map(),
     channel: new Map(),
   }
-  let sweptMs = now()
+  let sweptMs = nowMs()
 
   const size = () => meters.token.size + meters.user.size + meters.channel.size
 
@@ -105,18 +103,18 @@ export function createRates({
     return meter
   }
 
-  /** Forgets those that match, at most so many; how many it fell short. */
-  function forget(isForgotten: (meter: Meter) => boolean, atMost: number): number {
-    let left = atMost
+  /** Forgets at most `atMost` matching meters. Returns by how many it fell short. */
+  function forget(matches: (meter: Meter) => boolean, atMost: number): number {
+    let toForget = atMost
     for (const ofKind of Object.values(meters)) {
       for (const [id, meter] of ofKind) {
-        if (left === 0) return 0
-        if (!isForgotten(meter)) continue
+        if (toForget === 0) return 0
+        if (!matches(meter)) continue
         ofKind.delete(id)
-        left -= 1
+        toForget -= 1
       }
     }
-    return left
+    return toForget
   }
 
   function sweep(atMs: number): void {
@@ -127,12 +125,12 @@ export function createRates({
     }, Number.POSITIVE_INFINITY)
   }
 
-  /** Beyond the bound some lose their minute, those quiet for long before others, but nobody a place that is taken. */
+  /** Above the bound, evicts the meters that were idle longest. Meters with running requests stay. */
   function makeRoom(atMs: number): void {
     if (atMs - sweptMs >= SWEEP_MS) sweep(atMs)
     if (size() < maxSubjects) return
-    let left = Math.ceil(maxSubjects * EVICTED_SHARE)
-    for (const quietS of QUIET_S) left = forget(meter => isQuiet(meter, quietS, atMs), left)
+    let toForget = Math.ceil(maxSubjects * EVICTED_SHARE)
+    for (const quietS of QUIET_S) toForget = forget(meter => isQuiet(meter, quietS, atMs), toForget)
   }
 
   function make({ kind, id }: Subject, atMs: number): Meter {
@@ -142,7 +140,7 @@ export function createRates({
     return meter
   }
 
-  /** At once for each, so that making room for the next never finds one of them idle. */
+  /** Begins the request at once, so that `makeRoom` for the next subject never finds this meter idle. */
   function begin(subject: Subject, atMs: number, countedInput: number): Meter {
     const meter = find(subject, atMs) ?? make(subject, atMs)
     beginRequest(meter, atMs, countedInput)
@@ -161,7 +159,7 @@ export function createRates({
   }
 
   function remaining(subjects: readonly Subject[]): Remaining {
-    const atMs = now()
+    const atMs = nowMs()
     let requests: Allowance | undefined
     let tokens: Allowance | undefined
     for (const subject of subjects) {
@@ -177,22 +175,22 @@ export function createRates({
     admit: (subjects, countedInput) => {
       const limited = subjects.filter(subject => isLimited(subject.limits))
       if (limited.length === 0) return unlimited
-      const atMs = now()
+      const atMs = nowMs()
       const refused = refusal(limited, atMs)
       if (refused !== undefined) return refused
       const used = limited.map(subject => begin(subject, atMs, countedInput))
       let isEnded = false
-      let isLeft = false
+      let hasLeft = false
       const leave = (): undefined => {
-        if (isLeft) return
-        isLeft = true
+        if (hasLeft) return
+        hasLeft = true
         for (const meter of used) leaveRequest(meter)
       }
       const end = (realTokens: number): undefined => {
         if (isEnded) return
         isEnded = true
         leave()
-        const endedMs = now()
+        const endedMs = nowMs()
         for (const meter of used) endRequest(meter, endedMs, countedInput, realTokens)
       }
       return { ok: true, ticket: { end, leave, remaining: () => remaining(limited) } }
@@ -200,7 +198,7 @@ export function createRates({
 
     fullForS: subject => {
       if (!isLimited(subject.limits)) return 0
-      const atMs = now()
+      const atMs = nowMs()
       const meter = find(subject, atMs)
       return (meter && refusedBy(meter, subject.limits, atMs)?.retryAfterS) ?? 0
     },

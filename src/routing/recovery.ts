@@ -3,17 +3,17 @@ import { KEY_STATUS } from '../domain/channel-key.ts'
 import { steady } from './clock.ts'
 import { NO_KEY, type RoutedChannel, type RoutedKey } from './table.ts'
 
-/** A key of a channel, one of them disabled by the gateway. */
-export type Suspect<C extends RoutedChannel> = { readonly channel: C; readonly key: RoutedKey }
+/** A channel and one of its keys, at least one of which the gateway disabled. */
+export type Candidate<C extends RoutedChannel> = { readonly channel: C; readonly key: RoutedKey }
 
-/** Without a key: the channel itself. */
+/** Without `key`, the channel itself recovered. */
 export type Recovered = { readonly channelId: number; readonly key?: RoutedKey }
 
 export type Recovery<C extends RoutedChannel> = {
-  /** At most `limit` suspects whose test is due. Each counts as tested from now on, so that one that hangs is not repeated. */
-  due(channels: readonly C[], limit: number): readonly Suspect<C>[]
-  /** A test succeeded, whoever asked for it. */
-  passed(suspect: Suspect<C>): void
+  /** At most `limit` candidates whose test is due. Each counts as tested from now on, so that a hanging test is not repeated. */
+  due(channels: readonly C[], limit: number): readonly Candidate<C>[]
+  /** Records a successful test, scheduled or requested by an administrator. */
+  passed(candidate: Candidate<C>): void
 }
 
 const FIRST_TEST_MS = 300_000
@@ -22,8 +22,8 @@ const MAX_WAIT_MS = 3_600_000
 type Schedule = { waitMs: number; dueMs: number }
 
 /**
- * The way back for what the gateway disabled (status 3). No client's request is spent on it: a channel test asks, first
- * after five minutes, then at intervals that double up to an hour, and the first success brings it back.
+ * Schedules tests of channels and keys that the gateway disabled (status 3): the first after five minutes, then at
+ * intervals that double up to an hour. The first success enables the channel again. No client request is used for this.
  */
 export function createRecovery<C extends RoutedChannel>(deps: {
   readonly nowMs: () => number
@@ -35,23 +35,23 @@ export function createRecovery<C extends RoutedChannel>(deps: {
   return {
     due: (channels, limit) => {
       const atMs = now()
-      const kept = new Map<string, Schedule>()
-      const suspects = channels.flatMap(suspectsOf).filter(suspect => {
-        const name = nameOf(suspect)
+      const nextSchedules = new Map<string, Schedule>()
+      const candidates = channels.flatMap(candidatesOf).filter(candidate => {
+        const name = nameOf(candidate)
         const schedule = schedules.get(name) ?? { waitMs: FIRST_TEST_MS, dueMs: atMs + FIRST_TEST_MS }
-        kept.set(name, schedule)
+        nextSchedules.set(name, schedule)
         return schedule.dueMs <= atMs
       })
-      // Whatever is no suspect any more is forgotten with the old map.
-      schedules = kept
-      const chosen = suspects.slice(0, limit)
-      for (const suspect of chosen) postpone(kept.get(nameOf(suspect)), atMs)
+      // Channels that are no longer candidates are dropped with the old map.
+      schedules = nextSchedules
+      const chosen = candidates.slice(0, limit)
+      for (const candidate of chosen) postpone(nextSchedules.get(nameOf(candidate)), atMs)
       return chosen
     },
 
-    passed: suspect => {
-      const { channel, key } = suspect
-      schedules.delete(nameOf(suspect))
+    passed: candidate => {
+      const { channel, key } = candidate
+      schedules.delete(nameOf(candidate))
       if (key.status === KEY_STATUS.disabledByGateway) deps.onRecover({ channelId: channel.id, key })
       if (channel.status === CHANNEL_STATUS.disabledByGateway) deps.onRecover({ channelId: channel.id })
     },
@@ -64,8 +64,8 @@ function postpone(schedule: Schedule | undefined, atMs: number): void {
   schedule.dueMs = atMs + schedule.waitMs
 }
 
-/** What an administrator switched off, channel or key, stays off. */
-function suspectsOf<C extends RoutedChannel>(channel: C): readonly Suspect<C>[] {
+/** A channel or key that an administrator disabled is not tested. */
+function candidatesOf<C extends RoutedChannel>(channel: C): readonly Candidate<C>[] {
   if (channel.status === CHANNEL_STATUS.disabled) return []
   const isDisabled = channel.status === CHANNEL_STATUS.disabledByGateway
   if (channel.keys.length === 0) return isDisabled ? [{ channel, key: NO_KEY }] : []
@@ -76,4 +76,4 @@ function suspectsOf<C extends RoutedChannel>(channel: C): readonly Suspect<C>[] 
     .map(key => ({ channel, key }))
 }
 
-const nameOf = ({ channel, key }: Suspect<RoutedChannel>) => `${channel.id}:${key.value}`
+const nameOf = ({ channel, key }: Candidate<RoutedChannel>) => `${channel.id}:${key.value}`

@@ -10,12 +10,12 @@ import {
   unlimited,
 } from './rates.ts'
 
-/** What the one who counts for all workers says of a request. */
+/** The answer of the supervisor, which counts for all workers. */
 export type RateReport =
   | { readonly ok: true; readonly id: number; readonly remaining: Remaining }
   | Extract<Admission, { ok: false }>
 
-/** Counts for one worker. Its places are free again when it is gone. */
+/** The supervisor's side for one worker. `close` frees the slots of a worker that died. */
 export function createRateServer(rates: OwnRates) {
   const tickets = new Map<number, Ticket>()
   let nextId = 1
@@ -43,31 +43,31 @@ export function createRateServer(rates: OwnRates) {
 
 export type SharedRatesDeps = {
   admit(subjects: readonly Subject[], countedInput: number): Promise<RateReport>
-  /** Both resolve when the count for all workers has changed. */
+  /** `leave` and `end` resolve when the supervisor has counted them. */
   leave(id: number): Promise<void>
   end(id: number, realTokens: number): Promise<void>
   nowMs(): number
 }
 
-/** Limits that several workers keep together: one of them counts, the others ask. Whoever has no limit is not asked about. */
+/** The worker's side of rate limits that the supervisor counts for all workers. Subjects without limits need no call. */
 export function createSharedRates({ admit, leave, end, nowMs }: SharedRatesDeps): RateLimiter {
   /**
-   * Channels that have used up their minute, so that not every request has to ask to find out. A place among those that run
-   * may be free again at any moment.
+   * Channels whose rpm or tpm is used up, cached so that not every request has to call the supervisor. Concurrency is not
+   * cached: a slot may become free at any moment.
    */
   const fullUntilMs = new Map<number, number>()
 
   async function ask(subjects: readonly Subject[], countedInput: number): Promise<Admission> {
-    const told = await admit(subjects, countedInput)
-    if (!told.ok) {
-      const { subject, limit, retryAfterS } = told
+    const report = await admit(subjects, countedInput)
+    if (!report.ok) {
+      const { subject, limit, retryAfterS } = report
       if (subject.kind === 'channel' && limit !== 'concurrency')
         fullUntilMs.set(subject.id, nowMs() + retryAfterS * 1_000)
-      return told
+      return report
     }
     let isEnded = false
     const isCounted = subjects.some(({ limits }) => limits.concurrency !== null)
-    /** A supervisor that is gone counts nothing any more: there is no place to wait for. */
+    /** When the supervisor is gone there is no slot to wait for. */
     const released = (acknowledged: Promise<void>): Release => {
       const settled = acknowledged.catch(() => {})
       return isCounted ? settled : undefined
@@ -75,13 +75,13 @@ export function createSharedRates({ admit, leave, end, nowMs }: SharedRatesDeps)
     return {
       ok: true,
       ticket: {
-        leave: () => (isEnded ? undefined : released(leave(told.id))),
+        leave: () => (isEnded ? undefined : released(leave(report.id))),
         end(realTokens) {
           if (isEnded) return undefined
           isEnded = true
-          return released(end(told.id, realTokens))
+          return released(end(report.id, realTokens))
         },
-        remaining: () => told.remaining,
+        remaining: () => report.remaining,
       },
     }
   }

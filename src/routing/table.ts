@@ -6,10 +6,10 @@ import type { RateLimits } from './meter.ts'
 
 export type RoutedKey = { readonly index: number; readonly value: string; readonly status: 1 | 2 | 3 }
 
-/** A channel without keys is used with the empty one. */
+/** The key of a channel without keys. */
 export const NO_KEY: RoutedKey = { index: 0, value: '', status: KEY_STATUS.enabled }
 
-/** What routing knows of a channel; callers carry more. */
+/** The part of a channel that routing needs. */
 export type RoutedChannel = {
   readonly id: number
   readonly name: string
@@ -19,7 +19,7 @@ export type RoutedChannel = {
   readonly priority: number
   readonly weight: number
   readonly status: 1 | 2 | 3
-  /** None: the vendor asks for no key. */
+  /** Empty: the vendor needs no key. */
   readonly keys: readonly RoutedKey[]
   readonly limits: RateLimits
   readonly autoBan: boolean
@@ -35,26 +35,26 @@ export type RoutedAlias = {
 
 export type PriorityTier<C> = { readonly priority: number; readonly channels: readonly C[] }
 
-/** Channels that are drawn from together; `tier` is the place among the route's tiers. */
+/** Channels drawn from together; `tier` is the index of their tier in the route. */
 export type TierPool<C> = Pool<C> & { readonly tier: number }
 
-/** Who can take a model. */
+/** The channels that can serve a model. */
 type Backing<C> = {
   /** Enabled channels, the highest priority first. */
   readonly tiers: readonly PriorityTier<C>[]
   /** The same channels in the order in which they are drawn. */
   readonly pools: readonly TierPool<C>[]
-  /** Disabled by the gateway: they take nothing, but the model is not unknown (503 and not 404). */
+  /** Auto-disabled: they serve nothing, but the model exists (503 instead of 404). */
   readonly disabled: readonly C[]
 }
 
 export type RoutedModel<C> = Backing<C> & {
-  readonly asked: string
-  /** The name that the channels list: the last target of the aliases, or the asked name itself. */
+  readonly requestedModel: string
+  /** The name that the channels list: the last target of the aliases, or the requested name itself. */
   readonly model: string
-  /** Every name on the way, the asked one first: the first that has a price counts (contract 4, money). */
+  /** The requested name, then each alias target (docs/reference/money.md: Which price applies). */
   readonly names: readonly string[]
-  /** Told by `/v1/models`: an enabled channel stands behind it. */
+  /** Listed by `/v1/models`: an enabled channel serves it. */
   readonly isListed: boolean
 }
 
@@ -62,20 +62,20 @@ export type Table<C> = {
   readonly channels: readonly C[]
   channel(id: number): C | undefined
   /** Undefined: no enabled or gateway-disabled channel lists it, which is 404 `model_not_found`. */
-  resolve(asked: string): RoutedModel<C> | undefined
+  resolve(requestedModel: string): RoutedModel<C> | undefined
   /** What `/v1/models` lists, by name. */
   served(): readonly string[]
   /** The vendors behind a name, the preferred one first. */
-  ownerTypes(asked: string): readonly number[]
+  ownerTypes(requestedModel: string): readonly number[]
 }
 
-/** Where a name leads: through these names to the last, on any channel or only on some. */
-type Way = { readonly names: readonly string[]; readonly model: string; readonly only: Only }
-type Only = ReadonlySet<number> | undefined
+/** The names that a requested name passes through, and the channels that its aliases allow. */
+type AliasPath = { readonly names: readonly string[]; readonly model: string; readonly filter: ChannelFilter }
+type ChannelFilter = ReadonlySet<number> | undefined
 
 /**
- * A table is built whole when a channel or alias changes, and never changes itself. One pass puts every channel under
- * the names it lists; what a single name needs beyond that is made when it is first asked for, and kept.
+ * The routing table. It is immutable and rebuilt when a channel or alias changes. One pass indexes the channels by the
+ * model names they list; the route of a name is computed at its first request and cached.
  */
 export function createTable<C extends RoutedChannel>(
   channels: readonly C[],
@@ -90,32 +90,32 @@ export function createTable<C extends RoutedChannel>(
   const routes = new Map<string, RoutedModel<C>>()
   let served: readonly string[] | undefined
 
-  function backingOf(model: string, listed: readonly C[], only: Only): Backing<C> {
-    if (only !== undefined) return backing(listed.filter(channel => only.has(channel.id)))
-    const known = backings.get(model)
-    if (known !== undefined) return known
-    const made = backing(listed)
-    backings.set(model, made)
-    return made
+  function backingOf(model: string, listed: readonly C[], filter: ChannelFilter): Backing<C> {
+    if (filter !== undefined) return backing(listed.filter(channel => filter.has(channel.id)))
+    const cached = backings.get(model)
+    if (cached !== undefined) return cached
+    const created = backing(listed)
+    backings.set(model, created)
+    return created
   }
 
-  function find(asked: string): RoutedModel<C> | undefined {
-    const way = wayOf(enabledAliases, asked)
+  function find(requestedModel: string): RoutedModel<C> | undefined {
+    const way = followAliases(enabledAliases, requestedModel)
     const listed = way && listings.get(way.model)
     if (!listed) return undefined
-    const { names, model, only } = way
-    const { tiers, pools, disabled } = backingOf(model, listed, only)
+    const { names, model, filter } = way
+    const { tiers, pools, disabled } = backingOf(model, listed, filter)
     if (tiers.length === 0 && disabled.length === 0) return undefined
-    return { asked, model, names, tiers, pools, disabled, isListed: tiers.length > 0 }
+    return { requestedModel, model, names, tiers, pools, disabled, isListed: tiers.length > 0 }
   }
 
-  function resolve(asked: string): RoutedModel<C> | undefined {
-    const known = routes.get(asked)
-    if (known !== undefined) return known
-    const found = find(asked)
-    // Names that lead nowhere are not kept: anybody can invent them.
-    if (found !== undefined) routes.set(asked, found)
-    return found
+  function resolve(requestedModel: string): RoutedModel<C> | undefined {
+    const cached = routes.get(requestedModel)
+    if (cached !== undefined) return cached
+    const route = find(requestedModel)
+    // Unknown names are not cached: clients can invent any number of them.
+    if (route !== undefined) routes.set(requestedModel, route)
+    return route
   }
 
   function isServed(name: string): boolean {
@@ -131,8 +131,8 @@ export function createTable<C extends RoutedChannel>(
       served ??= [...new Set([...listings.keys(), ...enabledAliases.keys()])].filter(isServed).sort()
       return served
     },
-    ownerTypes: asked => {
-      const tiers = resolve(asked)?.tiers ?? []
+    ownerTypes: requestedModel => {
+      const tiers = resolve(requestedModel)?.tiers ?? []
       return [...new Set(tiers.flatMap(tier => tier.channels.map(channel => channel.type)))]
     },
   }
@@ -140,7 +140,7 @@ export function createTable<C extends RoutedChannel>(
 
 const isEnabled = (channel: RoutedChannel) => channel.status === CHANNEL_STATUS.enabled
 
-/** Every name with the channels that list it, highest priority first: sorted once, so that no list is sorted again. */
+/** The channels by the model names they list, highest priority first. Sorted once, so that no list is sorted again. */
 function listingsOf<C extends RoutedChannel>(channels: readonly C[]): ReadonlyMap<string, readonly C[]> {
   const listings = new Map<string, C[]>()
   for (const channel of channels.toSorted((a, b) => b.priority - a.priority || a.id - b.id)) {
@@ -148,33 +148,36 @@ function listingsOf<C extends RoutedChannel>(channels: readonly C[]): ReadonlyMa
     for (const model of channel.models) {
       const listed = listings.get(model)
       if (listed === undefined) listings.set(model, [channel])
-      // A channel may name a model twice, but stands for it once.
+      // A channel may list a model twice; it counts once.
       else if (listed.at(-1) !== channel) listed.push(channel)
     }
   }
   return listings
 }
 
-/** Undefined for a loop or a chain too long: neither can be saved, and neither may keep a request. */
-function wayOf(aliases: ReadonlyMap<string, RoutedAlias>, asked: string): Way | undefined {
-  const names = [asked]
-  let model = asked
-  let only: Only
-  for (let alias = aliases.get(asked); alias !== undefined; alias = aliases.get(model)) {
+/** Undefined for a loop or a chain that is too long. Saving refuses both; a request must end all the same. */
+function followAliases(
+  aliases: ReadonlyMap<string, RoutedAlias>,
+  requestedModel: string,
+): AliasPath | undefined {
+  const names = [requestedModel]
+  let model = requestedModel
+  let filter: ChannelFilter
+  for (let alias = aliases.get(requestedModel); alias !== undefined; alias = aliases.get(model)) {
     if (names.length > MAX_CHAIN) return undefined
     model = alias.target
     names.push(model)
-    only = narrowed(only, alias.channelIds)
+    filter = narrow(filter, alias.channelIds)
   }
-  return { names, model, only }
+  return { names, model, filter }
 }
 
-function narrowed(only: Only, channelIds: RoutedAlias['channelIds']): Only {
-  if (channelIds === null || channelIds.length === 0) return only
-  return new Set(only === undefined ? channelIds : channelIds.filter(id => only.has(id)))
+function narrow(filter: ChannelFilter, channelIds: RoutedAlias['channelIds']): ChannelFilter {
+  if (channelIds === null || channelIds.length === 0) return filter
+  return new Set(filter === undefined ? channelIds : channelIds.filter(id => filter.has(id)))
 }
 
-/** Of channels that are in the order of their priorities. */
+/** `listed` must be sorted by priority. */
 function backing<C extends RoutedChannel>(listed: readonly C[]): Backing<C> {
   const tiers: { priority: number; channels: C[] }[] = []
   for (const channel of listed.filter(isEnabled)) {
@@ -189,32 +192,32 @@ function backing<C extends RoutedChannel>(listed: readonly C[]): Backing<C> {
   }
 }
 
-/** Weightless channels get equal shares, and only when nothing heavier is left in their tier. */
+/** Channels of weight 0 share equally, and only after all weighted channels of their tier. */
 function poolsOf<C extends RoutedChannel>(channels: readonly C[], tier: number): readonly TierPool<C>[] {
-  const heavy = channels.filter(channel => channel.weight > 0)
+  const weighted = channels.filter(channel => channel.weight > 0)
   const weightless = channels.filter(channel => !(channel.weight > 0))
-  return [poolOf(heavy, channel => channel.weight), poolOf(weightless, () => 1)]
+  return [poolOf(weighted, channel => channel.weight), poolOf(weightless, () => 1)]
     .filter(pool => pool.members.length > 0)
     .map(pool => ({ ...pool, tier }))
 }
 
 /**
- * The name that goes upstream. A mapping speaks of the names its channel lists, so it is asked for the route's model and
- * never for an alias; it may lead on to another name of its own.
+ * The model name that is sent upstream. A mapping is keyed by the names its channel lists, so it applies to the route's
+ * model and never to an alias. Mappings may be chained.
  */
 export function sentModel({ mapping }: Pick<RoutedChannel, 'mapping'>, model: string): string {
   const next = mapped(mapping, model)
   if (next === undefined || mapped(mapping, next) === undefined) return next ?? model
-  // Loops are refused when a mapping is saved; a walk that trusted this would never end if one were there.
-  const seen = new Set([model])
+  // Saving refuses loops, but a stored one must not hang a request.
+  const visited = new Set([model])
   let name = model
-  for (let to: string | undefined = next; to !== undefined && !seen.has(to); to = mapped(mapping, to)) {
-    seen.add(to)
+  for (let to: string | undefined = next; to !== undefined && !visited.has(to); to = mapped(mapping, to)) {
+    visited.add(to)
     name = to
   }
   return name
 }
 
-/** Names come from requests: `constructor` is one like any other. */
+/** Model names come from requests, so inherited properties such as `constructor` must not match. */
 const mapped = (mapping: RoutedChannel['mapping'], name: string) =>
   Object.hasOwn(mapping, name) ? mapping[name] : undefined

@@ -1,6 +1,6 @@
 type Holder = { readonly owner: object; enter(): void }
 
-/** Locks by name for several owners, in order of arrival; an owner that is gone holds and waits for nothing. */
+/** Named locks for several owners, granted in order of arrival. */
 export function createLocks() {
   const queues = new Map<string, Holder[]>()
 
@@ -8,17 +8,17 @@ export function createLocks() {
     const queue = queues.get(name)
     if (!queue) return
     const first = queue[0]
-    const left = queue.filter((holder, place) => !isGone(holder, place))
-    if (left.length === 0) {
+    const remaining = queue.filter((holder, place) => !isGone(holder, place))
+    if (remaining.length === 0) {
       queues.delete(name)
       return
     }
-    queues.set(name, left)
-    if (left[0] !== first) left[0]?.enter()
+    queues.set(name, remaining)
+    if (remaining[0] !== first) remaining[0]?.enter()
   }
 
   return {
-    /** Resolves when the lock is the owner's. */
+    /** Resolves when the owner has the lock. */
     enter: (name: string, owner: object) =>
       new Promise<void>(resolve => {
         const queue = queues.get(name) ?? []
@@ -26,10 +26,11 @@ export function createLocks() {
         queue.push({ owner, enter: resolve })
         if (queue.length === 1) resolve()
       }),
-    /** The owner that has the lock gives it up; somebody else's is left alone. */
+    /** Releases the lock if the owner has it. */
     leave: (name: string, owner: object) =>
       remove(name, (holder, place) => place === 0 && holder.owner === owner),
-    forget(owner: object): void {
+    /** Releases every lock of an owner that has ended, and removes it from all queues. */
+    releaseAll(owner: object): void {
       for (const name of [...queues.keys()]) remove(name, holder => holder.owner === owner)
     },
     size: () => queues.size,

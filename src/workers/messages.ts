@@ -1,49 +1,48 @@
-/** A user's or a token's account. */
-export type Account = { readonly kind: 'user' | 'token'; readonly ownerId: number }
+import type { AccountId } from '../domain/account.ts'
 
-/** What a worker is, told when it starts. */
+/** The role of a worker, which it asks for when it starts. */
 export type Assignment = {
   readonly slot: number
   /** The node whose journal it writes. */
   readonly nodeId: string
-  /** Nodes that no worker has any more, for the first one to settle. */
+  /** Nodes that no worker runs any more; the first worker settles their journals. */
   readonly orphans: readonly string[]
 }
 
-/** What all workers are asked; the answer to the asker means that each of them has done it. */
+/** The procedures of a worker. A broadcast is answered when every worker has completed it. */
 export type ToWorker = {
-  /** Targets of audit records: something changed in the store. */
+  /** Targets of audit records that changed in the store: caches of them are invalidated. */
   news(targets: readonly string[]): Promise<void>
-  /** Bring the store up to what you have settled. */
+  /** Applies all settled requests to the store. */
   apply(input: null): Promise<void>
-  /** The same, and give back what is free of an account. */
-  surrender(account: Account): Promise<void>
-  /** These accounts are low: give back what is free of them, and for a while take only what you need. */
-  recall(accounts: readonly Account[]): Promise<void>
+  /** The same, and returns the free lease of an account. */
+  flushAndReturn(account: AccountId): Promise<void>
+  /** These accounts are low: returns their free leases, and for a while leases only what is needed. */
+  returnIdle(accounts: readonly AccountId[]): Promise<void>
   ping(input: null): Promise<void>
   stop(input: null): Promise<void>
 }
-export type Shared = 'news' | 'apply' | 'surrender' | 'recall'
+export type BroadcastName = 'news' | 'apply' | 'flushAndReturn' | 'returnIdle'
 export type Broadcast = {
-  readonly [Name in Shared]: { name: Name; input: Parameters<ToWorker[Name]>[0] }
-}[Shared]
+  readonly [Name in BroadcastName]: { name: Name; input: Parameters<ToWorker[Name]>[0] }
+}[BroadcastName]
 
-/** What a worker asks its supervisor, who counts what is limited for all of them together. */
+/** The procedures of the supervisor, which counts limits for all workers together. */
 export type ToSupervisor = {
   hello(input: null): Promise<Assignment>
   ready(input: null): Promise<void>
-  others(broadcast: Broadcast): Promise<void>
+  broadcast(broadcast: Broadcast): Promise<void>
   enter(name: string): Promise<void>
   leave(name: string): void
   admit(input: { readonly subjects: readonly unknown[]; readonly countedInput: number }): Promise<unknown>
-  /** Acknowledged, because the last byte of a response may wait for the place to be free. */
+  /** Acknowledged, because the last byte of a response may wait until the slot is free. */
   leaveTicket(id: number): Promise<void>
   endTicket(input: { readonly id: number; readonly tokens: number }): Promise<void>
-  /** How many seconds a sign-in has to wait. */
+  /** The number of seconds that a sign-in has to wait. */
   attempt(input: { readonly account: string; readonly address: string }): Promise<number>
   succeed(input: { readonly account: string; readonly address: string }): void
-  /** This peer sent forwarding headers and is not trusted. */
+  /** This address sent forwarding headers and is not a trusted proxy. */
   reportProxy(peer: string): void
-  /** The first such peer that any worker reported. */
+  /** The first such address that any worker reported. */
   firstProxy(input: null): Promise<{ readonly peer: string; readonly time: number } | null>
 }

@@ -1,17 +1,17 @@
-import type { Assignment, Broadcast, Shared, ToSupervisor, ToWorker } from './messages.ts'
+import type { Assignment, Broadcast, BroadcastName, ToSupervisor, ToWorker } from './messages.ts'
 import { createRpc, type Rpc } from './rpc.ts'
 
 /** The other workers on this machine, as a worker sees them. */
 export type Peers = {
   readonly assignment: Assignment
   readonly isAlone: boolean
-  /** Done when every other worker has done it. */
-  tellOthers(broadcast: Broadcast): Promise<void>
-  /** One worker at a time, for one name. */
+  /** Calls a procedure of every other worker, and resolves when all have completed it. */
+  broadcast(call: Broadcast): Promise<void>
+  /** Runs work under a lock with this name that all workers share. */
   exclusively<T>(name: string, work: () => Promise<T>): Promise<T>
-  /** From here on this worker does what others ask. */
-  serve(words: Pick<ToWorker, Shared>): void
-  /** Its supervisor, for what is counted in one place; undefined when there is none. */
+  /** From here on this worker serves broadcasts of the others. */
+  serve(handlers: Pick<ToWorker, BroadcastName>): void
+  /** Its supervisor, which counts rates and failed sign-ins for all workers; undefined in a single process. */
   readonly supervisor: Rpc<ToSupervisor> | undefined
 }
 
@@ -19,45 +19,45 @@ export type Peers = {
 export const alone = (assignment: Assignment): Peers => ({
   assignment,
   isAlone: true,
-  tellOthers: async () => {},
+  broadcast: async () => {},
   exclusively: (_name, work) => work(),
   serve: () => {},
   supervisor: undefined,
 })
 
-/** Joins the supervisor that started this process. `onStop` is called once, when all are to stop. */
+/** Connects to the supervisor that started this process. `onStop` is called once, when all workers are to stop. */
 export async function joinSupervisor(onStop: () => void): Promise<Peers & { ready(): Promise<void> }> {
-  const served = Promise.withResolvers<Pick<ToWorker, Shared>>()
-  // What comes while this worker still starts is done when it has started: it may have read what has changed since.
-  const post = createRpc<ToSupervisor, ToWorker>(
+  const handlers = Promise.withResolvers<Pick<ToWorker, BroadcastName>>()
+  // Broadcasts that arrive during the start are handled after it: the worker may have read data that has changed since.
+  const rpc = createRpc<ToSupervisor, ToWorker>(
     {
-      send: (message, sent) => process.send?.(message, undefined, undefined, sent),
+      send: (message, onSent) => process.send?.(message, undefined, undefined, onSent),
       onMessage: listener => process.on('message', listener),
     },
     {
-      news: async targets => (await served.promise).news(targets),
-      apply: async () => (await served.promise).apply(null),
-      surrender: async account => (await served.promise).surrender(account),
-      recall: async accounts => (await served.promise).recall(accounts),
+      news: async targets => (await handlers.promise).news(targets),
+      apply: async () => (await handlers.promise).apply(null),
+      flushAndReturn: async account => (await handlers.promise).flushAndReturn(account),
+      returnIdle: async accounts => (await handlers.promise).returnIdle(accounts),
       ping: async () => {},
       stop: async () => onStop(),
     },
   )
-  const assignment = await post.ask('hello', null)
+  const assignment = await rpc.call('hello', null)
   return {
     assignment,
     isAlone: false,
-    tellOthers: broadcast => post.ask('others', broadcast),
+    broadcast: call => rpc.call('broadcast', call),
     async exclusively(name, work) {
-      await post.ask('enter', name)
+      await rpc.call('enter', name)
       try {
         return await work()
       } finally {
-        post.tell('leave', name)
+        rpc.notify('leave', name)
       }
     },
-    serve: words => served.resolve(words),
-    supervisor: post,
-    ready: () => post.ask('ready', null),
+    serve: procedures => handlers.resolve(procedures),
+    supervisor: rpc,
+    ready: () => rpc.call('ready', null),
   }
 }

@@ -1,100 +1,103 @@
 import { UnreachableError } from '../domain/errors.ts'
 
-/** What one side can be asked: names, each with one input and one answer. Both travel as JSON. */
-export type Procedures = Readonly<Record<string, (input: never) => unknown>>
-type Input<W extends Procedures, Name extends keyof W> = Parameters<W[Name]>[0]
-type Output<W extends Procedures, Name extends keyof W> = Awaited<ReturnType<W[Name]>>
+/** The procedures of one side: names, each with one input and one output. Both are sent as JSON. */
+type Procedures = Readonly<Record<string, (input: never) => unknown>>
+type Input<P extends Procedures, Name extends keyof P> = Parameters<P[Name]>[0]
+type Output<P extends Procedures, Name extends keyof P> = Awaited<ReturnType<P[Name]>>
 
 /** Our end of the channel between a worker and its supervisor. */
-export type Port = {
-  send(message: unknown, sent: (error: Error | null) => void): void
+type Port = {
+  send(message: unknown, onSent: (error: Error | null) => void): void
   onMessage(listener: (message: unknown) => void): void
 }
 
-type Letter =
-  | { readonly ask: number; readonly name: string; readonly input?: unknown }
-  | { readonly tell: string; readonly input?: unknown }
-  | { readonly answer: number; readonly output?: unknown }
-  | { readonly answer: number; readonly failure: string; readonly isOfStore: boolean }
+type Message =
+  | { readonly call: number; readonly name: string; readonly input?: unknown }
+  | { readonly notify: string; readonly input?: unknown }
+  | { readonly response: number; readonly output?: unknown }
+  | { readonly response: number; readonly failure: string; readonly isOfStore: boolean }
 
-/** The other side is gone, or could not do what it was asked. */
-export class RpcError extends Error {
+/** The other process has ended, or the procedure failed there. */
+class RpcError extends Error {
   constructor(message: string) {
     super(message)
-    this.name = 'PostError'
+    this.name = 'RpcError'
   }
 }
 
-/** A store that one of them cannot reach is the same trouble to whoever asked. */
+/** A store that the other process cannot reach is reported like a store that this process cannot reach. */
 function failureOf({ failure, isOfStore }: { failure: string; isOfStore: boolean }): Error {
   const error = new RpcError(failure)
   return isOfStore ? new UnreachableError(error) : error
 }
 
-/** Questions and answers between two processes. `ours` are the words we are asked, `Theirs` those we ask. */
-export function createRpc<Theirs extends Procedures, Ours extends Procedures>(port: Port, ours: Ours) {
+/** Remote procedure calls between two processes: `ours` serves calls of the other side, `Theirs` are the calls we make. */
+export function createRpc<Theirs extends Procedures, Ours extends Procedures>(
+  port: Port,
+  ours: Ours,
+): Rpc<Theirs> {
   const waiting = new Map<number, PromiseWithResolvers<unknown>>()
   let nextId = 1
   let failure: RpcError | undefined
 
   function fail(): void {
-    failure ??= new RpcError('the other process is gone')
+    failure ??= new RpcError('the other process has ended')
     for (const { reject } of waiting.values()) reject(failure)
     waiting.clear()
   }
 
-  const send = (letter: Letter) =>
-    port.send(letter, error => {
+  const send = (message: Message) =>
+    port.send(message, error => {
       if (error) fail()
     })
 
-  async function answer(id: number, name: string, input: unknown): Promise<void> {
+  async function respond(id: number, name: string, input: unknown): Promise<void> {
     try {
-      const word = ours[name] as ((input: unknown) => unknown) | undefined
-      if (!word) throw new RpcError(`"${name}" is not known here`)
-      send({ answer: id, output: await word(input) })
+      const procedure = ours[name] as ((input: unknown) => unknown) | undefined
+      if (!procedure) throw new RpcError(`there is no procedure "${name}"`)
+      send({ response: id, output: await procedure(input) })
     } catch (error) {
-      send({ answer: id, failure: (error as Error).message, isOfStore: error instanceof UnreachableError })
+      send({ response: id, failure: (error as Error).message, isOfStore: error instanceof UnreachableError })
     }
   }
 
-  port.onMessage(message => {
-    const letter = message as Letter
-    if ('ask' in letter) return void answer(letter.ask, letter.name, letter.input)
-    if ('tell' in letter)
-      return void (ours[letter.tell] as ((input: unknown) => unknown) | undefined)?.(letter.input)
-    const asked = waiting.get(letter.answer)
-    waiting.delete(letter.answer)
-    if ('failure' in letter) asked?.reject(failureOf(letter))
-    else asked?.resolve(letter.output)
+  port.onMessage(data => {
+    const message = data as Message
+    if ('call' in message) return void respond(message.call, message.name, message.input)
+    if ('notify' in message)
+      return void (ours[message.notify] as ((input: unknown) => unknown) | undefined)?.(message.input)
+    const caller = waiting.get(message.response)
+    waiting.delete(message.response)
+    if ('failure' in message) caller?.reject(failureOf(message))
+    else caller?.resolve(message.output)
   })
 
   return {
-    ask<Name extends keyof Theirs & string>(
+    call<Name extends keyof Theirs & string>(
       name: Name,
       input: Input<Theirs, Name>,
     ): Promise<Output<Theirs, Name>> {
       if (failure) return Promise.reject(failure)
       const id = nextId++
-      const asked = Promise.withResolvers<unknown>()
-      waiting.set(id, asked)
-      send({ ask: id, name, input })
-      return asked.promise as Promise<Output<Theirs, Name>>
+      const caller = Promise.withResolvers<unknown>()
+      waiting.set(id, caller)
+      send({ call: id, name, input })
+      return caller.promise as Promise<Output<Theirs, Name>>
     },
-    /** Says something that needs no answer. */
-    tell<Name extends keyof Theirs & string>(name: Name, input: Input<Theirs, Name>): void {
-      if (!failure) send({ tell: name, input })
+    notify<Name extends keyof Theirs & string>(name: Name, input: Input<Theirs, Name>): void {
+      if (!failure) send({ notify: name, input })
     },
-    /** The other process has ended: whoever waits for it need not. */
     fail,
   }
 }
 
 export type Rpc<Theirs extends Procedures> = {
-  ask<Name extends keyof Theirs & string>(
+  call<Name extends keyof Theirs & string>(
     name: Name,
     input: Input<Theirs, Name>,
   ): Promise<Output<Theirs, Name>>
-  tell<Name extends keyof Theirs & string>(name: Name, input: Input<Theirs, Name>): void
+  /** Calls a procedure without waiting for a response. */
+  notify<Name extends keyof Theirs & string>(name: Name, input: Input<Theirs, Name>): void
+  /** Rejects all open and later calls: the other process has ended. */
   fail(): void
 }

@@ -4,25 +4,25 @@ import { createLocks } from './locks.ts'
 import type { Assignment, Broadcast, ToSupervisor, ToWorker } from './messages.ts'
 import { createRpc, type Rpc } from './rpc.ts'
 
-/** What every worker asks for beyond news and locks, such as rates; `end` when the worker is gone. */
+/** The procedures for one worker besides broadcasts and locks, such as rates. `end` is called when the worker has ended. */
 export type Services = {
-  readonly words: Omit<ToSupervisor, 'hello' | 'ready' | 'others' | 'enter' | 'leave'>
+  readonly procedures: Omit<ToSupervisor, 'hello' | 'ready' | 'broadcast' | 'enter' | 'leave'>
   end(): void
 }
 
-export type SupervisorOptions = {
+type SupervisorOptions = {
   readonly program: string
   readonly args: readonly string[]
-  /** Settings the workers start with, the port among them. */
+  /** Settings of the workers, the port among them. */
   readonly env: Readonly<Record<string, string>>
   readonly assignments: readonly Assignment[]
-  /** How long a worker may take to finish what runs when all are stopped. */
+  /** The time that a worker has to finish running requests when all are stopped. */
   readonly drainMs: number
   services(): Services
-  onDeath(slot: number, how: string): void
+  onExit(slot: number, reason: string): void
 }
 
-/** A worker did not even start: the program ends as it did. */
+/** A worker failed to start; the program ends with the same exit code. */
 export class WorkerStartError extends Error {
   readonly exitCode: number
   constructor(slot: number, exitCode: number) {
@@ -33,148 +33,153 @@ export class WorkerStartError extends Error {
 }
 
 const PING_EVERY_MS = 1_000
-const SILENT_MS = 5_000
-const START_MS = 60_000
+const PING_TIMEOUT_MS = 5_000
+const START_TIMEOUT_MS = 60_000
 const LATE_TICK_MS = 3_000
-const CALM_MS = 10_000
-const FIRST_WAIT_MS = 100
-const MAX_WAIT_MS = 5_000
+const STABLE_MS = 10_000
+const FIRST_BACKOFF_MS = 100
+const MAX_BACKOFF_MS = 5_000
 const STOP_GRACE_MS = 10_000
 
-type Crew = {
+type RunningWorker = {
   readonly worker: Worker
-  readonly post: Rpc<ToWorker>
+  readonly rpc: Rpc<ToWorker>
   readonly startedMs: number
-  heardMs: number
+  lastSeenMs: number
   isReady: boolean
 }
 type Slot = {
   readonly assignment: Assignment
-  crew: Crew | undefined
-  /** Resolves when somebody is there again. */
-  staffed: PromiseWithResolvers<void>
-  /** Deaths in a row, each soon after a start. */
-  deaths: number
+  running: RunningWorker | undefined
+  /** Resolves when the slot has a worker again. */
+  occupied: PromiseWithResolvers<void>
+  /** Consecutive exits soon after a start. */
+  earlyExits: number
 }
 
 /**
- * Keeps a worker in every slot and carries what they have to tell each other. A dead one is replaced at once, and
- * settles its journal as it starts; a silent one is ended first.
+ * Keeps a worker in every slot and forwards broadcasts between them. A worker that ended is replaced at once, and the new
+ * one settles its journal at the start. A worker that does not respond to pings is killed first.
  */
 export function startSupervisor(options: SupervisorOptions) {
-  const { program, args, env, assignments, services, onDeath, drainMs } = options
+  const { program, args, env, assignments, services, onExit, drainMs } = options
   cluster.setupPrimary({ exec: program, args: [...args] })
   const locks = createLocks()
   const started = Promise.withResolvers<void>()
   const slots = assignments.map(
-    (assignment): Slot => ({ assignment, crew: undefined, staffed: Promise.withResolvers(), deaths: 0 }),
+    (assignment): Slot => ({
+      assignment,
+      running: undefined,
+      occupied: Promise.withResolvers(),
+      earlyExits: 0,
+    }),
   )
   let isStopping = false
   let tickedMs = performance.now()
 
-  function staff(slot: Slot): void {
+  function startWorker(slot: Slot): void {
     const worker = cluster.fork(env)
     const service = services()
-    const post = createRpc<ToWorker, ToSupervisor>(
+    const rpc = createRpc<ToWorker, ToSupervisor>(
       {
-        send: (message, sent) => worker.send(message as object, undefined, sent),
+        send: (message, onSent) => worker.send(message as object, undefined, onSent),
         onMessage: listener => worker.on('message', listener),
       },
       {
         hello: async () => slot.assignment,
         ready: async () => {
-          crew.isReady = true
-          crew.heardMs = performance.now()
-          if (slots.every(each => each.crew?.isReady)) started.resolve()
+          running.isReady = true
+          running.lastSeenMs = performance.now()
+          if (slots.every(each => each.running?.isReady)) started.resolve()
         },
-        others: broadcast => tellAll(broadcast, slot),
-        enter: name => locks.enter(name, crew),
-        leave: name => locks.leave(name, crew),
-        ...service.words,
+        broadcast: call => broadcast(call, slot),
+        enter: name => locks.enter(name, running),
+        leave: name => locks.leave(name, running),
+        ...service.procedures,
       },
     )
     const now = performance.now()
-    const crew: Crew = { worker, post, startedMs: now, heardMs: now, isReady: false }
-    slot.crew = crew
-    slot.staffed.resolve()
-    // An error to send is followed by the exit, which is what counts.
+    const running: RunningWorker = { worker, rpc, startedMs: now, lastSeenMs: now, isReady: false }
+    slot.running = running
+    slot.occupied.resolve()
+    // A failure to send is followed by the exit, which is handled below.
     worker.on('error', () => {})
     worker.once('exit', (code, signal) => {
-      post.fail()
+      rpc.fail()
       service.end()
-      locks.forget(crew)
-      slot.crew = undefined
-      slot.staffed = Promise.withResolvers()
+      locks.releaseAll(running)
+      slot.running = undefined
+      slot.occupied = Promise.withResolvers()
       if (isStopping) return
-      const how = signal ?? `exit ${code}`
-      onDeath(slot.assignment.slot, how)
-      // Before the first start is through, what is wrong with one is wrong with all.
-      if (!crew.isReady) started.reject(new WorkerStartError(slot.assignment.slot, code ?? 1))
-      slot.deaths = performance.now() - crew.startedMs < CALM_MS ? slot.deaths + 1 : 0
-      const wait = slot.deaths <= 1 ? 0 : Math.min(MAX_WAIT_MS, FIRST_WAIT_MS * 2 ** (slot.deaths - 2))
-      setTimeout(() => (isStopping ? undefined : staff(slot)), wait)
+      onExit(slot.assignment.slot, signal ?? `exit ${code}`)
+      // During the first start, a failure of one worker is a failure of all.
+      if (!running.isReady) started.reject(new WorkerStartError(slot.assignment.slot, code ?? 1))
+      slot.earlyExits = performance.now() - running.startedMs < STABLE_MS ? slot.earlyExits + 1 : 0
+      const wait =
+        slot.earlyExits <= 1 ? 0 : Math.min(MAX_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** (slot.earlyExits - 2))
+      setTimeout(() => (isStopping ? undefined : startWorker(slot)), wait)
     })
   }
 
-  /** Done when the slot has done it, whoever sits there by then. */
-  async function tell(slot: Slot, { name, input }: Broadcast): Promise<void> {
+  /** Resolves when a worker of the slot has completed the call, even if that is a later worker than now. */
+  async function callSlot(slot: Slot, { name, input }: Broadcast): Promise<void> {
     while (!isStopping) {
-      const { crew } = slot
-      // Whoever comes next reads everything anew, so there is no news for an empty slot.
-      if (!crew && name === 'news') return
-      await slot.staffed.promise
-      if (!slot.crew) continue
-      const asked = slot.crew
+      // The next worker reads everything at its start, so an empty slot needs no invalidation.
+      if (!slot.running && name === 'news') return
+      await slot.occupied.promise
+      if (!slot.running) continue
+      const callee = slot.running
       try {
-        await asked.post.ask(name, input as never)
+        await callee.rpc.call(name, input as never)
         return
       } catch (error) {
-        if (slot.crew === asked) throw error
+        if (slot.running === callee) throw error
       }
     }
   }
 
-  async function tellAll(broadcast: Broadcast, except?: Slot): Promise<void> {
-    await Promise.all(slots.filter(slot => slot !== except).map(slot => tell(slot, broadcast)))
+  async function broadcast(call: Broadcast, except?: Slot): Promise<void> {
+    await Promise.all(slots.filter(slot => slot !== except).map(slot => callSlot(slot, call)))
   }
 
   function watch(): void {
     const now = performance.now()
-    // Who was suspended with the whole machine was not silent.
+    // If the whole machine was suspended, missing responses mean nothing.
     const wasAsleep = now - tickedMs > LATE_TICK_MS
     tickedMs = now
-    for (const { crew } of slots) {
-      if (!crew) continue
-      if (wasAsleep) crew.heardMs = now
-      if (now - crew.heardMs > (crew.isReady ? SILENT_MS : START_MS)) crew.worker.process.kill('SIGKILL')
-      crew.post.ask('ping', null).then(
+    for (const { running } of slots) {
+      if (!running) continue
+      if (wasAsleep) running.lastSeenMs = now
+      if (now - running.lastSeenMs > (running.isReady ? PING_TIMEOUT_MS : START_TIMEOUT_MS))
+        running.worker.process.kill('SIGKILL')
+      running.rpc.call('ping', null).then(
         () => {
-          crew.heardMs = performance.now()
+          running.lastSeenMs = performance.now()
         },
-        () => {}, // It has ended; its exit is heard apart.
+        () => {}, // The worker has ended; its exit is handled above.
       )
     }
   }
 
-  for (const slot of slots) staff(slot)
+  for (const slot of slots) startWorker(slot)
   const watching = setInterval(watch, PING_EVERY_MS)
 
-  const ended = (worker: Worker) =>
+  const exitOf = (worker: Worker) =>
     worker.isDead() ? Promise.resolve() : new Promise<void>(resolve => worker.once('exit', () => resolve()))
 
   return {
-    /** When every worker listens. */
+    /** Resolves when every worker listens. */
     ready: started.promise,
-    tellAll,
+    broadcast,
     async stop(): Promise<void> {
       isStopping = true
       clearInterval(watching)
-      const crews = slots.flatMap(({ crew }) => crew ?? [])
+      const workers = slots.flatMap(({ running }) => running ?? [])
       const cut = setTimeout(() => {
-        for (const { worker } of crews) worker.process.kill('SIGKILL')
+        for (const { worker } of workers) worker.process.kill('SIGKILL')
       }, drainMs + STOP_GRACE_MS)
-      for (const { post } of crews) post.tell('stop', null)
-      await Promise.all(crews.map(({ worker }) => ended(worker)))
+      for (const { rpc } of workers) rpc.notify('stop', null)
+      await Promise.all(workers.map(({ worker }) => exitOf(worker)))
       clearTimeout(cut)
     },
   }

@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url'
 import { brotliDecompressSync } from 'node:zlib'
 import Fastify, { type FastifyInstance } from 'fastify'
 import { publish } from '../../src/host/build-folders.ts'
-import { createConsoleBuilds, digestOfSources, MADE_FROM } from '../../src/host/console-files.ts'
+import { createConsoleBuilds, digestOfSources, SOURCE_DIGEST_FILE } from '../../src/host/console-files.ts'
 import { managementError, refusalOfError } from '../../src/http/errors.ts'
 import { serveConsole } from '../../src/manage/server/console.ts'
 import { type ConsoleServer, PAGES, startConsole } from '../support/console.ts'
@@ -18,7 +18,7 @@ import { until } from '../support/process.ts'
 const PREFIX = '/gateway/one'
 const HTML = { accept: 'text/html' }
 
-/** Bytes over the wire as a browser that speaks gzip pays for them. */
+/** Bytes over the wire for a browser that supports gzip. */
 const FIRST_SCRIPTS_BYTES = 180 * 1024
 const FIRST_STYLES_BYTES = 25 * 1024
 
@@ -64,13 +64,13 @@ describe('the files of the console', () => {
     }
   })
 
-  it('say that somebody is at home to those who ask for nothing more', async () => {
+  it('answer a HEAD request without a body', async () => {
     const reply = await fetch(`${server.url}/`, { method: 'HEAD' })
     assert.deepEqual([reply.status, await reply.text()], [200, ''])
     assert.match(reply.headers.get('content-type') ?? '', /^text\/html/)
   })
 
-  it('leave addresses that nobody knows an error', async () => {
+  it('answer unknown paths with an error', async () => {
     for (const path of ['/nothing', '/assets/nothing.js', '/channelsx']) {
       const reply = await fetch(`${server.url}${path}`, { headers: HTML })
       assert.equal(reply.status, 404, path)
@@ -142,7 +142,7 @@ describe('a console that is built anew under a running gateway', () => {
     mkdirSync(join(draft, 'assets'), { recursive: true })
     writeFileSync(join(draft, 'index.html'), `<script src="./assets/${name}.js"></script>`)
     writeFileSync(join(draft, 'assets', `${name}.js`), `'${name}'`)
-    writeFileSync(join(draft, MADE_FROM), madeFrom)
+    writeFileSync(join(draft, SOURCE_DIGEST_FILE), madeFrom)
     return publish(draft, builds())
   }
 
@@ -175,7 +175,7 @@ describe('a console that is built anew under a running gateway', () => {
   })
 })
 
-describe('whoever makes the console', () => {
+describe('a build of the console', () => {
   const place = fileURLToPath(new URL('../../console/', import.meta.url))
   const lock = join(place, 'dist.lock')
 

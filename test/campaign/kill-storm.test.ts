@@ -124,7 +124,7 @@ const tell = (t: TestContext, engine: EngineName, figures: Readonly<Record<strin
 }
 
 for (const engine of ENGINES) {
-  describe(`kill -9 on ${engine} (faults C1)`, () => {
+  describe(`kill -9 on ${engine} (docs/reference/money.md: Crash recovery)`, () => {
     let server: Server | undefined
     after(() => server?.kill())
 

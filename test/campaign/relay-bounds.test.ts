@@ -138,7 +138,7 @@ for (const engine of ENGINES) {
     })
   })
 
-  describe(`overload on ${engine} (design 7)`, () => {
+  describe(`overload on ${engine} (docs/reference/process.md: Overload)`, () => {
     let simulator: Simulator
     let server: Server
     let made: ReturnType<typeof createFurnisher>

@@ -109,7 +109,7 @@ async function campaign(t: TestContext, engine: EngineName, workers: number): Pr
     await storm.refill(server.api)
   }
 
-  // What is in doubt is shown to whoever has to decide it (faults D1, I12).
+  // Open suspense is visible to administrators (docs/reference/money.md: Invariants of the books).
   const shown = await server.api('GET', '/api/ledger/suspense?page_size=1')
   const { length: doubted } = (await read()).doubts
   assert.equal(shown.body.data.total, doubted)
@@ -134,7 +134,7 @@ async function campaign(t: TestContext, engine: EngineName, workers: number): Pr
 }
 
 for (const engine of ENGINES)
-  describe(`kill -9 under load on ${engine} (design 5)`, () => {
+  describe(`kill -9 under load on ${engine} (docs/reference/money.md: Crash recovery)`, () => {
     for (const workers of WORKERS)
       it(`leaves books that clients and provider agree with, with ${workers} worker(s)`, t =>
         campaign(t, engine, workers))

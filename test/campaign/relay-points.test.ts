@@ -124,7 +124,7 @@ async function askAt(server: Server, key: string, model: string, isStream: boole
 }
 
 for (const [engineIndex, engine] of ENGINES.entries())
-  describe(`kill -9 at a named point on ${engine} (design 5)`, () => {
+  describe(`kill -9 at a named point on ${engine} (docs/reference/money.md: Crash recovery)`, () => {
     let simulator: Simulator
     let server: Server
     let ground: ServerOptions

@@ -68,7 +68,7 @@ const booked = (ground: ServerOptions) =>
   })
 
 for (const engine of ENGINES) {
-  describe(`kill -9 around video jobs on ${engine} (faults C2)`, () => {
+  describe(`kill -9 around video jobs on ${engine} (docs/reference/videos.md: Unresolved submissions)`, () => {
     let server: Server | undefined
     after(() => server?.kill())
 

@@ -8,9 +8,9 @@ import type { ChatAnswer, ChatEvent, Part } from '../../src/chat/hub/hub.ts'
 import { createPassingMeter, createTranslatingMeter } from '../../src/chat/hub/meter.ts'
 import { openaiChat } from '../../src/chat/openai/chat-completions/format.ts'
 import { responses } from '../../src/chat/openai/responses/format.ts'
-import { recordingsOf } from '../support/format-recordings.ts'
+import { transcriptsOf } from '../support/format-recordings.ts'
 import { answerOf } from '../support/gathered-answer.ts'
-import { hasRecordings, WITHOUT_RECORDINGS } from '../support/recordings.ts'
+import { law } from '../support/laws.ts'
 
 function still(): IdsAndClock {
   let count = 0
@@ -56,7 +56,7 @@ function written(format: Inbound, events: readonly ChatEvent[]) {
     })
 }
 
-/** Quirks of hosts (provider-protocols 4). */
+/** docs/reference/formats.md: Host differences. */
 describe('a stream of chat completions', () => {
   const chunk = (delta: object, finish_reason: string | null = null) => ({
     id: 'a',
@@ -304,7 +304,7 @@ describe('a stream of messages', () => {
   })
 })
 
-describe('a meter of streams', { skip: hasRecordings ? false : WITHOUT_RECORDINGS }, () => {
+describe('a meter of streams', () => {
   const CHUNK = 97
   const chunksOf = (bytes: Buffer) =>
     Array.from({ length: Math.ceil(bytes.length / CHUNK) }, (_, at) =>
@@ -312,8 +312,8 @@ describe('a meter of streams', { skip: hasRecordings ? false : WITHOUT_RECORDING
     )
 
   for (const upstream of [openaiChat, anthropic, responses]) {
-    for (const { name, value } of recordingsOf(upstream.name).streams) {
-      it(`passes ${name} on as it is, its end last`, () => {
+    for (const { name, value } of transcriptsOf(upstream.name).streams) {
+      law(`passes ${name} on as it is, its end last`, { transcript: name }, () => {
         const meter = createPassingMeter(upstream.createStreamDecoder({ ambience: still() }))
         const sent = [...chunksOf(value).flatMap(chunk => meter.push(chunk)), ...meter.end()]
         const passed = Buffer.concat([...sent, ...meter.closing()]).toString()
@@ -323,7 +323,7 @@ describe('a meter of streams', { skip: hasRecordings ? false : WITHOUT_RECORDING
         if ('answer' in gathered) assert.deepEqual(meter.reading.usage, gathered.answer.usage)
       })
 
-      it(`translates ${name}, its end last`, () => {
+      law(`translates ${name}, its end last`, { transcript: name }, () => {
         const client = upstream === anthropic ? openaiChat : anthropic
         const decoder = upstream.createStreamDecoder({ ambience: still() })
         const meter = createTranslatingMeter({
@@ -442,7 +442,7 @@ describe('a stream of responses', () => {
   })
 })
 
-/** Quirks of the vendor's (provider-protocols 7). */
+/** docs/reference/formats.md: Gemini differences. */
 describe('a stream of generateContent', () => {
   const piece = (parts: readonly object[], rest: object = {}) => ({
     candidates: [{ content: { parts, role: 'model' }, index: 0, ...rest }],

@@ -6,9 +6,9 @@ import type { IdsAndClock, Outbound } from '../../src/chat/hub/format.ts'
 import { openaiChat } from '../../src/chat/openai/chat-completions/format.ts'
 import { allCounts, EMPTY, totalInput, totalOutput, type Usage } from '../../src/domain/usage.ts'
 import type { UsageOptions } from '../../src/metering/openai-usage.ts'
-import { recordingsOf } from '../support/format-recordings.ts'
+import { transcriptsOf } from '../support/format-recordings.ts'
 import { answerOf } from '../support/gathered-answer.ts'
-import { hasRecordings, WITHOUT_RECORDINGS } from '../support/recordings.ts'
+import { law } from '../support/laws.ts'
 
 const ambience: IdsAndClock = { newId: prefix => `${prefix}1`, nowS: () => 0 }
 
@@ -18,10 +18,16 @@ function streamed(format: Outbound, bytes: Buffer, usage: UsageOptions = {}): Us
   return 'answer' in gathered ? gathered.answer.usage : undefined
 }
 
+function streamOf(name: string): Buffer {
+  const transcript = transcriptsOf('anthropic').streams.find(each => each.name === name)
+  assert.ok(transcript, name)
+  return transcript.value
+}
+
 const sse = (...chunks: readonly unknown[]) =>
   Buffer.from(chunks.map(chunk => `data: ${JSON.stringify(chunk)}\n\n`).join(''))
 
-/** The traps of provider-protocols 2.2, each with what the vendor's rules say. */
+/** How vendors report usage (docs/reference/formats.md: Usage fields). */
 describe('usage of chat completions', () => {
   const read = (usage: unknown, options: UsageOptions = {}) => openaiChat.readUsage({ usage }, options)
 
@@ -174,13 +180,9 @@ describe('usage of messages', () => {
       assert.deepEqual(read({ ...told, iterations }), { ...EMPTY, input: 900, output: 100, calls: 1 })
   })
 
-  it('counts a model that answered in place of the requested one', {
-    skip: hasRecordings ? false : WITHOUT_RECORDINGS,
-  }, () => {
-    const fallback = recordingsOf('anthropic').streams.find(({ name }) => name.includes('fallback'))
-    assert.ok(fallback)
-    assert.deepEqual(streamed(anthropic, fallback.value)?.inferences, [
-      { counts: { ...EMPTY, input: 412, output: 264 }, model: 'claude-opus-4-8' },
+  it('counts a model that answered in place of the requested one', () => {
+    assert.deepEqual(streamed(anthropic, streamOf('corpus/anthropic/fallback-stream'))?.inferences, [
+      { counts: { ...EMPTY, input: 340, output: 21 }, model: 'claude-opus-4-8' },
     ])
   })
 
@@ -190,13 +192,9 @@ describe('usage of messages', () => {
     }
   })
 
-  it('takes the last word on the input of a stream', {
-    skip: hasRecordings ? false : WITHOUT_RECORDINGS,
-  }, () => {
-    const recorded = recordingsOf('anthropic').streams
-    const restated = recorded.find(({ name }) => name.includes('message-delta-input-tokens'))
-    assert.ok(restated)
-    assert.deepEqual(streamed(anthropic, restated.value), { ...EMPTY, input: 61, output: 2, calls: 1 })
+  it('takes the last count of the input of a stream', () => {
+    const usage = streamed(anthropic, streamOf('corpus/anthropic/restated-input-stream'))
+    assert.deepEqual(usage, { ...EMPTY, input: 73, output: 4, calls: 1 })
   })
 
   it('takes the first word on the input where it is not told again', () => {
@@ -298,10 +296,10 @@ describe('usage of generateContent', () => {
   })
 })
 
-describe('usage in every recording', { skip: hasRecordings ? false : WITHOUT_RECORDINGS }, () => {
+describe('usage in every stream', () => {
   for (const format of [openaiChat, anthropic, gemini]) {
-    for (const { name, value } of recordingsOf(format.name).streams) {
-      it(`of ${name} adds up`, () => {
+    for (const { name, value } of transcriptsOf(format.name).streams) {
+      law(`of ${name} adds up`, { transcript: name }, () => {
         const usage = streamed(format, value)
         if (usage === undefined) return
         const { vendorCost: _cost, inferences: _further, ...counts } = usage

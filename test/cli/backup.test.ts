@@ -95,7 +95,7 @@ function createTraffic(server: Server, key: string) {
   }
 }
 
-/** What the books of a store say, looked at from outside. */
+/** The ledger of a store, read from outside. */
 const booksOf = (ground: ServerOptions) =>
   lookInto(ground, async ({ db }) => {
     const entries = await db.selectFrom('entries').selectAll().where('kind', '=', 'settle').execute()
@@ -171,7 +171,7 @@ for (const engine of ENGINES) {
         const { code, stdout, stderr } = await run(['backup', file], { env: settingsOf(ground) })
         assert.equal(code, 0, stderr)
         assert.match(stdout, new RegExp(`journal records of ${workers} nodes`))
-        assert.match(stdout, /secret is not in it/)
+        assert.match(stdout, /does not contain the master secret/)
         assert.equal(statSync(file).mode & 0o777, 0o600)
         taken.push({ file, answered })
       }
@@ -249,14 +249,14 @@ for (const engine of ENGINES) {
       const whole = readFileSync(file)
       const twice = await run(['backup', file], { env })
       assert.equal(twice.code, 1)
-      assert.match(twice.stderr, /sluice\.backup is there already/)
+      assert.match(twice.stderr, /sluice\.backup exists already/)
       assert.deepEqual(readFileSync(file), whole)
-      assert.match((await run(['backup', join(dir, 'no/where')], { env })).stderr, /no is no directory/)
+      assert.match((await run(['backup', join(dir, 'no/where')], { env })).stderr, /no is not a directory/)
       assert.deepEqual(readdirSync(dir), ['sluice.backup'])
 
       const running = await run(['restore', file], { env })
       assert.equal(running.code, 1)
-      assert.match(running.stderr, /there is a gateway in /)
+      assert.match(running.stderr, /already contains a gateway/)
       await server.stop()
 
       const place = await newGround(engine)
@@ -319,7 +319,7 @@ describe('an older copy of the store under newer journals', () => {
     edit(join(ground.dataDir, 'nodes', node, journal), 'DELETE FROM records WHERE lsn = 3')
     const checked = await run(['verify'], { env: settingsOf(ground) })
     assert.equal(checked.code, 0)
-    assert.match(checked.stdout, /record 3 is missing in .*0001\.db, and in the books/)
+    assert.match(checked.stdout, /record 3 is missing in .*0001\.db, but already in the ledger/)
     edit(store, 'UPDATE nodes SET applied_lsn = 2, oldest_open_lsn = 3')
     const broken = await run(['verify'], { env: settingsOf(ground) })
     assert.equal(broken.code, 65)

@@ -7,6 +7,7 @@ import { after, before, describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { PATHS } from '../../src/relay/operations/index.ts'
+import { ROOT_TOKEN } from '../support/gateway.ts'
 import { providersPage } from '../support/providers-page.ts'
 import { openRelay, type Relay } from '../support/relay.ts'
 
@@ -33,7 +34,7 @@ const blocksIn = (text: string, language: string) =>
   [...text.matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\``, 'gms'))].map(([, block = '']) => block)
 
 describe('docs/providers.md', () => {
-  it('tells what the provider files say; `npm run docs:providers` writes it anew', () => {
+  it('agrees with the provider files; `npm run docs:providers` writes it', () => {
     assert.equal(page('providers.md'), providersPage())
   })
 })
@@ -54,7 +55,13 @@ describe('docs/api.md', () => {
     writeFileSync(join(dir, 'cat.png'), Buffer.from(PNG, 'base64'))
     // A refusal has to end the script, whatever a line of it does with the answer.
     writeFileSync(join(dir, '.curlrc'), 'fail-with-body\nsilent\nshow-error\n')
-    env = { ...(process.env as Record<string, string>), SLUICE: relay.gateway.url, KEY: key, CURL_HOME: dir }
+    env = {
+      ...(process.env as Record<string, string>),
+      SLUICE: relay.gateway.url,
+      KEY: key,
+      SAT: ROOT_TOKEN,
+      CURL_HOME: dir,
+    }
   })
   after(async () => {
     rmSync(dir, { recursive: true, force: true })

@@ -317,7 +317,7 @@ for (const engine of ENGINES) {
           assert.deepEqual([reply.status, reply.body.code], [502, 'upstream_error'])
           assert.match(reply.body.message, /401.*(incorrect key|xxx)/)
         }
-      // What these say goes to whoever asked (contract 3: message kept, keys removed).
+      // The client gets this message without the keys (docs/reference/errors.md: Provider errors).
       const refusing = { base_url: `${echo.url}/refusing`, models: ['gpt-4o-mini'] }
       await make('POST', '/api/channel/', channel(OPENAI, canaries.refusedKey, refusing))
       const padded = { base_url: `${echo.url}/padded/refusing`, models: ['gpt-4.1'] }

@@ -7,7 +7,7 @@ import { fc } from '../support/properties.ts'
 const BYTES = Buffer.from('a chain key of thirty-two bytes.')
 
 describe('the key of the chains', () => {
-  it('makes HMAC-SHA-256 of any text, one after the other', () => {
+  it('computes the HMAC-SHA-256 of any text', () => {
     const key = createChainKey(BYTES)
     const text = fc.oneof(fc.string({ unit: 'binary', maxLength: 300 }), fc.constantFrom('', 'ü', '🜲'))
     fc.assert(
@@ -18,7 +18,7 @@ describe('the key of the chains', () => {
     )
   })
 
-  it('tells links, heads and rows apart', () => {
+  it('gives links, heads and rows different digests', () => {
     const key = createChainKey(BYTES)
     const head = { name: 'store', seq: 1, hash: GENESIS, position: 0, oldestOpen: 0 }
     const digests = [link(key, GENESIS, ['store', 1]), headMac(key, head), rowMac(key, 'store', [1])]

@@ -16,12 +16,16 @@ import { openDatabase } from '../../src/host/sqlite-open.ts'
 import type { Books } from '../../src/ledger/books.ts'
 import { createJournal, type JournalDatabase } from '../../src/ledger/journal.ts'
 import { type Hold, type HoldRequest, openLedger } from '../../src/ledger/ledger.ts'
-import type { Neighbours } from '../../src/ledger/low-balance.ts'
+import type { OtherNodes } from '../../src/ledger/low-balance.ts'
 import { createBooks } from '../../src/store/books/books.ts'
 import { ENGINES, type Gateway, startGateway } from '../support/gateway.ts'
 import { USAGE } from '../support/usage.ts'
 
-const ALONE: Neighbours = { areNone: true, recall: async () => {}, exclusively: (_userId, work) => work() }
+const ALONE: OtherNodes = {
+  areNone: true,
+  returnIdle: async () => {},
+  exclusively: (_userId, work) => work(),
+}
 
 const UNIT = 2_000
 /** Five settled requests fill a file: open, attempt, settle. */
@@ -43,7 +47,7 @@ function emptyFile(path: string): void {
 }
 
 for (const engine of ENGINES) {
-  describe(`a journal whose files were touched, on ${engine}`, () => {
+  describe(`a journal with damaged or missing files, on ${engine}`, () => {
     let gateway: Gateway
     let dir: string
     let requests = 0
@@ -67,12 +71,12 @@ for (const engine of ENGINES) {
       node: string,
       {
         change = {},
-        told = [],
+        reports = [],
         openJournal = openFile,
         nowMs = Date.now,
       }: {
         change?: Partial<Books>
-        told?: string[]
+        reports?: string[]
         openJournal?: typeof openFile
         nowMs?: () => number
       } = {},
@@ -83,14 +87,14 @@ for (const engine of ENGINES) {
           dir: node,
           fullSync: false,
           nowMs,
-          onShort: error => told.push(error.message),
+          onReserveReleased: error => reports.push(error.message),
           segmentRecords: SEGMENT_RECORDS,
           open: openJournal,
         }),
         books: { ...createBooks(gateway.db, engine), ...change },
         nowMs: Date.now,
-        neighbours: ALONE,
-        onFailure: error => told.push(error.message),
+        otherNodes: ALONE,
+        onFailure: error => reports.push(error.message),
       })
     }
 
@@ -106,7 +110,7 @@ for (const engine of ENGINES) {
     }
     type Payer = Awaited<ReturnType<typeof newPayer>>
 
-    const asking = (payer: Payer): HoldRequest => ({
+    const requestOf = (payer: Payer): HoldRequest => ({
       ...payer,
       rid: `req_${++requests}`,
       tokenName: 't',
@@ -119,7 +123,7 @@ for (const engine of ENGINES) {
 
     async function serve(ledger: Awaited<ReturnType<typeof open>>, payer: Payer, count: number) {
       for (let done = 0; done < count; done++) {
-        const hold = await ledger.hold(asking(payer))
+        const hold = await ledger.hold(requestOf(payer))
         await hold.attempt(1, UNIT)
         await settle(hold)
       }
@@ -149,7 +153,7 @@ for (const engine of ENGINES) {
       return { node, payer, files: files as [string, string, string] }
     }
 
-    /** What is told, and that nothing was applied. */
+    /** The error message; asserts that nothing was applied. */
     async function refusalOf(node: string, payer: Payer): Promise<string> {
       let message = ''
       await assert.rejects(open(node), error => {
@@ -161,7 +165,7 @@ for (const engine of ENGINES) {
       return message
     }
 
-    it('is refused with a file missing in the middle, and applied once when it is back', async () => {
+    it('is refused with a file missing in the middle, and applied once when the file is put back', async () => {
       const { node, payer, files } = await killedNode()
       const aside = join(dir, 'aside.db')
       renameSync(files[1], aside)
@@ -190,29 +194,29 @@ for (const engine of ENGINES) {
     it('is refused with its last file emptied', async () => {
       const { node, payer, files } = await killedNode()
       emptyFile(files[2])
-      assert.match(await refusalOf(node, payer), /0031\.db is empty, and it was not/)
+      assert.match(await refusalOf(node, payer), /0031\.db is empty, but it had records/)
     })
 
-    it('is refused when a record is not what was written', async () => {
+    it('is refused when a record was changed', async () => {
       const { node, payer, files } = await killedNode()
       edit(files[1], `UPDATE records SET body = replace(body, '"cost":2000', '"cost":1000') WHERE lsn = 18`)
-      assert.match(await refusalOf(node, payer), /0016\.db: record 18 is not as it was written/)
+      assert.match(await refusalOf(node, payer), /0016\.db: the checksum of record 18 does not match/)
     })
 
-    it('is refused when records are gone from a file', async () => {
+    it('is refused when records were deleted from a file', async () => {
       const { node, payer, files } = await killedNode()
       edit(files[1], 'DELETE FROM records WHERE lsn = 19')
       assert.match(await refusalOf(node, payer), /the records 19 to 20 are missing in .*0016\.db/)
     })
 
-    it('is refused when a file is torn or no longer a database', async () => {
+    it('is refused when a file is truncated or no longer a database', async () => {
       const { node, payer, files } = await killedNode()
       const whole = readFileSync(files[0])
       for (const broken of [whole.subarray(0, 4096 + 100), Buffer.alloc(whole.length, 0x5a)]) {
         writeFileSync(files[0], broken)
         assert.match(
           await refusalOf(node, payer),
-          /0001\.db(: record \d+ is not as it was written| cannot be read)/,
+          /0001\.db(: the checksum of record \d+ does not match| cannot be read)/,
         )
       }
       writeFileSync(files[0], whole)
@@ -220,23 +224,23 @@ for (const engine of ENGINES) {
       assert.equal((await accountOf(payer)).requests, REQUESTS)
     })
 
-    it('is refused with all files gone once some of it is in the books', async () => {
+    it('is refused with all files missing once the store has applied some of its records', async () => {
       const node = nodeDir()
       const payer = await newPayer()
       const ledger = await open(node)
       await serve(ledger, payer, 2)
       await ledger.close()
       for (const file of filesOf(node)) rmSync(file)
-      await assert.rejects(open(node), /holds no records, and 6 of them are in the books/)
+      await assert.rejects(open(node), /has no records, but the store has applied 6 of them/)
       assert.equal((await accountOf(payer)).requests, 2)
     })
 
-    it('goes on behind what the store has when its end was lost, and bills nothing twice', async () => {
+    it('continues after the position of the store when its end was lost, and bills nothing twice', async () => {
       const node = nodeDir()
       const payer = await newPayer()
       const ledger = await open(node)
-      const running = await ledger.hold(asking(payer))
-      const answered = await ledger.hold(asking(payer))
+      const running = await ledger.hold(requestOf(payer))
+      const answered = await ledger.hold(requestOf(payer))
       await answered.attempt(1, UNIT)
       answered.progress(UNIT)
       await settle(answered)
@@ -245,12 +249,12 @@ for (const engine of ENGINES) {
       await serve(ledger, payer, 1)
       await ledger.barrier()
       const [file = ''] = filesOf(node)
-      // As a power cut might: the journal forgets what the store has kept.
+      // As after a power cut: the journal loses records that the store has.
       edit(file, 'DELETE FROM records WHERE lsn > 3')
 
-      const told: string[] = []
-      const next = await open(node, { told })
-      assert.match(told.join(), /the records 4 to 10 are missing at the end of/)
+      const reports: string[] = []
+      const next = await open(node, { reports })
+      assert.match(reports.join(), /the records 4 to 10 are missing at the end of/)
       assert.equal((await accountOf(payer)).requests, 2)
       await serve(next, payer, 3)
       await next.close()
@@ -259,7 +263,7 @@ for (const engine of ENGINES) {
       await mustVerify()
     })
 
-    /** Journals on a disk that has its own way with writes. */
+    /** Opens journals on a simulated disk. */
     const openOn =
       (disk: (write: () => void) => void) =>
       (path: string): JournalDatabase => {
@@ -278,7 +282,7 @@ for (const engine of ENGINES) {
         }
       }
 
-    it('settles what runs when the disk is full, and begins nothing before there is room again', async () => {
+    it('settles running requests when the disk is full, and refuses new ones until there is room again', async () => {
       const node = nodeDir()
       const payer = await newPayer()
       const reserve = join(node, 'reserve')
@@ -288,17 +292,17 @@ for (const engine of ENGINES) {
         if (isFull && existsSync(reserve)) throw new Error('database or disk is full')
         write()
       })
-      const told: string[] = []
-      const ledger = await open(node, { openJournal, told, nowMs: () => nowMs })
-      const running = await ledger.hold(asking(payer))
+      const reports: string[] = []
+      const ledger = await open(node, { openJournal, reports, nowMs: () => nowMs })
+      const running = await ledger.hold(requestOf(payer))
       await running.attempt(1, UNIT)
       isFull = true
       assert.equal(await settle(running), UNIT)
-      assert.deepEqual(told, ['database or disk is full'])
+      assert.deepEqual(reports, ['database or disk is full'])
       const refused = { code: 'ledger_unavailable', retryAfterS: 5 }
-      await assert.rejects(ledger.hold(asking(payer)), refused)
+      await assert.rejects(ledger.hold(requestOf(payer)), refused)
       isFull = false
-      await assert.rejects(ledger.hold(asking(payer)), refused)
+      await assert.rejects(ledger.hold(requestOf(payer)), refused)
       nowMs += 1_000
       await serve(ledger, payer, 1)
       assert.equal(statSync(reserve).size, 4 * 1024 * 1024)
@@ -311,29 +315,29 @@ for (const engine of ENGINES) {
       const payer = await newPayer()
       let isFull = false
       let nowMs = Date.now()
-      /** A disk may have taken what it says it has not. */
-      let isLying = false
+      /** A disk may report a failure although it has written the data. */
+      let writesDespiteFailure = false
       const openJournal = openOn(write => {
-        if (!isFull || isLying) write()
+        if (!isFull || writesDespiteFailure) write()
         if (isFull) throw new Error('database or disk is full')
       })
       const ledger = await open(node, { openJournal, nowMs: () => nowMs })
       await serve(ledger, payer, 1)
-      const holds = [await ledger.hold(asking(payer)), await ledger.hold(asking(payer))]
+      const holds = [await ledger.hold(requestOf(payer)), await ledger.hold(requestOf(payer))]
       isFull = true
       for (const [index, refused] of holds.entries()) {
-        isLying = index === 1
+        writesDespiteFailure = index === 1
         await assert.rejects(refused.attempt(1, UNIT), /the journal cannot be written: .* full/)
         refused.release()
       }
-      await assert.rejects(ledger.hold(asking(payer)), { code: 'ledger_unavailable' })
+      await assert.rejects(ledger.hold(requestOf(payer)), { code: 'ledger_unavailable' })
       isFull = false
       nowMs += 1_000
       await serve(ledger, payer, 2)
       await ledger.close()
-      const told: string[] = []
-      await (await open(node, { told })).close()
-      assert.deepEqual(told, [])
+      const reports: string[] = []
+      await (await open(node, { reports })).close()
+      assert.deepEqual(reports, [])
       assert.deepEqual(await accountOf(payer), { posted: 3 * UNIT, held: 0, requests: 3 })
     })
   })

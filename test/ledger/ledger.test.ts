@@ -9,29 +9,33 @@ import type { Books } from '../../src/ledger/books.ts'
 import { createJournal, type JournalDatabase } from '../../src/ledger/journal.ts'
 import { createLeases } from '../../src/ledger/leases.ts'
 import { type Hold, type HoldRequest, openLedger } from '../../src/ledger/ledger.ts'
-import type { Neighbours } from '../../src/ledger/low-balance.ts'
+import type { OtherNodes } from '../../src/ledger/low-balance.ts'
 import { createBooks } from '../../src/store/books/books.ts'
 import { ENGINES, type Gateway, startGateway } from '../support/gateway.ts'
 import { USAGE } from '../support/usage.ts'
 
-/** A node that shares its accounts with nobody. */
-const ALONE: Neighbours = { areNone: true, recall: async () => {}, exclusively: (_userId, work) => work() }
+/** A node that does not share its accounts with other nodes. */
+const ALONE: OtherNodes = {
+  areNone: true,
+  returnIdle: async () => {},
+  exclusively: (_userId, work) => work(),
+}
 
 const UNIT = 2_000
 
 describe('a lease', () => {
   const account = { kind: 'user', ownerId: 1 } as const
 
-  /** A purse that has leased something, in front of a store that takes back when it is told to. */
-  async function leased() {
+  /** A balance with a lease, and a store that confirms a return only when the test settles it. */
+  async function leasedBalance() {
     const returned: { amount: number; number: number; settle: PromiseWithResolvers<void> }[] = []
-    const asked: number[] = []
+    const requested: number[] = []
     const clock = { nowMs: 0 }
     let numbers = 0
-    const purses = createLeases({
+    const leases = createLeases({
       find: async () => ({ isUnlimited: false }),
       lease: async (_account, want) => {
-        asked.push(want)
+        requested.push(want)
         await nextTurn()
         return Math.min(want, 1_000_000)
       },
@@ -43,17 +47,17 @@ describe('a lease', () => {
       nextNumber: () => ++numbers,
       nowMs: () => clock.nowMs,
     })
-    const purse = await purses.open(account)
-    assert.ok(purse)
-    await purses.ask(purse, 5)
-    return { purses, purse, returned, asked, clock }
+    const balance = await leases.open(account)
+    assert.ok(balance)
+    await leases.requestMore(balance, 5)
+    return { leases, balance, returned, requested, clock }
   }
 
-  it('that is on its way back is waited for by everybody who recalls it', async () => {
-    const { purses, returned } = await leased()
-    const first = purses.recall(account)
+  it('that is being returned is awaited by every call that returns it', async () => {
+    const { leases, returned } = await leasedBalance()
+    const first = leases.returnIdle(account)
     let isBack = false
-    const second = purses.recall(account).then(() => {
+    const second = leases.returnIdle(account).then(() => {
       isBack = true
     })
     await nextTurn()
@@ -63,98 +67,98 @@ describe('a lease', () => {
     assert.equal(returned.length, 1)
   })
 
-  it('that is on its way back is waited for by whoever asks for more: until then the store has none', async () => {
-    const { purses, purse, returned, asked } = await leased()
-    const before = asked.length
-    const recalled = purses.recall(account)
+  it('that is being returned is awaited before more is leased, because until then the store has nothing', async () => {
+    const { leases, balance, returned, requested } = await leasedBalance()
+    const before = requested.length
+    const idleReturn = leases.returnIdle(account)
     await nextTurn()
-    const more = purses.ask(purse, 1)
-    const filled = purses.fill(purse, 1, Promise.resolve())
+    const more = leases.requestMore(balance, 1)
+    const filled = leases.fill(balance, 1, Promise.resolve())
     await nextTurn()
-    assert.equal(asked.length, before)
+    assert.equal(requested.length, before)
     returned[0]?.settle.resolve()
-    await Promise.all([recalled, more, filled])
-    assert.ok(asked.length > before)
+    await Promise.all([idleReturn, more, filled])
+    assert.ok(requested.length > before)
   })
 
-  it('is not forgotten while somebody asks for more, however long nobody had', async () => {
-    const { purses, purse, returned, clock } = await leased()
+  it('is not evicted while a request leases more, even after a long idle time', async () => {
+    const { leases, balance, returned, clock } = await leasedBalance()
     clock.nowMs = 120_000
-    const swept = purses.sweep()
+    const swept = leases.sweep()
     await nextTurn()
-    assert.equal(purses.open(account), purse)
-    const more = purses.ask(purse, 5)
+    assert.equal(leases.open(account), balance)
+    const more = leases.requestMore(balance, 5)
     returned[0]?.settle.resolve()
     await Promise.all([swept, more])
-    assert.equal(purses.open(account), purse)
-    assert.ok(purses.covers(purse, 5))
+    assert.equal(leases.open(account), balance)
+    assert.ok(leases.covers(balance, 5))
   })
 
-  it('that cannot be had for somebody who waits ends nothing but that', async () => {
-    const { purses, purse, returned } = await leased()
-    const recalled = assert.rejects(purses.recall(account), /unreachable/)
+  it('that the store fails to grant rejects the waiting request and nothing else', async () => {
+    const { leases, balance, returned } = await leasedBalance()
+    const idleReturn = assert.rejects(leases.returnIdle(account), /unreachable/)
     await nextTurn()
-    const filled = assert.rejects(purses.fill(purse, 1, Promise.resolve()), /still unreachable/)
+    const filled = assert.rejects(leases.fill(balance, 1, Promise.resolve()), /still unreachable/)
     returned[0]?.settle.reject(new Error('unreachable'))
-    await recalled
+    await idleReturn
     await nextTurn()
     returned[1]?.settle.reject(new Error('still unreachable'))
-    // A rejection that nobody hears would end the test, as it would the process.
+    // An unhandled rejection would fail the test, as it would end the process.
     await filled
     await nextTurn()
-    assert.equal(purse.asking, undefined)
+    assert.equal(balance.leaseRequest, undefined)
   })
 
-  it('that goes back while a request waits for it does not make the account look exhausted', async () => {
-    const { purses, purse, returned } = await leased()
-    purses.take(purse, purse.lease)
-    const asked = purses.ask(purse, Number.MAX_SAFE_INTEGER)
-    const recalled = purses.recall(account)
+  it('that is returned while a request waits for it does not make the account look exhausted', async () => {
+    const { leases, balance, returned } = await leasedBalance()
+    leases.take(balance, balance.free)
+    const more = leases.requestMore(balance, Number.MAX_SAFE_INTEGER)
+    const idleReturn = leases.returnIdle(account)
     await nextTurn()
     await nextTurn()
     returned[0]?.settle.resolve()
-    await recalled
-    const isExhausted = await asked
-    assert.deepEqual([isExhausted(), purses.covers(purse, 1)], [false, false])
+    await idleReturn
+    const isExhausted = await more
+    assert.deepEqual([isExhausted(), leases.covers(balance, 1)], [false, false])
   })
 
-  it('goes back when its account was changed, also what running requests release later', async () => {
-    const { purses, purse, returned, asked } = await leased()
-    const hold = { amount: 5, leased: purses.take(purse, 5), edition: purse.edition }
-    const refreshed = purses.refresh(account)
+  it('is returned when its account changes, including amounts that running requests release later', async () => {
+    const { leases, balance, returned, requested } = await leasedBalance()
+    const hold = { amount: 5, leased: leases.take(balance, 5), version: balance.version }
+    const refreshed = leases.refresh(account)
     await nextTurn()
-    assert.deepEqual([purse.lease, returned[0]?.amount], [0, 75])
+    assert.deepEqual([balance.free, returned[0]?.amount], [0, 75])
     returned[0]?.settle.resolve()
     await refreshed
-    purses.end(purse, hold, 2)
-    assert.ok(!purses.covers(purse, 1), 'what is left of the hold is not spendable')
-    const before = asked.length
-    const more = purses.ask(purse, 1)
+    leases.end(balance, hold, 2)
+    assert.ok(!leases.covers(balance, 1), 'the remainder of the hold is not spendable')
+    const before = requested.length
+    const more = leases.requestMore(balance, 1)
     await nextTurn()
     assert.deepEqual(
-      [returned[1]?.amount, asked.length],
+      [returned[1]?.amount, requested.length],
       [3, before],
-      'the rest goes back before more is leased',
+      'the remainder is returned before more is leased',
     )
     returned[1]?.settle.resolve()
     await more
-    assert.deepEqual([purse.surplus, asked.length], [0, before + 1])
+    assert.deepEqual([balance.surplus, requested.length], [0, before + 1])
   })
 
-  it('that the store was not heard to take is given back again by the next who recalls it, and spent by nobody', async () => {
-    const { purses, purse, returned } = await leased()
-    const first = assert.rejects(purses.recall(account), /unreachable/)
-    const second = purses.recall(account)
+  it('whose return was not acknowledged is returned again with the same number, and cannot be spent', async () => {
+    const { leases, balance, returned } = await leasedBalance()
+    const first = assert.rejects(leases.returnIdle(account), /unreachable/)
+    const second = leases.returnIdle(account)
     await nextTurn()
     returned[0]?.settle.reject(new Error('unreachable'))
     await first
     await nextTurn()
-    const told = returned.map(({ amount, number }) => ({ amount, number }))
-    assert.deepEqual(told, [told[0], told[0]])
-    assert.ok(!purses.covers(purse, 1))
+    const changes = returned.map(({ amount, number }) => ({ amount, number }))
+    assert.deepEqual(changes, [changes[0], changes[0]])
+    assert.ok(!leases.covers(balance, 1))
     returned[1]?.settle.resolve()
     await second
-    assert.equal(purse.lease, 0)
+    assert.equal(balance.free, 0)
   })
 })
 
@@ -177,7 +181,7 @@ for (const engine of ENGINES) {
         dir: node,
         fullSync: false,
         nowMs: Date.now,
-        onShort: () => {},
+        onReserveReleased: () => {},
         open: path => openDatabase(path, { readOnly: false, timeoutMs: 1000 }) as unknown as JournalDatabase,
       })
 
@@ -188,14 +192,14 @@ for (const engine of ENGINES) {
         nodeId: node.slice(-6),
         journal: openJournal(node),
         books: { ...createBooks(gateway.db, engine), ...change },
-        neighbours: ALONE,
+        otherNodes: ALONE,
         nowMs: Date.now,
         onFailure: () => {},
       })
     }
 
-    /** Somebody with so many units, and a token with so many; undefined is unlimited. */
-    async function someone(userUnits: number | undefined, tokenUnits: number | undefined) {
+    /** A user and a token with these quotas; undefined is unlimited. */
+    async function newPayer(userUnits: number | undefined, tokenUnits: number | undefined) {
       const user = await gateway.createUser({ quota: userUnits ?? 0 })
       if (userUnits === undefined)
         await gateway.api('PUT', '/api/user/', { id: user.id, unlimited_quota: true })
@@ -209,9 +213,9 @@ for (const engine of ENGINES) {
       )
       return { userId: user.id, tokenId: body.data.id as number, accessToken: user.accessToken }
     }
-    type Someone = Awaited<ReturnType<typeof someone>>
+    type Payer = Awaited<ReturnType<typeof newPayer>>
 
-    const asking = ({ userId, tokenId }: Someone, units: number): HoldRequest => ({
+    const requestOf = ({ userId, tokenId }: Payer, units: number): HoldRequest => ({
       rid: `req_${++requests}`,
       userId,
       tokenId,
@@ -222,7 +226,7 @@ for (const engine of ENGINES) {
       address: '',
     })
 
-    const left = async ({ tokenId, accessToken }: Someone) => {
+    const quotasOf = async ({ tokenId, accessToken }: Payer) => {
       const user = await gateway.api('GET', '/api/user/self', undefined, { token: accessToken })
       const token = await gateway.api('GET', `/api/token/${tokenId}`, undefined, { token: accessToken })
       return {
@@ -240,54 +244,54 @@ for (const engine of ENGINES) {
       assert.ok(ok, lines.join('\n'))
     }
 
-    it('charges user and token the same, and gives back what was held beyond it', async () => {
+    it('charges user and token the same, and releases the rest of the hold', async () => {
       const ledger = await open(nodeDir())
-      const payer = await someone(100, 50)
-      const hold = await ledger.hold(asking(payer, 40))
+      const payer = await newPayer(100, 50)
+      const hold = await ledger.hold(requestOf(payer, 40))
       await hold.attempt(1, UNIT)
       assert.equal(ledger.heldOf({ kind: 'user', ownerId: payer.userId }), 40 * UNIT)
       assert.equal(await settle(hold, 7), 7 * UNIT)
       await ledger.barrier()
-      assert.deepEqual(await left(payer), { user: 93, userUsed: 7, requests: 1, token: 43, tokenUsed: 7 })
+      assert.deepEqual(await quotasOf(payer), { user: 93, userUsed: 7, requests: 1, token: 43, tokenUsed: 7 })
       await ledger.close()
       await mustVerify()
     })
 
-    it('refuses what user or token cannot cover, whichever is tighter, and holds nothing then', async () => {
+    it('refuses a request that user or token cannot cover, and holds nothing for it', async () => {
       const ledger = await open(nodeDir())
       const refusal = { code: 'insufficient_quota' }
-      const poorToken = await someone(100, 5)
-      await assert.rejects(ledger.hold(asking(poorToken, 6)), refusal)
-      const poorUser = await someone(5, undefined)
-      await assert.rejects(ledger.hold(asking(poorUser, 6)), refusal)
+      const poorToken = await newPayer(100, 5)
+      await assert.rejects(ledger.hold(requestOf(poorToken, 6)), refusal)
+      const poorUser = await newPayer(5, undefined)
+      await assert.rejects(ledger.hold(requestOf(poorUser, 6)), refusal)
       assert.equal(ledger.heldOf({ kind: 'user', ownerId: poorUser.userId }), 0)
-      await settle(await ledger.hold(asking(poorUser, 5)), 5)
+      await settle(await ledger.hold(requestOf(poorUser, 5)), 5)
       await ledger.close()
-      assert.equal((await left(poorUser)).user, 0)
+      assert.equal((await quotasOf(poorUser)).user, 0)
     })
 
-    it('lets exactly as many of a thousand racers through as there is money for', async () => {
+    it('accepts exactly as many of a thousand concurrent requests as the quota covers', async () => {
       const ledger = await open(nodeDir())
-      const payer = await someone(37 * 3, undefined)
+      const payer = await newPayer(37 * 3, undefined)
       const outcomes = await Promise.allSettled(
-        Array.from({ length: 1_000 }, async () => settle(await ledger.hold(asking(payer, 3)), 3)),
+        Array.from({ length: 1_000 }, async () => settle(await ledger.hold(requestOf(payer, 3)), 3)),
       )
       assert.equal(outcomes.filter(({ status }) => status === 'fulfilled').length, 37)
       await ledger.close()
-      assert.deepEqual(await left(payer).then(({ user, requests: count }) => ({ user, count })), {
+      assert.deepEqual(await quotasOf(payer).then(({ user, requests: count }) => ({ user, count })), {
         user: 0,
         count: 37,
       })
       await mustVerify()
     })
 
-    it('takes usage above the hold from what is left, and books the rest as overrun', async () => {
+    it('charges cost above the hold to the remaining quota, and records the rest as overrun', async () => {
       const ledger = await open(nodeDir())
-      const payer = await someone(10, undefined)
-      assert.equal(await settle(await ledger.hold(asking(payer, 4)), 6), 6 * UNIT)
-      assert.equal(await settle(await ledger.hold(asking(payer, 2)), 9), 4 * UNIT)
+      const payer = await newPayer(10, undefined)
+      assert.equal(await settle(await ledger.hold(requestOf(payer, 4)), 6), 6 * UNIT)
+      assert.equal(await settle(await ledger.hold(requestOf(payer, 2)), 9), 4 * UNIT)
       await ledger.close()
-      assert.equal((await left(payer)).user, 0)
+      assert.equal((await quotasOf(payer)).user, 0)
       const row = await gateway.db
         .selectFrom('logs')
         .select('other')
@@ -299,55 +303,55 @@ for (const engine of ENGINES) {
 
     it('leaves no entry for a request that was never sent', async () => {
       const ledger = await open(nodeDir())
-      const payer = await someone(10, 10)
-      const hold = await ledger.hold(asking(payer, 10))
+      const payer = await newPayer(10, 10)
+      const hold = await ledger.hold(requestOf(payer, 10))
       hold.release()
       hold.release()
-      await settle(await ledger.hold(asking(payer, 10)), 1)
+      await settle(await ledger.hold(requestOf(payer, 10)), 1)
       await ledger.close()
-      assert.equal((await left(payer)).requests, 1)
+      assert.equal((await quotasOf(payer)).requests, 1)
     })
 
-    it('has everything once where the store did what nobody heard of', async () => {
+    it('executes every change once where the store executed it without an acknowledgement', async () => {
       const books = createBooks(gateway.db, engine)
-      const unheard: string[] = []
-      /** Every other answer is lost, though what it tells of was done. */
-      const deaf = <Given extends unknown[], Answer>(
+      const unacknowledged: string[] = []
+      /** The call is executed, and every other response is lost. */
+      const losingResponses = <Args extends unknown[], Answer>(
         name: string,
-        act: (...given: Given) => Promise<Answer>,
+        act: (...args: Args) => Promise<Answer>,
       ) => {
-        let isHeard = true
-        return async (...given: Given): Promise<Answer> => {
-          const answer = await act(...given)
-          isHeard = !isHeard
-          if (isHeard) return answer
-          unheard.push(name)
+        let isAcknowledged = true
+        return async (...args: Args): Promise<Answer> => {
+          const answer = await act(...args)
+          isAcknowledged = !isAcknowledged
+          if (isAcknowledged) return answer
+          unacknowledged.push(name)
           throw new Error('the connection was cut')
         }
       }
       const node = nodeDir()
       const ledger = await open(node, {
-        lease: deaf('lease', books.lease),
-        giveBack: deaf('giveBack', books.giveBack),
-        apply: deaf('apply', books.apply),
+        lease: losingResponses('lease', books.lease),
+        giveBack: losingResponses('giveBack', books.giveBack),
+        apply: losingResponses('apply', books.apply),
       })
-      const payer = await someone(100, 90)
+      const payer = await newPayer(100, 90)
       const accounts = [
         { kind: 'user', ownerId: payer.userId },
         { kind: 'token', ownerId: payer.tokenId },
       ] as const
-      /** As whoever is told to come back later does. */
+      /** Retries like a client that is told to. */
       const persist = async <T>(act: () => Promise<T>, tries = 5): Promise<T> =>
         act().catch(error => (tries > 1 ? persist(act, tries - 1) : Promise.reject(error)))
       for (let round = 1; round <= 5; round++) {
-        await settle(await persist(() => ledger.hold(asking(payer, 10))), 3)
-        await settle(await persist(() => ledger.hold(asking(payer, 10))), 4)
-        // What comes between a try that failed and the next is no part of it.
+        await settle(await persist(() => ledger.hold(requestOf(payer, 10))), 3)
+        await settle(await persist(() => ledger.hold(requestOf(payer, 10))), 4)
+        // A request that is settled between a failed batch and its retry must not join that batch.
         await ledger.barrier().catch(() => {})
-        await settle(await persist(() => ledger.hold(asking(payer, 10))), 1)
-        for (const account of accounts) await persist(() => ledger.surrender(account))
+        await settle(await persist(() => ledger.hold(requestOf(payer, 10))), 1)
+        for (const account of accounts) await persist(() => ledger.flushAndReturn(account))
         const spent = 8 * round
-        assert.deepEqual(await left(payer), {
+        assert.deepEqual(await quotasOf(payer), {
           user: 100 - spent,
           userUsed: spent,
           requests: 3 * round,
@@ -356,32 +360,32 @@ for (const engine of ENGINES) {
         })
         await mustVerify()
       }
-      const held = await gateway.db
+      const leaseRows = await gateway.db
         .selectFrom('leases')
         .select('amount')
         .where('node_id', '=', node.slice(-6))
         .execute()
       assert.deepEqual(
-        held.map(({ amount }) => amount),
+        leaseRows.map(({ amount }) => amount),
         [0, 0],
       )
-      assert.deepEqual([...new Set(unheard)].sort(), ['apply', 'giveBack', 'lease'])
+      assert.deepEqual([...new Set(unacknowledged)].sort(), ['apply', 'giveBack', 'lease'])
       await persist(() => ledger.close())
     })
 
     it('lets an unlimited user with an unlimited token spend without a lease', async () => {
       const ledger = await open(nodeDir())
-      const payer = await someone(undefined, undefined)
-      await settle(await ledger.hold(asking(payer, 1_000_000)), 12)
+      const payer = await newPayer(undefined, undefined)
+      await settle(await ledger.hold(requestOf(payer, 1_000_000)), 12)
       await ledger.close()
-      assert.deepEqual(await left(payer), { user: 0, userUsed: 12, requests: 1, token: 0, tokenUsed: 12 })
+      assert.deepEqual(await quotasOf(payer), { user: 0, userUsed: 12, requests: 1, token: 0, tokenUsed: 12 })
       await mustVerify()
     })
 
-    it('gives back what it leased, so that an administrator can take it', async () => {
+    it('returns its lease, so that an administrator can subtract the quota', async () => {
       const ledger = await open(nodeDir())
-      const payer = await someone(100, undefined)
-      const hold = await ledger.hold(asking(payer, 30))
+      const payer = await newPayer(100, undefined)
+      const hold = await ledger.hold(requestOf(payer, 30))
       const take = (value: number) =>
         gateway.api('POST', '/api/user/manage', {
           id: payer.userId,
@@ -389,39 +393,45 @@ for (const engine of ENGINES) {
           mode: 'subtract',
           value,
         })
-      await ledger.surrender({ kind: 'user', ownerId: payer.userId })
+      await ledger.flushAndReturn({ kind: 'user', ownerId: payer.userId })
       assert.equal((await take(71)).status, 409)
       assert.equal((await take(70)).status, 200)
       await settle(hold, 30)
       await ledger.close()
-      assert.equal((await left(payer)).user, 0)
+      assert.equal((await quotasOf(payer)).user, 0)
       await mustVerify()
     })
 
     it('ends every request that a killed process left open in exactly one entry', async () => {
       const node = nodeDir()
-      // Nothing this one settles reaches the store: its process is gone before it could.
+      // None of its settlements reach the store, as if the process had been killed before.
       const killed = await open(node, { apply: () => new Promise(() => {}) })
-      const payer = await someone(1_000, 1_000)
-      await settle(await killed.hold(asking(payer, 10)), 3)
-      await killed.hold(asking(payer, 20))
-      const sent = await killed.hold(asking(payer, 30))
+      const payer = await newPayer(1_000, 1_000)
+      await settle(await killed.hold(requestOf(payer, 10)), 3)
+      await killed.hold(requestOf(payer, 20))
+      const sent = await killed.hold(requestOf(payer, 30))
       await sent.attempt(7, 5 * UNIT)
-      const delivered = await killed.hold(asking(payer, 40))
+      const delivered = await killed.hold(requestOf(payer, 40))
       await delivered.attempt(8, 5 * UNIT)
       delivered.progress(2 * UNIT)
       delivered.progress(11 * UNIT)
       await new Promise(resolve => setImmediate(() => setImmediate(resolve)))
 
       const next = await open(node)
-      assert.deepEqual(await left(payer), { user: 986, userUsed: 14, requests: 3, token: 986, tokenUsed: 14 })
-      const doubts = await gateway.db
+      assert.deepEqual(await quotasOf(payer), {
+        user: 986,
+        userUsed: 14,
+        requests: 3,
+        token: 986,
+        tokenUsed: 14,
+      })
+      const unresolved = await gateway.db
         .selectFrom('suspense')
         .selectAll()
         .where('user_id', '=', payer.userId)
         .execute()
       assert.deepEqual(
-        doubts.map(({ channel_id, amount }) => ({ channel_id, amount })),
+        unresolved.map(({ channel_id, amount }) => ({ channel_id, amount })),
         [{ channel_id: 7, amount: 5 * UNIT }],
       )
       const account = await gateway.db
@@ -435,7 +445,7 @@ for (const engine of ENGINES) {
 
       const again = await open(node)
       await again.close()
-      assert.equal((await left(payer)).userUsed, 14)
+      assert.equal((await quotasOf(payer)).userUsed, 14)
       await mustVerify()
     })
 
@@ -452,11 +462,11 @@ for (const engine of ENGINES) {
           }
         },
       })
-      const payer = await someone(10, 10)
-      await settle(await ledger.hold(asking(payer, 5)), 2)
+      const payer = await newPayer(10, 10)
+      await settle(await ledger.hold(requestOf(payer, 5)), 2)
       await ledger.barrier().catch(() => {})
       await ledger.close()
-      assert.deepEqual((await left(payer)).userUsed, 2)
+      assert.deepEqual((await quotasOf(payer)).userUsed, 2)
       await mustVerify()
     })
   })

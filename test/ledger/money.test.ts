@@ -118,7 +118,7 @@ describe('a decimal taken as an integer', () => {
     assert.equal(scaled('9007199254740991', 0), Number.MAX_SAFE_INTEGER)
   })
 
-  it('is refused when it is finer than asked, too large, or no decimal', () => {
+  it('is refused when it has too many decimals, is too large, or is no decimal', () => {
     const refused = [0.1 + 0.2, 1e-13, 1e15, '9007.199254740992', '1e999999999999', '1e-999999999999']
     const noDecimal = [Number.NaN, Number.POSITIVE_INFINITY, '', ' 1', '1.', '.5', '+1', '0x1', '1,5', '1_0']
     for (const value of [...refused, ...noDecimal]) assert.equal(scaled(value, 12), undefined, String(value))
@@ -130,7 +130,7 @@ describe('a decimal taken as an integer', () => {
     assert.ok(Object.is(scaled('-0.0', 3), 0))
   })
 
-  it('agrees with arithmetic on big integers, whatever the notation', () => {
+  it('agrees with arithmetic on big integers in every notation', () => {
     const written = fc.record({
       integer: fc.stringMatching(/^\d{1,18}$/),
       fraction: fc.stringMatching(/^\d{0,18}$/),
@@ -177,7 +177,7 @@ const faultsOf = (input: PriceInput): readonly PriceFault[] => {
 }
 const faultyPaths = (input: PriceInput): string[] => faultsOf(input).map(fault => fault.path)
 
-describe('a price as the API takes it', () => {
+describe('a price in a request of the API', () => {
   it('becomes picodollars a token or unit', () => {
     const price = read({ input: 0.15, output: 0.6, cached_input: 0.075, per_search: 0.01 })
     assert.deepEqual(price, {
@@ -203,7 +203,7 @@ describe('a price as the API takes it', () => {
     })
   })
 
-  it('keeps an explicit zero, and takes null and empty lists as not given', () => {
+  it('keeps an explicit zero, and treats null and empty lists as absent', () => {
     const input = {
       input: 0,
       output: null,
@@ -336,7 +336,7 @@ const anyPrice: fc.Arbitrary<Price> = fc
     ...(maxOutputTokens !== null && { maxOutputTokens }),
   }))
 
-describe('a price as the API tells it', () => {
+describe('a price in a response of the API', () => {
   it('is in dollars a million tokens or a unit', () => {
     const input = { input: 0.15, per_search: 0.01, tiers: [{ input_over: 200_000, input: 0.3 }] }
     assert.deepEqual(priceFields(read(input)), input)
@@ -368,7 +368,7 @@ describe('a price as the API tells it', () => {
     }
   })
 
-  it('has quota type 0 when tokens cost and 1 for everything else', () => {
+  it('has quota type 0 for a price by token and 1 for every other', () => {
     assert.equal(quotaType(read({ input: 0 })), 0)
     assert.equal(quotaType(read({ output: 1, per_second: 1 })), 0)
     for (const name of UNIT_RATES) assert.equal(quotaType(read({ [name]: 1 })), 1, name)
@@ -398,7 +398,7 @@ describe('the ratios of a price', () => {
     })
   })
 
-  it('say 1 for what costs the same as input because it is not stated', () => {
+  it('are 1 for kinds of token without a price of their own, which cost as much as input', () => {
     const told = ratios(read({ input: 3, output: 15 }))
     assert.deepEqual(
       [
@@ -413,14 +413,14 @@ describe('the ratios of a price', () => {
     assert.equal(ratios(read({ input: 0.02 })).completion_ratio, 0)
   })
 
-  it('give the price of one unit where no token costs', () => {
+  it('give the price of one unit for a price without tokens', () => {
     assert.equal(ratios(read({ per_call: 0.3 })).model_price, 0.3)
     assert.equal(ratios(read({ image: 0.04 })).model_price, 0.04)
     assert.equal(ratios(read({ per_character: 0.000015 })).model_price, 0.000015)
     assert.equal(ratios(read({ per_call: 0.3 })).model_ratio, 0)
   })
 
-  it('are finite and not negative whatever the price', () => {
+  it('are finite and not negative for every price', () => {
     fc.assert(
       fc.property(anyPrice, price => {
         for (const rates of [price.rates, { ...price.rates, input: 0 }, { image: 0 }]) {

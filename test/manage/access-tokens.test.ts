@@ -6,7 +6,7 @@ const PATH = '/api/user/access_token/'
 const seconds = () => Math.floor(Date.now() / 1000)
 
 for (const engine of ENGINES) {
-  describe(`system access tokens on ${engine} (spec 5.1; contract 2, 2.4)`, () => {
+  describe(`system access tokens on ${engine} (docs/reference/management-api.md: System access tokens)`, () => {
     let gateway: Gateway
     type User = Awaited<ReturnType<Gateway['createUser']>>
     let alice: User

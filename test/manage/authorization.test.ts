@@ -46,7 +46,7 @@ const PRIVATE_LIST: Owners = { own: all('passes'), "somebody else's": all('passe
 /** Belongs to the instance: whoever may ask at all may ask for each. */
 const SHARED: Owners = { known: all('passes'), unknown: all(404) }
 const SHARED_LIST: Owners = { known: all('passes'), unknown: all('passes') }
-/** Nobody acts on a role at or above their own (contract 2.4); a plain User acts on no one. */
+/** docs/reference/management-api.md: Permission levels. */
 const RANKED: Owners = {
   'a User': { User: 403, Admin: 'passes', Root: 'passes' },
   'an Admin': { User: 403, Admin: 403, Root: 'passes' },
@@ -259,7 +259,7 @@ const RULES: Readonly<Record<string, Rule>> = {
   listUsableModels: 'plain',
 }
 
-/** Who each family of paths is for (contract 2), written down a second time: a slip in a route shows. */
+/** The access of each family of paths, stated a second time to catch a slip (docs/reference/management-api.md: Routes). */
 const FAMILIES: readonly (readonly [RegExp, Access])[] = [
   [/^\/api\/(status|setup|notice|user\/(login|register|logout))$/, 'public'],
   [/^\/api\/(setting\/|option\/|channel\/:id\/key$|ledger\/suspense\/:id$)/, 'root'],
@@ -558,7 +558,7 @@ for (const engine of ENGINES) {
       assert.notEqual(reply.status, 500, `${cell.name}: ${reply.text}`)
       if (reply.status === 401 && !route.relayErrors)
         assert.equal(reply.body.code, 'unauthorized', reply.text)
-      // Existing clients know by these words what they talk to (contract 2).
+      // Existing clients recognize the gateway by this word (docs/reference/errors.md: Management errors).
       if (reply.status === 401 && route.access in ROLE)
         assert.match(reply.body.message, /Authorization.*New-Api-User/)
       return classOf(reply.status)

@@ -6,7 +6,7 @@ import { ENGINES, type Gateway, type Reply, startGateway } from '../support/gate
 const nested = (depth: number): object => (depth === 0 ? {} : { inner: nested(depth - 1) })
 
 for (const engine of ENGINES) {
-  describe(`fields of a channel on ${engine} (spec 2.2, contract 2.2 and 4)`, () => {
+  describe(`fields of a channel on ${engine} (docs/reference/management-api.md: Channels)`, () => {
     let gateway: Gateway
     before(async () => {
       gateway = await startGateway({ engine })
@@ -248,7 +248,7 @@ for (const engine of ENGINES) {
     })
   })
 
-  describe(`channels on ${engine} when private addresses are denied (contract 1)`, () => {
+  describe(`channels on ${engine} when private addresses are denied (docs/reference/process.md: Upstream addresses)`, () => {
     let gateway: Gateway
     before(async () => {
       gateway = await startGateway({ engine, env: { SLUICE_PRIVATE_UPSTREAMS: 'deny' } })

@@ -4,7 +4,7 @@ import { isMasked, keyFault, readKeys } from '../../src/domain/channel-key.ts'
 import { ENGINES, type Gateway, startGateway } from '../support/gateway.ts'
 
 for (const engine of ENGINES) {
-  describe(`keys of a channel on ${engine} (contract 4, shapes)`, () => {
+  describe(`keys of a channel on ${engine} (docs/reference/management-api.md: Channel keys)`, () => {
     let gateway: Gateway
     let api: Gateway['api']
     before(async () => {

@@ -6,7 +6,7 @@ type Told = { id: number; name: string }
 type Group = { tag: string | null; count: number; channels: Told[] }
 
 for (const engine of ENGINES) {
-  describe(`lists of channels on ${engine} (contract 2.2)`, () => {
+  describe(`lists of channels on ${engine} (docs/reference/management-api.md: Channels)`, () => {
     let gateway: Gateway
     const ids: Record<string, number> = {}
 

@@ -5,7 +5,7 @@ import { ENGINES, type Gateway, type Reply, startGateway } from '../support/gate
 const SECRET = 'sk-upstream-secret-0123456789'
 
 for (const engine of ENGINES) {
-  describe(`channels on ${engine} (spec 4.2)`, () => {
+  describe(`channels on ${engine} (docs/reference/management-api.md: Channels)`, () => {
     let gateway: Gateway
     let api: Gateway['api']
     before(async () => {

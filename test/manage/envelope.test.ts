@@ -32,7 +32,7 @@ function assertFault(reply: Reply, path: string): void {
 }
 
 for (const engine of ENGINES) {
-  describe(`every answer of the management API on ${engine} (contract 2)`, () => {
+  describe(`every answer of the management API on ${engine} (docs/reference/management-api.md: Envelope)`, () => {
     let gateway: Gateway
     let url: string
     let user: Awaited<ReturnType<Gateway['createUser']>>

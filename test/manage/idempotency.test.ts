@@ -16,7 +16,7 @@ const DAY_S = 24 * 3_600
 const seconds = () => Math.floor(Date.now() / 1000)
 
 for (const engine of ENGINES) {
-  describe(`repeating a write with an Idempotency-Key on ${engine} (contract 4, repeating)`, () => {
+  describe(`repeating a write with an Idempotency-Key on ${engine} (docs/reference/management-api.md: Idempotency on writes)`, () => {
     let gateway: Gateway
     type User = Awaited<ReturnType<Gateway['createUser']>>
     let alice: User

@@ -30,7 +30,7 @@ describe('the stretches of a chart', () => {
 })
 
 for (const engine of ENGINES) {
-  describe(`what is going on, on ${engine} (console, E)`, () => {
+  describe(`usage figures and health on ${engine} (docs/reference/console.md: Insight)`, () => {
     let relay: Relay
     let user: Awaited<ReturnType<Relay['gateway']['createUser']>>
     const models: string[] = []

@@ -37,7 +37,7 @@ const READ_OF_ROW = {
 } as const
 
 for (const engine of ENGINES) {
-  describe(`the log on ${engine} (contract 2.4)`, () => {
+  describe(`the log on ${engine} (docs/reference/management-api.md: Log objects)`, () => {
     let gateway: Gateway
     before(async () => {
       gateway = await startGateway({ engine })

@@ -8,7 +8,7 @@ const nowS = () => Math.floor(Date.now() / 1000)
 const HOUR_S = 3600
 
 for (const engine of ENGINES) {
-  describe(`prices on ${engine} (contract 4, money)`, () => {
+  describe(`prices on ${engine} (docs/reference/money.md: Prices)`, () => {
     let gateway: Gateway
     before(async () => {
       gateway = await startGateway({ engine })

@@ -28,7 +28,7 @@ const READ_BESIDE = [
 ] as const
 
 for (const engine of ENGINES) {
-  describe(`pricing on ${engine} (spec 4.4)`, () => {
+  describe(`pricing on ${engine} (docs/reference/management-api.md: Pricing)`, () => {
     let gateway: Gateway
     before(async () => {
       gateway = await startGateway({ engine })

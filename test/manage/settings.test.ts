@@ -13,7 +13,7 @@ const DEFAULTS = {
 }
 
 for (const engine of ENGINES) {
-  describe(`settings on ${engine} (contract 2.6)`, () => {
+  describe(`settings on ${engine} (docs/reference/management-api.md: Runtime settings)`, () => {
     let gateway: Gateway
     before(async () => {
       gateway = await startGateway({ engine })

@@ -40,7 +40,7 @@ async function untilRefused(ask: (i: number) => Promise<Reply>) {
 }
 
 for (const engine of ENGINES) {
-  describe(`signing in on ${engine} (contract 2, 2.4)`, () => {
+  describe(`signing in on ${engine} (docs/reference/management-api.md: Sign-in)`, () => {
     let gateway: Gateway
     type User = Awaited<ReturnType<Gateway['createUser']>>
     let alice: User
@@ -472,7 +472,7 @@ for (const engine of ENGINES) {
   })
 }
 
-describe('behind a proxy with a path prefix (contract 1, 2)', () => {
+describe('behind a proxy with a path prefix (docs/reference/process.md: Base path)', () => {
   let gateway: Gateway
   before(async () => {
     gateway = await startGateway({ engine: 'sqlite', env: { SLUICE_BASE_PATH: '/gate' } })

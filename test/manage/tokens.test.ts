@@ -7,7 +7,7 @@ const MAX_UNITS = 4_000_000_000_000
 const inAnHour = () => Math.floor(Date.now() / 1000) + 3_600
 
 for (const engine of ENGINES) {
-  describe(`tokens on ${engine} (spec 2.1, 4.1; contract 2.1)`, () => {
+  describe(`tokens on ${engine} (docs/reference/management-api.md: Tokens)`, () => {
     let gateway: Gateway
     let alice: Awaited<ReturnType<Gateway['createUser']>>
     let bob: typeof alice
@@ -73,7 +73,7 @@ for (const engine of ENGINES) {
         assert.equal(changed.body.data.key, masked)
       })
 
-      it('tells every field of the contract, with the defaults of the specification', async () => {
+      it('returns every documented field with its default', async () => {
         const { id, key, created_time, ...rest } = await make({ name: 'plain' })
         assert.ok(Number.isInteger(id) && key.length === 51)
         assert.ok(Math.abs(created_time - Date.now() / 1000) < 60)

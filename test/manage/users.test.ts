@@ -20,7 +20,7 @@ function assertRefused({ status, body }: Reply, expected: number, code: string):
 }
 
 for (const engine of ENGINES) {
-  describe(`users on ${engine} (spec 2.3, 4.3; contract 2.4)`, () => {
+  describe(`users on ${engine} (docs/reference/management-api.md: Users)`, () => {
     let gateway: Gateway
     type User = Awaited<ReturnType<Gateway['createUser']>>
     let admin: User

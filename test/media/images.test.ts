@@ -220,7 +220,7 @@ for (const engine of ENGINES) {
       assert.equal(await media.usedBy(id), 0)
     })
 
-    describe('with an Idempotency-Key (contract 4, repeating)', () => {
+    describe('with an Idempotency-Key (docs/reference/relay-api.md: Idempotency on the relay)', () => {
       let made = 0
       const newKey = () => `picture-${engine}-${++made}`
       const ask = (token: string, key: string, body: object, path = '/v1/images/generations') =>

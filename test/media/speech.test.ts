@@ -11,7 +11,7 @@ const CHARACTER_NANOS = 15_000
 const MP3_BYTES_A_SECOND = 16_263
 
 for (const engine of ENGINES) {
-  describe(`speech through the gateway on ${engine} (spec 4.8)`, () => {
+  describe(`speech through the gateway on ${engine} (docs/reference/relay-api.md: Speech)`, () => {
     let media: Media
     before(async () => {
       media = await openMedia(engine)
@@ -140,7 +140,7 @@ for (const engine of ENGINES) {
       assert.deepEqual([reply.status, reply.body.error.param], [400, 'input'])
     })
 
-    it('refuses what the specification does not allow, before anything is sent or held', async () => {
+    it('refuses fields that are missing or out of range before anything is sent or held', async () => {
       const { model } = await media.offer('tts-1', PER_CHARACTER)
       const { id, key } = await media.open()
       const seen = await media.seenInAll()
@@ -178,7 +178,7 @@ for (const engine of ENGINES) {
       assert.equal(await media.usedBy(id), 0)
     })
 
-    it('takes the ends of its ranges, every voice of the specification and those that the provider has', async () => {
+    it('takes the ends of its ranges, every common voice and those that the provider has', async () => {
       const { model } = await media.offer('tts-1', PER_CHARACTER)
       const { key } = await media.open()
       for (const speed of [0.25, 1, 4])

@@ -4,8 +4,9 @@ import { totalInput, totalOutput, type Usage } from '../../src/domain/usage.ts'
 import { readOpenAiUsage, type UsageOptions } from '../../src/metering/openai-usage.ts'
 import { createStreamMeter, type StreamMeterOptions } from '../../src/metering/stream-meter.ts'
 import { meterWhole } from '../../src/metering/whole-meter.ts'
+import { law } from '../support/laws.ts'
 import { fc } from '../support/properties.ts'
-import { chatStreams, hasRecordings, WITHOUT_RECORDINGS, wholeAnswers } from '../support/recordings.ts'
+import { chatStreams, wholeAnswers } from '../support/recordings.ts'
 
 const CHUNK_SIZES = [1, 7, 64, 4_096, Number.POSITIVE_INFINITY]
 
@@ -254,7 +255,7 @@ describe('a metered stream', () => {
   })
 })
 
-/** How vendors of recordings count, as their provider files would say it. */
+/** How vendors count, as their provider files would say it. */
 const USAGE_OPTIONS: Readonly<Record<string, UsageOptions>> = { xai: { reasoningOutside: true } }
 
 /** What a stream says, found the slow and plain way. */
@@ -271,14 +272,21 @@ function readPlainly(bytes: Buffer) {
     const chunk = JSON.parse(data) as Json
     return chunk.usage != null && chunk.choices?.length === 0
   }
-  const deltas = chunks.flatMap(chunk => (chunk.choices ?? []).map(choice => choice.delta))
+  const choices = chunks.flatMap(chunk => chunk.choices ?? [])
+  const deltas = choices.map(choice => choice.delta)
+  // A legacy completion has its text in the place of a delta.
+  const texts = choices.map(choice => String(choice.text ?? ''))
   const usage = chunks.map(chunk => chunk.usage ?? chunk.x_groq?.usage).findLast(each => each != null)
   const wordsOf = (delta: Json | undefined): string[] => [
     ...(typeof delta?.content === 'string' ? [delta.content as string] : []),
     ...(Array.isArray(delta?.content) ? delta.content.map(part => String(part.text ?? '')) : []),
+    String(delta?.refusal ?? ''),
+    String(delta?.audio?.transcript ?? ''),
     ...(delta?.tool_calls ?? []).flatMap(call => [
       String(call.function?.name ?? ''),
       String(call.function?.arguments ?? ''),
+      String(call.custom?.name ?? ''),
+      String(call.custom?.input ?? ''),
     ]),
   ]
   const thoughtsOf = (delta: Json | undefined): string[] => [
@@ -291,18 +299,16 @@ function readPlainly(bytes: Buffer) {
     blocks,
     usage,
     events: chunks.length,
-    textBytes: Buffer.byteLength(deltas.flatMap(wordsOf).join('')),
+    textBytes: Buffer.byteLength([...deltas.flatMap(wordsOf), ...texts].join('')),
     reasoningBytes: Buffer.byteLength(deltas.flatMap(thoughtsOf).join('')),
-    finishes: chunks.flatMap(chunk => chunk.choices ?? []).filter(choice => choice.finish_reason).length,
+    finishes: choices.filter(choice => choice.finish_reason).length,
     isDone: blocks.some(block => dataOf(block) === DONE),
     withoutUsageAlone: blocks.filter(block => !isUsageAlone(block)).join(''),
     hasError: chunks.some(chunk => chunk.error),
   }
 }
 
-describe('every recorded stream', () => {
-  if (!hasRecordings) it('is read as its vendor meant it', t => t.skip(WITHOUT_RECORDINGS))
-
+describe('every stream', () => {
   for (const { name, vendor, bytes: recorded } of chatStreams()) {
     // One recording lacks the last line end, which would be given to it on the way.
     const bytes = recorded.toString().endsWith('\n\n')
@@ -311,7 +317,7 @@ describe('every recorded stream', () => {
     const usageOptions = USAGE_OPTIONS[vendor] ?? {}
     const plain = readPlainly(bytes)
 
-    it(`${name} is read as its vendor meant it`, () => {
+    law(`${name} is read as its vendor meant it`, { transcript: name }, () => {
       const { reading, ending } = meter(bytes, { includeUsage: true, usageOptions })
       assert.deepEqual(reading.usage, readOpenAiUsage(plain.usage, usageOptions))
       assert.equal(reading.events, plain.events)
@@ -328,22 +334,30 @@ describe('every recorded stream', () => {
       if (vendor !== 'xai') assert.equal(totalOutput(reading.usage), completion_tokens)
     })
 
-    it(`${name} goes to the client whole, and is the same in chunks of any size`, () => {
-      const whole = meter(bytes, { includeUsage: true, usageOptions })
-      assert.equal(whole.sent + whole.held, bytes.toString())
-      for (const size of CHUNK_SIZES) {
-        assert.deepEqual(meter(bytes, { includeUsage: true, usageOptions }, size), whole)
-      }
-    })
+    law(
+      `${name} goes to the client whole, and is the same in chunks of any size`,
+      { transcript: name },
+      () => {
+        const whole = meter(bytes, { includeUsage: true, usageOptions })
+        assert.equal(whole.sent + whole.held, bytes.toString())
+        for (const size of CHUNK_SIZES) {
+          assert.deepEqual(meter(bytes, { includeUsage: true, usageOptions }, size), whole)
+        }
+      },
+    )
 
-    it(`${name} loses its usage chunk, and no other byte, where the client has not asked for it`, () => {
-      for (const size of CHUNK_SIZES) {
-        const { sent, held } = meter(bytes, { includeUsage: false, usageOptions }, size)
-        assert.equal(sent + held, plain.withoutUsageAlone)
-      }
-    })
+    law(
+      `${name} loses its usage chunk, and no other byte, where the client has not asked for it`,
+      { transcript: name },
+      () => {
+        for (const size of CHUNK_SIZES) {
+          const { sent, held } = meter(bytes, { includeUsage: false, usageOptions }, size)
+          assert.equal(sent + held, plain.withoutUsageAlone)
+        }
+      },
+    )
 
-    it(`${name} reads the same with other line ends`, () => {
+    law(`${name} reads the same with other line ends`, { transcript: name }, () => {
       for (const end of ['\r\n', '\r']) {
         const other = Buffer.from(bytes.toString().replaceAll('\n', end))
         const { reading, ending, sent, held } = meter(other, { includeUsage: true, usageOptions }, 64)
@@ -354,7 +368,7 @@ describe('every recorded stream', () => {
       }
     })
 
-    it(`${name} is incomplete wherever it is cut before its end`, () => {
+    law(`${name} is incomplete wherever it is cut before its end`, { transcript: name }, () => {
       const meter = createStreamMeter({ includeUsage: true, usageOptions })
       let expected = 'incomplete'
       for (const block of plain.blocks) {
@@ -418,11 +432,9 @@ describe('a whole answer', () => {
   })
 })
 
-describe('every recorded whole answer', () => {
-  if (!hasRecordings) it('is read as its vendor meant it', t => t.skip(WITHOUT_RECORDINGS))
-
+describe('every whole answer', () => {
   for (const { name, answer } of [...wholeAnswers('completions'), ...wholeAnswers('embeddings')]) {
-    it(`${name} is read as its vendor meant it`, () => {
+    law(`${name} is read as its vendor meant it`, { transcript: name }, () => {
       const { usage, error } = answer as Json
       const list = (answer as Json).data === undefined ? 'choices' : 'data'
       const reading = meterWhole(Buffer.from(JSON.stringify(answer)), { list })

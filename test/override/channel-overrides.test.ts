@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
+import { createCatalogSource } from '../../src/relay/catalog/sources.ts'
 import { ENGINES } from '../support/gateway.ts'
 import { startRecorder } from '../support/recorder.ts'
 import { openRelay, PROVIDER_KEY, type Relay } from '../support/relay.ts'
@@ -146,6 +147,60 @@ for (const engine of ENGINES)
         await refused({ stream: true }, '.stream')
         await refused({ operations: [{ mode: 'set', path: 'model', value: 'x' }] }, '.operations.0.path')
         await refused(JSON.stringify({ operations: [{ mode: 'sett' }] }), '.operations.0.mode')
+      })
+
+      it('is refused with a regular expression that RE2 does not accept, which the message quotes', async () => {
+        const channel = { name: 'x', type: 1, key: 'k', models: ['m'] }
+        const add = async (overrides: Fields) =>
+          (
+            await relay.api('POST', '/api/channel/', {
+              mode: 'single',
+              channel: { ...channel, ...overrides },
+            })
+          ).body.errors[0]
+        const operation = { mode: 'regex_replace', path: 'user', from: 'a(?=b)', to: '' }
+        const param = await add({ param_override: { operations: [operation] } })
+        assert.equal(param.path, 'channel.param_override.operations.0.from')
+        assert.match(param.message, /RE2.*"a\(\?=b\)"/)
+        const header = await add({ header_override: { 're:^x-(?!a)': '' } })
+        assert.equal(header.path, 'channel.header_override.re:^x-(?!a)')
+        assert.match(header.message, /RE2.*"\^x-\(\?!a\)"/)
+      })
+
+      it('stored with such an expression loses that operation only, with a warning', async () => {
+        const { channels, model } = await relay.serve('sent-model', { base_url: provider.url })
+        const [id = 0] = channels
+        const { db } = relay.gateway
+        const operations = [
+          { mode: 'regex_replace', path: 'user', from: 'a(?=b)', to: 'x' },
+          { mode: 'set', path: 'metadata.kept', value: true },
+        ]
+        const param_override = JSON.stringify({ operations })
+        await db.updateTable('channels').set({ param_override }).where('id', '=', id).execute()
+        const name = `renamed-${id}`
+        await relay.must(relay.api('PUT', '/api/channel/', { id, name }))
+        const { key } = await relay.newToken()
+        assert.equal((await relay.chat(key, ask(model, { user: 'ab' }))).status, 200)
+        assert.equal(provider.last().body.user, 'ab')
+        assert.deepEqual(provider.last().body.metadata, { kept: true })
+
+        const { data } = (await relay.api('GET', '/api/attention')).body
+        const need = data.find(({ kind }: Fields) => kind === 'override_disabled')
+        assert.deepEqual([need.level, need.target, need.name], ['warning', `channel:${id}`, name])
+        assert.match(need.detail, /^param_override\.operations\.0\.from: .*"a\(\?=b\)"/)
+
+        const reports: unknown[] = []
+        const source = createCatalogSource({
+          db,
+          keyring: { open: () => '' } as never,
+          digest: () => '',
+          shippedPrice: () => undefined,
+          nowMs: Date.now,
+          onUnreadable: () => {},
+          onDisabledOverride: (channelId, reason) => reports.push([channelId, reason]),
+        })
+        await source.channelsOf([id])
+        assert.deepEqual(reports, [[id, need.detail]])
       })
     })
 

@@ -220,9 +220,37 @@ describe('an override of a body', () => {
     )
   })
 
-  it('stops an expression that would not end, and a request that would grow without end', () => {
-    const slow = { mode: 'regex_replace', path: 'text', from: '(a+)+$', to: '' }
-    assert.throws(() => apply([slow], { text: `${'a'.repeat(40)}b` }), OverrideError)
+  it('replaces by an expression as JavaScript does', () => {
+    const replaced = (text: string, from: string, to: string) =>
+      bodyAfter([{ mode: 'regex_replace', path: 'text', from, to }], { text }).text
+    for (const [text, from, to] of [
+      ['a b c d', '(\\w+) (\\w+)', '$2 $1'],
+      ['abc', 'b', '[$&$$]'],
+      ['abc', '(?<x>b)', '$<x>!$<y>'],
+      ['abc', 'b', '$<x>'],
+      ['abc', '(b)', '$1x$01$0$10$2'],
+      ['abc', 'x*', '-'],
+      ['a😀b', '.', '<$&>'],
+      ['ac', '(b)?c', '[$1]'],
+    ] as const)
+      assert.equal(replaced(text, from, to), text.replace(new RegExp(from, 'gu'), to), from)
+    assert.equal(replaced('Ab', '(?i)a', 'x'), 'xb')
+  })
+
+  it('takes an expression that a backtracking engine never finishes', () => {
+    const nested = { mode: 'regex_replace', path: 'text', from: '(a+)+$', to: '' }
+    const text = `${'a'.repeat(40)}b`
+    assert.equal(bodyAfter([nested], { text }).text, text)
+  })
+
+  it('stops an expression that takes quadratic time or meets a text that is too long', () => {
+    const quadratic = { mode: 'regex_replace', path: 'text', from: 'x*y|x', to: 'z' }
+    assert.throws(() => apply([quadratic], { text: 'x'.repeat(100_000) }), /longer than 50 ms/)
+    assert.throws(() => apply([quadratic], { text: '-'.repeat(262_145) }), /more than 262144 characters/)
+    assert.throws(() => apply([quadratic], { text: '-'.repeat(262_145) }), OverrideError)
+  })
+
+  it('stops a request that would grow without end', () => {
     const doubling = Array.from({ length: 50 }, (_, index) => ({
       mode: 'copy',
       from: 'a',
@@ -250,6 +278,8 @@ describe('an override of a body', () => {
     assert.equal(operationFault({ mode: 'set', path: 'a', value: 1, keep_orgin: true }), '.keep_orgin')
     assert.equal(operationFault({ mode: 'set', path: 'a', value: 1, logic: 'XOR' }), '.logic')
     assert.equal(operationFault({ mode: 'regex_replace', path: 'a', from: '(' }), '.from')
+    assert.equal(operationFault({ mode: 'regex_replace', path: 'a', from: '(a)\\1' }), '.from')
+    assert.equal(operationFault({ mode: 'regex_replace', path: 'a', from: 'a'.repeat(501) }), '.from')
     assert.equal(operationFault({ mode: 'regex_replace', path: 'a', from: 'b', to: "$'" }), '.to')
     assert.equal(
       operationFault({ mode: 'return_error', value: { message: 'x', status_code: 200 } }),

@@ -30,7 +30,7 @@ const costOf = (rates: Rates, counts: { readonly [name in RateName]?: number }):
   return usdText(nanosFromPicos(picos))
 }
 
-describe('the models of the specification (spec 4)', () => {
+describe('models with a shipped price (docs/reference/money.md: Shipped prices)', () => {
   const prices: Record<string, PriceFields> = {
     'tts-1': { per_character: 0.000015 },
     'tts-1-hd': { per_character: 0.00003 },
@@ -94,10 +94,10 @@ describe('well-known models', () => {
     })
   })
 
-  it('charged by the hour cost their dearest hour, and say so', () => {
+  it('charged by the hour have the price of the most expensive hour, and say so', () => {
     const price = fieldsOf('deepseek-chat')
     assert.deepEqual([price.input, price.output], [0.27, 1.1])
-    assert.match(price.unit_note ?? '', /dearest hour/)
+    assert.match(price.unit_note ?? '', /most expensive hour/)
   })
 
   it('whose price changes on a date cost the new price from that date on', () => {

@@ -37,7 +37,7 @@ async function startFullHouse() {
 }
 
 for (const engine of ENGINES)
-  describe(`a client that leaves before a connection was had, on ${engine} (contract 4, who pays)`, () => {
+  describe(`a client that leaves before a connection was had, on ${engine} (docs/reference/money.md: Who pays)`, () => {
     let relay: Relay
     let house: Awaited<ReturnType<typeof startFullHouse>>
 

@@ -9,7 +9,7 @@ type Fields = Readonly<Record<string, unknown>>
 /** What is said beside a good request, or in place of a part of it. */
 type Bad = readonly [fields: Fields, param: string, code?: 'missing_parameter']
 
-/** Every value and every range of a table of the specification, with what lies just outside of it. */
+/** Every documented value and range of an operation (docs/reference/relay-api.md: Speech), and what lies just outside. */
 type Table = {
   readonly path: string
   readonly sent: string
@@ -22,7 +22,7 @@ type Table = {
 }
 
 const each = <Value>(name: string, values: readonly Value[]) => values.map(value => ({ [name]: value }))
-/** A field that must be there: not absent, not null, not empty (contract 4, settings). */
+/** A required field: not absent, null or empty (docs/reference/relay-api.md: Request bodies). */
 const needed = (...names: readonly string[]): Bad[] =>
   names.flatMap(name =>
     [undefined, null, ''].map((value): Bad => [{ [name]: value }, name, 'missing_parameter']),
@@ -228,7 +228,7 @@ const TABLES: Readonly<Record<string, Table>> = {
 }
 
 for (const engine of ENGINES)
-  describe(`the tables of the specification on ${engine}`, () => {
+  describe(`the documented ranges of requests on ${engine}`, () => {
     let relay: VideoRelay
     before(async () => {
       relay = await openVideos(engine)

@@ -120,7 +120,7 @@ for (const engine of ENGINES) {
         await dropChannel(id)
       })
 
-      it('serves an alias as its target (spec 1, rule 4)', async () => {
+      it('serves an alias as its target (docs/reference/routing.md: Aliases)', async () => {
         const { body } = await gateway.api('POST', '/api/alias/', { name: 'house-model', target: MODEL })
         const { key } = await newToken()
         assert.equal((await chat(key, ask('Hi', { model: 'house-model' }))).body.model, MODEL)
@@ -235,7 +235,7 @@ for (const engine of ENGINES) {
     })
 
     describe('refuses', () => {
-      it('a missing, unknown, disabled, expired or foreign credential with the body of spec 7', async () => {
+      it('a missing, unknown, disabled, expired or foreign credential (docs/reference/errors.md: Relay errors)', async () => {
         const { id, key } = await newToken()
         for (const credential of [null, 'sk-nothing', 'sat-something', '', `${key}x`]) {
           const reply = await chat(credential, ask('Hi'))
@@ -391,7 +391,7 @@ for (const engine of ENGINES) {
       })
     })
 
-    describe('lists models (spec 4.5)', () => {
+    describe('lists models (docs/reference/relay-api.md: Model list)', () => {
       it('in the common form, only those of active channels that the token may use', async () => {
         const { key } = await newToken({ model_limits_enabled: true, models: ['gpt-4o', 'nobody-has-it'] })
         const { body } = await gateway.api('GET', '/v1/models', undefined, { token: key })

@@ -225,7 +225,7 @@ for (const engine of ENGINES)
     })
     after(() => relay.gateway.close())
 
-    it('without a limit is held for the longest answer of its model (contract 4, money)', async () => {
+    it('without a limit is held for the longest answer of its model (docs/reference/money.md: Output bound)', async () => {
       const { model } = await relay.serve('sim-words-4')
       const poor = await relay.newToken({ remain_quota: relay.units(900 * OUTPUT_NANOS) })
       const ask = (more: object) =>

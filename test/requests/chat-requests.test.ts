@@ -6,8 +6,9 @@ import { inputBound, MEDIA_TOKENS } from '../../src/metering/prompt-size.ts'
 import { readChatRequest } from '../../src/requests/chat-request.ts'
 import { readCompletionRequest } from '../../src/requests/completion-request.ts'
 import type { RequestReading } from '../../src/requests/request-fields.ts'
+import { law } from '../support/laws.ts'
 import { fc } from '../support/properties.ts'
-import { hasRecordings, WITHOUT_RECORDINGS, wholeAnswers } from '../support/recordings.ts'
+import { wholeAnswers } from '../support/recordings.ts'
 
 const CHAT = { model: 'm', messages: [{ role: 'user', content: 'Hi' }] }
 const COMPLETION = { model: 'm', prompt: 'Once' }
@@ -206,26 +207,24 @@ describe('the bound of a prompt', () => {
   })
 })
 
-describe('every recorded request', () => {
-  if (!hasRecordings) it('has a prompt within its bound', t => t.skip(WITHOUT_RECORDINGS))
-
-  const told = (answer: unknown) =>
+describe('every request with its answer', () => {
+  const usageIn = (answer: unknown) =>
     (answer as { usage?: { prompt_tokens?: number; total_tokens?: number } }).usage
 
   for (const { name, request, answer } of wholeAnswers('completions')) {
-    const prompt = told(answer)?.prompt_tokens
+    const prompt = usageIn(answer)?.prompt_tokens
     if (prompt === undefined) continue
-    it(`${name} has a prompt within its bound`, () => {
-      assert.ok(
-        inputBound(factsOf(readChatRequest({ model: 'in the path', ...(request as object) }))) >= prompt,
-      )
+    law(`${name} has a prompt within its bound`, { transcript: name }, () => {
+      const body = { model: 'in the path', ...(request as object) }
+      const facts = 'prompt' in body ? factsOf(readCompletionRequest(body)) : factsOf(readChatRequest(body))
+      assert.ok(inputBound(facts) >= prompt)
     })
   }
 
   for (const { name, request, answer } of wholeAnswers('embeddings')) {
-    it(`${name} has an input within its bound`, () => {
+    law(`${name} has an input within its bound`, { transcript: name }, () => {
       const facts = factsOf(readEmbeddingRequest({ model: 'in the path', ...(request as object) }))
-      const { prompt_tokens, total_tokens } = told(answer) ?? {}
+      const { prompt_tokens, total_tokens } = usageIn(answer) ?? {}
       assert.ok(facts.textBytes >= Number(prompt_tokens ?? total_tokens))
       assert.equal(facts.inputs, (answer as { data: unknown[] }).data.length)
     })

@@ -4,7 +4,8 @@ import { DECISIVE, foldName, ROUTING_FIELDS } from '../../src/requests/field-nam
 import { type NameRules, nameFault } from '../../src/requests/field-rules.ts'
 import { parseCounted } from '../../src/wire/json.ts'
 import { readJson } from '../../src/wire/json-skim.ts'
-import { hasRecordings, recordedRequests, WITHOUT_RECORDINGS } from '../support/recordings.ts'
+import { law } from '../support/laws.ts'
+import { clientRequests } from '../support/recordings.ts'
 
 const faultIn = (text: string, rules: NameRules = 'snake') => {
   const bytes = Buffer.from(text)
@@ -74,13 +75,9 @@ describe('the names of a request', () => {
     assert.ok((fault?.param?.length ?? 0) <= 201)
   })
 
-  it('are fine in every request that was recorded', { skip: !hasRecordings && WITHOUT_RECORDINGS }, () => {
-    // Clients do not speak Bedrock's format here.
-    const requests = recordedRequests().filter(({ vendor }) => vendor !== 'bedrock')
-    assert.ok(requests.length > 100, `${requests.length} requests`)
-    for (const { name, url, body } of requests) {
-      const rules = /googleapis/.test(url) && !/openai/.test(url) ? 'either' : 'snake'
-      assert.equal(faultIn(JSON.stringify(body), rules), undefined, `${name} ${url}`)
-    }
-  })
+  for (const { name, isGemini, body } of clientRequests()) {
+    law(`are fine in the request ${name}`, { transcript: name }, () => {
+      assert.equal(faultIn(JSON.stringify(body), isGemini ? 'either' : 'snake'), undefined)
+    })
+  }
 })

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { requestedTools, searchesOf, toolBounds, withSearches } from '../../src/requests/provider-tools.ts'
+import { searchesOf } from '../../src/models/searching.ts'
+import { requestedTools, toolBounds, withSearches } from '../../src/requests/provider-tools.ts'
 import { editedBody, toolEdits } from '../../src/requests/tool-edits.ts'
 
 const chat = { model: 'm', messages: [] }

@@ -53,7 +53,7 @@ const ids = (channels: readonly RoutedChannel[] | undefined) => channels?.map(ea
 const tierIds = (route: RoutedModel<RoutedChannel> | undefined) =>
   route?.tiers.map(tier => ids(tier.channels))
 
-describe('the table (spec 1)', () => {
+describe('the table (docs/reference/routing.md: Model names)', () => {
   it('matches a model to the channels that list it, by priority', () => {
     const table = createTable(
       [
@@ -71,7 +71,7 @@ describe('the table (spec 1)', () => {
       [9, 5, -1],
     )
     assert.deepEqual(tierIds(route), [[2], [1, 3], [4]])
-    assert.deepEqual([route?.asked, route?.model, route?.names], ['m', 'm', ['m']])
+    assert.deepEqual([route?.requestedModel, route?.model, route?.names], ['m', 'm', ['m']])
   })
 
   it('knows names in their exact case, and no others', () => {
@@ -117,7 +117,7 @@ describe('the table (spec 1)', () => {
     assert.deepEqual(table.ownerTypes('nothing'), [])
   })
 
-  it('carries whatever its callers put into a channel', () => {
+  it('keeps all fields of a channel', () => {
     const table = createTable([{ ...channel(1), baseUrl: 'https://one.example' }], [])
     assert.equal(table.resolve('m')?.tiers[0]?.channels[0]?.baseUrl, 'https://one.example')
   })
@@ -128,11 +128,11 @@ describe('the table (spec 1)', () => {
   })
 })
 
-describe('an alias (spec 1, rule 4)', () => {
-  it('is served as its target, and tells the names whose price counts', () => {
+describe('an alias (docs/reference/routing.md: Aliases)', () => {
+  it('is served as its target, and lists the names whose price applies', () => {
     const table = createTable([channel(1)], [alias('a', 'b'), alias('b', 'm')])
     const route = table.resolve('a')
-    assert.deepEqual([route?.asked, route?.model, route?.names], ['a', 'm', ['a', 'b', 'm']])
+    assert.deepEqual([route?.requestedModel, route?.model, route?.names], ['a', 'm', ['a', 'b', 'm']])
     assert.deepEqual(tierIds(route), [[1]])
     assert.deepEqual(table.served(), ['a', 'b', 'm'])
   })
@@ -330,7 +330,7 @@ describe('a plan', () => {
     }
   })
 
-  it('ends whatever the random numbers are', () => {
+  it('ends with any random numbers', () => {
     const channels = Array.from({ length: 40 }, (_, index) => channel(index + 1, { weight: index }))
     for (const stuck of [0, 0.5, 1 - 2 ** -53]) {
       const drawn = order(channels, { random: () => stuck, attempts: 100 })
@@ -483,7 +483,7 @@ describe('the keys of a channel', () => {
     assert.ok(passedOver.every(each => each.channelId === 1))
   })
 
-  it('that rest let their channel be passed over until the first is back', () => {
+  it('that cool down make their channel skipped until the first is ready', () => {
     const several = channel(1, { keys: keyed(1, 1) })
     const health = newHealth()
     const [slow, fast] = several.keys

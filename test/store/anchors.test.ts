@@ -3,19 +3,19 @@ import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { createChainKey } from '../../src/domain/chain.ts'
-import { type Anchor, type ChainHead, isGenuine, readAnchor } from '../../src/ledger/anchor.ts'
+import { type Anchor, type AnchorHead, isGenuine, readAnchor } from '../../src/ledger/anchor.ts'
 import { createAnchorFile, olderAnchorFile, readAnchorFile } from '../../src/ledger/anchor-file.ts'
 import { type AnchorSink, createAnchors } from '../../src/ledger/anchors.ts'
 import { launch, logLines, newDirectory, newGround, run, settingsOf, until } from '../support/process.ts'
 
 const KEY = createChainKey(Buffer.alloc(32, 9))
-const head = (chain: string, seq: number): ChainHead => ({ chain, seq, hash: `${chain} ${seq}` })
+const head = (chain: string, seq: number): AnchorHead => ({ chain, seq, hash: `${chain} ${seq}` })
 
 /** Anchors of chains that a test moves, and what they wrote. */
 function createWriter(sink: AnchorSink | undefined) {
   const journal: { anchor: Anchor; isFiled: boolean }[] = []
   const failures: Error[] = []
-  let heads: readonly ChainHead[] = []
+  let heads: readonly AnchorHead[] = []
   const anchors = createAnchors({
     nodeId: 'node-1',
     key: KEY,
@@ -29,7 +29,7 @@ function createWriter(sink: AnchorSink | undefined) {
     anchors,
     journal,
     failures,
-    move(...next: ChainHead[]): void {
+    move(...next: AnchorHead[]): void {
       heads = next
     },
   }

@@ -1,11 +1,9 @@
 import Anthropic from '@anthropic-ai/sdk'
 import { type GenerateContentResponse, GoogleGenAI } from '@google/genai'
-import { EventStreamCodec } from '@smithy/eventstream-codec'
 import OpenAI from 'openai'
 import { bedrock } from '../../src/chat/anthropic/bedrock/format.ts'
 import { withCalledTools } from '../../src/chat/anthropic/messages/encode-request.ts'
 import { anthropic } from '../../src/chat/anthropic/messages/format.ts'
-import { takesOneSampling, takesSchemas, thinksAdaptively } from '../../src/chat/anthropic/messages/model.ts'
 import { heldSchema } from '../../src/chat/anthropic/messages/schema.ts'
 import { cohere } from '../../src/chat/cohere/format.ts'
 import { gemini } from '../../src/chat/gemini/format.ts'
@@ -20,7 +18,9 @@ import { openaiChat } from '../../src/chat/openai/chat-completions/format.ts'
 import { responses } from '../../src/chat/openai/responses/format.ts'
 import type { JsonObject } from '../../src/domain/json-value.ts'
 import { EMPTY, totalInput, totalOutput, type Usage } from '../../src/domain/usage.ts'
-import type { FormatRecordings, SOURCES } from './format-recordings.ts'
+import { claudeGeneration } from '../../src/models/generation.ts'
+import { eventFrame } from './corpus.ts'
+import type { SOURCES } from './format-recordings.ts'
 
 /** What a client's own SDK understood of an answer. */
 export type Understood = {
@@ -31,13 +31,11 @@ export type Understood = {
 /** A format under the laws. A new one joins with one entry; one that only upstreams speak has no `client`. */
 export type Lawful = {
   readonly format: Outbound
-  readonly recordings: keyof typeof SOURCES
+  readonly transcripts: keyof typeof SOURCES
   /** Cuts a stream between its events; SSE where nothing is said. */
   readonly events?: (bytes: Buffer) => readonly Buffer[]
   /** An event that nobody knows, to be put between any two others. */
   readonly strange: Buffer
-  /** Kinds that nobody has recorded. */
-  readonly unrecorded?: readonly (keyof FormatRecordings)[]
   readonly client?: Client
 }
 
@@ -52,6 +50,10 @@ export type Client = {
   /** What an answer is in this format at most: answers have no warnings. */
   readonly fitAnswer: (answer: ChatAnswer) => ChatAnswer
   readonly readStream: (bytes: Buffer) => Promise<Understood>
+  /** The SDK's reader of streams does not know calls of custom tools, though the vendor sends them. */
+  readonly refusesCustomCalls?: true
+  /** The format has no audio in answers: the client gets the transcript as text. */
+  readonly showsTranscripts?: true
   readonly readWhole: (body: unknown) => Promise<Understood>
 }
 
@@ -60,7 +62,8 @@ const answering = (bytes: Buffer | string, contentType: string) => async () =>
 
 const chatClient: Client = {
   format: openaiChat,
-  fitRequest: ({ includeUsage: _, reasoning, ...request }) => ({
+  refusesCustomCalls: true,
+  fitRequest: ({ includeUsage: _, isFirstForm: __, reasoning, ...request }) => ({
     ...request,
     // That the model decides how much it thinks has no word here: it is what models do.
     ...(reasoning && !reasoning.isAdaptive && { reasoning }),
@@ -104,6 +107,7 @@ const chatClient: Client = {
 
 const messagesClient: Client = {
   format: anthropic,
+  showsTranscripts: true,
   fitRequest: fitAnthropicRequest,
   fitAnswer: answer => {
     const [choice] = answer.choices
@@ -132,14 +136,19 @@ const messagesClient: Client = {
 
 const responsesClient: Client = {
   format: responses,
+  showsTranscripts: true,
   fitRequest: request => {
     const { includeUsage: _, choices, tools, reasoning, output, ...rest } = request
     const { isReturned: __, ...wish } = reasoning ?? {}
     return compact<ChatRequest>({
       ...rest,
       choices: choices === 1 ? undefined : choices,
-      // Schemas are strict unless one says otherwise.
-      tools: tools?.map(tool => (tool.type === 'function' ? { strict: false, ...tool } : tool)),
+      // Schemas are strict unless one says otherwise; no parameters are an empty object of them.
+      tools: tools?.map(tool =>
+        tool.type === 'function'
+          ? { strict: false, parameters: { type: 'object', properties: {} }, ...tool }
+          : tool,
+      ),
       reasoning: Object.keys(wish).length === 0 ? undefined : wish,
       output: output?.type === 'schema' ? { name: 'answer', ...output } : output,
     })
@@ -313,13 +322,13 @@ function understoodGemini(chunks: readonly GenerateContentResponse[]): Understoo
 export const LAWFUL: readonly Lawful[] = [
   {
     format: openaiChat,
-    recordings: 'openai-chat',
+    transcripts: 'openai-chat',
     strange: Buffer.from('data: {"object":"something.new","choices":[],"a_field":{"of":"tomorrow"}}\n\n'),
     client: chatClient,
   },
   {
     format: anthropic,
-    recordings: 'anthropic',
+    transcripts: 'anthropic',
     strange: Buffer.from(
       'event: something_new\ndata: {"type":"something_new","a_field":{"of":"tomorrow"}}\n\n',
     ),
@@ -327,7 +336,7 @@ export const LAWFUL: readonly Lawful[] = [
   },
   {
     format: responses,
-    recordings: 'responses',
+    transcripts: 'responses',
     strange: Buffer.from(
       'event: response.new\ndata: {"type":"response.new","a_field":{"of":"tomorrow"}}\n\n',
     ),
@@ -335,50 +344,34 @@ export const LAWFUL: readonly Lawful[] = [
   },
   {
     format: gemini,
-    recordings: 'gemini',
+    transcripts: 'gemini',
     strange: Buffer.from('data: {"somethingNew":{"of":"tomorrow"},"modelStatus":{"a":1}}\n\n'),
     client: geminiClient,
   },
   {
     format: bedrock,
-    recordings: 'bedrock',
+    transcripts: 'bedrock',
     events: eventFrames,
     strange: eventFrame('somethingNew', { aField: { of: 'tomorrow' } }),
   },
   {
     format: cohere,
-    recordings: 'cohere',
+    transcripts: 'cohere',
     strange: Buffer.from(
       'event: something-new\ndata: {"type":"something-new","a_field":{"of":"tomorrow"}}\n\n',
     ),
   },
   {
     format: ollama,
-    recordings: 'ollama',
+    transcripts: 'ollama',
     events: bytes =>
       bytes
         .toString()
         .split(/(?<=\n)/)
         .map(line => Buffer.from(line)),
     strange: Buffer.from('{"a_field":{"of":"tomorrow"}}\n'),
-    unrecorded: ['errors'],
   },
 ]
-
-/** A frame of an AWS event stream; an exception's type takes the place of an event's. */
-export function eventFrame(name: string, payload: unknown, kind: 'event' | 'exception' = 'event'): Buffer {
-  const codec = new EventStreamCodec(
-    bytes => Buffer.from(bytes as Uint8Array).toString(),
-    text => Buffer.from(text),
-  )
-  const text = (value: string) => ({ type: 'string', value }) as const
-  const headers = {
-    [`:${kind}-type`]: text(name),
-    ':content-type': text('application/json'),
-    ':message-type': text(kind),
-  }
-  return Buffer.from(codec.encode({ headers, body: Buffer.from(JSON.stringify(payload)) }))
-}
 
 function eventFrames(bytes: Buffer): readonly Buffer[] {
   const frames: Buffer[] = []
@@ -400,7 +393,7 @@ function understoodChat({ choices: [choice] }: OpenAI.ChatCompletion): Understoo
     text: (choice?.message.content ?? '') + (choice?.message.refusal ?? ''),
     calls: (choice?.message.tool_calls ?? []).map(call =>
       call.type === 'function'
-        ? { name: call.function.name, input: JSON.parse(call.function.arguments) }
+        ? { name: call.function.name, input: JSON.parse(call.function.arguments || '{}') }
         : { name: call.custom.name, input: { input: call.custom.input } },
     ),
   }
@@ -416,13 +409,18 @@ const understoodMessage = ({ content }: Anthropic.Message): Understood => ({
 /** Some clients are shown images, and sounds that nobody has written down, inside of the text. */
 const withoutImage = (text: string): string => text.replace(/^(!\[image\]\(.*\)|data:.*)$/, '')
 
-/** What the hub understood of the same answer. */
-export function understood(answer: ChatAnswer): Understood {
+/** What the hub understood of the same answer, as this client is to see it. */
+export function understood(
+  answer: ChatAnswer,
+  { showsTranscripts }: Pick<Client, 'showsTranscripts'>,
+): Understood {
   const parts = answer.choices[0]?.parts ?? []
+  const textOf = (part: Part): string => {
+    if (part.type === 'text' || part.type === 'refusal') return withoutImage(part.text)
+    return part.type === 'media' && showsTranscripts ? (part.transcript ?? '') : ''
+  }
   return {
-    text: parts
-      .map(part => (part.type === 'text' || part.type === 'refusal' ? withoutImage(part.text) : ''))
-      .join(''),
+    text: parts.map(textOf).join(''),
     calls: parts.flatMap(part =>
       part.type === 'toolCall'
         ? [{ name: part.name, input: part.isCustom ? { input: part.arguments } : JSON.parse(part.arguments) }]
@@ -448,9 +446,11 @@ function fitAnthropicRequest(given: ChatRequest): ChatRequest {
   const { tools, toolChoice, parallelTools, choices, reasoning, output, maxTokens: _, ...rest } = request
   const effort = reasoning?.effort
   const isBudgeted =
-    reasoning?.budget !== undefined || (effort !== 'none' && !thinksAdaptively(request.model))
+    reasoning?.budget !== undefined ||
+    (effort !== 'none' && claudeGeneration(request.model).thinking === 'budget')
   const { temperature, topP } = request
-  const isPair = temperature !== undefined && topP !== undefined && takesOneSampling(request.model)
+  const isPair =
+    temperature !== undefined && topP !== undefined && claudeGeneration(request.model).sampling !== 'both'
   return compact<ChatRequest>({
     ...rest,
     // Of two that exclude each other, a default is not worth saying.
@@ -479,8 +479,9 @@ const closed = (schema: JsonObject): JsonObject => heldSchema(schema, '', create
 function fitAnthropicTool(tool: Tool, model: string): Tool {
   if (tool.type !== 'function') return tool
   const { strict, parameters, ...rest } = tool
-  const isStrict = strict === true && takesSchemas(model)
-  const isSaid = isStrict || (strict === false && takesSchemas(model))
+  const { takesSchemas } = claudeGeneration(model)
+  const isStrict = strict === true && takesSchemas
+  const isSaid = isStrict || (strict === false && takesSchemas)
   const fitted = parameters && isStrict ? closed(parameters) : parameters
   return { ...rest, ...(fitted && { parameters: fitted }), ...(isSaid && { strict }) }
 }
@@ -500,3 +501,6 @@ const fitAnthropicUsage = (usage: Usage): Usage => ({
   audioInput: 0,
   imageInput: 0,
 })
+
+export const hasCustomCall = (answer: ChatAnswer): boolean =>
+  answer.choices.some(({ parts }) => parts.some(part => part.type === 'toolCall' && part.isCustom))

@@ -1,16 +1,22 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { transcriptsIn } from './corpus.ts'
 import { hasRecordings } from './recordings.ts'
 
-/** The recordings of one wire format: what clients sent, and what vendors answered. */
-export type FormatRecordings = {
+/** What clients send and what vendors answer in one wire format: the corpus first, then recordings where there are any. */
+export type FormatTranscripts = {
   readonly requests: readonly Named<unknown>[]
   readonly answers: readonly Named<unknown>[]
   readonly streams: readonly Named<Buffer>[]
   readonly errors: readonly (Named<unknown> & { readonly status: number })[]
 }
 
-type Named<T> = { readonly name: string; readonly value: T }
+type Named<T> = {
+  readonly name: string
+  readonly value: T
+  /** Written exactly as the vendor of the format does it, so that its SDK must be able to read it. */
+  readonly isPure?: boolean
+}
 
 /** Where the recordings of a format lie. */
 type Source = {
@@ -100,8 +106,37 @@ function files(): readonly string[] {
   return readdirSync(FOLDER, { recursive: true, encoding: 'utf8' })
 }
 
-export function recordingsOf(format: keyof typeof SOURCES): FormatRecordings {
-  if (!hasRecordings) return { requests: [], answers: [], streams: [], errors: [] }
+export function transcriptsOf(format: keyof typeof SOURCES): FormatTranscripts {
+  const own = ownTranscripts(format)
+  if (!hasRecordings) return own
+  const recorded = recordingsOf(format)
+  return {
+    requests: [...own.requests, ...recorded.requests],
+    answers: [...own.answers, ...recorded.answers],
+    streams: [...own.streams, ...recorded.streams],
+    errors: [...own.errors, ...recorded.errors],
+  }
+}
+
+function ownTranscripts(format: string): FormatTranscripts {
+  const all = transcriptsIn(format)
+  return {
+    requests: all.flatMap(({ name, request }) =>
+      request === undefined ? [] : [{ name, value: { model: 'in-the-path', ...request } }],
+    ),
+    answers: all.flatMap(({ name, vendor, status, answer }) =>
+      status === 200 && answer !== undefined ? [{ name, value: answer, isPure: vendor === undefined }] : [],
+    ),
+    streams: all.flatMap(({ name, vendor, stream }) =>
+      stream === undefined ? [] : [{ name, value: stream, isPure: vendor === undefined }],
+    ),
+    errors: all.flatMap(({ name, status, answer }) =>
+      status >= 400 ? [{ name, status, value: answer }] : [],
+    ),
+  }
+}
+
+function recordingsOf(format: keyof typeof SOURCES): FormatTranscripts {
   const source: Source = SOURCES[format]
   const all = files()
   const loose = all.filter(path => source.folders.some(folder => path.startsWith(`${folder}/`)))

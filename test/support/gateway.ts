@@ -4,8 +4,10 @@ import { join } from 'node:path'
 import { after } from 'node:test'
 import { startSimulator } from '../../simulator/server.ts'
 import { readConfig } from '../../src/app/config.ts'
-import { buildServer, openStoreAndKeys, operationsOf } from '../../src/app/gateway.ts'
+import { buildServer } from '../../src/app/gateway.ts'
 import { createLog } from '../../src/app/log.ts'
+import { operationsOf } from '../../src/app/operations.ts'
+import { openStoreAndKeys } from '../../src/app/store-and-keys.ts'
 import { createDatabase, stopOwnPostgres } from './postgres.ts'
 
 /** Every suite over the store runs on both. */

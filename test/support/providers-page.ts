@@ -4,25 +4,18 @@ import {
   offersOf,
   type Provider,
   providers,
-  spokenFor,
+  supportedFormats,
 } from '../../src/providers/index.ts'
 
-const SCHEMES = {
-  'aws-sigv4': 'signed by AWS Signature 4',
-  'google-service-account': 'service account, traded for a token',
-  'access-secret-jwt': 'access and secret key, as a short JWT',
-  'volcengine-v4': 'access and secret key, signed as Volcengine wants it',
-} as const
-
-/** How a key travels: the headers that the vendor's own function makes of one. */
+/** How a key is sent: the headers that the vendor's own function makes from it. */
 function authOf({ auth, exchange }: Provider): string {
   const headers = Object.entries(auth?.('KEY') ?? {}).map(([name, value]) => `\`${name}: ${value}\``)
-  return [...headers, ...(exchange ? [SCHEMES[exchange.scheme]] : [])].join('; or ')
+  return [...headers, ...(exchange ? [exchange.description] : [])].join('; or ')
 }
 
 /** What of an operation a reader wants to know beyond that it is there. */
 function cellOf(provider: Provider, operation: Operation): string {
-  const formats = spokenFor(provider, operation)
+  const formats = supportedFormats(provider, operation)
   if (formats.length === 0) return ''
   if (operation === 'chat') return formats.join(', ')
   if (operation !== 'speech') return 'yes'
@@ -42,24 +35,26 @@ function quirksOf(provider: Provider): string[] {
   const written = transcripts?.('') ?? []
   return [
     ...Object.keys(headers ?? {}).map(name => `sends \`${name}\``),
-    ...(usage?.reasoningOutside ? ['reasoning tokens stand beside `completion_tokens`'] : []),
+    ...(usage?.reasoningOutside ? ['reasoning tokens are reported beside `completion_tokens`'] : []),
     ...(dialect?.refused?.length
-      ? [`chat without ${dialect.refused.map(word => `\`${word}\``).join(', ')}`]
+      ? [`chat does not accept ${dialect.refused.map(word => `\`${word}\``).join(', ')}`]
       : []),
     ...(voices?.names ? [`voices ${voices.names.join(', ')}`] : []),
-    ...(voices?.standIns ? ['the six voices have stand-ins'] : []),
+    ...(voices?.standIns ? ['the six standard voices are mapped to its own'] : []),
     ...Object.entries(dialects?.speech ?? {}).flatMap(([format, each]) =>
-      each.voices ? [`models that speak as ${format} have voices of their own, which the channel names`] : [],
+      each.voices ? [`models of the ${format} format have their own voices, set in the channel`] : [],
     ),
     ...(written.length > 0 && written.length < TRANSCRIPTS
-      ? [`writes transcripts as ${written.join(', ')}; the others are made here`]
+      ? [`returns transcripts as ${written.join(', ')}; the gateway makes the other formats`]
       : []),
-    ...(picturesInside ? ['some models give pictures only inside the answer'] : []),
-    ...(tasks.length > 0 ? [`pictures also by ${[...new Set(tasks)].join(', ')}`] : []),
-    ...(film ? [film.find ? 'lost video jobs are found again' : 'lost video jobs stand in suspense'] : []),
+    ...(picturesInside ? ['some models return images only inside the answer'] : []),
+    ...(tasks.length > 0 ? [`image tasks: ${[...new Set(tasks)].join(', ')}`] : []),
+    ...(film
+      ? [film.find ? 'lost video submissions are found' : 'lost video submissions go to suspense']
+      : []),
     ...(film?.remix ? ['videos can be remixed'] : []),
-    ...(speaks ? ['the format goes by the model’s name'] : []),
-    ...(isKeyTrouble ? ['trouble of a key is known also where the status hides it'] : []),
+    ...(speaks ? ['the format depends on the model name'] : []),
+    ...(isKeyTrouble ? ['key errors are recognized even if the status does not show them'] : []),
   ]
 }
 
@@ -86,7 +81,7 @@ export function providersPage(): string {
     ]),
   ]
   const keys = [
-    ['Provider', 'Address', 'How a key travels', 'What a key looks like', 'Lists models'],
+    ['Provider', 'Address', 'How the key is sent', 'Example of a key', 'Lists models'],
     ...byName.map(each => [
       each.name,
       each.baseUrl ?? 'the channel’s `base_url`',
@@ -101,12 +96,12 @@ export function providersPage(): string {
   })
   return `# Providers
 
-<!-- Made from src/providers by \`npm run docs:providers\`; a test fails when it is out of date. -->
+<!-- Generated from src/providers by \`npm run docs:providers\`; a test fails if it is out of date. -->
 
-What a channel of each type can be asked for. Chats in any of the formats that clients speak are translated where the
-provider has another; the cell names the formats that are spoken with it, and what passes untouched is the client's own.
-\`GET /api/channel/types\` tells the same to programs. How a request is worded: [operations.md](operations.md),
-[videos.md](videos.md), [formats.md](formats.md).
+Which operations each provider offers. The chat column lists the formats that Sluice uses with the provider, preferred first.
+A client may use any chat format: its own passes through if the provider offers it, any other is translated. The speech column
+lists audio formats where they are limited. \`GET /api/channel/types\` returns the same data. Details of each operation:
+[operations.md](operations.md), [videos.md](videos.md), [formats.md](formats.md).
 
 ${table(offers)}
 
@@ -114,7 +109,7 @@ ${table(offers)}
 
 ${table(keys)}
 
-## What differs
+## Differences
 
 ${quirks.join('\n')}
 `

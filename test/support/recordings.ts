@@ -1,5 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
+import { transcriptsIn } from './corpus.ts'
 
 /** Recorded traffic of vendors lies beside the project, not in it: its licences are not ours. */
 const FOLDER = join(import.meta.dirname, '../../../shared/fixtures')
@@ -62,8 +63,22 @@ function interactions(path: string): readonly (Interaction & Recording)[] {
 
 const recorded = () => filesIn(allFolders(), '.cassette.json').flatMap(interactions)
 
-/** Every recorded stream of chat completions. Those kept as bare chunks get back the frames they came in. */
+/** Folders of the corpus whose answers have the shape of OpenAI's, by the end of the path. */
+const CORPUS_FOLDERS = {
+  completions: ['openai-chat', 'openai-completions'],
+  embeddings: ['embeddings'],
+} as const
+
+/** The streams of chat completions: those of the corpus, then every recorded one. */
 export function chatStreams(): readonly StreamRecording[] {
+  const own = CORPUS_FOLDERS.completions
+    .flatMap(transcriptsIn)
+    .flatMap(({ name, vendor = 'openai', stream }) => (stream ? [{ name, vendor, bytes: stream }] : []))
+  return [...own, ...recordedStreams()]
+}
+
+/** Recordings that are kept as bare chunks get back the frames they came in. */
+function recordedStreams(): readonly StreamRecording[] {
   if (!hasRecordings) return []
   const cassettes = recorded()
     .filter(({ request, response }) => /\/completions/.test(request.url) && response.bodyKind === 'sse')
@@ -82,8 +97,20 @@ export function chatStreams(): readonly StreamRecording[] {
   return [...cassettes, ...raw, ...chunks]
 }
 
-/** Every recorded whole answer of success to a request at a path that ends so, with its request. */
+/** Whole answers of success to a request at a path that ends so, with the request: of the corpus, then every recorded one. */
 export function wholeAnswers(path: 'completions' | 'embeddings'): readonly WholeRecording[] {
+  const own = CORPUS_FOLDERS[path]
+    .flatMap(transcriptsIn)
+    .filter(({ status, answer }) => status === 200 && hasOpenAiShape(answer))
+    .map(({ name, vendor = 'openai', request, answer }) => ({ name, vendor, request, answer }))
+  return [...own, ...recordedAnswers(path)]
+}
+
+/** Google answers a request for embeddings in a shape of its own. */
+const hasOpenAiShape = (answer: unknown): boolean =>
+  typeof answer === 'object' && answer !== null && ('choices' in answer || 'data' in answer)
+
+function recordedAnswers(path: string): readonly WholeRecording[] {
   if (!hasRecordings) return []
   return recorded()
     .filter(
@@ -98,12 +125,35 @@ export function wholeAnswers(path: 'completions' | 'embeddings'): readonly Whole
     }))
 }
 
-/** Every recorded request with a JSON body, as a client or a vendor's SDK wrote it. */
-export function recordedRequests(): readonly (Recording & { readonly url: string; readonly body: object })[] {
-  if (!hasRecordings) return []
-  return recorded().flatMap(({ name, vendor, request }) =>
-    typeof request.body === 'object' && request.body !== null
-      ? [{ name, vendor, url: request.url, body: request.body }]
-      : [],
+/** A request with a JSON body, as a client or a vendor's SDK wrote it. */
+export type ClientRequest = {
+  readonly name: string
+  /** Gemini's names may be written in two ways. */
+  readonly isGemini: boolean
+  readonly body: object
+}
+
+/** The formats and operations that clients may use. */
+const CLIENT_FOLDERS = [
+  ...['openai-chat', 'openai-completions', 'responses', 'anthropic', 'gemini'],
+  ...['embeddings', 'images', 'moderation', 'rerank'],
+]
+
+/** The requests of the corpus, then every recorded one. */
+export function clientRequests(): readonly ClientRequest[] {
+  const own = CLIENT_FOLDERS.flatMap(folder =>
+    transcriptsIn(folder).flatMap(({ name, request }) =>
+      request ? [{ name, isGemini: folder === 'gemini', body: request }] : [],
+    ),
   )
+  return [...own, ...recordedRequests()]
+}
+
+function recordedRequests(): readonly ClientRequest[] {
+  if (!hasRecordings) return []
+  return recorded().flatMap(({ name, vendor, request: { url, body } }) => {
+    // Clients do not speak Bedrock's format here.
+    if (vendor === 'bedrock' || typeof body !== 'object' || body === null) return []
+    return [{ name, isGemini: /googleapis/.test(url) && !/openai/.test(url), body }]
+  })
 }

@@ -60,8 +60,8 @@ function differences(what: string, one: Map<string, number>, other: Map<string, 
 const sourceOf = ({ other }: { other: string }): string => JSON.parse(other).source
 
 /**
- * The laws of the books (faults D1), each a sentence and the requests that break it. They hold whenever nothing runs,
- * however often and wherever the gateway was killed before.
+ * docs/reference/money.md: Invariants of the books. Each law is a sentence and the requests that break it. The laws hold
+ * whenever no request runs, however often and wherever the gateway was killed before.
  */
 export const LAWS: Readonly<Record<string, (accounts: Accounts) => string[]>> = {
   'an answer received whole is paid once, at the price of what its provider counted': ({

@@ -11,7 +11,7 @@ const taken = (body: object) => {
   return reading.request
 }
 
-describe('a request for a video (spec 4.6)', () => {
+describe('a request for a video (docs/reference/videos.md: Video request)', () => {
   const good: readonly (readonly [string, object, object])[] = [
     ['a duration in seconds', { duration: 5 }, { seconds: 5 }],
     ['a part of a second', { duration: 0.5 }, { seconds: 0.5 }],

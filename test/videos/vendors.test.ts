@@ -2,11 +2,14 @@ import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { after, before, describe, it } from 'node:test'
+import { law } from '../support/laws.ts'
 import { hasRecordings, WITHOUT_RECORDINGS } from '../support/recordings.ts'
 import { type Json, type Line, type Replay, startReplay } from '../support/replay.ts'
 import { INLINE_PICTURE, openVideos, PICTURE, type VideoRelay, WIDE } from '../support/videos.ts'
 
-const SHAPES = new URL('../../../shared/fixtures/video-shapes/', import.meta.url)
+/** How a vendor's jobs look: in the corpus each has a look at the work, at its good and at its bad end. */
+const CORPUS = new URL('../corpus/videos/', import.meta.url)
+const RECORDINGS = new URL('../../../shared/fixtures/video-shapes/', import.meta.url)
 
 type Case = {
   readonly shape: string
@@ -15,9 +18,10 @@ type Case = {
   readonly key?: string
   /** What the client asks beside `prompt`. */
   readonly ask: Json
-  /** Which of the recorded looks ends well, and which badly with what code. */
-  readonly good: number
-  readonly bad?: readonly [index: number, code: string]
+  /** The code of its bad end. */
+  readonly code: string
+  /** Which of the recorded looks ends well, and which badly. */
+  readonly recorded: { readonly good: number; readonly bad: number }
   readonly basePath?: string
   lines?(shape: Json, poll: () => Json): readonly Line[]
 }
@@ -29,40 +33,40 @@ const CASES: readonly Case[] = [
     model: 'kling-v2-master',
     key: 'access-0001|secret-0001',
     ask: { duration: 5, ...WIDE, metadata: { mode: 'std' } },
-    good: 1,
-    bad: [2, 'video_failed'],
+    code: 'video_failed',
+    recorded: { good: 1, bad: 2 },
   },
   {
     shape: 'kling-3',
     type: 50,
     model: 'kling-3.0',
     ask: { duration: 5, ...WIDE },
-    good: 1,
-    bad: [2, 'video_failed'],
+    code: 'video_failed',
+    recorded: { good: 1, bad: 2 },
   },
   {
     shape: 'minimax-v1',
     type: 35,
     model: 'MiniMax-Hailuo-02',
     ask: { duration: 6, width: 1366, height: 768, image: PICTURE },
-    good: 3,
-    bad: [4, '1027'],
+    code: '1027',
+    recorded: { good: 3, bad: 4 },
   },
   {
     shape: 'wan-dashscope',
     type: 17,
     model: 'wan2.5-t2v-preview',
     ask: { duration: 5, ...WIDE },
-    good: 1,
-    bad: [2, 'DataInspectionFailed'],
+    code: 'DataInspectionFailed',
+    recorded: { good: 1, bad: 2 },
   },
   {
     shape: 'seedance-ark',
     type: 54,
     model: 'doubao-seedance-1-0-pro',
     ask: { duration: 5, ...WIDE, image: PICTURE },
-    good: 2,
-    bad: [3, 'OutputVideoSensitiveContentDetected'],
+    code: 'OutputVideoSensitiveContentDetected',
+    recorded: { good: 2, bad: 3 },
   },
   {
     shape: 'luma',
@@ -70,32 +74,32 @@ const CASES: readonly Case[] = [
     model: 'ray-2',
     basePath: '/dream-machine',
     ask: { duration: 5, ...WIDE, image: PICTURE },
-    good: 1,
-    bad: [2, 'video_failed'],
+    code: 'video_failed',
+    recorded: { good: 1, bad: 2 },
   },
   {
     shape: 'runway',
     type: 1016,
     model: 'gen4_turbo',
     ask: { duration: 5, ...WIDE, image: PICTURE },
-    good: 3,
-    bad: [4, 'SAFETY.INPUT.TEXT'],
+    code: 'SAFETY.INPUT.TEXT',
+    recorded: { good: 3, bad: 4 },
   },
   {
     shape: 'vidu',
     type: 52,
     model: 'viduq2',
     ask: { duration: 5, ...WIDE, image: PICTURE, metadata: { movement_amplitude: 'auto' } },
-    good: 2,
-    bad: [3, 'AuditSubmitIllegal'],
+    code: 'AuditSubmitIllegal',
+    recorded: { good: 2, bad: 3 },
   },
   {
     shape: 'sora',
     type: 55,
     model: 'sora-2',
     ask: { duration: 8, ...WIDE },
-    good: 1,
-    bad: [2, 'moderation_blocked'],
+    code: 'moderation_blocked',
+    recorded: { good: 1, bad: 2 },
     lines: ({ submit_response }, poll) => [
       { method: 'POST', path: '/v1/videos', answer: () => ({ body: submit_response }) },
       {
@@ -133,92 +137,112 @@ const linesOf = (shape: Json, poll: () => Json): readonly Line[] => [
     : []),
 ]
 
-if (!hasRecordings) {
-  it('video vendors are asked in their words', t => t.skip(WITHOUT_RECORDINGS))
-} else {
-  describe('video vendors, against their recordings', () => {
-    let relay: VideoRelay
-    let replay: Replay
-    before(async () => {
-      relay = await openVideos('sqlite')
-      replay = await startReplay()
-    })
-    after(async () => {
-      replay.close()
-      await relay.gateway.close()
-    })
+/** A shape of the corpus, or a recorded one: what must be sent, and what is answered. */
+type Shape = {
+  readonly name: string
+  readonly json: Json
+  readonly good: number
+  readonly bad: number
+}
 
-    const readShape = (name: string): Json =>
-      JSON.parse(readFileSync(new URL(`${name}.json`, SHAPES), 'utf8'))
+const readJson = (folder: URL, name: string): Json =>
+  JSON.parse(readFileSync(new URL(`${name}.json`, folder), 'utf8'))
 
-    async function openFor({
+const ownShape = (name: string): Json => readJson(CORPUS, name)
+
+const shapesOf = ({ shape, recorded }: Case): readonly Shape[] => [
+  { name: `corpus/videos/${shape}`, json: ownShape(shape), good: 1, bad: 2 },
+  ...(hasRecordings
+    ? [{ name: `video-shapes/${shape}`, json: readJson(RECORDINGS, shape), ...recorded }]
+    : []),
+]
+
+/** Every test has a vendor of its own: most of their time is the pause between two looks, which they spend together. */
+async function withVendor(body: (replay: Replay) => Promise<void>): Promise<void> {
+  const replay = await startReplay()
+  try {
+    await body(replay)
+  } finally {
+    replay.close()
+  }
+}
+
+if (!hasRecordings) it('recorded shapes of video vendors', t => t.skip(WITHOUT_RECORDINGS))
+
+describe('video vendors', { concurrency: true }, () => {
+  let relay: VideoRelay
+  before(async () => {
+    relay = await openVideos('sqlite')
+  })
+  after(() => relay.gateway.close())
+
+  async function openFor(
+    replay: Replay,
+    {
       type,
       model: sent,
       key = 'a-vendor-key-0001',
       basePath = '',
-    }: Omit<Case, 'shape' | 'ask' | 'good'>) {
-      const channel = { type, key, base_url: `${replay.url}${basePath}` }
-      const { model } = await relay.offer(sent, { per_second: 0.01 }, channel)
-      return relay.openFor(model)
-    }
+    }: Pick<Case, 'type' | 'model' | 'key' | 'basePath'>,
+  ) {
+    const channel = { type, key, base_url: `${replay.url}${basePath}` }
+    const { model } = await relay.offer(sent, { per_second: 0.01 }, channel)
+    return relay.openFor(model)
+  }
 
-    for (const given of CASES) {
-      it(`${given.shape}: submits in its words, follows the job, gives the film`, async () => {
-        const shape = readShape(given.shape)
-        let at = 0
-        const looks: Json[] = [...shape.poll_responses.slice(0, given.good + 1)]
-        const poll = () => looks[Math.min(at++, looks.length - 1)]
-        replay.play(given.lines?.(shape, poll) ?? linesOf(shape, poll))
-        const { sdk, submit } = await openFor(given)
-        const reply = await submit(given.ask)
-        assert.equal(reply.status, 200, reply.text)
-        const [submitted] = replay.seen
-        const told = typeof submitted?.body === 'object' ? { ...submitted.body } : undefined
-        if (told) {
-          // Our own name for the job, by which it could be found again.
-          delete told.external_task_id
-          assert.deepEqual(told, shape.submit.body)
-        } else
-          for (const [name, value] of Object.entries(shape.submit.fields))
-            assert.match(submitted?.body, new RegExp(`name="${name}"\r\n\r\n${value}\r\n`))
-        for (const [name, value] of Object.entries<string>(shape.submit.headers ?? {}))
-          if (name.toLowerCase() !== 'authorization')
-            assert.equal(submitted?.headers[name.toLowerCase()], value)
-        const ended = await relay.untilEnded(sdk, reply.body.id)
-        assert.equal(ended.status, 'completed')
-        const film = await (await sdk.videos.downloadContent(reply.body.id)).text()
-        assert.match(film, /a film/)
-      })
+  for (const each of CASES) {
+    for (const { name, json: shape, good, bad } of shapesOf(each)) {
+      law(`${name}: submits in its words, follows the job, gives the film`, { transcript: name }, () =>
+        withVendor(async replay => {
+          let at = 0
+          const looks: Json[] = [...shape.poll_responses.slice(0, good + 1)]
+          const poll = () => looks[Math.min(at++, looks.length - 1)]
+          replay.play(each.lines?.(shape, poll) ?? linesOf(shape, poll))
+          const { sdk, submit } = await openFor(replay, each)
+          const reply = await submit(each.ask)
+          assert.equal(reply.status, 200, reply.text)
+          assertSubmitted(replay, shape)
+          const ended = await relay.untilEnded(sdk, reply.body.id)
+          assert.equal(ended.status, 'completed')
+          const film = await (await sdk.videos.downloadContent(reply.body.id)).text()
+          assert.match(film, /a film/)
+        }),
+      )
 
-      if (given.bad) {
-        const [index, code] = given.bad
-        it(`${given.shape}: says why a job failed`, async () => {
-          const shape = readShape(given.shape)
-          const poll = () => shape.poll_responses[index]
-          replay.play(given.lines?.(shape, poll) ?? linesOf(shape, poll))
-          const { sdk, submit } = await openFor(given)
-          const reply = await submit(given.ask)
+      law(`${name}: says why a job failed`, { transcript: name }, () =>
+        withVendor(async replay => {
+          const poll = () => shape.poll_responses[bad]
+          replay.play(each.lines?.(shape, poll) ?? linesOf(shape, poll))
+          const { sdk, submit } = await openFor(replay, each)
+          const reply = await submit(each.ask)
           const ended = await relay.untilEnded(sdk, reply.body.id)
           assert.equal(ended.status, 'failed')
-          assert.equal(ended.error?.code, code)
-        })
-      }
+          assert.equal(ended.error?.code, each.code)
+        }),
+      )
     }
+  }
 
-    it('kling is shown a token signed with the secret, never the secret', async () => {
-      const shape = readShape('kling-legacy')
+  it('kling is shown a token signed with the secret, never the secret', () =>
+    withVendor(async replay => {
+      const shape = ownShape('kling-legacy')
       replay.play(linesOf(shape, () => shape.poll_responses[1]))
-      const { submit } = await openFor({ type: 50, model: 'kling-v2-master', key: 'access-0001|secret-0001' })
+      const { submit } = await openFor(replay, {
+        type: 50,
+        model: 'kling-v2-master',
+        key: 'access-0001|secret-0001',
+      })
       await submit()
       const [, token = ''] = /^Bearer (.+)$/.exec(replay.seen[0]?.headers.authorization ?? '') ?? []
       const [head, claims, signature] = token.split('.')
       const expected = createHmac('sha256', 'secret-0001').update(`${head}.${claims}`).digest('base64url')
       assert.equal(signature, expected)
       assert.equal(JSON.parse(Buffer.from(claims ?? '', 'base64url').toString()).iss, 'access-0001')
-    })
+    }))
 
-    it('a refusal inside a good status is one: the next channel is asked, and nothing is paid', async () => {
-      const shape = readShape('minimax-v1')
+  it('a refusal inside a good status is one: the next channel is asked, and nothing is paid', () =>
+    withVendor(async replay => {
+      const shape = ownShape('minimax-v1')
       replay.play([
         {
           method: 'POST',
@@ -226,14 +250,15 @@ if (!hasRecordings) {
           answer: () => ({ body: shape.error_responses_http_200[0] }),
         },
       ])
-      const { id: tokenId, submit } = await openFor({ type: 35, model: 'MiniMax-Hailuo-02' })
+      const { id: tokenId, submit } = await openFor(replay, { type: 35, model: 'MiniMax-Hailuo-02' })
       const reply = await submit()
       assert.equal(reply.status, 429)
       assert.equal(reply.body.error.code, 'upstream_rate_limited')
       assert.equal((await relay.rowOf(tokenId)).cost, 0)
-    })
+    }))
 
-    it('gemini: takes pictures themselves and no addresses; its films are fetched with the key, its headers kept back', async () => {
+  it('gemini: takes pictures themselves and no addresses; its films are fetched with the key, its headers kept back', () =>
+    withVendor(async replay => {
       const name = 'models/veo-3.1-lite-generate-preview/operations/umz7sqimep69'
       const done = {
         name,
@@ -257,7 +282,7 @@ if (!hasRecordings) {
           answer: () => ({ type: 'video/mp4', body: 'the film' }),
         },
       ])
-      const { sdk, submit } = await openFor({ type: 24, model: 'veo-3.1-lite-generate-preview' })
+      const { sdk, submit } = await openFor(replay, { type: 24, model: 'veo-3.1-lite-generate-preview' })
       const refused = await submit({ image: PICTURE })
       assert.equal(refused.status, 400)
       assert.equal(refused.body.error.param, 'image')
@@ -270,7 +295,7 @@ if (!hasRecordings) {
         metadata: { negative_prompt: 'rain' },
       })
       assert.equal(reply.status, 200, reply.text)
-      assert.equal(reply.headers.get('x-sluice-warnings'), 'fps is not taken by this provider')
+      assert.equal(reply.headers.get('x-sluice-warnings'), 'fps is not supported by this provider')
       assert.deepEqual(replay.seen[0]?.body, {
         instances: [{ prompt: 'p', image: { bytesBase64Encoded: INLINE_PICTURE, mimeType: 'image/png' } }],
         parameters: { durationSeconds: 4, aspectRatio: '16:9', resolution: '720p', negativePrompt: 'rain' },
@@ -279,11 +304,12 @@ if (!hasRecordings) {
       const film = await sdk.videos.downloadContent(reply.body.id)
       assert.match(await film.text(), /the film/)
       assert.equal(replay.seen.at(-1)?.headers['x-goog-api-key'], 'a-vendor-key-0001')
-    })
+    }))
 
-    it('fal: a job that ended without a film has failed', async () => {
-      const shape = readShape('fal')
-      const root = '/fal-ai/kling-video/requests/80e7'
+  it('fal: a job that ended without a film has failed', () =>
+    withVendor(async replay => {
+      const shape = ownShape('fal')
+      const root = `/fal-ai/kling-video/requests/${shape.submit_response.request_id}`
       for (const [result, status] of [
         [{ body: shape.result_response }, 'completed'],
         [shape.result_failed, 'failed'],
@@ -297,7 +323,7 @@ if (!hasRecordings) {
           { method: 'GET', path: `${root}/status`, answer: () => ({ body: shape.status_responses[2] }) },
           { method: 'GET', path: root, answer: () => result },
         ])
-        const { sdk, submit } = await openFor({
+        const { sdk, submit } = await openFor(replay, {
           type: 1018,
           model: 'fal-ai/kling-video/v2/master/text-to-video',
         })
@@ -305,9 +331,10 @@ if (!hasRecordings) {
         assert.equal(reply.status, 200, reply.text)
         assert.equal((await relay.untilEnded(sdk, reply.body.id)).status, status)
       }
-    })
+    }))
 
-    it('replicate and xai follow their jobs', async () => {
+  it('replicate and xai follow their jobs', () =>
+    withVendor(async replay => {
       const film = `${replay.url}/film.mp4`
       replay.play([
         {
@@ -333,7 +360,7 @@ if (!hasRecordings) {
         [56, 'owner/film'],
         [48, 'grok-imagine-video'],
       ] as const) {
-        const { sdk, submit } = await openFor({ type, model: sent })
+        const { sdk, submit } = await openFor(replay, { type, model: sent })
         const untimed = await submit()
         assert.equal(untimed.body.error.param, 'seconds')
         const reply = await submit({ seconds: '6' })
@@ -341,6 +368,18 @@ if (!hasRecordings) {
         assert.equal((await relay.untilEnded(sdk, reply.body.id)).status, 'completed')
         assert.equal(await (await sdk.videos.downloadContent(reply.body.id)).text(), 'a film')
       }
-    })
-  })
+    }))
+})
+
+/** What was sent is what the shape says, but for the job's own name, by which it could be found again. */
+function assertSubmitted(replay: Replay, { submit }: Json): void {
+  const [submitted] = replay.seen
+  if (typeof submitted?.body === 'object') {
+    const { external_task_id: _, ...body } = submitted.body
+    assert.deepEqual(body, submit.body)
+  } else
+    for (const [name, value] of Object.entries(submit.fields))
+      assert.match(submitted?.body, new RegExp(`name="${name}"\r\n\r\n${value}\r\n`))
+  for (const [name, value] of Object.entries<string>(submit.headers ?? {}))
+    if (name.toLowerCase() !== 'authorization') assert.equal(submitted?.headers[name.toLowerCase()], value)
 }

@@ -4,10 +4,10 @@ import { JsonError } from '../../src/wire/json.ts'
 import { editElements, editTopLevel, elements, topLevel } from '../../src/wire/json-edit.ts'
 import { fc } from '../support/properties.ts'
 
-const topLevelKeys = (bytes: Buffer) => topLevel(bytes).map(({ key }) => key)
-
 const edited = (text: string, edits: Record<string, unknown>) =>
   editTopLevel(Buffer.from(text), edits).toString()
+
+const keysOf = (bytes: Buffer) => topLevel(bytes).map(({ key }) => key)
 
 describe('an edit of elements of an array', () => {
   const list = '[ {"a":1e400 , "b":2},3 , {"c":[4,"]"]} ]'
@@ -127,8 +127,8 @@ describe('an edit of a JSON body', () => {
 })
 
 describe('the keys of a JSON body', () => {
-  it('are told in their order, as they read, repetitions included', () => {
-    assert.deepEqual(topLevelKeys(Buffer.from('{"b":1,"a":{"c":2},"\\u0062":3,"é":4,"":5}')), [
+  it('keep their order, are unescaped, and include repetitions', () => {
+    assert.deepEqual(keysOf(Buffer.from('{"b":1,"a":{"c":2},"\\u0062":3,"é":4,"":5}')), [
       'b',
       'a',
       'b',
@@ -180,7 +180,7 @@ describe('whatever the body and its edits', () => {
       fc.property(object, layout, (object, layout) => {
         const text = ` ${JSON.stringify(object, null, layout)}\n`
         assert.equal(edited(text, {}), text)
-        assert.deepEqual(topLevelKeys(Buffer.from(text)), Object.keys(JSON.parse(text)))
+        assert.deepEqual(keysOf(Buffer.from(text)), Object.keys(JSON.parse(text)))
       }),
     )
   })

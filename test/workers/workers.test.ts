@@ -56,7 +56,7 @@ const countOf = (replies: readonly { status: number; text: string }[]) =>
   )
 
 for (const engine of ENGINES) {
-  describe(`${WORKERS} workers on ${engine} (design 2)`, () => {
+  describe(`${WORKERS} workers on ${engine} (docs/reference/process.md: Workers)`, () => {
     let simulator: Simulator | undefined
     let server: Server
     let client: ReturnType<typeof openClient>
@@ -348,12 +348,14 @@ for (const engine of ENGINES) {
     })
 
     it('ends all with their supervisor, and starts again on the same journals with fewer', async () => {
-      const { model } = await made.serve('sim-words-30-pace-10')
+      // Slow, so that the first stream still runs when the last has begun.
+      const { model } = await made.serve('sim-words-500-pace-20')
       const { id, key } = await made.newToken({ remain_quota: 5_000_000 })
+      const before = await seenInAll()
       const volleyed = Promise.allSettled(
         Array.from({ length: 32 }, () => client.chat(key, ask(model, { stream: true }))),
       )
-      await delay(200)
+      await until('every stream to run', async () => ((await seenInAll()) >= before + 32 ? true : undefined))
       const workers = childrenOf(server.pid)
       await server.kill()
       await volleyed
@@ -399,10 +401,10 @@ describe('locks between workers', () => {
     await locks.enter('x', a)
     const second = locks.enter('x', b)
     const third = locks.enter('x', c)
-    locks.forget(b)
-    locks.forget(a)
+    locks.releaseAll(b)
+    locks.releaseAll(a)
     await third
-    locks.forget(c)
+    locks.releaseAll(c)
     assert.equal(locks.size(), 0)
     assert.ok(second)
   })

@@ -3,7 +3,7 @@ const PAGE = 500
 type Paging = { readonly p: number; readonly page_size: number }
 type Page<Row> = { readonly items: readonly Row[]; readonly total: number }
 
-/** Every row of a list, or the first so many: page by page, the pages after the first together. */
+/** Reads all rows of a list, or the first `most`. Reads the first page alone, then the others in parallel. */
 export async function allPages<Row>(
   read: (paging: Paging) => Promise<Page<Row>>,
   most = Number.POSITIVE_INFINITY,

@@ -1,6 +1,6 @@
 export type FieldError = { readonly path: string; readonly message: string }
 
-type Facts = {
+type ErrorFacts = {
   readonly status: number
   readonly code: string
   readonly message: string
@@ -9,7 +9,7 @@ type Facts = {
   readonly retryAfterS?: number | undefined
 }
 
-/** An answer that is no success: its status, its stable code, and what it says of single fields. */
+/** An error response: status, stable code, and errors of single fields. */
 export class ApiError extends Error {
   readonly status: number
   readonly code: string
@@ -17,7 +17,7 @@ export class ApiError extends Error {
   readonly requestId: string | undefined
   readonly retryAfterS: number | undefined
 
-  constructor({ status, code, message, errors = [], requestId, retryAfterS }: Facts) {
+  constructor({ status, code, message, errors = [], requestId, retryAfterS }: ErrorFacts) {
     super(message)
     this.name = 'ApiError'
     this.status = status
@@ -28,7 +28,7 @@ export class ApiError extends Error {
   }
 }
 
-/** No answer at all. */
+/** The code of a request that received no response. */
 export const OFFLINE = 'offline'
 
 type ErrorBody = {
@@ -38,7 +38,7 @@ type ErrorBody = {
   readonly error?: { readonly code?: string | null; readonly message?: string }
 }
 
-/** Reads both families' errors: `/api` tells them flat, `/v1` under `error`. */
+/** Reads errors of both APIs: `/api` puts them at the top level, `/v1` under `error`. */
 export async function errorOf(response: Response): Promise<ApiError> {
   const body: ErrorBody = await response.json().catch(() => ({}))
   const retryAfter = Number(response.headers.get('retry-after') ?? Number.NaN)

@@ -5,8 +5,10 @@ import type { AnswerOf, RouteName } from './contract.ts'
 import { ApiError } from './errors.ts'
 import { useAct } from './query.ts'
 
-/** Judges a body by the schema the gateway uses, so that a fault shows before anything is sent. */
-export async function judge(route: RouteName, body: unknown): Promise<void> {
+/**
+ * Validates a body with the gateway's schema before it is sent, so that field errors show without a round trip.
+ */
+export async function validateBody(route: RouteName, body: unknown): Promise<void> {
   const { contract } = await import('../../../src/manage/contract/index.ts')
   const { body: schema } = contract[route] as { body?: z.ZodType }
   const judged = schema?.safeParse(body)
@@ -19,11 +21,13 @@ export async function judge(route: RouteName, body: unknown): Promise<void> {
 type SavingOptions<Values extends FieldValues> = {
   readonly defaults: DefaultValues<Values>
   readonly save: (values: Values) => Promise<void>
-  /** Where a field of the body has another name in the form. */
+  /** Maps a field of the body to the form field with another name. */
   readonly names?: Readonly<Record<string, Path<Values>>>
 }
 
-/** A form whose faults, found here or by the gateway, land on their fields; the focus goes to the first. */
+/**
+ * A form that shows validation errors, local or from the gateway, at their fields and focuses the first one.
+ */
 export function useSavingForm<Values extends FieldValues>({
   defaults,
   save,
@@ -31,12 +35,12 @@ export function useSavingForm<Values extends FieldValues>({
 }: SavingOptions<Values>) {
   const form = useForm<Values>({ defaultValues: defaults })
 
-  function showFaults(error: unknown): void {
-    const known = form.getValues()
+  function showErrors(error: unknown): void {
+    const values = form.getValues()
     let isShown = false
     for (const { path, message } of error instanceof ApiError ? error.errors : []) {
       const field = path.replace(/^channel\./, '').split('.')[0] ?? ''
-      const name = names[path] ?? names[field] ?? (field in known ? (field as Path<Values>) : undefined)
+      const name = names[path] ?? names[field] ?? (field in values ? (field as Path<Values>) : undefined)
       if (name === undefined) continue
       form.setError(name, { message }, { shouldFocus: !isShown })
       isShown = true
@@ -48,7 +52,7 @@ export function useSavingForm<Values extends FieldValues>({
   const { errors, isSubmitting } = form.formState
   return {
     form,
-    submit: form.handleSubmit(values => save(values).catch(showFaults)),
+    submit: form.handleSubmit(values => save(values).catch(showErrors)),
     errorOf: (name: Path<Values>) => form.getFieldState(name, form.formState).error?.message,
     isBusy: isSubmitting,
     fault: errors.root?.server?.message,
@@ -64,7 +68,7 @@ type ContractFormOptions<Name extends RouteName, Values extends FieldValues> = O
   readonly onDone: (answer: AnswerOf<Name>, values: Values) => void
 }
 
-/** A form over one route of the contract. */
+/** A form that submits to one route of the contract. */
 export function useContractForm<Name extends RouteName, Values extends FieldValues>({
   route,
   toInput,
@@ -76,7 +80,7 @@ export function useContractForm<Name extends RouteName, Values extends FieldValu
     ...options,
     save: async values => {
       const input = toInput(values)
-      await judge(route, (input as { body?: unknown }).body)
+      await validateBody(route, (input as { body?: unknown }).body)
       onDone(await act.mutateAsync(input), values)
     },
   })

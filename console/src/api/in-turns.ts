@@ -1,6 +1,6 @@
 import { inTurns as runInTurns } from '../../../src/domain/in-turns.ts'
 
-/** So many calls are under way at once. */
+/** Number of calls in flight at once. */
 const AT_ONCE = 5
 
 export const inTurns = <In, Out>(items: readonly In[], run: (item: In) => Promise<Out>): Promise<Out[]> =>

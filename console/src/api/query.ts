@@ -13,8 +13,8 @@ import { ApiError, OFFLINE } from './errors.ts'
 const LIST_STALE_MS = 10_000
 const MAX_RETRIES = 2
 
-/** Only what may pass by itself is tried again: no answer, or a gateway that says it cannot answer now. */
-const isPassing = (error: Error) =>
+/** Retries only transient failures: no response, 502 and 503. */
+const isTransient = (error: Error) =>
   error instanceof ApiError && (error.code === OFFLINE || error.status === 502 || error.status === 503)
 
 export const createQueryClient = () =>
@@ -22,7 +22,7 @@ export const createQueryClient = () =>
     defaultOptions: {
       queries: {
         staleTime: LIST_STALE_MS,
-        retry: (count, error) => count < MAX_RETRIES && isPassing(error),
+        retry: (count, error) => count < MAX_RETRIES && isTransient(error),
       },
     },
   })
@@ -37,21 +37,21 @@ export const callQuery = <Name extends RouteName>(
     queryFn: ({ signal }) => call(name, input, { ...options, signal }),
   })
 
-type Pace = number | false
+type Interval = number | false
 type Reading<Name extends RouteName> = {
   readonly enabled?: boolean
   readonly staleMs?: number
-  /** Asks again this often while the page is in sight; it may depend on what was last told. */
-  readonly everyMs?: Pace | ((last: AnswerOf<Name>) => Pace)
+  /** Polling interval while the page is visible. It may depend on the last response. */
+  readonly refetchMs?: Interval | ((last: AnswerOf<Name>) => Interval)
 }
 
-const paceOf = <Name extends RouteName>(everyMs: NonNullable<Reading<Name>['everyMs']>) =>
-  typeof everyMs === 'function'
-    ? ({ state }: { readonly state: { readonly data: AnswerOf<Name> | undefined } }): Pace =>
-        state.data === undefined ? false : everyMs(state.data)
-    : everyMs
+const intervalOf = <Name extends RouteName>(refetchMs: NonNullable<Reading<Name>['refetchMs']>) =>
+  typeof refetchMs === 'function'
+    ? ({ state }: { readonly state: { readonly data: AnswerOf<Name> | undefined } }): Interval =>
+        state.data === undefined ? false : refetchMs(state.data)
+    : refetchMs
 
-/** Reads a route. Old rows stay in sight until the new ones are there. */
+/** Reads a route. The previous data stays visible until new data arrives. */
 export const useCall = <Name extends RouteName>(
   name: Name,
   input: Input<Name>,
@@ -62,10 +62,13 @@ export const useCall = <Name extends RouteName>(
     placeholderData: keepPreviousData,
     ...(reading.enabled === undefined ? {} : { enabled: reading.enabled }),
     ...(reading.staleMs === undefined ? {} : { staleTime: reading.staleMs }),
-    ...(reading.everyMs === undefined ? {} : { refetchInterval: paceOf(reading.everyMs) }),
+    ...(reading.refetchMs === undefined ? {} : { refetchInterval: intervalOf(reading.refetchMs) }),
   })
 
-/** Writes through a route, then reads again whatever the page shows: a change is in effect when the call answers. */
+/**
+ * Writes through a route, then refetches all data of the page. The gateway responds after the change took
+ * effect.
+ */
 export function useAct<Name extends RouteName>(name: Name) {
   const client = useQueryClient()
   return useMutation<AnswerOf<Name>, Error, Input<Name>>({

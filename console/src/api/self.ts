@@ -6,7 +6,7 @@ export { ROLE }
 
 export const selfQuery = callQuery('getSelf', {}, { askSignIn: false })
 
-/** Whoever is signed in; the shell has made sure that somebody is. */
+/** The signed-in user. The shell loads it before any page renders. */
 export const useSelf = () => useSuspenseQuery(selfQuery).data
 export const useIsAdmin = () => useSelf().role >= ROLE.admin
 export const useIsRoot = () => useSelf().role >= ROLE.root

@@ -1,23 +1,23 @@
 import { useSyncExternalStore } from 'react'
 
-/** Calls that met an ended session wait here until somebody has signed in again. */
+/** Calls that got 401 wait here until the user has signed in again. */
 let waiting: (() => void)[] = []
 const listeners = new Set<() => void>()
 
-function tell(): void {
+function notify(): void {
   for (const listener of listeners) listener()
 }
 
 export const waitForSignIn = () =>
   new Promise<void>(resolve => {
     waiting.push(resolve)
-    tell()
+    notify()
   })
 
 export function signedInAgain(): void {
   const resumed = waiting
   waiting = []
-  tell()
+  notify()
   for (const resume of resumed) resume()
 }
 

@@ -3,7 +3,7 @@ import { useSyncExternalStore } from 'react'
 let text = ''
 const listeners = new Set<() => void>()
 
-/** Says something to those who listen rather than look. */
+/** Announces a text to screen readers. */
 export function announce(words: string): void {
   text = words
   for (const listener of listeners) listener()

@@ -14,7 +14,7 @@ type ButtonProps = ComponentProps<'button'> & {
   readonly icon?: LucideIcon
   readonly isBusy?: boolean
   readonly isSmall?: boolean
-  /** The key that does the same, shown behind the words. */
+  /** Keyboard shortcut, shown after the label. */
   readonly hint?: string
 }
 

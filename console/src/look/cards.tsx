@@ -1,7 +1,7 @@
 import { classes } from './classes.ts'
-import { type Column, isForRow, type TableProps } from './table.tsx'
+import { type Column, isForRow, type TableProps } from './table-props.ts'
 
-/** A list on a phone: two lines a row, the thumb's width high. */
+/** A list on a phone: a card of two lines per row. */
 export function RowCards<Row>({
   label,
   columns,
@@ -35,7 +35,8 @@ export function RowCards<Row>({
           <div className="flex items-center justify-between gap-3">
             <div className="flex min-w-0 items-center gap-2 font-medium">
               {onOpen ? (
-                // Over the title and not around it: a title may hold a link, which no button may.
+                // The button covers the title instead of wrapping it: a title may contain a link, and a button
+                // must not.
                 <div className="relative min-h-6 min-w-0">
                   <button
                     type="button"

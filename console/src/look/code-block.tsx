@@ -1,6 +1,6 @@
 import type { ComponentProps } from 'react'
 
-/** Code as it is to be copied; long lines scroll sideways, by keyboard too. */
+/** A code block. Long lines scroll, also by keyboard. */
 export const CodeBlock = (props: ComponentProps<'pre'>) => (
   <pre
     {...props}

@@ -1,28 +1,32 @@
 import { COMMON_SDK } from '../../../src/manage/contract/constants.ts'
 import { publicAddress } from '../api/base-path.ts'
 
-/** A call of the relay, as it would be made from elsewhere. */
-export type Call = {
+/** A request to `/v1`, to be shown as code. */
+export type ApiCall = {
   readonly path: string
   readonly apiKey: string
   readonly body: Readonly<Record<string, unknown>>
-  /** The name of a file that goes along: the call is a form then. */
+  /** Name of an uploaded file. The request is multipart then. */
   readonly file?: string | undefined
-  /** The answer is a file of this name, and no JSON. */
+  /** The response is a binary file, saved under this name. */
   readonly saves?: string | undefined
 }
 
-const urlOf = ({ path }: Call) => `${publicAddress}${path}`
-const fieldsOf = ({ body }: Call) =>
+/** The environment variable from which the examples read the key. */
+export const KEY_NAME = 'SLUICE_API_KEY'
+const CHAT = '/v1/chat/completions'
+
+const urlOf = ({ path }: ApiCall) => `${publicAddress}${path}`
+const fieldsOf = ({ body }: ApiCall) =>
   Object.entries(body).flatMap(([name, value]) =>
     (Array.isArray(value) ? value.map(each => [`${name}[]`, each]) : [[name, value]]).map(
       ([key, each]) => [String(key), String(each)] as const,
     ),
   )
-/** Nothing in it ends the quotes of a shell. */
+/** Escapes single quotes for a shell. */
 const quoted = (text: string) => `'${text.replaceAll("'", "'\\''")}'`
 
-/** JSON in the words of Python. */
+/** A JSON value as a Python literal. */
 function python(value: unknown): string {
   if (value === null || value === undefined) return 'None'
   if (typeof value === 'boolean') return value ? 'True' : 'False'
@@ -32,110 +36,129 @@ function python(value: unknown): string {
   return `{${fields.join(', ')}}`
 }
 
-const CHAT = '/v1/chat/completions'
-
-function curl(call: Call): string {
+function curl(call: ApiCall): string {
   const { apiKey, body, file, saves } = call
-  const key = `-H 'Authorization: Bearer ${apiKey}'`
+  const key = `-H "Authorization: Bearer $${KEY_NAME}"`
   const parts = file
     ? [key, ...fieldsOf(call).map(([name, value]) => `-F ${quoted(`${name}=${value}`)}`), `-F file=@${file}`]
     : [`${key} -H 'Content-Type: application/json'`, `-d ${quoted(JSON.stringify(body))}`]
-  return [`curl ${urlOf(call)}${saves ? ` -o ${saves}` : ''}`, ...parts].join(' \\\n  ')
+  const command = [`curl ${urlOf(call)}${saves ? ` -o ${saves}` : ''}`, ...parts].join(' \\\n  ')
+  return `export ${KEY_NAME}=${quoted(apiKey)}\n${command}`
 }
 
-function pythonHttp(call: Call): string {
-  const { apiKey, body, file, saves, path } = call
-  const sent = file
-    ? [
-        `    data=${python(Object.fromEntries(fieldsOf(call)))},`,
-        `    files={"file": open(${JSON.stringify(file)}, "rb")},`,
-      ]
-    : [`    json=${python(body)},`]
-  const told = saves
-    ? `open(${JSON.stringify(saves)}, "wb").write(answer.content)`
-    : path === CHAT
-      ? 'print(answer.json()["choices"][0]["message"]["content"])'
-      : 'print(answer.json())'
-  return [
-    'import requests',
-    '',
-    'answer = requests.post(',
-    `    "${urlOf(call)}",`,
-    `    headers={"Authorization": "Bearer ${apiKey}"},`,
-    ...sent,
-    ')',
-    told,
-  ].join('\n')
+/** How the SDK calls an endpoint, and which part of its response is worth printing. */
+type SdkCall = { readonly method: string; readonly result: string }
+
+/** Endpoints without a method in the SDK are called over plain HTTP. */
+const SDK_CALLS: Readonly<Record<string, SdkCall>> = {
+  [CHAT]: { method: 'chat.completions.create', result: 'choices[0].message.content' },
+  '/v1/images/generations': { method: 'images.generate', result: 'data[0].url' },
+  '/v1/audio/speech': { method: 'audio.speech.create', result: '' },
+  '/v1/audio/transcriptions': { method: 'audio.transcriptions.create', result: 'text' },
+  '/v1/audio/translations': { method: 'audio.translations.create', result: 'text' },
+  '/v1/moderations': { method: 'moderations.create', result: 'results[0].flagged' },
+  '/v1/videos': { method: 'videos.create', result: 'status' },
 }
 
-function node(call: Call): string {
-  const { apiKey, body, file, saves, path } = call
-  const form = file
-    ? [
-        'const form = new FormData()',
-        ...fieldsOf(call).map(([name, value]) => `form.append('${name}', ${JSON.stringify(value)})`),
-        `form.append('file', await (await import('node:fs')).openAsBlob('${file}'), '${file}')`,
-      ]
-    : []
-  const sent = file
-    ? [`  headers: { authorization: 'Bearer ${apiKey}' },`, '  body: form,']
-    : [
-        `  headers: { authorization: 'Bearer ${apiKey}', 'content-type': 'application/json' },`,
-        `  body: JSON.stringify(${JSON.stringify(body)}),`,
-      ]
-  const told = saves
-    ? `await (await import('node:fs/promises')).writeFile('${saves}', await answer.bytes())`
-    : path === CHAT
-      ? 'console.log((await answer.json()).choices[0].message.content)'
-      : 'console.log(await answer.json())'
-  return [
-    ...form,
-    `const answer = await fetch('${urlOf(call)}', {`,
-    "  method: 'POST',",
-    ...sent,
-    '})',
-    told,
-  ].join('\n')
+/** Formats that the SDK returns as a plain string. */
+const TEXT_FORMATS = new Set(['text', 'srt', 'vtt'])
+
+/** The expression to print; images come as base64 unless URLs were requested. */
+function resultOf({ body }: ApiCall, { result }: SdkCall): string {
+  if (TEXT_FORMATS.has(String(body.response_format))) return 'response'
+  const isBase64 = result === 'data[0].url' && body.response_format !== 'url'
+  return `response.${isBase64 ? 'data[0].b64_json' : result}`
 }
 
-/** What the common SDK calls it; where it has no name for it, plain HTTP is all there is. */
-const METHODS: Readonly<Record<string, string>> = {
-  [CHAT]: 'chat.completions.create',
-  '/v1/images/generations': 'images.generate',
-  '/v1/audio/speech': 'audio.speech.create',
-  '/v1/audio/transcriptions': 'audio.transcriptions.create',
-  '/v1/audio/translations': 'audio.translations.create',
-  '/v1/moderations': 'moderations.create',
-  '/v1/videos': 'videos.create',
-}
+const isStreamedChat = ({ path, body }: ApiCall) => path === CHAT && body.stream === true
 
-function sdk(call: Call): string | undefined {
-  const { apiKey, body, file, saves, path } = call
-  const method = METHODS[path]
-  if (method === undefined) return undefined
-  const given = [
+function pythonSdk(call: ApiCall, sdk: SdkCall): string {
+  const { body, file, saves } = call
+  const parameters = [
     ...Object.entries(body).map(([name, value]) => `${name}=${python(value)}`),
     ...(file ? [`file=open(${JSON.stringify(file)}, "rb")`] : []),
   ]
-  const told = saves
-    ? `answer.write_to_file(${JSON.stringify(saves)})`
-    : path === CHAT && body.stream === true
-      ? 'for chunk in answer:\n    print(chunk.choices[0].delta.content if chunk.choices else "", end="")'
-      : 'print(answer)'
+  const output = saves
+    ? `response.write_to_file(${JSON.stringify(saves)})`
+    : isStreamedChat(call)
+      ? 'for chunk in response:\n    print(chunk.choices[0].delta.content or "" if chunk.choices else "", end="")'
+      : `print(${resultOf(call, sdk)})`
   return [
+    'import os',
     `from ${COMMON_SDK.package} import ${COMMON_SDK.client}`,
     '',
-    `client = ${COMMON_SDK.client}(base_url="${publicAddress}/v1", api_key="${apiKey}")`,
-    `answer = client.${method}(`,
-    ...given.map(line => `    ${line},`),
+    `client = ${COMMON_SDK.client}(base_url="${publicAddress}/v1", api_key=os.environ["${KEY_NAME}"])`,
+    `response = client.${sdk.method}(`,
+    ...parameters.map(line => `    ${line},`),
     ')',
-    told,
+    output,
   ].join('\n')
 }
 
-/** Ready to run as they stand, in the ways people ask. */
-export const WAYS = { curl, Python: pythonHttp, Node: node, SDK: sdk } as const satisfies Record<
-  string,
-  (call: Call) => string | undefined
->
-export type Way = keyof typeof WAYS
+function pythonHttp(call: ApiCall): string {
+  return [
+    'import os',
+    'import requests',
+    '',
+    'response = requests.post(',
+    `    "${urlOf(call)}",`,
+    `    headers={"Authorization": f"Bearer {os.environ['${KEY_NAME}']}"},`,
+    `    json=${python(call.body)},`,
+    ')',
+    'print(response.json())',
+  ].join('\n')
+}
+
+function typescriptSdk(call: ApiCall, sdk: SdkCall): string {
+  const { body, file, saves } = call
+  const imports = [
+    ...(file ? ["import { createReadStream } from 'node:fs'"] : []),
+    ...(saves ? ["import { writeFile } from 'node:fs/promises'"] : []),
+    `import ${COMMON_SDK.client} from '${COMMON_SDK.package}'`,
+  ]
+  const parameters = [
+    ...Object.entries(body).map(([name, value]) => `${name}: ${JSON.stringify(value)}`),
+    ...(file ? [`file: createReadStream('${file}')`] : []),
+  ]
+  const output = saves
+    ? `await writeFile('${saves}', await response.bytes())`
+    : isStreamedChat(call)
+      ? "for await (const chunk of response) process.stdout.write(chunk.choices[0]?.delta.content ?? '')"
+      : `console.log(${resultOf(call, sdk)})`
+  return [
+    ...imports,
+    '',
+    `const client = new ${COMMON_SDK.client}({ baseURL: '${publicAddress}/v1', apiKey: process.env.${KEY_NAME} })`,
+    `const response = await client.${sdk.method}({`,
+    ...parameters.map(line => `  ${line},`),
+    '})',
+    output,
+  ].join('\n')
+}
+
+function typescriptHttp(call: ApiCall): string {
+  return [
+    `const response = await fetch('${urlOf(call)}', {`,
+    "  method: 'POST',",
+    `  headers: { authorization: \`Bearer \${process.env.${KEY_NAME}}\`, 'content-type': 'application/json' },`,
+    `  body: JSON.stringify(${JSON.stringify(call.body)}),`,
+    '})',
+    'console.log(await response.json())',
+  ].join('\n')
+}
+
+type Writer = (call: ApiCall, sdk: SdkCall) => string
+const withSdk =
+  (sdkWriter: Writer, httpWriter: (call: ApiCall) => string) =>
+  (call: ApiCall): string => {
+    const sdk = SDK_CALLS[call.path]
+    return sdk ? sdkWriter(call, sdk) : httpWriter(call)
+  }
+
+/** Code examples, ready to run. Python and TypeScript use the SDK where it has a method for the endpoint. */
+export const SNIPPETS = {
+  curl,
+  Python: withSdk(pythonSdk, pythonHttp),
+  TypeScript: withSdk(typescriptSdk, typescriptHttp),
+} as const satisfies Record<string, (call: ApiCall) => string>
+export type SnippetName = keyof typeof SNIPPETS

@@ -4,19 +4,19 @@ import { Button } from './button.tsx'
 import { Checkbox } from './field.tsx'
 import { Popup } from './popup.tsx'
 import { setPreferences, usePreferences } from './preferences.ts'
-import type { Column } from './table.tsx'
+import type { Column } from './table-props.ts'
 
-/** A column that is there to be chosen, and shown by itself or not. */
-export type ChosenColumn<Row> = Column<Row> & { readonly isExtra?: boolean }
+/** A column that can be shown or hidden; `isExtra` hides it by default. */
+export type OptionalColumn<Row> = Column<Row> & { readonly isExtra?: boolean }
 
-/** The columns of a table as somebody wants them; what was chosen shows on a screen of any width. */
-export function useColumns<Row>(table: string, all: readonly ChosenColumn<Row>[]): readonly Column<Row>[] {
+/** The visible columns of a table. A chosen column shows at every screen width. */
+export function useColumns<Row>(table: string, all: readonly OptionalColumn<Row>[]): readonly Column<Row>[] {
   const chosen = usePreferences().columns[table]
   if (!chosen) return all.filter(({ isExtra }) => !isExtra)
   return all.filter(({ id }) => chosen.includes(id)).map(({ fromPx: _any, ...column }) => column)
 }
 
-type ColumnChoiceProps<Row> = { readonly table: string; readonly all: readonly ChosenColumn<Row>[] }
+type ColumnChoiceProps<Row> = { readonly table: string; readonly all: readonly OptionalColumn<Row>[] }
 
 export function ColumnChoice<Row>({ table, all }: ColumnChoiceProps<Row>) {
   const { t } = useTranslation()
@@ -44,7 +44,7 @@ export function ColumnChoice<Row>({ table, all }: ColumnChoiceProps<Row>) {
       </ul>
       <div className="border-t border-line p-2">
         <Button kind="quiet" onClick={() => choose(undefined)}>
-          {t('table.columns_usual')}
+          {t('table.columns_reset')}
         </Button>
       </div>
     </Popup>

@@ -7,18 +7,18 @@ import { ErrorCard } from './states.tsx'
 
 type ConfirmProps = {
   readonly title: string
-  /** What will be so afterwards, said before the button. */
+  /** What the action does. */
   readonly effect: ReactNode
   readonly verb: string
-  /** Has to be typed where the act is wide. */
+  /** Text that the user types to confirm a far-reaching action. */
   readonly typed?: string
-  /** Whose password has to be entered; `onConfirm` is called with it. */
+  /** Username whose password is required; `onConfirm` receives it. */
   readonly passwordOf?: string
   readonly onConfirm: (password: string) => Promise<unknown>
   readonly onClose: () => void
 }
 
-/** Asks before something permanent. The button says the verb; the focus is on the way back. */
+/** Confirms a permanent action. The focus starts on Cancel. */
 export function Confirm({ title, effect, verb, typed, passwordOf, onConfirm, onClose }: ConfirmProps) {
   const { t } = useTranslation()
   const [text, setText] = useState('')

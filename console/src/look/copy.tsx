@@ -5,8 +5,8 @@ import { announce } from './announce.tsx'
 import { Button, IconButton } from './button.tsx'
 
 /**
- * On plain HTTP there is no clipboard API; a selected range can still be copied, without taking the focus out of a
- * dialog that holds it. Tells whether it succeeded, and claims nothing otherwise.
+ * On plain HTTP there is no clipboard API, but a selected range can be copied. The range is appended near the
+ * button, because a dialog traps the focus. Returns whether the copy succeeded.
  */
 async function copyText(text: string, near: HTMLElement): Promise<boolean> {
   if (window.isSecureContext && navigator.clipboard) {
@@ -14,7 +14,7 @@ async function copyText(text: string, near: HTMLElement): Promise<boolean> {
       await navigator.clipboard.writeText(text)
       return true
     } catch {
-      // Refused, perhaps for want of focus: the old way may still do.
+      // Denied, for example without focus. Try the selection instead.
     }
   }
   const carrier = document.createElement('span')
@@ -34,7 +34,7 @@ async function copyText(text: string, near: HTMLElement): Promise<boolean> {
   }
 }
 
-const SHOWN_MS = 2_000
+const FEEDBACK_MS = 2_000
 
 function useCopy(text: string) {
   const { t } = useTranslation()
@@ -45,7 +45,7 @@ function useCopy(text: string) {
     setState(isDone ? 'copied' : 'failed')
     announce(isDone ? t('copy.copied') : t('copy.failed'))
     clearTimeout(timer.current)
-    timer.current = setTimeout(() => setState('idle'), SHOWN_MS)
+    timer.current = setTimeout(() => setState('idle'), FEEDBACK_MS)
   }
   return { state, copy }
 }
@@ -91,8 +91,8 @@ export function CopyIcon({ text, label, hint }: CopyIconProps) {
   )
 }
 
-/** An id that programs and tickets want whole. */
-export function CopiedId({ id }: { readonly id: string }) {
+/** An id in full, with a copy button. */
+export function CopyableId({ id }: { readonly id: string }) {
   const { t } = useTranslation()
   return (
     <span className="inline-flex items-center gap-1">

@@ -1,25 +1,25 @@
 type Cell = string | number | boolean | null | undefined
 
-/** Quoted where it must be; what a spreadsheet would take for a formula is kept from being one. */
+/** Quotes a cell where needed, and prefixes text that a spreadsheet would run as a formula. */
 function field(value: Cell): string {
   const text = typeof value === 'string' && /^[=+\-@\t\r]/.test(value) ? `'${value}` : String(value ?? '')
   return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
 }
 
-/** Lines of cells as one text. */
+/** Serializes rows of cells. */
 export const csvText = (lines: readonly (readonly Cell[])[]) =>
   lines.map(line => `${line.map(field).join(',')}\n`).join('')
 
-/** An address from which a text is downloaded. */
+/** A data URL that downloads a CSV text. */
 export const fileOf = (text: string) => `data:text/csv;charset=utf-8,${encodeURIComponent(text)}`
 
-/** Some fields of some rows, under their names. */
+/** A CSV file of the named fields. */
 export const csvFile = <Name extends string>(
   names: readonly Name[],
   rows: readonly Partial<Readonly<Record<Name, unknown>>>[],
 ) => fileOf(csvText([names, ...rows.map(row => names.map(name => row[name] as Cell))]))
 
-/** The lines of a text, each as its cells: quotes, commas and line breaks inside quotes as spreadsheets write them. */
+/** Parses CSV or TSV, with quoted cells as spreadsheets write them. */
 export function readCsv(text: string): string[][] {
   const lines: string[][] = [[]]
   let cell = ''

@@ -11,14 +11,14 @@ type DialogProps = {
   readonly onClose: () => void
   readonly children: ReactNode
   readonly isWide?: boolean
-  /** Closes by its own buttons only: what it shows cannot be shown again. */
+  /** Closes only with its own buttons, because its content cannot be shown again. */
   readonly isHeld?: boolean
 }
 
-/** A layer that must be dealt with before anything behind it. */
+/** A modal dialog. */
 export function Dialog({ title, isOpen, onClose, children, isWide = false, isHeld = false }: DialogProps) {
   const { t } = useTranslation()
-  // The first thing to do is the first field, not the button that closes.
+  // Focus the first field instead of the close button.
   const focusFirst = (event: Event) => {
     const field = (event.currentTarget as HTMLElement).querySelector<HTMLElement>('input, textarea, select')
     if (!field) return

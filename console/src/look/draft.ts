@@ -7,10 +7,10 @@ type Fields = Readonly<Record<string, unknown>>
 
 function read(place: string): Fields {
   try {
-    const kept: unknown = JSON.parse(sessionStorage.getItem(place) ?? '{}')
-    return typeof kept === 'object' && kept !== null ? (kept as Fields) : {}
+    const stored: unknown = JSON.parse(sessionStorage.getItem(place) ?? '{}')
+    return typeof stored === 'object' && stored !== null ? (stored as Fields) : {}
   } catch {
-    // Storage may be closed to us, or hold something else under our name.
+    // Storage may be blocked, or hold invalid data under this key.
     return {}
   }
 }
@@ -20,28 +20,28 @@ function write(place: string, fields: Fields): void {
     if (Object.keys(fields).length === 0) sessionStorage.removeItem(place)
     else sessionStorage.setItem(place, JSON.stringify(fields))
   } catch {
-    // Then it is as it would be without drafts.
+    // Without storage there are no drafts.
   }
 }
 
 type Draft = {
-  /** Of which form: one draft each, for each person. */
+  /** Name of the form. Each user has one draft per form. */
   readonly name: string
-  /** What was typed so far; never a secret. */
+  /** The values to keep; never a secret. */
   readonly typed: Fields
-  /** Puts back what was typed before. */
+  /** Fills the form with stored values. */
   readonly restore: (typed: Fields) => void
 }
 
-/** A page that is loaded anew shows a long form as it was. Whoever leaves the form, or saves it, leaves no draft behind. */
+/** Restores a long form after a page reload. Saving or leaving the form deletes the draft. */
 export function useDraft({ name, typed, restore }: Draft): void {
   const { t } = useTranslation()
   const place = `sluice.draft.${useSelf().id}.${name}`
   // biome-ignore lint/correctness/useExhaustiveDependencies: once, when the form is shown
   useEffect(() => {
-    const kept = read(place)
-    if (Object.keys(kept).length > 0) {
-      restore(kept)
+    const stored = read(place)
+    if (Object.keys(stored).length > 0) {
+      restore(stored)
       toast(t('unsaved.restored'))
     }
     return () => write(place, {})

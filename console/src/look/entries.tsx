@@ -1,21 +1,22 @@
 import { Link } from '@tanstack/react-router'
 import { useMemo } from 'react'
 import { useTranslation } from 'react-i18next'
-import type { Entry } from '../api/contract.ts'
+import type { EntryItem } from '../api/contract.ts'
 import { moneyOfLedger } from './format.ts'
 import { Moment } from './moment.tsx'
-import { type Column, DataTable } from './table.tsx'
+import { DataTable } from './table.tsx'
+import type { Column } from './table-props.ts'
 
-/** Entries of the ledger as they stand in it: to the nanodollar, with who and why. */
+/** Ledger entries to the nanodollar, with actor and reason. */
 export function Entries({
   entries,
   isShort = false,
 }: {
-  readonly entries: readonly Entry[]
+  readonly entries: readonly EntryItem[]
   readonly isShort?: boolean
 }) {
   const { t } = useTranslation()
-  const columns = useMemo<readonly Column<Entry>[]>(
+  const columns = useMemo<readonly Column<EntryItem>[]>(
     () => [
       { id: 'time', header: t('usage.time'), place: 'note', cell: ({ time }) => <Moment at={time} /> },
       { id: 'kind', header: t('usage.kind'), place: 'title', cell: ({ kind }) => t(`ledger.kind.${kind}`) },
@@ -39,7 +40,7 @@ export function Entries({
             reason
           ),
       },
-      ...(isShort ? [] : [{ id: 'actor', header: t('audit.actor'), cell: ({ actor }: Entry) => actor }]),
+      ...(isShort ? [] : [{ id: 'actor', header: t('audit.actor'), cell: ({ actor }: EntryItem) => actor }]),
     ],
     [t, isShort],
   )

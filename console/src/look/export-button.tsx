@@ -2,20 +2,20 @@ import { Download } from 'lucide-react'
 import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { Button } from './button.tsx'
-import { useFaultWords } from './states.tsx'
+import { useErrorText } from './states.tsx'
 import { toast } from './toast.tsx'
 
 type ExportButtonProps = {
-  /** What the file is called. */
+  /** File name of the download. */
   readonly name: string
-  /** Reads what is to be in it, and answers where it is to be had. */
+  /** Loads the data and returns the URL of the file. */
   readonly load: () => Promise<string>
 }
 
-/** A file of more than is in sight, made when somebody wants it. */
+/** Exports all pages of a list. The file is built on click. */
 export function ExportButton({ name, load }: ExportButtonProps) {
   const { t } = useTranslation()
-  const words = useFaultWords()
+  const words = useErrorText()
   const [isBusy, setBusy] = useState(false)
   const save = async () => {
     setBusy(true)

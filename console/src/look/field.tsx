@@ -16,7 +16,7 @@ type FieldProps = {
   readonly children: (wiring: Wiring) => ReactNode
 }
 
-/** A label, its control, and what there is to say about it: help always, the fault when there is one. */
+/** A labelled control with its help text and its error. */
 export function Field({ label, help, error, className, children }: FieldProps) {
   const id = useId()
   const described = error || help ? `${id}-said` : undefined
@@ -44,7 +44,7 @@ export const TextInput = ({ className, ...rest }: ComponentProps<'input'>) => (
   <input type="text" {...rest} className={classes('control w-full aria-invalid:border-bad', className)} />
 )
 
-/** A number that has decimals and is not below zero: money, a factor. */
+/** A non-negative decimal number, such as an amount or a factor. */
 export const AmountInput = (props: ComponentProps<'input'>) => (
   <TextInput {...props} type="number" min={0} step="any" />
 )

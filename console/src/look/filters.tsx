@@ -4,11 +4,11 @@ import { useEffect, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { Choice } from './field.tsx'
 
-/** The filters of a page live in its address: a link reproduces the view. */
+/** The filters of a page are in its URL, so that a link reproduces the view. */
 export function useFilters<Filters extends { p?: number | undefined }>() {
   const search = useSearch({ strict: false } as never) as Filters
   const navigate = useNavigate()
-  /** Another filter begins at the first page again. */
+  /** A changed filter returns to the first page. */
   const set = (changes: Partial<Filters>) =>
     void navigate({
       to: '.',
@@ -33,7 +33,7 @@ type SearchBoxProps = {
 
 const PAUSE_MS = 250
 
-/** Asks once the typing pauses; a word in the making of an input method is not asked for. */
+/** Searches when typing pauses. Text in composition of an input method is not searched. */
 export function SearchBox({ label, value, onChange }: SearchBoxProps) {
   const { t } = useTranslation()
   const [text, setText] = useState(value ?? '')
@@ -46,7 +46,7 @@ export function SearchBox({ label, value, onChange }: SearchBoxProps) {
     return () => clearTimeout(timer)
   }, [text, isComposing])
   return (
-    <label className="relative w-full min-w-40 sm:w-64">
+    <label className="relative w-full min-w-40 sm:w-48">
       <span className="sr-only">{label}</span>
       <Search
         size={16}
@@ -69,14 +69,14 @@ export function SearchBox({ label, value, onChange }: SearchBoxProps) {
 
 type FilterChoiceProps<Value extends string | number> = {
   readonly label: string
-  /** What is shown for no choice. */
+  /** The option for "no filter". */
   readonly any: string
   readonly value: Value | undefined
   readonly options: readonly (readonly [Value, string])[]
   readonly onChange: (value: Value | undefined) => void
 }
 
-/** One of a few, or any. */
+/** A select with a "no filter" option. */
 export function FilterChoice<Value extends string | number>({
   label,
   any,

@@ -2,24 +2,24 @@ import type { FormEvent, ReactNode } from 'react'
 import { useTranslation } from 'react-i18next'
 import { Button } from './button.tsx'
 import { Dialog } from './dialog.tsx'
-import { FormFault } from './fault.tsx'
+import { FormError } from './form-error.tsx'
 
 type FormDialogProps = {
   readonly title: string
-  /** What sending it does. */
+  /** Label of the submit button. */
   readonly verb: string
   readonly isWide?: boolean
-  /** False while there is nothing to send yet. */
+  /** Enables the submit button. */
   readonly isReady?: boolean
   readonly isBusy?: boolean
-  /** What is wrong with the whole of it. */
+  /** An error that belongs to no field. */
   readonly fault?: string | undefined
   readonly onSubmit: (event: FormEvent) => unknown
   readonly onClose: () => void
   readonly children: ReactNode
 }
 
-/** A form in a layer of its own: its fields, and below them the two ways out. */
+/** A form in a dialog, with Cancel and submit buttons. */
 export function FormDialog({
   title,
   verb,
@@ -40,7 +40,7 @@ export function FormDialog({
     <Dialog title={title} isOpen isWide={isWide} onClose={onClose}>
       <form className="flex flex-col gap-4" onSubmit={submit}>
         {children}
-        <FormFault words={fault} />
+        <FormError words={fault} />
         <div className="flex justify-end gap-2">
           <Button onClick={onClose}>{t('common.cancel')}</Button>
           <Button type="submit" kind="primary" isBusy={isBusy} disabled={!isReady}>

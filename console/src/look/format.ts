@@ -2,7 +2,10 @@ import { UNITS_PER_USD } from '../../../src/manage/contract/constants.ts'
 import { preferences } from './preferences.ts'
 import { zone } from './zone.ts'
 
-/** Every figure the console prints goes through here (design C.5). Nothing is computed that the ledger has not said. */
+/**
+ * Formats every figure of the console (docs/reference/console.md: Figures). The console computes nothing that the API does
+ * not state.
+ */
 
 const NONE = '–'
 const language = () => preferences().language
@@ -16,15 +19,18 @@ const dollars = (fraction: number) =>
     maximumFractionDigits: fraction,
   })
 
-/** A decimal text, as the API tells exact money, is formatted without becoming a binary fraction. */
+/** `Intl.NumberFormat` formats a decimal string exactly, without converting it to a binary number. */
 const exact = (text: string) => text as unknown as number
 
-/** Money of one thing: six decimals, so that a quota unit shows and columns align. */
+/**
+ * Cost of one item: six decimals, the precision of a quota unit. A fixed number of decimals keeps columns
+ * aligned.
+ */
 export const moneyOfOne = (usd: string) => dollars(6).format(exact(usd))
-/** Money as the ledger keeps it. */
+/** An amount in the precision of the ledger. */
 export const moneyOfLedger = (usd: string) => dollars(9).format(exact(usd))
 
-/** A line of a cost, whose rates go below a nanodollar: nine decimals, and more where there are more. */
+/** A cost line. Rates go below a nanodollar, so more than nine decimals are shown where needed. */
 export const moneyOfLine = (usd: string) =>
   number({
     style: 'currency',
@@ -34,13 +40,13 @@ export const moneyOfLine = (usd: string) =>
     maximumFractionDigits: 12,
   }).format(exact(usd))
 
-/** Money of a span: two decimals; what is too small for them is not called zero. */
+/** A total in quota units: two decimals, and `<$0.01` for smaller amounts. */
 export function moneyOfSpan(units: number | undefined): string {
   if (units === undefined) return NONE
   const usd = units / UNITS_PER_USD
   return usd > 0 && usd < 0.01 ? `<${dollars(2).format(0.01)}` : dollars(2).format(usd)
 }
-/** The same, of an amount the API told exactly. */
+/** A total that the API sends as an exact decimal. */
 export const moneyOfSum = (usd: string | undefined) =>
   usd === undefined
     ? NONE
@@ -72,7 +78,7 @@ export const price = (usd: number | undefined) =>
 
 export const count = (value: number | undefined) => (value === undefined ? NONE : number().format(value))
 
-/** People say k and M for tokens in both languages. */
+/** Token counts use k and M in both languages. */
 export function tokens(value: number): string {
   if (value < 10_000) return number().format(value)
   return new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 })
@@ -91,7 +97,7 @@ export function span(ms: number | null | undefined): string {
   return `${minutes}${NBSP}min${NBSP}${Math.round((ms % MINUTE_MS) / 1000)}${NBSP}s`
 }
 
-/** Cut, not rounded: 99.97 % is not 100. */
+/** Truncated, not rounded, so that 99.97 % never shows as 100 %. */
 export function share(part: number, whole: number): string {
   if (whole === 0) return NONE
   const percent = Math.floor((part / whole) * 1000) / 10
@@ -99,39 +105,35 @@ export function share(part: number, whole: number): string {
   return `${number({ maximumFractionDigits: 1 }).format(percent)}${NBSP}%`
 }
 
-/** By how much a figure differs from another, as a share of that other. */
+/** The relative change between two numbers. */
 export const change = (now: number, before: number) =>
   `${number({ maximumSignificantDigits: 2 }).format((Math.abs(now - before) / before) * 100)}${NBSP}%`
 
 const CLOCK = { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' } as const
+const DAY = { month: 'short', day: 'numeric', ...CLOCK } as const
+const DATE = { year: 'numeric', ...DAY } as const
 
-/** Today the clock, this year the day, else the year as well. */
-export function moment(unixS: number): string {
-  const now = new Date()
-  const date = new Date(unixS * 1000)
-  const format = (options: Intl.DateTimeFormatOptions, of = date) =>
-    new Intl.DateTimeFormat(language(), { timeZone: zone(), ...options }).format(of)
-  const isSame = (options: Intl.DateTimeFormatOptions) => format(options) === format(options, now)
-  if (isSame({ dateStyle: 'short' })) return format({ ...CLOCK, second: '2-digit' })
-  if (isSame({ year: 'numeric' })) return format({ month: 'short', day: 'numeric', ...CLOCK })
-  return format({ year: 'numeric', month: 'short', day: 'numeric', ...CLOCK })
-}
+const format = (unixS: number, options: Intl.DateTimeFormatOptions) =>
+  new Intl.DateTimeFormat(language(), { timeZone: zone(), ...options }).format(unixS * 1000)
+const isSameNow = (unixS: number, options: Intl.DateTimeFormatOptions) =>
+  format(unixS, options) === format(Date.now() / 1000, options)
+const isThisYear = (unixS: number) => isSameNow(unixS, { year: 'numeric' })
+const isToday = (unixS: number) => isSameNow(unixS, { dateStyle: 'short' })
 
-/** Where a bar of a chart begins: the day where it is a large part of one, else the clock. */
+/** Month, day and time; the year only when it is another one. */
+export const moment = (unixS: number): string => format(unixS, isThisYear(unixS) ? DAY : DATE)
+
+/** The same, with seconds where the time is today: rows of a log are seconds apart. */
+export const momentToSecond = (unixS: number): string =>
+  isToday(unixS) ? format(unixS, { ...DAY, second: '2-digit' }) : moment(unixS)
+
+/** Axis label of a chart: the date for steps of several hours or more, otherwise the time. */
 export const axisMoment = (unixS: number, isDay: boolean) =>
-  new Intl.DateTimeFormat(language(), {
-    timeZone: zone(),
-    ...(isDay ? { month: 'short', day: 'numeric' } : CLOCK),
-  }).format(unixS * 1000)
+  format(unixS, isDay ? { month: 'short', day: 'numeric' } : CLOCK)
 
-/** From one time to another, with what both have in common said once. */
-export const stretchText = (fromS: number, toS: number) =>
-  new Intl.DateTimeFormat(language(), {
-    timeZone: zone(),
-    month: 'short',
-    day: 'numeric',
-    ...CLOCK,
-  }).formatRange(fromS * 1000, toS * 1000)
+/** A time range. `formatRange` prints the common parts once. */
+export const timeRangeText = (fromS: number, toS: number) =>
+  new Intl.DateTimeFormat(language(), { timeZone: zone(), ...DAY }).formatRange(fromS * 1000, toS * 1000)
 
 export const momentInFull = (unixS: number) => `${new Date(unixS * 1000).toISOString()} (${zone()})`
 

@@ -2,7 +2,7 @@ import type { UseFormRegisterReturn } from 'react-hook-form'
 import { useTranslation } from 'react-i18next'
 import { Field, TextInput } from './field.tsx'
 
-/** What tokens, users and channels can be limited in. */
+/** The rate limits of tokens, users and channels. */
 export const LIMITS = ['rpm', 'tpm', 'concurrency'] as const
 type Limit = (typeof LIMITS)[number]
 

@@ -5,9 +5,10 @@ import { Button } from './button.tsx'
 import { FilterBar, Sheet } from './page.tsx'
 import { Pager } from './pager.tsx'
 import { Empty, Part } from './states.tsx'
-import { DataTable, type TableProps } from './table.tsx'
+import { DataTable } from './table.tsx'
+import type { TableProps } from './table-props.ts'
 
-type Listed<Row> = {
+type ListResult<Row> = {
   readonly data: { readonly items: readonly Row[]; readonly total: number } | undefined
   readonly error: unknown
   readonly isPending: boolean
@@ -16,25 +17,25 @@ type Listed<Row> = {
 }
 
 type ListSheetProps<Row> = Omit<TableProps<Row>, 'rows' | 'isStale'> & {
-  readonly list: Listed<Row>
+  readonly list: ListResult<Row>
   readonly filters: ReactNode
   readonly page: number
   readonly onPage: (page: number) => void
-  /** Drops every filter; undefined where none is set. */
-  readonly onDrop: (() => void) | undefined
-  /** In place of one table, where the rows are shown in another way. */
+  /** Clears all filters; undefined when none is set. */
+  readonly onClear: (() => void) | undefined
+  /** Replaces the table, for example with grouped tables. */
   readonly body?: ReactNode
-  /** What is said before there is anything to list. */
+  /** The empty state. */
   readonly none: ReactNode
 }
 
-/** A list with its filters above it and its pages below; where it is empty, the reason and the way on. */
+/** A list with filters above and pages below. An empty list explains why and offers the next step. */
 export function ListSheet<Row extends RowData>({
   list,
   filters,
   page,
   onPage,
-  onDrop,
+  onClear,
   body,
   none,
   ...table
@@ -50,9 +51,9 @@ export function ListSheet<Row extends RowData>({
             {body ?? <DataTable {...table} rows={rows} isStale={list.isPlaceholderData} />}
             <Pager page={page} total={list.data?.total ?? 0} onPage={onPage} />
           </>
-        ) : onDrop ? (
+        ) : onClear ? (
           <Empty title={t('common.nothing_matches')}>
-            <Button onClick={onDrop}>{t('common.drop_filters')}</Button>
+            <Button onClick={onClear}>{t('common.clear_filters')}</Button>
           </Empty>
         ) : (
           none

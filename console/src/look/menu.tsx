@@ -9,7 +9,7 @@ type MenuItem = {
   readonly icon?: LucideIcon
   readonly onSelect: () => void
   readonly isDangerous?: boolean
-  /** The key that does the same on the row. */
+  /** Keyboard shortcut on the row. */
   readonly hint?: string
 }
 

@@ -2,7 +2,7 @@ import { TriangleAlert } from 'lucide-react'
 import { useTranslation } from 'react-i18next'
 import { useSelf } from '../api/self.ts'
 
-/** Said before anything is tried: without a balance every call is refused. */
+/** Warns that requests are rejected without a balance. */
 export function NoBalance() {
   const { t } = useTranslation()
   const { quota, unlimited_quota } = useSelf()

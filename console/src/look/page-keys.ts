@@ -3,42 +3,45 @@ import { usePreferences } from './preferences.ts'
 
 const ELSEWHERE = 'input, textarea, select, [contenteditable], [role="dialog"], [role="menu"]'
 
-/** A key of one page: what it does in words, for the sheet of keys; without an act it is told there only. */
+/** A keyboard shortcut of a page. Without `act` it is only listed. */
 export type PageKey = { readonly words: string; readonly act?: (event: KeyboardEvent) => void }
 type PageKeys = Readonly<Record<string, PageKey>>
 
-/** Those of the parts of the page that are in sight. */
-const inSight = new Set<{ readonly current: PageKeys }>()
+/** Shortcuts of the mounted parts of the page. */
+const mountedKeys = new Set<{ readonly current: PageKeys }>()
 
-export const keysInSight = (): readonly (readonly [key: string, words: string])[] =>
-  [...inSight].flatMap(({ current }) =>
+export const visibleKeys = (): readonly (readonly [key: string, words: string])[] =>
+  [...mountedKeys].flatMap(({ current }) =>
     Object.entries(current).map(([key, { words }]) => [key, words] as const),
   )
 
 const focusedRow = () => document.activeElement?.closest<HTMLElement>('[data-rows] tr')
 
-/** The row that the keyboard is on, of those that a table shows. */
+/** The table row with the keyboard focus. */
 export function rowInFocus<Row>(rows: readonly Row[], idOf: (row: Row) => string): Row | undefined {
   const id = focusedRow()?.dataset.id
   return id === undefined ? undefined : rows.find(row => idOf(row) === id)
 }
 
-/** Presses the control of the row in focus that bears this key; a field is entered. */
+/** Clicks the control with this key in the focused row, or selects its text if it is a field. */
 export function pressInRow(key: string): void {
   const control = focusedRow()?.querySelector<HTMLElement>(`[data-key="${key}"]`)
   if (control instanceof HTMLInputElement) control.select()
   else control?.click()
 }
 
-/** Keys that hold on one page. Single letters, so they work outside fields only and can be switched off. */
+/**
+ * Registers keyboard shortcuts of a page. Single letters work only outside fields, and the user can turn them
+ * off.
+ */
 export function usePageKeys(keys: PageKeys): void {
   const { singleKeys } = usePreferences()
   const latest = useRef(keys)
   latest.current = keys
   useEffect(() => {
-    inSight.add(latest)
+    mountedKeys.add(latest)
     return () => {
-      inSight.delete(latest)
+      mountedKeys.delete(latest)
     }
   }, [])
   useEffect(() => {
@@ -51,7 +54,7 @@ export function usePageKeys(keys: PageKeys): void {
       event.preventDefault()
       act(event)
     }
-    // Before the keys of the whole console, which leave alone what a page has taken.
+    // Runs in the capture phase, before the global shortcuts, which skip handled events.
     addEventListener('keydown', onKey, true)
     return () => removeEventListener('keydown', onKey, true)
   }, [singleKeys])

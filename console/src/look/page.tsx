@@ -6,7 +6,7 @@ type PageProps = {
   readonly children: ReactNode
 }
 
-/** A page: its name, what can be done on it, and its sheets. */
+/** A page: its title, its actions and its content. */
 export function Page({ title, actions, children }: PageProps) {
   useEffect(() => {
     document.title = `${title} · Sluice`
@@ -44,7 +44,7 @@ export function Sheet({
   )
 }
 
-/** The filters of a list, in a row that wraps. */
+/** The filters above a list. */
 export const FilterBar = ({ children }: { readonly children: ReactNode }) => (
   <div className="flex flex-wrap items-end gap-2 border-b border-line p-3">{children}</div>
 )

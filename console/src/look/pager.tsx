@@ -7,7 +7,7 @@ import { PAGE_SIZES, setPreferences, usePreferences } from './preferences.ts'
 
 type PagerProps = { readonly page: number; readonly total: number; readonly onPage: (page: number) => void }
 
-/** How many rows a page has, for whoever turns pages; then `onChange`, for they begin anew. */
+/** The page size. `onChange` is called after a change, because the list starts again at its first page. */
 export function PageSize({ onChange }: { readonly onChange: () => void }) {
   const { t } = useTranslation()
   const { pageSize } = usePreferences()

@@ -11,7 +11,10 @@ type PanelProps = {
   readonly isWide?: boolean
 }
 
-/** A side panel: the list behind or beside it stays in sight and in use. It takes the focus and gives it back. */
+/**
+ * A side panel that leaves the list behind it usable. It takes the focus when it opens and returns it when it
+ * closes.
+ */
 export function Panel({ title, onClose, children, isWide = false }: PanelProps) {
   const { t } = useTranslation()
   const heading = useRef<HTMLHeadingElement>(null)
@@ -27,7 +30,7 @@ export function Panel({ title, onClose, children, isWide = false }: PanelProps) 
       onKeyDown={event => {
         if (event.key !== 'Escape' || event.defaultPrevented) return
         const field = event.target as HTMLElement
-        // In a field, Escape leaves the field first, so that it never throws typed text away.
+        // In a field, Escape only leaves the field, so that it never discards typed text.
         if (/^(INPUT|TEXTAREA|SELECT)$/.test(field.tagName)) return heading.current?.focus()
         onClose()
       }}
@@ -58,7 +61,7 @@ export function Section({ title, children }: { readonly title: string; readonly 
   )
 }
 
-/** Facts in two columns: what, and how it stands. */
+/** Name and value pairs in two columns. */
 export function Facts({ facts }: { readonly facts: readonly (readonly [string, ReactNode])[] }) {
   return (
     <dl className="grid grid-cols-[minmax(96px,auto)_1fr] gap-x-4 gap-y-1.5 text-table">

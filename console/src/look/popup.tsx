@@ -9,7 +9,7 @@ type PopupProps = {
   readonly onOpenChange?: (isOpen: boolean) => void
 }
 
-/** A small layer beside its button, for choosing things; a click elsewhere or Escape closes it. */
+/** A popover next to its button. A click elsewhere or Escape closes it. */
 export const Popup = ({ label, trigger, children, isOpen, onOpenChange }: PopupProps) => (
   <Popover.Root
     {...(isOpen === undefined ? {} : { open: isOpen })}

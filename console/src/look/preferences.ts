@@ -6,20 +6,20 @@ export const LANGUAGES = ['en', 'zh-CN'] as const
 export const MOTIONS = ['system', 'none'] as const
 export const PAGE_SIZES = [20, 50, 100, 200] as const
 
-/** One person's taste, kept in this browser. Nothing secret, nothing of the gateway's. */
+/** Preferences of one user, stored in this browser. They contain no secrets. */
 export type Preferences = {
   readonly theme: (typeof THEMES)[number]
   readonly density: (typeof DENSITIES)[number]
   readonly language: (typeof LANGUAGES)[number]
   readonly motion: (typeof MOTIONS)[number]
-  /** A name of the IANA list; null: the browser's own. */
+  /** An IANA time zone; null means the browser's. */
   readonly timeZone: string | null
   readonly singleKeys: boolean
   readonly isRailFolded: boolean
   readonly pageSize: number
-  /** The columns of a table that somebody has chosen, by the table's name. */
+  /** Chosen columns, by table. */
   readonly columns: Readonly<Record<string, readonly string[]>>
-  /** Filters of the usage page under a name. */
+  /** Saved filters of the usage page. */
   readonly usageViews: readonly SavedView[]
 }
 
@@ -49,7 +49,7 @@ function read(): Preferences {
   try {
     return { ...DEFAULTS, ...JSON.parse(localStorage.getItem(KEY) ?? '{}') }
   } catch {
-    // Storage may be closed to us, or hold something else under our name.
+    // Storage may be blocked, or hold invalid data under this key.
     return DEFAULTS
   }
 }
@@ -57,8 +57,8 @@ function read(): Preferences {
 let current = read()
 const listeners = new Set<() => void>()
 
-/** The page wears theme and density as attributes, so that the style sheet alone decides. */
-function wear({ theme, density, motion, language }: Preferences): void {
+/** Sets theme and density as attributes of the document, for the style sheet. */
+function applyToPage({ theme, density, motion, language }: Preferences): void {
   const root = document.documentElement
   if (theme === 'system') delete root.dataset.theme
   else root.dataset.theme = theme
@@ -66,15 +66,15 @@ function wear({ theme, density, motion, language }: Preferences): void {
   root.dataset.motion = motion
   root.lang = language
 }
-wear(current)
+applyToPage(current)
 
 export function setPreferences(changes: Partial<Preferences>): void {
   current = { ...current, ...changes }
-  wear(current)
+  applyToPage(current)
   try {
     localStorage.setItem(KEY, JSON.stringify(current))
   } catch {
-    // It holds for this visit.
+    // Without storage the change lasts until the page is closed.
   }
   for (const listener of listeners) listener()
 }

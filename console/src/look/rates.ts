@@ -8,7 +8,7 @@ type UnitRates = { readonly [rate in (typeof UNIT_RATES)[number]]?: number | und
 }
 type Rates = UnitRates & { readonly input?: number | undefined; readonly output?: number | undefined }
 
-/** Prices by the call, second, character, call of a tool …: each with its unit. */
+/** Prices per call, second, character, tool call and so on, each with its unit. */
 export const unitRates = (t: TFunction, { tools, ...rates }: UnitRates): string =>
   [
     ...UNIT_RATES.map(rate => [rate, rates[rate]] as const),
@@ -18,7 +18,7 @@ export const unitRates = (t: TFunction, { tools, ...rates }: UnitRates): string 
     .map(([rate, usd]) => `${price(usd)} ${t(`rate.${rate}`)}`)
     .join(' · ')
 
-/** What a model costs, in one line. */
+/** The price of a model in one line. */
 export function ratesInWords(t: TFunction, rates: Rates): string {
   const perToken = (['input', 'output'] as const)
     .filter(rate => rates[rate] !== undefined)

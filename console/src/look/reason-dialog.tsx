@@ -11,11 +11,11 @@ type ReasonDialogProps<Values extends { reason: string }> = {
   readonly help: string
   readonly form: ReturnType<typeof useSavingForm<Values>>
   readonly onClose: () => void
-  /** What will happen, and what there is to choose. */
+  /** Explains the action and offers its options. */
   readonly children: ReactNode
 }
 
-/** Something about money that is done once, and never without a reason. */
+/** A dialog for a one-time change of money, which requires a reason. */
 export function ReasonDialog<Values extends { reason: string }>({
   title,
   verb,

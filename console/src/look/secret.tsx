@@ -1,8 +1,17 @@
 import { useTranslation } from 'react-i18next'
 import { CopyButton } from './copy.tsx'
 
-/** A value that is shown once: whole, selectable, to be copied now. */
-export function Secret({ label, value }: { readonly label: string; readonly value: string }) {
+/** A secret in full, with a copy button and a note whether it can be revealed later. */
+export function Secret({
+  label,
+  value,
+  canReveal = false,
+}: {
+  readonly label: string
+  readonly value: string
+  /** True for keys that the tokens page can reveal again. */
+  readonly canReveal?: boolean
+}) {
   const { t } = useTranslation()
   return (
     <div className="flex flex-col gap-1">
@@ -16,7 +25,11 @@ export function Secret({ label, value }: { readonly label: string; readonly valu
         </code>
         <CopyButton text={value} />
       </div>
-      <p className="text-label text-warn">{t('secret.once')}</p>
+      {canReveal ? (
+        <p className="text-label text-ink-3">{t('secret.reveal_later')}</p>
+      ) : (
+        <p className="text-label text-warn">{t('secret.once')}</p>
+      )}
     </div>
   )
 }

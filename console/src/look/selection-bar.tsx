@@ -10,7 +10,7 @@ type SelectionBarProps = {
   readonly children: ReactNode
 }
 
-/** Below a list: how many of its rows are selected, and what can be done to all of them at once. */
+/** The number of selected rows, and the bulk actions. */
 export function SelectionBar({ label, selection, children }: SelectionBarProps) {
   const { t } = useTranslation()
   const { rows, rest, onChange } = selection

@@ -1,59 +1,59 @@
 import { useState } from 'react'
 import { allPages } from '../api/all-pages.ts'
-import type { Selection } from './table.tsx'
+import type { Selection } from './table-props.ts'
 
-/** As many as one call takes. */
-const MOST_SELECTED = 1_000
+/** The API's limit for one call. */
+const MAX_SELECTED = 1_000
 
 type Source<Row> = {
-  readonly inSight: readonly Row[]
+  readonly visible: readonly Row[]
   readonly idOf: (row: Row) => string
-  /** How many rows match the filters, on all pages together; undefined where that is not known. */
+  /** Number of matching rows on all pages; undefined when unknown. */
   readonly total?: number | undefined
   readonly read?: Parameters<typeof allPages<Row>>[0]
 }
 
 export type RowSelection<Row> = Selection & {
   readonly rows: readonly Row[]
-  /** Rows as they are now: those that are selected and not in sight are known only as they were. */
+  /** Updates selected rows. The list does not refresh rows that are selected on another page. */
   put(rows: readonly Row[]): void
-  /** What else could be selected with one click; undefined where all that match are. */
+  /** The matching rows that can be selected with one click; undefined when all are selected. */
   readonly rest: { readonly total: number; readonly isBusy: boolean; take(): Promise<void> } | undefined
 }
 
-/** The rows that are selected. Another page or filter does not forget them. */
-export function useSelection<Row>({ inSight, idOf, total, read }: Source<Row>): RowSelection<Row> {
-  const [kept, keep] = useState<ReadonlyMap<string, Row>>(new Map())
+/** The selected rows. The selection survives a change of page or filter. */
+export function useSelection<Row>({ visible, idOf, total, read }: Source<Row>): RowSelection<Row> {
+  const [selected, setSelected] = useState<ReadonlyMap<string, Row>>(new Map())
   const [isBusy, setBusy] = useState(false)
-  const known = new Map([...kept, ...inSight.map(row => [idOf(row), row] as const)])
+  const rowById = new Map([...selected, ...visible.map(row => [idOf(row), row] as const)])
   const take = async () => {
     if (!read) return
     setBusy(true)
     try {
-      const rows = await allPages(read, MOST_SELECTED)
-      keep(new Map(rows.map(row => [idOf(row), row])))
+      const rows = await allPages(read, MAX_SELECTED)
+      setSelected(new Map(rows.map(row => [idOf(row), row])))
     } finally {
       setBusy(false)
     }
   }
-  const isPageTaken = kept.size > 0 && inSight.every(row => kept.has(idOf(row)))
-  const most = Math.min(total ?? 0, MOST_SELECTED)
+  const isPageTaken = selected.size > 0 && visible.every(row => selected.has(idOf(row)))
+  const most = Math.min(total ?? 0, MAX_SELECTED)
   return {
-    ids: new Set(kept.keys()),
-    rows: [...kept.keys()].flatMap(id => known.get(id) ?? []),
+    ids: new Set(selected.keys()),
+    rows: [...selected.keys()].flatMap(id => rowById.get(id) ?? []),
     onChange: ids =>
-      keep(
+      setSelected(
         new Map(
           [...ids].flatMap(id => {
-            const row = known.get(id)
+            const row = rowById.get(id)
             return row === undefined ? [] : [[id, row] as const]
           }),
         ),
       ),
     put: rows => {
       const fresh = new Map(rows.map(row => [idOf(row), row]))
-      keep(before => new Map([...before].map(([id, row]) => [id, fresh.get(id) ?? row])))
+      setSelected(before => new Map([...before].map(([id, row]) => [id, fresh.get(id) ?? row])))
     },
-    rest: read && isPageTaken && most > kept.size ? { total: most, isBusy, take } : undefined,
+    rest: read && isPageTaken && most > selected.size ? { total: most, isBusy, take } : undefined,
   }
 }

@@ -7,7 +7,7 @@ import { CopyButton } from './copy.tsx'
 
 const QUIET_MS = 200
 
-/** Nothing at first: what comes at once needs no picture of waiting. */
+/** Shows nothing for a moment, so that fast responses do not flash a placeholder. */
 export function Loading({ lines = 6 }: { readonly lines?: number }) {
   const { t } = useTranslation()
   const [isShown, show] = useState(false)
@@ -41,8 +41,8 @@ export function Empty({ title, children }: EmptyProps) {
   )
 }
 
-/** The words for what went wrong: ours for known codes, the gateway's own sentence behind them. */
-export function useFaultWords() {
+/** The text for an error: the console's for known codes, followed by the gateway's message. */
+export function useErrorText() {
   const { t, i18n } = useTranslation()
   return (error: unknown): string => {
     if (!(error instanceof ApiError)) return error instanceof Error ? error.message : String(error)
@@ -55,10 +55,10 @@ export function useFaultWords() {
 
 type ErrorCardProps = { readonly error: unknown; readonly onRetry?: () => void }
 
-/** What happened, what to do, and what to tell somebody who can help. */
+/** An error with its code, its request id and a retry button. */
 export function ErrorCard({ error, onRetry }: ErrorCardProps) {
   const { t } = useTranslation()
-  const words = useFaultWords()
+  const words = useErrorText()
   const facts = error instanceof ApiError ? error : undefined
   const details = [facts?.code, facts?.requestId].filter(Boolean).join(' · ')
   return (
@@ -82,7 +82,7 @@ export function ErrorCard({ error, onRetry }: ErrorCardProps) {
   )
 }
 
-type FigureProps = {
+type PartProps = {
   readonly result: {
     readonly data?: unknown
     readonly error: unknown
@@ -92,8 +92,8 @@ type FigureProps = {
   readonly children: ReactNode
 }
 
-/** A part of a page that is read by itself: it waits, fails and recovers alone. What was read stays in sight. */
-export function Part({ result, children }: FigureProps) {
+/** A part of a page with its own loading and error state. Data stays visible when a refetch fails. */
+export function Part({ result, children }: PartProps) {
   if (result.isPending) return <Loading />
   return (
     <>

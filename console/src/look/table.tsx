@@ -6,60 +6,24 @@ import {
   tableFeatures,
   useTable,
 } from '@tanstack/react-table'
-import {
-  type KeyboardEvent,
-  type MouseEvent,
-  type ReactNode,
-  useLayoutEffect,
-  useMemo,
-  useRef,
-  useState,
-} from 'react'
+import { type KeyboardEvent, useLayoutEffect, useMemo, useRef, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { RowCards } from './cards.tsx'
 import { classes } from './classes.ts'
+import { isForRow, type TableProps } from './table-props.ts'
 import { useIsNarrow } from './use-media.ts'
 
-/** A column of a list. On phones a row is two lines, made of the columns that have a place there. */
-export type Column<Row> = {
-  readonly id: string
-  readonly header: string
-  readonly cell: (row: Row) => ReactNode
-  readonly isRight?: boolean
-  /** Left out on screens narrower than this, in pixels, or where as much room is taken by a panel: low-value columns go first. */
-  readonly fromPx?: number
-  readonly place?: 'title' | 'figure' | 'state' | 'note' | 'action'
-}
-
-export type Selection = {
-  readonly ids: ReadonlySet<string>
-  readonly onChange: (ids: ReadonlySet<string>) => void
-}
-
-export type TableProps<Row> = {
-  readonly label: string
-  readonly columns: readonly Column<Row>[]
-  readonly rows: readonly Row[]
-  readonly idOf: (row: Row) => string
-  readonly nameOf: (row: Row) => string
-  readonly onOpen?: ((row: Row) => void) | undefined
-  readonly openId?: string | undefined
-  readonly selection?: Selection
-  /** The rows in sight belong to the question before: they stay, paler, until the answer is there. */
-  readonly isStale?: boolean
-}
-
 const PINNED = 'sticky right-0 bg-inherit'
-/** No part of a line of text, whose baseline would lift it off the middle of its row. */
+/** Block layout, because the baseline of inline layout would shift the checkbox. */
 const BOX = 'block size-4 accent-accent'
 
 const features = tableFeatures({ columnVisibilityFeature, rowSelectionFeature })
 const WIDTHS = [900, 1100, 1280, 1500] as const
 
-/** What stands beside a table on a wide screen: the menu, and the page's edges. */
+/** Width of the menu and the page margins on a wide screen. */
 const AROUND_PX = 260
 
-/** The widest step of `WIDTHS` that a screen would reach on which the table has the room that it has here. */
+/** The largest step of `WIDTHS` that the room of the table corresponds to. */
 function useWidthStep() {
   const box = useRef<HTMLDivElement>(null)
   const [width, setWidth] = useState(() => innerWidth)
@@ -75,14 +39,12 @@ function useWidthStep() {
   return { box, width: WIDTHS.findLast(each => each <= width) ?? 0 }
 }
 
-const INTERACTIVE = 'a, button, input, select, textarea, label, [role="menuitem"], [role="switch"]'
-/** A click on a control inside a row is meant for the control. */
-export const isForRow = ({ target }: MouseEvent | KeyboardEvent) =>
-  !(target as HTMLElement).closest(INTERACTIVE)
-
 type RowActs = { open(): void; select(): void; selectRange(): void; selectAll(): void }
 
-/** Arrows and j, k walk the rows; Enter and Space open; x selects, with Shift as far as the last that was, with Ctrl a the whole page. */
+/**
+ * Arrow keys, j and k move between rows. Enter and Space open a row. x selects it, Shift x selects a range,
+ * Ctrl A selects the page.
+ */
 function walkRows(event: KeyboardEvent<HTMLTableRowElement>, act: RowActs): void {
   if (!isForRow(event) || event.nativeEvent.isComposing) return
   if (event.metaKey || event.ctrlKey) {
@@ -149,17 +111,17 @@ function WideTable<Row extends RowData>({
     },
   })
   const anchor = useRef(0)
-  const shown = table.getRowModel().rows
-  const toggle = (row: (typeof shown)[number]) => {
-    anchor.current = shown.indexOf(row)
+  const visibleRows = table.getRowModel().rows
+  const toggle = (row: (typeof visibleRows)[number]) => {
+    anchor.current = visibleRows.indexOf(row)
     row.toggleSelected()
   }
   const selectTo = (index: number) => {
     const [first, last] = [Math.min(anchor.current, index), Math.max(anchor.current, index)]
-    const between = shown.slice(first, last + 1).map(({ id }) => id)
+    const between = visibleRows.slice(first, last + 1).map(({ id }) => id)
     selection?.onChange(new Set([...selection.ids, ...between]))
   }
-  // What can be done to a row stays in sight, however wide the table is.
+  // The actions of a row stay visible in a wide table.
   const pinned = columns.find(({ place }) => place === 'action')?.id
   const isRight = new Set(columns.filter(column => column.isRight).map(({ id }) => id))
 
@@ -200,7 +162,7 @@ function WideTable<Row extends RowData>({
           ))}
         </thead>
         <tbody data-rows>
-          {shown.map((row, index) => {
+          {visibleRows.map((row, index) => {
             const open = () => onOpen?.(row.original)
             const isSelected = row.getIsSelected()
             return (

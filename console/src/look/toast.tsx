@@ -5,7 +5,7 @@ import { Button, IconButton } from './button.tsx'
 
 type Toast = { readonly id: number; readonly words: string; readonly undo?: (() => void) | undefined }
 
-const SHOWN = 3
+const MAX_TOASTS = 3
 const PLAIN_MS = 5_000
 const UNDO_MS = 8_000
 
@@ -19,13 +19,15 @@ function change(next: readonly Toast[]): void {
 }
 const dismiss = (id: number) => change(toasts.filter(toast => toast.id !== id))
 
-/** For results away from the cursor, and for taking them back; faults stand where they happened. */
+/**
+ * Shows the result of an action, with an undo button where possible. Errors show next to their cause instead.
+ */
 export function toast(words: string, undo?: () => void): void {
   lastId += 1
-  change([...toasts, { id: lastId, words, undo }].slice(-SHOWN))
+  change([...toasts, { id: lastId, words, undo }].slice(-MAX_TOASTS))
 }
 
-function Shown({ id, words, undo }: Toast) {
+function ToastItem({ id, words, undo }: Toast) {
   const { t } = useTranslation()
   useEffect(() => {
     const timer = setTimeout(() => dismiss(id), undo ? UNDO_MS : PLAIN_MS)
@@ -52,7 +54,7 @@ function Shown({ id, words, undo }: Toast) {
 
 export function Toasts() {
   const { t } = useTranslation()
-  const shown = useSyncExternalStore(
+  const current = useSyncExternalStore(
     listener => {
       listeners.add(listener)
       return () => void listeners.delete(listener)
@@ -62,7 +64,7 @@ export function Toasts() {
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
       if (!(event.metaKey || event.ctrlKey) || event.shiftKey || event.key.toLowerCase() !== 'z') return
-      // Inside a field the key takes back what was typed.
+      // In a field, Ctrl Z undoes typing.
       if ((event.target as HTMLElement).closest?.('input, textarea, [contenteditable]')) return
       const last = toasts.findLast(({ undo }) => undo)
       if (!last) return
@@ -76,8 +78,8 @@ export function Toasts() {
   return (
     <section aria-label={t('toast.region')} aria-live="polite">
       <ol className="fixed inset-x-3 top-3 z-50 flex flex-col gap-2 md:top-auto md:right-6 md:bottom-6 md:left-auto md:max-w-96">
-        {shown.map(each => (
-          <Shown key={each.id} {...each} />
+        {current.map(each => (
+          <ToastItem key={each.id} {...each} />
         ))}
       </ol>
     </section>

@@ -1,6 +1,6 @@
 import { useSyncExternalStore } from 'react'
 
-/** Whether a media query holds, kept up to date. */
+/** Whether a media query matches, kept up to date. */
 export const useMedia = (query: string) =>
   useSyncExternalStore(
     listener => {

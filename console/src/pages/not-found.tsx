@@ -8,7 +8,7 @@ export function NotFound() {
   return (
     <Page title={t('not_found.title')}>
       <Sheet>
-        <Empty title={t('not_found.words')}>
+        <Empty title={t('not_found.help')}>
           <Link to="/">{t('nav.overview')}</Link>
         </Empty>
       </Sheet>

@@ -2,12 +2,14 @@ import { useNavigate, useRouter, useSearch } from '@tanstack/react-router'
 import { useEffect } from 'react'
 import { useTranslation } from 'react-i18next'
 import { Button } from '../look/button.tsx'
-import { Mark } from '../look/mark.tsx'
+import { Logo } from '../look/logo.tsx'
 import { usePreferences } from '../look/preferences.ts'
 import { SignInForm } from '../shell/sign-in-form.tsx'
 import { speak } from '../texts/index.ts'
 
-/** Only an address of our own is gone back to. */
+const RESET = 'admin reset-password root'
+
+/** Redirects only to paths of this site. */
 const isOwn = (to: string | undefined): to is string => to !== undefined && /^\/(?!\/)/.test(to)
 
 export function SignIn() {
@@ -24,7 +26,7 @@ export function SignIn() {
     <main className="grid min-h-dvh place-items-center p-4">
       <div className="flex w-full max-w-90 flex-col gap-5">
         <header className="flex items-center gap-3">
-          <Mark size={28} />
+          <Logo size={28} />
           <h1 className="text-title font-semibold">{t('sign_in.title')}</h1>
         </header>
         <div className="sheet p-5">
@@ -32,14 +34,19 @@ export function SignIn() {
         </div>
         <div className="flex flex-col gap-2 text-label text-ink-3">
           <p>{t('sign_in.where')}</p>
-          <p>
-            {t('sign_in.reset')}{' '}
-            <code className="font-mono text-code text-ink-2">sluice admin reset-password root</code>
-          </p>
+          <p>{t('sign_in.reset')}</p>
+          <ul className="flex flex-col gap-1">
+            <li>
+              <code className="font-mono text-code text-ink-2">./sluice {RESET}</code> {t('sign_in.checkout')}
+            </li>
+            <li>
+              <code className="font-mono text-code text-ink-2">sluice {RESET}</code> {t('sign_in.installed')}
+            </li>
+          </ul>
         </div>
         <Button
           kind="quiet"
-          className="self-start"
+          className="-ml-3 self-start"
           onClick={() => void speak(language === 'en' ? 'zh-CN' : 'en')}
         >
           {language === 'en' ? '简体中文' : 'English'}

@@ -4,7 +4,7 @@ import { useTranslation } from 'react-i18next'
 import { useIsAdmin, useSelf } from '../api/self.ts'
 import { entriesFor } from './navigation.ts'
 
-/** What a thumb reaches on a phone: four pages, and the way to all the others. */
+/** The bottom navigation on phones: four pages and the menu. */
 export function BottomBar({ onMore }: { readonly onMore: () => void }) {
   const { t } = useTranslation()
   const { role } = useSelf()

@@ -3,7 +3,7 @@ import { ROLE } from '../api/self.ts'
 import { Page, Sheet } from '../look/page.tsx'
 import { Empty } from '../look/states.tsx'
 
-/** A page that exists, but not for this role. */
+/** Shown instead of a page that the user's role may not open. */
 export function Forbidden({ neededRole }: { readonly neededRole: number }) {
   const { t } = useTranslation()
   const role = neededRole >= ROLE.root ? t('role.root') : t('role.admin')

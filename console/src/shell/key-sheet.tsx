@@ -2,7 +2,7 @@ import { useTranslation } from 'react-i18next'
 import { useSelf } from '../api/self.ts'
 import { Key } from '../look/button.tsx'
 import { Dialog } from '../look/dialog.tsx'
-import { keysInSight } from '../look/page-keys.ts'
+import { visibleKeys } from '../look/page-keys.ts'
 import { entriesFor } from './navigation.ts'
 
 export function KeySheet({ isOpen, onClose }: { readonly isOpen: boolean; readonly onClose: () => void }) {
@@ -25,7 +25,7 @@ export function KeySheet({ isOpen, onClose }: { readonly isOpen: boolean; readon
   return (
     <Dialog title={t('keys.title')} isOpen={isOpen} onClose={onClose}>
       <div className="flex flex-col gap-4">
-        <Keys title={t('keys.here')} keys={isOpen ? keysInSight() : []} />
+        <Keys title={t('keys.here')} keys={isOpen ? visibleKeys() : []} />
         <Keys title={t('keys.everywhere')} keys={general} />
         <Keys title={t('keys.pages')} keys={pages} />
       </div>

@@ -9,7 +9,10 @@ const CHORD_MS = 1_200
 
 type Layers = { readonly openPalette: () => void; readonly openSheet: () => void }
 
-/** Keys that hold on every page (design A.4). Single letters work outside fields only, and can be switched off. */
+/**
+ * Keys of every page (docs/reference/console.md: Keyboard). Single letters work outside fields only, and the user can turn
+ * them off.
+ */
 export function useGlobalKeys({ openPalette, openSheet }: Layers): void {
   const { role } = useSelf()
   const { singleKeys } = usePreferences()
@@ -28,14 +31,14 @@ export function useGlobalKeys({ openPalette, openSheet }: Layers): void {
       },
     }
     const onKey = (event: KeyboardEvent) => {
-      // A key that completes a word of an input method is no command.
+      // Keys of an input method are not shortcuts.
       if (event.isComposing || event.defaultPrevented) return
       if ((event.metaKey || event.ctrlKey) && event.key.toLowerCase() === 'k') {
         event.preventDefault()
         return openPalette()
       }
       if ((event.metaKey || event.ctrlKey) && event.key.toLowerCase() === 's') {
-        // The form that is worked on, or the only one that is open.
+        // The focused form, or the open one.
         const form = (event.target as HTMLElement).closest?.('form') ?? press('main form')
         if (!(form instanceof HTMLFormElement)) return
         event.preventDefault()

@@ -15,7 +15,7 @@ import {
 } from 'lucide-react'
 import { ROLE } from '../api/self.ts'
 
-export type Entry = {
+export type MenuEntry = {
   readonly to:
     | '/'
     | '/usage'
@@ -42,18 +42,21 @@ export type Entry = {
     | 'audit'
     | 'ledger'
     | 'settings'
-  /** Typed after `g`. */
+  /** Shortcut: `g`, then this letter. */
   readonly letter: string
   readonly icon: LucideIcon
   readonly role: number
 }
 
-type Group = { readonly name: 'watch' | 'use' | 'run' | 'prove'; readonly entries: readonly Entry[] }
+type Group = {
+  readonly name: 'monitor' | 'build' | 'manage' | 'audit' | 'system'
+  readonly entries: readonly MenuEntry[]
+}
 
-/** Every page of the menu. A page that a role may not open is not in it. */
+/** The menu. Pages that the user's role may not open are hidden. */
 export const NAVIGATION: readonly Group[] = [
   {
-    name: 'watch',
+    name: 'monitor',
     entries: [
       { to: '/', name: 'overview', letter: 'o', icon: CircleGauge, role: ROLE.user },
       { to: '/usage', name: 'usage', letter: 'u', icon: ScrollText, role: ROLE.user },
@@ -61,7 +64,7 @@ export const NAVIGATION: readonly Group[] = [
     ],
   },
   {
-    name: 'use',
+    name: 'build',
     entries: [
       { to: '/playground', name: 'playground', letter: 'p', icon: MessageSquare, role: ROLE.user },
       { to: '/tokens', name: 'tokens', letter: 't', icon: KeyRound, role: ROLE.user },
@@ -69,7 +72,7 @@ export const NAVIGATION: readonly Group[] = [
     ],
   },
   {
-    name: 'run',
+    name: 'manage',
     entries: [
       { to: '/channels', name: 'channels', letter: 'c', icon: Network, role: ROLE.admin },
       { to: '/prices', name: 'prices', letter: 'r', icon: Coins, role: ROLE.admin },
@@ -77,16 +80,19 @@ export const NAVIGATION: readonly Group[] = [
     ],
   },
   {
-    name: 'prove',
+    name: 'audit',
     entries: [
       { to: '/audit', name: 'audit', letter: 'a', icon: History, role: ROLE.admin },
       { to: '/ledger', name: 'ledger', letter: 'l', icon: BookOpenCheck, role: ROLE.admin },
-      { to: '/settings', name: 'settings', letter: 'e', icon: Settings, role: ROLE.root },
     ],
+  },
+  {
+    name: 'system',
+    entries: [{ to: '/settings', name: 'settings', letter: 'e', icon: Settings, role: ROLE.root }],
   },
 ]
 
-export const entriesFor = (role: number): readonly Entry[] =>
+export const entriesFor = (role: number): readonly MenuEntry[] =>
   NAVIGATION.flatMap(({ entries }) => entries).filter(entry => entry.role <= role)
 
 export const groupsFor = (role: number): readonly Group[] =>

@@ -3,7 +3,7 @@ import { useEffect, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { ApiError, OFFLINE } from '../api/errors.ts'
 
-/** Says that the gateway does not answer; what was read stays in sight, and the bar goes when an answer comes. */
+/** Reports that the gateway is unreachable, until a request succeeds. */
 export function OfflineBar() {
   const { t } = useTranslation()
   const client = useQueryClient()

@@ -9,28 +9,28 @@ import { Key } from '../look/button.tsx'
 import { classes } from '../look/classes.ts'
 import { Dialog } from '../look/dialog.tsx'
 import { setPreferences, usePreferences } from '../look/preferences.ts'
-import { useFaultWords } from '../look/states.tsx'
+import { useErrorText } from '../look/states.tsx'
 import { toast } from '../look/toast.tsx'
-import { tokenQuestion } from '../pages/tokens/token-search.ts'
+import { tokenQuery } from '../pages/tokens/token-search.ts'
 import { speak } from '../texts/index.ts'
 import { entriesFor } from './navigation.ts'
-import { type Kind, keepRecent, type Recent, readRecent } from './recent.ts'
+import { type ItemKind, type Recent, readRecent, saveRecent } from './recent.ts'
 
-type Find = {
+type PaletteItem = {
   readonly id: string
   readonly group: string
   readonly words: string
   readonly hint?: string
-  /** What else it is known by. */
+  /** Additional text, such as a masked key. */
   readonly note?: string
-  /** Where it is something with a page of its own. */
+  /** The found item, to remember it as recent. */
   readonly item?: Recent
   act(): void
 }
 
-const LEAST = 2
-const MOST_FOUND = 5
-/** The page on which things of a kind are. */
+const MIN_LENGTH = 2
+const MAX_RESULTS = 5
+/** The page of each kind of item. */
 const GROUPS = {
   channel: 'channels',
   token: 'tokens',
@@ -38,45 +38,45 @@ const GROUPS = {
   user: 'users',
   request: 'usage',
   video: 'videos',
-} as const satisfies Record<Kind, string>
+} as const satisfies Record<ItemKind, string>
 
 type Reading<Item> = {
   readonly data: { readonly items: readonly Item[] } | undefined
   readonly isPlaceholderData: boolean
 }
 
-/** Of this text alone: what the one before had found would be taken by an Enter that came first. */
-const foundBy = <Item,>({ data, isPlaceholderData }: Reading<Item>): readonly Item[] =>
+/** Results of the current text only. Enter must not pick a result of the previous text. */
+const itemsOf = <Item,>({ data, isPlaceholderData }: Reading<Item>): readonly Item[] =>
   isPlaceholderData ? [] : (data?.items ?? [])
 
-/** Pages, acts and models by a part of their name; channels, tokens and users by what the gateway finds. */
-function useFinds(text: string): readonly Find[] {
+/** Pages, actions and models are matched here; channels, tokens and users by the gateway. */
+function usePaletteItems(text: string): readonly PaletteItem[] {
   const { t } = useTranslation()
   const { id: selfId, role } = useSelf()
   const isAdmin = useIsAdmin()
   const navigate = useNavigate()
   const { language, theme } = usePreferences()
-  const words = useFaultWords()
+  const words = useErrorText()
   const client = useQueryClient()
   const testAll = async () => {
     toast(t('palette.testing'))
     try {
       const results = await call('testChannels', {})
-      const passed = results.filter(({ success }) => success).length
-      toast(t('bulk.tested', { passed, count: results.length }))
+      const successes = results.filter(({ success }) => success).length
+      toast(t('bulk.tested', { passed: successes, count: results.length }))
       await client.invalidateQueries({ queryKey: ['searchChannels'] })
     } catch (error) {
       toast(words(error))
     }
   }
-  const isAsking = text.length >= LEAST
-  // A key is nobody's name; it is asked for in one place, and without its middle.
+  const isAsking = text.length >= MIN_LENGTH
+  // A key is not a name. It is searched only among tokens, and masked.
   const isName = isAsking && !text.startsWith('sk-')
-  const query = { keyword: text, page_size: MOST_FOUND }
+  const query = { keyword: text, page_size: MAX_RESULTS }
   const channels = useCall('searchChannels', { query }, { enabled: isName && isAdmin })
   const tokens = useCall(
     'searchTokens',
-    { query: { ...tokenQuestion(text), page_size: MOST_FOUND } },
+    { query: { ...tokenQuery(text), page_size: MAX_RESULTS } },
     { enabled: isAsking },
   )
   const models = useCall('modelOverview', {}, { enabled: isName, staleMs: 60_000 })
@@ -111,7 +111,7 @@ function useFinds(text: string): readonly Find[] {
     },
   ].map(each => ({ ...each, group: t('palette.do') }))
 
-  const goTo: Readonly<Record<Kind, (key: string) => void>> = {
+  const goTo: Readonly<Record<ItemKind, (key: string) => void>> = {
     channel: id => void navigate({ to: '/channels/$id', params: { id } }),
     token: id => void navigate({ to: '/tokens/$id', params: { id } }),
     model: name =>
@@ -120,7 +120,7 @@ function useFinds(text: string): readonly Find[] {
     request: requestId => void navigate({ to: '/usage/$requestId', params: { requestId } }),
     video: id => void navigate({ to: '/videos/$id', params: { id } }),
   }
-  const findOf = (item: Recent, group = t(`nav.${GROUPS[item.kind]}`)): Find => ({
+  const findOf = (item: Recent, group = t(`nav.${GROUPS[item.kind]}`)): PaletteItem => ({
     id: `${item.kind}-${item.key}`,
     group,
     words: item.words,
@@ -128,42 +128,42 @@ function useFinds(text: string): readonly Find[] {
     act: () => goTo[item.kind](item.key),
   })
 
-  const wanted = text.toLowerCase()
-  const fixed = [...pages, ...acts].filter(({ words }) => words.toLowerCase().includes(wanted))
+  const lowerText = text.toLowerCase()
+  const fixed = [...pages, ...acts].filter(({ words }) => words.toLowerCase().includes(lowerText))
   const recent = text === '' ? readRecent(selfId).map(item => findOf(item, t('palette.recent'))) : []
   if (!isAsking) return [...recent, ...fixed]
   return [
     ...(/^req_\w+$/.test(text) ? [findOf({ kind: 'request', key: text, words: text })] : []),
     ...(/^video_\w+$/.test(text) ? [findOf({ kind: 'video', key: text, words: text })] : []),
     ...fixed,
-    ...(isName ? foundBy(channels) : []).flatMap(found =>
-      'id' in found ? findOf({ kind: 'channel', key: String(found.id), words: found.name }) : [],
+    ...(isName ? itemsOf(channels) : []).flatMap(channel =>
+      'id' in channel ? findOf({ kind: 'channel', key: String(channel.id), words: channel.name }) : [],
     ),
-    ...foundBy(tokens).map(({ id, name, key }) => ({
+    ...itemsOf(tokens).map(({ id, name, key }) => ({
       ...findOf({ kind: 'token', key: String(id), words: name }),
       note: key,
     })),
     ...(models.data ?? [])
-      .filter(({ name }) => isName && name.toLowerCase().includes(wanted))
-      .slice(0, MOST_FOUND)
+      .filter(({ name }) => isName && name.toLowerCase().includes(lowerText))
+      .slice(0, MAX_RESULTS)
       .map(({ name }) => findOf({ kind: 'model', key: name, words: name })),
-    ...(isName ? foundBy(users) : []).map(({ id, username }) =>
+    ...(isName ? itemsOf(users) : []).map(({ id, username }) =>
       findOf({ kind: 'user', key: String(id), words: username }),
     ),
   ]
 }
 
-function Finder({ onClose }: { readonly onClose: () => void }) {
+function PaletteSearch({ onClose }: { readonly onClose: () => void }) {
   const { t } = useTranslation()
   const [text, setText] = useState('')
   const [at, setAt] = useState(0)
   const self = useSelf()
-  const finds = useFinds(useDeferredValue(text.trim()))
+  const finds = usePaletteItems(useDeferredValue(text.trim()))
   const list = useId()
   const chosen = Math.min(at, finds.length - 1)
-  const take = (find: Find | undefined) => {
+  const take = (find: PaletteItem | undefined) => {
     if (!find) return
-    if (find.item) keepRecent(self.id, find.item)
+    if (find.item) saveRecent(self.id, find.item)
     onClose()
     find.act()
   }
@@ -231,7 +231,7 @@ export function Palette({ isOpen, onClose }: { readonly isOpen: boolean; readonl
   const { t } = useTranslation()
   return (
     <Dialog title={t('palette.title')} isOpen={isOpen} onClose={onClose} isWide>
-      <Finder onClose={onClose} />
+      <PaletteSearch onClose={onClose} />
     </Dialog>
   )
 }

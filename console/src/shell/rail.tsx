@@ -6,15 +6,15 @@ import { groupsFor } from './navigation.ts'
 
 type RailProps = { readonly isFolded?: boolean; readonly onChoose?: () => void }
 
-/** The menu: one level, nothing folds. */
+/** The entries of the menu. */
 export function RailEntries({ isFolded = false, onChoose }: RailProps) {
   const { t } = useTranslation()
   const { role } = useSelf()
   return (
     <nav aria-label={t('nav.label')} className="flex flex-col gap-3 px-2">
       {groupsFor(role).map(group => (
-        <div key={group.name}>
-          {isFolded ? null : (
+        <div key={group.name} className={group.name === 'system' ? 'border-t border-line pt-3' : undefined}>
+          {isFolded || group.name === 'system' ? null : (
             <p id={`group-${group.name}`} className="px-2 pb-1 text-label text-ink-3">
               {t(`nav.group.${group.name}`)}
             </p>

@@ -8,7 +8,7 @@ import { IconButton, Key } from '../look/button.tsx'
 import { classes } from '../look/classes.ts'
 import { Dialog } from '../look/dialog.tsx'
 import { moneyOfSpan } from '../look/format.ts'
-import { Mark } from '../look/mark.tsx'
+import { Logo } from '../look/logo.tsx'
 import { setPreferences, usePreferences } from '../look/preferences.ts'
 import { AccountMenu } from './account.tsx'
 import { BottomBar } from './bottom-bar.tsx'
@@ -28,13 +28,13 @@ function Brand({ isShort = false }: { readonly isShort?: boolean }) {
       className="flex h-8 items-center gap-2 text-section font-semibold text-ink no-underline"
       aria-label="Sluice"
     >
-      <Mark size={20} className="shrink-0" />
+      <Logo size={20} className="shrink-0" />
       {isShort ? null : 'Sluice'}
     </Link>
   )
 }
 
-/** Balance and version: the quiet foot of the menu. */
+/** Balance and version, below the menu. */
 function RailFoot() {
   const { t } = useTranslation()
   const self = useSelf()
@@ -44,14 +44,14 @@ function RailFoot() {
       <p>
         {self.unlimited_quota
           ? t('balance.unlimited')
-          : t('balance.left', { amount: moneyOfSpan(self.quota) })}
+          : t('balance.remaining', { amount: moneyOfSpan(self.quota) })}
       </p>
       {status.data ? <p>{t('common.version', { version: status.data.version })}</p> : null}
     </div>
   )
 }
 
-/** Which role the page at this address needs. */
+/** The role that the current page requires. */
 function useNeededRole(): number {
   const path = useMatches().at(-1)?.fullPath ?? '/'
   const entry = NAVIGATION.flatMap(({ entries }) => entries).find(
@@ -60,7 +60,7 @@ function useNeededRole(): number {
   return entry?.role ?? 0
 }
 
-/** Everything around a page: the menu, the bars of a small screen, and the layers that open over all of it. */
+/** The frame of every page: menu, bars and dialogs. */
 export function Shell() {
   const { t } = useTranslation()
   const { role } = useSelf()
@@ -126,7 +126,7 @@ export function Shell() {
           <AccountMenu onKeys={openSheet} isShort={isRailFolded} />
           <IconButton
             icon={isRailFolded ? PanelLeftOpen : PanelLeftClose}
-            label={isRailFolded ? t('nav.unfold') : t('nav.fold')}
+            label={isRailFolded ? t('nav.expand') : t('nav.collapse')}
             className="max-lg:hidden"
             onClick={() => setPreferences({ isRailFolded: !isRailFolded })}
           />

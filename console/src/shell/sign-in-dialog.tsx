@@ -4,7 +4,7 @@ import { signedInAgain, useIsSignInNeeded } from '../api/session.ts'
 import { Dialog } from '../look/dialog.tsx'
 import { SignInForm } from './sign-in-form.tsx'
 
-/** A session that ends while somebody works is renewed in place: nothing typed is lost, and the call is repeated. */
+/** Renews an expired session in a dialog. Typed text is kept and the call is repeated. */
 export function SignInDialog() {
   const { t } = useTranslation()
   const self = useSelf()

@@ -5,28 +5,28 @@ import { call } from '../api/client.ts'
 import { ApiError } from '../api/errors.ts'
 import { selfQuery } from '../api/self.ts'
 import { Button } from '../look/button.tsx'
-import { FormFault } from '../look/fault.tsx'
 import { Field, TextInput } from '../look/field.tsx'
-import { useFaultWords } from '../look/states.tsx'
+import { FormError } from '../look/form-error.tsx'
+import { useErrorText } from '../look/states.tsx'
 
-/** Counts down from a moment that lies ahead. */
+/** Seconds until a time in the future. */
 function useCountdown(untilMs: number): number {
-  const [left, setLeft] = useState(0)
+  const [secondsLeft, setLeft] = useState(0)
   useEffect(() => {
     const tick = () => setLeft(Math.max(0, Math.ceil((untilMs - Date.now()) / 1000)))
     tick()
     const timer = setInterval(tick, 500)
     return () => clearInterval(timer)
   }, [untilMs])
-  return left
+  return secondsLeft
 }
 
 type SignInFormProps = { readonly username: string; readonly onDone: () => void }
 
-/** Name and password. It never says which of the two was wrong. */
+/** The sign-in form. An error never says which of the two fields was wrong. */
 export function SignInForm({ username: first, onDone }: SignInFormProps) {
   const { t } = useTranslation()
-  const words = useFaultWords()
+  const words = useErrorText()
   const client = useQueryClient()
   const [username, setUsername] = useState(first)
   const [password, setPassword] = useState('')
@@ -84,7 +84,7 @@ export function SignInForm({ username: first, onDone }: SignInFormProps) {
           />
         )}
       </Field>
-      <FormFault
+      <FormError
         words={
           blockedS > 0
             ? t('sign_in.blocked', { seconds: blockedS })

@@ -2,16 +2,19 @@ import i18next from 'i18next'
 import { initReactI18next } from 'react-i18next'
 import { type Preferences, preferences, setPreferences } from '../look/preferences.ts'
 import { en } from './en.ts'
-import { SAID } from './said.tsx'
+import { GATEWAY_NAMESPACE } from './gateway-text.tsx'
 
 type Language = Preferences['language']
 
-/** The second language is loaded only by those who read it. */
+/** Loads a language on demand. */
 async function load(language: Language): Promise<void> {
   if (language === 'en' || i18next.hasResourceBundle(language, 'translation')) return
-  const [{ zhCN }, { saidZhCN }] = await Promise.all([import('./zh-cn.ts'), import('./said-zh-cn.ts')])
+  const [{ zhCN }, { gatewayZhCN: saidZhCN }] = await Promise.all([
+    import('./zh-cn.ts'),
+    import('./gateway-zh-cn.ts'),
+  ])
   i18next.addResourceBundle(language, 'translation', zhCN)
-  i18next.addResourceBundle(language, SAID, saidZhCN)
+  i18next.addResourceBundle(language, GATEWAY_NAMESPACE, saidZhCN)
 }
 
 export async function startTexts(): Promise<void> {

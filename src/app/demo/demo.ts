@@ -16,9 +16,9 @@ const BROKEN = 'Simulated provider, broken'
 const PEOPLE = ['ana', 'ben'] as const
 const PEOPLES_QUOTA = 50_000_000
 const TOKEN = 'demo'
-/** Names that people know and that have a price, so that the demo shows real figures. */
+/** Well-known models that have a price, so that the demo shows real figures. */
 const MODELS = ['gpt-4o-mini', 'gpt-4o', 'claude-sonnet-4-5', 'gemini-2.5-flash', 'deepseek-chat']
-/** For the other things a person may try. */
+/** Models for operations other than chat. */
 const OTHER_MODELS = [
   'text-embedding-3-small',
   'gpt-4o-mini-tts',
@@ -29,7 +29,7 @@ const OTHER_MODELS = [
 ]
 const OPENAI_TYPE = 1
 
-type Furnishing = {
+type SetUpOptions = {
   readonly address: string
   readonly operations: Operations
   readonly rootPassword: string | undefined
@@ -38,14 +38,14 @@ type Furnishing = {
   print(line: string): void
 }
 
-/** Starts the simulator as a process of its own and waits for the address it prints. */
+/** Starts the simulator as a child process and waits for the URL that it prints. */
 function startSimulator(): Promise<{ url: string; child: ChildProcess }> {
   const file = programFile('../simulator/main').pathname
-  // Its standard input is ours to close, which also happens when this process is killed.
+  // The child ends when its standard input closes, which also happens when this process is killed.
   const child = spawn(process.execPath, [file, '--with-parent'], { stdio: ['pipe', 'pipe', 'inherit'] })
   return new Promise((resolve, reject) => {
     child.once('error', reject)
-    child.once('exit', code => reject(new Error(`the simulated provider ended with ${code}`)))
+    child.once('exit', code => reject(new Error(`the simulated provider exited with code ${code}`)))
     child.stdout?.on('data', (chunk: Buffer) => {
       const url = /http:\/\/\S+/.exec(chunk.toString())?.[0]
       if (url) resolve({ url, child })
@@ -53,7 +53,7 @@ function startSimulator(): Promise<{ url: string; child: ChildProcess }> {
   })
 }
 
-/** The demo sets itself up as any client would: over the management API. */
+/** The demo is set up over the management API, like by any client. */
 function createClient(address: string, accessToken: string) {
   return async <T>(method: string, path: string, body?: unknown): Promise<T> => {
     const response = await fetch(`${address}${path}`, {
@@ -75,7 +75,7 @@ async function findNamed(call: Client, path: string, name: string): Promise<numb
   return items.find(item => item.name === name)?.id
 }
 
-async function furnishChannel(call: Client, name: string, baseUrl: string, priority: number) {
+async function createChannel(call: Client, name: string, baseUrl: string, priority: number) {
   const id = await findNamed(call, '/api/channel/', name)
   if (id !== undefined) {
     await call('PUT', '/api/channel/', { id, base_url: baseUrl })
@@ -89,27 +89,27 @@ async function furnishChannel(call: Client, name: string, baseUrl: string, prior
     models: [...MODELS, ...OTHER_MODELS],
     priority,
   }
-  const made = await call<{ id: number }>('POST', '/api/channel/', { mode: 'single', channel })
-  return { id: made.id, isNew: true }
+  const created = await call<{ id: number }>('POST', '/api/channel/', { mode: 'single', channel })
+  return { id: created.id, isNew: true }
 }
 
 type Token = { readonly id: number; readonly key: string }
 
-async function furnishToken(call: Client): Promise<Token> {
+async function createToken(call: Client): Promise<Token> {
   const id = await findNamed(call, '/api/token/', TOKEN)
   const body = { name: TOKEN, unlimited_quota: true }
   if (id === undefined) return call('POST', '/api/token/', body)
   return { id, ...(await call<{ key: string }>('POST', `/api/token/${id}/key`)) }
 }
 
-/** A day of requests by several people, a channel that took over and one that was given up: something to look at. */
-async function furnishHistory(
-  { address, operations, store, announce }: Omit<Furnishing, 'rootPassword' | 'print'>,
+/** A day of requests by several users, a failover channel and an auto-disabled one. */
+async function createHistory(
+  { address, operations, store, announce }: Omit<SetUpOptions, 'rootPassword' | 'print'>,
   call: Client,
   { first, demoToken }: { readonly first: number; readonly demoToken: Token },
 ): Promise<void> {
-  const second = await furnishChannel(call, SECOND, await baseUrlOf(call, first), -1)
-  const broken = await furnishChannel(call, BROKEN, 'http://127.0.0.1:9', -2)
+  const second = await createChannel(call, SECOND, await baseUrlOf(call, first), -1)
+  const broken = await createChannel(call, BROKEN, 'http://127.0.0.1:9', -2)
   const self = await call<{ id: number }>('GET', '/api/user/self')
   const spenders = [{ userId: self.id, tokenId: demoToken.id, tokenName: TOKEN, models: MODELS.slice(0, 2) }]
   for (const [index, username] of PEOPLE.entries()) {
@@ -120,15 +120,15 @@ async function furnishHistory(
       quota: PEOPLES_QUOTA,
     })
     const { token } = await operations.accessToken({ username, name: SET_UP })
-    const theirs = createClient(address, token)
-    const made = await theirs<Token>('POST', '/api/token/', {
+    const callAsUser = createClient(address, token)
+    const created = await callAsUser<Token>('POST', '/api/token/', {
       name: `${username}'s app`,
       remain_quota: PEOPLES_QUOTA / 2,
     })
-    await endSetUp(theirs)
+    await endSetUp(callAsUser)
     spenders.push({
       userId: id,
-      tokenId: made.id,
+      tokenId: created.id,
       tokenName: `${username}'s app`,
       models: MODELS.slice(index),
     })
@@ -136,7 +136,7 @@ async function furnishHistory(
   const nowMs = Date.now()
   const channels = { first, second: second.id, broken: broken.id }
   await writeHistory(createBooks(store.db, store.engine), { spenders, channels, nowMs })
-  const reason = 'it could not be reached, again and again'
+  const reason = 'The provider could not be reached repeatedly.'
   await decideStatus(store.db, {
     channelId: broken.id,
     keyPosition: undefined,
@@ -147,8 +147,8 @@ async function furnishHistory(
   await announce([`channel:${broken.id}`])
 }
 
-/** A video that is being made while somebody looks. */
-async function furnishVideo(address: string, key: string): Promise<void> {
+/** A running video job. */
+async function createVideo(address: string, key: string): Promise<void> {
   const response = await fetch(`${address}/v1/videos`, {
     method: 'POST',
     headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
@@ -158,7 +158,7 @@ async function furnishVideo(address: string, key: string): Promise<void> {
       seconds: '4',
     }),
   })
-  if (!response.ok) throw new Error(`the demo could not make a video: ${await response.text()}`)
+  if (!response.ok) throw new Error(`the demo could not create a video: ${await response.text()}`)
 }
 
 const baseUrlOf = async (call: Client, id: number) =>
@@ -166,31 +166,31 @@ const baseUrlOf = async (call: Client, id: number) =>
 
 const SET_UP = 'demo set-up'
 
-/** The credential of the set-up is not left behind. */
+/** Deletes the access tokens of the set-up. */
 async function endSetUp(call: Client): Promise<void> {
   const { items } = await call<Page>('GET', '/api/user/access_token/?page_size=500')
   for (const { id, name } of items) if (name === SET_UP) await call('DELETE', `/api/user/access_token/${id}`)
 }
 
-/** A gateway to try out: a simulated provider, a channel to it and a token, in a directory that goes with the demo. */
-export function createDemo(givenDataDir: string | undefined) {
-  const dataDir = givenDataDir ?? mkdtempSync(join(tmpdir(), 'sluice-demo-'))
+/** A gateway to try: a simulated provider, a channel to it and a token, in a directory that is deleted with the demo. */
+export function createDemo(chosenDataDir: string | undefined) {
+  const dataDir = chosenDataDir ?? mkdtempSync(join(tmpdir(), 'sluice-demo-'))
   let simulator: ChildProcess | undefined
 
   return {
     dataDir,
-    async furnish({ rootPassword, print, ...gateway }: Furnishing): Promise<void> {
+    async setUp({ rootPassword, print, ...gateway }: SetUpOptions): Promise<void> {
       const { address, operations } = gateway
       const { url, child } = await startSimulator()
       simulator = child
       const { token } = await operations.accessToken({ username: 'root', name: SET_UP })
       const call = createClient(address, token)
-      const first = await furnishChannel(call, CHANNEL, url, 0)
-      const demoToken = await furnishToken(call)
+      const first = await createChannel(call, CHANNEL, url, 0)
+      const demoToken = await createToken(call)
       const { key } = demoToken
       if (first.isNew) {
-        await furnishHistory(gateway, call, { first: first.id, demoToken })
-        await furnishVideo(address, key)
+        await createHistory(gateway, call, { first: first.id, demoToken })
+        await createVideo(address, key)
       }
       await endSetUp(call)
 
@@ -198,31 +198,31 @@ export function createDemo(givenDataDir: string | undefined) {
       print(
         [
           '',
-          '  Sluice is running, with a simulated provider behind it.',
+          '  Sluice is running with a simulated provider.',
           '',
           `  Console    ${address}/`,
           `  API        ${address}/docs`,
           `  User       root`,
-          `  Password   ${rootPassword ?? '(as it was; sluice admin reset-password gives a new one)'}`,
+          `  Password   ${rootPassword ?? '(unchanged; ./sluice admin reset-password sets a new one)'}`,
           `  Token      ${key}`,
           '',
-          '  Ask it something:',
+          '  Send a request:',
           '',
           `  curl ${address}/v1/chat/completions \\`,
           `    -H 'Authorization: Bearer ${key}' -H 'Content-Type: application/json' \\`,
           `    -d '${question}'`,
           '',
-          givenDataDir === undefined
-            ? '  Everything lives in a temporary directory and is gone when you stop it (Ctrl-C).'
-            : `  Everything lives in ${dataDir}. Stop it with Ctrl-C.`,
+          chosenDataDir === undefined
+            ? '  All data is in a temporary directory, which is deleted when you stop the demo (Ctrl-C).'
+            : `  All data is in ${dataDir}. Stop the demo with Ctrl-C.`,
           '',
         ].join('\n'),
       )
     },
-    /** Also called on the way out of a process that ends at once, so it waits for nothing. */
+    /** Synchronous, because it is also called when the process exits. */
     close(): void {
       simulator?.kill('SIGTERM')
-      if (givenDataDir === undefined) rmSync(dataDir, { recursive: true, force: true })
+      if (chosenDataDir === undefined) rmSync(dataDir, { recursive: true, force: true })
     },
   }
 }

@@ -5,7 +5,7 @@ import type { Books } from '../../ledger/books.ts'
 import type { SettleRecord } from '../../ledger/record.ts'
 import { shippedPrice } from '../../providers/prices/shipped.ts'
 
-/** Somebody whose requests the history tells. */
+/** A user and token of the history. */
 export type Spender = {
   readonly userId: number
   readonly tokenId: number
@@ -14,7 +14,7 @@ export type Spender = {
 }
 export type History = {
   readonly spenders: readonly Spender[]
-  /** The channel that answers, the one that takes over, and the one that fails. */
+  /** The channel that answers, the failover channel, and the one that fails. */
   readonly channels: { readonly first: number; readonly second: number; readonly broken: number }
   readonly nowMs: number
 }
@@ -24,8 +24,8 @@ const REQUESTS = 900
 const SPAN_MS = 24 * 3600 * 1000
 const BATCH = 256
 
-/** The same history for every demo: chance that can be repeated. */
-function createChance(seed: number) {
+/** A seeded random generator, so that every demo has the same history. */
+function createRandom(seed: number) {
   let state = seed
   return () => {
     state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
@@ -33,33 +33,33 @@ function createChance(seed: number) {
   }
 }
 
-/** A day as it might have been: busier by day than by night, some requests failed over, some failed. */
+/** A plausible day: more requests by day than by night, some failed over, some failed. */
 function historyOf({ spenders, channels, nowMs }: History): SettleRecord[] {
-  const chance = createChance(20_260_101)
+  const random = createRandom(20_260_101)
   const newRequestId = createRequestIds()
-  const pick = <T>(list: readonly T[]): T => list[Math.floor(chance() * list.length)] as T
+  const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)] as T
   const moments = Array.from({ length: REQUESTS }, () => {
-    const agoMs = chance() * SPAN_MS
+    const agoMs = random() * SPAN_MS
     const hour = new Date(nowMs - agoMs).getUTCHours()
     const isBusy = hour >= 7 && hour < 19
-    return isBusy || chance() < 0.3 ? agoMs : chance() * (SPAN_MS / 6)
+    return isBusy || random() < 0.3 ? agoMs : random() * (SPAN_MS / 6)
   }).sort((a, b) => b - a)
 
   return moments.map((agoMs): SettleRecord => {
     const timeMs = Math.floor(nowMs - agoMs)
     const { userId, tokenId, tokenName, models } = pick(spenders)
     const model = pick(models)
-    const isError = chance() < 0.02
-    const isFailedOver = !isError && chance() < 0.08
-    const isStream = chance() < 0.7
-    const input = Math.ceil(200 + chance() ** 3 * 6_000)
-    const cachedInput = chance() < 0.4 ? Math.floor(input * chance()) : 0
-    const output = Math.ceil(30 + chance() ** 2 * 1_200)
+    const isError = random() < 0.02
+    const isFailedOver = !isError && random() < 0.08
+    const isStream = random() < 0.7
+    const input = Math.ceil(200 + random() ** 3 * 6_000)
+    const cachedInput = random() < 0.4 ? Math.floor(input * random()) : 0
+    const output = Math.ceil(30 + random() ** 2 * 1_200)
     const usage = isError ? EMPTY : { ...EMPTY, calls: 1, input: input - cachedInput, cachedInput, output }
     const price = shippedPrice(model, timeMs)
-    const firstMs = Math.ceil(180 + chance() ** 2 * 1_400)
+    const firstMs = Math.ceil(180 + random() ** 2 * 1_400)
     const channelId = isError ? channels.broken : isFailedOver ? channels.second : channels.first
-    const failed = { channel: channels.broken, status: 503, ms: Math.ceil(chance() * 400) }
+    const failed = { channel: channels.broken, status: 503, ms: Math.ceil(random() * 400) }
     const answered = { channel: channelId, status: isError ? 503 : 200, ms: firstMs }
     return {
       kind: 'settle',
@@ -99,7 +99,7 @@ function historyOf({ spenders, channels, nowMs }: History): SettleRecord[] {
   })
 }
 
-/** Writes the history into the books, as a node would that had served it: entries, balances, rows and sums agree. */
+/** Writes the history into the ledger as if a node had served it, so that entries, balances, rows and aggregates agree. */
 export async function writeHistory(books: Books, history: History): Promise<void> {
   await books.openNode(NODE, Math.floor(history.nowMs / 1000))
   const records = historyOf(history)

@@ -1,4 +1,5 @@
 import { isObject, type JsonObject, member } from '../../domain/json-value.ts'
+import { geminiGeneration } from '../../models/generation.ts'
 import { compact, extrasOf, type FieldReader, ownExtras } from '../hub/fields.ts'
 import type { MediaPart, MediaSource, Part, ReasoningPart, Signature, ToolCallPart } from '../hub/hub.ts'
 import { mediaText } from '../hub/media.ts'
@@ -13,7 +14,6 @@ import {
 } from '../hub/signature.ts'
 import { FREE_TEXT, parseArguments } from '../hub/tools/arguments.ts'
 import type { Warnings } from '../hub/warnings.ts'
-import { isThirdGeneration } from './model.ts'
 
 export const FORMAT = 'gemini'
 
@@ -185,7 +185,7 @@ function encodeCall(part: ToolCallPart, { path, warnings }: PartPlace): JsonObje
 /** The newer models refuse a turn whose first call is not signed; of several at once only the first is. */
 export function signFirstCall(parts: readonly JsonObject[], model: string): readonly JsonObject[] {
   const first = parts.findIndex(part => isObject(part.functionCall))
-  if (first === -1 || !isThirdGeneration(model)) return parts
+  if (first === -1 || !geminiGeneration(model).needsSignedCalls) return parts
   return parts.map((part, at) => (at === first ? { thoughtSignature: NO_SIGNATURE, ...part } : part))
 }
 
@@ -245,7 +245,8 @@ function holderOf(source: MediaSource, mimeType: string): JsonObject | undefined
 function encodeDetail({ detail }: MediaPart, { model, path, warnings }: PartPlace): JsonObject {
   if (detail === undefined || detail === 'auto') return {}
   const level = LEVELS[detail]
-  if (level !== undefined && isThirdGeneration(model)) return { mediaResolution: { level } }
+  if (level !== undefined && geminiGeneration(model).takesMediaResolution)
+    return { mediaResolution: { level } }
   warnings.unsayable(`${path}.detail`)
   return {}
 }

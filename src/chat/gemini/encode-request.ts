@@ -1,4 +1,6 @@
 import { isObject, type JsonObject } from '../../domain/json-value.ts'
+import { geminiGeneration } from '../../models/generation.ts'
+import type { GeminiGeneration } from '../../models/generations.ts'
 import { withoutCacheMarks } from '../hub/cache.ts'
 import { bodyOf, ownExtras } from '../hub/fields.ts'
 import type { EncodedRequest } from '../hub/format.ts'
@@ -12,7 +14,6 @@ import { gatherTurns } from '../hub/turns.ts'
 import { warnOfDescription, warnUnsayable } from '../hub/unsayable.ts'
 import { createWarnings, type Warnings } from '../hub/warnings.ts'
 import { encodePart, FORMAT, signFirstCall } from './content.ts'
-import { budgetRange, canThink, isThirdGeneration, leastLevel, maxOutputOf } from './model.ts'
 import { isEmptySchema, toVendorSchema } from './schema.ts'
 import { encodeResult } from './tool-result.ts'
 
@@ -170,7 +171,7 @@ function encodeConfig(request: ChatRequest, own: unknown, warnings: Warnings): J
 }
 
 function fitLimit({ model, maxTokens }: ChatRequest, warnings: Warnings): number | undefined {
-  const most = maxOutputOf(model)
+  const most = geminiGeneration(model).maxOutputTokens
   if (maxTokens === undefined || most === undefined || maxTokens <= most) return maxTokens
   warnings.lost('max_tokens', `was lowered to ${most}, the most that the model writes`)
   return most
@@ -206,30 +207,32 @@ function encodeThinking(
   warnings: Warnings,
 ): JsonObject | undefined {
   const { effort, budget, isAdaptive, summary } = reasoning
-  if (!canThink(model)) {
+  const generation = geminiGeneration(model)
+  if (generation.thinking === 'none') {
     if (effort !== 'none') warnings.lost('reasoning', 'the model cannot think')
     return undefined
   }
-  if (effort === 'none') return withoutThoughts(model, warnings)
+  if (effort === 'none') return withoutThoughts(generation, warnings)
   const told = { includeThoughts: summary !== 'none' }
   // A word and a budget together are refused; the budget is the more exact.
-  if (budget !== undefined) return { ...told, thinkingBudget: fitBudget(budget, model, warnings) }
+  if (budget !== undefined) return { ...told, thinkingBudget: fitBudget(budget, generation, warnings) }
   if (effort === undefined) return isAdaptive ? { ...told, thinkingBudget: -1 } : told
-  if (isThirdGeneration(model)) return { ...told, thinkingLevel: levelOf(effort, model, warnings) }
+  if (generation.thinking === 'level')
+    return { ...told, thinkingLevel: levelOf(effort, generation, warnings) }
   const worth = budgetOf(effort)
   if (worth === undefined) {
     warnings.lost('reasoning_effort', 'is a word that this vendor does not know and was left out')
     return told
   }
   // Thoughts are part of the limit, and the answer needs room in it too.
-  const { min, max } = budgetRange(model)
+  const { min, max } = generation.budget
   const room = maxTokens === undefined ? max : Math.floor(maxTokens / 2)
   return { ...told, thinkingBudget: Math.max(Math.min(worth, max, room), min, 1) }
 }
 
 /** Budgets beyond what a model takes are refused, and other vendors' models take more. */
-function fitBudget(budget: number, model: string, warnings: Warnings): number {
-  const { min, max } = budgetRange(model)
+function fitBudget(budget: number, generation: GeminiGeneration, warnings: Warnings): number {
+  const { min, max } = generation.budget
   const fitted = Math.max(Math.min(budget, max), min)
   if (fitted !== budget)
     warnings.lost('reasoning.budget', `${fitted} tokens are asked for, which the model takes`)
@@ -237,19 +240,19 @@ function fitBudget(budget: number, model: string, warnings: Warnings): number {
 }
 
 /** Some models cannot be kept from thinking; they get as little as they take. */
-function withoutThoughts(model: string, warnings: Warnings): JsonObject {
-  const { min } = budgetRange(model)
-  const isThird = isThirdGeneration(model)
-  if (!isThird && min === 0) return { thinkingBudget: 0 }
+function withoutThoughts(generation: GeminiGeneration, warnings: Warnings): JsonObject {
+  const { thinking, budget, leastLevel } = generation
+  const takesLevels = thinking === 'level'
+  if (!takesLevels && budget.min === 0) return { thinkingBudget: 0 }
   warnings.lost('reasoning_effort', 'the model cannot be kept from thinking and thinks as little as it can')
-  return isThird ? { thinkingLevel: leastLevel(model) } : { thinkingBudget: min }
+  return takesLevels ? { thinkingLevel: leastLevel } : { thinkingBudget: budget.min }
 }
 
-function levelOf(effort: string, model: string, warnings: Warnings): string {
+function levelOf(effort: string, { leastLevel }: GeminiGeneration, warnings: Warnings): string {
   const level = LEVELS[effort]
   if (level === undefined) warnings.lost('reasoning_effort', 'is a word that this vendor does not know')
   if (effort === 'xhigh' || effort === 'max')
     warnings.lost('reasoning_effort', 'was lowered to high, the most')
-  const isTooLittle = level === 'MINIMAL' && leastLevel(model) !== 'MINIMAL'
-  return isTooLittle ? leastLevel(model) : (level ?? 'HIGH')
+  const isTooLittle = level === 'MINIMAL' && leastLevel !== 'MINIMAL'
+  return isTooLittle ? leastLevel : (level ?? 'HIGH')
 }

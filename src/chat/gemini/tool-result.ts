@@ -1,9 +1,9 @@
 import { isObject, type JsonObject } from '../../domain/json-value.ts'
+import { geminiGeneration } from '../../models/generation.ts'
 import { parseBounded } from '../../wire/json-bounds.ts'
 import { compact, extrasOf, type FieldReader, ownExtras } from '../hub/fields.ts'
 import type { MediaPart, Part, ToolResultPart } from '../hub/hub.ts'
 import { decodePart, encodeMedia, FORMAT, type PartPlace } from './content.ts'
-import { isThirdGeneration } from './model.ts'
 
 /** What a tool says is a text in the hub and an object here: under one of these names it is nothing but the text. */
 const SAID = ['output', 'result'] as const
@@ -58,7 +58,7 @@ export function encodeResult(part: ToolResultPart, name: string, place: PartPlac
     else if (inner.type === 'media') media.push(...encodeMedia(inner as MediaPart, at))
     else warnings.lost(at.path, `a part of the type ${inner.type} has no place here and was left out`)
   }
-  const isInside = isThirdGeneration(model)
+  const isInside = geminiGeneration(model).takesMediaInResults
   if (media.length > 0 && !isInside) {
     warnings.lost(path, 'the media of a result are sent after it')
   }

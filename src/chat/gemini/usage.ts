@@ -1,7 +1,7 @@
 import { type JsonObject, member } from '../../domain/json-value.ts'
 import { allCounts, EMPTY, type ToolCalls, totalInput, type Usage } from '../../domain/usage.ts'
 import { count } from '../../metering/openai-usage.ts'
-import { isThirdGeneration } from './model.ts'
+import { geminiGeneration } from '../../models/generation.ts'
 
 /**
  * The usage of an answer or of an event of a stream: `promptTokenCount` holds what came from the cache, and
@@ -85,7 +85,7 @@ export function searchesIn(answer: unknown): Pick<Usage, 'searches' | 'fileSearc
     if (chunks.some(chunk => member(chunk, 'retrievedContext') !== undefined)) fileSearches += 1
   }
   const model = member(answer, 'modelVersion')
-  const isEachSold = typeof model === 'string' && isThirdGeneration(model)
+  const isEachSold = typeof model === 'string' && geminiGeneration(model).billsEachSearch
   return { searches: isEachSold ? queries : Math.min(queries, 1), fileSearches }
 }
 

@@ -32,7 +32,7 @@ const STATUS_KINDS: Readonly<Record<number, ErrorKind>> = {
   529: 'overloaded',
 }
 
-/** Vendors say it in words only (provider-protocols 2.7). */
+/** Vendors report it in the message only (docs/reference/formats.md: Provider error shapes). */
 const CONTEXT_WORDS =
   /maximum context length|context[_ ]length[_ ]exceeded|exceeds the context window|prompt is too long|input token count .{0,40}exceeds the maximum|too many tokens|total length of all messages is too long|input is too long/i
 

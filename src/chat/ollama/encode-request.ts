@@ -1,4 +1,5 @@
 import { isObject, type JsonObject } from '../../domain/json-value.ts'
+import { takesOllamaLevels } from '../../models/generation.ts'
 import { deedsOf } from '../hub/assistant-turn.ts'
 import { withoutCacheMarks } from '../hub/cache.ts'
 import { bodyOf, ownExtras } from '../hub/fields.ts'
@@ -186,9 +187,6 @@ function encodeTools(request: ChatRequest, warnings: Warnings): readonly JsonObj
   return tools.map(tool => describedFunction(FORMAT, tool))
 }
 
-/** Models that are told how much to think refuse to be told only whether, and the other way round. */
-const takesLevels = (model: string): boolean => model.includes('gpt-oss')
-
 const LEVELS: Readonly<Record<string, string>> = {
   minimal: 'low',
   low: 'low',
@@ -205,7 +203,7 @@ function encodeThink({ reasoning, model }: ChatRequest, warnings: Warnings): boo
   const wish = effort ?? (budget === undefined ? undefined : effortOf(budget))
   if (wish === undefined) return isAdaptive ? true : undefined
   if (wish === 'none') return false
-  const level = takesLevels(model) ? LEVELS[wish] : undefined
+  const level = takesOllamaLevels(model) ? LEVELS[wish] : undefined
   if (level !== wish || effort === undefined) {
     warnings.lost('reasoning', `is asked for as ${level ?? 'on'}: the model is not told more exactly`)
   }

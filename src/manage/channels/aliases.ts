@@ -52,7 +52,7 @@ async function readChannels(
   return JSON.stringify(ids)
 }
 
-/** Other names for models (spec 1, rule 4; contract 2.3). */
+/** Other names for models (docs/reference/routing.md: Aliases). */
 export function createAliasHandlers({ db, now }: Deps): Handlers<typeof aliasContract> {
   /** Judges where an alias is to point, against all the others as they stand under the lock. */
   async function mustLead(trx: Trx, alias: Pick<AliasRow, 'name' | 'target'>, before?: AliasRow) {

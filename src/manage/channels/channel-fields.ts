@@ -1,6 +1,6 @@
 import { invalidField } from '../../domain/errors.ts'
 import { HEADER_VALUE } from '../../domain/header.ts'
-import { limitsStored } from '../../domain/limits.ts'
+import { mergeLimits } from '../../domain/limits.ts'
 import { hasControl } from '../../domain/text.ts'
 import { type AddressPolicy, refuseUrl } from '../../http/upstream-address.ts'
 import {
@@ -97,7 +97,7 @@ export function readFields(
   set('openai_organization', given.openai_organization)
   set('other', given.other)
   set('remark', given.remark)
-  set('limits', given.limits && limitsStored(given.limits, current.limits))
+  set('limits', given.limits && mergeLimits(given.limits, current.limits))
   if (given.tag !== undefined) change.tag = given.tag || null
   if (given.status !== undefined) Object.assign(change, { status: given.status, status_reason: '' })
   // An address that was taken before is not judged anew each time the whole object is sent back.

@@ -31,7 +31,7 @@ const several = (text: string, path: string): readonly string[] => {
   return read.keys
 }
 
-/** `single` never splits what it is given (contract 4, identity of things). */
+/** `single` never splits its key (docs/reference/management-api.md: Channel keys). */
 const one = (text: string, path: string): readonly string[] => {
   const fault = keyFault(text)
   if (fault) throw invalidField(path, fault)
@@ -99,7 +99,7 @@ function isSentBack(text: string, existing: readonly ChannelKey[]): boolean {
 
 type Manage = BodySchema<(typeof channelContract)['manageChannelKeys']>
 
-/** The keys of a channel one by one (contract 4, shapes; existing clients: multi_key/manage). */
+/** The keys of a channel one by one (docs/reference/management-api.md: Channel keys). */
 export function createChannelKeyHandlers(
   deps: Deps,
 ): Pick<

@@ -10,6 +10,7 @@ import {
 } from '../../domain/header.ts'
 import { stillMasked, unmaskSecrets } from '../../domain/secret-name.ts'
 import { codePoints, hasControl } from '../../domain/text.ts'
+import { isHeaderPattern, readHeaderPattern } from '../../override/expression.ts'
 import { readOverride } from '../../override/override.ts'
 import { readObject } from '../server/json-object.ts'
 
@@ -17,6 +18,7 @@ import { readObject } from '../server/json-object.ts'
 
 const MAX_HEADERS = 100
 const MAX_MODEL_LENGTH = 255
+const MAX_PATTERN_LENGTH = 200
 
 type Json = Readonly<Record<string, unknown>>
 
@@ -80,7 +82,8 @@ function checkHeaders(headers: Json, path: string): undefined {
   for (const [name, value] of entries) {
     const at = `${path}.${name.slice(0, 100)}`
     const lower = name.toLowerCase()
-    if (!HEADER_NAME.test(name) && !isHeaderPattern(name)) throw invalidField(at, 'is no name of a header')
+    const nameFault = headerNameFault(name)
+    if (nameFault !== undefined) throw invalidField(at, nameFault)
     if (isFraming(name)) throw invalidField(at, 'belongs to the connection and cannot be set')
     if (seen.has(lower)) throw invalidField(at, 'is the same header as another one')
     seen.add(lower)
@@ -102,16 +105,13 @@ function placeholderFault(value: string): string | undefined {
     : `${kept} of a client is never passed on: it is a credential or belongs to the connection`
 }
 
-/** `re:` and an expression stands for the client's headers of matching names, as existing clients write it. */
-function isHeaderPattern(name: string): boolean {
-  if (!name.startsWith('re:') || name.length > 200 || hasControl(name)) return false
-  try {
-    new RegExp(name.slice(3))
-    return true
-  } catch {
-    // Not an expression.
-    return false
-  }
+/** Why a name stands for no header: neither the name of one nor `re:` and a regular expression. */
+function headerNameFault(name: string): string | undefined {
+  if (HEADER_NAME.test(name)) return undefined
+  if (!isHeaderPattern(name) || name.length > MAX_PATTERN_LENGTH || hasControl(name))
+    return 'is not a valid header name'
+  const reading = readHeaderPattern(name)
+  return 'fault' in reading ? reading.fault : undefined
 }
 
 /** Only what failed can be told otherwise, and only as another failure: an error is no answer. */

@@ -15,7 +15,7 @@ const tell = ({ id, name, model, isGood, latencyMs, firstTokenMs, status, error 
   data: { id, name, model, latency_ms: latencyMs, first_token_ms: firstTokenMs, status, error },
 })
 
-/** Test requests through channels (spec 4.2). They charge nobody; a failed test is an answer, not an error. */
+/** Channel tests (docs/reference/routing.md: Channel tests). They cost nothing, and a failed test is a 200. */
 export function createChannelTestHandlers({ db, channels }: Deps): TestHandlers {
   return {
     async testChannel({ params, query }) {

@@ -1,5 +1,5 @@
 import { KEY_STATUS } from '../../domain/channel-key.ts'
-import { limitsTold } from '../../domain/limits.ts'
+import { parseLimits } from '../../domain/limits.ts'
 import { unitsUsed, usdText } from '../../domain/money.ts'
 import { maskSecrets } from '../../domain/secret-name.ts'
 import type { ChannelRow } from '../../store/engine/schema.ts'
@@ -47,7 +47,7 @@ export function presentChannel(row: ChannelRow, keys: readonly ChannelKey[]) {
     openai_organization: row.openai_organization,
     other: row.other,
     remark: row.remark,
-    limits: limitsTold(row.limits),
+    limits: parseLimits(row.limits),
     channel_info: {
       is_multi_key: isMulti,
       multi_key_size: keys.length,

@@ -61,7 +61,7 @@ function modelsAfter(before: readonly string[], { fields, add_models, remove_mod
   return after
 }
 
-/** The channels (spec 2.2, 4.2; contract 2.2). */
+/** The routes of channels (docs/reference/management-api.md: Channels). */
 export function createChannelHandlers(deps: Deps): Handlers<typeof channelContract> {
   const { db, now, digest, allowPrivateUpstreams } = deps
   const seals = createChannelSeals(deps)

@@ -1,5 +1,6 @@
 import type { Price } from '../../domain/price.ts'
 import { isPerToken, type Rates } from '../../domain/rate.ts'
+import { type ModelPurpose, purposeOf } from '../../models/purposes.ts'
 
 /** Where a kind of model is asked; the first five names are those that clients of this family know. */
 export const ENDPOINTS = {
@@ -15,7 +16,7 @@ export const ENDPOINTS = {
 
 export type EndpointType = keyof typeof ENDPOINTS
 
-type Sign = (model: string, rates: Rates) => boolean
+type Sign = (rates: Rates) => boolean
 
 const isCharged = (rates: Rates, name: keyof Rates) => rates[name] !== undefined
 const isInputOnly = (rates: Rates) => isCharged(rates, 'input') && !isCharged(rates, 'output')
@@ -25,19 +26,28 @@ const PICOS_PER_CENT = 10_000_000_000
 const isSound = ({ per_second, per_minute }: Rates) =>
   per_minute !== undefined || (per_second !== undefined && per_second < PICOS_PER_CENT)
 
-/** What a model is for, by the way it is charged, and where that does not tell, by the words its makers put in names. */
-const SIGNS: readonly (readonly [EndpointType, Sign])[] = [
-  ['jina-rerank', model => /rerank/i.test(model)],
-  ['moderation', model => /moderation/i.test(model)],
-  ['audio-speech', (model, rates) => isCharged(rates, 'per_character') || /\btts\b/i.test(model)],
-  ['audio-transcription', (model, rates) => isSound(rates) || /whisper|transcri/i.test(model)],
-  ['image-generation', (model, rates) => isCharged(rates, 'image') || /\bimage\b/i.test(model)],
-  ['jina-rerank', (_model, rates) => isCharged(rates, 'per_search') && !isPerToken(rates)],
-  ['openai-video', (_model, rates) => isCharged(rates, 'per_second') && !isPerToken(rates)],
-  ['embeddings', (model, rates) => isInputOnly(rates) || /\bembed/i.test(model)],
+const BY_PURPOSE = {
+  rerank: 'jina-rerank',
+  moderation: 'moderation',
+  speech: 'audio-speech',
+  transcription: 'audio-transcription',
+  image: 'image-generation',
+  embeddings: 'embeddings',
+} as const satisfies Record<ModelPurpose, EndpointType>
+
+/** What a model is for, by the units of its price, where its name does not say it. The first row that holds wins. */
+const BY_PRICE: readonly (readonly [EndpointType, Sign])[] = [
+  ['audio-speech', rates => isCharged(rates, 'per_character')],
+  ['audio-transcription', isSound],
+  ['image-generation', rates => isCharged(rates, 'image')],
+  ['jina-rerank', rates => isCharged(rates, 'per_search') && !isPerToken(rates)],
+  ['openai-video', rates => isCharged(rates, 'per_second') && !isPerToken(rates)],
+  ['embeddings', isInputOnly],
 ]
 
 export function endpointTypes(model: string, price: Price | undefined): EndpointType[] {
-  const found = SIGNS.find(([, sign]) => sign(model, price?.rates ?? {}))
-  return [found?.[0] ?? 'openai']
+  const purpose = purposeOf(model)
+  if (purpose !== undefined) return [BY_PURPOSE[purpose]]
+  const [type = 'openai'] = BY_PRICE.find(([, sign]) => sign(price?.rates ?? {})) ?? []
+  return [type]
 }

@@ -3,7 +3,10 @@ import { type EnabledAlias, listEnabledAliases } from '../../store/records/alias
 import { enabledModels } from '../../store/records/channels.ts'
 import { listBackers, listMapped } from '../../store/records/served.ts'
 
-/** A name that can be asked for, and the names whose price counts for it, the first that has one (contract 4, money). */
+/**
+ * A model name that clients can request, and the names that may have its price, first match first
+ * (docs/reference/money.md: Which price applies).
+ */
 export type Served = { readonly name: string; readonly pricedAs: readonly string[] }
 
 /** Where a name leads: through these names, itself among them, to the target, on any channel or only on some. */

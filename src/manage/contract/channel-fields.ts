@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { CHANNEL_NAME_LENGTH } from '../../domain/channel.ts'
 import { limits, limitsTold, nameList, optional, text } from './fields.ts'
 
-/** What a caller may say of a channel, in the forms of the specification and of existing clients (contract 2.2). */
+/** Fields of a channel, also in the forms that existing clients send (docs/reference/management-api.md: Channels). */
 
 /** An object, or the text of one as existing clients send it; what may stand inside is read by the handlers. */
 export const objectOrText = z.union([z.record(z.string(), z.unknown()), z.string()], {
@@ -80,7 +80,7 @@ export type ChannelGiven = z.output<typeof channel>
 
 const mode = z.enum(['single', 'batch', 'multi_to_single'])
 
-/** The channel inside `channel` (spec 4.2), or flat beside `mode`, as some existing clients send it. */
+/** The channel inside `channel`, or flat beside `mode` (docs/reference/management-api.md: Channels). */
 export const channelCreated = z
   .object({ mode: optional(mode), channel: optional(channel), ...channelFields })
   .transform(({ mode = 'single', channel: inner, ...flat }, context) => {

@@ -179,6 +179,7 @@ export const insightContract = {
           'key_rejected',
           'channel_resting',
           'implausible_usage',
+          'override_disabled',
           'model_single_channel',
           'model_unpriced',
           'token_low',

@@ -19,7 +19,7 @@ export type Route = {
   readonly data?: z.ZodType
   /** The whole answer, where it is not the envelope. */
   readonly reply?: z.ZodType
-  /** Answers errors in the relay's shape (contract 2.5). */
+  /** Errors have the relay's shape (docs/reference/errors.md: Relay errors). */
   readonly relayErrors?: boolean
   /** Guarded here and read by the relay: the body stays as it comes, and the answer is the relay's. */
   readonly isRelayed?: boolean

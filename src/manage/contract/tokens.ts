@@ -17,7 +17,7 @@ import {
 } from './fields.ts'
 import type { Contract } from './route.ts'
 
-/** What a caller may say of a token (spec 2.1, contract 2.1). Absent fields keep what they were. */
+/** Fields of a token (docs/reference/management-api.md: Tokens). Absent fields keep their values. */
 const tokenFields = {
   remain_quota: optional(z.int().min(0).max(MAX_UNITS)),
   expired_time: optional(z.int().min(-1).max(100_000_000_000)),

@@ -47,7 +47,7 @@ const total = {
   relayErrors: true,
 } as const
 
-/** What a token may know of itself, in the forms that existing clients read (contract 2.4). */
+/** What a token may read about itself (docs/reference/management-api.md: Usage of a token). */
 export const usageContract = {
   tokenUsage: {
     method: 'GET',

@@ -77,8 +77,8 @@ export function createLedgerHandlers({
     closeSuspense: async ({ actor, params, body, change }) => {
       const doubt = await findSuspense(db, params.id)
       if (!doubt) throw notFound('doubt')
-      await ledger.surrender({ kind: 'user', ownerId: doubt.user_id })
-      await ledger.surrender({ kind: 'token', ownerId: doubt.token_id })
+      await ledger.flushAndReturn({ kind: 'user', ownerId: doubt.user_id })
+      await ledger.flushAndReturn({ kind: 'token', ownerId: doubt.token_id })
       return change(async ({ trx, audit }) => {
         const closed = await closeSuspense(trx, params.id, {
           closed_time: now(),

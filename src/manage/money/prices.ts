@@ -93,7 +93,7 @@ function readEffective(given: number | undefined, now: number): number {
   return Math.max(given, now)
 }
 
-/** What models cost: versions set by administrators, over the table that comes with the product (contract 4, money). */
+/** Prices of models: versions by administrators over the shipped table (docs/reference/money.md: Price versions). */
 export function createPriceHandlers({ db, now }: Deps): Handlers<typeof priceContract> {
   const shipped = (model: string) => {
     const price = shippedPrice(model, now() * 1000)

@@ -58,7 +58,7 @@ export const createPriceOf =
     return undefined
   }
 
-/** What the models cost that a caller may use (spec 4.4, contract 2.5). */
+/** Prices of the models that a caller may use (docs/reference/management-api.md: Pricing). */
 export function createPricingHandlers(deps: Deps): Handlers<typeof pricingContract> {
   const { db, now } = deps
   const keyHolder = createKeyHolder(deps, 'ip_not_allowed')

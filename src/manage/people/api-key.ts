@@ -12,7 +12,7 @@ type Asking = Pick<RouteCall, 'authorization' | 'address' | 'reply'>
 
 const textOf = (value: unknown) => (typeof value === 'string' ? value : '')
 
-/** Where clients put the token: this header, and only without it what SDKs of other formats send (contract 3). */
+/** The token of `Authorization`, else of the headers of other SDKs (docs/reference/relay-api.md: Relay credentials). */
 function credentialOf({ authorization, reply: { request } }: Asking): string {
   const { 'x-api-key': apiKey, 'x-goog-api-key': googleKey } = request.headers
   const { key } = request.query as { key?: unknown }

@@ -31,7 +31,7 @@ const DEFAULT_NAME = 'default'
 const MAX_ACCESS_TOKENS = 1_000
 const FRESH_SIGN_IN_S = 600
 
-/** What everybody may do with their own account (spec 4.3). */
+/** Routes of the own account (docs/reference/management-api.md: Own account). */
 export function createSelfHandlers({
   db,
   now,

@@ -1,6 +1,6 @@
 import { actorLabel } from '../../domain/actor.ts'
 import { invalidField, notFound, Refusal } from '../../domain/errors.ts'
-import { limitsStored, limitsTold } from '../../domain/limits.ts'
+import { mergeLimits, parseLimits } from '../../domain/limits.ts'
 import { nanosOf, unitsLeft, unitsUsed } from '../../domain/money.ts'
 import { mask } from '../../domain/text.ts'
 import { TOKEN_STATUS, tokenStatus } from '../../domain/token.ts'
@@ -44,7 +44,7 @@ function readAddresses(given: readonly string[] | string): string {
   return JSON.stringify([...new Set(addresses)])
 }
 
-/** The tokens of the caller (spec 2.1, 4.1). */
+/** The tokens of the caller (docs/reference/management-api.md: Tokens). */
 export function createTokenHandlers({
   db,
   now,
@@ -70,7 +70,7 @@ export function createTokenHandlers({
     model_limits: (JSON.parse(row.models) as string[]).join(','),
     allow_ips: JSON.parse(row.allow_ips) as string[],
     group: row.token_group,
-    limits: limitsTold(row.limits),
+    limits: parseLimits(row.limits),
   })
 
   async function mustFind(source: Trx | typeof db, userId: number, id: number) {
@@ -143,7 +143,7 @@ export function createTokenHandlers({
           models: JSON.stringify(changedModels(body, []) ?? []),
           allow_ips: body.allow_ips === undefined ? '[]' : readAddresses(body.allow_ips),
           token_group: body.group || 'default',
-          limits: limitsStored(body.limits ?? {}),
+          limits: mergeLimits(body.limits ?? {}),
         })
         // The seal is bound to the row, so the row comes first.
         await updateToken(trx, id, { key_sealed: keyring.seal(key, keyPlace(id)) })
@@ -155,7 +155,7 @@ export function createTokenHandlers({
       }),
 
     updateToken: async ({ actor, query, body: given, change }) => {
-      await ledger.surrender({ kind: 'token', ownerId: given.id })
+      await ledger.flushAndReturn({ kind: 'token', ownerId: given.id })
       return change(async ({ trx, audit }) => {
         const body: Partial<typeof given> & { id: number } = query.status_only
           ? { id: given.id, status: given.status }
@@ -176,7 +176,7 @@ export function createTokenHandlers({
         if (models !== undefined) fields.models = JSON.stringify(models)
         if (body.allow_ips !== undefined) fields.allow_ips = readAddresses(body.allow_ips)
         if (body.group !== undefined) fields.token_group = body.group || 'default'
-        if (body.limits !== undefined) fields.limits = limitsStored(body.limits, before.limits)
+        if (body.limits !== undefined) fields.limits = mergeLimits(body.limits, before.limits)
         await updateToken(trx, before.id, fields)
 
         const owner = { id: before.id, userId: actor.id }

@@ -1,6 +1,6 @@
 import { type Actor, actorLabel } from '../../domain/actor.ts'
 import { invalidField, notFound, Refusal } from '../../domain/errors.ts'
-import { limitsStored, limitsTold } from '../../domain/limits.ts'
+import { mergeLimits, parseLimits } from '../../domain/limits.ts'
 import { nanosOf, unitsLeft, unitsUsed } from '../../domain/money.ts'
 import { outranks, ROLE, type Role, roleName } from '../../domain/role.ts'
 import { signedIn } from '../../identity/passwords.ts'
@@ -42,7 +42,7 @@ export const presentUser = (row: UserWithAccount) => ({
   request_count: row.request_count,
   created_time: row.created_time,
   last_login_time: row.last_login_time,
-  limits: limitsTold(row.limits),
+  limits: parseLimits(row.limits),
 })
 
 export async function mustFindUser(db: Db, id: number): Promise<UserWithAccount> {
@@ -118,7 +118,7 @@ export async function deleteAccount(
   audit({ action: 'user.delete', target: `user:${user.id}`, before: presentUser(user) })
 }
 
-/** The users of the instance, for administrators (spec 4.3, contract 2.4). */
+/** The users of the instance, for administrators (docs/reference/management-api.md: Users). */
 export function createUserHandlers({ db, now, passwords, ledger }: Deps): Handlers<typeof userContract> {
   const balance = createUserBalance(now)
 
@@ -197,7 +197,7 @@ export function createUserHandlers({ db, now, passwords, ledger }: Deps): Handle
           author: actorLabel(actor),
           time: now(),
         })
-        if (body.limits) await updateUser(trx, user, { limits: limitsStored(body.limits) })
+        if (body.limits) await updateUser(trx, user, { limits: mergeLimits(body.limits) })
         const told = presentUser(await mustFindUser(trx, user.id))
         audit({ action: 'user.create', target: `user:${user.id}`, after: told })
         return told
@@ -210,7 +210,7 @@ export function createUserHandlers({ db, now, passwords, ledger }: Deps): Handle
       mustComeWithPassword(body)
       const passwordHash =
         body.password === undefined ? undefined : await passwords.hash(body.password, signedIn(actor))
-      await ledger.surrender({ kind: 'user', ownerId: body.id })
+      await ledger.flushAndReturn({ kind: 'user', ownerId: body.id })
       return change(async ({ trx, audit }) => {
         const before = await mustHoldUser(trx, body.id)
         // Once more inside the transaction: the target may have been promoted since.
@@ -223,7 +223,7 @@ export function createUserHandlers({ db, now, passwords, ledger }: Deps): Handle
         if (body.status !== undefined) fields.status = body.status
         if (body.group !== undefined) fields.user_group = body.group || 'default'
         if (passwordHash !== undefined) fields.password_hash = passwordHash
-        if (body.limits !== undefined) fields.limits = limitsStored(body.limits, before.limits)
+        if (body.limits !== undefined) fields.limits = mergeLimits(body.limits, before.limits)
         await claimName(updateUser(trx, before, fields))
         if (passwordHash !== undefined)
           await endCredentials({ trx, audit }, { userId: before.id, change: body, time: now() })
@@ -259,7 +259,7 @@ export function createUserHandlers({ db, now, passwords, ledger }: Deps): Handle
       }),
 
     manageUser: async call => {
-      await ledger.surrender({ kind: 'user', ownerId: call.body.id })
+      await ledger.flushAndReturn({ kind: 'user', ownerId: call.body.id })
       return call.change(async changing => {
         const before = await mustHoldUser(changing.trx, call.body.id)
         mustOutrank(call.actor, before)

@@ -19,7 +19,10 @@ function stillRuns(error: unknown): never {
   throw isUniqueViolation(error) ? conflict(STILL_RUNNING) : error
 }
 
-/** Writes happen in one transaction each, and at most once for an `Idempotency-Key` (contract 4, repeating). */
+/**
+ * A write is one transaction, done once for an `Idempotency-Key`
+ * (docs/reference/management-api.md: Idempotency on writes).
+ */
 export function createChange({
   db,
   now,
@@ -64,7 +67,7 @@ export function createChange({
         return told
       }).catch(async error => {
         // Nobody heard whether it was kept: the relay must look for itself, now or when the store is back.
-        if (error instanceof UnreachableError && error.isInDoubt) await announceNotes()
+        if (error instanceof UnreachableError && error.isOutcomeUnknown) await announceNotes()
         throw error
       })
       // Takes effect before the 200 is out: the next request on any connection sees it.

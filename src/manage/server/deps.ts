@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { AccountId } from '../../domain/account.ts'
 import type { ClientAddress } from '../../http/address.ts'
 import type { Budget } from '../../http/budget.ts'
 import type { ProxyReports } from '../../http/exposure.ts'
@@ -8,7 +9,6 @@ import type { Identify } from '../../identity/identify.ts'
 import type { Keyring } from '../../identity/keyring.ts'
 import type { Passwords } from '../../identity/passwords.ts'
 import type { Throttle } from '../../identity/throttle.ts'
-import type { AccountName } from '../../ledger/books.ts'
 import type { Operation } from '../../providers/index.ts'
 import type { Readiness } from '../../routing/cooldown.ts'
 import type { Plan } from '../../routing/plan.ts'
@@ -60,9 +60,9 @@ export type Deps = {
   /** How the store is brought up to what every worker's relay knows. */
   readonly ledger: {
     /** Before reading: at most a second, false when one of them did not say so in time. */
-    catchUp(account?: AccountName): Promise<boolean>
+    catchUp(account?: AccountId): Promise<boolean>
     /** Before changing an account: all of them, however long it takes. */
-    surrender(account: AccountName): Promise<void>
+    flushAndReturn(account: AccountId): Promise<void>
   }
   /** Tells the relay what was changed, by the targets of audit records; done before the change answers 200. */
   readonly announce: (targets: readonly string[]) => Promise<void>
@@ -88,6 +88,12 @@ export type Deps = {
       readonly id: number
       readonly channel: Readiness
       readonly keys: readonly (Readiness & { readonly index: number })[]
+    }[]
+    /** Enabled channels with override operations that are disabled, and why. */
+    disabledOverrides(): readonly {
+      readonly id: number
+      readonly name: string
+      readonly reasons: readonly string[]
     }[]
   }
   /** The folders with the console's files, the one to be served first; none while they are being made. */

@@ -1,6 +1,6 @@
 import type { FastifyReply } from 'fastify'
 
-/** Balances are told as of now; where a worker could not be asked in time, the answer says so (design 2). */
+/** Marks the response stale when a worker did not report in time (docs/reference/money.md: Balances). */
 export async function markIfStale(reply: FastifyReply, caughtUp: Promise<boolean>): Promise<void> {
   if (!(await caughtUp)) reply.header('x-sluice-stale', '1')
 }

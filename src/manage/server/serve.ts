@@ -65,7 +65,7 @@ const isKeySent = ({ query }: FastifyRequest, route: Route) =>
 
 export const SESSION_COOKIE = 'sluice_session'
 
-/** Browsers attach cookies by themselves, so a session counts only for calls our own pages made (contract 2). */
+/** A session counts only for requests of our own pages (docs/reference/management-api.md: Session cookie). */
 export function isSameOrigin({ headers }: Pick<FastifyRequest, 'headers'>): boolean {
   const site = headers['sec-fetch-site']
   if (site !== undefined) return site === 'same-origin'

@@ -8,7 +8,7 @@ import type { Deps } from './deps.ts'
 
 const KEYS = Object.keys(SETTINGS) as SettingKey[]
 
-/** Settings that Root changes while the gateway runs (contract 2.6). */
+/** Settings that Root changes while the gateway runs (docs/reference/management-api.md: Runtime settings). */
 export function createSettingHandlers({ db, now }: Deps): Handlers<typeof settingContract> {
   async function told(source: Db) {
     const stored = new Map((await listSettings(source)).map(row => [row.key, JSON.parse(row.value)]))

@@ -36,7 +36,7 @@ export function createStoreWatch(
     if (long.length === 0 || (await isStoreAnswering())) return
     for (const reply of long.filter(isWaitingLong)) {
       // What it was asked to write it may yet do.
-      const refusal = storeUnavailable({ isInDoubt: reply.request.method !== 'GET' })
+      const refusal = storeUnavailable({ isOutcomeUnknown: reply.request.method !== 'GET' })
       send(reply, shapeFor(reply.request)(refusal))
     }
   }

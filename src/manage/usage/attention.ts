@@ -6,7 +6,7 @@ import {
   openSuspense,
   rejectedKeys,
   singleChannelModels,
-  tokensInNeed,
+  tokensNeedingAttention,
   unrefundedVideos,
 } from '../../store/records/attention.ts'
 import { pricesInForce } from '../../store/records/prices.ts'
@@ -27,7 +27,7 @@ const MAX_NEEDS = 50
 type Need = Answer<(typeof insightContract)['attention']>[number]
 const URGENCY = { error: 0, warning: 1, info: 2 } as const
 
-/** What needs somebody, most urgent first (console, E). */
+/** What needs attention, most urgent first (docs/reference/console.md: Attention). */
 export function createAttention({
   db,
   now,
@@ -62,6 +62,16 @@ export function createAttention({
           name,
           detail: `${count} requests with more usage than is possible; the excess is in suspense`,
           since: oldest,
+        }),
+      ),
+      ...channels.disabledOverrides().map(
+        ({ id, name, reasons }): Need => ({
+          kind: 'override_disabled',
+          level: 'warning',
+          target: `channel:${id}`,
+          name,
+          detail: reasons.join('; '),
+          since: null,
         }),
       ),
       ...keys.map(
@@ -165,7 +175,7 @@ export function createAttention({
   }
 
   async function needsOfTokens(userId: number): Promise<Need[]> {
-    const tokens = await tokensInNeed(db, userId, { after: now(), until: now() + WEEK_S })
+    const tokens = await tokensNeedingAttention(db, userId, { after: now(), until: now() + WEEK_S })
     return tokens.map(token => {
       const { id, name, expired_time, credited, posted } = token
       const told = { level: 'info', target: `token:${id}`, name } as const

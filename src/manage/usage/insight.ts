@@ -23,7 +23,7 @@ const DAY_S = 24 * HOUR_S
 const MAX_MODELS = 10_000
 const NOTHING: Sums = { requests: 0, failures: 0, prompt_tokens: 0, completion_tokens: 0, cost: 0 }
 
-/** What is going on: figures and health (console, E). */
+/** Usage figures and channel health (docs/reference/console.md: Insight). */
 export function createInsightHandlers(deps: Deps): Handlers<typeof insightContract> {
   const { db, now, channels } = deps
 

@@ -197,7 +197,7 @@ const NONE = { items: [], total: 0 }
 const NO_TIMES = { count: 0, isAll: true, firstMs: undefined, totalMs: undefined }
 const NO_TOTALS = { count: 0, isMore: false, sums: undefined }
 
-/** What was used, by whom, for how much (contract 2.4; contract 4, money). */
+/** The routes of the log (docs/reference/management-api.md: Log objects). */
 export function createLogHandlers(deps: Deps): Handlers<typeof logContract> {
   const { db, now } = deps
   const store = { db, engine: deps.engine }

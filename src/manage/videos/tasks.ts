@@ -72,7 +72,7 @@ function filterOf({
 
 const NONE = { items: [], total: 0 }
 
-/** Video jobs as existing clients list tasks (spec 3, contract 4: names). */
+/** Video jobs as existing clients list tasks (docs/reference/management-api.md: Video routes of management). */
 export function createTaskHandlers({ db }: Deps): Handlers<typeof taskContract> {
   return {
     listTasks: async ({ query: { paging, channel_id, platform, ...asked } }) => {

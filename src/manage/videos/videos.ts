@@ -7,7 +7,7 @@ import { refund } from '../../store/books/accounts.ts'
 import { entriesOfRequest } from '../../store/books/entries.ts'
 import {
   deleteVideo,
-  findNamedVideo,
+  findVideoWithNames,
   listVideos,
   markRefunded,
   type VideoWithNames,
@@ -79,7 +79,7 @@ export function createVideoHandlers({
    * administrators find it still.
    */
   async function visible(id: string, actor: Actor): Promise<VideoWithNames> {
-    const row = await findNamedVideo(db, id)
+    const row = await findVideoWithNames(db, id)
     const isThere = row?.deleted_time === null || (isAdmin(actor) && row?.status === 'failed' && row.cost > 0)
     if (!row || !isThere || (!isAdmin(actor) && row.user_id !== actor.id)) throw notFound('video job')
     return row
@@ -148,8 +148,8 @@ export function createVideoHandlers({
     refundVideo: async ({ actor, params, body, change }) => {
       const before = await visible(params.id, actor)
       const reason = body?.reason || NO_REASON
-      await ledger.surrender({ kind: 'user', ownerId: before.user_id })
-      await ledger.surrender({ kind: 'token', ownerId: before.token_id })
+      await ledger.flushAndReturn({ kind: 'user', ownerId: before.user_id })
+      await ledger.flushAndReturn({ kind: 'token', ownerId: before.token_id })
       const told = await change(async ({ trx, audit }) => {
         const by = actorLabel(actor)
         const row = await markRefunded(trx, params.id, { time: now(), by, reason })

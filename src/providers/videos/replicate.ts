@@ -1,6 +1,15 @@
 import { addressOf } from '../../media/still.ts'
 import { ratioOf, resolutionOf, uncarried, type VideoDialect } from '../../media/video.ts'
-import { at, completedWith, failedFor, idAt, overlaid, type States, statusOf, textAt } from './words.ts'
+import {
+  at,
+  completedWith,
+  failedFor,
+  idAt,
+  overlaid,
+  type States,
+  statusOf,
+  textAt,
+} from './answer-fields.ts'
 
 const STATES: States = {
   starting: 'queued',
@@ -10,7 +19,7 @@ const STATES: States = {
   canceled: 'failed',
   aborted: 'failed',
 }
-/** Results are kept for an hour. */
+/** The vendor deletes results after an hour. */
 const LIFE_S = 3_600
 
 export const replicateVideos: VideoDialect = {
@@ -36,9 +45,9 @@ export const replicateVideos: VideoDialect = {
   accepted: idAt('id'),
   poll: ({ id }) => ({ method: 'GET', path: `/v1/predictions/${encodeURIComponent(id)}` }),
   state(answer) {
-    const told = textAt(answer, 'status')
-    const status = statusOf(STATES, told)
-    if (status === 'failed') return failedFor(told, textAt(answer, 'error'))
+    const vendorStatus = textAt(answer, 'status')
+    const status = statusOf(STATES, vendorStatus)
+    if (status === 'failed') return failedFor(vendorStatus, textAt(answer, 'error'))
     if (status !== 'completed') return { status }
     const results = [at(answer, 'output') ?? []]
       .flat()

@@ -10,10 +10,10 @@ import {
   type States,
   statusOf,
   textAt,
-} from './words.ts'
+} from './answer-fields.ts'
 
 const SECONDS = 5
-/** The vendor asks not to be asked more often. */
+/** The minimum polling interval of the vendor. */
 const PAUSE_S = 5
 
 const STATES: States = {
@@ -64,14 +64,17 @@ export const runwayVideos: VideoDialect = {
   accepted: idAt('id'),
   poll: look,
   state(answer) {
-    const told = textAt(answer, 'status')
-    const status = statusOf(STATES, told)
+    const vendorStatus = textAt(answer, 'status')
+    const status = statusOf(STATES, vendorStatus)
     if (status === 'failed')
-      return failedFor(textAt(answer, 'failureCode') ?? told?.toLowerCase(), textAt(answer, 'failure'))
+      return failedFor(
+        textAt(answer, 'failureCode') ?? vendorStatus?.toLowerCase(),
+        textAt(answer, 'failure'),
+      )
     if (status !== 'completed') return { status, progress: numberAt(answer, 'progress') }
     return completedWith({ results: urlsIn(answer).map((_url, index) => ({ ref: String(index) })) })
   },
-  /** Addresses end after a day; a look at the task gives new ones. */
+  /** URLs expire after a day; reading the task again returns new ones. */
   source: async (job, { ref = '0' }, ask) => ({ url: urlsIn(await ask(look(job)))[Number(ref)] ?? '' }),
   remove: job => ({ method: 'DELETE', path: look(job).path }),
 }

@@ -10,7 +10,7 @@ import {
   type States,
   statusOf,
   textAt,
-} from './words.ts'
+} from './answer-fields.ts'
 
 const STATES: States = { pending: 'processing', done: 'completed', failed: 'failed', expired: 'failed' }
 
@@ -37,17 +37,18 @@ export const xaiVideos: VideoDialect = {
   accepted: idAt('request_id'),
   poll: ({ id }) => ({ method: 'GET', path: `/v1/videos/${encodeURIComponent(id)}` }),
   state(answer) {
-    const told = textAt(answer, 'status')
+    const vendorStatus = textAt(answer, 'status')
     const url = textAt(answer, 'video.url')
-    // The last answer may leave its state unsaid.
-    const status = told === undefined && url !== undefined ? 'completed' : statusOf(STATES, told)
+    // The last response may omit the status.
+    const status =
+      vendorStatus === undefined && url !== undefined ? 'completed' : statusOf(STATES, vendorStatus)
     if (status === 'failed')
-      return failedFor(textAt(answer, 'error.code') ?? told, textAt(answer, 'error.message'))
+      return failedFor(textAt(answer, 'error.code') ?? vendorStatus, textAt(answer, 'error.message'))
     const progress = numberAt(answer, 'progress')
     if (status !== 'completed')
       return { status, progress: progress !== undefined && progress > 1 ? progress / 100 : progress }
     if (at(answer, 'video.respect_moderation') === false)
-      return failedFor('content_filtered', 'the video does not respect the rules of the provider')
+      return failedFor('content_filtered', 'The video violates the content rules of the provider.')
     return completedWith({
       results: url === undefined ? [] : [{ url }],
       seconds: textAt(answer, 'video.duration'),

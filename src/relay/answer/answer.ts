@@ -23,7 +23,7 @@ const EXPOSED = [
   'x-sluice-warnings',
 ].join(', ')
 
-/** On every answer of the relay: our request's id, that any page may call it (contract 3), and that it is no page itself. */
+/** Headers of every response of the relay (docs/reference/relay-api.md: Response headers). */
 export const commonHeaders = (requestId: string, voice?: ErrorFormat): Record<string, string> => {
   const headers = {
     'x-request-id': requestId,

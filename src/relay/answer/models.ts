@@ -11,7 +11,7 @@ export type ListFormat = 'openai' | 'anthropic' | 'gemini'
 
 const GEMINI_ONLY = /^\/+v1beta\//
 
-/** Spec 4.5: under `/v1` the request's headers choose the format, and nothing else. */
+/** The request chooses the format of the list (docs/reference/relay-api.md: Model list). */
 export function listFormat({ headers, url = '' }: IncomingMessage): ListFormat {
   if (GEMINI_ONLY.test(url)) return 'gemini'
   if (headers['x-api-key'] !== undefined && headers['anthropic-version'] !== undefined) return 'anthropic'

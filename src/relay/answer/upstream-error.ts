@@ -39,7 +39,7 @@ const textIn = (value: unknown) => (typeof value === 'string' ? value : undefine
 const parse = (body: Buffer): unknown => parsedOrNothing(body.toString('utf8'))
 
 /**
- * What a provider refused, in the common shape with the provider's own status, type and code (contract 3). `error` is the
+ * What a provider refused, in the common shape (docs/reference/errors.md: Provider errors). `error` is the
  * same as its format tells it: some say what it is where nobody else would look.
  */
 export const upstreamError = (

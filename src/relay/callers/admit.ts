@@ -36,7 +36,7 @@ function keyInQuery({ method, url = '' }: IncomingMessage): string {
   return isTaken ? (queryOf(url).get('key') ?? '') : ''
 }
 
-/** Only where `Authorization` is absent are the places read that SDKs of other formats use (contract 3). */
+/** The token of `Authorization`, else of the headers of other SDKs (docs/reference/relay-api.md: Relay credentials). */
 const sentCredential = (request: IncomingMessage): string => {
   const { headers } = request
   const { authorization } = headers

@@ -76,7 +76,7 @@ export function createCallers({ find }: CallersDeps) {
 
 export type Callers = ReturnType<typeof createCallers>
 
-/** What is wrong with a caller's credential, in the words of spec 7. */
+/** Throws what is wrong with a caller's credential (docs/reference/relay-api.md: Relay credentials). */
 export function mustBeLive(caller: Caller | undefined, now: number): Caller {
   if (!caller) throw refused('the token is unknown or was deleted')
   if (!caller.isTokenEnabled) throw refused('the token is disabled')

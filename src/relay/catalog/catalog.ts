@@ -36,6 +36,8 @@ export type RelayChannel = RoutedChannel & {
   readonly timeouts: Timeouts
   readonly override: Override
   readonly headerOverride: HeaderOverride
+  /** Why operations of its overrides are disabled. */
+  readonly disabledOverrides: readonly string[]
   /** What a failing status of the provider is taken for. */
   readonly statusMapping: ReadonlyMap<number, number>
   readonly testModel: string
@@ -109,11 +111,6 @@ export async function openCatalog(source: CatalogSource) {
           else next.delete(id)
         }
         channels = next
-        rebuild()
-      }),
-    refreshAllChannels: (): Promise<void> =>
-      inTurn(async () => {
-        channels = new Map((await source.channels()).map(channel => [channel.id, channel]))
         rebuild()
       }),
     refreshAliases: (): Promise<void> =>
@@ -269,3 +266,9 @@ export function formatOn({ provider }: RelayChannel, spec: Asked, model: string)
   if (spec.formatFor) return spec.formatFor(provider, model)
   return formatsFor(provider, spec.operation, model).includes(spec.format) ? spec.format : undefined
 }
+
+/** Enabled channels with override operations that are disabled, and why. */
+export const listDisabledOverrides = (channels: readonly RelayChannel[]) =>
+  channels
+    .filter(({ status, disabledOverrides }) => status === 1 && disabledOverrides.length > 0)
+    .map(({ id, name, disabledOverrides }) => ({ id, name, reasons: disabledOverrides }))

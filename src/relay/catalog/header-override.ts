@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { CLIENT_HEADER, HEADER_NAME, mayPass, passesUnnamed } from '../../domain/header.ts'
-import { isMatch } from '../../override/expression.ts'
+import { type Expression, isHeaderPattern, isMatch, readHeaderPattern } from '../../override/expression.ts'
 
 /** What a channel's administrator does to the headers of its requests: `header_override`, read once. */
 export type HeaderOverride = {
@@ -10,6 +10,8 @@ export type HeaderOverride = {
   readonly templates: readonly (readonly [name: string, template: string])[]
   /** Whether a header of the client goes along by itself; undefined: none does. */
   readonly passes: ((name: string) => boolean) | undefined
+  /** Why some of its patterns are disabled: RE2 does not accept their regular expressions. */
+  readonly disabled: readonly string[]
 }
 
 const MAX_NAMES = 1_000
@@ -20,32 +22,26 @@ const CLIENT_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
 export function readHeaderOverride(given: Readonly<Record<string, string>>): HeaderOverride {
   const fixed: Record<string, string> = {}
   const templates: [string, string][] = []
-  const patterns: RegExp[] = []
+  const patterns: Expression[] = []
+  const disabled: string[] = []
   let passesAll = false
   for (const [name, value] of Object.entries(given)) {
     if (name === '*') passesAll = true
-    else if (name.startsWith('re:')) patterns.push(new RegExp(name.slice('re:'.length), 'i'))
-    else if (value.includes('{client_header:')) templates.push([name.toLowerCase(), value])
+    else if (isHeaderPattern(name)) {
+      const read = readHeaderPattern(name)
+      if ('fault' in read) disabled.push(read.fault)
+      else patterns.push(read.expression)
+    } else if (value.includes('{client_header:')) templates.push([name.toLowerCase(), value])
     else fixed[name.toLowerCase()] = value
   }
   const passes = passesAll ? passesUnnamed : patterns.length > 0 ? createPasses(patterns) : undefined
-  return { fixed, templates, passes }
+  return { fixed, templates, passes, disabled }
 }
 
 /** Clients send the same few names again and again, so each is matched once. */
-function createPasses(patterns: readonly RegExp[]) {
+function createPasses(patterns: readonly Expression[]) {
   const known = new Map<string, boolean>()
-  const live = new Set(patterns)
-  const matches = (name: string) =>
-    [...live].some(pattern => {
-      try {
-        return isMatch(name, pattern)
-      } catch {
-        // Too slow over a name of a hundred letters: it is asked no more, and passes nothing.
-        live.delete(pattern)
-        return false
-      }
-    })
+  const matches = (name: string) => patterns.some(pattern => isMatch(name, pattern))
   return (name: string): boolean => {
     const found = known.get(name)
     if (found !== undefined) return found

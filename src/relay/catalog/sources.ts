@@ -1,11 +1,12 @@
-import { limitsTold } from '../../domain/limits.ts'
+import { parseLimits } from '../../domain/limits.ts'
 import type { Price } from '../../domain/price.ts'
 import type { Role } from '../../domain/role.ts'
 import { NEVER, NO_TOKEN, NO_TOKEN_NAME } from '../../domain/token.ts'
 import { openHeaders } from '../../identity/channel-headers.ts'
 import type { Digest } from '../../identity/credentials.ts'
 import type { Keyring } from '../../identity/keyring.ts'
-import { brokenOverride, type Override, readOverride } from '../../override/override.ts'
+import { brokenOverride, type Override, readStoredOverride } from '../../override/override.ts'
+import type { OverrideFault } from '../../override/reading.ts'
 import { providerOf, speakingOnly } from '../../providers/index.ts'
 import type { RoutedKey } from '../../routing/table.ts'
 import type { ChannelKeyRow, ChannelRow } from '../../store/engine/schema.ts'
@@ -26,9 +27,9 @@ import { readHeaderOverride } from './header-override.ts'
 /** Versions that come into force so soon are kept ready; the store is looked at every second. */
 const UPCOMING_S = 10
 
-const NO_LIMITS = limitsTold('{}')
+const NO_LIMITS = parseLimits('{}')
 
-/** Contract 4, channel time-outs. */
+/** Defaults (docs/reference/routing.md: Timeouts). */
 const TIMEOUTS = { connect_ms: 10_000, first_byte_ms: 120_000, idle_ms: 120_000, total_ms: 600_000 } as const
 
 function readTimeouts(setting: Readonly<Record<string, unknown>>): Timeouts {
@@ -41,12 +42,15 @@ function readTimeouts(setting: Readonly<Record<string, unknown>>): Timeouts {
   }
 }
 
-/** Judged when it was written; what was written under other rules is an error of this channel alone. */
-function readStored(row: ChannelRow): Override {
-  const read = readOverride(JSON.parse(row.param_override))
-  return 'fault' in read
-    ? brokenOverride(`param_override${read.fault.path}: ${read.fault.message}`)
-    : read.value
+const faultText = ({ path, message }: OverrideFault) => `param_override${path}: ${message}`
+
+/** Checked when it was saved; one saved under other rules is an error of this channel alone. */
+function readParamOverride(row: ChannelRow): { override: Override; disabled: readonly string[] } {
+  const { reading, disabled } = readStoredOverride(JSON.parse(row.param_override))
+  return {
+    override: 'fault' in reading ? brokenOverride(faultText(reading.fault)) : reading.value,
+    disabled: disabled.map(faultText),
+  }
 }
 
 type Deps = {
@@ -57,6 +61,8 @@ type Deps = {
   nowMs(): number
   /** A key that no secret opens any more is left out; the channel's others serve on. */
   onUnreadable(channelId: number, error: Error): void
+  /** Part of a channel's overrides is disabled; the rest of them stays in force. */
+  onDisabledOverride(channelId: number, reason: string): void
 }
 
 /** Somebody who asks for themselves: nothing limits them but what limits the user. */
@@ -74,7 +80,7 @@ async function findOwnCaller(db: Db, userId: number): Promise<Caller | undefined
       models: undefined,
       allowIps: [],
       tokenLimits: NO_LIMITS,
-      userLimits: limitsTold(user.limits),
+      userLimits: parseLimits(user.limits),
     }
   )
 }
@@ -100,13 +106,14 @@ export const findCaller =
       expiredTime: token.expired_time,
       models: token.model_limits_enabled === 1 ? new Set(JSON.parse(token.models) as string[]) : undefined,
       allowIps: JSON.parse(token.allow_ips),
-      tokenLimits: limitsTold(token.limits),
-      userLimits: limitsTold(user.limits),
+      tokenLimits: parseLimits(token.limits),
+      userLimits: parseLimits(user.limits),
     }
   }
 
 /** What the catalog is loaded from. */
-export function createCatalogSource({ db, keyring, shippedPrice, nowMs, onUnreadable }: Deps): CatalogSource {
+export function createCatalogSource(deps: Deps): CatalogSource {
+  const { db, keyring, shippedPrice, nowMs, onUnreadable, onDisabledOverride } = deps
   function readKeys(channelId: number, rows: readonly ChannelKeyRow[]): RoutedKey[] {
     return rows.flatMap(({ id, position, sealed, status }) => {
       try {
@@ -135,7 +142,14 @@ export function createCatalogSource({ db, keyring, shippedPrice, nowMs, onUnread
     const headers = readHeaders(row)
     if (headers === undefined) return []
     const setting = { ...JSON.parse(row.setting), openai_organization: row.openai_organization }
-    const headerOverride: Record<string, string> = JSON.parse(headers)
+    const headerFields: Record<string, string> = JSON.parse(headers)
+    const headerOverride = readHeaderOverride(headerFields)
+    const { override, disabled } = readParamOverride(row)
+    const disabledOverrides = [
+      ...disabled,
+      ...headerOverride.disabled.map(reason => `header_override: ${reason}`),
+    ]
+    for (const reason of disabledOverrides) onDisabledOverride(row.id, reason)
     const channelKeys = readKeys(row.id, keys)
     return [
       {
@@ -148,21 +162,22 @@ export function createCatalogSource({ db, keyring, shippedPrice, nowMs, onUnread
         weight: row.weight,
         status: row.status as RelayChannel['status'],
         keys: channelKeys,
-        limits: limitsTold(row.limits),
+        limits: parseLimits(row.limits),
         autoBan: row.auto_ban === 1,
         provider: speakingOnly(provider, setting.chat_formats),
         baseUrl: row.base_url,
         setting,
         timeouts: readTimeouts(setting),
-        override: readStored(row),
-        headerOverride: readHeaderOverride(headerOverride),
+        override,
+        headerOverride,
+        disabledOverrides,
         statusMapping: new Map(
           Object.entries(JSON.parse(row.status_code_mapping)).map(([from, to]) => [Number(from), Number(to)]),
         ),
         testModel: row.test_model,
         secrets: createChannelSecrets({
           keys: channelKeys.map(({ value }) => value),
-          headers: headerOverride,
+          headers: headerFields,
           fields: [setting, JSON.parse(row.param_override)],
         }),
       },

@@ -14,7 +14,7 @@ export type BodyBounds = {
   isFunded(): Promise<boolean>
 }
 
-/** A caller without balance may send this much: enough for models that cost nothing (contract 5, money). */
+/** Enough for models that cost nothing (docs/reference/money.md: Callers without balance). */
 export const UNFUNDED_BYTES = 64 * 1024
 
 const BODY_TIMEOUT_MS = 60_000

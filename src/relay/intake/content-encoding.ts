@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import { createBrotliDecompress, createGunzip, createInflate, createZstdDecompress } from 'node:zlib'
 import { Refusal } from '../../domain/errors.ts'
 
-/** One layer of these; limits count inflated bytes (contract 3). */
+/** One layer of these; limits count inflated bytes (docs/reference/relay-api.md: Request bodies). */
 const INFLATERS: Readonly<Record<string, () => NodeJS.ReadWriteStream>> = {
   gzip: createGunzip,
   'x-gzip': createGunzip,

@@ -8,8 +8,8 @@ import {
   claimAnswer,
   dropAnswer,
   findAnswer,
-  keepAnswer,
   type Repeat,
+  replaceAnswer,
 } from '../../store/records/idempotency.ts'
 import type { Form } from './form.ts'
 
@@ -62,7 +62,7 @@ type Deps = {
   now(): number
 }
 
-/** Requests that are done once for an `Idempotency-Key` (contract 4, repeating). */
+/** Requests that are done once for an `Idempotency-Key` (docs/reference/relay-api.md: Idempotency on the relay). */
 export function createIdempotentRequests({ db, keyring, nodeId, boot, now }: Deps) {
   const seal = (repeat: Repeat, saved: Saved) => keyring.seal(JSON.stringify(saved), answerPlace(repeat))
 
@@ -91,7 +91,7 @@ export function createIdempotentRequests({ db, keyring, nodeId, boot, now }: Dep
           body.length > MAX_STORED_BYTES
             ? { isTooLarge: true }
             : { status, type: contentType, body: body.toString('base64') }
-        await keepAnswer(db, repeat, seal(repeat, saved))
+        await replaceAnswer(db, repeat, seal(repeat, saved))
       },
       async end() {
         if (!isKept) await dropAnswer(db, repeat)

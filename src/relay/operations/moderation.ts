@@ -9,7 +9,7 @@ import { clientBody, mustRead } from './request-reader.ts'
 
 const BYTES_PER_TOKEN = 4
 
-/** Asked in this order where neither the request nor the setting names one (contract 2.6). */
+/** The default models in their order (docs/reference/relay-api.md: Moderation). */
 const USUAL_MODELS = ['omni-moderation-latest', 'text-moderation-latest', 'text-moderation-stable']
 
 const newId = () => `modr-${randomBytes(12).toString('hex')}`

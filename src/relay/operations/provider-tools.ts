@@ -1,12 +1,8 @@
 import type { Price } from '../../domain/price.ts'
 import { TOOL_RATES } from '../../domain/rate.ts'
 import { warningsHeader } from '../../domain/warning.ts'
-import {
-  type RequestedTool,
-  type RequestedTools,
-  requestedTools,
-  searchesOf,
-} from '../../requests/provider-tools.ts'
+import { searchesOf } from '../../models/searching.ts'
+import { type RequestedTool, type RequestedTools, requestedTools } from '../../requests/provider-tools.ts'
 import { editedBody, isUnedited, memberEdits, type ToolEdits, toolEdits } from '../../requests/tool-edits.ts'
 import { type RoutedModel, sentModel } from '../../routing/table.ts'
 import { topLevel } from '../../wire/json-edit.ts'

@@ -103,7 +103,7 @@ const timed = (usage: Usage, seconds: number): Usage =>
     ? usage
     : { ...usage, seconds: wholeSeconds(seconds) }
 
-/** What a verbose answer must have (spec 2.8) and this one has not. */
+/** Required fields that a verbose response lacks (docs/reference/relay-api.md: Transcription). */
 const missingIn = (answer: JsonObject, transcript: Transcript, ask: TranscriptionAsk): JsonObject =>
   Object.fromEntries(
     Object.entries(verboseOf(transcript, ask)).filter(([name]) => (answer[name] ?? undefined) === undefined),
@@ -144,7 +144,7 @@ function readTranscript(ask: TranscriptionAsk, body: Buffer, { document: parsed,
   const usage = reading.usage && timed(reading.usage, transcript.duration ?? usualSeconds(ask))
   const read = { usage, outputBytes }
   if (!isAsked || isText(ask.format)) return { ...read, answer: writeTranscript(transcript, ask) }
-  // The vendor's own answer stays as it is, with unknown fields, unless required fields are missing.
+  // The vendor's response stays unchanged, unknown fields included, unless a required field is missing.
   const missing = ask.format === 'verbose_json' ? missingIn(parsed as JsonObject, transcript, ask) : {}
   const isWhole = Object.keys(missing).length === 0
   return isWhole

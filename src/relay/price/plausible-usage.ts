@@ -1,4 +1,4 @@
-import { type Doubt, IMPLAUSIBLE_USAGE } from '../../domain/settled.ts'
+import { IMPLAUSIBLE_USAGE, type UnresolvedCharge } from '../../domain/settled.ts'
 import {
   allTokens,
   type Count,
@@ -9,7 +9,7 @@ import {
   totalOutput,
   type Usage,
 } from '../../domain/usage.ts'
-import { hasNoReasoning } from '../../providers/plain-models.ts'
+import { hasNoHiddenReasoning } from '../../models/generation.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
 import type { Work } from '../operations/operation.ts'
 import type { RelayRequest } from '../request.ts'
@@ -68,7 +68,7 @@ export function limitedByDelivery(
   bytes: number,
 ): UsageLimits {
   const isText = usage.reasoning + usage.audioOutput + usage.imageOutput === 0
-  return isText && usage.output > bytes && hasNoReasoning(model)
+  return isText && usage.output > bytes && hasNoHiddenReasoning(model)
     ? { ...limits, output: Math.min(limits.output, plausible(bytes)) }
     : limits
 }
@@ -138,7 +138,7 @@ export function excessSuspense(
   channelId: number,
   charged: number,
   reportedCost: () => number,
-): readonly Doubt[] {
+): readonly UnresolvedCharge[] {
   const amount = Math.min(costOrMost(reportedCost) - charged, MAX_EXCESS_NANOS)
   return amount > 0 ? [{ channelId, amount, reason: IMPLAUSIBLE_USAGE }] : []
 }

@@ -58,7 +58,7 @@ type Bounded = Pick<Work, 'inputTokens' | 'outputTokens' | 'units' | 'asked' | '
 
 const FREE: CatalogPrice = { price: { rates: {} } as Price, model: '', version: 'unpriced' }
 
-/** Where a price says nothing of the longest answer (contract 4, money). */
+/** For prices without `max_output_tokens` (docs/reference/money.md: Output bound). */
 const DEFAULT_MAX_OUTPUT = 8_192
 
 const maxOutputOf = (price: Price) => price.maxOutputTokens ?? DEFAULT_MAX_OUTPUT
@@ -118,7 +118,7 @@ export function priceWork(catalog: Catalog, route: RoutedModel<RelayChannel>, wo
   if (prices.length === 0 && route.tiers.length > 0)
     throw new Refusal(
       'model_not_priced',
-      `the model "${route.asked}" has no price; an administrator can set one`,
+      `the model "${route.requestedModel}" has no price; an administrator can set one`,
     )
 
   /** Prices of the models that the provider may choose from; undefined where the channel lets it choose none. */

@@ -31,8 +31,8 @@ export type AttemptFailure = {
   readonly error?: ChatError | undefined
 }
 
-/** Contract 4, which failure: these go to the next channel, other 4xx pass at once. */
-const NEXT_CHANNEL = new Set([401, 402, 403, 404, 408, 409, 425, 429])
+/** The 4xx that are retried on the next channel (docs/reference/routing.md: Retries). */
+const NEXT_CHANNEL = new Set([401, 402, 403, 404, 405, 408, 409, 425, 429])
 const DEFAULT_RETRY_S = 5
 const MAX_RETRY_S = 300
 
@@ -170,7 +170,7 @@ function healthOf(status: number, isKeyTrouble: boolean, retryAfterS: number | u
 
 const isTimeout = ({ kind, status }: AttemptFailure) => kind === 'timeout' || status === 408
 
-/** What the client is told when no channel answered (contract 4, which failure). */
+/** The error for a client whose attempts all failed (docs/reference/errors.md: Failed attempts). */
 export function refusalFor(failures: readonly AttemptFailure[]): Refusal {
   const shortage = failures.at(-1)?.shortage
   if (shortage) return overloaded(shortage)

@@ -4,10 +4,10 @@ import { BUDGET_SHORTAGES, type Shortage, shortageOf } from '../../domain/shorta
 import { RefusedAddressError } from '../../http/address-guard.ts'
 import type { Budget } from '../../http/budget.ts'
 import type { AddressAuthor } from '../../http/upstream-address.ts'
+import { KeyRefused } from '../../providers/key-refused.ts'
 import { createGatherer } from '../../wire/gather.ts'
 import type { Upload } from '../../wire/multipart.ts'
 import { createDeadlines } from './deadlines.ts'
-import { KeyRefused } from './key-refused.ts'
 import { createPools, type PoolsOptions } from './pools.ts'
 import { createPrelude } from './prelude.ts'
 
@@ -265,7 +265,7 @@ export function createUpstream({ memory, hasDescriptors, onShortage, ...options 
     const handsOver = () => (isStream || isPassing) && status >= 200 && status < 300
     let isHandedOver = false
 
-    /** Until the first event has come, the request may still go to another channel (contract 4, waiting). */
+    /** Until the first event, the request may be retried on another channel (docs/reference/relay-api.md: Streams). */
     function handOver(chunk: Buffer): void {
       const isFull = size > MAX_PRELUDE_BYTES
       if (!isPassing && !isFramed && !prelude.begins(chunk, isFull)) {

@@ -53,7 +53,7 @@ export type SubmittedJob = { readonly trace: Trace } & (
   | { readonly kind: 'failed'; readonly channel: RelayChannel; readonly failure: AttemptFailure }
 )
 
-/** Contract 4, video: only after these does a submission go to another channel; connect errors do too. */
+/** Only these and connection errors are retried (docs/reference/videos.md: Video submission). */
 const NEXT_CHANNEL = new Set([401, 402, 403, 404, 429])
 const AT_ONCE = 4
 
@@ -188,7 +188,7 @@ export async function submitSomewhere({ errand, aim, onFlight }: Attempting): Pr
     }
   }
   if (last) return { kind: 'failed', ...last, trace }
-  throw new Refusal('no_channel_available', `no channel can take the model "${route.asked}" now`, {
+  throw new Refusal('no_channel_available', `no channel can take the model "${route.requestedModel}" now`, {
     retryAfterS: retryAfterS(passedOver) ?? 5,
   })
 }

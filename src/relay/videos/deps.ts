@@ -1,5 +1,5 @@
+import type { AccountId } from '../../domain/account.ts'
 import type { Keyring } from '../../identity/keyring.ts'
-import type { AccountName } from '../../ledger/books.ts'
 import type { Db, Engine } from '../../store/engine/store.ts'
 import type { RelayDeps } from '../request.ts'
 import type { Vendor } from './vendor.ts'
@@ -12,7 +12,7 @@ export type VideoDeps = RelayDeps & {
   readonly nodeId: string
   readonly vendor: Vendor
   /** Before something is charged in the store: what nodes have leased of an account goes back there. */
-  surrender(account: AccountName): Promise<void>
+  flushAndReturn(account: AccountId): Promise<void>
   /** How long a submission that nobody answered is looked for. */
   readonly doubtMs: number
   /** A job that has not ended by then has failed. */

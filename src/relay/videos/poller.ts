@@ -8,15 +8,15 @@ import { closeSuspense } from '../../store/books/suspense.ts'
 import type { VideoRow } from '../../store/engine/schema.ts'
 import { transact } from '../../store/engine/store.ts'
 import {
+  clearExpiredKeys,
   type DueVideo,
   dueVideos,
   findVideo,
-  forgetKeys,
   leaseVideo,
-  type Progressed,
   progressVideo,
-  startFound,
+  startResolvedVideo,
   suspenseOfRequest,
+  type VideoProgress,
 } from '../../store/records/videos.ts'
 import { insertLog, LOG_TYPE } from '../../store/usage/logs.ts'
 import { withoutSecrets } from '../answer/upstream-error.ts'
@@ -92,7 +92,7 @@ export function createPoller(deps: VideoDeps, search: Search) {
   }
 
   /** A look that came to nothing: twice the pause there was meant to be, whatever time went by meanwhile. */
-  function troubled(row: VideoRow, message: string, access?: VendorAccess): Progressed {
+  function troubled(row: VideoRow, message: string, access?: VendorAccess): VideoProgress {
     const last = row.poll_error === '' ? 0 : row.next_poll_ms - row.polled_ms
     const pause = Math.max(pauseMs(row, access), Math.min(MOST_ERROR_PAUSE_MS, last * 2))
     return { poll_error: message.slice(0, 200), polled_ms: nowMs(), next_poll_ms: nowMs() + pause }
@@ -107,7 +107,11 @@ export function createPoller(deps: VideoDeps, search: Search) {
 
   const isTooLate = ({ created_time }: VideoRow) => nowMs() >= created_time * 1000 + deps.deadlineMs
 
-  function failed(row: VideoRow, { code, message }: Failing, access: VendorAccess | undefined): Progressed {
+  function failed(
+    row: VideoRow,
+    { code, message }: Failing,
+    access: VendorAccess | undefined,
+  ): VideoProgress {
     const time = Math.floor(nowMs() / 1000)
     const clean = (text: string) =>
       access ? withoutSecrets(text, { secrets: secretsAt(row, access), baseUrl: access.baseUrl }) : text
@@ -127,7 +131,7 @@ export function createPoller(deps: VideoDeps, search: Search) {
     state: VideoState,
     results: readonly StoredResult[],
     access: VendorAccess,
-  ): Progressed {
+  ): VideoProgress {
     const time = Math.floor(nowMs() / 1000)
     const nextMs = nowMs() + pauseMs(row, access)
     const polled = { polled_ms: nowMs(), misses: 0, poll_error: '', next_poll_ms: nextMs }
@@ -187,7 +191,7 @@ export function createPoller(deps: VideoDeps, search: Search) {
     }
   }
 
-  async function lookAtRunning(row: VideoRow): Promise<Progressed> {
+  async function lookAtRunning(row: VideoRow): Promise<VideoProgress> {
     if (isTooLate(row)) return failed(row, TOO_LATE, undefined)
     const access = openAccess(keyring, row.id, row.access_sealed)
     const dialect = access && videoDialect(access.provider, row.sent_model)
@@ -209,14 +213,14 @@ export function createPoller(deps: VideoDeps, search: Search) {
 
   /** Found after its hold was gone: what stands in doubt for it is charged, as Root would have decided. */
   async function chargeFound(row: VideoRow): Promise<void> {
-    await deps.surrender({ kind: 'user', ownerId: row.user_id })
-    await deps.surrender({ kind: 'token', ownerId: row.token_id })
+    await deps.flushAndReturn({ kind: 'user', ownerId: row.user_id })
+    await deps.flushAndReturn({ kind: 'token', ownerId: row.token_id })
     const time = Math.floor(nowMs() / 1000)
     const reason = `the video job ${row.id} was found`
     const isCharged = await transact(db, async trx => {
       const [doubt] = await suspenseOfRequest(trx, row.request_id)
       if (!doubt) {
-        await startFound(trx, row.id, { cost: 0, nowMs: nowMs() })
+        await startResolvedVideo(trx, row.id, { cost: 0, nowMs: nowMs() })
         return true
       }
       const closing = { closed_time: time, closed_by: SYSTEM, closed_as: 'charge', closed_reason: reason }
@@ -245,17 +249,17 @@ export function createPoller(deps: VideoDeps, search: Search) {
         request_id: row.request_id,
         other: JSON.stringify({ source: 'suspense', video_id: row.id }),
       })
-      await startFound(trx, row.id, { cost: doubt.amount, nowMs: nowMs() })
+      await startResolvedVideo(trx, row.id, { cost: doubt.amount, nowMs: nowMs() })
       return true
     }).catch(error => {
       if (error instanceof NotCovered) return false
       throw error
     })
     // It runs all the same; what it cost stays in doubt until Root decides.
-    if (!isCharged) await transact(db, trx => startFound(trx, row.id, { cost: 0, nowMs: nowMs() }))
+    if (!isCharged) await transact(db, trx => startResolvedVideo(trx, row.id, { cost: 0, nowMs: nowMs() }))
   }
 
-  async function lookAtDoubt(row: VideoRow): Promise<Progressed | undefined> {
+  async function lookAtDoubt(row: VideoRow): Promise<VideoProgress | undefined> {
     const isOver = nowMs() >= row.created_time * 1000 + deps.doubtMs
     const found = await search(row).catch(error => {
       deps.onTrouble(error, 'a lost video job could not be looked for', row.id)
@@ -307,13 +311,19 @@ export function createPoller(deps: VideoDeps, search: Search) {
   async function turn(): Promise<void> {
     const begun = new Set<string>()
     for (;;) {
-      const beside = fullChannels()
+      const excludedChannels = fullChannels()
       const free = AT_ONCE - looks.size
-      isShort = free <= 0 || beside.length > 0
+      isShort = free <= 0 || excludedChannels.length > 0
       if (isClosed || free <= 0) return
-      const wanted = { by: nodeId, nowMs: nowMs(), limit: free, beside, held: [...looks.keys()] }
+      const query = {
+        by: nodeId,
+        nowMs: nowMs(),
+        limit: free,
+        excludedChannels,
+        inProgress: [...looks.keys()],
+      }
       const before = begun.size
-      for (const due of await dueVideos(db, wanted)) {
+      for (const due of await dueVideos(db, query)) {
         if (begun.has(due.id) || fullChannels().includes(due.channel_id)) continue
         begun.add(due.id)
         lookAt(due)
@@ -333,7 +343,7 @@ export function createPoller(deps: VideoDeps, search: Search) {
   }
   const timer = setInterval(take, TICK_MS)
   const sweeper = setInterval(() => {
-    forgetKeys(db, Math.floor(nowMs() / 1000)).catch(error =>
+    clearExpiredKeys(db, Math.floor(nowMs() / 1000)).catch(error =>
       deps.onTrouble(error as Error, 'keys of ended video jobs could not be removed', ''),
     )
   }, SWEEP_MS)

@@ -29,7 +29,7 @@ const isOfVideos = (found: CatalogPrice) =>
 const isByLength = (found: CatalogPrice) =>
   ratesOf(found).some(rates => LENGTHS.some(unit => rates[unit] !== undefined))
 
-/** Prices of a job: `per_call` or `per_second`, times `n` (contract 4, video). */
+/** The price of a job (docs/reference/videos.md: Video price). */
 export function priceVideo(catalog: Catalog, route: RoutedModel<RelayChannel>, work: VideoWork): VideoPrice {
   const { ask } = work
   const channels = route.tiers.flatMap(tier => tier.channels)
@@ -47,7 +47,10 @@ export function priceVideo(catalog: Catalog, route: RoutedModel<RelayChannel>, w
   const known = channels.flatMap(channel => priced.priceFor(channel) ?? [])
   if (known.length > 0 && !channels.some(channel => priceFor(channel) !== undefined)) {
     if (!known.some(isOfVideos))
-      throw new Refusal('model_not_priced', `the model "${route.asked}" has no price by video or second`)
+      throw new Refusal(
+        'model_not_priced',
+        `the model "${route.requestedModel}" has no price by video or second`,
+      )
     const message = 'is missing, and the model has no length of its own'
     throw new Refusal('missing_parameter', `seconds ${message}`, { errors: [{ path: 'seconds', message }] })
   }

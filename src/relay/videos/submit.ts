@@ -11,11 +11,11 @@ import { factsOf, sizeText } from '../../media/video.ts'
 import type { Ticket } from '../../routing/rates.ts'
 import type { VideoRow } from '../../store/engine/schema.ts'
 import {
-  aimVideo,
   dropVideo,
   findRepeated,
   insertVideo,
   saveVideoAnswer,
+  setVideoTarget,
   suspendVideo,
 } from '../../store/records/videos.ts'
 import { answerJson, commonHeaders } from '../answer/answer.ts'
@@ -252,7 +252,7 @@ export function createSubmit(
         async aim(aiming) {
           row = { ...row, ...aimedAt(errand, row.id, aiming) }
           channelId = aiming.channel.id
-          await aimVideo(db, row.id, aimedAt(errand, row.id, aiming))
+          await setVideoTarget(db, row.id, aimedAt(errand, row.id, aiming))
           await held.attempt(aiming.channel.id, priced.estimate(aiming.channel))
         },
         onFlight(now) {

@@ -28,7 +28,7 @@ export const LOST = {
 
 /**
  * Keeps the holds of submissions that nobody answered, and looks for the jobs: found, it is paid; not found in time, it has
- * failed, the hold is released and the estimate stands in doubt (contract 4, video).
+ * failed, the hold is released and the estimate stands in doubt (docs/reference/videos.md: Unresolved submissions).
  */
 export function createSuspenseBook(deps: VideoDeps, search: Search) {
   const stopping = new AbortController()

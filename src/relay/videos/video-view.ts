@@ -12,7 +12,7 @@ export const resultsIn = (row: Pick<VideoRow, 'results'>): readonly StoredResult
 const contentOf = (base: string, id: string, index: number) =>
   `${base}/v1/videos/${id}/content${index === 0 ? '' : `?index=${index}`}`
 
-/** A job in the words of spec 2.5. */
+/** A job as `/v1/videos` returns it (docs/reference/videos.md: Video job object). */
 export function presentVideo(row: VideoRow, base: string) {
   const { prompt } = factsIn(row)
   const urls =
@@ -38,7 +38,7 @@ export function presentVideo(row: VideoRow, base: string) {
   }
 }
 
-/** The same in the envelope of `/v1/video/generations` (contract 4, names). */
+/** The same for `/v1/video/generations` (docs/reference/videos.md: Task envelope). */
 export function presentTask(row: VideoRow, base: string) {
   const { url, status, progress, error } = { url: '', error: undefined, ...presentVideo(row, base) }
   return {

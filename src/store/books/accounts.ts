@@ -1,21 +1,20 @@
 import { sql } from 'kysely'
+import type { AccountId, AccountKind } from '../../domain/account.ts'
 import { MAX_UNITS, nanosOf } from '../../domain/money.ts'
 import { NO_TOKEN } from '../../domain/token.ts'
 import { listed } from '../engine/page.ts'
-import type { AccountKind, AccountRow, EntryKind } from '../engine/schema.ts'
+import type { AccountRow, EntryKind } from '../engine/schema.ts'
 import type { Db, Trx } from '../engine/store.ts'
 import { appendLink, STORE_CHAIN } from './chains.ts'
 import { entryFields } from './entry.ts'
 
 export { entryFields }
 
-export type Account = { readonly kind: AccountKind; readonly ownerId: number }
-
 const MAX_NANOS = nanosOf(MAX_UNITS)
-/** Over its whole life an account is credited at most this, so that every sum stays an exact number (2^53). */
-const MAX_EVER_NANOS = 9_000_000_000_000_000
+/** The most that an account is credited over its lifetime, so that every sum stays below 2^53. */
+const MAX_LIFETIME_NANOS = 9_000_000_000_000_000
 
-export type Posting = {
+type Posting = {
   readonly kind: Extract<EntryKind, 'grant' | 'limit'>
   readonly userId: number
   readonly tokenId?: number
@@ -25,8 +24,8 @@ export type Posting = {
   readonly time: number
 }
 
-/** An account starts empty; what it is given is an entry like any other. */
-export async function openAccount(trx: Trx, { kind, ownerId }: Account, unlimited: boolean): Promise<void> {
+/** An account starts empty; its first credit is an entry like any other. */
+export async function openAccount(trx: Trx, { kind, ownerId }: AccountId, unlimited: boolean): Promise<void> {
   await trx
     .insertInto('accounts')
     .values({
@@ -41,7 +40,7 @@ export async function openAccount(trx: Trx, { kind, ownerId }: Account, unlimite
     .execute()
 }
 
-export const findAccount = (db: Db, { kind, ownerId }: Account): Promise<AccountRow> =>
+export const findAccount = (db: Db, { kind, ownerId }: AccountId): Promise<AccountRow> =>
   db
     .selectFrom('accounts')
     .selectAll()
@@ -50,10 +49,10 @@ export const findAccount = (db: Db, { kind, ownerId }: Account): Promise<Account
     .executeTakeFirstOrThrow()
 
 /**
- * Keeps everybody else from changing an account until this transaction ends, so that what is read of it next stays
- * true. A write that changes nothing, because both engines know it.
+ * Locks an account until this transaction ends, so that values read from it stay true. It is an update that changes
+ * nothing, because both engines support that.
  */
-export async function lockAccount(trx: Trx, { kind, ownerId }: Account): Promise<void> {
+export async function lockAccount(trx: Trx, { kind, ownerId }: AccountId): Promise<void> {
   await trx
     .updateTable('accounts')
     .set(row => ({ held: row.ref('held') }))
@@ -62,7 +61,11 @@ export async function lockAccount(trx: Trx, { kind, ownerId }: Account): Promise
     .execute()
 }
 
-export async function setUnlimited(trx: Trx, { kind, ownerId }: Account, unlimited: boolean): Promise<void> {
+export async function setUnlimited(
+  trx: Trx,
+  { kind, ownerId }: AccountId,
+  unlimited: boolean,
+): Promise<void> {
   await trx
     .updateTable('accounts')
     .set({ unlimited: unlimited ? 1 : 0 })
@@ -72,12 +75,12 @@ export async function setUnlimited(trx: Trx, { kind, ownerId }: Account, unlimit
 }
 
 /**
- * Moves what an account was credited, together with the entry that says who did it and why: the only way a balance
- * changes from the management side. False, and nothing written, when the account has less free than is taken,
- * or when it would pass the largest quota there is.
+ * Changes the credit of an account, together with the entry that records who did it and why: the only way in which the
+ * management API changes a balance. Returns false and writes nothing if the account has less free than is subtracted, or
+ * if it would exceed the largest quota.
  */
 export async function post(trx: Trx, posting: Posting): Promise<boolean> {
-  const account: Account =
+  const account: AccountId =
     posting.kind === 'grant'
       ? { kind: 'user', ownerId: posting.userId }
       : { kind: 'token', ownerId: posting.tokenId ?? 0 }
@@ -87,14 +90,14 @@ export async function post(trx: Trx, posting: Posting): Promise<boolean> {
     .where('kind', '=', account.kind)
     .where('owner_id', '=', account.ownerId)
   if (posting.amount < 0 && account.kind === 'user')
-    // From left to right: nested expressions are written without brackets.
+    // Evaluated from left to right: nested expressions are written without brackets.
     update = update.where(row =>
       row(row(row('credited', '-', row.ref('posted')), '-', row.ref('held')), '>=', -posting.amount),
     )
   if (posting.amount > 0)
     update = update
       .where(row => row(row('credited', '-', row.ref('posted')), '<=', MAX_NANOS - posting.amount))
-      .where('credited', '<=', MAX_EVER_NANOS - posting.amount)
+      .where('credited', '<=', MAX_LIFETIME_NANOS - posting.amount)
   const { numUpdatedRows } = await update.executeTakeFirst()
   if (numUpdatedRows === 0n) return false
   await appendEntry(trx, posting)
@@ -107,43 +110,43 @@ export type Charge = Omit<Posting, 'kind'> & {
   readonly requestId: string
 }
 
-/** Both, or the user alone where they asked for themselves. */
-const payersOf = ({ userId, tokenId }: Charge): readonly Account[] => [
+/** User and token, or the user alone for a request without a token. */
+const payersOf = ({ userId, tokenId }: Charge): readonly AccountId[] => [
   { kind: 'user', ownerId: userId },
   ...(tokenId === NO_TOKEN ? [] : [{ kind: 'token' as const, ownerId: tokenId }]),
 ]
 
-/** Charges user and token after the fact. When one has less free than that, the caller must give up the transaction. */
+/** Charges user and token after the fact. If one has too little left, the caller must roll the transaction back. */
 export async function charge(
   trx: Trx,
-  given: Charge,
+  amounts: Charge,
 ): Promise<{ isCharged: true } | { isCharged: false; short: AccountKind; free: number }> {
-  for (const { kind, ownerId } of payersOf(given)) {
+  for (const { kind, ownerId } of payersOf(amounts)) {
     const account = await trx
       .updateTable('accounts')
-      .set(row => ({ posted: row('posted', '+', given.amount) }))
+      .set(row => ({ posted: row('posted', '+', amounts.amount) }))
       .where('kind', '=', kind)
       .where('owner_id', '=', ownerId)
       .returningAll()
       .executeTakeFirstOrThrow()
     const free = account.credited - account.posted - account.held
     if (account.unlimited === 0 && free < 0)
-      return { isCharged: false, short: kind, free: free + given.amount }
+      return { isCharged: false, short: kind, free: free + amounts.amount }
   }
-  await appendEntry(trx, { ...given, kind: 'settle' })
+  await appendEntry(trx, { ...amounts, kind: 'settle' })
   return { isCharged: true }
 }
 
-/** Gives back to user and token what they were charged. */
-export async function refund(trx: Trx, given: Charge): Promise<void> {
-  for (const { kind, ownerId } of payersOf(given))
+/** Refunds a charge to user and token. */
+export async function refund(trx: Trx, amounts: Charge): Promise<void> {
+  for (const { kind, ownerId } of payersOf(amounts))
     await trx
       .updateTable('accounts')
-      .set(row => ({ posted: row('posted', '-', given.amount) }))
+      .set(row => ({ posted: row('posted', '-', amounts.amount) }))
       .where('kind', '=', kind)
       .where('owner_id', '=', ownerId)
       .execute()
-  await appendEntry(trx, { ...given, kind: 'refund' })
+  await appendEntry(trx, { ...amounts, kind: 'refund' })
 }
 
 type Entry = Omit<Posting, 'kind'> & {
@@ -172,7 +175,7 @@ async function appendEntry(trx: Trx, { userId, tokenId, ...posting }: Entry): Pr
     .execute()
 }
 
-/** A stretch of a chain in its own order, for walking it. */
+/** The next entries of a chain, in its order. */
 export const entriesAfter = (db: Db, chain: string, seq: number, limit: number) =>
   db
     .selectFrom('entries')
@@ -184,8 +187,8 @@ export const entriesAfter = (db: Db, chain: string, seq: number, limit: number) 
     .execute()
 
 /**
- * Some accounts beside the sums of their entries, in one statement: what others write meanwhile is in both figures or
- * in neither.
+ * Some accounts with the sums of their entries, in one statement, so that concurrent writes are in both figures or in
+ * neither.
  */
 export function accountsWithSums(db: Db, kind: AccountKind, ownerIds: readonly number[]) {
   const owner = kind === 'user' ? 'user_id' : 'token_id'
@@ -216,7 +219,7 @@ export function accountsWithSums(db: Db, kind: AccountKind, ownerIds: readonly n
 
 const BATCH = 1_000
 
-/** Every account there ever was, in steps that keep memory flat. */
+/** Every account, deleted owners included, in batches that keep memory flat. */
 export async function* listAccounts(db: Db): AsyncGenerator<AccountRow> {
   for (const kind of ['user', 'token'] as const) {
     let last = 0

@@ -1,27 +1,33 @@
 import { createChainKey } from '../../domain/chain.ts'
 import type { Settled } from '../../domain/settled.ts'
 import type { SQLInputValue, StatementSync } from '../../host/sqlite-open.ts'
-import { applying, type BookChange, type ChangeResult, type Position } from './apply.ts'
+import { type BookChange, type ChangeResult, changesOf, type Position } from './apply.ts'
 
-/** Called like a statement, with the position and the settled requests, both as JSON, and the chain key. */
-export const APPLY_SETTLED = 'call apply_settled'
+/** A batch as the main thread sends it to SQLite's thread. */
+export type BatchMessage = {
+  readonly position: Position
+  /** A JSON array of settled requests: only SQLite's thread parses it. */
+  readonly settled: string
+  /** The bytes of the chain key as base64. */
+  readonly key: string
+}
 
 type Prepare = (sql: string) => StatementSync
 
-/** So many rows go in by one call of an INSERT: most of what a call costs is the call. */
+/** Rows per INSERT: most of the cost is the call itself. */
 const ROWS_AT_ONCE = 32
 
 function insertRows(prepare: Prepare, { statement, columns, rows }: BookChange): void {
   const row = `(${columns.map(() => '?').join(', ')})`
-  const inserting = (count: number) =>
+  const insertOf = (count: number) =>
     prepare(statement({ table: '', inserted: `values ${Array(count).fill(row).join(', ')}` }))
   let next = 0
   while (next + ROWS_AT_ONCE <= rows.length) {
     const values: SQLInputValue[] = []
     for (const end = next + ROWS_AT_ONCE; next < end; next++) values.push(...(rows[next] ?? []))
-    inserting(ROWS_AT_ONCE).run(...values)
+    insertOf(ROWS_AT_ONCE).run(...values)
   }
-  for (const values of rows.slice(next)) inserting(1).run(...values)
+  for (const values of rows.slice(next)) insertOf(1).run(...values)
 }
 
 function run(prepare: Prepare, change: BookChange): ChangeResult {
@@ -31,24 +37,23 @@ function run(prepare: Prepare, change: BookChange): ChangeResult {
     insertRows(prepare, change)
     return { count: rows.length, rows: [] }
   }
-  const table = `(select ${columns.map(([name]) => `? as ${name}`).join(', ')}) as given`
+  const table = `(select ${columns.map(([name]) => `? as ${name}`).join(', ')}) as input`
   const prepared = prepare(statement({ table, inserted: '' }))
   if (prepared.columns().length > 0) {
-    const found = rows.flatMap(values => prepared.all(...values))
-    return { count: found.length, rows: found }
+    const returned = rows.flatMap(values => prepared.all(...values))
+    return { count: returned.length, rows: returned }
   }
   let count = 0
   for (const values of rows) count += Number(prepared.run(...values).changes)
   return { count, rows: [] }
 }
 
-/** A batch in one transaction, from its first statement to its commit in one go. */
-export function applySettled(prepare: Prepare, parameters: readonly unknown[]): void {
-  const [position, settled, key] = parameters as [position: string, settled: string, key: string]
+/** Applies a batch in one transaction, without returning to the event loop before the commit. */
+export function applySettled(prepare: Prepare, { position, settled, key }: BatchMessage): void {
   prepare('BEGIN IMMEDIATE').run()
   try {
-    const changes = applying(
-      JSON.parse(position) as Position,
+    const changes = changesOf(
+      position,
       JSON.parse(settled) as Settled[],
       createChainKey(Buffer.from(key, 'base64')),
     )
@@ -58,7 +63,7 @@ export function applySettled(prepare: Prepare, parameters: readonly unknown[]): 
     try {
       prepare('ROLLBACK').run()
     } catch {
-      // A disk that is full has SQLite roll back by itself.
+      // On a full disk SQLite rolls back by itself.
     }
     throw error
   }

@@ -1,36 +1,37 @@
+import type { AccountKind } from '../../domain/account.ts'
 import { type ChainKey, headMac, link } from '../../domain/chain.ts'
 import { LOG_TYPE } from '../../domain/log.ts'
 import { vendorNanos } from '../../domain/money.ts'
 import type { Settled, UsageLog } from '../../domain/settled.ts'
-import type { AccountKind, EntryRow } from '../engine/schema.ts'
+import type { EntryRow } from '../engine/schema.ts'
 import { UNITS } from '../usage/fold-units.ts'
 import { entryFields } from './entry.ts'
 
-// SQLite's own thread runs this file, so it leans on nothing heavy: no query builder, no other room's tables.
+// SQLite's thread loads this file, so it imports nothing heavy such as the query builder.
 
 type Value = string | number | null
 type Column = readonly [name: string, type: 'text' | 'bigint']
 
-/** How a statement names the rows it is given: as a table to join, and as what an INSERT takes. */
-export type InsertedTable = { readonly table: string; readonly inserted: string }
+/** The SQL for the rows of a change: as a table to join, and as the source of an INSERT. */
+type InsertedTable = { readonly table: string; readonly inserted: string }
 
 /**
- * One change of many rows. SQLite's own thread runs it row by row, or some rows at once where it inserts them; PostgreSQL
- * takes all rows as one parameter. Either way the texts stay the same whatever their number, so they are prepared once.
+ * One change of many rows. SQLite's thread runs it row by row, or inserts several rows at once; PostgreSQL gets all rows as
+ * one parameter. The SQL does not depend on the number of rows, so each statement is prepared once.
  */
 export type BookChange = {
-  readonly statement: (given: InsertedTable) => string
+  readonly statement: (input: InsertedTable) => string
   readonly isInsert?: true
   readonly columns: readonly Column[]
   readonly rows: readonly (readonly Value[])[]
   /**
-   * Rows that other nodes change too, by the columns that name them. A join meets them in any order, so they are taken
-   * in this one first: two batches never wait for each other's rows.
+   * Rows that other nodes change too, by their key columns. A join locks rows in any order, so they are locked in key order
+   * first: two batches never deadlock.
    */
   readonly shared?: { readonly table: string; readonly key: readonly string[] }
 }
 
-/** What the store said to a change: how many rows it met, and what they hold where the statement returns them. */
+/** The number of affected rows, and the rows that the statement returns. */
 export type ChangeResult = { readonly count: number; readonly rows: readonly unknown[] }
 
 export const chainOf = (nodeId: string) => `node:${nodeId}`
@@ -40,17 +41,17 @@ const whole = (name: string): Column => [name, 'bigint']
 
 export type Position = {
   readonly nodeId: string
-  /** Where the store must be, or the batch is not the next one. */
+  /** The required position of the store; otherwise the batch is not the next one. */
   readonly afterLsn: number
   readonly lastLsn: number
   readonly oldestOpenLsn: number
 }
 
 /**
- * A batch of settled requests with the journal's position, as the changes of one transaction. Whoever runs them answers
- * each with what the store said.
+ * A batch of settled requests with the journal's position, as the changes of one transaction. The caller executes each
+ * change and passes its result to `next`.
  */
-export function* applying(
+export function* changesOf(
   position: Position,
   settled: readonly Settled[],
   key: ChainKey,
@@ -58,7 +59,7 @@ export function* applying(
   const moved = yield movePosition(position)
   if (moved.count === 0) {
     const [node] = (yield readPosition(position)).rows as { at: number }[]
-    // The batch is in already: the commit of an earlier try went through although nobody heard of it.
+    // The batch is applied already: an earlier attempt was committed without an acknowledgement.
     if (Number(node?.at) === position.lastLsn) return
     throw new Error(
       `the store has ${position.nodeId} at record ${node?.at}; what follows record ${position.afterLsn} is not applied`,
@@ -88,33 +89,34 @@ export function* applying(
   yield linkChain(chain, hash, mac)
   yield insert('logs', LOG_COLUMNS, settled.map(logOf))
   yield addRollups(settled)
-  // After the rollups: who sums them up waits for whoever has begun to write them (`folds.ts`).
+  // After the rollups: a fold waits for transactions that have begun to write them (`folds.ts`).
   yield unfold(settled)
-  yield insert('suspense', DOUBT_COLUMNS, settled.flatMap(doubtsOf))
-  yield noteVideos(settled)
+  yield insert('suspense', SUSPENSE_COLUMNS, settled.flatMap(suspenseOf))
+  yield updateVideos(settled)
   yield touchTokens(settled)
   yield chargeChannels(settled)
 }
 
-/** The first look at a video job that was just taken. */
+/** The delay of the first poll of an accepted video job. */
 const FIRST_POLL_MS = 2_000
 const PHASES = { accepted: 'running', doubt: 'doubt', lost: 'ended' } as const
 
 /**
- * Says of video jobs how their submission ended, in the transaction that writes the entries: after a crash both are there
- * or neither. A job that is past its submission stays as it is; whoever was told of a doubt is told of the job.
+ * Records the outcome of video submissions in the transaction that writes the entries: after a crash both exist or neither.
+ * A job that is past its submission stays unchanged. An answer that reported an unknown outcome is dropped when the job
+ * turns out to be running.
  */
-const noteVideos = (settled: readonly Settled[]): BookChange => ({
-  statement: given => `update videos set phase = given.phase, node_id = null, lease_until_ms = 0,
-    next_poll_ms = given.due_ms, cost = given.cost,
-    upstream_id = coalesce(given.upstream_id, videos.upstream_id),
-    upstream_more = coalesce(given.upstream_more, videos.upstream_more),
-    status = coalesce(given.status, videos.status),
-    completed_time = coalesce(given.completed_time, videos.completed_time),
-    error_code = coalesce(given.error_code, videos.error_code),
-    error_message = coalesce(given.error_message, videos.error_message),
-    answer = case when given.phase = 'running' and videos.phase = 'doubt' then null else videos.answer end
-    from ${given.table} where videos.id = given.id and videos.phase in ('submitting', 'doubt')`,
+const updateVideos = (settled: readonly Settled[]): BookChange => ({
+  statement: input => `update videos set phase = input.phase, node_id = null, lease_until_ms = 0,
+    next_poll_ms = input.due_ms, cost = input.cost,
+    upstream_id = coalesce(input.upstream_id, videos.upstream_id),
+    upstream_more = coalesce(input.upstream_more, videos.upstream_more),
+    status = coalesce(input.status, videos.status),
+    completed_time = coalesce(input.completed_time, videos.completed_time),
+    error_code = coalesce(input.error_code, videos.error_code),
+    error_message = coalesce(input.error_message, videos.error_message),
+    answer = case when input.phase = 'running' and videos.phase = 'doubt' then null else videos.answer end
+    from ${input.table} where videos.id = input.id and videos.phase in ('submitting', 'doubt')`,
   columns: [
     text('id'),
     text('phase'),
@@ -140,14 +142,14 @@ const noteVideos = (settled: readonly Settled[]): BookChange => ({
 })
 
 const movePosition = ({ nodeId, afterLsn, lastLsn, oldestOpenLsn }: Position): BookChange => ({
-  statement: given => `update nodes set applied_lsn = given.last_lsn, oldest_open_lsn = given.oldest_open_lsn
-    from ${given.table} where nodes.id = given.id and nodes.applied_lsn = given.after_lsn`,
+  statement: input => `update nodes set applied_lsn = input.last_lsn, oldest_open_lsn = input.oldest_open_lsn
+    from ${input.table} where nodes.id = input.id and nodes.applied_lsn = input.after_lsn`,
   columns: [text('id'), whole('after_lsn'), whole('last_lsn'), whole('oldest_open_lsn')],
   rows: [[nodeId, afterLsn, lastLsn, oldestOpenLsn]],
 })
 
 const readPosition = ({ nodeId }: Position): BookChange => ({
-  statement: given => `select nodes.applied_lsn as at from nodes join ${given.table} on nodes.id = given.id`,
+  statement: input => `select nodes.applied_lsn as at from nodes join ${input.table} on nodes.id = input.id`,
   columns: [text('id')],
   rows: [[nodeId]],
 })
@@ -160,7 +162,7 @@ function insert(
 ): BookChange {
   const names = columns.map(([name]) => name).join(', ')
   return {
-    statement: given => `insert into ${table} (${names}) ${given.inserted} ${onConflict}`,
+    statement: input => `insert into ${table} (${names}) ${input.inserted} ${onConflict}`,
     isInsert: true,
     columns,
     rows,
@@ -169,14 +171,14 @@ function insert(
 
 type Move = { kind: AccountKind; ownerId: number; cost: number; leased: number; requests: number }
 
-/** What the batch does to each account, summed: one row moves once, however many requests it paid for. */
+/** The sums of the batch for each account: a row is updated once for any number of requests. */
 function movesOf(settled: readonly Settled[]): Move[] {
   const moves = new Map<string, Move>()
   const move = (kind: AccountKind, ownerId: number) => {
     const name = `${kind}:${ownerId}`
-    const found = moves.get(name) ?? { kind, ownerId, cost: 0, leased: 0, requests: 0 }
-    moves.set(name, found)
-    return found
+    const account = moves.get(name) ?? { kind, ownerId, cost: 0, leased: 0, requests: 0 }
+    moves.set(name, account)
+    return account
   }
   for (const { userId, tokenId, cost, userLeased, tokenLeased } of settled) {
     const user = move('user', userId)
@@ -193,34 +195,34 @@ function movesOf(settled: readonly Settled[]): Move[] {
 }
 
 const moveAccounts = (moves: readonly Move[]): BookChange => ({
-  statement: given => `update accounts set posted = accounts.posted + given.cost,
-    held = accounts.held - given.leased, request_count = accounts.request_count + given.requests
-    from ${given.table} where accounts.kind = given.kind and accounts.owner_id = given.owner_id`,
+  statement: input => `update accounts set posted = accounts.posted + input.cost,
+    held = accounts.held - input.leased, request_count = accounts.request_count + input.requests
+    from ${input.table} where accounts.kind = input.kind and accounts.owner_id = input.owner_id`,
   shared: { table: 'accounts', key: ['kind', 'owner_id'] },
   columns: [text('kind'), whole('owner_id'), whole('cost'), whole('leased'), whole('requests')],
   rows: moves.map(({ kind, ownerId, cost, leased, requests }) => [kind, ownerId, cost, leased, requests]),
 })
 
 const moveLeases = (nodeId: string, moves: readonly Move[]): BookChange => ({
-  statement: given => `update leases set amount = leases.amount - given.leased from ${given.table}
-    where leases.node_id = given.node_id and leases.kind = given.kind and leases.owner_id = given.owner_id`,
+  statement: input => `update leases set amount = leases.amount - input.leased from ${input.table}
+    where leases.node_id = input.node_id and leases.kind = input.kind and leases.owner_id = input.owner_id`,
   columns: [text('node_id'), text('kind'), whole('owner_id'), whole('leased')],
   rows: moves
     .filter(({ leased }) => leased > 0)
     .map(({ kind, ownerId, leased }) => [nodeId, kind, ownerId, leased]),
 })
 
-/** Takes the places of the batch in the node's chain; answers its head with the hash from before. */
+/** Reserves the sequence numbers of the batch in the node's chain; returns the new sequence number and the old hash. */
 const growChain = (chain: string, links: number): BookChange => ({
-  statement: given => `update chains set seq = chains.seq + given.links from ${given.table}
-    where chains.name = given.name returning chains.seq as seq, chains.hash as hash`,
+  statement: input => `update chains set seq = chains.seq + input.links from ${input.table}
+    where chains.name = input.name returning chains.seq as seq, chains.hash as hash`,
   columns: [text('name'), whole('links')],
   rows: [[chain, links]],
 })
 
 const linkChain = (chain: string, hash: string, mac: string): BookChange => ({
-  statement: given =>
-    `update chains set hash = given.hash, mac = given.mac from ${given.table} where chains.name = given.name`,
+  statement: input =>
+    `update chains set hash = input.hash, mac = input.mac from ${input.table} where chains.name = input.name`,
   columns: [text('name'), text('hash'), text('mac')],
   rows: [[chain, hash, mac]],
 })
@@ -242,13 +244,13 @@ const ENTRY_COLUMNS = [
 
 type NewLinks = {
   readonly chain: string
-  /** The link that they follow. */
+  /** The last link before them. */
   readonly head: { readonly seq: number; readonly hash: string }
   readonly settled: readonly Settled[]
   readonly key: ChainKey
 }
 
-/** Links of the node's chain, one for each settled request; the columns are the fields that the chain digests. */
+/** The links of the node's chain, one for each settled request, with the columns that the chain digests. */
 function entriesOf({ chain, head, settled, key }: NewLinks): { entries: Value[][]; hash: string } {
   let { hash } = head
   const entries = settled.map((record, index) => {
@@ -292,7 +294,7 @@ const LOG_COLUMNS = [
   text('other'),
 ]
 
-/** A failure that cost something is a row like every other that was paid; its failure is in `other` (contract 4, money). */
+/** A failure that cost something has the type of a paid request (docs/reference/money.md: Log rows). */
 const isFreeFailure = ({ isError }: UsageLog, cost: number) => isError && cost === 0
 
 const logOf = ({ timeMs, userId, tokenId, channelId, cost, overrun, rid, log }: Settled): Value[] => [
@@ -325,9 +327,11 @@ const ROLLUP_COUNTS = [
   whole('completion_tokens'),
   whole('cost'),
 ]
-const GROWN = ROLLUP_COUNTS.map(([name]) => `${name} = rollups.${name} + excluded.${name}`).join(', ')
+const SUMS_ON_CONFLICT = ROLLUP_COUNTS.map(([name]) => `${name} = rollups.${name} + excluded.${name}`).join(
+  ', ',
+)
 
-/** Sums by quarter hour, which stay when usage rows go. */
+/** Sums by quarter hour, which stay when usage rows are deleted. */
 function addRollups(settled: readonly Settled[]): BookChange {
   const sums = new Map<string, { key: readonly Value[]; counts: number[] }>()
   for (const { timeMs, userId, tokenId, channelId, cost, log } of settled) {
@@ -342,26 +346,26 @@ function addRollups(settled: readonly Settled[]): BookChange {
   return insert(
     'rollups',
     [...ROLLUP_KEY, ...ROLLUP_COUNTS],
-    // Written in this order, which is the same on every node: two batches never wait for each other's sums.
+    // Sorted, so that every node locks sums in the same order and two batches never deadlock.
     [...sums].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, { key, counts }]) => [...key, ...counts]),
-    `on conflict (${ROLLUP_KEY.map(([name]) => name).join(', ')}) do update set ${GROWN}`,
+    `on conflict (${ROLLUP_KEY.map(([name]) => name).join(', ')}) do update set ${SUMS_ON_CONFLICT}`,
   )
 }
 
-/** Sums that were made before these requests were known are no longer the sums; nearly always there are none yet. */
+/** Invalidates folds that were made before these requests were applied; nearly always there are none. */
 function unfold(settled: readonly Settled[]): BookChange {
   const hours = new Set(settled.map(({ timeMs }) => Math.floor(timeMs / 1000 / HOUR_S) * HOUR_S))
   const units = [...hours].flatMap(hour => UNITS.map(({ unit }) => `${unit} ${hour - (hour % unit)}`))
   return {
-    statement: given =>
-      `delete from rollup_folds where (unit, start) in (select given.unit, given.start from ${given.table})`,
+    statement: input =>
+      `delete from rollup_folds where (unit, start) in (select input.unit, input.start from ${input.table})`,
     shared: { table: 'rollup_folds', key: ['unit', 'start'] },
     columns: [whole('unit'), whole('start')],
     rows: [...new Set(units)].map(name => name.split(' ').map(Number)),
   }
 }
 
-const DOUBT_COLUMNS = [
+const SUSPENSE_COLUMNS = [
   whole('time'),
   text('request_id'),
   whole('user_id'),
@@ -371,7 +375,7 @@ const DOUBT_COLUMNS = [
   text('reason'),
 ]
 
-const doubtsOf = (record: Settled): Value[][] =>
+const suspenseOf = (record: Settled): Value[][] =>
   record.doubts.map(({ channelId, amount, reason }) => [
     Math.floor(record.timeMs / 1000),
     record.rid,
@@ -385,8 +389,8 @@ const doubtsOf = (record: Settled): Value[][] =>
 function touchTokens(settled: readonly Settled[]): BookChange {
   const times = new Map(settled.map(({ tokenId, timeMs }) => [tokenId, Math.floor(timeMs / 1000)]))
   return {
-    statement: given =>
-      `update tokens set accessed_time = given.time from ${given.table} where tokens.id = given.id`,
+    statement: input =>
+      `update tokens set accessed_time = input.time from ${input.table} where tokens.id = input.id`,
     shared: { table: 'tokens', key: ['id'] },
     columns: [whole('id'), whole('time')],
     rows: [...times],
@@ -395,7 +399,7 @@ function touchTokens(settled: readonly Settled[]): BookChange {
 
 type ChannelCosts = { cost: number; vendorCost: number; compared: number }
 
-/** What each channel has cost, and where its vendor says what it bills, that sum beside ours of the same requests. */
+/** The cost of each channel. For requests with a vendor-reported cost, also that sum and our sum of the same requests. */
 function chargeChannels(settled: readonly Settled[]): BookChange {
   const channels = new Map<number, ChannelCosts>()
   for (const { channelId, cost, overrun, log } of settled) {
@@ -408,10 +412,10 @@ function chargeChannels(settled: readonly Settled[]): BookChange {
     sums.compared += cost + overrun
   }
   return {
-    statement: given => `update channels set used = channels.used + given.cost,
-      vendor_cost = channels.vendor_cost + given.vendor_cost,
-      vendor_compared = channels.vendor_compared + given.compared
-      from ${given.table} where channels.id = given.id`,
+    statement: input => `update channels set used = channels.used + input.cost,
+      vendor_cost = channels.vendor_cost + input.vendor_cost,
+      vendor_compared = channels.vendor_compared + input.compared
+      from ${input.table} where channels.id = input.id`,
     shared: { table: 'channels', key: ['id'] },
     columns: [whole('id'), whole('cost'), whole('vendor_cost'), whole('compared')],
     rows: [...channels]

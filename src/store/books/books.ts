@@ -1,12 +1,13 @@
 import { CompiledQuery, sql } from 'kysely'
+import type { AccountId } from '../../domain/account.ts'
 import type { Settled } from '../../domain/settled.ts'
 import { chunksOf } from '../engine/chunks.ts'
-import type { AccountKind, Engine } from '../engine/schema.ts'
+import type { Engine } from '../engine/schema.ts'
+import { applyOnSqlite } from '../engine/sqlite.ts'
 import { type Db, type Trx, transact } from '../engine/store.ts'
 import { appendSystemAudit } from '../records/audit.ts'
 import { LOG_TYPE } from '../usage/logs.ts'
-import { applying, type BookChange, type ChangeResult, chainOf, type Position } from './apply.ts'
-import { APPLY_SETTLED } from './apply-sqlite.ts'
+import { type BookChange, type ChangeResult, chainOf, changesOf, type Position } from './apply.ts'
 import { chainKeyOf } from './chain-key.ts'
 import { EMPTY_JOURNAL, startChain } from './chains.ts'
 
@@ -14,22 +15,20 @@ export { chainOf }
 
 const REQUESTS_AT_ONCE = 500
 
-type AccountName = { readonly kind: AccountKind; readonly ownerId: number }
-
-export type SettledBatch = Omit<Position, 'nodeId'> & {
-  /** Settled requests, each as JSON: they are read where they are written down. */
+type SettledBatch = Omit<Position, 'nodeId'> & {
+  /** Settled requests, each as JSON; they are parsed only where they are applied. */
   readonly settled: readonly string[]
 }
 
-/** A change's rows as one parameter of JSON. */
+/** Passes the rows of a change as one JSON parameter. */
 async function runOnPostgres(
   trx: Trx,
   { statement, columns, rows, shared }: BookChange,
 ): Promise<ChangeResult> {
   if (rows.length === 0) return { count: 0, rows: [] }
   const fields = columns.map(([name, type], index) => `(value ->> ${index})::${type} as ${name}`).join(', ')
-  const table = `(select ${fields} from jsonb_array_elements($1::jsonb) as value) as given`
-  const given = { table, inserted: `select ${columns.map(([name]) => name).join(', ')} from ${table}` }
+  const table = `(select ${fields} from jsonb_array_elements($1::jsonb) as value) as input`
+  const input = { table, inserted: `select ${columns.map(([name]) => name).join(', ')} from ${table}` }
   const parameters = [JSON.stringify(rows)]
   if (shared) {
     const key = shared.key.join(', ')
@@ -37,22 +36,25 @@ async function runOnPostgres(
       order by ${key} for no key update`
     await trx.executeQuery(CompiledQuery.raw(taking, parameters))
   }
-  const met = await trx.executeQuery(CompiledQuery.raw(statement(given), parameters))
-  return { count: Number(met.numAffectedRows ?? 0n), rows: met.rows }
+  const result = await trx.executeQuery(CompiledQuery.raw(statement(input), parameters))
+  return { count: Number(result.numAffectedRows ?? 0n), rows: result.rows }
 }
 
 async function applyOnPostgres(db: Db, position: Position, json: string): Promise<void> {
   const settled = JSON.parse(json) as Settled[]
   await transact(db, async trx => {
-    const changes = applying(position, settled, chainKeyOf(db))
+    const changes = changesOf(position, settled, chainKeyOf(db))
     for (let step = changes.next(); !step.done; ) step = changes.next(await runOnPostgres(trx, step.value))
   })
 }
 
-type LeaseName = AccountName & { readonly nodeId: string; readonly number: number }
+type LeaseRequest = AccountId & { readonly nodeId: string; readonly number: number }
 
-/** What a request for a lease was given, where it has been answered before. */
-async function grantedTo(db: Db, { nodeId, kind, ownerId, number }: LeaseName): Promise<number | undefined> {
+/** The amount granted to a lease request that was executed before. */
+async function grantedTo(
+  db: Db,
+  { nodeId, kind, ownerId, number }: LeaseRequest,
+): Promise<number | undefined> {
   const lease = await db
     .selectFrom('leases')
     .select('granted')
@@ -65,10 +67,10 @@ async function grantedTo(db: Db, { nodeId, kind, ownerId, number }: LeaseName): 
 }
 
 /**
- * One statement, so that an account in demand is held by nobody for longer than it takes. The account is taken first, and
- * the lease then as it stands: a statement of which nobody heard may have run, or may be running beside this one.
+ * One statement, so that a busy account is locked as briefly as possible. The account is locked before the lease is read: an
+ * earlier unacknowledged statement may have run, or may be running concurrently.
  */
-async function leaseAtOnce(db: Db, name: LeaseName, want: number): Promise<number> {
+async function leaseInOneStatement(db: Db, name: LeaseRequest, want: number): Promise<number> {
   const { nodeId, kind, ownerId, number } = name
   const { rows } = await sql<{ amount: number }>`
     with free as (
@@ -87,8 +89,8 @@ async function leaseAtOnce(db: Db, name: LeaseName, want: number): Promise<numbe
   return rows[0]?.amount ?? (await grantedTo(db, name)) ?? 0
 }
 
-/** SQLite has one writer, who sees nothing of others until it is done. */
-const leaseInSteps = (db: Db, name: LeaseName, want: number): Promise<number> =>
+/** SQLite has one writer, so a transaction of several statements is safe. */
+const leaseInTransaction = (db: Db, name: LeaseRequest, want: number): Promise<number> =>
   transact(db, async trx => {
     const { nodeId, kind, ownerId, number } = name
     const before = await grantedTo(trx, name)
@@ -121,7 +123,7 @@ const leaseInSteps = (db: Db, name: LeaseName, want: number): Promise<number> =>
 
 export const CHAIN_START = 'chain.start'
 
-/** The audit log names every chain of a node, so that a chain cannot be removed as a whole. */
+/** The audit log names every chain of a node, so that the removal of a whole chain is detected. */
 const recordChain = (trx: Trx, chain: string, time: number) =>
   appendSystemAudit(trx, { time, action: CHAIN_START, target: `chain:${chain}` })
 
@@ -150,7 +152,7 @@ export function createBooks(db: Db, engine: Engine) {
       })
     },
 
-    async findAccount({ kind, ownerId }: AccountName) {
+    async findAccount({ kind, ownerId }: AccountId) {
       const row = await db
         .selectFrom('accounts')
         .select('unlimited')
@@ -160,15 +162,15 @@ export function createBooks(db: Db, engine: Engine) {
       return row && { isUnlimited: row.unlimited === 1 }
     },
 
-    /** As much of `want` as the account has free: what is spent and leased never exceeds what was credited. */
-    lease(nodeId: string, account: AccountName, want: number, number: number): Promise<number> {
+    /** Grants as much of `want` as the account has free: the sum of spent and leased never exceeds the credit. */
+    lease(nodeId: string, account: AccountId, want: number, number: number): Promise<number> {
       const name = { ...account, nodeId, number }
-      return engine === 'postgres' ? leaseAtOnce(db, name, want) : leaseInSteps(db, name, want)
+      return engine === 'postgres' ? leaseInOneStatement(db, name, want) : leaseInTransaction(db, name, want)
     },
 
     async giveBack(
       nodeId: string,
-      { kind, ownerId }: AccountName,
+      { kind, ownerId }: AccountId,
       amount: number,
       number: number,
     ): Promise<void> {
@@ -178,7 +180,7 @@ export function createBooks(db: Db, engine: Engine) {
           .select('owner_id')
           .where('kind', '=', kind)
           .where('owner_id', '=', ownerId)
-        // Taken before the lease, as everybody takes them.
+        // Locked before the lease, in the same order as everywhere, against deadlocks.
         await (engine === 'postgres' ? account.forUpdate() : account).execute()
         const { numUpdatedRows } = await trx
           .updateTable('leases')
@@ -188,7 +190,7 @@ export function createBooks(db: Db, engine: Engine) {
           .where('owner_id', '=', ownerId)
           .where('number', '<', number)
           .executeTakeFirstOrThrow()
-        // It was heard before.
+        // This change was executed before.
         if (numUpdatedRows === 0n) return
         await trx
           .updateTable('accounts')
@@ -216,9 +218,9 @@ export function createBooks(db: Db, engine: Engine) {
         .where('node_id', '=', nodeId)
         .execute(),
 
-    /** Asked of the usage rows, which are found by request and are written in the same transaction as the entry. */
+    /** Reads usage rows, which have an index by request and are written in the same transaction as the entry. */
     async settledAmong(requestIds: readonly string[]): Promise<ReadonlySet<string>> {
-      const found = new Set<string>()
+      const settled = new Set<string>()
       for (const some of chunksOf(requestIds, REQUESTS_AT_ONCE))
         for (const { request_id } of await db
           .selectFrom('logs')
@@ -226,17 +228,15 @@ export function createBooks(db: Db, engine: Engine) {
           .where('request_id', 'in', some)
           .where('type', 'in', [LOG_TYPE.consume, LOG_TYPE.error])
           .execute())
-          found.add(request_id)
-      return found
+          settled.add(request_id)
+      return settled
     },
 
     async apply(nodeId: string, { settled, ...place }: SettledBatch): Promise<void> {
       const position = { nodeId, ...place }
       const json = `[${settled.join(',')}]`
       if (engine === 'postgres') return applyOnPostgres(db, position, json)
-      // In SQLite's own thread: a statement's way there and back would cost more than the statement.
-      const parameters = [JSON.stringify(position), json, chainKeyOf(db).bytes.toString('base64')]
-      await db.executeQuery(CompiledQuery.raw(APPLY_SETTLED, parameters))
+      await applyOnSqlite(db, { position, settled: json, key: chainKeyOf(db).bytes.toString('base64') })
     },
   }
 }

@@ -3,8 +3,8 @@ import type { ChainKey } from '../../domain/chain.ts'
 import type { Database } from '../engine/schema.ts'
 
 /**
- * The key of the chains belongs to an open store, and every transaction of it needs the key to append a link. Kysely
- * shares one adapter between a database and its transactions, so the adapter carries it.
+ * Every transaction of a store needs the chain key to append a link. Kysely shares one adapter between a database and its
+ * transactions, so the adapter holds the key.
  */
 type KeyHolder = { chainKey: ChainKey | undefined }
 

@@ -7,11 +7,11 @@ import { appendSystemAudit } from '../records/audit.ts'
 import { AUDIT_CHAIN, listChains, type StoredHead } from './chains.ts'
 import { entryFields } from './entry.ts'
 
-/** The action of the audit log's own first record under the key, and of those with the states of older rows. */
+/** The action of the audit log's first keyed record, and of the records with the states of existing rows. */
 export const CHAIN_KEYED = 'chain.keyed'
 const STATES_A_RECORD = 500
 
-/** The first record of a chain that has no state yet: it follows the unkeyed head, and so seals all that was before. */
+/** Appends the first keyed record of a chain. It follows the unkeyed head, and so protects all earlier records. */
 async function closeChain(trx: Trx, key: ChainKey, head: StoredHead, time: number): Promise<void> {
   const entry: Omit<EntryRow, 'hash'> = {
     chain: head.name,
@@ -37,8 +37,8 @@ async function closeChain(trx: Trx, key: ChainKey, head: StoredHead, time: numbe
 }
 
 /**
- * Closes every chain from before chains had a key: its head goes into its first keyed record. The audit log also takes
- * down the chains there are, and the state of every row whose changes it will vouch for from now on.
+ * Closes every chain that was started before chains had a key: its head goes into its first keyed record. The audit log
+ * also records the existing chains, and the state of every row whose changes it covers from now on.
  */
 export async function closeUnkeyedChains(trx: Trx, key: ChainKey, time: number): Promise<number> {
   const heads = await listChains(trx)

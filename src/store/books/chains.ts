@@ -3,16 +3,16 @@ import { type ChainFields, type ChainHead, GENESIS, headMac, link } from '../../
 import type { Db, Trx } from '../engine/store.ts'
 import { chainKeyOf } from './chain-key.ts'
 
-/** Chains that the store itself writes; a node's own chain bears the node's name. */
+/** The chains of the store itself; the chain of a node has the node's name. */
 export const STORE_CHAIN = 'store'
 export const AUDIT_CHAIN = 'audit'
 
-/** Of a chain that follows no journal. */
+/** For a chain without a journal. */
 const NO_JOURNAL = { position: 0, oldestOpen: 0 } as const
-/** Of a node whose journal has no record yet. */
+/** For a node whose journal has no record yet. */
 export const EMPTY_JOURNAL = { position: 0, oldestOpen: 1 } as const
 
-/** False where the chain was there already. */
+/** False if the chain existed already. */
 export async function startChain(
   trx: Trx,
   name: string,
@@ -28,9 +28,9 @@ export async function startChain(
 }
 
 /**
- * Takes the next place in a chain of the store's own. The update locks the chain's row until the transaction ends, so
- * links never fork, and what `fieldsOf` reads has everything that earlier links are about. Take it late, because
- * all other writers of this chain wait.
+ * Appends a link to a chain of the store. The update locks the chain's row until the transaction ends, so the chain never
+ * forks, and `fieldsOf` sees all changes of earlier links. Call it late in a transaction, because all other writers of this
+ * chain wait.
  */
 export async function appendLink(
   trx: Trx,
@@ -56,7 +56,7 @@ export async function appendLink(
 
 export type StoredHead = ChainHead & { readonly mac: string }
 
-/** Heads beside the positions of their nodes, in one statement: both are moved by the same transaction. */
+/** Heads with the positions of their nodes, in one statement, because the same transactions move both. */
 const heads = (db: Db) =>
   db
     .selectFrom('chains')

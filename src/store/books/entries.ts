@@ -3,7 +3,7 @@ import { boundedCount, type Page, type Paging, pageOf } from '../engine/page.ts'
 import type { EntryRow, LogRow, SuspenseRow } from '../engine/schema.ts'
 import type { Db } from '../engine/store.ts'
 
-export type EntryFilter = { readonly userId: number; readonly tokenId?: number | undefined }
+type EntryFilter = { readonly userId: number; readonly tokenId?: number | undefined }
 
 /** Entries of a user, from every chain, newest first. */
 export function listEntries(
@@ -17,7 +17,7 @@ export function listEntries(
   return pageOf(ordered, boundedCount(db, query.select('seq')), paging)
 }
 
-/** How many entries bear the name of each chain, whether or not there is such a chain. */
+/** The number of entries of each chain name, including names without a chain. */
 export async function countEntries(db: Db): Promise<{ chain: string; entries: number }[]> {
   const rows = await db
     .selectFrom('entries')
@@ -28,10 +28,10 @@ export async function countEntries(db: Db): Promise<{ chain: string; entries: nu
   return rows.map(({ chain, entries }) => ({ chain, entries: Number(entries) }))
 }
 
-/** How far the clock of an entry may be from that of the usage row beside it. */
+/** The largest difference between the times of an entry and of its usage row. */
 const NEAR_S = 3600
 
-/** Looked for among the user's entries of that time: an index of request ids would cost every request. */
+/** Searches the user's entries of that time, because an index by request id would slow down every request. */
 export const entriesOfRequest = (
   db: Db,
   { user_id, created_time, request_id }: Pick<LogRow, 'user_id' | 'created_time' | 'request_id'>,
@@ -49,9 +49,9 @@ export const entriesOfRequest = (
 export const suspenseOfEntries = (db: Db, requestId: string): Promise<SuspenseRow[]> =>
   db.selectFrom('suspense').selectAll().where('request_id', '=', requestId).orderBy('id').execute()
 
-/** What stands open in the books. */
+/** Open amounts and positions of the ledger. */
 export async function readLedgerHealth(db: Db) {
-  const [heads, nodes, leases, doubts] = await Promise.all([
+  const [heads, nodes, leases, suspense] = await Promise.all([
     db
       .selectFrom('chains')
       .select(sql<number>`coalesce(sum(seq), 0)`.as('entries'))
@@ -72,7 +72,7 @@ export async function readLedgerHealth(db: Db) {
       .selectFrom('suspense')
       .select([
         sql<number>`count(*)`.as('open'),
-        // Providers report what they like: a sum that no number holds exactly is stated as the largest that one does.
+        // Providers may report any amount, so the sum is capped at the largest exact number.
         sql<number>`case when sum(amount) > ${sql.lit(Number.MAX_SAFE_INTEGER)}
           then ${sql.lit(Number.MAX_SAFE_INTEGER)} else coalesce(sum(amount), 0) end`.as('amount'),
         sql<number | null>`min(time)`.as('oldest'),
@@ -84,7 +84,7 @@ export async function readLedgerHealth(db: Db) {
   return {
     entries: Number(heads.entries),
     leased: leases.reduce((sum, { amount }) => sum + Number(amount), 0),
-    suspense: { open: Number(doubts.open), amount: Number(doubts.amount), oldest: doubts.oldest },
+    suspense: { open: Number(suspense.open), amount: Number(suspense.amount), oldest: suspense.oldest },
     nodes: nodes.map(node => ({
       ...node,
       leased: Number(leasesOf.get(node.id)?.amount ?? 0),

@@ -10,7 +10,7 @@ export async function listSuspense(db: Db, isOpenOnly: boolean, paging: Paging):
 
 export type Closing = Pick<SuspenseRow, 'closed_time' | 'closed_by' | 'closed_as' | 'closed_reason'>
 
-/** Closes a doubt that is open; undefined when it is closed already or was never there. */
+/** Closes an open suspense entry; undefined if it is closed already or does not exist. */
 export const closeSuspense = (trx: Trx, id: number, closing: Closing): Promise<SuspenseRow | undefined> =>
   trx
     .updateTable('suspense')

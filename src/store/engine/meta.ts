@@ -1,14 +1,14 @@
 import type { Db } from './store.ts'
 
 /** Facts about the store as a whole. */
-export type MetaKey = 'digest_key' | 'chain_key'
+type MetaKey = 'digest_key' | 'chain_key'
 
 export async function readMeta(db: Db, key: MetaKey): Promise<string | undefined> {
   const row = await db.selectFrom('meta').select('value').where('key', '=', key).executeTakeFirst()
   return row?.value
 }
 
-/** False when somebody else was first: several processes may start at once. */
+/** False if another process was first: several may start at once. */
 export async function claimMeta(db: Db, key: MetaKey, value: string): Promise<boolean> {
   const { numInsertedOrUpdatedRows } = await db
     .insertInto('meta')

@@ -5,7 +5,7 @@ import type { Db } from './store.ts'
 export type Paging = { readonly page: number; readonly pageSize: number }
 export type Page<Row> = { readonly items: Row[]; readonly total: number }
 
-/** A count stops here: no list makes the store walk more rows than this to say how many there are. */
+/** Counts end here: no list makes the store read more rows than this for its total. */
 const MAX_COUNT = 1_000_000
 
 // biome-ignore lint/suspicious/noExplicitAny: any table of ours, with any row
@@ -29,10 +29,10 @@ export async function pageOf<Row>(
   return { items: rows, total: count }
 }
 
-/** Ids for `in (…)`, which may not be empty; nothing has the id -1. */
+/** Ids for `in (…)`, which must not be empty; no row has the id -1. */
 export const listed = (ids: readonly number[]) => [...ids, -1]
 
-/** Characters that LIKE reads as patterns stand for themselves in what people search for. */
+/** Escapes the wildcards of LIKE in a search text. */
 export const literal = (text: string) => text.replace(/[\\%_]/g, '\\$&')
 export const containing = (folded: string) => `%${literal(folded)}%`
 

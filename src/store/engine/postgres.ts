@@ -3,53 +3,53 @@ import type { PoolClient, PoolConfig } from 'pg'
 import { UnreachableError } from '../../domain/errors.ts'
 
 const STATEMENT_TIMEOUT_MS = 30_000
-/** Later than PostgreSQL's own: only one that does not answer at all runs into it. */
-const SILENCE_MS = 35_000
+/** Longer than PostgreSQL's own timeout: it ends queries only if the server does not respond at all. */
+const QUERY_TIMEOUT_MS = 35_000
 const CONNECT_TIMEOUT_MS = 10_000
 const PING_TIMEOUT_MS = 3_000
 
-/** Amounts and ids stay below 2^53 (contract 4), so PostgreSQL's bigint is read as a number. */
+/** Amounts and ids stay below 2^53 (docs/reference/money.md: Units), so a bigint is read as a number. */
 const INT8_OID = 20
 const NUMERIC_OID = 1700
 
 /**
- * What PostgreSQL says when it, and not the statement, is the trouble (its appendix A): a connection that broke, an
- * operator who stops it, no room for one more, a server that a failover left to be read only, a statement that took too long.
+ * Error codes (PostgreSQL, appendix A) that concern the server and not the statement: a broken connection, a shutdown, too
+ * many connections, a server that is read-only after a failover, a statement timeout.
  */
-const TROUBLE = /^(08...|57P0.|57014|53300|25006|25P03)$/
+const CONNECTION_CODES = /^(08...|57P0.|57014|53300|25006|25P03)$/
 
-/** Its other errors have a code, and faults of ours a class: what is left is what the driver says of a connection. */
-function isOfConnection(error: Error & { code?: unknown; severity?: unknown }): boolean {
-  if (error.severity !== undefined) return TROUBLE.test(String(error.code))
+/** Errors of the server have a severity, and bugs of ours a subclass of Error: the rest are connection errors of the driver. */
+function isConnectionError(error: Error & { code?: unknown; severity?: unknown }): boolean {
+  if (error.severity !== undefined) return CONNECTION_CODES.test(String(error.code))
   return Object.getPrototypeOf(error) === Error.prototype || error instanceof AggregateError
 }
 
-/** A name with several addresses fails once for each. */
-const told = (error: Error): Error =>
+/** A host name with several addresses fails once for each. */
+const firstErrorOf = (error: Error): Error =>
   error instanceof AggregateError && error.errors[0] instanceof Error ? error.errors[0] : error
 
 const isCommit = (statement: string) => statement === 'commit'
 
-/** A connection in somebody's hands. One that was asked in vain is not given to the next, nor asked to undo anything. */
-function watched(client: PoolClient): PostgresPoolClient {
-  let trouble: UnreachableError | undefined
+/** A connection that fails fast after a connection error, and is then not returned to the pool for reuse. */
+function watchedClient(client: PoolClient): PostgresPoolClient {
+  let failure: UnreachableError | undefined
   async function query(statement: string, parameters: readonly unknown[]) {
-    if (trouble) throw trouble
+    if (failure) throw failure
     try {
       return await client.query(statement, parameters as unknown[])
     } catch (error) {
-      if (!(error instanceof Error) || !isOfConnection(error)) throw error
-      trouble = new UnreachableError(told(error), { isInDoubt: isCommit(statement) })
-      throw trouble
+      if (!(error instanceof Error) || !isConnectionError(error)) throw error
+      failure = new UnreachableError(firstErrorOf(error), { isOutcomeUnknown: isCommit(statement) })
+      throw failure
     }
   }
   return {
     query: query as never,
-    release: isBroken => client.release(isBroken || trouble !== undefined),
+    release: isBroken => client.release(isBroken || failure !== undefined),
   }
 }
 
-/** The driver is loaded with the first question: a gateway on the embedded database never needs it. */
+/** The driver is loaded with the first query: a gateway on SQLite never needs it. */
 async function createPool(url: string, options: PoolConfig): Promise<PostgresPool> {
   const { default: pg } = await import('pg')
   const types = {
@@ -64,18 +64,19 @@ async function createPool(url: string, options: PoolConfig): Promise<PostgresPoo
     types: types as NonNullable<PoolConfig['types']>,
     ...options,
   })
-  // An idle connection that breaks is replaced by the pool; the next query tells if the database is gone.
+  // The pool replaces an idle connection that breaks; the next query reports an unreachable database.
   pool.on('error', () => {})
-  // One that breaks in somebody's hands, between two queries, fails the next one; unheard it would end the process.
+  // A checked-out connection that breaks between two queries fails the next one; without a listener the error would end the
+  // process.
   pool.on('connect', client => client.on('error', () => {}))
   return {
     options: pool.options,
     end: () => pool.end(),
     async connect() {
       try {
-        return watched(await pool.connect())
+        return watchedClient(await pool.connect())
       } catch (error) {
-        throw new UnreachableError(told(error as Error))
+        throw new UnreachableError(firstErrorOf(error as Error))
       }
     },
   }
@@ -85,18 +86,18 @@ export const openPool = (url: string, maxConnections: number) =>
   createPool(url, {
     max: maxConnections,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-    query_timeout: SILENCE_MS,
+    query_timeout: QUERY_TIMEOUT_MS,
   })
 
 /**
- * Asks whether PostgreSQL lives, on a connection of its own: neither work that holds all the others nor an earlier
- * question that nobody answered stands in its way. Whoever asks meanwhile hears the same answer.
+ * Pings PostgreSQL on a connection of its own, so that neither a busy pool nor an earlier unanswered ping delays it.
+ * Concurrent pings share one query.
  */
 export function createPing(url: string) {
   const open = () =>
     createPool(url, { max: 1, connectionTimeoutMillis: PING_TIMEOUT_MS, query_timeout: PING_TIMEOUT_MS })
   let pool: Promise<PostgresPool> | undefined
-  let asking: Promise<void> | undefined
+  let pending: Promise<void> | undefined
   let ended: Promise<void> | undefined
 
   async function ask(): Promise<void> {
@@ -111,16 +112,16 @@ export function createPing(url: string) {
   }
 
   async function end(): Promise<void> {
-    await asking?.catch(() => {})
+    await pending?.catch(() => {})
     await (await pool)?.end()
   }
 
   return {
     ping(): Promise<void> {
-      asking ??= ask().finally(() => {
-        asking = undefined
+      pending ??= ask().finally(() => {
+        pending = undefined
       })
-      return asking
+      return pending
     },
     close(): Promise<void> {
       ended ??= end()

@@ -3,9 +3,9 @@ import { type ChainFields, type ChainKey, rowMac } from '../../domain/chain.ts'
 import type { Db } from './store.ts'
 
 /**
- * A row that decides who may spend what, by name and keyed digest. The digest is empty where the row is gone. An audit
- * record carries the states its change left behind; as the audit log is a keyed chain, the last state of a row is what
- * the row must be.
+ * The name and keyed digest of a row that decides who may spend what. The digest is empty if the row was deleted. An audit
+ * record contains the states after its change; as the audit log is a keyed chain, the last recorded state proves what the
+ * row must be.
  */
 export type RowState = readonly [name: string, digest: string]
 
@@ -14,14 +14,14 @@ type Table = {
   readonly from: string
   readonly id: string
   readonly columns: readonly string[]
-  /** Whether its rows are removed without an audit record of their own; a row that is missing grants nothing. */
+  /** Its rows may be deleted without an audit record of their own; a missing row grants nothing. */
   readonly isRemovedWithOwner?: true
 }
 
 const account = (kind: string, table: string) =>
   `${table} left join accounts on accounts.kind = '${kind}' and accounts.owner_id = ${table}.id`
 
-/** By the first word of the audit records' targets. Sealed texts prove themselves, and rotation writes them anew. */
+/** By the first word of the audit records' targets. Sealed texts are left out: they are authenticated, and rotation rewrites them. */
 const TABLES: Readonly<Record<string, Table>> = {
   user: {
     from: account('user', 'users'),
@@ -104,12 +104,12 @@ async function priceState(db: Db, key: ChainKey, model: string): Promise<RowStat
 
 async function settingsState(db: Db, key: ChainKey): Promise<RowState> {
   const rows = await db.selectFrom('settings').select(['key', 'value']).orderBy('key').execute()
-  // In an order of our own: engines sort texts each in their way.
+  // Sorted here, because the engines sort texts differently.
   const fields = rows.map(row => JSON.stringify([row.key, row.value])).sort()
   return stateOf(key, SETTINGS, rows.length === 0 ? undefined : fields)
 }
 
-/** The state of what an audit record is about, as it stands in this transaction; none where it is no such row. */
+/** The state of an audit record's target in this transaction; none if the target is not such a row. */
 export async function stateOfTarget(db: Db, key: ChainKey, target: string): Promise<RowState[]> {
   if (target === SETTINGS) return [await settingsState(db, key)]
   const [kind = '', text] = target.split(':')
@@ -123,15 +123,15 @@ export async function stateOfTarget(db: Db, key: ChainKey, target: string): Prom
   return state ? [state] : []
 }
 
-/** A state by its own name, as it is now. */
+/** The current state of a row, by the state's name. */
 export async function readState(db: Db, key: ChainKey, name: string): Promise<RowState> {
   if (name.startsWith(PRICES)) return priceState(db, key, name.slice(PRICES.length))
   const [state] = await stateOfTarget(db, key, name)
   return state ?? [name, '']
 }
 
-/** Whether a row of this name may be gone although no audit record says so. */
-export const mayBeGone = (name: string) => TABLES[name.split(':')[0] ?? '']?.isRemovedWithOwner === true
+/** Whether a row of this name may be missing without an audit record. */
+export const mayBeMissing = (name: string) => TABLES[name.split(':')[0] ?? '']?.isRemovedWithOwner === true
 
 async function* tableStates(db: Db, key: ChainKey, kind: string, table: Table): AsyncGenerator<RowState> {
   let last = Number.MIN_SAFE_INTEGER
@@ -145,7 +145,7 @@ async function* tableStates(db: Db, key: ChainKey, kind: string, table: Table): 
   }
 }
 
-/** Every row that has a state, in steps that keep memory flat. */
+/** The states of all rows, in batches that keep memory flat. */
 export async function* listStates(db: Db, key: ChainKey): AsyncGenerator<RowState> {
   for (const [kind, table] of Object.entries(TABLES)) yield* tableStates(db, key, kind, table)
   const models = await db.selectFrom('prices').select('model').distinct().execute()

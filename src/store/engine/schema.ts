@@ -1,10 +1,11 @@
 import type { Generated, Insertable, Selectable } from 'kysely'
+import type { AccountKind } from '../../domain/account.ts'
 import type { VideoPhase, VideoStatus } from '../../domain/video.ts'
 
 /** One schema, two engines. */
 export type Engine = 'sqlite' | 'postgres'
 
-/** The tables, as both engines hold them: whole numbers for flags and times, text for lists and objects (JSON). */
+/** The tables of both engines: integers for flags and times, text for lists and objects (JSON). */
 export type Database = {
   meta: MetaTable
   users: UsersTable
@@ -38,7 +39,7 @@ type MetaTable = { key: string; value: string }
 type UsersTable = {
   id: Generated<number>
   username: string
-  /** The folded name: what uniqueness is judged by. */
+  /** The case-folded name, which must be unique. */
   username_key: string
   display_name: string
   email: string
@@ -56,8 +57,8 @@ type UsersTable = {
 }
 
 /**
- * What a user has (money) or a token may still use (a limit), in nanodollars. Changed only together with an entry.
- * left = credited - posted; held is set aside for requests that run.
+ * The money of a user or the limit of a token, in nanodollars. Changed only together with an entry.
+ * The remaining amount is credited - posted; `held` of it is leased to nodes.
  */
 type AccountsTable = {
   kind: AccountKind
@@ -68,7 +69,6 @@ type AccountsTable = {
   held: number
   request_count: number
 }
-export type AccountKind = 'user' | 'token'
 
 /** The ledger. Entries are only ever added; each is a link of its writer's chain. */
 type EntriesTable = {
@@ -116,7 +116,7 @@ type TokensTable = {
   limits: string
 }
 
-/** Every name that a token has had, with whose it is: stays when the token goes. */
+/** Every name that a token has had, with its owner; stays when the token is deleted. */
 type TokenNamesTable = { token_id: number; name: string; user_id: number }
 
 type AccessTokensTable = {
@@ -162,12 +162,12 @@ type ChannelsTable = {
   response_time: number
   /** Nanodollars. */
   used: number
-  /** Nanodollars that vendors say requests cost, and what those same requests cost here. */
+  /** Nanodollars that vendors report for requests, and our cost of the same requests. */
   vendor_cost: Generated<number>
   vendor_compared: Generated<number>
   auto_ban: number
   test_model: string
-  /** JSON objects, told back as they were given. */
+  /** JSON objects, returned as they were received. */
   param_override: string
   header_override: string
   status_code_mapping: string
@@ -176,7 +176,7 @@ type ChannelsTable = {
   other: string
   remark: string
   limits: string
-  /** Several keys in one channel (`multi_to_single`), even if only one is left. */
+  /** Several keys in one channel (`multi_to_single`), even if only one remains. */
   is_multi: number
 }
 
@@ -192,7 +192,7 @@ type ChannelKeysTable = {
   disabled_time: number
 }
 
-/** `channels.models` once more, a row a name, for look-ups by model. */
+/** The names of `channels.models`, one per row, for look-ups by model. */
 type ChannelModelsTable = { channel_id: number; model: string }
 
 type AliasesTable = {
@@ -208,24 +208,24 @@ type AliasesTable = {
 
 type SettingsTable = { key: string; value: string; updated_time: number; author_id: number }
 
-/** Versions of a model's price as set by administrators; a row is never changed but for its activation and its end. */
+/** Versions of a model's price, set by administrators. Only the activation and the end of a row ever change. */
 type PricesTable = {
   id: Generated<number>
   model: string
   /** The folded name, for searching. */
   search: string
   version: number
-  /** JSON: the price as `domain/price.ts` holds it. */
+  /** JSON: a `Price` of `domain/price.ts`. */
   price: string
   effective_time: number
   created_time: number
   author_id: number
   ended_time: number | null
-  /** The order in which the model's versions came into force; null before that. The clock has no say in it afterwards. */
+  /** The order in which the model's versions came into force; null before that. Later clock changes do not affect it. */
   activation: number | null
 }
 
-/** What users read as their log: top-ups now, requests once the relay writes them. */
+/** The log that users see: requests, top-ups and other events. */
 type LogsTable = {
   id: Generated<number>
   created_time: number
@@ -244,7 +244,7 @@ type LogsTable = {
   is_stream: number
   address: string
   request_id: string
-  /** What the provider calls the request. */
+  /** The provider's id of the request. */
   upstream_request_id: Generated<string>
   /** JSON object. */
   other: string
@@ -264,7 +264,7 @@ type AuditTable = {
   before: string | null
   after: string | null
   hash: string
-  /** JSON: [name, digest][]. How the change left the rows that the record is about (`row-states.ts`). */
+  /** JSON: [name, digest][]. The states of the rows after the change (`row-states.ts`). */
   state: string | null
 }
 
@@ -273,7 +273,7 @@ type IdempotencyTable = {
   path: string
   key: string
   body_digest: string
-  /** The answer, sealed: it may carry a credential that is shown once. */
+  /** The answer, sealed, because it may contain a credential that is shown only once. */
   answer_sealed: string
   created_time: number
 }
@@ -287,18 +287,18 @@ type NodesTable = {
   started_time: number
 }
 
-/** What a node may spend of an account without asking; the sum over nodes is the account's `held`. */
+/** The amount of an account that a node may spend on its own; the sum over all nodes is the account's `held`. */
 type LeasesTable = {
   node_id: string
   kind: AccountKind
   owner_id: number
   amount: number
-  /** Of the last change that its node asked for, and what that gave if it asked for more. */
+  /** The number of the node's last change, and the amount it was granted. */
   number: number
   granted: number
 }
 
-/** What a provider may have billed for and nobody received: open until Root decides. */
+/** Amounts that a provider may have billed for answers that no client received: open until Root decides. */
 type SuspenseTable = {
   id: Generated<number>
   time: number
@@ -328,14 +328,14 @@ type RollupsTable = {
   cost: number
 }
 
-/** Sums of rollups, of each `kind` by its step and by what its grain keeps; 0 and '' where that was summed away. */
+/** Sums of rollups, by the step and the dimensions of each `kind`; 0 and '' for dimensions that were summed over. */
 type RollupSumsTable = Omit<RollupsTable, 'bucket'> & { kind: string; start: number }
 export type RollupSumRow = Selectable<RollupSumsTable>
 
-/** Which stretches of `unit` seconds are summed up, and while somebody is at one, their `run`. */
+/** The folded spans of `unit` seconds. While a fold runs, `run` identifies it. */
 type RollupFoldsTable = { unit: number; start: number; run: string }
 
-/** Video jobs. Rows outlive their channels; times are seconds, but for those that say otherwise. */
+/** Video jobs. Rows outlive their channels; times are in seconds, except for columns with another unit in their name. */
 type VideosTable = {
   id: string
   /** Grows with time: the order of lists. */
@@ -344,36 +344,36 @@ type VideosTable = {
   user_id: number
   token_id: number
   token_name: string
-  /** As it was asked for, and as it was sent. */
+  /** The requested model, and the model that was sent. */
   model: string
   sent_model: string
   channel_id: number
   channel_type: number
-  /** The key and address the job was sent with, sealed: it is asked about with them whatever becomes of the channel. */
+  /** The key and address that the job was sent with, sealed: it is polled with them even if the channel changes. */
   access_sealed: string
-  /** What the vendor's file keeps of how it was sent. */
+  /** A variant of the submission that the vendor's module needs for polling. */
   kind: string
   upstream_id: string | null
-  /** JSON: string[]. Further jobs of the provider that this one consists of. */
+  /** JSON: string[]. Further upstream jobs that this job consists of. */
   upstream_more: string
-  /** JSON: what was asked, without pictures. */
+  /** JSON: the request without its images. */
   parameters: string
   remixed_from: string | null
   phase: VideoPhase
-  /** The node that holds the money for a job which is not yet paid. */
+  /** The node that has the hold for a job that is not yet paid. */
   node_id: string | null
   status: VideoStatus
   /** Thousandths. */
   progress: number
-  /** JSON: {status: time}. When each state was first seen. */
+  /** JSON: {status: time}. The time when each state was first seen. */
   states: string
   seconds: string
   size: string
-  /** JSON: where the provider keeps each result. */
+  /** JSON: the provider's location of each result. */
   results: string
   error_code: string | null
   error_message: string | null
-  /** Nanodollars that were paid, and that it was thought to cost. */
+  /** Nanodollars: the paid cost, and the estimate. */
   cost: number
   estimate: number
   price: string
@@ -383,15 +383,15 @@ type VideosTable = {
   expires_time: number
   next_poll_ms: number
   polled_ms: number
-  /** How often in a row the provider did not know the job. */
+  /** Consecutive polls in which the provider did not know the job. */
   misses: number
-  /** Why the last look told nothing; empty: it did. */
+  /** The error of the last poll; empty if it succeeded. */
   poll_error: string
   lease_until_ms: number
   lease_by: string
   repeat_key: string | null
   repeat_digest: string | null
-  /** JSON: {status, body}. What the client was answered, for repeats; null: the job as it is. */
+  /** JSON: {status, body}. The answer for repeated requests; null: the current job. */
   answer: string | null
   refunded_time: number | null
   refunded_by: string | null

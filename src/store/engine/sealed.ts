@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import { NO_HEADERS } from '../../domain/channel.ts'
 import type { Db, Engine, Trx } from './store.ts'
 
-/** A sealed text and the place it is bound to. It is replaced only while it is still what was read. */
+/** A sealed text and the place it is bound to. It is replaced only if it has not changed since it was read. */
 export type Sealed = {
   readonly place: { readonly table: string; readonly row: number | string; readonly field: string }
   readonly sealed: string
@@ -11,7 +11,7 @@ export type Sealed = {
 
 type Source = (db: Db, newestPrefix: string, limit: number) => Promise<Sealed[]>
 
-/** Every column that holds sealed texts: rotation walks this list, so a new one is added here. */
+/** Every column with sealed texts. Rotation goes through this list, so a new column must be added here. */
 const SOURCES: readonly Source[] = [
   async (db, prefix, limit) => {
     const rows = await db
@@ -19,7 +19,7 @@ const SOURCES: readonly Source[] = [
       .selectAll()
       .where('key', 'in', ['digest_key', 'chain_key'])
       .where('value', 'not like', `${prefix}%`)
-      // The digest key first: a start proves the master secret by it.
+      // The digest key first: at startup it verifies the master secret.
       .orderBy('key', 'desc')
       .limit(limit)
       .execute()
@@ -130,12 +130,12 @@ const SOURCES: readonly Source[] = [
   },
 ]
 
-/** What `channels.header_override` begins with while it is not sealed: that of a channel without headers never is. */
+/** An unsealed `channels.header_override`; a channel without headers is never sealed. */
 const PLAIN_HEADERS = '{%'
 
-export type PlainHeaders = { readonly id: number; readonly header_override: string }
+type PlainHeaders = { readonly id: number; readonly header_override: string }
 
-/** Headers from before they were sealed. */
+/** Headers that were written before headers were sealed. */
 export const listPlainHeaders = (db: Db, limit: number): Promise<PlainHeaders[]> =>
   db
     .selectFrom('channels')
@@ -145,7 +145,7 @@ export const listPlainHeaders = (db: Db, limit: number): Promise<PlainHeaders[]>
     .limit(limit)
     .execute()
 
-/** Replaced only while they are still what was read. */
+/** Replaces headers only if they have not changed since they were read. */
 export async function replaceHeaders(trx: Trx, { id, header_override }: PlainHeaders, sealed: string) {
   await trx
     .updateTable('channels')
@@ -155,20 +155,20 @@ export async function replaceHeaders(trx: Trx, { id, header_override }: PlainHea
     .execute()
 }
 
-/** Some texts that are not yet sealed under the newest secret; none when rotation is done. */
+/** Some texts that are not yet sealed with the newest secret; none when the rotation is complete. */
 export async function sealedUnderOlder(db: Db, newestPrefix: string, limit: number): Promise<Sealed[]> {
   for (const source of SOURCES) {
-    const found = await source(db, newestPrefix, limit)
-    if (found.length > 0) return found
+    const texts = await source(db, newestPrefix, limit)
+    if (texts.length > 0) return texts
   }
   return []
 }
 
 /**
- * Waits for the transactions that may have sealed something, and holds up further ones until this one ends.
- * SQLite needs no words for it: whoever writes there has waited for the last writer already.
+ * Waits for running transactions that may have sealed something, and blocks further ones until this one ends. SQLite needs
+ * no lock for that, because it has one writer at a time.
  */
-export async function holdSealing(trx: Trx, engine: Engine): Promise<void> {
+export async function lockSealedTables(trx: Trx, engine: Engine): Promise<void> {
   if (engine === 'sqlite') return
   await sql`lock table meta, tokens, channels, channel_keys, idempotency, videos in share row exclusive mode`.execute(
     trx,

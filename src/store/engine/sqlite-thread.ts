@@ -1,20 +1,25 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { openDatabase, type SQLInputValue, type StatementSync } from '../../host/sqlite-open.ts'
-import { APPLY_SETTLED, applySettled } from '../books/apply-sqlite.ts'
+import { applySettled, type BatchMessage } from '../books/apply-sqlite.ts'
 
 /**
  * A thread that owns one connection to the store's SQLite file. `node:sqlite` blocks its thread, so it never runs
  * on the main one.
  */
 export type ThreadOptions = { path: string; readonly: boolean; fullSync: boolean }
-export type Statement = { id: number; sql: string; parameters: readonly unknown[] }
-export type StatementOutcome =
-  | { id: number; rows: unknown[]; changes: number }
-  | { id: number; error: { message: string; errcode: number | undefined } }
+/** A single statement, or a batch that runs here as a whole: a round trip costs more than a statement. */
+export type ThreadTask =
+  | { readonly sql: string; readonly parameters: readonly unknown[] }
+  | { readonly batch: BatchMessage }
+export type TaskResult = { readonly rows: unknown[]; readonly changes: number }
+export type ThreadRequest = { readonly id: number; readonly task: ThreadTask }
+export type ThreadResponse =
+  | { readonly id: number; readonly result: TaskResult }
+  | { readonly id: number; readonly error: { message: string; errcode: number | undefined } }
 
 const BUSY_TIMEOUT_MS = 10_000
 const MAX_STATEMENTS = 500
-/** Twice what SQLite takes by itself: requests of many tokens touch more pages than that, and it would read them again. */
+/** Twice SQLite's default: requests of many tokens touch more pages than fit into that. */
 const CACHE_KIB = 4_000
 
 const { path, readonly, fullSync } = workerData as ThreadOptions
@@ -28,42 +33,40 @@ db.exec(
 const statements = new Map<string, StatementSync>()
 
 function prepare(sql: string): StatementSync {
-  const known = statements.get(sql)
-  if (known) return known
+  const cached = statements.get(sql)
+  if (cached) return cached
   const statement = db.prepare(sql)
   if (statements.size >= MAX_STATEMENTS) statements.clear()
   statements.set(sql, statement)
   return statement
 }
 
-/** What runs here as a whole, called like a statement. */
-const PROCEDURES: Readonly<Record<string, (parameters: readonly unknown[]) => void>> = {
-  [APPLY_SETTLED]: parameters => applySettled(prepare, parameters),
+function run(task: ThreadTask): TaskResult {
+  if ('batch' in task) {
+    applySettled(prepare, task.batch)
+    return { rows: [], changes: 0 }
+  }
+  const statement = prepare(task.sql)
+  const values = task.parameters as SQLInputValue[]
+  // A statement with columns returns rows, RETURNING included.
+  if (statement.columns().length > 0) return { rows: statement.all(...values), changes: 0 }
+  return { rows: [], changes: Number(statement.run(...values).changes) }
 }
 
-function run({ id, sql, parameters }: Statement): StatementOutcome {
+function respond({ id, task }: ThreadRequest): ThreadResponse {
   try {
-    const procedure = PROCEDURES[sql]
-    if (procedure) {
-      procedure(parameters)
-      return { id, rows: [], changes: 0 }
-    }
-    const statement = prepare(sql)
-    const values = parameters as SQLInputValue[]
-    // A statement with columns answers rows, RETURNING included.
-    if (statement.columns().length > 0) return { id, rows: statement.all(...values), changes: 0 }
-    return { id, rows: [], changes: Number(statement.run(...values).changes) }
+    return { id, result: run(task) }
   } catch (error) {
     const { message, errcode } = error as Error & { errcode?: number }
     return { id, error: { message, errcode } }
   }
 }
 
-parentPort?.on('message', (message: Statement | 'close') => {
+parentPort?.on('message', (message: ThreadRequest | 'close') => {
   if (message === 'close') {
     db.close()
     parentPort?.close()
     return
   }
-  parentPort?.postMessage(run(message))
+  parentPort?.postMessage(respond(message))
 })

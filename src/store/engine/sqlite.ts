@@ -5,16 +5,19 @@ import {
   type DatabaseConnection,
   type Dialect,
   type Driver,
+  type Kysely,
   type QueryResult,
   SqliteIntrospector,
   SqliteQueryCompiler,
 } from 'kysely'
 import { UnreachableError } from '../../domain/errors.ts'
 import { programFile } from '../../host/program-file.ts'
+import type { BatchMessage } from '../books/apply-sqlite.ts'
 import { KeyedSqliteAdapter } from '../books/chain-key.ts'
-import type { Statement, StatementOutcome, ThreadOptions } from './sqlite-thread.ts'
+import type { Database } from './schema.ts'
+import type { TaskResult, ThreadOptions, ThreadRequest, ThreadResponse, ThreadTask } from './sqlite-thread.ts'
 
-/** What SQLite itself said, with its extended result code. */
+/** An error that SQLite reported, with its extended result code. */
 export class SqliteError extends Error {
   readonly errcode: number | undefined
   constructor(message: string, errcode: number | undefined) {
@@ -24,8 +27,8 @@ export class SqliteError extends Error {
   }
 }
 
-/** What SQLite says when its file, and not the statement, is the trouble (its result codes). */
-const TROUBLE: ReadonlySet<number> = new Set([
+/** SQLite's result codes for a failure of its file, as opposed to an error in the statement. */
+const FILE_FAILURES: ReadonlySet<number> = new Set([
   5, // busy: another process writes, for longer than we wait
   6, // locked
   8, // read only
@@ -35,24 +38,26 @@ const TROUBLE: ReadonlySet<number> = new Set([
 ])
 const DISK_FAILS = 10
 
-function errorOf(sql: string, { message, errcode }: { message: string; errcode: number | undefined }): Error {
-  const said = new SqliteError(message, errcode)
+const isCommit = (task: ThreadTask) => 'sql' in task && task.sql === 'COMMIT'
+
+function errorOf(task: ThreadTask, { message, errcode }: { message: string; errcode: number | undefined }) {
+  const error = new SqliteError(message, errcode)
   const primary = (errcode ?? 0) & 0xff
-  if (!TROUBLE.has(primary)) return said
-  // Whatever else is refused has not been done; a commit that the disk broke may have reached it.
-  return new UnreachableError(said, { isInDoubt: sql === 'COMMIT' && primary === DISK_FAILS })
+  if (!FILE_FAILURES.has(primary)) return error
+  // A commit that failed on the disk may have been written all the same; any other statement has not been executed.
+  return new UnreachableError(error, { isOutcomeUnknown: isCommit(task) && primary === DISK_FAILS })
 }
 
-/** What a statement leaves behind is garbage at once; more room for it would only be memory that nobody gives back. */
+/** Objects of a statement are garbage as soon as it has run; a larger young generation would only keep more memory. */
 const YOUNG_MB = 8
 
 type Waiting = {
-  readonly sql: string
-  resolve(outcome: { rows: unknown[]; changes: number }): void
+  readonly task: ThreadTask
+  resolve(result: TaskResult): void
   reject(error: Error): void
 }
 
-/** A thread with a connection of its own; statements run in the order they are sent. */
+/** A thread with a connection of its own; it runs its tasks in the order they are sent. */
 function startThread(options: ThreadOptions) {
   const worker = new Worker(programFile('store/engine/sqlite-thread'), {
     workerData: options,
@@ -62,11 +67,11 @@ function startThread(options: ThreadOptions) {
   let nextId = 0
   let failure: Error | undefined
 
-  worker.on('message', (outcome: StatementOutcome) => {
-    const caller = waiting.get(outcome.id)
-    waiting.delete(outcome.id)
-    if ('error' in outcome) caller?.reject(errorOf(caller.sql, outcome.error))
-    else caller?.resolve(outcome)
+  worker.on('message', (response: ThreadResponse) => {
+    const caller = waiting.get(response.id)
+    waiting.delete(response.id)
+    if ('error' in response) caller?.reject(errorOf(caller.task, response.error))
+    else caller?.resolve(response.result)
   })
   const fail = (error: Error) => {
     failure = error
@@ -77,16 +82,16 @@ function startThread(options: ThreadOptions) {
   worker.on('exit', () => fail(failure ?? new SqliteError('the store is closed', undefined)))
 
   return {
-    run: (sql: string, parameters: readonly unknown[]) =>
-      new Promise<{ rows: unknown[]; changes: number }>((resolve, reject) => {
+    run: (task: ThreadTask) =>
+      new Promise<TaskResult>((resolve, reject) => {
         if (failure) return reject(failure)
         const id = nextId++
-        waiting.set(id, { sql, resolve, reject })
-        worker.postMessage({ id, sql, parameters } satisfies Statement)
+        waiting.set(id, { task, resolve, reject })
+        worker.postMessage({ id, task } satisfies ThreadRequest)
       }),
     load: () => waiting.size,
-    /** It runs nothing any more: its memory ran out, or it was closed. */
-    isOver: () => failure !== undefined,
+    /** The thread has ended: it ran out of memory, or it was closed. */
+    hasEnded: () => failure !== undefined,
     close: () =>
       new Promise<void>(resolve => {
         if (failure) return resolve()
@@ -116,9 +121,14 @@ function createMutex() {
 type Connection = DatabaseConnection & {
   begin(): Promise<void>
   finish(sql: 'COMMIT' | 'ROLLBACK'): Promise<void>
+  /** One transaction of its own, run as a whole by the writer's thread. */
+  applySettled(batch: BatchMessage): Promise<void>
 }
 
-export type SqliteOptions = { path: string; fullSync: boolean; readers?: number }
+export const applyOnSqlite = (db: Kysely<Database>, batch: BatchMessage): Promise<void> =>
+  db.getExecutor().provideConnection(connection => (connection as Connection).applySettled(batch))
+
+type SqliteOptions = { path: string; fullSync: boolean; readers?: number }
 
 /**
  * Kysely over `node:sqlite`: one thread writes, others read. A transaction holds the writer from BEGIN IMMEDIATE to
@@ -143,35 +153,35 @@ export function createSqliteDialect({
       return thread
     }
 
-    /** Another reader is started when all are busy: each takes some megabytes, and an idle gateway needs one. */
+    /** Starts another reader when all are busy: each takes some megabytes, and an idle gateway needs only one. */
     const leastBusy = () => {
-      // One that is over would be the idlest for ever.
-      if (!isClosed) readerThreads = readerThreads.filter(thread => !thread.isOver())
+      // A thread that has ended has no load, and would always be chosen.
+      if (!isClosed) readerThreads = readerThreads.filter(thread => !thread.hasEnded())
       const [first = startReader(), ...others] = readerThreads
       const idlest = others.reduce((a, b) => (b.load() < a.load() ? b : a), first)
       return idlest.load() > 0 && readerThreads.length < readers ? startReader() : idlest
     }
 
-    /** Whose turn it is finds a writer that lives; what the last one had open died with its connection. */
+    /** Restarts a writer that has ended; its open transaction was rolled back with its connection. */
     async function takeTurn(): Promise<() => void> {
       const done = await turn.acquire()
-      if (writer.isOver() && !isClosed) writer = startWriter()
+      if (writer.hasEnded() && !isClosed) writer = startWriter()
       return done
     }
 
     function createConnection(): Connection {
       let release: (() => void) | undefined
 
-      async function write(sql: string, parameters: readonly unknown[]) {
-        if (release) return writer.run(sql, parameters)
+      async function write(task: ThreadTask): Promise<TaskResult> {
+        if (release) return writer.run(task)
         const done = await takeTurn()
-        return writer.run(sql, parameters).finally(done)
+        return writer.run(task).finally(done)
       }
 
       return {
         async begin() {
           release = await takeTurn()
-          await writer.run('BEGIN IMMEDIATE', []).catch(error => {
+          await writer.run({ sql: 'BEGIN IMMEDIATE', parameters: [] }).catch(error => {
             release?.()
             release = undefined
             throw error
@@ -179,13 +189,13 @@ export function createSqliteDialect({
         },
         async finish(sql) {
           const done = release
-          // After a commit that failed Kysely asks for a rollback too, when the turn may be somebody else's.
+          // After a failed commit Kysely asks for a rollback too; by then another connection may have the turn.
           if (!done) return
           try {
-            await writer.run(sql, [])
+            await writer.run({ sql, parameters: [] })
           } catch (error) {
-            // SQLite may have rolled back by itself; either way nothing is open when the next one takes its turn.
-            await writer.run('ROLLBACK', []).catch(() => {})
+            // SQLite may have rolled back by itself; either way no transaction is open when the next turn begins.
+            await writer.run({ sql: 'ROLLBACK', parameters: [] }).catch(() => {})
             if (sql === 'COMMIT') throw error
           } finally {
             release = undefined
@@ -194,8 +204,12 @@ export function createSqliteDialect({
         },
         async executeQuery<R>({ sql, parameters, query }: CompiledQuery): Promise<QueryResult<R>> {
           const isRead = !release && query.kind === 'SelectQueryNode'
-          const { rows, changes } = await (isRead ? leastBusy().run(sql, parameters) : write(sql, parameters))
+          const task = { sql, parameters }
+          const { rows, changes } = await (isRead ? leastBusy().run(task) : write(task))
           return { rows: rows as R[], numAffectedRows: BigInt(changes) }
+        },
+        async applySettled(batch) {
+          await write({ batch })
         },
         // biome-ignore lint/correctness/useYield: the store's lists are paged, nothing streams
         async *streamQuery() {
@@ -208,7 +222,7 @@ export function createSqliteDialect({
       async init() {
         writer = startWriter()
         // The writer creates the file and its WAL before a reader looks for them.
-        await writer.run('SELECT 1', [])
+        await writer.run({ sql: 'SELECT 1', parameters: [] })
         startReader()
       },
       acquireConnection: async () => createConnection(),

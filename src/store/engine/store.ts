@@ -23,7 +23,7 @@ export type StoreOptions =
   | { engine: 'sqlite'; path: string; fullSync: boolean }
   | { engine: 'postgres'; url: string; maxConnections?: number }
 
-/** Written by a newer program: this one must not touch it. */
+/** The store was written by a newer version: this one must not change it. */
 export class NewerStoreError extends Error {
   constructor(migration: string) {
     super(
@@ -59,7 +59,7 @@ const openPostgres = (url: string, maxConnections: number) =>
 const openSqlite = (path: string, fullSync: boolean) =>
   new Kysely<Database>({ dialect: createSqliteDialect({ path, fullSync }) })
 
-/** Opens the store without looking at what is in it. */
+/** Opens the store without reading it. */
 export function openStore(options: StoreOptions) {
   const db =
     options.engine === 'sqlite'
@@ -77,13 +77,13 @@ export function openStore(options: StoreOptions) {
     db,
     engine,
     migrate: () => migrate(db, engine),
-    /** True once somebody has migrated it; asked before anything is written, and refused where that was a newer program. */
+    /** Whether the store has been migrated before. Throws if a newer version did so. */
     async isInitialised(): Promise<boolean> {
       await refuseNewer(db)
       const tables = await db.introspection.getTables()
       return tables.some(table => table.name === 'meta')
     },
-    /** Fails when the store does not answer in time, whatever keeps it. */
+    /** Fails if the store does not respond in time. */
     ping: (): Promise<void> => (postgres ? postgres.ping() : pingSqlite()),
     async close(): Promise<void> {
       await postgres?.close()
@@ -115,24 +115,24 @@ async function refuseNewer(db: Db): Promise<void> {
   if (newest !== undefined && !(newest in MIGRATIONS)) throw new NewerStoreError(newest)
 }
 
-/** By PostgreSQL's code, which nothing else uses, so that no class of the driver is needed. */
+/** Compares PostgreSQL's error code, so that the driver need not be loaded for its error class. */
 const isPostgres = (error: unknown, code: string) =>
   error instanceof Error && 'code' in error && error.code === code
 
 const POSTGRES_DEADLOCK = '40P01'
-/** Each time one of those who wait in a circle is through. */
-const MOST_TRIES = 10
+/** In every round of a deadlock one of the waiting transactions completes. */
+const MAX_TRIES = 10
 
 /**
- * One transaction: all of the work is done, or none. Of two that wait for each other PostgreSQL undoes one, which is run
- * again here; so whatever the work does outside its transaction must bear being done twice.
+ * Runs work in one transaction. PostgreSQL rolls back one of two transactions in a deadlock, which is retried here, so
+ * effects of the work outside its transaction must be repeatable.
  */
 export async function transact<Result>(db: Db, work: (trx: Trx) => Promise<Result>): Promise<Result> {
   for (let tries = 1; ; tries++)
     try {
       return await db.transaction().execute(work)
     } catch (error) {
-      if (!isPostgres(error, POSTGRES_DEADLOCK) || tries === MOST_TRIES) throw error
+      if (!isPostgres(error, POSTGRES_DEADLOCK) || tries === MAX_TRIES) throw error
     }
 }
 
@@ -140,7 +140,7 @@ const SQLITE_CONSTRAINT_UNIQUE = 2067
 const SQLITE_CONSTRAINT_PRIMARYKEY = 1555
 const POSTGRES_UNIQUE_VIOLATION = '23505'
 
-/** A name that somebody else has taken between our look and our write. */
+/** A unique value was inserted by another transaction between our read and our write. */
 export function isUniqueViolation(error: unknown): boolean {
   if (error instanceof SqliteError)
     return error.errcode === SQLITE_CONSTRAINT_UNIQUE || error.errcode === SQLITE_CONSTRAINT_PRIMARYKEY

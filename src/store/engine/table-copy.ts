@@ -2,7 +2,7 @@ import { type RawBuilder, sql } from 'kysely'
 import type { openDatabase } from '../../host/sqlite-open.ts'
 import type { Db, Trx } from './store.ts'
 
-/** A plain connection to an SQLite file that nobody else has open. */
+/** A plain connection to an SQLite file that no other process has open. */
 type File = ReturnType<typeof openDatabase>
 type Table = { readonly name: string; readonly columns: readonly string[]; readonly hasOwnIds: boolean }
 type Value = string | number | bigint | null | Uint8Array
@@ -10,9 +10,9 @@ type Row = Record<string, Value>
 
 const ROWS_AT_ONCE = 500
 
-/** The tables of the schema as an SQLite file holds them, each behind those it points to. */
+/** The tables of an SQLite file, each after the tables that it references. */
 export function tablesOf(file: File): Table[] {
-  const found = file
+  const tables = file
     .prepare(
       `SELECT name, sql FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite!_%' ESCAPE '!'
        AND name NOT LIKE 'kysely!_%' ESCAPE '!' AND name NOT LIKE 'backup!_%' ESCAPE '!' ORDER BY name`,
@@ -30,27 +30,27 @@ export function tablesOf(file: File): Table[] {
     for (const parent of parentsOf(name)) place(parent)
     sorted.push(name)
   }
-  for (const { name } of found) place(name)
+  for (const { name } of tables) place(name)
   return sorted.map(name => ({
     name,
     columns: file
       .prepare('SELECT name FROM pragma_table_info(?)')
       .all(name)
       .map(column => String(column.name)),
-    hasOwnIds: /autoincrement/i.test(found.find(table => table.name === name)?.sql ?? ''),
+    hasOwnIds: /autoincrement/i.test(tables.find(table => table.name === name)?.sql ?? ''),
   }))
 }
 
 const quoted = (name: string) => `"${name}"`
 
-/** The last id a table has given out, also if its row is gone: no id is given twice. */
+/** The last id that a table has assigned, also if its row was deleted: ids are never reused. */
 const lastIdIn = async (trx: Trx, table: string): Promise<number> => {
   const { rows } = await sql<{ last: number | null }>`
     select pg_sequence_last_value(pg_get_serial_sequence(${table}, 'id')::regclass) as last`.execute(trx)
   return rows[0]?.last ?? 0
 }
 
-/** Fills an SQLite file of the same schema from PostgreSQL, every table as it was at one moment. */
+/** Copies PostgreSQL to an SQLite file of the same schema, from one snapshot. */
 export async function copyFromPostgres(db: Db, file: File): Promise<void> {
   file.exec('PRAGMA foreign_keys = OFF')
   await db
@@ -79,7 +79,7 @@ export async function copyFromPostgres(db: Db, file: File): Promise<void> {
     })
 }
 
-/** Fills an empty PostgreSQL of the same schema from an SQLite file, all or nothing. */
+/** Copies an SQLite file to an empty PostgreSQL of the same schema, in one transaction. */
 export async function copyToPostgres(file: File, trx: Trx): Promise<void> {
   for (const { name, columns, hasOwnIds } of tablesOf(file)) {
     const names = sql.join(columns.map(column => sql.ref(column)))

@@ -1,12 +1,12 @@
 import { type ColumnDataType, type CreateTableBuilder, type Kysely, sql } from 'kysely'
 import type { Engine } from '../engine/schema.ts'
 
-/** The ground: people, credentials, channels, prices, and the books from the first row on. */
+/** Users, credentials, channels, prices, and the ledger. */
 export async function foundation(db: Kysely<unknown>, engine: Engine): Promise<void> {
   const whole: ColumnDataType = engine === 'sqlite' ? 'integer' : 'bigint'
 
   const table = <Name extends string>(name: Name) => db.schema.createTable(name)
-  // Ids are never used twice: AUTOINCREMENT, or a sequence.
+  // Ids are never reused: AUTOINCREMENT, or a sequence.
   const withId = <Name extends string>(name: Name) =>
     table(name).addColumn('id', whole, column =>
       engine === 'sqlite'
@@ -38,7 +38,7 @@ export async function foundation(db: Kysely<unknown>, engine: Engine): Promise<v
       .addColumn('last_login_time', whole, column => column.notNull())
       .addColumn('deleted_time', whole),
   )
-  // A deleted user's name is free again.
+  // The name of a deleted user can be used again.
   await db.schema
     .createIndex('users_username')
     .unique()
@@ -46,7 +46,7 @@ export async function foundation(db: Kysely<unknown>, engine: Engine): Promise<v
     .column('username_key')
     .where(sql.ref('deleted_time'), 'is', null)
     .execute()
-  // Narrow, for counting and paging; the wide one below is for searching. SQLite would search by this one too, and slower.
+  // A narrow index for counts and pages; the wide one below is for searches.
   if (engine === 'postgres')
     await db.schema
       .createIndex('users_live_ids')
@@ -143,7 +143,7 @@ export async function foundation(db: Kysely<unknown>, engine: Engine): Promise<v
   )
   await db.schema.createIndex('sessions_user').on('sessions').columns(['user_id', 'id']).execute()
 
-  // Long columns last: what lists filter and sort by is read without walking past them.
+  // Long columns come last, so that the columns of filters and sorts are read without skipping them.
   await strict(
     withId('channels')
       .addColumn('type', whole, column => column.notNull())
@@ -249,7 +249,7 @@ export async function foundation(db: Kysely<unknown>, engine: Engine): Promise<v
       .addColumn('ended_time', whole)
       .addUniqueConstraint('prices_version', ['model', 'version']),
   )
-  // Which of a model's versions is in force, found without touching the ended ones.
+  // Finds a model's version in force without reading ended versions.
   await db.schema
     .createIndex('prices_live')
     .on('prices')
@@ -277,7 +277,7 @@ export async function foundation(db: Kysely<unknown>, engine: Engine): Promise<v
       .addColumn('upstream_request_id', 'text', column => column.notNull().defaultTo(''))
       .addColumn('other', 'text', column => column.notNull()),
   )
-  // Every filter of the log walks an index from its newest row on; sums by time or user read nothing else.
+  // Every filter of the log scans an index from its newest row; sums by time or user read only the index.
   await db.schema
     .createIndex('logs_time')
     .on('logs')
@@ -291,7 +291,7 @@ export async function foundation(db: Kysely<unknown>, engine: Engine): Promise<v
   for (const column of ['token_id', 'token_name', 'model_name', 'channel_id'])
     await db.schema.createIndex(`logs_${column}`).on('logs').columns([column, 'created_time', 'id']).execute()
   await db.schema.createIndex('logs_request').on('logs').column('request_id').execute()
-  // Nearly all rows are requests, which the time finds as well: only the rare types are worth an index.
+  // Nearly all rows are requests, which the index by time serves: only the rare types need an index of their own.
   await db.schema
     .createIndex('logs_rare')
     .on('logs')

@@ -1,7 +1,7 @@
 import { type ColumnDataType, type CreateTableBuilder, type Kysely, sql } from 'kysely'
 import type { Engine } from '../engine/schema.ts'
 
-/** What the relay's books need: nodes and their leases, doubts that wait for a decision, and sums by quarter hour. */
+/** Nodes and their leases, suspense entries, and sums by quarter hour. */
 export async function books(db: Kysely<unknown>, engine: Engine): Promise<void> {
   const whole: ColumnDataType = engine === 'sqlite' ? 'integer' : 'bigint'
   const strict = <T extends string, C extends string>(builder: CreateTableBuilder<T, C>) =>

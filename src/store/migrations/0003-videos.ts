@@ -1,7 +1,7 @@
 import { type ColumnDataType, type CreateTableBuilder, type Kysely, sql } from 'kysely'
 import type { Engine } from '../engine/schema.ts'
 
-/** Video jobs: who asked for what, where it runs, how far it is, what it cost. */
+/** Video jobs: the request, the channel, the progress and the cost. */
 export async function videos(db: Kysely<unknown>, engine: Engine): Promise<void> {
   const whole: ColumnDataType = engine === 'sqlite' ? 'integer' : 'bigint'
   const strict = <T extends string, C extends string>(builder: CreateTableBuilder<T, C>) =>

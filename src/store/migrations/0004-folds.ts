@@ -4,7 +4,7 @@ import type { Engine } from '../engine/schema.ts'
 /** Sums of sums, so that a chart of a quarter of a year reads thousands of rows and not millions. */
 export async function folds(db: Kysely<unknown>, engine: Engine): Promise<void> {
   const whole: ColumnDataType = engine === 'sqlite' ? 'integer' : 'bigint'
-  // Rows are read in the order of their key and never found another way, so SQLite keeps them in it.
+  // Rows are only read by their key, so SQLite stores them in its order.
   const keyed = <T extends string, C extends string>(builder: CreateTableBuilder<T, C>) =>
     engine === 'sqlite' ? builder.modifyEnd(sql`strict, without rowid`).execute() : builder.execute()
 
@@ -40,7 +40,7 @@ export async function folds(db: Kysely<unknown>, engine: Engine): Promise<void> 
       .addPrimaryKeyConstraint('rollup_folds_key', ['unit', 'start']),
   )
 
-  // Sums come from the rollups, so these need to find rows only, and every request writes them.
+  // Sums come from the rollups, so these indexes only need to find rows; every request writes them.
   await db.schema.dropIndex('logs_time').execute()
   await db.schema.createIndex('logs_time').on('logs').columns(['created_time', 'id']).execute()
   await db.schema.dropIndex('logs_user').execute()

@@ -1,10 +1,10 @@
 import { type ColumnDataType, type Kysely, sql } from 'kysely'
 import type { Engine } from '../engine/schema.ts'
 
-/** Rows of usage read at once: a statement on a large store stays within its time. */
+/** Usage rows per statement, so that a statement on a large store stays within its timeout. */
 const ROWS_AT_ONCE = 100_000
 
-/** Usage is found by the name of a token through the token: an index of names would cost every request. */
+/** Usage is looked up by the name of a token through the token: an index of names would slow down every request. */
 export async function tokenNames(db: Kysely<unknown>, engine: Engine): Promise<void> {
   const whole: ColumnDataType = engine === 'sqlite' ? 'integer' : 'bigint'
   const table = db.schema
@@ -33,6 +33,6 @@ export async function tokenNames(db: Kysely<unknown>, engine: Engine): Promise<v
       on conflict (token_id, name) do nothing`.execute(db)
   await db.schema.dropIndex('logs_token_name').execute()
 
-  // A further sum is kept from here on, so that those that were made before have to be made again.
+  // There is a further sum from here on, so existing folds have to be made again.
   await sql`delete from rollup_folds`.execute(db)
 }

@@ -1,7 +1,7 @@
 import { type ColumnDataType, type Kysely, sql } from 'kysely'
 import type { Engine } from '../engine/schema.ts'
 
-/** Changes of a lease are numbered by the node that asks for them, so that one that is asked for again is made once. */
+/** The node numbers its lease changes, so that a retried change is executed once. */
 export async function leaseNumbers(db: Kysely<unknown>, engine: Engine): Promise<void> {
   const whole: ColumnDataType = engine === 'sqlite' ? 'integer' : 'bigint'
   for (const name of ['number', 'granted'])

@@ -1,6 +1,6 @@
 import { type Kysely, sql } from 'kysely'
 
-/** Heads are proven by a keyed digest, and audit records say how their change left the rows they are about. */
+/** Heads get a keyed digest, and audit records the states of the rows after their change. */
 export async function keyedChains(db: Kysely<unknown>): Promise<void> {
   await db.schema
     .alterTable('chains')

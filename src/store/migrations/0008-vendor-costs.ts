@@ -1,7 +1,7 @@
 import { type ColumnDataType, type Kysely, sql } from 'kysely'
 import type { Engine } from '../engine/schema.ts'
 
-/** What vendors say that requests cost them, summed up by channel beside what the same requests cost here. */
+/** Vendor-reported costs, summed by channel, and our cost of the same requests. */
 export async function vendorCosts(db: Kysely<unknown>, engine: Engine): Promise<void> {
   const whole: ColumnDataType = engine === 'sqlite' ? 'integer' : 'bigint'
   for (const name of ['vendor_cost', 'vendor_compared'])

@@ -2,8 +2,8 @@ import { type ColumnDataType, type Kysely, sql } from 'kysely'
 import type { Engine } from '../engine/schema.ts'
 
 /**
- * The order in which a model's versions came into force is written down, so that a clock that goes back does not change
- * what a request costs.
+ * Records the order in which a model's versions came into force, so that a clock that is set back does not change the price
+ * of a request.
  */
 export async function priceActivations(db: Kysely<unknown>, engine: Engine): Promise<void> {
   const whole: ColumnDataType = engine === 'sqlite' ? 'integer' : 'bigint'
@@ -17,7 +17,7 @@ export async function priceActivations(db: Kysely<unknown>, engine: Engine): Pro
     )
     where effective_time <= ${now} or effective_time <= created_time`.execute(db)
   await db.schema.dropIndex('prices_live').execute()
-  // Which of a model's versions is in force, found without touching the ended ones.
+  // Finds a model's version in force without reading ended versions.
   await db.schema
     .createIndex('prices_live')
     .on('prices')

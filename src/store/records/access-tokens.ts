@@ -14,7 +14,7 @@ export async function listAccessTokens(
   return pageOf(query.selectAll().orderBy('id', 'desc'), boundedCount(db, query.select('id')), paging)
 }
 
-export type NewAccessToken = Omit<AccessTokenRow, 'id' | 'last_used_time'>
+type NewAccessToken = Omit<AccessTokenRow, 'id' | 'last_used_time'>
 
 export async function insertAccessToken(trx: Trx, token: NewAccessToken): Promise<number> {
   const { id } = await trx
@@ -25,7 +25,7 @@ export async function insertAccessToken(trx: Trx, token: NewAccessToken): Promis
   return id
 }
 
-/** Undefined: there is none with this id that belongs to the user. */
+/** Undefined if the user has no access token with this id. */
 export const deleteAccessToken = (
   trx: Trx,
   userId: number,
@@ -45,7 +45,7 @@ export async function deleteAccessTokensNamed(trx: Trx, userId: number, name: st
 export const isAccessTokenLive = async (db: Db, id: number): Promise<boolean> =>
   (await db.selectFrom('access_tokens').select('id').where('id', '=', id).executeTakeFirst()) !== undefined
 
-/** How many the user had. */
+/** Returns the number of deleted access tokens. */
 export async function deleteAccessTokensOf(trx: Trx, userId: number): Promise<number> {
   const { numDeletedRows } = await trx
     .deleteFrom('access_tokens')

@@ -5,7 +5,7 @@ import { boundedCount, containing, like, type Page, type Paging, pageOf } from '
 import type { AliasRow } from '../engine/schema.ts'
 import type { Db, Trx } from '../engine/store.ts'
 
-/** What a search looks in. */
+/** The text that searches match. */
 const searchText = ({ name, target }: Pick<AliasRow, 'name' | 'target'>) => fold(`${name} ${target}`)
 
 export const findAlias = (db: Db, id: number): Promise<AliasRow | undefined> =>
@@ -44,14 +44,14 @@ export async function listEnabledAliases(db: Db): Promise<EnabledAlias[]> {
   }))
 }
 
-/** What every alias points to, enabled or not: one that is switched on later must not close a loop. */
+/** The target of every alias, disabled ones included: enabling an alias later must not create a loop. */
 export async function aliasTargets(db: Db): Promise<Map<string, string>> {
   const rows = await db.selectFrom('aliases').select(['name', 'target']).execute()
   return new Map(rows.map(({ name, target }) => [name, target]))
 }
 
 /**
- * One change of aliases at a time: two halves of a loop must not pass each other. It takes the head of the audit chain,
+ * Serializes changes of aliases, so that two concurrent changes cannot create a loop. It locks the head of the audit chain,
  * which the same transaction needs at its end anyway.
  */
 export async function lockAliases(trx: Trx): Promise<void> {
@@ -62,7 +62,7 @@ export async function lockAliases(trx: Trx): Promise<void> {
     .execute()
 }
 
-export type NewAlias = Omit<AliasRow, 'id' | 'search'>
+type NewAlias = Omit<AliasRow, 'id' | 'search'>
 
 export async function insertAlias(trx: Trx, alias: NewAlias): Promise<number> {
   const { id } = await trx

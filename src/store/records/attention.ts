@@ -5,9 +5,9 @@ import { IMPLAUSIBLE_USAGE } from '../../domain/settled.ts'
 import { LOW_TENTHS } from '../../domain/token.ts'
 import type { Db } from '../engine/store.ts'
 
-const AT_MOST = 50
+const MAX_ROWS = 50
 
-/** Channels that the gateway switched off, those of the highest priority first. */
+/** Channels that the gateway disabled, the highest priority first. */
 export const disabledByGateway = (db: Db) =>
   db
     .selectFrom('channels')
@@ -15,10 +15,10 @@ export const disabledByGateway = (db: Db) =>
     .where('status', '=', CHANNEL_STATUS.disabledByGateway)
     .orderBy('priority', 'desc')
     .orderBy('id')
-    .limit(AT_MOST)
+    .limit(MAX_ROWS)
     .execute()
 
-/** Keys that the gateway gave up, on channels that go on with others. */
+/** Keys that the gateway disabled, of channels that are still enabled. */
 export const rejectedKeys = (db: Db) =>
   db
     .selectFrom('channel_keys')
@@ -33,10 +33,10 @@ export const rejectedKeys = (db: Db) =>
     .where('channel_keys.status', '=', KEY_STATUS.disabledByGateway)
     .where('channels.status', '=', CHANNEL_STATUS.enabled)
     .orderBy('channel_keys.disabled_time', 'desc')
-    .limit(AT_MOST)
+    .limit(MAX_ROWS)
     .execute()
 
-/** Models that one enabled channel alone serves, though others list them or not. */
+/** Models that only one enabled channel serves. */
 export const singleChannelModels = (db: Db) =>
   db
     .selectFrom('channel_models')
@@ -46,11 +46,11 @@ export const singleChannelModels = (db: Db) =>
     .groupBy('channel_models.model')
     .having(sql`count(*)`, '=', 1)
     .orderBy('channel_models.model')
-    .limit(AT_MOST)
+    .limit(MAX_ROWS)
     .execute()
 
-/** Tokens of a user, or of everybody, that are nearly used up, or end before `until`. */
-export function tokensInNeed(
+/** Tokens of a user, or of all users, that are nearly used up or expire before `until`. */
+export function tokensNeedingAttention(
   db: Db,
   userId: number | undefined,
   expiring: { readonly after: number; readonly until: number },
@@ -87,10 +87,10 @@ export function tokensInNeed(
       ]),
     )
   if (userId !== undefined) query = query.where('tokens.user_id', '=', userId)
-  return query.orderBy('tokens.id', 'desc').limit(AT_MOST).execute()
+  return query.orderBy('tokens.id', 'desc').limit(MAX_ROWS).execute()
 }
 
-/** Doubts that nobody has decided: how many, and the oldest. */
+/** The number of open suspense entries, and the oldest. */
 export const openSuspense = (db: Db) =>
   db
     .selectFrom('suspense')
@@ -98,7 +98,7 @@ export const openSuspense = (db: Db) =>
     .where('closed_time', 'is', null)
     .executeTakeFirstOrThrow()
 
-/** Channels whose providers reported usage beyond what is possible, with entries in suspense that are still open; newest first. */
+/** Channels whose provider reported implausible usage, with open suspense entries; newest first. */
 export const implausibleChannels = (db: Db) =>
   db
     .selectFrom('suspense')
@@ -113,15 +113,15 @@ export const implausibleChannels = (db: Db) =>
     .where('suspense.reason', '=', IMPLAUSIBLE_USAGE)
     .groupBy(['channels.id', 'channels.name'])
     .orderBy(sql`max(suspense.id)`, 'desc')
-    .limit(AT_MOST)
+    .limit(MAX_ROWS)
     .execute()
 
-/** Video jobs since then that failed, were paid and have not been given back: how many, and the oldest. */
+/** The number of video jobs since then that failed after payment and were not refunded, and the oldest. */
 export const unrefundedVideos = (db: Db, since: number) =>
   db
     .selectFrom('videos')
     .select([sql<number>`count(*)`.as('count'), sql<number | null>`min(created_time)`.as('oldest')])
-    // By the order of jobs, which has an index; it begins with milliseconds.
+    // By `seq`, which has an index and begins with the time in milliseconds.
     .where('seq', '>=', since * 1_000_000)
     .where('status', '=', 'failed')
     .where('cost', '>', 0)

@@ -8,7 +8,7 @@ import type { Db, Trx } from '../engine/store.ts'
 
 export type AuditRecord = Omit<AuditRow, 'seq' | 'hash' | 'state'>
 
-/** Every field of a record from before chains had a key, in the order the chain digests them. */
+/** Every field of a record that was written before chains had a key, in the order in which the chain digests them. */
 export const unkeyedAuditFields = (row: Omit<AuditRow, 'hash' | 'state'>) => [
   row.seq,
   row.time,
@@ -23,12 +23,12 @@ export const unkeyedAuditFields = (row: Omit<AuditRow, 'hash' | 'state'>) => [
   row.after,
 ]
 
-/** Every field of a record, in the order the chain digests them. */
+/** Every field of a record, in the order in which the chain digests them. */
 export const auditFields = (row: Omit<AuditRow, 'hash'>) => [...unkeyedAuditFields(row), row.state]
 
 const json = (states: readonly RowState[]) => (states.length === 0 ? null : JSON.stringify(states))
 
-/** Says how the row that it is about stands now, or how the given rows do. */
+/** Appends a record with the current state of its target, or with the passed states. */
 export async function appendAudit(
   trx: Trx,
   record: AuditRecord,
@@ -36,7 +36,7 @@ export async function appendAudit(
 ): Promise<void> {
   let state: string | null = null
   const { seq, hash } = await appendLink(trx, AUDIT_CHAIN, async next => {
-    // Under the chain's lock: of two changes of one row the later record has the later state.
+    // Read under the chain's lock, so that of two changes of one row the later record has the later state.
     state = json(states ?? (await stateOfTarget(trx, chainKeyOf(trx), record.target)))
     return auditFields({ ...record, seq: next, state })
   })
@@ -48,7 +48,7 @@ export async function appendAudit(
 
 type SystemRecord = Pick<AuditRecord, 'time' | 'action' | 'target'> & { readonly after?: unknown }
 
-/** What the gateway itself did. */
+/** Records an action of the gateway itself. */
 export const appendSystemAudit = (
   trx: Trx,
   { after, ...record }: SystemRecord,
@@ -69,11 +69,11 @@ export const appendSystemAudit = (
     states,
   )
 
-export type AuditFilter = {
+type AuditFilter = {
   actorId?: number | undefined
   action?: string | undefined
   target?: string | undefined
-  /** Both moments belong to the stretch. */
+  /** Both times are inclusive. */
   from?: number | undefined
   to?: number | undefined
 }
@@ -89,6 +89,6 @@ export async function listAudit(db: Db, filter: AuditFilter, paging: Paging): Pr
   return pageOf(items, boundedCount(db, query.select('seq')), paging)
 }
 
-/** A stretch of the log in its own order, for walking the chain. */
+/** The next records of the audit chain, in its order. */
 export const auditAfter = (db: Db, seq: number, limit: number) =>
   db.selectFrom('audit').selectAll().where('seq', '>', seq).orderBy('seq').limit(limit).execute()

@@ -5,19 +5,19 @@ import type { Db, Trx } from '../engine/store.ts'
 
 const CHUNK = 500
 
-/** A key as it may be told: without what it is found or opened by. */
+/** A key as responses may show it: without its digest and ciphertext. */
 export type ChannelKey = Omit<ChannelKeyRow, 'digest' | 'sealed'>
 
-const TOLD = ['id', 'channel_id', 'position', 'hint', 'status', 'reason', 'disabled_time'] as const
+const VISIBLE_COLUMNS = ['id', 'channel_id', 'position', 'hint', 'status', 'reason', 'disabled_time'] as const
 
-/** The keys of many channels at once, each channel's in their order. */
+/** The keys of many channels at once, by channel and in order. */
 export async function listKeys(db: Db, channelIds: readonly number[]): Promise<Map<number, ChannelKey[]>> {
   const keys: ChannelKey[] = []
   for (const chunk of chunksOf(channelIds, CHUNK))
     keys.push(
       ...(await db
         .selectFrom('channel_keys')
-        .select(TOLD)
+        .select(VISIBLE_COLUMNS)
         .where('channel_id', 'in', chunk)
         .orderBy('channel_id')
         .orderBy('position')
@@ -29,9 +29,9 @@ export async function listKeys(db: Db, channelIds: readonly number[]): Promise<M
 export const listSealedKeys = (db: Db, channelId: number): Promise<ChannelKeyRow[]> =>
   db.selectFrom('channel_keys').selectAll().where('channel_id', '=', channelId).orderBy('position').execute()
 
-export type NewKey = Omit<ChannelKeyRow, 'id' | 'sealed'>
+type NewKey = Omit<ChannelKeyRow, 'id' | 'sealed'>
 
-/** Keys are sealed to their rows, so the rows come first. */
+/** Keys are sealed to the ids of their rows, so the rows are inserted first. */
 export async function insertKeys(
   trx: Trx,
   keys: readonly NewKey[],
@@ -44,7 +44,7 @@ export async function insertKeys(
       .values(chunk.map(key => ({ ...key, sealed: '' })))
       .returning('id')
       .execute()
-    // Ids are given in the order of the rows, but neither engine promises to return them so.
+    // Ids are assigned in the order of the rows, but neither engine guarantees to return them in it.
     ids.push(...rows.map(row => row.id).sort((a, b) => a - b))
   }
   const sealed = ids.map((id, index) => sql`(cast(${id} as bigint), ${seal(id, index)})`)
@@ -65,17 +65,17 @@ export async function updateKeys(trx: Trx, ids: readonly number[], state: KeySta
     await trx.updateTable('channel_keys').set(state).where('id', 'in', chunk).execute()
 }
 
-/** What is left moves up, so that places are always 0, 1, 2 … */
+/** Renumbers the remaining keys, so that positions are always 0, 1, 2 … */
 export async function deleteKeys(trx: Trx, channelId: number, ids: readonly number[]): Promise<void> {
   for (const chunk of chunksOf(ids, CHUNK))
     await trx.deleteFrom('channel_keys').where('id', 'in', chunk).execute()
-  const left = await trx
+  const remaining = await trx
     .selectFrom('channel_keys')
     .select(['id', 'position'])
     .where('channel_id', '=', channelId)
     .orderBy('position')
     .execute()
-  for (const [position, key] of left.entries())
+  for (const [position, key] of remaining.entries())
     if (key.position !== position)
       await trx.updateTable('channel_keys').set({ position }).where('id', '=', key.id).execute()
 }

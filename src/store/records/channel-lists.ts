@@ -17,10 +17,10 @@ export type ChannelFilter = {
   readonly model?: string | undefined
 }
 
-/** What lists can be sorted by, and the column that does it. */
+/** The sort orders of lists, with their columns. */
 export const CHANNEL_ORDERS = {
   id: 'channels.id',
-  // The folded name: both engines then agree, and capitals do not come first.
+  // The case-folded name, so that both engines sort alike.
   name: 'channels.search',
   priority: 'channels.priority',
   response_time: 'channels.response_time',
@@ -76,7 +76,7 @@ async function matching(db: Db, filter: ChannelFilter): Promise<Ids> {
 const modelLike = (part: string) =>
   sql<boolean>`lower(channel_models.model) like lower(${containing(part)}) escape '\\'`
 
-/** Names that are few are looked up; where more than this match, most channels match at their first one. */
+/** Up to this many matching names are looked up; with more, most channels match at their first name. */
 const MAX_NAMES = 200
 
 async function modelsLike(db: Db, part: string): Promise<string[] | undefined> {
@@ -113,10 +113,10 @@ export type TagGroup = {
   readonly channels: ChannelRow[]
 }
 
-/** Of a large group a page shows this many; its count says how many there are. */
+/** The most channels of a group that a page shows; `count` has the total. */
 const MAX_SHOWN = 100
 
-/** Channels by tag, untagged ones last; a page counts groups. */
+/** Channels by tag, untagged ones last; pages are counted in groups. */
 export async function listTagGroups(
   db: Db,
   filter: ChannelFilter,
@@ -152,7 +152,7 @@ export async function listTagGroups(
         ...(tags.length < items.length ? [row('channels.tag', 'is', null)] : []),
       ]),
     )
-  const shown = await db
+  const pageIds = await db
     .selectFrom(ranked.as('ranked'))
     .select('ranked.id')
     .where('ranked.place', '<=', MAX_SHOWN)
@@ -160,7 +160,7 @@ export async function listTagGroups(
     .execute()
   const rows = await findChannels(
     db,
-    shown.map(row => row.id),
+    pageIds.map(row => row.id),
   )
   const byTag = Map.groupBy(rows, row => row.tag)
   return {
@@ -169,7 +169,7 @@ export async function listTagGroups(
   }
 }
 
-/** How many of each type there are, whatever type the list shows. */
+/** The number of channels of each type, without the filter by type. */
 export async function countTypes(
   db: Db,
   { type: _, ...filter }: ChannelFilter,
@@ -184,11 +184,11 @@ export async function countTypes(
   return new Map(rows.map(({ type, count }) => [type, Number(count)]))
 }
 
-/** Every channel, by what a list of states needs. */
+/** The name and status of every channel. */
 export const listChannelStates = (db: Db) =>
   db.selectFrom('channels').select(['id', 'name', 'status']).orderBy('id').execute()
 
-/** How many channels list each model, and how many of them are enabled. */
+/** The number of channels that list each model, and how many of them are enabled. */
 export async function countListings(db: Db): Promise<ReadonlyMap<string, { on: number; all: number }>> {
   const rows = await db
     .selectFrom('channel_models')

@@ -1,8 +1,8 @@
 import { type Db, transact } from '../engine/store.ts'
 import { appendSystemAudit } from './audit.ts'
 
-/** What the gateway itself decided about a channel or one of its keys. */
-export type GatewayDecision = {
+/** A decision of the gateway about a channel or one of its keys. */
+type GatewayDecision = {
   readonly channelId: number
   /** Undefined: the whole channel. */
   readonly keyPosition?: number | undefined
@@ -11,7 +11,7 @@ export type GatewayDecision = {
   readonly time: number
 }
 
-/** Writes the decision down, unless an administrator has switched it off meanwhile. False: nothing was changed. */
+/** Writes the decision, unless an administrator has changed the status meanwhile. False if nothing was changed. */
 export async function decideStatus(db: Db, decision: GatewayDecision): Promise<boolean> {
   const { channelId, keyPosition, status, reason, time } = decision
   return transact(db, async trx => {

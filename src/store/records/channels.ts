@@ -7,18 +7,18 @@ import type { Db, Trx } from '../engine/store.ts'
 
 const CHUNK = 500
 
-/** What a search looks in. */
+/** The text that searches match. */
 const searchText = ({ name, base_url }: Pick<ChannelRow, 'name' | 'base_url'>) =>
   fold(base_url === '' ? name : `${name} ${base_url}`)
 
-/** Whole rows in the order of the ids; lists find those first, so that big rows are read for one page only. */
+/** Whole rows in the order of the ids. Lists select ids first, so that large rows are read for one page only. */
 export async function findChannels(db: Db, ids: readonly number[]): Promise<ChannelRow[]> {
-  const found = new Map<number, ChannelRow>()
+  const rowsById = new Map<number, ChannelRow>()
   for (const chunk of chunksOf(ids, CHUNK)) {
     for (const row of await db.selectFrom('channels').selectAll().where('id', 'in', chunk).execute())
-      found.set(row.id, row)
+      rowsById.set(row.id, row)
   }
-  return ids.flatMap(id => found.get(id) ?? [])
+  return ids.flatMap(id => rowsById.get(id) ?? [])
 }
 
 export const countChannels = (db: Db): Promise<number> =>
@@ -29,12 +29,12 @@ export const findChannel = (db: Db, id: number): Promise<ChannelRow | undefined>
 
 /** Those of the ids that exist. */
 export async function existingChannels(db: Db, ids: readonly number[]): Promise<Set<number>> {
-  const found = new Set<number>()
+  const existing = new Set<number>()
   for (const chunk of chunksOf(ids, CHUNK)) {
     for (const { id } of await db.selectFrom('channels').select('id').where('id', 'in', chunk).execute())
-      found.add(id)
+      existing.add(id)
   }
-  return found
+  return existing
 }
 
 export type ChannelSelection =
@@ -43,8 +43,8 @@ export type ChannelSelection =
   | { readonly status: readonly number[] }
 
 /**
- * Reads channels to change them: an update of nothing locks the rows until the transaction ends, on both engines, so
- * that what is written was made from what is still there.
+ * Reads channels for a change. An update that changes nothing locks the rows until the transaction ends, on both engines, so
+ * that the change is based on current values.
  */
 export async function lockChannels(trx: Trx, selection: ChannelSelection): Promise<ChannelRow[]> {
   const touched = trx.updateTable('channels').set(row => ({ status: row.ref('status') }))
@@ -60,7 +60,7 @@ export async function lockChannels(trx: Trx, selection: ChannelSelection): Promi
   return rows
 }
 
-/** The ids, in the order of the channels given. */
+/** Returns the ids in the order of the channels. */
 export async function insertChannels(
   trx: Trx,
   channels: readonly Omit<NewChannel, 'id' | 'search'>[],
@@ -72,7 +72,7 @@ export async function insertChannels(
       .values(chunk.map(channel => ({ ...channel, search: searchText(channel) })))
       .returning('id')
       .execute()
-    // Ids are given in the order of the rows, but neither engine promises to return them so.
+    // Ids are assigned in the order of the rows, but neither engine guarantees to return them in it.
     ids.push(...rows.map(row => row.id).sort((a, b) => a - b))
   }
   return ids
@@ -88,7 +88,7 @@ export async function updateChannel(trx: Trx, current: ChannelRow, change: Chann
     .execute()
 }
 
-/** The same change to several; names and addresses are each channel's own. */
+/** Applies the same change to several channels; names and addresses differ by channel. */
 export async function updateChannels(
   trx: Trx,
   ids: readonly number[],
@@ -99,13 +99,13 @@ export async function updateChannels(
     await trx.updateTable('channels').set(change).where('id', 'in', chunk).execute()
 }
 
-/** With them go their keys and their rows by model. */
+/** Deletes channels with their keys and `channel_models` rows. */
 export async function deleteChannels(trx: Trx, ids: readonly number[]): Promise<void> {
   for (const chunk of chunksOf(ids, CHUNK))
     await trx.deleteFrom('channels').where('id', 'in', chunk).execute()
 }
 
-/** Keeps the rows by model in step with `channels.models`. */
+/** Updates `channel_models` after a change of `channels.models`. */
 export async function writeModels(
   trx: Trx,
   channelIds: readonly number[],
@@ -120,7 +120,7 @@ export async function writeModels(
       .insertInto('channel_models')
       .values(chunk.map(model => ({ channel_id: first, model })))
       .execute()
-  // The others take the first one's rows: no list of names travels a thousand times.
+  // The others copy the rows of the first one, so that the list of names is sent only once.
   for (const chunk of chunksOf(others, CHUNK))
     await trx
       .insertInto('channel_models')
@@ -142,8 +142,8 @@ export async function modelsOfTag(db: Db, tag: string): Promise<string[][]> {
 }
 
 /**
- * Every model that some channel lists, each once, as `names`. A few thousand names stand in a million rows, so the
- * index is walked from each name to the next instead of row by row. The last one is null.
+ * Every model that a channel lists, without duplicates, as `names`. A million rows have a few thousand names, so the query
+ * jumps in the index from each name to the next. The last one is null.
  */
 export const modelNames = (db: Db) =>
   db.withRecursive('names(model)', names =>

@@ -1,11 +1,11 @@
 import type { Db, Trx } from '../engine/store.ts'
 
-/** Saved answers live for a day (contract 4, repeating). */
+/** How long a saved response is kept (docs/reference/management-api.md: Idempotency on writes). */
 export const ANSWER_KEEP_S = 24 * 3600
 
 export type Repeat = { readonly userId: number; readonly path: string; readonly key: string }
 
-/** Where a saved answer is sealed to. */
+/** The place that a saved answer is sealed to. */
 export const answerPlace = ({ userId, path, key }: Repeat) => ({
   table: 'idempotency',
   row: `${userId} ${path} ${key}`,
@@ -22,7 +22,7 @@ export const findAnswer = (db: Db, { userId, path, key }: Repeat, now: number) =
     .where('created_time', '>', now - ANSWER_KEEP_S)
     .executeTakeFirst()
 
-/** In the transaction of the change itself: either both are there after a crash, or neither. */
+/** Runs in the transaction of the change itself: after a crash both exist or neither. */
 export async function saveAnswer(
   trx: Trx,
   { userId, path, key }: Repeat,
@@ -45,7 +45,7 @@ export async function saveAnswer(
     .execute()
 }
 
-/** Takes the key before the work is done; fails where somebody has it. */
+/** Claims the key before the work is done; fails if the key is in use. */
 export async function claimAnswer(
   db: Db,
   { userId, path, key }: Repeat,
@@ -64,8 +64,8 @@ export async function claimAnswer(
     .execute()
 }
 
-/** The answer in place of the claim. */
-export async function keepAnswer(db: Db, { userId, path, key }: Repeat, sealed: string): Promise<void> {
+/** Replaces the claim by the answer. */
+export async function replaceAnswer(db: Db, { userId, path, key }: Repeat, sealed: string): Promise<void> {
   await db
     .updateTable('idempotency')
     .set({ answer_sealed: sealed })
@@ -75,7 +75,7 @@ export async function keepAnswer(db: Db, { userId, path, key }: Repeat, sealed: 
     .execute()
 }
 
-/** Lets a key go; with `now`, only one that has lived its day. */
+/** Deletes a key; with `now`, only if it has expired. */
 export async function dropAnswer(db: Db, { userId, path, key }: Repeat, now?: number): Promise<void> {
   const row = db
     .deleteFrom('idempotency')

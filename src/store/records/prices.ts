@@ -7,11 +7,11 @@ import type { Database, PriceRow } from '../engine/schema.ts'
 import { type Db, type Trx, transact } from '../engine/store.ts'
 import { appendSystemAudit } from './audit.ts'
 
-/** A version of a model's price, with the name of whoever set it. */
+/** A version of a model's price, with the name of its author. */
 export type PriceVersion = PriceRow & { readonly author_name: string | null }
 
-/** What the relay charges by: a price, and which version it is. */
-export type PriceInForce = { readonly id: number; readonly version: number; readonly price: Price }
+/** The price that the relay charges, with its version. */
+type PriceInForce = { readonly id: number; readonly version: number; readonly price: Price }
 
 const withAuthor = (db: Db) =>
   db
@@ -21,9 +21,8 @@ const withAuthor = (db: Db) =>
     .select('users.username as author_name')
 
 /**
- * The id of a model's version in force: the one that came into force last, of those that have not ended. A version whose
- * moment has come at `now` counts before its activation is written down; a version that is activated counts whatever
- * `now` is.
+ * The id of a model's version in force: of those that have not ended, the one that came into force last. A version whose
+ * effective time has come counts even before its activation is recorded; an activated version counts at any `now`.
  */
 const idInForce = (
   row: ExpressionBuilder<Database, never>,
@@ -48,7 +47,7 @@ const idInForce = (
 
 /**
  * The version in force of every model that has one.
- * A model may have thousands of versions, so an index is walked from each model to the next and not row by row.
+ * A model may have thousands of versions, so the query jumps in an index from each model to the next.
  */
 const inForce = (db: Db, now: number) => {
   const current = db
@@ -82,7 +81,7 @@ const readStored = ({ id, version, price }: Pick<PriceRow, 'id' | 'version' | 'p
   price: JSON.parse(price) as Price,
 })
 
-/** Every price that administrators have set and that counts now, by model. */
+/** Every administrator's price that is in force, by model. */
 export async function pricesInForce(db: Db, now: number): Promise<Map<string, PriceInForce>> {
   const rows = await inForce(db, now)
     .select(['prices.model', 'prices.id', 'prices.version', 'prices.price'])
@@ -90,8 +89,8 @@ export async function pricesInForce(db: Db, now: number): Promise<Map<string, Pr
   return new Map(rows.map(row => [row.model, readStored(row)]))
 }
 
-/** A version whose moment is yet to come. */
-export type UpcomingPrice = PriceInForce & { readonly model: string; readonly effectiveTime: number }
+/** A version that is not yet in force. */
+type UpcomingPrice = PriceInForce & { readonly model: string; readonly effectiveTime: number }
 
 /** Versions that come into force after `now` and up to `until`, in that order. */
 export async function upcomingPrices(db: Db, now: number, until: number): Promise<UpcomingPrice[]> {
@@ -114,7 +113,7 @@ const pending = (db: Db) =>
 const dueAt = (db: Db, now: number) =>
   pending(db).select(['id', 'model', 'version']).where('effective_time', '<=', now)
 
-/** Writes down which versions have come into force. They stay so, also when the clock goes back. */
+/** Records which versions have come into force. They stay in force even if the clock is set back. */
 export async function activateDuePrices(db: Db, now: number): Promise<void> {
   if ((await dueAt(db, now).limit(1).execute()).length === 0) return
   await transact(db, async trx => {
@@ -151,7 +150,7 @@ export const findPriceInForce = (db: Db, model: string, now: number): Promise<Pr
 export const findPrice = (db: Db, id: number): Promise<PriceVersion | undefined> =>
   withAuthor(db).where('prices.id', '=', id).executeTakeFirst()
 
-/** A version of a model's price, whether or not it still counts. */
+/** A version of a model's price, also if it is no longer in force. */
 export async function findPriceVersion(db: Db, model: string, version: number): Promise<Price | undefined> {
   const row = await db
     .selectFrom('prices')
@@ -173,8 +172,8 @@ export async function listPricesInForce(
 ): Promise<Page<PriceVersion>> {
   if (model !== undefined) {
     const row = await findPriceInForce(db, model, now)
-    const found = row?.search.includes(fold(keyword ?? '')) ? [row] : []
-    return { items: paging.page === 1 ? found : [], total: found.length }
+    const items = row?.search.includes(fold(keyword ?? '')) ? [row] : []
+    return { items: paging.page === 1 ? items : [], total: items.length }
   }
   let ids = inForce(db, now).select('prices.id')
   if (keyword !== undefined) ids = ids.where(like('prices.search', containing(fold(keyword))))
@@ -186,14 +185,14 @@ export async function listPricesInForce(
   return { items: rows, total: page.total }
 }
 
-/** Which of these models have an administrators' price now. */
+/** Those of these models that have an administrator's price in force. */
 export async function pricedAmong(db: Db, models: readonly string[], now: number): Promise<Set<string>> {
   if (models.length === 0) return new Set()
   const rows = await inForce(db, now).select('prices.model').where('prices.model', 'in', models).execute()
   return new Set(rows.map(row => row.model))
 }
 
-/** Every version there ever was, newest first. */
+/** Every version, ended ones included, newest first. */
 export async function listPriceHistory(
   db: Db,
   model: string | undefined,
@@ -201,7 +200,7 @@ export async function listPriceHistory(
 ): Promise<Page<PriceVersion>> {
   const ids = db.selectFrom('prices').select('prices.id')
   const ofModel = model === undefined ? ids : ids.where('prices.model', '=', model)
-  // Ids and versions rise together, but only the order by version is an index's own.
+  // Ids and versions have the same order, but only versions have an index.
   const sorted = ofModel.orderBy(model === undefined ? 'prices.id' : 'prices.version', 'desc')
   const page = await pageOf(sorted, boundedCount(db, ofModel), paging)
   const rows = await withAuthor(db)
@@ -220,8 +219,8 @@ export type NewPrice = {
 }
 
 /**
- * One writer at a time: it takes the head of the audit chain, which a change of prices needs at its end anyway, so that
- * versions and activations are numbered once.
+ * Serializes changes of prices, so that no version or activation number is assigned twice. It locks the head of the audit
+ * chain, which a change of prices needs at its end anyway.
  */
 async function lockPrices(trx: Trx): Promise<void> {
   await trx
@@ -231,13 +230,13 @@ async function lockPrices(trx: Trx): Promise<void> {
     .execute()
 }
 
-/** Versions count up for ever, over ended ones too. A version without a future moment is in force from here on. */
-export async function insertPrice(trx: Trx, { model, price, ...given }: NewPrice): Promise<number> {
+/** Version numbers are never reused. A version without a future effective time is in force at once. */
+export async function insertPrice(trx: Trx, { model, price, ...rest }: NewPrice): Promise<number> {
   await lockPrices(trx)
-  // Versions whose moment has come were in force before this one; the record of this one tells of them too.
-  for (const { id } of await dueAt(trx, given.time).where('model', '=', model).execute())
+  // Versions that are due come into force before this one; the audit record of this one covers them too.
+  for (const { id } of await dueAt(trx, rest.time).where('model', '=', model).execute())
     await activate(trx, id, model)
-  const isInForce = given.effectiveTime <= given.time
+  const isInForce = rest.effectiveTime <= rest.time
   const last = await trx
     .selectFrom('prices')
     .select('version')
@@ -252,9 +251,9 @@ export async function insertPrice(trx: Trx, { model, price, ...given }: NewPrice
       search: fold(model),
       version: (last?.version ?? 0) + 1,
       price: JSON.stringify(price),
-      effective_time: given.effectiveTime,
-      created_time: given.time,
-      author_id: given.authorId,
+      effective_time: rest.effectiveTime,
+      created_time: rest.time,
+      author_id: rest.authorId,
       ended_time: null,
       activation: isInForce ? await nextActivation(trx, model) : null,
     })
@@ -263,7 +262,7 @@ export async function insertPrice(trx: Trx, { model, price, ...given }: NewPrice
   return id
 }
 
-/** Ends every version of a model that has not ended, those of the future too; how many that were. */
+/** Ends every version of a model, future ones included. Returns the number of ended versions. */
 export async function endPrices(trx: Trx, model: string, time: number): Promise<number> {
   const { numUpdatedRows } = await trx
     .updateTable('prices')

@@ -4,13 +4,13 @@ import type { Db } from '../engine/store.ts'
 
 const CHUNK = 500
 
-export type ChannelWithKeys = { readonly channel: ChannelRow; readonly keys: readonly ChannelKeyRow[] }
+type ChannelWithKeys = { readonly channel: ChannelRow; readonly keys: readonly ChannelKeyRow[] }
 
 /** Channels with their sealed keys: all of them, or those of these ids that still exist. */
 export async function listRelayChannels(db: Db, ids?: readonly number[]): Promise<ChannelWithKeys[]> {
-  const wanted = ids ?? (await db.selectFrom('channels').select('id').execute()).map(({ id }) => id)
-  const found: ChannelWithKeys[] = []
-  for (const chunk of chunksOf(wanted, CHUNK)) {
+  const channelIds = ids ?? (await db.selectFrom('channels').select('id').execute()).map(({ id }) => id)
+  const rows: ChannelWithKeys[] = []
+  for (const chunk of chunksOf(channelIds, CHUNK)) {
     const [channels, keys] = await Promise.all([
       db.selectFrom('channels').selectAll().where('id', 'in', chunk).execute(),
       db
@@ -21,7 +21,7 @@ export async function listRelayChannels(db: Db, ids?: readonly number[]): Promis
         .execute(),
     ])
     const keysOf = Map.groupBy(keys, key => key.channel_id)
-    found.push(...channels.map(channel => ({ channel, keys: keysOf.get(channel.id) ?? [] })))
+    rows.push(...channels.map(channel => ({ channel, keys: keysOf.get(channel.id) ?? [] })))
   }
-  return found
+  return rows
 }

@@ -4,11 +4,11 @@ import type { Db } from '../engine/store.ts'
 
 const CHUNK = 500
 
-/** A model that an enabled channel lists and sends on under another name. */
-export type Mapped = { readonly channelId: number; readonly model: string; readonly sentAs: string }
+/** A model that an enabled channel sends to its provider under another name. */
+type MappedModel = { readonly channelId: number; readonly model: string; readonly sentAs: string }
 
-/** What enabled channels send on under other names, in the order in which they are tried. */
-export async function listMapped(db: Db): Promise<Mapped[]> {
+/** The mapped models of enabled channels, in the order in which channels are tried. */
+export async function listMapped(db: Db): Promise<MappedModel[]> {
   const rows = await db
     .selectFrom('channels')
     .select(['id', 'models', 'model_mapping'])
@@ -26,10 +26,10 @@ export async function listMapped(db: Db): Promise<Mapped[]> {
 
 /** A mapping may lead on to another name of the same mapping. */
 function follow(mapping: ReadonlyMap<string, string>, model: string): string {
-  const seen = new Set<string>()
+  const visited = new Set<string>()
   let name = model
-  for (let next = mapping.get(name); next !== undefined && !seen.has(next); next = mapping.get(name)) {
-    seen.add(next)
+  for (let next = mapping.get(name); next !== undefined && !visited.has(next); next = mapping.get(name)) {
+    visited.add(next)
     name = next
   }
   return name

@@ -1,7 +1,7 @@
 import type { SessionRow } from '../engine/schema.ts'
 import type { Db, Trx } from '../engine/store.ts'
 
-/** Ended sessions are kept this long, for whoever asks who was signed in. */
+/** Ended sessions are kept this long, for audits of sign-ins. */
 export const SESSION_KEEP_S = 30 * 24 * 3600
 
 export const findSession = (db: Db, digest: string): Promise<SessionRow | undefined> =>
@@ -12,7 +12,7 @@ export const findSession = (db: Db, digest: string): Promise<SessionRow | undefi
     .where('ended_time', 'is', null)
     .executeTakeFirst()
 
-export type NewSession = Omit<SessionRow, 'id' | 'last_seen_time' | 'ended_time'>
+type NewSession = Omit<SessionRow, 'id' | 'last_seen_time' | 'ended_time'>
 
 export async function insertSession(trx: Trx, session: NewSession): Promise<number> {
   await trx
@@ -27,7 +27,7 @@ export async function insertSession(trx: Trx, session: NewSession): Promise<numb
   return id
 }
 
-/** Live ones only, the latest first. */
+/** Active sessions, the latest first. */
 export const listSessions = (
   db: Db,
   userId: number,
@@ -44,7 +44,7 @@ export const listSessions = (
     .limit(500)
     .execute()
 
-/** Where a user has signed in from lately, the latest first; also where that session has ended. */
+/** The addresses of a user's latest sign-ins, ended sessions included, the latest first. */
 export async function signInAddresses(db: Db, userId: number): Promise<string[]> {
   const rows = await db
     .selectFrom('sessions')
@@ -68,7 +68,7 @@ export async function touchSession(db: Db, id: number, time: number): Promise<vo
   await db.updateTable('sessions').set({ last_seen_time: time }).where('id', '=', id).execute()
 }
 
-/** How many were ended: all of the user's, or one of them, or all but one. */
+/** Ends all sessions of a user, only one, or all but one. Returns the number of ended sessions. */
 export async function endSessions(
   trx: Trx,
   userId: number,

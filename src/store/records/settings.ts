@@ -1,7 +1,7 @@
 import { SETTINGS, type Settings } from '../../domain/setting.ts'
 import type { Db, Trx } from '../engine/store.ts'
 
-/** Every setting with the value in force. */
+/** Every setting with its effective value. */
 export async function readSettings(db: Db): Promise<Settings> {
   const stored = new Map((await listSettings(db)).map(row => [row.key, JSON.parse(row.value)]))
   const entries = Object.entries(SETTINGS).map(([key, setting]) => [key, stored.get(key) ?? setting.default])

@@ -11,7 +11,7 @@ import {
 } from '../engine/page.ts'
 import type { AccountRow, TokenRow } from '../engine/schema.ts'
 import type { Db, Trx } from '../engine/store.ts'
-import { noteName } from '../usage/token-names.ts'
+import { recordName } from '../usage/token-names.ts'
 
 export type TokenWithAccount = TokenRow & Pick<AccountRow, 'unlimited' | 'credited' | 'posted' | 'held'>
 
@@ -24,7 +24,7 @@ const withAccount = (db: Db) =>
     .selectAll('tokens')
     .select(['accounts.unlimited', 'accounts.credited', 'accounts.posted', 'accounts.held'])
 
-/** Other people's tokens do not exist for the caller: the owner is part of every look-up. */
+/** A token of another user is not found: the owner is part of every look-up. */
 export const findToken = (db: Db, userId: number, id: number): Promise<TokenWithAccount | undefined> =>
   withAccount(db).where('tokens.id', '=', id).where('tokens.user_id', '=', userId).executeTakeFirst()
 
@@ -34,10 +34,10 @@ export const findTokens = (db: Db, userId: number, ids: readonly number[]): Prom
 export const findTokenByDigest = (db: Db, digest: string): Promise<TokenWithAccount | undefined> =>
   withAccount(db).where('tokens.key_digest', '=', digest).executeTakeFirst()
 
-export type TokenFilter = {
+type TokenFilter = {
   readonly keyword?: string | undefined
   readonly digest?: string | undefined
-  /** What is told of a value: how it begins, and how it ends. */
+  /** The visible start and end of a key. */
   readonly hint?: { readonly head: string; readonly tail: string } | undefined
 }
 
@@ -68,7 +68,7 @@ export async function insertToken(trx: Trx, token: NewToken): Promise<number> {
     .values({ ...token, search: fold(token.name), accessed_time: token.created_time })
     .returning('id')
     .executeTakeFirstOrThrow()
-  await noteName(trx, id)
+  await recordName(trx, id)
   return id
 }
 
@@ -95,10 +95,10 @@ export async function updateToken(trx: Trx, id: number, change: TokenChange): Pr
     .set({ ...change, ...search })
     .where('id', '=', id)
     .execute()
-  if (change.name !== undefined) await noteName(trx, id)
+  if (change.name !== undefined) await recordName(trx, id)
 }
 
-/** The account and its entries stay: the ledger is for ever. */
+/** The account and its entries stay: the ledger is never deleted from. */
 export async function deleteTokens(trx: Trx, userId: number, ids: readonly number[]): Promise<number> {
   const { numDeletedRows } = await trx
     .deleteFrom('tokens')

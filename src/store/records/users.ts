@@ -8,7 +8,7 @@ import type { Db, Trx } from '../engine/store.ts'
 export type UserWithAccount = UserRow &
   Pick<AccountRow, 'unlimited' | 'credited' | 'posted' | 'held' | 'request_count'>
 
-/** What a search looks in; kept beside the row so that the look is one scan of a narrow index. */
+/** The text that searches match, in a column of its own so that a search scans a narrow index. */
 const searchText = (user: { username: string; display_name: string; email: string }) =>
   fold([user.username, user.display_name, user.email].filter(part => part !== '').join(' '))
 
@@ -38,16 +38,16 @@ export const findUserByName = (db: Db, username: string): Promise<UserRow | unde
     .where('deleted_time', 'is', null)
     .executeTakeFirst()
 
-export type UserFilter = {
+type UserFilter = {
   readonly keyword?: string | undefined
   readonly group?: string | undefined
   readonly role?: number | undefined
   readonly status?: number | undefined
-  /** Units; whoever has no limit has no fewer. */
+  /** In units; users without a limit never match. */
   readonly quota_below?: number | undefined
 }
 
-/** Units are told rounded down: fewer of them are fewer than so many whole ones. */
+/** Units are shown rounded down, so fewer units means fewer nanodollars than those whole units. */
 const withLess = (db: Db, units: number) =>
   db
     .selectFrom('accounts')
@@ -135,7 +135,7 @@ export async function touchLogin(trx: Trx, id: number, time: number): Promise<vo
   await trx.updateTable('users').set({ last_login_time: time }).where('id', '=', id).execute()
 }
 
-/** The id and the ledger stay; everything that says who it was goes, and so does every way in. */
+/** Keeps the id and the ledger; deletes personal data and all credentials. */
 export async function eraseUser(trx: Trx, id: number, time: number): Promise<void> {
   await trx.deleteFrom('tokens').where('user_id', '=', id).execute()
   await trx.deleteFrom('access_tokens').where('user_id', '=', id).execute()

@@ -3,9 +3,9 @@ import type { VideoStatus } from '../../domain/video.ts'
 import { boundedCount, type Page, type Paging, pageOf } from '../engine/page.ts'
 import type { Database, Engine, NewVideo, VideoRow } from '../engine/schema.ts'
 import { type Db, isUniqueViolation, type Trx, transact } from '../engine/store.ts'
-import { isPattern, matches } from '../usage/log-filter.ts'
+import { isPattern, matchesPattern } from '../usage/log-filter.ts'
 
-/** How long an `Idempotency-Key` counts (contract 4, repeating). */
+/** How long an `Idempotency-Key` counts (docs/reference/relay-api.md: Idempotency on the relay). */
 const REPEAT_S = 24 * 3600
 
 /** False when another job of this user has the same `Idempotency-Key`. */
@@ -47,16 +47,16 @@ export const findVideo = (db: Db, id: string): Promise<VideoRow | undefined> =>
     .where('deleted_time', 'is', null)
     .executeTakeFirst()
 
-export type Aim = Pick<
+type VideoTarget = Pick<
   VideoRow,
   'channel_id' | 'channel_type' | 'sent_model' | 'access_sealed' | 'kind' | 'estimate' | 'price' | 'seconds'
 > & { readonly parameters: string }
 
-/** Says where a job is about to be sent. */
-export const aimVideo = async (db: Db, id: string, aim: Aim): Promise<void> =>
+/** Records the channel that a job is about to be sent to. */
+export const setVideoTarget = async (db: Db, id: string, aim: VideoTarget): Promise<void> =>
   void (await db.updateTable('videos').set(aim).where('id', '=', id).execute())
 
-/** It was sent, and nobody answered; the node that sent it holds the money. */
+/** The job was sent without a response, so its outcome is unknown; the node that sent it still has the hold. */
 export const suspendVideo = async (db: Db, id: string, answer: string): Promise<void> =>
   void (await db
     .updateTable('videos')
@@ -65,7 +65,7 @@ export const suspendVideo = async (db: Db, id: string, answer: string): Promise<
     .where('phase', '=', 'submitting')
     .execute())
 
-/** What the client was answered, for those who repeat the request. */
+/** Saves the answer of the client for repeated requests. */
 export const saveVideoAnswer = async (db: Db, id: string, answer: string): Promise<void> =>
   void (await db
     .updateTable('videos')
@@ -74,7 +74,7 @@ export const saveVideoAnswer = async (db: Db, id: string, answer: string): Promi
     .where('repeat_key', 'is not', null)
     .execute())
 
-/** Nobody took it. What is left, where the request may be repeated, is the answer. */
+/** No channel accepted the job. Only its answer is kept, if the request may be repeated. */
 export async function dropVideo(db: Db, id: string, answer: string | undefined, now: number): Promise<void> {
   if (answer === undefined) await db.deleteFrom('videos').where('id', '=', id).execute()
   else
@@ -85,7 +85,7 @@ export async function dropVideo(db: Db, id: string, answer: string | undefined, 
       .execute()
 }
 
-/** A node that begins anew looks at nothing yet. */
+/** Ends the leases of a node that starts: it polls no job yet. */
 export const endLeases = async (db: Db, nodeId: string): Promise<void> =>
   void (await db
     .updateTable('videos')
@@ -94,7 +94,7 @@ export const endLeases = async (db: Db, nodeId: string): Promise<void> =>
     .where('phase', 'in', ['running', 'doubt'])
     .execute())
 
-/** What a node was about to send when it died, and never did: the journal, which is read first, knows of the others. */
+/** Deletes jobs that a killed node never sent. Recovery of the journal runs before, and resolves the jobs that were sent. */
 export const dropUnsent = async (db: Db, nodeId: string): Promise<void> =>
   void (await db
     .deleteFrom('videos')
@@ -104,24 +104,28 @@ export const dropUnsent = async (db: Db, nodeId: string): Promise<void> =>
 
 export type DueVideo = Pick<VideoRow, 'id' | 'channel_id'>
 
-export type WantedVideo = {
+type DueVideosQuery = {
   readonly by: string
   readonly nowMs: number
   readonly limit: number
-  /** Channels that are busy enough, and jobs that the asking node looks at already. */
-  readonly beside: readonly number[]
-  readonly held: readonly string[]
+  /** Channels at their limit of concurrent polls. */
+  readonly excludedChannels: readonly number[]
+  /** Jobs that the node is polling already. */
+  readonly inProgress: readonly string[]
 }
 
 /**
- * A lease of the asking node's own that it does not hold is none: a look of it failed, or what it sent before it was killed
- * came to the store late.
+ * A lease of the same node counts as free: the node excludes the jobs that it is polling, so this one is left over from a
+ * failed poll or from before a restart.
  */
 const isFree = (by: string, nowMs: number) => (row: ExpressionBuilder<Database, 'videos'>) =>
   row.or([row('lease_until_ms', '<', nowMs), row('lease_by', '=', by)])
 
-/** Jobs that are due for a look: running ones, and doubts for which nobody holds money any longer. */
-export const dueVideos = (db: Db, { by, nowMs, limit, beside, held }: WantedVideo): Promise<DueVideo[]> =>
+/** Jobs that are due for a poll: running ones, and unresolved ones whose hold has ended. */
+export const dueVideos = (
+  db: Db,
+  { by, nowMs, limit, excludedChannels, inProgress }: DueVideosQuery,
+): Promise<DueVideo[]> =>
   db
     .selectFrom('videos')
     .select(['id', 'channel_id'])
@@ -129,15 +133,15 @@ export const dueVideos = (db: Db, { by, nowMs, limit, beside, held }: WantedVide
     .where('node_id', 'is', null)
     .where('next_poll_ms', '<=', nowMs)
     .where(isFree(by, nowMs))
-    .$if(beside.length > 0, query => query.where('channel_id', 'not in', beside))
-    .$if(held.length > 0, query => query.where('id', 'not in', held))
+    .$if(excludedChannels.length > 0, query => query.where('channel_id', 'not in', excludedChannels))
+    .$if(inProgress.length > 0, query => query.where('id', 'not in', inProgress))
     .orderBy('next_poll_ms')
     .limit(limit)
     .execute()
 
-export type VideoLease = { readonly by: string; readonly nowMs: number; readonly untilMs: number }
+type VideoLease = { readonly by: string; readonly nowMs: number; readonly untilMs: number }
 
-/** Whoever gets the row is the only node that looks for the job until the lease ends; it sees to itself. */
+/** Leases a job for a poll. Until the lease ends, no other node polls the job. */
 export const leaseVideo = (
   db: Db,
   id: string,
@@ -155,7 +159,7 @@ export const leaseVideo = (
     .returningAll()
     .executeTakeFirst()
 
-export type Progressed = Partial<
+export type VideoProgress = Partial<
   Pick<
     VideoRow,
     | 'phase'
@@ -178,15 +182,15 @@ export type Progressed = Partial<
   >
 >
 
-/** Writes what a look has found and ends the lease; nothing where the lease had passed to somebody else. */
+/** Writes the result of a poll and ends the lease. False if another node has taken the lease over. */
 export async function progressVideo(
   db: Db,
   { id, lease_by, phase }: Pick<VideoRow, 'id' | 'lease_by' | 'phase'>,
-  found: Progressed,
+  progress: VideoProgress,
 ): Promise<boolean> {
   const { numUpdatedRows } = await db
     .updateTable('videos')
-    .set({ ...found, lease_until_ms: 0 })
+    .set({ ...progress, lease_until_ms: 0 })
     .where('id', '=', id)
     .where('lease_by', '=', lease_by)
     .where('phase', '=', phase)
@@ -194,7 +198,7 @@ export async function progressVideo(
   return numUpdatedRows > 0n
 }
 
-/** The same asked of the same channel, and on its way: what it becomes in a moment looks like what is sought. */
+/** Whether an identical job is being submitted to the same channel: its upstream job could be mistaken for this one's. */
 export async function isTwinSubmitting(
   db: Db,
   {
@@ -204,7 +208,7 @@ export async function isTwinSubmitting(
     parameters,
   }: Pick<VideoRow, 'id' | 'channel_id' | 'sent_model' | 'parameters'>,
 ): Promise<boolean> {
-  const found = await db
+  const twin = await db
     .selectFrom('videos')
     .select('id')
     .where('phase', '=', 'submitting')
@@ -214,10 +218,10 @@ export async function isTwinSubmitting(
     .where('id', '<>', id)
     .limit(1)
     .executeTakeFirst()
-  return found !== undefined
+  return twin !== undefined
 }
 
-/** Takes a provider's job for a doubt of ours; false when it is another's already. Both engines: one at a time. */
+/** Assigns an upstream job to an unresolved job; false if it belongs to another job. Assignments are serialized. */
 export async function claimUpstream(
   trx: Trx,
   engine: Engine,
@@ -225,7 +229,7 @@ export async function claimUpstream(
   upstreamId: string,
 ): Promise<boolean> {
   if (engine === 'postgres') await sql`select pg_advisory_xact_lock(hashtext(${upstreamId}))`.execute(trx)
-  const taken = await trx
+  const other = await trx
     .selectFrom('videos')
     .select(['id', 'upstream_more'])
     .where('channel_id', '=', channel_id)
@@ -238,7 +242,7 @@ export async function claimUpstream(
     )
     .limit(1)
     .executeTakeFirst()
-  if (taken) return false
+  if (other) return false
   const { numUpdatedRows } = await trx
     .updateTable('videos')
     .set({ upstream_id: upstreamId })
@@ -248,8 +252,8 @@ export async function claimUpstream(
   return numUpdatedRows > 0n
 }
 
-/** A doubt that was found after its money had been given back: it runs from now on. */
-export async function startFound(
+/** Starts an unresolved job whose upstream job was found after its hold had ended. */
+export async function startResolvedVideo(
   trx: Trx,
   id: string,
   { cost, nowMs }: { cost: number; nowMs: number },
@@ -262,7 +266,7 @@ export async function startFound(
     .execute()
 }
 
-/** Open doubts in the books about a request. */
+/** The open suspense entries of a request. */
 export const suspenseOfRequest = (trx: Trx, requestId: string) =>
   trx
     .selectFrom('suspense')
@@ -271,13 +275,13 @@ export const suspenseOfRequest = (trx: Trx, requestId: string) =>
     .where('closed_time', 'is', null)
     .execute()
 
-export type OwnPage = {
+type OwnPage = {
   readonly after: string | undefined
   readonly limit: number
   readonly isAscending: boolean
 }
 
-/** A user's own jobs by the cursor of the common format. Undefined: there is no such cursor. */
+/** A user's own jobs after a cursor. Undefined if the cursor does not exist. */
 export async function listOwnVideos(
   db: Db,
   userId: number,
@@ -305,7 +309,7 @@ export async function listOwnVideos(
   return { rows: rows.slice(0, limit), hasMore: rows.length > limit }
 }
 
-/** True once: whoever deletes it first. Only what has ended can go. */
+/** Deletes a job that has ended. False if it has not ended, or was deleted before. */
 export async function deleteVideo(db: Db, id: string, now: number): Promise<boolean> {
   const { numUpdatedRows } = await db
     .updateTable('videos')
@@ -327,9 +331,9 @@ export type VideoFilter = {
   readonly model?: string | undefined
   readonly from?: number | undefined
   readonly to?: number | undefined
-  /** Failed, paid, and nobody has given it back. */
+  /** Failed after payment, and not refunded. */
   readonly isUnrefunded?: boolean | undefined
-  /** Also those that their owners have deleted. */
+  /** Includes jobs that their owners have deleted. */
   readonly isWithDeleted?: boolean | undefined
 }
 
@@ -339,15 +343,15 @@ export type VideoWithNames = VideoRow & {
   readonly channel_type: number | null
 }
 
-const named = (db: Db) =>
+const withNames = (db: Db) =>
   db
     .selectFrom('videos')
     .leftJoin('users', 'users.id', 'videos.user_id')
     .leftJoin('channels', 'channels.id', 'videos.channel_id')
 
-/** Everybody's jobs, newest first. */
+/** The jobs of all users, newest first. */
 export function listVideos(db: Db, filter: VideoFilter, paging: Paging): Promise<Page<VideoWithNames>> {
-  let query = named(db)
+  let query = withNames(db)
   if (!filter.isWithDeleted) query = query.where('videos.deleted_time', 'is', null)
   if (filter.userId !== undefined) query = query.where('videos.user_id', '=', filter.userId)
   if (filter.channelId !== undefined) query = query.where('videos.channel_id', '=', filter.channelId)
@@ -357,7 +361,7 @@ export function listVideos(db: Db, filter: VideoFilter, paging: Paging): Promise
   if (filter.isRemix !== undefined)
     query = query.where('videos.remixed_from', filter.isRemix ? 'is not' : 'is', null)
   const { model } = filter
-  if (isPattern(model)) query = query.where(matches('videos.model', model))
+  if (isPattern(model)) query = query.where(matchesPattern('videos.model', model))
   else if (model !== undefined) query = query.where('videos.model', '=', model)
   if (filter.from !== undefined) query = query.where('videos.created_time', '>=', filter.from)
   if (filter.to !== undefined) query = query.where('videos.created_time', '<=', filter.to)
@@ -373,21 +377,21 @@ export function listVideos(db: Db, filter: VideoFilter, paging: Paging): Promise
   return pageOf(rows, boundedCount(db, query.select('videos.id')), paging)
 }
 
-/** A deleted one too. */
-export const findNamedVideo = (db: Db, id: string): Promise<VideoWithNames | undefined> =>
-  named(db)
+/** Also finds a deleted job. */
+export const findVideoWithNames = (db: Db, id: string): Promise<VideoWithNames | undefined> =>
+  withNames(db)
     .where('videos.id', '=', id)
     .selectAll('videos')
     .select(['users.username', 'channels.name as channel_name', 'channels.type as channel_type'])
     .executeTakeFirst()
 
-export type Refunding = { readonly time: number; readonly by: string; readonly reason: string }
+type VideoRefund = { readonly time: number; readonly by: string; readonly reason: string }
 
-/** Marks a failed and paid job as given back; undefined when it is none, or was given back already. */
+/** Marks a failed and paid job as refunded; undefined if it is no such job, or was refunded before. */
 export const markRefunded = (
   trx: Trx,
   id: string,
-  { time, by, reason }: Refunding,
+  { time, by, reason }: VideoRefund,
 ): Promise<VideoRow | undefined> =>
   trx
     .updateTable('videos')
@@ -401,8 +405,8 @@ export const markRefunded = (
 
 const KEY_BATCH = 500
 
-/** A provider's key is kept with a job no longer than somebody can fetch its result with it. */
-export const forgetKeys = async (db: Db, now: number): Promise<void> =>
+/** Deletes the provider's key of jobs whose result can no longer be fetched. */
+export const clearExpiredKeys = async (db: Db, now: number): Promise<void> =>
   void (await db
     .updateTable('videos')
     .set({ access_sealed: '' })

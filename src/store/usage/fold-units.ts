@@ -1,4 +1,4 @@
-/** What a sum is kept by; the rest is summed away. */
+/** The dimensions of each kind of sum; all others are summed over. */
 export const GRAINS = {
   all: [],
   model: ['model'],
@@ -12,8 +12,8 @@ export const GRAINS = {
 export type Grain = keyof typeof GRAINS
 export type Dimension = (typeof GRAINS)[Grain][number]
 /**
- * One name for grain and step: rows are found by it, and PostgreSQL, which takes two columns for independent, would guess
- * a hundred times as many.
+ * One column for grain and step: PostgreSQL assumes that two columns are independent, and would estimate a hundred times as
+ * many rows.
  */
 export const kindOf = ({ grain, step }: { readonly grain: Grain; readonly step: number }) =>
   `${grain}@${step}`

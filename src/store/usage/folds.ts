@@ -5,15 +5,15 @@ import type { Engine, RollupSumRow } from '../engine/schema.ts'
 import { type Db, transact } from '../engine/store.ts'
 import { type FoldUnit, GRAINS, type Grain, kindOf, UNITS } from './fold-units.ts'
 
-/** A unit counts as folded when nobody is at it any longer. */
+/** The `run` of a unit whose fold is complete. */
 const DONE = ''
-/** Requests that end late in their hour are applied within seconds; later ones undo the fold they missed. */
-const SETTLING_S = 60
+/** The time that requests at the end of an hour have to be applied; a later one undoes the fold that it missed. */
+const LATE_REQUESTS_S = 60
 const FIRST_AFTER_MS = 2_000
 const EVERY_MS = 60_000
 const ROWS_AT_ONCE = 500
 
-/** The units of a stretch that are folded, by where they begin. */
+/** The starts of the folded units in a span. */
 export async function foldedUnits(
   db: Db,
   unit: number,
@@ -38,10 +38,10 @@ async function readSums(
   { unit, start, grain, step }: { unit: number; start: number; grain: Grain; step: number },
 ): Promise<RollupSumRow[]> {
   const bucket = sql<number>`bucket - bucket % ${sql.lit(step)}`
-  const kept = GRAINS[grain]
+  const dimensions = GRAINS[grain]
   const rows = await db
     .selectFrom('rollups')
-    .select([bucket.as('start'), ...kept])
+    .select([bucket.as('start'), ...dimensions])
     .select(({ fn }) =>
       (['requests', 'failures', 'prompt_tokens', 'completion_tokens', 'cost'] as const).map(name =>
         fn.sum<number>(name).as(name),
@@ -49,14 +49,14 @@ async function readSums(
     )
     .where('bucket', '>=', start)
     .where('bucket', '<', start + unit)
-    .groupBy([bucket, ...kept])
+    .groupBy([bucket, ...dimensions])
     .execute()
   return rows.map(row => ({ ...ZEROS, kind: kindOf({ grain, step }), ...row })) as RollupSumRow[]
 }
 
 /**
- * Sums one unit up. The books may grow by a late request meanwhile, and whoever applies one removes the unit's mark: sums
- * are kept only if the mark is still the one that was set before they were read.
+ * Folds one unit. A late request may be applied meanwhile, and applying it deletes the unit's mark: the sums are saved only
+ * if the mark is still the one that was set before they were read.
  */
 async function foldUnit(db: Db, engine: Engine, { unit, sums }: FoldUnit, start: number) {
   const run = randomUUID()
@@ -65,7 +65,7 @@ async function foldUnit(db: Db, engine: Engine, { unit, sums }: FoldUnit, start:
     .values({ unit, start, run })
     .onConflict(conflict => conflict.columns(['unit', 'start']).doUpdateSet({ run }))
     .execute()
-  // Who began to apply before the mark was there does not see it: wait until they are done.
+  // Transactions that began before the mark was set do not see it: wait until they have ended.
   if (engine === 'postgres') await transact(db, trx => sql`lock table rollups in share mode`.execute(trx))
   const rows: RollupSumRow[] = []
   for (const { grain, step } of sums) rows.push(...(await readSums(db, { unit, start, grain, step })))
@@ -90,16 +90,16 @@ async function foldUnit(db: Db, engine: Engine, { unit, sums }: FoldUnit, start:
   })
 }
 
-export type FoldingDeps = {
+type FoldingDeps = {
   readonly db: Db
   readonly engine: Engine
   now(): number
-  /** Waits between two units, so that others have the store for most of the time. */
+  /** Waits between two units, so that other work has the store for most of the time. */
   pause(): Promise<void>
   onFailure(error: Error): void
 }
 
-/** Sums up what is over, a unit at a time, from the oldest that is missing. */
+/** Folds past units one at a time, starting with the oldest missing one. */
 export function createFolding({ db, engine, now, pause, onFailure }: FoldingDeps) {
   let isClosed = false
   let running: Promise<void> | undefined
@@ -113,7 +113,7 @@ export function createFolding({ db, engine, now, pause, onFailure }: FoldingDeps
       .executeTakeFirst()
     if (!oldest) return []
     const from = oldest.bucket - (oldest.bucket % unit)
-    const over = now() - SETTLING_S
+    const over = now() - LATE_REQUESTS_S
     const to = over - (over % unit)
     // Nearly always nothing is missing, and there are thousands of units in a year.
     const { count } = await db
@@ -140,7 +140,7 @@ export function createFolding({ db, engine, now, pause, onFailure }: FoldingDeps
       }
   }
 
-  /** A first round over years of hours may take longer than a minute: there is never a second one beside it. */
+  /** The first run over years of hours may take longer than the interval: runs never overlap. */
   function fold(): Promise<void> {
     running ??= foldAll().finally(() => {
       running = undefined
@@ -156,7 +156,7 @@ export function createFolding({ db, engine, now, pause, onFailure }: FoldingDeps
 
   return {
     fold,
-    /** Ends after the unit that is under way. */
+    /** Ends after the current unit. */
     async close(): Promise<void> {
       isClosed = true
       clearTimeout(first)

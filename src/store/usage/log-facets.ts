@@ -1,17 +1,10 @@
 import { type RawBuilder, sql } from 'kysely'
 import { LOG_TYPE } from '../../domain/log.ts'
-import {
-  byTokens,
-  describeFilter,
-  filtered,
-  type Lists,
-  type LogFilter,
-  type LogStore,
-} from './log-filter.ts'
+import { byTokens, detailOf, filtered, type Lists, type LogFilter, type LogStore } from './log-filter.ts'
 import { ends, isInRollups, MAX_EXACT, rollupFilter, sumQuickly } from './log-sums.ts'
 import { groupRollups, isFolded, type RollupGroup } from './rollups.ts'
 
-/** What the requests of a filter can be told apart by, the filter that chooses one, and where a row has it. */
+/** The dimensions of the facets: the field of the filter that selects one value, and the column. */
 const FACETS = {
   model: { filter: 'modelName', column: 'model_name' },
   channel: { filter: 'channelId', column: 'channel_id' },
@@ -20,17 +13,17 @@ const FACETS = {
 } as const satisfies Record<RollupGroup, { filter: keyof LogFilter; column: string }>
 
 export type Facet = RollupGroup | 'status' | 'error'
-export type FacetValue = { readonly key: string | number; readonly count: number }
-export type FacetValues = {
+type FacetValue = { readonly key: string | number; readonly count: number }
+type FacetValues = {
   readonly values: readonly FacetValue[]
-  /** False where only the newest matches were counted. */
+  /** False if only the newest matches were counted. */
   readonly isExact: boolean
 }
 
-/** Groups at the ends of a stretch are added to those of its whole quarter hours, so none may be missing. */
+/** Groups at both ends of a span are added to those of its whole quarter hours, so none may be missing. */
 const ALL_GROUPS = 1_000_000
 
-const mostFirst = (values: readonly FacetValue[], limit: number) =>
+const sortedByCount = (values: readonly FacetValue[], limit: number) =>
   values.toSorted((a, b) => b.count - a.count || String(a.key).localeCompare(String(b.key))).slice(0, limit)
 
 async function countRows({
@@ -41,17 +34,18 @@ async function countRows({
 }: {
   store: LogStore
   filter: LogFilter
-  /** What of a row is counted. */
+  /** The expression that is counted by. */
   key: RawBuilder<unknown>
   maxRows: number
 }): Promise<FacetValues> {
-  const { found, newest, reached } = filtered(
+  const { matches, newest, reached } = filtered(
     store,
     filter,
     maxRows === Infinity ? Number.MAX_SAFE_INTEGER : undefined,
   )
-  const named = sql<string | number>`${key}`.as('key')
-  const counted = maxRows === Infinity ? found.select(named) : newest.select(named).limit(maxRows + 1)
+  const keyColumn = sql<string | number>`${key}`.as('key')
+  const counted =
+    maxRows === Infinity ? matches.select(keyColumn) : newest.select(keyColumn).limit(maxRows + 1)
   const values = await store.db
     .selectFrom(counted.as('counted'))
     .select(['key', sql<number>`count(*)`.as('count')])
@@ -69,8 +63,8 @@ async function countRollups(store: LogStore, filter: LogFilter, facet: RollupGro
     whole
       ? groupRollups(store.db, rollupFilter(filter, whole), { by: facet, limit: most, order: 'requests' })
       : [],
-    ...rows.map(stretch =>
-      countRows({ store, filter: { ...filter, ...stretch }, key: sql.ref(column), maxRows: Infinity }),
+    ...rows.map(span =>
+      countRows({ store, filter: { ...filter, ...span }, key: sql.ref(column), maxRows: Infinity }),
     ),
   ])
   const counts = new Map(groups.map(({ key, requests }) => [key, requests]))
@@ -89,36 +83,39 @@ async function countStatuses(store: LogStore, filter: LogFilter): Promise<FacetV
     return { values, isExact: true }
   }
   const { values, isExact } = await countRows({ store, filter, key: sql.ref('type'), maxRows: MAX_EXACT })
-  const named = values.map(({ key, count }) => ({ key: key === LOG_TYPE.error ? 'failed' : 'ok', count }))
-  return { values: named, isExact }
+  const statuses = values.map(({ key, count }) => ({ key: key === LOG_TYPE.error ? 'failed' : 'ok', count }))
+  return { values: statuses, isExact }
 }
 
-/** Absent where nothing is left: a filter that asks by lists is not answered from sums. */
+/** Undefined if no list remains, because a filter with lists cannot be answered from rollups. */
 function without(lists: Lists | undefined, facet: RollupGroup): Lists | undefined {
-  const left = { ...lists, [facet]: undefined }
-  return Object.values(left).some(values => values !== undefined) ? left : undefined
+  const others = { ...lists, [facet]: undefined }
+  return Object.values(others).some(values => values !== undefined) ? others : undefined
 }
 
 /**
- * What there is to choose from, with how many requests have it, most first. What is chosen already of the same kind does
- * not narrow it: one sees what else there would be.
+ * The values of a facet with their numbers of requests, the most frequent first. A value of the same facet that is already
+ * selected does not narrow the list, so that alternatives stay visible.
  */
 export async function facetOf(
   store: LogStore,
-  asked: LogFilter,
+  requested: LogFilter,
   facet: Facet,
   limit: number,
 ): Promise<FacetValues> {
   if (facet === 'status') {
-    const { values, isExact } = await countStatuses(store, await byTokens(store, { ...asked, status: 'any' }))
-    return { values: mostFirst(values, limit), isExact }
+    const { values, isExact } = await countStatuses(
+      store,
+      await byTokens(store, { ...requested, status: 'any' }),
+    )
+    return { values: sortedByCount(values, limit), isExact }
   }
   if (facet === 'error') {
-    const filter = await byTokens(store, { ...asked, status: 'failed', errorCodes: undefined })
-    const key = sql`coalesce(${describeFilter.text(store.engine, 'error_code')}, '')`
+    const filter = await byTokens(store, { ...requested, status: 'failed', errorCodes: undefined })
+    const key = sql`coalesce(${detailOf.text(store.engine, 'error_code')}, '')`
     const { values, isExact } = await countRows({ store, filter, key, maxRows: MAX_EXACT })
     return {
-      values: mostFirst(
+      values: sortedByCount(
         values.filter(each => each.key !== ''),
         limit,
       ),
@@ -126,19 +123,19 @@ export async function facetOf(
     }
   }
   const filter = await byTokens(store, {
-    ...asked,
-    status: asked.status ?? 'any',
+    ...requested,
+    status: requested.status ?? 'any',
     [FACETS[facet].filter]: undefined,
-    anyOf: without(asked.anyOf, facet),
-    noneOf: without(asked.noneOf, facet),
-    // One is chosen by its number or by its name.
+    anyOf: without(requested.anyOf, facet),
+    noneOf: without(requested.noneOf, facet),
+    // A token or user is selected by its id or by its name.
     ...(facet === 'token' && { tokenName: undefined }),
     ...(facet === 'user' && { username: undefined }),
   })
   const { whole } = ends(filter)
   if (isInRollups(filter) && (!whole || isFolded(rollupFilter(filter, whole), facet)))
-    return { values: mostFirst(await countRollups(store, filter, facet, limit), limit), isExact: true }
+    return { values: sortedByCount(await countRollups(store, filter, facet, limit), limit), isExact: true }
   const { column } = FACETS[facet]
   const { values, isExact } = await countRows({ store, filter, key: sql.ref(column), maxRows: MAX_EXACT })
-  return { values: mostFirst(values, limit), isExact }
+  return { values: sortedByCount(values, limit), isExact }
 }

@@ -4,33 +4,35 @@ import type { Engine, LogRow } from '../engine/schema.ts'
 import type { Db } from '../engine/store.ts'
 import { tokensNamed } from './token-names.ts'
 
-/** Where log rows are: the engines read JSON in different words. */
+/** The store with its engine: the engines differ in their JSON functions. */
 export type LogStore = { readonly db: Db; readonly engine: Engine }
 
-/** What rows are told apart by: one of each is asked for by its own name, several or all but some by these lists. */
-export const LISTED = {
+/** The columns of filters by list: any of several values, or none of them. A filter for one value has its own field. */
+const LIST_COLUMNS = {
   model: 'model_name',
   channel: 'channel_id',
   token: 'token_id',
   user: 'user_id',
 } as const
-export type Lists = Partial<Readonly<Record<keyof typeof LISTED, readonly (string | number)[] | undefined>>>
+export type Lists = Partial<
+  Readonly<Record<keyof typeof LIST_COLUMNS, readonly (string | number)[] | undefined>>
+>
 
 export type LogFilter = {
   readonly userId?: number | undefined
   readonly type?: number | undefined
-  /** Requests only: all of them, those that were answered, or those that failed. */
+  /** Requests only: all, the successful or the failed ones. */
   readonly status?: 'any' | 'ok' | 'failed' | undefined
-  /** Both moments belong to the stretch. */
+  /** Both times are inclusive. */
   readonly from?: number | undefined
   readonly to?: number | undefined
   readonly channelId?: number | undefined
   readonly tokenId?: number | undefined
   readonly requestId?: string | undefined
-  /** Exact, or a pattern in which `%` stands for any text. */
+  /** Exact, or a pattern in which `%` matches any text. */
   readonly tokenName?: string | undefined
   readonly modelName?: string | undefined
-  /** Only ever a pattern: one name is one id. */
+  /** Always a pattern: a single name is looked up as an id. */
   readonly username?: string | undefined
   readonly isStream?: boolean | undefined
   readonly address?: string | undefined
@@ -39,45 +41,45 @@ export type LogFilter = {
   readonly minMs?: number | undefined
   readonly minFirstMs?: number | undefined
   readonly minAttempts?: number | undefined
-  /** Where the counts come from. */
+  /** The source of the token counts. */
   readonly source?: string | undefined
-  /** The model that was asked of the provider, where it is not the one that the client named. */
+  /** The model that was sent to the provider. */
   readonly upstreamModel?: string | undefined
   readonly isCached?: boolean | undefined
   readonly errorCodes?: readonly string[] | undefined
   readonly anyOf?: Lists | undefined
   readonly noneOf?: Lists | undefined
-  /** Those that are or were called as asked (`byTokens`). */
+  /** The tokens that have or had the requested name (`byTokens`). */
   readonly tokens?: Tokens | undefined
-  /** Rows beyond this one only, on the way back in time. */
+  /** Only rows older than this one. */
   readonly after?: LogPlace | undefined
 }
 
 export type Tokens = {
   readonly ids: readonly number[]
-  /** They are the user's that is asked for: asking for the user as well leaves no fewer rows. */
+  /** They belong to the requested user, so a condition on the user is redundant. */
   readonly areUsers: boolean
 }
 
-/** Where a walk through the log stands: the row it has reached. */
+/** The last row that a reader of the log has reached. */
 export type LogPlace = { readonly time: number; readonly id: number }
 
-/** What stands beside an index is tried on so many of the newest rows that the index finds, so that its cost has an end. */
-export const MAX_TRIED = 20_000
+/** Conditions without an index are tested on this many of the newest rows that an index finds, which bounds the cost. */
+export const MAX_SCANNED = 20_000
 
-/** Beyond every page that is shown and everything that is counted row by row. */
+/** More than the pages of a list and the counts by row ever read. */
 const MAX_WALKED = 200_000
 
 export const isPattern = (text: string | undefined): text is string => text?.includes('%') ?? false
 
-/** `%` alone is a wildcard, everything else stands for itself, and case does not count, on either engine. */
-export const matches = (column: string, pattern: string) =>
+/** `%` is the only wildcard, and case is ignored, on both engines. */
+export const matchesPattern = (column: string, pattern: string) =>
   sql<boolean>`lower(${sql.ref(column)}) like lower(${pattern.replace(/[\\_]/g, '\\$&')}) escape '\\'`
 
-/** A type that is none: what a row cannot be twice. */
+/** No row has this type. */
 const NO_TYPE = -1
-/** An id that no row has: what somebody is looked for by who is not there. */
-const NOBODY = -1
+/** No row has this id. */
+const NO_ID = -1
 const REQUESTS = [LOG_TYPE.consume, LOG_TYPE.error] as const
 
 function typesOf({ type, status }: LogFilter): readonly number[] | undefined {
@@ -91,31 +93,31 @@ function typesOf({ type, status }: LogFilter): readonly number[] | undefined {
   return ofStatus === undefined || ofStatus.some(each => each === type) ? [type] : []
 }
 
-/** As many tokens of one name are looked for by index; rows of a name that more have are not rare. */
-const MAX_NAMED = 50
+/** Up to this many tokens of one name are looked up by index; rows of a more common name are not rare. */
+const MAX_TOKENS_OF_NAME = 50
 
-/** A filter by the name of a token, as one by the tokens that have or had it. */
+/** Replaces a filter by token name by a filter for the tokens that have or had this name. */
 export async function byTokens({ db }: LogStore, filter: LogFilter): Promise<LogFilter> {
   const { tokenName, userId } = filter
   if (tokenName === undefined || isPattern(tokenName)) return filter
-  const named = await tokensNamed(db, { name: tokenName, userId }, MAX_NAMED)
-  if (!named) return filter
-  const { ids, isOnlyName } = named
+  const tokens = await tokensNamed(db, { name: tokenName, userId }, MAX_TOKENS_OF_NAME)
+  if (!tokens) return filter
+  const { ids, isOnlyName } = tokens
   return {
     ...filter,
     tokenName: isOnlyName ? undefined : tokenName,
-    tokens: { ids: ids.length === 0 ? [NOBODY] : ids, areUsers: userId !== undefined },
+    tokens: { ids: ids.length === 0 ? [NO_ID] : ids, areUsers: userId !== undefined },
   }
 }
 
-type Asked = { readonly column: keyof LogRow; readonly values: readonly (string | number)[] }
+type ColumnValues = { readonly column: keyof LogRow; readonly values: readonly (string | number)[] }
 
-/** What an index finds rows by, newest first: the one condition that leaves the fewest. The rest is tried on them. */
-function foundBy(filter: LogFilter) {
+/** The most selective condition that an index answers, and the others, which are tested on its rows. */
+function indexedConditions(filter: LogFilter) {
   const { anyOf, tokens } = filter
   const one = (value: string | number | undefined) => (value === undefined ? undefined : [value])
   const some = (values: readonly (string | number)[] | undefined) => (values?.length ? values : undefined)
-  const candidates: readonly (readonly [Asked['column'], Asked['values'] | undefined])[] = [
+  const candidates: readonly (readonly [ColumnValues['column'], ColumnValues['values'] | undefined])[] = [
     ['request_id', one(filter.requestId)],
     ['token_id', one(filter.tokenId)],
     ['token_id', tokens?.ids],
@@ -127,17 +129,17 @@ function foundBy(filter: LogFilter) {
     ['model_name', isPattern(filter.modelName) ? undefined : one(filter.modelName)],
     ['model_name', some(anyOf?.model)],
   ]
-  const [first, ...rest] = candidates.flatMap(([column, values]): Asked[] =>
+  const [first, ...rest] = candidates.flatMap(([column, values]): ColumnValues[] =>
     values ? [{ column, values }] : [],
   )
   return { first, rest }
 }
 
-const trueFor = (conditions: readonly (RawBuilder<boolean> | undefined)[]) =>
+const withoutUndefined = (conditions: readonly (RawBuilder<boolean> | undefined)[]) =>
   conditions.filter(each => each !== undefined)
 
-/** What the JSON of a row says; null where it says nothing. */
-export const describeFilter = {
+/** Expressions for members of a row's JSON; null if absent. */
+export const detailOf = {
   firstMs: (engine: Engine) =>
     engine === 'postgres' ? sql`(other::json ->> 'frt')::numeric` : sql`json_extract(other, '$.frt')`,
   attempts: (engine: Engine) =>
@@ -158,59 +160,59 @@ const noneOf = (lists: Lists | undefined) =>
   Object.entries(lists ?? {}).map(([name, values]) =>
     values === undefined || values.length === 0
       ? undefined
-      : sql<boolean>`${sql.ref(LISTED[name as keyof Lists])} not in (${sql.join(values)})`,
+      : sql<boolean>`${sql.ref(LIST_COLUMNS[name as keyof Lists])} not in (${sql.join(values)})`,
   )
 
-/** What no index finds, as conditions on the rows that one has found. */
+/** Conditions that no index answers; they are tested on the rows that the index has found. */
 function conditionsOf(engine: Engine, filter: LogFilter): RawBuilder<boolean>[] {
   const { tokenName, modelName, username, isStream, address, minCost, minMs } = filter
   const { minFirstMs, minAttempts, source, upstreamModel, isCached, errorCodes } = filter
-  return trueFor([
+  return withoutUndefined([
     tokenName === undefined
       ? undefined
       : isPattern(tokenName)
-        ? matches('token_name', tokenName)
+        ? matchesPattern('token_name', tokenName)
         : sql<boolean>`token_name = ${tokenName}`,
-    isPattern(modelName) ? matches('model_name', modelName) : undefined,
+    isPattern(modelName) ? matchesPattern('model_name', modelName) : undefined,
     isPattern(username)
-      ? // The user of each row by its id: as a join, PostgreSQL tried every user that matches on every row.
-        sql<boolean>`(select ${matches('users.username', username)} from users where users.id = user_id)`
+      ? // A subquery by id: with a join, PostgreSQL would test every matching user on every row.
+        sql<boolean>`(select ${matchesPattern('users.username', username)} from users where users.id = user_id)`
       : undefined,
     isStream === undefined ? undefined : sql<boolean>`is_stream = ${isStream ? 1 : 0}`,
     address === undefined ? undefined : sql<boolean>`address = ${address}`,
     minCost === undefined ? undefined : sql<boolean>`cost >= ${minCost}`,
     minMs === undefined ? undefined : sql<boolean>`use_time_ms >= ${minMs}`,
-    minFirstMs === undefined ? undefined : sql<boolean>`${describeFilter.firstMs(engine)} >= ${minFirstMs}`,
-    // One attempt is not written down.
+    minFirstMs === undefined ? undefined : sql<boolean>`${detailOf.firstMs(engine)} >= ${minFirstMs}`,
+    // A single attempt is not recorded.
     minAttempts === undefined || minAttempts < 2
       ? undefined
-      : sql<boolean>`${describeFilter.attempts(engine)} >= ${minAttempts}`,
-    source === undefined ? undefined : sql<boolean>`${describeFilter.text(engine, 'source')} = ${source}`,
+      : sql<boolean>`${detailOf.attempts(engine)} >= ${minAttempts}`,
+    source === undefined ? undefined : sql<boolean>`${detailOf.text(engine, 'source')} = ${source}`,
     upstreamModel === undefined
       ? undefined
-      : sql<boolean>`coalesce(${describeFilter.text(engine, 'upstream_model_name')}, model_name) = ${upstreamModel}`,
+      : sql<boolean>`coalesce(${detailOf.text(engine, 'upstream_model_name')}, model_name) = ${upstreamModel}`,
     isCached === undefined
       ? undefined
-      : sql<boolean>`(coalesce(${describeFilter.cached(engine)}, 0) > 0) = ${isCached ? sql`true` : sql`false`}`,
+      : sql<boolean>`(coalesce(${detailOf.cached(engine)}, 0) > 0) = ${isCached ? sql`true` : sql`false`}`,
     errorCodes === undefined
       ? undefined
-      : sql<boolean>`${describeFilter.text(engine, 'error_code')} in (${sql.join([...errorCodes])})`,
+      : sql<boolean>`${detailOf.text(engine, 'error_code')} in (${sql.join([...errorCodes])})`,
     ...noneOf(filter.noneOf),
   ])
 }
 
 /**
- * The rows that a filter leaves, as the table `found`, and as the `newest` of them first. Where more is asked than one index answers, the newest `maxTried`
- * rows of that index are tried, and `reached` tells how far that went.
+ * The rows that match a filter, as the table `matches`, and sorted as `newest`. If one index does not answer all conditions,
+ * the newest `maxScanned` rows of that index are tested, and `reached` returns the last of them.
  */
-export function filtered({ db, engine }: LogStore, filter: LogFilter, maxTried = MAX_TRIED) {
-  const { first, rest } = foundBy(filter)
+export function filtered({ db, engine }: LogStore, filter: LogFilter, maxScanned = MAX_SCANNED) {
+  const { first, rest } = indexedConditions(filter)
   const types = typesOf(filter)
   const isRare = types !== undefined && !types.includes(LOG_TYPE.consume)
   const conditions = conditionsOf(engine, filter)
   const [type = NO_TYPE] = types ?? []
   if (isRare && first) conditions.push(sql<boolean>`type = ${type}`)
-  const isImplied = ({ column, values }: Asked) =>
+  const isImplied = ({ column, values }: ColumnValues) =>
     filter.tokens?.areUsers &&
     first?.values === filter.tokens.ids &&
     column === 'user_id' &&
@@ -218,7 +220,7 @@ export function filtered({ db, engine }: LogStore, filter: LogFilter, maxTried =
   for (const { column, values } of rest.filter(each => !isImplied(each)))
     conditions.push(sql<boolean>`${sql.ref(column)} in (${sql.join(values)})`)
 
-  /** The rows that have one of the values, in the order of the index that has them. */
+  /** The rows with one of the values, in the order of its index. */
   function rowsOf(value: string | number | undefined) {
     let rows = db.selectFrom('logs').selectAll('logs')
     if (first && value !== undefined) rows = rows.where(first.column, '=', value as never)
@@ -233,49 +235,49 @@ export function filtered({ db, engine }: LogStore, filter: LogFilter, maxTried =
     if (isRare && !first)
       return (
         rows
-          // One type at a time is in the order of its index.
+          // Rows of a single type are in the order of the index.
           .where('type', '=', type)
-          // As a constant, because that is how the engines recognise the index of the rare types.
+          // A literal, because the engines recognize the partial index of the rare types only by it.
           .where('type', '<>', sql.lit(LOG_TYPE.consume))
       )
-    // Nearly all rows are requests: passing the others over costs nothing worth a bound.
+    // Nearly all rows are requests, so skipping the others is cheap.
     return types && !isRare ? rows.where('type', 'in', [...types]) : rows
   }
 
   const [one, ...others] = [...new Set(first?.values)]
   /**
-   * Several walks become one, in the order of them all: the engines take a row of whichever has the newest. PostgreSQL does
-   * so where each is in that order by itself and has an end.
+   * The engines merge several index scans by taking the newest row of each. PostgreSQL does so only if each scan is sorted
+   * and has a limit.
    */
   function walkOf(value: string | number | undefined): ReturnType<typeof rowsOf> {
     const all = rowsOf(value)
-    if (engine !== 'postgres' || others.length === 0 || maxTried > MAX_WALKED) return all
+    if (engine !== 'postgres' || others.length === 0 || maxScanned > MAX_WALKED) return all
     const walked = all.orderBy('created_time', 'desc').orderBy('id', 'desc').limit(MAX_WALKED)
     return db.selectFrom(walked.as('logs')).selectAll('logs')
   }
   const rows = others.reduce((all, value) => all.unionAll(walkOf(value)), walkOf(one))
-  const isTried = conditions.length > 0
+  const isScan = conditions.length > 0
   const newestFirst = rows.orderBy('created_time', 'desc').orderBy('id', 'desc')
-  let found = db.selectFrom((isTried ? newestFirst.limit(maxTried) : rows).as('found'))
-  for (const condition of conditions) found = found.where(condition)
+  let matches = db.selectFrom((isScan ? newestFirst.limit(maxScanned) : rows).as('matches'))
+  for (const condition of conditions) matches = matches.where(condition)
 
-  /** The last row that was tried, where not all of them were. */
+  /** The last row that was tested, if the limit was reached; else undefined. */
   async function reached(): Promise<LogPlace | undefined> {
-    if (!isTried) return undefined
+    if (!isScan) return undefined
     return db
       .selectFrom(
         newestFirst
           .limit(1)
-          .offset(maxTried - 1)
+          .offset(maxScanned - 1)
           .as('last'),
       )
       .select(['created_time as time', 'id'])
       .executeTakeFirst()
   }
-  // With what they are ordered by: SQLite makes one walk of several only where it is among what is asked for.
-  const newest = found
-    .select(['found.created_time', 'found.id'])
-    .orderBy('found.created_time', 'desc')
-    .orderBy('found.id', 'desc')
-  return { found, newest, reached }
+  // Selects the sort columns too: SQLite merges several scans only if they are in the result.
+  const newest = matches
+    .select(['matches.created_time', 'matches.id'])
+    .orderBy('matches.created_time', 'desc')
+    .orderBy('matches.id', 'desc')
+  return { matches, newest, reached }
 }

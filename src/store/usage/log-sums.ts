@@ -1,10 +1,10 @@
 import { sql } from 'kysely'
 import { LOG_TYPE } from '../../domain/log.ts'
 import { NANOS_PER_UNIT, unitsUsed } from '../../domain/money.ts'
-import { byTokens, filtered, isPattern, type LogFilter, type LogStore, MAX_TRIED } from './log-filter.ts'
+import { byTokens, filtered, isPattern, type LogFilter, type LogStore, MAX_SCANNED } from './log-filter.ts'
 import { ROLLUP_S, type RollupFilter, type Sums, sumRollups, sumUnits, type UnitSums } from './rollups.ts'
 
-/** A count of matches is exact up to here. */
+/** Counts of matches are exact up to this number. */
 export const MAX_EXACT = 10_000
 const FAR_FUTURE = 2 ** 40
 const ALL_ROWS = Number.MAX_SAFE_INTEGER
@@ -20,19 +20,19 @@ const ALSO_IN_ROLLUPS = [
   'status',
 ] as const
 
-/** Several tokens are summed up with nothing else beside: sums that keep more than one token apart are read whole. */
+/** Rollups of several tokens are used only without further conditions: with them, too many rows would be read. */
 const isSummedOf = ({ tokens, tokenId, channelId, modelName }: LogFilter) =>
   tokens === undefined ||
   (tokenId === undefined && (tokens.ids.length === 1 || (channelId === undefined && modelName === undefined)))
 
-/** True where the quarter-hour sums know everything that is asked by: their sums are exact, and of any number of rows. */
+/** Whether the quarter-hour rollups can answer the filter. Their sums are exact for any number of rows. */
 export function isInRollups(filter: LogFilter): boolean {
-  const asked = Object.entries(filter).filter(([, value]) => value !== undefined)
+  const conditions = Object.entries(filter).filter(([, value]) => value !== undefined)
   return (
     !isPattern(filter.modelName) &&
     isSummedOf(filter) &&
     (filter.status === undefined || filter.status === 'any') &&
-    asked.every(([name]) => (ALSO_IN_ROLLUPS as readonly string[]).includes(name))
+    conditions.every(([name]) => (ALSO_IN_ROLLUPS as readonly string[]).includes(name))
   )
 }
 
@@ -48,10 +48,10 @@ const columns = [
 
 const sumRows = (store: LogStore, filter: LogFilter): Promise<Sums> =>
   filtered(store, { ...filter, status: filter.status ?? 'any' }, ALL_ROWS)
-    .found.select(columns)
+    .matches.select(columns)
     .executeTakeFirstOrThrow() as Promise<Sums>
 
-/** A stretch in three: whole quarter hours, and what is left of one at either end; undefined where nothing is. */
+/** Splits a span into whole quarter hours and the partial ones at both ends; `whole` is undefined if there are none. */
 export function ends({ from = 0, to = FAR_FUTURE - 1 }: LogFilter) {
   const first = Math.ceil(from / ROLLUP_S) * ROLLUP_S
   const last = Math.floor((to + 1) / ROLLUP_S) * ROLLUP_S
@@ -87,31 +87,31 @@ export async function sumQuickly(store: LogStore, filter: LogFilter): Promise<Su
   const { rows, whole } = ends(filter)
   const parts = await Promise.all([
     whole ? sumRollups(store.db, rollupFilter(filter, whole)) : ZERO,
-    ...rows.map(stretch => sumRows(store, { ...filter, ...stretch })),
+    ...rows.map(span => sumRows(store, { ...filter, ...span })),
   ])
   return parts.reduce(plus)
 }
 
 export type Totals = {
   readonly count: number
-  /** There are more than were counted. */
+  /** There are more matches than counted. */
   readonly isMore: boolean
   /** Of all matches, or absent. */
   readonly sums: Sums | undefined
 }
 
-/** How many requests match, and what they come to: exact, or said to be more. */
-export async function totalsOf(store: LogStore, given: LogFilter): Promise<Totals> {
-  const filter = await byTokens(store, given)
+/** The number of matching requests and their sums: exact, or marked as a lower bound. */
+export async function totalsOf(store: LogStore, requested: LogFilter): Promise<Totals> {
+  const filter = await byTokens(store, requested)
   if (isInRollups(filter)) {
     const sums = await sumQuickly(store, filter)
     return { count: sums.requests, isMore: false, sums }
   }
-  const { found, reached } = filtered(store, filter)
+  const { matches, reached } = filtered(store, filter)
   const sums = (await store.db
     .selectFrom(
-      found
-        .select(['found.type', 'found.prompt_tokens', 'found.completion_tokens', 'found.cost'])
+      matches
+        .select(['matches.type', 'matches.prompt_tokens', 'matches.completion_tokens', 'matches.cost'])
         .limit(MAX_EXACT + 1)
         .as('counted'),
     )
@@ -121,18 +121,18 @@ export async function totalsOf(store: LogStore, given: LogFilter): Promise<Total
   return { count: Math.min(sums.requests, MAX_EXACT), isMore, sums: isMore ? undefined : sums }
 }
 
-/** Units that the requests of a filter cost together: summed exactly and rounded up once (contract 4, money). */
+/** Units that matching requests cost: summed exactly, rounded up once (docs/reference/money.md: Rounding). */
 export async function unitsOf(store: LogStore, filter: LogFilter): Promise<number> {
-  const { type: _always, ...asked } = await byTokens(store, filter)
-  if (isInRollups(asked)) {
-    const { rows, whole } = ends(asked)
+  const { type: _always, ...requests } = await byTokens(store, filter)
+  if (isInRollups(requests)) {
+    const { rows, whole } = ends(requests)
     const parts = await Promise.all([
-      whole ? sumUnits(store.db, rollupFilter(asked, whole)) : NOTHING,
-      ...rows.map(stretch => unitsInRows(store, { ...asked, ...stretch })),
+      whole ? sumUnits(store.db, rollupFilter(requests, whole)) : NOTHING,
+      ...rows.map(span => unitsInRows(store, { ...requests, ...span })),
     ])
     return total(parts)
   }
-  return total([await unitsInRows(store, asked, isInAnyRow(asked) ? MAX_TRIED : ALL_ROWS)])
+  return total([await unitsInRows(store, requests, isInAnyRow(requests) ? MAX_SCANNED : ALL_ROWS)])
 }
 
 const NOTHING: UnitSums = { units: 0, rest: 0 }
@@ -141,23 +141,23 @@ const total = (parts: readonly UnitSums[]) =>
   parts.reduce((sum, { units }) => sum + Number(units), 0) +
   unitsUsed(parts.reduce((sum, { rest }) => sum + Number(rest), 0))
 
-/** What no index narrows: a pattern, or a name that many tokens have. */
+/** Whether no index narrows the filter: it has a pattern, or a name that many tokens have. */
 const isInAnyRow = ({ tokenName, tokens, modelName, username }: LogFilter) =>
   [tokenName, modelName, username].some(isPattern) || (tokenName !== undefined && tokens === undefined)
 
-const unitsInRows = (store: LogStore, filter: LogFilter, maxTried = ALL_ROWS): Promise<UnitSums> =>
-  filtered(store, { ...filter, status: 'any' }, maxTried)
-    .found.select([
+const unitsInRows = (store: LogStore, filter: LogFilter, maxScanned = ALL_ROWS): Promise<UnitSums> =>
+  filtered(store, { ...filter, status: 'any' }, maxScanned)
+    .matches.select([
       sql<number>`coalesce(sum(cost / ${sql.lit(NANOS_PER_UNIT)}), 0)`.as('units'),
       sql<number>`coalesce(sum(cost % ${sql.lit(NANOS_PER_UNIT)}), 0)`.as('rest'),
     ])
     .executeTakeFirstOrThrow()
 
-/** Answered requests, and their tokens in and out, of a filter. */
+/** The number of successful requests of a filter, and their input and output tokens. */
 export async function countConsumed(store: LogStore, filter: LogFilter) {
-  const asked = { ...(await byTokens(store, filter)), type: LOG_TYPE.consume }
-  const { requests, tokens } = await filtered(store, asked, ALL_ROWS)
-    .found.select([
+  const consumed = { ...(await byTokens(store, filter)), type: LOG_TYPE.consume }
+  const { requests, tokens } = await filtered(store, consumed, ALL_ROWS)
+    .matches.select([
       sql<number>`count(*)`.as('requests'),
       sql<number>`coalesce(sum(prompt_tokens + completion_tokens), 0)`.as('tokens'),
     ])

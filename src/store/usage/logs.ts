@@ -3,7 +3,13 @@ import { LOG_TYPE } from '../../domain/log.ts'
 import { listed, type Page, type Paging } from '../engine/page.ts'
 import type { LogRow, NewLog } from '../engine/schema.ts'
 import type { Db } from '../engine/store.ts'
-import { byTokens, filtered, type LogFilter, type LogPlace, type LogStore } from './log-filter.ts'
+import {
+  byTokens,
+  filtered,
+  type LogPlace as LogCursor,
+  type LogFilter,
+  type LogStore,
+} from './log-filter.ts'
 
 export { LOG_TYPE }
 
@@ -34,21 +40,21 @@ export async function insertLog(
     .execute()
 }
 
-/** A count of log rows stops here, and so do the pages. */
+/** Counts and pages of log rows end here. */
 const MAX_COUNT = 100_000
 
-/** A log row with the names of today of what it points to; null where that is gone. */
+/** A log row with the current names of its user and channel; null if deleted. */
 export type LogWithNames = LogRow & { readonly username: string | null; readonly channel_name: string | null }
 
 async function countLogs(store: LogStore, filter: LogFilter): Promise<number> {
   const { count } = await store.db
-    .selectFrom(filtered(store, filter).found.select('found.id').limit(MAX_COUNT).as('counted'))
+    .selectFrom(filtered(store, filter).matches.select('matches.id').limit(MAX_COUNT).as('counted'))
     .select(sql<number>`count(*)`.as('count'))
     .executeTakeFirstOrThrow()
   return Number(count)
 }
 
-/** Whole rows are read for one page only; what precedes it is a walk in an index. */
+/** Reads whole rows for one page only; the rows before it are skipped in an index. */
 const withNames = (db: Db, ids: readonly { readonly id: number }[]): Promise<LogWithNames[]> =>
   db
     .selectFrom('logs')
@@ -61,13 +67,13 @@ const withNames = (db: Db, ids: readonly { readonly id: number }[]): Promise<Log
     .orderBy('logs.id', 'desc')
     .execute()
 
-/** Newest first, by the moment and then by id: in a fleet, rows do not arrive in the order of their moments. */
+/** Newest first, by time and then by id: with several nodes, rows do not arrive in order of time. */
 export async function listLogs(
   store: LogStore,
-  given: LogFilter,
+  requested: LogFilter,
   { page, pageSize }: Paging,
 ): Promise<Page<LogWithNames>> {
-  const filter = await byTokens(store, given)
+  const filter = await byTokens(store, requested)
   const start = (page - 1) * pageSize
   const ids =
     start < MAX_COUNT
@@ -75,24 +81,24 @@ export async function listLogs(
       : Promise.resolve([])
   const [total, items] = await Promise.all([
     countLogs(store, filter),
-    ids.then(found => withNames(store.db, found)),
+    ids.then(page => withNames(store.db, page)),
   ])
   return { items, total }
 }
 
-export type LogWalk = { readonly rows: LogWithNames[]; readonly next: LogPlace | undefined }
+type LogWalk = { readonly rows: LogWithNames[]; readonly next: LogCursor | undefined }
 
 /**
- * The next rows of a walk, newest first: as quick at the end of the log as at its beginning. With conditions that no index
- * answers, a step may find fewer rows than asked for, even none, and still lead on: it has tried as many as it may.
+ * The next rows after a cursor, newest first; equally fast at any depth. With conditions that no index answers, a step may
+ * return fewer rows than requested, even none, and still have a next cursor: it has tested as many rows as allowed.
  */
 export async function walkLogs(
   store: LogStore,
-  given: LogFilter,
-  after: LogPlace | undefined,
+  requested: LogFilter,
+  after: LogCursor | undefined,
   limit: number,
 ): Promise<LogWalk> {
-  const filter = await byTokens(store, given)
+  const filter = await byTokens(store, requested)
   const to = after === undefined ? filter.to : Math.min(filter.to ?? after.time, after.time)
   const { newest, reached } = filtered(store, { ...filter, to, after })
   const rows = await withNames(store.db, await newest.limit(limit).execute())

@@ -2,7 +2,7 @@ import { NO_TOKEN, NO_TOKEN_NAME } from '../../domain/token.ts'
 import type { Db } from '../engine/store.ts'
 import type { RollupGroup } from './rollups.ts'
 
-/** What people call these today; those that are gone are left out. A model is called by its own name. */
+/** The current names of these ids; deleted ones are omitted. The key of a model is its name. */
 export async function namesOf(
   db: Db,
   kind: RollupGroup,

@@ -6,31 +6,31 @@ import { SESSION_KEEP_S } from '../records/sessions.ts'
 import { readSettings } from '../records/settings.ts'
 import { LOG_TYPE } from './logs.ts'
 
-export type RetentionDeps = {
+type RetentionDeps = {
   readonly db: Db
   readonly engine: Engine
-  /** After this a session has ended, whether or not anybody said so. */
+  /** After this time a session has ended even without a sign-out. */
   readonly sessionLastsS: number
   now(): number
-  /** Waits between two batches, so that others have the store for most of the time. */
+  /** Waits between two batches, so that other work has the store for most of the time. */
   pause(): Promise<void>
   onFailure(error: Error): void
 }
 
-export type Removed = { readonly usage: number; readonly sessions: number; readonly answers: number }
+type Removed = { readonly usage: number; readonly sessions: number; readonly answers: number }
 
 const DAY_S = 24 * 3600
-/** A batch is one short transaction; the writer is free again after some milliseconds. */
+/** A batch is one short transaction, which occupies SQLite's writer for some milliseconds. */
 const BATCH = 100
 const FIRST_AFTER_MS = 60_000
 const EVERY_MS = 3600 * 1000
 
-/** Removes what nobody keeps any longer, a little at a time. Ledger, rollups and audit are never touched. */
+/** Deletes expired usage rows, sessions and saved answers in small batches. Ledger, rollups and audit are never touched. */
 export function createRetention({ db, engine, sessionLastsS, now, pause, onFailure }: RetentionDeps) {
   let isClosed = false
   let running: Promise<void> | undefined
 
-  /** Batch after batch, until one is not full. Each answers how many it removed. */
+  /** Runs batches until one is not full. `removeSome` returns the number of deleted rows. */
   async function drain(removeSome: () => Promise<number>): Promise<number> {
     let removed = 0
     while (!isClosed) {
@@ -46,7 +46,7 @@ export function createRetention({ db, engine, sessionLastsS, now, pause, onFailu
     const { usage_retention_days: days } = await readSettings(db)
     if (days === 0) return 0
     const before = now() - days * DAY_S
-    // Rows of other types stay, so each batch begins where the last one ended instead of passing them again.
+    // Rows of other types stay, so each batch starts at the end of the last one instead of skipping them again.
     let from = 0
     return drain(async () => {
       const rows = await db
@@ -61,7 +61,7 @@ export function createRetention({ db, engine, sessionLastsS, now, pause, onFailu
             .orderBy('created_time')
             .orderBy('id')
             .limit(BATCH)
-          // Several nodes may be at it: nobody waits for rows that are about to go.
+          // Several nodes may run this: none waits for rows that another one is deleting.
           return engine === 'postgres' ? oldest.forUpdate().skipLocked() : oldest
         })
         .returning('created_time')
@@ -108,7 +108,7 @@ export function createRetention({ db, engine, sessionLastsS, now, pause, onFailu
     }
   }
 
-  /** A first round over millions of rows may take longer than an hour: there is never a second one beside it. */
+  /** The first run over millions of rows may take longer than the interval: runs never overlap. */
   function run(): void {
     running ??= sweep()
       .then(() => {}, onFailure)
@@ -124,7 +124,7 @@ export function createRetention({ db, engine, sessionLastsS, now, pause, onFailu
 
   return {
     sweep,
-    /** Ends after the batch that is under way. */
+    /** Ends after the current batch. */
     async close(): Promise<void> {
       isClosed = true
       clearTimeout(first)

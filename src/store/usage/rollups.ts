@@ -5,7 +5,7 @@ import { type Dimension, GRAINS, type Grain, kindOf, UNITS } from './fold-units.
 import { foldedUnits } from './folds.ts'
 import { tokenOwners } from './token-names.ts'
 
-/** What was used in a stretch of time, from the quarter-hour sums; `to` belongs to it no more. */
+/** Usage in a span of time, from the quarter-hour sums; `to` is exclusive. */
 export type RollupFilter = {
   readonly from: number
   readonly to: number
@@ -13,7 +13,7 @@ export type RollupFilter = {
   readonly tokenIds?: readonly number[] | undefined
   readonly channelId?: number | undefined
   readonly model?: string | undefined
-  /** Moments that no sum may reach across; without them, none is longer than the step that is asked by. */
+  /** Times that no sum may span; without them, no sum is longer than the requested step. */
   readonly cuts?: readonly number[] | undefined
 }
 
@@ -35,15 +35,15 @@ export type Sums = {
   readonly cost: number
 }
 
-const SUMMED = ['requests', 'failures', 'prompt_tokens', 'completion_tokens', 'cost'] as const
-// PostgreSQL sums up to another type, with which everything after it would be slower.
-const summed = SUMMED.map(name => sql`cast(sum(${sql.ref(name)}) as bigint) as ${sql.ref(name)}`)
-const sums = SUMMED.map(name => sql<number>`coalesce(sum(${sql.ref(name)}), 0)`.as(name))
+const SUM_COLUMNS = ['requests', 'failures', 'prompt_tokens', 'completion_tokens', 'cost'] as const
+// PostgreSQL sums bigint to numeric, which would make everything after it slower.
+const quarterSums = SUM_COLUMNS.map(name => sql`cast(sum(${sql.ref(name)}) as bigint) as ${sql.ref(name)}`)
+const sums = SUM_COLUMNS.map(name => sql<number>`coalesce(sum(${sql.ref(name)}), 0)`.as(name))
 
-/** A stretch of the quarter hours themselves, or of what they were folded into. */
+/** A span of quarter hours, or of the sums that they were folded into. */
 type Piece = { readonly from: number; readonly to: number; readonly folded?: { grain: Grain; step: number } }
 
-/** Of the sums that keep all that is asked by, the ones that keep the least besides. */
+/** Of the sums that have all requested dimensions, those with the fewest others. */
 function grainOf(dimensions: readonly Dimension[], sumsOf: (typeof UNITS)[number]['sums'], stepS: number) {
   return sumsOf
     .filter(({ step }) => stepS % step === 0)
@@ -52,8 +52,8 @@ function grainOf(dimensions: readonly Dimension[], sumsOf: (typeof UNITS)[number
 }
 
 /**
- * Divides a stretch into what is folded, in the largest units first, and what is not. `stepS` is what the sums are asked
- * by: nothing coarser serves, but for what lies between two cuts. Together the pieces are the stretch, each moment once.
+ * Divides a span into folded pieces, the largest units first, and unfolded ones. `stepS` is the requested step: coarser
+ * units are used only between two cuts. Together the pieces cover the span, without overlaps.
  */
 async function piecesOf(
   db: Db,
@@ -68,7 +68,7 @@ async function piecesOf(
   }))
   const widthOf = ({ folded }: (typeof offers)[number]) =>
     folded ? GRAINS[folded.grain].length : Number.POSITIVE_INFINITY
-  // A longer unit that is kept by more than is asked for has more rows than shorter ones that are not.
+  // A longer unit with more dimensions than requested has more rows than shorter units without them.
   const least = Math.min(...offers.map(widthOf))
   for (const { unit, folded } of offers.filter(offer => widthOf(offer) === least)) {
     if (!folded) continue
@@ -98,9 +98,9 @@ async function piecesOf(
   return open
 }
 
-type Wanted = readonly [Dimension, readonly (string | number)[]]
+type Condition = readonly [Dimension, readonly (string | number)[]]
 
-function wantedOf({ tokenIds, channelId, model }: RollupFilter, userIds: readonly number[] | undefined) {
+function conditionsOf({ tokenIds, channelId, model }: RollupFilter, userIds: readonly number[] | undefined) {
   const one = (value: string | number | undefined) => (value === undefined ? undefined : [value])
   const columns: readonly (readonly [Dimension, readonly (string | number)[] | undefined])[] = [
     ['user_id', userIds],
@@ -108,21 +108,21 @@ function wantedOf({ tokenIds, channelId, model }: RollupFilter, userIds: readonl
     ['channel_id', one(channelId)],
     ['model', one(model)],
   ]
-  return columns.flatMap(([name, values]): Wanted[] => (values ? [[name, values]] : []))
+  return columns.flatMap(([name, values]): Condition[] => (values ? [[name, values]] : []))
 }
 
 const DAY_S = 86_400
 
-/** True where sums by this group read thousands of rows at most, however long the stretch is. */
+/** Whether sums by this group read thousands of rows at most, for a span of any length. */
 export function isFolded(filter: RollupFilter, group: RollupGroup): boolean {
   // Quarter hours are found by user.
   if (filter.userId !== undefined || filter.to - filter.from <= DAY_S) return true
-  const dimensions = [ROLLUP_GROUPS[group], ...wantedOf(filter, undefined).map(([name]) => name)]
+  const dimensions = [ROLLUP_GROUPS[group], ...conditionsOf(filter, undefined).map(([name]) => name)]
   return UNITS.some(({ sums: offered }) => grainOf(dimensions, offered, 0) !== undefined)
 }
 
-/** The stretch in which there are quarter hours at all: one that is asked for may have neither beginning nor end. */
-async function known(db: Db, { from, to }: { from: number; to: number }) {
+/** The part of a span that has quarter hours at all: a requested span may be unbounded. */
+async function existingSpan(db: Db, { from, to }: { from: number; to: number }) {
   const first = db.selectFrom('rollups').select('bucket').orderBy('bucket').limit(1)
   const last = db.selectFrom('rollups').select('bucket').orderBy('bucket', 'desc').limit(1)
   const [oldest, newest] = await Promise.all([first.executeTakeFirst(), last.executeTakeFirst()])
@@ -132,76 +132,77 @@ async function known(db: Db, { from, to }: { from: number; to: number }) {
   }
 }
 
-/** Every beginning by its name: rows are in the order of time first, so that only so a user's are found at once in each. */
+/** Lists every start: the index begins with the time, so that a user's rows can be looked up in each of them. */
 const eachOf = (column: string, { from, to }: { from: number; to: number }, stepS: number) =>
   sql`${sql.ref(column)} in (with recursive starts(at) as (select cast(${sql.lit(from)} as bigint) where ${sql.lit(from)} < ${sql.lit(to)}
     union all select at + ${sql.lit(stepS)} from starts where at + ${sql.lit(stepS)} < ${sql.lit(to)}) select at from starts)`
 const between = (column: string, { from, to }: { from: number; to: number }) =>
   sql`${sql.ref(column)} >= ${from} and ${sql.ref(column)} < ${to}`
 
-/** So many tokens are looked for one by one in every quarter hour; of more, all that were used are read. */
+/** Up to this many tokens are looked up one by one in every quarter hour; for more, all rows are read. */
 const FEW_TOKENS = 8
 
-/** The users whose tokens these are: rows are in the order of users first. */
+/** The owners of the tokens: the index has the user before the token. */
 const ownersOf = async (db: Db, tokenIds: readonly number[] | undefined) =>
   tokenIds && tokenIds.length <= FEW_TOKENS ? tokenOwners(db, tokenIds) : undefined
 
-type Kept = {
+type Grouping = {
   readonly by?: Dimension
   /** Of `by`, only these. */
   readonly keys?: readonly (string | number)[] | undefined
-  /** What they are going to be summed up by; those that are found in the order of time are summed up by quarter hours. */
+  /** The requested step; rows that come in order of time are summed by quarter hour already in the query. */
   readonly stepS?: number
 }
 
-/** What is read of every piece. */
+/** The columns and conditions for every piece. */
 type Reading = {
   readonly by: Dimension | undefined
   readonly tokenIds: readonly number[] | undefined
   readonly owners: readonly number[] | undefined
-  readonly wanted: readonly Wanted[]
+  readonly conditions: readonly Condition[]
   readonly stepS: number
 }
 
-const keptBy = (by: Dimension | undefined) => (by ? [sql.ref(by)] : [])
-const columnsOf = ({ by }: Reading) => sql.join([...keptBy(by), ...SUMMED.map(name => sql.ref(name))])
-const narrowedBy = ({ wanted }: Reading) =>
+const groupColumns = (by: Dimension | undefined) => (by ? [sql.ref(by)] : [])
+const columnsOf = ({ by }: Reading) =>
+  sql.join([...groupColumns(by), ...SUM_COLUMNS.map(name => sql.ref(name))])
+const whereClauses = ({ conditions }: Reading) =>
   sql.join(
-    wanted.map(([name, values]) => sql`and ${sql.ref(name)} in (${sql.join(values)})`),
+    conditions.map(([name, values]) => sql`and ${sql.ref(name)} in (${sql.join(values)})`),
     sql` `,
   )
 
-/** A piece that was folded: its own sums, each found by where it begins. */
+/** The sums of a folded piece, each looked up by its start. */
 const foldedRows = (
   piece: Piece,
   folded: NonNullable<Piece['folded']>,
   reading: Reading,
 ): RawBuilder<unknown> =>
   sql`select start as bucket, ${columnsOf(reading)} from rollup_sums where kind = ${kindOf(folded)}
-    and ${reading.owners ? eachOf('start', piece, folded.step) : between('start', piece)} ${narrowedBy(reading)}`
+    and ${reading.owners ? eachOf('start', piece, folded.step) : between('start', piece)} ${whereClauses(reading)}`
 
-/** A piece that was not: its quarter hours, summed up at once where they come in the order that is asked for. */
+/** The quarter hours of an unfolded piece, summed already where they come in the requested order. */
 async function quarterRows(db: Db, piece: Piece, reading: Reading): Promise<RawBuilder<unknown>> {
   const { by, owners, tokenIds, stepS } = reading
   const within =
-    owners && tokenIds ? eachOf('bucket', await known(db, piece), ROLLUP_S) : between('bucket', piece)
+    owners && tokenIds ? eachOf('bucket', await existingSpan(db, piece), ROLLUP_S) : between('bucket', piece)
   const isInOrder = by === undefined || by === 'user_id'
   if (stepS === 0 || !isInOrder)
-    return sql`select bucket, ${columnsOf(reading)} from rollups where ${within} ${narrowedBy(reading)}`
-  const kept = keptBy(by)
-  return sql`select bucket, ${sql.join([...kept, ...summed])} from rollups where ${within} ${narrowedBy(reading)}
-    group by ${sql.join([...kept, sql.ref('bucket')])}`
+    return sql`select bucket, ${columnsOf(reading)} from rollups where ${within} ${whereClauses(reading)}`
+  const columns = groupColumns(by)
+  return sql`select bucket, ${sql.join([...columns, ...quarterSums])} from rollups where ${within} ${whereClauses(reading)}
+    group by ${sql.join([...columns, sql.ref('bucket')])}`
 }
 
-/** The rows of a stretch as one table `found`, each with where it begins. */
-async function found(db: Db, asked: RollupFilter, { by, keys, stepS = 0 }: Kept = {}) {
-  const tokenIds = by === 'token_id' && keys ? keys.map(Number) : asked.tokenIds
-  const owners = asked.userId === undefined ? await ownersOf(db, tokenIds) : [asked.userId]
-  const wanted = wantedOf({ ...asked, tokenIds }, owners)
-  if (by && keys) wanted.push([by, keys])
-  const dimensions = [...new Set([...(by ? [by] : []), ...wanted.map(([name]) => name)])]
-  const reading: Reading = { by, tokenIds, owners, wanted, stepS }
-  const pieces = await piecesOf(db, asked, dimensions, stepS)
+/** The rows of a span as one table `found`, each with its start. */
+async function rowsOf(db: Db, filter: RollupFilter, { by, keys, stepS = 0 }: Grouping = {}) {
+  const tokenIds = by === 'token_id' && keys ? keys.map(Number) : filter.tokenIds
+  const owners = filter.userId === undefined ? await ownersOf(db, tokenIds) : [filter.userId]
+  const conditions = conditionsOf({ ...filter, tokenIds }, owners)
+  if (by && keys) conditions.push([by, keys])
+  const dimensions = [...new Set([...(by ? [by] : []), ...conditions.map(([name]) => name)])]
+  const reading: Reading = { by, tokenIds, owners, conditions, stepS }
+  const pieces = await piecesOf(db, filter, dimensions, stepS)
   const arms = await Promise.all(
     pieces.map(piece =>
       piece.folded ? foldedRows(piece, piece.folded, reading) : quarterRows(db, piece, reading),
@@ -214,29 +215,29 @@ async function found(db: Db, asked: RollupFilter, { by, keys, stepS = 0 }: Kept 
 }
 
 export const sumRollups = async (db: Db, filter: RollupFilter): Promise<Sums> =>
-  (await found(db, filter)).select(sums).executeTakeFirstOrThrow()
+  (await rowsOf(db, filter)).select(sums).executeTakeFirstOrThrow()
 
-/** In units and what is left below one: sums of nanodollars over all time could pass the largest exact number. */
+/** Whole units and the remainder in nanodollars: sums of nanodollars over all time could exceed 2^53. */
 export type UnitSums = { readonly units: number; readonly rest: number }
 
 export const sumUnits = async (db: Db, filter: RollupFilter): Promise<UnitSums> =>
-  (await found(db, filter))
+  (await rowsOf(db, filter))
     .select([
       sql<number>`coalesce(sum(cost / ${sql.lit(NANOS_PER_UNIT)}), 0)`.as('units'),
       sql<number>`coalesce(sum(cost % ${sql.lit(NANOS_PER_UNIT)}), 0)`.as('rest'),
     ])
     .executeTakeFirstOrThrow()
 
-export type GroupSums = Sums & { readonly key: string | number }
+type GroupSums = Sums & { readonly key: string | number }
 
-/** The sums of each, those that cost most first. */
+/** The sums of each member of a group, by default the most expensive first. */
 export async function groupRollups(
   db: Db,
   filter: RollupFilter,
   { by, limit, order = 'cost' }: { by: RollupGroup; limit: number; order?: 'cost' | 'requests' },
 ): Promise<GroupSums[]> {
   const column = ROLLUP_GROUPS[by]
-  return (await found(db, filter, { by: column }))
+  return (await rowsOf(db, filter, { by: column }))
     .select([`${column} as key`, ...sums])
     .groupBy(column)
     .orderBy(order, 'desc')
@@ -248,17 +249,17 @@ export async function groupRollups(
 
 export type RollupStep = Sums & { readonly bucket: number }
 
-/** The sums of every `stepS` seconds in which there were requests, in order of time. */
+/** The sums of every step that had requests, in order of time. */
 export async function stepRollups(db: Db, filter: RollupFilter, stepS: number): Promise<RollupStep[]> {
   const bucket = sql<number>`bucket - bucket % ${sql.lit(stepS)}`
-  return (await found(db, filter, { stepS }))
+  return (await rowsOf(db, filter, { stepS }))
     .select([bucket.as('bucket'), ...sums])
     .groupBy(bucket)
     .orderBy(bucket)
     .execute()
 }
 
-/** The same for some of a group, or for all of it. */
+/** The same for some members of a group, or for all. */
 export async function stepRollupsOf(
   db: Db,
   filter: RollupFilter,
@@ -267,7 +268,7 @@ export async function stepRollupsOf(
   if (keys?.length === 0) return []
   const column = ROLLUP_GROUPS[by]
   const bucket = sql<number>`bucket - bucket % ${sql.lit(stepS)}`
-  return (await found(db, filter, { by: column, keys, stepS }))
+  return (await rowsOf(db, filter, { by: column, keys, stepS }))
     .select([bucket.as('bucket'), `${column} as key`, ...sums])
     .groupBy([bucket, column])
     .orderBy(bucket)

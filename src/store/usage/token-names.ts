@@ -2,11 +2,11 @@ import { NO_TOKEN, NO_TOKEN_NAME } from '../../domain/token.ts'
 import { listed } from '../engine/page.ts'
 import type { Db, Trx } from '../engine/store.ts'
 
-// Usage rows carry the name that their token had, and outlive both. They are found by token: an index of names would cost
-// every request.
+// Usage rows have the name of their token at that time, and outlive both. They are looked up by token, because an index of
+// names would slow down every request.
 
-/** Writes down what a token is called now; what it was called before stays. */
-export async function noteName(trx: Trx, tokenId: number): Promise<void> {
+/** Records the current name of a token; earlier names stay. */
+export async function recordName(trx: Trx, tokenId: number): Promise<void> {
   await trx
     .insertInto('token_names')
     .columns(['token_id', 'name', 'user_id'])
@@ -15,7 +15,7 @@ export async function noteName(trx: Trx, tokenId: number): Promise<void> {
     .execute()
 }
 
-/** Whose tokens they are or were; undefined where one of them is nobody's. */
+/** The owners of the tokens, deleted ones included; undefined if a token has no owner on record. */
 export async function tokenOwners(db: Db, ids: readonly number[]): Promise<number[] | undefined> {
   const rows = await db
     .selectFrom('token_names')
@@ -27,21 +27,21 @@ export async function tokenOwners(db: Db, ids: readonly number[]): Promise<numbe
   return owners.size === new Set(ids).size && ids.length > 0 ? [...new Set(owners.values())] : undefined
 }
 
-export type NamedTokens = {
+type NamedTokens = {
   readonly ids: readonly number[]
-  /** None of them was ever called anything else: their rows are those of the name. */
+  /** None of them ever had another name, so all their rows have this name. */
   readonly isOnlyName: boolean
 }
 
-/** The tokens, of one user or of all, that are or were called so; undefined where they are more than `limit`. */
+/** The tokens, of one user or of all, that have or had this name; undefined if there are more than `limit`. */
 export async function tokensNamed(
   db: Db,
   { name, userId }: { readonly name: string; readonly userId: number | undefined },
   limit: number,
 ): Promise<NamedTokens | undefined> {
-  let named = db.selectFrom('token_names').select('token_id').where('name', '=', name)
-  if (userId !== undefined) named = named.where('user_id', '=', userId)
-  const rows = await named.limit(limit + 1).execute()
+  let matches = db.selectFrom('token_names').select('token_id').where('name', '=', name)
+  if (userId !== undefined) matches = matches.where('user_id', '=', userId)
+  const rows = await matches.limit(limit + 1).execute()
   if (rows.length > limit) return undefined
   const ids = rows.map(({ token_id }) => token_id)
   const another = await db

@@ -5,7 +5,7 @@ import { useMemo } from 'react'
 import { useTranslation } from 'react-i18next'
 import { allPages } from '../../api/all-pages.ts'
 import { call } from '../../api/client.ts'
-import type { AuditRecord } from '../../api/contract.ts'
+import type { AuditItem } from '../../api/contract.ts'
 import { useCall } from '../../api/query.ts'
 import { Button } from '../../look/button.tsx'
 import { csvFile } from '../../look/csv.ts'
@@ -18,7 +18,8 @@ import { Pager } from '../../look/pager.tsx'
 import { Facts, Panel, Section } from '../../look/panel.tsx'
 import { usePreferences } from '../../look/preferences.ts'
 import { Empty, Part } from '../../look/states.tsx'
-import { type Column, DataTable } from '../../look/table.tsx'
+import { DataTable } from '../../look/table.tsx'
+import type { Column } from '../../look/table-props.ts'
 import { beginOf, RANGES, type RangeName, rangeOf } from '../usage/range.ts'
 import { RangeChoice } from '../usage/range-choice.tsx'
 import { changesIn } from './changes.ts'
@@ -34,7 +35,7 @@ type Filters = {
   to?: number | undefined
 }
 
-/** What is audited, to be filtered by. */
+/** Actions to filter by. */
 const ACTIONS = [
   'user.login',
   'user.login_failed',
@@ -96,8 +97,8 @@ const EXPORTED = [
 ] as const
 const MOST_EXPORTED = 10_000
 
-/** Records as a file: moments as every program reads them, what changed as JSON. */
-const auditFile = (records: readonly AuditRecord[]) =>
+/** Audit records as CSV, with ISO times and changes as JSON. */
+const auditFile = (records: readonly AuditItem[]) =>
   csvFile(
     EXPORTED,
     records.map(record => ({
@@ -108,28 +109,30 @@ const auditFile = (records: readonly AuditRecord[]) =>
     })),
   )
 
-const WAYS = ['access_token', 'session', 'command', 'password', 'gateway'] as const
+const SOURCES = ['access_token', 'session', 'command', 'password', 'gateway'] as const
 
-/** How somebody came: by what, and which one of it. */
-function wayOf(t: TFunction, via: string): string {
+/** The text for how the actor was authenticated, such as `access_token:7`. */
+function sourceText(t: TFunction, via: string): string {
   const [kind, which] = via.split(':')
-  const known = WAYS.find(name => name === kind)
-  if (!known) return via
-  return which && known !== 'session' ? `${t(`audit.ways.${known}`)} ${which}` : t(`audit.ways.${known}`)
+  const source = SOURCES.find(name => name === kind)
+  if (!source) return via
+  const name = t(`audit.sources.${source}`)
+  if (!which || source === 'session') return name
+  return source === 'command' ? `${name} (${which})` : `${name} ${which}`
 }
 
-/** What was done, in words; an action that we have none for is told as the gateway names it. */
-function useDeed(): (action: string) => string {
+/** The text for an action. Unknown actions show their code. */
+function useActionText(): (action: string) => string {
   const { t, i18n } = useTranslation()
   return action => {
-    const key = `audit.did.${action.replace('.', '_')}`
-    return i18n.exists(key) ? t(key as 'audit.did.user_login') : action
+    const key = `audit.actions.${action.replace('.', '_')}`
+    return i18n.exists(key) ? t(key as 'audit.actions.user_login') : action
   }
 }
 
-function RecordPanel({ record, onClose }: { readonly record: AuditRecord; readonly onClose: () => void }) {
+function RecordPanel({ record, onClose }: { readonly record: AuditItem; readonly onClose: () => void }) {
   const { t } = useTranslation()
-  const deed = useDeed()
+  const deed = useActionText()
   const changes = changesIn(record)
   return (
     <Panel title={deed(record.action)} onClose={onClose}>
@@ -149,7 +152,7 @@ function RecordPanel({ record, onClose }: { readonly record: AuditRecord; readon
                 {record.action}
               </code>,
             ],
-            [t('audit.via'), wayOf(t, record.via)],
+            [t('audit.source'), sourceText(t, record.via)],
             [t('audit.address'), record.address || '–'],
             [t('audit.target'), record.target],
             [
@@ -189,20 +192,20 @@ function RecordPanel({ record, onClose }: { readonly record: AuditRecord; readon
 export function Audit() {
   const { t } = useTranslation()
   const { pageSize } = usePreferences()
-  const deed = useDeed()
+  const deed = useActionText()
   const [{ p = 1, actor, action, target, seq, ...time }, setFilters] = useFilters<Filters>()
   const range = rangeOf(time.range ?? 'all')
-  const question = {
+  const query = {
     actor_id: actor,
     action,
     target,
     start_timestamp: time.from ?? beginOf(range),
     end_timestamp: time.to,
   }
-  const list = useCall('listAudit', { query: { p, page_size: pageSize, ...question } })
+  const list = useCall('listAudit', { query: { p, page_size: pageSize, ...query } })
   const rows = list.data?.items ?? []
   const open = rows.find(row => row.seq === seq)
-  const columns = useMemo<readonly Column<AuditRecord>[]>(
+  const columns = useMemo<readonly Column<AuditItem>[]>(
     () => [
       { id: 'time', header: t('audit.time'), place: 'note', cell: ({ time }) => <Moment at={time} /> },
       { id: 'actor', header: t('audit.actor'), place: 'state', cell: ({ actor_name }) => actor_name },
@@ -232,9 +235,9 @@ export function Audit() {
       },
       {
         id: 'via',
-        header: t('audit.via'),
+        header: t('audit.source'),
         fromPx: 1280,
-        cell: ({ via }) => wayOf(t, via),
+        cell: ({ via }) => sourceText(t, via),
       },
       { id: 'address', header: t('audit.address'), fromPx: 1280, cell: ({ address }) => address },
     ],
@@ -248,10 +251,7 @@ export function Audit() {
           name="audit.csv"
           load={async () =>
             auditFile(
-              await allPages(
-                paging => call('listAudit', { query: { ...paging, ...question } }),
-                MOST_EXPORTED,
-              ),
+              await allPages(paging => call('listAudit', { query: { ...paging, ...query } }), MOST_EXPORTED),
             )
           }
         />
@@ -262,13 +262,13 @@ export function Audit() {
           <RangeChoice
             names={Object.keys(RANGES) as RangeName[]}
             range={time.from === undefined ? range : undefined}
-            stretch={
+            timeRange={
               time.from === undefined
                 ? undefined
                 : { from: time.from, to: (time.to ?? Math.floor(Date.now() / 1000)) + 1 }
             }
             onRange={name => setFilters({ range: name, from: undefined, to: undefined })}
-            onStretch={({ from, to }) => setFilters({ range: undefined, from, to: to - 1 })}
+            onTimeRange={({ from, to }) => setFilters({ range: undefined, from, to: to - 1 })}
           />
           <FilterChoice
             label={t('audit.action')}
@@ -303,7 +303,7 @@ export function Audit() {
           ) : null}
           {actor || action || target ? (
             <Button onClick={() => setFilters({ actor: undefined, action: undefined, target: undefined })}>
-              {t('common.drop_filters')}
+              {t('common.clear_filters')}
             </Button>
           ) : null}
         </FilterBar>

@@ -1,6 +1,6 @@
-import type { AuditRecord } from '../../api/contract.ts'
+import type { AuditItem } from '../../api/contract.ts'
 
-export type Change = {
+export type FieldChange = {
   readonly field: string
   readonly before: string | undefined
   readonly after: string | undefined
@@ -13,11 +13,11 @@ const fieldsOf = (value: unknown): Record<string, unknown> => {
 const textOf = (value: unknown) =>
   value === undefined ? undefined : typeof value === 'string' ? value : JSON.stringify(value)
 
-/** What a record says was so before and is so after, field by field; what stayed is left out. */
-export function changesIn({ before, after }: Pick<AuditRecord, 'before' | 'after'>): readonly Change[] {
+/** The changed fields of a record. */
+export function changesIn({ before, after }: Pick<AuditItem, 'before' | 'after'>): readonly FieldChange[] {
   const old = fieldsOf(before)
-  const made = fieldsOf(after)
-  return [...new Set([...Object.keys(old), ...Object.keys(made)])]
-    .map(field => ({ field, before: textOf(old[field]), after: textOf(made[field]) }))
+  const updated = fieldsOf(after)
+  return [...new Set([...Object.keys(old), ...Object.keys(updated)])]
+    .map(field => ({ field, before: textOf(old[field]), after: textOf(updated[field]) }))
     .filter(change => change.before !== change.after)
 }

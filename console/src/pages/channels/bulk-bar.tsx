@@ -12,7 +12,7 @@ import { BulkEdit } from './bulk-edit.tsx'
 import { useTest } from './channel-test.tsx'
 import { DeleteChannels } from './delete-channels.tsx'
 
-/** What can be done to all the selected rows at once. */
+/** Bulk actions on the selected channels. */
 export function BulkBar({ selection }: { readonly selection: RowSelection<Channel> }) {
   const { rows: channels, onChange: onSelect, put } = selection
   const { t } = useTranslation()
@@ -31,7 +31,7 @@ export function BulkBar({ selection }: { readonly selection: RowSelection<Channe
     }
     await set(isOn ? 1 : 2)
     toast(
-      isOn ? t('bulk.on', { count: changed.length }) : t('bulk.off', { count: changed.length }),
+      isOn ? t('bulk.enabled', { count: changed.length }) : t('bulk.disabled', { count: changed.length }),
       () => void set(isOn ? 2 : 1),
     )
   }
@@ -39,17 +39,17 @@ export function BulkBar({ selection }: { readonly selection: RowSelection<Channe
     setTesting(true)
     const results = await inTurns(channels, ({ id }) => test(id))
     setTesting(false)
-    const passed = results.filter(({ success }) => success).length
-    toast(t('bulk.tested', { passed, count: results.length }))
+    const successes = results.filter(({ success }) => success).length
+    toast(t('bulk.tested', { passed: successes, count: results.length }))
   }
 
   return (
     <SelectionBar label={t('bulk.label')} selection={selection}>
       <Button icon={Power} onClick={() => void turn(true)}>
-        {t('channels.turn_on')}
+        {t('channels.enable')}
       </Button>
       <Button icon={PowerOff} onClick={() => void turn(false)}>
-        {t('channels.turn_off')}
+        {t('channels.disable')}
       </Button>
       <Button icon={Activity} hint="T" data-test-selection isBusy={isTesting} onClick={() => void testAll()}>
         {t('test.verb')}

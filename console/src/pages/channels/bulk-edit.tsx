@@ -6,7 +6,7 @@ import { useAct } from '../../api/query.ts'
 import { Button } from '../../look/button.tsx'
 import { Dialog } from '../../look/dialog.tsx'
 import { Checkbox, Choice, TextArea, TextInput } from '../../look/field.tsx'
-import { useFaultWords } from '../../look/states.tsx'
+import { useErrorText } from '../../look/states.tsx'
 import { toast } from '../../look/toast.tsx'
 import { type ChannelValues, valuesOf } from './channel-values.ts'
 
@@ -34,7 +34,7 @@ const NOTHING: Values = {
   status_code_mapping: '',
 }
 
-/** What one of them has, to be given to the others as well. */
+/** The values of one channel, to copy to the others. */
 function copied(channel: Channel): Values {
   const values: ChannelValues = valuesOf(channel, undefined)
   return {
@@ -45,7 +45,7 @@ function copied(channel: Channel): Values {
   }
 }
 
-/** What is ticked, as the API takes it for several channels together. */
+/** The checked fields as the API expects them. */
 function editOf(values: Values, ticked: ReadonlySet<FieldName>, mode: ModelsMode) {
   const objects = OBJECTS.filter(name => ticked.has(name)).map(name => [name, values[name].trim() || {}])
   return {
@@ -62,10 +62,10 @@ function editOf(values: Values, ticked: ReadonlySet<FieldName>, mode: ModelsMode
   }
 }
 
-/** Only what is ticked is written. What the gateway refuses stays selected, with its reason. */
+/** Edits the checked fields of several channels. Channels that fail stay selected, with their errors. */
 export function BulkEdit({ channels, onSelect, onClose }: BulkEditProps) {
   const { t } = useTranslation()
-  const words = useFaultWords()
+  const words = useErrorText()
   const edit = useAct('editChannels')
   const [ticked, setTicked] = useState<ReadonlySet<FieldName>>(new Set())
   const [values, setValues] = useState(NOTHING)

@@ -1,11 +1,11 @@
 import { Link } from '@tanstack/react-router'
 import type { TFunction } from 'i18next'
-import type { Channel, ChannelType, Health } from '../../api/contract.ts'
+import type { Channel, ChannelHealth, ChannelType } from '../../api/contract.ts'
 import { moment, moneyOfSpan, share } from '../../look/format.ts'
-import { Gate } from '../../look/gate.tsx'
-import { Strip } from '../../look/strip.tsx'
-import type { Column } from '../../look/table.tsx'
-import { Said } from '../../texts/said.tsx'
+import { HourlyChart } from '../../look/hourly-chart.tsx'
+import { StatusBadge } from '../../look/status-badge.tsx'
+import type { Column } from '../../look/table-props.ts'
+import { GatewayText } from '../../texts/gateway-text.tsx'
 import { ChannelMenu } from './channel-menu.tsx'
 import { LastTest, TestButton } from './channel-test.tsx'
 import { InlineNumber } from './inline-number.tsx'
@@ -15,7 +15,7 @@ import { stateOf } from './use-health.ts'
 type ColumnsOptions = {
   readonly t: TFunction
   readonly byNumber: ReadonlyMap<number, ChannelType>
-  readonly health: ReadonlyMap<number, Health>
+  readonly health: ReadonlyMap<number, ChannelHealth>
   readonly save: (body: { id: number; priority?: number; weight?: number }) => Promise<unknown>
 }
 
@@ -40,13 +40,13 @@ export const channelColumns = ({ t, byNumber, health, save }: ColumnsOptions): r
     place: 'state',
     cell: channel => (
       <span className="flex flex-col">
-        <Gate state={stateOf(channel, health.get(channel.id))} />
+        <StatusBadge state={stateOf(channel, health.get(channel.id))} />
         {health.get(channel.id)?.resting_until && channel.status === 1 ? (
           <span className="text-label text-rest">{moment(health.get(channel.id)?.resting_until ?? 0)}</span>
         ) : null}
         {channel.status === 3 && channel.status_reason ? (
           <span className="line-clamp-2 max-w-64 text-label text-bad" title={channel.status_reason}>
-            <Said text={channel.status_reason} />
+            <GatewayText text={channel.status_reason} />
           </span>
         ) : null}
       </span>
@@ -137,7 +137,7 @@ export const channelColumns = ({ t, byNumber, health, save }: ColumnsOptions): r
       const { requests, failures, hours } = fares
       return (
         <span className="flex items-center gap-2">
-          <Strip hours={hours} words={t('channels.last_day_words', { requests, failures })} />
+          <HourlyChart hours={hours} words={t('channels.last_day_words', { requests, failures })} />
           <span className="text-ink-2">{share(requests - failures, requests)}</span>
         </span>
       )
@@ -145,7 +145,7 @@ export const channelColumns = ({ t, byNumber, health, save }: ColumnsOptions): r
   },
   {
     id: 'spent',
-    header: t('channels.spent'),
+    header: t('channels.spend'),
     isRight: true,
     fromPx: 1100,
     cell: ({ used_quota }) => moneyOfSpan(used_quota),

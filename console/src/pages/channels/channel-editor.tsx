@@ -3,30 +3,30 @@ import { useRef, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { call } from '../../api/client.ts'
 import type { Channel, ChannelType } from '../../api/contract.ts'
-import { judge, useSavingForm } from '../../api/form.ts'
+import { useSavingForm, validateBody } from '../../api/form.ts'
 import { useAct, useCall } from '../../api/query.ts'
 import { Button } from '../../look/button.tsx'
 import { useDraft } from '../../look/draft.ts'
-import { FormFault } from '../../look/fault.tsx'
+import { FormError } from '../../look/form-error.tsx'
 import { Panel, Section } from '../../look/panel.tsx'
 import { Part } from '../../look/states.tsx'
 import { toast } from '../../look/toast.tsx'
-import { Unsaved } from '../../look/unsaved.tsx'
-import { ChangedElsewhere, changedFields } from './changed-elsewhere.tsx'
+import { UnsavedGuard } from '../../look/unsaved-guard.tsx'
 import { AdvancedFields, ConnectionFields, RoutingFields } from './channel-fields.tsx'
 import { useTest } from './channel-test.tsx'
 import { useTypes } from './channel-types.ts'
 import { bodyOf, type ChannelValues, changesOf, modeOf, valuesOf } from './channel-values.ts'
+import { ConcurrentChange, changedFields } from './concurrent-change.tsx'
 import { ModelList } from './model-list.tsx'
-import { NameTable } from './name-table.tsx'
+import { ModelMapping } from './model-mapping.tsx'
 import { TypePicker } from './type-picker.tsx'
 
 type FormProps = { readonly type: ChannelType; readonly channel?: Channel; readonly onClose: () => void }
 
-/** Keys are typed again; so are headers, which often carry one. */
+/** Not kept in a draft: keys, and headers, which often contain one. */
 const SECRETS: ReadonlySet<string> = new Set(['key', 'header_override'])
 
-/** What was changed here and may be kept for a while. */
+/** The changed values, without secrets. */
 function draftOf(values: ChannelValues, before: ChannelValues, type: ChannelType): Partial<ChannelValues> {
   const hidden = new Set(type.fields.filter(({ secret }) => secret).map(({ name }) => name))
   const own = Object.fromEntries(
@@ -59,13 +59,13 @@ function ChannelForm({ type, channel, onClose }: FormProps) {
   }
   async function saveNew(values: ChannelValues): Promise<Channel> {
     const body = { mode: modeOf(values), channel: { type: type.type, ...bodyOf(values) } }
-    await judge('createChannel', body)
-    const made = await create.mutateAsync({ body })
-    return [made].flat()[0] as Channel
+    await validateBody('createChannel', body)
+    const created = await create.mutateAsync({ body })
+    return [created].flat()[0] as Channel
   }
   async function saveChanges(values: ChannelValues, old: Channel): Promise<Channel> {
     const body = { id: old.id, ...changesOf(values, before, old) }
-    await judge('updateChannel', body)
+    await validateBody('updateChannel', body)
     return update.mutateAsync({ body })
   }
 
@@ -74,7 +74,7 @@ function ChannelForm({ type, channel, onClose }: FormProps) {
   const { isDirty, dirtyFields } = form.formState
   const now = valuesOf(channel, type)
   const elsewhere = isSaved.current ? [] : changedFields(before, now)
-  /** What was changed here stays; everything else is shown as it is now. */
+  /** Loads the saved values into the fields that were not edited here. */
   const take = () => {
     for (const name of elsewhere)
       form.resetField(name, { defaultValue: now[name], keepDirty: name in dirtyFields })
@@ -106,7 +106,7 @@ function ChannelForm({ type, channel, onClose }: FormProps) {
       }}
     >
       {channel && elsewhere.length > 0 ? (
-        <ChangedElsewhere id={channel.id} fields={elsewhere} onTake={take} />
+        <ConcurrentChange id={channel.id} fields={elsewhere} onTake={take} />
       ) : null}
       <Section title={t('editor.connection')}>
         <ConnectionFields type={type} channel={channel} form={form} errorOf={errorOf} />
@@ -119,9 +119,9 @@ function ChannelForm({ type, channel, onClose }: FormProps) {
           fetchModels={type.lists_models ? ask : undefined}
         />
       </Section>
-      <Section title={t('names.title')}>
-        <p className="text-label text-ink-3">{t('names.help')}</p>
-        <NameTable
+      <Section title={t('mapping.title')}>
+        <p className="text-label text-ink-3">{t('mapping.help')}</p>
+        <ModelMapping
           rows={values.model_mapping}
           onChange={rows => form.setValue('model_mapping', [...rows], { shouldDirty: true })}
           error={errorOf('model_mapping')}
@@ -131,8 +131,8 @@ function ChannelForm({ type, channel, onClose }: FormProps) {
         <RoutingFields form={form} errorOf={errorOf} />
       </Section>
       <AdvancedFields form={form} errorOf={errorOf} />
-      <Unsaved isDirty={() => isDirty && !isSaved.current} />
-      <FormFault words={fault} />
+      <UnsavedGuard isDirty={() => isDirty && !isSaved.current} />
+      <FormError words={fault} />
       <footer className="sticky -bottom-4 -mx-4 mt-4 -mb-4 flex flex-wrap justify-end gap-2 border-t border-line bg-sheet p-3">
         <Button onClick={onClose}>{t('common.cancel')}</Button>
         <Button type="submit" isBusy={isBusy && isTested} onClick={() => setTested(true)}>
@@ -149,10 +149,10 @@ function ChannelForm({ type, channel, onClose }: FormProps) {
 export function NewChannel() {
   const { t } = useTranslation()
   const navigate = useNavigate()
-  const { type: asked } = useSearch({ strict: false }) as { type?: number }
+  const { type: typeParam } = useSearch({ strict: false }) as { type?: number }
   const { result, byNumber } = useTypes()
   const [picked, pick] = useState<ChannelType>()
-  const type = picked ?? (asked === undefined ? undefined : byNumber.get(asked))
+  const type = picked ?? (typeParam === undefined ? undefined : byNumber.get(typeParam))
   const close = () => void navigate({ to: '/channels', search: {} })
   return (
     <Panel title={type ? t('editor.new', { provider: type.name }) : t('channels.add')} onClose={close} isWide>
@@ -167,8 +167,8 @@ export function EditChannel() {
   const { t } = useTranslation()
   const navigate = useNavigate()
   const { id = '0' } = useParams({ strict: false })
-  // Somebody else may save it while this form is open.
-  const result = useCall('getChannel', { params: { id } }, { everyMs: 5_000 })
+  // Polls, because another user may save the channel while this form is open.
+  const result = useCall('getChannel', { params: { id } }, { refetchMs: 5_000 })
   const { byNumber } = useTypes()
   const channel = result.data
   const type = channel && byNumber.get(channel.type)

@@ -4,7 +4,7 @@ import type { Channel, ChannelType } from '../../api/contract.ts'
 import { useIsRoot } from '../../api/self.ts'
 import { Field, Radios, Switch, TextArea, TextInput } from '../../look/field.tsx'
 import { LimitFields } from '../../look/limit-fields.tsx'
-import { Said, useSaid } from '../../texts/said.tsx'
+import { GatewayText, useGatewayText } from '../../texts/gateway-text.tsx'
 import { splitKeys } from './channel-types.ts'
 import type { ChannelValues } from './channel-values.ts'
 
@@ -17,9 +17,9 @@ type ConnectionProps = FieldsProps & { readonly type: ChannelType; readonly chan
 
 export function ConnectionFields({ type, channel, form, errorOf }: ConnectionProps) {
   const { t, i18n } = useTranslation()
-  const said = useSaid()
+  const gatewayText = useGatewayText()
   const isRoot = useIsRoot()
-  /** Ours where we have a word for it, else the gateway's. */
+  /** The console's label, or the gateway's where there is none. */
   const nameOf = (name: string, label: string) => {
     const key = `types.field.${name}`
     return i18n.exists(key) ? t(key as 'types.field.region') : label
@@ -35,12 +35,16 @@ export function ConnectionFields({ type, channel, form, errorOf }: ConnectionPro
       </Field>
       <Field
         label={t('editor.key')}
-        error={keyError === undefined ? undefined : said(keyError)}
+        error={keyError === undefined ? undefined : gatewayText(keyError)}
         help={
           <>
-            {type.key_hint ? t('editor.key_hint', { hint: said(type.key_hint) }) : null}{' '}
-            {channel ? t('editor.key_kept', { key: channel.key.split('\n')[0] }) : t('editor.key_several')}{' '}
-            {channel && !isRoot ? t('editor.key_needed_again') : null}
+            {type.key_hint ? <p>{t('editor.key_hint', { hint: gatewayText(type.key_hint) })}</p> : null}
+            <p>
+              {channel
+                ? t('editor.key_unchanged', { key: channel.key.split('\n')[0] })
+                : t('editor.key_several')}{' '}
+              {channel && !isRoot ? t('editor.key_needed_again') : null}
+            </p>
           </>
         }
       >
@@ -69,7 +73,7 @@ export function ConnectionFields({ type, channel, form, errorOf }: ConnectionPro
       <Field
         label={t('editor.base_url')}
         error={errorOf('base_url')}
-        help={baseUrl?.help ? <Said text={baseUrl.help} /> : t('editor.base_url_help')}
+        help={baseUrl?.help ? <GatewayText text={baseUrl.help} /> : t('editor.base_url_help')}
       >
         {wiring => (
           <TextInput
@@ -85,7 +89,7 @@ export function ConnectionFields({ type, channel, form, errorOf }: ConnectionPro
         <Field
           key={name}
           label={`${nameOf(name, label)}${required ? ' *' : ''}`}
-          help={<Said text={help} />}
+          help={<GatewayText text={help} />}
           error={errorOf(`own.${name}`) ?? (name === own[0]?.name ? errorOf('own') : undefined)}
         >
           {wiring => (

@@ -11,23 +11,23 @@ import { Button } from '../../look/button.tsx'
 import { Confirm } from '../../look/confirm.tsx'
 import { CopyButton } from '../../look/copy.tsx'
 import { Field, TextArea } from '../../look/field.tsx'
-import { Gate, type GateState } from '../../look/gate.tsx'
 import { Moment } from '../../look/moment.tsx'
 import { Section } from '../../look/panel.tsx'
-import { useFaultWords } from '../../look/states.tsx'
+import { useErrorText } from '../../look/states.tsx'
+import { StatusBadge, type StatusName } from '../../look/status-badge.tsx'
 import { toast } from '../../look/toast.tsx'
-import { useRevealed } from '../../look/use-revealed.ts'
-import { Said } from '../../texts/said.tsx'
-import { type Tested, TestWords } from './channel-test.tsx'
+import { useRevealedSecret } from '../../look/use-revealed-secret.ts'
+import { GatewayText } from '../../texts/gateway-text.tsx'
+import { type TestOutcome, TestWords } from './channel-test.tsx'
 
-const STATES: Readonly<Record<number, GateState>> = { 1: 'on', 2: 'off', 3: 'stopped' }
+const STATES: Readonly<Record<number, StatusName>> = { 1: 'enabled', 2: 'disabled', 3: 'auto_disabled' }
 
-/** The whole key, for Root: recorded when it is asked for, gone after a minute or when the window loses sight. */
+/** The full key, for Root. Revealing it is audited. */
 function RevealedKey({ id }: { readonly id: number }) {
   const { t } = useTranslation()
-  const words = useFaultWords()
+  const words = useErrorText()
   const reveal = useAct('revealChannelKey')
-  const [key, setKey] = useRevealed()
+  const [key, setKey] = useRevealedSecret()
   return (
     <div className="flex flex-col gap-2">
       <div className="flex flex-wrap gap-2">
@@ -38,7 +38,7 @@ function RevealedKey({ id }: { readonly id: number }) {
             if (key !== undefined) return setKey(undefined)
             const answer = await reveal.mutateAsync({ params: { id } }).catch(() => undefined)
             setKey(answer?.key)
-            // Nothing of a secret stays behind in a cache.
+            // Remove the secret from the query cache.
             if (answer) reveal.reset()
           }}
         >
@@ -57,10 +57,10 @@ function RevealedKey({ id }: { readonly id: number }) {
   )
 }
 
-/** More keys for a channel, one to a line; those it has already are passed over by the gateway. */
+/** Adds keys to a channel, one per line. The gateway skips duplicates. */
 function MoreKeys({ id }: { readonly id: number }) {
   const { t } = useTranslation()
-  const words = useFaultWords()
+  const words = useErrorText()
   const update = useAct('updateChannel')
   const [text, setText] = useState('')
   const add = async () => {
@@ -100,29 +100,29 @@ function MoreKeys({ id }: { readonly id: number }) {
   )
 }
 
-type KeyTest = 'running' | Tested
+type KeyTest = 'running' | TestOutcome
 
-/** Tests of single keys, off ones too; a verdict stays beside its key. */
+/** Tests of single keys, also disabled ones. The result shows next to the key. */
 function useKeyTests(id: number) {
-  const words = useFaultWords()
+  const words = useErrorText()
   const client = useQueryClient()
   const [tests, setTests] = useState<ReadonlyMap<number, KeyTest>>(new Map())
   const set = (index: number, state: KeyTest) => setTests(before => new Map(before).set(index, state))
   const test = async (index: number) => {
     set(index, 'running')
     const query = { key: index }
-    const told: Tested = await call('testChannel', { params: { id }, query }).catch(error => ({
+    const outcome: TestOutcome = await call('testChannel', { params: { id }, query }).catch(error => ({
       success: false as const,
       message: words(error),
     }))
-    set(index, told)
+    set(index, outcome)
   }
   return {
     of: (index: number) => tests.get(index),
     isRunning: [...tests.values()].includes('running'),
     run: async (indexes: readonly number[]) => {
       await inTurns(indexes, test)
-      // A key that the gateway had stopped is taken up again when its test passes.
+      // A successful test enables an auto-disabled key again.
       await client.invalidateQueries()
     },
   }
@@ -138,7 +138,7 @@ export function ChannelKeys({ channel }: { readonly channel: Channel }) {
   const [deleting, setDeleting] = useState<number | 'rejected'>()
   const { keys, id } = channel
   const hasSeveral = keys.length > 1
-  const rejected = keys.filter(({ status }) => STATES[status] === 'stopped')
+  const rejected = keys.filter(({ status }) => STATES[status] === 'auto_disabled')
   return (
     <Section title={`${t('channels.keys')} (${keys.length})`}>
       <ul className="flex flex-col divide-y divide-line">
@@ -147,7 +147,7 @@ export function ChannelKeys({ channel }: { readonly channel: Channel }) {
           return (
             <li key={index} className="flex flex-wrap items-center gap-x-3 gap-y-1 py-1.5">
               <code className="font-mono text-code break-all">{key || '–'}</code>
-              <Gate state={STATES[status] ?? 'off'} />
+              <StatusBadge state={STATES[status] ?? 'disabled'} />
               {hasSeveral ? (
                 <span className="ml-auto flex gap-1">
                   <Button
@@ -165,7 +165,7 @@ export function ChannelKeys({ channel }: { readonly channel: Channel }) {
                       setStatus.mutate({ params: { id, index }, body: { status: status === 1 ? 2 : 1 } })
                     }
                   >
-                    {status === 1 ? t('channels.turn_off') : t('channels.turn_on')}
+                    {status === 1 ? t('channels.disable') : t('channels.enable')}
                   </Button>
                   <Button isSmall onClick={() => setDeleting(index)}>
                     {t('common.delete')}
@@ -174,7 +174,7 @@ export function ChannelKeys({ channel }: { readonly channel: Channel }) {
               ) : null}
               {reason ? (
                 <span className="w-full text-label text-bad">
-                  <Said text={reason} />
+                  <GatewayText text={reason} />
                   {disabled_time > 0 ? (
                     <span className="text-ink-3">
                       {' · '}

@@ -6,13 +6,13 @@ import type { Channel } from '../../api/contract.ts'
 import { useAct } from '../../api/query.ts'
 import { Menu } from '../../look/menu.tsx'
 import { toast } from '../../look/toast.tsx'
-import { useSwitch } from './channel-acts.ts'
 import { DeleteChannels } from './delete-channels.tsx'
+import { useChannelSwitch } from './use-channel-switch.ts'
 
 export function ChannelMenu({ channel }: { readonly channel: Channel }) {
   const { t } = useTranslation()
   const navigate = useNavigate()
-  const turn = useSwitch()
+  const turn = useChannelSwitch()
   const copy = useAct('copyChannel')
   const [isDeleting, setDeleting] = useState(false)
   const isOn = channel.status === 1
@@ -22,7 +22,7 @@ export function ChannelMenu({ channel }: { readonly channel: Channel }) {
         label={t('channels.menu', { name: channel.name })}
         items={[
           {
-            label: isOn ? t('channels.turn_off') : t('channels.turn_on'),
+            label: isOn ? t('channels.disable') : t('channels.enable'),
             icon: isOn ? PowerOff : Power,
             onSelect: () => void turn(channel, !isOn),
             hint: 'o',
@@ -40,7 +40,7 @@ export function ChannelMenu({ channel }: { readonly channel: Channel }) {
             onSelect: () =>
               copy.mutate(
                 { params: { id: channel.id } },
-                { onSuccess: made => toast(t('channels.copied', { name: made.name })) },
+                { onSuccess: copied => toast(t('channels.copied', { name: copied.name })) },
               ),
           },
           { label: t('common.delete'), icon: Trash2, isDangerous: true, onSelect: () => setDeleting(true) },

@@ -7,21 +7,21 @@ import { useCall } from '../../api/query.ts'
 import { Button } from '../../look/button.tsx'
 import { Checkbox, Choice } from '../../look/field.tsx'
 import { moneyOfOne, moneyOfSpan, moneyOfSum } from '../../look/format.ts'
-import { Gate } from '../../look/gate.tsx'
+import { HourlyChart } from '../../look/hourly-chart.tsx'
 import { Moment } from '../../look/moment.tsx'
 import { Facts, Panel, Section } from '../../look/panel.tsx'
 import { Part } from '../../look/states.tsx'
-import { Strip } from '../../look/strip.tsx'
-import { Said } from '../../texts/said.tsx'
-import { useSwitch } from './channel-acts.ts'
+import { StatusBadge } from '../../look/status-badge.tsx'
+import { GatewayText } from '../../texts/gateway-text.tsx'
 import { ChannelKeys } from './channel-keys.tsx'
 import { ChannelMenu } from './channel-menu.tsx'
 import { LastTest, useTest } from './channel-test.tsx'
 import { useTypes } from './channel-types.ts'
 import { TestModels } from './test-models.tsx'
+import { useChannelSwitch } from './use-channel-switch.ts'
 import { stateOf, useHealth } from './use-health.ts'
 
-/** A test with a model of one's choice, whole or streamed. */
+/** Tests the channel with a chosen model, streamed or not. */
 function TestSection({ channel }: { readonly channel: Channel }) {
   const { t } = useTranslation()
   const { test, isRunning } = useTest()
@@ -73,7 +73,7 @@ export function ChannelPanel() {
   const { id = '0' } = useParams({ strict: false })
   const result = useCall('getChannel', { params: { id } })
   const { byNumber } = useTypes()
-  const turn = useSwitch()
+  const turn = useChannelSwitch()
   const channel = result.data
   const fares = useHealth().get(Number(id))
   const close = () => void navigate({ to: '/channels', search: true })
@@ -88,7 +88,7 @@ export function ChannelPanel() {
                 icon={channel.status === 1 ? PowerOff : Power}
                 onClick={() => void turn(channel, channel.status !== 1)}
               >
-                {channel.status === 1 ? t('channels.turn_off') : t('channels.turn_on')}
+                {channel.status === 1 ? t('channels.disable') : t('channels.enable')}
               </Button>
               <Button
                 icon={Pencil}
@@ -101,13 +101,13 @@ export function ChannelPanel() {
             <Section title={t('channels.summary')}>
               <Facts
                 facts={[
-                  [t('channels.state'), <Gate key="gate" state={stateOf(channel, fares)} />],
+                  [t('channels.state'), <StatusBadge key="gate" state={stateOf(channel, fares)} />],
                   ...(channel.status_reason
                     ? ([
                         [
                           t('channels.reason'),
                           <span key="why" className="text-bad">
-                            <Said text={channel.status_reason} />
+                            <GatewayText text={channel.status_reason} />
                           </span>,
                         ],
                       ] as const)
@@ -121,7 +121,7 @@ export function ChannelPanel() {
                     t('channels.last_day'),
                     fares ? (
                       <span key="day" className="flex items-center gap-3">
-                        <Strip
+                        <HourlyChart
                           hours={fares.hours}
                           words={t('channels.last_day_words', {
                             requests: fares.requests,
@@ -134,7 +134,7 @@ export function ChannelPanel() {
                       '–'
                     ),
                   ],
-                  [t('channels.spent'), moneyOfSpan(channel.used_quota)],
+                  [t('channels.spend'), moneyOfSpan(channel.used_quota)],
                   ...(Number(channel.vendor_cost) > 0
                     ? ([
                         [t('channels.vendor_cost'), moneyOfSum(channel.vendor_cost)],
@@ -146,7 +146,7 @@ export function ChannelPanel() {
               />
               <p className="flex flex-wrap gap-4">
                 <Link to="/" search={{ channel_id: channel.id }}>
-                  {t('channels.figures')}
+                  {t('channels.usage_chart')}
                 </Link>
                 <Link to="/usage" search={{ channel: channel.id }}>
                   {t('channels.requests')}

@@ -3,31 +3,31 @@ import { Activity } from 'lucide-react'
 import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { call } from '../../api/client.ts'
-import type { Channel, TestResult } from '../../api/contract.ts'
+import type { Channel, ChannelTestResult } from '../../api/contract.ts'
 import { Button } from '../../look/button.tsx'
 import { fromNow, span } from '../../look/format.ts'
-import { useFaultWords } from '../../look/states.tsx'
+import { useErrorText } from '../../look/states.tsx'
 
-/** The last test of a channel in this visit; it stays in the row and in the panel. */
-export type Tested =
-  | TestResult
+/** The last test of a channel since the page was loaded, shared by list and panel. */
+export type TestOutcome =
+  | ChannelTestResult
   | { readonly success: false; readonly message: string; readonly data?: undefined }
 
 const keyOf = (id: number) => ['tested', id]
 
 const useTested = (id: number) =>
-  useQuery<Tested | undefined>({ queryKey: keyOf(id), queryFn: () => undefined, enabled: false }).data
+  useQuery<TestOutcome | undefined>({ queryKey: keyOf(id), queryFn: () => undefined, enabled: false }).data
 
 type TestOptions = { readonly model?: string | undefined; readonly stream?: boolean | undefined }
 
-/** Sends a test request through a channel. Nobody is charged. */
+/** Sends a test request through a channel. It is not billed. */
 export function useTest() {
   const client = useQueryClient()
-  const words = useFaultWords()
+  const words = useErrorText()
   const [running, setRunning] = useState<ReadonlySet<number>>(new Set())
-  const test = async (id: number, { model, stream }: TestOptions = {}): Promise<Tested> => {
+  const test = async (id: number, { model, stream }: TestOptions = {}): Promise<TestOutcome> => {
     setRunning(before => new Set(before).add(id))
-    const result: Tested = await call('testChannel', {
+    const result: TestOutcome = await call('testChannel', {
       params: { id },
       query: { model, stream },
     }).catch(error => ({ success: false as const, message: words(error) }))
@@ -39,7 +39,7 @@ export function useTest() {
   return { test, isRunning: (id: number) => running.has(id) }
 }
 
-export function TestWords({ tested }: { readonly tested: Tested }) {
+export function TestWords({ tested }: { readonly tested: TestOutcome }) {
   const { t } = useTranslation()
   if (tested.success)
     return (
@@ -60,7 +60,7 @@ export function TestWords({ tested }: { readonly tested: Tested }) {
   )
 }
 
-/** How the channel did when it was last tested, in this visit or before it. */
+/** The last test result, from this visit or an earlier one. */
 export function LastTest({ channel }: { readonly channel: Channel }) {
   const { t } = useTranslation()
   const tested = useTested(channel.id)

@@ -1,10 +1,10 @@
 import type { Channel, ChannelType } from '../../api/contract.ts'
 import { useCall } from '../../api/query.ts'
-import type { GateState } from '../../look/gate.tsx'
+import type { StatusName } from '../../look/status-badge.tsx'
 
 const TYPES_STALE_MS = 60_000
 
-/** The providers as the gateway tells them: the console itself knows no vendor. */
+/** The providers, from the gateway. The console knows no vendor itself. */
 export function useTypes() {
   const result = useCall('listTypes', {}, { staleMs: TYPES_STALE_MS })
   const byNumber = new Map<number, ChannelType>(result.data?.map(type => [type.type, type]))
@@ -19,10 +19,10 @@ export const monogram = (name: string) =>
     .slice(0, 2)
     .toUpperCase()
 
-const STATES: Readonly<Record<number, GateState>> = { 1: 'on', 2: 'off', 3: 'stopped' }
-export const gateOf = ({ status }: Pick<Channel, 'status'>): GateState => STATES[status] ?? 'off'
+const STATES: Readonly<Record<number, StatusName>> = { 1: 'enabled', 2: 'disabled', 3: 'auto_disabled' }
+export const statusOf = ({ status }: Pick<Channel, 'status'>): StatusName => STATES[status] ?? 'disabled'
 
-/** Keys as they were pasted: one, or several by line or comma. A JSON document is one key, commas and all. */
+/** Splits pasted keys at line breaks and commas. A JSON document is one key. */
 export function splitKeys(text: string): readonly string[] {
   const trimmed = text.trim()
   if (trimmed === '') return []

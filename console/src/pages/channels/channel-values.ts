@@ -1,17 +1,17 @@
 import type { Channel, ChannelType } from '../../api/contract.ts'
 import { splitKeys } from './channel-types.ts'
-import type { Mapped } from './name-table.tsx'
+import type { MappingRow } from './model-mapping.tsx'
 
-/** A channel as the editor holds it: texts as they are typed. */
+/** The values of the channel form, as text. */
 export type ChannelValues = {
   name: string
   key: string
   keyMode: 'multi_to_single' | 'batch'
   base_url: string
-  /** The provider's own fields, by name. */
+  /** Provider-specific fields, by name. */
   own: Record<string, string>
   models: string[]
-  model_mapping: Mapped[]
+  model_mapping: MappingRow[]
   priority: string
   weight: string
   tag: string
@@ -31,7 +31,7 @@ const jsonText = (object: object | undefined) =>
   object && Object.keys(object).length > 0 ? JSON.stringify(object, null, 2) : ''
 const limitText = (limit: number | null | undefined) => (limit ? String(limit) : '')
 
-/** Fields of a provider that stand beside the others in the API, not inside `setting`. */
+/** Provider-specific fields that the API has at the top level instead of inside `setting`. */
 const BESIDE = new Set(['base_url', 'openai_organization'])
 const ownFields = (type: ChannelType | undefined) =>
   (type?.fields ?? []).filter(({ name }) => name !== 'base_url')
@@ -90,7 +90,7 @@ function ownOf(values: ChannelValues, channel: Channel | undefined) {
   }
 }
 
-/** A channel as the API takes it. A name that is mapped is listed by itself. */
+/** The channel as the API expects it. Mapped names are added to the model list. */
 export function bodyOf(values: ChannelValues, channel?: Channel) {
   const mapped = values.model_mapping.filter(({ from, to }) => from.trim() !== '' && to.trim() !== '')
   return {
@@ -113,14 +113,14 @@ export function bodyOf(values: ChannelValues, channel?: Channel) {
   }
 }
 
-export type ChannelBody = ReturnType<typeof bodyOf>
+export type ChannelFormBody = ReturnType<typeof bodyOf>
 
-/** Only what was changed is sent: whatever somebody else changed meanwhile stays. */
+/** Only changed fields are sent, so that concurrent changes of other fields survive. */
 export function changesOf(
   values: ChannelValues,
   before: ChannelValues,
   channel: Channel,
-): Partial<ChannelBody> {
+): Partial<ChannelFormBody> {
   const old = bodyOf(before, channel) as Record<string, unknown>
   const changed = Object.entries(bodyOf(values, channel)).filter(
     ([name, value]) => JSON.stringify(value) !== JSON.stringify(old[name]),

@@ -14,11 +14,11 @@ import { usePreferences } from '../../look/preferences.ts'
 import { useSelection } from '../../look/selection.ts'
 import { Empty } from '../../look/states.tsx'
 import { BulkBar } from './bulk-bar.tsx'
-import { useSwitch } from './channel-acts.ts'
 import { channelColumns } from './channel-columns.tsx'
 import { useTypes } from './channel-types.ts'
 import { TagGroups } from './tag-groups.tsx'
 import { TypePicker } from './type-picker.tsx'
+import { useChannelSwitch } from './use-channel-switch.ts'
 import { useHealth } from './use-health.ts'
 import { usePinnedOrder } from './use-pinned-order.ts'
 
@@ -33,7 +33,7 @@ export type ChannelFilters = {
   grouped?: boolean | undefined
 }
 
-/** Beside the default: the highest priority first. */
+/** The default is the highest priority first. */
 const ORDERS = [
   { name: 'newest', by: 'id', direction: 'desc' },
   { name: 'name', by: 'name', direction: 'asc' },
@@ -59,7 +59,7 @@ export function Channels() {
   const [filters, setFilters] = useFilters<ChannelFilters>()
   const { p = 1, q, status, type, tag, model, sort, grouped } = filters
   const order = ORDERS.find(({ name }) => name === sort)
-  const question = {
+  const query = {
     p,
     page_size: pageSize,
     keyword: q,
@@ -72,7 +72,7 @@ export function Channels() {
     tag_mode: grouped,
   }
   const isFiltered = Boolean(q || status || type || tag || model)
-  const list = useCall('searchChannels', { query: question }, { everyMs: 15_000 })
+  const list = useCall('searchChannels', { query }, { refetchMs: 15_000 })
   const update = useAct('updateChannel')
   const { byNumber } = useTypes()
   const health = useHealth()
@@ -80,21 +80,21 @@ export function Channels() {
   const groups = items.flatMap(item => ('channels' in item ? [item] : []))
   const { rows, isMoved, resort } = usePinnedOrder(
     grouped ? groups.flatMap(({ channels }) => channels) : items.filter(isChannel),
-    JSON.stringify(question),
+    JSON.stringify(query),
   )
   const selection = useSelection({
-    inSight: rows,
+    visible: rows,
     idOf: ({ id }) => String(id),
-    // Groups are counted by tags.
+    // With groups, the total counts tags.
     total: grouped ? undefined : list.data?.total,
     read: async paging => {
-      const { items, total } = await call('searchChannels', { query: { ...question, ...paging } })
+      const { items, total } = await call('searchChannels', { query: { ...query, ...paging } })
       return { items: items.filter(isChannel), total }
     },
   })
   const save = update.mutateAsync
   const columns = channelColumns({ t, byNumber, health, save: body => save({ body }) })
-  const turn = useSwitch()
+  const turn = useChannelSwitch()
   usePageKeys({
     t: { words: t('test.verb'), act: () => pressInRow('t') },
     T: {
@@ -162,7 +162,7 @@ export function Channels() {
           : {})}
         page={p}
         onPage={page => setFilters({ p: page })}
-        onDrop={isFiltered ? () => setFilters(NO_FILTERS) : undefined}
+        onClear={isFiltered ? () => setFilters(NO_FILTERS) : undefined}
         filters={
           <>
             <SearchBox label={t('channels.search')} value={q} onChange={value => setFilters({ q: value })} />
@@ -199,12 +199,12 @@ export function Channels() {
             </div>
             {tag ? (
               <Button onClick={() => setFilters({ tag: undefined })}>
-                {t('channels.drop_tag', { tag })}
+                {t('channels.clear_tag', { tag })}
               </Button>
             ) : null}
             {isMoved ? (
               <Button kind="quiet" onClick={resort}>
-                {t('channels.moved')}
+                {t('channels.priorities_changed')}
               </Button>
             ) : null}
           </>

@@ -8,16 +8,16 @@ import { toast } from '../../look/toast.tsx'
 
 const MOST_READ = 500
 
-/** Models that no other enabled channel serves; undefined while that is not known. */
+/** Models that no other enabled channel serves; undefined while unknown. */
 function useOrphans(channels: readonly Channel[]): readonly string[] | undefined {
   const others = useCall('listChannels', { query: { status: 'enabled', page_size: MOST_READ } })
   if (!others.data || others.data.total > MOST_READ) return undefined
   const going = new Set(channels.map(({ id }) => id))
-  const kept = new Set(
+  const otherModels = new Set(
     others.data.items.flatMap(item => ('id' in item && !going.has(item.id) ? item.models : [])),
   )
   const served = channels.filter(({ status }) => status === 1).flatMap(({ models }) => models)
-  return [...new Set(served)].filter(model => !kept.has(model))
+  return [...new Set(served)].filter(model => !otherModels.has(model))
 }
 
 type DeleteProps = {
@@ -63,7 +63,7 @@ export function DeleteChannels({ channels, onClose, onDone }: DeleteProps) {
               onClose()
             }}
           >
-            {t('channels.off_instead')}
+            {t('channels.disable_instead')}
           </Button>
         </div>
       }

@@ -1,20 +1,20 @@
 import { useEffect, useRef, useState } from 'react'
 import { useTranslation } from 'react-i18next'
-import { useFaultWords } from '../../look/states.tsx'
+import { useErrorText } from '../../look/states.tsx'
 import { toast } from '../../look/toast.tsx'
 
 type InlineNumberProps = {
   readonly label: string
   readonly value: number
   readonly save: (value: number) => Promise<unknown>
-  /** The key that leads here from the row. */
+  /** Keyboard shortcut that focuses this field. */
   readonly hint?: string
 }
 
-/** A figure edited where it stands: Enter saves, Escape restores, and what was saved can be taken back. */
+/** A number edited in place: Enter saves, Escape restores, and the toast offers undo. */
 export function InlineNumber({ label, value, save, hint }: InlineNumberProps) {
   const { t } = useTranslation()
-  const words = useFaultWords()
+  const words = useErrorText()
   const [text, setText] = useState(String(value))
   const [fault, setFault] = useState<string>()
   const isLeaving = useRef(false)
@@ -56,7 +56,7 @@ export function InlineNumber({ label, value, save, hint }: InlineNumberProps) {
             event.currentTarget.blur()
           }
         }}
-        className="h-7 w-18 rounded-control border border-transparent bg-transparent px-1.5 text-right hover:border-edge focus:border-edge focus:bg-sheet aria-invalid:border-bad"
+        className="h-7 w-13 rounded-control border border-transparent bg-transparent px-1.5 text-right hover:border-edge focus:border-edge focus:bg-sheet aria-invalid:border-bad"
       />
       {fault ? <span className="block text-label text-bad">{fault}</span> : null}
     </>

@@ -12,11 +12,11 @@ type ModelListProps = {
   readonly models: readonly string[]
   readonly onChange: (models: readonly string[]) => void
   readonly error?: string | undefined
-  /** Asks the provider; absent where it has no list. */
+  /** Fetches the provider's models; absent when the provider has no list. */
   readonly fetchModels?: (() => Promise<readonly string[]>) | undefined
 }
 
-/** Names a channel serves: fetched and picked, typed, or pasted with commas or lines between. */
+/** The models of a channel: fetched, typed, or pasted with commas or line breaks. */
 export function ModelList({ models, onChange, error, fetchModels }: ModelListProps) {
   const { t } = useTranslation()
   const isPriced = useIsPriced()
@@ -25,8 +25,8 @@ export function ModelList({ models, onChange, error, fetchModels }: ModelListPro
   const [fault, setFault] = useState<unknown>()
   const [isBusy, setBusy] = useState(false)
 
-  const add = (written: string) => {
-    const names = written.split(/[,\n\r]+/).map(name => name.trim())
+  const add = (typedText: string) => {
+    const names = typedText.split(/[,\n\r]+/).map(name => name.trim())
     onChange([...new Set([...models, ...names.filter(name => name !== '')])])
     setText('')
   }
@@ -90,7 +90,9 @@ export function ModelList({ models, onChange, error, fetchModels }: ModelListPro
             {isPriced && !isPriced(model) ? (
               <span className="text-label text-warn">{t('picker.no_price')}</span>
             ) : null}
-            {twins.has(model) ? <span className="text-label text-warn">{t('editor.case_twin')}</span> : null}
+            {twins.has(model) ? (
+              <span className="text-label text-warn">{t('editor.differs_in_case')}</span>
+            ) : null}
             <button
               type="button"
               aria-label={t('editor.remove', { name: model })}

@@ -6,25 +6,28 @@ import { Checkbox, TextInput } from '../../look/field.tsx'
 type ModelPickerProps = {
   /** What the provider offers. */
   readonly offered: readonly string[]
-  /** What the form lists now: the picker starts from the form, not from what was saved. */
+  /** The models in the form, which may differ from the saved ones. */
   readonly listed: readonly string[]
   readonly isPriced: ((model: string) => boolean) | undefined
   readonly onChange: (models: readonly string[]) => void
 }
 
-/** The provider's models, sorted into new, listed and gone. Nothing is taken that was not ticked. */
+/**
+ * The provider's models in three groups: available, selected, and no longer offered. Only checked models are
+ * added.
+ */
 export function ModelPicker({ offered, listed, isPriced, onChange }: ModelPickerProps) {
   const { t } = useTranslation()
   const [text, setText] = useState('')
-  // Groups do not change while somebody ticks: a model stays where it was found.
+  // The groups stay fixed, so that a model does not move when it is checked.
   const [before] = useState(() => new Set(listed))
   const chosen = new Set(listed)
   const offers = new Set(offered)
   const matches = (model: string) => model.toLowerCase().includes(text.trim().toLowerCase())
   const groups = [
-    { name: t('picker.new'), models: offered.filter(model => !before.has(model)) },
-    { name: t('picker.listed'), models: offered.filter(model => before.has(model)) },
-    { name: t('picker.gone'), models: [...before].filter(model => !offers.has(model)) },
+    { name: t('picker.available'), models: offered.filter(model => !before.has(model)) },
+    { name: t('picker.selected'), models: offered.filter(model => before.has(model)) },
+    { name: t('picker.removed'), models: [...before].filter(model => !offers.has(model)) },
   ]
   const tick = (model: string, isTicked: boolean) =>
     onChange(isTicked ? [...listed, model] : listed.filter(each => each !== model))
@@ -63,7 +66,7 @@ export function ModelPicker({ offered, listed, isPriced, onChange }: ModelPicker
               </legend>
               <div className="flex flex-col">
                 {models.map(model => (
-                  // Rows out of sight are not laid out: lists of thousands stay light.
+                  // The browser skips layout of rows outside the viewport, which keeps lists of thousands fast.
                   <div key={model} className="[content-visibility:auto] [contain-intrinsic-height:28px]">
                     <Checkbox
                       checked={chosen.has(model)}

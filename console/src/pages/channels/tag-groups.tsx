@@ -4,19 +4,20 @@ import { useTranslation } from 'react-i18next'
 import type { Channel } from '../../api/contract.ts'
 import { useAct } from '../../api/query.ts'
 import { Button } from '../../look/button.tsx'
-import { type Column, DataTable, type Selection } from '../../look/table.tsx'
+import { DataTable } from '../../look/table.tsx'
+import type { Column, Selection } from '../../look/table-props.ts'
 import { toast } from '../../look/toast.tsx'
 import { BulkEdit } from './bulk-edit.tsx'
 
-/** Channels of one tag, or of none; of a large group only the first are told. */
-export type TagGroup = {
+/** The channels of one tag, or without one. Large groups contain only the first channels. */
+export type ChannelTagGroup = {
   readonly tag: string | null
   readonly count: number
   readonly channels: readonly Channel[]
 }
 
 type GroupsProps = {
-  readonly groups: readonly TagGroup[]
+  readonly groups: readonly ChannelTagGroup[]
   readonly columns: readonly Column<Channel>[]
   readonly selection: Selection
   readonly openId: string | undefined
@@ -24,12 +25,12 @@ type GroupsProps = {
   readonly onOpen: (channel: Channel) => void
 }
 
-/** What can be done to all the channels of a tag at once. */
-function GroupActs({
+/** Actions on all channels of a tag. */
+function GroupActions({
   group,
   onSelect,
 }: {
-  readonly group: TagGroup
+  readonly group: ChannelTagGroup
   readonly onSelect: Selection['onChange']
 }) {
   const { t } = useTranslation()
@@ -42,20 +43,20 @@ function GroupActs({
   const turn = async (isOn: boolean) => {
     const changed = channels.filter(({ status }) => (status === 1) !== isOn).map(({ id }) => id)
     await (isOn ? enable : disable).mutateAsync({ body: { tag } })
-    // Where all of them are in sight, it is known which ones to turn back.
+    // Undo needs to know which channels changed, so the whole group must be loaded.
     const undo =
       channels.length === count && changed.length > 0
         ? () => setStatuses.mutate({ body: { ids: changed, status: isOn ? 2 : 1 } })
         : undefined
-    toast(isOn ? t('channels.turned_on', { name: tag }) : t('channels.turned_off', { name: tag }), undo)
+    toast(isOn ? t('channels.enabled', { name: tag }) : t('channels.disabled', { name: tag }), undo)
   }
   return (
     <span className="flex flex-wrap gap-2">
       <Button isSmall icon={Power} isBusy={enable.isPending} onClick={() => void turn(true)}>
-        {t('channels.turn_on')}
+        {t('channels.enable')}
       </Button>
       <Button isSmall icon={PowerOff} isBusy={disable.isPending} onClick={() => void turn(false)}>
-        {t('channels.turn_off')}
+        {t('channels.disable')}
       </Button>
       <Button isSmall icon={Pencil} onClick={() => setEditing(true)}>
         {t('bulk.edit')}
@@ -67,7 +68,7 @@ function GroupActs({
   )
 }
 
-/** The list by tags: each a table of its own under its name. */
+/** A table per tag. */
 export function TagGroups({ groups, columns, selection, openId, isStale, onOpen }: GroupsProps) {
   const { t } = useTranslation()
   return groups.map(group => {
@@ -82,7 +83,7 @@ export function TagGroups({ groups, columns, selection, openId, isStale, onOpen 
               {t('channels.in_group', { count, on: channels.filter(({ status }) => status === 1).length })}
             </span>
           </h2>
-          <GroupActs group={group} onSelect={selection.onChange} />
+          <GroupActions group={group} onSelect={selection.onChange} />
         </header>
         <DataTable
           label={name}

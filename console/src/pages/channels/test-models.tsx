@@ -9,13 +9,13 @@ import { Button } from '../../look/button.tsx'
 import { Confirm } from '../../look/confirm.tsx'
 import { Dialog } from '../../look/dialog.tsx'
 import { Checkbox, TextInput } from '../../look/field.tsx'
-import { useFaultWords } from '../../look/states.tsx'
+import { useErrorText } from '../../look/states.tsx'
 import { toast } from '../../look/toast.tsx'
-import { type Tested, TestWords } from './channel-test.tsx'
+import { type TestOutcome, TestWords } from './channel-test.tsx'
 
-type State = 'running' | Tested
+type State = 'running' | TestOutcome
 
-function Mark({ state }: { readonly state: State | undefined }) {
+function StateIcon({ state }: { readonly state: State | undefined }) {
   if (state === undefined) return <Circle size={16} className="shrink-0 text-ink-3" aria-hidden />
   if (state === 'running')
     return <LoaderCircle size={16} className="shrink-0 animate-spin text-ink-3" aria-hidden />
@@ -26,7 +26,7 @@ function Mark({ state }: { readonly state: State | undefined }) {
   )
 }
 
-/** Tests of a channel, model by model, until it is stopped; what failed can be taken off its list. */
+/** Tests all models of a channel until the user stops it. Failed models can be removed. */
 export function TestModels({
   channel,
   onClose,
@@ -35,7 +35,7 @@ export function TestModels({
   readonly onClose: () => void
 }) {
   const { t } = useTranslation()
-  const words = useFaultWords()
+  const words = useErrorText()
   const update = useAct('updateChannel')
   const [text, setText] = useState('')
   const [isStream, setStream] = useState(false)
@@ -44,7 +44,7 @@ export function TestModels({
   const [isRemoving, setRemoving] = useState(false)
   const stopping = useRef(new AbortController())
   useEffect(() => () => stopping.current.abort(), [])
-  const shown = channel.models.filter(model => model.toLowerCase().includes(text.toLowerCase()))
+  const matches = channel.models.filter(model => model.toLowerCase().includes(text.toLowerCase()))
   const failed = channel.models.filter(model => {
     const state = states.get(model)
     return state !== undefined && state !== 'running' && !state.success
@@ -61,12 +61,12 @@ export function TestModels({
     if (signal.aborted) return
     set(model, 'running')
     const query = { model, stream: isStream }
-    const result: Tested | undefined = await call(
+    const result: TestOutcome | undefined = await call(
       'testChannel',
       { params: { id: channel.id }, query },
       { signal },
     )
-      // Whoever stops wants no verdict on what was under way.
+      // A stopped test has no result.
       .catch(error => (signal.aborted ? undefined : { success: false as const, message: words(error) }))
     set(model, result)
   }
@@ -75,7 +75,7 @@ export function TestModels({
     const { signal } = stopping.current
     setRunning(true)
     setStates(new Map())
-    await inTurns(shown, model => test(model, signal))
+    await inTurns(matches, model => test(model, signal))
     setRunning(false)
   }
 
@@ -99,17 +99,17 @@ export function TestModels({
         {isRunning ? (
           <Button onClick={() => stopping.current.abort()}>{t('test.stop')}</Button>
         ) : (
-          <Button kind="primary" disabled={shown.length === 0} onClick={() => void start()}>
-            {t('test.models', { count: shown.length })}
+          <Button kind="primary" disabled={matches.length === 0} onClick={() => void start()}>
+            {t('test.models', { count: matches.length })}
           </Button>
         )}
       </div>
       <ul className="max-h-80 divide-y divide-line overflow-y-auto" aria-label={t('channels.models')}>
-        {shown.map(model => {
+        {matches.map(model => {
           const state = states.get(model)
           return (
             <li key={model} className="flex items-center gap-2 py-1.5 text-table">
-              <Mark state={state} />
+              <StateIcon state={state} />
               <span className="min-w-0 grow truncate font-mono text-code" title={model}>
                 {model}
               </span>

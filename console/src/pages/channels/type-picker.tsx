@@ -9,14 +9,14 @@ const FIRST = 11
 
 type TypePickerProps = { readonly onPick: (type: ChannelType) => void; readonly isShort?: boolean }
 
-/** Providers as tiles, found by name. */
+/** Providers as searchable tiles. */
 export function TypePicker({ onPick, isShort = false }: TypePickerProps) {
   const { t } = useTranslation()
   const { result, list } = useTypes()
   const [text, setText] = useState('')
   const [isWhole, showWhole] = useState(!isShort)
-  const found = list.filter(({ name }) => name.toLowerCase().includes(text.trim().toLowerCase()))
-  const shown = isWhole || text ? found : found.slice(0, FIRST)
+  const matches = list.filter(({ name }) => name.toLowerCase().includes(text.trim().toLowerCase()))
+  const visibleTypes = isWhole || text ? matches : matches.slice(0, FIRST)
   return (
     <Part result={result}>
       <div className="flex flex-col gap-3">
@@ -27,12 +27,12 @@ export function TypePicker({ onPick, isShort = false }: TypePickerProps) {
           value={text}
           onChange={event => setText(event.target.value)}
           onKeyDown={event => {
-            const [first] = shown
+            const [first] = visibleTypes
             if (event.key === 'Enter' && first && text) onPick(first)
           }}
         />
         <ul className="grid grid-cols-2 gap-2 sm:grid-cols-3" aria-label={t('types.label')}>
-          {shown.map(type => (
+          {visibleTypes.map(type => (
             <li key={type.type}>
               <button
                 type="button"
@@ -44,7 +44,7 @@ export function TypePicker({ onPick, isShort = false }: TypePickerProps) {
               </button>
             </li>
           ))}
-          {shown.length < found.length ? (
+          {visibleTypes.length < matches.length ? (
             <li>
               <button
                 type="button"
@@ -56,7 +56,7 @@ export function TypePicker({ onPick, isShort = false }: TypePickerProps) {
             </li>
           ) : null}
         </ul>
-        {found.length === 0 ? <p className="text-ink-3">{t('types.nothing')}</p> : null}
+        {matches.length === 0 ? <p className="text-ink-3">{t('types.nothing')}</p> : null}
       </div>
     </Part>
   )

@@ -18,7 +18,7 @@ type Filters = {
   entries?: number | undefined
 }
 
-/** What stands in the ledger about one account: a user's, or one of a token. */
+/** The ledger entries of one user or token. */
 export function AccountEntries() {
   const { t } = useTranslation()
   const self = useSelf()
@@ -29,8 +29,8 @@ export function AccountEntries() {
   const rows = list.data?.items ?? []
   const submit = (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault()
-    const given = new FormData(event.currentTarget)
-    const numberOf = (name: string) => readWhole(given.get(name) || undefined)
+    const fields = new FormData(event.currentTarget)
+    const numberOf = (name: string) => readWhole(fields.get(name) || undefined)
     setFilters({ p, user: numberOf('user'), token: numberOf('token'), entries: undefined })
   }
   return (

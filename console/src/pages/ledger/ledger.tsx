@@ -16,18 +16,19 @@ import { Pager } from '../../look/pager.tsx'
 import { Facts } from '../../look/panel.tsx'
 import { usePreferences } from '../../look/preferences.ts'
 import { Empty, ErrorCard, Loading, Part } from '../../look/states.tsx'
-import { type Column, DataTable } from '../../look/table.tsx'
-import { Said } from '../../texts/said.tsx'
+import { DataTable } from '../../look/table.tsx'
+import type { Column } from '../../look/table-props.ts'
+import { GatewayText } from '../../texts/gateway-text.tsx'
 import { AccountEntries } from './account-entries.tsx'
-import { CloseDoubt } from './close-doubt.tsx'
+import { ResolveCharge } from './resolve-charge.tsx'
 
-/** What was found, as the gateway says it, to be kept elsewhere. */
+/** The check's report as a text file. */
 function proofOf({ ok, lines }: { ok: boolean; lines: readonly string[] }, atMs: number): string {
   const text = [new Date(atMs).toISOString(), ok ? 'OK' : 'NOT OK', ...lines, ''].join('\n')
   return `data:text/plain;charset=utf-8,${encodeURIComponent(text)}`
 }
 
-/** Whether the books hold, readable from a metre. */
+/** The result of the ledger check. */
 function Verdict() {
   const { t } = useTranslation()
   const check = useQuery({ ...callQuery('verifyLedger', {}), staleTime: 60_000 })
@@ -44,7 +45,7 @@ function Verdict() {
               className={buttonClasses('plain')}
             >
               <Download size={16} aria-hidden />
-              {t('ledger.proof')}
+              {t('ledger.download_report')}
             </a>
           ) : null}
           <Button icon={RotateCw} isBusy={check.isFetching} onClick={() => void check.refetch()}>
@@ -62,7 +63,7 @@ function Verdict() {
             ) : (
               <BookX size={24} className="text-bad" aria-hidden />
             )}
-            {verdict.ok ? t('ledger.good') : t('ledger.bad')}
+            {verdict.ok ? t('ledger.verified') : t('ledger.check_failed')}
           </p>
           <p className="text-label text-ink-3">
             {t('ledger.checked', { time: moment(Math.floor(check.dataUpdatedAt / 1000)) })}
@@ -70,7 +71,7 @@ function Verdict() {
           <ul className="flex flex-col gap-1 font-mono text-code">
             {verdict.lines.map(line => (
               <li key={line}>
-                <Said text={line} />
+                <GatewayText text={line} />
               </li>
             ))}
           </ul>
@@ -82,13 +83,13 @@ function Verdict() {
   )
 }
 
-/** Leases, doubts and journals: what is under way between the nodes and the store. */
-function OpenMatters() {
+/** Leases, unresolved charges and journals: amounts that are not settled yet. */
+function OpenItems() {
   const { t } = useTranslation()
-  const result = useCall('ledgerHealth', {}, { everyMs: 10_000 })
+  const result = useCall('ledgerHealth', {}, { refetchMs: 10_000 })
   const health = result.data
   return (
-    <Sheet title={t('ledger.health')}>
+    <Sheet title={t('ledger.open_items')}>
       <Part result={result}>
         {health ? (
           <div className="p-4">
@@ -97,7 +98,7 @@ function OpenMatters() {
                 [t('ledger.entries'), count(health.entries)],
                 [t('ledger.leased'), moneyOfLedger(health.leased)],
                 [
-                  t('ledger.doubts'),
+                  t('ledger.unresolved'),
                   `${count(health.suspense.open)} · ${moneyOfLedger(health.suspense.amount)}`,
                 ],
                 ...health.nodes.map(
@@ -118,8 +119,8 @@ function OpenMatters() {
 
 type Filters = { p?: number | undefined; all?: boolean | undefined }
 
-/** What a provider may have billed for and nobody received. */
-function Doubts() {
+/** Charges that the provider may have billed although the response was lost. */
+function UnresolvedCharges() {
   const { t } = useTranslation()
   const isRoot = useIsRoot()
   const { pageSize } = usePreferences()
@@ -134,7 +135,7 @@ function Doubts() {
         id: 'reason',
         header: t('ledger.reason'),
         place: 'title',
-        cell: ({ reason }) => <Said text={reason} />,
+        cell: ({ reason }) => <GatewayText text={reason} />,
       },
       {
         id: 'request',
@@ -187,7 +188,7 @@ function Doubts() {
               cell: (doubt: Suspense) =>
                 doubt.is_open ? (
                   <Button isSmall onClick={() => setClosing(doubt)}>
-                    {t('needs.decide')}
+                    {t('attention.resolve')}
                   </Button>
                 ) : null,
             },
@@ -198,10 +199,10 @@ function Doubts() {
   )
   return (
     <Sheet
-      title={t('ledger.doubts')}
+      title={t('ledger.unresolved')}
       actions={
         <Checkbox
-          label={t('ledger.with_closed')}
+          label={t('ledger.include_resolved')}
           checked={all}
           onChange={event => setFilters({ all: event.target.checked || undefined })}
         />
@@ -211,7 +212,7 @@ function Doubts() {
         {rows.length > 0 ? (
           <>
             <DataTable
-              label={t('ledger.doubts')}
+              label={t('ledger.unresolved')}
               columns={columns}
               rows={rows}
               idOf={row => String(row.id)}
@@ -221,10 +222,10 @@ function Doubts() {
             <Pager page={p} total={list.data?.total ?? 0} onPage={page => setFilters({ p: page })} />
           </>
         ) : (
-          <Empty title={t('ledger.no_doubts')}>{t('ledger.doubts_help')}</Empty>
+          <Empty title={t('ledger.no_unresolved')}>{t('ledger.unresolved_help')}</Empty>
         )}
       </Part>
-      {closing ? <CloseDoubt doubt={closing} onClose={() => setClosing(undefined)} /> : null}
+      {closing ? <ResolveCharge doubt={closing} onClose={() => setClosing(undefined)} /> : null}
     </Sheet>
   )
 }
@@ -234,8 +235,8 @@ export function Ledger() {
   return (
     <Page title={t('nav.ledger')}>
       <Verdict />
-      <OpenMatters />
-      <Doubts />
+      <OpenItems />
+      <UnresolvedCharges />
       <AccountEntries />
     </Page>
   )

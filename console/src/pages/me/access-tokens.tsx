@@ -15,7 +15,8 @@ import { FormDialog } from '../../look/form-dialog.tsx'
 import { Moment } from '../../look/moment.tsx'
 import { Secret } from '../../look/secret.tsx'
 import { Part } from '../../look/states.tsx'
-import { type Column, DataTable } from '../../look/table.tsx'
+import { DataTable } from '../../look/table.tsx'
+import type { Column } from '../../look/table-props.ts'
 import { toast } from '../../look/toast.tsx'
 
 const DAY_S = 86_400
@@ -23,19 +24,19 @@ const DAYS = [7, 30, 90, 365] as const
 
 type Values = { name: string; days: string }
 
-/** The value, once, with a call that shows how it is used. */
-function Made({ value, onClose }: { readonly value: string; readonly onClose: () => void }) {
+/** Shows the new token once, with an example request. */
+function CreatedAccessToken({ value, onClose }: { readonly value: string; readonly onClose: () => void }) {
   const { t } = useTranslation()
   const example = `curl ${publicAddress}/api/user/self -H 'Authorization: Bearer ${value}'`
   return (
-    <Dialog title={t('access.made')} isOpen isWide isHeld onClose={onClose}>
+    <Dialog title={t('access.created')} isOpen isWide isHeld onClose={onClose}>
       <Secret label={t('access.title')} value={value} />
       <div className="flex flex-wrap items-center gap-2">
         <CodeBlock>{example}</CodeBlock>
         <CopyButton text={example} />
       </div>
       <Button kind="primary" className="self-end" onClick={onClose}>
-        {t('tokens.made_done')}
+        {t('tokens.done')}
       </Button>
     </Dialog>
   )
@@ -43,17 +44,17 @@ function Made({ value, onClose }: { readonly value: string; readonly onClose: ()
 
 function Create({ onClose }: { readonly onClose: () => void }) {
   const { t } = useTranslation()
-  const [made, setMade] = useState<string>()
+  const [created, setCreated] = useState<string>()
   const { form, submit, errorOf, isBusy, fault } = useContractForm<'createAccessToken', Values>({
     route: 'createAccessToken',
     defaults: { name: '', days: '' },
     toInput: ({ name, days }) => ({
       body: { name, expired_time: days === '' ? -1 : Math.floor(Date.now() / 1000) + Number(days) * DAY_S },
     }),
-    onDone: ({ token }) => setMade(token),
+    onDone: ({ token }) => setCreated(token),
     names: { expired_time: 'days' },
   })
-  if (made) return <Made value={made} onClose={onClose} />
+  if (created) return <CreatedAccessToken value={created} onClose={onClose} />
   return (
     <FormDialog
       title={t('access.create')}
@@ -82,7 +83,10 @@ function Create({ onClose }: { readonly onClose: () => void }) {
   )
 }
 
-/** Credentials for the management API. `GET /api/user/token` is never called: it would rotate one that others use. */
+/**
+ * Access tokens of the management API. `GET /api/user/token` is never called, because it rotates a token that
+ * scripts use.
+ */
 export function AccessTokens() {
   const { t } = useTranslation()
   const list = useCall('listAccessTokens', { query: { page_size: 100 } })

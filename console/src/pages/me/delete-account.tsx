@@ -33,7 +33,7 @@ export function DeleteAccount() {
           verb={t('me.delete')}
           onClose={() => setAsking(false)}
           onConfirm={async password => {
-            // The gateway deletes an account only for a session whose sign-in is fresh.
+            // The gateway deletes an account only within minutes of a sign-in.
             await call('login', { body: { username, password } }, { askSignIn: false })
             await call('deleteSelf', {})
             await navigate({ to: '/sign-in' })

@@ -2,8 +2,8 @@ import { useTranslation } from 'react-i18next'
 import { useContractForm } from '../../api/form.ts'
 import { useSelf } from '../../api/self.ts'
 import { Button } from '../../look/button.tsx'
-import { FormFault } from '../../look/fault.tsx'
 import { Choice, Field, Switch, TextInput } from '../../look/field.tsx'
+import { FormError } from '../../look/form-error.tsx'
 import { moneyOfSpan } from '../../look/format.ts'
 import { Moment } from '../../look/moment.tsx'
 import { Page, Sheet } from '../../look/page.tsx'
@@ -35,7 +35,7 @@ function Profile() {
             [t('users.username'), self.username],
             [t('users.role'), roleWords(t, self.role)],
             [t('users.balance'), self.unlimited_quota ? t('balance.none') : moneyOfSpan(self.quota)],
-            [t('users.spent'), moneyOfSpan(self.used_quota)],
+            [t('users.spend'), moneyOfSpan(self.used_quota)],
             [t('common.created'), <Moment key="made" at={self.created_time} />],
           ]}
         />
@@ -46,7 +46,7 @@ function Profile() {
           <Button type="submit" isBusy={isBusy}>
             {t('common.save')}
           </Button>
-          <FormFault words={fault} />
+          <FormError words={fault} />
         </form>
       </div>
     </Sheet>

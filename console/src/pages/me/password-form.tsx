@@ -1,35 +1,40 @@
 import { useTranslation } from 'react-i18next'
 import { ApiError } from '../../api/errors.ts'
-import { judge, useSavingForm } from '../../api/form.ts'
+import { useSavingForm, validateBody } from '../../api/form.ts'
 import { useAct } from '../../api/query.ts'
 import { useSelf } from '../../api/self.ts'
 import { Button } from '../../look/button.tsx'
-import { FormFault } from '../../look/fault.tsx'
 import { Checkbox, Field, TextInput } from '../../look/field.tsx'
+import { FormError } from '../../look/form-error.tsx'
 import { toast } from '../../look/toast.tsx'
 
-type Values = { original_password: string; password: string; again: string; revoke_access_tokens: boolean }
+type Values = {
+  original_password: string
+  password: string
+  confirm_password: string
+  revoke_access_tokens: boolean
+}
 
 const FIELDS = [
   ['original_password', 'current-password'],
   ['password', 'new-password'],
-  ['again', 'new-password'],
+  ['confirm_password', 'new-password'],
 ] as const
 
-/** A new password ends every session: the next call asks to sign in again. */
+/** A new password ends every session, so the next call opens the sign-in dialog. */
 export function PasswordForm() {
   const { t } = useTranslation()
   const { username } = useSelf()
   const update = useAct('updateSelf')
   const { form, submit, errorOf, isBusy, fault } = useSavingForm<Values>({
-    defaults: { original_password: '', password: '', again: '', revoke_access_tokens: false },
-    save: async ({ original_password, password, again, revoke_access_tokens }) => {
+    defaults: { original_password: '', password: '', confirm_password: '', revoke_access_tokens: false },
+    save: async ({ original_password, password, confirm_password, revoke_access_tokens }) => {
       const refuse = (path: string, message: string) => {
         throw new ApiError({ status: 400, code: 'invalid_request', message, errors: [{ path, message }] })
       }
-      if (password !== again) refuse('again', t('me.different'))
+      if (password !== confirm_password) refuse('confirm_password', t('me.different'))
       const body = { original_password, password, revoke_access_tokens }
-      await judge('updateSelf', body)
+      await validateBody('updateSelf', body)
       await update.mutateAsync({ body }).catch(error => {
         if (error instanceof ApiError && error.code === 'wrong_password')
           refuse('original_password', t('fault.wrong_password'))
@@ -57,7 +62,7 @@ export function PasswordForm() {
           ))}
         </div>
         <Checkbox {...form.register('revoke_access_tokens')} label={t('me.revoke_access_tokens')} />
-        <FormFault words={fault} />
+        <FormError words={fault} />
         <Button type="submit" className="self-start" isBusy={isBusy}>
           {t('me.change_password')}
         </Button>

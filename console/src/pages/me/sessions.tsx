@@ -4,7 +4,7 @@ import { Button } from '../../look/button.tsx'
 import { Moment } from '../../look/moment.tsx'
 import { Part } from '../../look/states.tsx'
 
-/** A browser by the part of its name that people know. */
+/** The browser's name and version from its user agent. */
 const browserOf = (agent: string) =>
   /(Firefox|Edg|OPR|Chrome|Safari)\/[\d.]+/.exec(agent)?.[0] ?? agent.slice(0, 40)
 

@@ -1,7 +1,7 @@
 import { useId } from 'react'
 import { useTranslation } from 'react-i18next'
 import type { Alias } from '../../api/contract.ts'
-import { judge, useSavingForm } from '../../api/form.ts'
+import { useSavingForm, validateBody } from '../../api/form.ts'
 import { useAct, useCall } from '../../api/query.ts'
 import { Field, Switch, TextInput } from '../../look/field.tsx'
 import { FormDialog } from '../../look/form-dialog.tsx'
@@ -41,7 +41,7 @@ export function AliasDialog({
         channel_ids: idsOf(channel_ids),
         status: isOn ? (1 as const) : (2 as const),
       }
-      await judge('createAlias', body)
+      await validateBody('createAlias', body)
       await (alias ? update.mutateAsync({ body: { id: alias.id, ...body } }) : create.mutateAsync({ body }))
       toast(t('editor.saved', { name }))
       onClose()
@@ -88,7 +88,11 @@ export function AliasDialog({
           <TextInput {...wiring} {...form.register('channel_ids')} placeholder={t('aliases.any_channel')} />
         )}
       </Field>
-      <Switch label={t('gate.on')} isOn={form.watch('isOn')} onChange={isOn => form.setValue('isOn', isOn)} />
+      <Switch
+        label={t('status.enabled')}
+        isOn={form.watch('isOn')}
+        onChange={isOn => form.setValue('isOn', isOn)}
+      />
     </FormDialog>
   )
 }

@@ -6,17 +6,18 @@ import { useAct, useCall } from '../../api/query.ts'
 import { Button } from '../../look/button.tsx'
 import { Confirm } from '../../look/confirm.tsx'
 import { SearchBox, useFilters } from '../../look/filters.tsx'
-import { Gate } from '../../look/gate.tsx'
 import { FilterBar, Sheet } from '../../look/page.tsx'
 import { Pager } from '../../look/pager.tsx'
 import { usePreferences } from '../../look/preferences.ts'
 import { Empty, Part } from '../../look/states.tsx'
-import { type Column, DataTable } from '../../look/table.tsx'
+import { StatusBadge } from '../../look/status-badge.tsx'
+import { DataTable } from '../../look/table.tsx'
+import type { Column } from '../../look/table-props.ts'
 import { toast } from '../../look/toast.tsx'
 import { AliasDialog } from './alias-dialog.tsx'
-import type { ModelFilters } from './models.tsx'
+import type { ModelFilters } from './model-filters.ts'
 
-/** Names of one's own for any model on any channel. */
+/** Aliases of models. */
 export function Aliases() {
   const { t } = useTranslation()
   const { pageSize } = usePreferences()
@@ -44,7 +45,7 @@ export function Aliases() {
         id: 'state',
         header: t('channels.state'),
         place: 'state',
-        cell: ({ status }) => <Gate state={status === 1 ? 'on' : 'off'} />,
+        cell: ({ status }) => <StatusBadge state={status === 1 ? 'enabled' : 'disabled'} />,
       },
       {
         id: 'channels',

@@ -11,14 +11,14 @@ type ModelChoiceProps = {
   readonly error?: string | undefined
 }
 
-/** Some of the models one may call; any other name can be typed or pasted as well. */
+/** Selects models from the available ones, or by typed or pasted names. */
 export function ModelChoice({ chosen, onChange, error }: ModelChoiceProps) {
   const { t } = useTranslation()
   const list = useId()
   const usable = useCall('listUsableModels', {})
   const [text, setText] = useState('')
-  const add = (written: string) => {
-    const names = written.split(/[,\n\r]+/).map(name => name.trim())
+  const add = (typedText: string) => {
+    const names = typedText.split(/[,\n\r]+/).map(name => name.trim())
     onChange([...new Set([...chosen, ...names.filter(name => name !== '')])])
     setText('')
   }

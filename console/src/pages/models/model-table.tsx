@@ -15,8 +15,9 @@ import { Pager } from '../../look/pager.tsx'
 import { usePreferences } from '../../look/preferences.ts'
 import { unitRates } from '../../look/rates.ts'
 import { Empty, Part } from '../../look/states.tsx'
-import { type Column, DataTable } from '../../look/table.tsx'
-import type { ModelFilters } from './models.tsx'
+import { DataTable } from '../../look/table.tsx'
+import type { Column } from '../../look/table-props.ts'
+import type { ModelFilters } from './model-filters.ts'
 
 const columnsFor = (
   t: TFunction,
@@ -49,7 +50,7 @@ const columnsFor = (
           ) : null}
         </span>
       ) : (
-        t('models.callable')
+        t('models.available')
       ),
   },
   ...(isAdmin
@@ -115,7 +116,7 @@ const columnsFor = (
   },
 ]
 
-/** Every model one can call, with what it costs; prices per million tokens unless they name another unit. */
+/** The available models with their prices. */
 export function ModelTable() {
   const { t } = useTranslation()
   const isAdmin = useIsAdmin()
@@ -131,10 +132,10 @@ export function ModelTable() {
     () => columnsFor(t, isAdmin, new Map(overview?.map(model => [model.name, model]))),
     [t, isAdmin, overview],
   )
-  const found = (result.data?.data ?? []).filter(({ model_name }) =>
+  const matches = (result.data?.data ?? []).filter(({ model_name }) =>
     model_name.toLowerCase().includes(q.toLowerCase()),
   )
-  const rows = found.slice((p - 1) * pageSize, p * pageSize)
+  const rows = matches.slice((p - 1) * pageSize, p * pageSize)
   return (
     <>
       <FilterBar>
@@ -151,7 +152,7 @@ export function ModelTable() {
               idOf={row => row.model_name}
               nameOf={row => row.model_name}
             />
-            <Pager page={p} total={found.length} onPage={page => setFilters({ p: page })} />
+            <Pager page={p} total={matches.length} onPage={page => setFilters({ p: page })} />
           </>
         ) : q ? (
           <Empty title={t('common.nothing_matches')} />

@@ -5,15 +5,9 @@ import { useFilters } from '../../look/filters.tsx'
 import { Page, Sheet } from '../../look/page.tsx'
 import { Tab, TabList } from '../../look/snippets.tsx'
 import { Aliases } from './aliases.tsx'
+import type { ModelFilters } from './model-filters.ts'
 import { ModelTable } from './model-table.tsx'
 import { RouteView } from './route-view.tsx'
-
-export type ModelFilters = {
-  p?: number | undefined
-  q?: string | undefined
-  tab?: string | undefined
-  route?: string | undefined
-}
 
 export function Models() {
   const { t } = useTranslation()

@@ -4,26 +4,26 @@ import { useId, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { callQuery, useCall } from '../../api/query.ts'
 import { Button } from '../../look/button.tsx'
+import { useExclusionReason } from '../../look/exclusion-reason.ts'
 import { TextInput } from '../../look/field.tsx'
 import { useFilters } from '../../look/filters.tsx'
 import { span } from '../../look/format.ts'
-import { GateGlyph } from '../../look/gate.tsx'
 import { FilterBar, Sheet } from '../../look/page.tsx'
-import { useWhy } from '../../look/passed-over.ts'
 import { Empty, Part } from '../../look/states.tsx'
-import type { ModelFilters } from './models.tsx'
+import { StatusIcon } from '../../look/status-badge.tsx'
+import type { ModelFilters } from './model-filters.ts'
 
-/** How a request for a model would go, step by step, without sending it. */
+/** The route that a request for a model would take. No request is sent. */
 function Cascade({ model }: { readonly model: string }) {
   const { t } = useTranslation()
-  const why = useWhy()
+  const why = useExclusionReason()
   const result = useQuery(callQuery('explainRoute', { body: { model } }))
   const plan = result.data
   const tiers = [...Map.groupBy(plan?.steps ?? [], ({ priority }) => priority)]
   return (
     <Part result={result}>
       {plan && plan.steps.length === 0 ? (
-        <Empty title={plan.served_as === null ? t('route.unknown') : t('route.nobody')}>
+        <Empty title={plan.served_as === null ? t('route.unknown') : t('route.none_available')}>
           {plan.price === null ? <p>{t('route.no_price')}</p> : null}
         </Empty>
       ) : null}
@@ -42,7 +42,7 @@ function Cascade({ model }: { readonly model: string }) {
                 <ul className="flex flex-col rounded-control border border-line divide-y divide-line">
                   {steps.map(step => (
                     <li key={step.channel_id} className="flex flex-wrap items-center gap-3 px-3 py-2">
-                      <GateGlyph state={step.is_trial ? 'resting' : 'on'} />
+                      <StatusIcon state={step.is_trial ? 'cooling_down' : 'enabled'} />
                       <Link to="/channels/$id" params={{ id: String(step.channel_id) }}>
                         {step.channel_name}
                       </Link>
@@ -65,7 +65,7 @@ function Cascade({ model }: { readonly model: string }) {
         <ul className="flex flex-col gap-1 border-t border-line p-4 text-table text-ink-2">
           {plan.passed_over.map(({ channel_id, reason, again_in_ms }) => (
             <li key={channel_id}>
-              {t('route.passed', { channel: channel_id, reason: why(reason) })}
+              {t('route.excluded', { channel: channel_id, reason: why(reason) })}
               {again_in_ms === null ? '' : ` · ${t('route.again', { time: span(again_in_ms) })}`}
             </li>
           ))}

@@ -7,7 +7,7 @@ const isByDay = (stepS: number) => stepS >= DAY_S / 4
 
 type AxesProps = { readonly stepS: number; readonly onAxis: (value: number) => string }
 
-/** Time from left to right, figures from zero up, and lines to read them by. */
+/** Axes and grid lines of the charts. */
 export const Axes = ({ stepS, onAxis }: AxesProps) => (
   <>
     <CartesianGrid vertical={false} stroke="var(--line)" />

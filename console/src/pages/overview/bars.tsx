@@ -8,20 +8,20 @@ import { ChartFrame, Tip, type Track } from './chart-frame.tsx'
 export type BarsProps = {
   readonly starts: readonly number[]
   readonly stepS: number
-  /** The first lies at the bottom. */
+  /** Bottom to top. */
   readonly stacks: readonly (Track & { readonly values: readonly number[] })[]
-  /** What the whole of each bar was before, to be compared with. */
+  /** Totals of the compared period. */
   readonly before?: readonly number[] | undefined
   readonly format: (value: number) => string
   readonly onAxis: (value: number) => string
   readonly summary: string
-  /** Told where a stretch of bars was chosen, by a click or a drag; otherwise a bar leads to its requests. */
+  /** Called when bars are selected by click or drag. Without it, a click opens the requests of the bar. */
   readonly onPick?: (firstStart: number, lastStart: number) => void
 }
 
-type Told = { activeLabel?: string | number | undefined }
+type ChartEvent = { activeLabel?: string | number | undefined }
 
-/** Counts and money by equal pieces of time, from zero, stacked; a bar leads to the requests behind it. */
+/** A stacked bar chart over time. A bar links to its requests. */
 export function Bars({ starts, stepS, stacks, before, format, onAxis, summary, onPick }: BarsProps) {
   const { t } = useTranslation()
   const navigate = useNavigate()
@@ -34,7 +34,15 @@ export function Bars({ starts, stepS, stacks, before, format, onAxis, summary, o
     setDrag(undefined)
   }
   const compared: readonly Track[] = before
-    ? [{ key: 'before', name: t('overview.time_before'), fill: 'var(--ink-2)', values: before, dash: '4 3' }]
+    ? [
+        {
+          key: 'before',
+          name: t('overview.previous_period'),
+          fill: 'var(--ink-2)',
+          values: before,
+          dash: '4 3',
+        },
+      ]
     : []
   const tracks = [...stacks, ...compared]
   const data = starts.map((start, index) => ({
@@ -51,9 +59,9 @@ export function Bars({ starts, stepS, stacks, before, format, onAxis, summary, o
           accessibilityLayer={false}
           margin={{ top: 4, right: 0, bottom: 0, left: 0 }}
           {...(onPick && {
-            onMouseDown: ({ activeLabel }: Told) =>
+            onMouseDown: ({ activeLabel }: ChartEvent) =>
               activeLabel !== undefined && setDrag({ from: Number(activeLabel), to: Number(activeLabel) }),
-            onMouseMove: ({ activeLabel }: Told) =>
+            onMouseMove: ({ activeLabel }: ChartEvent) =>
               drag && activeLabel !== undefined && setDrag({ ...drag, to: Number(activeLabel) }),
             onMouseUp: endDrag,
             onMouseLeave: () => setDrag(undefined),
@@ -72,7 +80,7 @@ export function Bars({ starts, stepS, stacks, before, format, onAxis, summary, o
                   at={starts.indexOf(start)}
                   tracks={[...[...stacks].reverse(), ...compared]}
                   format={format}
-                  note={isOver(start) ? undefined : t('overview.unfinished')}
+                  note={isOver(start) ? undefined : t('overview.in_progress')}
                 />
               )
             }}
@@ -96,7 +104,7 @@ export function Bars({ starts, stepS, stacks, before, format, onAxis, summary, o
               })}
             >
               {starts.map(start => (
-                // What goes on yet is paler: it is not less than the bar before it.
+                // The current interval is dimmed, because it is not complete.
                 <Cell key={start} fillOpacity={isOver(start) ? 1 : 0.55} />
               ))}
             </Bar>

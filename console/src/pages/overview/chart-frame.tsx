@@ -4,13 +4,13 @@ import { useTranslation } from 'react-i18next'
 import { csvText, fileOf } from '../../look/csv.ts'
 import { moment } from '../../look/format.ts'
 
-/** One row of numbers of a chart, point for point; null where there is none. */
+/** One series of a chart; null marks a gap. */
 export type Track = {
   readonly key: string
   readonly name: string
   readonly fill: string
   readonly values: readonly (number | null)[]
-  /** How its line is broken, where it is a line. */
+  /** Dash pattern of a line. */
   readonly dash?: string
 }
 
@@ -26,7 +26,7 @@ type FrameProps = {
 const figure = (format: FrameProps['format'], value: number | null | undefined) =>
   value === null || value === undefined ? '–' : format(value)
 
-/** The same numbers as a file, with moments in a form that every program reads. */
+/** The data of a chart as CSV, with ISO times. */
 function chartFile({ starts, tracks }: Pick<FrameProps, 'starts' | 'tracks'>): string {
   const head = ['time', ...tracks.map(({ name }) => name)]
   const lines = starts.map((start, index) => [
@@ -36,7 +36,7 @@ function chartFile({ starts, tracks }: Pick<FrameProps, 'starts' | 'tracks'>): s
   return fileOf(csvText([head, ...lines]))
 }
 
-/** What stands around a chart: a sentence before it, its colours after it, and the same as a table and as a file. */
+/** A chart with its summary, its legend, and its data as table and CSV. */
 export function ChartFrame({ starts, tracks, format, summary, isLines = false, children }: FrameProps) {
   const { t } = useTranslation()
   return (
@@ -105,7 +105,7 @@ type TipProps = {
   readonly isLines?: boolean
 }
 
-/** What a chart says at one of its points. */
+/** The tooltip of a chart. */
 export const Tip = ({ start, at, tracks, format, note, isLines = false }: TipProps) => (
   <div className="sheet px-3 py-1.5 text-table shadow-float">
     <p className="text-ink-3">

@@ -8,7 +8,7 @@ import { Lines } from './lines.tsx'
 import {
   type Comparison,
   type GroupBy,
-  type Sight,
+  type OverviewFilter,
   usageSearch,
   useBefore,
   useLatencies,
@@ -19,20 +19,20 @@ import {
 const colour = (index: number) => `var(--series-${(index % 6) + 1})`
 
 type ChartProps = {
-  readonly sight: Sight
+  readonly filter: OverviewFilter
   readonly comparison: Comparison
   readonly onZoom: (from: number, to: number) => void
 }
 
-/** Figures as bars, beside those before. A bar leads to its requests; a drag over several makes them the whole range. */
-function useBars({ sight, comparison, onZoom }: ChartProps, groupBy?: GroupBy) {
+/** Data of a bar chart, with the compared period. A click opens the requests of a bar; a drag zooms in. */
+function useBars({ filter, comparison, onZoom }: ChartProps, groupBy?: GroupBy) {
   const navigate = useNavigate()
-  const { result, step } = useSeries(sight, groupBy)
+  const { result, step } = useSeries(filter, groupBy)
   const { starts = [], series = [], totals } = result.data ?? {}
-  const before = useBefore(sight, comparison)?.series[0]
+  const before = useBefore(filter, comparison)?.series[0]
   const onPick = (first: number, last: number) => {
     if (last > first) return onZoom(first, last + step)
-    const search = { ...usageSearch(sight), range: undefined, from: first, to: first + step - 1 }
+    const search = { ...usageSearch(filter), range: undefined, from: first, to: first + step - 1 }
     void navigate({ to: '/usage', search })
   }
   return { result, series, totals, before, bars: { starts, stepS: step, onPick } }
@@ -120,12 +120,12 @@ function Tokens(props: ChartProps) {
   )
 }
 
-/** First byte and whole answer, each in one hue: half of the requests along the line, 95 % along the broken one. */
-function Latency({ sight }: { readonly sight: Sight }) {
+/** Time to first token and latency, each in one colour: p50 as a solid line, p95 as a dashed one. */
+function Latency({ filter }: { readonly filter: OverviewFilter }) {
   const { t } = useTranslation()
-  const { result, step } = useLatencies(sight)
+  const { result, step } = useLatencies(filter)
   const { starts = [], first_ms: first, total_ms: total, is_all: isAll = true, most = 0 } = result.data ?? {}
-  const times = useTimes(sight).data
+  const times = useTimes(filter).data
   return (
     <Sheet title={t('overview.latency')}>
       <Part result={result}>
@@ -141,18 +141,18 @@ function Latency({ sight }: { readonly sight: Sight }) {
             isAll ? '' : t('overview.latency_newest', { figure: count(most) }),
           ].join(' ')}
           tracks={[
-            { key: 'first50', name: t('overview.first_half'), fill: colour(0), values: first?.p50 ?? [] },
+            { key: 'first50', name: t('overview.ttft_p50'), fill: colour(0), values: first?.p50 ?? [] },
             {
               key: 'first95',
-              name: t('overview.first_most'),
+              name: t('overview.ttft_p95'),
               fill: colour(0),
               values: first?.p95 ?? [],
               dash: '5 3',
             },
-            { key: 'total50', name: t('overview.total_half'), fill: colour(1), values: total?.p50 ?? [] },
+            { key: 'total50', name: t('overview.latency_p50'), fill: colour(1), values: total?.p50 ?? [] },
             {
               key: 'total95',
-              name: t('overview.total_most'),
+              name: t('overview.latency_p95'),
               fill: colour(1),
               values: total?.p95 ?? [],
               dash: '5 3',
@@ -168,7 +168,7 @@ export const Charts = (props: ChartProps) => (
   <>
     <Requests {...props} />
     <Spend {...props} />
-    <Latency sight={props.sight} />
+    <Latency filter={props.filter} />
     <Tokens {...props} />
   </>
 )

@@ -11,14 +11,14 @@ import type { Scope } from './use-series.ts'
 const SHOWN = 8
 const REFRESH_MS = 10_000
 
-/** The newest of what the page is narrowed to, whatever the range. */
+/** The latest requests that match the page's filter, regardless of the time range. */
 export function LatestRequests({ scope }: { readonly scope: Scope }) {
   const { t } = useTranslation()
   const navigate = useNavigate()
   const isAdmin = useIsAdmin()
   const { model, channel_id, token_id, user_id } = scope
   const query = { status: 'any', limit: SHOWN, model_name: model, channel: channel_id, token_id, user_id }
-  const result = useCall('walkLogs', { query }, { everyMs: REFRESH_MS })
+  const result = useCall('walkLogs', { query }, { refetchMs: REFRESH_MS })
   const rows = result.data?.rows ?? []
   const columns = useMemo(() => usageColumns(t, isAdmin).filter(({ isExtra }) => !isExtra), [t, isAdmin])
   return (

@@ -10,13 +10,13 @@ type LinesProps = {
   readonly summary: string
 }
 
-/** What is no sum, by equal pieces of time: lines, with gaps where there is nothing to tell. */
+/** A line chart over time, with gaps where there is no data. */
 export function Lines({ starts, stepS, tracks, format, summary }: LinesProps) {
   const data = starts.map((start, index) => ({
     start,
     ...Object.fromEntries(tracks.map(({ key, values }) => [key, values[index] ?? null])),
   }))
-  /** A point between two gaps would be no line at all. */
+  /** A point between two gaps has no line, so it is drawn as a dot. */
   const isLonely = (values: Track['values'], index: number) =>
     values[index] != null && values[index - 1] == null && values[index + 1] == null
   return (

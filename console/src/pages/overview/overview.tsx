@@ -16,17 +16,17 @@ import { Empty, Loading } from '../../look/states.tsx'
 import { zone } from '../../look/zone.ts'
 import { RANGES, type RangeName, rangeOf } from '../usage/range.ts'
 import { RangeChoice } from '../usage/range-choice.tsx'
+import { AttentionList } from './attention.tsx'
 import { LatestRequests } from './latest-requests.tsx'
-import { NeedsYou } from './needs-you.tsx'
 import { Rankings } from './rankings.tsx'
 import {
   COMPARISONS,
   type Comparison,
-  moved,
+  type OverviewFilter,
   type Scope,
-  type Sight,
-  stretch,
+  shifted,
   thisQuarter,
+  timeRange,
   usageSearch,
   useBefore,
   useRunway,
@@ -61,25 +61,26 @@ function Tile({ label, value, notes }: { label: string; value: string; notes: re
 
 const MANY = 10
 
-type Figured = Pick<Series['totals'], 'requests' | 'failures'>
-const successOf = (of: Figured | undefined) => (of ? share(of.requests - of.failures, of.requests) : '–')
+type RequestCounts = Pick<Series['totals'], 'requests' | 'failures'>
+const successOf = (of: RequestCounts | undefined) =>
+  of ? share(of.requests - of.failures, of.requests) : '–'
 const tokensOf = (of: Series['totals']) => of.prompt_tokens + of.completion_tokens
 
-/** The range in five figures, most with what they were in the time that they are compared with. */
-function Tiles({ sight, comparison }: { readonly sight: Sight; readonly comparison: Comparison }) {
+/** The key figures of the time range, with those of the compared period. */
+function Tiles({ filter, comparison }: { readonly filter: OverviewFilter; readonly comparison: Comparison }) {
   const { t } = useTranslation()
   const self = useSelf()
-  const { totals } = useSeries(sight).result.data ?? {}
-  const then = useBefore(sight, comparison)?.totals
-  const times = useTimes(sight).data
+  const { totals } = useSeries(filter).result.data ?? {}
+  const then = useBefore(filter, comparison)?.totals
+  const times = useTimes(filter).data
   const runway = useRunway()
-  /** What it was, and by how much it rose or fell: in a word, because an arrow alone is not read out. */
+  /** The previous value and the change. */
   const before = (value: (of: Series['totals']) => number, words: (of: Series['totals']) => string) => {
     if (!then || !totals) return []
-    const figure = t('overview.before', { figure: words(then) })
+    const figure = t('overview.previous', { figure: words(then) })
     const [now, was] = [value(totals), value(then)]
     if (was === 0 || now === was) return [figure]
-    // A share of many hundreds says nothing at a glance.
+    // Large increases are shown as a factor.
     if (now >= was * MANY) return [`${t('overview.times', { by: count(Math.floor(now / was)) })} · ${figure}`]
     const by = change(now, was)
     return [`${now > was ? t('overview.up', { by }) : t('overview.down', { by })} · ${figure}`]
@@ -94,7 +95,7 @@ function Tiles({ sight, comparison }: { readonly sight: Sight; readonly comparis
             ({ cost }) => Number(cost),
             ({ cost }) => moneyOfSum(cost),
           ),
-          ...(self.unlimited_quota ? [] : [t('balance.left', { amount: moneyOfSpan(self.quota) })]),
+          ...(self.unlimited_quota ? [] : [t('balance.remaining', { amount: moneyOfSpan(self.quota) })]),
           ...(runway === undefined ? [] : [t('balance.runway', { days: count(runway) })]),
         ]}
       />
@@ -109,13 +110,13 @@ function Tiles({ sight, comparison }: { readonly sight: Sight; readonly comparis
       <Tile
         label={t('overview.success')}
         value={successOf(totals)}
-        notes={then ? [t('overview.before', { figure: successOf(then) })] : []}
+        notes={then ? [t('overview.previous', { figure: successOf(then) })] : []}
       />
       <Tile
-        label={t('overview.first')}
+        label={t('overview.ttft')}
         value={span(times?.first_ms?.p50)}
         notes={[
-          t('overview.first_p95', { time: span(times?.first_ms?.p95) }),
+          t('overview.p95', { time: span(times?.first_ms?.p95) }),
           ...(times?.is_all === false ? [t('usage.of_newest')] : []),
         ]}
       />
@@ -128,10 +129,10 @@ function Tiles({ sight, comparison }: { readonly sight: Sight; readonly comparis
   )
 }
 
-/** All time has no beginning that figures could be compared with. */
+/** "All time" is excluded, because it has no previous period. */
 const SPANS: readonly RangeName[] = (Object.keys(RANGES) as RangeName[]).filter(name => name !== 'all')
 
-/** Before the first request there is one thing to do. */
+/** Shown before the first request. */
 function FirstSteps() {
   const { t } = useTranslation()
   return (
@@ -154,40 +155,46 @@ const WHOLE: Required<{ [Name in keyof Scope]: undefined }> = {
   user_id: undefined,
 }
 
-/** What the figures are narrowed to, each dropped by itself. */
-function ScopeChips({ sight, onScope }: { readonly sight: Sight; readonly onScope: (scope: Scope) => void }) {
+/** Active scope filters, each with a remove button. */
+function ScopeChips({
+  filter,
+  onScope,
+}: {
+  readonly filter: OverviewFilter
+  readonly onScope: (scope: Scope) => void
+}) {
   const { t } = useTranslation()
-  const narrowed = (Object.keys(SCOPES) as (keyof Scope)[]).filter(name => sight.scope[name] !== undefined)
+  const narrowed = (Object.keys(SCOPES) as (keyof Scope)[]).filter(name => filter.scope[name] !== undefined)
   if (narrowed.length === 0) return null
   return (
     <div className="flex flex-wrap gap-2">
       {narrowed.map(name => (
-        <ScopeChip key={name} sight={sight} name={name} onDrop={() => onScope({ [name]: undefined })} />
+        <ScopeChip key={name} filter={filter} name={name} onDrop={() => onScope({ [name]: undefined })} />
       ))}
       <Button kind="quiet" onClick={() => onScope(WHOLE)}>
-        {t('common.drop_filters')}
+        {t('common.clear_filters')}
       </Button>
     </div>
   )
 }
 
 function ScopeChip({
-  sight,
+  filter,
   name,
   onDrop,
 }: {
-  readonly sight: Sight
+  readonly filter: OverviewFilter
   readonly name: keyof Scope
   readonly onDrop: () => void
 }) {
   const { t } = useTranslation()
   const by = SCOPES[name]
-  const key = String(sight.scope[name])
-  // Narrowed to one there is one row, and it has the name.
-  const found = useTop(sight, by).data?.rows.find(row => row.key === key)
+  const key = String(filter.scope[name])
+  // A filtered ranking has one row, which contains the name.
+  const row = useTop(filter, by).data?.rows.find(row => row.key === key)
   return (
     <Button onClick={onDrop}>
-      {t(`usage.by.${by}`)}: {found?.name ?? key}
+      {t(`usage.by.${by}`)}: {row?.name ?? key}
       <X size={14} aria-hidden />
     </Button>
   )
@@ -196,11 +203,11 @@ function ScopeChip({
 export function Overview() {
   const { t } = useTranslation()
   const [filters, setFilters] = useFilters<Filters>()
-  const { range: asked, until, from, compare, model, token_id, channel_id, user_id } = filters
-  const range = rangeOf(asked === 'all' ? undefined : asked)
+  const { range: rangeParam, until, from, compare, model, token_id, channel_id, user_id } = filters
+  const range = rangeOf(rangeParam === 'all' ? undefined : rangeParam)
   const comparison = COMPARISONS.find(name => name === compare) ?? 'previous'
-  const sight: Sight = { range, until, from, scope: { model, token_id, channel_id, user_id } }
-  const move = (direction: -1 | 1) => setFilters(moved(sight, direction))
+  const filter: OverviewFilter = { range, until, from, scope: { model, token_id, channel_id, user_id } }
+  const move = (direction: -1 | 1) => setFilters(shifted(filter, direction))
   const wider = from === undefined ? SPANS[SPANS.indexOf(range) + 1] : range
   const widen = () => {
     if (wider) setFilters({ range: wider, from: undefined })
@@ -236,9 +243,9 @@ export function Overview() {
           <RangeChoice
             names={SPANS}
             range={from === undefined ? range : undefined}
-            stretch={stretch(sight)}
+            timeRange={timeRange(filter)}
             onRange={name => setFilters({ range: name, from: undefined })}
-            onStretch={chosen => look(chosen.from, chosen.to)}
+            onTimeRange={chosen => look(chosen.from, chosen.to)}
           />
           <Choice
             aria-label={t('overview.compare')}
@@ -258,12 +265,12 @@ export function Overview() {
     >
       {isFresh ? <FirstSteps /> : null}
       <NoBalance />
-      <NeedsYou />
-      <ScopeChips sight={sight} onScope={setFilters} />
+      {isFresh ? <AttentionList /> : null}
+      <ScopeChips filter={filter} onScope={setFilters} />
       {first.isPending ? <Loading /> : null}
       {first.isPending || isFresh ? null : (
         <Figures
-          sight={sight}
+          filter={filter}
           comparison={comparison}
           onZoom={look}
           onScope={setFilters}
@@ -275,17 +282,17 @@ export function Overview() {
 }
 
 type FiguresProps = {
-  readonly sight: Sight
+  readonly filter: OverviewFilter
   readonly comparison: Comparison
   readonly onZoom: (from: number, to: number) => void
   readonly onScope: (scope: Scope) => void
   readonly onWiden: (() => void) | undefined
 }
 
-/** What there is to see once requests have come. */
-function Figures({ sight, comparison, onZoom, onScope, onWiden }: FiguresProps) {
+/** Key figures, charts and rankings. */
+function Figures({ filter, comparison, onZoom, onScope, onWiden }: FiguresProps) {
   const { t } = useTranslation()
-  const { totals } = useSeries(sight).result.data ?? {}
+  const { totals } = useSeries(filter).result.data ?? {}
   return (
     <>
       {totals?.requests === 0 ? (
@@ -294,22 +301,23 @@ function Figures({ sight, comparison, onZoom, onScope, onWiden }: FiguresProps) 
           {onWiden ? <Button onClick={onWiden}>{t('usage.zoom_out')}</Button> : null}
         </p>
       ) : null}
-      <Tiles sight={sight} comparison={comparison} />
+      <Tiles filter={filter} comparison={comparison} />
+      <AttentionList />
       <div className="grid grid-cols-1 gap-4 md:grid-cols-2">
         <Suspense fallback={<Loading lines={4} />}>
-          <Charts sight={sight} comparison={comparison} onZoom={onZoom} />
+          <Charts filter={filter} comparison={comparison} onZoom={onZoom} />
         </Suspense>
       </div>
-      <Rankings sight={sight} onScope={onScope} />
+      <Rankings filter={filter} onScope={onScope} />
       <Sheet
         title={t('overview.latest')}
         actions={
-          <Link to="/usage" search={usageSearch(sight)}>
+          <Link to="/usage" search={usageSearch(filter)}>
             {t('overview.all_requests')}
           </Link>
         }
       >
-        <LatestRequests scope={sight.scope} />
+        <LatestRequests scope={filter.scope} />
       </Sheet>
     </>
   )

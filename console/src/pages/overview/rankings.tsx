@@ -10,20 +10,20 @@ import { count, moneyOfSum, share } from '../../look/format.ts'
 import { Sheet } from '../../look/page.tsx'
 import { Tab, TabList } from '../../look/snippets.tsx'
 import { Empty, Part } from '../../look/states.tsx'
-import { type GroupBy, logQuestion, type Scope, type Sight, usageSearch, useTop } from './use-series.ts'
+import { type GroupBy, logQuery, type OverviewFilter, type Scope, usageSearch, useTop } from './use-series.ts'
 
-/** No thing of ours has an empty name. */
+/** Names are never empty, so this key cannot clash. */
 const OTHER = ''
 
-/** One of a kind, as the figures are narrowed to it. */
+/** The scope filter of a row. */
 const scopeOf = (by: GroupBy, key: string): Scope =>
   by === 'model' ? { model: key } : { [`${by}_id`]: Number(key) }
 
-type RankingsProps = { readonly sight: Sight; readonly onScope: (scope: Scope) => void }
+type RankingsProps = { readonly filter: OverviewFilter; readonly onScope: (scope: Scope) => void }
 
-function Ranking({ sight, by, onScope }: RankingsProps & { readonly by: GroupBy }) {
+function Ranking({ filter, by, onScope }: RankingsProps & { readonly by: GroupBy }) {
   const { t } = useTranslation()
-  const result = useTop(sight, by)
+  const result = useTop(filter, by)
   const { rows: top = [], other } = result.data ?? {}
   const rows = other ? [...top, { key: OTHER, name: OTHER, ...other }] : top
   return (
@@ -60,7 +60,7 @@ function Ranking({ sight, by, onScope }: RankingsProps & { readonly by: GroupBy 
                     <span className="flex items-center gap-1">
                       <Link
                         to="/usage"
-                        search={usageSearch({ ...sight, scope: { ...sight.scope, ...scopeOf(by, key) } })}
+                        search={usageSearch({ ...filter, scope: { ...filter.scope, ...scopeOf(by, key) } })}
                         className="truncate"
                       >
                         {name}
@@ -96,11 +96,11 @@ function Ranking({ sight, by, onScope }: RankingsProps & { readonly by: GroupBy 
   )
 }
 
-/** How requests failed, the most frequent first. */
-function Failures({ sight }: { readonly sight: Sight }) {
+/** Error codes by frequency. */
+function Failures({ filter }: { readonly filter: OverviewFilter }) {
   const { t } = useTranslation()
-  const query = { ...logQuestion(sight), by: 'error', limit: 8 }
-  const result = useCall('logFacets', { query }, { everyMs: sight.until === undefined ? 15_000 : false })
+  const query = { ...logQuery(filter), by: 'error', limit: 8 }
+  const result = useCall('logFacets', { query }, { refetchMs: filter.until === undefined ? 15_000 : false })
   const rows = result.data?.values ?? []
   return (
     <Part result={result}>
@@ -110,7 +110,7 @@ function Failures({ sight }: { readonly sight: Sight }) {
           <li key={key} className="flex h-(--row) items-center justify-between gap-3 px-4 text-table">
             <Link
               to="/usage"
-              search={{ ...usageSearch(sight), error_code: key }}
+              search={{ ...usageSearch(filter), error_code: key }}
               className="min-w-0 truncate font-mono text-code"
             >
               {key}
@@ -123,8 +123,8 @@ function Failures({ sight }: { readonly sight: Sight }) {
   )
 }
 
-/** Who and what it was, the dearest first. */
-export function Rankings({ sight, onScope }: RankingsProps) {
+/** Rankings by spend, and errors. */
+export function Rankings({ filter, onScope }: RankingsProps) {
   const { t } = useTranslation()
   const isAdmin = useIsAdmin()
   const [by, setBy] = useState<GroupBy | 'error'>('model')
@@ -144,7 +144,11 @@ export function Rankings({ sight, onScope }: RankingsProps) {
           </TabList>
         </div>
         <Tabs.Content value={by} tabIndex={-1}>
-          {by === 'error' ? <Failures sight={sight} /> : <Ranking sight={sight} by={by} onScope={onScope} />}
+          {by === 'error' ? (
+            <Failures filter={filter} />
+          ) : (
+            <Ranking filter={filter} by={by} onScope={onScope} />
+          )}
         </Tabs.Content>
       </Tabs.Root>
     </Sheet>

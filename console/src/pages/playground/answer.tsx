@@ -3,43 +3,43 @@ import { CodeBlock } from '../../look/code-block.tsx'
 import { CopyIcon } from '../../look/copy.tsx'
 import { count, span, tokens } from '../../look/format.ts'
 import { ErrorCard } from '../../look/states.tsx'
-import type { Asked } from './ask-chat.ts'
-import type { Turn } from './conversations.ts'
+import type { ChatTurn } from './conversations.ts'
 import { Receipt } from './receipt.tsx'
+import type { ChatResult } from './send-chat.ts'
 
 const MS_PER_S = 1_000
 
-/** Tokens a second once they began to come. */
-function speedOf({ completionTokens = 0, firstMs, totalMs }: Asked): string | undefined {
+/** Output tokens per second after the first token. */
+function speedOf({ completionTokens = 0, firstMs, totalMs }: ChatResult): string | undefined {
   const spentMs = totalMs - (firstMs ?? totalMs)
   if (spentMs <= 0 || completionTokens < 2) return undefined
   return count(Math.round((completionTokens / spentMs) * MS_PER_S * 10) / 10)
 }
 
-function Figures({ asked }: { readonly asked: Asked }) {
+function Figures({ result }: { readonly result: ChatResult }) {
   const { t } = useTranslation()
-  const speed = speedOf(asked)
+  const speed = speedOf(result)
   return (
     <>
-      <span>{t('test.first', { time: span(asked.firstMs) })}</span>
-      {asked.promptTokens === undefined ? null : (
+      <span>{t('test.first', { time: span(result.firstMs) })}</span>
+      {result.promptTokens === undefined ? null : (
         <span>
           {t('playground.tokens', {
-            input: tokens(asked.promptTokens),
-            output: tokens(asked.completionTokens ?? 0),
+            input: tokens(result.promptTokens),
+            output: tokens(result.completionTokens ?? 0),
           })}
         </span>
       )}
       {speed ? <span>{t('playground.speed', { speed })}</span> : null}
-      {asked.finish && asked.finish !== 'stop' ? <span className="text-warn">{asked.finish}</span> : null}
+      {result.finish && result.finish !== 'stop' ? <span className="text-warn">{result.finish}</span> : null}
     </>
   )
 }
 
-/** An answer as it grows, and under it what it took. */
-export function Answer({ turn }: { readonly turn: Turn }) {
+/** A response while it streams, with its usage below. */
+export function Answer({ turn }: { readonly turn: ChatTurn }) {
   const { t } = useTranslation()
-  const { asked } = turn
+  const { result } = turn
   const isSilent = turn.isRunning && !turn.answer && !turn.reasoning && !turn.tools
   return (
     <div className="flex max-w-full flex-col gap-2">
@@ -63,9 +63,9 @@ export function Answer({ turn }: { readonly turn: Turn }) {
       {isSilent ? <p className="text-ink-3">{t('playground.waiting')}</p> : null}
       {turn.isStopped ? <p className="text-warn">{t('playground.stopped')}</p> : null}
       {turn.fault ? <ErrorCard error={turn.fault} /> : null}
-      {asked ? (
-        <Receipt asked={asked}>
-          <Figures asked={asked} />
+      {result ? (
+        <Receipt request={result}>
+          <Figures result={result} />
         </Receipt>
       ) : null}
     </div>

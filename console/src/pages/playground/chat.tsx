@@ -7,17 +7,17 @@ import { Field, TextArea, TextInput } from '../../look/field.tsx'
 import { Sheet } from '../../look/page.tsx'
 import { Empty } from '../../look/states.tsx'
 import { Answer } from './answer.tsx'
-import { CHAT_PATH, streamed } from './ask-chat.ts'
-import { useCallable, useRunsAs } from './callable.ts'
+import { useAvailableModels, useBillingToken } from './available-models.ts'
 import { Composer } from './composer.tsx'
-import { messagesOf, type Question, type Turn, useConversations } from './conversations.ts'
+import { type ChatTurn, messagesOf, type Prompt, useConversations } from './conversations.ts'
 import { ModelField } from './model-field.tsx'
-import { given, numeric, readFields } from './parameters.ts'
+import { filledFields, numeric, readFields } from './parameters.ts'
+import { CHAT_PATH, streamed } from './send-chat.ts'
 import { useModel } from './use-model.ts'
 import { AsCode } from './workbench.tsx'
 
 const EXAMPLES = ['example_one', 'example_two'] as const
-const NOTHING: Question = { text: '', pictures: [] }
+const NOTHING: Prompt = { text: '', pictures: [] }
 const MOST_MODELS = 4
 const NUMBERS = [
   { name: 'temperature', max: 2, step: 0.1 },
@@ -28,11 +28,11 @@ const NUMBERS = [
 type Values = Record<(typeof NUMBERS)[number]['name'] | 'system' | 'more', string>
 const UNSET: Values = { system: '', more: '', temperature: '', top_p: '', max_tokens: '' }
 
-/** A conversation as a document one can keep. */
-const asMarkdown = (columns: readonly (readonly Turn[])[]) =>
+/** The conversation as Markdown. */
+const asMarkdown = (columns: readonly (readonly ChatTurn[])[]) =>
   columns
     .flatMap(turns =>
-      turns.map(({ question, model, answer }) => `## ${question.text}\n\n*${model}*\n\n${answer}\n`),
+      turns.map(({ prompt, model, answer }) => `## ${prompt.text}\n\n*${model}*\n\n${answer}\n`),
     )
     .join('\n')
 
@@ -46,7 +46,7 @@ function save(text: string): void {
 }
 
 type ColumnProps = {
-  readonly turns: readonly Turn[]
+  readonly turns: readonly ChatTurn[]
   readonly label: string
   readonly onEdit: ((index: number) => void) | undefined
 }
@@ -68,8 +68,8 @@ function Column({ turns, label, onEdit }: ColumnProps) {
               />
             ) : null}
             <div className="flex min-w-0 flex-col gap-2 rounded-sheet bg-accent-soft px-3 py-2">
-              <p className="break-words whitespace-pre-wrap">{turn.question.text}</p>
-              {turn.question.pictures.map((picture, at) => (
+              <p className="break-words whitespace-pre-wrap">{turn.prompt.text}</p>
+              {turn.prompt.pictures.map((picture, at) => (
                 // biome-ignore lint/suspicious/noArrayIndexKey: the same picture may be there twice
                 <img key={at} src={picture} alt="" className="max-h-40 rounded-control object-contain" />
               ))}
@@ -82,9 +82,9 @@ function Column({ turns, label, onEdit }: ColumnProps) {
   )
 }
 
-/** The models that are compared: two at least, four at most. */
+/** The compared models, two to four. */
 function useCompared(first: string) {
-  const callable = useCallable('openai').map(({ model_name }) => model_name)
+  const callable = useAvailableModels('openai').map(({ model_name }) => model_name)
   const [chosen, choose] = useState<readonly (string | undefined)[]>([undefined, undefined])
   const models: string[] = []
   for (const [at, name] of chosen.entries())
@@ -92,42 +92,42 @@ function useCompared(first: string) {
   return { models, choose }
 }
 
-/** Words with one model, or the same words with several beside each other. */
+/** Chat with one model, or with several side by side. */
 export function Chat({ isComparing = false }: { readonly isComparing?: boolean }) {
   const { t } = useTranslation()
-  const tokenId = useRunsAs()?.id
+  const tokenId = useBillingToken()?.id
   const [single, setSingle] = useModel('openai')
   const { models: compared, choose } = useCompared(single)
-  const [question, setQuestion] = useState(NOTHING)
+  const [draft, setDraft] = useState(NOTHING)
   const [values, setValues] = useState(UNSET)
   const { columns, isBusy, ask, stop, cutAt, clear } = useConversations()
   const leave = useRef(stop)
   leave.current = stop
-  // Whoever leaves the page wants no more of it, and should not pay for it.
+  // Leaving the page stops the requests, so that no further tokens are billed.
   useEffect(() => () => leave.current(), [])
 
   const models = isComparing ? compared : [single]
   const more = readFields(values.more)
   const numbers = Object.fromEntries(NUMBERS.map(({ name }) => [name, numeric(values[name])]))
-  const parameters = { ...given(numbers), ...more }
+  const parameters = { ...filledFields(numbers), ...more }
   const system = values.system.trim()
   const isEmpty = columns.every(turns => turns.length === 0)
   const isReady = models.every(model => model !== '') && more !== undefined
-  const run = (asked: Question) => {
+  const run = (prompt: Prompt) => {
     if (!isReady || isBusy) return
-    setQuestion(NOTHING)
-    ask(asked, models, { tokenId, system, parameters })
+    setDraft(NOTHING)
+    ask(prompt, models, { tokenId, system, parameters })
   }
   const edit = (index: number) => {
-    setQuestion(columns[0]?.[index]?.question ?? NOTHING)
+    setDraft(columns[0]?.[index]?.prompt ?? NOTHING)
     cutAt(index)
   }
   const setModel = (at: number, model: string) =>
     isComparing
       ? choose(before => before.map((each, index) => (index === at ? model : each)))
       : setSingle(model)
-  const coded = question.text === '' ? (columns[0]?.at(-1)?.question ?? NOTHING) : question
-  const before = question.text === '' ? columns[0]?.slice(0, -1) : columns[0]
+  const coded = draft.text === '' ? (columns[0]?.at(-1)?.prompt ?? NOTHING) : draft
+  const before = draft.text === '' ? columns[0]?.slice(0, -1) : columns[0]
 
   return (
     <div className="grid grow items-start gap-4 lg:grid-cols-[minmax(0,1fr)_280px]">
@@ -176,8 +176,8 @@ export function Chat({ isComparing = false }: { readonly isComparing?: boolean }
             )}
           </div>
           <Composer
-            question={question}
-            onChange={setQuestion}
+            prompt={draft}
+            onChange={setDraft}
             onRun={run}
             onStop={stop}
             isBusy={isBusy}
@@ -244,7 +244,7 @@ export function Chat({ isComparing = false }: { readonly isComparing?: boolean }
                     min={name === 'max_tokens' ? 1 : 0}
                     max={max}
                     step={step}
-                    placeholder={t('playground.unset')}
+                    placeholder={t('playground.default')}
                     value={values[name]}
                     onChange={event => setValues({ ...values, [name]: event.target.value })}
                   />

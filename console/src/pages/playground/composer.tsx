@@ -3,7 +3,7 @@ import { useRef } from 'react'
 import { useTranslation } from 'react-i18next'
 import { Button, IconButton } from '../../look/button.tsx'
 import { TextArea } from '../../look/field.tsx'
-import type { Question } from './conversations.ts'
+import type { Prompt } from './conversations.ts'
 
 const MOST_PICTURES = 4
 
@@ -16,25 +16,25 @@ const dataAddress = (file: File) =>
   })
 
 type ComposerProps = {
-  readonly question: Question
-  readonly onChange: (question: Question) => void
-  readonly onRun: (question: Question) => void
+  readonly prompt: Prompt
+  readonly onChange: (prompt: Prompt) => void
+  readonly onRun: (prompt: Prompt) => void
   readonly onStop: () => void
   readonly isBusy: boolean
-  /** False until it is known who can be asked, and while a setting cannot be read. */
+  /** False until the models are loaded, or while a setting is invalid. */
   readonly canAsk: boolean
 }
 
-/** Where a question is written: Enter asks, Shift and Enter begins a line, Escape stops what runs. */
-export function Composer({ question, onChange, onRun, onStop, isBusy, canAsk }: ComposerProps) {
+/** The message box: Enter sends, Shift Enter adds a line, Escape stops. */
+export function Composer({ prompt, onChange, onRun, onStop, isBusy, canAsk }: ComposerProps) {
   const { t } = useTranslation()
   const picker = useRef<HTMLInputElement>(null)
-  const { text, pictures } = question
+  const { text, pictures } = prompt
   const isReady = canAsk && !isBusy && text.trim() !== ''
-  const run = () => isReady && onRun(question)
+  const run = () => isReady && onRun(prompt)
   const add = async (files: FileList | null) => {
     const read = await Promise.all([...(files ?? [])].map(dataAddress))
-    onChange({ ...question, pictures: [...pictures, ...read].slice(0, MOST_PICTURES) })
+    onChange({ ...prompt, pictures: [...pictures, ...read].slice(0, MOST_PICTURES) })
   }
   return (
     <form
@@ -45,16 +45,16 @@ export function Composer({ question, onChange, onRun, onStop, isBusy, canAsk }: 
       }}
     >
       {pictures.length > 0 ? (
-        <ul className="flex flex-wrap gap-2" aria-label={t('playground.pictures')}>
+        <ul className="flex flex-wrap gap-2" aria-label={t('playground.images')}>
           {pictures.map((picture, index) => (
             // biome-ignore lint/suspicious/noArrayIndexKey: the same picture may be there twice
             <li key={index} className="relative">
               <img src={picture} alt="" className="size-16 rounded-control object-cover" />
               <IconButton
                 icon={X}
-                label={t('playground.drop_picture', { number: index + 1 })}
+                label={t('playground.remove_image', { number: index + 1 })}
                 className="absolute -top-2 -right-2 size-6 rounded-full border border-line bg-sheet"
-                onClick={() => onChange({ ...question, pictures: pictures.filter((_, at) => at !== index) })}
+                onClick={() => onChange({ ...prompt, pictures: pictures.filter((_, at) => at !== index) })}
               />
             </li>
           ))}
@@ -66,7 +66,7 @@ export function Composer({ question, onChange, onRun, onStop, isBusy, canAsk }: 
           aria-label={t('playground.message')}
           placeholder={t('playground.message')}
           value={text}
-          onChange={event => onChange({ ...question, text: event.target.value })}
+          onChange={event => onChange({ ...prompt, text: event.target.value })}
           onKeyDown={event => {
             if (event.nativeEvent.isComposing) return
             if (event.key === 'Enter' && (event.metaKey || event.ctrlKey || !event.shiftKey)) {
@@ -89,7 +89,7 @@ export function Composer({ question, onChange, onRun, onStop, isBusy, canAsk }: 
         />
         <IconButton
           icon={ImagePlus}
-          label={t('playground.add_picture')}
+          label={t('playground.add_image')}
           disabled={pictures.length >= MOST_PICTURES}
           onClick={() => picker.current?.click()}
         />

@@ -1,50 +1,50 @@
 import { useRef, useState } from 'react'
-import { type Asked, askChat, type Message } from './ask-chat.ts'
+import { type ChatMessage, type ChatResult, sendChat } from './send-chat.ts'
 
-export type Question = {
+export type Prompt = {
   readonly text: string
-  /** Pictures that go along, as data addresses. */
+  /** Attached images, as data URLs. */
   readonly pictures: readonly string[]
 }
 
-/** A question and what came of it. */
-export type Turn = {
-  readonly question: Question
+/** A prompt and its response. */
+export type ChatTurn = {
+  readonly prompt: Prompt
   readonly model: string
   readonly reasoning: string
   readonly tools: string
   readonly answer: string
   readonly isRunning: boolean
   readonly isStopped: boolean
-  readonly asked?: Asked
+  readonly result?: ChatResult
   readonly fault?: unknown
 }
 
-export type Settings = {
+export type ChatSettings = {
   readonly tokenId: number | undefined
   readonly system: string
-  /** Only what is given is sent. */
+  /** Only set parameters are sent. */
   readonly parameters: Readonly<Record<string, unknown>>
 }
 
-const contentOf = ({ text, pictures }: Question): Message['content'] =>
+const contentOf = ({ text, pictures }: Prompt): ChatMessage['content'] =>
   pictures.length === 0
     ? text
     : [{ type: 'text', text }, ...pictures.map(url => ({ type: 'image_url' as const, image_url: { url } }))]
 
-export const messagesOf = (turns: readonly Turn[], system: string, question: Question): Message[] => [
+export const messagesOf = (turns: readonly ChatTurn[], system: string, prompt: Prompt): ChatMessage[] => [
   ...(system ? [{ role: 'system' as const, content: system }] : []),
   ...turns
     .filter(({ answer }) => answer !== '')
     .flatMap(turn => [
-      { role: 'user' as const, content: contentOf(turn.question) },
+      { role: 'user' as const, content: contentOf(turn.prompt) },
       { role: 'assistant' as const, content: turn.answer },
     ]),
-  { role: 'user', content: contentOf(question) },
+  { role: 'user', content: contentOf(prompt) },
 ]
 
-const fresh = (question: Question, model: string): Turn => ({
-  question,
+const fresh = (prompt: Prompt, model: string): ChatTurn => ({
+  prompt,
   model,
   reasoning: '',
   tools: '',
@@ -55,12 +55,12 @@ const fresh = (question: Question, model: string): Turn => ({
 
 const FIELD = { content: 'answer', reasoning: 'reasoning', tools: 'tools' } as const
 
-/** Conversations side by side, each with one model; they live as long as the page. */
+/** Conversations side by side, one per model. They exist until the page is closed. */
 export function useConversations() {
-  const [columns, setColumns] = useState<readonly (readonly Turn[])[]>([])
+  const [columns, setColumns] = useState<readonly (readonly ChatTurn[])[]>([])
   const abort = useRef(new Set<AbortController>())
 
-  const changeLast = (column: number, update: (turn: Turn) => Partial<Turn>) =>
+  const changeLast = (column: number, update: (turn: ChatTurn) => Partial<ChatTurn>) =>
     setColumns(before =>
       before.map((turns, at) =>
         at === column
@@ -72,19 +72,19 @@ export function useConversations() {
   async function askOne(
     column: number,
     model: string,
-    messages: readonly Message[],
-    { tokenId, parameters }: Settings,
+    messages: readonly ChatMessage[],
+    { tokenId, parameters }: ChatSettings,
   ) {
     const controller = new AbortController()
     abort.current.add(controller)
     try {
-      const asked = await askChat({
+      const result = await sendChat({
         tokenId,
         signal: controller.signal,
         body: { model, messages, ...parameters },
         onText: (kind, text) => changeLast(column, turn => ({ [FIELD[kind]]: turn[FIELD[kind]] + text })),
       })
-      changeLast(column, () => ({ asked }))
+      changeLast(column, () => ({ result }))
     } catch (fault) {
       changeLast(column, () => (controller.signal.aborted ? { isStopped: true } : { fault }))
     } finally {
@@ -99,14 +99,14 @@ export function useConversations() {
   return {
     columns,
     isBusy: columns.some(turns => turns.at(-1)?.isRunning ?? false),
-    /** Asks each model the same, each with what was said in its own column. */
-    ask(question: Question, models: readonly string[], settings: Settings): void {
-      setColumns(models.map((model, at) => [...(columns[at] ?? []), fresh(question, model)]))
+    /** Sends the prompt to each model, with the history of its own column. */
+    ask(prompt: Prompt, models: readonly string[], settings: ChatSettings): void {
+      setColumns(models.map((model, at) => [...(columns[at] ?? []), fresh(prompt, model)]))
       for (const [at, model] of models.entries())
-        void askOne(at, model, messagesOf(columns[at] ?? [], settings.system, question), settings)
+        void askOne(at, model, messagesOf(columns[at] ?? [], settings.system, prompt), settings)
     },
     stop,
-    /** Forgets everything from this turn on. */
+    /** Deletes this turn and all later ones. */
     cutAt: (index: number) => setColumns(before => before.map(turns => turns.slice(0, index))),
     clear: () => {
       stop()

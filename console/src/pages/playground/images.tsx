@@ -2,7 +2,7 @@ import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { Choice, Field, TextArea, TextInput } from '../../look/field.tsx'
 import { ModelField } from './model-field.tsx'
-import { given, numeric } from './parameters.ts'
+import { filledFields, numeric } from './parameters.ts'
 import { useModel } from './use-model.ts'
 import { Workbench } from './workbench.tsx'
 
@@ -18,18 +18,18 @@ const SIZES = ['1024x1024', '1536x1024', '1024x1536', '1792x1024', '1024x1792', 
 const QUALITIES = ['low', 'medium', 'high', 'standard', 'hd']
 const ANSWERS = ['b64_json', 'url']
 
-/** Pictures from words. */
+/** Image generation. */
 export function Images() {
   const { t } = useTranslation()
   const [model, setModel] = useModel('image-generation')
   const [values, setValues] = useState({ prompt: '', n: '', size: '', quality: '', response_format: '' })
   const set = (changes: Partial<typeof values>) => setValues({ ...values, ...changes })
-  const body = given({ model, ...values, n: numeric(values.n) })
+  const body = filledFields({ model, ...values, n: numeric(values.n) })
   const choice = (name: 'size' | 'quality' | 'response_format', options: readonly string[]) => (
     <Field label={t(`playground.${name}`)}>
       {wiring => (
         <Choice {...wiring} value={values[name]} onChange={event => set({ [name]: event.target.value })}>
-          <option value="">{t('playground.unset')}</option>
+          <option value="">{t('playground.default')}</option>
           {options.map(option => (
             <option key={option}>{option}</option>
           ))}
@@ -44,7 +44,7 @@ export function Images() {
       isReady={model !== '' && values.prompt.trim() !== ''}
       read={response => response.json() as Promise<Pictures>}
       empty={t('playground.images_empty')}
-      examples={(['picture_one', 'picture_two'] as const).map(name => ({
+      examples={(['image_example_one', 'image_example_two'] as const).map(name => ({
         words: t(`playground.${name}`),
         onTake: () => set({ prompt: t(`playground.${name}`) }),
       }))}
@@ -61,7 +61,7 @@ export function Images() {
                 />
               ) : (
                 <a href={url} target="_blank" rel="noreferrer" className="break-all">
-                  {t('playground.picture_elsewhere')}
+                  {t('playground.image_elsewhere')}
                 </a>
               )}
               {revised_prompt ? <p className="text-label text-ink-3">{revised_prompt}</p> : null}
@@ -89,7 +89,7 @@ export function Images() {
               type="number"
               min={1}
               max={10}
-              placeholder={t('playground.unset')}
+              placeholder={t('playground.default')}
               value={values.n}
               onChange={event => set({ n: event.target.value })}
             />

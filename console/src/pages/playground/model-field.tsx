@@ -2,26 +2,26 @@ import { useId } from 'react'
 import { useTranslation } from 'react-i18next'
 import { Field, TextInput } from '../../look/field.tsx'
 import { ratesInWords } from '../../look/rates.ts'
-import { useFaultWords } from '../../look/states.tsx'
-import { type Kind, useCallable, usePrices } from './callable.ts'
+import { useErrorText } from '../../look/states.tsx'
+import { type PlaygroundEndpoint, useAvailableModels, usePrices } from './available-models.ts'
 
 type ModelFieldProps = {
-  readonly kind: Kind
+  readonly kind: PlaygroundEndpoint
   readonly label?: string
   readonly value: string
   readonly onChange: (model: string) => void
 }
 
-/** The models that can be asked for this, with their price; any other name can be typed. */
+/** Model name with suggestions and the model's price. Other names can be typed. */
 export function ModelField({ kind, label, value, onChange }: ModelFieldProps) {
   const { t } = useTranslation()
   const list = useId()
-  const models = useCallable(kind)
+  const models = useAvailableModels(kind)
   const { error, isPending } = usePrices()
-  const words = useFaultWords()
+  const words = useErrorText()
   const chosen = models.find(({ model_name }) => model_name === value)
   const price = chosen && (chosen.unpriced ? t('prices.not_priced') : ratesInWords(t, chosen))
-  // Before it is known what there is, nothing is said to be missing.
+  // While models are loading, none is reported missing.
   const help = price ?? (models.length > 0 || isPending || error ? undefined : t('playground.no_model'))
   return (
     <>

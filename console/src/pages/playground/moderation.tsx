@@ -3,11 +3,11 @@ import { useTranslation } from 'react-i18next'
 import { classes } from '../../look/classes.ts'
 import { Field, TextArea } from '../../look/field.tsx'
 import { ModelField } from './model-field.tsx'
-import { given } from './parameters.ts'
+import { filledFields } from './parameters.ts'
 import { useModel } from './use-model.ts'
 import { Raw, Workbench } from './workbench.tsx'
 
-type Judged = {
+type ModerationResult = {
   readonly results?: readonly {
     readonly flagged: boolean
     readonly categories?: Readonly<Record<string, boolean>>
@@ -17,10 +17,16 @@ type Judged = {
 
 const linesOf = (text: string) => text.split('\n').filter(line => line.trim() !== '')
 
-function Verdicts({ judged, texts }: { readonly judged: Judged; readonly texts: readonly string[] }) {
+function Verdicts({
+  judged,
+  texts,
+}: {
+  readonly judged: ModerationResult
+  readonly texts: readonly string[]
+}) {
   const { t } = useTranslation()
   const results = judged.results ?? []
-  const categories = [...new Set(results.flatMap(({ categories: named = {} }) => Object.keys(named)))]
+  const categories = [...new Set(results.flatMap(({ categories: flags = {} }) => Object.keys(flags)))]
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable
     <section className="overflow-x-auto" tabIndex={0} aria-label={t('playground.result')}>
@@ -52,13 +58,13 @@ function Verdicts({ judged, texts }: { readonly judged: Judged; readonly texts: 
               <th scope="row" className="py-1 pr-3 text-left font-mono text-code font-normal">
                 {category}
               </th>
-              {results.map(({ categories: named = {}, category_scores: scores = {} }, index) => (
+              {results.map(({ categories: flags = {}, category_scores: scores = {} }, index) => (
                 <td
                   // biome-ignore lint/suspicious/noArrayIndexKey: texts are known by their order
                   key={index}
-                  className={classes('px-2 py-1 text-right', named[category] && 'font-medium text-bad')}
+                  className={classes('px-2 py-1 text-right', flags[category] && 'font-medium text-bad')}
                 >
-                  {named[category] ? '● ' : ''}
+                  {flags[category] ? '● ' : ''}
                   {scores[category]?.toFixed(4) ?? '–'}
                 </td>
               ))}
@@ -70,7 +76,7 @@ function Verdicts({ judged, texts }: { readonly judged: Judged; readonly texts: 
   )
 }
 
-/** Whether a text is fit to be shown. */
+/** Moderation. */
 export function Moderation() {
   const { t } = useTranslation()
   const [model, setModel] = useModel('moderation')
@@ -79,12 +85,12 @@ export function Moderation() {
   return (
     <Workbench
       path="/v1/moderations"
-      body={given({ model, input: texts.length === 1 ? texts[0] : texts })}
+      body={filledFields({ model, input: texts.length === 1 ? texts[0] : texts })}
       isReady={texts.length > 0}
-      read={async response => ({ judged: (await response.json()) as Judged, texts })}
-      show={({ judged, texts: asked }) => (
+      read={async response => ({ judged: (await response.json()) as ModerationResult, texts })}
+      show={({ judged, texts: inputs }) => (
         <>
-          <Verdicts judged={judged} texts={asked} />
+          <Verdicts judged={judged} texts={inputs} />
           <Raw value={judged} />
         </>
       )}

@@ -1,11 +1,11 @@
-/** A number that was typed; what was not typed is not sent. */
+/** A typed number; undefined when the field is empty. */
 export const numeric = (text: string): number | undefined => (text.trim() === '' ? undefined : Number(text))
 
-/** Without the fields that nobody has filled. */
-export const given = <Fields extends Readonly<Record<string, unknown>>>(fields: Fields) =>
+/** The fields that have a value. */
+export const filledFields = <Fields extends Readonly<Record<string, unknown>>>(fields: Fields) =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined && value !== ''))
 
-/** Fields written as JSON; undefined where it is none. */
+/** A JSON object as text; undefined when invalid. */
 export function readFields(text: string): Readonly<Record<string, unknown>> | undefined {
   if (text.trim() === '') return {}
   try {

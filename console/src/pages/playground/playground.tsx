@@ -7,7 +7,7 @@ import { useFilters } from '../../look/filters.tsx'
 import { Page } from '../../look/page.tsx'
 import { usePageKeys } from '../../look/page-keys.ts'
 import { Tab, TabList } from '../../look/snippets.tsx'
-import { RunsAs } from './callable.ts'
+import { BillingToken } from './available-models.ts'
 import { Chat } from './chat.tsx'
 import { Images } from './images.tsx'
 import { Moderation } from './moderation.tsx'
@@ -34,7 +34,7 @@ type Filters = { p?: number | undefined; tab?: string | undefined; model?: strin
 const ENABLED = 1
 const MOST_TOKENS = 100
 
-/** Everything that can be asked, tried without code: as oneself, or as one of one's tokens. */
+/** Tries every endpoint without code, billed to the user's account or to one of the user's tokens. */
 export function Playground() {
   const { t } = useTranslation()
   const asId = useId()
@@ -44,26 +44,26 @@ export function Playground() {
   const [tokenId, setTokenId] = useState<number>()
   const working = tokens.data?.items.filter(({ status }) => status === ENABLED) ?? []
   const token = working.find(({ id }) => id === tokenId)
-  const shown = NAMES.find(name => name === tab) ?? 'chat'
-  // What was written in a tab is still there when one comes back to it.
+  const activeTab = NAMES.find(name => name === tab) ?? 'chat'
+  // Visited tabs stay mounted, so that their input is kept.
   const visited = useRef(new Set<TabName>())
-  visited.current.add(shown)
+  visited.current.add(activeTab)
   return (
     <Page
       title={t('nav.playground')}
       actions={
         <span className="flex min-w-0 items-center gap-2">
           <label htmlFor={asId} className="text-label whitespace-nowrap text-ink-2">
-            {t('playground.runs_as')}
+            {t('playground.bill_to')}
           </label>
           <Choice
             id={asId}
             value={tokenId ?? ''}
-            title={t('playground.runs_as_help')}
+            title={t('playground.bill_to_help')}
             className="min-w-0"
             onChange={event => setTokenId(Number(event.target.value) || undefined)}
           >
-            <option value="">{t('playground.myself')}</option>
+            <option value="">{t('playground.my_account')}</option>
             {working.map(({ id, name }) => (
               <option key={id} value={id}>
                 {name}
@@ -73,9 +73,9 @@ export function Playground() {
         </span>
       }
     >
-      <RunsAs value={token}>
+      <BillingToken value={token}>
         <Tabs.Root
-          value={shown}
+          value={activeTab}
           onValueChange={value => setFilters({ tab: value, model: undefined })}
           className="flex min-w-0 grow flex-col gap-4"
         >
@@ -91,7 +91,7 @@ export function Playground() {
               key={name}
               value={name}
               forceMount
-              hidden={name !== shown}
+              hidden={name !== activeTab}
               tabIndex={-1}
               className="min-w-0"
             >
@@ -99,7 +99,7 @@ export function Playground() {
             </Tabs.Content>
           ))}
         </Tabs.Root>
-      </RunsAs>
+      </BillingToken>
     </Page>
   )
 }

@@ -7,31 +7,31 @@ import { Money } from '../../look/money.tsx'
 
 const LOOK_MS = 1_000
 
-export type Receipted = {
+export type CompletedRequest = {
   readonly requestId: string
   readonly totalMs: number
 }
 
-/** What an answer took and, as soon as the ledger has it, what it cost. */
+/** The duration and, once the ledger has it, the cost of a request. */
 export function Receipt({
-  asked: { requestId, totalMs },
+  request: { requestId, totalMs },
   children,
 }: {
-  readonly asked: Receipted
+  readonly request: CompletedRequest
   readonly children?: ReactNode
 }) {
   const { t } = useTranslation()
   const row = useCall(
     'listOwnLogs',
     { query: { request_id: requestId, page_size: 1 } },
-    { everyMs: ({ items }) => (items.length > 0 ? false : LOOK_MS) },
+    { refetchMs: ({ items }) => (items.length > 0 ? false : LOOK_MS) },
   )
-  const found = row.data?.items[0]
+  const logRow = row.data?.items[0]
   return (
     <p className="flex flex-wrap items-center gap-x-3 gap-y-1 text-label text-ink-3">
       {children}
       <span>{t('playground.total', { time: span(totalMs) })}</span>
-      {found ? <Money usd={found.cost} /> : null}
+      {logRow ? <Money usd={logRow.cost} /> : null}
       <Link to="/usage/$requestId" params={{ requestId }}>
         {t('start.open')}
       </Link>

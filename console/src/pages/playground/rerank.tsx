@@ -2,26 +2,34 @@ import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { Field, TextArea, TextInput } from '../../look/field.tsx'
 import { ModelField } from './model-field.tsx'
-import { given, numeric } from './parameters.ts'
+import { filledFields, numeric } from './parameters.ts'
 import { useModel } from './use-model.ts'
 import { Raw, Workbench } from './workbench.tsx'
 
-type Ranked = { readonly results?: readonly { readonly index: number; readonly relevance_score: number }[] }
+type RerankResult = {
+  readonly results?: readonly { readonly index: number; readonly relevance_score: number }[]
+}
 
-/** Documents as a list of JSON, or a line each. */
+/** Documents as a JSON array, or one per line. */
 function documentsOf(text: string): readonly unknown[] {
   if (text.trim().startsWith('['))
     try {
       const read: unknown = JSON.parse(text)
       if (Array.isArray(read)) return read
     } catch {
-      // Not JSON after all: lines then.
+      // Not JSON: read lines instead.
     }
   return text.split('\n').filter(line => line.trim() !== '')
 }
 const wordsOf = (document: unknown) => (typeof document === 'string' ? document : JSON.stringify(document))
 
-function Ranking({ ranked, documents }: { readonly ranked: Ranked; readonly documents: readonly unknown[] }) {
+function Ranking({
+  ranked,
+  documents,
+}: {
+  readonly ranked: RerankResult
+  readonly documents: readonly unknown[]
+}) {
   const { t } = useTranslation()
   const { results = [] } = ranked
   const most = Math.max(...results.map(({ relevance_score }) => relevance_score), Number.EPSILON)
@@ -37,14 +45,16 @@ function Ranking({ ranked, documents }: { readonly ranked: Ranked; readonly docu
             <rect width="100" height="4" className="fill-sunken" />
             <rect width={Math.max(0, score / most) * 100} height="4" className="fill-accent" />
           </svg>
-          <span className="text-label text-ink-3">{t('playground.place_before', { number: index + 1 })}</span>
+          <span className="text-label text-ink-3">
+            {t('playground.previous_rank', { number: index + 1 })}
+          </span>
         </li>
       ))}
     </ol>
   )
 }
 
-/** Documents in the order in which they answer a question. */
+/** Reranking of documents. */
 export function Rerank() {
   const { t } = useTranslation()
   const [model, setModel] = useModel('jina-rerank')
@@ -54,12 +64,12 @@ export function Rerank() {
   return (
     <Workbench
       path="/v1/rerank"
-      body={given({ model, query: values.query, documents, top_n: numeric(values.top_n) })}
+      body={filledFields({ model, query: values.query, documents, top_n: numeric(values.top_n) })}
       isReady={model !== '' && values.query.trim() !== '' && documents.length > 0}
-      read={async response => ({ ranked: (await response.json()) as Ranked, documents })}
-      show={({ ranked, documents: asked }) => (
+      read={async response => ({ ranked: (await response.json()) as RerankResult, documents })}
+      show={({ ranked, documents: inputs }) => (
         <>
-          <Ranking ranked={ranked} documents={asked} />
+          <Ranking ranked={ranked} documents={inputs} />
           <Raw value={ranked} />
         </>
       )}
@@ -98,7 +108,7 @@ export function Rerank() {
             {...wiring}
             type="number"
             min={1}
-            placeholder={t('playground.unset')}
+            placeholder={t('playground.default')}
             value={values.top_n}
             onChange={event => set({ top_n: event.target.value })}
           />

@@ -6,7 +6,7 @@ import { Field, TextArea, TextInput } from '../../look/field.tsx'
 import { count } from '../../look/format.ts'
 import { FormatField } from './format-field.tsx'
 import { ModelField } from './model-field.tsx'
-import { given, numeric } from './parameters.ts'
+import { filledFields, numeric } from './parameters.ts'
 import { useModel } from './use-model.ts'
 import { Workbench } from './workbench.tsx'
 
@@ -16,20 +16,20 @@ const MOST_CHARACTERS = 4_096
 
 type Sound = { readonly blob: Blob; readonly format: string }
 
-/** Sound that was just made: it stays in this page and is forgotten with it. */
+/** Plays generated audio. It exists only in this page. */
 function Player({ sound: { blob, format } }: { readonly sound: Sound }) {
   const { t } = useTranslation()
   const [address, setAddress] = useState('')
   useEffect(() => {
-    const made = URL.createObjectURL(blob)
-    setAddress(made)
-    return () => URL.revokeObjectURL(made)
+    const objectUrl = URL.createObjectURL(blob)
+    setAddress(objectUrl)
+    return () => URL.revokeObjectURL(objectUrl)
   }, [blob])
   if (address === '') return null
   return (
     <div className="flex flex-col gap-2">
       {/* biome-ignore lint/a11y/useMediaCaption: the words are in the form beside it */}
-      <audio controls autoPlay src={address} className="w-full" aria-label={t('playground.sound')} />
+      <audio controls autoPlay src={address} className="w-full" aria-label={t('playground.audio_output')} />
       <p className="flex flex-wrap items-center gap-3 text-label text-ink-3">
         <a href={address} download={`speech.${format}`} className={buttonClasses('plain')}>
           <Download size={16} aria-hidden />
@@ -41,7 +41,7 @@ function Player({ sound: { blob, format } }: { readonly sound: Sound }) {
   )
 }
 
-/** Words spoken. */
+/** Text to speech. */
 export function Speech() {
   const { t } = useTranslation()
   const voices = useId()
@@ -52,7 +52,7 @@ export function Speech() {
   return (
     <Workbench
       path="/v1/audio/speech"
-      body={given({ model, ...values, speed: numeric(values.speed) })}
+      body={filledFields({ model, ...values, speed: numeric(values.speed) })}
       saves={`speech.${format}`}
       isReady={model !== '' && values.input.trim() !== '' && values.input.length <= MOST_CHARACTERS}
       read={async response => ({ blob: await response.blob(), format })}
@@ -67,7 +67,7 @@ export function Speech() {
     >
       <ModelField kind="audio-speech" value={model} onChange={setModel} />
       <Field
-        label={t('playground.spoken')}
+        label={t('playground.speech_text')}
         help={`${count(values.input.length)} / ${count(MOST_CHARACTERS)}`}
       >
         {wiring => (
@@ -101,7 +101,7 @@ export function Speech() {
           value={values.response_format}
           onChange={response_format => set({ response_format })}
         />
-        <Field label={t('playground.speed_of')}>
+        <Field label={t('playground.speech_speed')}>
           {wiring => (
             <TextInput
               {...wiring}
@@ -109,7 +109,7 @@ export function Speech() {
               min={0.25}
               max={4}
               step={0.05}
-              placeholder={t('playground.unset')}
+              placeholder={t('playground.default')}
               value={values.speed}
               onChange={event => set({ speed: event.target.value })}
             />

@@ -5,7 +5,7 @@ import { Checkbox, Choice, Field, TextInput } from '../../look/field.tsx'
 import { span } from '../../look/format.ts'
 import { FormatField } from './format-field.tsx'
 import { ModelField } from './model-field.tsx'
-import { given, numeric } from './parameters.ts'
+import { filledFields, numeric } from './parameters.ts'
 import { useModel } from './use-model.ts'
 import { Workbench } from './workbench.tsx'
 
@@ -22,18 +22,24 @@ const FORMATS = ['json', 'text', 'srt', 'vtt', 'verbose_json']
 const GRANULARITIES = ['segment', 'word'] as const
 const MS_PER_S = 1_000
 
-/** Whatever form it was asked in, the words are what is shown. */
+/** Reads the text of every response format. */
 async function readTranscript(response: Response): Promise<Transcript> {
   const isJson = response.headers.get('content-type')?.includes('json')
   return isJson ? ((await response.json()) as Transcript) : { text: await response.text() }
 }
 
-function Told({ transcript: { text, language, segments = [] } }: { readonly transcript: Transcript }) {
+function TranscriptView({
+  transcript: { text, language, segments = [] },
+}: {
+  readonly transcript: Transcript
+}) {
   const { t } = useTranslation()
   return (
     <>
       <p className="break-words whitespace-pre-wrap">{text}</p>
-      {language ? <p className="text-label text-ink-3">{t('playground.heard', { language })}</p> : null}
+      {language ? (
+        <p className="text-label text-ink-3">{t('playground.detected_language', { language })}</p>
+      ) : null}
       {segments.length > 0 ? (
         <table className="w-full text-table">
           <tbody>
@@ -55,7 +61,7 @@ function Told({ transcript: { text, language, segments = [] } }: { readonly tran
   )
 }
 
-/** What was said, in writing. */
+/** Speech to text. */
 export function Transcription() {
   const { t } = useTranslation()
   const [model, setModel] = useModel('audio-transcription')
@@ -65,7 +71,7 @@ export function Transcription() {
   const [granularities, setGranularities] = useState<readonly string[]>([])
   const set = (changes: Partial<typeof values>) => setValues({ ...values, ...changes })
   const isVerbose = values.response_format === 'verbose_json'
-  const body = given({
+  const body = filledFields({
     model,
     response_format: values.response_format,
     temperature: numeric(values.temperature),
@@ -79,7 +85,7 @@ export function Transcription() {
       file={file}
       isReady={model !== '' && file !== undefined}
       read={readTranscript}
-      show={transcript => <Told transcript={transcript} />}
+      show={transcript => <TranscriptView transcript={transcript} />}
       empty={t('playground.transcription_empty')}
     >
       <Field label={t('playground.task')}>
@@ -115,7 +121,7 @@ export function Transcription() {
             {wiring => (
               <TextInput
                 {...wiring}
-                placeholder={t('playground.unset')}
+                placeholder={t('playground.default')}
                 value={values.language}
                 onChange={event => set({ language: event.target.value })}
               />
@@ -130,7 +136,7 @@ export function Transcription() {
               min={0}
               max={1}
               step={0.1}
-              placeholder={t('playground.unset')}
+              placeholder={t('playground.default')}
               value={values.temperature}
               onChange={event => set({ temperature: event.target.value })}
             />

@@ -4,23 +4,23 @@ import { useTranslation } from 'react-i18next'
 import { useCall } from '../../api/query.ts'
 import { Field, TextArea, TextInput } from '../../look/field.tsx'
 import { Part } from '../../look/states.tsx'
-import { Films } from '../videos/film.tsx'
+import { VideoResults } from '../videos/video-player.tsx'
 import { hasEnded, Progress, VideoFault, VideoState } from '../videos/video-state.tsx'
 import { ModelField } from './model-field.tsx'
-import { given, numeric } from './parameters.ts'
+import { filledFields, numeric } from './parameters.ts'
 import { useModel } from './use-model.ts'
 import { Workbench } from './workbench.tsx'
 
 const LOOK_MS = 2_000
 const FIELDS = ['seconds', 'size', 'fps', 'seed', 'n'] as const
 
-/** A job from its beginning to its film, without leaving the page. */
+/** A video job from submission to playback, without leaving the page. */
 function Job({ id }: { readonly id: string }) {
   const { t } = useTranslation()
   const result = useCall(
     'getVideo',
     { params: { id } },
-    { everyMs: video => (hasEnded(video) ? false : LOOK_MS) },
+    { refetchMs: video => (hasEnded(video) ? false : LOOK_MS) },
   )
   const video = result.data
   return (
@@ -32,7 +32,7 @@ function Job({ id }: { readonly id: string }) {
             {hasEnded(video) ? null : <Progress video={video} />}
           </p>
           <VideoFault video={video} />
-          {video.status === 'completed' ? <Films video={video} /> : null}
+          {video.status === 'completed' ? <VideoResults video={video} /> : null}
         </>
       ) : null}
       <Link to="/videos/$id" params={{ id }}>
@@ -42,7 +42,7 @@ function Job({ id }: { readonly id: string }) {
   )
 }
 
-/** A film from words, and if there is one from a picture. */
+/** Video generation from a prompt and an optional first frame. */
 export function VideoTab() {
   const { t } = useTranslation()
   const [model, setModel] = useModel('openai-video')
@@ -60,7 +60,7 @@ export function VideoTab() {
   return (
     <Workbench
       path="/v1/videos"
-      body={given({
+      body={filledFields({
         model,
         prompt,
         image,
@@ -104,7 +104,7 @@ export function VideoTab() {
             {wiring => (
               <TextInput
                 {...wiring}
-                placeholder={t('playground.unset')}
+                placeholder={t('playground.default')}
                 value={values[name]}
                 inputMode={name === 'size' ? 'text' : 'numeric'}
                 onChange={event => set({ [name]: event.target.value })}

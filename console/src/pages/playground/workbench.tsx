@@ -6,28 +6,28 @@ import { CodeBlock } from '../../look/code-block.tsx'
 import { Sheet } from '../../look/page.tsx'
 import { CallSnippets } from '../../look/snippets.tsx'
 import { Empty, ErrorCard } from '../../look/states.tsx'
-import { type Asking, askRelay } from './ask-relay.ts'
-import { useRunsAs } from './callable.ts'
-import { Receipt, type Receipted } from './receipt.tsx'
+import { useBillingToken } from './available-models.ts'
+import { type CompletedRequest, Receipt } from './receipt.tsx'
+import { type PlaygroundCall, sendRequest } from './send-request.ts'
 
 type State<Result> = {
   readonly isRunning: boolean
   readonly isStopped?: boolean
   readonly fault?: unknown
-  readonly done?: Receipted & { readonly result: Result }
+  readonly done?: CompletedRequest & { readonly result: Result }
 }
 
-/** One question at a time, that can be stopped. */
+/** Runs one request at a time, which can be stopped. */
 function useRun<Result>(read: (response: Response) => Promise<Result>) {
   const [state, setState] = useState<State<Result>>({ isRunning: false })
   const abort = useRef<AbortController>(undefined)
-  const run = async (asking: Omit<Asking, 'signal'>) => {
+  const run = async (asking: Omit<PlaygroundCall, 'signal'>) => {
     const controller = new AbortController()
     abort.current = controller
     setState({ isRunning: true })
     const startedMs = performance.now()
     try {
-      const response = await askRelay({ ...asking, signal: controller.signal })
+      const response = await sendRequest({ ...asking, signal: controller.signal })
       const result = await read(response)
       const requestId = response.headers.get('x-request-id') ?? ''
       setState({ isRunning: false, done: { result, requestId, totalMs: performance.now() - startedMs } })
@@ -37,25 +37,25 @@ function useRun<Result>(read: (response: Response) => Promise<Result>) {
       )
     }
   }
-  // Whoever leaves the page wants no more of it.
+  // Leaving the page stops the request.
   useEffect(() => () => abort.current?.abort(), [])
   return { ...state, run, stop: () => abort.current?.abort() }
 }
 
-type WorkbenchProps<Result> = Pick<Asking, 'path' | 'body' | 'file'> & {
+type WorkbenchProps<Result> = Pick<PlaygroundCall, 'path' | 'body' | 'file'> & {
   readonly isReady: boolean
-  /** The answer is a file of this name. */
+  /** The response is a binary file, saved under this name. */
   readonly saves?: string
   readonly read: (response: Response) => Promise<Result>
   readonly show: (result: Result) => ReactNode
-  /** What is said before anything was asked. */
+  /** Title of the empty state. */
   readonly empty: string
-  /** A button that fills the form with something that works. */
+  /** Buttons that fill the form with an example. */
   readonly examples?: readonly { readonly words: string; readonly onTake: () => void }[]
   readonly children: ReactNode
 }
 
-/** A form on the left, what came of it on the right, and the same as code below. */
+/** A form on the left, its result on the right, and the code below. */
 export function Workbench<Result>({
   path,
   body,
@@ -69,7 +69,7 @@ export function Workbench<Result>({
   children,
 }: WorkbenchProps<Result>) {
   const { t } = useTranslation()
-  const tokenId = useRunsAs()?.id
+  const tokenId = useBillingToken()?.id
   const { run, stop, isRunning, isStopped, fault, done } = useRun(read)
   const results = useRef<HTMLDivElement>(null)
   const start = () => {
@@ -111,12 +111,12 @@ export function Workbench<Result>({
         <Sheet title={t('playground.result')}>
           <div className="flex flex-col gap-3 p-4" aria-live="polite" aria-busy={isRunning}>
             {isRunning ? <p className="text-ink-3">{t('playground.working')}</p> : null}
-            {isStopped ? <p className="text-warn">{t('playground.given_up')}</p> : null}
+            {isStopped ? <p className="text-warn">{t('playground.cancelled')}</p> : null}
             {fault ? <ErrorCard error={fault} /> : null}
             {done ? (
               <>
                 {show(done.result)}
-                <Receipt asked={done} />
+                <Receipt request={done} />
               </>
             ) : null}
             {isRunning || isStopped || fault || done ? null : (
@@ -138,17 +138,17 @@ export function Workbench<Result>({
   )
 }
 
-/** What stands for a file that nobody has chosen yet. */
+/** Placeholder name until a file is chosen. */
 const fileName = (path: string) => (/transcriptions|translations/.test(path) ? 'speech.mp3' : undefined)
 
 type AsCodeProps = {
   readonly path: string
-  readonly body: Asking['body']
+  readonly body: PlaygroundCall['body']
   readonly file?: string | undefined
   readonly saves?: string | undefined
 }
 
-/** The same call for a program, with a placeholder where the key goes. */
+/** The request as code, with a placeholder for the key. */
 export function AsCode({ path, body, file, saves }: AsCodeProps) {
   const { t } = useTranslation()
   return (
@@ -161,7 +161,7 @@ export function AsCode({ path, body, file, saves }: AsCodeProps) {
   )
 }
 
-/** The answer as it came. */
+/** The raw response. */
 export function Raw({ value }: { readonly value: unknown }) {
   const { t } = useTranslation()
   return (

@@ -4,11 +4,11 @@ import { RATES, TOOLS_ALONE } from '../../../../src/manage/contract/constants.ts
 import type { AnswerOf } from '../../api/contract.ts'
 import { ApiError } from '../../api/errors.ts'
 import { price } from '../../look/format.ts'
-import { useFaultWords } from '../../look/states.tsx'
+import { useErrorText } from '../../look/states.tsx'
 
 export type PriceResult = AnswerOf<'changePrices'>[number]
 
-/** What differs between two prices, rate by rate. */
+/** The differences between two prices, rate by rate. */
 function differences(t: TFunction, { before, after }: PriceResult): readonly string[] {
   const rates = RATES.filter(rate => before?.[rate] !== after?.[rate]).map(
     rate => `${t(`rate.${rate}`)} ${price(before?.[rate])} → ${price(after?.[rate])}`,
@@ -22,10 +22,10 @@ function differences(t: TFunction, { before, after }: PriceResult): readonly str
   return [...rates, ...tools, ...others]
 }
 
-/** What would be so, before it is: those that change with their differences, and those that are refused with the reason. */
+/** Preview of price changes: differences, and errors of prices that cannot be set. */
 export function PriceChanges({ results }: { readonly results: readonly PriceResult[] }) {
   const { t } = useTranslation()
-  const words = useFaultWords()
+  const words = useErrorText()
   const same = results.filter(({ is_changed, code }) => !is_changed && code === '')
   return (
     <>

@@ -1,10 +1,14 @@
 import type { TFunction } from 'i18next'
-import type { Price } from '../../api/contract.ts'
+import type { PriceItem } from '../../api/contract.ts'
 import { price } from '../../look/format.ts'
 import { unitRates } from '../../look/rates.ts'
-import type { Column } from '../../look/table.tsx'
+import type { Column } from '../../look/table-props.ts'
 
-const perMillion = (t: TFunction, id: 'input' | 'output' | 'cached_input', fromPx = 0): Column<Price> => ({
+const perMillion = (
+  t: TFunction,
+  id: 'input' | 'output' | 'cached_input',
+  fromPx = 0,
+): Column<PriceItem> => ({
   id,
   header: t(`rate.${id}`),
   isRight: true,
@@ -12,7 +16,7 @@ const perMillion = (t: TFunction, id: 'input' | 'output' | 'cached_input', fromP
   cell: row => price(row[id]),
 })
 
-export const priceColumns = (t: TFunction): readonly Column<Price>[] => [
+export const priceColumns = (t: TFunction): readonly Column<PriceItem>[] => [
   {
     id: 'model',
     header: t('prices.model'),
@@ -41,9 +45,9 @@ export const priceColumns = (t: TFunction): readonly Column<Price>[] => [
     place: 'state',
     cell: ({ source }) =>
       source === 'admin' ? (
-        <span className="font-medium">{t('prices.admin')}</span>
+        <span className="font-medium">{t('prices.custom')}</span>
       ) : (
-        <span className="text-ink-3">{t('prices.shipped')}</span>
+        <span className="text-ink-3">{t('prices.built_in')}</span>
       ),
   },
 ]

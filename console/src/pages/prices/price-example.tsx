@@ -8,11 +8,11 @@ import { count, moneyOfOne } from '../../look/format.ts'
 const INPUT = 1_000
 const OUTPUT = 500
 
-/** What a request of a usual size would be charged, by the gateway's own arithmetic. */
-export function PriceExample({ given }: { readonly given: PriceInput }) {
+/** The cost of a typical request, computed with the gateway's own code. */
+export function PriceExample({ price }: { readonly price: PriceInput }) {
   const { t } = useTranslation()
-  const reading = readPrice(given)
-  const isForTexts = given.input !== undefined || given.output !== undefined || given.per_call !== undefined
+  const reading = readPrice(price)
+  const isForTexts = price.input !== undefined || price.output !== undefined || price.per_call !== undefined
   if (!isForTexts || 'faults' in reading) return null
   const amount = moneyOfOne(usdText(cost(reading.price, countedUsage(INPUT, OUTPUT))))
   const searched = { ...countedUsage(INPUT, OUTPUT), searches: 1 }

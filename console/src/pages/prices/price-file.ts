@@ -1,6 +1,6 @@
 import { RATES } from '../../../../src/manage/contract/constants.ts'
 import type { Input } from '../../api/client.ts'
-import type { Price } from '../../api/contract.ts'
+import type { PriceItem } from '../../api/contract.ts'
 import { csvText, fileOf, readCsv } from '../../look/csv.ts'
 
 const OBJECTS = ['tools', 'tiers', 'variants'] as const
@@ -10,15 +10,15 @@ type Column = (typeof COLUMNS)[number]
 const isObject = (name: Column): name is (typeof OBJECTS)[number] =>
   (OBJECTS as readonly string[]).includes(name)
 
-/** A web search has a column of its own, `per_search`: two cells for one price could contradict each other. */
-function objectText(name: (typeof OBJECTS)[number], price: Price): string | undefined {
+/** Web search has the column `per_search`. Two cells for one price could contradict each other. */
+function objectText(name: (typeof OBJECTS)[number], price: PriceItem): string | undefined {
   if (name !== 'tools') return price[name] && JSON.stringify(price[name])
   const { web_search: _, ...tools } = price.tools ?? {}
   return Object.keys(tools).length > 0 ? JSON.stringify(tools) : undefined
 }
 
-/** Prices as a table, as it is read again. */
-export const priceFile = (prices: readonly Price[]) =>
+/** Prices as CSV, in the columns of the import. */
+export const priceFile = (prices: readonly PriceItem[]) =>
   fileOf(
     csvText([
       COLUMNS,
@@ -27,12 +27,12 @@ export const priceFile = (prices: readonly Price[]) =>
   )
 
 export type PriceChange = Input<'changePrices'>['body']['prices'][number]
-/** What a file says, or where it cannot be read: a line, counted from 1, and a column. */
+/** The prices in a file, or the first error with its line (from 1) and column. */
 export type FileReading =
   | { readonly prices: readonly PriceChange[] }
   | { readonly fault: 'empty' | 'no_model' | 'unknown_column' | 'unreadable'; readonly at: string }
 
-/** An empty cell takes a price away; a column that is not there leaves it as it is. */
+/** An empty cell removes a price. A missing column leaves it unchanged. */
 function cellValue(name: Column, cell: string): unknown {
   if (cell === '') return null
   if (name === 'unit_note') return cell

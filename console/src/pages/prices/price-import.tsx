@@ -3,19 +3,19 @@ import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { useAct } from '../../api/query.ts'
 import { Field, TextArea } from '../../look/field.tsx'
-import { useFaultWords } from '../../look/states.tsx'
+import { useErrorText } from '../../look/states.tsx'
 import { readPriceFile } from './price-file.ts'
-import { PriceTrialDialog } from './price-trial-dialog.tsx'
-import { usePriceTrial } from './use-price-trial.ts'
+import { PricePreviewDialog } from './price-preview-dialog.tsx'
+import { usePricePreview } from './use-price-preview.ts'
 
-/** A table of prices, pasted or chosen as a file; what differs is shown before anything is set. */
+/** Imports prices from pasted text or a file. The changes are shown before they are saved. */
 export function PriceImport({ onClose }: { readonly onClose: () => void }) {
   const { t } = useTranslation()
-  const words = useFaultWords()
+  const words = useErrorText()
   const act = useAct('changePrices')
   const [text, setText] = useState('')
   const [fault, setFault] = useState<string>()
-  const trial = usePriceTrial(async isDry => {
+  const trial = usePricePreview(async isDry => {
     const reading = readPriceFile(text)
     if ('fault' in reading) return void setFault(t(`prices.file.${reading.fault}`, { at: reading.at }))
     return act.mutateAsync({ body: { prices: [...reading.prices], dry_run: isDry } }).catch(() => undefined)
@@ -27,7 +27,7 @@ export function PriceImport({ onClose }: { readonly onClose: () => void }) {
     act.reset()
   }
   return (
-    <PriceTrialDialog
+    <PricePreviewDialog
       title={t('prices.import')}
       trial={trial}
       isReady={text.trim() !== ''}
@@ -61,6 +61,6 @@ export function PriceImport({ onClose }: { readonly onClose: () => void }) {
           onChange={async event => change((await event.target.files?.[0]?.text()) ?? '')}
         />
       </label>
-    </PriceTrialDialog>
+    </PricePreviewDialog>
   )
 }

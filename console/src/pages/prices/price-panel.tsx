@@ -1,13 +1,13 @@
 import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { RATES, TOKEN_RATES, TOOLS_ALONE } from '../../../../src/manage/contract/constants.ts'
-import type { Price } from '../../api/contract.ts'
+import type { PriceItem } from '../../api/contract.ts'
 import { useContractForm } from '../../api/form.ts'
 import { useAct, useCall } from '../../api/query.ts'
 import { Button } from '../../look/button.tsx'
 import { Confirm } from '../../look/confirm.tsx'
-import { FormFault } from '../../look/fault.tsx'
 import { Field, TextInput } from '../../look/field.tsx'
+import { FormError } from '../../look/form-error.tsx'
 import { price as priceWords } from '../../look/format.ts'
 import { Moment } from '../../look/moment.tsx'
 import { Panel, Section } from '../../look/panel.tsx'
@@ -17,65 +17,70 @@ import { PriceExample } from './price-example.tsx'
 
 type Tool = (typeof TOOLS_ALONE)[number]
 type Rate = (typeof RATES)[number] | Tool
-/** What is in force: rates and a bound to be changed, and what only goes along. */
-type Known = Pick<
-  Partial<Price>,
+/** The current price: rates and limit, which the form edits, and parts that it only keeps. */
+type CurrentPrice = Pick<
+  Partial<PriceItem>,
   (typeof RATES)[number] | 'tools' | 'max_output_tokens' | 'tiers' | 'variants' | 'unit_note'
 >
 type Values = { model: string; max_output_tokens: string } & Record<Rate, string>
 
 const OFTEN: readonly Rate[] = ['input', 'output', 'cached_input', 'per_call']
 
-const valuesOf = (model: string, known: Known | undefined): Values => ({
+const valuesOf = (model: string, current: CurrentPrice | undefined): Values => ({
   model,
-  max_output_tokens: String(known?.max_output_tokens ?? ''),
+  max_output_tokens: String(current?.max_output_tokens ?? ''),
   ...(Object.fromEntries([
-    ...RATES.map(rate => [rate, String(known?.[rate] ?? '')]),
-    ...TOOLS_ALONE.map(tool => [tool, String(known?.tools?.[tool] ?? '')]),
+    ...RATES.map(rate => [rate, String(current?.[rate] ?? '')]),
+    ...TOOLS_ALONE.map(tool => [tool, String(current?.tools?.[tool] ?? '')]),
   ]) as Record<Rate, string>),
 })
 
 const ratesOf = (rates: readonly Rate[], values: Values) =>
   Object.fromEntries(rates.filter(rate => values[rate] !== '').map(rate => [rate, Number(values[rate])]))
 
-/** Faults of a tool's price stand under its field. */
+/** Maps errors of tool prices to their fields. */
 const TOOL_FIELDS = Object.fromEntries(TOOLS_ALONE.map(tool => [`tools.${tool}`, tool]))
 
-/** A new version is a whole one: what the form does not show is in it as it was. */
-const versionOf = (values: Values, known: Known | undefined) => ({
+/** A new version replaces the whole price, so it includes the parts that the form does not show. */
+const versionOf = (values: Values, current: CurrentPrice | undefined) => ({
   ...ratesOf(RATES, values),
   tools: ratesOf(TOOLS_ALONE, values),
   ...(values.max_output_tokens === '' ? {} : { max_output_tokens: Number(values.max_output_tokens) }),
-  tiers: known?.tiers && [...known.tiers],
-  variants: known?.variants && [...known.variants],
-  unit_note: known?.unit_note,
+  tiers: current?.tiers && [...current.tiers],
+  variants: current?.variants && [...current.variants],
+  unit_note: current?.unit_note,
 })
 
 function PriceForm({
   model,
-  known,
+  current,
   onClose,
 }: {
   model: string
-  known: Known | undefined
+  current: CurrentPrice | undefined
   onClose: () => void
 }) {
   const { t } = useTranslation()
   const { form, submit, errorOf, isBusy, fault } = useContractForm<'createPrice', Values>({
     route: 'createPrice',
-    defaults: valuesOf(model, known),
+    defaults: valuesOf(model, current),
     names: TOOL_FIELDS,
-    toInput: values => ({ body: { model: values.model, ...versionOf(values, known) } }),
+    toInput: values => ({ body: { model: values.model, ...versionOf(values, current) } }),
     onDone: saved => {
       toast(t('prices.saved', { model: saved.model }))
       onClose()
     },
   })
-  const kept = (known?.tiers?.length ?? 0) + (known?.variants?.length ?? 0)
+  const unchanged = (current?.tiers?.length ?? 0) + (current?.variants?.length ?? 0)
   const rateField = (rate: Rate) => (
     <Field
       key={rate}
-      label={`${t(`rate.${rate}`)}${(TOKEN_RATES as readonly string[]).includes(rate) ? ` · ${t('prices.per_million')}` : ''}`}
+      label={
+        <span className="inline-block first-letter:uppercase">
+          {t(`rate.${rate}`)}
+          {(TOKEN_RATES as readonly string[]).includes(rate) ? ` · ${t('prices.per_million')}` : ''}
+        </span>
+      }
       error={errorOf(rate)}
     >
       {wiring => (
@@ -105,7 +110,7 @@ function PriceForm({
         </Field>
         <div className="grid grid-cols-2 gap-3">{OFTEN.map(rateField)}</div>
         <p className="text-label text-ink-3">{t('prices.zero')}</p>
-        <PriceExample given={versionOf(form.watch(), known)} />
+        <PriceExample price={versionOf(form.watch(), current)} />
         <details>
           <summary className="font-medium">{t('prices.more')}</summary>
           <div className="grid grid-cols-2 gap-3 pt-3">
@@ -118,8 +123,10 @@ function PriceForm({
             </Field>
           </div>
         </details>
-        {kept > 0 ? <p className="text-label text-ink-3">{t('prices.tiers_kept', { count: kept })}</p> : null}
-        <FormFault words={fault} />
+        {unchanged > 0 ? (
+          <p className="text-label text-ink-3">{t('prices.tiers_unchanged', { count: unchanged })}</p>
+        ) : null}
+        <FormError words={fault} />
         <div className="flex justify-end gap-2">
           <Button onClick={onClose}>{t('common.cancel')}</Button>
           <Button type="submit" kind="primary" isBusy={isBusy}>
@@ -182,14 +189,18 @@ function History({ model }: { readonly model: string }) {
 
 export function PricePanel({ model, onClose }: { readonly model: string; readonly onClose: () => void }) {
   const { t } = useTranslation()
-  const found = useCall('listPrices', { query: { model, page_size: 1 } }, { enabled: model !== '' })
-  const isReady = model === '' || found.data !== undefined
+  const prices = useCall('listPrices', { query: { model, page_size: 1 } }, { enabled: model !== '' })
+  const isReady = model === '' || prices.data !== undefined
   return (
     <Panel title={model || t('prices.set')} onClose={onClose}>
       {isReady ? (
-        <PriceForm model={model} known={model === '' ? undefined : found.data?.items[0]} onClose={onClose} />
+        <PriceForm
+          model={model}
+          current={model === '' ? undefined : prices.data?.items[0]}
+          onClose={onClose}
+        />
       ) : (
-        <Part result={found}>{null}</Part>
+        <Part result={prices}>{null}</Part>
       )}
       {model === '' ? null : <History model={model} />}
     </Panel>

@@ -25,7 +25,7 @@ type Filters = {
   edit?: string | undefined
 }
 
-/** Models that are served and have no price: they are refused until they get one. */
+/** Models that are served but have no price. Requests for them are rejected. */
 function Unpriced({ onSet }: { readonly onSet: (model: string) => void }) {
   const { t } = useTranslation()
   const pricing = useCall('pricing', {})
@@ -57,7 +57,7 @@ export function Prices() {
   const readPage = (paging: { p: number; page_size: number }) =>
     call('listPrices', { query: { ...paging, keyword: q, source } })
   const selection = useSelection({
-    inSight: list.data?.items ?? [],
+    visible: list.data?.items ?? [],
     idOf: ({ model }) => model,
     total: list.data?.total,
     read: readPage,
@@ -99,8 +99,8 @@ export function Prices() {
         onOpen={row => open(row.model)}
         page={p}
         onPage={page => setFilters({ p: page })}
-        // The shipped table is always there, so an empty list is a filtered one.
-        onDrop={() => setFilters({ q: undefined, source: undefined })}
+        // Built-in prices always exist, so an empty list means that a filter is set.
+        onClear={() => setFilters({ q: undefined, source: undefined })}
         none={null}
         filters={
           <>
@@ -110,8 +110,8 @@ export function Prices() {
               any={t('prices.any')}
               value={source}
               options={[
-                ['admin', t('prices.admin')],
-                ['shipped', t('prices.shipped')],
+                ['admin', t('prices.custom')],
+                ['shipped', t('prices.built_in')],
               ]}
               onChange={value => setFilters({ source: value })}
             />

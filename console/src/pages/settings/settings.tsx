@@ -1,18 +1,18 @@
 import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
-import type { Setting } from '../../api/contract.ts'
+import type { SettingItem } from '../../api/contract.ts'
 import { useAct, useCall } from '../../api/query.ts'
 import { Button } from '../../look/button.tsx'
 import { Field, Switch, TextInput } from '../../look/field.tsx'
 import { Moment } from '../../look/moment.tsx'
 import { Page, Sheet } from '../../look/page.tsx'
 import { Facts } from '../../look/panel.tsx'
-import { Part, useFaultWords } from '../../look/states.tsx'
+import { Part, useErrorText } from '../../look/states.tsx'
 import { toast } from '../../look/toast.tsx'
 
-type Value = Setting['value']
+type Value = SettingItem['value']
 
-/** Ours where we have a translation, else what the gateway says of itself. */
+/** The console's text, or the gateway's where there is none. */
 function useSettingWords() {
   const { t, i18n } = useTranslation()
   return (key: string, part: 'name' | 'help' | 'unit', fallback: string) => {
@@ -22,7 +22,7 @@ function useSettingWords() {
 }
 
 type RowProps = {
-  readonly setting: Setting
+  readonly setting: SettingItem
   readonly value: Value
   readonly onChange: (value: Value) => void
   readonly onReset: () => void
@@ -33,7 +33,7 @@ function Row({ setting, value, onChange, onReset, error }: RowProps) {
   const { t } = useTranslation()
   const words = useSettingWords()
   const name = words(setting.key, 'name', setting.key)
-  const shown =
+  const defaultText =
     typeof setting.default === 'boolean'
       ? setting.default
         ? t('common.yes')
@@ -43,7 +43,7 @@ function Row({ setting, value, onChange, onReset, error }: RowProps) {
     <>
       {words(setting.key, 'help', setting.help)}{' '}
       <span className="whitespace-nowrap">
-        {t('settings.default', { value: shown || t('settings.nothing') })}
+        {t('settings.default', { value: defaultText || t('settings.nothing') })}
       </span>
     </>
   )
@@ -121,7 +121,7 @@ function About() {
 
 export function Settings() {
   const { t } = useTranslation()
-  const words = useFaultWords()
+  const words = useErrorText()
   const list = useCall('listSettings', {})
   const update = useAct('updateSettings')
   const [changes, setChanges] = useState<Readonly<Record<string, Value>>>({})
@@ -143,7 +143,7 @@ export function Settings() {
     )
   return (
     <Page title={t('nav.settings')}>
-      <Sheet title={t('settings.running')}>
+      <Sheet title={t('settings.general')}>
         <Part result={list}>
           <form
             onSubmit={event => {

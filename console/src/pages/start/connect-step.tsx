@@ -6,28 +6,74 @@ import { ApiError } from '../../api/errors.ts'
 import { useAct } from '../../api/query.ts'
 import { Button } from '../../look/button.tsx'
 import { Field, TextArea, TextInput } from '../../look/field.tsx'
-import { ErrorCard, useFaultWords } from '../../look/states.tsx'
-import { useSaid } from '../../texts/said.tsx'
-import { type Tested, TestWords, useTest } from '../channels/channel-test.tsx'
+import { ErrorCard, useErrorText } from '../../look/states.tsx'
+import { GatewayText, useGatewayText } from '../../texts/gateway-text.tsx'
+import { type TestOutcome, TestWords, useTest } from '../channels/channel-test.tsx'
 import { ModelPicker } from '../channels/model-picker.tsx'
 import { TypePicker } from '../channels/type-picker.tsx'
 import { useIsPriced } from '../channels/use-priced.ts'
 
 const TICKED_AT_FIRST = 40
 
-/** Fields of the provider that stand beside the others in the API. */
+/** Provider-specific fields, except the one that the API has at the top level. */
 const settingOf = (own: Readonly<Record<string, string>>) =>
   Object.fromEntries(
     Object.entries(own).filter(([name, value]) => name !== 'openai_organization' && value !== ''),
   )
 
+type BaseUrlFieldProps = {
+  readonly type: ChannelType
+  readonly value: string
+  readonly onChange: (value: string) => void
+  readonly error: string | undefined
+}
+
+function BaseUrlField({ type, value, onChange, error }: BaseUrlFieldProps) {
+  const { t } = useTranslation()
+  const help = type.fields.find(({ name }) => name === 'base_url')?.help
+  return (
+    <Field
+      label={t('editor.base_url')}
+      error={error}
+      help={help ? <GatewayText text={help} /> : t('editor.base_url_help')}
+    >
+      {wiring => (
+        <TextInput
+          {...wiring}
+          value={value}
+          placeholder={type.base_url}
+          onChange={event => onChange(event.target.value)}
+        />
+      )}
+    </Field>
+  )
+}
+
+type ConnectedProps = { readonly name: string; readonly tested: TestOutcome; readonly onEdit: () => void }
+
+/** The finished step in one line. */
+function Connected({ name, tested, onEdit }: ConnectedProps) {
+  const { t } = useTranslation()
+  return (
+    <p className="flex flex-wrap items-center justify-between gap-2">
+      <span role="status">
+        {name} · <TestWords tested={tested} /> {t('start.enabled')}
+      </span>
+      <Button isSmall onClick={onEdit}>
+        {t('common.edit')}
+      </Button>
+    </p>
+  )
+}
+
 /**
- * Saves the channel switched off, tests it, and switches it on only if the test passed: nothing half-made serves.
+ * Saves the channel as disabled, tests it, and enables it only if the test passes, so that a broken channel
+ * never serves requests.
  */
 export function ConnectStep({ onTested }: { readonly onTested: (model: string) => void }) {
   const { t } = useTranslation()
-  const said = useSaid()
-  const words = useFaultWords()
+  const gatewayText = useGatewayText()
+  const words = useErrorText()
   const isPriced = useIsPriced()
   const create = useAct('createChannel')
   const update = useAct('updateChannel')
@@ -39,17 +85,19 @@ export function ConnectStep({ onTested }: { readonly onTested: (model: string) =
   const [own, setOwn] = useState<Readonly<Record<string, string>>>({})
   const [offered, setOffered] = useState<readonly string[]>()
   const [models, setModels] = useState<readonly string[]>([])
-  const [made, setMade] = useState<Channel>()
-  const [tested, setTested] = useState<Tested>()
+  const [saved, setSaved] = useState<Channel>()
+  const [tested, setTested] = useState<TestOutcome>()
   const [fault, setFault] = useState<unknown>()
   const [busy, setBusy] = useState<'fetch' | 'test'>()
+  const [isEnabled, setEnabled] = useState(false)
+  const [isEditing, setEditing] = useState(false)
 
   if (!type)
     return (
       <>
         <TypePicker isShort onPick={setType} />
         <p className="text-label text-ink-3">
-          {t('start.no_key')} <code className="font-mono text-code text-ink-2">npm start -- --demo</code>
+          {t('start.no_key')} <code className="font-mono text-code text-ink-2">./sluice start --demo</code>
         </p>
       </>
     )
@@ -64,9 +112,10 @@ export function ConnectStep({ onTested }: { readonly onTested: (model: string) =
     setBusy('fetch')
     setFault(undefined)
     try {
-      const found = await call('fetchModels', { body: { type: type.type, ...connection } })
-      setOffered(found)
-      if (models.length === 0) setModels(found.filter(model => isPriced?.(model)).slice(0, TICKED_AT_FIRST))
+      const listedModels = await call('fetchModels', { body: { type: type.type, ...connection } })
+      setOffered(listedModels)
+      if (models.length === 0)
+        setModels(listedModels.filter(model => isPriced?.(model)).slice(0, TICKED_AT_FIRST))
     } catch (error) {
       setFault(error)
       setOffered(undefined)
@@ -76,24 +125,26 @@ export function ConnectStep({ onTested }: { readonly onTested: (model: string) =
   }
   const save = () => {
     const fields = { ...connection, models: [...models] }
-    return made
-      ? update.mutateAsync({ body: { id: made.id, ...fields } })
+    return saved
+      ? update.mutateAsync({ body: { id: saved.id, ...fields } })
       : create.mutateAsync({
           body: { mode: 'single', channel: { type: type.type, name: type.name, status: 2, ...fields } },
         })
   }
-  const testAndSwitchOn = async () => {
+  const testAndEnable = async () => {
     setBusy('test')
     setFault(undefined)
     setTested(undefined)
     try {
       const channel = [await save()].flat()[0] as Channel
-      setMade(channel)
+      setSaved(channel)
       const model = models.find(each => isPriced?.(each)) ?? models[0]
       const result = await test(channel.id, { model })
       setTested(result)
       if (result.success) {
         await setStatus.mutateAsync({ params: { id: channel.id }, body: { status: 1 } })
+        setEnabled(true)
+        setEditing(false)
         onTested(model ?? '')
       }
     } catch (error) {
@@ -105,13 +156,19 @@ export function ConnectStep({ onTested }: { readonly onTested: (model: string) =
   const needsUrl =
     type.base_url === '' || type.fields.some(({ name, required }) => name === 'base_url' && required)
   const extra = type.fields.filter(({ name, required }) => required && name !== 'base_url')
+  const urlField = (
+    <BaseUrlField type={type} value={baseUrl} onChange={setBaseUrl} error={faultAt('base_url')} />
+  )
+
+  if (isEnabled && !isEditing && tested)
+    return <Connected name={type.name} tested={tested} onEdit={() => setEditing(true)} />
 
   return (
     <form
       className="flex flex-col gap-4"
       onSubmit={event => {
         event.preventDefault()
-        void (models.length > 0 ? testAndSwitchOn() : fetchModels())
+        void (models.length > 0 ? testAndEnable() : fetchModels())
       }}
     >
       <p className="flex items-center justify-between gap-2">
@@ -139,23 +196,18 @@ export function ConnectStep({ onTested }: { readonly onTested: (model: string) =
           )}
         </Field>
       ))}
-      <details open={needsUrl || undefined}>
-        <summary className="min-h-6 text-label text-ink-2">{t('start.base_url')}</summary>
-        <Field label={t('editor.base_url')} error={faultAt('base_url')} help={t('editor.base_url_help')}>
-          {wiring => (
-            <TextInput
-              {...wiring}
-              value={baseUrl}
-              placeholder={type.base_url}
-              onChange={event => setBaseUrl(event.target.value)}
-            />
-          )}
-        </Field>
-      </details>
+      {needsUrl ? (
+        urlField
+      ) : (
+        <details>
+          <summary className="min-h-6 text-label text-ink-2">{t('start.base_url')}</summary>
+          {urlField}
+        </details>
+      )}
       <Field
         label={t('editor.key')}
         error={faultAt('key')}
-        help={type.key_hint ? t('editor.key_hint', { hint: said(type.key_hint) }) : undefined}
+        help={type.key_hint ? t('editor.key_hint', { hint: gatewayText(type.key_hint) }) : undefined}
       >
         {wiring => (
           <TextInput
@@ -204,7 +256,7 @@ export function ConnectStep({ onTested }: { readonly onTested: (model: string) =
       ) : null}
       {tested ? (
         <p role="status">
-          <TestWords tested={tested} /> {tested.success ? t('start.switched_on') : t('start.stays_off')}
+          <TestWords tested={tested} /> {isEnabled ? null : t('start.stays_disabled')}
         </p>
       ) : null}
       <Button

@@ -8,12 +8,12 @@ import { Button } from '../../look/button.tsx'
 import { span, tokens } from '../../look/format.ts'
 import { Money } from '../../look/money.tsx'
 import { ErrorCard } from '../../look/states.tsx'
-import { askChat } from '../playground/ask-chat.ts'
+import { sendChat } from '../playground/send-chat.ts'
 import { otherOf, ROW } from '../usage/log-row.ts'
 
 const LOOK_MS = 1_500
 
-/** Waits for the first request, wherever it comes from. */
+/** Shows the first requests, from here or from any client. */
 export function RequestStep({
   token,
   model,
@@ -24,16 +24,18 @@ export function RequestStep({
   const { t } = useTranslation()
   const [fault, setFault] = useState<unknown>()
   const [isBusy, setBusy] = useState(false)
-  const rows = useCall('listOwnLogs', { query: { page_size: 3, type: ROW.request } }, { everyMs: LOOK_MS })
-  const found = rows.data?.items ?? []
-  const send = async (tokenId: number, asked: string) => {
+  const [response, setResponse] = useState('')
+  const rows = useCall('listOwnLogs', { query: { page_size: 3, type: ROW.request } }, { refetchMs: LOOK_MS })
+  const requests = rows.data?.items ?? []
+  const send = async (tokenId: number | undefined, requestedModel: string) => {
     setBusy(true)
     setFault(undefined)
+    setResponse('')
     try {
-      await askChat({
+      await sendChat({
         tokenId,
-        body: { model: asked, messages: [{ role: 'user', content: 'Hello!' }] },
-        onText: () => {},
+        body: { model: requestedModel, messages: [{ role: 'user', content: 'Hello!' }] },
+        onText: (kind, text) => kind === 'content' && setResponse(before => before + text),
       })
       await rows.refetch()
     } catch (error) {
@@ -44,19 +46,32 @@ export function RequestStep({
   }
   return (
     <>
-      {token && model ? (
-        <Button icon={Send} className="self-start" isBusy={isBusy} onClick={() => void send(token.id, model)}>
+      {model ? (
+        <Button
+          icon={Send}
+          className="self-start"
+          isBusy={isBusy}
+          onClick={() => void send(token?.id, model)}
+        >
           {t('start.send')}
         </Button>
       ) : null}
+      {response ? (
+        <figure className="flex flex-col gap-1">
+          <figcaption className="text-label font-medium text-ink-2">{t('start.response')}</figcaption>
+          <blockquote className="rounded-control bg-sunken px-3 py-2 break-words whitespace-pre-wrap">
+            {response}
+          </blockquote>
+        </figure>
+      ) : null}
       {fault ? <ErrorCard error={fault} /> : null}
-      {found.length === 0 ? (
+      {requests.length === 0 ? (
         <p role="status" className="text-ink-2">
           {t('start.waiting')}
         </p>
       ) : (
         <ul className="flex flex-col gap-2" aria-live="polite">
-          {found.map(row => (
+          {requests.map(row => (
             <li
               key={row.id}
               className="flex flex-wrap items-center gap-x-4 gap-y-1 rounded-control bg-ok-soft px-3 py-2"

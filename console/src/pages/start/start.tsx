@@ -3,6 +3,7 @@ import { useTranslation } from 'react-i18next'
 import type { Token } from '../../api/contract.ts'
 import { useCall } from '../../api/query.ts'
 import { useIsAdmin } from '../../api/self.ts'
+import { Button } from '../../look/button.tsx'
 import { Page } from '../../look/page.tsx'
 import { ROW } from '../usage/log-row.ts'
 import { ConnectStep } from './connect-step.tsx'
@@ -10,19 +11,27 @@ import { RequestStep } from './request-step.tsx'
 import { Step } from './step.tsx'
 import { TokenStep } from './token-step.tsx'
 
-/** From nothing to a first answer, on one page. Progress is what is so on the gateway, not what was clicked. */
+/**
+ * Guides to the first response on one page. A step is done when the gateway says so, not when a button was
+ * clicked.
+ */
 export function Start() {
   const { t } = useTranslation()
   const isAdmin = useIsAdmin()
   const models = useCall('listUsableModels', {})
   const tokens = useCall('listTokens', { query: { page_size: 1 } })
-  const requests = useCall('listOwnLogs', { query: { page_size: 1, type: ROW.request } }, { everyMs: 2_000 })
+  const requests = useCall(
+    'listOwnLogs',
+    { query: { page_size: 1, type: ROW.request } },
+    { refetchMs: 2_000 },
+  )
   const [token, setToken] = useState<Token>()
   const [tested, setTested] = useState<string>()
+  const [isAdding, setAdding] = useState(false)
   const hasModels = (models.data?.length ?? 0) > 0
   const hasToken = (tokens.data?.total ?? 0) > 0
   const hasRequest = (requests.data?.total ?? 0) > 0
-  // A step that was opened to be done stays open when it is done: what it found out is to be read.
+  // A step stays open after it is done, so that its result can be read.
   const wasEmpty = useRef(false)
   if (models.data?.length === 0) wasEmpty.current = true
   const model = tested ?? models.data?.[0]
@@ -38,8 +47,20 @@ export function Start() {
         >
           {isAdmin ? <ConnectStep onTested={setTested} /> : <p>{t('start.ask_admin')}</p>}
         </Step>
-        <Step number={2} title={t('start.token')} isDone={hasToken} isOpen={hasModels}>
-          <TokenStep token={token} model={model} onMade={setToken} />
+        <Step
+          number={2}
+          title={t('start.token')}
+          isDone={hasToken}
+          isOpen={hasModels && (!hasToken || isAdding || token !== undefined)}
+          action={
+            hasToken ? (
+              <Button isSmall onClick={() => setAdding(true)}>
+                {t('start.create_another')}
+              </Button>
+            ) : null
+          }
+        >
+          <TokenStep token={token} model={model} onCreated={setToken} />
         </Step>
         <Step number={3} title={t('start.request')} isDone={hasRequest} isOpen={hasToken}>
           <RequestStep token={token} model={model} />

@@ -3,8 +3,8 @@ import type { Token } from '../../api/contract.ts'
 import { useContractForm } from '../../api/form.ts'
 import { useSelf } from '../../api/self.ts'
 import { Button } from '../../look/button.tsx'
-import { FormFault } from '../../look/fault.tsx'
 import { AmountInput, Field, Radios, TextInput } from '../../look/field.tsx'
+import { FormError } from '../../look/form-error.tsx'
 import { unitsOfUsd } from '../../look/format.ts'
 import { NoBalance } from '../../look/no-balance.tsx'
 import { Secret } from '../../look/secret.tsx'
@@ -15,10 +15,10 @@ type Values = { name: string; limit: 'none' | 'amount'; amount: string }
 type TokenStepProps = {
   readonly token: Token | undefined
   readonly model: string | undefined
-  readonly onMade: (token: Token) => void
+  readonly onCreated: (token: Token) => void
 }
 
-export function TokenStep({ token, model, onMade }: TokenStepProps) {
+export function TokenStep({ token, model, onCreated }: TokenStepProps) {
   const { t } = useTranslation()
   const self = useSelf()
   const { form, submit, errorOf, isBusy, fault } = useContractForm<'createToken', Values>({
@@ -31,13 +31,13 @@ export function TokenStep({ token, model, onMade }: TokenStepProps) {
         ...(limit === 'none' ? {} : { remain_quota: unitsOfUsd(Number(amount)) }),
       },
     }),
-    onDone: onMade,
+    onDone: onCreated,
     names: { remain_quota: 'amount' },
   })
   if (token)
     return (
       <>
-        <Secret label={t('tokens.key')} value={token.key} />
+        <Secret label={t('tokens.key')} value={token.key} canReveal />
         <Snippets apiKey={token.key} model={model ?? t('tokens.some_model')} />
       </>
     )
@@ -61,7 +61,7 @@ export function TokenStep({ token, model, onMade }: TokenStepProps) {
           {wiring => <AmountInput {...wiring} {...form.register('amount')} />}
         </Field>
       ) : null}
-      <FormFault words={fault} />
+      <FormError words={fault} />
       <Button type="submit" kind="primary" className="self-start" isBusy={isBusy}>
         {t('tokens.create')}
       </Button>

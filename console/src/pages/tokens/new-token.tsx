@@ -13,18 +13,18 @@ import { Snippets } from '../../look/snippets.tsx'
 import { TokenFields } from './token-fields.tsx'
 import { bodyOf, newValues, type TokenValues } from './token-values.ts'
 
-/** The key, whole, once; then never again without being recorded. */
-function Made({ token, onClose }: { readonly token: Token; readonly onClose: () => void }) {
+/** Shows the key of a new token. */
+function CreatedToken({ token, onClose }: { readonly token: Token; readonly onClose: () => void }) {
   const { t } = useTranslation()
   const usable = useCall('listUsableModels', {})
   const model = (token.model_limits_enabled ? token.models : usable.data)?.[0] ?? t('tokens.some_model')
   return (
-    <Dialog title={t('tokens.made', { name: token.name })} isOpen isWide isHeld onClose={onClose}>
-      <Secret label={t('tokens.key')} value={token.key} />
+    <Dialog title={t('tokens.created', { name: token.name })} isOpen isWide isHeld onClose={onClose}>
+      <Secret label={t('tokens.key')} value={token.key} canReveal />
       <Snippets apiKey={token.key} model={model} />
       <div className="flex justify-end">
         <Button kind="primary" onClick={onClose}>
-          {t('tokens.made_done')}
+          {t('tokens.done')}
         </Button>
       </div>
     </Dialog>
@@ -35,16 +35,16 @@ export function NewToken() {
   const { t } = useTranslation()
   const navigate = useNavigate()
   const self = useSelf()
-  const [made, setMade] = useState<Token>()
+  const [created, setCreated] = useState<Token>()
   const close = () => void navigate({ to: '/tokens', search: true })
   const { form, submit, errorOf, isBusy, fault } = useContractForm<'createToken', TokenValues>({
     route: 'createToken',
     defaults: newValues(self.unlimited_quota ? 'none' : 'amount'),
     toInput: values => ({ body: bodyOf(values) }),
-    onDone: setMade,
+    onDone: setCreated,
     names: { remain_quota: 'amount', expired_time: 'date', model_limits: 'models', limits: 'rpm' },
   })
-  if (made) return <Made token={made} onClose={close} />
+  if (created) return <CreatedToken token={created} onClose={close} />
   return (
     <FormDialog
       title={t('tokens.create')}

@@ -4,6 +4,7 @@ import { useTranslation } from 'react-i18next'
 import { call } from '../../api/client.ts'
 import type { Token } from '../../api/contract.ts'
 import { useAct } from '../../api/query.ts'
+import { BulkErrors, useBulkChange } from '../../look/bulk-change.tsx'
 import { Button, buttonClasses } from '../../look/button.tsx'
 import { Confirm } from '../../look/confirm.tsx'
 import { csvFile } from '../../look/csv.ts'
@@ -13,13 +14,12 @@ import { unitsOfUsd } from '../../look/format.ts'
 import type { RowSelection } from '../../look/selection.ts'
 import { SelectionBar } from '../../look/selection-bar.tsx'
 import { toast } from '../../look/toast.tsx'
-import { Refusals, useEach } from '../../look/use-each.tsx'
 
 const OFF = 2
 const NEVER = -1
 const MONTH_S = 30 * 86_400
 
-/** Everything but the key. */
+/** All fields except the key. */
 const EXPORTED = [
   'id',
   'name',
@@ -38,7 +38,7 @@ type RaiseProps = {
   readonly onClose: () => void
 }
 
-/** As much more for each of them. */
+/** Raises the limit of each token by the same amount. */
 function Raise({ count, onRaise, onClose }: RaiseProps) {
   const { t } = useTranslation()
   const [amount, setAmount] = useState('')
@@ -63,11 +63,11 @@ function Raise({ count, onRaise, onClose }: RaiseProps) {
   )
 }
 
-/** What can be done to the selected tokens. */
+/** Bulk actions on the selected tokens. */
 export function TokenBulk({ selection }: { readonly selection: RowSelection<Token> }) {
   const { t } = useTranslation()
   const { rows: tokens, onChange: select } = selection
-  const { change, isBusy, faults } = useEach(selection, {
+  const { change, isBusy, faults } = useBulkChange(selection, {
     idOf: ({ id }) => String(id),
     nameOf: ({ name }) => name,
   })
@@ -91,7 +91,7 @@ export function TokenBulk({ selection }: { readonly selection: RowSelection<Toke
     void change(limited, later, back)
   }
   const capped = tokens.filter(({ unlimited_quota }) => !unlimited_quota)
-  /** What is left goes on falling meanwhile, so it is read again before it is raised. */
+  /** The remaining quota changes with usage, so it is read again before it is raised. */
   const raise = (units: number) =>
     void change(capped, async token => {
       const { remain_quota } = await call('getToken', { params: { id: token.id } })
@@ -100,10 +100,10 @@ export function TokenBulk({ selection }: { readonly selection: RowSelection<Toke
   return (
     <SelectionBar label={t('tokens.selected')} selection={selection}>
       <Button icon={Power} isBusy={isBusy} onClick={() => turn(true)}>
-        {t('channels.turn_on')}
+        {t('channels.enable')}
       </Button>
       <Button icon={PowerOff} isBusy={isBusy} onClick={() => turn(false)}>
-        {t('channels.turn_off')}
+        {t('channels.disable')}
       </Button>
       <Button icon={CalendarPlus} isBusy={isBusy} disabled={limited.length === 0} onClick={extend}>
         {t('tokens.extend')}
@@ -118,7 +118,7 @@ export function TokenBulk({ selection }: { readonly selection: RowSelection<Toke
       <Button icon={Trash2} onClick={() => setDeleting(true)}>
         {t('common.delete')}
       </Button>
-      <Refusals faults={faults} />
+      <BulkErrors faults={faults} />
       {isRaising ? <Raise count={capped.length} onRaise={raise} onClose={() => setRaising(false)} /> : null}
       {isDeleting ? (
         <Confirm

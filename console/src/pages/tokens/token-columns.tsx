@@ -2,13 +2,13 @@ import type { TFunction } from 'i18next'
 import type { Token } from '../../api/contract.ts'
 import { CopyIcon } from '../../look/copy.tsx'
 import { fromNow, moneyOfSpan } from '../../look/format.ts'
-import { Gate } from '../../look/gate.tsx'
-import { Level } from '../../look/level.tsx'
 import { Moment } from '../../look/moment.tsx'
+import { QuotaBar } from '../../look/quota-bar.tsx'
 import { firstCall } from '../../look/snippets.tsx'
-import type { Column } from '../../look/table.tsx'
+import { StatusBadge } from '../../look/status-badge.tsx'
+import type { Column } from '../../look/table-props.ts'
 import { TokenMenu } from './token-menu.tsx'
-import { gateOf } from './token-state.ts'
+import { statusOf } from './token-state.ts'
 
 export const tokenColumns = (t: TFunction, model: string): readonly Column<Token>[] => [
   {
@@ -21,7 +21,7 @@ export const tokenColumns = (t: TFunction, model: string): readonly Column<Token
     id: 'state',
     header: t('tokens.state'),
     place: 'state',
-    cell: token => <Gate state={gateOf(token)} />,
+    cell: token => <StatusBadge state={statusOf(token)} />,
   },
   {
     id: 'key',
@@ -36,12 +36,12 @@ export const tokenColumns = (t: TFunction, model: string): readonly Column<Token
       unlimited_quota ? (
         <span className="text-ink-2">{t('tokens.no_limit')}</span>
       ) : (
-        <Level left={remain_quota} total={remain_quota + used_quota} />
+        <QuotaBar remaining={remain_quota} total={remain_quota + used_quota} />
       ),
   },
   {
     id: 'spent',
-    header: t('tokens.spent'),
+    header: t('tokens.spend'),
     isRight: true,
     place: 'figure',
     cell: ({ used_quota }) => moneyOfSpan(used_quota),

@@ -11,7 +11,7 @@ import type { TokenValues } from './token-values.ts'
 type TokenFieldsProps = {
   readonly form: UseFormReturn<TokenValues>
   readonly errorOf: (name: Path<TokenValues>) => string | undefined
-  /** The moment at which a token that is being changed ends. */
+  /** Current expiry of the token. */
   readonly expires?: number
 }
 
@@ -76,7 +76,7 @@ export function TokenFields({ form, errorOf, expires }: TokenFieldsProps) {
             : [
                 {
                   value: 'kept' as const,
-                  label: t('tokens.expiry_kept', { date: toDateField(expires).replace('T', ' ') }),
+                  label: t('tokens.expiry_unchanged', { date: toDateField(expires).replace('T', ' ') }),
                 },
               ]),
           { value: 'never' as const, label: t('common.never') },

@@ -22,7 +22,7 @@ export function TokenMenu({ token }: { readonly token: Token }) {
   const turn = async (isOn: boolean, canUndo = true) => {
     await update.mutateAsync({ body: { id, status: isOn ? 1 : 2 } })
     toast(
-      isOn ? t('channels.turned_on', { name }) : t('channels.turned_off', { name }),
+      isOn ? t('channels.enabled', { name }) : t('channels.disabled', { name }),
       canUndo ? () => void turn(!isOn, false) : undefined,
     )
   }
@@ -33,7 +33,7 @@ export function TokenMenu({ token }: { readonly token: Token }) {
         label={t('tokens.menu', { name })}
         items={[
           {
-            label: isOff ? t('channels.turn_on') : t('channels.turn_off'),
+            label: isOff ? t('channels.enable') : t('channels.disable'),
             icon: isOff ? Power : PowerOff,
             onSelect: () => void turn(isOff),
           },

@@ -7,27 +7,27 @@ import { useContractForm } from '../../api/form.ts'
 import { useAct, useCall } from '../../api/query.ts'
 import { useSelf } from '../../api/self.ts'
 import { Button } from '../../look/button.tsx'
-import { FormFault } from '../../look/fault.tsx'
+import { FormError } from '../../look/form-error.tsx'
 import { moneyOfSpan } from '../../look/format.ts'
-import { Gate } from '../../look/gate.tsx'
 import { Moment } from '../../look/moment.tsx'
 import { Facts, Panel, Section } from '../../look/panel.tsx'
 import { Snippets } from '../../look/snippets.tsx'
-import { Part, useFaultWords } from '../../look/states.tsx'
+import { Part, useErrorText } from '../../look/states.tsx'
+import { StatusBadge } from '../../look/status-badge.tsx'
 import { toast } from '../../look/toast.tsx'
-import { useRevealed } from '../../look/use-revealed.ts'
+import { useRevealedSecret } from '../../look/use-revealed-secret.ts'
 import { TokenFields } from './token-fields.tsx'
 import { TokenMenu } from './token-menu.tsx'
-import { gateOf } from './token-state.ts'
+import { statusOf } from './token-state.ts'
 import { changesOf, type TokenValues, valuesOf } from './token-values.ts'
 
-/** The whole value on request: recorded, and hidden again by itself. */
-function Revealed({ token }: { readonly token: Token }) {
+/** The full key on request. Revealing it is audited. */
+function RevealKey({ token }: { readonly token: Token }) {
   const { t } = useTranslation()
-  const words = useFaultWords()
+  const words = useErrorText()
   const reveal = useAct('revealToken')
   const usable = useCall('listUsableModels', {})
-  const [key, setKey] = useRevealed()
+  const [key, setKey] = useRevealedSecret()
   const model = (token.model_limits_enabled ? token.models : usable.data)?.[0] ?? t('tokens.some_model')
   return (
     <Section title={t('tokens.key')}>
@@ -39,7 +39,7 @@ function Revealed({ token }: { readonly token: Token }) {
           if (key !== undefined) return setKey(undefined)
           const answer = await reveal.mutateAsync({ params: { id: token.id } }).catch(() => undefined)
           setKey(answer?.key)
-          // Nothing of a secret stays behind in a cache.
+          // Remove the secret from the query cache.
           if (answer) reveal.reset()
         }}
       >
@@ -69,7 +69,7 @@ function Editor({ token }: { readonly token: Token }) {
     <Section title={t('common.edit')}>
       <form className="flex flex-col gap-4" onSubmit={event => void submit(event)}>
         <TokenFields form={form} errorOf={errorOf} expires={token.expired_time} />
-        <FormFault words={fault} />
+        <FormError words={fault} />
         <Button type="submit" kind="primary" className="self-end" isBusy={isBusy}>
           {t('common.save')}
         </Button>
@@ -97,17 +97,17 @@ export function TokenPanel() {
           <>
             <Section title={t('channels.summary')}>
               <div className="flex items-center justify-between">
-                <Gate state={gateOf(token)} />
+                <StatusBadge state={statusOf(token)} />
                 <TokenMenu token={token} />
               </div>
               <Facts
                 facts={[
-                  [t('tokens.spent'), moneyOfSpan(token.used_quota)],
+                  [t('tokens.spend'), moneyOfSpan(token.used_quota)],
                   [
-                    t('tokens.left'),
+                    t('tokens.remaining'),
                     token.unlimited_quota ? t('tokens.no_limit') : moneyOfSpan(token.remain_quota),
                   ],
-                  [t('tokens.held'), moneyOfSpan(token.held_quota)],
+                  [t('tokens.on_hold'), moneyOfSpan(token.held_quota)],
                   [t('tokens.last_used'), <Moment key="used" at={token.accessed_time} />],
                   [t('common.created'), <Moment key="made" at={token.created_time} />],
                 ]}
@@ -115,14 +115,14 @@ export function TokenPanel() {
               {isShort ? <p className="text-warn">{t('tokens.balance_first')}</p> : null}
               <p className="flex flex-wrap gap-4">
                 <Link to="/" search={{ token_id: token.id }}>
-                  {t('channels.figures')}
+                  {t('channels.usage_chart')}
                 </Link>
                 <Link to="/usage" search={{ token_id: token.id }}>
                   {t('channels.requests')}
                 </Link>
               </p>
             </Section>
-            <Revealed token={token} />
+            <RevealKey token={token} />
             <Editor key={token.id} token={token} />
           </>
         ) : null}

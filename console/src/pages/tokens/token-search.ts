@@ -1,16 +1,16 @@
-/** As much of a token's value as the gateway tells, too. */
+/** The visible head of a masked key. */
 const HEAD = 7
 const TAIL = 4
-/** What is longer than this is more than anybody may see of it. */
+/** Longer text may be a full key. */
 const PART = 20
 
-/** A pasted value without its middle: no whole one goes into an address. */
+/** Masks a pasted key, so that a full key is never part of a URL. */
 export const withoutMiddle = (text: string) =>
   /^sk-\S+$/.test(text) && text.length > PART ? `${text.slice(0, HEAD)}…${text.slice(-TAIL)}` : text
 
-/** Tokens are looked for by a part of their name, or by what is told of their value. */
-export function tokenQuestion(text: string | undefined) {
+/** Searches tokens by name, or by the visible parts of the key. */
+export function tokenQuery(text: string | undefined) {
   if (text === undefined || !/^sk-\S*$/.test(text)) return { keyword: text }
-  const told = withoutMiddle(text)
-  return { token: told.includes('…') ? told : `${told}…` }
+  const shortened = withoutMiddle(text)
+  return { token: shortened.includes('…') ? shortened : `${shortened}…` }
 }

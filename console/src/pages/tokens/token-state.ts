@@ -1,5 +1,10 @@
 import type { Token } from '../../api/contract.ts'
-import type { GateState } from '../../look/gate.tsx'
+import type { StatusName } from '../../look/status-badge.tsx'
 
-const STATES: Readonly<Record<number, GateState>> = { 1: 'on', 2: 'off', 3: 'expired', 4: 'used_up' }
-export const gateOf = ({ status }: Pick<Token, 'status'>): GateState => STATES[status] ?? 'off'
+const STATES: Readonly<Record<number, StatusName>> = {
+  1: 'enabled',
+  2: 'disabled',
+  3: 'expired',
+  4: 'used_up',
+}
+export const statusOf = ({ status }: Pick<Token, 'status'>): StatusName => STATES[status] ?? 'disabled'

@@ -2,11 +2,11 @@ import type { Token } from '../../api/contract.ts'
 import { unitsOfUsd, usdOfUnits } from '../../look/format.ts'
 import { fromDateField } from '../../look/zone.ts'
 
-/** A token as the form holds it. */
+/** The values of the token form. */
 export type TokenValues = {
   name: string
   limit: 'none' | 'amount'
-  /** Dollars, as typed. */
+  /** US dollars, as text. */
   amount: string
   expiry: 'never' | 'date' | 'kept'
   date: string
@@ -54,7 +54,7 @@ const expiryOf = ({ expiry, date }: TokenValues) => {
 }
 const limitOf = (text: string) => (text.trim() === '' ? null : Number(text))
 
-/** A token as the API takes it. */
+/** The token as the API expects it. */
 export const bodyOf = (values: TokenValues) => ({
   name: values.name,
   unlimited_quota: values.limit === 'none',
@@ -66,7 +66,7 @@ export const bodyOf = (values: TokenValues) => ({
   limits: { rpm: limitOf(values.rpm), tpm: limitOf(values.tpm), concurrency: limitOf(values.concurrency) },
 })
 
-/** Only what was changed is sent: what is left of a limit goes on falling while the form is open. */
+/** Only changed fields are sent, because the remaining quota changes while the form is open. */
 export function changesOf(values: TokenValues, before: TokenValues): Partial<ReturnType<typeof bodyOf>> {
   const old = bodyOf(before) as Record<string, unknown>
   return Object.fromEntries(

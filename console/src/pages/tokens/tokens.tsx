@@ -14,7 +14,7 @@ import { useSelection } from '../../look/selection.ts'
 import { Empty } from '../../look/states.tsx'
 import { TokenBulk } from './token-bulk.tsx'
 import { tokenColumns } from './token-columns.tsx'
-import { tokenQuestion, withoutMiddle } from './token-search.ts'
+import { tokenQuery, withoutMiddle } from './token-search.ts'
 
 type Filters = { p?: number | undefined; q?: string | undefined }
 
@@ -24,16 +24,16 @@ export function Tokens() {
   const { id: openId } = useParams({ strict: false })
   const { pageSize } = usePreferences()
   const [{ p = 1, q }, setFilters] = useFilters<Filters>()
-  const list = useCall('searchTokens', { query: { p, page_size: pageSize, ...tokenQuestion(q) } })
+  const list = useCall('searchTokens', { query: { p, page_size: pageSize, ...tokenQuery(q) } })
   const callable = useCall('pricing', {}).data?.data.filter(({ unpriced }) => !unpriced)
   const model = callable?.[0]?.model_name ?? 'model'
   const columns = useMemo(() => tokenColumns(t, model), [t, model])
   usePageKeys({ y: { words: t('snippet.copy'), act: () => pressInRow('y') } })
   const selection = useSelection({
-    inSight: list.data?.items ?? [],
+    visible: list.data?.items ?? [],
     idOf: ({ id }) => String(id),
     total: list.data?.total,
-    read: paging => call('searchTokens', { query: { ...paging, ...tokenQuestion(q) } }),
+    read: paging => call('searchTokens', { query: { ...paging, ...tokenQuery(q) } }),
   })
   const create = () => void navigate({ to: '/tokens/new', search: true })
   return (
@@ -56,7 +56,7 @@ export function Tokens() {
         onOpen={row => void navigate({ to: '/tokens/$id', params: { id: String(row.id) }, search: true })}
         page={p}
         onPage={page => setFilters({ p: page })}
-        onDrop={q ? () => setFilters({ q: undefined }) : undefined}
+        onClear={q ? () => setFilters({ q: undefined }) : undefined}
         filters={
           <SearchBox
             label={t('tokens.search')}

@@ -1,19 +1,19 @@
 import { Link } from '@tanstack/react-router'
 import { useTranslation } from 'react-i18next'
-import type { LogRow } from '../../api/contract.ts'
+import type { UsageItem } from '../../api/contract.ts'
 import { useCall } from '../../api/query.ts'
+import { useExclusionReason } from '../../look/exclusion-reason.ts'
 import { span } from '../../look/format.ts'
-import { GateGlyph } from '../../look/gate.tsx'
 import { Section } from '../../look/panel.tsx'
-import { useWhy } from '../../look/passed-over.ts'
+import { StatusIcon } from '../../look/status-badge.tsx'
 import { otherOf } from './log-row.ts'
 
 const isGood = (status: number | string) => typeof status === 'number' && status >= 200 && status < 400
 
-/** One bar for each attempt on a common axis of time, in the order they were made. */
-export function Attempts({ row }: { readonly row: LogRow }) {
+/** A bar per attempt on a common time axis. */
+export function Attempts({ row }: { readonly row: UsageItem }) {
   const { t } = useTranslation()
-  const why = useWhy()
+  const why = useExclusionReason()
   const { trace } = otherOf(row)
   const channels = useCall('listChannels', { query: { page_size: 500 } }, { staleMs: 60_000 })
   const names = new Map(
@@ -25,18 +25,18 @@ export function Attempts({ row }: { readonly row: LogRow }) {
     attempts.reduce((sum, { ms }) => sum + ms, 0),
   )
   const passedOver = trace?.passed_over ?? []
-  let begun = 0
+  let elapsedMs = 0
   return (
     <Section title={t('usage.attempts_title')}>
       <ol className="flex flex-col gap-2">
         {attempts.map(({ channel, status, ms }, index) => {
-          const from = begun
-          begun += ms
+          const from = elapsedMs
+          elapsedMs += ms
           return (
             // biome-ignore lint/suspicious/noArrayIndexKey: attempts are known by their order
             <li key={index} className="grid grid-cols-[1fr_auto] items-center gap-x-3 text-table">
               <span className="flex min-w-0 items-center gap-2">
-                <GateGlyph state={isGood(status) ? 'on' : 'stopped'} />
+                <StatusIcon state={isGood(status) ? 'enabled' : 'auto_disabled'} />
                 <Link to="/channels/$id" params={{ id: String(channel) }} className="truncate">
                   {names.get(channel) ?? `#${channel}`}
                 </Link>
@@ -66,7 +66,7 @@ export function Attempts({ row }: { readonly row: LogRow }) {
           {passedOver.map((each, index) => (
             // biome-ignore lint/suspicious/noArrayIndexKey: a list that is never changed
             <li key={index}>
-              {t('route.passed', {
+              {t('route.excluded', {
                 channel: each.channelId ?? each.channel_id,
                 reason: why(each.reason ?? ''),
               })}

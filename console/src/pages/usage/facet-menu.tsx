@@ -7,33 +7,33 @@ import { TextInput } from '../../look/field.tsx'
 import { count } from '../../look/format.ts'
 import { Popup } from '../../look/popup.tsx'
 import { Part } from '../../look/states.tsx'
-import { choosing, chosenOf, FACETS, type Facet } from './facets.ts'
-import type { Question, UsageFilters } from './usage-filters.ts'
+import { choosing, chosenOf, FACETS, type UsageFacet } from './facets.ts'
+import type { LogQuery, UsageFilters } from './usage-filters.ts'
 
 type FacetMenuProps = {
-  readonly facet: Facet
-  readonly question: Question
+  readonly facet: UsageFacet
+  readonly logQuery: LogQuery
   readonly filters: UsageFilters
   readonly onChoose: (changes: Partial<UsageFilters>) => void
   readonly isFirst: boolean
 }
 
-const MOST = 200
+const MAX_VALUES = 200
 
-/** The same question for whoever wants to know what there is of a facet, so that it is asked once. */
-export const useFacet = (facet: Facet, question: Question, enabled: boolean) =>
-  useCall('logFacets', { query: { ...question, by: facet, limit: MOST } }, { enabled })
+/** Values of a facet. Menus and chips share the query. */
+export const useFacet = (facet: UsageFacet, logQuery: LogQuery, enabled: boolean) =>
+  useCall('logFacets', { query: { ...logQuery, by: facet, limit: MAX_VALUES } }, { enabled })
 
-/** What there is in the range, with how many requests each has; asked for when it is opened. */
-export function FacetMenu({ facet, question, filters, onChoose, isFirst }: FacetMenuProps) {
+/** The values of a facet in the time range with their request counts, loaded when the menu opens. */
+export function FacetMenu({ facet, logQuery, filters, onChoose, isFirst }: FacetMenuProps) {
   const { t } = useTranslation()
   const [isOpen, open] = useState(false)
   const [text, setText] = useState('')
   const chosen = chosenOf(filters, facet)
   const [isNot, setNot] = useState(chosen.isNot)
-  const result = useFacet(facet, question, isOpen)
+  const result = useFacet(facet, logQuery, isOpen)
   const { values = [], is_exact: isExact = true } = result.data ?? {}
-  const found = values.filter(({ name }) => name.toLowerCase().includes(text.toLowerCase()))
+  const matches = values.filter(({ name }) => name.toLowerCase().includes(text.toLowerCase()))
   const words = t(`usage.by.${facet}`)
   const toggle = (key: string) => {
     const others = chosen.values.filter(value => value !== key)
@@ -84,11 +84,11 @@ export function FacetMenu({ facet, question, filters, onChoose, isFirst }: Facet
         />
       </div>
       <Part result={result}>
-        {found.length === 0 ? (
+        {matches.length === 0 ? (
           <p className="p-3 text-table text-ink-3">{t('common.nothing_matches')}</p>
         ) : (
           <ul className="max-h-72 overflow-y-auto py-1">
-            {found.map(({ key, name, count: requests }) => (
+            {matches.map(({ key, name, count: requests }) => (
               <li key={key}>
                 <button
                   type="button"

@@ -1,6 +1,6 @@
 import type { UsageFilters } from './usage-filters.ts'
 
-/** What requests are told apart by, and may be chosen by: one, any of several, or all but some. */
+/** Facets of requests. A filter matches one value, any of several, or excludes some. */
 export const FACETS = {
   model: { one: 'model', several: 'models', none: 'not_models', name: 'q' },
   channel: { one: 'channel', several: 'channels', none: 'not_channels', name: undefined },
@@ -13,25 +13,25 @@ export const FACETS = {
     readonly one: keyof UsageFilters | undefined
     readonly several: keyof UsageFilters
     readonly none: keyof UsageFilters | undefined
-    /** Another way to ask for the same, which a choice takes the place of. */
+    /** A text filter of the same field, which a choice replaces. */
     readonly name: keyof UsageFilters | undefined
   }
 >
-export type Facet = keyof typeof FACETS
+export type UsageFacet = keyof typeof FACETS
 
-export type Chosen = { readonly values: readonly string[]; readonly isNot: boolean }
+export type FacetChoice = { readonly values: readonly string[]; readonly isNot: boolean }
 
 const split = (text: string | undefined) => text?.split(',') ?? []
 
-export function chosenOf(filters: UsageFilters, facet: Facet): Chosen {
+export function chosenOf(filters: UsageFilters, facet: UsageFacet): FacetChoice {
   const { one, several, none } = FACETS[facet]
   if (none && filters[none]) return { values: split(filters[none]), isNot: true }
   const single = one && filters[one]
   return { values: single === undefined ? split(filters[several]) : [String(single)], isNot: false }
 }
 
-/** One is asked for by its own name, which an index answers; more than one by a list. */
-export function choosing(facet: Facet, { values, isNot }: Chosen): Partial<UsageFilters> {
+/** A single value uses its own filter, which has an index. Several values use a list. */
+export function choosing(facet: UsageFacet, { values, isNot }: FacetChoice): Partial<UsageFilters> {
   const { one, several, none, name } = FACETS[facet]
   const [first] = values
   const list = values.length === 0 ? undefined : values.join(',')

@@ -1,29 +1,29 @@
 import { X } from 'lucide-react'
 import { useTranslation } from 'react-i18next'
-import type { LogRow } from '../../api/contract.ts'
+import type { UsageItem } from '../../api/contract.ts'
 import { Button } from '../../look/button.tsx'
 import { span } from '../../look/format.ts'
 import { useFacet } from './facet-menu.tsx'
-import { FACETS, type Facet } from './facets.ts'
-import { NARROWING, type Narrowing, type Question, type UsageFilters } from './usage-filters.ts'
+import { FACETS, type UsageFacet } from './facets.ts'
+import { type LogQuery, NARROWING, type Narrowing, type UsageFilters } from './usage-filters.ts'
 
 type ChipsProps = {
   readonly filters: UsageFilters
-  readonly question: Question
-  /** One of the rows that they leave: it knows the names behind the numbers. */
-  readonly row: LogRow | undefined
+  readonly logQuery: LogQuery
+  /** A matching row, which contains names for ids. */
+  readonly row: UsageItem | undefined
   readonly onDrop: (changes: Partial<UsageFilters>) => void
 }
 
-/** The facet that a list belongs to, and whether it names what is left out. */
-function listOf(name: Narrowing): { facet: Facet; isNot: boolean } | undefined {
+/** The facet of a list filter, and whether it excludes. */
+function listOf(name: Narrowing): { facet: UsageFacet; isNot: boolean } | undefined {
   const entry = Object.entries(FACETS).find(([, { several, none }]) => several === name || none === name)
-  return entry && { facet: entry[0] as Facet, isNot: entry[1].none === name }
+  return entry && { facet: entry[0] as UsageFacet, isNot: entry[1].none === name }
 }
 
-/** Numbers of a list by their names, which the facet knows. */
-function ListedNames({ facet, list, question }: { facet: Facet; list: string; question: Question }) {
-  const { data } = useFacet(facet, question, facet !== 'model' && facet !== 'error')
+/** The ids of a list filter as names. */
+function ListedNames({ facet, list, logQuery }: { facet: UsageFacet; list: string; logQuery: LogQuery }) {
+  const { data } = useFacet(facet, logQuery, facet !== 'model' && facet !== 'error')
   const nameOf = (key: string) => data?.values.find(value => value.key === key)?.name
   const isNamed = facet === 'model' || facet === 'error'
   return list
@@ -32,8 +32,8 @@ function ListedNames({ facet, list, question }: { facet: Facet; list: string; qu
     .join(', ')
 }
 
-/** Filters that are set, each to be dropped by itself. */
-export function FilterChips({ filters, question, row, onDrop }: ChipsProps) {
+/** Active filters, each with a remove button. */
+export function FilterChips({ filters, logQuery, row, onDrop }: ChipsProps) {
   const { t } = useTranslation()
   const yesNo = (text: string | undefined) => (text === 'true' ? t('common.yes') : t('common.no'))
   const words: Partial<Record<Narrowing, readonly [name: string, value: string]>> = {
@@ -47,8 +47,8 @@ export function FilterChips({ filters, question, row, onDrop }: ChipsProps) {
     source: [t('usage.counted_by'), filters.source ? t(`usage.source.${filters.source as 'zero'}`) : ''],
     ip: [t('usage.address'), filters.ip ?? ''],
     min_cost: [t('usage.cost'), `≥ $${filters.min_cost}`],
-    min_ms: [t('usage.total'), `≥ ${span(filters.min_ms)}`],
-    min_first_ms: [t('usage.first'), `≥ ${span(filters.min_first_ms)}`],
+    min_ms: [t('usage.latency'), `≥ ${span(filters.min_ms)}`],
+    min_first_ms: [t('usage.ttft'), `≥ ${span(filters.min_first_ms)}`],
     min_attempts: [t('usage.attempts_title'), `≥ ${filters.min_attempts}`],
     upstream_model: [t('usage.upstream_model'), filters.upstream_model ?? ''],
     cached: [t('usage.line.cachedInput'), yesNo(filters.cached)],
@@ -60,13 +60,13 @@ export function FilterChips({ filters, question, row, onDrop }: ChipsProps) {
       <Button
         key={name}
         icon={X}
-        title={t('usage.drop', { name: label })}
+        title={t('usage.remove_filter', { name: label })}
         onClick={() => onDrop({ [name]: undefined, cursor: undefined })}
         className="max-w-full"
       >
         <span className="min-w-0 truncate">
           {label}: {list?.isNot ? `${t('usage.is_not')} ` : null}
-          {list ? <ListedNames facet={list.facet} list={String(filters[name])} question={question} /> : value}
+          {list ? <ListedNames facet={list.facet} list={String(filters[name])} logQuery={logQuery} /> : value}
         </span>
       </Button>
     )

@@ -2,42 +2,42 @@ import { ChevronLeft, ChevronRight, ZoomOut } from 'lucide-react'
 import { useTranslation } from 'react-i18next'
 import { useCall } from '../../api/query.ts'
 import { IconButton } from '../../look/button.tsx'
-import { count, stretchText, tokens } from '../../look/format.ts'
+import { count, timeRangeText, tokens } from '../../look/format.ts'
 import { Part } from '../../look/states.tsx'
 import { zone } from '../../look/zone.ts'
 import { Bars } from '../overview/bars.tsx'
 import { beginOf, rangeOf, stepOf } from './range.ts'
-import type { picturedBy, UsageFilters } from './usage-filters.ts'
+import type { seriesFilters, UsageFilters } from './usage-filters.ts'
 
 const QUARTER_S = 900
 const now = () => Math.ceil(Date.now() / 1000 / QUARTER_S) * QUARTER_S
 
-/** The stretch that is in sight; undefined for all time, of which there is no picture. */
-function stretchOf({ from, to, range }: UsageFilters) {
+/** The visible time range; undefined for "All time", which has no chart. */
+function timeRangeOf({ from, to, range }: UsageFilters) {
   const begin = from ?? beginOf(rangeOf(range))
   return begin === undefined ? undefined : { from: begin, to: to === undefined ? now() : to + 1 }
 }
 
-/** Requests over the range, answered and failed; a bar, or a drag over several, narrows the rows below to its time. */
+/** Successful and failed requests over time. A click or drag restricts the rows to its time. */
 export function Histogram({
   filters,
   narrowed,
   onChoose,
 }: {
   readonly filters: UsageFilters
-  readonly narrowed: NonNullable<ReturnType<typeof picturedBy>>
+  readonly narrowed: NonNullable<ReturnType<typeof seriesFilters>>
   readonly onChoose: (changes: Partial<UsageFilters>) => void
 }) {
   const { t } = useTranslation()
-  const stretch = stretchOf(filters)
-  const { from, to } = stretch ?? { from: 0, to: QUARTER_S }
+  const timeRange = timeRangeOf(filters)
+  const { from, to } = timeRange ?? { from: 0, to: QUARTER_S }
   const step = stepOf(from, to)
   const result = useCall(
     'usageSeries',
     { query: { from, to, step, tz: zone(), ...narrowed } },
-    { enabled: stretch !== undefined, everyMs: filters.to === undefined ? 15_000 : false },
+    { enabled: timeRange !== undefined, refetchMs: filters.to === undefined ? 15_000 : false },
   )
-  if (!stretch) return null
+  if (!timeRange) return null
   const { starts = [], series = [], totals } = result.data ?? {}
   const [all] = series
   const failed = all?.failures ?? []
@@ -79,8 +79,8 @@ export function Histogram({
           format={count}
           onAxis={tokens}
           onPick={(first, last) => look(first, last + step)}
-          summary={t('usage.pictured', {
-            stretch: stretchText(from, to),
+          summary={t('usage.bar', {
+            range: timeRangeText(from, to),
             figure: count(totals?.requests),
             failed: count(totals?.failures),
           })}

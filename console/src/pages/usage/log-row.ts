@@ -1,12 +1,12 @@
-import type { LogRow } from '../../api/contract.ts'
+import type { UsageItem } from '../../api/contract.ts'
 
-/** The kinds of rows, by the API's numbers. */
+/** Row types of the API. */
 export const ROW = { topUp: 1, request: 2, management: 3, system: 4, error: 5, refund: 6, signIn: 7 } as const
 
 type Attempt = { readonly channel: number; readonly status: number | string; readonly ms: number }
 type PassedOver = { readonly channelId?: number; readonly channel_id?: number; readonly reason?: string }
 
-/** What a row says beyond its columns. */
+/** The JSON in the column `other`. */
 export type Other = {
   readonly source?: string
   readonly frt?: number
@@ -22,7 +22,7 @@ export type Other = {
   readonly trace?: { readonly attempts?: readonly Attempt[]; readonly passed_over?: readonly PassedOver[] }
 }
 
-export function otherOf({ other }: Pick<LogRow, 'other'>): Other {
+export function otherOf({ other }: Pick<UsageItem, 'other'>): Other {
   try {
     return JSON.parse(other)
   } catch {
@@ -30,7 +30,7 @@ export function otherOf({ other }: Pick<LogRow, 'other'>): Other {
   }
 }
 
-/** A failure that cost something is a row of type 2, like every other that was paid. */
-export const isFailed = (row: LogRow) =>
+/** A failed request that was billed has type 2, like every billed request. */
+export const isFailed = (row: UsageItem) =>
   row.type === ROW.error || (row.type === ROW.request && otherOf(row).error_code !== undefined)
-export const isRequest = ({ type }: LogRow) => type === ROW.request || type === ROW.error
+export const isRequest = ({ type }: UsageItem) => type === ROW.request || type === ROW.error

@@ -10,7 +10,7 @@ const AMOUNTS = ['min_cost', 'min_ms', 'min_first_ms', 'min_attempts'] as const
 const NAMES = [...AMOUNTS, 'stream', 'cached', 'source', 'upstream_model', 'ip'] as const
 const STEPS = { min_cost: 'any', min_ms: 1, min_first_ms: 1, min_attempts: 1 } as const
 
-/** What is asked for more rarely: how long, how dear, how often tried. */
+/** Less common filters. */
 export function MoreFilters({
   filters,
   onChoose,
@@ -22,9 +22,9 @@ export function MoreFilters({
   const [isOpen, open] = useState(false)
   const submit = (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault()
-    const given = Object.fromEntries(new FormData(event.currentTarget))
-    const asked = readUsageFilters(given)
-    onChoose({ ...Object.fromEntries(NAMES.map(name => [name, asked[name]])), cursor: undefined })
+    const fields = Object.fromEntries(new FormData(event.currentTarget))
+    const parsed = readUsageFilters(fields)
+    onChoose({ ...Object.fromEntries(NAMES.map(name => [name, parsed[name]])), cursor: undefined })
     open(false)
   }
   return (

@@ -4,9 +4,9 @@ import { Button } from '../../look/button.tsx'
 import { CallSnippets, questionTo } from '../../look/snippets.tsx'
 import { Empty } from '../../look/states.tsx'
 import { FilterChips } from './filter-chips.tsx'
-import { isNarrowed, NO_FILTERS, type Question, type UsageFilters } from './usage-filters.ts'
+import { isNarrowed, type LogQuery, NO_FILTERS, type UsageFilters } from './usage-filters.ts'
 
-/** For whoever has not called anything yet: how it is done. */
+/** An example request for new users. */
 function FirstCall() {
   const callable = useCall('pricing', {}).data?.data.find(({ unpriced }) => !unpriced)
   if (!callable) return null
@@ -19,15 +19,15 @@ function FirstCall() {
 
 type NoRowsProps = {
   readonly filters: UsageFilters
-  readonly question: Question
-  /** Where the walk may go on. */
+  readonly logQuery: LogQuery
+  /** Cursor of the next page. */
   readonly next: string | undefined
   readonly onChoose: (changes: Partial<UsageFilters>) => void
   readonly onStep: (to: string) => void
 }
 
-/** Why nothing is shown, and what can be done about it. */
-export function NoRows({ filters, question, next, onChoose, onStep }: NoRowsProps) {
+/** The empty state: why there are no rows, and what to do. */
+export function NoRows({ filters, logQuery, next, onChoose, onStep }: NoRowsProps) {
   const { t } = useTranslation()
   const allTime =
     filters.range === 'all' ? null : (
@@ -35,19 +35,19 @@ export function NoRows({ filters, question, next, onChoose, onStep }: NoRowsProp
         {t('usage.all_time')}
       </Button>
     )
-  // The walk has tried as many rows as it may at a time, and found none.
+  // The search stopped at its limit of rows without a match.
   if (next)
     return (
       <Empty title={t('usage.none_so_far')}>
-        <Button onClick={() => onStep(next)}>{t('usage.search_on')}</Button>
+        <Button onClick={() => onStep(next)}>{t('usage.search_older')}</Button>
       </Empty>
     )
   if (isNarrowed(filters))
     return (
       <Empty title={t('common.nothing_matches')}>
         <div className="flex flex-wrap justify-center gap-2">
-          <FilterChips filters={filters} question={question} row={undefined} onDrop={onChoose} />
-          <Button onClick={() => onChoose(NO_FILTERS)}>{t('common.drop_filters')}</Button>
+          <FilterChips filters={filters} logQuery={logQuery} row={undefined} onDrop={onChoose} />
+          <Button onClick={() => onChoose(NO_FILTERS)}>{t('common.clear_filters')}</Button>
           {allTime}
         </div>
       </Empty>

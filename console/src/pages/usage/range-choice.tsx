@@ -7,23 +7,23 @@ import { Popup } from '../../look/popup.tsx'
 import { fromDateField, toDateField, zone } from '../../look/zone.ts'
 import type { RangeName } from './range.ts'
 
-export type Stretch = { readonly from: number; readonly to: number }
+export type TimeRange = { readonly from: number; readonly to: number }
 
 type RangeChoiceProps = {
   readonly names: readonly RangeName[]
-  /** What is in sight: by its name, or from one moment to another where somebody chose those. */
+  /** The selected range, or undefined when a custom one is set. */
   readonly range: RangeName | undefined
-  readonly stretch: Stretch | undefined
+  readonly timeRange: TimeRange | undefined
   readonly onRange: (range: RangeName) => void
-  readonly onStretch: (stretch: Stretch) => void
+  readonly onTimeRange: (timeRange: TimeRange) => void
 }
 
 const DAY_S = 86_400
-/** So that a chart by days has no more points than the gateway works times out for. */
+/** The gateway's limit for points of a chart by day. */
 const MOST_DAYS = 180
 
-/** A range up to now, or any other from one moment to another. */
-export function RangeChoice({ names, range, stretch, onRange, onStretch }: RangeChoiceProps) {
+/** Selects a named range or a custom one. */
+export function RangeChoice({ names, range, timeRange, onRange, onTimeRange }: RangeChoiceProps) {
   const { t } = useTranslation()
   return (
     <span className="flex items-center gap-1">
@@ -39,26 +39,26 @@ export function RangeChoice({ names, range, stretch, onRange, onStretch }: Range
           </option>
         ))}
       </Choice>
-      <Moments stretch={stretch} onStretch={onStretch} />
+      <Moments timeRange={timeRange} onTimeRange={onTimeRange} />
     </span>
   )
 }
 
-function Moments({ stretch, onStretch }: Pick<RangeChoiceProps, 'stretch' | 'onStretch'>) {
+function Moments({ timeRange, onTimeRange }: Pick<RangeChoiceProps, 'timeRange' | 'onTimeRange'>) {
   const { t } = useTranslation()
   const [isOpen, open] = useState(false)
   const [isWrong, setWrong] = useState(false)
   const now = Math.floor(Date.now() / 1000)
-  const { from, to } = stretch ?? { from: now - DAY_S, to: now }
+  const { from, to } = timeRange ?? { from: now - DAY_S, to: now }
   const submit = (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault()
-    const given = new FormData(event.currentTarget)
-    const [first, last] = [fromDateField(String(given.get('from'))), fromDateField(String(given.get('to')))]
+    const fields = new FormData(event.currentTarget)
+    const [first, last] = [fromDateField(String(fields.get('from'))), fromDateField(String(fields.get('to')))]
     const isRange =
       first !== undefined && last !== undefined && first < last && last - first <= MOST_DAYS * DAY_S
     setWrong(!isRange)
     if (!isRange) return
-    onStretch({ from: first, to: last })
+    onTimeRange({ from: first, to: last })
     open(false)
   }
   return (
@@ -86,7 +86,7 @@ function Moments({ stretch, onStretch }: Pick<RangeChoiceProps, 'stretch' | 'onS
         <Field
           label={t('usage.to')}
           help={zone()}
-          error={isWrong ? t('usage.range_wrong', { days: MOST_DAYS }) : undefined}
+          error={isWrong ? t('usage.range_invalid', { days: MOST_DAYS }) : undefined}
         >
           {wiring => (
             <TextInput {...wiring} name="to" type="datetime-local" required defaultValue={toDateField(to)} />

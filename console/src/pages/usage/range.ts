@@ -1,4 +1,4 @@
-/** Spans a page can look back over, in seconds. */
+/** Time ranges in seconds. */
 export const RANGES = {
   '1h': 3_600,
   '6h': 21_600,
@@ -16,7 +16,7 @@ export const rangeOf = (name: string | undefined): RangeName => (isRange(name) ?
 
 const QUARTER_S = 900
 
-/** Where a range begins: at a quarter hour, because that is what sums are made of. */
+/** Start of a range, at a quarter hour, the resolution of the stored sums. */
 export function beginOf(name: RangeName, nowMs = Date.now()): number | undefined {
   const seconds = RANGES[name]
   return seconds === 0 ? undefined : Math.floor(nowMs / 1000 / QUARTER_S) * QUARTER_S - seconds
@@ -25,6 +25,6 @@ export function beginOf(name: RangeName, nowMs = Date.now()): number | undefined
 const STEPS_S = [900, 3_600, 21_600, 86_400] as const
 const MAX_BARS = 60
 
-/** How wide a bar of a picture is: as narrow as leaves no more of them than can be told apart. */
+/** The smallest step that gives at most `MAX_BARS` bars. */
 export const stepOf = (from: number, to: number) =>
   STEPS_S.find(step => (to - from) / step <= MAX_BARS) ?? 86_400

@@ -2,12 +2,12 @@ import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router'
 import type { TFunction } from 'i18next'
 import { ChevronDown, ChevronUp } from 'lucide-react'
 import { useTranslation } from 'react-i18next'
-import type { CostLines, Entry, LogRow } from '../../api/contract.ts'
+import type { CostLines, EntryItem, UsageItem } from '../../api/contract.ts'
 import { ApiError } from '../../api/errors.ts'
 import { useCall } from '../../api/query.ts'
 import { useIsAdmin } from '../../api/self.ts'
 import { Button } from '../../look/button.tsx'
-import { CopiedId } from '../../look/copy.tsx'
+import { CopyableId } from '../../look/copy.tsx'
 import {
   count,
   momentInFull,
@@ -21,14 +21,14 @@ import { Moment } from '../../look/moment.tsx'
 import { usePageKeys } from '../../look/page-keys.ts'
 import { Facts, Panel, Section } from '../../look/panel.tsx'
 import { Empty, Part } from '../../look/states.tsx'
-import { useSaid } from '../../texts/said.tsx'
+import { useGatewayText } from '../../texts/gateway-text.tsx'
 import { Attempts } from './attempts.tsx'
 import { isFailed, isRequest, otherOf } from './log-row.ts'
 import type { UsageFilters } from './usage-filters.ts'
-import { useWalk } from './use-rows.ts'
+import { useLogPage } from './use-rows.ts'
 
-/** The request in one sentence. */
-function verdict(t: TFunction, row: LogRow, said: (text: string) => string): string {
+/** A one-sentence summary of the request. */
+function summaryOf(t: TFunction, row: UsageItem, gatewayText: (text: string) => string): string {
   const attempts = otherOf(row).trace?.attempts?.length ?? 1
   const facts = {
     channel: row.channel_name || (row.channel ? `#${row.channel}` : t('usage.a_channel')),
@@ -36,14 +36,14 @@ function verdict(t: TFunction, row: LogRow, said: (text: string) => string): str
     cost: moneyOfOne(row.cost),
     count: attempts,
   }
-  if (isFailed(row)) return t('usage.verdict_failed', { ...facts, reason: said(row.content) })
-  // Which channel it was is told to administrators.
-  if (!row.channel_name) return t('usage.verdict_plain', facts)
-  return attempts > 1 ? t('usage.verdict_retried', facts) : t('usage.verdict_good', facts)
+  if (isFailed(row)) return t('usage.summary_failed', { ...facts, reason: gatewayText(row.content) })
+  // Only administrators see the channel.
+  if (!row.channel_name) return t('usage.summary_plain', facts)
+  return attempts > 1 ? t('usage.summary_retried', facts) : t('usage.summary_success', facts)
 }
 
-/** Where the lines are not known any more: what was counted. */
-function Counted({ row }: { readonly row: LogRow }) {
+/** Token counts, when the cost lines are no longer available. */
+function TokenCounts({ row }: { readonly row: UsageItem }) {
   const { t } = useTranslation()
   const other = otherOf(row)
   const counts = [
@@ -67,7 +67,7 @@ function Counted({ row }: { readonly row: LogRow }) {
     ))
 }
 
-/** The lines as the gateway tells them: kind × quantity at a price, and what that comes to. */
+/** The cost lines: quantity, price and amount. */
 function Lines({ costs }: { readonly costs: CostLines }) {
   const { t, i18n } = useTranslation()
   const words = (key: string, name: string) => (i18n.exists(key) ? t(key as 'usage.line.input') : name)
@@ -95,7 +95,7 @@ function Lines({ costs }: { readonly costs: CostLines }) {
         .map(([name, amount]) => (
           <tr key={name}>
             <th scope="row" colSpan={3} className="py-0.5 text-left font-normal text-ink-3">
-              {t(`usage.${name}`)}
+              {name === 'overrun' ? t('usage.not_charged') : t('usage.rounding')}
             </th>
             <td className="text-right whitespace-nowrap">
               {name === 'overrun' ? '−' : ''}
@@ -107,14 +107,14 @@ function Lines({ costs }: { readonly costs: CostLines }) {
   )
 }
 
-function CostSection({ row, costs }: { readonly row: LogRow; readonly costs: CostLines | undefined }) {
+function CostSection({ row, costs }: { readonly row: UsageItem; readonly costs: CostLines | undefined }) {
   const { t } = useTranslation()
   const other = otherOf(row)
   return (
     <Section title={t('usage.cost')}>
       <table className="w-full text-table">
         <tbody>
-          {costs ? <Lines costs={costs} /> : <Counted row={row} />}
+          {costs ? <Lines costs={costs} /> : <TokenCounts row={row} />}
           <tr>
             <th scope="row" className="pt-2 text-left font-medium" colSpan={3}>
               {t('usage.charged')}
@@ -135,7 +135,7 @@ function CostSection({ row, costs }: { readonly row: LogRow; readonly costs: Cos
             other.unpriced
               ? t('usage.unpriced')
               : other.price
-                ? `${other.priced_as ?? ''} · ${other.price === 'shipped' ? t('prices.shipped') : other.price}`
+                ? `${other.priced_as ?? ''} · ${other.price === 'shipped' ? t('prices.built_in') : other.price}`
                 : '–',
           ],
           ...(row.vendor_cost === null
@@ -148,19 +148,19 @@ function CostSection({ row, costs }: { readonly row: LogRow; readonly costs: Cos
   )
 }
 
-function Detail({ row, costs }: { readonly row: LogRow; readonly costs: CostLines | undefined }) {
+function Detail({ row, costs }: { readonly row: UsageItem; readonly costs: CostLines | undefined }) {
   const { t } = useTranslation()
-  const said = useSaid()
+  const gatewayText = useGatewayText()
   const isAdmin = useIsAdmin()
   return (
     <>
-      <p className="pb-4 text-section">{isRequest(row) ? verdict(t, row, said) : row.content}</p>
+      <p className="pb-4 text-section">{isRequest(row) ? summaryOf(t, row, gatewayText) : row.content}</p>
       {isAdmin && isRequest(row) ? <Attempts row={row} /> : null}
       {isRequest(row) ? <CostSection row={row} costs={costs} /> : null}
       <Section title={t('usage.request')}>
         <Facts
           facts={[
-            [t('usage.request_id'), <CopiedId key="id" id={row.request_id} />],
+            [t('usage.request_id'), <CopyableId key="id" id={row.request_id} />],
             [
               t('usage.time'),
               <span key="time" title={momentInFull(row.created_at)}>
@@ -171,8 +171,8 @@ function Detail({ row, costs }: { readonly row: LogRow; readonly costs: CostLine
             [t('usage.token'), row.token_name || '–'],
             ...(isAdmin ? ([[t('usage.user'), row.username]] as const) : []),
             [t('usage.stream'), row.is_stream ? t('common.yes') : t('common.no')],
-            [t('usage.first'), span(otherOf(row).frt)],
-            [t('usage.total'), span(row.use_time_ms)],
+            [t('usage.ttft'), span(otherOf(row).frt)],
+            [t('usage.latency'), span(row.use_time_ms)],
             [t('usage.address'), row.ip || '–'],
             ...(row.upstream_request_id
               ? ([
@@ -187,7 +187,7 @@ function Detail({ row, costs }: { readonly row: LogRow; readonly costs: CostLine
           ]}
         />
       </Section>
-      <Section title={t('usage.next')}>
+      <Section title={t('usage.related')}>
         <ul className="flex flex-col gap-1">
           {row.model_name ? (
             <li>
@@ -223,8 +223,8 @@ function Detail({ row, costs }: { readonly row: LogRow; readonly costs: CostLine
   )
 }
 
-/** The entries of one request: what was taken from whom, to the nanodollar. */
-function LedgerSection({ entries }: { readonly entries: readonly Entry[] }) {
+/** The ledger entries of the request. */
+function LedgerSection({ entries }: { readonly entries: readonly EntryItem[] }) {
   const { t } = useTranslation()
   if (entries.length === 0) return null
   return (
@@ -243,11 +243,11 @@ function LedgerSection({ entries }: { readonly entries: readonly Entry[] }) {
   )
 }
 
-/** The request before and after this one in the list behind the panel. */
+/** The previous and next request in the list. */
 function useNeighbours(requestId: string) {
   const navigate = useNavigate()
   const filters = useSearch({ strict: false }) as UsageFilters
-  const { data } = useWalk(filters)
+  const { data } = useLogPage(filters)
   const ids = (data?.rows ?? []).map(({ request_id }) => request_id).filter(id => id !== '')
   const at = ids.indexOf(requestId)
   const open = (id: string | undefined) =>
@@ -259,7 +259,7 @@ function useNeighbours(requestId: string) {
 export function RequestPanel() {
   const { t } = useTranslation()
   const navigate = useNavigate()
-  const said = useSaid()
+  const gatewayText = useGatewayText()
   const { requestId = '' } = useParams({ strict: false })
   const { newer, older, open } = useNeighbours(requestId)
   usePageKeys({
@@ -290,7 +290,11 @@ export function RequestPanel() {
           <LedgerSection entries={entries} />
           {doubts.map(({ channel_id, cost, reason }) => (
             <p key={`${channel_id} ${reason}`} className="text-table text-warn">
-              {t('usage.doubt', { channel: channel_id, amount: moneyOfLedger(cost), reason: said(reason) })}
+              {t('usage.unresolved', {
+                channel: channel_id,
+                amount: moneyOfLedger(cost),
+                reason: gatewayText(reason),
+              })}
             </p>
           ))}
         </Part>

@@ -1,17 +1,17 @@
 import { useTranslation } from 'react-i18next'
-import type { LogRow } from '../../api/contract.ts'
-import { GateGlyph } from '../../look/gate.tsx'
+import type { UsageItem } from '../../api/contract.ts'
+import { StatusIcon } from '../../look/status-badge.tsx'
 import { isFailed, isRequest, ROW } from './log-row.ts'
 
-/** What kind of row it is, by shape and word. */
-export function RowState({ row }: { readonly row: LogRow }) {
+/** Status of a row, as icon and text. */
+export function RowState({ row }: { readonly row: UsageItem }) {
   const { t, i18n } = useTranslation()
   const key = `usage.row.${isFailed(row) ? ROW.error : row.type}`
   const words = i18n.exists(key) ? t(key as 'usage.row.2') : String(row.type)
   if (isRequest(row))
     return (
       <span className="inline-flex items-center gap-1.5 whitespace-nowrap">
-        <GateGlyph state={isFailed(row) ? 'stopped' : 'on'} />
+        <StatusIcon state={isFailed(row) ? 'auto_disabled' : 'enabled'} />
         {words}
       </span>
     )

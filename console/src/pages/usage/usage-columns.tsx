@@ -1,6 +1,6 @@
 import type { TFunction } from 'i18next'
-import type { LogRow } from '../../api/contract.ts'
-import type { ChosenColumn } from '../../look/column-choice.tsx'
+import type { UsageItem } from '../../api/contract.ts'
+import type { OptionalColumn } from '../../look/column-choice.tsx'
 import { span, tokens } from '../../look/format.ts'
 import { Moment } from '../../look/moment.tsx'
 import { Money } from '../../look/money.tsx'
@@ -11,8 +11,8 @@ import { SOURCES } from './usage-filters.ts'
 const code = (text: string | undefined) =>
   text ? <span className="block truncate font-mono text-code">{text}</span> : '–'
 
-/** Words of the answer a second, once the first had come. */
-function speedOf(row: LogRow): string {
+/** Output tokens per second after the first token. */
+function speedOf(row: UsageItem): string {
   const ms = row.use_time_ms - (otherOf(row).frt ?? 0)
   return row.completion_tokens > 0 && ms > 0
     ? `${(row.completion_tokens / (ms / 1000)).toFixed(1)}\u00a0tok/s`
@@ -22,7 +22,7 @@ function speedOf(row: LogRow): string {
 const sourceWords = (t: TFunction, source: string | undefined) =>
   SOURCES.some(name => name === source) ? t(`usage.source.${source as 'zero'}`) : (source ?? '–')
 
-/** What the gateway writes into a file for each column. */
+/** Exported fields of each column. */
 const EXPORTED: Readonly<Record<string, readonly string[]>> = {
   state: ['type', 'error_code'],
   time: ['created_at'],
@@ -45,12 +45,12 @@ const EXPORTED: Readonly<Record<string, readonly string[]>> = {
   error: ['error_code', 'content'],
 }
 
-/** The columns that are in sight, as an export is asked for them. */
+/** The visible columns as the export's parameter. */
 export const exportedBy = (columns: readonly { readonly id: string }[]): string =>
   [...new Set(columns.flatMap(({ id }) => EXPORTED[id] ?? []))].join(',')
 
-/** Those that show by themselves, and those that are there to be chosen. */
-export const usageColumns = (t: TFunction, isAdmin: boolean): readonly ChosenColumn<LogRow>[] => [
+/** Default and optional columns. */
+export const usageColumns = (t: TFunction, isAdmin: boolean): readonly OptionalColumn<UsageItem>[] => [
   { id: 'state', header: t('usage.state'), place: 'state', cell: row => <RowState row={row} /> },
   {
     id: 'time',
@@ -80,7 +80,7 @@ export const usageColumns = (t: TFunction, isAdmin: boolean): readonly ChosenCol
           id: 'channel',
           header: t('usage.channel'),
           fromPx: 1100,
-          cell: (row: LogRow) => {
+          cell: (row: UsageItem) => {
             const attempts = otherOf(row).trace?.attempts?.length ?? 1
             return (
               <span className="block truncate">
@@ -107,14 +107,14 @@ export const usageColumns = (t: TFunction, isAdmin: boolean): readonly ChosenCol
   },
   {
     id: 'first',
-    header: t('usage.first'),
+    header: t('usage.ttft'),
     isRight: true,
     fromPx: 1280,
     cell: row => span(otherOf(row).frt),
   },
   {
     id: 'total',
-    header: t('usage.total'),
+    header: t('usage.latency'),
     isRight: true,
     cell: row => (isRequest(row) ? span(row.use_time_ms) : '–'),
   },

@@ -1,6 +1,6 @@
 import { SlidersHorizontal } from 'lucide-react'
 import { useTranslation } from 'react-i18next'
-import type { LogRow } from '../../api/contract.ts'
+import type { UsageItem } from '../../api/contract.ts'
 import { useIsAdmin } from '../../api/self.ts'
 import { Button } from '../../look/button.tsx'
 import { Choice } from '../../look/field.tsx'
@@ -13,9 +13,9 @@ import { FilterChips } from './filter-chips.tsx'
 import { MoreFilters } from './more-filters.tsx'
 import { RANGES, type RangeName, rangeOf } from './range.ts'
 import { RangeChoice } from './range-choice.tsx'
-import { NARROWING, NO_FILTERS, type Question, type UsageFilters } from './usage-filters.ts'
+import { type LogQuery, NARROWING, NO_FILTERS, type UsageFilters } from './usage-filters.ts'
 
-/** Requests by how they ended, and what else stands in the log. */
+/** Row types to filter by. */
 const KINDS = [
   ['any', { status: undefined, type: undefined }],
   ['ok', { status: 'ok', type: undefined }],
@@ -26,18 +26,18 @@ const KINDS = [
 
 type UsageFilterBarProps = {
   readonly filters: UsageFilters
-  readonly question: Question
-  /** The newest that was found, by which chips know names. */
-  readonly row: LogRow | undefined
+  readonly logQuery: LogQuery
+  /** A matching row, which contains names for ids. */
+  readonly row: UsageItem | undefined
   readonly onChoose: (changes: Partial<UsageFilters>) => void
-  /** On a phone most of it is folded away. */
+  /** On a phone most filters are hidden until opened. */
   readonly isUnfolded: boolean
   readonly onUnfold: (isUnfolded: boolean) => void
 }
 
 export function UsageFilterBar({
   filters,
-  question,
+  logQuery,
   row,
   onChoose,
   isUnfolded,
@@ -58,13 +58,13 @@ export function UsageFilterBar({
       <RangeChoice
         names={Object.keys(RANGES) as RangeName[]}
         range={filters.from ? undefined : rangeOf(filters.range)}
-        stretch={
+        timeRange={
           filters.from === undefined
             ? undefined
             : { from: filters.from, to: (filters.to ?? Math.floor(Date.now() / 1000)) + 1 }
         }
         onRange={range => onChoose({ range, from: undefined, to: undefined })}
-        onStretch={({ from, to }) => onChoose({ range: undefined, from, to: to - 1 })}
+        onTimeRange={({ from, to }) => onChoose({ range: undefined, from, to: to - 1 })}
       />
       {isNarrow ? (
         <Button icon={SlidersHorizontal} aria-expanded={isUnfolded} onClick={() => onUnfold(!isUnfolded)}>
@@ -88,7 +88,7 @@ export function UsageFilterBar({
             <FacetMenu
               key={facet}
               facet={facet}
-              question={question}
+              logQuery={logQuery}
               filters={filters}
               onChoose={onChoose}
               isFirst={facet === 'model'}
@@ -100,9 +100,9 @@ export function UsageFilterBar({
       <span className="ml-auto self-center text-label text-ink-3">{zone()}</span>
       {NARROWING.some(name => filters[name] !== undefined) ? (
         <div className="flex w-full flex-wrap gap-2">
-          <FilterChips filters={filters} question={question} row={row} onDrop={onChoose} />
+          <FilterChips filters={filters} logQuery={logQuery} row={row} onDrop={onChoose} />
           <Button kind="quiet" onClick={() => onChoose(NO_FILTERS)}>
-            {t('common.drop_filters')}
+            {t('common.clear_filters')}
           </Button>
         </div>
       ) : null}

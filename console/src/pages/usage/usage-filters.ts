@@ -3,10 +3,10 @@ import { ROW } from './log-row.ts'
 import { beginOf, rangeOf } from './range.ts'
 
 export const STATUSES = ['any', 'ok', 'failed'] as const
-export type Status = (typeof STATUSES)[number]
+export type RequestStatus = (typeof STATUSES)[number]
 export const SOURCES = ['provider', 'counted', 'input_only', 'zero'] as const
 
-/** Everything the usage page shows is in its address. */
+/** The filters of the usage page, as URL parameters. */
 export type UsageFilters = {
   p?: number | undefined
   cursor?: string | undefined
@@ -15,9 +15,9 @@ export type UsageFilters = {
   from?: number | undefined
   to?: number | undefined
   type?: number | undefined
-  status?: Status | undefined
+  status?: RequestStatus | undefined
   model?: string | undefined
-  /** By name, as other pages link here. */
+  /** By name, for links from other pages. */
   token?: string | undefined
   user?: string | undefined
   token_id?: number | undefined
@@ -32,7 +32,7 @@ export type UsageFilters = {
   min_attempts?: number | undefined
   upstream_model?: string | undefined
   cached?: string | undefined
-  /** Lists, with commas between. */
+  /** Comma-separated lists. */
   error_code?: string | undefined
   models?: string | undefined
   not_models?: string | undefined
@@ -91,7 +91,7 @@ export function readUsageFilters(raw: Record<string, unknown>): UsageFilters {
   }
 }
 
-/** What narrows the rows, each dropped by itself; time is apart. */
+/** Filters with a chip of their own; the time range has none. */
 export const NARROWING = [
   'model',
   'channel',
@@ -112,7 +112,7 @@ export const NARROWING = [
 ] as const satisfies readonly (keyof UsageFilters)[]
 export type Narrowing = (typeof NARROWING)[number]
 
-/** All filters but time, gone. */
+/** Clears all filters except the time range. */
 export const NO_FILTERS = Object.fromEntries(
   [...NARROWING, 'q', 'type', 'status', 'cursor'].map(name => [name, undefined]),
 ) as Partial<UsageFilters>
@@ -122,8 +122,8 @@ export const isNarrowed = (filters: UsageFilters) =>
 
 const REQUEST_ID = /^req_\w+$/
 
-/** What the filters ask the gateway. A pasted request id is looked for over all time. */
-export function questionOf(filters: UsageFilters, isAdmin: boolean) {
+/** The filters as an API query. A request id is searched in all time. */
+export function logQueryOf(filters: UsageFilters, isAdmin: boolean) {
   const { q, type, status = 'any', user, user_id, channel } = filters
   if (q && REQUEST_ID.test(q)) return { request_id: q }
   const isRequests = type === undefined || type === ROW.request || type === ROW.error
@@ -148,12 +148,12 @@ export function questionOf(filters: UsageFilters, isAdmin: boolean) {
     ...(isAdmin ? { username: user, user_id, channel } : {}),
   }
 }
-export type Question = ReturnType<typeof questionOf>
+export type LogQuery = ReturnType<typeof logQueryOf>
 
 const IN_SUMS = ['model', 'channel', 'token_id', 'user_id'] as const satisfies readonly Narrowing[]
 
-/** Narrows a picture over time; undefined where the sums by quarter hour do not know what is asked by. */
-export function picturedBy(filters: UsageFilters) {
+/** The filters of the chart; undefined when the stored sums do not have a filtered field. */
+export function seriesFilters(filters: UsageFilters) {
   if (filters.q || filters.type) return undefined
   if (NARROWING.some(name => filters[name] !== undefined && !(IN_SUMS as readonly string[]).includes(name)))
     return undefined

@@ -13,15 +13,15 @@ import { rowInFocus, usePageKeys } from '../../look/page-keys.ts'
 import { Loading, Part } from '../../look/states.tsx'
 import { DataTable } from '../../look/table.tsx'
 import { useIsNarrow } from '../../look/use-media.ts'
+import { CursorPager } from './cursor-pager.tsx'
 import { choosing } from './facets.ts'
 import { NoRows } from './no-rows.tsx'
 import { Totals } from './totals.tsx'
 import { exportedBy, usageColumns } from './usage-columns.tsx'
 import { UsageFilterBar } from './usage-filter-bar.tsx'
-import { picturedBy, questionOf, type UsageFilters } from './usage-filters.ts'
+import { logQueryOf, seriesFilters, type UsageFilters } from './usage-filters.ts'
 import { useRows } from './use-rows.ts'
 import { ViewMenu } from './view-menu.tsx'
-import { WalkPager } from './walk-pager.tsx'
 
 const Histogram = lazy(() => import('./histogram.tsx').then(({ Histogram: Loaded }) => ({ default: Loaded })))
 
@@ -36,13 +36,13 @@ export function Usage() {
   const [isUnfolded, unfold] = useState(false)
   const [filters, setFilters] = useFilters<UsageFilters>()
   const { live = false, cursor } = filters
-  const question = questionOf(filters, isAdmin)
+  const logQuery = logQueryOf(filters, isAdmin)
   const { walk, rows, fresh, isLive, showFresh } = useRows(filters, openId !== undefined)
   const all = useMemo(() => usageColumns(t, isAdmin), [t, isAdmin])
   const columns = useColumns('usage', all)
-  const pictured = isNarrow ? undefined : picturedBy(filters)
+  const pictured = isNarrow ? undefined : seriesFilters(filters)
   const next = walk.data?.next ?? undefined
-  // Another filter begins at the newest row again.
+  // A changed filter returns to the latest row.
   const choose = (changes: Partial<UsageFilters>) => setFilters({ cursor: undefined, ...changes })
   const toggleLive = () => choose({ live: live ? undefined : true })
   usePageKeys({
@@ -62,7 +62,7 @@ export function Usage() {
       },
     },
   })
-  /** A step of the walk is a page of its own: going back is the browser's. */
+  /** Each page is a history entry, so that the browser's Back works. */
   const step = (to: string | undefined) =>
     void navigate({ to: '.', search: (before: object) => ({ ...before, cursor: to }) as never })
 
@@ -76,7 +76,7 @@ export function Usage() {
               key={format}
               download
               href={addressOf('exportLogs', {
-                query: { ...question, format, columns: exportedBy(columns) },
+                query: { ...logQuery, format, columns: exportedBy(columns) },
               })}
               className={buttonClasses('plain')}
             >
@@ -100,14 +100,14 @@ export function Usage() {
       <Sheet>
         <UsageFilterBar
           filters={filters}
-          question={question}
+          logQuery={logQuery}
           row={rows[0]}
           onChoose={choose}
           isUnfolded={isUnfolded}
           onUnfold={unfold}
         />
         <div className="flex flex-wrap items-center justify-between gap-x-4 gap-y-1 border-b border-line py-1.5 pr-3 pl-4">
-          <Totals question={question} everyMs={isLive ? TOTALS_MS : false} />
+          <Totals logQuery={logQuery} refetchMs={isLive ? TOTALS_MS : false} />
           {isNarrow ? null : <ColumnChoice table="usage" all={all} />}
         </div>
         {pictured ? (
@@ -144,10 +144,10 @@ export function Usage() {
               }
             />
           ) : (
-            <NoRows filters={filters} question={question} next={next} onChoose={choose} onStep={step} />
+            <NoRows filters={filters} logQuery={logQuery} next={next} onChoose={choose} onStep={step} />
           )}
           {rows.length > 0 || cursor ? (
-            <WalkPager cursor={cursor} next={next} onStep={step} onSize={() => choose({})} />
+            <CursorPager cursor={cursor} next={next} onStep={step} onSize={() => choose({})} />
           ) : null}
         </Part>
       </Sheet>

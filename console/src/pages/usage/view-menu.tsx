@@ -7,7 +7,7 @@ import { Popup } from '../../look/popup.tsx'
 import { setPreferences, usePreferences } from '../../look/preferences.ts'
 import { isNarrowed, NO_FILTERS, readUsageFilters, type UsageFilters } from './usage-filters.ts'
 
-/** Views that everybody has. */
+/** Built-in views. */
 const BUILT_IN = [
   ['errors', { status: 'failed' }],
   ['slow', { min_ms: 10_000 }],
@@ -21,7 +21,7 @@ const MAX_VIEWS = 30
 const ITEM =
   'flex min-h-8 min-w-0 grow items-center truncate px-3 text-left text-table hover:bg-sunken focus-visible:bg-sunken pointer-coarse:min-h-11'
 
-/** Filters under a name: some of ours, and those that somebody keeps in this browser. */
+/** Built-in views, and views saved in this browser. */
 export function ViewMenu({
   filters,
   onChoose,
@@ -62,7 +62,10 @@ export function ViewMenu({
         ))}
       </ul>
       {usageViews.length > 0 ? (
-        <ul className="max-h-48 overflow-y-auto border-t border-line py-1" aria-label={t('usage.own_views')}>
+        <ul
+          className="max-h-48 overflow-y-auto border-t border-line py-1"
+          aria-label={t('usage.saved_views')}
+        >
           {usageViews.map(({ name, search }) => (
             <li key={name} className="flex items-center">
               <button type="button" className={ITEM} onClick={() => choose(readUsageFilters(search))}>
@@ -70,7 +73,7 @@ export function ViewMenu({
               </button>
               <IconButton
                 icon={X}
-                label={t('usage.forget_view', { name })}
+                label={t('usage.delete_view', { name })}
                 onClick={() => setPreferences({ usageViews: usageViews.filter(view => view.name !== name) })}
               />
             </li>

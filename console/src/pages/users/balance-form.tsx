@@ -4,8 +4,8 @@ import { useTranslation } from 'react-i18next'
 import type { User } from '../../api/contract.ts'
 import { useContractForm } from '../../api/form.ts'
 import { Button } from '../../look/button.tsx'
-import { FormFault } from '../../look/fault.tsx'
 import { AmountInput, Choice, Field, TextInput } from '../../look/field.tsx'
+import { FormError } from '../../look/form-error.tsx'
 import { moneyOfSpan, unitsOfUsd } from '../../look/format.ts'
 import { Section } from '../../look/panel.tsx'
 import { toast } from '../../look/toast.tsx'
@@ -18,7 +18,7 @@ const AFTER = {
   override: (_before: number, units: number) => units,
 } as const
 
-/** Money moves with a reason, after a look at what it will be; the gateway writes an entry. */
+/** Adjusts credit with a reason and a preview. The gateway writes a ledger entry. */
 export function BalanceForm({ user }: { readonly user: User }) {
   const { t } = useTranslation()
   const { form, submit, errorOf, isBusy, fault } = useContractForm<'manageUser', Values>({
@@ -34,7 +34,7 @@ export function BalanceForm({ user }: { readonly user: User }) {
     names: { value: 'amount' },
   })
   const isAsked = useLocation({ select: ({ hash }) => hash === 'balance' })
-  // Whoever came for this begins here.
+  // A link to this form focuses it.
   useEffect(() => {
     if (isAsked) form.setFocus('amount')
   }, [isAsked, form])
@@ -43,12 +43,16 @@ export function BalanceForm({ user }: { readonly user: User }) {
   return (
     <Section title={t('users.change_balance')}>
       <form className="flex flex-col gap-3" onSubmit={event => void submit(event)}>
-        <div className="flex flex-wrap items-end gap-2">
-          <Choice aria-label={t('users.change_balance')} {...form.register('mode')}>
-            <option value="add">{t('users.add_mode')}</option>
-            <option value="subtract">{t('users.subtract_mode')}</option>
-            <option value="override">{t('users.set_mode')}</option>
-          </Choice>
+        <div className="flex flex-wrap items-start gap-2">
+          <Field label={t('users.mode')}>
+            {wiring => (
+              <Choice {...wiring} {...form.register('mode')}>
+                <option value="add">{t('users.add_mode')}</option>
+                <option value="subtract">{t('users.subtract_mode')}</option>
+                <option value="override">{t('users.set_mode')}</option>
+              </Choice>
+            )}
+          </Field>
           <Field label={t('tokens.amount')} error={errorOf('amount')} className="w-36">
             {wiring => <AmountInput {...wiring} {...form.register('amount')} />}
           </Field>
@@ -64,7 +68,7 @@ export function BalanceForm({ user }: { readonly user: User }) {
             })}
           </p>
         )}
-        <FormFault words={fault} />
+        <FormError words={fault} />
         <Button type="submit" kind="primary" className="self-end" isBusy={isBusy} disabled={!isReady}>
           {t('users.change_balance')}
         </Button>

@@ -16,7 +16,10 @@ type Values = { username: string; display_name: string; password: string; role: 
 const ALPHABET = 'abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789'
 const LENGTH = 20
 
-/** A password nobody has to think of. 256 is no multiple of the alphabet, so unfit bytes are thrown away. */
+/**
+ * A random password. 256 is not a multiple of the alphabet's length, so bytes that would bias the result are
+ * skipped.
+ */
 export function newPassword(): string {
   const fit = 256 - (256 % ALPHABET.length)
   let text = ''
@@ -31,7 +34,7 @@ export function NewUser() {
   const navigate = useNavigate()
   const isRoot = useIsRoot()
   const [password, setPassword] = useState<string>()
-  const [made, setMade] = useState<{ username: string; password: string }>()
+  const [created, setCreated] = useState<{ username: string; password: string }>()
   const close = () => void navigate({ to: '/users', search: true })
   const { form, submit, errorOf, isBusy, fault } = useContractForm<'createUser', Values>({
     route: 'createUser',
@@ -46,18 +49,18 @@ export function NewUser() {
       },
     }),
     onDone: (_user, values) => {
-      if (values.password === password) return setMade(values)
-      toast(t('users.made', { name: values.username }))
+      if (values.password === password) return setCreated(values)
+      toast(t('users.created', { name: values.username }))
       close()
     },
     names: { quota: 'balance' },
   })
-  if (made)
+  if (created)
     return (
-      <Dialog title={t('users.made', { name: made.username })} isOpen isHeld onClose={close}>
-        <Secret label={t('sign_in.password')} value={made.password} />
+      <Dialog title={t('users.created', { name: created.username })} isOpen isHeld onClose={close}>
+        <Secret label={t('sign_in.password')} value={created.password} />
         <Button kind="primary" className="self-end" onClick={close}>
-          {t('tokens.made_done')}
+          {t('tokens.done')}
         </Button>
       </Dialog>
     )
@@ -88,9 +91,9 @@ export function NewUser() {
             />
             <Button
               onClick={() => {
-                const made = newPassword()
-                setPassword(made)
-                form.setValue('password', made)
+                const generated = newPassword()
+                setPassword(generated)
+                form.setValue('password', generated)
               }}
             >
               {t('users.generate')}
@@ -111,7 +114,7 @@ export function NewUser() {
       <Field
         label={t('users.start_balance')}
         error={errorOf('balance')}
-        help={balance > 0 ? undefined : <span className="text-warn">{t('users.zero')}</span>}
+        help={balance > 0 ? undefined : <span className="text-warn">{t('users.zero_balance')}</span>}
       >
         {wiring => (
           <TextInput

@@ -3,6 +3,7 @@ import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { call } from '../../api/client.ts'
 import type { User } from '../../api/contract.ts'
+import { BulkErrors, useBulkChange } from '../../look/bulk-change.tsx'
 import { Button, buttonClasses } from '../../look/button.tsx'
 import { csvFile } from '../../look/csv.ts'
 import { AmountInput, Checkbox, Field, TextInput } from '../../look/field.tsx'
@@ -11,7 +12,6 @@ import { moneyOfSpan, unitsOfUsd } from '../../look/format.ts'
 import { LIMITS } from '../../look/limit-fields.tsx'
 import type { RowSelection } from '../../look/selection.ts'
 import { SelectionBar } from '../../look/selection-bar.tsx'
-import { Refusals, useEach } from '../../look/use-each.tsx'
 
 type Limit = (typeof LIMITS)[number]
 const EXPORTED = ['id', 'username', 'display_name', 'role', 'status', 'email'] as const
@@ -19,7 +19,7 @@ const FIGURES = ['quota', 'used_quota', 'request_count', 'last_login_time'] as c
 
 type LayerProps = { readonly count: number; readonly onClose: () => void }
 
-/** What is sent for each of several is under way when the layer closes. */
+/** Starts the change and closes the dialog. */
 const sending = (send: () => void, onClose: () => void) => () => {
   send()
   onClose()
@@ -27,7 +27,7 @@ const sending = (send: () => void, onClose: () => void) => () => {
 
 type Gift = { readonly units: number; readonly reason: string }
 
-/** As much for each of them, with one reason. */
+/** Adds the same credit to each user. */
 function AddBalance({ count, onAdd, onClose }: LayerProps & { readonly onAdd: (gift: Gift) => void }) {
   const { t } = useTranslation()
   const [amount, setAmount] = useState('')
@@ -58,19 +58,23 @@ function AddBalance({ count, onAdd, onClose }: LayerProps & { readonly onAdd: (g
 
 type Limits = Partial<Record<Limit, number | null>>
 
-/** Only limits that are ticked are written; an empty one is none. */
+/** Sets the checked limits. Blank means unlimited. */
 function SetLimits({ count, onSet, onClose }: LayerProps & { readonly onSet: (limits: Limits) => void }) {
   const { t } = useTranslation()
   const [limits, setLimits] = useState<Partial<Record<Limit, string>>>({})
-  const given = Object.entries(limits).filter(([, text]) => text !== undefined)
+  const checkedLimits = Object.entries(limits).filter(([, text]) => text !== undefined)
   return (
     <FormDialog
       title={t('users.limits_title', { count })}
       verb={t('common.save')}
-      isReady={given.length > 0}
+      isReady={checkedLimits.length > 0}
       onSubmit={sending(
         () =>
-          onSet(Object.fromEntries(given.map(([name, text]) => [name, text === '' ? null : Number(text)]))),
+          onSet(
+            Object.fromEntries(
+              checkedLimits.map(([name, text]) => [name, text === '' ? null : Number(text)]),
+            ),
+          ),
         onClose,
       )}
       onClose={onClose}
@@ -101,12 +105,12 @@ function SetLimits({ count, onSet, onClose }: LayerProps & { readonly onSet: (li
   )
 }
 
-/** What can be done to the selected users. */
+/** Bulk actions on the selected users. */
 export function UserBulk({ selection }: { readonly selection: RowSelection<User> }) {
   const { t } = useTranslation()
   const { rows: users } = selection
   const [layer, setLayer] = useState<'balance' | 'limits'>()
-  const { change, isBusy, faults } = useEach(selection, {
+  const { change, isBusy, faults } = useBulkChange(selection, {
     idOf: ({ id }) => String(id),
     nameOf: ({ username }) => username,
   })
@@ -123,11 +127,11 @@ export function UserBulk({ selection }: { readonly selection: RowSelection<User>
     )
   }
   const add = ({ units, reason }: Gift) => {
-    // Whoever got it and was not heard of any more does not get it twice.
+    // With a key per user, a retry does not add the credit twice.
     const run = crypto.getRandomValues(new Uint32Array(4)).join('-')
     void change(users, async user => {
       const body = { id: user.id, action: 'add_quota', mode: 'add', value: units, reason } as const
-      return (await call('manageUser', { body }, { once: `${run}-${user.id}` })) ?? user
+      return (await call('manageUser', { body }, { idempotencyKey: `${run}-${user.id}` })) ?? user
     })
   }
   const limit = (limits: Limits) =>
@@ -135,10 +139,10 @@ export function UserBulk({ selection }: { readonly selection: RowSelection<User>
   return (
     <SelectionBar label={t('users.selected')} selection={selection}>
       <Button icon={Power} isBusy={isBusy} onClick={() => turn(true)}>
-        {t('channels.turn_on')}
+        {t('channels.enable')}
       </Button>
       <Button icon={PowerOff} isBusy={isBusy} onClick={() => turn(false)}>
-        {t('channels.turn_off')}
+        {t('channels.disable')}
       </Button>
       <Button icon={Coins} isBusy={isBusy} onClick={() => setLayer('balance')}>
         {t('users.add_balance')}
@@ -154,7 +158,7 @@ export function UserBulk({ selection }: { readonly selection: RowSelection<User>
         <Download size={16} aria-hidden />
         {t('usage.export.csv')}
       </a>
-      <Refusals faults={faults} />
+      <BulkErrors faults={faults} />
       {layer === 'balance' ? <AddBalance count={users.length} onAdd={add} onClose={close} /> : null}
       {layer === 'limits' ? <SetLimits count={users.length} onSet={limit} onClose={close} /> : null}
     </SelectionBar>

@@ -2,9 +2,9 @@ import type { TFunction } from 'i18next'
 import type { User } from '../../api/contract.ts'
 import { ROLE } from '../../api/self.ts'
 import { count, moneyOfSpan } from '../../look/format.ts'
-import { Gate } from '../../look/gate.tsx'
 import { Moment } from '../../look/moment.tsx'
-import type { Column } from '../../look/table.tsx'
+import { StatusBadge } from '../../look/status-badge.tsx'
+import type { Column } from '../../look/table-props.ts'
 
 export const roleWords = (t: TFunction, role: number) =>
   role >= ROLE.root ? t('role.root') : role >= ROLE.admin ? t('role.admin') : t('role.user')
@@ -28,7 +28,7 @@ export const userColumns = (t: TFunction): readonly Column<User>[] => [
     id: 'state',
     header: t('users.state'),
     place: 'state',
-    cell: ({ status }) => <Gate state={status === 1 ? 'on' : 'off'} />,
+    cell: ({ status }) => <StatusBadge state={status === 1 ? 'enabled' : 'disabled'} />,
   },
   {
     id: 'balance',
@@ -39,7 +39,7 @@ export const userColumns = (t: TFunction): readonly Column<User>[] => [
   },
   {
     id: 'spent',
-    header: t('users.spent'),
+    header: t('users.spend'),
     isRight: true,
     fromPx: 900,
     cell: ({ used_quota }) => moneyOfSpan(used_quota),

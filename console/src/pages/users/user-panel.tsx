@@ -8,22 +8,22 @@ import { ROLE, useIsRoot, useSelf } from '../../api/self.ts'
 import { Button } from '../../look/button.tsx'
 import { Confirm } from '../../look/confirm.tsx'
 import { Entries } from '../../look/entries.tsx'
-import { FormFault } from '../../look/fault.tsx'
 import { Checkbox, Field, TextInput } from '../../look/field.tsx'
+import { FormError } from '../../look/form-error.tsx'
 import { count, moneyOfSpan } from '../../look/format.ts'
-import { Gate } from '../../look/gate.tsx'
 import { LimitFields } from '../../look/limit-fields.tsx'
 import { Moment } from '../../look/moment.tsx'
 import { Facts, Panel, Section } from '../../look/panel.tsx'
-import { Part, useFaultWords } from '../../look/states.tsx'
+import { Part, useErrorText } from '../../look/states.tsx'
+import { StatusBadge } from '../../look/status-badge.tsx'
 import { toast } from '../../look/toast.tsx'
 import { BalanceForm } from './balance-form.tsx'
 import { roleWords } from './user-columns.tsx'
 
-function Acts({ user }: { readonly user: User }) {
+function UserActions({ user }: { readonly user: User }) {
   const { t } = useTranslation()
   const navigate = useNavigate()
-  const words = useFaultWords()
+  const words = useErrorText()
   const isRoot = useIsRoot()
   const manage = useAct('manageUser')
   const remove = useAct('deleteUser')
@@ -35,7 +35,7 @@ function Acts({ user }: { readonly user: User }) {
       {
         onSuccess: () =>
           toast(
-            isOn ? t('channels.turned_on', { name: username }) : t('channels.turned_off', { name: username }),
+            isOn ? t('channels.enabled', { name: username }) : t('channels.disabled', { name: username }),
             canUndo ? () => turn(!isOn, false) : undefined,
           ),
       },
@@ -45,7 +45,7 @@ function Acts({ user }: { readonly user: User }) {
     <>
       <div className="flex flex-wrap gap-2">
         <Button onClick={() => turn(user.status !== 1)}>
-          {user.status === 1 ? t('channels.turn_off') : t('channels.turn_on')}
+          {user.status === 1 ? t('channels.disable') : t('channels.enable')}
         </Button>
         {isRoot ? (
           <Button onClick={() => manage.mutate({ body: { id, action: isAdmin ? 'demote' : 'promote' } })}>
@@ -77,7 +77,7 @@ function Acts({ user }: { readonly user: User }) {
   )
 }
 
-/** Every movement of this user's balance, the newest first. */
+/** The ledger entries of this user, newest first. */
 function UserEntries({ id }: { readonly id: number }) {
   const { t } = useTranslation()
   const result = useCall('listEntries', { query: { user_id: id, page_size: 10 } })
@@ -160,7 +160,7 @@ function Editor({ user }: { readonly user: User }) {
           <Checkbox {...form.register('revoke_access_tokens')} label={t('users.revoke_access_tokens')} />
         )}
         <LimitFields register={form.register} errorOf={errorOf} />
-        <FormFault words={fault} />
+        <FormError words={fault} />
         <Button type="submit" kind="primary" className="self-end" isBusy={isBusy}>
           {t('common.save')}
         </Button>
@@ -188,11 +188,14 @@ export function UserPanel() {
             <Section title={t('channels.summary')}>
               <Facts
                 facts={[
-                  [t('users.state'), <Gate key="gate" state={user.status === 1 ? 'on' : 'off'} />],
+                  [
+                    t('users.state'),
+                    <StatusBadge key="gate" state={user.status === 1 ? 'enabled' : 'disabled'} />,
+                  ],
                   [t('users.role'), roleWords(t, user.role)],
                   [t('users.balance'), user.unlimited_quota ? t('balance.none') : moneyOfSpan(user.quota)],
-                  [t('tokens.held'), moneyOfSpan(user.held_quota)],
-                  [t('users.spent'), moneyOfSpan(user.used_quota)],
+                  [t('tokens.on_hold'), moneyOfSpan(user.held_quota)],
+                  [t('users.spend'), moneyOfSpan(user.used_quota)],
                   [t('users.requests'), count(user.request_count)],
                   [t('users.last_login'), <Moment key="seen" at={user.last_login_time} />],
                   [t('common.created'), <Moment key="made" at={user.created_time} />],
@@ -200,7 +203,7 @@ export function UserPanel() {
               />
               <p className="flex flex-wrap gap-4">
                 <Link to="/" search={{ user_id: user.id }}>
-                  {t('channels.figures')}
+                  {t('channels.usage_chart')}
                 </Link>
                 <Link to="/usage" search={{ user_id: user.id }}>
                   {t('channels.requests')}
@@ -209,7 +212,11 @@ export function UserPanel() {
                   {t('channels.history')}
                 </Link>
               </p>
-              {isBelow ? <Acts user={user} /> : <p className="text-ink-3">{t('users.rank')}</p>}
+              {isBelow ? (
+                <UserActions user={user} />
+              ) : (
+                <p className="text-ink-3">{t('users.role_too_high')}</p>
+              )}
             </Section>
             {isBelow && !user.unlimited_quota ? <BalanceForm user={user} /> : null}
             <UserEntries id={user.id} />

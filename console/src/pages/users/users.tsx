@@ -42,7 +42,7 @@ export function Users() {
   }
   const list = useCall('searchUsers', { query: { p, page_size: pageSize, ...filter } })
   const selection = useSelection({
-    inSight: list.data?.items ?? [],
+    visible: list.data?.items ?? [],
     idOf: ({ id }) => String(id),
     total: list.data?.total,
     read: paging => call('searchUsers', { query: { ...paging, ...filter } }),
@@ -83,8 +83,8 @@ export function Users() {
         onOpen={row => void navigate({ to: '/users/$id', params: { id: String(row.id) }, search: true })}
         page={p}
         onPage={page => setFilters({ p: page })}
-        // Whoever looks is a user, so an empty list is a filtered one.
-        onDrop={() => setFilters({ q: undefined, role: undefined, status: undefined, below: undefined })}
+        // The signed-in user always exists, so an empty list means that a filter is set.
+        onClear={() => setFilters({ q: undefined, role: undefined, status: undefined, below: undefined })}
         none={null}
         filters={
           <>
@@ -101,8 +101,8 @@ export function Users() {
               any={t('channels.any_state')}
               value={status}
               options={[
-                [1, t('gate.on')],
-                [2, t('gate.off')],
+                [1, t('status.enabled')],
+                [2, t('status.disabled')],
               ]}
               onChange={value => setFilters({ status: value })}
             />

@@ -6,7 +6,7 @@ import { ReasonDialog } from '../../look/reason-dialog.tsx'
 import { toast } from '../../look/toast.tsx'
 import { VideoFault } from './video-state.tsx'
 
-/** Gives back what a failed job cost: the amount is fixed, the reason is not, and it happens once. */
+/** Refunds the cost of a failed job, once and with a reason. */
 export function Refund({ video, onClose }: { readonly video: Video; readonly onClose: () => void }) {
   const { t } = useTranslation()
   const form = useContractForm<'refundVideo', { reason: string }>({

@@ -3,10 +3,10 @@ import type { Video } from '../../api/contract.ts'
 import { cutMiddle, fromNow } from '../../look/format.ts'
 import { Moment } from '../../look/moment.tsx'
 import { Money } from '../../look/money.tsx'
-import type { Column } from '../../look/table.tsx'
+import type { Column } from '../../look/table-props.ts'
 import { Progress, VideoState } from './video-state.tsx'
 
-/** What is asked for, in one line: length and picture size, where they are known. */
+/** Duration and frame size, where known. */
 export const shapeOf = ({ seconds, size }: Pick<Video, 'seconds' | 'size'>) =>
   [seconds && `${seconds} s`, size].filter(Boolean).join(' · ') || '–'
 
@@ -38,7 +38,7 @@ export const videoColumns = (t: TFunction, isAdmin: boolean): readonly Column<Vi
     ),
   },
   { id: 'progress', header: t('videos.progress'), cell: row => <Progress video={row} /> },
-  { id: 'shape', header: t('videos.shape'), fromPx: 1100, cell: shapeOf },
+  { id: 'shape', header: t('videos.duration_size'), fromPx: 1100, cell: shapeOf },
   ...(isAdmin
     ? [
         {
@@ -72,9 +72,9 @@ export const videoColumns = (t: TFunction, isAdmin: boolean): readonly Column<Vi
     fromPx: 1100,
     cell: ({ refund, is_refundable }) =>
       refund ? (
-        <span className="text-ok">{t('videos.refund.given')}</span>
+        <span className="text-ok">{t('videos.refund.refunded')}</span>
       ) : is_refundable ? (
-        <span className="text-warn">{t('videos.refund.open')}</span>
+        <span className="text-warn">{t('videos.refund.not_refunded')}</span>
       ) : (
         '–'
       ),

@@ -8,7 +8,7 @@ import { useAct, useCall } from '../../api/query.ts'
 import { useIsAdmin, useSelf } from '../../api/self.ts'
 import { Button } from '../../look/button.tsx'
 import { Confirm } from '../../look/confirm.tsx'
-import { CopiedId } from '../../look/copy.tsx'
+import { CopyableId } from '../../look/copy.tsx'
 import { Entries } from '../../look/entries.tsx'
 import { moneyOfOne } from '../../look/format.ts'
 import { Moment } from '../../look/moment.tsx'
@@ -16,9 +16,9 @@ import { Money } from '../../look/money.tsx'
 import { Facts, Panel, Section } from '../../look/panel.tsx'
 import { Empty, Part } from '../../look/states.tsx'
 import { toast } from '../../look/toast.tsx'
-import { Films } from './film.tsx'
 import { Refund } from './refund.tsx'
 import { shapeOf } from './video-columns.tsx'
+import { VideoResults } from './video-player.tsx'
 import { hasEnded, Progress, VideoFault, VideoState } from './video-state.tsx'
 
 const LOOK_MS = 2_000
@@ -42,17 +42,17 @@ function Timeline({ states }: { readonly states: VideoDetail['states'] }) {
   )
 }
 
-/** What was asked, as it was asked: the words first, then whatever else was given. */
-function Asked({ parameters }: { readonly parameters: VideoDetail['parameters'] }) {
+/** The parameters of the job, the prompt first. */
+function RequestSection({ parameters }: { readonly parameters: VideoDetail['parameters'] }) {
   const { t } = useTranslation()
   const { prompt, model: _model, ...rest } = parameters
-  const given = Object.entries(rest).filter(([, value]) => Boolean(value))
+  const fields = Object.entries(rest).filter(([, value]) => Boolean(value))
   return (
-    <Section title={t('videos.asked')}>
+    <Section title={t('videos.request')}>
       <p className="break-words whitespace-pre-wrap">{prompt ? String(prompt) : '–'}</p>
-      {given.length > 0 ? (
+      {fields.length > 0 ? (
         <Facts
-          facts={given.map(([name, value]) => [
+          facts={fields.map(([name, value]) => [
             name,
             <span key={name} className="font-mono text-code">
               {typeof value === 'object' ? JSON.stringify(value) : String(value)}
@@ -64,7 +64,7 @@ function Asked({ parameters }: { readonly parameters: VideoDetail['parameters'] 
   )
 }
 
-function Paid({ video }: { readonly video: VideoDetail }) {
+function CostSection({ video }: { readonly video: VideoDetail }) {
   const { t } = useTranslation()
   const isAdmin = useIsAdmin()
   const [isRefunding, setRefunding] = useState(false)
@@ -75,7 +75,7 @@ function Paid({ video }: { readonly video: VideoDetail }) {
         facts={[
           [t('usage.charged'), <Money key="cost" usd={video.cost} />],
           ...(video.price
-            ? ([[t('usage.price'), video.price.replace(/ shipped$/, ` · ${t('prices.shipped')}`)]] as const)
+            ? ([[t('usage.price'), video.price.replace(/ shipped$/, ` · ${t('prices.built_in')}`)]] as const)
             : []),
         ]}
       />
@@ -114,7 +114,7 @@ function Delete({ video }: { readonly video: VideoDetail }) {
           verb={t('common.delete')}
           onClose={() => ask(false)}
           onConfirm={async () => {
-            // The panel goes first: what it shows is not there any more when the lists are read again.
+            // Close the panel before the lists are read again, because the job no longer exists.
             await remove.mutateAsync({ params: { id: video.id } })
             toast(t('videos.deleted'))
             await navigate({ to: '/videos', search: true })
@@ -135,15 +135,15 @@ function Detail({ video }: { readonly video: VideoDetail }) {
         <VideoState video={video} />
         {hasEnded(video) ? null : <Progress video={video} />}
       </div>
-      {video.is_in_doubt ? <p className="pb-4 text-warn">{t('videos.doubt_help')}</p> : null}
+      {video.is_in_doubt ? <p className="pb-4 text-warn">{t('videos.unconfirmed_help')}</p> : null}
       <VideoFault video={video} className="mb-4" />
       {video.status === 'completed' ? (
         <Section title={t('videos.preview')}>
-          <Films video={video} />
+          <VideoResults video={video} />
         </Section>
       ) : null}
-      <Asked parameters={video.parameters} />
-      <Paid video={video} />
+      <RequestSection parameters={video.parameters} />
+      <CostSection video={video} />
       <Section title={t('videos.timeline')}>
         <Timeline states={video.states} />
         {video.poll_error ? (
@@ -153,14 +153,14 @@ function Detail({ video }: { readonly video: VideoDetail }) {
       <Section title={t('videos.job')}>
         <Facts
           facts={[
-            [t('videos.id'), <CopiedId key="id" id={video.id} />],
+            [t('videos.id'), <CopyableId key="id" id={video.id} />],
             [
               t('videos.model'),
               video.upstream_model && video.upstream_model !== video.model
                 ? `${video.model} → ${video.upstream_model}`
                 : video.model,
             ],
-            [t('videos.shape'), shapeOf(video)],
+            [t('videos.duration_size'), shapeOf(video)],
             [t('usage.token'), video.token_name || '–'],
             ...(isAdmin
               ? ([
@@ -209,7 +209,7 @@ export function VideoPanel() {
   const result = useCall(
     'getVideo',
     { params: { id } },
-    { everyMs: video => (hasEnded(video) ? false : LOOK_MS) },
+    { refetchMs: video => (hasEnded(video) ? false : LOOK_MS) },
   )
   const { error } = result
   const isUnknown = error instanceof ApiError && (error.status === 404 || error.status === 400)

@@ -14,7 +14,7 @@ const GLYPHS = {
 
 export const hasEnded = ({ status }: Pick<Video, 'status'>) => status === 'completed' || status === 'failed'
 
-/** Where a job stands: shape and word first, colour second. */
+/** The status of a job, as icon and text. */
 export function VideoState({ video }: { readonly video: Video }) {
   const { t } = useTranslation()
   const state = video.is_in_doubt ? 'doubt' : video.status
@@ -27,7 +27,7 @@ export function VideoState({ video }: { readonly video: Video }) {
   )
 }
 
-/** How far a job is, as its provider tells it. */
+/** The progress that the provider reports. */
 export function Progress({ video }: { readonly video: Video }) {
   const { t } = useTranslation()
   if (video.status === 'failed') return <span className="text-ink-3">–</span>
@@ -50,7 +50,7 @@ export function Progress({ video }: { readonly video: Video }) {
   )
 }
 
-/** Why a job failed, in its provider's words. */
+/** The provider's error message. */
 export const VideoFault = ({ video, className }: { readonly video: Video; readonly className?: string }) =>
   video.error ? (
     <p className={classes('rounded-control bg-bad-soft px-3 py-2 break-words', className)}>

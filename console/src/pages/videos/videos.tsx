@@ -35,7 +35,7 @@ const NO_FILTERS: Omit<Filters, 'p'> = {
 const STATES = ['queued', 'processing', 'completed', 'failed'] as const
 const LOOK_MS = 3_000
 const SPANS = (Object.keys(RANGES) as RangeName[]).filter(name => name !== 'all')
-/** What most gateways serve; the words around it say that any other does as well. */
+/** An example with a common model. */
 const EXAMPLE = { model: 'sora-2', prompt: 'A calm lake at dawn', seconds: '8' }
 
 export function Videos() {
@@ -56,11 +56,11 @@ export function Videos() {
     channel,
     unrefunded,
   }
-  // Rows of jobs in work change in place; when all have ended there is nothing to wait for.
+  // Poll until all jobs have ended.
   const list = useCall(
     'listVideos',
     { query },
-    { everyMs: ({ items }) => (items.every(hasEnded) ? false : LOOK_MS) },
+    { refetchMs: ({ items }) => (items.every(hasEnded) ? false : LOOK_MS) },
   )
   const columns = useMemo(() => videoColumns(t, isAdmin), [t, isAdmin])
   const isFiltered = Boolean(q || range || status || user || channel || unrefunded)
@@ -77,7 +77,7 @@ export function Videos() {
         onOpen={row => open(row.id)}
         page={p}
         onPage={page => setFilters({ p: page })}
-        onDrop={isFiltered ? () => setFilters(NO_FILTERS) : undefined}
+        onClear={isFiltered ? () => setFilters(NO_FILTERS) : undefined}
         filters={
           <>
             <SearchBox

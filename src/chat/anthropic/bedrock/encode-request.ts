@@ -1,4 +1,6 @@
 import { isObject, type JsonObject } from '../../../domain/json-value.ts'
+import { type BedrockMaker, bedrockMaker } from '../../../models/bedrock-makers.ts'
+import { claudeGeneration } from '../../../models/generation.ts'
 import { withoutCacheMarks } from '../../hub/cache.ts'
 import { bodyOf, ownExtras } from '../../hub/fields.ts'
 import type { EncodedRequest, EncodeOptions } from '../../hub/format.ts'
@@ -15,21 +17,21 @@ import { fitSampling, type Sampling } from '../messages/sampling.ts'
 import { heldSchema } from '../messages/schema.ts'
 import { encodeThinking } from '../messages/thinking.ts'
 import { cachePoint, encodeBlocks, FORMAT, type Writing } from './content.ts'
-import { type Family, familyOf, holdsToSchemas } from './model.ts'
+import { effortFields, topKFields } from './maker-fields.ts'
 
 /** The model and whether to stream are told by the address. */
 export function encodeRequest(given: ChatRequest, options: EncodeOptions = {}): EncodedRequest {
   const warnings = createWarnings(FORMAT)
-  const family = familyOf(given.model)
-  const request = withoutCustomTools(family.hasCache ? given : withoutCacheMarks(given, warnings), warnings)
+  const maker = bedrockMaker(given.model)
+  const request = withoutCustomTools(maker.hasCache ? given : withoutCacheMarks(given, warnings), warnings)
   warnings.foreign('', request)
   const unsayable = ['seed', 'presencePenalty', 'frequencyPenalty', 'logprobs', 'verbosity'] as const
   warnUnsayable(request, [...unsayable, 'audio', 'safety', 'user'], warnings)
   warnBeyondText(request, warnings)
   warnOfDescription(request, warnings)
   const { system, messages } = encodeMessages(request, warnings)
-  const tools = encodeTools(request, { family, warnings })
-  const wishes = encodeWishes(request, { family, options, warnings })
+  const tools = encodeTools(request, { maker, warnings })
+  const wishes = encodeWishes(request, { maker, options, warnings })
   const { additionalModelRequestFields: own, ...extras } = ownExtras(FORMAT, request)
   const additional = { ...wishes.additional, ...tools.additional, ...(isObject(own) && own) }
   const body = bodyOf({
@@ -55,7 +57,7 @@ function encodeMessages(request: ChatRequest, warnings: Warnings) {
     blocksOf: ({ content }, path) => encodeBlocks(content, path, writing),
     instructionsOf: (blocks, path) => instructions(blocks, path, warnings),
     textOf: text => ({ text }),
-    takesSchemas: holdsToSchemas(request.model),
+    takesSchemas: claudeGeneration(request.model).takesSchemas,
   })
   return { system, messages: turns.map(({ role, content }) => ({ role, content })) }
 }
@@ -70,13 +72,13 @@ function instructions(blocks: readonly JsonObject[], path: string, warnings: War
 
 // --- Tools --------------------------------------------------------------------------------------------------------
 
-type Deciding = { readonly family: Family; readonly warnings: Warnings }
+type Deciding = { readonly maker: BedrockMaker; readonly warnings: Warnings }
 
 /**
  * Calls and results in the conversation are refused unless tools are told, so that those that were called are told again
  * where the request has none.
  */
-function encodeTools(request: ChatRequest, { family, warnings }: Deciding) {
+function encodeTools(request: ChatRequest, { maker, warnings }: Deciding) {
   const allowed = allowedFunctions(
     isNamed(request.toolChoice) ? { ...request, toolChoice: { mode: 'auto' } } : request,
     warnings,
@@ -92,13 +94,13 @@ function encodeTools(request: ChatRequest, { family, warnings }: Deciding) {
   }
   const specs = offered.flatMap(tool => [
     toolSpec(tool.name, tool.description, tool.parameters),
-    ...('cache' in tool && family.hasCache ? [cachePoint(tool.cache)] : []),
+    ...('cache' in tool && maker.hasCache ? [cachePoint(tool.cache)] : []),
   ])
   const tools = specs.length > 0 ? specs : called.map(name => toolSpec(name))
   if (tools.length === 0) return { additional: {} }
   return {
     config: { tools, ...encodeToolChoice(request) },
-    additional: encodeSerial(request, family, warnings),
+    additional: encodeSerial(request, maker, warnings),
   }
 }
 
@@ -118,7 +120,7 @@ function encodeToolChoice({ tools = [], toolChoice }: ChatRequest): JsonObject {
 /** One call at a time is a wish that only Claude can be told, in its own words. */
 function encodeSerial(
   { parallelTools, tools = [], toolChoice }: ChatRequest,
-  { isClaude }: Family,
+  { isClaude }: BedrockMaker,
   warnings: Warnings,
 ): JsonObject {
   if (parallelTools !== false || tools.length === 0) return {}
@@ -135,20 +137,20 @@ function encodeSerial(
 type Wishing = Deciding & { readonly options: EncodeOptions }
 type Wishes = { readonly inference: JsonObject; readonly additional: JsonObject }
 
-function encodeWishes(request: ChatRequest, { family, options, warnings }: Wishing): Wishes {
-  const maxTokens = family.isClaude ? fitLimit(request, options, warnings) : request.maxTokens
-  const thinking = family.isClaude
+function encodeWishes(request: ChatRequest, { maker, options, warnings }: Wishing): Wishes {
+  const maxTokens = maker.isClaude ? fitLimit(request, options, warnings) : request.maxTokens
+  const thinking = maker.isClaude
     ? encodeThinking(request, { home: FORMAT, maxTokens: maxTokens ?? 0, warnings })
     : { isOn: false }
-  const { temperature, topP, topK } = family.isClaude
+  const { temperature, topP, topK } = maker.isClaude
     ? fitSampling(request, thinking.isOn, warnings)
     : coolest(request, warnings)
   const stopSequences = fitStops(request.stop, warnings)
   const inference = bodyOf({ maxTokens, temperature, topP, stopSequences })
   const config = thinking.config ?? {}
   const additional = bodyOf({
-    ...encodeTopK(topK, family, warnings),
-    ...(family.isClaude ? {} : encodeEffort(request, family, warnings)),
+    ...encodeTopK(topK, maker, warnings),
+    ...(maker.isClaude ? {} : encodeEffort(request, maker, warnings)),
     thinking: thinking.body,
     output_config: Object.keys(config).length === 0 ? undefined : config,
   })
@@ -162,30 +164,31 @@ function coolest({ temperature, topP, topK }: ChatRequest, warnings: Warnings): 
   return { temperature: temperature && Math.min(temperature, 1), topP, topK }
 }
 
-function encodeTopK(topK: number | undefined, family: Family, warnings: Warnings): JsonObject {
+function encodeTopK(topK: number | undefined, maker: BedrockMaker, warnings: Warnings): JsonObject {
   if (topK === undefined) return {}
-  if (family.topK !== undefined) return family.topK(topK)
-  warnings.unsayable('top_k')
-  return {}
+  const fields = topKFields(maker, topK)
+  if (fields === undefined) warnings.unsayable('top_k')
+  return fields ?? {}
 }
 
-function encodeEffort({ reasoning }: ChatRequest, family: Family, warnings: Warnings): JsonObject {
+function encodeEffort({ reasoning }: ChatRequest, maker: BedrockMaker, warnings: Warnings): JsonObject {
   if (reasoning === undefined) return {}
   const { effort, budget } = reasoning
   const word = effort ?? (budget === undefined ? undefined : effortOf(budget))
-  if (family.effort === undefined || word === undefined) {
+  const fields = word === undefined ? undefined : effortFields(maker, word)
+  if (fields === undefined) {
     warnings.lost('reasoning', 'has no counterpart for this model and was left out')
     return {}
   }
   if (effort === undefined) {
     warnings.lost('reasoning.budget', `${budget} tokens are asked for as the effort ${word}`)
   }
-  return family.effort(word)
+  return fields
 }
 
 /** The schema is a text here. */
 function encodeOutput({ output, model }: ChatRequest, warnings: Warnings): JsonObject | undefined {
-  if (output?.type !== 'schema' || !holdsToSchemas(model)) return undefined
+  if (output?.type !== 'schema' || !claudeGeneration(model).takesSchemas) return undefined
   const schema = heldSchema(output.schema, 'response_format.schema', warnings)
   const jsonSchema = { schema: JSON.stringify(schema), name: output.name ?? 'answer' }
   return { textFormat: { type: 'json_schema', structure: { jsonSchema } } }

@@ -1,4 +1,5 @@
 import type { JsonObject } from '../../../domain/json-value.ts'
+import { claudeGeneration } from '../../../models/generation.ts'
 import { bodyOf, ownExtras } from '../../hub/fields.ts'
 import type { EncodedRequest, EncodeOptions } from '../../hub/format.ts'
 import type { ChatRequest, Tool } from '../../hub/hub.ts'
@@ -11,7 +12,6 @@ import { createWarnings, type Warnings } from '../../hub/warnings.ts'
 import { cacheControl, encodeBlocks, FORMAT } from './content.ts'
 import { encodeConversation } from './conversation.ts'
 import { fitLimit, fitStops } from './limit.ts'
-import { takesSchemas } from './model.ts'
 import { fitSampling } from './sampling.ts'
 import { createStrictness, heldSchema } from './schema.ts'
 import { encodeThinking } from './thinking.ts'
@@ -64,7 +64,7 @@ function encodeMessages(request: ChatRequest, warnings: Warnings) {
     warnings,
     blocksOf: ({ content }, path) => encodeBlocks(content, path, warnings),
     textOf: text => ({ type: 'text', text }),
-    takesSchemas: takesSchemas(request.model),
+    takesSchemas: claudeGeneration(request.model).takesSchemas,
   })
   return {
     system: system.length === 0 ? undefined : plainOrList(system),
@@ -94,6 +94,7 @@ function encodeTools(
 ): readonly JsonObject[] | undefined {
   const only = toolChoice?.only
   const canBeStrict = createStrictness()
+  const { takesSchemas } = claudeGeneration(model)
   const isAllowed = (tool: Tool) =>
     only === undefined || isNamed(toolChoice) || (tool.type !== 'vendor' && only.includes(tool.name))
   return tools?.filter(isAllowed).flatMap((tool, index) => {
@@ -105,7 +106,7 @@ function encodeTools(
     warnings.foreign(`tools[${index}].`, tool)
     const { name, description, parameters, strict, cache } = tool
     const schema = { type: 'object', ...parameters }
-    const isStrict = strict === true && takesSchemas(model) && canBeStrict(schema)
+    const isStrict = strict === true && takesSchemas && canBeStrict(schema)
     if (strict && !isStrict) warnings.lost(`tools[${index}].strict`, 'cannot be promised and was left out')
     return [
       bodyOf({
@@ -113,7 +114,7 @@ function encodeTools(
         name,
         description,
         input_schema: isStrict ? heldSchema(schema, `tools[${index}].parameters`, warnings) : schema,
-        strict: isStrict || (takesSchemas(model) && strict === false ? false : undefined),
+        strict: isStrict || (takesSchemas && strict === false ? false : undefined),
         ...cacheControl(cache),
       }),
     ]
@@ -152,7 +153,7 @@ const TIERS: Readonly<Record<string, string>> = {
 }
 
 function encodeOutput({ output, model }: ChatRequest, warnings: Warnings): JsonObject {
-  if (output?.type !== 'schema' || !takesSchemas(model)) return {}
+  if (output?.type !== 'schema' || !claudeGeneration(model).takesSchemas) return {}
   const schema = heldSchema(output.schema, 'response_format.schema', warnings)
   return { format: { type: 'json_schema', schema } }
 }

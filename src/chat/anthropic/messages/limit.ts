@@ -1,7 +1,7 @@
+import { claudeGeneration } from '../../../models/generation.ts'
 import type { EncodeOptions } from '../../hub/format.ts'
 import type { ChatRequest } from '../../hub/hub.ts'
 import type { Warnings } from '../../hub/warnings.ts'
-import { allowedOutput, maxOutputOf } from './model.ts'
 
 /** The limit that Claude must be given: the client's as far as the model takes it, else as much as it may write. */
 export function fitLimit(
@@ -9,8 +9,9 @@ export function fitLimit(
   { maxOutputTokens }: EncodeOptions,
   warnings: Warnings,
 ): number {
-  if (maxTokens === undefined) return maxOutputTokens ?? maxOutputOf(model)
-  const allowed = allowedOutput(model, maxTokens)
+  const generation = claudeGeneration(model)
+  if (maxTokens === undefined) return maxOutputTokens ?? generation.defaultOutputTokens
+  const allowed = Math.min(maxTokens, generation.maxOutputTokens ?? maxTokens)
   if (allowed < maxTokens)
     warnings.lost('max_tokens', `was lowered to ${allowed}, the most that the model writes`)
   return allowed

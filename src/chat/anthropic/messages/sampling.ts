@@ -1,6 +1,6 @@
+import { claudeGeneration } from '../../../models/generation.ts'
 import type { ChatRequest } from '../../hub/hub.ts'
 import type { Warnings } from '../../hub/warnings.ts'
-import { governsItself, takesOneSampling } from './model.ts'
 
 export type Sampling = {
   readonly temperature?: number | undefined
@@ -14,7 +14,7 @@ const MIN_TOP_P_THINKING = 0.95
 /** How Claude is told to choose its words, on whatever host it runs: what the vendor would refuse is left out. */
 export function fitSampling(request: ChatRequest, isThinking: boolean, warnings: Warnings): Sampling {
   const { model, temperature, topP, topK } = request
-  if (governsItself(model)) return withoutSampling(request, warnings)
+  if (claudeGeneration(model).sampling === 'never') return withoutSampling(request, warnings)
   if (isThinking) return fitThinking(request, warnings)
   if (temperature !== undefined && temperature > 1)
     warnings.lost('temperature', 'was lowered to 1, the highest')
@@ -52,7 +52,7 @@ function fitPair(
   topP: number | undefined,
   warnings: Warnings,
 ): Sampling {
-  if (temperature === undefined || topP === undefined || !takesOneSampling(model))
+  if (temperature === undefined || topP === undefined || claudeGeneration(model).sampling === 'both')
     return { temperature, topP }
   if (!isSaid(topP)) return { temperature }
   if (!isSaid(temperature)) return { topP }

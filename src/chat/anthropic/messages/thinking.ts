@@ -1,9 +1,9 @@
 import type { JsonObject } from '../../../domain/json-value.ts'
+import { claudeGeneration } from '../../../models/generation.ts'
 import type { ChatRequest, Part } from '../../hub/hub.ts'
 import { budgetOf, effortOf } from '../../hub/reasoning.ts'
 import { nativeSignature } from '../../hub/signature.ts'
 import type { Warnings } from '../../hub/warnings.ts'
-import { governsItself, thinksAdaptively } from './model.ts'
 
 /** The least that may be asked for. */
 const MIN_BUDGET = 1_024
@@ -18,8 +18,9 @@ function obstacleToThinking(
 ): string | undefined {
   if (tools !== undefined && toolChoice?.mode === 'required')
     return 'a tool is forced, and no thought can precede it'
-  const isAdaptive = thinksAdaptively(model) && (reasoning?.isAdaptive || reasoning?.budget === undefined)
-  if (isAdaptive || governsItself(model)) return undefined
+  const { thinking } = claudeGeneration(model)
+  const isAdaptive = thinking !== 'budget' && (reasoning?.isAdaptive || reasoning?.budget === undefined)
+  if (isAdaptive || thinking === 'adaptiveOnly') return undefined
   const calls = messages.findLast(message => message.role === 'assistant')?.content ?? []
   const isInLoop = messages.at(-1)?.role === 'tool' && calls.some(part => part.type === 'toolCall')
   const isProven = calls.some(part => isOwnThought(part, home))
@@ -49,7 +50,8 @@ export function encodeThinking(request: ChatRequest, { home, maxTokens, warnings
   }
   const display = summary === undefined ? {} : { display: summary === 'none' ? 'omitted' : 'summarized' }
   const config = effort === undefined ? {} : { effort: effort === 'minimal' ? 'low' : effort }
-  if (budget !== undefined && governsItself(model)) {
+  const { thinking } = claudeGeneration(model)
+  if (budget !== undefined && thinking === 'adaptiveOnly') {
     const word = effort ?? effortOf(budget)
     warnings.lost(
       'reasoning.budget',
@@ -59,14 +61,14 @@ export function encodeThinking(request: ChatRequest, { home, maxTokens, warnings
   }
   if (budget !== undefined) {
     // What the client asked for in this very form is the vendor's to judge.
-    const own = effort !== undefined && thinksAdaptively(model) ? config : {}
+    const own = effort !== undefined && thinking === 'adaptive' ? config : {}
     return {
       body: { type: 'enabled', budget_tokens: Math.max(budget, MIN_BUDGET), ...display },
       config: own,
       isOn: true,
     }
   }
-  if (thinksAdaptively(model)) return { body: { type: 'adaptive', ...display }, config, isOn: true }
+  if (thinking !== 'budget') return { body: { type: 'adaptive', ...display }, config, isOn: true }
   const worth = budgetOf(effort ?? (isAdaptive ? FREE_EFFORT : ''))
   if (worth === undefined) return { isOn: false }
   // Thoughts are part of `max_tokens`, which is what the request was admitted for: they must fit in.

@@ -18,7 +18,7 @@ import { HOSTED_TOOL } from '../../hub/tools/tool-choice.ts'
 import { byType, encodeResultMessages } from '../../hub/tools/tool-results.ts'
 import { warnUnsayable } from '../../hub/unsayable.ts'
 import { createWarnings, type Warnings } from '../../hub/warnings.ts'
-import { fitEffort, fitLimits, fitSampling } from '../model.ts'
+import { fitEffort, fitLimits, fitSampling } from '../parameters.ts'
 import { cacheControl, encodeParts, encodeReasoning, encodeToolCall, FORMAT } from './content.ts'
 import { fitDialect } from './dialect.ts'
 

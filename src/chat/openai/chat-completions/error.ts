@@ -5,7 +5,7 @@ import type { ChatError } from '../../hub/hub.ts'
 
 /**
  * Reads an error in any of the shapes that hosts of this format have: an object, a text (xAI), `detail` (Mistral's
- * gateway, FastAPI), `message` as a text or an object (provider-protocols 2.7).
+ * gateway, FastAPI), `message` as a text or an object (docs/reference/formats.md: Provider error shapes).
  */
 export function decodeError({ status, body, header }: VendorErrorAnswer): ChatError {
   const inner = member(body, 'error')

@@ -1,6 +1,6 @@
 import type { StopReason } from '../../hub/hub.ts'
 
-/** The words of this format and of its hosts (provider-protocols 2.1). Any other word is a plain stop. */
+/** The words of this format and of its hosts (docs/reference/formats.md: Finish reasons). Any other word is a plain stop. */
 const REASONS: Readonly<Record<string, StopReason>> = {
   stop: 'stop',
   eos: 'stop',

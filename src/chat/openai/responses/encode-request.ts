@@ -19,7 +19,7 @@ import { HOSTED_TOOL } from '../../hub/tools/tool-choice.ts'
 import { warnBeyondText, warnUnsayable } from '../../hub/unsayable.ts'
 import { createWarnings, type Warnings } from '../../hub/warnings.ts'
 import { sharedFields } from '../chat-completions/encode-request.ts'
-import { canThink, fitEffort, fitLimits, fitSampling } from '../model.ts'
+import { canThink, fitEffort, fitLimits, fitSampling } from '../parameters.ts'
 import { callItem, encodeInput, FORMAT, grouped, outputText, reasoningItem, splitExtras } from './content.ts'
 import { ENCRYPTED, LOGPROBS } from './decode-request.ts'
 

@@ -1,7 +1,0 @@
-/** What is wrong with a form as a whole. */
-export const FormFault = ({ words }: { readonly words: string | undefined }) =>
-  words ? (
-    <p role="alert" className="rounded-control bg-bad-soft px-3 py-2 text-bad">
-      {words}
-    </p>
-  ) : null

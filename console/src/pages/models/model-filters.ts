@@ -1,0 +1,6 @@
+export type ModelFilters = {
+  p?: number | undefined
+  q?: string | undefined
+  tab?: string | undefined
+  route?: string | undefined
+}

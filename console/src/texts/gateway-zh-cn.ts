@@ -1,0 +1,128 @@
+/**
+ * Gateway messages in 简体中文, by their English text, because the API is in English. `{}` stands for a value;
+ * values keep their order.
+ */
+export const gatewayZhCN: Readonly<Record<string, string>> = {
+  // Fields of a channel.
+  '32 hexadecimal digits, in the address of the dashboard.': '32 位十六进制字符，见控制台网址。',
+  'A date such as {}; versions before {} report no usage in streams.':
+    '日期，例如 {}；早于 {} 的版本在流式回答中不报告用量。',
+  'Address of the other gateway.': '另一个网关的地址。',
+  'Address of the resource: {}': '资源地址：{}',
+  'Address of the server, usually {}': '服务器地址，通常为 {}',
+  'Address of the server, with or without /v1, or of its chat call. One that ends in # is used as it is.':
+    '服务器地址，可带或不带 /v1，也可以是其对话接口的地址。以 # 结尾的地址原样使用。',
+  'Empty for Beijing; Singapore is {}': '留空为北京；新加坡为 {}',
+  'Empty for China; elsewhere {}': '留空为中国；其他地区为 {}',
+  'Empty for this machine; the vendor’s cloud is {}': '留空为本机；官方云端为 {}',
+  'Empty: the project of the service account.': '留空：使用服务账号所属的项目。',
+  'Named as the caller in the vendor’s rankings.': '在供应商排行榜中显示为调用方。',
+  'Newer addresses: {}, in China {}': '新地址：{}；中国为 {}',
+  'Only for keys that belong to several organizations: {}': '仅用于属于多个组织的密钥：{}',
+  'Only for keys that belong to several projects: {}': '仅用于属于多个项目的密钥：{}',
+  'Only to book usage on one application: {}': '仅用于把用量记到某个应用：{}',
+  'Shown beside the site’s URL.': '显示在站点网址旁。',
+  'Such as {}; empty: {}.': '例如 {}；留空：{}。',
+  'Such as {}; one that the key names wins.': '例如 {}；密钥中写明的优先。',
+  '{}, so it is needed again; only Root may leave it out': '{}，因此需要重新填写；只有 Root 可以省略',
+  'the origin of base_url changes': '地址的来源（协议、主机、端口）已更改',
+  'the proxy changes': '代理已更改',
+  'the Host header changes': 'Host 请求头已更改',
+  'an override gains {}': '覆盖中新增了 {}',
+  // Examples of keys.
+  '{} letters and digits': '{} 位字母和数字',
+  '{} or {} letters and digits from "Keys and Endpoint"': '“Keys and Endpoint”页中的 {} 或 {} 位字母和数字',
+  '{} hexadecimal digits': '{} 位十六进制字符',
+  '{} hexadecimal digits, or {}': '{} 位十六进制字符，或 {}',
+  '<access key>|<secret key>': '<访问密钥>|<私有密钥>',
+  '<access key>|<secret key>, or the single key of a newer account':
+    '<访问密钥>|<私有密钥>，或新账号的单个密钥',
+  '<access key>|<secret>|<region>, a session token as the fourth; or <API key>|<region>':
+    '<访问密钥>|<私有密钥>|<区域>，第四段可为会话令牌；或 <API 密钥>|<区域>',
+  '<id>.<secret>': '<ID>.<私有密钥>',
+  '<id>:<secret>': '<ID>:<私有密钥>',
+  'an API token with the right "Workers AI: read"': '具有 “Workers AI: read” 权限的 API 令牌',
+  'any text': '任意文本',
+  'any text for a local server, the account’s key for the cloud': '本地服务器可填任意文本，云端填账号的密钥',
+  'any text, unless the server was started with a key': '任意文本，除非服务器启动时设置了密钥',
+  'any text, unless the server was started with authentication': '任意文本，除非服务器启动时启用了认证',
+  '{} or {}': '{} 或 {}',
+  'the API key of the Ark console': '方舟控制台的 API 密钥',
+  'the API key of the cloud console': '云控制台的 API 密钥',
+  'the API key of the console': '控制台的 API 密钥',
+  'the API key of the console ({}), not SecretId and SecretKey':
+    '控制台的 API 密钥（{}），不是 SecretId 和 SecretKey',
+  'the API key of the dashboard': '控制面板的 API 密钥',
+  'the APIPassword of the model, or APIKey:APISecret': '该模型的 APIPassword，或 APIKey:APISecret',
+  'the JSON key file of a service account, or an API key': '服务账号的 JSON 密钥文件，或 API 密钥',
+  'the access key of the console': '控制台的访问密钥',
+  'what the server asks for as bearer token': '服务器要求的 Bearer 令牌',
+  // Exposure of the gateway.
+  'Put a proxy with TLS in front and name it in SLUICE_TRUSTED_PROXIES.':
+    '请在前面部署启用 TLS 的代理，并写入 SLUICE_TRUSTED_PROXIES。',
+  'Its clients count as one address. If it is your proxy, add it to SLUICE_TRUSTED_PROXIES.':
+    '其后的所有客户端都算作同一个地址；如果这是您的代理，请把它加入 SLUICE_TRUSTED_PROXIES。',
+  // Ledger check.
+  '{}: {} records, unbroken': '{}：{} 条记录，链条完整',
+  '{}: BROKEN after {} records: {}': '{}：在第 {} 条记录之后断裂：{}',
+  'record {} is missing': '缺少第 {} 条记录',
+  'record {} was changed': '第 {} 条记录被改动',
+  "records after {} are missing, the chain's head is {}": '第 {} 条之后的记录缺失，链头为 {}',
+  "the chain's head does not match its last record": '链头与最后一条记录不符',
+  '{}: {} records, unbroken; the first {} are from before the upgrade and were checked without a key':
+    '{}：{} 条记录，链条完整；其中前 {} 条写于升级之前，未用密钥校验',
+  '{}: the whole chain is missing': '{}：整条链缺失',
+  'the journal has {} settled requests, the chain has {}': '日志中有 {} 个已结算的请求，链上只有 {} 个',
+  'record {} differs from the request that the journal settled at this position':
+    '第 {} 条记录与日志中该位置结算的请求不符',
+  'entries: {} belong to chain "{}", which does not exist': '分录：{} 条属于账簿中不存在的链“{}”',
+  '{}: there are entries but no account': '{}：有分录，但没有账户',
+  'rows: {} users, tokens, channels, aliases, prices and settings match the audit log':
+    '数据行：{} 个用户、令牌、渠道、别名、价格和设置与审计日志一致',
+  'rows: {} was removed without an audit record': '数据行：{} 被删除，但没有审计记录',
+  'rows: {} was added without an audit record': '数据行：{} 存在，但没有审计记录',
+  'rows: {} differs from its last audit record': '数据行：{} 与最后一条审计记录不符',
+  'held: the held amount of every account equals the sum of its leases':
+    '预留：每个账户的预留额与其租约之和一致',
+  'held: {} has {} held, its leases add up to {}': '预留：{} 预留了 {}，其租约之和为 {}',
+  'held: a lease of {} on {} has no node or no account': '预留：{} 对 {} 的租约不属于任何节点或账户',
+  'anchors: {} heads match ({})': '锚点：{} 个链头相符（{}）',
+  'anchors: the file {} does not exist': '锚点：没有 {}',
+  'anchors: line {} of {} was changed, or is not from this gateway':
+    '锚点：第 {} 行（{}）被改动，或并非出自本网关',
+  'anchors: lines are missing before line {} of {}': '锚点：第 {} 行（{}）之前缺少若干行',
+  'anchors: the journal of {} has an anchor that was changed': '锚点：节点 {} 的日志中有被改动的锚点',
+  'anchors: {} lacks the line of {}, which the journal of {} has':
+    '锚点：{} 缺少 {} 的一行，而节点 {} 的日志中有',
+  'anchors: {}: the chain is missing; record {} was {}': '锚点：{}：链缺失；第 {} 条记录曾{}',
+  'anchors: {}: record {} is not the one that was {}': '锚点：{}：第 {} 条记录不是曾{}的那一条',
+  'anchors: {}: {} records are missing at its end; record {} was {}':
+    '锚点：{}：末尾缺少 {} 条记录；第 {} 条记录曾{}',
+  'anchored at {} ({})': '于 {} 锚定（{}）',
+  'and {} more like these': '以及另外 {} 个类似问题',
+  'balances: {} accounts, exact': '余额：{} 个账户，分毫不差',
+  'balances: {} do not match': '余额：{} 个账户不符',
+  '{}: the account has {} credited/posted, its entries add up to {}': '{}：账户为 {}，分录合计为 {}',
+  'journal of {}: {} records in {} files, intact': '节点 {} 的日志：{} 条记录，{} 个文件，与写入时一致',
+  'journal of {}: BROKEN: {}': '节点 {} 的日志断裂：{}',
+  'journal of {}: {}': '节点 {} 的日志：{}',
+  // Attention list, and reasons of disabled channels.
+  'The provider rejected the key (401 or 403), and again at each trial.':
+    '供应商拒绝了密钥（401/403），每次试探均如此',
+  'The provider reported insufficient credit, and again at each trial.': '供应商报告余额不足，每次试探均如此',
+  'The provider could not be reached repeatedly.': '多次无法连接',
+  'the provider could not be reached: {}': '无法连接供应商：{}',
+  'rests for another {} s': '还将冷却 {} 秒',
+  'key {}: {}': '密钥 {}：{}',
+  '{} % of its quota is used': '已用额度 {} %',
+  'expires within a week': '一周内到期',
+  // Errors of requests.
+  'the provider answered {}': '供应商返回 {}',
+  'status {}': '状态码 {}',
+  'status {}, taken for {}': '状态码 {}，按 {} 处理',
+  'the provider reported an error': '供应商报告了错误',
+  'the provider reported an error inside its answer': '供应商在回答中报告了错误',
+  'the provider broke off before its answer was finished': '供应商在回答完成前中断',
+  'the provider fell silent in the middle of its answer': '供应商在回答中途停止响应',
+  'the quota was used up in the middle of the answer': '回答中途额度用尽',
+}

@@ -1,0 +1,108 @@
+import type { Logger } from 'pino'
+import type { TestOptions, TestResult } from '../relay/channel-test.ts'
+import { createHealth } from '../routing/health.ts'
+import { createRecovery } from '../routing/recovery.ts'
+import type { RoutedChannel, RoutedKey } from '../routing/table.ts'
+import { cooldownTarget } from './invalidation.ts'
+
+const RECOVERY_EVERY_MS = 15_000
+const MAX_RECOVERY_TESTS = 5
+
+export type ChannelDecision = {
+  readonly channelId: number
+  /** Undefined: the whole channel. */
+  readonly keyPosition: number | undefined
+  readonly status: 1 | 3
+  readonly reason: string
+}
+
+export type ChannelCareDeps<C extends RoutedChannel> = {
+  channels(): readonly C[]
+  channel(id: number): C | undefined
+  /** Sends a test request to a channel. */
+  testChannel(id: number, options: TestOptions): Promise<TestResult>
+  /** Stores the decision; false where an administrator has changed the channel meanwhile. */
+  saveDecision(decision: ChannelDecision): Promise<boolean>
+  saveTest(channelId: number, responseMs: number): Promise<void>
+  announce(targets: readonly string[]): Promise<void>
+  /** One worker runs the recovery tests of all. */
+  readonly runsRecovery: boolean
+  readonly nowMs: () => number
+  readonly log: Pick<Logger, 'warn' | 'error'>
+}
+
+/** Disables channels and keys that keep failing, and enables them again when a test succeeds. */
+export function createChannelCare<C extends RoutedChannel>(deps: ChannelCareDeps<C>) {
+  const { log } = deps
+
+  /** The store first, then every worker's memory. */
+  async function decide(decision: ChannelDecision): Promise<void> {
+    const { channelId, keyPosition, status, reason } = decision
+    try {
+      if (await deps.saveDecision(decision)) await deps.announce([`channel:${channelId}`])
+      log.warn(
+        { channel_id: channelId, key: keyPosition, status, reason },
+        status === 3 ? 'channel or key auto-disabled' : 'channel or key enabled after a successful test',
+      )
+    } catch (error) {
+      log.error({ err: error, channel_id: channelId }, 'the status of a channel could not be saved')
+    }
+  }
+
+  const health = createHealth({
+    nowMs: deps.nowMs,
+    onDisable: ({ channelId, key, reason }) =>
+      void decide({ channelId, keyPosition: key?.index, status: 3, reason }),
+  })
+  const recovery = createRecovery<C>({
+    nowMs: deps.nowMs,
+    onRecover: ({ channelId, key }) =>
+      void decide({ channelId, keyPosition: key?.index, status: 1, reason: '' }),
+  })
+
+  /** A test that an administrator asked for. */
+  async function test(id: number, options: TestOptions = {}): Promise<TestResult> {
+    const result = await deps.testChannel(id, options)
+    await deps.saveTest(id, result.latencyMs)
+    const channel = deps.channel(id)
+    if (result.isGood && channel) {
+      recovery.passed({ channel, key: result.key })
+      await deps.announce([cooldownTarget(id, result.key)])
+    }
+    return result
+  }
+
+  async function testRecovery(channel: C, key: RoutedKey): Promise<void> {
+    try {
+      const { isGood } = await deps.testChannel(channel.id, { key })
+      if (isGood) recovery.passed({ channel, key })
+    } catch (error) {
+      log.error({ err: error, channel_id: channel.id }, 'a recovery test failed')
+    }
+  }
+
+  /** Tests auto-disabled channels and keys whose next test is due. */
+  async function recover(): Promise<void> {
+    const due = recovery.due(deps.channels(), MAX_RECOVERY_TESTS)
+    await Promise.all(due.map(({ channel, key }) => testRecovery(channel, key)))
+  }
+
+  const enabled = () => deps.channels().filter(({ status }) => status === 1)
+  const timer = deps.runsRecovery ? setInterval(recover, RECOVERY_EVERY_MS) : undefined
+  timer?.unref()
+  return {
+    health,
+    test,
+    recover,
+    enabledIds: () => enabled().map(({ id }) => id),
+    conditions: () =>
+      enabled().map(({ id, keys }) => ({
+        id,
+        channel: health.ofChannel(id),
+        keys: keys
+          .map(key => ({ index: key.index, ...health.ofKey(id, key) }))
+          .filter(({ state }) => state !== 'ready'),
+      })),
+    close: () => clearInterval(timer),
+  }
+}

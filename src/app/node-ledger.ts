@@ -1,0 +1,82 @@
+import type { Logger } from 'pino'
+import { createAnchors } from '../ledger/anchors.ts'
+import { openLedger } from '../ledger/ledger.ts'
+import { recover } from '../ledger/recovery.ts'
+import { createBooks } from '../store/books/books.ts'
+import { chainKeyOf } from '../store/books/chain-key.ts'
+import { listChains } from '../store/books/chains.ts'
+import type { Store } from '../store/engine/store.ts'
+import { dropUnsent, endLeases } from '../store/records/videos.ts'
+import type { Peers } from '../workers/peers.ts'
+import { createAnchorSink } from './anchor-sink.ts'
+import type { Config } from './config.ts'
+import { openNode } from './nodes.ts'
+
+type Deps = {
+  readonly config: Config
+  readonly log: Logger
+  readonly store: Store
+  readonly peers: Peers
+}
+
+/** Opens the ledger of this worker, after the journals that killed or removed workers left behind are settled. */
+export async function openNodeLedger({ config, log, store, peers }: Deps) {
+  const { db, engine } = store
+  const books = createBooks(db, engine)
+  const { nodeId, orphans, slot } = peers.assignment
+  const onShort = (error: Error) =>
+    log.error(
+      { err: error },
+      'the disk is full: running requests are settled from the journal reserve, new ones are refused until there is room',
+    )
+  for (const orphan of orphans) {
+    const { journal, release } = openNode(config, orphan, onShort)
+    await recover({
+      nodeId: orphan,
+      journal,
+      books,
+      nowMs: Date.now,
+      onLost: what => log.error({ node: orphan, what }, 'a journal lacks records that are in the ledger'),
+    })
+    journal.close()
+    release()
+    await dropUnsent(db, orphan)
+    await endLeases(db, orphan)
+  }
+  const node = openNode(config, nodeId, onShort)
+  const ledger = await openLedger({
+    nodeId,
+    journal: node.journal,
+    books,
+    otherNodes: {
+      areNone: peers.isAlone,
+      returnIdle: accounts => peers.broadcast({ name: 'returnIdle', input: accounts }),
+      exclusively: (userId, work) => peers.exclusively(`user:${userId}`, work),
+    },
+    nowMs: Date.now,
+    onFailure: (error, message) => log.error({ err: error }, message),
+  })
+  await dropUnsent(db, nodeId)
+  await endLeases(db, nodeId)
+  const anchors = createAnchors({
+    nodeId,
+    key: chainKeyOf(db),
+    // One worker writes for the machine; the journals are each worker's own.
+    sink: slot === 0 ? createAnchorSink(config, log) : undefined,
+    heads: async () => (await listChains(db)).map(({ name, seq, hash }) => ({ chain: name, seq, hash })),
+    journal: (anchor, isFiled) => void node.journal.append({ kind: 'anchor', anchor, isFiled }),
+    now: () => Math.floor(Date.now() / 1000),
+    onFailure: error =>
+      log.error({ err: error }, 'the chain heads could not be anchored; retried in a minute'),
+  })
+  await anchors.start()
+  return {
+    ledger,
+    async close(): Promise<void> {
+      // The last anchor names the last entries; `ledger.close` reports what kept them from being applied.
+      await ledger.barrier().then(anchors.close, anchors.close)
+      await ledger.close()
+      node.release()
+    },
+  }
+}

@@ -1,0 +1,114 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { makeDirectory } from '../host/directory.ts'
+import { sweepLeftovers } from '../host/leftovers.ts'
+import { DirectoryInUseError, lockDirectory } from '../host/lock.ts'
+import { createKeyring, type Keyring } from '../identity/keyring.ts'
+import { createPasswords } from '../identity/passwords.ts'
+import { newSecret, readSecretFile, writeSecretFile } from '../identity/secret-file.ts'
+import { NewerStoreError, openStore, type Store, type StoreOptions } from '../store/engine/store.ts'
+import { firstStart, openChainKey, openDigest, sealPlainHeaders } from './bootstrap.ts'
+import { type Config, readKeyring, SettingError } from './config.ts'
+
+const now = () => Math.floor(Date.now() / 1000)
+
+export const storeOptions = ({ databaseUrl, dataDir, durability, workers }: Config): StoreOptions =>
+  databaseUrl === undefined
+    ? { engine: 'sqlite', path: join(dataDir, 'sluice.db'), fullSync: durability === 'full' }
+    : { engine: 'postgres', url: databaseUrl, maxConnections: workers > 1 ? 6 : 10 }
+
+function lockDataDirectory(dataDir: string) {
+  try {
+    makeDirectory(dataDir)
+    const lock = lockDirectory(dataDir)
+    sweepLeftovers(dataDir)
+    return lock
+  } catch (error) {
+    if (error instanceof DirectoryInUseError) throw error
+    throw new SettingError('SLUICE_DATA', `cannot use ${dataDir} (${(error as Error).message})`)
+  }
+}
+
+/** Check it before the store is opened: opening creates the file. */
+const lacksDatabaseFile = ({ databaseUrl, dataDir }: Config) =>
+  databaseUrl === undefined && !existsSync(join(dataDir, 'sluice.db'))
+
+const noGateway = ({ databaseUrl, dataDir }: Config) =>
+  databaseUrl === undefined
+    ? new SettingError('SLUICE_DATA', `there is no gateway in ${dataDir} yet. Run "sluice start" first`)
+    : new SettingError('DATABASE_URL', 'there is no gateway in this database yet. Run "sluice start" first')
+
+/** Whether the store has data. The first query to PostgreSQL also shows whether DATABASE_URL is right. */
+async function hasData(store: Store): Promise<boolean> {
+  try {
+    return await store.isInitialised()
+  } catch (error) {
+    if (store.engine === 'sqlite' || error instanceof NewerStoreError) throw error
+    throw new SettingError('DATABASE_URL', `cannot use PostgreSQL (${(error as Error).message})`)
+  }
+}
+
+const SECRET_FILE = 'SLUICE_DATA/secret'
+
+type MasterSecret = {
+  /** Newest first. */
+  readonly secrets: readonly string[]
+  /** For messages. */
+  readonly source: string
+  readonly isNew: boolean
+}
+
+/** SLUICE_SECRET, else the secret file, else a new secret. Existing data needs the secret it is encrypted with. */
+function masterSecret({ keyring, dataDir }: Config, isInitialised: boolean): MasterSecret {
+  if (keyring !== undefined) return { secrets: keyring, source: 'SLUICE_SECRET', isNew: false }
+  const stored = readSecretFile(dataDir)
+  if (stored !== undefined)
+    return { secrets: readKeyring(stored, SECRET_FILE), source: SECRET_FILE, isNew: false }
+  if (isInitialised)
+    throw new SettingError(
+      'SLUICE_SECRET',
+      `is not set and ${join(dataDir, 'secret')} is missing. The database is encrypted with a secret: set it, or restore the file`,
+    )
+  return { secrets: [newSecret()], source: SECRET_FILE, isNew: true }
+}
+
+/** Brings the schema up to date, and creates on the first start what every store has: its keys and the root user. */
+async function prepareStore(config: Config, { db, migrate }: Store, keyring: Keyring, source: string) {
+  await migrate()
+  await openChainKey(db, keyring, now)
+  const passwords = createPasswords()
+  const rootPassword = await firstStart({ config, db, keyring, passwords, now })
+  const digest = await openDigest(db, keyring, source)
+  if (digest === undefined) throw new Error('the store has no digest key after its first start')
+  await sealPlainHeaders(db, keyring)
+  return { passwords, rootPassword, digest }
+}
+
+/**
+ * Locks the data directory, opens the store and decrypts its keys. A wrong secret ends this before anything is written.
+ * Commands without a running server set `mustExist`; workers set `isLocked`, because their supervisor has the lock.
+ */
+export async function openStoreAndKeys(config: Config, { mustExist = false, isLocked = false } = {}) {
+  if (mustExist && lacksDatabaseFile(config)) throw noGateway(config)
+  const lock = isLocked ? { release() {} } : lockDataDirectory(config.dataDir)
+  const isNewFile = lacksDatabaseFile(config)
+  const store = openStore(storeOptions(config))
+  const close = async () => {
+    await store.close()
+    lock.release()
+  }
+  try {
+    const isInitialised = !isNewFile && (await hasData(store))
+    if (mustExist && !isInitialised) throw noGateway(config)
+    const secret = masterSecret(config, isInitialised)
+    const keyring = createKeyring(secret.secrets)
+    if (isInitialised) await openDigest(store.db, keyring, secret.source)
+    else if (secret.isNew) writeSecretFile(config.dataDir, secret.secrets)
+    return { store, keyring, close, ...(await prepareStore(config, store, keyring, secret.source)) }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+export type StoreAndKeys = Awaited<ReturnType<typeof openStoreAndKeys>>

@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { type ChannelDecision, createChannelCare } from '../../src/app/channel-care.ts'
+import type { TestResult } from '../../src/relay/channel-test.ts'
+import { NO_KEY, type RoutedChannel, type RoutedKey } from '../../src/routing/table.ts'
+
+const MINUTE = 60_000
+
+function openCare() {
+  const state = { nowMs: 1_000_000, isGood: true, isSaved: true, status: 1 }
+  const decisions: ChannelDecision[] = []
+  const announcements: string[] = []
+  const tests: number[] = []
+  const key: RoutedKey = { ...NO_KEY, status: 1 }
+  const channels = () => [
+    { id: 4, status: state.status, keys: [key], autoBan: true } as unknown as RoutedChannel,
+    { id: 5, status: 2, keys: [key] } as unknown as RoutedChannel,
+  ]
+  const care = createChannelCare<RoutedChannel>({
+    channels,
+    channel: id => channels().find(each => each.id === id),
+    testChannel: async id => {
+      tests.push(id)
+      return { id, isGood: state.isGood, latencyMs: 12, key } as unknown as TestResult
+    },
+    saveDecision: async decision => {
+      decisions.push(decision)
+      return state.isSaved
+    },
+    saveTest: async (id, ms) => void announcements.push(`test of ${id}: ${ms} ms`),
+    announce: async targets => void announcements.push(...targets),
+    runsRecovery: false,
+    nowMs: () => state.nowMs,
+    log: { warn() {}, error() {} },
+  })
+  return { care, state, decisions, announcements, tests, key }
+}
+
+describe('channel care', () => {
+  it('lists enabled channels only, with the keys that are not ready', () => {
+    const { care } = openCare()
+    assert.deepEqual(care.enabledIds(), [4])
+    assert.deepEqual(
+      care.conditions().map(({ id, keys }) => ({ id, keys })),
+      [{ id: 4, keys: [] }],
+    )
+  })
+
+  it('ends the cooldown on every worker after a successful test', async () => {
+    const { care, announcements } = openCare()
+    await care.test(4)
+    assert.deepEqual(announcements, ['test of 4: 12 ms', `cooldown:4:${NO_KEY.index}`])
+  })
+
+  it('announces nothing after a failed test', async () => {
+    const { care, state, announcements } = openCare()
+    state.isGood = false
+    await care.test(4)
+    assert.deepEqual(announcements, ['test of 4: 12 ms'])
+  })
+
+  it('tests an auto-disabled channel after five minutes, and enables it when the test succeeds', async () => {
+    const { care, state, decisions, announcements, tests } = openCare()
+    state.status = 3
+    await care.recover()
+    assert.deepEqual(tests, [])
+    state.nowMs += 5 * MINUTE
+    await care.recover()
+    // The decision is saved beside the test, not before its result is returned.
+    await new Promise(setImmediate)
+    assert.deepEqual(tests, [4])
+    assert.deepEqual(decisions, [{ channelId: 4, keyPosition: undefined, status: 1, reason: '' }])
+    assert.deepEqual(announcements, ['channel:4'])
+  })
+
+  it('announces no decision that an administrator has overruled', async () => {
+    const { care, state, decisions, announcements } = openCare()
+    Object.assign(state, { status: 3, isSaved: false })
+    await care.recover()
+    state.nowMs += 5 * MINUTE
+    await care.recover()
+    await new Promise(setImmediate)
+    assert.equal(decisions.length, 1)
+    assert.deepEqual(announcements, [])
+  })
+})

@@ -1,0 +1,41 @@
+import { appendFileSync } from 'node:fs'
+import { it } from 'node:test'
+
+/** Names a file that collects what laws ran on, over all processes of a run. */
+export const LAWS_VARIABLE = 'SLUICE_TEST_LAWS'
+
+/** What one law ran on: a transcript, and the two formats of a translation. */
+export type LawRun = { readonly transcript: string; readonly pair?: string }
+
+const runs: LawRun[] = []
+
+process.on('exit', () => {
+  const path = process.env[LAWS_VARIABLE]
+  if (path !== undefined) appendFileSync(path, runs.map(each => `${JSON.stringify(each)}\n`).join(''))
+})
+
+/** A test over a transcript. It is counted when its body has run to the end, never when it is only declared. */
+export function law(title: string, run: LawRun, body: () => void | Promise<void>): void {
+  it(title, async () => {
+    await body()
+    runs.push(run)
+  })
+}
+
+/** How many laws ran, and on what. */
+export function countLaws(lines: string): { readonly ran: number; readonly summary: string } {
+  const all = lines
+    .split('\n')
+    .filter(line => line !== '')
+    .map(line => JSON.parse(line) as LawRun)
+  const transcripts = [...new Set(all.map(({ transcript }) => transcript))]
+  const own = transcripts.filter(name => name.startsWith('corpus/')).length
+  const pairs = new Set(all.map(({ pair }) => pair).filter(pair => pair !== undefined)).size
+  const recordings = transcripts.length - own
+  const summary = [
+    `${all.length} laws over formats ran: ${own} transcripts of test/corpus`,
+    `${pairs} ordered pairs of formats`,
+    recordings === 0 ? 'no recordings (none at ../shared/fixtures)' : `${recordings} recordings`,
+  ].join(', ')
+  return { ran: all.length, summary }
+}
