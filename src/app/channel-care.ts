@@ -1,5 +1,5 @@
 import type { Logger } from 'pino'
-import type { TestOptions, TestResult } from '../relay/channel-test.ts'
+import type { KeyTestResult, TestOptions } from '../relay/channel-test.ts'
 import { createHealth } from '../routing/health.ts'
 import { createRecovery } from '../routing/recovery.ts'
 import type { RoutedChannel, RoutedKey } from '../routing/table.ts'
@@ -20,7 +20,7 @@ export type ChannelCareDeps<C extends RoutedChannel> = {
   channels(): readonly C[]
   channel(id: number): C | undefined
   /** Sends a test request to a channel. */
-  testChannel(id: number, options: TestOptions): Promise<TestResult>
+  testChannel(id: number, options: TestOptions): Promise<KeyTestResult>
   /** Stores the decision; false where an administrator has changed the channel meanwhile. */
   saveDecision(decision: ChannelDecision): Promise<boolean>
   saveTest(channelId: number, responseMs: number): Promise<void>
@@ -61,7 +61,7 @@ export function createChannelCare<C extends RoutedChannel>(deps: ChannelCareDeps
   })
 
   /** A test that an administrator asked for. */
-  async function test(id: number, options: TestOptions = {}): Promise<TestResult> {
+  async function test(id: number, options: TestOptions = {}): Promise<KeyTestResult> {
     const result = await deps.testChannel(id, options)
     await deps.saveTest(id, result.latencyMs)
     const channel = deps.channel(id)

@@ -16,12 +16,15 @@ import { providerOf } from '../providers/index.ts'
 import { shippedModels, shippedPrice } from '../providers/prices/shipped.ts'
 import { createCallers } from '../relay/callers/callers.ts'
 import { createPlayground } from '../relay/callers/playground.ts'
+
 import {
+  createAddressBook,
   isAskedAlike,
   listDisabledOverrides,
   openCatalog,
   type RelayChannel,
 } from '../relay/catalog/catalog.ts'
+
 import { createCatalogSource, findCaller } from '../relay/catalog/sources.ts'
 import { createChannelTest } from '../relay/channel-test.ts'
 import { createExplain } from '../relay/explain.ts'
@@ -32,6 +35,7 @@ import { createIdempotentRequests } from '../relay/intake/repeat.ts'
 import { createTranslator } from '../relay/operations/translator.ts'
 import { createTokenCounter } from '../relay/price/token-count.ts'
 import type { RelayDeps } from '../relay/request.ts'
+import { createFormatMemory } from '../relay/upstream/format-fallback.ts'
 import { createKeyExchange } from '../relay/upstream/key-exchange.ts'
 import { createUpstream } from '../relay/upstream/upstream.ts'
 import { createVendor } from '../relay/videos/vendor.ts'
@@ -185,6 +189,8 @@ export async function buildRelay({
     rates,
     upstream,
     keys,
+    addressOf: createAddressBook(),
+    formats: createFormatMemory(Date.now),
     counter,
     clientAddress,
     maxBodyBytes: config.maxBodyMb * 1_048_576,

@@ -1,5 +1,6 @@
 import { OUTBOUND } from '../chat/index.ts'
-import { type DialectOf, type FormatName, OPERATIONS, type Operation, type Provider } from './provider.ts'
+import { OPERATIONS, type Operation } from '../domain/operation.ts'
+import type { DialectOf, FormatName, Provider } from './provider.ts'
 
 /** Formats that the gateway supports for every vendor, by operation. */
 const COMMON: Readonly<Record<Operation, readonly string[]>> = {

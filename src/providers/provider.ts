@@ -1,4 +1,5 @@
 import type { EncodeOptions } from '../chat/hub/format.ts'
+import { OPERATIONS, type Operation } from '../domain/operation.ts'
 import type { EmbeddingDialect } from '../media/embedding.ts'
 import type { ImageDialect } from '../media/image.ts'
 import type { ModerationDialect } from '../media/moderation.ts'
@@ -6,21 +7,6 @@ import type { RerankDialect } from '../media/rerank.ts'
 import type { SpeechDialect, Voices } from '../media/speech.ts'
 import type { TranscriptFormat, TranscriptionDialect } from '../media/transcript.ts'
 import type { VideoDialect } from '../media/video.ts'
-
-/** The operations of the relay (docs/reference/relay-api.md: Relay routes). */
-export const OPERATIONS = [
-  'chat',
-  'completions',
-  'embeddings',
-  'speech',
-  'transcription',
-  'translation',
-  'moderation',
-  'rerank',
-  'images',
-  'videos',
-] as const
-export type Operation = (typeof OPERATIONS)[number]
 
 /**
  * The names of wire formats, as `/api/channel/types` presents them. `openai` is the common format of everything that is not

@@ -1,6 +1,7 @@
+import type { Operation } from '../domain/operation.ts'
 import { baseUrlField } from './fields.ts'
 import { formatsOf, offersOf } from './offers.ts'
-import type { FormatName, Operation, Provider } from './provider.ts'
+import type { FormatName, Provider } from './provider.ts'
 
 /** One entry of `/api/channel/types`. */
 export type TypeEntry = {

@@ -1,347 +1,284 @@
+import type { ServerResponse } from 'node:http'
 import type { ChatError } from '../chat/hub/hub.ts'
-import { CHANNEL_STATUS } from '../domain/channel.ts'
 import { Refusal } from '../domain/errors.ts'
-import { BUDGET_SHORTAGES } from '../domain/shortage.ts'
 import type { Attempt } from '../routing/health.ts'
-import { type PlanStep, planCursor, retryAfterS, SKIP_REASONS } from '../routing/plan.ts'
-import type { Admission, Release, Ticket } from '../routing/rates.ts'
-import { sentModel as modelOn } from '../routing/table.ts'
+import type { PlanStep } from '../routing/plan.ts'
+import type { Ticket } from '../routing/rates.ts'
 import { type EarlyHeaders, openEarlyHeaders } from './answer/early-headers.ts'
-import { strictRefusal } from './callers/admit.ts'
-import {
-  type ChannelAddress,
-  createAddressBook,
-  formatOn,
-  type RelayChannel,
-  signing,
-} from './catalog/catalog.ts'
-import { forwardedHeaders } from './catalog/header-override.ts'
-import type { AnswerReading, ChannelRequest } from './operations/channel-request.ts'
-import type { RelayRequest, Trace } from './request.ts'
-import {
-  type AttemptFailure,
-  connectionFailure,
-  invalidAnswer,
-  refusalFor,
-  statusFailure,
-} from './upstream/failure.ts'
-import { errorAtOnce } from './upstream/first-event.ts'
-import { createFormatFallback } from './upstream/format-fallback.ts'
-import { encodeOutgoing, type Ready } from './upstream/outgoing.ts'
-import { send } from './upstream/send.ts'
-import type {
-  StreamedResponse,
-  UpstreamExchange,
-  UpstreamOutcome,
-  WholeResponse,
-} from './upstream/upstream.ts'
 
-type Begun = {
+import { type Candidates, openCandidates, type Turn } from './candidates.ts'
+import type { RelayChannel } from './catalog/catalog.ts'
+import { type ChannelCall, outcomeOf, prepareCall } from './channel-call.ts'
+import { createEligibility, NOT_OFFERED, strictRefusal } from './eligibility.ts'
+import type { AnswerReading, ChannelRequest } from './operations/channel-request.ts'
+
+import type { RelayRequest, Trace } from './request.ts'
+import { type AttemptFailure, refusalFor } from './upstream/failure.ts'
+import { lacksFormat, nextAttempt } from './upstream/format-fallback.ts'
+import type { Ready } from './upstream/outgoing.ts'
+import type { StreamedResponse, UpstreamExchange, WholeResponse } from './upstream/upstream.ts'
+
+/** An attempt that a channel answered. */
+type Answered = {
   readonly step: PlanStep<RelayChannel>
   readonly health: Attempt
   readonly ticket: Ticket
   readonly exchange: UpstreamExchange
   /** The request as the channel was sent it. */
   readonly outgoing: ChannelRequest
-  /** The request as the channel's overrides made it, where there are any. */
+  /** The request as the overrides of the channel changed it; undefined where there are none. */
   readonly changed: Ready['changed']
+  readonly trace: Trace
 }
 
 export type AnsweredAttempt =
-  | (Begun & {
+  | (Answered & {
       readonly kind: 'whole'
       readonly answer: WholeResponse
       readonly reading: AnswerReading
-      readonly trace: Trace
     })
-  | (Begun & {
+  | (Answered & {
       readonly kind: 'stream'
       readonly streamed: StreamedResponse
-      readonly trace: Trace
       readonly early: EarlyHeaders
     })
-  /** The client left while nothing had been answered. */
-  | {
-      readonly kind: 'left'
-      readonly channel: RelayChannel
-      readonly outgoing: ChannelRequest | undefined
-      readonly trace: Trace
-    }
-  /** Nobody answered: what the client is told, and whether a provider's own words are passed on. */
-  | {
+  /** The client disconnected before any channel answered. */
+  | (LastAttempt & { readonly kind: 'left'; readonly trace: Trace })
+  /** No channel answered. */
+  | (LastAttempt & {
       readonly kind: 'failed'
-      readonly channel: RelayChannel
-      readonly outgoing: ChannelRequest | undefined
       readonly refusal: Refusal
+      /** The error response of the provider, where the client gets that one. */
       readonly answer: WholeResponse | undefined
-      /** What that answer says, where its format is known. */
+      /** The same error, decoded where its format is known. */
       readonly error: ChatError | undefined
       readonly trace: Trace
       readonly early: EarlyHeaders
-    }
+    })
 
-const addressOf = createAddressBook()
-const spoken = createFormatFallback()
-
-const CLIENT_HEADERS = ['openai-beta', 'anthropic-beta', 'anthropic-version'] as const
-
-/** Ours by an allow-list, then what the channel's provider and its administrator add. */
-function headersOf(
-  { response, requestId, work, spec }: RelayRequest,
-  channel: RelayChannel,
-  address: ChannelAddress,
-): Record<string, string> {
-  const headers: Record<string, string> = {
-    'content-type': 'application/json',
-    // Whoever sends files, or is sent one, may be answered in other forms than JSON.
-    accept: work.isStream ? 'text/event-stream' : work.passes || spec.readForm ? '*/*' : 'application/json',
-    'accept-encoding': 'identity',
-    'user-agent': 'sluice',
-    'x-client-request-id': requestId,
-  }
-  for (const name of CLIENT_HEADERS) {
-    const value = response.req.headers[name]
-    if (typeof value === 'string') headers[name] = value
-  }
-  return Object.assign(
-    headers,
-    forwardedHeaders(channel.headerOverride, response.req.headers),
-    address.headers,
-  )
+type LastAttempt = {
+  readonly channel: RelayChannel
+  /** The request as the channel was sent it; undefined where it was not sent. */
+  readonly outgoing?: ChannelRequest | undefined
 }
 
-/** Why a channel cannot be asked this at all, whatever its health. */
-const refusalOf =
-  ({ deps, spec, priced, route, work }: RelayRequest) =>
-  (channel: RelayChannel) => {
-    // Deleted or disabled since this request was admitted: nothing more goes there.
-    if (deps.catalog.table().channel(channel.id)?.status !== CHANNEL_STATUS.enabled)
-      return SKIP_REASONS.disabled
-    const sent = modelOn(channel, route.model)
-    if (!formatOn(channel, spec, sent) || work.unfit?.(channel, sent)) return 'not_offered'
-    return priced.priceFor(channel) === undefined ? 'unpriced' : undefined
-  }
+/** One pass over the candidates of a request. */
+type Pass = {
+  readonly request: RelayRequest
+  readonly candidates: Candidates
+  readonly early: EarlyHeaders
+  readonly client: Client
+  last: LastAttempt | undefined
+}
 
-/** The channels that this request may be sent to, in their order. */
-const planOf = (errand: RelayRequest) =>
-  planCursor({
-    route: errand.route,
-    health: errand.deps.health,
-    fullForS: ({ id, limits }) => errand.deps.rates.fullForS({ kind: 'channel', id, limits }),
-    refusal: refusalOf(errand),
-    random: errand.deps.random,
-    attempts: errand.deps.catalog.settings().attempts,
-  })
+const CLIENT_LEFT = Symbol('client left')
 
-/** Walks the plan until a channel answers; everything before the first byte may be tried again elsewhere. */
-export async function firstAnswer(errand: RelayRequest): Promise<AnsweredAttempt> {
-  const { deps, hold, response } = errand
-  const { steps, passedOver, turnedAway, passOver } = planOf(errand)
-  const trace: Trace = { failures: [], passedOver, attempts: [] }
-  const early = openEarlyHeaders(errand, deps.catalog.settings().early_headers_ms)
-  let exchange: UpstreamExchange | undefined
-  let hasLeft = response.destroyed
-  let last: RelayChannel | undefined
-  let outgoing: ChannelRequest | undefined
-  let begun: Awaited<ReturnType<typeof begin>>
-  const onClose = () => {
-    hasLeft = true
-    exchange?.abort()
-  }
-  response.on('close', onClose)
+/** Undefined: the channel was not asked. */
+type AttemptResult =
+  | Extract<AnsweredAttempt, { kind: 'whole' | 'stream' }>
+  | AttemptFailure
+  | typeof CLIENT_LEFT
+  | undefined
 
+const isFailure = (result: AttemptResult): result is AttemptFailure =>
+  typeof result === 'object' && 'isRetryable' in result
+
+/** Tries channels until one answers. Before the first byte of an answer, any failure may move on to the next channel. */
+export async function firstAnswer(request: RelayRequest): Promise<AnsweredAttempt> {
+  const { deps, response } = request
+  const candidates = candidatesOf(request)
+  const early = openEarlyHeaders(request, deps.catalog.settings().early_headers_ms)
+  const client = watchClient(response)
+  const pass: Pass = { request, candidates, early, client, last: undefined }
   try {
-    for (const step of spoken.walk({ steps, asked: errand, failures: trace.failures, nowMs: deps.nowMs })) {
-      if (hasLeft) break
-      const { channel } = step
-      const beginning = begin(errand, step, againInS => turnedAway(channel, againInS))
-      begun = beginning instanceof Promise ? await beginning : beginning
-      if (!begun) continue
-      last = channel
-      const requesting = begun.request()
-      const request = requesting instanceof Promise ? await requesting : requesting
-      if (errand.work.isStrict && strictRefusal(request)) {
-        passOver(channel, 'not_offered')
-        void begun.end({ kind: 'client' })
-        continue
-      }
-      const ready = begun.encode(request)
-      if ('isRetryable' in ready) {
-        trace.attempts.push({ channel: channel.id, status: ready.status || ready.message, ms: 0 })
-        begun.end(ready.health)
-        trace.failures.push(ready)
-        if (!ready.isRetryable) break
-        continue
-      }
-      outgoing = ready.outgoing
-      await cover(errand, channel, ready)
-      const estimate = errand.priced.estimate(channel, outgoing)
-      await hold.attempt(channel.id, estimate)
-      if (hasLeft) {
-        void begun.end({ kind: 'client' })
-        break
-      }
-      const sentMs = deps.nowMs()
-      exchange = begun.send(ready)
-      const outcome = await outcomeOf(exchange)
-      const note = (status: number | string) =>
-        trace.attempts.push({ channel: channel.id, status, ms: deps.nowMs() - sentMs })
-      if (hasLeft && outcome.kind === 'failure') {
-        // Without a connection the provider has done no work (docs/reference/money.md: Who pays).
-        note(outcome.wasSent ? 'left' : 'not sent')
-        begun.end({ kind: 'client' })
-        break
-      }
-      if (outcome.kind === 'stream') {
-        note(outcome.status)
-        begun.health.answered()
-        return {
-          kind: 'stream',
-          step,
-          health: begun.health,
-          ticket: begun.ticket,
-          exchange,
-          outgoing,
-          changed: ready.changed,
-          streamed: outcome,
-          trace,
-          early,
-        }
-      }
-      const judging = judge(errand, step, outgoing, outcome)
-      const judged = judging instanceof Promise ? await judging : judging
-      if ('reading' in judged) {
-        note(judged.answer.status)
-        early.close()
-        return {
-          kind: 'whole',
-          step,
-          health: begun.health,
-          ticket: begun.ticket,
-          exchange,
-          outgoing,
-          changed: ready.changed,
-          answer: judged.answer,
-          reading: judged.reading,
-          trace,
-        }
-      }
-      note(judged.status === 0 ? judged.message : judged.status)
-      const release = begun.end(judged.health)
-      if (release) await release
-      trace.failures.push({ ...judged, estimate })
-      if (!judged.isRetryable && !spoken.hasOther(judged, errand, step.sentModel)) break
+    for (const step of candidates.steps) {
+      if (client.hasLeft()) break
+      const result = await askChannel(pass, step)
+      if (result === undefined) continue
+      if (result === CLIENT_LEFT) break
+      if (!isFailure(result)) return result
+      candidates.trace.failures.push(result)
+      if (!result.isRetryable) break
     }
   } catch (error) {
-    // The books could not note the attempt: nobody was asked, and nobody waits any more.
-    await begun?.end({ kind: 'client' })
     early.close()
     throw error
   } finally {
-    response.off('close', onClose)
-    if (hasLeft) early.close()
+    client.unwatch()
+    if (client.hasLeft()) early.close()
   }
+  const { trace, noChannel } = candidates
+  const { last } = pass
   if (last === undefined) {
     early.close()
-    throw noChannel(errand, trace)
+    throw noChannel()
   }
-  return hasLeft
-    ? { kind: 'left', channel: last, outgoing, trace }
-    : { ...allFailed(last, trace, early), outgoing }
+  return client.hasLeft() ? { ...last, kind: 'left', trace } : allFailed(last, trace, early)
 }
 
-/** Every channel was passed over: whoever asks again should wait for the first that comes back. */
-const noChannel = ({ route }: RelayRequest, { passedOver }: Trace) =>
-  new Refusal('no_channel_available', `no channel can take the model "${route.requestedModel}" now`, {
-    retryAfterS: retryAfterS(passedOver) ?? 5,
+function candidatesOf({ deps, spec, work, route, priced }: RelayRequest): Candidates {
+  const ineligible = createEligibility({
+    catalog: deps.catalog,
+    route,
+    spec,
+    isUnfit: (channel, sentModel) => work.unfit?.(channel, sentModel) !== undefined,
+    priceFor: priced.priceFor,
   })
+  return openCandidates(deps, { route, ineligible, countedInput: work.countedInput })
+}
 
-/** A provider's own words are passed on where they are for the client: asked elsewhere it would hear the same. */
-function allFailed(channel: RelayChannel, trace: Trace, early: EarlyHeaders) {
-  const final = trace.failures.at(-1)
-  const isPassed = final?.answer !== undefined && (!final.isRetryable || final.status === 404)
+type Client = ReturnType<typeof watchClient>
+
+/** Notices when the client disconnects, and aborts the running exchange then. */
+function watchClient(response: ServerResponse) {
+  let isClosed = response.destroyed
+  let running: UpstreamExchange | undefined
+  const onClose = () => {
+    isClosed = true
+    running?.abort()
+  }
+  response.on('close', onClose)
   return {
-    kind: 'failed' as const,
-    channel,
+    hasLeft: () => isClosed,
+    waitsFor(exchange: UpstreamExchange): void {
+      running = exchange
+    },
+    unwatch: () => void response.off('close', onClose),
+  }
+}
+
+/** The client gets the provider's error response where another channel would give the same one. */
+function allFailed(last: LastAttempt, trace: Trace, early: EarlyHeaders): AnsweredAttempt {
+  const final = trace.failures.at(-1)
+  const isForClient = final?.answer !== undefined && (!final.isRetryable || final.status === 404)
+  return {
+    ...last,
+    kind: 'failed',
     refusal: refusalFor(trace.failures),
-    answer: isPassed ? final.answer : undefined,
+    answer: isForClient ? final.answer : undefined,
     error: final?.error,
     trace,
     early,
   }
 }
 
-/** What came of it; a stream that tells nothing but an error is taken for the answer that it should have been. */
-async function outcomeOf(exchange: UpstreamExchange): Promise<UpstreamOutcome> {
-  const outcome = await exchange.outcome
-  const told = outcome.kind === 'stream' ? errorAtOnce(outcome) : undefined
-  if (told) exchange.abort()
-  return told ?? outcome
+/** Asks one channel; where it lacks the format, again in the next one that it may have. */
+async function askChannel(pass: Pass, planned: PlanStep<RelayChannel>): Promise<AttemptResult> {
+  const { spec, work, deps } = pass.request
+  const { formats } = deps
+  const formatRequest = { spec, work, sentModel: planned.sentModel }
+  const first = formats.recall(planned.channel, formatRequest)
+  let failure: AttemptFailure | undefined
+  for (let channel: RelayChannel | undefined = first; channel !== undefined; ) {
+    const step = channel === planned.channel ? planned : { ...planned, channel }
+    const result = await attempt(pass, step)
+    if (result === undefined) return failure
+    if (!isFailure(result)) {
+      if (result !== CLIENT_LEFT && channel !== first)
+        formats.remember(planned.channel, formatRequest, channel)
+      return result
+    }
+    const isLacking = lacksFormat(result)
+    // That the channel lacks a second format too is no news: the client gets the first error.
+    if (failure === undefined || !(isLacking && lacksFormat(failure))) failure = result
+    if (isLacking) formats.forget(planned.channel, formatRequest)
+    const next: RelayChannel | undefined = pass.client.hasLeft()
+      ? undefined
+      : nextAttempt(channel, result, formatRequest)
+    if (next === undefined && !isLacking && channel !== first)
+      formats.remember(planned.channel, formatRequest, channel)
+    channel = next
+  }
+  return failure
 }
 
-/** Takes the channel's place under its limits and the turn of a trial; undefined when somebody was faster. */
-function begin(errand: RelayRequest, step: PlanStep<RelayChannel>, onFull: (againInS: number) => void) {
-  const { deps, spec, work } = errand
-  const { channel, key, sentModel } = step
-  const format = formatOn(channel, spec, sentModel)
-  const address =
-    format &&
-    addressOf(channel, {
-      operation: spec.operation,
-      format,
-      isStream: work.isStream,
-      model: sentModel,
-      key,
-      sibling: spec.sibling,
-      values: work.placeholders?.(channel),
-    })
-  if (!address) return undefined
-  // First of all and at once: whoever chooses next must see that the trial is taken.
-  const health = deps.health.begin(step)
-  const enter = (admission: Admission) => {
-    if (!admission.ok) {
-      health.end({ kind: 'client' })
-      onFull(admission.retryAfterS)
+/** One attempt: takes a turn, notes it in the books, sends the request and judges the outcome. */
+async function attempt(pass: Pass, step: PlanStep<RelayChannel>): Promise<AttemptResult> {
+  const { request, candidates } = pass
+  const call = prepareCall(request.deps, step, {
+    spec: request.spec,
+    work: request.work,
+    client: request.response.req.headers,
+    requestId: request.requestId,
+    limits: request.priced,
+    share: request.share,
+  })
+  if (!call) return undefined
+  const entering = candidates.takeTurn(step)
+  const turn = entering instanceof Promise ? await entering : entering
+  if (!turn) return undefined
+  try {
+    const requesting = call.request()
+    const channelRequest = requesting instanceof Promise ? await requesting : requesting
+    if (request.work.isStrict && strictRefusal(channelRequest)) {
+      candidates.passOver(step.channel, NOT_OFFERED)
+      await turn.end({ kind: 'client' })
       return undefined
     }
-    const { ticket } = admission
-    return {
-      health,
-      ticket,
-      request: () => work.requestFor(channel, sentModel, errand.priced),
-      encode: (request: ChannelRequest) =>
-        encodeOutgoing(
-          { channel, key, asked: work.model, sent: sentModel, client: errand.response.req.headers },
-          { spec, desk: deps.desk },
-          headersOf(errand, channel, address),
-          request,
-        ),
-      send: ({ headers, outgoing }: Ready) =>
-        send(deps.upstream, outgoing, {
-          url: address.url,
-          headers,
-          timeouts: channel.timeouts,
-          isStream: work.isStream,
-          ...signing(address, deps),
-          ...(work.isWholeTaken && { isWholeTaken: true }),
-          ...(work.passes && { passes: work.passes }),
-          ...(work.maxAnswerBytes && { maxAnswerBytes: work.maxAnswerBytes }),
-        }),
-      end(outcome: Parameters<Attempt['end']>[0]): Release {
-        if (outcome.kind === 'auth' && address.traded) deps.keys.forget(address.traded.key)
-        health.end(outcome)
-        return ticket.end(0)
-      },
+    pass.last = { channel: step.channel }
+    const ready = call.encode(channelRequest)
+    if ('isRetryable' in ready) {
+      candidates.note(step, ready.status || ready.message)
+      await turn.end(ready.health)
+      return ready
     }
+    pass.last = { channel: step.channel, outgoing: ready.outgoing }
+    await cover(request, step.channel, ready)
+    const estimate = request.priced.estimate(step.channel, ready.outgoing)
+    await request.hold.attempt(step.channel.id, estimate)
+    const result = await exchange(pass, step, { call, turn, ready })
+    return isFailure(result) ? { ...result, estimate } : result
+  } catch (error) {
+    // For example, the books could not note the attempt: the channel was not asked.
+    await turn.end({ kind: 'client' })
+    throw error
   }
-  const admission = deps.rates.admit(
-    [{ kind: 'channel', id: channel.id, limits: channel.limits }],
-    work.countedInput,
-  )
-  return admission instanceof Promise ? admission.then(enter) : enter(admission)
 }
 
-/** A channel that makes more of a request than the client did is paid for before it is asked, like any other. */
+type Started = { readonly call: ChannelCall; readonly turn: Turn; readonly ready: Ready }
+
+async function exchange(
+  { request, candidates, early, client }: Pass,
+  step: PlanStep<RelayChannel>,
+  { call, turn, ready }: Started,
+): Promise<AttemptResult> {
+  const { trace } = candidates
+  const { health, ticket } = turn
+  if (client.hasLeft()) {
+    void turn.end({ kind: 'client' })
+    return CLIENT_LEFT
+  }
+  const sentMs = request.deps.nowMs()
+  const { outgoing, changed } = ready
+  const running = call.send(ready)
+  client.waitsFor(running)
+  const outcome = await outcomeOf(running)
+  if (client.hasLeft() && outcome.kind === 'failure') {
+    // Without a connection the provider has done no work (docs/reference/money.md: Who pays).
+    candidates.note(step, outcome.wasSent ? 'left' : 'not sent', sentMs)
+    void turn.end({ kind: 'client' })
+    return CLIENT_LEFT
+  }
+  const answered = { step, health, ticket, exchange: running, outgoing, changed, trace }
+  if (outcome.kind === 'stream') {
+    candidates.note(step, outcome.status, sentMs)
+    health.answered()
+    return { ...answered, kind: 'stream', streamed: outcome, early }
+  }
+  const judging = call.judge(outcome, outgoing)
+  const judgement = judging instanceof Promise ? await judging : judging
+  if ('reading' in judgement) {
+    candidates.note(step, judgement.answer.status, sentMs)
+    early.close()
+    return { ...answered, kind: 'whole', answer: judgement.answer, reading: judgement.reading }
+  }
+  candidates.note(step, judgement.status || judgement.message, sentMs)
+  if (judgement.health.kind === 'auth') call.forgetCredential()
+  await turn.end(judgement.health)
+  return judgement
+}
+
+/** An override may make a request more expensive than the client's own. The difference is held before it is sent. */
 async function cover(
   { hold, priced }: RelayRequest,
   channel: RelayChannel,
@@ -350,38 +287,4 @@ async function cover(
   const more = changed === undefined ? 0 : priced.boundFor(channel, changed) - hold.held()
   if (more > 0 && !(await hold.extend(more)))
     throw new Refusal('insufficient_quota', 'the quota does not cover what this request may cost')
-}
-
-type Judged = { readonly answer: WholeResponse; readonly reading: AnswerReading } | AttemptFailure
-
-/** A good answer, or what is wrong with it; at once where the answer is small. */
-function judge(
-  { deps, spec, work, share }: RelayRequest,
-  { channel, sentModel: sent }: PlanStep<RelayChannel>,
-  outgoing: ChannelRequest,
-  outcome: Exclude<UpstreamOutcome, StreamedResponse>,
-): Judged | Promise<Judged> {
-  if (outcome.kind === 'failure') return connectionFailure(channel, outcome)
-  if (outcome.status < 200 || outcome.status >= 300)
-    return statusFailure(channel, outcome, {
-      nowMs: deps.nowMs(),
-      format: formatOn(channel, spec, sent),
-    })
-  // It is kept until the client has it.
-  if (!share.take(outcome.body.length)) {
-    const shortage = BUDGET_SHORTAGES.memory
-    const failure = {
-      kind: 'failure',
-      reason: 'local',
-      message: shortage.code,
-      wasSent: true,
-      shortage,
-    } as const
-    return connectionFailure(channel, failure)
-  }
-  if (work.isStream && !work.isWholeTaken) return invalidAnswer(channel, 'the answer is no stream of events')
-  const judged = (reading: AnswerReading): Judged =>
-    reading.fault === undefined ? { answer: outcome, reading } : invalidAnswer(channel, reading.fault)
-  const reading = outgoing.readWhole(outcome)
-  return reading instanceof Promise ? reading.then(judged) : judged(reading)
 }

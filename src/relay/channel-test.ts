@@ -1,160 +1,100 @@
+import type { ChannelTestResult } from '../domain/channel-test.ts'
 import { invalidField, Refusal } from '../domain/errors.ts'
 import { NO_KEY, type RoutedKey, sentModel } from '../routing/table.ts'
 import { consumeStream } from './answer/consume-stream.ts'
 import { upstreamError } from './answer/upstream-error.ts'
-import { type Catalog, createAddressBook, formatOn, type RelayChannel, signing } from './catalog/catalog.ts'
+import { type Catalog, createAddressBook, type RelayChannel } from './catalog/catalog.ts'
+import { type CallDeps, type ChannelCall, outcomeOf, prepareCall } from './channel-call.ts'
 import { createIdsAndClock } from './ids-and-clock.ts'
-import type { ChannelRequest } from './operations/channel-request.ts'
-import type { ReadContext } from './operations/operation.ts'
+
 import { questionOf } from './test-questions.ts'
-import { errorIn } from './upstream/failure.ts'
-import type { KeyExchange } from './upstream/key-exchange.ts'
-import { encodeOutgoing } from './upstream/outgoing.ts'
-import { send } from './upstream/send.ts'
-import type { Upstream, UpstreamOutcome } from './upstream/upstream.ts'
+import type { AttemptFailure } from './upstream/failure.ts'
 
 export type TestOptions = {
   readonly model?: string | undefined
   readonly isStream?: boolean | undefined
   readonly key?: RoutedKey
-  /** Which of the channel's keys is tried; without it the first that is on. */
+  /** Which key of the channel to test; absent: the first enabled one. */
   readonly keyIndex?: number | undefined
 }
 
-/** What a test request found out. It charges nobody. */
-export type TestResult = {
-  readonly id: number
-  readonly name: string
-  readonly model: string
-  readonly isGood: boolean
-  readonly latencyMs: number
-  readonly firstTokenMs: number | null
-  readonly status: number | null
-  readonly error: string | null
-  readonly key: RoutedKey
-}
+/** With the key that was tested. */
+export type KeyTestResult = ChannelTestResult & { readonly key: RoutedKey }
 
 const FALLBACK_MODEL = 'gpt-4o-mini'
 
-type Judging = {
-  readonly channel: RelayChannel
-  readonly outgoing: ChannelRequest
-  readonly isStream: boolean
-  readonly format: string
-  readonly startedMs: number
-}
-
 function keyToTest({ keys }: RelayChannel, index: number | undefined): RoutedKey {
   if (index === undefined) return keys.find(({ status }) => status === 1) ?? keys[0] ?? NO_KEY
-  const named = keys.find(key => key.index === index)
-  if (!named) throw invalidField('key', 'is not the index of a key of this channel')
-  return named
+  const key = keys.find(each => each.index === index)
+  if (!key) throw invalidField('key', 'is not the index of a key of this channel')
+  return key
 }
 
-/** Asks a channel something small, the way a request would be asked: mapping, overrides, address and key included. */
+type Finding = Pick<ChannelTestResult, 'status' | 'error' | 'firstTokenMs'>
+
+function findingOf(failure: AttemptFailure, status: number | null): Finding {
+  const { answer, channel, kind, message, error } = failure
+  if (answer) return { status, error: upstreamError(answer, channel, error).message, firstTokenMs: null }
+  return { status, error: kind === 'invalid' ? message : `${kind}: ${message}`, firstTokenMs: null }
+}
+
+/** Sends a small request to one channel, encoded, sent and judged like the requests of clients. It charges no account. */
 export function createChannelTest({
   catalog,
   upstream,
   keys,
   nowMs,
-}: {
-  catalog: Catalog
-  upstream: Upstream
-  keys: KeyExchange
-  nowMs(): number
-}) {
-  const addressOf = createAddressBook()
-  const desk: ReadContext = {
+}: Pick<CallDeps, 'upstream' | 'keys' | 'nowMs'> & { readonly catalog: Catalog }) {
+  const desk = {
     settings: catalog.settings,
-    isServed: model => catalog.table().resolve(model) !== undefined,
+    isServed: (model: string) => catalog.table().resolve(model) !== undefined,
     ambience: createIdsAndClock(nowMs),
   }
+  const deps: CallDeps = { upstream, keys, nowMs, desk, addressOf: createAddressBook() }
 
-  async function judge(
-    outcome: UpstreamOutcome,
-    { channel, outgoing, isStream, startedMs, format }: Judging,
-  ) {
-    if (outcome.kind === 'failure')
-      return { status: null, error: `${outcome.reason}: ${outcome.message}`, firstTokenMs: null }
-    if (outcome.kind === 'stream') {
-      const firstTokenMs = nowMs() - startedMs
-      const error = await consumeStream(outcome.flow, outgoing.meter())
-      return { status: outcome.status, error: error ?? null, firstTokenMs }
-    }
-    const { status } = outcome
-    if (status < 200 || status >= 300)
-      return {
-        status,
-        error: upstreamError(outcome, channel, errorIn(outcome, format)).message,
-        firstTokenMs: null,
+  async function ask(call: ChannelCall): Promise<Finding> {
+    const ready = call.encode(await call.request())
+    if ('isRetryable' in ready) return { status: null, error: ready.message, firstTokenMs: null }
+    const startedMs = nowMs()
+    const exchange = call.send(ready)
+    try {
+      const outcome = await outcomeOf(exchange)
+      if (outcome.kind === 'stream') {
+        const firstTokenMs = nowMs() - startedMs
+        const error = await consumeStream(outcome.flow, ready.outgoing.meter())
+        return { status: outcome.status, error: error ?? null, firstTokenMs }
       }
-    if (isStream) return { status, error: 'the answer is no stream of events', firstTokenMs: null }
-    const { fault } = await outgoing.readWhole(outcome)
-    return { status, error: fault ?? null, firstTokenMs: null }
+      const status = outcome.kind === 'whole' ? outcome.status : null
+      const judgement = await call.judge(outcome, ready.outgoing)
+      return 'reading' in judgement
+        ? { status, error: null, firstTokenMs: null }
+        : findingOf(judgement, status)
+    } finally {
+      exchange.abort()
+    }
   }
 
   return async function testChannel(
     id: number,
-    { model: asked, isStream = false, key, keyIndex }: TestOptions,
-  ): Promise<TestResult> {
+    { model: requestedModel, isStream = false, key = undefined, keyIndex }: TestOptions,
+  ): Promise<KeyTestResult> {
     const channel = catalog.table().channel(id)
     if (!channel) throw new Refusal('not_found', 'there is no such channel')
-    const model = asked ?? (channel.testModel || channel.models[0] || FALLBACK_MODEL)
-    const used = key ?? keyToTest(channel, keyIndex)
-    const sent = sentModel(channel, model)
-    const { spec, work } = await questionOf(model, sent, { isStream, desk })
-    const named = { id, name: channel.name, model, key: used }
-    const format = formatOn(channel, spec, sent)
-    const address =
-      format &&
-      addressOf(channel, {
-        operation: spec.operation,
-        format,
-        isStream: work.isStream,
-        model: sent,
-        key: used,
-        values: work.placeholders?.(channel),
-      })
-    const failed = (error: string) => ({
-      ...named,
-      isGood: false,
-      latencyMs: 0,
-      firstTokenMs: null,
-      status: null,
-      error,
-    })
-    if (!address) return failed('the provider does not offer this')
-    const headers = {
-      'content-type': 'application/json',
-      'accept-encoding': 'identity',
-      'user-agent': 'sluice',
-      ...address.headers,
-    }
-    const ready = encodeOutgoing(
-      { channel, key: used, asked: model, sent, client: {} },
-      { spec, desk },
-      headers,
-      await work.requestFor(channel, sent),
-    )
-    if ('isRetryable' in ready) return failed(ready.message)
-    const startedMs = nowMs()
-    const exchange = send(upstream, ready.outgoing, {
-      url: address.url,
-      headers: ready.headers,
-      timeouts: channel.timeouts,
-      isStream: work.isStream,
-      ...signing(address, { nowMs, keys }),
-      ...(work.passes && { passes: work.passes }),
-    })
-    const found = await judge(await exchange.outcome, {
+    const model = requestedModel ?? (channel.testModel || channel.models[0] || FALLBACK_MODEL)
+    const step = {
       channel,
-      outgoing: ready.outgoing,
-      isStream: work.isStream,
-      format,
-      startedMs,
-    })
-    exchange.abort()
-    const error = found.error === null ? null : channel.secrets.scrub(found.error)
-    return { ...named, ...found, error, isGood: error === null, latencyMs: nowMs() - startedMs }
+      key: key ?? keyToTest(channel, keyIndex),
+      sentModel: sentModel(channel, model),
+    }
+    const { spec, work } = await questionOf(model, step.sentModel, { isStream, desk })
+    const subject = { id, name: channel.name, model, key: step.key }
+    const unfit = work.unfit?.(channel, step.sentModel)
+    const call = unfit ? undefined : prepareCall(deps, step, { spec, work, client: {} })
+    const startedMs = nowMs()
+    const finding = call
+      ? await ask(call)
+      : { status: null, error: unfit?.message ?? 'the provider does not offer this', firstTokenMs: null }
+    const error = finding.error === null ? null : channel.secrets.scrub(finding.error)
+    return { ...subject, ...finding, error, isGood: error === null, latencyMs: nowMs() - startedMs }
   }
 }

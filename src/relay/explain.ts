@@ -1,37 +1,43 @@
-import type { Operation } from '../providers/index.ts'
-import { type Plan, plan } from '../routing/plan.ts'
-import { sentModel } from '../routing/table.ts'
-import { formatOn, type RelayChannel } from './catalog/catalog.ts'
+import type { Operation } from '../domain/operation.ts'
+import { plan, type RouteExplanation } from '../routing/plan.ts'
+import { type PlanDeps, planOptions } from './candidates.ts'
+import type { CatalogPrice, FormatChoice, RelayChannel } from './catalog/catalog.ts'
+import { createEligibility } from './eligibility.ts'
 import { SPECS } from './operations/index.ts'
-import type { RelayDeps } from './request.ts'
+import { channelPrices } from './price/price.ts'
+import { isOfVideos } from './videos/price.ts'
+import { videoSpec } from './videos/request.ts'
 
-export type Explanation = Plan<RelayChannel> & {
-  /** The name the channels list; undefined when none lists the asked one. */
-  readonly servedAs: string | undefined
-  readonly price: { readonly model: string; readonly version: string } | undefined
+/** An operation that several paths serve is explained for the first of them. */
+function choiceOf(operation: Operation): FormatChoice {
+  const choice = [...SPECS, videoSpec].find(spec => spec.operation === operation)
+  if (!choice) throw new Error(`no path serves the operation ${operation}`)
+  return choice
 }
 
-/** The plan for a request as it stands now, from the same code that walks it, with nothing sent. */
+/** Whether a price bills this operation. A price by the second needs a length, which only the request has. */
+const isBilledBy = (operation: Operation, price: CatalogPrice) => operation !== 'videos' || isOfVideos(price)
+
+/** The plan for a request as it stands now, by the same rules as a request that is sent. */
 export const createExplain =
-  ({ catalog, health, rates, random }: Pick<RelayDeps, 'catalog' | 'health' | 'rates' | 'random'>) =>
-  (model: string, operation: Operation): Explanation => {
+  (deps: PlanDeps) =>
+  (model: string, operation: Operation): RouteExplanation<RelayChannel> => {
+    const { catalog } = deps
     const route = catalog.table().resolve(model)
     if (!route) return { servedAs: undefined, price: undefined, steps: [], passedOver: [] }
-    const spec = SPECS.find(each => each.operation === operation)
-    const found = catalog.priceOf(route.names)
-    const refusal = (channel: RelayChannel): string | undefined => {
-      const sent = sentModel(channel, route.model)
-      if (!spec || !formatOn(channel, spec, sent)) return 'not_offered'
-      const isPriced = found ?? catalog.priceOf([sent]) ?? catalog.settings().allow_unpriced_models
-      return isPriced ? undefined : 'unpriced'
-    }
-    const made = plan({
+    const { shared, priceFor } = channelPrices(catalog, route)
+    const ineligible = createEligibility({
+      catalog,
       route,
-      health,
-      fullForS: channel => rates.fullForS({ kind: 'channel', id: channel.id, limits: channel.limits }),
-      refusal,
-      random,
-      attempts: catalog.settings().attempts,
+      spec: choiceOf(operation),
+      priceFor(channel) {
+        const price = priceFor(channel)
+        return price && isBilledBy(operation, price) ? price : undefined
+      },
     })
-    return { ...made, servedAs: route.model, price: found && { model: found.model, version: found.version } }
+    return {
+      ...plan(planOptions(deps, { route, ineligible })),
+      servedAs: route.model,
+      price: shared && { model: shared.model, version: shared.version },
+    }
   }

@@ -15,9 +15,10 @@ import {
 import type { ErrorFormat } from './answer/error-format.ts'
 import { listFormat, presentModel, presentModels } from './answer/models.ts'
 import { firstAnswer } from './attempt.ts'
-import { type AdmittedCaller, admit, credentialOf, mustFitStrictly } from './callers/admit.ts'
+import { type AdmittedCaller, admit, credentialOf } from './callers/admit.ts'
 import { identify } from './callers/identify.ts'
 import { conclude } from './conclude.ts'
+import { mustFitStrictly } from './eligibility.ts'
 import { mustNotBeCrossSite } from './intake/cross-site.ts'
 import { readRequest } from './intake/read-request.ts'
 import { keyOf } from './intake/repeat.ts'
@@ -38,8 +39,8 @@ async function walk(
 ) {
   const startedMs = deps.nowMs()
   const credential = credentialOf(request)
-  const known = identify(deps, request, credential)
-  const identified = known instanceof Promise ? await known : known
+  const identifying = identify(deps, request, credential)
+  const identified = identifying instanceof Promise ? await identifying : identifying
   const share = createShare(deps.memory)
   try {
     const work = await readRequest(request, spec, deps, {
@@ -76,8 +77,8 @@ type Begun = Pick<
   readonly identified: AdmittedCaller
 }
 
-async function walkOn(begun: Begun): Promise<void> {
-  const { deps, work, response, requestId, request, credential, identified } = begun
+async function walkOn(incoming: Begun): Promise<void> {
+  const { deps, work, response, requestId, request, credential, identified } = incoming
   // A body may take its time: whoever was let in before it is looked at again if there was news meanwhile.
   const isCurrent = deps.directory.isCurrent(credential, identified.caller)
   const admitted = isCurrent ? identified : await identify(deps, request, credential)
@@ -85,11 +86,11 @@ async function walkOn(begun: Begun): Promise<void> {
   const priced = work.tell ? undefined : priceWork(deps.catalog, route, work)
   // Prices decide which services and tools a channel is sent.
   if (work.isStrict) await mustFitStrictly(route, work, priced)
-  if (priced === undefined) return answerItself(begun, admitted)
-  const claimed = work.digest && (await claimRepeat(begun, admitted))
+  if (priced === undefined) return answerItself(incoming, admitted)
+  const claimed = work.digest && (await claimRepeat(incoming, admitted))
   if (claimed && 'body' in claimed) return answerStored(response, claimed, requestId)
   try {
-    await serve(begun, { admitted, route, priced, ...(claimed && { keep: claimed.keep }) })
+    await serve(incoming, { admitted, route, priced, ...(claimed && { keep: claimed.keep }) })
   } finally {
     await claimed?.end()
   }
@@ -120,8 +121,8 @@ async function claimRepeat({ deps, work, request }: Begun, { caller }: AdmittedC
 
 type Served = Pick<RelayRequest, 'admitted' | 'route' | 'priced' | 'keep'>
 
-async function serve(begun: Begun, served: Served): Promise<void> {
-  const { deps, spec, work, request, response, requestId, startedMs, credential, share } = begun
+async function serve(incoming: Begun, served: Served): Promise<void> {
+  const { deps, spec, work, request, response, requestId, startedMs, credential, share } = incoming
   const { admitted, route } = served
   let { priced } = served
   const entered = admitted.enter(work.countedInput)
@@ -214,15 +215,15 @@ export function createRelay(deps: RelayDeps, videos: Pick<Videos, 'route'>): Req
   const fail = (
     response: ServerResponse,
     error: unknown,
-    told: { voice?: ErrorFormat | undefined; requestId: string },
+    options: { voice?: ErrorFormat | undefined; requestId: string },
   ) => {
-    const { requestId } = told
+    const { requestId } = options
     const shortage = shortageOf(error)
     if (shortage) deps.onShortage(shortage)
     const refusal = shortage ? overloaded(shortage) : refusalOfError(error, requestId)
     if (refusal !== error && !shortage) deps.onFailure(error as Error, requestId)
     if (response.headersSent) response.destroy()
-    else answerRefusal(response, refusal, told)
+    else answerRefusal(response, refusal, options)
   }
 
   async function listModels(

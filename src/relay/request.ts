@@ -9,13 +9,14 @@ import type { RateLimiter } from '../routing/rates.ts'
 import type { RoutedModel } from '../routing/table.ts'
 import type { AdmittedCaller } from './callers/admit.ts'
 import type { Callers } from './callers/callers.ts'
-import type { Catalog, RelayChannel } from './catalog/catalog.ts'
+import type { AddressBook, Catalog, RelayChannel } from './catalog/catalog.ts'
 import type { Forms } from './intake/form.ts'
 import type { Claim, IdempotentRequests } from './intake/repeat.ts'
 import type { OperationSpec, ReadContext, Work } from './operations/operation.ts'
 import type { RequestPrice } from './price/price.ts'
 import type { TokenCounter } from './price/token-count.ts'
 import type { AttemptFailure } from './upstream/failure.ts'
+import type { FormatMemory } from './upstream/format-fallback.ts'
 import type { KeyExchange } from './upstream/key-exchange.ts'
 import type { Upstream } from './upstream/upstream.ts'
 
@@ -28,6 +29,9 @@ export type RelayDeps = {
   readonly rates: RateLimiter
   readonly upstream: Upstream
   readonly keys: KeyExchange
+  readonly addressOf: AddressBook
+  /** The formats that channels were found to lack. */
+  readonly formats: FormatMemory
   readonly counter: TokenCounter
   readonly clientAddress: ClientAddress
   readonly maxBodyBytes: number

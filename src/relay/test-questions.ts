@@ -11,7 +11,7 @@ import { speech } from './operations/speech.ts'
 import { transcription } from './operations/transcription.ts'
 
 /** Something small that a channel can be asked, whatever its model is for. */
-export type TestQuestion = { readonly spec: OperationSpec; readonly work: Work }
+type TestQuestion = { readonly spec: OperationSpec; readonly work: Work }
 
 /** Room enough for a model that thinks before it answers. */
 const MAX_TOKENS = 512
@@ -35,11 +35,11 @@ const QUESTIONS: Readonly<
 /** By the name a channel sends, which tells more than what the administrator calls it. */
 export async function questionOf(
   model: string,
-  sent: string,
-  asked: { isStream: boolean; desk: ReadContext },
+  sentModel: string,
+  options: { isStream: boolean; desk: ReadContext },
 ): Promise<TestQuestion> {
-  const { isStream, desk } = asked
-  const purpose = purposeOf(sent)
+  const { isStream, desk } = options
+  const purpose = purposeOf(sentModel)
   if (purpose === 'transcription') return { spec: transcription, work: await hearing(model) }
   const chatFields = {
     messages: [{ role: 'user', content: 'hi' }],

@@ -55,6 +55,13 @@ export type PlanCursor<C> = {
 
 export type Plan<C> = { readonly steps: readonly PlanStep<C>[]; readonly passedOver: readonly SkipReason[] }
 
+/** The plan for a request that is not sent. */
+export type RouteExplanation<C> = Plan<C> & {
+  /** The model name that the channels list; undefined when no channel serves the requested model. */
+  readonly servedAs: string | undefined
+  readonly price: { readonly model: string; readonly version: string } | undefined
+}
+
 /** After so many skipped channels of a tier, the others are filtered in one pass: a thousand single draws cost far more. */
 const MAX_MISSES = 16
 

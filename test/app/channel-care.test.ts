@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { type ChannelDecision, createChannelCare } from '../../src/app/channel-care.ts'
-import type { TestResult } from '../../src/relay/channel-test.ts'
+import type { KeyTestResult } from '../../src/relay/channel-test.ts'
 import { NO_KEY, type RoutedChannel, type RoutedKey } from '../../src/routing/table.ts'
 
 const MINUTE = 60_000
@@ -21,7 +21,7 @@ function openCare() {
     channel: id => channels().find(each => each.id === id),
     testChannel: async id => {
       tests.push(id)
-      return { id, isGood: state.isGood, latencyMs: 12, key } as unknown as TestResult
+      return { id, isGood: state.isGood, latencyMs: 12, key } as unknown as KeyTestResult
     },
     saveDecision: async decision => {
       decisions.push(decision)

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { OPERATIONS } from '../../src/domain/operation.ts'
 import {
   endpoint,
   fieldValues,
@@ -7,7 +8,6 @@ import {
   formatsFor,
   formatsOf,
   headersOf,
-  OPERATIONS,
   operationsOf,
   type Provider,
   pathFor,

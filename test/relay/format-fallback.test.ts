@@ -5,78 +5,105 @@ import { vllm } from '../../src/providers/vendors/vllm.ts'
 import type { RelayChannel } from '../../src/relay/catalog/catalog.ts'
 import type { Work } from '../../src/relay/operations/operation.ts'
 import { chatFormat } from '../../src/relay/operations/translate.ts'
-import { type AttemptFailure, statusFailure } from '../../src/relay/upstream/failure.ts'
-import { createFormatFallback } from '../../src/relay/upstream/format-fallback.ts'
-import type { PlanStep } from '../../src/routing/plan.ts'
+import { statusFailure } from '../../src/relay/upstream/failure.ts'
+import {
+  createFormatMemory,
+  type FormatRequest,
+  lacksFormat,
+  nextAttempt,
+} from '../../src/relay/upstream/format-fallback.ts'
 
-const channelOf = (provider: RelayChannel['provider']) =>
-  ({ id: 1, provider, statusMapping: new Map() }) as unknown as RelayChannel
+const channelOf = (provider: RelayChannel['provider'], override: object = { members: {} }) =>
+  ({ id: 1, provider, override, statusMapping: new Map() }) as unknown as RelayChannel
 
-const NOTHING = '{"detail":"Not Found"}'
+const NOT_FOUND = '{"detail":"Not Found"}'
 
-/** A client of Responses before one server, of which `lacks` says what it has no path for. */
-function openDesk(channel: RelayChannel, client: string) {
-  const spoken = createFormatFallback()
-  const formatFor = chatFormat(client)
-  const spec = { operation: 'chat', format: 'openai-chat', formatFor } as const
-  const work = {} as Work
-  let nowMs = 0
+const requestIn = (format: string, work: Partial<Work> = {}) =>
+  ({
+    spec: { operation: 'chat', format: 'openai-chat', formatFor: chatFormat(format) },
+    work,
+    sentModel: 'm',
+  }) as unknown as FormatRequest
 
-  /** The formats that it was asked in, until it answered, and what is left to tell where it did not. */
-  function ask(lacks: readonly string[], body = NOTHING) {
-    const failures: AttemptFailure[] = []
-    const asked: string[] = []
-    const steps = [{ channel, sentModel: 'm' } as PlanStep<RelayChannel>]
-    for (const step of spoken.walk({ steps, asked: { spec, work } as never, failures, nowMs: () => nowMs })) {
-      const format = formatFor(step.channel.provider, 'm') ?? ''
-      asked.push(format)
-      if (!lacks.includes(format)) break
-      const answer = {
-        kind: 'whole',
-        status: 404,
-        headers: {},
-        body: Buffer.from(`${body} ${format}`),
-      } as const
-      failures.push(statusFailure(step.channel, answer, { nowMs, format }))
-    }
-    return { asked, told: failures.map(({ answer }) => answer?.body.toString()) }
+const failureOf = (channel: RelayChannel, status: number, body: string) =>
+  statusFailure(
+    channel,
+    { kind: 'whole', status, headers: {}, body: Buffer.from(body) },
+    { nowMs: 0, format: 'openai-chat' },
+  )
+
+/** The formats that a channel is asked in while its answer is always the same error. */
+function formatsAsked(channel: RelayChannel, format: string, body = NOT_FOUND): readonly string[] {
+  const request = requestIn(format)
+  const formats: string[] = []
+  for (let next: RelayChannel | undefined = channel; next !== undefined; ) {
+    formats.push(request.spec.formatFor?.(next.provider, 'm') ?? '')
+    next = nextAttempt(next, failureOf(next, 404, body), request)
   }
-  return {
-    ask,
-    later: (ms: number) => {
-      nowMs += ms
-    },
-  }
+  return formats
 }
 
 describe('a server that lacks a format', () => {
-  it('is asked in the next, which counts for ten minutes', () => {
-    const { ask, later } = openDesk(channelOf(openai), 'responses')
-    assert.deepEqual(ask(['responses']).asked, ['responses', 'openai-chat'])
-    assert.deepEqual(ask(['responses']).asked, ['openai-chat'])
-    later(600_001)
-    assert.deepEqual(ask([]).asked, ['responses'])
+  it('is asked in the next one that its provider has', () => {
+    assert.deepEqual(formatsAsked(channelOf(openai), 'responses'), ['responses', 'openai-chat'])
   })
 
-  it('is asked in all it may speak, and tells what it said first where it speaks none of them', () => {
-    const { ask } = openDesk(channelOf(vllm), 'anthropic')
-    const formats = Object.keys(vllm.chat)
-    const { asked, told } = ask(formats)
-    assert.equal(asked[0], 'anthropic')
-    assert.deepEqual(asked.toSorted(), formats.toSorted())
-    assert.deepEqual(told, [`${NOTHING} anthropic`])
-    // Nothing was learned of it.
-    assert.deepEqual(ask([]).asked, ['anthropic'])
+  it('is asked in each of its formats once', () => {
+    const formats = formatsAsked(channelOf(vllm), 'anthropic')
+    assert.equal(formats[0], 'anthropic')
+    assert.deepEqual(formats.toSorted(), Object.keys(vllm.chat).toSorted())
   })
 
   it('is not one that lacks a model', () => {
-    const { ask } = openDesk(channelOf(openai), 'responses')
-    assert.deepEqual(ask(['responses'], 'the model does not exist').asked, ['responses'])
+    const message = 'the model does not exist'
+    assert.deepEqual(formatsAsked(channelOf(openai), 'responses', message), ['responses'])
+    assert.equal(lacksFormat(failureOf(channelOf(openai), 404, message)), false)
   })
 
-  it('is told from one whose model is asked elsewhere, which it names', () => {
-    const { ask } = openDesk(channelOf(openai), 'openai-chat')
-    const words = 'This model is only supported in v1/responses and not in v1/chat/completions.'
-    assert.deepEqual(ask(['openai-chat'], words).asked, ['openai-chat', 'responses'])
+  it('may be one that names the path of the model', () => {
+    const message = 'This model is only supported in v1/responses and not in v1/chat/completions.'
+    assert.deepEqual(formatsAsked(channelOf(openai), 'openai-chat', message), ['openai-chat', 'responses'])
+  })
+})
+
+describe('a server that refuses stream_options', () => {
+  const REFUSAL = '{"error":{"message":"unknown field stream_options"}}'
+  const channel = channelOf(openai)
+
+  it('is asked once more without them where the gateway added them', () => {
+    const request = requestIn('openai-chat', { isStream: true })
+    const next = nextAttempt(channel, failureOf(channel, 400, REFUSAL), request)
+    assert.deepEqual(next?.override.members, { stream_options: undefined })
+    assert.equal(next && nextAttempt(next, failureOf(next, 400, REFUSAL), request), undefined)
+  })
+
+  it('is not asked again where the client sent them', () => {
+    const request = requestIn('openai-chat', { isStream: true, hasStreamOptions: true })
+    assert.equal(nextAttempt(channel, failureOf(channel, 400, REFUSAL), request), undefined)
+  })
+})
+
+describe('the variant of a channel that worked', () => {
+  it('is used for ten minutes, and for the same kind of request only', () => {
+    let nowMs = 0
+    const memory = createFormatMemory(() => nowMs)
+    const [channel, variant] = [channelOf(openai), channelOf(openai)]
+    const request = requestIn('responses')
+    memory.remember(channel, request, variant)
+    assert.equal(memory.recall(channel, request), variant)
+    assert.equal(memory.recall(channel, { ...request, sentModel: 'other' }), channel)
+    nowMs = 600_000
+    assert.equal(memory.recall(channel, request), channel)
+  })
+
+  it('is forgotten when it fails, and unknown to a channel that was changed', () => {
+    const memory = createFormatMemory(() => 0)
+    const [channel, variant] = [channelOf(openai), channelOf(openai)]
+    const request = requestIn('responses')
+    memory.remember(channel, request, variant)
+    assert.equal(memory.recall({ ...channel }, request).provider, openai)
+    assert.notEqual(memory.recall({ ...channel }, request), variant)
+    memory.forget(channel, request)
+    assert.equal(memory.recall(channel, request), channel)
   })
 })

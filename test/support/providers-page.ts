@@ -1,11 +1,5 @@
-import {
-  OPERATIONS,
-  type Operation,
-  offersOf,
-  type Provider,
-  providers,
-  supportedFormats,
-} from '../../src/providers/index.ts'
+import { OPERATIONS, type Operation } from '../../src/domain/operation.ts'
+import { offersOf, type Provider, providers, supportedFormats } from '../../src/providers/index.ts'
 
 /** How a key is sent: the headers that the vendor's own function makes from it. */
 function authOf({ auth, exchange }: Provider): string {

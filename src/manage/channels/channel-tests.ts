@@ -1,14 +1,15 @@
+import type { ChannelTestResult } from '../../domain/channel-test.ts'
 import { inTurns } from '../../domain/in-turns.ts'
 import type { channelContract } from '../contract/channels.ts'
 import type { Handlers } from '../server/call.ts'
-import type { Deps, TestResult } from '../server/deps.ts'
+import type { Deps } from '../server/deps.ts'
 import { mustFindChannel } from './channel-rows.ts'
 
 type TestHandlers = Pick<Handlers<typeof channelContract>, 'testChannel' | 'testChannels'>
 
 const AT_ONCE = 10
 
-const tell = ({ id, name, model, isGood, latencyMs, firstTokenMs, status, error }: TestResult) => ({
+const tell = ({ id, name, model, isGood, latencyMs, firstTokenMs, status, error }: ChannelTestResult) => ({
   success: isGood,
   message: error ?? '',
   time: Math.round(latencyMs) / 1000,

@@ -8,6 +8,7 @@ import { playgroundContract } from './playground.ts'
 import { priceContract } from './prices.ts'
 import { pricingContract } from './pricing.ts'
 import type { Contract } from './route.ts'
+import { routingContract } from './routing.ts'
 import { settingContract } from './settings.ts'
 import { statusContract } from './status.ts'
 import { taskContract } from './tasks.ts'
@@ -28,6 +29,7 @@ export const contract = {
   ...settingContract,
   ...auditContract,
   ...ledgerContract,
+  ...routingContract,
   ...priceContract,
   ...pricingContract,
   ...logContract,

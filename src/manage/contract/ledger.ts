@@ -1,19 +1,6 @@
 import { z } from 'zod'
-import { idParams, modelName, optional, paged, pageOf, queryFlag, queryNumber, text } from './fields.ts'
+import { idParams, paged, pageOf, queryFlag, queryNumber, text } from './fields.ts'
 import type { Contract } from './route.ts'
-
-/** What a plan can be told of: everything that a channel is asked for in one go. */
-const PLANNED = [
-  'chat',
-  'completions',
-  'embeddings',
-  'speech',
-  'transcription',
-  'translation',
-  'moderation',
-  'rerank',
-  'images',
-] as const
 
 const suspenseTold = z
   .object({
@@ -49,8 +36,6 @@ export const entryTold = z
     request_id: z.string().nullable(),
   })
   .meta({ id: 'LedgerEntry' })
-
-const passedOver = z.object({ channel_id: z.int(), reason: z.string(), again_in_ms: z.number().nullable() })
 
 export const ledgerContract = {
   verifyLedger: {
@@ -113,29 +98,5 @@ export const ledgerContract = {
     params: idParams,
     body: z.object({ action: z.enum(['write_off', 'charge']), reason: text({ min: 1, max: 200 }) }),
     data: suspenseTold,
-  },
-  explainRoute: {
-    method: 'POST',
-    path: '/api/route/explain',
-    access: 'admin',
-    summary:
-      'The plan for a request, without sending it: which channels in which order, and why not the others',
-    body: z.object({ model: modelName, operation: optional(z.enum(PLANNED)) }),
-    data: z.object({
-      model: z.string(),
-      served_as: z.string().nullable(),
-      price: z.object({ model: z.string(), version: z.string() }).nullable(),
-      steps: z.array(
-        z.object({
-          channel_id: z.int(),
-          channel_name: z.string(),
-          priority: z.int(),
-          key_index: z.int(),
-          sent_model: z.string(),
-          is_trial: z.boolean(),
-        }),
-      ),
-      passed_over: z.array(passedOver),
-    }),
   },
 } as const satisfies Contract

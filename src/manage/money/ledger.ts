@@ -34,14 +34,8 @@ export const presentEntry = ({ hash: _hash, amount, ...entry }: EntryRow) => ({
   amount: usdText(amount),
 })
 
-/** The books as administrators see them: whether they hold, what is in doubt, and how a request would go. */
-export function createLedgerHandlers({
-  db,
-  now,
-  ledger,
-  routes,
-  verify,
-}: Deps): Handlers<typeof ledgerContract> {
+/** The books as administrators see them: whether they are consistent, and which charges are unresolved. */
+export function createLedgerHandlers({ db, now, ledger, verify }: Deps): Handlers<typeof ledgerContract> {
   return {
     verifyLedger: async ({ reply }) => {
       await markIfStale(reply, ledger.catchUp())
@@ -123,28 +117,6 @@ export function createLedgerHandlers({
         })
         return tell(closed)
       })
-    },
-
-    explainRoute: async ({ body }) => {
-      const plan = routes.explain(body.model, body.operation ?? 'chat')
-      return {
-        model: body.model,
-        served_as: plan.servedAs ?? null,
-        price: plan.price ?? null,
-        steps: plan.steps.map(({ channel, key, sentModel, isTrial }) => ({
-          channel_id: channel.id,
-          channel_name: channel.name,
-          priority: channel.priority,
-          key_index: key.index,
-          sent_model: sentModel,
-          is_trial: isTrial,
-        })),
-        passed_over: plan.passedOver.map(({ channelId, reason, againInMs }) => ({
-          channel_id: channelId,
-          reason,
-          again_in_ms: againInMs ?? null,
-        })),
-      }
     },
   }
 }

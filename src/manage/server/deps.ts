@@ -1,5 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+
 import type { AccountId } from '../../domain/account.ts'
+
+import type { ChannelTestResult } from '../../domain/channel-test.ts'
+import type { Operation } from '../../domain/operation.ts'
+
 import type { ClientAddress } from '../../http/address.ts'
 import type { Budget } from '../../http/budget.ts'
 import type { ProxyReports } from '../../http/exposure.ts'
@@ -9,32 +14,14 @@ import type { Identify } from '../../identity/identify.ts'
 import type { Keyring } from '../../identity/keyring.ts'
 import type { Passwords } from '../../identity/passwords.ts'
 import type { Throttle } from '../../identity/throttle.ts'
-import type { Operation } from '../../providers/index.ts'
+
 import type { Readiness } from '../../routing/cooldown.ts'
-import type { Plan } from '../../routing/plan.ts'
+import type { RouteExplanation } from '../../routing/plan.ts'
 import type { RoutedChannel } from '../../routing/table.ts'
 import type { VideoRow } from '../../store/engine/schema.ts'
 import type { Db, Engine } from '../../store/engine/store.ts'
 
 export type { Readiness as Condition }
-
-/** The plan for a request that is not sent. */
-export type Explained = Plan<RoutedChannel> & {
-  readonly servedAs: string | undefined
-  readonly price: { readonly model: string; readonly version: string } | undefined
-}
-
-/** What a test request through a channel found out. */
-export type TestResult = {
-  readonly id: number
-  readonly name: string
-  readonly model: string
-  readonly isGood: boolean
-  readonly latencyMs: number
-  readonly firstTokenMs: number | null
-  readonly status: number | null
-  readonly error: string | null
-}
 
 /** What the management API is given when it is built. */
 export type Deps = {
@@ -71,7 +58,7 @@ export type Deps = {
     readonly auditOnly?: boolean
   }) => Promise<{ ok: boolean; lines: readonly string[]; faults?: readonly string[] }>
   /** How a request would go, without sending it. */
-  readonly routes: { explain(model: string, operation: Operation): Explained }
+  readonly routes: { explain(model: string, operation: Operation): RouteExplanation<RoutedChannel> }
   /** Channels as the relay uses them. */
   readonly channels: {
     test(
@@ -81,7 +68,7 @@ export type Deps = {
         readonly isStream?: boolean | undefined
         readonly keyIndex?: number | undefined
       },
-    ): Promise<TestResult>
+    ): Promise<ChannelTestResult>
     enabledIds(): readonly number[]
     /** How those fare that are enabled, as this worker has found them; `keys` are those that are not ready. */
     conditions(): readonly {

@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Refusal, wrongMethod } from '../../domain/errors.ts'
 import { createAliasHandlers } from '../channels/aliases.ts'
 import { createChannelHandlers } from '../channels/channels.ts'
+import { createRoutingHandlers } from '../channels/route-explanation.ts'
 import { contract } from '../contract/index.ts'
 import type { Route } from '../contract/route.ts'
 import { createLedgerHandlers } from '../money/ledger.ts'
@@ -40,6 +41,7 @@ export function serveEverything(app: FastifyInstance, deps: Deps): void {
       ...createSettingHandlers(deps),
       ...createAuditHandlers(deps),
       ...createLedgerHandlers(deps),
+      ...createRoutingHandlers(deps),
       ...createPriceHandlers(deps),
       ...createPricingHandlers(deps),
       ...createLogHandlers(deps),

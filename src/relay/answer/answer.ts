@@ -46,8 +46,8 @@ export function answerPreflight(request: IncomingMessage, response: ServerRespon
 }
 
 /** What was answered before, to the same request with the same key. */
-export function answerStored(response: ServerResponse, kept: StoredAnswer, requestId: string): void {
-  const { status, contentType, body } = kept
+export function answerStored(response: ServerResponse, stored: StoredAnswer, requestId: string): void {
+  const { status, contentType, body } = stored
   response.writeHead(status, {
     ...commonHeaders(requestId),
     'content-type': ownType(contentType),
@@ -91,15 +91,15 @@ type Told = {
   readonly headers?: Readonly<Record<string, string>>
 }
 
-export function answerRefusal(response: ServerResponse, refusal: Refusal, told: Told): void {
+export function answerRefusal(response: ServerResponse, refusal: Refusal, options: Told): void {
   const { headers } = relayError(refusal)
   const repeat = NOT_WORTH_REPEATING.has(refusal.code) ? { 'x-should-retry': 'false' } : {}
   // A body that nobody reads to its end would be taken for the next request.
   const close =
     refusal.code === 'request_too_large' || refusal.code === 'request_timeout' ? { connection: 'close' } : {}
   answerError(response, relayErrorOf(refusal), {
-    ...told,
-    headers: { ...told.headers, ...headers, ...repeat, ...close },
+    ...options,
+    headers: { ...options.headers, ...headers, ...repeat, ...close },
   })
 }
 

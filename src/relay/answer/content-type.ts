@@ -5,17 +5,17 @@ export const TEXT_TYPE = 'text/plain; charset=utf-8'
 export const EVENTS_TYPE = 'text/event-stream; charset=utf-8'
 export const BYTES_TYPE = 'application/octet-stream'
 
-const named = (kind: string, names: string) => names.split(' ').map(name => `${kind}/${name}`)
+const typesOf = (kind: string, names: string) => names.split(' ').map(name => `${kind}/${name}`)
 
 /** What browsers play or show, and never run. Drawings (SVG) may contain scripts, so they are no media here. */
 const MEDIA_TYPES: ReadonlySet<string> = new Set([
-  ...named(
+  ...typesOf(
     'audio',
     '3gpp aac aiff amr basic flac l16 m4a mp3 mp4 mpeg mpga ogg opus pcm vnd.wave wav wave webm',
   ),
-  ...named('audio', 'x-aac x-aiff x-flac x-m4a x-mulaw x-pcm x-wav'),
-  ...named('video', '3gpp mp2t mp4 mpeg ogg quicktime webm x-flv x-m4v x-matroska x-msvideo'),
-  ...named('image', 'avif bmp gif heic heif jpeg jpg png tiff webp'),
+  ...typesOf('audio', 'x-aac x-aiff x-flac x-m4a x-mulaw x-pcm x-wav'),
+  ...typesOf('video', '3gpp mp2t mp4 mpeg ogg quicktime webm x-flv x-m4v x-matroska x-msvideo'),
+  ...typesOf('image', 'avif bmp gif heic heif jpeg jpg png tiff webp'),
 ])
 
 /** Parameters without which sound cannot be played. */

@@ -10,7 +10,7 @@ export type Delivery =
   | { readonly ending: 'left' }
   | { readonly ending: 'stopped' }
 
-export type Delivering = {
+type Delivering = {
   readonly response: ServerResponse
   readonly flow: Flow
   readonly meter: StreamMeter

@@ -1,13 +1,13 @@
 import type { IncomingMessage } from 'node:http'
 
 /** A model as the list tells it, whatever the format. */
-export type ListedModel = {
+type ListedModel = {
   readonly id: string
   readonly ownedBy: string
   readonly endpointTypes: readonly string[]
 }
 
-export type ListFormat = 'openai' | 'anthropic' | 'gemini'
+type ListFormat = 'openai' | 'anthropic' | 'gemini'
 
 const GEMINI_ONLY = /^\/+v1beta\//
 

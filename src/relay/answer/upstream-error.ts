@@ -47,7 +47,7 @@ export const upstreamError = (
   channel: RelayChannel,
   error?: ChatError,
 ): UpstreamError => ({
-  ...told(
+  ...presentError(
     {
       parsed: parse(body),
       status,
@@ -62,7 +62,7 @@ export const upstreamError = (
 
 /** What a provider says went wrong inside a stream: the value of its `error`, or plain words. */
 export const upstreamErrorEvent = (error: unknown, channel: RelayChannel): UpstreamError => ({
-  ...told(
+  ...presentError(
     { parsed: { error }, status: 200, otherwise: 'the provider reported an error', type: 'upstream_error' },
     channel,
   ),
@@ -91,7 +91,10 @@ function codeOf(code: unknown, status: number, error: ChatError | undefined): un
   return 'code' in meant ? meant.code : code
 }
 
-function told({ parsed, status, otherwise, type, error }: Words, channel: RelayChannel): UpstreamError {
+function presentError(
+  { parsed, status, otherwise, type, error }: Words,
+  channel: RelayChannel,
+): UpstreamError {
   const outer = objectOf(parsed)
   const inner = objectOf(outer.error)
   const words =

@@ -2,9 +2,10 @@ import type { IncomingMessage } from 'node:http'
 import { Refusal } from '../../domain/errors.ts'
 import { isAddressIn } from '../../http/address.ts'
 import type { Admission, RateLimiter, Remaining, Subject, Ticket } from '../../routing/rates.ts'
-import { type RoutedModel, sentModel } from '../../routing/table.ts'
+import type { RoutedModel } from '../../routing/table.ts'
 import type { Catalog, RelayChannel } from '../catalog/catalog.ts'
-import type { ChannelRequest, WorkLimits } from '../operations/channel-request.ts'
+import { mustFit } from '../eligibility.ts'
+
 import type { Work } from '../operations/operation.ts'
 import { allowsRouting } from '../operations/routing-fields.ts'
 import type { Caller } from './callers.ts'
@@ -80,7 +81,7 @@ export function createAdmittedCaller(
     { kind: 'user', id: caller.userId, limits: caller.userLimits },
   ]
   let ticket: Ticket | undefined
-  const taken = (admission: Admission): Ticket => {
+  const ticketOf = (admission: Admission): Ticket => {
     if (admission.ok) {
       ticket = admission.ticket
       return ticket
@@ -96,7 +97,7 @@ export function createAdmittedCaller(
     address,
     enter(countedInput) {
       const admission = rates.admit(subjects, countedInput)
-      return admission instanceof Promise ? admission.then(taken) : taken(admission)
+      return admission instanceof Promise ? admission.then(ticketOf) : ticketOf(admission)
     },
     remaining: () => ticket?.remaining() ?? {},
   }
@@ -119,51 +120,14 @@ export function admit(
 
 /** Where a channel lets the provider choose, a token that is limited to some models may name no others. */
 function mustMayUse(
-  named: readonly string[],
+  requestedModels: readonly string[],
   allowed: ReadonlySet<string>,
   { tiers }: RoutedModel<RelayChannel>,
 ): void {
   if (!tiers.some(({ channels }) => channels.some(allowsRouting))) return
-  const other = named.find(model => !allowed.has(model))
+  const other = requestedModels.find(model => !allowed.has(model))
   if (other !== undefined)
     throw new Refusal('model_not_allowed', `the token may not use the model "${other.slice(0, 255)}"`)
-}
-
-/** A request that no channel of its model can take is the client's to change, so it is refused with the reason. */
-function mustFit({ tiers, model }: RoutedModel<RelayChannel>, work: Work): void {
-  if (!work.unfit) return
-  const channels = tiers.flatMap(tier => tier.channels)
-  const faults = channels.map(channel => work.unfit?.(channel, sentModel(channel, model)))
-  const [first] = faults
-  if (first && faults.every(fault => fault !== undefined)) throw first
-}
-
-/** Why a strict client does not want this request sent: a part of it would be left out. */
-export function strictRefusal({
-  warnings = [],
-  removed = [],
-}: Pick<ChannelRequest, 'warnings' | 'removed'>): Refusal | undefined {
-  const [warning] = warnings
-  if (warning === undefined) return undefined
-  const message = `${warning}, and x-sluice-strict does not allow that`
-  const [path] = removed
-  return new Refusal('invalid_parameter', message, path === undefined ? {} : { errors: [{ path, message }] })
-}
-
-/** The same for a strict request, of which no channel may leave anything out. */
-export async function mustFitStrictly(
-  { tiers, model }: RoutedModel<RelayChannel>,
-  work: Work,
-  limits?: WorkLimits,
-): Promise<void> {
-  let first: Refusal | undefined
-  for (const channel of tiers.flatMap(tier => tier.channels)) {
-    const sent = sentModel(channel, model)
-    const refusal = work.unfit?.(channel, sent) ?? strictRefusal(await work.requestFor(channel, sent, limits))
-    if (refusal === undefined) return
-    first ??= refusal
-  }
-  if (first) throw first
 }
 
 /** `x-ratelimit-…` where a limit is set. */

@@ -2,7 +2,7 @@ import { Refusal } from '../../domain/errors.ts'
 import type { Role } from '../../domain/role.ts'
 import { isExpired } from '../../domain/token.ts'
 
-export type CallerLimits = {
+type CallerLimits = {
   readonly rpm: number | null
   readonly tpm: number | null
   readonly concurrency: number | null
@@ -24,7 +24,7 @@ export type Caller = {
   readonly userLimits: CallerLimits
 }
 
-export type CallersDeps = {
+type CallersDeps = {
   /** Reads token and user by the credential's digest. */
   find(credential: string): Promise<Caller | undefined>
 }

@@ -19,6 +19,6 @@ export function identify(
       mustBeLive(caller, Math.floor(deps.nowMs() / 1000)),
       deps.clientAddress(request).address,
     )
-  const found = deps.directory.find(credential)
-  return found instanceof Promise ? found.then(letIn) : letIn(found)
+  const finding = deps.directory.find(credential)
+  return finding instanceof Promise ? finding.then(letIn) : letIn(finding)
 }

@@ -16,7 +16,7 @@ export function personOf(credential: string): Person | undefined {
   return { userId, tokenId }
 }
 
-export type PlaygroundRequest = {
+type PlaygroundRequest = {
   readonly request: IncomingMessage
   readonly response: ServerResponse
   /** Where on the relay it goes, such as `/v1/rerank`. */

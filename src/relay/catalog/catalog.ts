@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
+import type { Operation } from '../../domain/operation.ts'
 import type { Price } from '../../domain/price.ts'
 import type { Settings } from '../../domain/setting.ts'
 import type { Override } from '../../override/override.ts'
@@ -9,7 +10,6 @@ import {
   fill,
   formatsFor,
   headersOf,
-  type Operation,
   type Provider,
   pathFor,
   type Signer,
@@ -103,10 +103,10 @@ export async function openCatalog(source: CatalogSource) {
     },
     refreshChannels: (ids: readonly number[]): Promise<void> =>
       inTurn(async () => {
-        const found = new Map((await source.channelsOf(ids)).map(channel => [channel.id, channel]))
+        const loaded = new Map((await source.channelsOf(ids)).map(channel => [channel.id, channel]))
         const next = new Map(channels)
         for (const id of ids) {
-          const channel = found.get(id)
+          const channel = loaded.get(id)
           if (channel) next.set(id, channel)
           else next.delete(id)
         }
@@ -190,16 +190,18 @@ export function createAddressBook() {
   return function addressOf(channel: RelayChannel, asking: Asking): ChannelAddress | undefined {
     const { operation, format, isStream, model, key, sibling, values } = asking
     if (values) return makeAddress(channel, asking)
-    const known = books.get(channel) ?? new Map<string, ChannelAddress>()
-    books.set(channel, known)
+    const addresses = books.get(channel) ?? new Map<string, ChannelAddress>()
+    books.set(channel, addresses)
     const name = `${operation} ${sibling} ${format} ${isStream} ${key.index} ${model}`
-    const found = known.get(name)
-    if (found) return found
-    const made = makeAddress(channel, asking)
-    if (made) known.set(name, made)
-    return made
+    const cached = addresses.get(name)
+    if (cached) return cached
+    const address = makeAddress(channel, asking)
+    if (address) addresses.set(name, address)
+    return address
   }
 }
+
+export type AddressBook = ReturnType<typeof createAddressBook>
 
 function makeAddress(
   channel: RelayChannel,
@@ -209,12 +211,12 @@ function makeAddress(
   if (path === undefined) return undefined
   const plain = pathFor(path, isStream)
   // A vendor with words of its own says in them what it is asked to do.
-  const asked = format === 'openai' ? siblingPath(plain, sibling) : plain
-  return addressAt(channel, asked, key.value, { model, ...values })
+  const fullPath = format === 'openai' ? siblingPath(plain, sibling) : plain
+  return addressAt(channel, fullPath, key.value, { model, ...values })
 }
 
 /** As much of a channel as says where and how it is asked. */
-export type Reach = Pick<RelayChannel, 'provider' | 'baseUrl' | 'setting'> & {
+type Reach = Pick<RelayChannel, 'provider' | 'baseUrl' | 'setting'> & {
   readonly headerOverride: Pick<HeaderOverride, 'fixed'>
 }
 
@@ -254,15 +256,19 @@ export function signing(
 const siblingPath = (path: string, sibling: string | undefined) =>
   sibling === undefined ? path : path.replace(/[^/?]+(?=\?|$)/, sibling)
 
-/** What of an operation decides where it is asked. */
-type Asked = {
+/** The part of an operation that decides in which format a channel is asked. */
+export type FormatChoice = {
   readonly operation: Operation
   readonly format: FormatName
   formatFor?(provider: Provider, model: string): FormatName | undefined
 }
 
 /** The format in which a channel is asked this; undefined when it cannot be asked at all. */
-export function formatOn({ provider }: RelayChannel, spec: Asked, model: string): FormatName | undefined {
+export function formatOn(
+  { provider }: RelayChannel,
+  spec: FormatChoice,
+  model: string,
+): FormatName | undefined {
   if (spec.formatFor) return spec.formatFor(provider, model)
   return formatsFor(provider, spec.operation, model).includes(spec.format) ? spec.format : undefined
 }

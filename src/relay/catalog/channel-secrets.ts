@@ -46,8 +46,8 @@ export function createChannelSecrets({ keys, headers, fields }: SecretHolder) {
   let ofHeaders: readonly Buffer[] | undefined
   const ofKeys = new Map<string, readonly Buffer[]>()
   const needlesOfKey = (key: string) => {
-    const known = ofKeys.get(key)
-    if (known) return known
+    const cached = ofKeys.get(key)
+    if (cached) return cached
     const needles = needlesOf(key === '' ? [] : [key])
     ofKeys.set(key, needles)
     return needles

@@ -19,13 +19,13 @@ const MAX_VALUE_LENGTH = 8_192
 /** What a header may hold besides plain ASCII: bytes that clients send as they are. */
 const CLIENT_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
 
-export function readHeaderOverride(given: Readonly<Record<string, string>>): HeaderOverride {
+export function readHeaderOverride(headers: Readonly<Record<string, string>>): HeaderOverride {
   const fixed: Record<string, string> = {}
   const templates: [string, string][] = []
   const patterns: Expression[] = []
   const disabled: string[] = []
   let passesAll = false
-  for (const [name, value] of Object.entries(given)) {
+  for (const [name, value] of Object.entries(headers)) {
     if (name === '*') passesAll = true
     else if (isHeaderPattern(name)) {
       const read = readHeaderPattern(name)
@@ -40,14 +40,14 @@ export function readHeaderOverride(given: Readonly<Record<string, string>>): Hea
 
 /** Clients send the same few names again and again, so each is matched once. */
 function createPasses(patterns: readonly Expression[]) {
-  const known = new Map<string, boolean>()
+  const verdicts = new Map<string, boolean>()
   const matches = (name: string) => patterns.some(pattern => isMatch(name, pattern))
   return (name: string): boolean => {
-    const found = known.get(name)
-    if (found !== undefined) return found
-    if (known.size >= MAX_NAMES) known.clear()
+    const cached = verdicts.get(name)
+    if (cached !== undefined) return cached
+    if (verdicts.size >= MAX_NAMES) verdicts.clear()
     const isPassed = HEADER_NAME.test(name) && passesUnnamed(name) && matches(name)
-    known.set(name, isPassed)
+    verdicts.set(name, isPassed)
     return isPassed
   }
 }
@@ -78,10 +78,10 @@ export function forwardedHeaders(
   headers: IncomingHttpHeaders,
 ): Record<string, string> {
   if (passes === undefined) return {}
-  const passed: Record<string, string> = {}
+  const forwarded: Record<string, string> = {}
   for (const name of Object.keys(headers)) {
     const value = passes(name) ? clientHeader(headers, name) : undefined
-    if (value !== undefined) passed[name] = value
+    if (value !== undefined) forwarded[name] = value
   }
-  return passed
+  return forwarded
 }

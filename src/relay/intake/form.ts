@@ -48,7 +48,7 @@ const tooLarge = (what: string, bytes: number) =>
   new Refusal('request_too_large', `${what} larger than ${bytes / 1_048_576} MB`)
 
 /** What an upload may come to, beside its own limits. */
-export type FormBounds = Omit<BodyBounds, 'maxBytes'>
+type FormBounds = Omit<BodyBounds, 'maxBytes'>
 
 export type Forms = { read(request: IncomingMessage, bounds: FormBounds): Promise<Form> }
 
@@ -58,11 +58,11 @@ export function openForms(dataDir: string, disk: Budget): Forms {
   mkdirSync(dir, { recursive: true, mode: 0o700 })
   // A file loses its name as soon as it is open; what still has one was left by a process that died in that moment.
   for (const name of readdirSync(dir)) rmSync(join(dir, name), { force: true, recursive: true })
-  let made = 0
+  let fileCount = 0
   const space: Space = {
     inMemory: 0,
     disk,
-    openFile: () => openNameless(join(dir, `${process.pid}-${++made}`)),
+    openFile: () => openNameless(join(dir, `${process.pid}-${++fileCount}`)),
   }
   return { read: (request, bounds) => readForm(request, space, bounds) }
 }
@@ -129,7 +129,7 @@ function createStored(space: Space, share: Share, memoryBytes: number) {
     if (handle) await writeAll(handle, bytes, at)
   }
 
-  function joined(): Buffer {
+  function joinChunks(): Buffer {
     const [only = Buffer.alloc(0)] = chunks
     if (chunks.length < 2) return only
     const all = Buffer.concat(chunks)
@@ -139,16 +139,16 @@ function createStored(space: Space, share: Share, memoryBytes: number) {
 
   /** Copies only where the piece lies across several. */
   function piece(offset: number, length: number): Buffer {
-    const found: Buffer[] = []
+    const parts: Buffer[] = []
     let start = 0
     for (const chunk of chunks) {
       const from = Math.max(0, offset - start)
       const to = Math.min(chunk.length, offset + length - start)
-      if (from < to) found.push(chunk.subarray(from, to))
+      if (from < to) parts.push(chunk.subarray(from, to))
       start += chunk.length
     }
-    const [only = Buffer.alloc(0)] = found
-    return found.length < 2 ? only : Buffer.concat(found)
+    const [only = Buffer.alloc(0)] = parts
+    return parts.length < 2 ? only : Buffer.concat(parts)
   }
 
   async function readAt(offset: number, length: number): Promise<Buffer> {
@@ -180,7 +180,7 @@ function createStored(space: Space, share: Share, memoryBytes: number) {
       try {
         if (handle === undefined && !takeRoom(chunk)) {
           handle = await space.openFile()
-          await write(joined(), 0)
+          await write(joinChunks(), 0)
           forgetChunks()
         }
         if (handle === undefined) {

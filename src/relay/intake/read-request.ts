@@ -61,16 +61,16 @@ async function readWork<W extends Work>(
       if (fault) throw refusalOfFault(fault)
       // Videos see to it themselves: their fields may stand in an object.
       if (spec.names === 'vendor') return { ...(await spec.readForm(form, desk)), dispose: form.dispose }
-      const { form: kept, removed } = withoutRoutingFields(form)
-      return reportingRemoved({ ...(await spec.readForm(kept, desk)), dispose: form.dispose }, removed)
+      const { form: plainForm, removed } = withoutRoutingFields(form)
+      return reportingRemoved({ ...(await spec.readForm(plainForm, desk)), dispose: form.dispose }, removed)
     } catch (error) {
       form.dispose()
       throw error
     }
   }
   if (!spec.read || !isJson(contentType)) {
-    const taken = [...(spec.read ? [TAKES.json] : []), ...(spec.readForm ? [TAKES.form] : [])]
-    throw new Refusal('unsupported_media_type', `send the body as ${taken.join(' or ')}`)
+    const types = [...(spec.read ? [TAKES.json] : []), ...(spec.readForm ? [TAKES.form] : [])]
+    throw new Refusal('unsupported_media_type', `send the body as ${types.join(' or ')}`)
   }
   const bytes = await readBody(request, { ...bounds, maxBytes: maxBodyBytes })
   const { value: parsed, members, names } = await parse(bytes, spec.skims === true)

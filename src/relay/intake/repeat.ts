@@ -104,16 +104,16 @@ export function createIdempotentRequests({ db, keyring, nodeId, boot, now }: Dep
     async begin(repeat: Repeat, digest: string): Promise<StoredAnswer | Claim> {
       for (;;) {
         if (await claim(repeat, digest)) return claimOf(repeat)
-        const found = await findAnswer(db, repeat, now())
+        const existing = await findAnswer(db, repeat, now())
         // It was let go in between, or has lived its day.
-        if (!found) {
+        if (!existing) {
           await dropAnswer(db, repeat, now())
           continue
         }
-        if (found.body_digest !== digest)
+        if (existing.body_digest !== digest)
           throw conflict('this Idempotency-Key was used with another body; use a new key')
-        const saved = JSON.parse(keyring.open(found.answer_sealed, answerPlace(repeat))) as Saved
-        if (isLeft(saved, found.created_time)) {
+        const saved = JSON.parse(keyring.open(existing.answer_sealed, answerPlace(repeat))) as Saved
+        if (isLeft(saved, existing.created_time)) {
           await dropAnswer(db, repeat)
           continue
         }

@@ -1,10 +1,15 @@
 import type { IdsAndClock } from '../../chat/hub/format.ts'
 import type { Refusal } from '../../domain/errors.ts'
+
+import type { Operation } from '../../domain/operation.ts'
 import type { When } from '../../domain/price.ts'
+
 import type { Settings } from '../../domain/setting.ts'
 import type { ToolCount, Usage } from '../../domain/usage.ts'
 import type { PromptText } from '../../metering/prompt-text.ts'
-import type { FormatName, Operation, Provider, Values } from '../../providers/index.ts'
+
+import type { FormatName, Provider, Values } from '../../providers/index.ts'
+
 import type { NameRules } from '../../requests/field-rules.ts'
 import type { RequestedTools } from '../../requests/provider-tools.ts'
 import type { Member } from '../../wire/json-edit.ts'

@@ -88,12 +88,12 @@ const isWithin = (usage: Usage, limits: UsageLimits): boolean =>
 
 /** Fills the limit with these kinds in their order. */
 function trimmed(counts: Counts, kinds: readonly Count[], limit: number): Partial<Counts> {
-  let left = limit
+  let remaining = limit
   return Object.fromEntries(
     kinds.map(kind => {
-      const taken = Math.min(counts[kind], left)
-      left -= taken
-      return [kind, taken]
+      const count = Math.min(counts[kind], remaining)
+      remaining -= count
+      return [kind, count]
     }),
   )
 }

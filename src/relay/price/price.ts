@@ -96,20 +96,29 @@ const boundOf = ({ price }: CatalogPrice, work: Bounded, searches: number) => {
 const servicesOf = ({ asked = {} }: Work): When =>
   Object.fromEntries(SERVICES.flatMap(name => (asked[name] === undefined ? [] : [[name, asked[name]]])))
 
-/** The asked name's price, else the alias target's, else that of the name a channel maps to. */
-export function priceWork(catalog: Catalog, route: RoutedModel<RelayChannel>, work: Work): RequestPrice {
+/** The price of the requested name, else of the alias target, else of the name that a channel maps it to. */
+export function channelPrices(catalog: Catalog, route: RoutedModel<RelayChannel>) {
   const isFreeAllowed = catalog.settings().allow_unpriced_models
   const shared = catalog.priceOf(route.names)
-  const known = new Map<number, CatalogPrice | undefined>()
-
-  function priceFor(channel: RelayChannel): CatalogPrice | undefined {
-    if (shared) return shared
-    if (!known.has(channel.id)) {
-      const sent = sentModel(channel, route.model)
-      known.set(channel.id, catalog.priceOf([sent]) ?? (isFreeAllowed ? FREE : undefined))
-    }
-    return known.get(channel.id)
+  const byChannel = new Map<number, CatalogPrice | undefined>()
+  return {
+    /** The price that every channel of the route has; undefined where it depends on the channel. */
+    shared,
+    isFreeAllowed,
+    priceFor(channel: RelayChannel): CatalogPrice | undefined {
+      if (shared) return shared
+      if (!byChannel.has(channel.id)) {
+        const modelName = sentModel(channel, route.model)
+        byChannel.set(channel.id, catalog.priceOf([modelName]) ?? (isFreeAllowed ? FREE : undefined))
+      }
+      return byChannel.get(channel.id)
+    },
   }
+}
+
+/** Prices a request for every channel of its route. */
+export function priceWork(catalog: Catalog, route: RoutedModel<RelayChannel>, work: Work): RequestPrice {
+  const { shared, isFreeAllowed, priceFor } = channelPrices(catalog, route)
 
   const searches = work.tools === undefined ? 0 : searchesIn(route)
   const prices = shared
@@ -124,8 +133,8 @@ export function priceWork(catalog: Catalog, route: RoutedModel<RelayChannel>, wo
   /** Prices of the models that the provider may choose from; undefined where the channel lets it choose none. */
   function alternativesOn(channel: RelayChannel): readonly CatalogPrice[] | undefined {
     if (work.namedModels === undefined || !allowsRouting(channel)) return undefined
-    const found = work.namedModels.map(name => catalog.priceOf([name]) ?? (isFreeAllowed ? FREE : undefined))
-    return found.every(each => each !== undefined) ? found : undefined
+    const prices = work.namedModels.map(name => catalog.priceOf([name]) ?? (isFreeAllowed ? FREE : undefined))
+    return prices.every(each => each !== undefined) ? prices : undefined
   }
 
   /** Every price that an answer of the channel may be billed at. */
@@ -146,7 +155,7 @@ export function priceWork(catalog: Catalog, route: RoutedModel<RelayChannel>, wo
 
   function billedBy(channel: RelayChannel, usage: Usage, served?: When): CatalogPrice | undefined {
     if (work.namedModels === undefined) return priceFor(channel)
-    const costUnder = (found: CatalogPrice) => costAt(found, channel, usage, served)
+    const costUnder = (candidate: CatalogPrice) => costAt(candidate, channel, usage, served)
     return pricesOn(channel).reduce((dearest, each) =>
       costUnder(each) > costUnder(dearest) ? each : dearest,
     )
@@ -155,10 +164,10 @@ export function priceWork(catalog: Catalog, route: RoutedModel<RelayChannel>, wo
   const costOf = (channel: RelayChannel, usage: Usage, served?: When): number =>
     costAt(billedBy(channel, usage, served) ?? FREE, channel, usage, served)
 
-  const grantedOn = (channel: RelayChannel, asked: When): When =>
+  const grantedOn = (channel: RelayChannel, services: When): When =>
     work.namedModels === undefined
-      ? granted((priceFor(channel) ?? FREE).price, asked)
-      : pricesOn(channel).reduce((left, { price }) => granted(price, left), asked)
+      ? granted((priceFor(channel) ?? FREE).price, services)
+      : pricesOn(channel).reduce((remaining, { price }) => granted(price, remaining), services)
 
   const pricedFor = (channel: RelayChannel, served: When = work.asked ?? {}): When =>
     grantedOn(channel, served)

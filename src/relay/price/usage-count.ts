@@ -54,9 +54,9 @@ function untoldBytes(reading: StreamReading, ending: StreamEnding): number {
 }
 
 /** What was told, and beside it what was written since. */
-function withLater(told: Usage, { toldBytes }: StreamReading, tokens: number): Usage {
+function withLater(usage: Usage, { toldBytes }: StreamReading, tokens: number): Usage {
   // A count that was told before any text stands for what is to come; a running one for what has come.
-  return { ...told, output: toldBytes === 0 ? Math.max(told.output, tokens) : told.output + tokens }
+  return { ...usage, output: toldBytes === 0 ? Math.max(usage.output, tokens) : usage.output + tokens }
 }
 
 /** What a stream has used so far, roughly and at once. */

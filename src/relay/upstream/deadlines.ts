@@ -3,7 +3,7 @@ const SHORT_MS = 10_000
 const TICK_MS = 500
 
 /** Taken back by whoever was in time. */
-export type Deadline = { cancel(): void }
+type Deadline = { cancel(): void }
 
 type Waiting = { readonly atMs: number; place: number; onLate(): void }
 

@@ -90,16 +90,16 @@ export const invalidAnswer = (channel: RelayChannel, message: string): AttemptFa
 const parsed = (body: Buffer): unknown => parsedOrNothing(body.toString('utf8'))
 
 /** An error in the words of the format that was asked in; undefined where nothing is known of that one's errors. */
-export function errorIn(
+function errorIn(
   { status, headers, body }: WholeResponse,
   format: string | undefined,
-  told: unknown = parsed(body),
+  document: unknown = parsed(body),
 ): ChatError | undefined {
   const header = (name: string) => {
     const value = headers[name]
     return typeof value === 'string' ? value : undefined
   }
-  return outboundOf(format ?? '')?.decodeError({ status, body: told, header })
+  return outboundOf(format ?? '')?.decodeError({ status, body: document, header })
 }
 
 type Asked = { readonly nowMs: number; readonly format: string | undefined }
@@ -107,27 +107,27 @@ type Asked = { readonly nowMs: number; readonly format: string | undefined }
 /** The channel's own reading of the status counts from here on: for what is tried next and for what is told. */
 export function statusFailure(
   channel: RelayChannel,
-  given: WholeResponse,
+  response: WholeResponse,
   { nowMs, format }: Asked,
 ): AttemptFailure {
-  const status = channel.statusMapping.get(given.status) ?? given.status
-  const body = parsed(given.body)
-  const error = errorIn(given, format, body)
+  const status = channel.statusMapping.get(response.status) ?? response.status
+  const body = parsed(response.body)
+  const error = errorIn(response, format, body)
   // Some vendors say in the body only how long to wait.
-  const retryAfterS = readRetryAfter(given.headers['retry-after'] ?? error?.retryAfterS?.toString(), nowMs)
-  const isMapped = status !== given.status
+  const retryAfterS = readRetryAfter(response.headers['retry-after'] ?? error?.retryAfterS?.toString(), nowMs)
+  const isMapped = status !== response.status
   // Once an administrator has said what a status means, the provider's file is not asked any more.
   const isKeyTrouble = !isMapped && (channel.provider.isKeyTrouble?.(status, body) ?? false)
   return {
     channel,
     kind: 'status',
     status,
-    message: isMapped ? `status ${given.status}, taken for ${status}` : `status ${status}`,
+    message: isMapped ? `status ${response.status}, taken for ${status}` : `status ${status}`,
     retryAfterS,
     isInDoubt: false,
     health: healthOf(status, isKeyTrouble, retryAfterS),
     isRetryable: isKeyTrouble || NEXT_CHANNEL.has(status) || status >= 500 || status < 400,
-    answer: isMapped ? { ...given, status } : given,
+    answer: isMapped ? { ...response, status } : response,
     error: isMapped ? undefined : error,
   }
 }
@@ -146,8 +146,8 @@ export const overrideFailure = (channel: RelayChannel, message: string): Attempt
 })
 
 /** What an override answers in the provider's place. */
-export const reportedFailure = (channel: RelayChannel, told: EditContext): AttemptFailure => {
-  const { status, message, type, code, isFinal } = told
+export const reportedFailure = (channel: RelayChannel, error: EditContext): AttemptFailure => {
+  const { status, message, type, code, isFinal } = error
   const body = Buffer.from(JSON.stringify({ error: { message, type, param: null, code } }))
   return {
     ...overrideFailure(channel, message),

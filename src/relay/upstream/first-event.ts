@@ -25,10 +25,10 @@ const FAILED = 502
  * gone out by then, so it counts as the answer that it should have been.
  */
 export function errorAtOnce({ flow, headers }: StreamedResponse): WholeResponse | undefined {
-  const begun = flow.begun()
-  if (!begun.includes('error')) return undefined
+  const beginning = flow.begun()
+  if (!beginning.includes('error')) return undefined
   const scanner = createSseScanner()
-  const first = [...scanner.push(begun), ...scanner.end()].find(({ data }) => data.length > 0)
+  const first = [...scanner.push(beginning), ...scanner.end()].find(({ data }) => data.length > 0)
   if (first === undefined) return undefined
   const text = dataText(first)
   // Plain words, or an event that the first bytes do not hold whole, are no JSON.
@@ -45,8 +45,8 @@ export function errorAtOnce({ flow, headers }: StreamedResponse): WholeResponse 
 }
 
 function statusOf(error: unknown): number {
-  const told = [memberOf(error, 'code'), memberOf(error, 'status'), memberOf(error, 'type')]
-  for (const word of told) {
+  const values = [memberOf(error, 'code'), memberOf(error, 'status'), memberOf(error, 'type')]
+  for (const word of values) {
     const number = Number(word)
     if (Number.isInteger(number) && number >= 400 && number < 600) return number
     if (typeof word === 'string' && Object.hasOwn(STATUS_OF, word)) return STATUS_OF[word] ?? FAILED

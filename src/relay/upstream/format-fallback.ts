@@ -1,126 +1,103 @@
 import { formatsFor, speakingOnly } from '../../providers/index.ts'
-import type { PlanStep } from '../../routing/plan.ts'
 import { formatOn, type RelayChannel } from '../catalog/catalog.ts'
-import type { RelayRequest } from '../request.ts'
+import type { OperationSpec, Work } from '../operations/operation.ts'
 import type { AttemptFailure } from './failure.ts'
 
-/** What a server did not have is asked of it again after so long: it may have been brought up to date. */
+/** After this time the gateway asks for a missing format again: the server may have been updated. */
 const REMEMBERED_MS = 600_000
-/** An answer that says no more than that nothing is there is short. */
-const LOOKED_AT_BYTES = 4_096
+/** An error that only reports an unknown path is short. */
+const INSPECTED_BYTES = 4_096
 
-type Asked = Pick<RelayRequest, 'spec' | 'work'>
-
-/** What is known of a channel is known of it when it is asked this. */
-const nameOf = (channel: RelayChannel, { spec, work }: Asked, sent: string) =>
-  `${formatOn(channel, spec, sent)} ${work.hasStreamOptions === true} ${sent}`
-
-/** A channel as it was found to be, and until when that is believed. */
-type Found = { readonly channel: RelayChannel; readonly untilMs: number }
-
-/**
- * Whether a server says that it has no such path, rather than no such model. Some vendors have models that are asked at
- * one path only, and name it.
- */
-function isLacking(failure: AttemptFailure | undefined, channel: RelayChannel): boolean {
-  if (failure?.channel !== channel || failure.answer === undefined) return false
-  if (failure.status === 405) return true
-  if (failure.status !== 404) return false
-  const words = failure.answer.body.toString('utf8', 0, LOOKED_AT_BYTES)
-  return !/model/i.test(words) || /\bv1\/(chat\/completions|responses|messages)/.test(words)
+/** What the choice of a format depends on beside the channel. */
+export type FormatRequest = {
+  readonly spec: OperationSpec
+  readonly work: Work
+  readonly sentModel: string
 }
 
-/** The same channel without the format it is asked in; undefined where it can be asked in no other. */
-function without(channel: RelayChannel, { spec, work }: Asked, sent: string): RelayChannel | undefined {
+/**
+ * Whether a server reports that it has no such path, rather than no such model. Some vendors serve a model at one path
+ * only, and name that path in the error.
+ */
+export function lacksFormat({ answer, status }: AttemptFailure): boolean {
+  if (answer === undefined) return false
+  if (status === 405) return true
+  if (status !== 404) return false
+  const message = answer.body.toString('utf8', 0, INSPECTED_BYTES)
+  return !/model/i.test(message) || /\bv1\/(chat\/completions|responses|messages)/.test(message)
+}
+
+/** The same channel without its current format; undefined where it offers no other. */
+function withoutFormat(
+  channel: RelayChannel,
+  { spec, work, sentModel }: FormatRequest,
+): RelayChannel | undefined {
   if (spec.operation !== 'chat') return undefined
-  const format = formatOn(channel, spec, sent)
-  const others = formatsFor(channel.provider, 'chat', sent).filter(other => other !== format)
+  const format = formatOn(channel, spec, sentModel)
+  const others = formatsFor(channel.provider, 'chat', sentModel).filter(other => other !== format)
   if (others.length === 0) return undefined
   const narrowed = { ...channel, provider: speakingOnly(channel.provider, others) }
-  return formatOn(narrowed, spec, sent) && !work.unfit?.(narrowed, sent) ? narrowed : undefined
+  return formatOn(narrowed, spec, sentModel) && !work.unfit?.(narrowed, sentModel) ? narrowed : undefined
 }
 
 const UNKNOWN_FIELD = new Set([400, 422])
 
-/**
- * The same channel, no longer asked for the usage of its streams: some hosts refuse what they do not know, although the
- * client never said it. Undefined where that was not the trouble.
- */
-function unasked(failure: AttemptFailure | undefined, { work }: Asked): RelayChannel | undefined {
-  if (failure?.answer === undefined || !UNKNOWN_FIELD.has(failure.status)) return undefined
-  const { channel, answer } = failure
-  const { override } = channel
-  const isOurs = work.isStream && !work.hasStreamOptions && !('stream_options' in override.members)
-  if (!isOurs || !answer.body.includes('stream_options')) return undefined
-  return {
-    ...channel,
-    override: { ...override, members: { ...override.members, stream_options: undefined } },
-  }
+/** Whether a server refused the `stream_options` that the gateway added, and the client never sent. */
+function refusesStreamUsage(
+  { override }: RelayChannel,
+  { answer, status }: AttemptFailure,
+  { work }: FormatRequest,
+): boolean {
+  if (answer === undefined || !UNKNOWN_FIELD.has(status)) return false
+  const isAdded = work.isStream && !work.hasStreamOptions && !('stream_options' in override.members)
+  return isAdded && answer.body.includes('stream_options')
 }
 
-type Walking = {
-  readonly steps: Iterable<PlanStep<RelayChannel>>
-  readonly asked: Asked
-  /** Those of the attempts so far; whoever walks adds the next before taking another step. */
-  readonly failures: AttemptFailure[]
-  nowMs(): number
-}
+const withoutStreamUsage = (channel: RelayChannel): RelayChannel => ({
+  ...channel,
+  override: {
+    ...channel.override,
+    members: { ...channel.override.members, stream_options: undefined },
+  },
+})
 
 /**
- * Many servers that are compatible with a vendor have fewer formats than the vendor. One that lacks the format it was
- * asked in is asked in the next that its provider's file lists, which counts for later requests too. A channel that was
- * changed is a new object here, and known nothing of. So it is with one that cannot be asked for the usage of its streams.
+ * The same channel as it is asked again after a failure; undefined: it is not. Many servers that are compatible with a
+ * vendor offer fewer formats than the vendor, and some refuse fields that they do not know.
  */
-export function createFormatFallback() {
-  const known = new WeakMap<RelayChannel, Map<string, Found>>()
+export function nextAttempt(
+  channel: RelayChannel,
+  failure: AttemptFailure,
+  request: FormatRequest,
+): RelayChannel | undefined {
+  if (refusesStreamUsage(channel, failure, request)) return withoutStreamUsage(channel)
+  return lacksFormat(failure) ? withoutFormat(channel, request) : undefined
+}
 
-  /** The channel as it was found to be. */
-  function asFound(channel: RelayChannel, { spec, work }: Asked, sent: string, nowMs: number): RelayChannel {
-    const found = known.get(channel)?.get(nameOf(channel, { spec, work }, sent))
-    return found && found.untilMs > nowMs && !work.unfit?.(found.channel, sent) ? found.channel : channel
-  }
+/** A channel in the variant that worked, and until when later requests begin with it. */
+type Variant = { readonly channel: RelayChannel; readonly untilMs: number }
 
-  function remember(channel: RelayChannel, asked: Asked, sent: string, found: Found): () => void {
-    const book = known.get(channel) ?? new Map<string, Found>()
-    known.set(channel, book)
-    const name = nameOf(channel, asked, sent)
-    book.set(name, found)
-    return () => book.delete(name)
-  }
+const keyOf = (channel: RelayChannel, { spec, work, sentModel }: FormatRequest) =>
+  `${formatOn(channel, spec, sentModel)} ${work.hasStreamOptions === true} ${sentModel}`
 
+/** The variants of channels that worked. A channel that an administrator changed is a new object, with no variants. */
+export function createFormatMemory(nowMs: () => number) {
+  const variants = new WeakMap<RelayChannel, Map<string, Variant>>()
   return {
-    *walk({ steps, asked, failures, nowMs }: Walking): Generator<PlanStep<RelayChannel>, void, undefined> {
-      for (const step of steps) {
-        const { channel, sentModel } = step
-        let first = asFound(channel, asked, sentModel, nowMs())
-        yield first === channel ? step : { ...step, channel: first }
-        const silent = unasked(failures.at(-1), asked)
-        if (silent && failures.at(-1)?.channel === first) {
-          remember(channel, asked, sentModel, { channel: silent, untilMs: nowMs() + REMEMBERED_MS })
-          failures.pop()
-          first = silent
-          yield { ...step, channel: first }
-        }
-        if (!isLacking(failures.at(-1), first)) continue
-        let other = without(first, asked, sentModel)
-        while (other) {
-          const forget = remember(channel, asked, sentModel, {
-            channel: other,
-            untilMs: nowMs() + REMEMBERED_MS,
-          })
-          yield { ...step, channel: other }
-          // Whatever else it says, it has this one; whoever was answered does not come back here.
-          if (!isLacking(failures.at(-1), other)) break
-          forget()
-          // That the other is not there either is no news: what was said first is told.
-          failures.pop()
-          other = without(other, asked, sentModel)
-        }
-      }
+    recall(channel: RelayChannel, request: FormatRequest): RelayChannel {
+      const variant = variants.get(channel)?.get(keyOf(channel, request))
+      if (variant === undefined || variant.untilMs <= nowMs()) return channel
+      return request.work.unfit?.(variant.channel, request.sentModel) ? channel : variant.channel
     },
-    /** Whether the walk goes on with the same channel although its answer would be final. */
-    hasOther: (failure: AttemptFailure, asked: Asked, sent: string): boolean =>
-      unasked(failure, asked) !== undefined ||
-      (isLacking(failure, failure.channel) && without(failure.channel, asked, sent) !== undefined),
+    remember(channel: RelayChannel, request: FormatRequest, variant: RelayChannel): void {
+      const ofChannel = variants.get(channel) ?? new Map<string, Variant>()
+      variants.set(channel, ofChannel)
+      ofChannel.set(keyOf(channel, request), { channel: variant, untilMs: nowMs() + REMEMBERED_MS })
+    },
+    forget(channel: RelayChannel, request: FormatRequest): void {
+      variants.get(channel)?.delete(keyOf(channel, request))
+    },
   }
 }
+
+export type FormatMemory = ReturnType<typeof createFormatMemory>

@@ -69,13 +69,13 @@ function reread({ isOwnFormat, boundsOf }: UpstreamBody, body: Buffer, { spec, d
 export function encodeOutgoing<Request extends UpstreamBody>(
   sending: Sending,
   reader: Reader,
-  given: Readonly<Record<string, string>>,
+  plainHeaders: Readonly<Record<string, string>>,
   outgoing: Request,
 ): Ready<Request> | AttemptFailure {
   const { channel } = sending
   const document = documentOf(outgoing)
   try {
-    const { headers, body } = applyOverrides(sending, { headers: given, body: document })
+    const { headers, body } = applyOverrides(sending, { headers: plainHeaders, body: document })
     const changed = isEmpty(channel.override) ? undefined : reread(outgoing, body, reader)
     return { headers, outgoing: body === document ? outgoing : { ...outgoing, body }, changed }
   } catch (error) {

@@ -49,8 +49,8 @@ export function createPools({ connector, connections }: PoolsOptions) {
   return {
     poolOf(origin: string, connectMs: number, author: AddressAuthor = 'administrator'): Pool {
       const name = `${origin} ${connectMs}`
-      const known = pools[author].get(name)
-      if (known) return known
+      const existing = pools[author].get(name)
+      if (existing) return existing
       const pool = new Pool(origin, {
         allowH2: false,
         pipelining: 1,

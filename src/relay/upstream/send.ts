@@ -29,9 +29,9 @@ export function send(
 
 function withQuery(url: URL, query: UpstreamBody['query']): URL {
   if (query === undefined) return url
-  const asked = new URL(url)
-  for (const [name, value] of Object.entries(query)) asked.searchParams.set(name, value)
-  return asked
+  const address = new URL(url)
+  for (const [name, value] of Object.entries(query)) address.searchParams.set(name, value)
+  return address
 }
 
 const TOO_LONG: UpstreamOutcome = {
@@ -82,7 +82,7 @@ function exchangeEach(
 
   const lanes = Array.from({ length: Math.min(AT_ONCE, bodies.length) }, askOn)
   return {
-    outcome: Promise.all(lanes).then(() => bad ?? joined(answers)),
+    outcome: Promise.all(lanes).then(() => bad ?? joinAnswers(answers)),
     abort() {
       bad ??= { kind: 'failure', reason: 'cut', message: 'aborted', wasSent: true }
       abort()
@@ -90,7 +90,7 @@ function exchangeEach(
   }
 }
 
-function joined(answers: readonly WholeResponse[]): WholeResponse {
+function joinAnswers(answers: readonly WholeResponse[]): WholeResponse {
   const pieces = answers.flatMap(({ body }, index) => [Buffer.from(index === 0 ? '[' : ','), body])
   const [first] = answers
   if (!first) throw new Error('nothing was asked')

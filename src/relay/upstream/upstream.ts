@@ -42,7 +42,7 @@ export type UpstreamRequest = {
 }
 
 /** A request that is about to be sent. */
-export type Leaving = {
+type Leaving = {
   readonly method: 'GET' | 'POST' | 'DELETE'
   readonly url: URL
   readonly headers: Readonly<Record<string, string>>
@@ -77,7 +77,7 @@ export type StreamedResponse = {
 }
 export type UpstreamOutcome = ConnectionFailure | WholeResponse | StreamedResponse
 
-export type Receiver = {
+type Receiver = {
   data(chunk: Buffer): void
   end(): void
   fail(failure: ConnectionFailure): void
@@ -149,7 +149,7 @@ const sendable = (body: UpstreamRequest['body']) =>
     ? (body ?? null)
     : ((body.inMemory?.() as Buffer | undefined) ?? body.open())
 
-export type UpstreamOptions = PoolsOptions & {
+type UpstreamOptions = PoolsOptions & {
   /** The memory that all bodies of this process may take: whole answers take of it while they come in. */
   readonly memory: Budget
   /** Whether this process can open one more file or socket. */
@@ -165,8 +165,8 @@ export function createUpstream({ memory, hasDescriptors, onShortage, ...options 
 
   /** An address is asked again and again, and each part of a URL is put together anew when it is read. */
   function placeOf(url: URL) {
-    const known = places.get(url)
-    if (known) return known
+    const cached = places.get(url)
+    if (cached) return cached
     const place = { origin: url.origin, path: `${url.pathname}${url.search}` }
     places.set(url, place)
     return place
@@ -196,8 +196,8 @@ export function createUpstream({ memory, hasDescriptors, onShortage, ...options 
       first.cancel()
       total?.cancel()
       ended = ending
-      memory.give(taken)
-      taken = 0
+      memory.give(reservedBytes)
+      reservedBytes = 0
       if (receiver) {
         if (ending === 'end') receiver.end()
         else receiver.fail(ending)
@@ -246,8 +246,8 @@ export function createUpstream({ memory, hasDescriptors, onShortage, ...options 
       listen(next) {
         receiver = next
         for (const chunk of gathered.take()) next.data(chunk)
-        memory.give(taken)
-        taken = 0
+        memory.give(reservedBytes)
+        reservedBytes = 0
         if (ended === 'end') next.end()
         else if (ended) next.fail(ended)
       },
@@ -258,7 +258,7 @@ export function createUpstream({ memory, hasDescriptors, onShortage, ...options 
     let isPassing = false
     let isFramed = false
     /** Of the memory of all bodies. */
-    let taken = 0
+    let reservedBytes = 0
     // Less than an answer that is put together in slices.
     const begunBytes = () => gathered.whole() as Buffer
     const prelude = createPrelude()
@@ -297,13 +297,13 @@ export function createUpstream({ memory, hasDescriptors, onShortage, ...options 
             controller = started
             if (isAborted || isOver) started.abort(new Error('aborted'))
           },
-          onResponseStart(started, code, given) {
+          onResponseStart(started, code, rawHeaders) {
             if (code < 200) return
             // As they came, they keep the 64 KiB that they came in for as long as the stream runs.
             started.rawHeaders = null
             status = code
-            answerHeaders = given
-            const type = String(given['content-type'] ?? '')
+            answerHeaders = rawHeaders
+            const type = String(rawHeaders['content-type'] ?? '')
             isPassing = ask.passes?.(type) ?? false
             isFramed = isStream && FRAMED.test(type)
             if (ask.isWholeTaken && type.includes('json')) isStream = false
@@ -319,7 +319,7 @@ export function createUpstream({ memory, hasDescriptors, onShortage, ...options 
               runShort(BUDGET_SHORTAGES.memory)
               return
             }
-            taken += chunk.length
+            reservedBytes += chunk.length
             if (handsOver()) {
               if (!isHandedOver) handOver(chunk)
             } else if (status >= 400 && size > MAX_ERROR_BYTES) {

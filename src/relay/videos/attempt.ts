@@ -1,14 +1,13 @@
-import { CHANNEL_STATUS } from '../../domain/channel.ts'
 import { Refusal } from '../../domain/errors.ts'
 import { UNPRICED } from '../../media/dearer-fields.ts'
 import { AnswerError } from '../../media/dialect.ts'
 import type { Submission, VideoAsk, VideoDialect } from '../../media/video.ts'
 import { pricedFields } from '../../media/video-modes.ts'
 import { removedWarning } from '../../requests/routing-fields.ts'
-import { type PlanStep, planCursor, retryAfterS, SKIP_REASONS } from '../../routing/plan.ts'
-import type { Release } from '../../routing/rates.ts'
-import { sentModel as modelOn } from '../../routing/table.ts'
+import type { PlanStep } from '../../routing/plan.ts'
+import { type Candidates, openCandidates, type Turn } from '../candidates.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
+import { createEligibility } from '../eligibility.ts'
 import type { RelayRequest, Trace } from '../request.ts'
 import { type AttemptFailure, connectionFailure, invalidAnswer, statusFailure } from '../upstream/failure.ts'
 import type { UpstreamOutcome, WholeResponse } from '../upstream/upstream.ts'
@@ -30,28 +29,35 @@ export type VideoRequest = RelayRequest & {
   }
 }
 
+type AcceptedJob = {
+  readonly kind: 'accepted'
+  readonly step: PlanStep<RelayChannel>
+  readonly ids: readonly string[]
+  /** How many videos those jobs make. */
+  readonly videos: number
+  /** How many more were submitted without an answer. */
+  readonly doubtful: number
+  readonly warnings: readonly string[]
+  readonly answer: WholeResponse
+}
+
+/** The job was sent, and the provider did not say whether it took it. */
+type UnansweredJob = {
+  readonly kind: 'doubt'
+  readonly channel: RelayChannel
+  readonly videos: number
+  readonly reason: string
+}
+
+/** No channel took the job. */
+type FailedJob = {
+  readonly kind: 'failed'
+  readonly channel: RelayChannel
+  readonly failure: AttemptFailure
+}
+
 /** How a submission ended. */
-export type SubmittedJob = { readonly trace: Trace } & (
-  | {
-      readonly kind: 'accepted'
-      readonly step: PlanStep<RelayChannel>
-      readonly ids: readonly string[]
-      /** How many videos those jobs make, and how many nobody knows of. */
-      readonly videos: number
-      readonly doubtful: number
-      readonly warnings: readonly string[]
-      readonly answer: WholeResponse
-    }
-  /** It was sent, and nobody knows whether it was taken. */
-  | {
-      readonly kind: 'doubt'
-      readonly channel: RelayChannel
-      readonly videos: number
-      readonly reason: string
-    }
-  /** Nobody took it. */
-  | { readonly kind: 'failed'; readonly channel: RelayChannel; readonly failure: AttemptFailure }
-)
+export type SubmittedJob = { readonly trace: Trace } & (AcceptedJob | UnansweredJob | FailedJob)
 
 /** Only these and connection errors are retried (docs/reference/videos.md: Video submission). */
 const NEXT_CHANNEL = new Set([401, 402, 403, 404, 429])
@@ -98,14 +104,17 @@ function judge(
   return { kind: answer.status >= 500 || answer.status === 408 ? 'doubt' : 'refused', failure }
 }
 
-const refusalOf = (errand: VideoRequest) => (channel: RelayChannel) => {
-  const { deps, priced, route, work, source } = errand
-  if (source) return source.channelId === channel.id ? undefined : 'not_offered'
-  if (deps.catalog.table().channel(channel.id)?.status !== CHANNEL_STATUS.enabled)
-    return SKIP_REASONS.disabled
-  const sent = modelOn(channel, route.model)
-  if (!videoDialect(channel.provider, sent) || work.unfit?.(channel, sent)) return 'not_offered'
-  return priced.priceFor(channel) === undefined ? 'unpriced' : undefined
+/** A remix goes to the channel that has its source; any other job goes where it fits. */
+function candidatesOf({ deps, spec, priced, route, work, source }: VideoRequest): Candidates {
+  const ineligible = createEligibility({
+    catalog: deps.catalog,
+    route,
+    spec,
+    isUnfit: (channel, sentModel) =>
+      source ? source.channelId !== channel.id : work.unfit?.(channel, sentModel) !== undefined,
+    priceFor: priced.priceFor,
+  })
+  return openCandidates(deps, { route, ineligible, countedInput: 0 })
 }
 
 /** What an attempt is about to do; written down before it is done. */
@@ -116,7 +125,7 @@ export type Aiming = {
   readonly kind: string
 }
 
-export type Attempting = {
+type Attempting = {
   readonly errand: VideoRequest
   /** Says where the job goes, in the store and in the journal; nothing is sent before it resolves. */
   aim(aiming: Aiming): Promise<void>
@@ -124,97 +133,73 @@ export type Attempting = {
   onFlight(isFlying: boolean): void
 }
 
-const left = () => new Refusal('request_timeout', 'the client left before its job was sent')
+type RejectedJob = { readonly kind: 'next' | 'refused'; readonly failure: AttemptFailure }
 
-/** Walks the plan until a channel takes the job, or one leaves in doubt whether it has; what is sent outlives its client. */
-export async function submitSomewhere({ errand, aim, onFlight }: Attempting): Promise<SubmittedJob> {
-  const { deps, route, response } = errand
-  const { steps, passedOver, turnedAway } = planCursor({
-    route,
-    health: deps.health,
-    fullForS: channel => deps.rates.fullForS({ kind: 'channel', id: channel.id, limits: channel.limits }),
-    refusal: refusalOf(errand),
-    random: deps.random,
-    attempts: deps.catalog.settings().attempts,
-  })
-  const trace: Trace = { failures: [], passedOver, attempts: [] }
+/**
+ * Tries channels until one takes the job, or one leaves it unknown whether it has: a job that may run is not submitted
+ * elsewhere. A submission that was sent goes on when its client disconnects.
+ */
+export async function submitSomewhere(attempting: Attempting): Promise<SubmittedJob> {
+  const candidates = candidatesOf(attempting.errand)
+  const { steps, trace, takeTurn, noChannel } = candidates
   let last: { channel: RelayChannel; failure: AttemptFailure } | undefined
   for (const step of steps) {
-    const { channel } = step
-    const turn = await takeTurn(errand, step, againInS => turnedAway(channel, againInS))
+    const turn = await takeTurn(step)
     if (!turn) continue
     try {
-      const prepared = await prepare(errand, step)
-      if ('isRetryable' in prepared) {
-        turn.end(prepared.health)
-        trace.attempts.push({ channel: channel.id, status: prepared.status || prepared.message, ms: 0 })
-        trace.failures.push(prepared)
-        last = { channel, failure: prepared }
-        if (!prepared.isRetryable) break
-        continue
-      }
-      await aim({
-        channel,
-        sentModel: step.sentModel,
-        access: prepared.access,
-        kind: prepared.first.kind ?? '',
-      })
-      // Whoever left before anything was sent pays nothing, and would never hear of the job.
-      if (response.destroyed) throw left()
-      const sentMs = deps.nowMs()
-      onFlight(true)
-      const judged = await sendOne(errand, step, prepared, prepared.first)
-      const status = judged.kind === 'accepted' ? judged.answer.status : judged.failure.status
-      trace.attempts.push({ channel: channel.id, status: status || 'no answer', ms: deps.nowMs() - sentMs })
-      if (judged.kind === 'accepted') {
-        turn.end({ kind: 'ok' })
-        return { ...(await submitRest(errand, step, prepared, judged)), trace }
-      }
-      turn.end(judged.failure.health)
-      if (judged.kind === 'doubt')
-        return {
-          kind: 'doubt',
-          channel,
-          videos: Math.min(errand.ask.n, prepared.most),
-          reason: judged.failure.message,
-          trace,
-        }
-      onFlight(false)
-      trace.failures.push(judged.failure)
-      last = { channel, failure: judged.failure }
-      if (judged.kind === 'refused') break
+      const result = await attempt(attempting, { step, turn, note: candidates.note })
+      if (result.kind === 'accepted' || result.kind === 'doubt') return { ...result, trace }
+      trace.failures.push(result.failure)
+      last = { channel: step.channel, failure: result.failure }
+      if (result.kind === 'refused') break
     } finally {
       await turn.end({ kind: 'client' })
     }
   }
   if (last) return { kind: 'failed', ...last, trace }
-  throw new Refusal('no_channel_available', `no channel can take the model "${route.requestedModel}" now`, {
-    retryAfterS: retryAfterS(passedOver) ?? 5,
-  })
+  throw noChannel()
 }
 
-async function takeTurn(
-  { deps }: VideoRequest,
-  step: PlanStep<RelayChannel>,
-  onFull: (againInS: number) => void,
-) {
-  const { id, limits } = step.channel
-  const health = deps.health.begin(step)
-  const admission = await deps.rates.admit([{ kind: 'channel', id, limits }], 0)
-  if (!admission.ok) {
-    health.end({ kind: 'client' })
-    onFull(admission.retryAfterS)
-    return undefined
+type VideoAttempt = Pick<Candidates, 'note'> & {
+  readonly step: PlanStep<RelayChannel>
+  readonly turn: Turn
+}
+
+async function attempt(
+  { errand, aim, onFlight }: Attempting,
+  { step, turn, note }: VideoAttempt,
+): Promise<AcceptedJob | UnansweredJob | RejectedJob> {
+  const { deps, response, ask } = errand
+  const { channel, sentModel } = step
+  const prepared = await prepare(errand, step)
+  if ('isRetryable' in prepared) {
+    note(step, prepared.status || prepared.message)
+    turn.end(prepared.health)
+    return { kind: prepared.isRetryable ? 'next' : 'refused', failure: prepared }
   }
-  let release: Release
-  return {
-    /** Counts the first time it is called. */
-    end(outcome: Parameters<typeof health.end>[0]): Release {
-      health.end(outcome)
-      release ??= admission.ticket.end(0)
-      return release
-    },
+  await aim({ channel, sentModel, access: prepared.access, kind: prepared.first.kind ?? '' })
+  // A client that disconnected before anything was sent pays nothing, and would never learn of the job.
+  if (response.destroyed)
+    throw new Refusal('request_timeout', 'the client disconnected before its job was sent')
+  const sentMs = deps.nowMs()
+  onFlight(true)
+  const judged = await sendOne(errand, step, prepared, prepared.first)
+  const status = judged.kind === 'accepted' ? judged.answer.status : judged.failure.status
+  note(step, status || 'no answer', sentMs)
+  if (judged.kind === 'accepted') {
+    turn.end({ kind: 'ok' })
+    return submitRest(errand, step, prepared, judged)
   }
+  turn.end(judged.failure.health)
+  if (judged.kind === 'doubt')
+    return {
+      kind: 'doubt',
+      channel,
+      videos: Math.min(ask.n, prepared.most),
+      reason: judged.failure.message,
+    }
+  onFlight(false)
+  return { kind: judged.kind, failure: judged.failure }
 }
 
 type Prepared = {
@@ -295,7 +280,8 @@ async function submitRest(
 ) {
   const { most, first } = prepared
   const counts: number[] = []
-  for (let left = errand.ask.n - most; left > 0; left -= most) counts.push(Math.min(most, left))
+  for (let remaining = errand.ask.n - most; remaining > 0; remaining -= most)
+    counts.push(Math.min(most, remaining))
   const ids = [id]
   let videos = Math.min(most, errand.ask.n)
   let doubtful = 0

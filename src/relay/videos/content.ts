@@ -53,7 +53,7 @@ const passing = (): StreamMeter => {
 const gone = () => new Refusal('video_expired', 'the video is no longer kept by its provider')
 const unreached = () => new Refusal('upstream_error', 'the video could not be fetched from its provider')
 
-export type Fetching = {
+type Fetching = {
   readonly row: VideoRow
   readonly request: IncomingMessage
   readonly response: ServerResponse
@@ -66,7 +66,7 @@ export type Fetching = {
 /** Streams a made video to the client: the provider's address and key stay here. */
 export function createContent({ keyring, vendor, upstream, memory, nowMs }: VideoDeps) {
   /** What is asked for of a job, or why it cannot be had. */
-  function wanted({ row, request }: Fetching) {
+  function requestedResult({ row, request }: Fetching) {
     if (row.status === 'failed')
       throw new Refusal('video_not_ready', 'the video failed; there is nothing to fetch')
     if (row.status !== 'completed')
@@ -175,9 +175,9 @@ export function createContent({ keyring, vendor, upstream, memory, nowMs }: Vide
         }
       : { 'content-type': type }
 
-  const passedHeaders = (given: IncomingHttpHeaders) =>
+  const passedHeaders = (headers: IncomingHttpHeaders) =>
     Object.fromEntries(
-      PASSED.flatMap(name => (typeof given[name] === 'string' ? [[name, given[name] as string]] : [])),
+      PASSED.flatMap(name => (typeof headers[name] === 'string' ? [[name, headers[name] as string]] : [])),
     )
 
   function judge(outcome: UpstreamOutcome): Exclude<UpstreamOutcome, { kind: 'failure' }> {
@@ -195,7 +195,7 @@ export function createContent({ keyring, vendor, upstream, memory, nowMs }: Vide
 
   return async function fetchContent(fetching: Fetching): Promise<void> {
     const { row, response, headers } = fetching
-    const { access, dialect, result, variant } = wanted(fetching)
+    const { access, dialect, result, variant } = requestedResult(fetching)
     const job = { id: result.job, kind: row.kind, model: row.sent_model }
     const ask = (call: Parameters<typeof vendor.ask>[0]) => vendor.ask(call, access, row.sent_model)
     const common = {
@@ -227,7 +227,7 @@ export function createContent({ keyring, vendor, upstream, memory, nowMs }: Vide
       )
       if (response.destroyed) return exchange.abort()
       const answer = judge(outcome)
-      const told = {
+      const answerHeaders = {
         ...typeHeaders(typeOf(answer.headers), fetching),
         ...passedHeaders(answer.headers),
       }
@@ -235,13 +235,13 @@ export function createContent({ keyring, vendor, upstream, memory, nowMs }: Vide
       if (answer.kind === 'whole') {
         response.writeHead(answer.status, {
           ...common,
-          ...told,
+          ...answerHeaders,
           'content-length': String(answer.body.length),
         })
         response.end(answer.body)
         return
       }
-      response.writeHead(answer.status, { ...common, ...told })
+      response.writeHead(answer.status, { ...common, ...answerHeaders })
       if (fetching.request.method === 'HEAD') {
         exchange.abort()
         response.end()

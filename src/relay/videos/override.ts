@@ -25,14 +25,17 @@ const textOf = (value: unknown) => (typeof value === 'object' ? JSON.stringify(v
 /** The same submission with another document in it: files, and names that stand there twice, stay as they were. */
 function withDocument(submission: Submission, before: Document, after: Document): Submission {
   if (submission.json) return { ...submission, json: after }
-  const kept = (submission.parts ?? []).filter(({ name }) => !Object.hasOwn(before, name))
-  const said = Object.entries(after).filter(([, value]) => value !== undefined && value !== null)
-  return { ...submission, parts: [...said.map(([name, value]) => ({ name, value: textOf(value) })), ...kept] }
+  const files = (submission.parts ?? []).filter(({ name }) => !Object.hasOwn(before, name))
+  const values = Object.entries(after).filter(([, value]) => value !== undefined && value !== null)
+  return {
+    ...submission,
+    parts: [...values.map(([name, value]) => ({ name, value: textOf(value) })), ...files],
+  }
 }
 
 /** More than is paid for, where an operation has made it so; what plain members say is in the price already. */
-const exceeds = (made: VideoExtent, { seconds = Number.POSITIVE_INFINITY, videos = 1 }: VideoExtent) =>
-  (made.videos ?? 0) > videos || (made.seconds ?? 0) > seconds
+const exceeds = (actual: VideoExtent, { seconds = Number.POSITIVE_INFINITY, videos = 1 }: VideoExtent) =>
+  (actual.videos ?? 0) > videos || (actual.seconds ?? 0) > seconds
 
 /** Lays a channel's overrides over a submission, in the vendor's words, as over any other request. */
 export function overrideSubmission(
@@ -54,9 +57,9 @@ export function overrideSubmission(
   if ('isRetryable' in ready) return ready
   const { outgoing, headers } = ready
   const document = JSON.parse(outgoing.body.toString('utf8')) as Document
-  const told = extentOf(plain, ask.fps).seconds ?? 0
+  const seconds = extentOf(plain, ask.fps).seconds ?? 0
   // A vendor that counts frames may say in them what is paid by the second.
-  const most = { ...paid, seconds: paid.seconds === undefined ? undefined : Math.max(paid.seconds, told) }
+  const most = { ...paid, seconds: paid.seconds === undefined ? undefined : Math.max(paid.seconds, seconds) }
   if (exceeds(extentOf(document, ask.fps), most))
     return overrideFailure(channel, 'the override makes more of a video than is paid for')
   return { ...withDocument(submission, plain, document), headers }

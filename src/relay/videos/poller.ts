@@ -100,9 +100,9 @@ export function createPoller(deps: VideoDeps, search: Search) {
 
   /** What the job was sent with, and what its channel has now. */
   function secretsAt({ channel_id }: VideoRow, access: VendorAccess): Pick<ChannelSecrets, 'scrub'> {
-    const sent = secretsOf(access)
+    const accessSecrets = secretsOf(access)
     const current = deps.catalog.table().channel(channel_id)?.secrets
-    return { scrub: text => sent.scrub(current?.scrub(text) ?? text) }
+    return { scrub: text => accessSecrets.scrub(current?.scrub(text) ?? text) }
   }
 
   const isTooLate = ({ created_time }: VideoRow) => nowMs() >= created_time * 1000 + deps.deadlineMs
@@ -142,13 +142,13 @@ export function createPoller(deps: VideoDeps, search: Search) {
       }
     const status = laterStatus(row.status, state.status)
     const isDone = status === 'completed'
-    const told = Math.round(Math.min(1, Math.max(0, state.progress ?? 0)) * THOUSANDTHS)
+    const progress = Math.round(Math.min(1, Math.max(0, state.progress ?? 0)) * THOUSANDTHS)
     return {
       ...polled,
       status,
       phase: isDone ? 'ended' : 'running',
       // Done is done: before that the last thousandth is kept back.
-      progress: isDone ? THOUSANDTHS : Math.max(row.progress, Math.min(told, THOUSANDTHS - 1)),
+      progress: isDone ? THOUSANDTHS : Math.max(row.progress, Math.min(progress, THOUSANDTHS - 1)),
       states: JSON.stringify({ [status]: time, ...JSON.parse(row.states) }),
       seconds: state.seconds ?? row.seconds,
       size: state.size ?? row.size,
@@ -197,11 +197,11 @@ export function createPoller(deps: VideoDeps, search: Search) {
     const dialect = access && videoDialect(access.provider, row.sent_model)
     if (!access || !dialect) return failed(row, FORGOTTEN, access)
     try {
-      const told = await statesOf(row, access, dialect)
-      const results = told.flatMap(({ id, state }) =>
+      const states = await statesOf(row, access, dialect)
+      const results = states.flatMap(({ id, state }) =>
         state.status === 'completed' ? (state.results ?? []).map(result => ({ ...result, job: id })) : [],
       )
-      return progressed(row, together(told.map(({ state }) => state)), results, access)
+      return progressed(row, together(states.map(({ state }) => state)), results, access)
     } catch (error) {
       if (!(error instanceof VendorError) && !(error instanceof AnswerError)) throw error
       const isUnknown = error instanceof VendorError && (error.status === 404 || error.status === 410)
@@ -261,12 +261,12 @@ export function createPoller(deps: VideoDeps, search: Search) {
 
   async function lookAtDoubt(row: VideoRow): Promise<VideoProgress | undefined> {
     const isOver = nowMs() >= row.created_time * 1000 + deps.doubtMs
-    const found = await search(row).catch(error => {
+    const upstreamId = await search(row).catch(error => {
       deps.onTrouble(error, 'a lost video job could not be looked for', row.id)
       return undefined
     })
-    if (found !== undefined) {
-      await chargeFound({ ...row, upstream_id: found })
+    if (upstreamId !== undefined) {
+      await chargeFound({ ...row, upstream_id: upstreamId })
       return undefined
     }
     if (isOver) return failed(row, LOST, undefined)
@@ -275,11 +275,11 @@ export function createPoller(deps: VideoDeps, search: Search) {
 
   async function look(row: VideoRow): Promise<void> {
     const at = row.phase === 'doubt' ? lookAtDoubt(row) : lookAtRunning(row)
-    const found = await at.catch(error => {
+    const updated = await at.catch(error => {
       deps.onTrouble(error as Error, 'a video job could not be looked at', row.id)
       return troubled(row, 'the gateway could not look at it')
     })
-    if (found) await progressVideo(db, row, found)
+    if (updated) await progressVideo(db, row, updated)
   }
 
   /** One look by whoever gets the lease; nothing where this process looks already. */
@@ -309,7 +309,7 @@ export function createPoller(deps: VideoDeps, search: Search) {
 
   /** Fills the free places with what is due. */
   async function turn(): Promise<void> {
-    const begun = new Set<string>()
+    const started = new Set<string>()
     for (;;) {
       const excludedChannels = fullChannels()
       const free = AT_ONCE - looks.size
@@ -322,13 +322,13 @@ export function createPoller(deps: VideoDeps, search: Search) {
         excludedChannels,
         inProgress: [...looks.keys()],
       }
-      const before = begun.size
+      const before = started.size
       for (const due of await dueVideos(db, query)) {
-        if (begun.has(due.id) || fullChannels().includes(due.channel_id)) continue
-        begun.add(due.id)
+        if (started.has(due.id) || fullChannels().includes(due.channel_id)) continue
+        started.add(due.id)
         lookAt(due)
       }
-      if (begun.size === before) return
+      if (started.size === before) return
     }
   }
 

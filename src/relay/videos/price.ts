@@ -23,11 +23,11 @@ const ratesOf = ({ price }: CatalogPrice) => [
 ]
 
 /** Whether a price says what a video costs: one by the token, which nobody counts here, would make it free. */
-const isOfVideos = (found: CatalogPrice) =>
-  found.version === 'unpriced' || ratesOf(found).some(rates => UNITS.some(unit => rates[unit] !== undefined))
+export const isOfVideos = (price: CatalogPrice) =>
+  price.version === 'unpriced' || ratesOf(price).some(rates => UNITS.some(unit => rates[unit] !== undefined))
 
-const isByLength = (found: CatalogPrice) =>
-  ratesOf(found).some(rates => LENGTHS.some(unit => rates[unit] !== undefined))
+const isByLength = (price: CatalogPrice) =>
+  ratesOf(price).some(rates => LENGTHS.some(unit => rates[unit] !== undefined))
 
 /** The price of a job (docs/reference/videos.md: Video price). */
 export function priceVideo(catalog: Catalog, route: RoutedModel<RelayChannel>, work: VideoWork): VideoPrice {
@@ -39,14 +39,14 @@ export function priceVideo(catalog: Catalog, route: RoutedModel<RelayChannel>, w
   const priced = priceWork(catalog, route, { ...work, units: { calls, seconds, images: ask.stills.length } })
 
   function priceFor(channel: RelayChannel): CatalogPrice | undefined {
-    const found = priced.priceFor(channel)
-    if (!found || !isOfVideos(found)) return undefined
-    return isByLength(found) && secondsFor(channel) === undefined ? undefined : found
+    const price = priced.priceFor(channel)
+    if (!price || !isOfVideos(price)) return undefined
+    return isByLength(price) && secondsFor(channel) === undefined ? undefined : price
   }
 
-  const known = channels.flatMap(channel => priced.priceFor(channel) ?? [])
-  if (known.length > 0 && !channels.some(channel => priceFor(channel) !== undefined)) {
-    if (!known.some(isOfVideos))
+  const prices = channels.flatMap(channel => priced.priceFor(channel) ?? [])
+  if (prices.length > 0 && !channels.some(channel => priceFor(channel) !== undefined)) {
+    if (!prices.some(isOfVideos))
       throw new Refusal(
         'model_not_priced',
         `the model "${route.requestedModel}" has no price by video or second`,
@@ -65,8 +65,8 @@ export function priceVideo(catalog: Catalog, route: RoutedModel<RelayChannel>, w
     usageOn,
     secondsOn: secondsFor,
     isByLength(channel) {
-      const found = priced.priceFor(channel)
-      return found !== undefined && isByLength(found)
+      const price = priced.priceFor(channel)
+      return price !== undefined && isByLength(price)
     },
     estimate: channel => priced.costOf(channel, usageOn(channel, ask.n)),
   }

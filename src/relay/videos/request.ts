@@ -11,7 +11,7 @@ import { digestOfBytes, digestOfForm, keyOf } from '../intake/repeat.ts'
 import { badParameter } from '../operations/carry.ts'
 import type { OperationSpec, ReadContext, Work } from '../operations/operation.ts'
 import { mustRead } from '../operations/request-reader.ts'
-import { videoDialect } from './vendor.ts'
+import { videoDialect, videoFormat } from './vendor.ts'
 
 /** A request for a video, and what tells it from another one with the same `Idempotency-Key`. */
 export type VideoWork = Work & { readonly ask: VideoAsk; digest(): Promise<string> }
@@ -29,11 +29,11 @@ const unused = (): never => {
 export const secondsOn = (
   ask: VideoAsk,
   { provider, override }: RelayChannel,
-  sent: string,
+  sentModel: string,
 ): number | undefined =>
   extentOf(override.members, ask.fps).seconds ??
   ask.seconds ??
-  videoDialect(provider, sent)?.secondsOf?.(sent)
+  videoDialect(provider, sentModel)?.secondsOf?.(sentModel)
 
 export const usageOf = (videos: number, seconds: number | undefined): Usage => ({
   ...EMPTY,
@@ -48,8 +48,8 @@ function modelOf(ask: VideoAsk, desk: ReadContext): string {
   throw new Refusal('missing_parameter', `model ${message}`, { errors: [{ path: 'model', message }] })
 }
 
-export function workOf(asked: VideoAsk, desk: ReadContext, digest: VideoWork['digest']): VideoWork {
-  const ask = { ...asked, model: modelOf(asked, desk) }
+export function workOf(parsed: VideoAsk, desk: ReadContext, digest: VideoWork['digest']): VideoWork {
+  const ask = { ...parsed, model: modelOf(parsed, desk) }
   return {
     ask,
     digest,
@@ -59,10 +59,10 @@ export function workOf(asked: VideoAsk, desk: ReadContext, digest: VideoWork['di
     countedInput: 0,
     outputTokens: () => 0,
     asked: whenOf(ask),
-    unfit({ provider }, sent) {
-      const dialect = videoDialect(provider, sent)
+    unfit({ provider }, sentModel) {
+      const dialect = videoDialect(provider, sentModel)
       if (!dialect) return notOffered()
-      const fault = dialect.unfit?.(ask, sent)
+      const fault = dialect.unfit?.(ask, sentModel)
       return fault && badParameter(fault.path, fault.message)
     },
     requestFor: unused,
@@ -113,6 +113,7 @@ function picturesOf(form: Form): readonly FormFile[] {
 export const videoSpec = {
   operation: 'videos' as const,
   format: 'openai' as const,
+  formatFor: videoFormat,
   names: 'vendor' as const,
   read: (parsed: Record<string, unknown>, bytes: Buffer, desk: ReadContext): VideoWork =>
     workOf(mustRead(readVideoRequest(parsed, [])), desk, async () => digestOfBytes(bytes)),
@@ -138,8 +139,8 @@ export const remixSpec = (source: { readonly model: string; readonly ask: Omit<V
 })
 
 /** Without words a remix would be the film there is already. */
-function remixPrompt({ prompt: given }: Readonly<Record<string, unknown>>): string {
-  const { prompt } = mustRead(readVideoRequest({ prompt: given ?? null }, []))
+function remixPrompt({ prompt: value }: Readonly<Record<string, unknown>>): string {
+  const { prompt } = mustRead(readVideoRequest({ prompt: value ?? null }, []))
   if (prompt !== undefined) return prompt
   const message = 'is missing'
   throw new Refusal('missing_parameter', `prompt ${message}`, { errors: [{ path: 'prompt', message }] })

@@ -22,8 +22,9 @@ import { answerJson, commonHeaders } from '../answer/answer.ts'
 import { upstreamError } from '../answer/upstream-error.ts'
 import { type AdmittedCaller, admit, credentialOf } from '../callers/admit.ts'
 import { identify } from '../callers/identify.ts'
-import { answerHeaders, errorCodeOf, idOf, settle } from '../conclude.ts'
+import { answerHeaders } from '../conclude.ts'
 import { readRequest } from '../intake/read-request.ts'
+import { errorCodeOf, settle, upstreamIdOf } from '../settlement.ts'
 import { refusalFor } from '../upstream/failure.ts'
 import { type Aiming, type SubmittedJob, submitSomewhere, type VideoRequest } from './attempt.ts'
 import type { VideoDeps } from './deps.ts'
@@ -33,7 +34,7 @@ import type { SuspenseBook } from './suspense.ts'
 import { sealAccess } from './vendor.ts'
 import { presentVideo } from './video-view.ts'
 
-export type Submitting = {
+type Submitting = {
   readonly request: IncomingMessage
   readonly response: ServerResponse
   readonly requestId: string
@@ -53,7 +54,7 @@ const conflict = (message: string) => new Refusal('idempotency_conflict', messag
 /** A submission to a provider is not worth repeating by itself: what it has done is not undone by it. */
 const AFTER_DISPATCH = { 'x-should-retry': 'false' }
 
-let made = 0
+let sequence = 0
 
 /** Takes video jobs: held before anything is sent, paid when the provider has taken it, exactly once. */
 export function createSubmit(
@@ -66,7 +67,7 @@ export function createSubmit(
   const running = new Set<Promise<void>>()
 
   function newRow(
-    given: Submitting,
+    submission: Submitting,
     work: VideoWork,
     admitted: AdmittedCaller,
     repeat: Repeat | undefined,
@@ -76,8 +77,8 @@ export function createSubmit(
     return {
       id: newVideoId(),
       // Jobs of one millisecond keep their order.
-      seq: nowMs() * 1_000 + (made++ % 1_000),
-      request_id: given.requestId,
+      seq: nowMs() * 1_000 + (sequence++ % 1_000),
+      request_id: submission.requestId,
       user_id: caller.userId,
       token_id: caller.tokenId,
       token_name: caller.tokenName,
@@ -90,7 +91,7 @@ export function createSubmit(
       upstream_id: null,
       upstream_more: '[]',
       parameters: JSON.stringify(factsOf(work.ask, work.ask.seconds)),
-      remixed_from: given.remix?.of ?? null,
+      remixed_from: submission.remix?.of ?? null,
       phase: 'submitting',
       node_id: deps.nodeId,
       status: 'queued',
@@ -126,44 +127,44 @@ export function createSubmit(
 
   type Repeat = { readonly key: string; readonly digest: string }
 
-  const told = (given: Submitting, row: VideoRow) => ({
-    ...presentVideo(row, baseOf(given.request)),
-    ...(given.isTask && { task_id: row.id }),
+  const viewOf = (submission: Submitting, row: VideoRow) => ({
+    ...presentVideo(row, baseOf(submission.request)),
+    ...(submission.isTask && { task_id: row.id }),
   })
 
-  function answerRepeated(given: Submitting, row: VideoRow, { digest }: Repeat): void {
+  function answerRepeated(submission: Submitting, row: VideoRow, { digest }: Repeat): void {
     if (row.repeat_digest !== digest)
       throw conflict('this Idempotency-Key was used with another body; use a new key')
     if (row.phase === 'submitting' && row.answer === null)
       throw conflict('the first request with this Idempotency-Key is still running')
-    const saved: Answer = row.answer ? JSON.parse(row.answer) : { status: 200, body: told(given, row) }
+    const saved: Answer = row.answer ? JSON.parse(row.answer) : { status: 200, body: viewOf(submission, row) }
     const failed = saved.status === 200 ? {} : AFTER_DISPATCH
-    const named = row.deleted_time === null ? { 'x-sluice-video-id': row.id } : {}
+    const videoHeader = row.deleted_time === null ? { 'x-sluice-video-id': row.id } : {}
     answerJson(
-      given.response,
+      submission.response,
       saved.status,
-      { ...commonHeaders(given.requestId), ...named, ...failed, 'idempotency-replayed': 'true' },
+      { ...commonHeaders(submission.requestId), ...videoHeader, ...failed, 'idempotency-replayed': 'true' },
       saved.body,
     )
   }
 
   /** Claims the key with the row itself, so that a second request finds it whatever happens to the first. */
-  async function insert(given: Submitting, row: VideoRow, repeat: Repeat | undefined): Promise<boolean> {
+  async function insert(submission: Submitting, row: VideoRow, repeat: Repeat | undefined): Promise<boolean> {
     if (await insertVideo(db, row)) return true
     const first = repeat && (await findRepeated(db, { userId: row.user_id, key: repeat.key, now: nowS() }))
     if (!first) throw conflict('the first request with this Idempotency-Key is still running')
-    answerRepeated(given, first, repeat)
+    answerRepeated(submission, first, repeat)
     return false
   }
 
-  async function submit(given: Submitting): Promise<void> {
+  async function submit(submission: Submitting): Promise<void> {
     const share = createShare(deps.memory)
-    const { userId, tokenId } = given.identified.caller
+    const { userId, tokenId } = submission.identified.caller
     try {
       const isFunded = () => deps.ledger.canSpend(userId, tokenId)
-      const work = await readRequest(given.request, given.spec, deps, { share, isFunded })
+      const work = await readRequest(submission.request, submission.spec, deps, { share, isFunded })
       try {
-        await submitRead(given, work, share)
+        await submitRead(submission, work, share)
       } finally {
         work.dispose?.()
       }
@@ -172,25 +173,35 @@ export function createSubmit(
     }
   }
 
-  async function submitRead(given: Submitting, work: VideoWork, share: Share): Promise<void> {
-    const { request, identified } = given
+  async function submitRead(submission: Submitting, work: VideoWork, share: Share): Promise<void> {
+    const { request, identified } = submission
     const credential = credentialOf(request)
     const isCurrent = () => deps.directory.isCurrent(credential, identified.caller)
     const admitted = isCurrent() ? identified : await identify(deps, request, credential)
-    const key = repeatKeyOf(request, given.path)
+    const key = repeatKeyOf(request, submission.path)
     const repeat = key === undefined ? undefined : { key, digest: await work.digest() }
     const first =
       repeat && (await findRepeated(db, { userId: admitted.caller.userId, key: repeat.key, now: nowS() }))
-    if (first) return answerRepeated(given, first, repeat)
+    if (first) return answerRepeated(submission, first, repeat)
 
     const route = admit(deps, admitted, work)
     const priced = priceVideo(deps.catalog, route, work)
     const ticket = await admitted.enter(0)
     try {
-      const row = newRow(given, work, admitted, repeat)
-      if (!(await insert(given, row, repeat))) return
-      const begun = { given, work, admitted, route, priced, row, ticket, share, startedMs: nowMs() }
-      await submitHeld(begun)
+      const row = newRow(submission, work, admitted, repeat)
+      if (!(await insert(submission, row, repeat))) return
+      const admittedJob = {
+        given: submission,
+        work,
+        admitted,
+        route,
+        priced,
+        row,
+        ticket,
+        share,
+        startedMs: nowMs(),
+      }
+      await submitHeld(admittedJob)
     } finally {
       await ticket.end(0)
     }
@@ -208,10 +219,10 @@ export function createSubmit(
     readonly startedMs: number
   }
 
-  async function submitHeld(begun: Begun): Promise<void> {
-    const { given, work, admitted, route, priced, ticket, startedMs } = begun
-    const { request, response, requestId, remix } = given
-    let row = begun.row
+  async function submitHeld(admittedJob: Begun): Promise<void> {
+    const { given: submission, work, admitted, route, priced, ticket, startedMs } = admittedJob
+    const { request, response, requestId, remix } = submission
+    let row = admittedJob.row
     let hold: Hold | undefined
     let isFlying = false
     let channelId = 0
@@ -230,7 +241,7 @@ export function createSubmit(
       // Waiting takes a moment, in which the token may have been deleted.
       if (!deps.directory.isCurrent(credentialOf(request), admitted.caller))
         await identify(deps, request, credentialOf(request))
-      const held = hold
+      const placedHold = hold
       const errand: VideoRequest = {
         deps,
         spec: videoSpec,
@@ -242,7 +253,7 @@ export function createSubmit(
         requestId,
         startedMs,
         admitted,
-        share: begun.share,
+        share: admittedJob.share,
         ask: work.ask,
         videoId: row.id,
         ...(remix && { source: remix }),
@@ -253,16 +264,16 @@ export function createSubmit(
           row = { ...row, ...aimedAt(errand, row.id, aiming) }
           channelId = aiming.channel.id
           await setVideoTarget(db, row.id, aimedAt(errand, row.id, aiming))
-          await held.attempt(aiming.channel.id, priced.estimate(aiming.channel))
+          await placedHold.attempt(aiming.channel.id, priced.estimate(aiming.channel))
         },
         onFlight(now) {
           isFlying = now
         },
       })
       await ticket.end(0)
-      if (submitted.kind === 'accepted') await accept(errand, given, row, submitted)
-      else if (submitted.kind === 'doubt') await doubt(errand, given, row, submitted)
-      else await fail(errand, given, row, submitted)
+      if (submitted.kind === 'accepted') await accept(errand, submission, row, submitted)
+      else if (submitted.kind === 'doubt') await doubt(errand, submission, row, submitted)
+      else await fail(errand, submission, row, submitted)
     } catch (error) {
       // Nothing is known of what is on its way, unless the job has been settled.
       if (!isFlying)
@@ -316,7 +327,12 @@ export function createSubmit(
 
   type Of<Kind extends SubmittedJob['kind']> = Extract<SubmittedJob, { kind: Kind }>
 
-  async function accept(errand: VideoRequest, given: Submitting, row: VideoRow, submitted: Of<'accepted'>) {
+  async function accept(
+    errand: VideoRequest,
+    submission: Submitting,
+    row: VideoRow,
+    submitted: Of<'accepted'>,
+  ) {
     const { priced, response } = errand
     const { step, ids, videos, doubtful, trace, answer } = submitted
     const { channel } = step
@@ -326,14 +342,14 @@ export function createSubmit(
       usage: priced.usageOn(channel, videos),
       source: 'provider',
       trace,
-      upstreamRequestId: idOf(answer.headers, channel),
+      upstreamRequestId: upstreamIdOf(answer.headers, channel),
       doubts:
         doubtful > 0
           ? [{ channelId: channel.id, amount, reason: 'a part of a video job was not answered' }]
           : [],
       video: { id: row.id, outcome: 'accepted', upstreamIds: ids },
     })
-    const body = told(given, row)
+    const body = viewOf(submission, row)
     // The journal has it: the row follows by itself, should the store be away just now.
     await Promise.all([
       deps.ledger.barrier(),
@@ -352,7 +368,7 @@ export function createSubmit(
     )
   }
 
-  async function doubt(errand: VideoRequest, given: Submitting, row: VideoRow, submitted: Of<'doubt'>) {
+  async function doubt(errand: VideoRequest, submission: Submitting, row: VideoRow, submitted: Of<'doubt'>) {
     const { channel, videos, reason, trace } = submitted
     const refusal = new Refusal(
       'upstream_timeout',
@@ -363,7 +379,7 @@ export function createSubmit(
     await suspendVideo(db, row.id, JSON.stringify({ status, body } satisfies Answer)).catch(error =>
       deps.onTrouble(error, 'a doubt waits for the store', row.id),
     )
-    const { response, requestId } = given
+    const { response, requestId } = submission
     if (response.destroyed) return
     answerJson(
       response,
@@ -373,38 +389,38 @@ export function createSubmit(
     )
   }
 
-  async function fail(errand: VideoRequest, given: Submitting, row: VideoRow, submitted: Of<'failed'>) {
+  async function fail(errand: VideoRequest, submission: Submitting, row: VideoRow, submitted: Of<'failed'>) {
     const { channel, failure, trace } = submitted
     // What is wrong between us and the provider is not the client's to read.
     const isOurs = failure.health.kind === 'auth' || failure.status === 402 || failure.status === 429
-    const passed = !isOurs && failure.answer ? upstreamError(failure.answer, channel) : undefined
+    const forwarded = !isOurs && failure.answer ? upstreamError(failure.answer, channel) : undefined
     const refusal = refusalFor(trace.failures)
     await settle(errand, {
       channel,
       usage: EMPTY,
       source: 'zero',
       trace,
-      error: passed?.message ?? refusal.message,
-      errorCode: errorCodeOf(refusal, passed),
+      error: forwarded?.message ?? refusal.message,
+      errorCode: errorCodeOf(refusal, forwarded),
     })
-    const told = relayError(refusal)
-    const answer: Answer = passed ? { status: passed.status, body: passed.body } : told
+    const gatewayError = relayError(refusal)
+    const answer: Answer = forwarded ? { status: forwarded.status, body: forwarded.body } : gatewayError
     const wasSent = trace.failures.some(({ kind }) => kind === 'status')
     const saved =
       row.repeat_key !== null && wasSent
         ? JSON.stringify({ status: answer.status, body: answer.body })
         : undefined
     await dropVideo(db, row.id, saved, nowS())
-    const { response, requestId } = given
+    const { response, requestId } = submission
     if (response.destroyed) return
     const retry = wasSent && answer.status !== 429 ? AFTER_DISPATCH : {}
-    const headers = { ...commonHeaders(requestId), ...(passed ? {} : told.headers), ...retry }
+    const headers = { ...commonHeaders(requestId), ...(forwarded ? {} : gatewayError.headers), ...retry }
     answerJson(response, answer.status, headers, answer.body)
   }
 
   return {
-    submit(given: Submitting): Promise<void> {
-      const submitting = submit(given).finally(() => running.delete(submitting))
+    submit(submission: Submitting): Promise<void> {
+      const submitting = submit(submission).finally(() => running.delete(submitting))
       running.add(submitting)
       return submitting
     },

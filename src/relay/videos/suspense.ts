@@ -2,13 +2,13 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { EMPTY } from '../../domain/usage.ts'
 import type { VideoRow } from '../../store/engine/schema.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
-import { settle } from '../conclude.ts'
 import type { Trace } from '../request.ts'
+import { settle } from '../settlement.ts'
 import type { VideoRequest } from './attempt.ts'
 import type { VideoDeps } from './deps.ts'
 import type { Search } from './search.ts'
 
-export type Doubted = {
+type Doubted = {
   readonly errand: VideoRequest
   readonly row: VideoRow
   readonly channel: RelayChannel
@@ -57,17 +57,19 @@ export function createSuspenseBook(deps: VideoDeps, search: Search) {
     const video = { id: row.id }
     let waitMs = FIRST_LOOK_MS
     while (deps.nowMs() < untilMs && !stopping.signal.aborted) {
-      const left = Math.max(1, untilMs - deps.nowMs())
-      await delay(Math.min(waitMs, left), undefined, { signal: stopping.signal, ref: false }).catch(() => {})
+      const remainingMs = Math.max(1, untilMs - deps.nowMs())
+      await delay(Math.min(waitMs, remainingMs), undefined, { signal: stopping.signal, ref: false }).catch(
+        () => {},
+      )
       if (stopping.signal.aborted) break
-      const found = await lookOnce(doubted)
-      if (found !== undefined) {
+      const upstreamId = await lookOnce(doubted)
+      if (upstreamId !== undefined) {
         await settle(errand, {
           channel,
           usage: errand.priced.usageOn(channel, videos),
           source: 'provider',
           trace,
-          video: { ...video, outcome: 'accepted', upstreamIds: [found] },
+          video: { ...video, outcome: 'accepted', upstreamIds: [upstreamId] },
         })
         return
       }

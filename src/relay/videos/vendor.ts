@@ -1,6 +1,6 @@
 import type { Keyring } from '../../identity/keyring.ts'
 import type { VideoCall, VideoDialect } from '../../media/video.ts'
-import { formatsFor, type Provider, providerOf } from '../../providers/index.ts'
+import { type FormatName, formatsFor, type Provider, providerOf } from '../../providers/index.ts'
 import type { RoutedKey } from '../../routing/table.ts'
 import { JsonError } from '../../wire/json.ts'
 import { parsedOrNothing } from '../../wire/json-bounds.ts'
@@ -48,11 +48,16 @@ export function openAccess(keyring: Keyring, id: string, sealed: string): Vendor
   return provider && { ...access, provider }
 }
 
+/** The format in which a vendor takes video jobs of this model; undefined where it takes none. */
+export function videoFormat(provider: Provider, model: string): FormatName | undefined {
+  const dialects = provider.dialects?.videos
+  return formatsFor(provider, 'videos', model).find(format => dialects?.[format] !== undefined)
+}
+
 /** How a vendor takes video jobs of this model; undefined where it takes none. */
 export function videoDialect(provider: Provider, model: string): VideoDialect | undefined {
-  const dialects = provider.dialects?.videos
-  const format = formatsFor(provider, 'videos', model).find(each => dialects?.[each] !== undefined)
-  return format && dialects?.[format]
+  const format = videoFormat(provider, model)
+  return format && provider.dialects?.videos?.[format]
 }
 
 /** The vendor could not be asked, or did not answer with a success. */

@@ -70,9 +70,9 @@ export function createVideos(deps: VideoDeps) {
 
   const tell =
     (inWords: (row: VideoRow, base: string) => unknown): Serve =>
-    async asked => {
-      const row = await poller.refresh(await own(asked))
-      answerJson(asked.response, 200, commonHeaders(asked.requestId), inWords(row, baseOf(asked.request)))
+    async call => {
+      const row = await poller.refresh(await own(call))
+      answerJson(call.response, 200, commonHeaders(call.requestId), inWords(row, baseOf(call.request)))
     }
 
   const list: Serve = async ({ request, response, requestId }) => {
@@ -103,10 +103,10 @@ export function createVideos(deps: VideoDeps) {
     if (userId !== undefined) assignCaller(request, credentialOfPerson({ userId, tokenId: NO_TOKEN }))
   }
 
-  const content: Serve = async asked => {
-    await assumeSession(asked.request)
-    const row = await poller.refresh(await own(asked))
-    const { request, response, requestId } = asked
+  const content: Serve = async call => {
+    await assumeSession(call.request)
+    const row = await poller.refresh(await own(call))
+    const { request, response, requestId } = call
     await fetchContent({ row, request, response, headers: commonHeaders(requestId) })
   }
 
@@ -121,25 +121,25 @@ export function createVideos(deps: VideoDeps) {
       .catch(error => deps.onTrouble(error, 'a provider did not delete a video', row.id))
   }
 
-  const remove: Serve = async asked => {
-    const row = await own(asked)
+  const remove: Serve = async call => {
+    const row = await own(call)
     if (row.phase !== 'ended')
       throw new Refusal('video_not_ready', `the video is ${row.status}; it cannot be deleted yet`)
     if (!(await deleteVideo(db, row.id, Math.floor(nowMs() / 1000)))) throw notFound(row.id)
     forget(row)
-    const told = { id: row.id, object: 'video.deleted', deleted: true }
-    answerJson(asked.response, 200, commonHeaders(asked.requestId), told)
+    const body = { id: row.id, object: 'video.deleted', deleted: true }
+    answerJson(call.response, 200, commonHeaders(call.requestId), body)
   }
 
-  const remix: Serve = async asked => {
-    const source = await own(asked)
+  const remix: Serve = async call => {
+    const source = await own(call)
     const access = openAccess(keyring, source.id, source.access_sealed)
     const remixIt = access && videoDialect(access.provider, source.sent_model)?.remix
     if (source.status !== 'completed') throw new Refusal('video_not_ready', `the video is ${source.status}`)
     if (!access || !remixIt || !source.upstream_id)
       throw new Refusal('invalid_parameter', 'the provider of this video makes no remixes')
     const job = { id: source.upstream_id, kind: source.kind, model: source.sent_model }
-    const { request, response, requestId, path } = asked
+    const { request, response, requestId, path } = call
     const identified = await identify(deps, request, credentialOf(request))
     const facts = factsIn(source)
     const ask: Omit<VideoAsk, 'prompt'> = {
@@ -182,13 +182,13 @@ export function createVideos(deps: VideoDeps) {
     /** What answers a path and method; undefined where the path is none of ours. */
     route(path: string, method: string): ((asked: Omit<Asked, 'path' | 'id'>) => Promise<void>) | undefined {
       for (const [pattern, methods] of ROUTES) {
-        const found = pattern.exec(path)
-        if (!found) continue
+        const match = pattern.exec(path)
+        if (!match) continue
         // Whoever asks for the head alone is answered the same; Node.js leaves the body out.
-        const wanted = method === 'HEAD' ? 'GET' : method
-        const serve = Object.hasOwn(methods, wanted) ? methods[wanted] : undefined
+        const verb = method === 'HEAD' ? 'GET' : method
+        const serve = Object.hasOwn(methods, verb) ? methods[verb] : undefined
         if (!serve) throw wrongMethod(path, Object.keys(methods), method)
-        return asked => serve({ ...asked, path, id: found[1] ?? '' })
+        return call => serve({ ...call, path, id: match[1] ?? '' })
       }
       return undefined
     },

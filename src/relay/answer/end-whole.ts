@@ -1,0 +1,33 @@
+import type { ServerResponse } from 'node:http'
+
+/** Above this size a copy costs more than it saves. */
+const SMALL_BYTES = 65_536
+
+/** Sends a body. A small one goes out as one latin1 string with the headers: one plain write instead of a gathered one. */
+export function endWhole(response: ServerResponse, body: Buffer): void {
+  if (body.length <= SMALL_BYTES) {
+    response.end(body.toString('latin1'), 'latin1')
+    return
+  }
+  response.end(body)
+  closeStalled(response)
+}
+
+/** A client that reads nothing of a large answer for this long is disconnected. */
+const STALL_MS = 60_000
+const CHECK_MS = 20_000
+
+function closeStalled(response: ServerResponse): void {
+  const { socket } = response
+  if (!socket) return
+  let stalledMs = 0
+  // Bytes in the buffer of the operating system count as read; `writableLength` is what remains here.
+  const bytesTaken = () => socket.bytesWritten - socket.writableLength
+  let lastBytes = bytesTaken()
+  const watch = setInterval(() => {
+    stalledMs = bytesTaken() === lastBytes ? stalledMs + CHECK_MS : 0
+    lastBytes = bytesTaken()
+    if (stalledMs >= STALL_MS) socket.destroy()
+  }, CHECK_MS)
+  response.once('close', () => clearInterval(watch))
+}

@@ -1,0 +1,97 @@
+import { Refusal } from '../domain/errors.ts'
+import type { Attempt, AttemptOutcome } from '../routing/health.ts'
+import { type PlanOptions, type PlanStep, planCursor, retryAfterS } from '../routing/plan.ts'
+import type { Admission, Release, Ticket } from '../routing/rates.ts'
+import type { RoutedModel } from '../routing/table.ts'
+import type { RelayChannel } from './catalog/catalog.ts'
+import type { RelayDeps, Trace } from './request.ts'
+
+export type PlanDeps = Pick<RelayDeps, 'catalog' | 'health' | 'rates' | 'random'>
+
+type CandidateRequest = {
+  readonly route: RoutedModel<RelayChannel>
+  /** Why a channel is not eligible; undefined: it is. */
+  readonly ineligible: (channel: RelayChannel) => string | undefined
+}
+
+/** How channels are chosen, the same for requests that are sent and for those that are only explained. */
+export const planOptions = (
+  { catalog, health, rates, random }: PlanDeps,
+  { route, ineligible }: CandidateRequest,
+): PlanOptions<RelayChannel> => ({
+  route,
+  health,
+  fullForS: ({ id, limits }) => rates.fullForS({ kind: 'channel', id, limits }),
+  refusal: ineligible,
+  random,
+  attempts: catalog.settings().attempts,
+})
+
+/** A place under the limits of a channel, taken for one attempt. */
+export type Turn = {
+  readonly health: Attempt
+  readonly ticket: Ticket
+  /** Ends an attempt that used no tokens; only the first call counts. */
+  end(outcome: AttemptOutcome): Release
+}
+
+const RETRY_AFTER_S = 5
+
+/** The channels that a request may try, in the order of its plan, and the trace of the attempts. */
+export function openCandidates(
+  deps: PlanDeps & Pick<RelayDeps, 'nowMs'>,
+  { countedInput, ...request }: CandidateRequest & { readonly countedInput: number },
+) {
+  const { steps, passedOver, turnedAway, passOver } = planCursor(planOptions(deps, request))
+  const trace: Trace = { failures: [], passedOver, attempts: [] }
+
+  /** Undefined where other requests have filled the channel since the plan chose it. */
+  function takeTurn(step: PlanStep<RelayChannel>): Turn | undefined | Promise<Turn | undefined> {
+    const { id, limits } = step.channel
+    // Before anything asynchronous: the next plan must see that the trial is taken.
+    const health = deps.health.begin(step)
+    const enter = (admission: Admission): Turn | undefined => {
+      if (!admission.ok) {
+        health.end({ kind: 'client' })
+        turnedAway(step.channel, admission.retryAfterS)
+        return undefined
+      }
+      const { ticket } = admission
+      let release: Release
+      return {
+        health,
+        ticket,
+        end(outcome) {
+          health.end(outcome)
+          release ??= ticket.end(0)
+          return release
+        },
+      }
+    }
+    const admission = deps.rates.admit([{ kind: 'channel', id, limits }], countedInput)
+    return admission instanceof Promise ? admission.then(enter) : enter(admission)
+  }
+
+  return {
+    steps,
+    trace,
+    takeTurn,
+    /** The channel of the last step cannot take the request after all, for this reason. */
+    passOver,
+    /** Records an attempt, sent at `sentMs`; one that was never sent took no time. */
+    note({ channel }: PlanStep<RelayChannel>, status: number | string, sentMs = deps.nowMs()): void {
+      trace.attempts.push({ channel: channel.id, status, ms: deps.nowMs() - sentMs })
+    },
+    /** For a request that no channel could take: it may come back when the first of them is ready again. */
+    noChannel: () =>
+      new Refusal(
+        'no_channel_available',
+        `No channel can take the model "${request.route.requestedModel}" now`,
+        {
+          retryAfterS: retryAfterS(passedOver) ?? RETRY_AFTER_S,
+        },
+      ),
+  }
+}
+
+export type Candidates = ReturnType<typeof openCandidates>

@@ -1,0 +1,74 @@
+import { CHANNEL_STATUS } from '../domain/channel.ts'
+import { Refusal } from '../domain/errors.ts'
+import { SKIP_REASONS } from '../routing/plan.ts'
+import { type RoutedModel, sentModel } from '../routing/table.ts'
+import { type Catalog, type FormatChoice, formatOn, type RelayChannel } from './catalog/catalog.ts'
+import type { ChannelRequest, WorkLimits } from './operations/channel-request.ts'
+import type { Work } from './operations/operation.ts'
+
+/** Reasons that depend on the request, beside those of the plan. */
+export const NOT_OFFERED = 'not_offered'
+const UNPRICED = 'unpriced'
+
+/** What a channel must have to take a request. The plan judges its health and its limits. */
+type Demand = {
+  readonly catalog: Pick<Catalog, 'table'>
+  readonly route: RoutedModel<RelayChannel>
+  readonly spec: FormatChoice
+  /** Whether the content of the request is one that the channel cannot take; absent where there is no content yet. */
+  isUnfit?(channel: RelayChannel, sentModel: string): boolean
+  /** Undefined: the channel has no price, so it cannot be billed. */
+  priceFor(channel: RelayChannel): object | undefined
+}
+
+/**
+ * Decides why a channel is not eligible for a request; undefined: it is. This is the only such rule: chat, media, video
+ * jobs and the explanation of a route all use it.
+ */
+export const createEligibility =
+  ({ catalog, route, spec, isUnfit, priceFor }: Demand) =>
+  (channel: RelayChannel): string | undefined => {
+    // The channel may have been deleted or disabled since the request was admitted.
+    if (catalog.table().channel(channel.id)?.status !== CHANNEL_STATUS.enabled) return SKIP_REASONS.disabled
+    const model = sentModel(channel, route.model)
+    if (formatOn(channel, spec, model) === undefined || isUnfit?.(channel, model)) return NOT_OFFERED
+    return priceFor(channel) === undefined ? UNPRICED : undefined
+  }
+
+/** Refuses a request that fits no channel of its model: only the client can change that. */
+export function mustFit({ tiers, model }: RoutedModel<RelayChannel>, work: Work): void {
+  if (!work.unfit) return
+  const channels = tiers.flatMap(tier => tier.channels)
+  const faults = channels.map(channel => work.unfit?.(channel, sentModel(channel, model)))
+  const [first] = faults
+  if (first && faults.every(fault => fault !== undefined)) throw first
+}
+
+/** Why a strict client does not want this request sent: a part of it would be left out. */
+export function strictRefusal({
+  warnings = [],
+  removed = [],
+}: Pick<ChannelRequest, 'warnings' | 'removed'>): Refusal | undefined {
+  const [warning] = warnings
+  if (warning === undefined) return undefined
+  const message = `${warning}, and x-sluice-strict does not allow that`
+  const [path] = removed
+  return new Refusal('invalid_parameter', message, path === undefined ? {} : { errors: [{ path, message }] })
+}
+
+/** Refuses a strict request of which every channel would leave something out. */
+export async function mustFitStrictly(
+  { tiers, model }: RoutedModel<RelayChannel>,
+  work: Work,
+  limits?: WorkLimits,
+): Promise<void> {
+  let first: Refusal | undefined
+  for (const channel of tiers.flatMap(tier => tier.channels)) {
+    const modelName = sentModel(channel, model)
+    const refusal =
+      work.unfit?.(channel, modelName) ?? strictRefusal(await work.requestFor(channel, modelName, limits))
+    if (refusal === undefined) return
+    first ??= refusal
+  }
+  if (first) throw first
+}

@@ -1,0 +1,92 @@
+import type { Refusal } from '../domain/errors.ts'
+import type { UnresolvedCharge, UsageLog } from '../domain/settled.ts'
+import {
+  allCounts,
+  type ToolCalls,
+  totalInput,
+  totalOutput,
+  type Usage,
+  withToolCalls,
+} from '../domain/usage.ts'
+import type { UpstreamError } from './answer/upstream-error.ts'
+import type { RelayChannel } from './catalog/catalog.ts'
+import { excessSuspense } from './price/plausible-usage.ts'
+import type { RelayRequest, Trace } from './request.ts'
+import { type SettledUsage, servedIn, usageDetails } from './usage-details.ts'
+
+const NO_SUSPENSE: readonly UnresolvedCharge[] = []
+
+type Settling = SettledUsage & {
+  /** Calls of the provider's own tools that the answer shows; `usage` may not count them. */
+  readonly toolCalls?: ToolCalls | undefined
+  readonly error?: string
+  readonly doubts?: readonly UnresolvedCharge[]
+  readonly upstreamRequestId?: string
+}
+
+/** Attempts that were cut or timed out may have been billed by their providers (docs/reference/money.md: Suspense). */
+function failedSuspense({ priced }: RelayRequest, { failures }: Trace): readonly UnresolvedCharge[] {
+  if (failures.length === 0) return NO_SUSPENSE
+  return failures
+    .filter(({ isInDoubt }) => isInDoubt)
+    .map(({ channel, message, estimate = priced.estimate(channel) }) => ({
+      channelId: channel.id,
+      amount: estimate,
+      reason: message,
+    }))
+    .filter(({ amount }) => amount > 0)
+}
+
+export const errorCodeOf = (refusal: Refusal, forwarded: UpstreamError | undefined) =>
+  forwarded ? `upstream_${forwarded.status}` : refusal.code
+
+/** The usage that is charged, with the tool calls that the answer shows and those that no answer reports. */
+function usedIn({ priced }: RelayRequest, { channel, usage, toolCalls, source, outgoing }: Settling): Usage {
+  const reported = withToolCalls(usage, toolCalls)
+  return source === 'zero' ? reported : withToolCalls(reported, priced.unreported(channel, outgoing?.tools))
+}
+
+/** Settles a request in the books, once. The last byte of the answer may go out when this resolves. */
+export async function settle(
+  request: RelayRequest,
+  settling: Settling,
+): Promise<{ paid: number; cost: number }> {
+  const { hold, priced, work, deps, startedMs, admitted } = request
+  const { channel, trace, error } = settling
+  const usage = usedIn(request, settling)
+  const served = servedIn(request, settling)
+  const cost = priced.costOf(channel, usage, served)
+  const price = priced.billedBy(channel, usage, served)
+  const counts = allCounts(usage)
+  const log: UsageLog = {
+    tokenName: admitted.caller.tokenName,
+    model: work.model,
+    promptTokens: totalInput(counts),
+    completionTokens: totalOutput(counts),
+    useTimeMs: deps.nowMs() - startedMs,
+    isStream: work.isStream,
+    address: admitted.address,
+    isError: error !== undefined,
+    content: error ?? '',
+    upstreamRequestId: settling.upstreamRequestId ?? '',
+    other: usageDetails(request, { ...settling, usage }, price),
+  }
+  const { reported } = settling
+  const excess = reported
+    ? excessSuspense(channel.id, cost, () =>
+        priced.costOf(channel, usedIn(request, { ...settling, usage: reported }), served),
+      )
+    : NO_SUSPENSE
+  const own = settling.doubts ?? NO_SUSPENSE
+  const failed = failedSuspense(request, trace)
+  const doubts = excess.length + own.length > 0 ? [...failed, ...own, ...excess] : failed
+  const { video } = settling
+  const paid = await hold.settle({ channelId: channel.id, cost, doubts, log, ...(video && { video }) })
+  return { paid, cost }
+}
+
+/** The provider's own id of a request. */
+export const upstreamIdOf = (headers: Readonly<Record<string, unknown>>, { secrets }: RelayChannel) => {
+  const id = headers['x-request-id'] ?? headers['request-id']
+  return typeof id === 'string' ? secrets.scrub(id).slice(0, 128) : ''
+}

@@ -1,0 +1,23 @@
+import { Refusal } from '../domain/errors.ts'
+import type { AttemptOutcome } from '../routing/health.ts'
+import type { Delivery } from './answer/deliver.ts'
+import type { StreamMeter } from './operations/channel-request.ts'
+
+/** Why a stream is not a complete answer; undefined: it is one, or its client disconnected. */
+export function streamFault(delivery: Delivery, meter: Pick<StreamMeter, 'ending'>): Refusal | undefined {
+  if (delivery.ending === 'left') return undefined
+  if (delivery.ending === 'stopped')
+    return new Refusal('insufficient_quota', 'The quota was used up in the middle of the answer')
+  if (meter.ending() === 'error')
+    return new Refusal('upstream_error', 'The provider reported an error inside its answer')
+  if (meter.ending() === 'complete') return undefined
+  if (delivery.ending === 'cut' && delivery.failure.reason === 'timeout')
+    return new Refusal('upstream_timeout', 'The provider timed out in the middle of its answer')
+  return new Refusal('upstream_error', 'The provider closed the connection before its answer was complete')
+}
+
+/** What a stream says about the health of its channel. */
+export function streamHealth({ ending }: Delivery, fault: Refusal | undefined): AttemptOutcome {
+  if (ending === 'left' || ending === 'stopped') return { kind: 'client' }
+  return fault === undefined ? { kind: 'ok' } : { kind: '5xx' }
+}

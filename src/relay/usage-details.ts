@@ -1,0 +1,122 @@
+import type { When } from '../domain/price.ts'
+import type { VideoNote } from '../domain/settled.ts'
+import {
+  allCounts,
+  type Counts,
+  type Inference,
+  totalInput,
+  totalOutput,
+  type Usage,
+} from '../domain/usage.ts'
+import type { CatalogPrice, RelayChannel } from './catalog/catalog.ts'
+import type { ChannelRequest } from './operations/channel-request.ts'
+import type { RequestPrice } from './price/price.ts'
+import type { CountedUsage } from './price/usage-count.ts'
+import type { RelayRequest, Trace } from './request.ts'
+
+/** Where the counts of a settlement come from. */
+type Source = 'provider' | 'counted' | 'input_only' | 'zero'
+
+/** The usage that a request is settled with, and what explains it. */
+export type SettledUsage = {
+  readonly channel: RelayChannel
+  readonly usage: Usage
+  /** The usage that the provider reported, where a part of it is impossible and not in `usage`. */
+  readonly reported?: Usage | undefined
+  /** The properties of a generated picture, where the answer reports them. */
+  readonly made?: When
+  readonly source: Source
+  /** How the tokens were counted, where the provider did not report them. */
+  readonly countedBy?: CountedUsage['by'] | undefined
+  readonly trace: Trace
+  /** Classifies failed requests: the gateway's code, or `upstream_400` where the client got the provider's error. */
+  readonly errorCode?: string | undefined
+  readonly firstByteMs?: number
+  readonly video?: VideoNote
+  /** The request as the channel was sent it, where there is one. */
+  readonly outgoing?: Pick<ChannelRequest, 'services' | 'tools'> | undefined
+}
+
+/** What the price depends on beside usage: the services that were sent, and the picture that was delivered. */
+export function servedIn(
+  { work }: Pick<RelayRequest, 'work'>,
+  { outgoing, made }: Pick<SettledUsage, 'outgoing' | 'made'>,
+): When | undefined {
+  const services = outgoing?.services ?? work.asked
+  return made ? { ...services, ...made } : services
+}
+
+/** The JSON column of a usage row: details beside the row's own columns. Empty details are left out. */
+export function usageDetails(
+  request: RelayRequest,
+  settled: SettledUsage,
+  price: CatalogPrice | undefined,
+): Record<string, unknown> {
+  const { route, work, priced } = request
+  const { channel, source, countedBy, firstByteMs, usage, reported, trace, video, errorCode } = settled
+  const details: Record<string, unknown> = { source }
+  if (countedBy !== undefined) details.counted_by = countedBy
+  if (firstByteMs !== undefined) details.frt = firstByteMs
+  if (errorCode !== undefined) details.error_code = errorCode
+  if (price?.version === 'unpriced') details.unpriced = true
+  else {
+    details.price = price?.version
+    details.priced_as = price?.model
+    // What the price depends on beside tokens, so that the lines of the cost can be computed later.
+    if (price?.price.variants) details.priced_for = priced.pricedFor(channel, servedIn(request, settled))
+    if (price?.price.rates.per_call !== undefined && usage.calls > 0) details.calls = usage.calls
+  }
+  if (route.model !== work.model) details.upstream_model_name = route.model
+  if (video) details.video_id = video.id
+  for (const [name, count] of DETAILS) if (count(usage) > 0) details[name] = count(usage)
+  if (reported) details.reported = reportedFields(reported)
+  if (usage.inferences) details.inferences = usage.inferences.map(each => inferenceFields(each, priced))
+  if (usage.vendorCost !== undefined) details.vendor_cost = usage.vendorCost
+  // The row's own columns describe one good attempt; only the trace explains failures.
+  if (trace.attempts.length > 1 || trace.failures.length > 0 || trace.passedOver.length > 0)
+    details.trace = { attempts: trace.attempts, passed_over: trace.passedOver.slice(0, 20) }
+  return details
+}
+
+/** The usage that the provider reported, where the gateway charged another one. */
+function reportedFields(reported: Usage): Record<string, number> {
+  const { seconds, searches, ...tokens } = allCounts(reported)
+  return {
+    prompt_tokens: totalInput({ ...tokens, seconds, searches }),
+    completion_tokens: totalOutput({ ...tokens, seconds, searches }),
+    ...(seconds > 0 && { seconds }),
+    ...(searches > 0 && { searches }),
+  }
+}
+
+/** A further inference: its tokens, and the price of the model that ran it. */
+function inferenceFields({ counts, model }: Inference, priced: RequestPrice): Record<string, unknown> {
+  const price = model === undefined ? undefined : priced.priceOfModel(model)
+  const fields: Record<string, unknown> = {
+    prompt_tokens: totalInput(counts),
+    completion_tokens: totalOutput(counts),
+    ...(model !== undefined && { model }),
+    ...(price && { price: price.version, priced_as: price.model }),
+  }
+  for (const [name, count] of DETAILS) if (count(counts) > 0) fields[name] = count(counts)
+  return fields
+}
+
+/** Counts beside plain tokens. */
+const DETAILS: readonly (readonly [name: string, count: (usage: Counts) => number])[] = [
+  ['cache_tokens', usage => usage.cachedInput],
+  ['cache_write_tokens', usage => usage.cacheWrite + usage.cacheWrite1h],
+  ['cache_write_1h_tokens', usage => usage.cacheWrite1h],
+  ['reasoning_tokens', usage => usage.reasoning],
+  ['audio_input', usage => usage.audioInput],
+  ['audio_output', usage => usage.audioOutput],
+  ['image', usage => usage.imageInput],
+  ['image_output', usage => usage.imageOutput],
+  ['characters', usage => usage.characters],
+  ['seconds', usage => usage.seconds],
+  ['images', usage => usage.images],
+  ['searches', usage => usage.searches],
+  ['file_searches', usage => usage.fileSearches],
+  ['code_interpreter_calls', usage => usage.codeInterpreterCalls],
+  ['image_generation_calls', usage => usage.imageGenerationCalls],
+]
