@@ -4,7 +4,7 @@ import { type AnswerMeter, completed, emptyReading } from '../metering/stream-me
 import { QUOTE } from '../wire/ascii.ts'
 import { parseBounded } from '../wire/json-bounds.ts'
 import { type Member, topLevel } from '../wire/json-edit.ts'
-import { createSseScanner, type Frame, type SseLimits } from '../wire/sse.ts'
+import { createSseScanner, type SseFrame, type SseLimits } from '../wire/sse.ts'
 import type { SoundMeter } from './audio/sound-meter.ts'
 
 /** What the meter looks for in a stream of typed events. */
@@ -50,7 +50,7 @@ export function createEventMeter(options: EventMeterOptions): AnswerMeter {
     },
   }
 
-  function pass(frame: Frame): readonly Buffer[] {
+  function pass(frame: SseFrame): readonly Buffer[] {
     const bytes = frame.source.subarray(frame.start, frame.end)
     const isLast = read(frame)
     if (!isLast && closing.length === 0) return [bytes]
@@ -60,14 +60,14 @@ export function createEventMeter(options: EventMeterOptions): AnswerMeter {
   }
 
   /** Only the blank line is missing where the data is whole; an event that was cut is left out. */
-  function passLast(frame: Frame): readonly Buffer[] {
+  function passLast(frame: SseFrame): readonly Buffer[] {
     const [start, end] = frame.data
     const isWhole = start !== undefined && membersOf(frame.source.subarray(start, end)) !== undefined
     return isWhole ? pass(completed(frame)) : []
   }
 
   /** Whether the answer is over with this event. */
-  function read({ source, data }: Frame): boolean {
+  function read({ source, data }: SseFrame): boolean {
     const [start, end] = data
     if (start === undefined || end === undefined) return false
     if (source.compare(DONE, 0, DONE.length, start, Math.min(end, start + DONE.length)) === 0) {

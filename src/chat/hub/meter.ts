@@ -1,7 +1,7 @@
 import type { Usage } from '../../domain/usage.ts'
 import { type AnswerMeter, emptyReading, type StreamReading } from '../../metering/stream-meter.ts'
 import { createTextSample, type TextSample } from '../../metering/text-sample.ts'
-import { createSseScanner, type Frame } from '../../wire/sse.ts'
+import { createSseScanner, type SseFrame } from '../../wire/sse.ts'
 import type { Stage } from '../../wire/stage.ts'
 import type { StreamDecoder } from './format.ts'
 import type { ChatError, ChatEvent } from './hub.ts'
@@ -145,7 +145,7 @@ export function createPassingMeter(decoder: StreamDecoder): AnswerMeter {
   }
 
   /** Neighbours lie in one buffer and leave in one piece. */
-  function take(frames: readonly Frame[]): readonly Buffer[] {
+  function take(frames: readonly SseFrame[]): readonly Buffer[] {
     const [first] = frames
     if (first === undefined) return []
     let end = first.start

@@ -1,5 +1,5 @@
 import { parseBounded } from '../../wire/json-bounds.ts'
-import { createSseScanner, dataText, type Frame } from '../../wire/sse.ts'
+import { createSseScanner, dataText, type SseFrame } from '../../wire/sse.ts'
 import type { Stage } from '../../wire/stage.ts'
 import { chatError, TRUNCATED } from './error.ts'
 import type { StreamDecoder } from './format.ts'
@@ -107,7 +107,7 @@ const NONE: readonly ScannedFrame[] = []
 export function createJsonScanner(): Stage<Buffer, ScannedFrame> {
   const scanner = createSseScanner()
   // Most chunks of the network hold one event.
-  const framesOf = (frames: readonly Frame[]) => {
+  const framesOf = (frames: readonly SseFrame[]) => {
     const [only] = frames
     if (only === undefined) return NONE
     return frames.length === 1 ? jsonFrames(only) : frames.flatMap(jsonFrames)
@@ -115,7 +115,7 @@ export function createJsonScanner(): Stage<Buffer, ScannedFrame> {
   return { push: chunk => framesOf(scanner.push(chunk)), end: () => framesOf(scanner.end()) }
 }
 
-function jsonFrames(frame: Frame): readonly ScannedFrame[] {
+function jsonFrames(frame: SseFrame): readonly ScannedFrame[] {
   if (frame.data.length === 0) return NONE
   const { event } = frame
   const text = dataText(frame)

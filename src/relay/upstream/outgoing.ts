@@ -5,7 +5,7 @@ import { applyOperations, isEmpty } from '../../override/override.ts'
 import type { RoutedKey } from '../../routing/table.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
 import { clientHeader, fillHeader } from '../catalog/header-override.ts'
-import type { ChannelBody, ChannelRequest } from '../operations/channel-request.ts'
+import type { ChannelRequest, UpstreamBody } from '../operations/channel-request.ts'
 import type { OperationSpec, ReadContext } from '../operations/operation.ts'
 import type { RequestPrice } from '../price/price.ts'
 import { type AttemptFailure, overrideFailure, reportedFailure } from './failure.ts'
@@ -48,7 +48,7 @@ function applyOverrides(
 
 type Bounded = Parameters<RequestPrice['boundFor']>[1]
 
-export type Ready<Request extends ChannelBody = ChannelRequest> = {
+export type Ready<Request extends UpstreamBody = ChannelRequest> = {
   readonly headers: Readonly<Record<string, string>>
   readonly outgoing: Request
   /** The request as the channel makes it, where that may cost more than what the client asked for. */
@@ -58,18 +58,18 @@ export type Ready<Request extends ChannelBody = ChannelRequest> = {
 /** Forms and lists of questions have no one document that operations could change. */
 const NO_DOCUMENT = Buffer.alloc(0)
 
-const documentOf = ({ body }: ChannelBody) => (Buffer.isBuffer(body) ? body : NO_DOCUMENT)
+const documentOf = ({ body }: UpstreamBody) => (Buffer.isBuffer(body) ? body : NO_DOCUMENT)
 
 type Reader = { readonly spec: OperationSpec; readonly desk: ReadContext }
 
 /** The body is read once more after the overrides: they may ask for more than the client did. */
-function reread({ isOwnFormat, boundsOf }: ChannelBody, body: Buffer, { spec, desk }: Reader) {
+function reread({ isOwnFormat, boundsOf }: UpstreamBody, body: Buffer, { spec, desk }: Reader) {
   const parsed = () => JSON.parse(body.toString('utf8')) as Record<string, unknown>
   return isOwnFormat ? spec.read?.(parsed(), body, desk) : boundsOf?.(parsed())
 }
 
 /** A request as it goes to one channel, or why the channel's own overrides keep it from going there. */
-export function encodeOutgoing<Request extends ChannelBody>(
+export function encodeOutgoing<Request extends UpstreamBody>(
   sending: Sending,
   reader: Reader,
   plainHeaders: Readonly<Record<string, string>>,
