@@ -8,7 +8,7 @@ import { createSseScanner, type Frame, type SseLimits } from '../wire/sse.ts'
 import type { SoundMeter } from './audio/sound-meter.ts'
 
 /** What the meter looks for in a stream of typed events. */
-export type EventMeterOptions = {
+type EventMeterOptions = {
   /** Types of event that end an answer: `speech.audio.done`. */
   readonly last: readonly string[]
   /** How many of them an answer has. */
@@ -93,8 +93,11 @@ export function createEventMeter(options: EventMeterOptions): AnswerMeter {
     if (typeof type !== 'string' || !last.includes(type)) return false
     reading.finishes += 1
     onLast?.(members)
-    const told = readUsage(members('usage'))
-    const sofar = told && reading.usage ? sumUsage([reading.usage, told]) : (told ?? reading.usage)
+    const reportedUsage = readUsage(members('usage'))
+    const sofar =
+      reportedUsage && reading.usage
+        ? sumUsage([reading.usage, reportedUsage])
+        : (reportedUsage ?? reading.usage)
     const length = sound && { seconds: wholeSeconds(sound.seconds()) }
     reading.usage = sofar && { ...sofar, ...units?.(reading.finishes), ...length }
     reading.toldBytes = reading.textBytes
@@ -115,8 +118,8 @@ function membersOf(bytes: Buffer): ((name: string) => unknown) | undefined {
   try {
     const members = topLevel(bytes)
     return name => {
-      const found = members.find(({ key }) => key === name)
-      return found && memberIn(bytes, found)
+      const match = members.find(({ key }) => key === name)
+      return match && memberIn(bytes, match)
     }
   } catch {
     // No JSON object; it is passed on all the same.

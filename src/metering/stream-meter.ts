@@ -54,7 +54,7 @@ export type StreamEnding = 'complete' | 'incomplete' | 'error'
 /**
  * Feed it with the bytes of the upstream and send on what it gives back, untouched but for two things: the chunk that holds
  * only usage is left out where the client has not asked for it, and the end is held back (see `closing`). When the upstream
- * breaks off, do not call `end`: an event that was cut would garble whatever is sent after it.
+ * breaks off, do not call `end`: a partial event would corrupt the bytes that are sent after it.
  */
 export type AnswerMeter = Stage<Buffer, Buffer> & {
   readonly reading: StreamReading
@@ -86,7 +86,7 @@ type Fate = 'send' | 'leave out' | 'close'
 const DONE = Buffer.from('[DONE]')
 const DONE_FRAME = Buffer.from('data: [DONE]\n\n')
 
-/** Nobody reads on after `[DONE]`; a stream that goes on regardless is not kept. */
+/** Clients stop reading after `[DONE]`, so bytes that follow it are discarded. */
 const MAX_CLOSING_BYTES = 65_536
 
 export function createStreamMeter(options: StreamMeterOptions): AnswerMeter {
@@ -150,22 +150,22 @@ export function createStreamMeter(options: StreamMeterOptions): AnswerMeter {
     if (isDone) reading.isDone = true
     if (isDone && data.length === 2) return 'close'
     reading.events += 1
-    const seen = glimpse(source, data[0] as number, data[data.length - 1] as number, 'delta', sample)
-    reading.textBytes += seen.textBytes
-    reading.reasoningBytes += seen.reasoningBytes
-    reading.finishes += seen.finishes
-    if (seen.textBytes > 0 || seen.reasoningBytes > 0 || seen.hasMedia) reading.contentEvents += 1
-    if (!seen.isBalanced) reading.malformed += 1
-    const fate = seen.isNotable || event === 'error' ? readClosely(frame) : 'send'
+    const delta = glimpse(source, data[0] as number, data[data.length - 1] as number, 'delta', sample)
+    reading.textBytes += delta.textBytes
+    reading.reasoningBytes += delta.reasoningBytes
+    reading.finishes += delta.finishes
+    if (delta.textBytes > 0 || delta.reasoningBytes > 0 || delta.hasMedia) reading.contentEvents += 1
+    if (!delta.isBalanced) reading.malformed += 1
+    const fate = delta.isNotable || event === 'error' ? readClosely(frame) : 'send'
     return isDone ? 'close' : fate
   }
 
   function readClosely(frame: Frame): Fate {
     const chunks = chunksOf(frame)
     for (const chunk of chunks) {
-      const told = usageIn(chunk, usageOptions)
-      if (told !== undefined) {
-        reading.usage = told
+      const reportedUsage = usageIn(chunk, usageOptions)
+      if (reportedUsage !== undefined) {
+        reading.usage = reportedUsage
         reading.toldBytes = reading.textBytes + reading.reasoningBytes
       }
       reading.error ??= member(chunk, 'error') || undefined

@@ -22,7 +22,7 @@ export class OverrideError extends Error {
 }
 
 /** What `return_error` answers instead of asking the provider. */
-export type EditContext = {
+export type ErrorResponse = {
   readonly status: number
   readonly message: string
   readonly type: string
@@ -31,12 +31,12 @@ export type EditContext = {
   readonly isFinal: boolean
 }
 
-export class ToldError extends Error {
-  readonly told: EditContext
-  constructor(told: EditContext) {
-    super(told.message)
-    this.name = 'ToldError'
-    this.told = told
+export class ReturnedError extends Error {
+  readonly response: ErrorResponse
+  constructor(response: ErrorResponse) {
+    super(response.message)
+    this.name = 'ReturnedError'
+    this.response = response
   }
 }
 

@@ -17,8 +17,8 @@ export type Override = {
 const MAX_OPERATIONS = 100
 
 /** Reads the plain form, an object to merge over the body; the rich form, `operations`; or both in one. */
-export function readOverride(given: JsonObject): OverrideReading<Override> {
-  const { reading, disabled } = readStoredOverride(given)
+export function readOverride(source: JsonObject): OverrideReading<Override> {
+  const { reading, disabled } = readStoredOverride(source)
   const [first] = disabled
   return first === undefined ? reading : { fault: first }
 }
@@ -33,13 +33,13 @@ type StoredOverride = {
  * Reads an override that an earlier version may have accepted. An operation whose regular expression RE2 does not accept is
  * disabled, and the rest of the override stays in force.
  */
-export function readStoredOverride(given: JsonObject): StoredOverride {
+export function readStoredOverride(source: JsonObject): StoredOverride {
   const disabled: OverrideFault[] = []
-  return { reading: readAll(given, disabled), disabled }
+  return { reading: readAll(source, disabled), disabled }
 }
 
-function readAll(given: JsonObject, disabled: OverrideFault[]): OverrideReading<Override> {
-  const { operations: listed, ...members } = given
+function readAll(source: JsonObject, disabled: OverrideFault[]): OverrideReading<Override> {
+  const { operations: listed, ...members } = source
   // A body may have a member of this name too: only a list of operations is the rich form.
   const isRich = Array.isArray(listed)
   if (!isRich && listed !== undefined) Object.assign(members, { operations: listed })
@@ -60,7 +60,7 @@ function readAll(given: JsonObject, disabled: OverrideFault[]): OverrideReading<
   return { value: { members, operations } }
 }
 
-export type Outgoing = Pick<Edit, 'clientHeader' | 'fill'> & {
+type Outgoing = Pick<Edit, 'clientHeader' | 'fill'> & {
   readonly bytes: Buffer
   readonly headers: Readonly<Record<string, string>>
   /** What conditions may ask for beside the body. */
@@ -69,14 +69,14 @@ export type Outgoing = Pick<Edit, 'clientHeader' | 'fill'> & {
 
 /**
  * Applies the operations to a body that is otherwise ready to be sent. Members that no operation looks at are not even parsed,
- * and those that none changes keep their bytes. Throws an OverrideError, or a ToldError where an operation says so.
+ * and those that none changes keep their bytes. Throws an OverrideError, or a ReturnedError where an operation says so.
  */
 export function applyOperations(
   operations: readonly OverrideOperation[],
   { bytes, headers, facts, clientHeader, fill }: Outgoing,
 ): { bytes: Buffer; headers: Record<string, string> } {
   const members = topLevel(bytes)
-  let left = MAX_ADDED
+  let remaining = MAX_ADDED
   const edit: Edit = {
     body: parseSome(bytes, members, rootsOf(operations)),
     touched: new Set(),
@@ -84,8 +84,8 @@ export function applyOperations(
     clientHeader,
     fill,
     spend(characters) {
-      left -= characters
-      if (left < 0) throw new OverrideError('the override adds more than 16 MiB to the request')
+      remaining -= characters
+      if (remaining < 0) throw new OverrideError('the override adds more than 16 MiB to the request')
     },
   }
   try {

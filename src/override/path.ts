@@ -48,15 +48,15 @@ export function putAt(root: Container, path: FieldPath, value: unknown): void {
     const next = child(container, step)
     if (isContainer(next)) container = next
     else if (next === undefined || next === null) {
-      const made = {}
-      if (!put(container, step, made)) return
-      container = made
+      const created = {}
+      if (!put(container, step, created)) return
+      container = created
     } else return
   }
   put(container, path.at(-1) ?? '', value)
 }
 
-/** A list grows by one place at a time: holes would be values that nobody gave. */
+/** A list grows by one place at a time: holes would be values that the override does not set. */
 function put(container: Container, step: string, value: unknown): boolean {
   if (!Array.isArray(container)) {
     container[step] = value

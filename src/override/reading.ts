@@ -15,15 +15,18 @@ export const fault = (path: string, message: string): { fault: OverrideFault } =
 
 /** An object with no members but these: one that is misspelt would change what the rest means. */
 export function readMembers(
-  given: unknown,
-  known: readonly string[],
+  value: unknown,
+  names: readonly string[],
   at: string,
 ): OverrideReading<JsonObject> {
-  if (!isObject(given)) return fault(at, 'must be an object')
-  const strange = Object.keys(given).find(name => !known.includes(name))
+  if (!isObject(value)) return fault(at, 'must be an object')
+  const strange = Object.keys(value).find(name => !names.includes(name))
   if (strange !== undefined)
-    return fault(`${at}.${strange.slice(0, 100)}`, `is not known here; there are ${known.join(', ')}`)
+    return fault(
+      `${at}.${strange.slice(0, 100)}`,
+      `is not a known field; known fields are ${names.join(', ')}`,
+    )
   // null is how some clients write what they leave out, but to set a value to null is something to say.
-  const entries = Object.entries(given).filter(([name, value]) => value !== null || name === 'value')
+  const entries = Object.entries(value).filter(([name, value]) => value !== null || name === 'value')
   return { value: Object.fromEntries(entries) }
 }

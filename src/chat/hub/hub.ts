@@ -45,7 +45,7 @@ export type ReasoningPart = Extendable & {
 }
 
 /** The model declines, in words that formats with a field of its own keep apart from its answer. */
-export type RefusalPart = Extendable & { readonly type: 'refusal'; readonly text: string }
+type RefusalPart = Extendable & { readonly type: 'refusal'; readonly text: string }
 
 export type ToolCallPart = Extendable & {
   readonly type: 'toolCall'
@@ -97,7 +97,7 @@ export type MediaPart = Extendable & {
 }
 
 /** A block that only one format has: a server tool's call and its result, say. */
-export type VendorPart = { readonly type: 'vendor'; readonly format: string; readonly value: JsonObject }
+type VendorPart = { readonly type: 'vendor'; readonly format: string; readonly value: JsonObject }
 
 export type Part =
   | TextPart
@@ -236,7 +236,7 @@ export type StopReason =
   | 'stop'
   | 'sequence'
   | 'length'
-  /** The context is full, whatever the limit was (anthropic, bedrock, mistral). */
+  /** The context window is full; the limit of the request was not reached (anthropic, bedrock, mistral). */
   | 'context'
   | 'tools'
   | 'filter'

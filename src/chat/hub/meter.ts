@@ -7,7 +7,7 @@ import type { StreamDecoder } from './format.ts'
 import type { ChatError, ChatEvent } from './hub.ts'
 
 /** What the events of an answer have shown so far, however long it is. */
-export type EventMeter = {
+type EventMeter = {
   readonly reading: StreamReading<ChatError>
   readonly sample: TextSample
   /** Whether this was the last event. */
@@ -27,8 +27,8 @@ export function createEventMeter(): EventMeter {
     if (isThought) reading.reasoningBytes += bytes
     else reading.textBytes += bytes
     // The sample is kept as JSON writes it.
-    const written = Buffer.from(JSON.stringify(text))
-    sample.take(written, 1, written.length - 1)
+    const encodedText = Buffer.from(JSON.stringify(text))
+    sample.take(encodedText, 1, encodedText.length - 1)
   }
 
   return {
@@ -76,13 +76,13 @@ export function createEventMeter(): EventMeter {
   }
 }
 
-export type TranslatingMeter = AnswerMeter & {
+type TranslatingMeter = AnswerMeter & {
   readonly reading: EventMeter['reading']
   /** Tells the client in its own format that nothing more comes; for what the provider does not say itself. */
   breakOff(error: ChatError): readonly Buffer[]
 }
 
-export type Translation = {
+type Translation = {
   readonly decoder: Stage<Buffer, ChatEvent>
   readonly encoder: Stage<ChatEvent, Buffer>
 }
@@ -122,7 +122,7 @@ export function createTranslatingMeter({ decoder, encoder }: Translation): Trans
   }
 }
 
-/** Nobody reads on after the end; a stream that goes on regardless is not kept. */
+/** Clients stop reading after the end, so bytes that follow it are discarded. */
 const MAX_CLOSING_BYTES = 65_536
 
 /**

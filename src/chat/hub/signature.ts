@@ -42,7 +42,7 @@ export const hasForeignProof = (body: Buffer): boolean => MARKS_IN_JSON.some(mar
 export const nativeSignature = (home: string, signature: Signature | undefined): string | undefined =>
   signature?.format === home ? signature.value : undefined
 
-/** The proof of a thought for a format that has one field for it, whatever it is of. */
+/** The proof of a thought for a format that has one field for signatures and encrypted content. */
 export function packProof(home: string, { signature, encrypted }: ReasoningPart): string | undefined {
   if (signature !== undefined) return packSignature(home, signature)
   if (encrypted === undefined) return undefined

@@ -11,18 +11,18 @@ const MAX_ANSWER_LENGTH = 32 * 2 ** 20
 export type Emit = (event: ChatEvent) => void
 
 /** How a format reads the frames of its streams. */
-export type FrameReader<F> = {
+type FrameReader<F> = {
   frame(frame: F, emit: Emit): void
   /** Asked when the bytes have ended without the format's own end: may the answer be over? */
   isWhole(): boolean
   /** The format has no end of its own: the last word may be followed by anything, or by nothing. */
   readonly isUnterminated?: true
-  /** Told before the last event: whatever is still open is closed here. */
+  /** Called before the last event, to close the parts that are still open. */
   finish?(emit: Emit): void
 }
 
 /** An event that cannot be read, in the place of its frame. */
-export class MalformedEvent extends Error {
+class MalformedEvent extends Error {
   constructor(message: string, options: ErrorOptions) {
     super(message, options)
     this.name = 'MalformedEvent'

@@ -15,15 +15,15 @@ export function fitEffort({ reasoning, model }: ChatRequest, warnings: Warnings)
   const { effort, budget } = reasoning ?? {}
   const wish = effort ?? (budget === undefined ? undefined : commonEffort(budget))
   if (wish === undefined) return undefined
-  const word = takenEffort(wish, openAiGeneration(model)?.efforts)
+  const word = acceptedEffort(wish, openAiGeneration(model)?.efforts)
   if (word === undefined) {
-    if (wish !== 'none') warnings.lost('reasoning', 'the model cannot think')
+    if (wish !== 'none') warnings.lost('reasoning', 'the model does not support reasoning')
     return undefined
   }
   if (effort === undefined) {
-    warnings.lost('reasoning.budget', `${budget} tokens are asked for as the effort ${word}`)
+    warnings.lost('reasoning.budget', `a budget of ${budget} tokens is sent as the effort ${word}`)
   } else if (word !== effort) {
-    warnings.lost('reasoning_effort', `the model does not take ${effort} and is asked for ${word}`)
+    warnings.lost('reasoning_effort', `the model does not accept ${effort}: ${word} is sent instead`)
   }
   return word
 }
@@ -34,10 +34,10 @@ function commonEffort(budget: number): string {
 }
 
 /** The word itself, else the strongest weaker one, else the weakest. A word of nobody's is the vendor's to judge. */
-function takenEffort(wish: string, taken: readonly string[] | undefined): string | undefined {
-  if (taken === undefined || taken.includes(wish)) return wish
-  if (taken.length > 0 && !ORDER.includes(wish)) return wish
-  return taken.findLast(word => ORDER.indexOf(word) < ORDER.indexOf(wish)) ?? taken[0]
+function acceptedEffort(wish: string, accepted: readonly string[] | undefined): string | undefined {
+  if (accepted === undefined || accepted.includes(wish)) return wish
+  if (accepted.length > 0 && !ORDER.includes(wish)) return wish
+  return accepted.findLast(word => ORDER.indexOf(word) < ORDER.indexOf(wish)) ?? accepted[0]
 }
 
 const SAMPLING = {
@@ -71,10 +71,10 @@ export function fitSampling(
   for (const [field, name] of Object.entries(SAMPLING) as [keyof typeof SAMPLING, string][]) {
     const value = request[field]
     if (value !== undefined && value !== DEFAULTS[field])
-      warnings.lost(name, 'is refused by a model that thinks and was left out')
+      warnings.lost(name, 'is not accepted by a reasoning model and was left out')
   }
   if (sampling === 'never' && rest.stop !== undefined && rest.stop.length > 0) {
-    warnings.lost('stop', 'is refused by this model and was left out')
+    warnings.lost('stop', 'is not accepted by this model and was left out')
     const { stop, ...unstopped } = rest
     return unstopped
   }
@@ -89,7 +89,7 @@ export function fitLimits(request: ChatRequest, warnings: Warnings): ChatRequest
   const { maxOutputTokens: most, sampling } = openAiGeneration(model) ?? {}
   const isTooLong = most !== undefined && maxTokens !== undefined && maxTokens > most
   const isTooMany = sampling !== undefined && stop !== undefined && stop.length > MAX_STOPS
-  if (isTooLong) warnings.lost('max_tokens', `was lowered to ${most}, the most that the model writes`)
+  if (isTooLong) warnings.lost('max_tokens', `was lowered to ${most}, the maximum of the model`)
   if (isTooMany) warnings.lost('stop', `only the first ${MAX_STOPS} sequences are sent`)
   if (!isTooLong && !isTooMany) return request
   return {

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { Refusal } from '../../domain/errors.ts'
-import { OverrideError, ToldError } from '../../override/edit.ts'
+import { OverrideError, ReturnedError } from '../../override/edit.ts'
 import { applyOperations, isEmpty } from '../../override/override.ts'
 import type { RoutedKey } from '../../routing/table.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
@@ -79,7 +79,7 @@ export function encodeOutgoing<Request extends ChannelBody>(
     const changed = isEmpty(channel.override) ? undefined : reread(outgoing, body, reader)
     return { headers, outgoing: body === document ? outgoing : { ...outgoing, body }, changed }
   } catch (error) {
-    if (error instanceof ToldError) return reportedFailure(channel, error.told)
+    if (error instanceof ReturnedError) return reportedFailure(channel, error.response)
     if (error instanceof OverrideError) return overrideFailure(channel, error.message)
     if (error instanceof Refusal)
       return overrideFailure(channel, `the override makes a request that nobody takes: ${error.message}`)

@@ -103,8 +103,8 @@ function createCallIndexes(): CallIndexes {
   return {
     of({ id, index }) {
       const isNamed = typeof id === 'string' && id !== ''
-      const known = isNamed ? byId.get(id) : Math.max(0, last)
-      const number = typeof index === 'number' ? index : (known ?? last + 1)
+      const existing = isNamed ? byId.get(id) : Math.max(0, last)
+      const number = typeof index === 'number' ? index : (existing ?? last + 1)
       if (isNamed) byId.set(id, number)
       last = Math.max(last, number)
       return number
