@@ -10,7 +10,7 @@ type Condition = {
   readonly mode: Mode
   readonly value: unknown
   readonly invert: boolean
-  /** What counts where nothing stands at the path. */
+  /** The result where the path has no value. */
   readonly passMissing: boolean
 }
 
@@ -20,7 +20,7 @@ const MAX_CONDITIONS = 20
 const MEMBERS = ['path', 'mode', 'value', 'invert', 'pass_missing_key'] as const
 const NUMERIC: ReadonlySet<string> = new Set(['gt', 'gte', 'lt', 'lte'])
 
-/** `conditions` and `logic` of an operation; none at all always hold. */
+/** `conditions` and `logic` of an operation; an empty list always holds. */
 export function readConditions({ conditions, logic }: JsonObject, at: string): OverrideReading<Conditions> {
   const word = logic ?? 'OR'
   if (typeof word !== 'string' || !['AND', 'OR'].includes(word.toUpperCase()))
@@ -68,7 +68,7 @@ const HOLDS: Readonly<Record<Mode, (found: unknown, value: unknown) => boolean>>
   lte: (actual, value) => typeof actual === 'number' && actual <= (value as number),
 }
 
-/** Looks a path up in the body, then in what else is known of the request. */
+/** Looks a path up in the body, then in the other facts of the request. */
 export function doHold({ all, list }: Conditions, body: JsonObject, facts: JsonObject = {}): boolean {
   if (list.length === 0) return true
   const holds = ({ path, mode, value, invert, passMissing }: Condition) => {

@@ -7,9 +7,9 @@ import { readExpression, replaceMatches } from './expression.ts'
 import { type FieldPath, putAt, readPath, removeAt, valueAt } from './path.ts'
 import { fault, type OverrideReading, readMembers } from './reading.ts'
 
-/** One operation: what it needs to see of the body, when it counts, and what it does. */
+/** One operation: the members it reads, its conditions, and the change. */
 export type OverrideOperation = {
-  /** Names of outermost members; undefined: all of them. */
+  /** Names of top-level members; undefined: all of them. */
   readonly roots: readonly string[] | undefined
   readonly conditions: Conditions
   run(edit: Edit): void
@@ -30,7 +30,7 @@ const MEMBERS = [
   'description',
 ] as const
 
-/** The answer is read, routed and billed by these, so they are not an override's to change. */
+/** Members that decide routing, billing and the reading of the answer, so that an override cannot change them. */
 const OURS: Readonly<Record<string, string>> = {
   model: 'cannot be overridden: model_mapping says which name is sent',
   stream: 'cannot be overridden: whether an answer is streamed is for the client to say',
@@ -139,7 +139,7 @@ const add =
     return { value: { roots: rootsOf(read.value), run } }
   }
 
-/** Changes a text where there is one. */
+/** Changes a value that is a string. */
 const text =
   (change: (found: string, value: string) => string, needsValue: boolean): Read =>
   ({ path, value = '' }, at) => {
@@ -183,7 +183,7 @@ const regexReplace: Read = ({ path, from, to = '' }, at) => {
   const expression = readExpression(from)
   if ('fault' in expression)
     return { fault: { path: `${at}.from`, message: expression.fault, isExpression: true } }
-  // These put all of the text before or behind the match into its place, once for every match.
+  // These insert the whole text before or after the match, once for every match.
   if (typeof to !== 'string' || /\$[`']/.test(to))
     return fault(`${at}.to`, "must be a string without $` and $'")
   const run = (edit: Edit) => {
@@ -196,7 +196,7 @@ const regexReplace: Read = ({ path, from, to = '' }, at) => {
 
 const PRUNE_MEMBERS = ['type', 'where', 'conditions', 'logic', 'recursive'] as const
 
-/** Takes objects out of lists: by their `type`, by members that must be equal, or by conditions inside them. */
+/** Removes objects from lists: by their `type`, by members that must be equal, or by conditions inside them. */
 const pruneObjects: Read = ({ path = '', value }, at) => {
   const read: OverrideReading<FieldPath> = path === '' ? { value: [] } : writable(path, `${at}.path`)
   if ('fault' in read) return read
@@ -275,7 +275,7 @@ function headerName(name: unknown, at: string): OverrideReading<string> {
   return { value: name.toLowerCase() }
 }
 
-/** A name under which the client may have sent something that is passed on. */
+/** The name of a client header that may be passed on. */
 function passableName(name: unknown, at: string): OverrideReading<string> {
   const read = headerName(name, at)
   if ('fault' in read || mayPass(read.value)) return read
@@ -364,7 +364,7 @@ function readPlace(place: unknown, at: string): OverrideReading<Place> {
   return 'fault' in header ? header : { value: { header: header.value } }
 }
 
-/** Two places that are to say the same: the one that is empty takes what the other holds. */
+/** Keeps two places equal: the empty one takes the value of the other. */
 const syncFields: Read = ({ from, to }, at) => {
   const first = readPlace(from, `${at}.from`)
   if ('fault' in first) return first

@@ -6,7 +6,7 @@ import { ExpressionLimitError } from './expression.ts'
 import { type OverrideOperation, readOperation, refusalOf } from './operation.ts'
 import { fault, type OverrideFault, type OverrideReading } from './reading.ts'
 
-/** What a channel changes in every request on its way out: `param_override`, read once. */
+/** The changes that a channel makes to every request it sends: `param_override`, parsed once. */
 export type Override = {
   /** Set in the body as they are. */
   readonly members: JsonObject
@@ -63,13 +63,13 @@ function readAll(source: JsonObject, disabled: OverrideFault[]): OverrideReading
 type Outgoing = Pick<Edit, 'clientHeader' | 'fill'> & {
   readonly bytes: Buffer
   readonly headers: Readonly<Record<string, string>>
-  /** What conditions may ask for beside the body. */
+  /** Facts beside the body that conditions can refer to. */
   readonly facts: JsonObject
 }
 
 /**
- * Applies the operations to a body that is otherwise ready to be sent. Members that no operation looks at are not even parsed,
- * and those that none changes keep their bytes. Throws an OverrideError, or a ReturnedError where an operation says so.
+ * Applies the operations to a body that is otherwise ready to be sent. Members that no operation reads are not parsed, and
+ * unchanged ones keep their bytes. Throws an OverrideError, or the ReturnedError of an operation.
  */
 export function applyOperations(
   operations: readonly OverrideOperation[],
@@ -98,7 +98,7 @@ export function applyOperations(
   return { bytes: editTopLevel(bytes, edits, members), headers: edit.headers }
 }
 
-/** Undefined: one of them looks everywhere. */
+/** Undefined: one of the operations reads all members. */
 function rootsOf(operations: readonly OverrideOperation[]): ReadonlySet<string> | undefined {
   const roots = new Set<string>()
   for (const operation of operations) {
@@ -119,7 +119,7 @@ function parseSome(bytes: Buffer, members: readonly Member[], roots: ReadonlySet
 export const isEmpty = ({ members, operations }: Override) =>
   operations.length === 0 && Object.keys(members).length === 0
 
-/** Stands for one that cannot be read any more: every request through it fails with the reason, and none is sent without. */
+/** Replaces an override that cannot be parsed: every request fails with the reason, so that none is sent without it. */
 export function brokenOverride(message: string): Override {
   const run = () => {
     throw new OverrideError(message)

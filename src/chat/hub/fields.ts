@@ -2,7 +2,7 @@ import { isObject, type JsonObject, member } from '../../domain/json-value.ts'
 import type { RequestFault } from '../../requests/request-fields.ts'
 import type { Extras } from './hub.ts'
 
-/** Thrown inside a request decoder and nowhere else; `decoding` makes a fault of it. */
+/** Thrown only inside a request decoder; `decoding` turns it into a fault. */
 class FieldError extends Error {
   readonly fault: RequestFault
 
@@ -14,7 +14,7 @@ class FieldError extends Error {
 }
 
 /**
- * The fields of one object, each asked for by name. A field that is null reads as absent. One of the wrong type is refused
+ * The fields of one object, each read by name. A field that is null reads as absent. One of the wrong type is refused
  * with its path; read leniently, as answers of vendors are, it reads as absent too.
  */
 export type FieldReader = {
@@ -36,7 +36,7 @@ export type FieldReader = {
   needText(name: string): string
   needList(name: string): readonly unknown[]
   needFields(name: string): FieldReader
-  /** Everything that was never asked for: a decoder keeps it as extras, so that new fields survive. */
+  /** All unread fields: a decoder keeps them as extras, so that new fields survive. */
   rest(): JsonObject | undefined
   refuse(name: string, message: string): never
   missing(name: string): never
@@ -54,13 +54,13 @@ const JSON_TYPES = {
   object: { word: 'an object', is: isObject },
 } as const
 
-/** Reads what a client sent: a wrong type is the client's fault. */
+/** Reads an object of a client: a wrong type is refused. */
 export const strictFields = (value: unknown, path: string): FieldReader => createFields(value, path, true)
 
-/** Reads what a vendor sent: nothing in it is a fault. */
+/** Reads an object of a vendor: nothing is refused. */
 export const lenientFields = (value: unknown): FieldReader => createFields(value, '', false)
 
-/** Runs a request decoder and tells the first fault it met. */
+/** Runs a request decoder and returns its first fault. */
 export function decoding<Request>(
   decode: () => Request,
 ): { readonly request: Request } | { readonly fault: RequestFault } {
@@ -151,15 +151,15 @@ function objectExpected(path: string): FieldError {
     : new FieldError({ param: path, code: 'invalid_parameter', message: `${path} must be an object` })
 }
 
-/** What an optional property may be given as: absent by being undefined. */
+/** An object whose optional properties may be undefined. */
 type Given<T> = { readonly [K in keyof T]: Record<never, never> extends Pick<T, K> ? T[K] | undefined : T[K] }
 
-/** Leaves out what is undefined, so that an absent field is absent. */
+/** Removes undefined properties. */
 export function compact<T extends object>(source: Given<T>): T {
   const fields = source as Record<string, unknown>
   const result: Record<string, unknown> = {}
   for (const name of Object.keys(fields)) {
-    // Extras of a client may be called anything; this one name must be made a field by other means.
+    // A client may send a field of any name; assigning to this one would set the prototype.
     if (name === '__proto__') Object.defineProperty(result, name, { value: fields[name], ...ORDINARY })
     else if (fields[name] !== undefined) result[name] = fields[name]
   }

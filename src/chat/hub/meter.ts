@@ -6,7 +6,7 @@ import type { Stage } from '../../wire/stage.ts'
 import type { StreamDecoder } from './format.ts'
 import type { ChatError, ChatEvent } from './hub.ts'
 
-/** What the events of an answer have shown so far, however long it is. */
+/** The totals of the events of an answer so far. */
 type EventMeter = {
   readonly reading: StreamReading<ChatError>
   readonly sample: TextSample
@@ -78,7 +78,7 @@ export function createEventMeter(): EventMeter {
 
 type TranslatingMeter = AnswerMeter & {
   readonly reading: EventMeter['reading']
-  /** Tells the client in its own format that nothing more comes; for what the provider does not say itself. */
+  /** An error in the client's format that ends the stream; for errors that the provider does not report itself. */
   breakOff(error: ChatError): readonly Buffer[]
 }
 
@@ -90,7 +90,7 @@ type Translation = {
 /** Turns the stream of one format into that of another. The last event is held back, as with every meter of streams. */
 export function createTranslatingMeter({ decoder, encoder }: Translation): TranslatingMeter {
   const meter = createEventMeter()
-  // Put into words only when asked for: an error of the provider's may have to be told in others.
+  // Encoded only on demand: an error of the provider may have to be reported differently.
   let last: ChatEvent | undefined
   let closing: readonly Buffer[] | undefined
 
@@ -104,7 +104,7 @@ export function createTranslatingMeter({ decoder, encoder }: Translation): Trans
     return pieces.length > 1 ? [Buffer.concat(pieces)] : pieces
   }
 
-  /** What the provider did not tell of its usage was counted by now, and is told in its place. */
+  /** The usage that the gateway counted, where the provider reported none. */
   const toldAtLast = (usage: Usage | undefined): readonly Buffer[] =>
     usage === undefined || meter.reading.usage !== undefined ? [] : encoder.push({ type: 'usage', usage })
 
