@@ -38,5 +38,3 @@ export function createAnchorIndex() {
     count: () => count,
   }
 }
-
-type AnchorIndex = ReturnType<typeof createAnchorIndex>
