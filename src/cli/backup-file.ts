@@ -4,8 +4,8 @@ import { openDatabase } from '../host/sqlite-open.ts'
 import type { JournalDatabase, OpenJournal } from '../ledger/segments.ts'
 
 /**
- * A backup is one SQLite file: the store's tables as they were at one moment, what the journals hold beyond them, and
- * how it was made. Everything of its own begins with `backup_`.
+ * A backup is one SQLite file: a snapshot of the store's tables, the journal records that the snapshot lacks, and a
+ * description. The names of its own tables begin with `backup_`.
  */
 export const FORMAT = '1'
 
@@ -23,11 +23,11 @@ const BUSY_TIMEOUT_MS = 10_000
 export const openFile = (path: string, { readOnly = false } = {}) =>
   openDatabase(path, { readOnly, timeoutMs: BUSY_TIMEOUT_MS })
 
-/** A journal that somebody else may be writing at this moment. */
+/** Opens a journal that another process may be writing. */
 export const openToRead: OpenJournal = path =>
   openFile(path, { readOnly: true }) as unknown as JournalDatabase
 
-/** The directories of the nodes that have lived in a data directory, by their names. */
+/** The node directories of a data directory, by node id. */
 export function nodeDirectories(dataDir: string): { node: string; dir: string }[] {
   const nodes = join(dataDir, 'nodes')
   const names = statSync(nodes, { throwIfNoEntry: false }) ? readdirSync(nodes).sort() : []

@@ -11,11 +11,11 @@ import { copyFromPostgres } from '../store/engine/table-copy.ts'
 import { BACKUP_SCHEMA, FORMAT, nodeDirectories, openFile, openToRead } from './backup-file.ts'
 import { work } from './thread-work.ts'
 
-/** Copying reads and writes for as long as the store is large: it has a thread of its own. */
+/** Copying a large store takes long, so it runs in a thread of its own. */
 export type BackupJob = {
   readonly dataDir: string
   readonly store: StoreOptions
-  /** Where to write; no such file is there. */
+  /** The path of the backup, which does not exist yet. */
   readonly path: string
   readonly version: string
   readonly time: number
@@ -25,7 +25,7 @@ export type Copied = { readonly nodes: number; readonly records: number }
 type File = ReturnType<typeof openFile>
 type Position = { readonly applied_lsn: number; readonly oldest_open_lsn: number }
 
-/** The last record of every node that is safe on its disk. Whatever was answered by now is among them. */
+/** The last record that is on disk, for every node. It covers every request that was answered before. */
 function endsOf(dataDir: string): Map<string, number> {
   const ends = nodeDirectories(dataDir).map(({ node, dir }) => {
     const newest = segmentsOf(dir).at(-1)
@@ -41,7 +41,7 @@ function endsOf(dataDir: string): Map<string, number> {
 function copySqlite(from: string, to: string): void {
   const source = openFile(from, { readOnly: true })
   try {
-    // One read transaction: a snapshot of one moment, during which others go on writing.
+    // One read transaction is a consistent snapshot, while other connections write.
     source.prepare('VACUUM INTO ?').run(to)
   } finally {
     source.close()
@@ -64,9 +64,9 @@ async function copyPostgres(url: string, to: string): Promise<void> {
 }
 
 /**
- * What each journal holds beyond the copied store, up to where it ended before the copying began, or up to where the
- * copied store has it. Every record is older than the copy, so all that it rests on, users, grants, leases, is there:
- * together they are what a killed process would have left at that moment.
+ * Copies the records of each journal that the copied store lacks, up to the end of the journal before the copy began, or up
+ * to the position of the copied store. Every record is older than the copy, so the users, grants and leases that it refers
+ * to are there: store and records together are the state that a killed process would have left.
  */
 function copyJournals(file: File, dataDir: string, ends: ReadonlyMap<string, number>): Copied {
   const position = file.prepare('SELECT applied_lsn, oldest_open_lsn FROM nodes WHERE id = ?')
@@ -80,7 +80,7 @@ function copyJournals(file: File, dataDir: string, ends: ReadonlyMap<string, num
     const after = Math.min(applied, (row?.oldest_open_lsn ?? 1) - 1)
     const end = Math.max(applied, ends.get(node) ?? 0)
     addNode.run(node, after + 1)
-    // A gap is copied as it is: the start that follows a restore judges it by the same rules as any other.
+    // A gap is copied as it is: the start after a restore checks it like any other.
     const reading = { segments: segmentsOf(dir), after, open: openToRead, onGap: () => {} }
     for (const { lsn, body } of readSegments(reading)) {
       if (lsn > end) break

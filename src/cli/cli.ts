@@ -3,7 +3,7 @@ import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
 import { CommandError, type Report } from './command.ts'
 import type { Operations } from './operations.ts'
 
-/** Exit codes of sysexits.h, so that supervisors can tell a typo from a fault. */
+/** Exit codes of sysexits.h, so that supervisors can distinguish usage errors from failures. */
 export const EXIT = { ok: 0, failed: 1, usage: 64, badData: 65, config: 78 } as const
 
 export type StartOptions = {
@@ -13,17 +13,17 @@ export type StartOptions = {
   readonly data?: string | undefined
 }
 
-/** What the command line is given by whoever built the program. */
+/** The functions of the program that the command line calls. */
 export type CliDeps = {
   readonly version: string
   start(options: StartOptions): Promise<number>
-  /** Runs on the server that has the data directory, or takes the directory itself when none runs. */
+  /** Runs on the server that has the data directory, or locks the directory itself if no server runs. */
   operate<Name extends keyof Operations>(
     name: Name,
     input: Parameters<Operations[Name]>[0],
     dataDir: string | undefined,
   ): Promise<Awaited<ReturnType<Operations[Name]>>>
-  /** Needs an empty data directory, so nobody else is asked. */
+  /** Needs an empty data directory, so it never runs on a server. */
   restore(file: string, dataDir: string | undefined): Promise<Report>
   print(line: string): void
   printError(line: string): void
@@ -48,7 +48,7 @@ function printReport(deps: CliDeps, { ok, lines }: Report): number {
   return ok ? EXIT.ok : EXIT.badData
 }
 
-/** Every command, by the words that call it. */
+/** Every command, by its name. */
 const COMMANDS: Readonly<Record<string, Command>> = {
   start: {
     summary: 'start the gateway',
@@ -147,7 +147,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
       const reason = text(values['accept-restore'])
       const options = {
         auditOnly: values.audit === true,
-        // The server stands in another directory.
+        // The server has another working directory.
         ...(anchor !== undefined && { anchorFile: resolve(anchor) }),
         ...(reason !== undefined && { acceptRestore: reason }),
       }
@@ -244,7 +244,7 @@ function unknown(deps: CliDeps, words: string): number {
 
 type CommandMatch = { readonly command: Command; readonly rest: string[] }
 
-/** The longest words that name a command, and what follows them. */
+/** The command with the longest matching name, and the remaining arguments. */
 function find(argv: readonly string[]): CommandMatch | undefined {
   for (const count of [2, 1]) {
     const command = commandNamed(argv.slice(0, count))

@@ -5,13 +5,13 @@ import { join, relative } from 'node:path'
 import { CommandError } from './command.ts'
 import type { Operations } from './operations.ts'
 
-// As the front door does.
+// As in `http/server.ts`: an `import` would also load the client of `fetch`, which slows the start.
 const { createServer, request } = createRequire(import.meta.url)('node:http') as typeof import('node:http')
 
 const MAX_BODY = 64 * 1024
 const TIMEOUT_MS = 600_000
 
-/** The shorter way of writing it: a socket's path has room for some hundred characters only. */
+/** The shorter of the relative and the absolute path: a socket's path is limited to about a hundred characters. */
 export function socketPath(dataDir: string): string {
   const whole = join(dataDir, 'sluice.sock')
   const short = relative(process.cwd(), whole)
@@ -21,10 +21,10 @@ export function socketPath(dataDir: string): string {
 type Name = keyof Operations
 type Outcome = { readonly result: unknown } | { readonly error: string }
 
-/** Commands reach a running server here; only the owner of the data directory can open it. */
+/** Serves commands to a running server; only the owner of the data directory can open the socket. */
 export async function serveControl(dataDir: string, operations: Operations): Promise<Server> {
   const path = socketPath(dataDir)
-  // Left behind by a process that was killed; the directory's lock says nobody else lives here.
+  // A killed process may have left its socket; the directory lock proves that no other server runs.
   rmSync(path, { force: true })
   const server = createServer(async (incoming, response) => {
     const outcome = await answer(operations, incoming.url ?? '', incoming)
@@ -60,7 +60,7 @@ async function answer(operations: Operations, url: string, body: AsyncIterable<B
   }
 }
 
-/** Asks the server that runs on this directory; undefined when none does. */
+/** Calls the server that runs on this directory; undefined if none runs. */
 export function callControl(
   dataDir: string,
   name: Name,

@@ -12,10 +12,10 @@ import { digestSettlement } from '../ledger/settlement.ts'
 import { nodeDirectories, openToRead } from './backup-file.ts'
 import { work } from './thread-work.ts'
 
-/** Reads every journal that is kept, from its first file to its last; that is up to a gibibyte for each node. */
+/** Reads every journal from its first file to its last, up to a gibibyte for each node. */
 export type JournalJob = {
   readonly dataDir: string
-  /** How far each node's journal was in the store when the reading began. */
+  /** The applied position of each node's journal when the reading began. */
   readonly applied: Readonly<Record<string, number>>
 }
 export type JournalReport = {
@@ -23,14 +23,14 @@ export type JournalReport = {
   readonly ok: boolean
   readonly line: string
   readonly anchors: readonly { readonly anchor: Anchor; readonly isFiled: boolean }[]
-  /** Digests of the last settlements that are in the store, one behind the other, without a gap. */
+  /** Concatenated digests of the last settlements in the store, without a gap. */
   readonly settled: Uint8Array
 }
 
 const SETTLE = '{"kind":"settle"'
 const ANCHOR = '{"kind":"anchor"'
 
-/** What the records of a journal prove about the store. */
+/** Collects from the records of a journal what must be in the store. */
 function createEvidence(applied: number) {
   const anchors: { anchor: Anchor; isFiled: boolean }[] = []
   let digests: Buffer[] = []
@@ -48,7 +48,7 @@ function createEvidence(applied: number) {
         )
       }
     },
-    /** Settlements may be among what is missing: only those behind it are surely the last ones. */
+    /** Settlements may be among missing records: only those after the gap are certain to be the last ones. */
     forget(): void {
       digests = []
     },
@@ -71,7 +71,7 @@ function check(node: string, dir: string, applied: number): JournalReport {
   let last = 0
   try {
     const after = (segments[0]?.first ?? 1) - 1
-    // What the oldest file begins after has been applied and taken away, or it is missing.
+    // Records before the oldest file were applied and deleted, or are missing.
     if (after > applied) gaps.push({ from: applied + 1, to: after, where: `in ${dir}` })
     const onGap = (gap: Gap) => {
       gaps.push(gap)

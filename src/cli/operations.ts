@@ -13,7 +13,7 @@ import { CommandError, type OperationDeps } from './command.ts'
 import { createRotation } from './rotation.ts'
 import { createVerify } from './verify.ts'
 
-/** What the operator's commands do, on a running server or without one. */
+/** The operator's commands, on a running server or without one. */
 export function createOperations(deps: OperationDeps) {
   const { db, now, passwords, digest } = deps
 
@@ -51,7 +51,7 @@ export function createOperations(deps: OperationDeps) {
     const user = await mustFind(username)
     const password_hash = await passwords.hash(password, OPERATOR)
     await transact(db, async trx => {
-      // Resetting is how an operator gets back in, so a disabled user is enabled with it.
+      // A reset restores access, so it enables a disabled user too.
       await updateUser(trx, user, { password_hash, status: 1 })
       await endSessions(trx, user.id, now())
       await record(trx, 'user.password', `user:${user.id}`)

@@ -21,7 +21,7 @@ export type RestoreOptions = {
 type File = ReturnType<typeof openFile>
 type Info = { readonly version: string; readonly time: number; readonly engine: string }
 
-/** What the file says of itself, once it is known to be whole. */
+/** Reads the description of a backup after checking that the file is intact. */
 function examine(path: string): Info {
   const unusable = (why: string) => new CommandError(`${path} cannot be restored: ${why}`)
   if (!existsSync(path)) throw unusable('the file does not exist')
@@ -63,7 +63,7 @@ function refuseUsed(dataDir: string): void {
     )
 }
 
-/** Writes every node's journal as it stood, so that the start applies what the store of the backup did not have. */
+/** Writes every node's journal, so that the next start applies the records that the store of the backup lacks. */
 function writeJournals(file: File, nodesDir: string): { nodes: number; records: number } {
   const nodes = file.prepare('SELECT node, first FROM backup_nodes').all() as {
     node: string
@@ -98,7 +98,7 @@ function writeJournals(file: File, nodesDir: string): { nodes: number; records: 
   return { nodes: nodes.length, records }
 }
 
-/** The place may hold an empty directory. */
+/** The target may be an empty directory. */
 function moveIn(from: string, to: string): void {
   rmSync(to, { recursive: true, force: true })
   renameSync(from, to)
@@ -118,7 +118,7 @@ async function fillPostgres(file: File, url: string): Promise<void> {
   }
 }
 
-/** A backup of an older version is brought up to this schema first; one of a newer version is refused. */
+/** A backup of an older version is migrated first; one of a newer version is refused. */
 async function bringUp(path: string): Promise<void> {
   const store = openStore({ engine: 'sqlite', path, fullSync: true })
   try {
@@ -128,7 +128,7 @@ async function bringUp(path: string): Promise<void> {
   }
 }
 
-/** Puts a backup into an empty data directory, and into an empty database if one is named. */
+/** Restores a backup to an empty data directory, and to an empty database if one is configured. */
 export async function restore({
   file: path,
   dataDir,
@@ -154,7 +154,7 @@ export async function restore({
     let journals: { nodes: number; records: number }
     try {
       journals = writeJournals(file, nodesPart)
-      // The store comes last: a journal without its store is refused, a store without its journal would not be.
+      // The store comes last: a journal without its store is refused, but a store without its journal would be accepted.
       moveIn(nodesPart, join(dataDir, 'nodes'))
       if (databaseUrl !== undefined) await fillPostgres(file, databaseUrl)
       else file.exec(DROP_BACKUP_SCHEMA)

@@ -6,8 +6,8 @@ import { CommandError, type OperationDeps, type Report } from './command.ts'
 const BATCH = 200
 
 /**
- * Seals everything under the newest secret, in small transactions, while requests go on. It can be interrupted
- * anywhere and run again: both secrets open what is there until the last text has moved.
+ * Seals everything with the newest secret, in small transactions, while the gateway serves requests. It can be interrupted
+ * and run again: both secrets are valid until the last text is sealed with the new one.
  */
 export function createRotation(
   { db, engine, keyring, dataDir, isSecretKept }: OperationDeps,
@@ -30,7 +30,7 @@ export function createRotation(
     }
   }
 
-  /** A change that was under way when the secret was made may have sealed under the old one, and end only now. */
+  /** A transaction that was running when the secret was created may seal with the old one, and end only now. */
   const resealRest = () =>
     transact(db, async trx => {
       await lockSealedTables(trx, engine)
@@ -44,7 +44,7 @@ export function createRotation(
   return async function rotateSecret(): Promise<Report> {
     if (isSecretKept) {
       const existing = (readSecretFile(dataDir) ?? '').split(',')
-      // A rotation that was cut short left two secrets behind: finish it before starting another.
+      // An interrupted rotation leaves two secrets: complete it before starting another.
       if (existing.length === 1) {
         const secrets = [newSecret(), ...existing]
         writeSecretFile(dataDir, secrets)

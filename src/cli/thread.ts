@@ -2,10 +2,10 @@ import { Worker } from 'node:worker_threads'
 import { programFile } from '../host/program-file.ts'
 import { CommandError } from './command.ts'
 
-/** What a thread of a command says once, before it ends. */
+/** The only message of a command's thread, before it ends. */
 export type ThreadOutcome = { readonly result: unknown } | { readonly error: string }
 
-/** Runs a file of this room as a thread, for work that is long or waits for a disk. */
+/** Runs a file of this folder as a thread, for long work or disk access. */
 export async function runThread<Result>(
   name: 'backup-thread' | 'journal-thread',
   job: object,

@@ -6,12 +6,12 @@ import { olderAnchorFile, readAnchorFile } from '../ledger/anchor-file.ts'
 import { createAnchorIndex, type IndexedHead } from '../ledger/anchor-index.ts'
 import type { JournalReport } from './journal-thread.ts'
 
-/** Places of a chain whose anchors an operator has given up, after a restore that lost them. */
+/** Records of a chain that a restore lost, and whose anchors an operator has accepted as lost. */
 export type AcceptedPlaces = { readonly chain: string; readonly from: number; readonly to: number }
 export type Acceptance = {
   readonly time: number
   readonly places: readonly AcceptedPlaces[]
-  /** Accounts that the restore lost and that the journals had entries of. */
+  /** Accounts that the restore lost although the journals had entries of them. */
   readonly accounts: readonly string[]
 }
 
@@ -19,21 +19,21 @@ export type AnchorSources = {
   readonly key: ChainKey
   /** The gateway's own file, unless anchors go to the log. */
   readonly ownFile: string | undefined
-  /** A copy that was kept elsewhere. */
+  /** A copy from another place. */
   readonly shippedFile: string | undefined
   readonly journals: readonly JournalReport[]
 }
 
 const at = (time: number) => new Date(time * 1000).toISOString()
 
-/** Gathers every anchor there is, and what is wrong with the places they are kept in. */
+/** Collects all anchors, and the faults of the files they are in. */
 export async function gatherAnchors({ key, ownFile, shippedFile, journals }: AnchorSources) {
   const index = createAnchorIndex()
   const faults: string[] = []
   const filed = new Set<string>()
   const places: string[] = []
 
-  /** Lines of one node follow each other; a file may begin anywhere, because others rotate it. */
+  /** Each line of a node refers to the one before; a file may begin with any line, because it is rotated. */
   async function takeFile(path: string): Promise<void> {
     const name = basename(path)
     const last = new Map<string, string>()
@@ -62,7 +62,7 @@ export async function gatherAnchors({ key, ownFile, shippedFile, journals }: Anc
         continue
       }
       index.add(anchor, `the journal of ${node}`)
-      // From the first anchor on that is in the file, all of them are.
+      // After the first anchor that is in the file, all later ones must be in it too.
       if (filed.has(anchor.mac)) isInFile = true
       else if (isFiled && isInFile)
         faults.push(
@@ -82,7 +82,7 @@ export async function gatherAnchors({ key, ownFile, shippedFile, journals }: Anc
 
 export type GatheredAnchors = Awaited<ReturnType<typeof gatherAnchors>>
 
-/** Heads that were anchored and are not in the store, without those that were accepted since. */
+/** Anchored heads that are not in the store, without those that were accepted since. */
 export function lostHeads(
   { index }: GatheredAnchors,
   isWalked: (chain: string) => boolean,
@@ -105,7 +105,7 @@ export const placesOf = (heads: readonly IndexedHead[]): AcceptedPlaces[] =>
     to: lost.reduce((most, { seq }) => Math.max(most, seq), 0),
   }))
 
-/** One sentence for each chain: where it first differs, or how much is gone from its end. */
+/** One message for each chain: its first difference, or the number of records missing at its end. */
 export function describeLost(heads: readonly IndexedHead[], endOf: (chain: string) => number | undefined) {
   return [...Map.groupBy(heads, ({ chain }) => chain)].map(([chain, lost]) => {
     const end = endOf(chain)

@@ -7,7 +7,7 @@ const RECHECKED_AT_ONCE = 500
 
 type Sum = { credited: number; posted: number }
 
-/** Computes every balance anew from the entries that are proven. */
+/** Recomputes every balance from the verified entries. */
 export function createBalances(db: Db) {
   const sums: Record<AccountKind, Map<number, Sum>> = { user: new Map(), token: new Map() }
 
@@ -31,7 +31,7 @@ export function createBalances(db: Db) {
     }
   }
 
-  /** Accounts may have moved since their entries were walked, so those that differ are looked at once more. */
+  /** Accounts may have changed since their entries were read, so those that differ are checked once more. */
   async function driftsAmong(kind: AccountKind, ids: readonly number[]): Promise<string[]> {
     const drifts: string[] = []
     for (let start = 0; start < ids.length; start += RECHECKED_AT_ONCE)
@@ -43,7 +43,7 @@ export function createBalances(db: Db) {
     return drifts
   }
 
-  /** `orphans` have entries and no account: it was removed, or a restore lost it. */
+  /** `orphans` have entries and no account: it was deleted, or a restore lost it. */
   async function verify(): Promise<{ accounts: number; drifts: string[]; orphans: string[] }> {
     const suspects: Record<AccountKind, number[]> = { user: [], token: [] }
     const orphans = { user: new Set(sums.user.keys()), token: new Set(sums.token.keys()) }

@@ -1,7 +1,7 @@
 import { digestSettlement, SETTLEMENT_BYTES } from '../ledger/settlement.ts'
 import type { EntryRow } from '../store/engine/schema.ts'
 
-/** Keeps the digests of a chain's last settlements while it is walked, to compare them with those of a journal. */
+/** Collects the digests of a chain's last settlements, for comparison with those of a journal. */
 export function createSettlementTail(settled: Uint8Array, headSeq: number) {
   const expected = Buffer.from(settled)
   const size = expected.length / SETTLEMENT_BYTES
@@ -11,7 +11,7 @@ export function createSettlementTail(settled: Uint8Array, headSeq: number) {
 
   return {
     meet(entry: EntryRow): void {
-      // Later entries are from after the journal was read.
+      // Later entries were written after the journal was read.
       if (size === 0 || entry.kind !== 'settle' || entry.seq > headSeq) return
       const digest = digestSettlement({
         rid: entry.request_id,

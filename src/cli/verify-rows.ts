@@ -3,19 +3,19 @@ import type { ChainKey } from '../domain/chain.ts'
 import { listStates, mayBeMissing, readState } from '../store/engine/row-states.ts'
 import type { Db } from '../store/engine/store.ts'
 
-/** A row may change while the rows are compared; after so many looks it differs for another reason. */
+/** A row may change during the comparison; after this many checks the difference has another reason. */
 const LOOKS = 5
 
 type Deps = {
   readonly db: Db
   readonly key: ChainKey
-  /** The last state of every row that the audit log tells of, by name. */
+  /** The last state in the audit log of every row, by name. */
   readonly states: ReadonlyMap<string, string>
-  /** Brings `states` up to the newest audit record. */
+  /** Updates `states` to the newest audit record. */
   refresh(): Promise<void>
 }
 
-/** Compares every row that decides about rights and money with what the audit log says of it. */
+/** Compares every row that decides about rights and money with its state in the audit log. */
 export async function verifyRows({ db, key, states, refresh }: Deps) {
   const suspects = new Set<string>()
   const storedNames = new Set<string>()
@@ -49,7 +49,7 @@ export async function verifyRows({ db, key, states, refresh }: Deps) {
 
 type Held = { kind: string; owner_id: number; held: number; leased: number }
 
-/** In one statement: a lease and what is held for it move in the same transaction. */
+/** In one statement, because the same transaction changes a lease and the held amount. */
 export async function verifyHeld(db: Db): Promise<string[]> {
   const { rows } = await sql<Held>`
     select accounts.kind, accounts.owner_id, accounts.held, coalesce(sums.leased, 0) as leased
@@ -64,8 +64,7 @@ export async function verifyHeld(db: Db): Promise<string[]> {
     ) order by node_id, kind, owner_id`.execute(db)
   return [
     ...rows.map(
-      ({ kind, owner_id, held, leased }) =>
-        `held: ${kind}:${owner_id} has ${held} held, its leases sum up to ${leased}`,
+      row => `held: ${row.kind}:${row.owner_id} has ${row.held} held, its leases sum up to ${row.leased}`,
     ),
     ...strays.map(
       ({ node_id, kind, owner_id }) =>

@@ -26,16 +26,16 @@ import { verifyHeld, verifyRows } from './verify-rows.ts'
 
 export type VerifyOptions = {
   readonly auditOnly?: boolean
-  /** A copy of the anchors that was kept elsewhere. */
+  /** A copy of the anchors from another place. */
   readonly anchorFile?: string
-  /** Why anchored records that a restore lost are given up. */
+  /** The reason for accepting the loss of anchored records after a restore. */
   readonly acceptRestore?: string
 }
 
 const ACCEPT_RESTORE = 'books.accept_restore'
 const MAX_REASON = 500
 const NODE_CHAIN = 'node:'
-/** So many of each kind are listed; the count is always told. */
+/** The most problems of each kind that are listed; the count is always reported. */
 const MOST_LISTED = 20
 
 const sentenceOf = ({ chain, links, unkeyed, fault }: ChainReport) => {
@@ -46,7 +46,7 @@ const sentenceOf = ({ chain, links, unkeyed, fault }: ChainReport) => {
     : `${whole}; the first ${unkeyed} are from before the upgrade and were checked without a key`
 }
 
-/** The lines of the report, and which of them are faults. */
+/** The lines of the report, with the faults among them. */
 function createFindings() {
   const lines: string[] = []
   const faults: string[] = []
@@ -58,7 +58,7 @@ function createFindings() {
       lines.push(text)
       if (!isGood) faults.push(text)
     },
-    /** Faults of one kind, or the line to report where there are none. */
+    /** Reports the faults of one kind, or a line that there are none. */
     add(newFaults: readonly string[], otherwise?: string): void {
       for (const fault of newFaults) faults.push(fault)
       if (newFaults.length === 0 && otherwise !== undefined) lines.push(otherwise)
@@ -70,9 +70,9 @@ function createFindings() {
 
 type Findings = ReturnType<typeof createFindings>
 
-/** Recomputes everything that can be, and says which of it holds. */
+/** Recomputes everything that can be checked, and reports the results. */
 export function createVerify({ db, dataDir, anchorFile: ownFile, record }: VerifyDeps) {
-  /** What the audit log says of chains, rows and restores, as far as it is proven. */
+  /** Chains, row states and restores from the verified part of the audit log. */
   function createAuditReading(anchors: GatheredAnchors) {
     const states = new Map<string, string>()
     const chains = new Set<string>()
@@ -133,7 +133,7 @@ export function createVerify({ db, dataDir, anchorFile: ownFile, record }: Verif
       each,
     )
 
-  /** Every chain of entries, and every entry of no chain. */
+  /** Verifies every chain of entries, and reports entries without a chain. */
   async function verifyEntries(
     anchors: GatheredAnchors,
     tails: ReadonlyMap<string, SettlementTail>,
@@ -141,7 +141,7 @@ export function createVerify({ db, dataDir, anchorFile: ownFile, record }: Verif
   ) {
     const balances = createBalances(db)
     const faults: string[] = []
-    // Entries first: a chain that a node starts meanwhile is then among the chains.
+    // Entries are counted first, so that a chain that a node starts meanwhile is among the chains.
     const counts = await countEntries(db)
     const names = (await listChains(db)).map(({ name }) => name).filter(name => name !== AUDIT_CHAIN)
     for (const { chain, entries } of counts)
@@ -164,7 +164,7 @@ export function createVerify({ db, dataDir, anchorFile: ownFile, record }: Verif
     return { reports, faults, ...(await balances.verify()) }
   }
 
-  /** Reads what is kept outside the store, then walks every chain against it. */
+  /** Reads journals and anchors, then verifies every chain against them. */
   async function walkAll({ auditOnly = false, anchorFile: shippedFile }: VerifyOptions) {
     const journals = auditOnly
       ? { reports: [], tails: new Map<string, SettlementTail>() }
@@ -179,7 +179,7 @@ export function createVerify({ db, dataDir, anchorFile: ownFile, record }: Verif
 
   type Walked = Awaited<ReturnType<typeof walkAll>>
 
-  /** Anchors of a chain that is broken say nothing new: its walk ended before them. */
+  /** Anchors of a broken chain are skipped: verification ended before them. */
   function judgeAnchors({ anchors, reading, audit, ledger }: Walked) {
     const reports = [audit, ...(ledger?.reports ?? [])]
     const ends = new Map(reports.map(({ chain, links }) => [chain, links]))
