@@ -1,4 +1,4 @@
-/** The question of every bench and the answers of its providers. */
+/** The request of every bench and the responses of its providers. */
 export const MODEL = 'gpt-4o-mini'
 export const STREAM_MODEL = 'gpt-4o'
 export const STREAM = { chunks: 50, paceMs: 20 }

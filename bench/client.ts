@@ -2,7 +2,7 @@ import { Pool } from 'undici'
 import type { Figures, Load } from './load.ts'
 import { percentile } from './table.ts'
 
-/** A process of its own that asks one address as fast as it is answered, and prints what it saw as JSON. */
+/** A separate process that sends requests to one URL as fast as they are answered, and prints the results as JSON. */
 const load = JSON.parse(process.argv[2] ?? '{}') as Load
 const url = new URL(load.url)
 const pool = new Pool(url.origin, { connections: load.connections, pipelining: 1, allowH2: false })
@@ -21,18 +21,18 @@ async function ask(): Promise<void> {
     await body.dump()
     if (statusCode !== 200) failed += 1
   } catch {
-    // A connection that broke is an answer that failed, and that is what is counted here.
+    // A broken connection is a failed request, which is counted.
     failed += 1
   }
   times.push(performance.now() - start)
 }
 
 const started = performance.now()
-let asked = 0
+let sentRequests = 0
 const isOver =
   'seconds' in load
     ? () => performance.now() - started >= load.seconds * 1_000
-    : () => ++asked > load.requests
+    : () => ++sentRequests > load.requests
 await Promise.all(
   Array.from({ length: load.connections }, async () => {
     while (!isOver()) await ask()

@@ -3,45 +3,45 @@ import { freePort } from '../test/support/postgres.ts'
 import { QUESTION } from './answers.ts'
 import { putLoad } from './load.ts'
 import type { Options } from './options.ts'
-import { startTold, untilQuiet } from './process.ts'
+import { startReporting, untilQuiet } from './process.ts'
 import { startSluice } from './sluice.ts'
 import { inWords, printTable } from './table.ts'
 
-/** One of three channels is dead: how many requests succeed, and how many attempts each took. */
+/** One of three channels is down: how many requests succeed, and how many attempts they need. */
 const REQUESTS = 10_000
 const CONNECTIONS = 32
 const GOAL = { share: 0.999, attempts: 1.2 }
 const UPSTREAM = fileURLToPath(new URL('./upstream.ts', import.meta.url))
 const PAGE = 500
 
-const startUpstream = (does: string) => startTold<[string]>([UPSTREAM, '--does', does])
+const startUpstream = (does: string) => startReporting<[string]>([UPSTREAM, '--does', does])
 
 type Dead = { readonly url: string; stop(): Promise<void>; dieMidway?: () => Promise<void> }
 
-/** The ways to be dead. */
+/** The kinds of failure. */
 const DEATHS = {
   'refuses connections': async () => ({ url: `http://127.0.0.1:${await freePort()}`, stop: async () => {} }),
   'resets connections': async () => {
-    const { told, stop } = await startUpstream('reset')
-    return { url: told[0], stop }
+    const { report, stop } = await startUpstream('reset')
+    return { url: report[0], stop }
   },
   'answers 500': async () => {
-    const { told, stop } = await startUpstream('refuse')
-    return { url: told[0], stop }
+    const { report, stop } = await startUpstream('refuse')
+    return { url: report[0], stop }
   },
   'killed in the middle': async () => {
-    const { told, stop } = await startUpstream('answer')
-    return { url: told[0], stop, dieMidway: () => stop('SIGKILL') }
+    const { report, stop } = await startUpstream('answer')
+    return { url: report[0], stop, dieMidway: () => stop('SIGKILL') }
   },
 } as const satisfies Record<string, () => Promise<Dead>>
 
 type Row = { readonly other: { readonly trace?: { readonly attempts: readonly unknown[] } } | string }
 
-/** The gateway notes every attempt of a request that needed more than one. */
+/** The gateway logs every attempt of a request that needed several. */
 function attemptsOf({ other }: Row): number {
-  const told =
+  const details =
     typeof other === 'string' ? (JSON.parse(other || '{}') as Exclude<Row['other'], string>) : other
-  return told.trace?.attempts.length ?? 1
+  return details.trace?.attempts.length ?? 1
 }
 
 async function countAttempts(api: <T>(method: string, path: string) => Promise<T>) {
@@ -59,7 +59,7 @@ async function measure(death: keyof typeof DEATHS, { requests = REQUESTS, engine
   const alive = [await startUpstream('answer'), await startUpstream('answer')]
   const sluice = await startSluice({ engine })
   try {
-    for (const url of [dead.url, ...alive.map(({ told }) => told[0])]) await sluice.addChannel(url)
+    for (const url of [dead.url, ...alive.map(({ report }) => report[0])]) await sluice.addChannel(url)
     const load = { url: sluice.chatUrl, headers: sluice.headers, body: QUESTION, connections: CONNECTIONS }
     const asking = putLoad({ ...load, requests })
     if (dead.dieMidway) {
@@ -93,7 +93,7 @@ export async function benchFailover(options: Options): Promise<void> {
       `${p50Ms.toFixed(1)} / ${p99Ms.toFixed(1)}`,
     ])
   }
-  console.log('failover: one of three channels of equal weight is dead\n')
-  printTable(['the dead one', 'requests', 'succeed', 'attempts a request', 'in the log', 'p50/p99 ms'], rows)
-  console.log(`Goal (≥ 99.9 % succeed, ≤ 1.2 attempts a request): ${inWords(isReached)}.`)
+  console.log('failover: one of three channels of equal weight is down\n')
+  printTable(['failure', 'requests', 'succeeded', 'attempts per request', 'in the log', 'p50/p99 ms'], rows)
+  console.log(`Goal (≥ 99.9 % succeed, ≤ 1.2 attempts per request): ${inWords(isReached)}.`)
 }

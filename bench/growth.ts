@@ -3,11 +3,11 @@ import { QUESTION } from './answers.ts'
 import { openInspector } from './inspector.ts'
 import { putLoad } from './load.ts'
 import type { Options } from './options.ts'
-import { rssMibOf, startTold, untilQuiet } from './process.ts'
+import { rssMibOf, startReporting, untilQuiet } from './process.ts'
 import { startSluice } from './sluice.ts'
 import { printTable } from './table.ts'
 
-/** Whether memory grows with the number of requests: what a request leaves behind for ever shows as a slope. */
+/** Whether memory grows with the number of requests: a leak shows as a slope. */
 const REQUESTS = 200_000
 const SAMPLES = 10
 const CONNECTIONS = 64
@@ -15,7 +15,7 @@ const UPSTREAM = fileURLToPath(new URL('./upstream.ts', import.meta.url))
 
 type Sample = { readonly requests: number; readonly rssMib: number; readonly heapMib: number }
 
-/** Least squares, in bytes a request. */
+/** Least squares, in bytes per request. */
 function slopeOf(samples: readonly Sample[], pick: (sample: Sample) => number): number {
   const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length
   const x = samples.map(sample => sample.requests)
@@ -27,10 +27,10 @@ function slopeOf(samples: readonly Sample[], pick: (sample: Sample) => number): 
 }
 
 export async function benchGrowth({ requests = REQUESTS, engine }: Options): Promise<void> {
-  const upstream = await startTold<[string]>([UPSTREAM])
+  const upstream = await startReporting<[string]>([UPSTREAM])
   const sluice = await startSluice({ engine, inspected: true })
   try {
-    await sluice.addChannel(upstream.told[0])
+    await sluice.addChannel(upstream.report[0])
     const inspector = await openInspector(sluice.inspectorPort)
     const samples: Sample[] = []
     let failed = 0
@@ -48,7 +48,7 @@ export async function benchGrowth({ requests = REQUESTS, engine }: Options): Pro
     }
     inspector.close()
     console.log(
-      `growth: memory over ${step * SAMPLES} requests on ${engine}, each time at rest and collected\n`,
+      `growth: memory over ${step * SAMPLES} requests on ${engine}, sampled when idle and after garbage collection\n`,
     )
     printTable(
       ['requests', 'RSS MiB', 'live heap MiB'],
@@ -58,11 +58,11 @@ export async function benchGrowth({ requests = REQUESTS, engine }: Options): Pro
         heapMib.toFixed(2),
       ]),
     )
-    // The first half fills caches and pools; what goes on growing after it is what matters.
+    // The first half fills caches and pools; only growth after it matters.
     const late = samples.slice(SAMPLES / 2)
     console.log(
       `Slope of the second half: RSS ${slopeOf(late, ({ rssMib }) => rssMib).toFixed(1)}, ` +
-        `live heap ${slopeOf(late, ({ heapMib }) => heapMib).toFixed(1)} bytes a request; ${failed} requests failed.`,
+        `live heap ${slopeOf(late, ({ heapMib }) => heapMib).toFixed(1)} bytes per request; ${failed} requests failed.`,
     )
   } finally {
     await sluice.stop()

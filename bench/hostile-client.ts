@@ -34,8 +34,8 @@ export const TRANSLATED = {
     `{${TRANSLATED_MODEL},"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,${'iVBORw0K'.repeat((30 * MB) / 8)}"}}]}]}`,
   '30 MB in 1,000 messages translated': () =>
     `{${TRANSLATED_MODEL},"messages":[${list(1_000, i => `{"role":"${i % 2 === 0 ? 'user' : 'assistant'}","content":"${'é\\n'.repeat(7 * 1_024)}"}`)}]}`,
-  '100,000 messages translated': () =>
-    `{${TRANSLATED_MODEL},"messages":[${list(100_000, i => `{"role":"${i % 2 === 0 ? 'user' : 'assistant'}","content":"m${i}"}`)}]}`,
+  '40,000 messages translated': () =>
+    `{${TRANSLATED_MODEL},"messages":[${list(40_000, i => `{"role":"${i % 2 === 0 ? 'user' : 'assistant'}","content":"m${i}"}`)}]}`,
 } as const satisfies Record<string, () => string>
 
 const BODIES: Readonly<Record<string, () => string>> = { ...HOSTILE, ...TRANSLATED }

@@ -8,7 +8,7 @@ import { HOSTILE_ANSWERS, type HostileAnswer } from './hostile-provider.ts'
 import { openInspector } from './inspector.ts'
 import { putLoad } from './load.ts'
 import type { Options } from './options.ts'
-import { rssMibOf, start, startTold, untilQuiet } from './process.ts'
+import { rssMibOf, start, startReporting, untilQuiet } from './process.ts'
 import { type Sluice, startSluice } from './sluice.ts'
 import { inWords, printTable } from './table.ts'
 
@@ -119,17 +119,21 @@ async function benchBodies(names: readonly string[], sluice: Sluice, watch: Watc
 }
 
 /** The same while a provider answers what hurts: as it is asked by its own clients, and through a translation. */
-async function benchAnswers(sluice: Sluice, watch: Watch): Promise<number> {
-  const provider = await startTold<[string]>([pathOf('hostile-provider.ts')])
+async function benchAnswers(
+  sluice: Sluice,
+  watch: Watch,
+  namesIn: (table: object) => readonly string[],
+): Promise<number> {
+  const provider = await startReporting<[string]>([pathOf('hostile-provider.ts')])
   try {
-    const [base_url] = provider.told
+    const [base_url] = provider.report
     for (const { model, type } of Object.values(ANSWER_MODELS)) {
       const channel = { name: model, type, key: 'k', base_url, models: [model] }
       await sluice.api('POST', '/api/channel/', { mode: 'single', channel })
     }
-    let mostMs = await benchBodies(Object.keys(TRANSLATED), sluice, watch)
+    let mostMs = await benchBodies(namesIn(TRANSLATED), sluice, watch)
     const rows: string[][] = []
-    for (const name of Object.keys(HOSTILE_ANSWERS))
+    for (const name of namesIn(HOSTILE_ANSWERS))
       for (const [format, { model }] of Object.entries(ANSWER_MODELS)) {
         await measure({ name, body: questionFor(model, 'good'), times: 1 }, sluice, watch)
         const order = { name, body: questionFor(model, name), times: ANSWER_TIMES }
@@ -147,20 +151,21 @@ async function benchAnswers(sluice: Sluice, watch: Watch): Promise<number> {
   }
 }
 
-export async function benchHostile({ engine }: Options): Promise<void> {
-  const upstream = await startTold<[string]>([pathOf('upstream.ts')])
+export async function benchHostile({ engine, row }: Options): Promise<void> {
+  const namesIn = (table: object) => Object.keys(table).filter(name => name.includes(row))
+  const upstream = await startReporting<[string]>([pathOf('upstream.ts')])
   const sluice = await startSluice({ engine, inspected: true })
   const pinger = startTalking([pathOf('pinger.ts'), sluice.url])
   try {
-    await sluice.addChannel(upstream.told[0])
+    await sluice.addChannel(upstream.report[0])
     const load = { url: sluice.chatUrl, headers: sluice.headers, body: QUESTION, connections: 16 }
     await putLoad({ ...load, requests: 5_000 })
     // What a start leaves to do in the background would be measured with the first row.
     await untilQuiet(sluice.pid)
     const inspector = await openInspector(sluice.inspectorPort)
     const watch = { pinger: pinger.child, inspector }
-    const bodiesMs = await benchBodies(Object.keys(HOSTILE), sluice, watch)
-    const mostMs = Math.max(bodiesMs, await benchAnswers(sluice, watch))
+    const bodiesMs = await benchBodies(namesIn(HOSTILE), sluice, watch)
+    const mostMs = Math.max(bodiesMs, await benchAnswers(sluice, watch, namesIn))
     inspector.close()
     console.log(
       `Goal (event loop stalls ≤ ${GOAL_MS} ms of CPU, here ${mostMs.toFixed(1)}): ${inWords(mostMs <= GOAL_MS)}.`,

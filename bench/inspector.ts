@@ -4,12 +4,12 @@ const ANSWER_MS = 60_000
 
 type Reply = { readonly id: number; readonly result?: unknown; readonly error?: { readonly message: string } }
 
-/** Looks inside a process that was started with `--inspect`: nothing of this is in the gateway itself. */
+/** Inspects a process that was started with `--inspect`; the gateway itself has no code for this. */
 export async function openInspector(port: number) {
   const [target] = (await (await fetch(`http://127.0.0.1:${port}/json/list`)).json()) as {
     webSocketDebuggerUrl: string
   }[]
-  if (!target) throw new Error('the inspected process offers nothing to look into')
+  if (!target) throw new Error('the inspected process has no inspector target')
   const socket = new WebSocket(target.webSocketDebuggerUrl)
   await new Promise((resolve, reject) => {
     socket.addEventListener('open', resolve, { once: true })
@@ -48,7 +48,7 @@ export async function openInspector(port: number) {
 
   return {
     evaluate,
-    /** What is still reachable after everything else was thrown away, in MiB. */
+    /** The live heap after a garbage collection, in MiB. */
     async liveHeapMib(): Promise<number> {
       for (let i = 0; i < 2; i++) {
         await send('HeapProfiler.collectGarbage')

@@ -11,7 +11,7 @@ import type { Options } from './options.ts'
 import { middleOf, subjects, timeSubjects } from './usage-lists.ts'
 import { DAYS, fillUsage } from './usage-store.ts'
 
-/** Any list endpoint at these sizes answers its first and its 1,000th page in less than 50 ms. */
+/** Every list endpoint returns its first and its 1,000th page in less than 50 ms at these sizes. */
 const SIZES = { tokens: 100_000, channels: 10_000, users: 100_000, aliases: 10_000, logs: 200_000 }
 const GOAL_MS = 50
 const RUNS = 7
@@ -27,7 +27,7 @@ async function inChunks(count: number, write: (numbers: number[]) => Promise<unk
 const account = (kind: 'user' | 'token', owner_id: number) =>
   ({ kind, owner_id, unlimited: 0, credited: 0, posted: 0, held: 0, request_count: 0 }) as const
 
-/** Rows as the API would have made them, written straight into the store. */
+/** Rows as the API would create them, written directly into the store. */
 async function seed(db: Db): Promise<void> {
   await db.transaction().execute(async trx => {
     await inChunks(SIZES.users, async numbers => {
@@ -222,7 +222,7 @@ async function timeOf(gateway: Gateway, path: string): Promise<{ medianMs: numbe
 async function benchTables(engine: Engine): Promise<void> {
   const gateway = await startGateway({ engine })
   await seed(gateway.db)
-  // What autovacuum does within the minute: without it, index-only scans look at every row.
+  // Autovacuum does this within a minute; without it, index-only scans read every row.
   if (engine === 'postgres') await sql`vacuum analyze`.execute(gateway.db)
   console.log(`\nlists on ${engine}, median of ${RUNS} (goal < ${GOAL_MS} ms)`)
   console.log('path                                              size   page 1   page 1000')
@@ -231,14 +231,14 @@ async function benchTables(engine: Engine): Promise<void> {
       timeOf(gateway, `${path}${path.endsWith('?') ? '' : '&'}p=${page}&page_size=${size}`)
     const first = await at(1)
     const deep = await at(1000)
-    const told = ({ medianMs, status }: typeof first) =>
+    const cell = ({ medianMs, status }: typeof first) =>
       status === 200 ? `${medianMs.toFixed(1).padStart(6)}${medianMs < GOAL_MS ? ' ' : '!'}` : `  (${status})`
-    console.log(`${path.padEnd(48)} ${String(size).padStart(5)}  ${told(first)}  ${told(deep)}`)
+    console.log(`${path.padEnd(48)} ${String(size).padStart(5)}  ${cell(first)}  ${cell(deep)}`)
   }
   await gateway.close()
 }
 
-/** A store of that many requests: a new one, or the one that an earlier run has left in the folder. */
+/** A store with that many requests: a new one, or the one of an earlier run in the folder. */
 async function openUsage(engine: Engine, requests: number, folder: string | undefined) {
   if (folder === undefined) {
     const gateway = await startGateway({ engine })
@@ -247,12 +247,12 @@ async function openUsage(engine: Engine, requests: number, folder: string | unde
   const place = resolve(folder, `${engine}-${requests}`)
   const mark = join(place, 'filled')
   const isFilled = existsSync(mark)
-  // A run that did not come to its end leaves half a store.
+  // An interrupted run leaves an incomplete store.
   if (!isFilled) rmSync(place, { recursive: true, force: true })
   mkdirSync(place, { recursive: true })
   const postgres = engine === 'postgres' ? await startPostgres(join(place, 'postgres')) : undefined
   const env = { SLUICE_DATA: join(place, 'data'), ...(postgres && { DATABASE_URL: postgres.url }) }
-  // The settings say where the store is: nothing is made, and nothing is gone at the end.
+  // The settings name the store: nothing is created, and nothing is deleted at the end.
   const gateway = await startGateway({ engine: 'sqlite', env })
   return {
     gateway,
@@ -265,7 +265,7 @@ async function openUsage(engine: Engine, requests: number, folder: string | unde
   }
 }
 
-/** Every page of the console over a store that has seen many requests. */
+/** Every page of the console on a store with many requests. */
 async function benchPages(engine: Engine, requests: number, folder: string | undefined): Promise<void> {
   const { gateway, isFilled, keep, close } = await openUsage(engine, requests, folder)
   const { db } = gateway
@@ -286,7 +286,7 @@ async function benchPages(engine: Engine, requests: number, folder: string | und
   if (engine === 'postgres') await sql`vacuum analyze`.execute(db)
   keep()
   const seconds = Math.round((performance.now() - startedMs) / 1000)
-  console.log(`\n${engine}: ${requests} requests of ${DAYS} days, written and summed up in ${seconds} s`)
+  console.log(`\n${engine}: ${requests} requests of ${DAYS} days, written and aggregated in ${seconds} s`)
   await timeSubjects(
     { api: gateway.api, url: gateway.url, token: ROOT_TOKEN, engine },
     subjects(now, await middleOf(db, now)),
@@ -299,7 +299,7 @@ export async function benchLists({
   engines,
   keep,
 }: Pick<Options, 'requests' | 'engines' | 'keep'>): Promise<void> {
-  // Whoever keeps a store is after its pages.
+  // A kept store is used to measure the pages only.
   if (keep === undefined) for (const engine of engines) await benchTables(engine)
   for (const engine of engines) await benchPages(engine, requests, keep)
 }

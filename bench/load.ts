@@ -24,10 +24,10 @@ const MOST_MS = 300_000
 
 export const LOAD_GENERATOR = findProgram('wrk') ? 'wrk' : 'a Node.js client (wrk is not installed)'
 
-// The escapes that JSON makes of printable text are Lua's as well.
+// The JSON escapes of printable text are also valid in Lua.
 const inLua = (text: string) => JSON.stringify(text)
 
-/** wrk tells its percentiles in microseconds, and counts answers of 400 and above as failed. */
+/** wrk reports percentiles in microseconds and counts statuses of 400 and above as failed. */
 const luaOf = ({ headers, body }: Load) => `
 wrk.method = "POST"
 wrk.body = ${inLua(body)}
@@ -62,7 +62,7 @@ async function byWrk(wrk: string, load: Load & { seconds: number }): Promise<Fig
   }
 }
 
-/** Asks as fast as it is answered, from a process whose time is nobody's: wrk for a time, our own for a number. */
+/** Sends requests as fast as they are answered, from a separate process: wrk for a duration, our own client for a number. */
 export async function putLoad(load: Load): Promise<Figures> {
   const wrk = findProgram('wrk')
   if (wrk && 'seconds' in load) return byWrk(wrk, load)

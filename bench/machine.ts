@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 const GIB = 1024 ** 3
 
-/** What a figure is worth nothing without: where it was measured, and when. */
+/** Where and when the figures were measured. */
 export function describeMachine(): string {
   const model = cpus()[0]?.model.trim() ?? 'unknown processor'
   return [
@@ -18,7 +18,7 @@ export function describeMachine(): string {
 const LOOK_MS = 1_000
 const NOTICED_CORES = 0.2
 
-/** Ticks that all cores have spent at something, and altogether. */
+/** Busy and total ticks of all cores. */
 function ticks(): { busy: number; all: number } {
   const [line = ''] = readFileSync('/proc/stat', 'utf8').split('\n')
   const fields = line.trim().split(/\s+/).slice(1, 9).map(Number)
@@ -27,12 +27,12 @@ function ticks(): { busy: number; all: number } {
   return { busy: all - idle - waiting, all }
 }
 
-/** A sentence if somebody else is at work here before a bench has begun: their times are then in ours. */
+/** A warning if other programs are busy before a bench begins, because they distort its figures. */
 export async function describeOthers(): Promise<string | undefined> {
   const before = ticks()
   await sleep(LOOK_MS)
   const after = ticks()
   const cores = ((after.busy - before.busy) / (after.all - before.all)) * availableParallelism()
   if (cores < NOTICED_CORES) return undefined
-  return `Other programs keep ${cores.toFixed(1)} cores busy: requests a second and times are worse than they would be.`
+  return `Other programs keep ${cores.toFixed(1)} cores busy: throughput and latency are worse than on an idle machine.`
 }

@@ -1,7 +1,7 @@
 import { describeMachine, describeOthers } from './machine.ts'
 import { type Options, readOptions, UsageError } from './options.ts'
 
-/** Figures of this machine, one table a subject. `npm run bench` runs all; a name runs one. */
+/** Benchmarks of this machine, one table each. `npm run bench` runs all; a name runs one. */
 const BENCHES = {
   relay: async options => (await import('./relay.ts')).benchRelay(options),
   media: async options => (await import('./media.ts')).benchMedia(options),

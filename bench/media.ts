@@ -6,13 +6,13 @@ import { Pool } from 'undici'
 import { wavFile } from '../test/support/wav.ts'
 import { hasNginx, startPlainNginx } from './nginx.ts'
 import type { Options } from './options.ts'
-import { cpuMsOf, startTold, untilQuiet } from './process.ts'
+import { cpuMsOf, startReporting, untilQuiet } from './process.ts'
 import { startSluice } from './sluice.ts'
 import { median, printTable } from './table.ts'
 
-/** What a megabyte costs a gateway on its way through: as speech to a client, and as an upload to a provider. */
+/** The cost of a megabyte that passes the gateway: as speech to a client, and as an upload to a provider. */
 const CONNECTIONS = 8
-/** So many that what a process does besides, and its warming up, do not count. */
+/** Enough requests that warm-up and background work do not matter. */
 const REQUESTS = 2_000
 const WARMING = 4_000
 const MEGABYTE = 1_048_576
@@ -21,7 +21,7 @@ const UPSTREAM = fileURLToPath(new URL('upstream.ts', import.meta.url))
 
 type Asked = { readonly path: string; readonly type: string; readonly body: Buffer }
 
-/** As clients write them; the parser looks for all of it, so that a short one would be slow. */
+/** As long as those of real clients: the parser searches for all of it, so a short one would be slow. */
 const BOUNDARY = '----formdata-undici-048627193505'
 
 const part = (name: string, value: string | Buffer, more = '') =>
@@ -52,10 +52,10 @@ type Contender = { readonly pid: number; readonly url: string; readonly headers:
 
 async function load({ url, headers }: Contender, { path, type, body }: Asked, requests: number) {
   const pool = new Pool(url, { connections: CONNECTIONS, pipelining: 1, allowH2: false })
-  let left = requests
+  let remaining = requests
   async function lane(): Promise<void> {
-    while (left > 0) {
-      left -= 1
+    while (remaining > 0) {
+      remaining -= 1
       const answer = await pool.request({
         path,
         method: 'POST',
@@ -80,10 +80,10 @@ async function costUs(contender: Contender, asked: Asked): Promise<number> {
 
 export async function benchMedia({ runs, engine }: Options): Promise<void> {
   if (!hasNginx())
-    throw new Error('nginx is not installed (Debian: nginx-light): there is nothing to compare with')
+    throw new Error('nginx is not installed (Debian: nginx-light), so there is nothing to compare with')
   const folder = mkdtempSync(join(tmpdir(), 'sluice-bench-media-'))
-  const upstream = await startTold<[string]>([UPSTREAM, '--does', 'media'])
-  const [url] = upstream.told
+  const upstream = await startReporting<[string]>([UPSTREAM, '--does', 'media'])
+  const [url] = upstream.report
   const nginx = await startPlainNginx(folder, { whole: url, stream: url })
   const sluice = await startSluice({ engine })
   try {

@@ -22,7 +22,7 @@ async function startNginx(folder: string, { servers, port }: { servers: string; 
   return running
 }
 
-/** A provider that answers everything with the same bytes, as fast as can be. */
+/** A provider that answers every request with the same bytes, as fast as possible. */
 export async function startStaticAnswer(folder: string) {
   const port = await freePort()
   const servers = `server { listen 127.0.0.1:${port}; client_max_body_size 0;
@@ -30,7 +30,7 @@ export async function startStaticAnswer(folder: string) {
   return { ...(await startNginx(folder, { servers, port })), url: `http://127.0.0.1:${port}` }
 }
 
-/** nginx as a plain proxy that looks at nothing: the limit. One address for whole answers, one for streams. */
+/** nginx as a plain proxy: the lower bound. One port for whole responses, one for streams. */
 export async function startPlainNginx(folder: string, { whole, stream }: { whole: string; stream: string }) {
   const [wholePort, streamPort] = [await freePort(), await freePort()]
   const upstream = (name: string, url: string) =>
@@ -42,7 +42,7 @@ export async function startPlainNginx(folder: string, { whole, stream }: { whole
     upstream('whole', whole),
     upstream('streamed', stream),
     server('whole', wholePort, ''),
-    // With its buffers on, nginx may keep an event back.
+    // With buffering, nginx may hold events back.
     server('streamed', streamPort, 'proxy_buffering off;'),
   ].join('\n')
   return {

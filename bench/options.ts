@@ -5,10 +5,12 @@ export type Options = {
   readonly runs: number
   readonly requests: number | undefined
   readonly engine: Engine
-  /** Those that were asked for; all where none was. */
+  /** The selected benches; by default all. */
   readonly engines: readonly Engine[]
-  /** The folder in which `lists` leaves its store for the next time. */
+  /** The folder in which `lists` keeps its store for the next run. */
   readonly keep: string | undefined
+  /** Only rows of `hostile` whose name has this in it. */
+  readonly row: string
 }
 
 export class UsageError extends Error {}
@@ -33,6 +35,7 @@ export function readOptions(): { names: string[]; options: Options } {
       requests: { type: 'string' },
       engine: { type: 'string' },
       keep: { type: 'string' },
+      row: { type: 'string', default: '' },
     },
   })
   const engine = values.engine === undefined ? undefined : engineOf(values.engine)
@@ -44,6 +47,7 @@ export function readOptions(): { names: string[]; options: Options } {
       engine: engine ?? 'sqlite',
       engines: engine ? [engine] : ENGINES,
       keep: values.keep,
+      row: values.row,
     },
   }
 }

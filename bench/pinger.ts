@@ -1,8 +1,8 @@
 import { connect } from 'node:net'
 
 /**
- * A process of its own that asks `/healthz` every millisecond over one connection, one question at a time. A line on
- * standard input ends a phase: it prints the longest answer since the last one, in milliseconds.
+ * A separate process that requests `/healthz` every millisecond over one connection, one request at a time. A line on
+ * standard input ends a phase: it prints the longest response time since the last one, in milliseconds.
  */
 const PERIOD_MS = 1
 const { hostname, port } = new URL(process.argv[2] ?? '')

@@ -3,8 +3,8 @@ import { pipeline } from 'node:stream'
 import { Pool } from 'undici'
 
 /**
- * The least that a gateway in Node.js does: reads the body, parses it to know the model and whether a stream is asked
- * for, and passes it on. No token, no books. It prints where it listens, as JSON.
+ * The minimum work of a gateway in Node.js: reads the body, parses it for the model and `stream`, and forwards it. No token,
+ * no ledger. It prints its address as JSON.
  */
 const [wholeUrl = '', streamUrl = ''] = process.argv.slice(2)
 const pools = [wholeUrl, streamUrl].map(
@@ -32,7 +32,7 @@ const server = createServer((request, response) => {
         if (error) response.destroy()
       })
     } catch {
-      // The load generator counts it as failed; there is nobody else to tell.
+      // The load generator counts it as failed.
       if (!response.headersSent) response.writeHead(502)
       response.end()
     }

@@ -5,7 +5,7 @@ import { freePort } from '../test/support/postgres.ts'
 import { run, start, untilAnswers } from './process.ts'
 
 const VERSION = '1.15.2'
-// The newest in the range it asks for hands it headers that it cannot change, and then every stream is a 500.
+// The newest version in its range gives it immutable headers, and then every stream is a 500.
 const MANIFEST = { private: true, overrides: { '@hono/node-server': '1.3.3' } }
 const FOLDER = fileURLToPath(
   new URL(`../node_modules/.cache/sluice-bench/portkey-${VERSION}`, import.meta.url),
@@ -13,7 +13,7 @@ const FOLDER = fileURLToPath(
 const PROGRAM = join(FOLDER, 'node_modules/@portkey-ai/gateway/build/start-server.js')
 const INSTALL_MS = 120_000
 
-/** Fetched once, when it is first compared with; it is no dependency of ours and runs no script at install. */
+/** Fetched at the first comparison. It is no dependency of ours, and install scripts are disabled. */
 async function install(): Promise<void> {
   if (existsSync(PROGRAM)) return
   mkdirSync(FOLDER, { recursive: true })
@@ -27,7 +27,7 @@ async function install(): Promise<void> {
   }
 }
 
-/** Portkey's gateway with no guardrails, caches or retries: it is told the provider by headers. */
+/** Portkey's gateway without guardrails, caches or retries; headers name the provider. */
 export async function startPortkey() {
   await install()
   const port = await freePort()

@@ -7,21 +7,21 @@ const STOP_MS = 10_000
 const OUTPUT_MOST = 1_048_576
 const living = new Set<ChildProcess>()
 
-/** Nothing that a bench started outlives it, however it ends. */
+/** Every process that a bench started ends with it. */
 process.on('exit', () => {
   for (const child of living) child.kill('SIGKILL')
 })
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130))
 
 export function findProgram(name: string): string | undefined {
-  // Debian keeps nginx where the PATH of an ordinary user does not look.
+  // Debian installs nginx outside the PATH of an ordinary user.
   const folders = [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin', '/usr/local/sbin']
   return folders.map(folder => join(folder, name)).find(path => existsSync(path))
 }
 
 export type Running = {
   readonly pid: number
-  /** Waits for its end; after 10 s it is killed. */
+  /** Waits for the end of the process, and kills it after 10 s. */
   stop(signal?: NodeJS.Signals): Promise<void>
 }
 
@@ -34,7 +34,7 @@ export function start(command: string, args: readonly string[], options: SpawnOp
       resolve(code)
     })
   })
-  // Whoever waits for the end learns of a failure; whoever does not is told by what then does not answer.
+  // A caller that waits for the end gets the error; others notice that the process does not answer.
   ended.catch(() => living.delete(child))
   living.add(child)
   return {
@@ -51,7 +51,7 @@ export function start(command: string, args: readonly string[], options: SpawnOp
   }
 }
 
-/** Runs a program to its end, for at most `mostMs`, and gives what it printed. */
+/** Runs a program for at most `mostMs` and returns its output. */
 export async function run(
   command: string,
   args: readonly string[],
@@ -70,14 +70,14 @@ export async function run(
   return parts.join('')
 }
 
-/** A program of ours that prints one line of JSON when it is ready, such as where it listens. */
-export async function startTold<Told>(args: readonly string[], options: SpawnOptions = {}) {
+/** Starts one of our programs, which prints one line of JSON when it is ready, such as its address. */
+export async function startReporting<Report>(args: readonly string[], options: SpawnOptions = {}) {
   const running = start(process.execPath, args, { ...options, stdio: ['ignore', 'pipe', 'inherit'] })
-  const told = new Promise<Told>((resolve, reject) => {
-    running.child.stdout?.once('data', data => resolve(JSON.parse(String(data)) as Told))
+  const report = new Promise<Report>((resolve, reject) => {
+    running.child.stdout?.once('data', data => resolve(JSON.parse(String(data)) as Report))
     running.ended.then(code => reject(new Error(`${args[0]} ended with ${code}`)), reject)
   })
-  return { ...running, told: await told }
+  return { ...running, report: await report }
 }
 
 export async function untilAnswers(url: string, mostMs = 30_000): Promise<void> {
@@ -89,10 +89,10 @@ export async function untilAnswers(url: string, mostMs = 30_000): Promise<void> 
   throw new Error(`nothing answers at ${url}`)
 }
 
-/** The kernel tells times in ticks of USER_HZ, which is 100 wherever Node.js runs. */
+/** The kernel reports times in ticks of USER_HZ, which is 100 wherever Node.js runs. */
 const TICK_MS = 10
 
-/** A thread or process may end between being listed and being looked at: then there is nothing to read of it. */
+/** A thread or process may end between listing and reading. */
 function look(path: string): string {
   try {
     return readFileSync(path, 'utf8')
@@ -109,19 +109,19 @@ export function childrenOf(pid: number): number[] {
   )
 }
 
-/** The processes of a tree, as they are now. */
+/** The current processes of a tree. */
 const treeOf = (pid: number): number[] => [pid, ...childrenOf(pid).flatMap(treeOf)]
 
 const sumOver = (pid: number, of: (id: number) => number): number =>
   treeOf(pid).reduce((sum, id) => sum + of(id), 0)
 
 /**
- * User and system time of a process with all its threads, of its children, and of the children it has seen end. The
- * kernel adds it up by what ran, not by who had to wait: a load generator on the same cores does not change it.
+ * User and system time of a process with all its threads and children, including ended ones. It is CPU time, so a load
+ * generator on the same cores does not change it.
  */
 export const cpuMsOf = (pid: number): number =>
   sumOver(pid, id => {
-    // The name stands in parentheses and may hold anything; utime, stime, cutime, cstime are the 12th to 15th after it.
+    // The name is in parentheses and may contain anything; utime, stime, cutime, cstime are the 12th to 15th field after it.
     const stat = look(`/proc/${id}/stat`)
     const fields = stat.slice(stat.lastIndexOf(') ') + 2).split(' ')
     return fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0) * TICK_MS
@@ -132,7 +132,7 @@ export const rssMibOf = (pid: number): number =>
 
 const QUIET = { everyMs: 250, looks: 2, mostCpuMs: 10, mostMs: 15_000 }
 
-/** What a request leaves to be done later belongs to its cost: waits until a tree has nothing to do. */
+/** Waits until a process tree is idle: deferred work belongs to the cost of a request. */
 export async function untilQuiet(pid: number): Promise<void> {
   let quiet = 0
   for (let waitedMs = 0; waitedMs < QUIET.mostMs && quiet < QUIET.looks; waitedMs += QUIET.everyMs) {
@@ -144,7 +144,7 @@ export async function untilQuiet(pid: number): Promise<void> {
 
 export type Costed<F> = F & { readonly cpuUs: number }
 
-/** Runs a load and adds what it cost the tree, the work it left behind included. */
+/** Runs a load and returns its CPU time in the tree, including deferred work. */
 export async function costOf<F>(
   pid: number,
   { load, units }: { load: () => Promise<F>; units: (figures: F) => number },

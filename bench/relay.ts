@@ -7,19 +7,19 @@ import { type Figures, LOAD_GENERATOR, putLoad } from './load.ts'
 import { hasNginx, startPlainNginx, startStaticAnswer } from './nginx.ts'
 import type { Options } from './options.ts'
 import { startPortkey } from './portkey.ts'
-import { type Costed, childrenOf, costOf, cpuMsOf, rssMibOf, run, startTold } from './process.ts'
+import { type Costed, childrenOf, costOf, cpuMsOf, rssMibOf, run, startReporting } from './process.ts'
 import { startSluice } from './sluice.ts'
 import type { StreamFigures, StreamLoad } from './stream-client.ts'
 import { median, printTable } from './table.ts'
 
 /**
- * What a gateway costs, in one run on one machine: its processor time for a small chat request and for a chunk of a
- * stream, beside nginx as a plain proxy, a bare proxy in Node.js, and another gateway.
+ * The cost of a gateway, in one run on one machine: CPU time for a small chat request and for a chunk of a stream, compared
+ * with nginx as a plain proxy, a minimal proxy in Node.js, and another gateway.
  */
 const BUSY = { connections: 64, seconds: 4 }
 const ALONE = { connections: 1, seconds: 2 }
 const STREAMS = { connections: 200, rounds: 4, streamMs: STREAM.chunks * STREAM.paceMs }
-/** Until the code in use is compiled: before that it is the compiler, in threads of its own, that is measured. */
+/** Warm-up until the code is compiled: before that, the compiler threads would be measured. */
 const WARMING = { seconds: 10, rounds: 2 }
 const STREAM_MOST_MS = 120_000
 
@@ -28,7 +28,7 @@ const pathOf = (name: string) => fileURLToPath(new URL(name, import.meta.url))
 type Target = { readonly url: string; readonly headers: Readonly<Record<string, string>> }
 type Contender = {
   readonly name: string
-  /** The tree whose time is counted. */
+  /** The root of the measured process tree. */
   readonly pid: number
   readonly whole: Target
   readonly stream: Target
@@ -51,8 +51,8 @@ async function nginx(upstreams: Upstreams, folder: string): Promise<Contender> {
 }
 
 async function bare({ whole, stream }: Upstreams): Promise<Contender> {
-  const { pid, stop, told } = await startTold<string>([pathOf('plain-proxy.ts'), whole, stream])
-  const target = { url: `${told}${CHAT}`, headers: KEY }
+  const { pid, stop, report } = await startReporting<string>([pathOf('plain-proxy.ts'), whole, stream])
+  const target = { url: `${report}${CHAT}`, headers: KEY }
   return { name: 'bare node:http + undici', pid, stop, whole: target, stream: target }
 }
 
@@ -78,7 +78,8 @@ async function sluice({ whole, stream }: Upstreams, engine: Options['engine']): 
 async function assemble(upstreams: Upstreams, { engine }: Options, folder: string): Promise<Contender[]> {
   const contenders: Contender[] = []
   if (hasNginx()) contenders.push(await nginx(upstreams, folder))
-  else console.log('nginx is not installed (Debian: nginx-light): there is no limit to compare with.')
+  else
+    console.log('nginx is not installed (Debian: nginx-light), so there is no lower bound to compare with.')
   contenders.push(await bare(upstreams))
   try {
     contenders.push(await portkey(upstreams))
@@ -167,7 +168,7 @@ function rowOf(name: string, runs: Runs, { requestUs, chunkUs, direct }: Baselin
   ]
 }
 
-/** PostgreSQL is a server of its own: its time is told apart from the gateway's. */
+/** PostgreSQL is a separate server: its CPU time is reported separately. */
 const postgresPid = () =>
   childrenOf(process.pid).find(pid => readFileSync(`/proc/${pid}/comm`, 'utf8').trim() === 'postgres')
 
@@ -181,7 +182,7 @@ async function measure(contenders: readonly Contender[], streamUrl: string, { ru
   }
   const postgres = engine === 'postgres' ? postgresPid() : undefined
   const postgresMs = postgres ? cpuMsOf(postgres) : 0
-  // All take turns in each run, so that a change of the machine's mood is shared.
+  // All targets alternate in each run, so that changes of the machine affect all.
   for (let run = 0; run < runs; run++) {
     direct.push(await askStreams(directTarget, 2))
     for (const [i, contender] of contenders.entries()) await measureOnce(contender, results[i] as Runs)
@@ -216,14 +217,14 @@ function report(
   const requests = [...ours.busy, ...ours.alone].reduce((sum, run) => sum + run.requests, 0)
   const streams = ours.streams.reduce((sum, run) => sum + run.streams, 0)
   console.log(
-    `PostgreSQL itself, not in the table: ${((postgresSpentMs * 1_000) / (requests + streams)).toFixed(1)} µs a request.`,
+    `PostgreSQL itself, not in the table: ${((postgresSpentMs * 1_000) / (requests + streams)).toFixed(1)} µs per request.`,
   )
 }
 
 export async function benchRelay(options: Options): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-bench-relay-'))
-  const paced = await startTold<[string]>([pathOf('upstream.ts')])
-  const [streamUrl] = paced.told
+  const paced = await startReporting<[string]>([pathOf('upstream.ts')])
+  const [streamUrl] = paced.report
   const still = hasNginx() ? await startStaticAnswer(join(folder, 'static')) : undefined
   const upstreams = { whole: still?.url ?? streamUrl, stream: streamUrl }
   let contenders: readonly Contender[] = []

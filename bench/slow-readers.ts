@@ -5,11 +5,11 @@ import { QUESTION, STREAM_QUESTION } from './answers.ts'
 import { openInspector } from './inspector.ts'
 import { putLoad } from './load.ts'
 import type { Options } from './options.ts'
-import { rssMibOf, startTold, untilQuiet } from './process.ts'
+import { rssMibOf, startReporting, untilQuiet } from './process.ts'
 import { startSluice } from './sluice.ts'
 import { inWords, printTable } from './table.ts'
 
-/** Clients that ask for a long stream and then take nothing off their sockets: what they cost the gateway in memory. */
+/** The memory cost of clients that request a long stream and do not read it. */
 const CLIENTS = 1_000
 const GOAL_MIB = 150
 const WATCHED_S = 20
@@ -22,7 +22,7 @@ async function stopReading(chatUrl: string, headers: Readonly<Record<string, str
   const socket = connect(Number(port), hostname)
   await new Promise((resolve, reject) => socket.once('connect', resolve).once('error', reject))
   socket.on('error', () => socket.destroy())
-  // No listener for data: what arrives stays in the kernel's buffers.
+  // No data listener: received bytes stay in the kernel's buffers.
   socket.pause()
   const lines = Object.entries({
     host,
@@ -36,15 +36,15 @@ async function stopReading(chatUrl: string, headers: Readonly<Record<string, str
 
 export async function benchSlowReaders({ requests: clients = CLIENTS, engine }: Options): Promise<void> {
   const [calm, flood] = [
-    await startTold<[string]>([UPSTREAM]),
-    await startTold<string[]>([UPSTREAM, '--does', 'flood', '--ports', String(ORIGINS)]),
+    await startReporting<[string]>([UPSTREAM]),
+    await startReporting<string[]>([UPSTREAM, '--does', 'flood', '--ports', String(ORIGINS)]),
   ]
   const sluice = await startSluice({ engine, inspected: true })
   const sockets: Socket[] = []
   try {
-    await sluice.addChannel(calm.told[0], ['gpt-4o-mini'])
-    for (const url of flood.told) await sluice.addChannel(url, ['gpt-4o'])
-    // Warm first: what the program needs for any traffic at all is not the slow readers' doing.
+    await sluice.addChannel(calm.report[0], ['gpt-4o-mini'])
+    for (const url of flood.report) await sluice.addChannel(url, ['gpt-4o'])
+    // Warm-up first: memory that any traffic needs is not counted.
     const load = { url: sluice.chatUrl, headers: sluice.headers, body: QUESTION, connections: 64 }
     await putLoad({ ...load, requests: 5_000 })
     const inspector = await openInspector(sluice.inspectorPort)
@@ -81,11 +81,11 @@ export async function benchSlowReaders({ requests: clients = CLIENTS, engine }: 
         ]),
         ['most', `+${mostMib.toFixed(1)}`],
         ['after a collection', `+${collectedMib.toFixed(1)}`],
-        ['when they have left', `+${afterMib.toFixed(1)}`],
+        ['after they disconnected', `+${afterMib.toFixed(1)}`],
       ],
     )
     console.log(
-      `Still in use after the collection: heap +${(during.heap - before.heap).toFixed(1)} MiB, ` +
+      `Still in use after garbage collection: heap +${(during.heap - before.heap).toFixed(1)} MiB, ` +
         `buffers +${(during.buffers - before.buffers).toFixed(1)} MiB.`,
     )
     console.log(

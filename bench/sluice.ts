@@ -21,7 +21,7 @@ export type Engine = (typeof ENGINES)[number]
 
 export type Sluice = Awaited<ReturnType<typeof startSluice>>
 
-/** The gateway as a process of its own, as it is shipped: tokens are checked, money is held and settled. */
+/** The built gateway as a separate process: tokens are checked, money is held and settled. */
 export async function startSluice({
   engine = 'sqlite',
   inspected = false,
@@ -37,7 +37,7 @@ export async function startSluice({
     stdio: ['ignore', 'ignore', 'pipe'],
     env: {
       PATH: process.env.PATH ?? '',
-      // For looking closer: --cpu-prof, --trace-gc and their like reach the gateway.
+      // For profiling: --cpu-prof, --trace-gc and similar flags reach the gateway.
       NODE_OPTIONS: process.env.NODE_OPTIONS ?? '',
       PORT: String(port),
       SLUICE_DATA: folder,

@@ -2,16 +2,16 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Pool } from 'undici'
 import { percentile } from './table.ts'
 
-/** A process of its own that keeps many streams open and prints what it saw as JSON. */
+/** A separate process that keeps many streams open and prints the results as JSON. */
 export type StreamLoad = {
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
   readonly body: string
   readonly connections: number
   readonly rounds: number
-  /** How long one stream lasts: the first of each connection begin evenly spread over it. */
+  /** The duration of one stream. The first streams of all connections start evenly spread over it. */
   readonly streamMs: number
-  /** What stands in a stream that came to its end; absent: what chat completions end with. */
+  /** The text that a complete stream contains; absent: the end of a chat completion. */
   readonly last?: string
 }
 
@@ -54,7 +54,7 @@ async function ask(): Promise<void> {
       isWhole ||= statusCode === 200 && chunk.includes(LAST)
     }
   } catch {
-    // A stream that broke did not bring its last event, and that is what is counted here.
+    // A broken stream lacks its last event, which is counted.
     isWhole = false
   }
   if (!isWhole) failed += 1

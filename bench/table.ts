@@ -6,7 +6,7 @@ export const percentile = (sorted: readonly number[], share: number): number =>
 
 const LEAST_WIDTH = 7
 
-/** Lines up a table: the first column to the left, figures to the right. */
+/** Formats a table: the first column left-aligned, figures right-aligned. */
 export function printTable(head: readonly string[], rows: readonly (readonly string[])[]): void {
   const widths = head.map((title, column) =>
     Math.max(title.length, LEAST_WIDTH, ...rows.map(row => row[column]?.length ?? 0)),

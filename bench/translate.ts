@@ -6,7 +6,7 @@ import { type Sluice, startSluice } from './sluice.ts'
 import type { StreamFigures, StreamLoad } from './stream-client.ts'
 import { inWords, median, printTable } from './table.ts'
 
-/** What a chunk of a stream costs the gateway when it passes, and when it is put into the client's format. */
+/** The cost of a stream chunk that passes unchanged, and of one that is translated to the client's format. */
 const CHUNKS = 50
 const PACE_MS = 20
 const SENT = `sim-words-${CHUNKS}-pace-${PACE_MS}`
@@ -22,7 +22,7 @@ type Asked = { readonly path: string; readonly body: object; readonly last: stri
 const TEXT = 'Hello, how are you?'
 const messages = [{ role: 'user', content: TEXT }]
 
-/** Formats of clients: how each asks for a stream, and what a stream of it ends with. */
+/** Client formats: the request for a stream, and the end of a stream. */
 const CLIENTS: Readonly<Record<string, (model: string) => Asked>> = {
   'openai-chat': model => ({
     path: '/v1/chat/completions',
@@ -48,7 +48,7 @@ const CLIENTS: Readonly<Record<string, (model: string) => Asked>> = {
 
 const only = (...chat_formats: string[]) => ({ setting: { chat_formats } })
 
-/** Formats of providers: channels to the simulator that are asked in them. */
+/** Provider formats: channels to the simulator that use them. */
 const PROVIDERS: Readonly<
   Record<string, { readonly type: number; readonly key?: string; readonly base?: string }>
 > = {
@@ -78,7 +78,7 @@ async function furnish({ api, url, headers }: Sluice, upstream: string): Promise
   }
   return Object.entries(CLIENTS).flatMap(([client, ask]) =>
     Object.keys(PROVIDERS)
-      // What only providers speak costs the same before every client: one stands for all.
+      // Provider-only formats cost the same for every client format, so one is measured.
       .filter(provider => provider in CLIENTS || client === 'openai-chat')
       .map((provider): Pair => {
         const { path, body, last } = ask(provider)
@@ -115,10 +115,10 @@ export async function benchTranslate({ runs, engine }: Options): Promise<void> {
     for (let turn = 0; turn < runs; turn++)
       for (const [index, { load }] of pairs.entries()) {
         const units = ({ streams }: StreamFigures) => streams * CHUNKS
-        const told = await costOf(pid, { load: () => put(load), units })
+        const cost = await costOf(pid, { load: () => put(load), units })
         const result = results[index]
-        result?.cpuUs.push(told.cpuUs)
-        if (result) Object.assign(result, { events: told.events, failed: result.failed + told.failed })
+        result?.cpuUs.push(cost.cpuUs)
+        if (result) Object.assign(result, { events: cost.events, failed: result.failed + cost.failed })
       }
     report(pairs, results)
   } finally {
@@ -145,5 +145,7 @@ function report(pairs: readonly Pair[], results: readonly Result[]): void {
   })
   printTable(['client ← provider', 'CPU µs/chunk', '× passing', 'events', 'failed'], rows)
   const worst = Math.max(...costs.map(cost => cost / unit))
-  console.log(`\nAt most ${worst.toFixed(2)} × passing: the goal of ${GOAL} × is ${inWords(worst <= GOAL)}.`)
+  console.log(
+    `\nAt most ${worst.toFixed(2)} × the cost of passing: the goal of ${GOAL} × is ${inWords(worst <= GOAL)}.`,
+  )
 }

@@ -3,21 +3,21 @@ import { parseArgs } from 'node:util'
 import { ANSWER, lastEvents, STREAM, wordEvent } from './answers.ts'
 
 /**
- * A provider that does as little as can be: it reads requests off the socket by their content-length and writes bytes
- * that were made once. How it behaves is said by `--does`; it prints where it listens, as JSON.
+ * A provider with minimal work: it reads requests by their content-length and writes prepared bytes. `--does` selects its
+ * behaviour; it prints its address as JSON.
  */
 const BEHAVIOURS = {
-  /** A stream in even steps if one is asked for, else a whole answer. */
+  /** A stream at an even pace if one is requested, else a whole response. */
   answer: (socket: Socket, body: Buffer) => (body.includes(STREAMED) ? stream(socket) : socket.write(WHOLE)),
-  /** As much as the reader takes, up to a bound. */
+  /** As much as the client reads, up to a limit. */
   flood: (socket: Socket) => flood(socket),
-  /** A megabyte of sound where a voice is asked for, else what was heard. */
+  /** A megabyte of audio for a speech request, else a transcript. */
   media: (socket: Socket, body: Buffer) => socket.write(body.includes(VOICE) ? SOUND : HEARD),
   reset: (socket: Socket) => socket.resetAndDestroy(),
   refuse: (socket: Socket) => socket.write(REFUSAL),
 } as const satisfies Record<string, (socket: Socket, body: Buffer) => unknown>
 
-/** Frames of MPEG sound, 417 bytes each, with nothing in them. */
+/** Silent MPEG audio frames of 417 bytes. */
 function soundOf(bytes: number): Buffer {
   const frame = Buffer.alloc(417)
   frame.writeUInt32BE(0xfffb9064)
@@ -50,22 +50,22 @@ const LAST = Buffer.from(`${chunk(lastEvents())}0\r\n\r\n`)
 const BURST = Buffer.from(chunk(wordEvent(' word').repeat(200)))
 
 function stream(socket: Socket): void {
-  let sent = 1
+  let chunks = 1
   socket.write(FIRST)
   const timer = setInterval(() => {
     if (socket.destroyed) return clearInterval(timer)
-    sent += 1
-    if (sent < STREAM.chunks) return socket.write(WORD)
+    chunks += 1
+    if (chunks < STREAM.chunks) return socket.write(WORD)
     clearInterval(timer)
     socket.write(LAST)
   }, STREAM.paceMs)
 }
 
 function flood(socket: Socket): void {
-  let left = FLOOD_BYTES
+  let remaining = FLOOD_BYTES
   const more = () => {
-    while (left > 0 && !socket.destroyed) {
-      left -= BURST.length
+    while (remaining > 0 && !socket.destroyed) {
+      remaining -= BURST.length
       if (!socket.write(BURST)) return socket.once('drain', more)
     }
     return socket.write(LAST)
@@ -74,29 +74,29 @@ function flood(socket: Socket): void {
   more()
 }
 
-/** Bodies are kept only to see whether they ask for a stream, so only their first bytes are. */
+/** Only the first bytes of a body are kept, to see whether it requests a stream. */
 const KEPT = 4_096
 
 function serve(socket: Socket, respond: (socket: Socket, body: Buffer) => unknown): void {
   let head: Buffer = Buffer.alloc(0)
   let start: Buffer = Buffer.alloc(0)
-  let left = -1
+  let remaining = -1
   socket.setNoDelay(true)
   socket.on('error', () => socket.destroy())
   socket.on('data', (data: Buffer) => {
     let rest = data
-    if (left < 0) {
+    if (remaining < 0) {
       head = head.length === 0 ? data : Buffer.concat([head, data])
       const end = head.indexOf(HEAD_END)
       if (end < 0) return
-      left = Number(/\r\ncontent-length: *(\d+)/i.exec(head.toString('latin1', 0, end))?.[1] ?? 0)
+      remaining = Number(/\r\ncontent-length: *(\d+)/i.exec(head.toString('latin1', 0, end))?.[1] ?? 0)
       rest = head.subarray(end + HEAD_END.length)
       start = rest.subarray(0, KEPT)
     } else if (start.length < KEPT) start = Buffer.concat([start, rest.subarray(0, KEPT - start.length)])
-    left -= rest.length
-    if (left > 0) return
+    remaining -= rest.length
+    if (remaining > 0) return
     head = Buffer.alloc(0)
-    left = -1
+    remaining = -1
     respond(socket, start)
   })
 }

@@ -13,7 +13,7 @@ const QUARTER_S = 900
 export type Place = { readonly time: number; readonly id: number; readonly request_id: string }
 type Subject = readonly [name: string, path: string]
 
-/** Every GET route that the console asks and that grows with the number of requests, with each filter and some together. */
+/** Every GET route of the console that grows with the number of requests, with each filter and some combinations. */
 export function subjects(now: number, place: Place): Subject[] {
   const since = (seconds: number) => `start_timestamp=${now - seconds}`
   const day = since(DAY_S)
@@ -54,7 +54,7 @@ export function subjects(now: number, place: Place): Subject[] {
     ['busiest token, a model', 'token_id=1&model_name=model-0'],
     ['busiest user, a channel', 'user_id=1&channel=1'],
   ]
-  /** Of those that have the most: one user of 600 makes an eighth of all requests, one of their tokens half of that. */
+  /** The busiest: one user of 600 makes an eighth of all requests, and one of that user's tokens half of those. */
   const busy = [
     ['token', 'token_id=1'],
     ['token, a model', 'token_id=1&model=model-0'],
@@ -142,7 +142,7 @@ export function subjects(now: number, place: Place): Subject[] {
   ]
 }
 
-/** A row in the middle of the log: where a walk has gone far. */
+/** A row in the middle of the log, as after much paging. */
 export async function middleOf(db: Db, now: number) {
   const { rows } = await sql<Place>`select created_time as time, id, request_id from logs
     where created_time <= ${now - (DAYS / 2) * DAY_S} order by created_time desc, id desc limit 1`.execute(db)
@@ -155,11 +155,11 @@ export async function timeSubjects(
   { api, url, token, engine }: Timed,
   all: readonly Subject[],
 ): Promise<void> {
-  /** A file that is taken no further than its beginning. */
+  /** Reads only the start of a file. */
   async function firstBytes(path: string): Promise<number> {
     const answer = await fetch(`${url}${path}`, { headers: { authorization: `Bearer ${token}` } })
     const reader = answer.body?.getReader()
-    // The head of a CSV file is told before anything is read.
+    // The header line of a CSV file is sent before any row is read.
     await reader?.read()
     await reader?.read()
     await reader?.cancel()
@@ -177,10 +177,10 @@ export async function timeSubjects(
     }
     const [first = 0] = times
     const median = times.toSorted((a, b) => a - b)[Math.floor(RUNS / 2)] ?? 0
-    const told =
+    const figures =
       status === 200
         ? `${first.toFixed(0).padStart(7)} ${median.toFixed(1).padStart(8)}${median < PAGE_GOAL_MS ? '' : ' !'}`
         : `  (${status})`
-    console.log(`${name.padEnd(36)}${told}`)
+    console.log(`${name.padEnd(36)}${figures}`)
   }
 }

@@ -7,9 +7,9 @@ export const SIZES = { users: 2_000, tokens: 10_000, channels: 2_000, models: 5_
 export const DAYS = 90
 const DAY_S = 86_400
 const QUARTER_HOUR_S = 900
-/** Rows of one statement: PostgreSQL is given up on by the pool after 30 s. */
+/** Rows per statement: the pool gives up on PostgreSQL after 30 s. */
 const BATCH = 250_000
-/** Those that have nearly all of the traffic. */
+/** The few that have nearly all of the traffic. */
 const BUSY_TOKENS = 3_000
 const BUSY_MODELS = 40
 const BUSY_CHANNELS = 60
@@ -18,12 +18,12 @@ type Number_ = RawBuilder<number>
 const whole = (value: number) => sql.lit(value)
 
 /**
- * Chance that can be repeated, in arithmetic that both engines have: from 0 to 99,999 for the nth row, spread evenly for
- * each multiplier.
+ * Reproducible random numbers, in arithmetic that both engines have: 0 to 99,999 for the nth row, evenly distributed for each
+ * multiplier.
  */
 const PRIME = 2_147_483_647
 const chance = (multiplier: number): Number_ => sql`((n * ${whole(multiplier)}) % ${whole(PRIME)} % 100000)`
-/** A few of `count` have most: by the cube of an even chance. */
+/** A skewed distribution over `count`: the cube of an even one. */
 const skewed = (count: number, draw: Number_): Number_ =>
   sql`(${whole(count)} * ${draw} * ${draw} * ${draw} / 1000000000000000)`
 
@@ -36,7 +36,7 @@ const DRAWS = {
   wait: chance(67_867_967),
 } as const
 
-/** Four fifths of a day's requests in one half of it. */
+/** Four fifths of a day's requests are in one half of it. */
 const secondOfDay = (share: Number_): Number_ => sql`case
   when ${share} < 1000 then ${share} * 28800 / 1000
   when ${share} < 9000 then 28800 + (${share} - 1000) * 43200 / 8000
@@ -48,7 +48,7 @@ const series = (engine: Engine, from: number, to: number) =>
     : sql`with recursive g(n) as (select ${whole(from)} union all select n + 1 from g where n < ${whole(to)})
         select n from g`
 
-/** The rows `from` to `to` of `count`, in the order of their moments, up to now. */
+/** The rows `from` to `to` of `count`, ordered by time, up to now. */
 function fillLogs(engine: Engine, from: number, to: number, count: number, first: number) {
   const perDay = sql<number>`${whole(Math.ceil(count / DAYS))}`
   const day = sql<number>`(n / ${perDay})`
@@ -91,7 +91,7 @@ const sumUp = (from: number, to: number) => {
     group by ${bucket}, user_id, token_id, channel_id, model_name`
 }
 
-/** Who asks and who answers, by number. */
+/** Users, tokens and channels, by number. */
 function fillOthers(engine: Engine) {
   const numbers = (count: number) => sql`(${series(engine, 0, count - 1)}) as numbers`
   const account = (
@@ -126,20 +126,20 @@ function fillOthers(engine: Engine) {
   ]
 }
 
-type Index = { readonly name: string; readonly made: string }
+type Index = { readonly name: string; readonly definition: string }
 
-/** The indexes of a table that can be dropped and made again. */
+/** The indexes of a table that can be dropped and created again. */
 async function indexesOf(db: Db, engine: Engine, table: string): Promise<Index[]> {
-  const found =
+  const query =
     engine === 'postgres'
-      ? sql<Index>`select indexname as name, indexdef as made from pg_indexes where tablename = ${table}
+      ? sql<Index>`select indexname as name, indexdef as definition from pg_indexes where tablename = ${table}
           and indexname not in (select conname from pg_constraint)`
-      : sql<Index>`select name, sql as made from sqlite_master where type = 'index' and tbl_name = ${table}
+      : sql<Index>`select name, sql as definition from sqlite_master where type = 'index' and tbl_name = ${table}
           and sql is not null`
-  return (await found.execute(db)).rows
+  return (await query.execute(db)).rows
 }
 
-/** Many rows go in several times as quickly where the indexes are made at the end. */
+/** Bulk inserts are several times faster if the indexes are created at the end. */
 async function withoutIndexes(
   db: Db,
   engine: Engine,
@@ -149,18 +149,18 @@ async function withoutIndexes(
   const indexes = await indexesOf(db, engine, table)
   for (const { name } of indexes) await sql`drop index ${sql.ref(name)}`.execute(db)
   await fill()
-  for (const { made } of indexes)
+  for (const { definition } of indexes)
     await db.connection().execute(async one => {
-      // The program itself never waits so long for a statement.
+      // The gateway itself never waits so long for a statement.
       if (engine === 'postgres') await sql`set statement_timeout = 0`.execute(one)
-      await sql.raw(made).execute(one)
+      await sql.raw(definition).execute(one)
       if (engine === 'postgres') await sql`reset statement_timeout`.execute(one)
     })
 }
 
 /**
- * Writes `count` requests straight into a store that has been migrated and has only its first user, and the sums that
- * follow from them. The books themselves stay empty: no list reads them for all users.
+ * Writes `count` requests and their aggregates directly into a migrated store that has only its first user. The ledger stays
+ * empty: no list reads it for all users.
  */
 export async function fillUsage(
   db: Db,
@@ -179,6 +179,6 @@ export async function fillUsage(
     for (let day = first - (first % DAY_S); day <= now; day += DAY_S)
       await sumUp(day, day + DAY_S).execute(db)
   })
-  // What the engines do by themselves in time: without figures of the tables plans are guesses.
+  // The engines do this by themselves in time; without table statistics, query plans are guesses.
   if (engine === 'postgres') await sql`vacuum analyze`.execute(db)
 }

@@ -8,18 +8,18 @@ export type OfferedTool = {
   readonly isCustom: boolean
 }
 
-/** What a chat request asks for, whatever format it came in. */
+/** A chat request, independent of its format. */
 export type Ask = {
   readonly model: string
   readonly promptTokens: number
-  /** What was said last: by the user, or by a tool that was called. */
+  /** The last message: of the user, or the result of a tool. */
   readonly lastMessage: { readonly by: 'user' | 'tool'; readonly text: string }
   readonly tools: readonly OfferedTool[]
   readonly toolMode: 'auto' | 'none' | 'required'
   readonly allowsParallelCalls: boolean
-  /** The answer must be JSON, of this schema if there is one. */
+  /** The answer must be JSON, with this schema if there is one. */
   readonly json: { readonly schema: unknown } | undefined
-  /** The answer is exactly so many words. */
+  /** The answer has exactly so many words. */
   readonly words: number | undefined
   readonly maxTokens: number
 }
@@ -39,7 +39,7 @@ const EXCERPT_LENGTH = 240
 const WORDS =
   'the quick brown fox jumps over a lazy dog while seven green boats drift down one quiet river'.split(' ')
 
-/** The answer to a request: always the same for the same request, so that anyone can work out what to expect. */
+/** The answer to a request: always the same for the same request, so that tests can compute it. */
 export function answer(ask: Ask, index: number): AnswerChoice {
   const tools = toolsToCall(ask)
   if (tools.length > 0) return cutCalls(tools, ask)
@@ -54,9 +54,8 @@ export function countOpening(call: AnsweredCall): number {
 }
 
 /**
- * A tool is called when the request demands it, or when the user's last message has the word "tool" or "tools" or
- * the name of a tool: the tools it names, else the first few. After a tool's result comes text, so that a client's
- * loop ends.
+ * A tool is called if the request requires it, or if the user's last message has the word "tool" or "tools" or the name of a
+ * tool: the named tools, else the first few. After a tool's result comes text, so that a client's loop ends.
  */
 function toolsToCall(ask: Ask): readonly OfferedTool[] {
   if (ask.toolMode === 'none' || ask.tools.length === 0) return []
@@ -116,7 +115,7 @@ function excerpt(text: string): string {
   const clean = text.trim()
   if (clean.length <= EXCERPT_LENGTH) return clean
   const tokens = splitTokens(clean.slice(0, EXCERPT_LENGTH))
-  // The last token may have been cut in the middle; it stays only if there is no other.
+  // The last token may have been cut in the middle; it is kept only if there is no other.
   const wholeTokens = tokens.length > 1 ? tokens.slice(0, -1) : tokens
   return `${wholeTokens.join('')} …`
 }

@@ -1,17 +1,17 @@
 import type { IncomingMessage } from 'node:http'
-import { ProviderError } from './refusal.ts'
+import { ProviderError } from './provider-error.ts'
 
 export const BODY_LIMIT = 128 * 1024 * 1024
 
-/** A body; or the client left while sending it; or nobody wanted the rest after having seen its start. */
+/** The body; or the client disconnected while sending it; or the rest was not wanted. */
 export type Body =
   | { readonly kind: 'read'; readonly bytes: Buffer }
   | { readonly kind: 'left' }
   | { readonly kind: 'unwanted'; readonly start: Buffer }
 
 /**
- * Reads a request's body to its end, unless `isUnwanted` says of the first piece of a longer one that it need not
- * go on; then the rest is left where it is.
+ * Reads a request's body to its end. If `isUnwanted` returns true for the first chunk of a longer body, the rest is not
+ * read.
  */
 export function readBody(
   request: IncomingMessage,
@@ -42,7 +42,7 @@ export function readBody(
     }
     request.on('data', take)
     request.on('end', () => {
-      // What is too large is read to its end all the same, unkept: a client still writing would miss the refusal.
+      // A body that is too large is read to its end and discarded: a client that is still writing would miss the error.
       if (size > BODY_LIMIT)
         reject(new ProviderError('too_large', `A body may have ${BODY_LIMIT} bytes at most.`))
       else resolve({ kind: 'read', bytes: Buffer.concat(chunks, size) })

@@ -3,15 +3,15 @@ import { readBody } from './body.ts'
 import { FAULTS, type Faults } from './faults.ts'
 import type { Jobs } from './jobs.ts'
 import { isObject } from './json.ts'
-import { ProviderError } from './refusal.ts'
+import { ProviderError } from './provider-error.ts'
 import type { RequestLog } from './requests.ts'
 
-/** Paths under it are about the simulator, not a provider's. */
+/** Paths under it control the simulator. */
 export const CONTROL_PREFIX = '/sim/'
 
 type Rooms = { readonly faults: Faults; readonly requests: RequestLog; readonly jobs: Jobs }
 
-/** Answers a test that wants to change or to see what the simulator does; nothing if it left while asking. */
+/** Answers control requests of tests; undefined if the client disconnected. */
 export async function control(
   request: IncomingMessage,
   path: string,

@@ -9,13 +9,13 @@ export type Timing = {
   readonly paceMs: number
 }
 
-/** Told once how a billed answer ended: how many of its tokens were generated, and whether that was all. */
+/** Called once at the end of a billed answer, with the number of generated tokens and whether it is complete. */
 export type Tally = (completionTokens: number, isFinished: boolean) => void
 
-// Long enough for any client to find the answer it has before the connection under its upload breaks.
+// Long enough for any client to read the response before its upload fails.
 const LINGER_MS = 5_000
 
-/** Plays a script at its pace, for as long as the client listens and no faster than it reads. */
+/** Sends a script at its pace, until the client disconnects and no faster than it reads. */
 export async function deliver(
   response: ServerResponse,
   script: Script,
@@ -45,7 +45,7 @@ export async function deliver(
     if (client.hasLeft()) return tally(tokens, false)
     current = next
   }
-  // A fault that breaks off does so after the client's share has left, and counts it before the client can know.
+  // A fault that cuts the answer does so after the frames were sent, and counts them before the client can notice.
   if (ending !== 'end') await client.flushed(out)
   if (ending === 'silence') await client.pause(Number.POSITIVE_INFINITY)
   tally(tokens, isFinished)
@@ -66,7 +66,7 @@ export function sendJson(
   response.end(body)
 }
 
-/** Sends the head, if there is one, and tells where the rest goes. */
+/** Sends the head, if there is one, and returns the writer for the rest. */
 function open(response: ServerResponse, head: Head | undefined): Writable {
   if (head === undefined) return response
   if ('status' in head) return response.writeHead(head.status, head.headers)
@@ -89,7 +89,7 @@ async function stop(
 
 type Client = ReturnType<typeof watch>
 
-/** The one at the other end. Every wait ends at once when they leave. */
+/** The client. Every wait ends when it disconnects. */
 function watch(response: ServerResponse) {
   let isGone = response.destroyed
   let wake = () => {}
@@ -114,13 +114,13 @@ function watch(response: ServerResponse) {
         wake = resolve
         out.once('drain', resolve)
       }),
-    /** All that was written has left, the head included. */
+    /** Resolves when everything was sent, including the head. */
     flushed: (out: Writable) =>
       new Promise<void>(resolve => {
         if (isGone) return resolve()
         wake = resolve
         if (out === response && response.headersSent) response.flushHeaders()
-        // The socket keeps the order of what it is given: an empty write comes back after all before it.
+        // Writes are ordered: the callback of an empty write comes after all before it.
         response.socket?.write('', () => resolve())
       }),
   }

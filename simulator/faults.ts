@@ -5,14 +5,14 @@ import * as errors from './faults/errors.ts'
 import type { Fault, Scene } from './faults/fault.ts'
 import * as usage from './faults/usage.ts'
 import * as wire from './faults/wire.ts'
-import { ProviderError } from './refusal.ts'
+import { ProviderError } from './provider-error.ts'
 import type { Script } from './script.ts'
 import { bound } from './steering.ts'
 
 const STATUS = [300, 599] as const
 const DAY_SECONDS = 86_400
 
-/** Everything that can go wrong on demand. N stands for a number. */
+/** All faults. `N` in a name is a number. */
 export const FAULTS = {
   hang: { spoil: endings.hang },
   reset: { spoil: endings.reset },
@@ -69,14 +69,14 @@ const LONGEST_NAME = Math.max(...Object.keys(FAULTS).map(name => name.split('-')
 const KNOWN: ReadonlyMap<string, Fault> = new Map(Object.entries(FAULTS))
 const MODEL_LIMIT = 1_000
 
-/** A fault with its numbers filled in: `cut-40`. */
+/** A fault with its numbers, such as `cut-40`. */
 export type ActiveFault = {
   readonly name: string
   readonly fault: Fault
   readonly numbers: readonly number[]
 }
 
-/** The fault of that very name. */
+/** The fault with exactly this name. */
 export function findFault(name: string): ActiveFault | undefined {
   const words = name.split('-')
   const fault = KNOWN.get(name) ?? KNOWN.get(words.map(word => (isNumber(word) ? 'N' : word)).join('-'))
@@ -93,7 +93,7 @@ export function findFault(name: string): ActiveFault | undefined {
   return { name, fault, numbers }
 }
 
-/** The first fault among the words of a model's name, and the longest one that starts there. */
+/** The first fault in the words of a model's name; of several at the same word, the longest. */
 export function faultIn(model: string): ActiveFault | undefined {
   if (!model.startsWith('sim-')) return undefined
   const words = model.split('-')
@@ -112,7 +112,7 @@ function isNumber(word: string): boolean {
 
 export type Faults = ReturnType<typeof createFaults>
 
-/** The faults of one simulator: which one is on for everybody, and whose turn it is. */
+/** The faults of one simulator: the one for all requests, and how often each was applied. */
 export function createFaults() {
   let forAll: ActiveFault | undefined
   const byModel = new Map<string, ActiveFault | undefined>()
@@ -125,12 +125,12 @@ export function createFaults() {
   }
 
   return {
-    /** The fault that is on for every request, or null. */
+    /** The fault for all requests, or null. */
     current: () => forAll?.name ?? null,
     switchTo(name: string | null): void {
       forAll = name === null ? undefined : faultNamed(name)
     },
-    /** What is known before the body is: the fault for everybody, else the one the header asks for. */
+    /** Before the body is read: the fault for all requests, else the one in the header. */
     ofRequest(headers: IncomingHttpHeaders): ActiveFault | undefined {
       const headerValue = headers['x-sim-fault']
       return forAll ?? (typeof headerValue === 'string' ? faultNamed(headerValue) : undefined)

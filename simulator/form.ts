@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { ProviderError } from './refusal.ts'
+import { ProviderError } from './provider-error.ts'
 
 export type UploadedFile = { readonly name: string; readonly type: string; readonly bytes: Buffer }
 export type MultipartForm = {
@@ -9,7 +9,7 @@ export type MultipartForm = {
 
 const END_OF_HEAD = Buffer.from('\r\n\r\n')
 
-/** Reads a multipart body, as plainly as its format allows. */
+/** A minimal reader of multipart bodies. */
 export function readForm(bytes: Buffer, headers: IncomingHttpHeaders): MultipartForm {
   const [, boundary] = /boundary=("?)([^";]+)\1/i.exec(headers['content-type'] ?? '')?.slice(1) ?? []
   if (boundary === undefined) throw new ProviderError('bad_json', 'The body must be multipart/form-data.')

@@ -17,7 +17,7 @@ import { tei, voyage } from './formats/rankers.ts'
 import { googleTokens, vertexClaude, vertexGemini } from './formats/vertex.ts'
 import { xaiMedia } from './formats/xai-media.ts'
 
-/** Every protocol the simulator speaks. The first route that fits a path answers it. */
+/** All protocols of the simulator. The first matching route answers. */
 export const formats: readonly [Protocol, ...Protocol[]] = [
   openai,
   anthropic,
@@ -42,12 +42,12 @@ export const formats: readonly [Protocol, ...Protocol[]] = [
   vertexClaude,
 ]
 
-/** Paths that nobody knows are refused in the words of the first format. */
+/** Unknown paths get the error format of the first protocol. */
 export const fallback: Protocol = formats[0]
 
 export type Match = {
   readonly format: Protocol
-  /** Absent when the path exists, but not with this method. */
+  /** Absent if the path exists, but not with this method. */
   readonly route?: ProtocolRoute
   readonly params: readonly string[]
 }

@@ -1,14 +1,14 @@
-/** A video job that somebody submitted, as the provider keeps it. */
+/** A submitted video job. */
 export type Job = {
   readonly id: string
-  /** The last characters of the key it belongs to: another account does not know it. */
+  /** The last characters of its key: other accounts cannot see the job. */
   readonly owner: string
   readonly model: string
   readonly prompt: string
   readonly seconds: string
   readonly size: string
   readonly createdMs: number
-  /** What the format keeps of it beside. */
+  /** Further data of the protocol. */
   readonly more: Readonly<Record<string, unknown>>
   looks: number
 }
@@ -31,8 +31,8 @@ const numberAfter = (model: string, word: string): number | undefined => {
 const has = (model: string, word: string) => model.split('-').includes(word)
 
 /**
- * How far a job is. Words of its model's name say how it goes: `lasts-N` milliseconds, `fails`, `never` ends, `odd` states
- * in between, `backwards` in its progress.
+ * The progress of a job. Words of its model's name control it: `lasts-N` milliseconds, `fails`, `never` ends, `odd` states in
+ * between, `backwards` in its progress.
  */
 export function stateOf({ model, createdMs, looks }: Job, nowMs: number): JobState {
   const lastsMs = numberAfter(model, 'lasts') ?? LASTS_MS
@@ -54,7 +54,7 @@ export function stateOf({ model, createdMs, looks }: Job, nowMs: number): JobSta
 
 export const isExpiring = ({ model }: Job) => has(model, 'expires')
 
-/** Every job that was taken, in memory: what a provider's own books would say. */
+/** All accepted jobs, in memory. */
 export function createJobs() {
   const jobs = new Map<string, Job>()
   return {

@@ -4,7 +4,7 @@ export function isObject(value: unknown): value is WireObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** A string, or nothing: wire values of another type count as absent. */
+/** A string; values of another type count as absent. */
 export function textOf(value: unknown): string | undefined {
   return typeof value === 'string' ? value : undefined
 }
@@ -21,7 +21,7 @@ export function modelIn(body: string): string | null {
 
 const PEEK_LENGTH = 512
 
-/** The `model` in the first bytes of a body, before there is enough of it to be parsed; empty if it is not there. */
+/** The `model` in the first bytes of an incomplete body; empty if it is not there. */
 export function peekModel(start: Buffer): string {
   const at = start.indexOf('"model"')
   if (at === -1) return ''

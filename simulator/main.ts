@@ -58,7 +58,7 @@ function flagsOrUsage() {
 async function run(options: SimulatorOptions, endsWithParent: boolean): Promise<void> {
   const simulator = await startSimulator(options)
   const stop = () => {
-    // An open standard input would keep the process alive after its server is closed.
+    // An open standard input would keep the process alive after the server is closed.
     if (endsWithParent) process.stdin.destroy()
     void simulator.close()
   }

@@ -1,9 +1,9 @@
-/** The models the simulator lists; besides these it answers for any name it is asked for. */
+/** The models that the simulator lists. It also answers for any other name. */
 export const MODELS = [
   { id: 'sim-small', owner: 'simulator' },
   { id: 'sim-large', owner: 'simulator' },
   { id: 'sim-words-50', owner: 'simulator' },
-  // Names with a public price, so that a demo shows what its requests would have cost.
+  // Names with a public price, so that a demo shows realistic costs.
   { id: 'gpt-4o', owner: 'openai' },
   { id: 'gpt-4o-mini', owner: 'openai' },
   { id: 'gpt-4.1', owner: 'openai' },
@@ -14,7 +14,7 @@ export const MODELS = [
 
 export type Model = { readonly id: string; readonly owner: string }
 
-/** A listed model, or one whose name steers the simulator (`sim-words-200`). */
+/** A listed model, or one whose name controls the simulator (`sim-words-200`). */
 export function findModel(id: string): Model | undefined {
   const listed = MODELS.find(model => model.id === id)
   if (listed !== undefined) return listed

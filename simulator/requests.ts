@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { hintOf } from './count.ts'
 
 const REMEMBERED = 50
-/** Paths beyond so many are counted together: whoever tries them all must not fill the memory. */
+/** Further paths are counted together, to bound the memory. */
 const PATH_LIMIT = 1_000
 const OTHER_PATHS = '(other)'
 
@@ -15,7 +15,7 @@ const SECRET_HEADERS = new Set([
   'cookie',
 ])
 
-/** A request that came in; what its body asks for is written down once that is known. */
+/** A received request; the model is added when the body is read. */
 export type Visit = {
   readonly method: string
   readonly path: string
@@ -27,7 +27,7 @@ export type Visit = {
 
 export type RequestLog = ReturnType<typeof createRequestLog>
 
-/** Remembers who asked for what, so that a test can see where a gateway sent its requests. */
+/** Records requests, so that a test can see where a gateway sent them. */
 export function createRequestLog() {
   const counts = new Map<string, Map<string, number>>()
   const last: Visit[] = []

@@ -1,6 +1,6 @@
 import { isObject, textOf, type WireObject } from './json.ts'
 
-// A schema that refers to itself could describe an endless value; past these marks only what is required remains.
+// A recursive schema could describe an infinite value; beyond these limits only required parts are generated.
 const DEPTH_OF_OPTIONAL = 4
 const DEPTH_LIMIT = 24
 const VALUE_LIMIT = 2_000
@@ -60,10 +60,10 @@ const SAMPLERS: Record<string, (schema: WireObject, name: string, depth: number,
 
 function typeOf(schema: WireObject, depth: number): string {
   const { type } = schema
-  // Google's SDKs write them in capitals.
+  // Google's SDKs use upper case.
   if (typeof type === 'string') return type.toLowerCase()
   if (Array.isArray(type)) {
-    // Deep inside, a value that may be null is: that is how optional recursion ends in strict schemas.
+    // Beyond the depth limit a nullable value is null, which ends optional recursion in strict schemas.
     if (depth > DEPTH_OF_OPTIONAL && type.includes('null')) return 'null'
     return String(type.find(one => one !== 'null') ?? 'null')
   }

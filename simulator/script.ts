@@ -2,32 +2,31 @@ import type { OutgoingHttpHeaders } from 'node:http'
 import type { Bill, Reply, StreamFrame } from './formats/format.ts'
 
 /**
- * How an answer stops: as HTTP ends one (`end`), with the connection closed although more was promised (`cut`),
- * with a TCP reset (`reset`), never (`silence`), or with our side closed while the client may still be sending
- * (`linger`).
+ * How a response ends: correctly (`end`), with the connection closed too early (`cut`), with a TCP reset (`reset`), never
+ * (`silence`), or with our side closed while the client may still be sending (`linger`).
  */
 export type Ending = 'end' | 'cut' | 'reset' | 'silence' | 'linger'
 
-/** How an answer starts. Raw text goes past HTTP straight to the socket, and so does everything after it. */
+/** How a response starts. Raw text, and everything after it, is written directly to the socket. */
 export type Head =
   | { readonly status: number; readonly headers: OutgoingHttpHeaders }
   | { readonly raw: string }
 
-/** All that goes over the socket for one request. An honest one is made of a reply; a fault makes another of it. */
+/** Everything that is sent for one request. A reply gives the correct script; a fault changes it. */
 export type Script = {
-  /** What the count file is told; absent for what nobody bills. */
+  /** The line of the count file; absent if nothing is billed. */
   readonly bill: Bill | undefined
   readonly isStream: boolean
-  /** Absent when not even a status is sent. */
+  /** Absent if not even a status is sent. */
   readonly head: Head | undefined
-  /** Taken one by one as the client reads. */
+  /** Generated as the client reads. */
   readonly frames: Iterable<StreamFrame>
   readonly ending: Ending
-  /** Whether the frames are the answer to its end; anything else is counted as unfinished. */
+  /** Whether the frames are the complete answer; otherwise it is counted as unfinished. */
   readonly isFinished: boolean
-  /** Waited before the head, besides the latency that the request or the simulator has. */
+  /** Delay before the head, in addition to the latency of the request or simulator. */
   readonly waitMs?: number
-  /** Waited between frames where neither the request nor the simulator sets a pace. */
+  /** Delay between frames if neither the request nor the simulator sets a pace. */
   readonly paceMs?: number
 }
 

@@ -12,7 +12,7 @@ export type SimulatorOptions = ServiceOptions & {
 
 export type Simulator = { readonly url: string; readonly port: number; close(): Promise<void> }
 
-/** Starts a stand-in for the providers. Closing it cuts what is still being answered, and counts it so. */
+/** Starts the simulator. Closing it cuts running answers and counts them as unfinished. */
 export async function startSimulator(options: SimulatorOptions = {}): Promise<Simulator> {
   const { port = 0, host = '127.0.0.1' } = options
   const count = openCountFile(options.countFile)
@@ -22,7 +22,7 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
     const served = serve(request, response).finally(() => running.delete(served))
     running.add(served)
   })
-  // Longer than any client keeps an idle connection, so that it is never the simulator who hangs up first.
+  // Longer than any client keeps an idle connection, so that the simulator never closes first.
   server.keepAliveTimeout = 120_000
   try {
     server.listen(port, host)

@@ -9,7 +9,7 @@ import type { Protocol, Reply } from './formats/format.ts'
 import { fallback, findRoute, type Match } from './formats.ts'
 import { createJobs } from './jobs.ts'
 import { modelIn, peekModel } from './json.ts'
-import { ProviderError } from './refusal.ts'
+import { ProviderError } from './provider-error.ts'
 import { createRequestLog, type Visit } from './requests.ts'
 import { honest, type Script } from './script.ts'
 import { bound, steer } from './steering.ts'
@@ -21,11 +21,11 @@ export type ServiceOptions = {
   readonly paceMs?: number
   /** Milliseconds since 1970. */
   readonly now?: () => number
-  /** Told of a failure of the simulator itself; the client gets a 500 as well, if it still can. */
+  /** Called for a failure of the simulator itself; the client gets a 500 if possible. */
   readonly onFailure?: (error: unknown) => void
 }
 
-/** A request on its walk. */
+/** A request being handled. */
 type PendingRequest = {
   readonly id: string
   readonly path: string
@@ -36,7 +36,7 @@ type PendingRequest = {
   readonly visit: Visit
 }
 
-/** What should be sent, and what goes wrong with it. */
+/** The correct response and the fault to apply to it. */
 type Outcome = { readonly script: Script; readonly chosen: ActiveFault | undefined }
 
 export function createService(options: ServiceOptions, count: CountFile): SimulatorListener {
@@ -73,7 +73,7 @@ export function createService(options: ServiceOptions, count: CountFile): Simula
     }
   }
 
-  /** The walk of a request: route, key, body, answer, fault, delivery. */
+  /** Handles a request: route, key, body, answer, fault, delivery. */
   async function attend(pending: PendingRequest, response: ServerResponse): Promise<void> {
     const outcome = await decide(pending)
     if (outcome === undefined) return
@@ -88,7 +88,7 @@ export function createService(options: ServiceOptions, count: CountFile): Simula
     await deliver(response, script, { timing, tally: tallyFor(script, pending) })
   }
 
-  /** Nothing, if the client left before it had asked. */
+  /** Undefined if the client disconnected before its request was complete. */
   async function decide(pending: PendingRequest): Promise<Outcome | undefined> {
     const { id, request, match, path, format, key, visit } = pending
     const { method = '', headers } = request
@@ -115,13 +115,13 @@ export function createService(options: ServiceOptions, count: CountFile): Simula
       if (reply.kind === 'free' || reply.kind === 'file') return { script: honest(reply), chosen: imposed }
       visit.model = reply.bill.model
       const chosen = imposed ?? faults.ofModel(reply.bill.model)
-      // Whoever answers with a failure has done nothing; every other fault strikes after the work was taken.
+      // An error response means that no work was done; every other fault occurs after the job was accepted.
       if (reply.kind === 'whole' && !chosen?.name.startsWith('status-')) reply.take?.()
       return { script: honest(reply), chosen }
     } catch (error) {
       if (!(error instanceof ProviderError)) throw error
       visit.model ??= modelIn(text)
-      // A fault for everybody strikes those too who would have been refused.
+      // A fault for all requests also applies to requests that would have been refused.
       if (imposed === undefined) throw error
       const reply = { kind: 'free', body: format.encodeRefusal(error) } as const
       return { script: honest(reply, error.status), chosen: imposed }
@@ -176,7 +176,7 @@ export function createService(options: ServiceOptions, count: CountFile): Simula
   }
 }
 
-/** Stands for the answer where a fault does not wait for the request that one would be made of. */
+/** A placeholder for the answer when a fault does not wait for the body. */
 const NOTHING: Reply = { kind: 'free', body: '' }
 
 const isForm = ({ 'content-type': type = '' }: IncomingMessage['headers']) =>

@@ -1,4 +1,4 @@
-/** Sound that nobody hears: silence in every format, of a length that anyone can check by its headers. */
+/** Silence in every audio format, of a length that can be checked by its headers. */
 
 const RATE = 24_000
 
@@ -56,7 +56,7 @@ function pcm(seconds: number): Buffer[] {
   return rest === 0 ? whole : [...whole, second.subarray(0, rest)]
 }
 
-/** What stands before samples of one channel. */
+/** The header of a mono WAV file. */
 export function wavHead(rate: number, bits: 8 | 16, bytes: number): Buffer {
   const frame = bits / 8
   const head = Buffer.alloc(44)

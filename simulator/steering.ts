@@ -1,9 +1,9 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { ProviderError } from './refusal.ts'
+import { ProviderError } from './provider-error.ts'
 
 /**
- * What a request may set for itself: by a header, or by a word of its model's name (`sim-words-50-pace-20`),
- * because a gateway in between may drop headers but has to pass on the model.
+ * Settings of one request: in a header, or in a word of its model's name (`sim-words-50-pace-20`), because a gateway may
+ * drop headers but must forward the model.
  */
 const SETTINGS = {
   latencyMs: { header: 'x-sim-latency-ms', word: 'latency', most: 60_000 },
@@ -14,7 +14,7 @@ const SETTINGS = {
 
 export type SteeringName = keyof typeof SETTINGS
 
-/** The value a request asks for: its header first, then its model's name; bounded. */
+/** The requested value, from the header, else from the model's name; bounded. */
 export function steer(
   setting: SteeringName,
   headers: IncomingHttpHeaders,

@@ -1,5 +1,5 @@
 /**
- * The simulator's counting rule, made to be computed by anyone who checks its books:
+ * The simulator's counting rule, simple enough for tests to compute:
  * a word (a run of letters, digits and underscores of alphabetic scripts) is one token; every other visible
  * character (punctuation, an ideograph, an emoji) is one token; white space belongs to the token after it, and
  * white space at the very end of a text is one token. Hence a text never has more tokens than bytes.
@@ -10,7 +10,7 @@ export function countTokens(text: string): number {
   return count
 }
 
-/** The tokens themselves; joined, they are the text again. */
+/** The tokens; joined, they are the text again. */
 export function splitTokens(text: string): readonly string[] {
   const tokens: string[] = []
   for (let at = 0; at < text.length; ) {

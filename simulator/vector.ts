@@ -1,6 +1,6 @@
 /**
- * A vector of length 1 in the direction of a text: the same for the same text, another for another. A shorter one
- * has the direction of the longer one's first numbers, as with providers whose vectors may be shortened.
+ * A unit vector for a text: the same text has the same vector. A shorter vector has the direction of the longer one's first
+ * numbers, as with providers that support `dimensions`.
  */
 export function vectorOf(text: string, dimensions: number): Float32Array {
   const draw = drawerOf(text)
@@ -13,7 +13,7 @@ export function vectorOf(text: string, dimensions: number): Float32Array {
 function drawerOf(text: string): () => number {
   let state = 0x811c9dc5
   for (let at = 0; at < text.length; at += 1) state = Math.imul(state ^ text.charCodeAt(at), 0x01000193)
-  // A generator of this kind would stay at 0 for ever.
+  // A xorshift generator would stay at 0.
   if (state === 0) state = 1
   return () => {
     state ^= state << 13

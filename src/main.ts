@@ -112,8 +112,8 @@ async function operate<Name extends keyof Operations>(
 
 async function restore(file: string, data: string | undefined): Promise<Report> {
   const { dataDir, databaseUrl, keyring } = configOf({ data })
-  const { restore: putBack } = await import('./cli/restore.ts')
-  return putBack({ file, dataDir, databaseUrl, isSecretGiven: keyring !== undefined })
+  const { restore: restoreBackup } = await import('./cli/restore.ts')
+  return restoreBackup({ file, dataDir, databaseUrl, isSecretSet: keyring !== undefined })
 }
 
 /** Errors whose message is enough for the operator, and their exit codes. */

@@ -6,9 +6,9 @@ import { ROOT_PASSWORD } from './support/gateway.ts'
 import { furnish } from './support/showroom.ts'
 
 /**
- * Takes a picture of every page, light and dark, wide and on a phone, to be looked at by eye: `npm run screenshots`.
- * A part of a page's address may be given to take only those; `--chinese` takes them in Chinese, `--user` as
- * somebody who is no administrator, `--light` and `--dark` in one theme, `--wide` and the like in one size.
+ * Takes a screenshot of every page, light and dark, at three widths, for review: `npm run screenshots`.
+ * A part of a path limits it to matching pages. `--chinese` takes them in Chinese and `--user` as a user without admin
+ * rights. `--light`, `--dark`, `--wide`, `--phone` and `--narrow` limit themes and widths.
  */
 const SIZES = [
   { name: 'wide', width: 1440, height: 900 },
@@ -18,20 +18,20 @@ const SIZES = [
 const THEMES = [{ name: 'light' }, { name: 'dark' }] as const
 const DIRECTORY = 'screenshots'
 
-const [wanted = ''] = process.argv.slice(2).filter(argument => !argument.startsWith('--'))
+const [pathPart = ''] = process.argv.slice(2).filter(argument => !argument.startsWith('--'))
 const language = process.argv.includes('--chinese') ? 'zh-CN' : 'en'
 const person = process.argv.includes('--user')
   ? { username: 'ana', password: 'password of ana' }
   : { username: 'root', password: ROOT_PASSWORD }
-/** Those that are named on the command line, or all where none is. */
+/** The entries named on the command line, or all when none is named. */
 const chosen = <Named extends { readonly name: string }>(all: readonly Named[]): readonly Named[] => {
-  const named = all.filter(({ name }) => process.argv.includes(`--${name}`))
-  return named.length > 0 ? named : all
+  const selected = all.filter(({ name }) => process.argv.includes(`--${name}`))
+  return selected.length > 0 ? selected : all
 }
 const nameOf = (path: string) => path.replace(/^\//, '').replace(/[^\w]+/g, '-') || 'overview'
 
 if (browserPath() === undefined)
-  throw new Error('no Chromium was found: install it, or name it in CHROMIUM_PATH')
+  throw new Error('Chromium not found: install it, or set CHROMIUM_PATH')
 mkdirSync(DIRECTORY, { recursive: true })
 const server = await startConsole()
 const browser = await startBrowser()
@@ -47,7 +47,7 @@ const pages = [
   `/videos/${room.videoId}`,
   `/videos/${room.failedVideoId}`,
   '/prices?edit=gpt-4o',
-].filter(path => path.includes(wanted))
+].filter(path => path.includes(pathPart))
 
 for (const { name: theme } of chosen(THEMES))
   for (const { name, width, height } of chosen(SIZES)) {

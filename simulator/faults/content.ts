@@ -15,7 +15,7 @@ import {
   withHeaders,
 } from './frames.ts'
 
-// Answers whose status is 200 and whose body is not what it should be.
+// Responses with status 200 and a wrong body.
 
 const PAGE =
   '<!doctype html><html><head><title>Welcome</title></head><body><h1>It works!</h1></body></html>\n'
@@ -27,14 +27,14 @@ export const empty: Spoil = script => instead(script, { status: 200, type: 'appl
 export const array: Spoil = script =>
   instead(script, { status: 200, type: 'application/json', body: '[{"message":"a list is no answer"}]' })
 
-/** One event that no parser understands, between two good ones; a whole answer breaks off inside its JSON. */
+/** One event with invalid JSON between two good ones; a whole answer ends inside its JSON. */
 export const badJson: Spoil = script => {
   if (!script.isStream) return withBody(script, firstHalf(script)[0]?.data ?? '')
   const bad = frameOf('data: {"id":"chatcmpl-broken","choices":[{"index":0,"delta":{"content":\n\n')
   return { ...script, frames: insert(script.frames, TOKENS_BEFORE_FAULT, bad) }
 }
 
-/** A line that seems never to end; in a whole answer, a member of 100 MB before all others. */
+/** A line of 100 MB; in a whole answer, a member of 100 MB before all others. */
 export const bigLine: Spoil = script => {
   const before = '{"padding":"'
   if (script.isStream) {
@@ -47,13 +47,13 @@ export const bigLine: Spoil = script => {
   return { ...script, head, frames: chain([frameOf(before)], filler(), [last]) }
 }
 
-/** Lines, but never the blank one that would make an event of them. */
+/** Lines without the blank line that would end an event. */
 export const noBlank: Spoil = script => {
   if (!script.isStream) return script
   return { ...script, frames: unblanked(script.frames) }
 }
 
-/** The provider fails in the middle, and says so where the next token should be. */
+/** The provider fails in the middle and reports it in place of the next token. */
 export const errorInStream: Spoil = (script, { format }) => {
   const body = format.encodeFailure({ status: 500, message: 'The simulator was told to fail in the middle.' })
   if (!script.isStream) return instead(script, { status: 200, type: 'application/json', body })

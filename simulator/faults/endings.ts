@@ -3,11 +3,11 @@ import type { Script } from '../script.ts'
 import type { Spoil } from './fault.ts'
 import { firstHalf, frameOf, instead, take, tokensOf, withHeaders } from './frames.ts'
 
-// Answers that stop too early, too late or never.
+// Responses that end too early, too late or never.
 
 const DRIP_MS = 1_000
 
-/** Accepts, and never answers. */
+/** Accepts the request and never answers. */
 export const hang: Spoil = script => ({ ...nothing(script), ending: 'silence' })
 
 export const reset: Spoil = script => ({ ...nothing(script), ending: 'reset' })
@@ -22,7 +22,7 @@ export const stall: Spoil = (script, { numbers: [tokens = 0] }) => ({
   ending: 'silence',
 })
 
-/** A clean end of HTTP, in the middle of the answer. */
+/** A clean end of the HTTP message in the middle of the answer. */
 export const eof: Spoil = (script, { numbers: [tokens = 0] }) => {
   const part = partOf(script, tokens)
   if (script.isStream) return part
@@ -30,7 +30,7 @@ export const eof: Spoil = (script, { numbers: [tokens = 0] }) => {
   return { ...part, head: withHeaders(part.head, { 'content-length': half.data.length }) }
 }
 
-/** What comes before the first token, and then the connection is gone. */
+/** Everything before the first token, then the connection is closed. */
 export const preamble: Spoil = script => {
   const frames = script.isStream ? opening(script.frames) : [{ data: '', tokens: tokensOf(script) }]
   return { ...script, frames, ending: 'cut', isFinished: false }
@@ -40,7 +40,7 @@ export const drip: Spoil = script => ({ ...script, frames: bytesOf(script.frames
 
 export const slow: Spoil = (script, { numbers: [waitMs = 0] }) => ({ ...script, waitMs })
 
-/** Answers while the client is still sending, and reads none of what it sends. */
+/** Answers while the client is still sending, and does not read the body. */
 export const early: Spoil = (script, { format }) => {
   const body = format.encodeFailure({ status: 413, message: 'The simulator will not read so large a body.' })
   const length = `content-length: ${Buffer.byteLength(body)}`
@@ -62,7 +62,7 @@ function nothing(script: Script): Script {
   return { ...script, head: undefined, frames: [], isFinished: false }
 }
 
-/** A stream has its tokens one by one; a whole answer, generated before it is sent, is cut in half. */
+/** A stream is cut after some tokens; a whole answer is cut in half, after all its tokens were generated. */
 function partOf(script: Script, tokens: number): Script {
   const frames = script.isStream ? take(script.frames, tokens) : firstHalf(script)
   return { ...script, frames, isFinished: false }

@@ -2,11 +2,11 @@ import type { Script } from '../script.ts'
 import type { Scene, Spoil } from './fault.ts'
 import { BIG, filler, frameOf, instead, withHeaders } from './frames.ts'
 
-// Answers that say that something is wrong, and redirects, which say so of the address.
+// Error responses and redirects.
 
 const RETRY_DATE_MS = 30_000
 const JSON_TYPE = 'application/json'
-// Prime to 100, so that the failures are scattered and every hundred requests have their exact share of them.
+// Coprime to 100, so that failures are scattered and every hundred requests have their exact share.
 const FLAKY_STRIDE = 37
 
 export const status: Spoil = (script, scene) => failure(script, scene)
@@ -18,14 +18,14 @@ export const statusRetryDate: Spoil = (script, scene) =>
 
 export const statusRetryGarbage: Spoil = (script, scene) => failure(script, scene, 'when the moon is full')
 
-/** Out of money rather than too fast: no use to come again soon. */
+/** Insufficient credit instead of a rate limit: retrying soon does not help. */
 export const statusQuota: Spoil = (script, { format, numbers: [code = 429] }) => {
   const message = 'The simulator was told that your account is used up.'
   const body = format.encodeFailure({ status: code, message, isOutOfQuota: true })
   return instead(script, { status: code, type: JSON_TYPE, body })
 }
 
-/** A refusal that repeats the key, as careless providers do. */
+/** An error that repeats the key, as some providers do. */
 export const errorKey: Spoil = (script, { format, key = '' }) => {
   const body = format.encodeFailure({ status: 401, message: `Incorrect API key provided: ${key}.` })
   return instead(script, { status: 401, type: JSON_TYPE, body })
@@ -44,7 +44,7 @@ export const bigError: Spoil = (script, { format }) => {
   return { ...errorScript, head, frames: frames() }
 }
 
-/** Fails in so many of a hundred requests. */
+/** Fails in N of a hundred requests. */
 export const flaky: Spoil = (script, scene) => {
   const [percent = 0] = scene.numbers
   const isBad = ((scene.turn + 1) * FLAKY_STRIDE) % 100 < percent

@@ -2,27 +2,27 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { Protocol } from '../formats/format.ts'
 import type { Script } from '../script.ts'
 
-/** What a fault may look at: the request, and how often this fault has had its turn. */
+/** The input of a fault: the request, and how often this fault was applied. */
 export type Scene = {
   readonly format: Protocol
   readonly key: string | undefined
   readonly headers: IncomingHttpHeaders
-  /** The path asked for, as it came. */
+  /** The path of the request, unchanged. */
   readonly url: string
   readonly time: Date
-  /** What stands for each N of the fault's name. */
+  /** The value of each N in the fault's name. */
   readonly numbers: readonly number[]
-  /** 0 for the first request that this simulator treats with the fault, then 1, 2, … */
+  /** 0 for the first request with this fault, then 1, 2, … */
   readonly turn: number
 }
 
-/** Makes what is sent of what should have been. No sockets, no clocks: `deliver.ts` plays the result. */
+/** Turns the correct response into the faulty one. Without sockets and clocks: `deliver.ts` sends the result. */
 export type Spoil = (script: Script, scene: Scene) => Script
 
 export type Fault = {
   readonly spoil: Spoil
-  /** The least and the most of each N of its name; a million at most where nothing is said. */
+  /** The minimum and maximum of each N in its name; by default at most a million. */
   readonly bounds?: readonly (readonly [least: number, most: number])[]
-  /** Answers without waiting for the request's body. */
+  /** Answers before the request's body is read. */
   readonly isEarly?: true
 }

@@ -1,13 +1,13 @@
 import type { StreamFrame } from '../formats/format.ts'
 import type { Head, Script } from '../script.ts'
 
-/** Where faults strike that come "in the middle" of a stream: after so many tokens of the answer. */
+/** Faults "in the middle" of a stream occur after so many tokens of the answer. */
 export const TOKENS_BEFORE_FAULT = 3
 
 export const BIG = 100 * 1024 * 1024
 const PIECE = Buffer.alloc(64 * 1024, 'x')
 
-/** 100 MB of one letter, in pieces, so that only one piece is ever in memory. */
+/** 100 MB of one letter, in chunks, so that only one chunk is in memory. */
 export function* filler(): Generator<StreamFrame> {
   for (let sentBytes = 0; sentBytes < BIG; sentBytes += PIECE.length) yield { data: PIECE, tokens: 0 }
 }
@@ -16,7 +16,7 @@ export function frameOf(data: string | Uint8Array): StreamFrame {
   return { data, tokens: 0 }
 }
 
-/** The frames up to the one that makes so many tokens full. */
+/** The frames up to the one that reaches so many tokens. */
 export function* take(frames: Iterable<StreamFrame>, tokens: number): Generator<StreamFrame> {
   let tokenCount = 0
   if (tokens <= 0) return
@@ -44,7 +44,7 @@ export function* insert(
   }
 }
 
-/** The first half of a whole answer's bytes. Its tokens were all generated before the first byte left. */
+/** The first half of a whole answer's bytes. All its tokens were generated before the first byte was sent. */
 export function firstHalf(script: Script): readonly StreamFrame[] {
   const body = bodyOf(script)
   const half = body.subarray(0, Math.floor(body.length / 2))
@@ -61,7 +61,7 @@ export function tokensOf({ frames }: Script): number {
   return tokens
 }
 
-/** The same whole answer in other bytes. */
+/** The same whole answer with other bytes. */
 export function withBody(script: Script, body: string | Uint8Array): Script {
   const data = Buffer.from(body)
   const head = withHeaders(script.head, { 'content-length': data.length })
@@ -75,7 +75,7 @@ export function withHeaders(
   return head !== undefined && 'status' in head ? { ...head, headers: { ...head.headers, ...headers } } : head
 }
 
-/** Something else than the answer: the model never ran, and nothing is billed. */
+/** Another response instead of the answer: the model did not run, and nothing is billed. */
 export function instead(script: Script, replacement: { status: number; type: string; body: string }): Script {
   const { status, type, body } = replacement
   const headers = { 'content-type': type, 'content-length': Buffer.byteLength(body) }

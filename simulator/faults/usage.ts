@@ -4,9 +4,9 @@ import type { Script } from '../script.ts'
 import type { Scene, Spoil } from './fault.ts'
 import { bodyOf, withBody } from './frames.ts'
 
-// Answers that are right but for what they say they cost. The count file keeps telling the truth.
+// Responses that are correct except for their usage. The count file has the true usage.
 
-/** What `badusage` puts in the place of every number, one after the other from request to request. */
+/** The values that `badusage` puts in place of every number, one per request. */
 export const BAD_NUMBERS: readonly unknown[] = [-7, 2.5, 1e18, '12']
 
 export const noUsage: Spoil = (script, scene) => edit(script, scene, json => withoutUsage(json))
@@ -21,7 +21,7 @@ export const overuse: Spoil = (script, scene) => {
   return edit(script, scene, json => renumber(json, value => value * times))
 }
 
-/** Every chunk tells what was used until then; a whole answer has the member twice, and the last one is right. */
+/** Every chunk has the usage so far; a whole answer has the member twice, and the last one is right. */
 export const dupUsage: Spoil = script => {
   if (script.isStream) return { ...script, frames: withRunningUsage(script) }
   const { usage, ...rest } = JSON.parse(bodyOf(script).toString('utf8')) as WireObject
@@ -35,7 +35,7 @@ export const dupUsage: Spoil = script => {
 
 type Edit = (json: WireObject) => WireObject | undefined
 
-/** Changes every JSON object of the answer that speaks of usage; one that becomes nothing is left out. */
+/** Changes every JSON object of the answer that has usage; an object that becomes empty is removed. */
 function edit(script: Script, { format: { framing = EVENTS } }: Scene, change: Edit): Script {
   if (script.isStream) return { ...script, frames: editFrames(script.frames, framing, change) }
   const body = bodyOf(script).toString('utf8')
@@ -62,7 +62,7 @@ function* withRunningUsage({ bill, frames }: Script): Generator<StreamFrame> {
     tokens += frame.tokens
     const json = EVENTS.read(frame.data)
     const usage = { prompt_tokens: prompt, completion_tokens: tokens, total_tokens: prompt + tokens }
-    // Gemini does so anyhow.
+    // Gemini always does this.
     yield json === undefined || 'usageMetadata' in json
       ? frame
       : {
@@ -74,10 +74,10 @@ function* withRunningUsage({ bill, frames }: Script): Generator<StreamFrame> {
 
 function withoutUsage(json: WireObject): WireObject | undefined {
   const { usage, usageMetadata: _, prompt_eval_count: __, eval_count: ___, ...rest } = json
-  // Some formats tell it inside of the message that begins or ends.
+  // Some formats have it inside the first or last message.
   const inner = Object.entries(rest).find(([, value]) => isObject(value) && 'usage' in value)
   if (inner !== undefined) return { ...rest, [inner[0]]: withoutUsage(inner[1] as WireObject) }
-  // The chunk that came for the sake of usage alone goes with it.
+  // A chunk that has only usage is removed.
   const isForUsage = isObject(usage) && Array.isArray(rest.choices) && rest.choices.length === 0
   return isForUsage ? undefined : rest
 }
@@ -95,7 +95,7 @@ function renumber(json: WireObject, change: (value: number) => unknown): WireObj
   return { ...Object.fromEntries(members), ...Object.fromEntries(usages) }
 }
 
-/** What formats call it. */
+/** The names of the usage member in all formats. */
 const USAGES = ['usage', 'usageMetadata', 'prompt_eval_count', 'eval_count'] as const
 
 const hasUsage = (json: WireObject): boolean =>
@@ -103,7 +103,7 @@ const hasUsage = (json: WireObject): boolean =>
 
 const EVENT_START = /^(event: \w[\w.-]*\n)?data: (?=\{)/
 
-/** Server-sent events, with the line that names one where the format has it. */
+/** Server-sent events, with the `event` line if the format has it. */
 const EVENTS: Framing = {
   read(data) {
     const start = typeof data === 'string' ? EVENT_START.exec(data) : null

@@ -4,17 +4,17 @@ import type { Script } from '../script.ts'
 import type { Spoil } from './fault.ts'
 import { bodyOf, frameOf, instead, withBody, withHeaders } from './frames.ts'
 
-// Answers that are right in what they say and wrong, or merely odd, in how HTTP carries it.
+// Responses with correct content and wrong or unusual HTTP.
 
 const BIG_HEADER = 100_000
-/** What is missing from a length that is too short, and promised by one that is too long. */
+/** The difference of a wrong content length. */
 const LENGTH_ERROR = 20
-/** A stream has no length to be wrong about, so it is given one that it soon passes, or never reaches. */
+/** A stream has no content length, so it gets one that it soon exceeds, or never reaches. */
 const STREAM_LENGTHS = { short: 100, long: 1_000_000_000 } as const
 const BOMB_MEMBER = 10 * 1024 * 1024
 const BOMB_MEMBERS = 1_000
 
-/** Compressed, whatever the client said it takes. A stream's frames are members of their own, to leave at once. */
+/** Compressed, without regard to `accept-encoding`. Each frame of a stream is a gzip member of its own, so that it is sent at once. */
 export const gzip: Spoil = script => {
   const zipped = script.isStream
     ? { ...script, frames: zip(script.frames) }
@@ -27,7 +27,7 @@ export const gzipFalse: Spoil = script => ({
   head: withHeaders(script.head, { 'content-encoding': 'gzip' }),
 })
 
-/** Ten megabytes that become ten gigabytes. */
+/** A compression bomb: ten megabytes that become ten gigabytes. */
 export const gzipBomb: Spoil = script => {
   const member = gzipSync(Buffer.alloc(BOMB_MEMBER), { level: 9 })
   function* frames(): Generator<StreamFrame> {
@@ -38,13 +38,13 @@ export const gzipBomb: Spoil = script => {
   return { ...bombScript, head: withHeaders(bombScript.head, size), frames: frames() }
 }
 
-/** More bytes than announced: they stay in the connection, where the next answer should be. */
+/** More bytes than announced: the surplus stays in the connection, in place of the next response. */
 export const lengthShort: Spoil = script => {
   const length = script.isStream ? STREAM_LENGTHS.short : bodyOf(script).length - LENGTH_ERROR
   return { ...script, head: withHeaders(script.head, { 'content-length': length }), isFinished: false }
 }
 
-/** Fewer bytes than announced, and then the connection is closed. */
+/** Fewer bytes than announced, then the connection is closed. */
 export const lengthLong: Spoil = script => {
   const length = script.isStream ? STREAM_LENGTHS.long : bodyOf(script).length + LENGTH_ERROR
   const head = withHeaders(script.head, { 'content-length': length })
@@ -61,14 +61,14 @@ export const lengthTwice: Spoil = script => ({
   isFinished: false,
 })
 
-/** A length and chunks at once: two ends to choose from, which is how requests are smuggled. */
+/** A content length and chunks at once: two possible ends, as in request smuggling. */
 export const lengthChunked: Spoil = script => ({
   ...raw(script, { omit: ['content-length'], lines: ['content-length: 10', 'transfer-encoding: chunked'] }),
   frames: chunked(script.frames, []),
   isFinished: false,
 })
 
-/** A header whose value holds line breaks, and so brings along headers that nobody meant to send. */
+/** A header value with line breaks, which injects further headers. */
 export const crlfHeader: Spoil = script =>
   raw(script, {
     lines: [
@@ -82,21 +82,21 @@ export const bigHeader: Spoil = script => ({
   head: withHeaders(script.head, { 'x-sim-big': 'x'.repeat(BIG_HEADER) }),
 })
 
-/** Answers that are not final come first. */
+/** Interim responses (1xx) before the final one. */
 export const interim: Spoil = script =>
   raw(script, {
     before:
       'HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: </style.css>; rel=preload\r\n\r\n',
   })
 
-/** Another protocol, which nobody asked for. */
+/** A protocol switch that was not requested. */
 export const upgrade: Spoil = script => ({
   ...script,
   head: { raw: 'HTTP/1.1 101 Switching Protocols\r\nupgrade: simulated\r\nconnection: upgrade\r\n\r\n' },
   isFinished: false,
 })
 
-/** No length and no chunks: only the end of the connection ends the answer. */
+/** No length and no chunks: only the end of the connection ends the response. */
 export const http10: Spoil = script => raw(script, { version: 'HTTP/1.0', omit: ['content-length'] })
 
 export const trailers: Spoil = script => ({
@@ -109,14 +109,14 @@ export const trailers: Spoil = script => ({
 
 type RawHead = {
   readonly version?: string
-  /** Comes before the status line. */
+  /** Sent before the status line. */
   readonly before?: string
-  /** Headers of the honest answer that are left out. */
+  /** Headers of the correct response that are omitted. */
   readonly omit?: readonly string[]
   readonly lines?: readonly string[]
 }
 
-/** The head in our own hand, since Node writes none that is wrong. The connection ends with the answer. */
+/** A raw head, because Node.js writes no invalid one. The connection ends with the response. */
 function raw(script: Script, { version = 'HTTP/1.1', before = '', omit = [], lines = [] }: RawHead): Script {
   const { head } = script
   if (head === undefined || 'raw' in head) return script

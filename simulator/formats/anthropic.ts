@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { type AnswerChoice, type Ask, answer, countOpening, type OfferedTool } from '../answer.ts'
 import { isObject, textOf, type WireObject } from '../json.ts'
-import { ProviderError } from '../refusal.ts'
+import { ProviderError } from '../provider-error.ts'
 import { steer } from '../steering.ts'
 import { countTokens, splitTokens } from '../tokens.ts'
 import type { Failure, Inquiry, Protocol, Reply, StreamFrame } from './format.ts'
@@ -11,7 +11,7 @@ import { EVENT_STREAM } from './openai-stream.ts'
 import { searchesFor, searchUnits } from './searches.ts'
 import { cacheShares, proofOf, thoughtFor } from './thought.ts'
 
-/** Anthropic's Messages, under a path of its own, since the roots of both vendors have the same model list. */
+/** Anthropic's Messages, under a prefix of its own, because the model lists of both vendors have the same path. */
 export const anthropic = {
   name: 'Anthropic',
   keyOf: keyIn,
@@ -43,7 +43,7 @@ function messagesOf({ messages }: WireObject): readonly WireObject[] {
   return messages
 }
 
-/** What this vendor refuses and others do not. */
+/** Rules that other vendors do not have. */
 function check(request: WireObject, { headers }: Inquiry): void {
   if (headers['anthropic-version'] === undefined)
     throw new ProviderError('missing_field', 'anthropic-version: header is required', null)
@@ -120,7 +120,7 @@ function listModels(): Reply {
   return { kind: 'free', body: JSON.stringify({ data, has_more: false }) }
 }
 
-/** By the same rule as in the other formats: all texts, calls, tools and schemas; a picture is a constant. */
+/** By the same rule as in the other formats: all texts, calls, tools and schemas; an image is a constant. */
 function countPrompt(request: WireObject): number {
   const countBlock = (block: WireObject): number => {
     switch (block.type) {
@@ -162,7 +162,7 @@ function decodeAsk(request: WireObject, model: string, words: number | undefined
   }
 }
 
-/** Tools that the vendor runs itself: no client is asked to call them. */
+/** Tools that the vendor runs itself; clients do not call them. */
 const HOSTED = /^(web_search|web_fetch|code_execution)_/
 
 function decodeTool(tool: unknown): readonly OfferedTool[] {
@@ -189,7 +189,7 @@ type Completion = {
   readonly thought: readonly string[]
 }
 
-/** Cached tokens stand beside the input here, not inside of it. */
+/** Cached tokens are not part of the input here. */
 function usageOf({ ask, choice, thought, searches }: Completion) {
   const { cached, cacheWrites, rest } = cacheShares(ask.promptTokens)
   return {
@@ -210,12 +210,12 @@ function inputOf(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    // Arguments that the token limit has cut are told as far as this format can.
+    // Arguments that the token limit has cut, as far as this format can show them.
     return {}
   }
 }
 
-/** What each search is called with, and what it found. */
+/** The query and the result of each search. */
 const searchBlocks = (completion: Completion) =>
   Array.from({ length: completion.searches }, (_, at) => {
     const id = `srvtoolu_${completion.id.slice('msg_'.length)}_${at}`

@@ -2,7 +2,7 @@ import { EventStreamCodec } from '@smithy/eventstream-codec'
 import { type AnswerChoice, type Ask, answer, countOpening } from '../answer.ts'
 import { isObject, type WireObject } from '../json.ts'
 import { MODELS } from '../models.ts'
-import { ProviderError } from '../refusal.ts'
+import { ProviderError } from '../provider-error.ts'
 import { steer } from '../steering.ts'
 import { splitTokens } from '../tokens.ts'
 import type { Inquiry, Protocol, Reply, StreamFrame } from './format.ts'
@@ -13,7 +13,7 @@ import { cacheShares, proofOf, thoughtFor } from './thought.ts'
 const objectOf = (value: unknown): WireObject => (isObject(value) ? value : {})
 const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
 
-/** The same request in the words of the common format. */
+/** The same request in the common format. */
 function askOf(request: WireObject, model: string, headers: Inquiry['headers']): Ask {
   const { toolConfig, inferenceConfig, outputConfig, system } = request
   const { tools, toolChoice } = objectOf(toolConfig)
@@ -47,7 +47,7 @@ function choiceOf({ any, tool }: WireObject) {
     : { tool_choice: { type: 'function', function: { name: objectOf(tool).name } } }
 }
 
-/** A turn with results is the tool's; what this vendor refuses and others do not is refused. */
+/** A turn with results belongs to the tool. Also checks the rules that only this vendor has. */
 function turnsOf(request: WireObject): readonly WireObject[] {
   const { messages, toolConfig } = request
   const turns = listOf(messages).map(objectOf)
@@ -73,13 +73,13 @@ function turnsOf(request: WireObject): readonly WireObject[] {
   })
 }
 
-/** What is told otherwise in the common format, or not at all. */
+/** Blocks that the common format has elsewhere or not at all. */
 const ASIDE = ['toolResult', 'toolUse', 'reasoningContent', 'cachePoint']
 
 const isThinking = ({ additionalModelRequestFields }: WireObject): boolean =>
   ['enabled', 'adaptive'].includes(String(objectOf(objectOf(additionalModelRequestFields).thinking).type))
 
-/** Calls come back with the proven thought they were made with, or not at all. */
+/** Calls must come back with their signed reasoning. */
 function checkThought(calling: WireObject | undefined, isNeeded: boolean): void {
   const blocks = listOf(calling?.content).map(objectOf)
   const proofs = blocks.flatMap(({ reasoningContent }) =>
@@ -99,13 +99,13 @@ function modelOf({ params: [id = ''] }: Inquiry): string {
   }
 }
 
-/** The address names the model; what reads requests looks for it in the body. */
+/** The path has the model; the readers of requests expect it in the body. */
 function withModel(body: string, model: string): string {
   try {
     const request: unknown = JSON.parse(body)
     return isObject(request) ? JSON.stringify({ ...request, model }) : body
   } catch {
-    // Not JSON: whoever reads it next refuses it.
+    // Not JSON: the next reader rejects it.
     return body
   }
 }
@@ -134,7 +134,7 @@ function objectIn(json: string): unknown {
   try {
     return JSON.parse(json)
   } catch {
-    // Cut by the limit: the vendor gives what it has understood.
+    // Cut by the token limit: the vendor returns what it could parse.
     return {}
   }
 }
@@ -169,7 +169,7 @@ function stopOf({ isCut, calls }: AnswerChoice): string {
   return calls.length > 0 ? 'tool_use' : 'end_turn'
 }
 
-/** Only calls have a beginning of their own; the usage comes after the end. */
+/** Only calls have a start event; the usage comes after the end. */
 function* stream({ choice, usage, thought }: ReturnType<typeof answered>): Generator<StreamFrame> {
   yield frame('messageStart', { role: 'assistant' })
   const grown = (contentBlockIndex: number, delta: WireObject, tokens = 1) =>
@@ -199,7 +199,7 @@ const codec = new EventStreamCodec(
 )
 const header = (value: string) => ({ type: 'string', value }) as const
 
-/** Filled up with a text of no meaning, as the vendor does. */
+/** Padded with a meaningless text, like by the vendor. */
 function frame(name: string, payload: WireObject, tokens = 0): StreamFrame {
   const headers = {
     ':event-type': header(name),
@@ -215,7 +215,7 @@ function listModels(): Reply {
   return { kind: 'free', body: JSON.stringify({ modelSummaries }) }
 }
 
-/** Bedrock's Converse, with a signature or an API key; the signature is looked at, not worked out. */
+/** Bedrock's Converse, with a signature or an API key; the signature must be present and is not verified. */
 export const bedrock = {
   name: 'Bedrock',
   keyOf: ({ authorization = '', 'x-amz-date': date }) =>
@@ -251,7 +251,7 @@ export const bedrock = {
   },
 } satisfies Protocol
 
-/** The class of an error stands in a header only. */
+/** The class of an error is in a header only. */
 const CLASSES: Readonly<Record<number, string>> = {
   401: 'UnrecognizedClientException',
   403: 'AccessDeniedException',

@@ -9,7 +9,7 @@ import { EVENT_STREAM } from './openai-stream.ts'
 import { thoughtFor } from './thought.ts'
 import { behind, vendor } from './vendor.ts'
 
-/** Instructions of the vendor's own are counted as tokens and billed to nobody. */
+/** The vendor's own instructions are counted as tokens and not billed. */
 const OWN_INSTRUCTIONS = 495
 
 function askOf(request: WireObject, model: string, headers: Inquiry['headers']): Ask {
@@ -48,7 +48,7 @@ type Completion = {
   readonly usage: WireObject
 }
 
-/** A model that thinks makes no plan beside. */
+/** A model that thinks has no plan. */
 function whole({ id, choice, thought, usage }: Completion): string {
   const content = [
     ...(thought.length > 0 ? [{ type: 'thinking', thinking: thought.join('') }] : []),

@@ -17,7 +17,7 @@ function rankNative({ id, body }: Inquiry): Reply {
   return { kind: 'whole', body: JSON.stringify(answer), tokens: 0, bill: { id, model, promptTokens: tokens } }
 }
 
-/** One picture, whatever is asked. */
+/** Always one image. */
 function draw({ id, body }: Inquiry): Reply {
   const { request, model } = decodeRequest(body)
   if (!Array.isArray(objectOf(request.input).messages)) throw missing('input')
@@ -37,7 +37,7 @@ const AUDIO_TOKENS_PER_SECOND = 50
 
 const isSpeech = (model: string) => /-tts/.test(model)
 
-/** Raw samples in base64, a piece an event; the last event has an address in place of sound. */
+/** Raw samples in base64, a chunk per event; the last event has a URL instead of audio. */
 function speak({ id, body, headers }: Inquiry): Reply {
   const { request, model } = decodeRequest(body)
   const { text, voice } = objectOf(request.input)
@@ -69,7 +69,7 @@ function speak({ id, body, headers }: Inquiry): Reply {
   return { kind: 'stream', contentType: EVENT_STREAM, frames: [...pieces, last], bill }
 }
 
-/** Files piece by piece, between events that name the sentences; the last one has an address in place of sound. */
+/** Audio files in chunks, between events for sentences; the last one has a URL instead of audio. */
 function synthesize({ id, body, headers }: Inquiry): Reply {
   const { request, model } = decodeRequest(body)
   const { text, voice, format } = objectOf(request.input)
@@ -97,7 +97,7 @@ function synthesize({ id, body, headers }: Inquiry): Reply {
   return { kind: 'stream', contentType: EVENT_STREAM, frames: [opening, ...pieces, last], bill }
 }
 
-/** One address makes pictures and speech, by the model. */
+/** One path for images and speech; the model decides. */
 function generate(inquiry: Inquiry): Reply {
   return isSpeech(decodeRequest(inquiry.body).model) ? speak(inquiry) : draw(inquiry)
 }

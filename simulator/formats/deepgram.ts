@@ -1,5 +1,5 @@
 import { isObject, textOf } from '../json.ts'
-import { ProviderError } from '../refusal.ts'
+import { ProviderError } from '../provider-error.ts'
 import { SOUNDS } from '../sound.ts'
 import type { Inquiry, Reply } from './format.ts'
 import { lengthOf, timedWords, transcriptOf } from './openai-transcription.ts'
@@ -12,12 +12,12 @@ const ENCODINGS: Readonly<Record<string, keyof typeof SOUNDS>> = {
   flac: 'flac',
 }
 
-/** The model is in the query, and the voice in the model. */
+/** The query has the model, and the model has the voice. */
 function speak({ id, body, query }: Inquiry): Reply {
   const request: unknown = JSON.parse(body)
   const text = isObject(request) ? textOf(request.text) : undefined
   const model = query.get('model')
-  if (!text || !model) throw new ProviderError('missing_field', 'text and model are wanted', 'text')
+  if (!text || !model) throw new ProviderError('missing_field', 'text and model are required', 'text')
   const encoding = query.get('encoding') ?? 'mp3'
   const name =
     encoding === 'linear16' ? (query.get('container') === 'wav' ? 'wav' : 'pcm') : ENCODINGS[encoding]
@@ -33,11 +33,11 @@ function speak({ id, body, query }: Inquiry): Reply {
   }
 }
 
-/** The bare file is the body. */
+/** The body is the file itself. */
 function listen({ id, bytes, query }: Inquiry): Reply {
   const model = query.get('model')
   if (!model || bytes.length === 0)
-    throw new ProviderError('missing_field', 'model and sound are wanted', 'model')
+    throw new ProviderError('missing_field', 'model and audio are required', 'model')
   const duration = lengthOf(bytes)
   const transcript = transcriptOf('sound', bytes)
   const words = timedWords(transcript).map(({ word, ...times }) => ({

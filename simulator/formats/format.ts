@@ -1,40 +1,40 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Jobs } from '../jobs.ts'
-import type { ProviderError } from '../refusal.ts'
+import type { ProviderError } from '../provider-error.ts'
 
-/** A request as a format sees it: no sockets, no clock. */
+/** A request as a protocol sees it, without sockets and clock. */
 export type Inquiry = {
-  /** Unique among all runs of the simulator; formats put their own prefix before it. */
+  /** Unique among all runs of the simulator; protocols add their own prefix. */
   readonly id: string
   readonly time: Date
   readonly headers: IncomingHttpHeaders
-  /** What the groups of the route's path matched. */
+  /** The matched groups of the route's path. */
   readonly params: readonly string[]
-  /** The body's text; empty where the method has none, and where it is a form. */
+  /** The body as text; empty for methods without a body and for forms. */
   readonly body: string
-  /** Its bytes. */
+  /** The body as bytes. */
   readonly bytes: Buffer
-  /** What stands after the question mark. */
+  /** The query string. */
   readonly query: URLSearchParams
   readonly key: string
-  /** The path as it was asked for. */
+  /** The path of the request. */
   readonly path: string
   readonly jobs: Jobs
 }
 
-/** What a request costs apart from the answer's tokens, for the count file. */
+/** The charges of a request besides the answer's tokens, for the count file. */
 export type Bill = {
   readonly id: string
   readonly model: string
   readonly promptTokens: number
-  /** What else is charged: characters, seconds, pictures, searches. */
+  /** Further charges: characters, seconds, images, searches. */
   readonly units?: Readonly<Record<string, number>>
 }
 
-/** A piece of a stream that leaves at once, and how many tokens of the answer it carries. */
+/** A chunk of a stream that is sent at once, and the number of answer tokens in it. */
 export type StreamFrame = { readonly data: string | Uint8Array; readonly tokens: number }
 
-/** What to send back. How fast, to whom and whether they still listen is not the format's business. */
+/** The response. Pace and connection are handled elsewhere. */
 export type Reply =
   | { readonly kind: 'free'; readonly body: string }
   | {
@@ -42,9 +42,9 @@ export type Reply =
       readonly body: string
       readonly tokens: number
       readonly bill: Bill
-      /** JSON, unless it says otherwise. */
+      /** Default: JSON. */
       readonly contentType?: string
-      /** Makes it so: called unless a fault stands for a refusal. */
+      /** Commits the job; not called if a fault replaces the response by an error. */
       take?(): void
     }
   | {
@@ -56,9 +56,9 @@ export type Reply =
   | {
       readonly kind: 'stream'
       readonly contentType: string
-      /** Of a file whose length is told beforehand. */
+      /** The content length of a file. */
       readonly length?: number
-      /** Taken one by one as the client reads, so that nothing is generated for a client that has left. */
+      /** Generated as the client reads, so that nothing is generated for a client that has disconnected. */
       readonly frames: Iterable<StreamFrame>
       readonly bill: Bill
     }
@@ -69,31 +69,31 @@ export type ProtocolRoute = {
   readonly answer: (inquiry: Inquiry) => Reply
 }
 
-/** An error that the provider is made to have, as opposed to a refusal that the request deserves. */
+/** An error that a fault causes, as opposed to an error in the request. */
 export type Failure = {
   readonly status: number
   readonly message: string
-  /** The account behind the key is used up. */
+  /** The account has no credit. */
   readonly isOutOfQuota?: boolean
 }
 
-/** Reads the JSON of a piece of a stream, and writes it again in the same place. */
+/** Reads the JSON of a stream chunk and writes it back. */
 export type Framing = {
   read(data: string | Uint8Array): Readonly<Record<string, unknown>> | undefined
   write(json: Readonly<Record<string, unknown>>, before: string | Uint8Array): string | Uint8Array
 }
 
-/** A provider's protocol: where it carries the key, which paths it has, how it words a refusal and a failure. */
+/** A provider's protocol: where the key is, the paths, and the format of errors. */
 export type Protocol = {
   readonly name: string
   readonly keyOf: (headers: IncomingHttpHeaders) => string | undefined
   readonly routes: readonly ProtocolRoute[]
   readonly encodeRefusal: (refusal: ProviderError) => string
   readonly encodeFailure: (failure: Failure) => string
-  /** Headers of a refusal or a failure beside the body's. */
+  /** Further headers of an error. */
   readonly failureHeaders?: (status: number) => Readonly<Record<string, string>>
-  /** A failure in the middle of a stream; absent: data like any other. */
+  /** An error in the middle of a stream; absent: ordinary data. */
   readonly errorEvent?: (body: string) => string | Uint8Array
-  /** How the pieces of a stream hold their JSON; absent: as server-sent events. */
+  /** How stream chunks contain their JSON; absent: as server-sent events. */
   readonly framing?: Framing
 }

@@ -1,5 +1,5 @@
 import { isObject, textOf } from '../json.ts'
-import { ProviderError } from '../refusal.ts'
+import { ProviderError } from '../provider-error.ts'
 import { SOUNDS } from '../sound.ts'
 import { countTokens } from '../tokens.ts'
 import type { Inquiry, Reply } from './format.ts'
@@ -16,7 +16,7 @@ const partsIn = (request: unknown): readonly unknown[] => {
   return contents.flatMap(content => (isObject(content) && Array.isArray(content.parts) ? content.parts : []))
 }
 
-/** The recording that was sent along. */
+/** The audio in the request. */
 function recordingIn(request: unknown): { readonly type: string; readonly bytes: Buffer } | undefined {
   for (const part of partsIn(request)) {
     const inline = isObject(part) && isObject(part.inlineData) ? part.inlineData : {}
@@ -28,14 +28,13 @@ function recordingIn(request: unknown): { readonly type: string; readonly bytes:
 
 const AUDIO_TOKENS_PER_SECOND = 32
 
-/** What was said; models that do nothing else tell each word's time where that is asked for. */
+/** The transcript; pure transcription models add word timestamps on request. */
 function listen({ id, params: [model = ''] }: Inquiry, request: unknown): Reply | undefined {
   const recording = recordingIn(request)
   if (!recording) return undefined
   const isScribe = model.includes('transcribe')
   const hasWords = partsIn(request).some(part => isObject(part) && part.text !== undefined)
-  if (isScribe === hasWords)
-    throw new ProviderError('bad_value', 'an instruction is what this is about', 'contents')
+  if (isScribe === hasWords) throw new ProviderError('bad_value', 'an instruction is required', 'contents')
   const text = transcriptOf(recording.type, recording.bytes)
   const config = JSON.stringify(isObject(request) ? (request.generationConfig ?? {}) : {})
   const words = timedWords(text).map(({ word, start, end }) => ({
@@ -65,7 +64,7 @@ function listen({ id, params: [model = ''] }: Inquiry, request: unknown): Reply 
   }
 }
 
-/** A transcript, speech or a picture, as what was sent and `responseModalities` asks. */
+/** A transcript, speech or an image, by the input and `responseModalities`. */
 function generate(inquiry: Inquiry): Reply {
   const {
     id,
@@ -81,11 +80,10 @@ function generate(inquiry: Inquiry): Reply {
   const isSound = modalities.includes('AUDIO')
   for (const part of partsIn(request)) {
     const inline = isObject(part) && isObject(part.inlineData) ? part.inlineData : undefined
-    if (inline && inline.data !== PICTURE)
-      throw new ProviderError('bad_value', 'this is no picture', 'contents')
+    if (inline && inline.data !== PICTURE) throw new ProviderError('bad_value', 'not an image', 'contents')
   }
   if (isSound && !JSON.stringify(config.speechConfig ?? '').includes('voiceName'))
-    throw new ProviderError('missing_field', 'a voice is wanted', 'speechConfig')
+    throw new ProviderError('missing_field', 'a voice is required', 'speechConfig')
   const promptTokens = countTokens(prompt)
   const tokenCount = isSound ? AUDIO_TOKENS : IMAGE_TOKENS
   const inlineData = isSound

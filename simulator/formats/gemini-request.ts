@@ -1,6 +1,6 @@
 import type { Ask, OfferedTool } from '../answer.ts'
 import { isObject, textOf, type WireObject } from '../json.ts'
-import { ProviderError } from '../refusal.ts'
+import { ProviderError } from '../provider-error.ts'
 import { countTokens } from '../tokens.ts'
 import { TOKENS_PER_MEDIA_PART } from './openai-chat.ts'
 import { CHOICE_LIMIT, decodeCount, missing } from './openai-request.ts'
@@ -8,7 +8,7 @@ import { CHOICE_LIMIT, decodeCount, missing } from './openai-request.ts'
 const objectOf = (value: unknown): WireObject => (isObject(value) ? value : {})
 const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
 
-/** Nobody else could have made it; bytes, as all of this vendor's proofs are. */
+/** The signature of a thought, as bytes like all signatures of this vendor. */
 export const SIGNATURE = Buffer.from('sim-signature-gemini').toString('base64')
 const NO_SIGNATURE = 'skip_thought_signature_validator'
 
@@ -41,7 +41,7 @@ export function contentsOf({ contents }: WireObject): readonly WireObject[] {
 
 const partsOf = ({ parts }: WireObject): readonly WireObject[] => listOf(parts).map(objectOf)
 
-/** Text counts as text, calls and results as their JSON, and everything else like a picture. */
+/** Text counts as text, calls and results as their JSON, and everything else like an image. */
 function countPart({ text, functionCall, functionResponse, thought }: WireObject): number {
   if (thought === true) return 0
   if (typeof text === 'string') return countTokens(text)
@@ -67,7 +67,7 @@ export function countPrompt(request: WireObject): number {
 const schemaIn = ({ responseJsonSchema, responseSchema }: WireObject): unknown =>
   responseJsonSchema ?? responseSchema
 
-/** What this vendor refuses and others do not. */
+/** Rules that other vendors do not have. */
 function check(request: WireObject, thinking: Thinking): void {
   let calls = 0
   for (const content of contentsOf(request)) {

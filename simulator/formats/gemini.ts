@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { type AnswerChoice, answer, countOpening } from '../answer.ts'
 import { isObject, textOf, type WireObject } from '../json.ts'
 import { MODELS } from '../models.ts'
-import { ProviderError } from '../refusal.ts'
+import { ProviderError } from '../provider-error.ts'
 import { steer } from '../steering.ts'
 import { countTokens, splitTokens } from '../tokens.ts'
 import { vectorOf } from '../vector.ts'
@@ -16,7 +16,7 @@ import { inHeader } from './vendor.ts'
 const MODEL = /^\/v1beta\/models\/([^/:]+)/.source
 const method = (name: string) => new RegExp(`${MODEL}:${name}$`)
 
-/** Google's Gemini: the model and what is asked of it stand in the path. */
+/** Google's Gemini: the path has the model and the method. */
 export const gemini = {
   name: 'Gemini',
   keyOf,
@@ -44,13 +44,13 @@ const modelOf = ({ params: [model = ''] }: Inquiry): string => decodeURIComponen
 
 // --- Chats --------------------------------------------------------------------------------------------------------
 
-/** What every piece of an answer has in common, and what it is made of. */
+/** The fields that every chunk of an answer shares, and its content. */
 type Envelope = { readonly modelVersion: string; readonly responseId: string }
 type Completion = {
   readonly envelope: Envelope
   readonly choices: readonly AnswerChoice[]
   readonly thinking: Thinking
-  /** The tokens of a thought; there is one for each choice. */
+  /** The tokens of a thought, one for each choice. */
   readonly thought: readonly string[]
   readonly promptTokens: number
 }
@@ -62,7 +62,7 @@ function complete(inquiry: Inquiry): Completion {
   const thought = thinking.isOn ? splitTokens(thoughtFor(ask)) : []
   return {
     envelope: { modelVersion: model, responseId: inquiry.id },
-    // Thoughts are part of the limit.
+    // Thoughts count towards the limit.
     choices: Array.from({ length: choices }, (_, at) =>
       answer({ ...ask, maxTokens: Math.max(ask.maxTokens - thought.length, 0) }, at),
     ),
@@ -78,7 +78,7 @@ const billOf = ({ envelope, promptTokens }: Completion) => ({
   promptTokens,
 })
 
-/** Cached tokens are part of the prompt, thoughts are no part of the candidates. */
+/** Cached tokens are part of the prompt; thoughts are not part of the candidates. */
 function usageOf({ promptTokens, thought }: Completion, candidates: number, thinkers: number): WireObject {
   const thoughts = thought.length * thinkers
   const { cached } = cacheShares(promptTokens)
@@ -94,7 +94,7 @@ function usageOf({ promptTokens, thought }: Completion, candidates: number, thin
 
 const finishReason = ({ isCut }: AnswerChoice): string => (isCut ? 'MAX_TOKENS' : 'STOP')
 
-/** A call that was cut cannot be told: its arguments are no JSON. */
+/** A call that was cut is omitted: its arguments are not valid JSON. */
 function callsOf({ calls }: AnswerChoice, isSigned: boolean): readonly WireObject[] {
   return calls.flatMap(({ tool, tokens }, at) => {
     try {
@@ -130,7 +130,7 @@ export function answerWhole(inquiry: Inquiry): Reply {
   }
 }
 
-/** Server-sent events on demand; otherwise the pieces are the entries of one list. */
+/** Server-sent events on request; otherwise the chunks are the entries of one list. */
 export function answerStream(inquiry: Inquiry): Reply {
   const completion = complete(inquiry)
   const isEvents = inquiry.query.get('alt') === 'sse'
@@ -160,7 +160,7 @@ function* entriesOf(pieces: Iterable<Piece>): Generator<StreamFrame> {
 
 type Progress = { candidates: number; thinkers: number }
 
-/** Every piece tells the usage so far. */
+/** Every chunk has the usage so far. */
 function* encodePieces(completion: Completion): Generator<Piece> {
   const progress: Progress = { candidates: 0, thinkers: 0 }
   const speakers = completion.choices.map((choice, index) =>
@@ -238,7 +238,7 @@ function answerEmbeddings(inquiry: Inquiry): Reply {
   return embedded(inquiry, { embeddings: answers.map(({ embedding }) => embedding) }, promptTokens)
 }
 
-/** This vendor tells no usage of embeddings. */
+/** This vendor reports no usage of embeddings. */
 function embedded(inquiry: Inquiry, body: WireObject, promptTokens: number): Reply {
   const bill = { id: `req_${inquiry.id}`, model: modelOf(inquiry), promptTokens }
   return { kind: 'whole', body: JSON.stringify(body), tokens: 0, bill }
@@ -272,7 +272,7 @@ function encodeStatus(code: number, message: string, details: readonly WireObjec
   return JSON.stringify({ error: { code, message, status, ...(details.length > 0 && { details }) } })
 }
 
-/** How long to wait is told in the body only, and a used-up account has the word of a rate limit. */
+/** The retry delay is in the body only, and insufficient credit has the status of a rate limit. */
 function encodeFailure({ status, message, isOutOfQuota = false }: Failure): string {
   const retry = { '@type': 'type.googleapis.com/google.rpc.RetryInfo', retryDelay: '1s' }
   const quota = 'You exceeded your current quota, please check your plan and billing details.'

@@ -7,7 +7,7 @@ import { behind, vendor } from './vendor.ts'
 
 const GOOD = { status_code: 0, status_msg: 'success' }
 
-/** Sound as hexadecimal text; a voice called `broke` has no balance, told with a status of 200. */
+/** Audio as hexadecimal text; the voice `broke` causes an insufficient balance error with status 200. */
 function speak({ id, body }: Inquiry): Reply {
   const { request, model } = decodeRequest(body)
   const text = textOf(request.text)

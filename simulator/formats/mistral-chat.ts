@@ -1,11 +1,11 @@
 import { isObject, textOf, type WireObject } from '../json.ts'
-import { ProviderError } from '../refusal.ts'
+import { ProviderError } from '../provider-error.ts'
 import type { Inquiry, Protocol, Reply } from './format.ts'
 import { answerChat } from './openai-chat.ts'
 import { decodeRequest } from './openai-request.ts'
 import { behind } from './vendor.ts'
 
-/** Fields of the common format that this vendor refuses, as it does everything it does not know. */
+/** Fields of the common format that this vendor rejects as unknown. */
 const REFUSED = [
   'logit_bias',
   'logprobs',
@@ -38,7 +38,7 @@ function check(request: WireObject): void {
   }
 }
 
-/** The same answers as the common format's, with the usage in a stream whether or not it is asked for. */
+/** The answers of the common format, with usage in every stream. */
 function chat(inquiry: Inquiry): Reply {
   const { request } = decodeRequest(inquiry.body)
   check(request)
@@ -51,7 +51,7 @@ function chat(inquiry: Inquiry): Reply {
   return answerChat({ ...inquiry, body: JSON.stringify(common) })
 }
 
-/** Mistral's chat; what is refused is told with the place of the fault. */
+/** Mistral's chat; errors have the path of the field. */
 export const mistralChat = {
   name: 'Mistral chat',
   keyOf: behind('Bearer'),

@@ -18,7 +18,7 @@ function speak({ id, body }: Inquiry): Reply {
   return { kind: 'whole', body: answer, tokens: 0, bill }
 }
 
-/** JSON only; segments where their times are asked for. */
+/** JSON only; segments if timestamps are requested. */
 function transcribe({ id, bytes, headers }: Inquiry): Reply {
   const form = readForm(bytes, headers)
   const model = fieldIn(form, 'model')

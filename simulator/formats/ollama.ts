@@ -8,7 +8,7 @@ import { decodeAsk } from './openai-chat.ts'
 import { decodeRequest } from './openai-request.ts'
 import { thoughtFor } from './thought.ts'
 
-/** What the server keeps of a prompt that is longer than it was told to make room for. */
+/** The part of a prompt that fits into the context length. */
 const USUAL_CONTEXT = 4_096
 
 const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
@@ -30,7 +30,7 @@ function askOf(request: WireObject, model: string, headers: Inquiry['headers']):
   )
 }
 
-/** Images stand beside the text, and arguments are objects. */
+/** Images are beside the text, and arguments are objects. */
 function messageOf(message: unknown): unknown {
   if (!isObject(message)) return message
   const calls = listOf(message.tool_calls).map(call => {
@@ -58,7 +58,7 @@ function chat({ time, headers, body, id }: Inquiry): Reply {
     eval_count: tokens,
   }
   const bill = { id, model, promptTokens: last.prompt_eval_count }
-  // It streams unless it is told not to.
+  // It streams by default.
   if (request.stream !== false) {
     const frames = stream({ choice, thought }, common, last)
     return { kind: 'stream', contentType: 'application/x-ndjson', frames, bill }
@@ -69,7 +69,7 @@ function chat({ time, headers, body, id }: Inquiry): Reply {
   return { kind: 'whole', body: whole, tokens, bill }
 }
 
-/** Calls come whole; one that was cut has lost its arguments. */
+/** Calls are complete; one that was cut has lost its arguments. */
 function callsOf({ calls }: AnswerChoice) {
   if (calls.length === 0) return {}
   return {
@@ -106,7 +106,7 @@ function tags(): Reply {
   return { kind: 'free', body: JSON.stringify({ models }) }
 }
 
-/** Ollama's own protocol; errors are one text, and any key will do. */
+/** Ollama's own protocol; errors are one string, and any key is accepted. */
 export const ollama = {
   name: 'Ollama',
   keyOf: headers => /^bearer +(\S+)$/i.exec(headers.authorization ?? '')?.[1] ?? 'none',

@@ -7,18 +7,18 @@ import {
   type OfferedTool,
 } from '../answer.ts'
 import { isObject, textOf, type WireObject } from '../json.ts'
-import { ProviderError } from '../refusal.ts'
+import { ProviderError } from '../provider-error.ts'
 import { steer } from '../steering.ts'
 import { countTokens } from '../tokens.ts'
 import type { Inquiry, Reply, StreamFrame } from './format.ts'
 import { asksUsage, CHOICE_LIMIT, decodeCount, decodeRequest, missing } from './openai-request.ts'
 import { EVENT_STREAM, takeTurns, wrapChunks } from './openai-stream.ts'
 
-/** What a part that is not text (an image, a sound, a file) counts. */
+/** The tokens of a part that is no text (an image, audio, a file). */
 export const TOKENS_PER_MEDIA_PART = 85
 const FINGERPRINT = 'fp_simulator'
 
-/** What every chunk and the whole answer have in common. */
+/** The fields that every chunk and the whole answer share. */
 type Envelope = { readonly id: string; readonly created: number; readonly model: string }
 
 export function answerChat({ id, time, headers, body }: Inquiry): Reply {
@@ -39,8 +39,8 @@ export function answerChat({ id, time, headers, body }: Inquiry): Reply {
 }
 
 /**
- * The prompt's tokens: of every text of every message, of the names and arguments of earlier tool calls, and of
- * the tools and the answer's schema written as JSON. Roles and names of speakers count nothing.
+ * The tokens of the prompt: all texts of all messages, the names and arguments of earlier tool calls, and the tools and the
+ * answer's schema as JSON. Roles and names of speakers are not counted.
  */
 export function countPrompt(request: WireObject): number {
   let count = 0
@@ -212,7 +212,7 @@ function* encodeStream(
 
 type Chunk = { readonly envelope: Envelope; readonly head: string; readonly tail: string }
 
-// Only the delta differs from chunk to chunk: the rest is put together once, since this runs for every token.
+// Only the delta differs between chunks: the rest is built once, because this runs for every token.
 function* encodeChoice(
   choice: AnswerChoice,
   index: number,

@@ -1,5 +1,5 @@
 import { type AnswerChoice, type Ask, answer } from '../answer.ts'
-import { ProviderError } from '../refusal.ts'
+import { ProviderError } from '../provider-error.ts'
 import { steer } from '../steering.ts'
 import type { Inquiry, Reply, StreamFrame } from './format.ts'
 import {
@@ -17,7 +17,7 @@ const FINGERPRINT = 'fp_simulator'
 
 type Envelope = { readonly id: string; readonly created: number; readonly model: string }
 
-/** OpenAI's older endpoint: texts are continued instead of conversations. Every prompt gets its n choices. */
+/** OpenAI's older endpoint, which continues texts. Every prompt gets n choices. */
 export function answerCompletions({ id, time, headers, body }: Inquiry): Reply {
   const { request, model } = decodeRequest(body)
   const prompts = decodePassages(request, 'prompt', CHOICE_LIMIT)
@@ -55,7 +55,7 @@ function askAbout(prompt: Passage, options: Pick<Ask, 'model' | 'words' | 'maxTo
   return {
     ...options,
     promptTokens: countPassage(prompt),
-    // Token numbers say nothing to the simulator, which has no vocabulary.
+    // The simulator has no vocabulary, so token numbers have no text.
     lastMessage: { by: 'user', text: typeof prompt === 'string' ? prompt : '' },
     tools: [],
     toolMode: 'none',

@@ -1,4 +1,4 @@
-import { ProviderError } from '../refusal.ts'
+import { ProviderError } from '../provider-error.ts'
 import { vectorOf } from '../vector.ts'
 import type { Inquiry, Reply } from './format.ts'
 import { countPassage, decodeCount, decodePassages, decodeRequest, type Passage } from './openai-request.ts'
@@ -26,7 +26,7 @@ export function answerEmbeddings({ id, body }: Inquiry): Reply {
     model,
     usage: { prompt_tokens: promptTokens, total_tokens: promptTokens },
   }
-  // The answer has no id of its own; the one in the header `x-request-id` is all that a client could cite.
+  // The answer has no id; a client can only cite the header `x-request-id`.
   const bill = { id: `req_${id}`, model, promptTokens }
   return { kind: 'whole', body: JSON.stringify(answer), tokens: 0, bill }
 }

@@ -1,13 +1,13 @@
 import { fieldIn, readForm } from '../form.ts'
 import { textOf, type WireObject } from '../json.ts'
-import { ProviderError } from '../refusal.ts'
+import { ProviderError } from '../provider-error.ts'
 import { steer } from '../steering.ts'
 import { countTokens } from '../tokens.ts'
 import type { Inquiry, Reply, StreamFrame } from './format.ts'
 import { decodeCount, decodeRequest, missing } from './openai-request.ts'
 import { EVENT_STREAM, eventOf } from './openai-stream.ts'
 
-/** The smallest picture there is: one grey point. */
+/** The smallest image: one grey pixel. */
 export const PICTURE =
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNoAAAAggCBd81ytgAAAABJRU5ErkJggg=='
 
@@ -19,7 +19,7 @@ const isInside = (model: string) => /^(chat)?gpt-image/.test(model)
 
 type Asked = { readonly request: WireObject; readonly model: string; readonly pictures: number }
 
-/** A picture, or as many megabytes as the words that the model's name asks for. */
+/** An image, or as many megabytes as the model's name has in `words`. */
 function pictureOf(model: string): string {
   const megabytes = steer('words', {}, model)
   return megabytes === undefined ? PICTURE : PIECE.repeat(megabytes)
@@ -67,7 +67,7 @@ export function answerImages(inquiry: Inquiry): Reply {
   return answer(inquiry, { request, model, pictures: 0 }, 'image_generation')
 }
 
-/** A form with pictures, or JSON with their addresses. */
+/** A form with images, or JSON with their URLs. */
 export function answerImageEdits(inquiry: Inquiry): Reply {
   if (inquiry.body !== '') {
     const { request, model } = decodeRequest(inquiry.body)

@@ -3,7 +3,7 @@ import { countTokens } from '../tokens.ts'
 import type { Inquiry, Reply } from './format.ts'
 import { decodeRequest, missing } from './openai-request.ts'
 
-/** What each category is known by; some of the common categories are missing, as with some providers. */
+/** The keywords of each category; some common categories are missing, as with some providers. */
 const SIGNS: Readonly<Record<string, RegExp>> = {
   hate: /hate/,
   harassment: /idiot/,
@@ -32,7 +32,7 @@ export function answerModeration({ id, body }: Inquiry): Reply {
   return { kind: 'whole', body: JSON.stringify({ id: bill.id, model, results }), tokens: 0, bill }
 }
 
-/** Parts are one input; texts are one each. */
+/** Parts together are one input; each text is one input. */
 function textsOf(input: unknown): string[] {
   if (typeof input === 'string') return [input]
   if (!Array.isArray(input)) return []

@@ -1,10 +1,10 @@
 import { isObject, textOf, type WireObject } from '../json.ts'
-import { ProviderError } from '../refusal.ts'
+import { ProviderError } from '../provider-error.ts'
 import { countTokens } from '../tokens.ts'
 
 export const CHOICE_LIMIT = 128
 
-/** A request's body and the model it names: every endpoint wants both before anything else. */
+/** A request's body and its model, which every endpoint needs. */
 export function decodeRequest(body: string): { readonly request: WireObject; readonly model: string } {
   const request = parse(body)
   const model = textOf(request.model)
@@ -35,7 +35,7 @@ export function decodeCount(request: WireObject, field: string, most?: number): 
   return value
 }
 
-/** A text, or the numbers of its tokens: the older endpoints take either, and lists of either. */
+/** A text, or its token numbers: the older endpoints accept both, and lists of both. */
 export type Passage = string | readonly number[]
 
 export function decodePassages(request: WireObject, field: string, most: number): readonly Passage[] {

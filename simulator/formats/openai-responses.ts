@@ -1,6 +1,6 @@
 import { type AnswerChoice, type Ask, answer, countOpening, type OfferedTool } from '../answer.ts'
 import { isObject, textOf, type WireObject } from '../json.ts'
-import { ProviderError } from '../refusal.ts'
+import { ProviderError } from '../provider-error.ts'
 import { steer } from '../steering.ts'
 import { countTokens, splitTokens } from '../tokens.ts'
 import type { Inquiry, Reply, StreamFrame } from './format.ts'
@@ -13,7 +13,7 @@ import { cacheShares, proofOf, thoughtFor } from './thought.ts'
 const objectOf = (value: unknown): WireObject => (isObject(value) ? value : {})
 const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
 
-/** A text is a message of the user; a message without a type is one too. */
+/** A string is a message of the user; an item without a type is a message. */
 function itemsOf({ input }: WireObject): readonly WireObject[] {
   if (input === undefined || input === null) throw missing('input')
   if (typeof input === 'string') return [{ type: 'message', role: 'user', content: input }]
@@ -22,7 +22,7 @@ function itemsOf({ input }: WireObject): readonly WireObject[] {
   return input.map(item => ({ type: 'message', ...item }))
 }
 
-/** What this vendor refuses and others do not. */
+/** Rules that other vendors do not have. */
 function check(items: readonly WireObject[], isThinking: boolean): void {
   const [firstCall] = items.filter(({ type }) => type === 'function_call')
   const isProven = items
@@ -145,7 +145,7 @@ type Completion = {
   readonly request: WireObject
 }
 
-/** Cached tokens stand inside the input here, thoughts inside the output. */
+/** Cached tokens are part of the input here, reasoning is part of the output. */
 function usageOf({ ask, choice, thought }: Completion) {
   const output = choice.tokenCount + thought.length
   return {

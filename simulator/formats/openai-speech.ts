@@ -1,5 +1,5 @@
 import { textOf } from '../json.ts'
-import { ProviderError } from '../refusal.ts'
+import { ProviderError } from '../provider-error.ts'
 import { isSoundName, SOUNDS } from '../sound.ts'
 import { steer } from '../steering.ts'
 import { countTokens } from '../tokens.ts'
@@ -10,7 +10,7 @@ import { eventOf } from './openai-stream.ts'
 const SECONDS_PER_CHARACTER = 0.06
 const TOKENS_PER_SECOND = 20
 
-/** Speaks a text: so many seconds of silence, or as many as the words that the model's name asks for. */
+/** Seconds of silence for a text, or as many as the model's name has in `words`. */
 export function answerSpeech({ id, body, headers }: Inquiry): Reply {
   const { request, model } = decodeRequest(body)
   const input = textOf(request.input)

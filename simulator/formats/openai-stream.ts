@@ -2,7 +2,7 @@ import type { StreamFrame } from './format.ts'
 
 export const EVENT_STREAM = 'text/event-stream; charset=utf-8'
 
-/** The choices of an answer speak in turn, one frame each, as they do with the real provider. */
+/** The choices of an answer alternate, one frame each, like those of the real provider. */
 export function* takeTurns<Said>(speakers: readonly Generator<Said>[]): Generator<Said> {
   let speaking = speakers
   while (speaking.length > 0) {
@@ -18,8 +18,8 @@ export function* takeTurns<Said>(speakers: readonly Generator<Said>[]): Generato
 }
 
 /**
- * The text around the choices of every chunk, put together once, since only the choices differ from token to
- * token. Asked for usage, the provider says `null` in every chunk but the one that carries it.
+ * The text around the choices of every chunk, built once, because only the choices differ. If usage is requested, it is
+ * `null` in every chunk but the last.
  */
 export function wrapChunks(common: object, usage: object | undefined) {
   const head = `data: ${JSON.stringify(common).slice(0, -1)},"choices":[`
@@ -31,5 +31,5 @@ export function wrapChunks(common: object, usage: object | undefined) {
   return { head, tail, close }
 }
 
-/** One event on its own. */
+/** One event. */
 export const eventOf = (value: unknown): string => `data: ${JSON.stringify(value)}\n\n`

@@ -1,5 +1,5 @@
 import { fieldIn, readForm } from '../form.ts'
-import { ProviderError } from '../refusal.ts'
+import { ProviderError } from '../provider-error.ts'
 import { splitTokens } from '../tokens.ts'
 import type { Inquiry, Reply, StreamFrame } from './format.ts'
 import { missing } from './openai-request.ts'
@@ -8,13 +8,13 @@ import { EVENT_STREAM, eventOf } from './openai-stream.ts'
 const BYTES_PER_SECOND = 16_000
 const SECONDS_PER_WORD = 0.5
 
-/** How long a file is: by its header if it is a WAV, else by its size. */
+/** The length of a file: by its header for WAV, else by its size. */
 export function lengthOf(bytes: Buffer): number {
   const isWav = bytes.toString('latin1', 0, 4) === 'RIFF' && bytes.length > 44
   return isWav ? (bytes.length - 44) / bytes.readUInt32LE(28) : bytes.length / BYTES_PER_SECOND
 }
 
-/** What was said: the file's name and size, so that anyone can tell whether it came whole. */
+/** The transcript has the file's name and size, so that tests can check whether it arrived completely. */
 export const transcriptOf = (name: string, bytes: Buffer) => `I heard ${name} of ${bytes.length} bytes.`
 
 export function timedWords(text: string): { word: string; start: number; end: number }[] {
@@ -25,7 +25,7 @@ export function timedWords(text: string): { word: string; start: number; end: nu
   }))
 }
 
-/** Only the oldest model writes anything but JSON. */
+/** Only the oldest model supports other formats than JSON. */
 const isOldest = (model: string) => !model.startsWith('gpt-')
 
 export const answerTranscription = (inquiry: Inquiry) => answer(inquiry, 'transcribe')

@@ -2,7 +2,7 @@ import { hintOf } from '../count.ts'
 import { fieldIn, readForm } from '../form.ts'
 import { isExpiring, type Job, type JobState, stateOf } from '../jobs.ts'
 import { textOf } from '../json.ts'
-import { ProviderError } from '../refusal.ts'
+import { ProviderError } from '../provider-error.ts'
 import { steer } from '../steering.ts'
 import { countTokens } from '../tokens.ts'
 import type { Inquiry, Reply } from './format.ts'
@@ -18,7 +18,7 @@ const STATES: Readonly<Record<JobState['status'], string>> = {
 const SIZES = /^\d+x\d+$/
 const DAY_S = 86_400
 
-/** What a film is here: bytes that tell where they stand, so that a range can be told from another. */
+/** The content of a video: bytes that depend on their position, so that ranges can be checked. */
 function filmOf(job: Job): Buffer {
   const kilobytes = steer('words', {}, job.model) ?? 4
   const film = Buffer.alloc(kilobytes * 1_024)
@@ -128,7 +128,7 @@ export function showFilm(inquiry: Inquiry): Reply {
   return fileReply(filmOf(job), inquiry)
 }
 
-/** A file, or the part of it that was asked for. */
+/** A file, or the requested range of it. */
 function fileReply(bytes: Buffer, { headers }: Pick<Inquiry, 'headers'>): Reply {
   const [, from, to] = /^bytes=(\d+)-(\d*)$/.exec(headers.range ?? '') ?? []
   const common = { 'content-type': 'video/mp4', 'accept-ranges': 'bytes' }

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { findModel, MODELS, type Model } from '../models.ts'
-import { ProviderError, type RefusalKind } from '../refusal.ts'
+import { ProviderError, type RefusalKind } from '../provider-error.ts'
 import type { Failure, Inquiry, Protocol, Reply } from './format.ts'
 import { answerChat } from './openai-chat.ts'
 import { answerCompletions } from './openai-completions.ts'
@@ -15,7 +15,7 @@ import { answerCohereRerank, answerRerank } from './rerank.ts'
 
 const RELEASED = 1_735_689_600
 
-/** OpenAI's API: what all of its endpoints share, and the list of them. */
+/** OpenAI's API: the shared parts and the list of endpoints. */
 export const openai = {
   name: 'OpenAI',
   keyOf: bearerOf,
@@ -73,7 +73,7 @@ function decode(component: string): string {
   try {
     return decodeURIComponent(component)
   } catch {
-    // A stray percent sign names a model that does not exist, which the caller finds out by itself.
+    // An invalid escape: no such model exists, which the caller reports.
     return component
   }
 }
@@ -98,7 +98,7 @@ function encodeRefusal({ kind, status, message, field }: ProviderError): string 
   return JSON.stringify({ error: { message, type, param: field, code: CODES[kind] } })
 }
 
-/** How the provider types the errors that clients tell apart; the others go by their hundreds. */
+/** The error types that clients distinguish; others follow from the status. */
 const FAILURES: Readonly<Record<number, { readonly type: string; readonly code: string }>> = {
   401: { type: 'invalid_request_error', code: 'invalid_api_key' },
   404: { type: 'invalid_request_error', code: 'model_not_found' },

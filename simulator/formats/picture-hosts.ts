@@ -13,7 +13,7 @@ function drawBatch({ id, body }: Inquiry): Reply {
   return { kind: 'whole', body: JSON.stringify({ images, timings: {}, seed: 1 }), tokens: 0, bill }
 }
 
-/** The common shape, but one picture at a time. */
+/** The common format, with one image per request. */
 function drawOne(inquiry: Inquiry): Reply {
   const { n: _, ...request } = JSON.parse(inquiry.body)
   return answerImages({ ...inquiry, body: JSON.stringify(request) })

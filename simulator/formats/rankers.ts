@@ -7,7 +7,7 @@ const sorted = (scores: readonly number[]) =>
     .map((relevance_score, index) => ({ relevance_score, index }))
     .sort((a, b) => b.relevance_score - a.relevance_score)
 
-/** `top_k` for `top_n`, and the results in `data`. */
+/** `top_k` instead of `top_n`, and the results in `data`. */
 function voyageRank({ id, body }: Inquiry): Reply {
   const { model, request, scores, tokens } = rank(body)
   const data = sorted(scores).slice(0, typeof request.top_k === 'number' ? request.top_k : undefined)
@@ -15,7 +15,7 @@ function voyageRank({ id, body }: Inquiry): Reply {
   return { kind: 'whole', body: JSON.stringify(answer), tokens: 0, bill: { id, model, promptTokens: tokens } }
 }
 
-/** A bare list with `score`, no model and no usage. */
+/** A plain list with `score`, without model and usage. */
 function teiRank({ id, body }: Inquiry): Reply {
   const { scores } = rank(JSON.stringify({ ...JSON.parse(body), model: 'tei' }), 'texts')
   const answer = sorted(scores).map(({ index, relevance_score }) => ({ index, score: relevance_score }))

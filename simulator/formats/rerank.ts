@@ -1,5 +1,5 @@
 import { isObject, type WireObject } from '../json.ts'
-import { ProviderError } from '../refusal.ts'
+import { ProviderError } from '../provider-error.ts'
 import { countTokens } from '../tokens.ts'
 import type { Inquiry, Reply } from './format.ts'
 import { decodeRequest, missing } from './openai-request.ts'
@@ -9,7 +9,7 @@ const textOf = (document: unknown): string => {
   return isObject(document) && typeof document.text === 'string' ? document.text : ''
 }
 
-/** The share of the query's words that a document has. */
+/** The share of the query's words that occur in a document. */
 function scoreOf(query: string, document: string): number {
   const words = query.toLowerCase().split(/\W+/).filter(Boolean)
   const text = document.toLowerCase()
@@ -20,7 +20,7 @@ export type Ranking = {
   readonly model: string
   readonly request: WireObject
   readonly texts: readonly string[]
-  /** In the order of the documents, not of the scores. */
+  /** In the order of the documents. */
   readonly scores: readonly number[]
   readonly tokens: number
 }
@@ -35,7 +35,7 @@ export function rank(body: string, documents = 'documents'): Ranking {
   return { model, request, texts, scores: texts.map(text => scoreOf(query, text)), tokens }
 }
 
-/** The shape of most rerankers. It neither sorts nor cuts, as some do, and tells tokens. */
+/** The format of most rerankers. It does not sort or cut, like some, and reports tokens. */
 export function answerRerank({ id, body }: Inquiry): Reply {
   const { model, texts, scores, tokens } = rank(body)
   const results = scores.map((relevance_score, index) => ({
@@ -50,7 +50,7 @@ export function answerRerank({ id, body }: Inquiry): Reply {
 
 const DOCUMENTS_PER_SEARCH = 100
 
-/** Cohere's second version: texts only, sorted and cut, no documents in the answer, search units. */
+/** Cohere's version 2: strings only, sorted and cut, no documents in the answer, search units. */
 export function answerCohereRerank({ id, body }: Inquiry): Reply {
   const { model, request, texts, scores } = rank(body)
   const { documents, top_n: topN } = request

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Protocol, ProtocolRoute } from './format.ts'
 
-/** A vendor with a protocol of its own, at a path of its own before its vendor's paths. */
+/** A vendor with its own protocol, under a prefix of its own. */
 export const vendor = (
   name: string,
   keyOf: (headers: IncomingHttpHeaders) => string | undefined,
@@ -14,7 +14,7 @@ export const vendor = (
   encodeFailure: ({ message }) => JSON.stringify({ detail: message, message }),
 })
 
-/** The key behind this word in `authorization`. */
+/** The key after this scheme in `authorization`. */
 export const behind =
   (word: string) =>
   (headers: IncomingHttpHeaders): string | undefined =>

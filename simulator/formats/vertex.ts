@@ -1,5 +1,5 @@
 import { isObject, textOf, type WireObject } from '../json.ts'
-import { ProviderError } from '../refusal.ts'
+import { ProviderError } from '../provider-error.ts'
 import { countTokens } from '../tokens.ts'
 import { vectorOf } from '../vector.ts'
 import { answerMessages, anthropic } from './anthropic.ts'
@@ -23,7 +23,7 @@ const USUAL_LIFE_S = 3_599
 const bearer = behind('Bearer')
 const apiKey = inHeader('x-goog-api-key')
 
-/** A token that was handed out here, or an API key. */
+/** A token that was issued here, or an API key. */
 function keyOf(headers: Inquiry['headers']): string | undefined {
   const token = bearer(headers)
   return token?.startsWith(TOKEN) ? token : apiKey(headers)
@@ -41,7 +41,7 @@ function claimsOf(assertion: string): WireObject {
   return read(claims)
 }
 
-/** The proof of a service account is looked at, not worked out; the names `refused…` and `short…` have a meaning. */
+/** The assertion of a service account must be present and is not verified; the names `refused…` and `short…` have a special meaning. */
 function trade({ body, time, id }: Inquiry): Reply {
   const form = new URLSearchParams(body)
   try {
@@ -61,7 +61,7 @@ function trade({ body, time, id }: Inquiry): Reply {
   }
 }
 
-/** Where a service account's key is traded. */
+/** The token endpoint of service accounts. */
 export const googleTokens = {
   name: 'Google’s tokens',
   keyOf: () => 'none',
@@ -72,7 +72,7 @@ export const googleTokens = {
 
 // --- Gemini -------------------------------------------------------------------------------------------------------
 
-/** What this address refuses and the vendor's other one does not. */
+/** Rules that the vendor's other API does not have. */
 const strictly =
   (answer: (inquiry: Inquiry) => Reply) =>
   (inquiry: Inquiry): Reply => {
@@ -88,7 +88,7 @@ function predict({ id, body, params: [model = ''] }: Inquiry): Reply {
   const texts = (Array.isArray(instances) ? instances : []).map(each => textOf(each?.content) ?? '')
   if (texts.length === 0 || texts.includes('')) throw new ProviderError('missing_field', 'empty', 'instances')
   if (texts.length > 1 && model.startsWith('gemini-'))
-    throw new ProviderError('bad_value', 'only one instance is taken by this model', 'instances')
+    throw new ProviderError('bad_value', 'this model supports only one instance', 'instances')
   const wishes = isObject(parameters) ? parameters : {}
   const dimensions = decodeCount(wishes, 'outputDimensionality', DIMENSIONS) ?? DIMENSIONS
   const predictions = texts.map(text => ({

@@ -1,6 +1,6 @@
 import { readForm } from '../form.ts'
 import { isObject, textOf } from '../json.ts'
-import { ProviderError } from '../refusal.ts'
+import { ProviderError } from '../provider-error.ts'
 import { isSoundName, SOUNDS } from '../sound.ts'
 import type { Inquiry, Reply } from './format.ts'
 import { answerImageEdits, answerImages } from './openai-images.ts'
@@ -33,7 +33,7 @@ function transcribe({ id, bytes, headers }: Inquiry): Reply {
   return { kind: 'whole', body, tokens: 0, bill }
 }
 
-/** Shapes, never sizes. */
+/** Aspect ratios instead of sizes. */
 function draw(inquiry: Inquiry): Reply {
   const request: unknown = JSON.parse(inquiry.body)
   if (isObject(request) && ('size' in request || 'quality' in request))
@@ -41,7 +41,7 @@ function draw(inquiry: Inquiry): Reply {
   return answerImages(inquiry)
 }
 
-/** JSON only, one picture or up to three in a list, by address or as data. */
+/** JSON only, one image or up to three in a list, as URLs or data URLs. */
 function redraw(inquiry: Inquiry): Reply {
   const request: unknown = JSON.parse(inquiry.body)
   if (!isObject(request)) throw missing('prompt')

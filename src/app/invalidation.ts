@@ -104,7 +104,7 @@ export function createInvalidation<C extends RoutedChannel>(deps: InvalidationDe
   }
 
   let isRefreshing = false
-  /** Never two at once: a store that hangs would collect them. */
+  /** One at a time: they would pile up while the store hangs. */
   async function refresh(): Promise<void> {
     if (isRefreshing) return
     isRefreshing = true

@@ -36,7 +36,7 @@ export async function openNodeLedger({ config, log, store, peers }: Deps) {
       journal,
       books,
       nowMs: Date.now,
-      onLost: what => log.error({ node: orphan, what }, 'records in the books are missing from a journal'),
+      onLost: what => log.error({ node: orphan, what }, 'a journal lacks records that are in the ledger'),
     })
     journal.close()
     release()

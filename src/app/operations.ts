@@ -21,5 +21,5 @@ export const operationsOf = (
     now: () => Math.floor(Date.now() / 1000),
     dataDir: config.dataDir,
     anchorFile: config.anchor === 'log' ? undefined : config.anchor.file,
-    isSecretKept: config.keyring === undefined,
+    isSecretInFile: config.keyring === undefined,
   })

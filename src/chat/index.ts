@@ -2,7 +2,7 @@ import { bedrock } from './anthropic/bedrock/format.ts'
 import { anthropic } from './anthropic/messages/format.ts'
 import { cohere } from './cohere/format.ts'
 import { gemini } from './gemini/format.ts'
-import type { Format, Outbound } from './hub/format.ts'
+import type { Format, Inbound, Outbound } from './hub/format.ts'
 import { ollama } from './ollama/format.ts'
 import { openaiChat } from './openai/chat-completions/format.ts'
 import { responses } from './openai/responses/format.ts'
@@ -13,6 +13,11 @@ export const FORMATS: readonly Format[] = [openaiChat, anthropic, responses, gem
 export const OUTBOUND: readonly Outbound[] = [...FORMATS, bedrock, cohere, ollama]
 
 const outboundByName: ReadonlyMap<string, Outbound> = new Map(OUTBOUND.map(format => [format.name, format]))
+
+const inboundByName: ReadonlyMap<string, Inbound> = new Map(FORMATS.map(format => [format.name, format]))
+
+/** The format that clients use under this name. */
+export const inboundOf = (name: string): Inbound | undefined => inboundByName.get(name)
 
 /** How upstreams are spoken to in a format; undefined where we do not speak it. */
 export const outboundOf = (name: string): Outbound | undefined => outboundByName.get(name)

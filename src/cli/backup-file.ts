@@ -4,8 +4,8 @@ import { openDatabase } from '../host/sqlite-open.ts'
 import type { JournalDatabase, OpenJournal } from '../ledger/segments.ts'
 
 /**
- * A backup is one SQLite file: a snapshot of the store's tables, the journal records that the snapshot lacks, and a
- * description. The names of its own tables begin with `backup_`.
+ * A backup is one SQLite file: a snapshot of the store's tables, the journal records that are not yet in them, and
+ * information about the backup. The tables of the backup itself begin with `backup_`.
  */
 export const FORMAT = '1'
 
@@ -23,11 +23,11 @@ const BUSY_TIMEOUT_MS = 10_000
 export const openFile = (path: string, { readOnly = false } = {}) =>
   openDatabase(path, { readOnly, timeoutMs: BUSY_TIMEOUT_MS })
 
-/** Opens a journal that another process may be writing. */
+/** Opens a journal that a running gateway may be writing. */
 export const openToRead: OpenJournal = path =>
   openFile(path, { readOnly: true }) as unknown as JournalDatabase
 
-/** The node directories of a data directory, by node id. */
+/** The journal directories of all nodes of a data directory. */
 export function nodeDirectories(dataDir: string): { node: string; dir: string }[] {
   const nodes = join(dataDir, 'nodes')
   const names = statSync(nodes, { throwIfNoEntry: false }) ? readdirSync(nodes).sort() : []

@@ -11,11 +11,11 @@ import { copyFromPostgres } from '../store/engine/table-copy.ts'
 import { BACKUP_SCHEMA, FORMAT, nodeDirectories, openFile, openToRead } from './backup-file.ts'
 import { work } from './thread-work.ts'
 
-/** Copying a large store takes long, so it runs in a thread of its own. */
+/** Runs in a thread: copying a large store takes long. */
 export type BackupJob = {
   readonly dataDir: string
   readonly store: StoreOptions
-  /** The path of the backup, which does not exist yet. */
+  /** The file to write; it must not exist. */
   readonly path: string
   readonly version: string
   readonly time: number
@@ -25,7 +25,7 @@ export type Copied = { readonly nodes: number; readonly records: number }
 type File = ReturnType<typeof openFile>
 type Position = { readonly applied_lsn: number; readonly oldest_open_lsn: number }
 
-/** The last record that is on disk, for every node. It covers every request that was answered before. */
+/** The last durable record of every node. Every request that was answered by now is included. */
 function endsOf(dataDir: string): Map<string, number> {
   const ends = nodeDirectories(dataDir).map(({ node, dir }) => {
     const newest = segmentsOf(dir).at(-1)
@@ -41,7 +41,7 @@ function endsOf(dataDir: string): Map<string, number> {
 function copySqlite(from: string, to: string): void {
   const source = openFile(from, { readOnly: true })
   try {
-    // One read transaction is a consistent snapshot, while other connections write.
+    // One read transaction: a consistent snapshot, while other connections continue to write.
     source.prepare('VACUUM INTO ?').run(to)
   } finally {
     source.close()
@@ -64,9 +64,9 @@ async function copyPostgres(url: string, to: string): Promise<void> {
 }
 
 /**
- * Copies the records of each journal that the copied store lacks, up to the end of the journal before the copy began, or up
- * to the position of the copied store. Every record is older than the copy, so the users, grants and leases that it refers
- * to are there: store and records together are the state that a killed process would have left.
+ * Copies the journal records that are not in the copied store yet, up to the end of the journal before the copy, or up to
+ * the position of the copied store. Every record is older than the copy, so the users, grants and leases it refers to are in
+ * it: the backup is what a killed process would have left at that moment.
  */
 function copyJournals(file: File, dataDir: string, ends: ReadonlyMap<string, number>): Copied {
   const position = file.prepare('SELECT applied_lsn, oldest_open_lsn FROM nodes WHERE id = ?')
@@ -80,7 +80,7 @@ function copyJournals(file: File, dataDir: string, ends: ReadonlyMap<string, num
     const after = Math.min(applied, (row?.oldest_open_lsn ?? 1) - 1)
     const end = Math.max(applied, ends.get(node) ?? 0)
     addNode.run(node, after + 1)
-    // A gap is copied as it is: the start after a restore checks it like any other.
+    // A gap is copied as it is: the start after a restore handles it like any other gap.
     const reading = { segments: segmentsOf(dir), after, open: openToRead, onGap: () => {} }
     for (const { lsn, body } of readSegments(reading)) {
       if (lsn > end) break

@@ -15,7 +15,7 @@ import type { BackupJob, Copied } from './backup-thread.ts'
 import { CommandError, type OperationDeps, type Report } from './command.ts'
 import { runThread } from './thread.ts'
 
-/** Flushes the file from the system's cache to the disk. */
+/** Flushes a file or directory to disk. */
 export function syncPath(path: string): void {
   const file = openSync(path, 'r')
   fsyncSync(file)
@@ -24,14 +24,14 @@ export function syncPath(path: string): void {
 
 const exists = (file: string) => new CommandError(`${file} exists already; a backup never overwrites a file`)
 
-/** Gives the finished file its name, without replacing a file of that name. */
+/** Gives the finished file its name, without replacing a file that was created meanwhile. */
 function publish(part: string, file: string): void {
   try {
     linkSync(part, file)
     rmSync(part)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'EEXIST' || existsSync(file)) throw exists(file)
-    // Some file systems do not support links.
+    // Some file systems have no hard links.
     renameSync(part, file)
   }
   syncPath(dirname(file))
@@ -40,7 +40,7 @@ function publish(part: string, file: string): void {
 const SECRET_STAYS =
   'the backup does not contain the master secret: keep SLUICE_SECRET, or the file SLUICE_DATA/secret, in another place'
 
-/** Copies store and journals to one file while the gateway serves requests. */
+/** Copies the store and the journals into one file while requests continue. */
 export function createBackup({ dataDir, storeOptions: store, version, now }: OperationDeps) {
   return async function backup({ file }: { file: string }): Promise<Report> {
     if (existsSync(file)) throw exists(file)

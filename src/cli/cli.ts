@@ -3,7 +3,7 @@ import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
 import { CommandError, type Report } from './command.ts'
 import type { Operations } from './operations.ts'
 
-/** Exit codes of sysexits.h, so that supervisors can distinguish usage errors from failures. */
+/** Exit codes of sysexits.h, so that supervisors can tell wrong usage from a failure. */
 export const EXIT = { ok: 0, failed: 1, usage: 64, badData: 65, config: 78 } as const
 
 export type StartOptions = {
@@ -13,17 +13,17 @@ export type StartOptions = {
   readonly data?: string | undefined
 }
 
-/** The functions of the program that the command line calls. */
+/** What the command line needs from the program. */
 export type CliDeps = {
   readonly version: string
   start(options: StartOptions): Promise<number>
-  /** Runs on the server that has the data directory, or locks the directory itself if no server runs. */
+  /** Runs on the server that has the data directory, or takes the directory itself when none runs. */
   operate<Name extends keyof Operations>(
     name: Name,
     input: Parameters<Operations[Name]>[0],
     dataDir: string | undefined,
   ): Promise<Awaited<ReturnType<Operations[Name]>>>
-  /** Needs an empty data directory, so it never runs on a server. */
+  /** Needs an empty data directory, so there is no running server to call. */
   restore(file: string, dataDir: string | undefined): Promise<Report>
   print(line: string): void
   printError(line: string): void
@@ -166,7 +166,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     positionals: 1,
     run: async (deps, values, [file]) => {
       if (file === undefined) return missing(deps, 'FILE', 'backup')
-      // The server stands in another directory.
+      // The server has another working directory.
       return printReport(deps, await deps.operate('backup', { file: resolve(file) }, text(values.data)))
     },
   },
@@ -262,7 +262,7 @@ export async function runCli(argv: readonly string[], deps: CliDeps): Promise<nu
   const match = find(argv)
   if (!match) return unknown(deps, argv.slice(0, 2).join(' '))
   const { command } = match
-  const read = readWords(match)
+  const read = readArguments(match)
   if ('fault' in read) {
     deps.printError(`sluice: ${read.fault}\n${command.usage}`)
     return EXIT.usage
@@ -280,7 +280,7 @@ export async function runCli(argv: readonly string[], deps: CliDeps): Promise<nu
   }
 }
 
-function readWords({
+function readArguments({
   command,
   rest,
 }: CommandMatch): { values: Values; positionals: string[] } | { fault: string } {
@@ -290,8 +290,8 @@ function readWords({
       options: { ...command.options, help: { type: 'boolean', short: 'h' } },
       allowPositionals: true,
     })
-    const tooMany = positionals[command.positionals]
-    if (tooMany !== undefined && !values.help) return { fault: `unexpected argument "${tooMany}"` }
+    const surplus = positionals[command.positionals]
+    if (surplus !== undefined && !values.help) return { fault: `unexpected argument "${surplus}"` }
     return { values: values as Values, positionals }
   } catch (error) {
     return { fault: (error as Error).message }

@@ -5,13 +5,13 @@ import { join, relative } from 'node:path'
 import { CommandError } from './command.ts'
 import type { Operations } from './operations.ts'
 
-// As in `http/server.ts`: an `import` would also load the client of `fetch`, which slows the start.
+// Like http/server.ts: an `import` would also load the client of `fetch`.
 const { createServer, request } = createRequire(import.meta.url)('node:http') as typeof import('node:http')
 
 const MAX_BODY = 64 * 1024
 const TIMEOUT_MS = 600_000
 
-/** The shorter of the relative and the absolute path: a socket's path is limited to about a hundred characters. */
+/** The shorter of the absolute and the relative path: a socket path has at most about 100 characters. */
 export function socketPath(dataDir: string): string {
   const whole = join(dataDir, 'sluice.sock')
   const short = relative(process.cwd(), whole)
@@ -21,10 +21,10 @@ export function socketPath(dataDir: string): string {
 type Name = keyof Operations
 type Outcome = { readonly result: unknown } | { readonly error: string }
 
-/** Serves commands to a running server; only the owner of the data directory can open the socket. */
+/** Serves commands over a Unix socket that only the owner of the data directory can open. */
 export async function serveControl(dataDir: string, operations: Operations): Promise<Server> {
   const path = socketPath(dataDir)
-  // A killed process may have left its socket; the directory lock proves that no other server runs.
+  // A killed process leaves its socket behind. This process has the lock of the directory, so no other one uses it.
   rmSync(path, { force: true })
   const server = createServer(async (incoming, response) => {
     const outcome = await answer(operations, incoming.url ?? '', incoming)
@@ -60,7 +60,7 @@ async function answer(operations: Operations, url: string, body: AsyncIterable<B
   }
 }
 
-/** Calls the server that runs on this directory; undefined if none runs. */
+/** Calls the server that runs on this data directory; undefined if none runs. */
 export function callControl(
   dataDir: string,
   name: Name,

@@ -12,10 +12,10 @@ import { digestSettlement } from '../ledger/settlement.ts'
 import { nodeDirectories, openToRead } from './backup-file.ts'
 import { work } from './thread-work.ts'
 
-/** Reads every journal from its first file to its last, up to a gibibyte for each node. */
+/** Reads all journal files in a thread: up to a gibibyte for each node. */
 export type JournalJob = {
   readonly dataDir: string
-  /** The applied position of each node's journal when the reading began. */
+  /** The last record of each node that the store had applied before the journals were read. */
   readonly applied: Readonly<Record<string, number>>
 }
 export type JournalReport = {
@@ -23,20 +23,20 @@ export type JournalReport = {
   readonly ok: boolean
   readonly line: string
   readonly anchors: readonly { readonly anchor: Anchor; readonly isFiled: boolean }[]
-  /** Concatenated digests of the last settlements in the store, without a gap. */
+  /** Digests of the last applied settlements, concatenated, without a gap. */
   readonly settled: Uint8Array
 }
 
 const SETTLE = '{"kind":"settle"'
 const ANCHOR = '{"kind":"anchor"'
 
-/** Collects from the records of a journal what must be in the store. */
+/** The evidence that journal records give about the store. */
 function createEvidence(applied: number) {
   const anchors: { anchor: Anchor; isFiled: boolean }[] = []
   let digests: Buffer[] = []
   return {
     anchors,
-    take({ lsn, body }: StoredRecord): void {
+    add({ lsn, body }: StoredRecord): void {
       if (body.startsWith(ANCHOR)) {
         const { anchor, isFiled } = JSON.parse(body) as AnchorRecord
         anchors.push({ anchor, isFiled })
@@ -48,7 +48,7 @@ function createEvidence(applied: number) {
         )
       }
     },
-    /** Settlements may be among missing records: only those after the gap are certain to be the last ones. */
+    /** Settlements may be among missing records: only those after the gap are surely consecutive. */
     forget(): void {
       digests = []
     },
@@ -58,10 +58,10 @@ function createEvidence(applied: number) {
 
 function check(node: string, dir: string, applied: number): JournalReport {
   const evidence = createEvidence(applied)
-  const report = (ok: boolean, what: string): JournalReport => ({
+  const report = (ok: boolean, state: string): JournalReport => ({
     node,
     ok,
-    line: `journal of ${node}: ${what}`,
+    line: `journal of ${node}: ${state}`,
     anchors: evidence.anchors,
     settled: ok ? evidence.settled() : new Uint8Array(),
   })
@@ -71,14 +71,14 @@ function check(node: string, dir: string, applied: number): JournalReport {
   let last = 0
   try {
     const after = (segments[0]?.first ?? 1) - 1
-    // Records before the oldest file were applied and deleted, or are missing.
+    // Records before the oldest file were applied and deleted, or they are missing.
     if (after > applied) gaps.push({ from: applied + 1, to: after, where: `in ${dir}` })
     const onGap = (gap: Gap) => {
       gaps.push(gap)
       evidence.forget()
     }
     for (const record of readSegments({ segments, after, open: openToRead, onGap })) {
-      evidence.take(record)
+      evidence.add(record)
       records += 1
       last = record.lsn
     }
@@ -90,8 +90,11 @@ function check(node: string, dir: string, applied: number): JournalReport {
   }
   const fatal = gaps.find(({ to }) => to > applied)
   if (fatal) return report(false, `BROKEN: ${describeGap(fatal)}`)
-  const summary = `${records} records in ${segments.length} files, as they were written`
-  return report(true, [summary, ...gaps.map(gap => `${describeGap(gap)}, and in the books`)].join('; '))
+  const summary = `${records} records in ${segments.length} files, intact`
+  return report(
+    true,
+    [summary, ...gaps.map(gap => `${describeGap(gap)}, but already in the ledger`)].join('; '),
+  )
 }
 
 await work(({ dataDir, applied }: JournalJob) =>

@@ -13,13 +13,13 @@ import { CommandError, type OperationDeps } from './command.ts'
 import { createRotation } from './rotation.ts'
 import { createVerify } from './verify.ts'
 
-/** The operator's commands, on a running server or without one. */
+/** The operations behind the commands, for a running server or without one. */
 export function createOperations(deps: OperationDeps) {
   const { db, now, passwords, digest } = deps
 
   async function mustFind(username: string) {
     const user = await findUserByName(db, username)
-    if (!user) throw new CommandError(`there is no user named "${username}"`)
+    if (!user) throw new CommandError(`there is no user "${username}"`)
     return user
   }
 
@@ -47,11 +47,11 @@ export function createOperations(deps: OperationDeps) {
     revokeAccessTokens?: boolean
   }) {
     const length = [...password].length
-    if (length < 8 || length > 128) throw new CommandError('a password has 8 to 128 characters')
+    if (length < 8 || length > 128) throw new CommandError('the password must have 8 to 128 characters')
     const user = await mustFind(username)
     const password_hash = await passwords.hash(password, OPERATOR)
     await transact(db, async trx => {
-      // A reset restores access, so it enables a disabled user too.
+      // An operator resets a password to regain access, so a disabled user is enabled as well.
       await updateUser(trx, user, { password_hash, status: 1 })
       await endSessions(trx, user.id, now())
       await record(trx, 'user.password', `user:${user.id}`)

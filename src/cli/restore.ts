@@ -14,14 +14,14 @@ export type RestoreOptions = {
   readonly file: string
   readonly dataDir: string
   readonly databaseUrl: string | undefined
-  /** The secret comes from the environment. */
-  readonly isSecretGiven: boolean
+  /** SLUICE_SECRET is set. */
+  readonly isSecretSet: boolean
 }
 
 type File = ReturnType<typeof openFile>
 type Info = { readonly version: string; readonly time: number; readonly engine: string }
 
-/** Reads the description of a backup after checking that the file is intact. */
+/** Checks the integrity of a backup file and reads the information about it. */
 function examine(path: string): Info {
   const unusable = (why: string) => new CommandError(`${path} cannot be restored: ${why}`)
   if (!existsSync(path)) throw unusable('the file does not exist')
@@ -63,7 +63,7 @@ function refuseUsed(dataDir: string): void {
     )
 }
 
-/** Writes every node's journal, so that the next start applies the records that the store of the backup lacks. */
+/** Writes the journal of every node. The next start applies the records that are not in the restored store yet. */
 function writeJournals(file: File, nodesDir: string): { nodes: number; records: number } {
   const nodes = file.prepare('SELECT node, first FROM backup_nodes').all() as {
     node: string
@@ -98,8 +98,8 @@ function writeJournals(file: File, nodesDir: string): { nodes: number; records: 
   return { nodes: nodes.length, records }
 }
 
-/** The target may be an empty directory. */
-function moveIn(from: string, to: string): void {
+/** `to` may be an empty directory. */
+function replaceDirectory(from: string, to: string): void {
   rmSync(to, { recursive: true, force: true })
   renameSync(from, to)
 }
@@ -118,8 +118,8 @@ async function fillPostgres(file: File, url: string): Promise<void> {
   }
 }
 
-/** A backup of an older version is migrated first; one of a newer version is refused. */
-async function bringUp(path: string): Promise<void> {
+/** Migrates a backup of an older version to the current schema; one of a newer version is refused. */
+async function migrateBackup(path: string): Promise<void> {
   const store = openStore({ engine: 'sqlite', path, fullSync: true })
   try {
     await store.migrate()
@@ -128,12 +128,12 @@ async function bringUp(path: string): Promise<void> {
   }
 }
 
-/** Restores a backup to an empty data directory, and to an empty database if one is configured. */
+/** Restores a backup into an empty data directory, and into an empty database if DATABASE_URL is set. */
 export async function restore({
   file: path,
   dataDir,
   databaseUrl,
-  isSecretGiven,
+  isSecretSet,
 }: RestoreOptions): Promise<Report> {
   const { version, time, engine } = examine(path)
   refuseUsed(dataDir)
@@ -149,13 +149,13 @@ export async function restore({
     refuseUsed(dataDir)
     clear()
     copyFileSync(path, storePart, constants.COPYFILE_EXCL)
-    await bringUp(storePart)
+    await migrateBackup(storePart)
     const file = openFile(storePart)
     let journals: { nodes: number; records: number }
     try {
       journals = writeJournals(file, nodesPart)
-      // The store comes last: a journal without its store is refused, but a store without its journal would be accepted.
-      moveIn(nodesPart, join(dataDir, 'nodes'))
+      // The store is written last: a start refuses journals without their store, but not a store without its journals.
+      replaceDirectory(nodesPart, join(dataDir, 'nodes'))
       if (databaseUrl !== undefined) await fillPostgres(file, databaseUrl)
       else file.exec(DROP_BACKUP_SCHEMA)
     } catch (error) {
@@ -177,7 +177,7 @@ export async function restore({
 
   function reportLines(done: Info & { nodes: number; records: number }): string[] {
     const to = databaseUrl === undefined ? dataDir : `${dataDir} and the database of DATABASE_URL`
-    const isSecretHere = isSecretGiven || existsSync(join(dataDir, 'secret'))
+    const isSecretHere = isSecretSet || existsSync(join(dataDir, 'secret'))
     return [
       `restored into ${to}: state of ${new Date(done.time * 1000).toISOString()}, backed up by Sluice ${done.version} on ${done.engine}`,
       `the next start applies ${done.records} journal records of ${done.nodes} nodes`,

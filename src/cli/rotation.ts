@@ -6,11 +6,11 @@ import { CommandError, type OperationDeps, type Report } from './command.ts'
 const BATCH = 200
 
 /**
- * Seals everything with the newest secret, in small transactions, while the gateway serves requests. It can be interrupted
- * and run again: both secrets are valid until the last text is sealed with the new one.
+ * Encrypts all stored secrets under the newest master secret, in small transactions, while requests continue. It can be
+ * interrupted and run again: the gateway decrypts with both secrets until the last text is re-encrypted.
  */
 export function createRotation(
-  { db, engine, keyring, dataDir, isSecretKept }: OperationDeps,
+  { db, engine, keyring, dataDir, isSecretInFile }: OperationDeps,
   record: (trx: Trx, action: string, target: string) => Promise<void>,
 ) {
   const due = (source: Db) => sealedUnderOlder(source, keyring.newestPrefix(), BATCH)
@@ -30,7 +30,7 @@ export function createRotation(
     }
   }
 
-  /** A transaction that was running when the secret was created may seal with the old one, and end only now. */
+  /** A change that began before the new secret existed may have encrypted with the old one and committed only now. */
   const resealRest = () =>
     transact(db, async trx => {
       await lockSealedTables(trx, engine)
@@ -42,9 +42,9 @@ export function createRotation(
     })
 
   return async function rotateSecret(): Promise<Report> {
-    if (isSecretKept) {
+    if (isSecretInFile) {
       const existing = (readSecretFile(dataDir) ?? '').split(',')
-      // An interrupted rotation leaves two secrets: complete it before starting another.
+      // Two secrets: an earlier rotation was interrupted. Finish it before starting another.
       if (existing.length === 1) {
         const secrets = [newSecret(), ...existing]
         writeSecretFile(dataDir, secrets)
@@ -56,14 +56,14 @@ export function createRotation(
       )
     }
     const count = (await resealMost()) + (await resealRest())
-    if (isSecretKept) {
+    if (isSecretInFile) {
       const [newest] = (readSecretFile(dataDir) ?? '').split(',')
       if (newest) {
         writeSecretFile(dataDir, [newest])
         keyring.replace([newest])
       }
     }
-    const next = isSecretKept
+    const next = isSecretInFile
       ? 'the old secret has been removed from SLUICE_DATA/secret'
       : 'the old secret is no longer needed: remove it from SLUICE_SECRET before the next start'
     return { ok: true, lines: [`${count} stored secrets re-encrypted under the new master secret`, next] }

@@ -1,7 +1,7 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import type { ThreadOutcome } from './thread.ts'
 
-/** The thread's side: does its work and reports the result or the error. */
+/** The thread's side: runs the job and posts its result or error. */
 export async function work<Job>(act: (job: Job) => unknown): Promise<void> {
   const post = (outcome: ThreadOutcome) => parentPort?.postMessage(outcome)
   try {

@@ -2,10 +2,10 @@ import { Worker } from 'node:worker_threads'
 import { programFile } from '../host/program-file.ts'
 import { CommandError } from './command.ts'
 
-/** The only message of a command's thread, before it ends. */
+/** The single message of a thread, before it ends. */
 export type ThreadOutcome = { readonly result: unknown } | { readonly error: string }
 
-/** Runs a file of this folder as a thread, for long work or disk access. */
+/** Runs a file of this folder as a thread, for work that is long or waits for the disk. */
 export async function runThread<Result>(
   name: 'backup-thread' | 'journal-thread',
   job: object,
@@ -14,7 +14,7 @@ export async function runThread<Result>(
     const worker = new Worker(programFile(`cli/${name}`), { workerData: job })
     worker.once('message', resolve)
     worker.once('error', reject)
-    worker.once('exit', () => reject(new Error(`${name} ended without a word`)))
+    worker.once('exit', () => reject(new Error(`${name} ended without a result`)))
   })
   if ('error' in outcome) throw new CommandError(outcome.error)
   return outcome.result as Result

@@ -6,7 +6,7 @@ import { olderAnchorFile, readAnchorFile } from '../ledger/anchor-file.ts'
 import { createAnchorIndex, type IndexedHead } from '../ledger/anchor-index.ts'
 import type { JournalReport } from './journal-thread.ts'
 
-/** Records of a chain that a restore lost, and whose anchors an operator has accepted as lost. */
+/** Records of a chain whose loss an operator has accepted after a restore. */
 export type AcceptedPlaces = { readonly chain: string; readonly from: number; readonly to: number }
 export type Acceptance = {
   readonly time: number
@@ -17,7 +17,7 @@ export type Acceptance = {
 
 export type AnchorSources = {
   readonly key: ChainKey
-  /** The gateway's own file, unless anchors go to the log. */
+  /** The gateway's own anchor file; undefined if anchors go to the log. */
   readonly ownFile: string | undefined
   /** A copy from another place. */
   readonly shippedFile: string | undefined
@@ -26,14 +26,14 @@ export type AnchorSources = {
 
 const at = (time: number) => new Date(time * 1000).toISOString()
 
-/** Collects all anchors, and the faults of the files they are in. */
+/** Collects all anchors from files and journals, and the faults of those files and journals. */
 export async function gatherAnchors({ key, ownFile, shippedFile, journals }: AnchorSources) {
   const index = createAnchorIndex()
   const faults: string[] = []
   const filed = new Set<string>()
   const places: string[] = []
 
-  /** Each line of a node refers to the one before; a file may begin with any line, because it is rotated. */
+  /** Each line of a node refers to the line before it. The first line may refer to a missing one, because files are rotated. */
   async function takeFile(path: string): Promise<void> {
     const name = basename(path)
     const last = new Map<string, string>()
@@ -62,7 +62,7 @@ export async function gatherAnchors({ key, ownFile, shippedFile, journals }: Anc
         continue
       }
       index.add(anchor, `the journal of ${node}`)
-      // After the first anchor that is in the file, all later ones must be in it too.
+      // From the first anchor that is in the file, all later ones must be.
       if (filed.has(anchor.mac)) isInFile = true
       else if (isFiled && isInFile)
         faults.push(
@@ -82,7 +82,7 @@ export async function gatherAnchors({ key, ownFile, shippedFile, journals }: Anc
 
 export type GatheredAnchors = Awaited<ReturnType<typeof gatherAnchors>>
 
-/** Anchored heads that are not in the store, without those that were accepted since. */
+/** Anchored heads that are not in the store, without those whose loss was accepted. */
 export function lostHeads(
   { index }: GatheredAnchors,
   isWalked: (chain: string) => boolean,
@@ -105,7 +105,7 @@ export const placesOf = (heads: readonly IndexedHead[]): AcceptedPlaces[] =>
     to: lost.reduce((most, { seq }) => Math.max(most, seq), 0),
   }))
 
-/** One message for each chain: its first difference, or the number of records missing at its end. */
+/** One sentence for each chain: where it first differs, or how many records are missing at its end. */
 export function describeLost(heads: readonly IndexedHead[], endOf: (chain: string) => number | undefined) {
   return [...Map.groupBy(heads, ({ chain }) => chain)].map(([chain, lost]) => {
     const end = endOf(chain)

@@ -31,19 +31,19 @@ export function createBalances(db: Db) {
     }
   }
 
-  /** Accounts may have changed since their entries were read, so those that differ are checked once more. */
+  /** Accounts may have changed since their entries were read, so those that differ are compared again. */
   async function driftsAmong(kind: AccountKind, ids: readonly number[]): Promise<string[]> {
     const drifts: string[] = []
     for (let start = 0; start < ids.length; start += RECHECKED_AT_ONCE)
       for (const row of await accountsWithSums(db, kind, ids.slice(start, start + RECHECKED_AT_ONCE)))
         if (row.credited !== row.entries_credited || row.posted !== row.entries_posted)
           drifts.push(
-            `${kind}:${row.owner_id}: the account says ${row.credited}/${row.posted}, its entries ${row.entries_credited}/${row.entries_posted}`,
+            `${kind}:${row.owner_id}: the account has ${row.credited}/${row.posted} credited/posted, its entries add up to ${row.entries_credited}/${row.entries_posted}`,
           )
     return drifts
   }
 
-  /** `orphans` have entries and no account: it was deleted, or a restore lost it. */
+  /** `orphans` have entries but no account: it was removed, or a restore lost it. */
   async function verify(): Promise<{ accounts: number; drifts: string[]; orphans: string[] }> {
     const suspects: Record<AccountKind, number[]> = { user: [], token: [] }
     const orphans = { user: new Set(sums.user.keys()), token: new Set(sums.token.keys()) }

@@ -1,7 +1,7 @@
 import { digestSettlement, SETTLEMENT_BYTES } from '../ledger/settlement.ts'
 import type { EntryRow } from '../store/engine/schema.ts'
 
-/** Collects the digests of a chain's last settlements, for comparison with those of a journal. */
+/** Collects the digests of a chain's last settlements, to compare them with those of a journal. */
 export function createSettlementTail(settled: Uint8Array, headSeq: number) {
   const expected = Buffer.from(settled)
   const size = expected.length / SETTLEMENT_BYTES
@@ -26,7 +26,7 @@ export function createSettlementTail(settled: Uint8Array, headSeq: number) {
       count += 1
     },
     fault(): string | undefined {
-      if (count < size) return `the journal holds ${size} settled requests, the chain has ${count}`
+      if (count < size) return `the journal has ${size} settled requests, the chain has ${count}`
       for (let index = 0; index < size; index++) {
         const place = (count + index) % size
         const isSame =
@@ -37,7 +37,8 @@ export function createSettlementTail(settled: Uint8Array, headSeq: number) {
             place * SETTLEMENT_BYTES,
             (place + 1) * SETTLEMENT_BYTES,
           ) === 0
-        if (!isSame) return `record ${seqs[place]} is not the request that the journal settled in its place`
+        if (!isSame)
+          return `record ${seqs[place]} differs from the request that the journal settled at this position`
       }
       return undefined
     },

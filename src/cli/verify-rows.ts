@@ -3,15 +3,15 @@ import type { ChainKey } from '../domain/chain.ts'
 import { listStates, mayBeMissing, readState } from '../store/engine/row-states.ts'
 import type { Db } from '../store/engine/store.ts'
 
-/** A row may change during the comparison; after this many checks the difference has another reason. */
-const LOOKS = 5
+/** A row may change during the comparison. If it still differs after so many tries, it is a fault. */
+const MAX_TRIES = 5
 
 type Deps = {
   readonly db: Db
   readonly key: ChainKey
-  /** The last state in the audit log of every row, by name. */
+  /** The last state of every row in the audit log, by name. */
   readonly states: ReadonlyMap<string, string>
-  /** Updates `states` to the newest audit record. */
+  /** Brings `states` up to the newest audit record. */
   refresh(): Promise<void>
 }
 
@@ -25,7 +25,7 @@ export async function verifyRows({ db, key, states, refresh }: Deps) {
   }
   for (const [name, digest] of states)
     if (digest !== '' && !storedNames.has(name) && !mayBeMissing(name)) suspects.add(name)
-  for (let look = 0; look < LOOKS && suspects.size > 0; look++) {
+  for (let attempt = 0; attempt < MAX_TRIES && suspects.size > 0; attempt++) {
     const now = new Map<string, string>()
     for (const name of suspects) now.set(name, (await readState(db, key, name))[1])
     await refresh()
@@ -38,20 +38,20 @@ export async function verifyRows({ db, key, states, refresh }: Deps) {
     const expected = states.get(name) ?? ''
     faults.push(
       digest === ''
-        ? `rows: ${name} was removed, and no audit record says so`
+        ? `rows: ${name} was removed without an audit record`
         : expected === ''
-          ? `rows: ${name} is there, and no audit record says so`
-          : `rows: ${name} is not as its last audit record left it`,
+          ? `rows: ${name} was added without an audit record`
+          : `rows: ${name} differs from its last audit record`,
     )
   }
   return { rows: storedNames.size, faults }
 }
 
-type Held = { kind: string; owner_id: number; held: number; leased: number }
+type HeldRow = { kind: string; owner_id: number; held: number; leased: number }
 
-/** In one statement, because the same transaction changes a lease and the held amount. */
+/** One statement: a lease and its held amount change in the same transaction. */
 export async function verifyHeld(db: Db): Promise<string[]> {
-  const { rows } = await sql<Held>`
+  const { rows } = await sql<HeldRow>`
     select accounts.kind, accounts.owner_id, accounts.held, coalesce(sums.leased, 0) as leased
     from accounts left join (
       select kind, owner_id, sum(amount) as leased from leases group by kind, owner_id
@@ -64,11 +64,12 @@ export async function verifyHeld(db: Db): Promise<string[]> {
     ) order by node_id, kind, owner_id`.execute(db)
   return [
     ...rows.map(
-      row => `held: ${row.kind}:${row.owner_id} has ${row.held} held, its leases sum up to ${row.leased}`,
+      ({ kind, owner_id, held: amount, leased }) =>
+        `held: ${kind}:${owner_id} has ${amount} held, its leases add up to ${leased}`,
     ),
     ...strays.map(
       ({ node_id, kind, owner_id }) =>
-        `held: a lease of ${node_id} on ${kind}:${owner_id} belongs to no node or account`,
+        `held: a lease of ${node_id} on ${kind}:${owner_id} has no node or no account`,
     ),
   ]
 }

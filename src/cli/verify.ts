@@ -28,17 +28,17 @@ export type VerifyOptions = {
   readonly auditOnly?: boolean
   /** A copy of the anchors from another place. */
   readonly anchorFile?: string
-  /** The reason for accepting the loss of anchored records after a restore. */
+  /** Why the operator accepts the loss of anchored records in a restore. */
   readonly acceptRestore?: string
 }
 
 const ACCEPT_RESTORE = 'books.accept_restore'
 const MAX_REASON = 500
 const NODE_CHAIN = 'node:'
-/** The most problems of each kind that are listed; the count is always reported. */
-const MOST_LISTED = 20
+/** The report lists at most so many faults of each kind, and always their number. */
+const MAX_LISTED = 20
 
-const sentenceOf = ({ chain, links, unkeyed, fault }: ChainReport) => {
+const chainLine = ({ chain, links, unkeyed, fault }: ChainReport) => {
   if (fault !== undefined) return `${chain}: BROKEN after ${links} records: ${fault}`
   const whole = `${chain}: ${links} records, unbroken`
   return unkeyed === 0
@@ -46,7 +46,7 @@ const sentenceOf = ({ chain, links, unkeyed, fault }: ChainReport) => {
     : `${whole}; the first ${unkeyed} are from before the upgrade and were checked without a key`
 }
 
-/** The lines of the report, with the faults among them. */
+/** The lines of the report, and which of them are faults. */
 function createFindings() {
   const lines: string[] = []
   const faults: string[] = []
@@ -58,21 +58,21 @@ function createFindings() {
       lines.push(text)
       if (!isGood) faults.push(text)
     },
-    /** Reports the faults of one kind, or a line that there are none. */
+    /** Faults of one kind, or the line to report where there are none. */
     add(newFaults: readonly string[], otherwise?: string): void {
       for (const fault of newFaults) faults.push(fault)
       if (newFaults.length === 0 && otherwise !== undefined) lines.push(otherwise)
-      lines.push(...newFaults.slice(0, MOST_LISTED))
-      if (newFaults.length > MOST_LISTED) lines.push(`and ${newFaults.length - MOST_LISTED} more like these`)
+      lines.push(...newFaults.slice(0, MAX_LISTED))
+      if (newFaults.length > MAX_LISTED) lines.push(`and ${newFaults.length - MAX_LISTED} more like these`)
     },
   }
 }
 
 type Findings = ReturnType<typeof createFindings>
 
-/** Recomputes everything that can be checked, and reports the results. */
+/** Recomputes chains and balances, compares them with journals, anchors and rows, and reports every check. */
 export function createVerify({ db, dataDir, anchorFile: ownFile, record }: VerifyDeps) {
-  /** Chains, row states and restores from the verified part of the audit log. */
+  /** The verified information of the audit log about chains, rows and accepted restores. */
   function createAuditReading(anchors: GatheredAnchors) {
     const states = new Map<string, string>()
     const chains = new Set<string>()
@@ -102,7 +102,7 @@ export function createVerify({ db, dataDir, anchorFile: ownFile, record }: Verif
     return { goOn: () => walk(take), states, chains, acceptances }
   }
 
-  /** The files of the nodes of this machine; those of other machines are verified there. */
+  /** Reads the journals of this machine. Those of other machines are verified there. */
   async function readJournals() {
     const heads = (await listChains(db)).filter(({ name }) => name.startsWith(NODE_CHAIN))
     const applied = Object.fromEntries(
@@ -133,7 +133,7 @@ export function createVerify({ db, dataDir, anchorFile: ownFile, record }: Verif
       each,
     )
 
-  /** Verifies every chain of entries, and reports entries without a chain. */
+  /** Verifies every chain of entries, and finds entries without a chain. */
   async function verifyEntries(
     anchors: GatheredAnchors,
     tails: ReadonlyMap<string, SettlementTail>,
@@ -141,12 +141,12 @@ export function createVerify({ db, dataDir, anchorFile: ownFile, record }: Verif
   ) {
     const balances = createBalances(db)
     const faults: string[] = []
-    // Entries are counted first, so that a chain that a node starts meanwhile is among the chains.
+    // Count entries first: a chain that a node starts meanwhile is then in the list of chains.
     const counts = await countEntries(db)
     const names = (await listChains(db)).map(({ name }) => name).filter(name => name !== AUDIT_CHAIN)
     for (const { chain, entries } of counts)
       if (!names.includes(chain))
-        faults.push(`entries: ${entries} of chain "${chain}", which is not in the books`)
+        faults.push(`entries: ${entries} belong to chain "${chain}", which does not exist`)
     for (const name of new Set([STORE_CHAIN, ...recorded]))
       if (!names.includes(name)) faults.push(`${name}: the whole chain is missing`)
     const reports: ChainReport[] = []
@@ -179,7 +179,7 @@ export function createVerify({ db, dataDir, anchorFile: ownFile, record }: Verif
 
   type Walked = Awaited<ReturnType<typeof walkAll>>
 
-  /** Anchors of a broken chain are skipped: verification ended before them. */
+  /** Anchors of a broken chain are ignored: its verification ended before them. */
   function judgeAnchors({ anchors, reading, audit, ledger }: Walked) {
     const reports = [audit, ...(ledger?.reports ?? [])]
     const ends = new Map(reports.map(({ chain, links }) => [chain, links]))
@@ -194,7 +194,7 @@ export function createVerify({ db, dataDir, anchorFile: ownFile, record }: Verif
     const refresh = async () => void (await goOn())
     const { rows, faults } = await verifyRows({ db, key: chainKeyOf(db), states, refresh })
     const kinds = 'users, tokens, channels, aliases, prices and settings'
-    findings.add(faults, `rows: ${rows} ${kinds} are as the audit log left them`)
+    findings.add(faults, `rows: ${rows} ${kinds} match the audit log`)
   }
 
   async function examine(options: VerifyOptions) {
@@ -202,7 +202,7 @@ export function createVerify({ db, dataDir, anchorFile: ownFile, record }: Verif
     const { journals, anchors, reading, audit, ledger } = walked
     const findings = createFindings()
     for (const report of [audit, ...(ledger?.reports ?? [])])
-      findings.line(sentenceOf(report), report.fault === undefined)
+      findings.line(chainLine(report), report.fault === undefined)
     const { lost, faults } = judgeAnchors(walked)
     if (!ledger) {
       findings.add(faults)
@@ -211,12 +211,13 @@ export function createVerify({ db, dataDir, anchorFile: ownFile, record }: Verif
     for (const { ok, line } of journals) findings.line(line, ok)
     findings.add(ledger.faults)
     findings.add(faults, `anchors: ${anchors.index.count()} heads match (${anchors.places.join(', ')})`)
-    if (anchors.missingFile !== undefined) findings.line(`anchors: there is no ${anchors.missingFile}`, true)
-    findings.add(await verifyHeld(db), 'held: every account has held what its leases sum up to')
+    if (anchors.missingFile !== undefined)
+      findings.line(`anchors: the file ${anchors.missingFile} does not exist`, true)
+    findings.add(await verifyHeld(db), 'held: the held amount of every account equals the sum of its leases')
     await judgeRows(walked, findings)
     const accepted = new Set(reading.acceptances.flatMap(acceptance => acceptance.accounts))
     const orphans = ledger.orphans.filter(name => !accepted.has(name))
-    const drifts = [...ledger.drifts, ...orphans.map(name => `${name}: it has entries, and no account`)]
+    const drifts = [...ledger.drifts, ...orphans.map(name => `${name}: there are entries but no account`)]
     findings.note(
       drifts.length === 0
         ? `balances: ${ledger.accounts} accounts, exact`
@@ -231,11 +232,11 @@ export function createVerify({ db, dataDir, anchorFile: ownFile, record }: Verif
       throw new CommandError(`--accept-restore needs a reason of 1 to ${MAX_REASON} characters`)
     const { lost, orphans: accounts } = await examine(options)
     if (lost.length === 0 && accounts.length === 0)
-      throw new CommandError('there is nothing to accept: every anchored record is there')
+      throw new CommandError('there is nothing to accept: no anchored record is missing')
     const places = placesOf(lost)
     await transact(db, trx => record(trx, ACCEPT_RESTORE, 'books', { reason, places, accounts }))
     const acceptances = [...places.map(({ chain, from, to }) => `${chain} ${from} to ${to}`), ...accounts]
-    return `accepted: what a restore lost (${acceptances.join(', ')}); the audit log says so`
+    return `accepted the loss of records in a restore (${acceptances.join(', ')}) and wrote an audit record`
   }
 
   return async function verify({ acceptRestore, ...options }: VerifyOptions): Promise<Report> {

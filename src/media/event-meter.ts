@@ -1,6 +1,7 @@
 import { sumUsage, type Usage, wholeSeconds } from '../domain/usage.ts'
 import { readMediaUsage } from '../metering/media-usage.ts'
 import { type AnswerMeter, completed, emptyReading } from '../metering/stream-meter.ts'
+import { QUOTE } from '../wire/ascii.ts'
 import { parseBounded } from '../wire/json-bounds.ts'
 import { type Member, topLevel } from '../wire/json-edit.ts'
 import { createSseScanner, type Frame, type SseLimits } from '../wire/sse.ts'
@@ -24,7 +25,6 @@ export type EventMeterOptions = {
 }
 
 const DONE = Buffer.from('[DONE]')
-const QUOTE = 0x22
 const LONG_TEXT_BYTES = 65_536
 const MAX_CLOSING_BYTES = 64 * 1_048_576
 

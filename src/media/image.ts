@@ -172,7 +172,7 @@ export function writeImages({ pictures }: ImageAnswer, { format }: ImageAsk, cre
 
 /** What a client is told by vendors that make one quality, and keep pictures at addresses. */
 export const addressesOnly = ({ format, quality }: ImageAsk): readonly string[] => [
-  ...(quality === undefined ? [] : ['quality is not taken']),
+  ...(quality === undefined ? [] : ['quality is not supported']),
   ...(format === 'b64_json' ? ['response_format is url'] : []),
 ]
 

@@ -419,10 +419,10 @@ export function uncarried(ask: VideoAsk, carried: readonly (keyof VideoAsk)[]): 
     ['user', 'user'],
   ]
   const lost = named.filter(([name]) => ask[name] !== undefined && !carried.includes(name))
-  const words = lost.map(([, word]) => `${word} is not taken by this provider`)
+  const words = lost.map(([, word]) => `${word} is not supported by this provider`)
   if ((ask.width === undefined) !== (ask.height === undefined))
     words.push('width and height are taken only together')
   if (ask.responseFormat !== undefined && ask.responseFormat !== 'url')
-    words.push('response_format is not taken by this provider')
+    words.push('response_format is not supported by this provider')
   return words
 }

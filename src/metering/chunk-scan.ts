@@ -1,4 +1,16 @@
 import { setImmediate } from 'node:timers/promises'
+import {
+  BACKSLASH,
+  CLOSE_ARRAY,
+  CLOSE_OBJECT,
+  COLON,
+  LOWER_N,
+  LOWER_U,
+  OPEN_ARRAY,
+  OPEN_OBJECT,
+  QUOTE,
+  SPACE,
+} from '../wire/ascii.ts'
 import type { Cut } from '../wire/json-scan.ts'
 import { textBorder } from '../wire/json-slices.ts'
 import type { TextSample } from './text-sample.ts'
@@ -69,17 +81,6 @@ function groupByLength(keys: readonly Key[]): (readonly Key[] | undefined)[] {
   const groups = Map.groupBy(keys, key => key.bytes.length)
   return Array.from({ length: Math.max(...groups.keys()) + 1 }, (_, length) => groups.get(length))
 }
-
-const QUOTE = 0x22
-const BACKSLASH = 0x5c
-const COLON = 0x3a
-const SPACE = 0x20
-const LOWER_N = 0x6e
-const LOWER_U = 0x75
-const OPEN_OBJECT = 0x7b
-const CLOSE_OBJECT = 0x7d
-const OPEN_ARRAY = 0x5b
-const CLOSE_ARRAY = 0x5d
 
 /** The object that is the answer is 1 deep, its list of choices 2, a choice 3. */
 const ANSWER_DEPTH = 1

@@ -1,5 +1,6 @@
 import { isObject, member } from '../domain/json-value.ts'
 import type { ToolCalls, Usage } from '../domain/usage.ts'
+import { CR, LF } from '../wire/ascii.ts'
 import { parsedOrNothing } from '../wire/json-bounds.ts'
 import { createSseScanner, dataText, type Frame, type SseLimits } from '../wire/sse.ts'
 import type { Stage } from '../wire/stage.ts'
@@ -84,8 +85,6 @@ type Fate = 'send' | 'leave out' | 'close'
 
 const DONE = Buffer.from('[DONE]')
 const DONE_FRAME = Buffer.from('data: [DONE]\n\n')
-const LF = 0x0a
-const CR = 0x0d
 
 /** Nobody reads on after `[DONE]`; a stream that goes on regardless is not kept. */
 const MAX_CLOSING_BYTES = 65_536

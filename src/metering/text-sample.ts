@@ -1,3 +1,5 @@
+import { SPACE } from '../wire/ascii.ts'
+
 /** The beginning of what a model wrote, kept as JSON wrote it: enough to tell how many bytes make a token here. */
 export type TextSample = {
   /** The text between two quotes, at [from, to). */
@@ -7,7 +9,6 @@ export type TextSample = {
 
 const FIRST_BYTES = 512
 const MAX_BYTES = 16 * 1024
-const SPACE = 0x20
 
 export function createTextSample(): TextSample {
   let kept: Buffer | undefined

@@ -1,15 +1,15 @@
 import { type Path, type Paths, type Provider, pathFor, pathsOf, type Values } from './provider.ts'
 
 /**
- * The address of a path on a channel: its own base URL, or the vendor's where that is empty. People paste base
- * URLs as they find them, so what the base URL already says of the path is not said twice:
+ * The URL of a path on a channel: the channel's base URL, or the vendor's if that is empty. Users paste base URLs in many
+ * forms, so a part of the path that the base URL already has is not repeated:
  *
  * - `https://host/v1` and `/v1/chat/completions` share the `/v1`, as does any beginning of any path of the vendor;
- * - a base URL that ends in another version (`…/paas/v4`), or in a whole chat call (`…/chat/completions`), stands
- *   for everything in front of the call's own name;
- * - one that ends in `#` is the whole address.
+ * - a base URL that ends in another version (`…/paas/v4`), or in a whole chat path (`…/chat/completions`), replaces
+ *   everything before the last part of the path;
+ * - a base URL that ends in `#` is the whole URL.
  *
- * Placeholders stay; `fill` fills them. The result depends on the channel only, so it is worked out once for it.
+ * Placeholders stay; `fill` replaces them. The result depends on the channel only, so it is computed once for it.
  */
 export function endpoint(provider: Provider, baseUrl: string, path: string): string {
   const base = baseUrl.trim() || (provider.baseUrl ?? '')
@@ -23,7 +23,7 @@ export function endpoint(provider: Provider, baseUrl: string, path: string): str
   return `${origin}/${[...root, ...rest].join('/')}${query === '' ? '' : `?${query}`}`
 }
 
-/** Fills the placeholders of an address; undefined when one has no value. */
+/** Replaces the placeholders of a URL; undefined if one has no value. */
 export function fill(address: string, values: Values): string | undefined {
   let isFilled = true
   const filled = address.replace(/\{(\+?)(\w+)\}/g, (_, plus: string, name: string) => {
@@ -34,7 +34,7 @@ export function fill(address: string, values: Values): string | undefined {
   return isFilled ? filled : undefined
 }
 
-/** The values of a channel's fields, with the vendor's fallbacks and what it reads from the key. */
+/** The values of a channel's fields, with the vendor's fallbacks and the values derived from the key. */
 export function fieldValues(
   provider: Provider,
   key: string,
@@ -49,7 +49,7 @@ export function fieldValues(
   return { ...fields, ...provider.placeholders?.(key, fields) }
 }
 
-/** What of the base URL stays; it is complete when only the name of the call may follow it. */
+/** The part of the base URL to use. If it is complete, only the part of the path after its version follows. */
 function rootOf(
   provider: Provider,
   place: readonly string[],
@@ -63,7 +63,7 @@ function rootOf(
   return { root: place, isComplete: isVersion(place.at(-1)) }
 }
 
-/** How many of the last segments of `place` are the first ones of `path`. */
+/** How many of the last segments of `place` are the first segments of `path`. */
 function overlap(place: readonly string[], path: readonly string[]): number {
   for (let count = Math.min(place.length, path.length); count > 0; count -= 1) {
     if (endsWith(place, path.slice(0, count))) return count
@@ -71,7 +71,7 @@ function overlap(place: readonly string[], path: readonly string[]): number {
   return 0
 }
 
-/** A path after its last version; a path without a version is all name. */
+/** The part of a path after its last version, or the whole path. */
 function nameOf(path: readonly string[]): readonly string[] {
   return path.slice(path.findLastIndex(isVersion) + 1)
 }
@@ -82,7 +82,7 @@ const endsWith = (place: readonly string[], tail: readonly string[]) =>
   place.length >= tail.length &&
   tail.every((segment, index) => isField(segment) || place[place.length - tail.length + index] === segment)
 
-// A pasted address names the account where the vendor's path has a field for it.
+// A pasted URL has the account's id where the vendor's path has a placeholder.
 const isField = (segment: string) => /^\{(?!model\}|voice\})\w+\}$/.test(segment)
 
 const isVersion = (segment: string | undefined) => /^v\d+(?:(?:alpha|beta)\d*)?$/.test(segment ?? '')
@@ -94,5 +94,5 @@ function cutQuery(address: string): [string, string] {
   return mark < 0 ? [address, ''] : [address.slice(0, mark), address.slice(mark + 1)]
 }
 
-// `@` is allowed in a path, and some vendors' model names are only found with it as it is.
+// `@` is allowed in a path, and some vendors do not find a model name with an encoded `@`.
 const encodeSegment = (value: string) => encodeURIComponent(value).replaceAll('%40', '@')

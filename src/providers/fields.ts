@@ -1,4 +1,4 @@
 import type { ChannelField } from './provider.ts'
 
-/** A `base_url` with a hint of its own, for vendors with several addresses or none. */
+/** The field `base_url` with its own help, for vendors with several addresses or none. */
 export const baseUrlField = (help: string): ChannelField => ({ name: 'base_url', label: 'Base URL', help })

@@ -11,10 +11,10 @@ import { embed } from '../wire/embedded.ts'
 import { memberOf } from './member.ts'
 import { googleUsage } from './pictures.ts'
 
-/** A request with files in it may have 20 MB, and base64 makes four bytes of three. */
+/** A request with inline files is limited to 20 MB, and base64 adds a third. */
 export const MAX_INLINE_BYTES = 14 * 1_048_576
 
-/** By the ending of the name, which was checked against the content. */
+/** By the file extension, which was checked against the content. */
 const TYPES: Readonly<Record<string, string>> = {
   flac: 'audio/flac',
   m4a: 'audio/m4a',
@@ -30,7 +30,7 @@ const TYPES: Readonly<Record<string, string>> = {
 const typeOf = ({ file: { name, type } }: TranscriptionAsk) =>
   TYPES[name.slice(name.lastIndexOf('.') + 1).toLowerCase()] ?? type
 
-/** Models that do nothing but write down what is said, and take no words. */
+/** Pure transcription models, which accept no instructions. */
 const isScribe = (model: string) => model.includes('transcribe')
 
 const TASKS = {
@@ -58,12 +58,12 @@ function encode(ask: TranscriptionAsk, model: string, maxOutput?: number) {
         generationConfig: {
           audioTranscriptionConfig: given({
             languageCodes: ask.language && [ask.language],
-            // Words with times are heard less well, so they are asked for only where somebody wants them.
+            // Word timestamps reduce the accuracy, so they are requested only if the client wants them.
             wordTimestamp: hasTimes || undefined,
           }),
         },
       },
-      warnings: Object.keys(given({ prompt, temperature })).map(name => `${name} is not taken`),
+      warnings: Object.keys(given({ prompt, temperature })).map(name => `${name} is not supported`),
     }
   }
   return {
@@ -77,7 +77,7 @@ function encode(ask: TranscriptionAsk, model: string, maxOutput?: number) {
 
 function unfit({ file, task }: TranscriptionAsk, model: string) {
   if (isScribe(model) && task === 'translate')
-    return { path: 'model', message: 'writes down what is said and translates nothing' }
+    return { path: 'model', message: 'transcribes only and does not support translation' }
   return file.size > MAX_INLINE_BYTES
     ? { path: 'file', message: `must be at most ${MAX_INLINE_BYTES} bytes for this model` }
     : undefined
@@ -98,7 +98,7 @@ const wordsIn = (transcription: unknown): Word[] =>
 function decode(answer: unknown): Transcript {
   const [candidate] = listOf(memberOf(answer, 'candidates'))
   const reason = memberOf(candidate, 'finishReason')
-  // Nothing is said in silence; any other reason says that something is missing.
+  // Any other reason means that a part of the transcript is missing.
   if (reason !== 'STOP') throw new AnswerError(`the transcript ended with ${String(reason ?? 'no reason')}`)
   const parts = listOf(memberOf(memberOf(candidate, 'content'), 'parts')).filter(
     part => memberOf(part, 'thought') !== true,
@@ -108,7 +108,7 @@ function decode(answer: unknown): Transcript {
   const words = transcriptions.flatMap(wordsIn)
   const hasTranscriptions = transcriptions.some(each => each !== undefined)
   return {
-    // A turn of a speaker comes without the space before it.
+    // The text of a speaker turn has no leading space.
     text: texts
       .filter(text => typeof text === 'string' && text !== '')
       .join(hasTranscriptions ? ' ' : '')
@@ -118,5 +118,5 @@ function decode(answer: unknown): Transcript {
   }
 }
 
-/** Sound inside a request for content: the vendor has no address that takes files for this. */
+/** Audio inside a `generateContent` request: the vendor has no endpoint for audio files. */
 export const googleTranscripts: TranscriptionDialect = { encode, decode, unfit }

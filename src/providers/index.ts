@@ -7,7 +7,7 @@ export * from './offers.ts'
 export * from './provider.ts'
 export * from './type-entry.ts'
 
-/** Every vendor, by number. */
+/** Every vendor, sorted by type number. */
 export const providers: readonly Provider[] = Object.values<Provider>(list).toSorted(
   (one, other) => one.type - other.type,
 )

@@ -1,8 +1,7 @@
 /*
- * Every vendor, a line each. The numbers below 1000 are those of the gateway family whose channels we take over and
- * are never given anew; ours begin at 1001. Not carried: older resellers and protocols that a newer number
- * stands for (6, 9 to 13, 15, 21, 44), proxies to other products (2, 5, 36, 57), applications rather than
- * models (22, 37, 49), and the free form (58).
+ * Every vendor, one line each. Type numbers below 1000 are those of New API, whose channels can be imported, and are never
+ * reused; our own begin at 1001. Not supported: older resellers and protocols that a newer number replaces (6, 9 to 13, 15,
+ * 21, 44), proxies to other products (2, 5, 36, 57), applications instead of models (22, 37, 49), and the free form (58).
  */
 
 export { ai360 } from './vendors/ai360.ts'

@@ -1,9 +1,9 @@
 import { memberOf } from './member.ts'
 
-/** Picks model names out of a parsed answer of any shape. */
+/** Extracts the model names from a parsed response of any shape. */
 export type ModelNames = (body: unknown) => readonly string[]
 
-/** Reads `body[list][…][name]`; without `list` the body itself is the array. */
+/** Reads `body[list][…][name]`; without `list`, the body itself is the array. */
 export function namesAt(list: string | undefined, name: string): ModelNames {
   return body => {
     const entries = list === undefined ? body : memberOf(body, list)
@@ -16,7 +16,7 @@ export function namesAt(list: string | undefined, name: string): ModelNames {
 export const openaiModels = namesAt('data', 'id')
 export const ollamaModels = namesAt('models', 'name')
 
-/** Names are told as `models/…` but asked for without the prefix. */
+/** The list has names with the prefix `models/`, which requests omit. */
 export const geminiModels: ModelNames = body => [
   ...new Set(
     ollamaModels(body)
@@ -25,7 +25,7 @@ export const geminiModels: ModelNames = body => [
   ),
 ]
 
-/** One reader over several lists of one answer, or over the several shapes an answer may have. */
+/** Combines readers, for a response with several lists or several possible shapes. */
 export const allOf =
   (...readers: readonly ModelNames[]): ModelNames =>
   body => [...new Set(readers.flatMap(reader => reader(body)))]

@@ -1,7 +1,7 @@
 import { OUTBOUND } from '../chat/index.ts'
 import { type DialectOf, type FormatName, OPERATIONS, type Operation, type Provider } from './provider.ts'
 
-/** What is spoken without a word from a vendor's own file, by operation. */
+/** Formats that the gateway supports for every vendor, by operation. */
 const COMMON: Readonly<Record<Operation, readonly string[]>> = {
   chat: OUTBOUND.map(({ name }) => name),
   completions: ['openai'],
@@ -15,7 +15,7 @@ const COMMON: Readonly<Record<Operation, readonly string[]>> = {
   videos: [],
 }
 
-/** The formats in which a vendor is asked for an operation, preferred first; a path alone is not enough. */
+/** The formats that the gateway uses for an operation of a vendor, preferred first. A path alone is not enough: the format must be supported. */
 export function supportedFormats(provider: Provider, operation: Operation): FormatName[] {
   const dialects = provider.dialects?.[operation as keyof DialectOf]
   const isSupported = (format: FormatName) =>
@@ -23,11 +23,11 @@ export function supportedFormats(provider: Provider, operation: Operation): Form
   return (Object.keys(provider[operation] ?? {}) as FormatName[]).filter(isSupported)
 }
 
-/** What a vendor's channels offer here, in the order of docs/reference/relay-api.md: Relay routes. */
+/** The operations that the gateway supports for a vendor, in the order of docs/reference/relay-api.md: Relay routes. */
 export const offersOf = (provider: Provider): Operation[] =>
   OPERATIONS.filter(operation => supportedFormats(provider, operation).length > 0)
 
-/** Every format that is spoken with a vendor in any operation, each once. */
+/** All formats that the gateway uses for a vendor, without duplicates. */
 export const formatsOf = (provider: Provider): FormatName[] => [
   ...new Set(offersOf(provider).flatMap(operation => supportedFormats(provider, operation))),
 ]

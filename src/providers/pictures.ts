@@ -4,7 +4,7 @@ import type { ImageAnswer, Picture } from '../media/image.ts'
 import type { StoredFile } from '../wire/multipart.ts'
 import { memberOf } from './member.ts'
 
-/** A form may leave it unsaid. */
+/** A form may omit the type. */
 export const pictureType = ({ type }: StoredFile) => (type.startsWith('image/') ? type : 'image/png')
 
 const textIn = (value: unknown, name: string): string | undefined => {
@@ -19,14 +19,14 @@ function pictureOf(value: unknown): Picture[] {
   return [{ url, b64_json, revised_prompt: textIn(value, 'revised_prompt') }]
 }
 
-/** Pictures of the common shape: of one answer, or of several questions that were asked one by one. */
+/** Reads images in the common shape, from one response or from the responses of several requests. */
 export function readPictures(answer: unknown): ImageAnswer {
   const answers = Array.isArray(answer) ? answer : [answer]
   const lists = answers.map(each => memberOf(each, 'data'))
   return { pictures: lists.flatMap(list => (Array.isArray(list) ? list.flatMap(pictureOf) : [])) }
 }
 
-/** Tokens as Google tells them; what comes out is sound, pictures or text, by the kinds it lists. */
+/** Tokens as Google reports them, by the modality of the output. */
 export function googleUsage(answers: readonly unknown[]): Usage | undefined {
   const usages = answers.map(usageIn).filter(usage => usage !== undefined)
   return usages.length === 0 ? undefined : { ...sumUsage(usages), calls: 1 }

@@ -23,9 +23,9 @@ export const OPERATIONS = [
 export type Operation = (typeof OPERATIONS)[number]
 
 /**
- * The wire formats Sluice knows by name. `openai` is the common shape of everything that is not chat,
- * `cohere` also the rerank shape that most rerankers share, `native` a shape of the vendor's own, `cosyvoice` a second one
- * for speech, where models of one vendor are asked in two.
+ * The names of wire formats, as `/api/channel/types` presents them. `openai` is the common format of everything that is not
+ * chat, `cohere` is also the rerank format of most rerankers, `native` is a format of the vendor, and `cosyvoice` is a second
+ * one for speech: DashScope has two.
  */
 export type FormatName =
   | 'openai-chat'
@@ -40,43 +40,55 @@ export type FormatName =
   | 'cosyvoice'
 
 /**
- * Where an operation is asked for: one path, or two where a streamed answer has a path of its own.
+ * The path of an operation: one path, or two if streaming has its own.
  *
- * Placeholders, filled by `fill`: `{model}` is the model's name as one segment, `{+model}` the same with its
- * slashes kept, `{voice}` the voice a speech request names, `{method}` how many texts vectors are asked for; every other one is a field of the channel
- * (`fields`), or worked out from the fields and the key (`placeholders`).
+ * Placeholders, replaced by `fill`: `{model}` is the model's name as one segment, `{+model}` the same with its slashes,
+ * `{voice}` the voice of a speech request, `{method}` the method for one or several embeddings. Every other one is a field of
+ * the channel (`fields`), or derived from the fields and the key (`placeholders`).
  *
- * In the `openai` format the path of `images` is that of generations, whose siblings are `edits` and
- * `variations`; the path of `videos` is the collection, so a job is at `/{id}` and its file at `/{id}/content`.
+ * In the `openai` format the path of `images` is that of generations, whose siblings are `edits` and `variations`; the path
+ * of `videos` is the collection, so a job is at `/{id}` and its file at `/{id}/content`.
  */
 export type Path = string | { readonly whole: string; readonly streamed: string }
 
-/** Path of an operation in each format the vendor offers for it, preferred first. */
+/** The path of an operation in each format that the vendor offers, preferred first. */
 export type Paths = { readonly [format in FormatName]?: Path }
 
-/** Turns a key into the headers that carry it. */
+/** The headers that carry a key. */
 export type Auth = (key: string) => Readonly<Record<string, string>>
 
-/** How a key that must not travel itself is used. */
+/** How a key is used that must not be sent itself: it signs each request, or it is exchanged for a token. */
 export type KeyExchangeScheme = {
-  /**
-   * `aws-sigv4`: `access|secret|region` signs each request for the service `bedrock`.
-   * `google-service-account`: the JSON key file is traded for an OAuth token of the scope `cloud-platform`.
-   * `access-secret-jwt`: `access|secret` makes a short HS256 token whose issuer is the access key.
-   * `volcengine-v4`: `access|secret` signs each request for the service `cv`.
-   */
-  readonly scheme: 'aws-sigv4' | 'google-service-account' | 'access-secret-jwt' | 'volcengine-v4'
-  /** Whether a key is of this kind; any other key goes through `auth`. */
+  /** For docs/providers.md. */
+  readonly description: string
+  /** Whether a key is of this kind; any other key is sent by `auth`. */
   readonly takes: (key: string) => boolean
-  /** The headers that prove a request made with such a key; absent: it is traded for what travels in its place. */
+  /** The headers that sign a request. */
   readonly sign?: (
     key: string,
     values: Values,
     request: Unsigned,
   ) => Promise<Readonly<Record<string, string>>>
+  /** The tokens that are sent as bearer tokens in place of keys. */
+  readonly createTokens?: CreateTokens
 }
 
-/** A request as it is about to leave, its body final: what a signature is made of. */
+export type TokenSource = {
+  tokenFor(key: string): Promise<string>
+  /** Drops a cached token that the provider rejected. */
+  forget(key: string): void
+}
+
+/** Each gateway creates one source of tokens for a scheme. */
+export type CreateTokens = (deps: {
+  nowMs(): number
+  /** Posts an HTML form over the gateway's own connections. */
+  postForm(url: string, form: string): Promise<{ readonly status: number; readonly body: Buffer }>
+  /** Why the gateway must not connect to a URL; undefined if it may. */
+  refuseUrl(url: string): string | undefined
+}) => TokenSource
+
+/** A request with its final body, ready to be signed. */
 export type Unsigned = {
   readonly method: 'GET' | 'POST' | 'DELETE'
   readonly url: URL
@@ -85,12 +97,12 @@ export type Unsigned = {
   readonly at: Date
 }
 
-/** Signs one request with the key it was made for. */
+/** Signs one request with its key. */
 export type Signer = (request: Unsigned) => Promise<Readonly<Record<string, string>>>
 
 /**
- * A field of a channel that this vendor needs or understands beyond name, models and key. `name` is a key of the
- * channel's `setting`, except `base_url` and `openai_organization`, which are fields of the channel itself.
+ * A field of a channel that this vendor supports besides name, models and key. `name` is a key of the channel's `setting`,
+ * except `base_url` and `openai_organization`, which are fields of the channel itself.
  */
 export type ChannelField = {
   readonly name: string
@@ -98,25 +110,25 @@ export type ChannelField = {
   readonly help: string
   readonly required?: boolean
   readonly secret?: boolean
-  /** Stands in where the channel leaves the field empty. */
+  /** The value if the channel leaves the field empty. */
   readonly fallback?: string
-  /** The header that carries it, for a field that travels as one. */
+  /** The header that carries the value, for a field that is sent as a header. */
   readonly header?: string
 }
 
-/** How to ask the vendor which models it serves. */
+/** The request for the list of models. */
 export type ModelList = {
   readonly path: string
-  /** Where the vendor keeps the list on another host than the rest; a channel's own `base_url` wins over both. */
+  /** For vendors that serve the list from another host; a channel's own `base_url` overrides both. */
   readonly baseUrl?: string
-  /** Picks the names out of the parsed answer; anything that is not a list of models gives none. */
+  /** Extracts the names from the parsed response; none if it is not a list of models. */
   readonly names: (body: unknown) => readonly string[]
 }
 
-/** Values of placeholders by name. */
+/** Values of placeholders, by name. */
 export type Values = Readonly<Record<string, string>>
 
-/** How an operation is worded that a vendor does not speak in the common shape. */
+/** The dialects for operations whose format differs from the common one. */
 export type DialectOf = {
   readonly embeddings: EmbeddingDialect
   readonly speech: SpeechDialect
@@ -128,7 +140,7 @@ export type DialectOf = {
   readonly videos: VideoDialect
 }
 
-/** A vendor's dialects, by the format's name in its paths. */
+/** A vendor's dialects, by the name of the format in its paths. */
 export type Dialects = {
   readonly [operation in keyof DialectOf]?: { readonly [format in FormatName]?: DialectOf[operation] }
 }
@@ -137,68 +149,68 @@ export type Dialects = {
 export type Provider = { readonly [operation in Operation]?: Paths } & {
   readonly type: number
   readonly name: string
-  /** Absent: the vendor has no address of its own, so a channel must bring its `base_url`. */
+  /** Absent: the vendor has no address of its own, so a channel must have a `base_url`. */
   readonly baseUrl?: string
-  /** Absent: no key of this vendor is sent as it is; see `exchange`. */
+  /** Absent: keys of this vendor are never sent themselves; see `exchange`. */
   readonly auth?: Auth
   readonly exchange?: KeyExchangeScheme
-  /** Headers of every call beside the key; one that the client or the channel sets wins. */
+  /** Further headers of every call; the client and the channel may override them. */
   readonly headers?: Readonly<Record<string, string>>
   readonly models?: ModelList
   readonly fields?: readonly ChannelField[]
-  /** Values that the key or the other fields imply; they win over the fields they were made from. */
+  /** Values derived from the key or other fields; they override those fields. */
   readonly placeholders?: (key: string, fields: Values) => Values
-  /** The formats a model can be asked in, where its name decides. Absent: those of the operation's paths. */
+  /** The formats that a model supports, if they depend on its name. Absent: those of the operation's paths. */
   readonly speaks?: (model: string) => readonly FormatName[]
-  /** Whether an answer whose status says otherwise is in truth trouble of the key or its credit. */
+  /** Whether an error response is about the key or its credit although its status says otherwise. */
   readonly isKeyTrouble?: (status: number, body: unknown) => boolean
-  /** How its counts differ from the common meaning: reasoning stands beside `completion_tokens`, not inside it. */
+  /** `reasoningOutside`: reasoning tokens are not included in `completion_tokens`. */
   readonly usage?: { readonly reasoningOutside: boolean }
-  /** What of a chat its hosts take or refuse beyond the format, where one is translated for them. */
+  /** What the vendor's hosts accept or reject beyond the format, for chats translated to it. */
   readonly encoding?: Pick<EncodeOptions, 'omitReasoning' | 'keepCacheMarks' | 'dialect'>
-  /** Models that search the web with every request, and are charged for it, beside those that are known by their names. */
+  /** Further models that search the web, and charge for it, with every request. */
   readonly alwaysSearches?: RegExp
-  /** Takes `max_tool_calls` in the Responses format, and keeps to it. */
+  /** Supports `max_tool_calls` in the Responses format. */
   readonly takesMaxToolCalls?: true
-  /** Members that a body of this format has here and nowhere else; one that is undefined it must not have. */
+  /** Members to add to bodies of a format for this vendor; `undefined` removes a member. */
   readonly bodies?: { readonly [format in FormatName]?: Readonly<Record<string, unknown>> }
   readonly dialects?: Dialects
-  /** Absent: any name of a voice is passed on. */
+  /** Absent: any voice name is passed on. */
   readonly voices?: Voices
-  /** The forms in which a model writes transcripts; absent: all five. */
+  /** The transcript formats that a model supports; absent: all five. */
   readonly transcripts?: (model: string) => readonly TranscriptFormat[]
-  /** Whether a model gives pictures themselves in any case, and refuses a `response_format`. */
+  /** Whether a model always returns the images themselves and rejects `response_format`. */
   readonly picturesInside?: (model: string) => boolean
-  /** What a key of this vendor looks like, for people. */
+  /** Shows users what a key of this vendor looks like. */
   readonly keyHint: string
 }
 
-/** The operations a vendor has a path for, in the order of `OPERATIONS`; `offersOf` tells what is spoken. */
+/** The operations that a vendor has a path for, in the order of `OPERATIONS`; `offersOf` has the supported ones. */
 export function operationsOf(provider: Provider): Operation[] {
   return OPERATIONS.filter(operation => provider[operation] !== undefined)
 }
 
-/** The formats in which this model can be asked for this operation, preferred first; none: it cannot. */
+/** The formats of this model for this operation, preferred first; empty if it is not offered. */
 export function formatsFor(provider: Provider, operation: Operation, model: string): FormatName[] {
   const offered = formatsIn(provider[operation])
   const supported = provider.speaks?.(model)
   return supported === undefined ? offered : offered.filter(format => supported.includes(format))
 }
 
-/** The same vendor, asked for chats in these formats only: many hosts that are compatible with one speak fewer. */
+/** The same vendor with only these chat formats: many compatible hosts support fewer. */
 export function speakingOnly(provider: Provider, formats: unknown): Provider {
   if (!Array.isArray(formats) || formats.length === 0) return provider
   const chatPaths = Object.entries(provider.chat ?? {}).filter(([format]) => formats.includes(format))
   return { ...provider, chat: Object.fromEntries(chatPaths) }
 }
 
-/** The path for a whole or a streamed answer. */
+/** The path for a whole or a streamed response. */
 export function pathFor(path: Path, isStreamed: boolean): string {
   if (typeof path === 'string') return path
   return isStreamed ? path.streamed : path.whole
 }
 
-/** Every path a vendor has, model list included. */
+/** All paths of a vendor, including the model list. */
 export function pathsOf(provider: Provider): string[] {
   const paths = operationsOf(provider).flatMap(operation => Object.values(provider[operation] ?? {}))
   const plain = paths.flatMap(path => (typeof path === 'string' ? [path] : [path.whole, path.streamed]))
@@ -206,6 +218,6 @@ export function pathsOf(provider: Provider): string[] {
 }
 
 function formatsIn(paths: Paths | undefined): FormatName[] {
-  // The keys of a `Paths` are formats; `Object.keys` alone does not say so.
+  // The type of `Object.keys` does not say that the keys are formats.
   return Object.keys(paths ?? {}) as FormatName[]
 }

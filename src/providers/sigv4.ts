@@ -3,20 +3,20 @@ import type { Unsigned } from './provider.ts'
 export type AwsKey = {
   readonly accessKeyId: string
   readonly secretAccessKey: string
-  /** Of keys that are lent for a while. */
+  /** For temporary credentials. */
   readonly sessionToken?: string
 }
 
 /**
- * Headers that prove a request to AWS. Of its own headers only host and type are signed: what a proxy adds or changes must
- * not break the proof. The path is counted encoded once more than the wire carries it, which the signer sees to.
+ * The signature headers of a request to AWS. Only host and content type are signed, so that a proxy that changes other
+ * headers does not break the signature. The signer encodes the path once more than the request does, as AWS requires.
  */
 export async function signAws(
   credentials: AwsKey,
   { service, region }: { readonly service: string; readonly region: string },
   { method, url, headers, body, at }: Unsigned,
 ): Promise<Readonly<Record<string, string>>> {
-  // Loaded with the first request that needs it: most gateways have no such channel.
+  // Loaded on demand: most gateways have no such channel.
   const [{ Sha256 }, { SignatureV4 }] = await Promise.all([
     import('@aws-crypto/sha256-js'),
     import('@smithy/signature-v4'),
@@ -35,8 +35,8 @@ export async function signAws(
     },
     { signingDate: at },
   )
-  const { host: _, 'content-type': __, ...proof } = signed.headers
-  return proof
+  const { host: _, 'content-type': __, ...signature } = signed.headers
+  return signature
 }
 
 function queryOf(params: URLSearchParams): Record<string, string[]> {

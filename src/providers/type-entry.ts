@@ -37,14 +37,14 @@ export function typeEntry(provider: Provider): TypeEntry {
 
 function fieldsOf(provider: Provider): FieldEntry[] {
   const fields = provider.fields ?? []
-  const isHomeless = provider.baseUrl === undefined
+  const needsBaseUrl = provider.baseUrl === undefined
   const names = fields.map(field => field.name)
   const all =
-    isHomeless && !names.includes('base_url') ? [baseUrlField('Address of the server.'), ...fields] : fields
+    needsBaseUrl && !names.includes('base_url') ? [baseUrlField('Address of the server.'), ...fields] : fields
   return all.map(({ name, label, help, required = false, secret = false }) => ({
     name,
     label,
-    required: required || (isHomeless && name === 'base_url'),
+    required: required || (needsBaseUrl && name === 'base_url'),
     secret,
     help,
   }))

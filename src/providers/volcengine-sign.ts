@@ -6,7 +6,7 @@ export type VolcengineKey = { readonly accessKeyId: string; readonly secretAcces
 const digest = (bytes: Buffer | string) => createHash('sha256').update(bytes).digest('hex')
 const hmac = (key: Buffer | string, text: string) => createHmac('sha256', key).update(text).digest()
 
-/** Everything but letters, digits and `-_.~` as its bytes. */
+/** Percent-encodes everything but letters, digits and `-_.~`. */
 const escaped = (text: string) =>
   encodeURIComponent(text).replace(/[!'()*]/g, sign => `%${sign.charCodeAt(0).toString(16).toUpperCase()}`)
 
@@ -15,7 +15,7 @@ function queryOf(params: URLSearchParams): string {
   return pairs.sort().join('&')
 }
 
-/** Headers that prove a request to Volcengine: the steps of AWS's fourth signature, with names and a root of its own. */
+/** The signature headers of a request to Volcengine: AWS Signature 4 with other names and another root key. */
 export async function signVolcengine(
   { accessKeyId, secretAccessKey }: VolcengineKey,
   { service, region }: { readonly service: string; readonly region: string },
@@ -35,11 +35,11 @@ export async function signVolcengine(
   const request = [method, url.pathname, queryOf(url.searchParams), lines, names, hash].join('\n')
   const scope = `${day}/${region}/${service}/request`
   const root = [day, region, service, 'request'].reduce<Buffer | string>(hmac, secretAccessKey)
-  const proof = hmac(root, ['HMAC-SHA256', time, scope, digest(request)].join('\n')).toString('hex')
+  const signature = hmac(root, ['HMAC-SHA256', time, scope, digest(request)].join('\n')).toString('hex')
   return {
     'content-type': headers['content-type'] ?? 'application/json',
     'x-content-sha256': hash,
     'x-date': time,
-    authorization: `HMAC-SHA256 Credential=${accessKeyId}/${scope}, SignedHeaders=${names}, Signature=${proof}`,
+    authorization: `HMAC-SHA256 Credential=${accessKeyId}/${scope}, SignedHeaders=${names}, Signature=${signature}`,
   }
 }

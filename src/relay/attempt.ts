@@ -16,7 +16,7 @@ import {
   signing,
 } from './catalog/catalog.ts'
 import { forwardedHeaders } from './catalog/header-override.ts'
-import type { AnswerReading, ChannelRequest } from './operations/operation.ts'
+import type { AnswerReading, ChannelRequest } from './operations/channel-request.ts'
 import type { RelayRequest, Trace } from './request.ts'
 import {
   type AttemptFailure,

@@ -29,7 +29,7 @@ import { type UpstreamError, upstreamError, upstreamErrorEvent } from './answer/
 import type { AnsweredAttempt } from './attempt.ts'
 import { rateHeaders } from './callers/admit.ts'
 import type { CatalogPrice, RelayChannel } from './catalog/catalog.ts'
-import type { ChannelRequest, StreamMeter } from './operations/operation.ts'
+import type { ChannelRequest, StreamMeter } from './operations/channel-request.ts'
 import { excessSuspense, limitedByDelivery, limitsOf, plausibleUsage } from './price/plausible-usage.ts'
 import type { RequestPrice } from './price/price.ts'
 import {

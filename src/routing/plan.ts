@@ -49,7 +49,7 @@ export type PlanCursor<C> = {
   readonly passedOver: readonly SkipReason[]
   /** The last step does not count: its channel reached a rate limit meanwhile. */
   turnedAway(channel: C, againInS: number): void
-  /** The step just taken turned out to be none, for this reason. */
+  /** The last step does not count: the request cannot use its channel, for this reason. */
   passOver(channel: C, reason: string): void
 }
 

@@ -17,14 +17,14 @@ const base64Length = (size: number) => Math.ceil(size / 3) * 4
 
 /** Every three bytes are four characters, wherever a chunk ends. */
 async function* base64Of(file: StoredFile): AsyncGenerator<Buffer> {
-  let left: Buffer = Buffer.alloc(0)
+  let remainder: Buffer = Buffer.alloc(0)
   for await (const chunk of file.open() as AsyncIterable<Buffer>) {
-    const bytes = left.length > 0 ? Buffer.concat([left, chunk]) : chunk
+    const bytes = remainder.length > 0 ? Buffer.concat([remainder, chunk]) : chunk
     const end = bytes.length - (bytes.length % 3)
-    left = bytes.subarray(end)
+    remainder = bytes.subarray(end)
     if (end > 0) yield Buffer.from(bytes.toString('base64', 0, end), 'latin1')
   }
-  if (left.length > 0) yield Buffer.from(left.toString('base64'), 'latin1')
+  if (remainder.length > 0) yield Buffer.from(remainder.toString('base64'), 'latin1')
 }
 
 /** JSON in one piece, or, where files stand in it, one that is made while it is sent: they are never in memory whole. */

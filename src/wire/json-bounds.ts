@@ -1,3 +1,4 @@
+import { BACKSLASH, CLOSE_ARRAY, CLOSE_OBJECT, OPEN_ARRAY, OPEN_OBJECT, QUOTE } from './ascii.ts'
 import { JsonError, MAX_DEPTH } from './json.ts'
 import { createJsonScanner, type ScanLimits } from './json-scan.ts'
 
@@ -7,13 +8,6 @@ const SHORT_LENGTH = 64 * 1024
 export const MAX_PARSED_LENGTH = 2 * 1_048_576
 /** What is parsed in one go between two events of a stream must take less time than a whole document may. */
 const LIMITS: ScanLimits = { names: 2_000, texts: 50_000, values: 100_000, otherBytes: MAX_PARSED_LENGTH }
-
-const QUOTE = 0x22
-const BACKSLASH = 0x5c
-const OPEN_ARRAY = 0x5b
-const CLOSE_ARRAY = 0x5d
-const OPEN_OBJECT = 0x7b
-const CLOSE_OBJECT = 0x7d
 
 /** Whether brackets are nested deeper than any JSON that is taken. */
 function isTooDeep(text: string): boolean {

@@ -1,3 +1,14 @@
+import {
+  BACKSLASH,
+  CLOSE_ARRAY,
+  CLOSE_OBJECT,
+  COLON,
+  COMMA,
+  OPEN_ARRAY,
+  OPEN_OBJECT,
+  QUOTE,
+  SPACE,
+} from './ascii.ts'
 import { JsonError } from './json.ts'
 
 /** A member of the outermost object, by places in its bytes. */
@@ -7,16 +18,6 @@ export type Member = {
   readonly valueStart: number
   readonly end: number
 }
-
-const QUOTE = 0x22
-const BACKSLASH = 0x5c
-const COMMA = 0x2c
-const COLON = 0x3a
-const SPACE = 0x20
-const OPEN_OBJECT = 0x7b
-const CLOSE_OBJECT = 0x7d
-const OPEN_ARRAY = 0x5b
-const CLOSE_ARRAY = 0x5d
 
 /** Above this a text is looked through by the machine's own search, which is slow to start but fast once it runs. */
 const SHORT_TEXT = 64
@@ -48,17 +49,17 @@ export function topLevel(bytes: Buffer): readonly Member[] {
 
 /** The elements of the array that begins there, by places in its bytes; none where no array does. Expects what `topLevel` does. */
 export function elements(bytes: Buffer, start: number): readonly Pick<Member, 'start' | 'end'>[] {
-  const found: { start: number; end: number }[] = []
-  if (bytes[start] !== OPEN_ARRAY) return found
+  const places: { start: number; end: number }[] = []
+  if (bytes[start] !== OPEN_ARRAY) return places
   let i = skipSpace(bytes, start + 1)
   while (i < bytes.length && bytes[i] !== CLOSE_ARRAY) {
     const end = valueEnd(bytes, i)
     if (end === i) throw new JsonError('is not valid JSON')
-    found.push({ start: i, end })
+    places.push({ start: i, end })
     i = skipSpace(bytes, end)
     if (bytes[i] === COMMA) i = skipSpace(bytes, i + 1)
   }
-  return found
+  return places
 }
 
 /** A value that is set: a buffer is JSON already. */
@@ -70,14 +71,14 @@ export type ElementEdits = ReadonlyMap<number, Readonly<Record<string, unknown>>
 
 /** The array that begins there with some elements edited or removed, the others byte for byte; undefined: none is left. */
 export function editElements(bytes: Buffer, start: number, edits: ElementEdits): Buffer | undefined {
-  const kept = elements(bytes, start).flatMap((element, index) => {
+  const remaining = elements(bytes, start).flatMap((element, index) => {
     const edit = edits.get(index)
     const own = bytes.subarray(element.start, element.end)
     if (!edits.has(index)) return [own]
     return edit === undefined ? [] : [editTopLevel(own, edit)]
   })
-  if (kept.length === 0) return undefined
-  const pieces = kept.flatMap((piece, index) => [Buffer.from(index === 0 ? '[' : ','), piece])
+  if (remaining.length === 0) return undefined
+  const pieces = remaining.flatMap((piece, index) => [Buffer.from(index === 0 ? '[' : ','), piece])
   return Buffer.concat([...pieces, Buffer.from(']')])
 }
 
@@ -131,8 +132,8 @@ function addedMembers(edits: Readonly<Record<string, unknown>>, members: readonl
 
 /** The name that stands between two quotes. */
 export function keyOf(bytes: Buffer, start: number, end: number): string {
-  const written = bytes.toString('utf8', start, end)
-  return written.includes('\\') ? JSON.parse(written) : written.slice(1, -1)
+  const quotedText = bytes.toString('utf8', start, end)
+  return quotedText.includes('\\') ? JSON.parse(quotedText) : quotedText.slice(1, -1)
 }
 
 function valueEnd(bytes: Buffer, start: number): number {

@@ -1,10 +1,9 @@
+import { LF } from './ascii.ts'
 import { parseBounded } from './json-bounds.ts'
 import type { Stage } from './stage.ts'
 
 /** A line of a stream holds a whole piece of an answer, at most a call with all of its arguments. */
 const MAX_LINE_BYTES = 4 * 2 ** 20
-
-const NEWLINE = 0x0a
 
 /** Cuts a stream of lines, each a JSON value. What is cut in the middle at the end is left out. */
 export function createLineScanner(): Stage<Buffer, unknown> {
@@ -28,7 +27,7 @@ export function createLineScanner(): Stage<Buffer, unknown> {
     push(chunk) {
       const values: unknown[] = []
       let from = 0
-      for (let at = chunk.indexOf(NEWLINE); at !== -1; at = chunk.indexOf(NEWLINE, from)) {
+      for (let at = chunk.indexOf(LF); at !== -1; at = chunk.indexOf(LF, from)) {
         keep(chunk.subarray(from, at))
         from = at + 1
         values.push(...valueIn(take()))

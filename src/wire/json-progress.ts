@@ -1,17 +1,11 @@
+import { BACKSLASH, CLOSE_ARRAY, CLOSE_OBJECT, OPEN_ARRAY, OPEN_OBJECT, QUOTE, SPACE } from './ascii.ts'
+
 /** Whether a JSON value that comes piece by piece is whole, known without reading any piece twice. */
 export type JsonProgress = {
   push(text: string): void
   /** Every bracket and every quote that opened has closed. It does not judge what is between them. */
   isWhole(): boolean
 }
-
-const QUOTE = 0x22
-const BACKSLASH = 0x5c
-const SPACE = 0x20
-const OPEN_ARRAY = 0x5b
-const CLOSE_ARRAY = 0x5d
-const OPEN_OBJECT = 0x7b
-const CLOSE_OBJECT = 0x7d
 
 export function createJsonProgress(): JsonProgress {
   let depth = 0

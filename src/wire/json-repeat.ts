@@ -1,3 +1,4 @@
+import { CLOSE_ARRAY, CLOSE_OBJECT, COLON, COMMA, OPEN_ARRAY, OPEN_OBJECT, QUOTE } from './ascii.ts'
 import { JsonError } from './json.ts'
 import { keyOf, textEnd } from './json-edit.ts'
 
@@ -18,14 +19,6 @@ type Frame = {
   index: number
   name: string
 }
-
-const QUOTE = 0x22
-const COMMA = 0x2c
-const COLON = 0x3a
-const OPEN_OBJECT = 0x7b
-const CLOSE_OBJECT = 0x7d
-const OPEN_ARRAY = 0x5b
-const CLOSE_ARRAY = 0x5d
 
 /**
  * The first name that stands twice in one object, in one walk over bytes that a parser has accepted. A parser keeps one of

@@ -1,3 +1,18 @@
+import {
+  BACKSLASH,
+  CLOSE_ARRAY,
+  CLOSE_OBJECT,
+  COLON,
+  COMMA,
+  CR,
+  LF,
+  LOWER_U,
+  OPEN_ARRAY,
+  OPEN_OBJECT,
+  QUOTE,
+  SPACE,
+  TAB,
+} from './ascii.ts'
 import { JsonError, MAX_DEPTH } from './json.ts'
 import { isWordEnd, MALFORMED, nextWordState } from './json-word.ts'
 
@@ -54,20 +69,6 @@ export type Scan = {
   readonly nameCount: number
 }
 
-const QUOTE = 0x22
-const BACKSLASH = 0x5c
-const COMMA = 0x2c
-const COLON = 0x3a
-const SPACE = 0x20
-const TAB = 0x09
-const LF = 0x0a
-const CR = 0x0d
-const OPEN_OBJECT = 0x7b
-const CLOSE_OBJECT = 0x7d
-const OPEN_ARRAY = 0x5b
-const CLOSE_ARRAY = 0x5d
-
-const LOWER_U = 0x75
 const ESCAPES: ReadonlySet<number> = new Set(Buffer.from('"\\/bfnrtu'))
 const HEX: ReadonlySet<number> = new Set(Buffer.from('0123456789abcdefABCDEF'))
 

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
+import { BACKSLASH, COMMA, LOWER_U, QUOTE } from './ascii.ts'
 import { parseBounded } from './json-bounds.ts'
 import { type Cut, createJsonScanner, type Scan, type ScanOptions } from './json-scan.ts'
 
@@ -8,11 +9,6 @@ export const SLICED_BYTES = 64 * 1024
 /** What is worked on before other requests get their turn: a few milliseconds. */
 const SLICE_BYTES = 128 * 1024
 const CUTS_AT_ONCE = 2_048
-
-const QUOTE = 0x22
-const BACKSLASH = 0x5c
-const COMMA = 0x2c
-const LOWER_U = 0x75
 
 /** The scanner takes a hundred times longer a byte before it is compiled, so its turn is measured by time. */
 const SCANNED_BYTES = 8 * 1024
@@ -110,8 +106,8 @@ async function restore(bytes: Buffer, cuts: readonly Cut[], document: Holder): P
 
 /** A text between its quotes, or a part of one that cuts no character and no escape in two. */
 function textIn(bytes: Buffer, from: number, to: number): string {
-  const written = bytes.toString('utf8', from, to)
-  return written.includes('\\') ? JSON.parse(`"${written}"`) : written
+  const escapedText = bytes.toString('utf8', from, to)
+  return escapedText.includes('\\') ? JSON.parse(`"${escapedText}"`) : escapedText
 }
 
 const listIn = (bytes: Buffer, start: number, end: number): unknown[] =>
@@ -181,9 +177,9 @@ export async function writeInSlices(value: unknown): Promise<Buffer> {
     const note = `{"${CUT}":${index}}`
     const at = skeleton.indexOf(note, from)
     pieces.push(Buffer.from(skeleton.slice(from, at)))
-    for (const written of typeof each === 'string' ? textPieces(each) : listPieces(each)) {
-      pieces.push(Buffer.from(written.text))
-      share += written.share
+    for (const piece of typeof each === 'string' ? textPieces(each) : listPieces(each)) {
+      pieces.push(Buffer.from(piece.text))
+      share += piece.share
       if (share < 1) continue
       share = 0
       await setImmediate()
@@ -202,9 +198,9 @@ function* textPieces(text: string): Generator<Piece> {
     let to = Math.min(text.length, from + TEXT_AT_ONCE)
     // The two halves of a character belong together, or each would be written as an escape.
     if (to < text.length && (text.charCodeAt(to - 1) & 0xfc00) === 0xd800) to += 1
-    const written = JSON.stringify(text.slice(from, to)).slice(1, -1)
+    const escapedText = JSON.stringify(text.slice(from, to)).slice(1, -1)
     yield {
-      text: `${from === 0 ? '"' : ''}${written}${to === text.length ? '"' : ''}`,
+      text: `${from === 0 ? '"' : ''}${escapedText}${to === text.length ? '"' : ''}`,
       share: (to - from) / TEXT_AT_ONCE,
     }
     from = to
@@ -214,10 +210,10 @@ function* textPieces(text: string): Generator<Piece> {
 function* listPieces(list: readonly number[]): Generator<Piece> {
   for (let from = 0; from < list.length; from += NUMBERS_AT_ONCE) {
     const numbers = list.slice(from, from + NUMBERS_AT_ONCE)
-    const written = JSON.stringify(numbers).slice(1, -1)
+    const numberText = JSON.stringify(numbers).slice(1, -1)
     const isLast = from + NUMBERS_AT_ONCE >= list.length
     yield {
-      text: `${from === 0 ? '[' : ','}${written}${isLast ? ']' : ''}`,
+      text: `${from === 0 ? '[' : ','}${numberText}${isLast ? ']' : ''}`,
       share: numbers.length / NUMBERS_AT_ONCE,
     }
   }

@@ -1,4 +1,5 @@
 import { isAscii } from 'node:buffer'
+import { BACKSLASH, CLOSE_ARRAY, CLOSE_OBJECT, COLON, OPEN_ARRAY, OPEN_OBJECT, QUOTE } from './ascii.ts'
 
 /** Bytes that are no JSON we take, and why. */
 export class JsonError extends Error {
@@ -9,13 +10,6 @@ export class JsonError extends Error {
 }
 
 export const MAX_DEPTH = 128
-const QUOTE = 0x22
-const BACKSLASH = 0x5c
-const OPEN_ARRAY = 0x5b
-const CLOSE_ARRAY = 0x5d
-const OPEN_OBJECT = 0x7b
-const CLOSE_OBJECT = 0x7d
-const COLON = 0x3a
 
 /**
  * Deep nesting stalls a parser, so the depth is measured on the bytes before they are parsed. The names of members are counted on the way:

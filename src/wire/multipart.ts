@@ -52,13 +52,13 @@ export function encodeMultipart(parts: readonly FormPart[]): Upload & { readonly
   const all = [...pieces, Buffer.from(`--${boundary}--\r\n`)]
   const length = all.reduce((sum, piece) => sum + (Buffer.isBuffer(piece) ? piece.length : piece.size), 0)
   function inMemory(): Buffer | readonly Buffer[] | undefined {
-    const found: Buffer[] = []
+    const allChunks: Buffer[] = []
     for (const piece of all) {
       const chunks = Buffer.isBuffer(piece) ? [piece] : piece.inMemory?.()
       if (chunks === undefined) return undefined
-      found.push(...chunks)
+      allChunks.push(...chunks)
     }
-    return length > ONE_PIECE_BYTES ? found : Buffer.concat(found, length)
+    return length > ONE_PIECE_BYTES ? allChunks : Buffer.concat(allChunks, length)
   }
   async function* bytes() {
     for (const piece of all) {

@@ -1,3 +1,4 @@
+import { COLON, CR, LF, SPACE } from './ascii.ts'
 import type { Stage } from './stage.ts'
 
 /** A stream of events that we refuse to go on reading. */
@@ -32,10 +33,6 @@ export type SseLimits = { readonly maxLineBytes: number; readonly maxEventBytes:
 
 const LIMITS: SseLimits = { maxLineBytes: 2 ** 20, maxEventBytes: 4 * 2 ** 20 }
 
-const LF = 0x0a
-const CR = 0x0d
-const SPACE = 0x20
-const COLON = 0x3a
 const DATA = Buffer.from('data')
 const EVENT = Buffer.from('event')
 const BYTE_ORDER_MARK = Buffer.from('\ufeff')
@@ -51,7 +48,7 @@ const NOTHING: Buffer = Buffer.alloc(0)
  */
 export function createSseScanner(limits: Partial<SseLimits> = {}): Stage<Buffer, Frame> {
   const { maxLineBytes, maxEventBytes } = { ...LIMITS, ...limits }
-  let kept = NOTHING
+  let unread = NOTHING
   let keptLength = 0
   let failure: SseError | undefined
 
@@ -70,7 +67,7 @@ export function createSseScanner(limits: Partial<SseLimits> = {}): Stage<Buffer,
   return {
     push(chunk) {
       if (failure !== undefined) throw failure
-      source = keptLength === 0 ? chunk : joined(chunk)
+      source = keptLength === 0 ? chunk : lines(chunk)
       const frames: Frame[] = []
       scan(frames, false)
       if (failure !== undefined && frames.length === 0) throw failure
@@ -82,7 +79,7 @@ export function createSseScanner(limits: Partial<SseLimits> = {}): Stage<Buffer,
 
     end() {
       if (failure !== undefined) throw failure
-      source = kept.subarray(0, keptLength)
+      source = unread.subarray(0, keptLength)
       const frames: Frame[] = []
       scan(frames, true)
       if (lineStart < source.length) takeLine(frames, source.length, source.length)
@@ -182,17 +179,17 @@ export function createSseScanner(limits: Partial<SseLimits> = {}): Stage<Buffer,
     }
   }
 
-  function joined(chunk: Buffer): Buffer {
+  function lines(chunk: Buffer): Buffer {
     const length = keptLength + chunk.length
-    if (length > kept.length) {
+    if (length > unread.length) {
       // Doubling, so that a stream of single bytes is not copied afresh with each of them.
-      const larger = Buffer.allocUnsafeSlow(Math.max(length, 2 * kept.length))
-      kept.copy(larger, 0, 0, keptLength)
-      kept = larger
+      const larger = Buffer.allocUnsafeSlow(Math.max(length, 2 * unread.length))
+      unread.copy(larger, 0, 0, keptLength)
+      unread = larger
     }
-    chunk.copy(kept, keptLength)
+    chunk.copy(unread, keptLength)
     keptLength = length
-    return kept.subarray(0, length)
+    return unread.subarray(0, length)
   }
 
   /** Copies what is unfinished, unless it is already ours: frames given away go on using the bytes they lie in. */
@@ -204,8 +201,8 @@ export function createSseScanner(limits: Partial<SseLimits> = {}): Stage<Buffer,
     }
     if (keptLength > 0 && frameStart === 0) return
     // Not out of the pool: a few bytes that wait for long would keep all of it.
-    kept = Buffer.allocUnsafeSlow(Math.max(256, 2 * rest))
-    keptLength = source.copy(kept, 0, frameStart)
+    unread = Buffer.allocUnsafeSlow(Math.max(256, 2 * rest))
+    keptLength = source.copy(unread, 0, frameStart)
     lineStart -= frameStart
     unseen -= frameStart
     data = data?.map(offset => offset - frameStart)
@@ -213,7 +210,7 @@ export function createSseScanner(limits: Partial<SseLimits> = {}): Stage<Buffer,
   }
 
   function drop(): void {
-    kept = NOTHING
+    unread = NOTHING
     keptLength = 0
     frameStart = 0
     lineStart = 0

@@ -18,7 +18,7 @@ import { until } from '../support/process.ts'
 const PREFIX = '/gateway/one'
 const HTML = { accept: 'text/html' }
 
-/** Bytes over the wire as a browser that speaks gzip pays for them. */
+/** Bytes over the wire for a browser that supports gzip. */
 const FIRST_SCRIPTS_BYTES = 180 * 1024
 const FIRST_STYLES_BYTES = 25 * 1024
 
@@ -64,13 +64,13 @@ describe('the files of the console', () => {
     }
   })
 
-  it('say that somebody is at home to those who ask for nothing more', async () => {
+  it('answer a HEAD request without a body', async () => {
     const reply = await fetch(`${server.url}/`, { method: 'HEAD' })
     assert.deepEqual([reply.status, await reply.text()], [200, ''])
     assert.match(reply.headers.get('content-type') ?? '', /^text\/html/)
   })
 
-  it('leave addresses that nobody knows an error', async () => {
+  it('answer unknown paths with an error', async () => {
     for (const path of ['/nothing', '/assets/nothing.js', '/channelsx']) {
       const reply = await fetch(`${server.url}${path}`, { headers: HTML })
       assert.equal(reply.status, 404, path)
@@ -175,7 +175,7 @@ describe('a console that is built anew under a running gateway', () => {
   })
 })
 
-describe('whoever makes the console', () => {
+describe('a build of the console', () => {
   const place = fileURLToPath(new URL('../../console/', import.meta.url))
   const lock = join(place, 'dist.lock')
 

@@ -7,7 +7,7 @@ import { overloaded } from '../../src/http/budget.ts'
 describe('what the machine has run out of', () => {
   const failing = (code: string, more = {}) => Object.assign(new Error(code), { code, ...more })
 
-  it('is told as 503 overloaded, with what an operator can change for the log', () => {
+  it('is 503 overloaded for the client, with advice for the operator in the log', () => {
     for (const code of ['EMFILE', 'ENFILE', 'ENOSPC', 'EDQUOT', 'ENOMEM', 'ENOBUFS', 'EADDRNOTAVAIL']) {
       const shortage = shortageOf(failing(code))
       assert.equal(shortage?.code, code)

@@ -198,7 +198,7 @@ for (const engine of ENGINES) {
       // What it could not clean up is no obstacle.
       assert.ok(existsSync(join(ground.dataDir, 'sluice.sock')))
       assert.ok(existsSync(join(ground.dataDir, 'sluice.pid')))
-      // Nor is a number that now belongs to somebody else.
+      // Nor is a process id that now belongs to another process.
       writeFileSync(join(ground.dataDir, 'sluice.pid'), `${process.pid}\n`)
       const again = await startServer(ground)
       assert.equal(readFileSync(join(ground.dataDir, 'sluice.pid'), 'utf8'), `${again.pid}\n`)
@@ -263,7 +263,7 @@ const WRONG: Readonly<Record<string, readonly string[]>> = {
 
 describe('a wrong setting (docs/reference/process.md: Settings at start)', { concurrency: 2 }, () => {
   for (const [setting, values] of Object.entries(WRONG)) {
-    it(`${setting} is told in one sentence that names it`, () => {
+    it(`${setting} is reported in one sentence that names it`, () => {
       for (const value of values) {
         assert.throws(
           () => readConfig({ [setting]: value }),
@@ -330,7 +330,7 @@ describe('a wrong setting (docs/reference/process.md: Settings at start)', { con
     assertSettingRefused(await run(['start', '--host', '203.0.113.7'], { env }), 'HOST')
   })
 
-  it('DATABASE_URL is named when nobody answers there, or refuses', async () => {
+  it('DATABASE_URL is named when the server is unreachable or refuses', async () => {
     const { dataDir, databaseUrl = '' } = await newGround('postgres')
     const altered = (change: (url: URL) => void) => {
       const url = new URL(databaseUrl)
@@ -375,7 +375,7 @@ const freePort = () =>
   })
 
 describe('a port that is taken', () => {
-  it('is told by its name, and a root made meanwhile is still told its password', async () => {
+  it('is reported by its name, and a new root password is still printed', async () => {
     const blocker = createServer().listen(0, '127.0.0.1')
     await new Promise(resolve => blocker.once('listening', resolve))
     const address = blocker.address()
@@ -515,7 +515,7 @@ describe('a stop', () => {
 })
 
 describe('health', () => {
-  it('is told apart from readiness, which follows the store', async t => {
+  it('is separate from readiness, which depends on the store', async t => {
     const { dataDir, databaseUrl = '' } = await newGround('postgres')
     const proxy = await startProxy(new URL(databaseUrl))
     t.after(() => proxy.close())
@@ -568,7 +568,7 @@ describe('logs', () => {
       assert.ok(!stdout.includes(secret))
   })
 
-  /** Takes nothing: a disk without room, or a pipe that nobody reads, or whose reader has left. */
+  /** Accepts no output: a full disk, or a pipe whose reader has stopped or gone. */
   function deafOutput(kind: 'full disk' | 'pipe that nobody reads' | 'pipe whose reader left') {
     if (kind === 'full disk') return { fd: openSync('/dev/full', 'w'), path: '/dev/full' }
     const path = join(newDirectory(), 'pipe')
@@ -602,7 +602,7 @@ describe('logs', () => {
       assert.deepEqual({ code, signal, stderr }, { code: 0, signal: null, stderr: '' })
     })
 
-  it('that were dropped are told of once somebody reads again', async () => {
+  it('that were dropped are reported when the reader reads again', async () => {
     const { fd, path } = deafOutput('pipe that nobody reads')
     const { program, ask } = await startDeaf(fd)
     const reader = createReadStream(path, 'utf8')
@@ -655,7 +655,7 @@ describe('behind a proxy', () => {
   })
   after(() => server.stop())
 
-  it('everything lives under SLUICE_BASE_PATH: API, reference, pages and cookie', async () => {
+  it('everything is under SLUICE_BASE_PATH: API, reference, pages and cookie', async () => {
     assert.ok(server.url.endsWith('/gateway/one'))
     assert.equal((await server.api('GET', '/api/user/self')).status, 200)
     assert.equal((await server.api('GET', '/api/status')).body.data.docs_link, '/gateway/one/docs')
@@ -680,7 +680,7 @@ describe('behind a proxy', () => {
     assert.match(cookie, /SameSite=Strict/)
   })
 
-  it('nothing lives outside of it but health', async () => {
+  it('only health checks are outside of it', async () => {
     const outside = createApi(server.origin, ROOT_TOKEN)
     for (const path of [
       '/',
@@ -737,7 +737,7 @@ describe('behind a proxy', () => {
 })
 
 describe('without SLUICE_TRUSTED_PROXIES', () => {
-  it('forwarding headers are anybody’s words, and count for nothing', async () => {
+  it('forwarding headers of any client are ignored', async () => {
     const server = await startServer(await newGround('sqlite'))
     const headers = { 'x-forwarded-for': '198.51.100.7', 'x-forwarded-proto': 'https' }
     const { headers: told } = await login(server.url, ROOT_PASSWORD, headers)
@@ -840,7 +840,7 @@ describe('the command line', () => {
     }
   })
 
-  it('tells a fault of ours from a mistake in the words', async () => {
+  it('distinguishes an internal error from wrong usage', async () => {
     const fault = Object.assign(new TypeError('ours'), { code: 'ERR_INVALID_ARG_TYPE' })
     const silent = () => {}
     const fail = () => assert.fail('it worked')
@@ -868,7 +868,7 @@ describe('the command line', () => {
 })
 
 for (const engine of ENGINES) {
-  // Through the socket it is the server that works, whatever its engine.
+  // Through the socket the server does the work, on both engines.
   for (const isRunning of engine === 'sqlite' ? [true, false] : [false]) {
     const where = isRunning ? 'through the socket of a running server' : 'without a server'
     describe(`commands on ${engine}, ${where}`, () => {
@@ -924,7 +924,7 @@ for (const engine of ENGINES) {
         )
       })
 
-      it('verify the books, find what somebody changed in them, and exit 65', async () => {
+      it('verify the ledger, find a changed record, and exit 65', async () => {
         const { whole, changed, audit } = await meanwhile(async () => {
           const untouched = { whole: await command('verify') }
           await lookInto(ground, async ({ db }) => {
@@ -937,7 +937,7 @@ for (const engine of ENGINES) {
         assert.match(whole.stdout, /^audit: \d+ records, unbroken\n[\s\S]*^store: 1 records, unbroken\n/m)
         assert.match(whole.stdout, /^balances: \d+ accounts, exact\n$/m)
         assert.match(changed.stdout, /^store: 1 records, unbroken$/m)
-        assert.match(changed.stdout, /^balances: 1 do not match\ntoken:\d+: the account says 7\/0/m)
+        assert.match(changed.stdout, /^balances: 1 do not match\ntoken:\d+: the account has 7\/0/m)
         assert.equal(audit.stdout, 'audit: BROKEN after 1 records: record 2 was changed\n')
       })
     })
@@ -970,7 +970,7 @@ for (const engine of ENGINES) {
 }
 
 describe('the demo', () => {
-  it('starts with one command, tells how to use it, and leaves nothing behind', async () => {
+  it('starts with one command, prints how to use it, and leaves nothing behind', async () => {
     const temporary = newDirectory()
     const demo = launch(['start', '--demo', '--port', '0'], { env: { TMPDIR: temporary } })
     const stdout = await until('the demo to be ready', () => {
@@ -1021,7 +1021,7 @@ describe('the demo', () => {
     await refusesConnections(channel.base_url)
   })
 
-  it('cleans up when it is told to stop twice, and when it cannot start', async () => {
+  it('cleans up after two signals, and when it cannot start', async () => {
     const temporary = newDirectory()
     const demo = launch(['start', '--demo', '--port', '0'], {
       env: { TMPDIR: temporary, SLUICE_LOG: 'info' },

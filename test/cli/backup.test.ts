@@ -95,7 +95,7 @@ function createTraffic(server: Server, key: string) {
   }
 }
 
-/** What the books of a store say, looked at from outside. */
+/** The ledger of a store, read from outside. */
 const booksOf = (ground: ServerOptions) =>
   lookInto(ground, async ({ db }) => {
     const entries = await db.selectFrom('entries').selectAll().where('kind', '=', 'settle').execute()
@@ -319,7 +319,7 @@ describe('an older copy of the store under newer journals', () => {
     edit(join(ground.dataDir, 'nodes', node, journal), 'DELETE FROM records WHERE lsn = 3')
     const checked = await run(['verify'], { env: settingsOf(ground) })
     assert.equal(checked.code, 0)
-    assert.match(checked.stdout, /record 3 is missing in .*0001\.db, and in the books/)
+    assert.match(checked.stdout, /record 3 is missing in .*0001\.db, but already in the ledger/)
     edit(store, 'UPDATE nodes SET applied_lsn = 2, oldest_open_lsn = 3')
     const broken = await run(['verify'], { env: settingsOf(ground) })
     assert.equal(broken.code, 65)

@@ -33,7 +33,7 @@ describe('the keyring', () => {
   const refuses = (text: string, place: Parameters<typeof keyring.open>[1] = PLACE, ring = keyring) =>
     assert.throws(() => ring.open(text, place), SealError, text)
 
-  it('opens what it sealed, whatever the text', () => {
+  it('opens what it sealed, for any text', () => {
     for (const text of ['', 'a provider key', '{"private_key":"…\n"}', '🔑'.repeat(1_000), '\u0000'])
       assert.equal(keyring.open(keyring.seal(text, PLACE), PLACE), text)
   })
@@ -118,9 +118,9 @@ async function newGround(engine: EngineName): Promise<ServerOptions> {
 const envOf = (ground: ServerOptions, secret?: string): Env =>
   settingsOf({ ...ground, env: secret === undefined ? {} : { SLUICE_SECRET: secret } })
 
-type Ground = Awaited<ReturnType<typeof openStoreAndKeys>>
+type StoreAndKeys = Awaited<ReturnType<typeof openStoreAndKeys>>
 
-/** A gateway in this process, on a ground that was there before and stays. */
+/** A gateway in this process, on an existing store that stays. */
 async function serving<T>(
   ground: ServerOptions,
   secret: string | undefined,
@@ -134,11 +134,11 @@ async function serving<T>(
   }
 }
 
-/** The ground alone, as a command without a server opens it. */
+/** Store and keys without a server, as a command opens them. */
 async function opening<T>(
   ground: ServerOptions,
   secret: string | undefined,
-  work: (opened: Ground) => Promise<T>,
+  work: (opened: StoreAndKeys) => Promise<T>,
 ) {
   const opened = await openStoreAndKeys(readConfig(envOf(ground, secret)))
   try {
@@ -148,7 +148,11 @@ async function opening<T>(
   }
 }
 
-const operationsOn = (opened: Ground, { dataDir, databaseUrl = '' }: ServerOptions, isSecretKept: boolean) =>
+const operationsOn = (
+  opened: StoreAndKeys,
+  { dataDir, databaseUrl = '' }: ServerOptions,
+  isSecretInFile: boolean,
+) =>
   createOperations({
     ...opened,
     anchorFile: undefined,
@@ -159,10 +163,10 @@ const operationsOn = (opened: Ground, { dataDir, databaseUrl = '' }: ServerOptio
     now: () => 0,
     announce: async () => {},
     dataDir,
-    isSecretKept,
+    isSecretInFile,
   })
 
-/** Everything that is kept of a ground: each file's bytes, and each table's rows. */
+/** Everything that is stored: the bytes of each file and the rows of each table. */
 async function everythingOf({ dataDir, databaseUrl }: ServerOptions) {
   const files = readdirSync(dataDir, { recursive: true, withFileTypes: true })
     .filter(entry => entry.isFile())
@@ -202,7 +206,7 @@ async function seal(gateway: Gateway) {
     }
     assert.equal((await ask('POST', `/api/token/${token.id}/key`)).key, token.key)
     assert.equal((await ask('POST', `/api/channel/${channelId}/key`)).key, channel.key)
-    // Told masked, which only somebody can who has opened it.
+    // The masked key, which proves that the gateway decrypted it.
     assert.match(header_override['X-Secret'], /^a.+…/)
     assert.deepEqual((await ask('GET', `/api/channel/${channelId}`)).header_override, header_override)
     assert.deepEqual(await ask('POST', '/api/token/', { name: 'repeatable' }, { headers }), repeatable)
@@ -212,7 +216,7 @@ async function seal(gateway: Gateway) {
 }
 
 /** Every sealed text there is, by the id of the secret it is sealed under. */
-async function sealedBy({ store }: Ground): Promise<Record<string, number>> {
+async function sealedBy({ store }: StoreAndKeys): Promise<Record<string, number>> {
   const counts: Record<string, number> = {}
   for (const rows of (await allRows(store.db)).values())
     for (const value of rows.flatMap(row => Object.values(row))) {
@@ -236,7 +240,7 @@ const answerRow = (key: string, answer_sealed: string) => ({
 
 /** More sealed texts than one transaction of a rotation moves. */
 const MANY = 450
-async function sealMany({ store, keyring }: Ground): Promise<void> {
+async function sealMany({ store, keyring }: StoreAndKeys): Promise<void> {
   const keys = Array.from({ length: MANY }, (_, index) => `key-${index}`)
   const rows = keys.map(key => answerRow(key, keyring.seal('{}', answerPlace(key))))
   await store.db.insertInto('idempotency').values(rows).execute()
@@ -295,10 +299,10 @@ for (const engine of ENGINES) {
 
   describe(`headers of channels on ${engine} from before they were sealed`, () => {
     after(dropDatabases)
-    it('are sealed by the next start, and still sent and told', async () => {
+    it('are encrypted by the next start, and still sent and presented', async () => {
       const ground = await newGround(engine)
       const assertOpen = await serving(ground, OLD, seal)
-      const rows = ({ store }: Ground) =>
+      const rows = ({ store }: StoreAndKeys) =>
         store.db.selectFrom('channels').select(['id', 'header_override']).execute()
       await opening(ground, OLD, async opened => {
         for (const { id } of await rows(opened))
@@ -348,7 +352,7 @@ for (const engine of ENGINES) {
   })
 
   for (const mode of ['given', 'kept'] as const) {
-    /** The secrets as a start is told them: in the environment, or not at all where they are kept in a file. */
+    /** The secrets as a start gets them: in the environment, or not at all if they are in a file. */
     const told = (...secrets: string[]) => (mode === 'given' ? secrets.join(',') : undefined)
 
     describe(`a rotation of secrets that are ${mode}, on ${engine}`, () => {

@@ -12,21 +12,21 @@ function describeAccount(): void {
   before(async () => {
     browser = await startBrowser()
     server = await startConsole({ HOST: '0.0.0.0' })
-    await made('/api/user/', { ...ADMIN, role: 10 })
+    await create('/api/user/', { ...ADMIN, role: 10 })
   })
   after(async () => {
     await server.close()
     await browser.close()
   })
 
-  async function made(path: string, body: object) {
+  async function create(path: string, body: object) {
     const reply = await server.api('POST', path, body)
     assert.equal(reply.status, 200, reply.text)
     return reply.body.data
   }
   async function newUser(username: string) {
     const user = { username, password: `password of ${username}` }
-    return { ...user, id: (await made('/api/user/', user)).id as number }
+    return { ...user, id: (await create('/api/user/', user)).id as number }
   }
   /** A page of the console, opened by a signed-in user; its scripts must not fail. */
   async function onPage(
@@ -55,7 +55,7 @@ function describeAccount(): void {
       assert.equal(await confirm.isDisabled(), true)
       await dialog.getByLabel('Your password').fill('not the password')
       await confirm.click()
-      await dialog.getByText('User name or password is wrong.').waitFor()
+      await dialog.getByText('Wrong username or password.').waitFor()
       assert.equal(await canSignIn(user), true)
       await dialog.getByLabel('Your password').fill(user.password)
       await confirm.click()
@@ -64,7 +64,7 @@ function describeAccount(): void {
     assert.equal(await canSignIn(user), false)
   })
 
-  it('asks with a new password whether access tokens are revoked', async () => {
+  it('offers to revoke access tokens with a new password', async () => {
     const user = await newUser('changing')
     await onPage('/me', user, async page => {
       const token = await page.evaluate(async () => {
@@ -74,36 +74,36 @@ function describeAccount(): void {
       const isAlive = async () =>
         (await server.api('GET', '/api/user/self', undefined, { token })).status === 200
       assert.equal(await isAlive(), true)
-      await page.getByLabel('Present password').fill(user.password)
+      await page.getByLabel('Current password').fill(user.password)
       await page.getByLabel('New password', { exact: true }).fill('another password')
-      await page.getByLabel('New password again').fill('another password')
-      await page.getByLabel('Revoke my access tokens as well').check()
+      await page.getByLabel('Confirm new password').fill('another password')
+      await page.getByLabel('Also revoke all my access tokens').check()
       await page.getByRole('button', { name: 'Change password' }).click()
       // The session has ended with the old password: the page asks to sign in again.
       await page.getByRole('dialog').getByLabel('Password').fill('another password')
       await page.keyboard.press('Enter')
-      await page.getByText('Your password was changed').waitFor()
+      await page.getByText('Password changed.').waitFor()
       assert.equal(await isAlive(), false)
     })
     assert.equal(await canSignIn({ ...user, password: 'another password' }), true)
   })
 
-  it('asks the same where an administrator resets a password', async () => {
+  it('offers the same when an administrator resets a password', async () => {
     const user = await newUser('reset')
     await onPage(`/users/${user.id}`, ADMIN, async page => {
-      assert.equal(await page.getByLabel('Revoke the access tokens of this user').count(), 0)
+      assert.equal(await page.getByLabel('Also revoke all access tokens of this user').count(), 0)
       await page.getByLabel('New password').fill('another password')
-      await page.getByLabel('Revoke the access tokens of this user').check()
-      const sent = page.waitForRequest(request => request.method() === 'PUT')
+      await page.getByLabel('Also revoke all access tokens of this user').check()
+      const update = page.waitForRequest(request => request.method() === 'PUT')
       await page.getByRole('button', { name: 'Save' }).click()
-      assert.equal((await sent).postDataJSON().revoke_access_tokens, true)
+      assert.equal((await update).postDataJSON().revoke_access_tokens, true)
       await page.getByText(/saved/i).first().waitFor()
     })
     assert.equal(await canSignIn({ ...user, password: 'another password' }), true)
   })
 
-  it('tells an Admin at the key that another origin needs it again', async () => {
-    const { id } = await made('/api/channel/', {
+  it('tells an Admin that a changed host needs the key again', async () => {
+    const { id } = await create('/api/channel/', {
       mode: 'single',
       channel: {
         name: 'kept',
@@ -114,11 +114,11 @@ function describeAccount(): void {
       },
     })
     await onPage(`/channels/${id}/edit`, ADMIN, async page => {
-      await page.getByText(/Needed again when the origin of the address/).waitFor()
+      await page.getByText(/Re-enter the key when you change the host/).waitFor()
       await page.getByLabel('Base URL').fill('http://127.0.0.1:10')
       await page.getByRole('button', { name: 'Save', exact: true }).click()
       await page.getByText('the origin of base_url changes, so it is needed again').waitFor()
-      await page.getByLabel('Key', { exact: true }).fill('a-new-key-5678')
+      await page.getByLabel('API key', { exact: true }).fill('a-new-key-5678')
       await page.getByRole('button', { name: 'Save', exact: true }).click()
       await page.waitForURL(new RegExp(`/channels/${id}$`))
     })
@@ -129,7 +129,7 @@ function describeAccount(): void {
   it('shows administrators how the gateway is exposed', async () => {
     await server.api('GET', '/api/user/self', undefined, { headers: { 'x-forwarded-for': '198.51.100.1' } })
     await onPage('/', ADMIN, async page => {
-      await page.getByText('The gateway listens on 0.0.0.0, without TLS').waitFor()
+      await page.getByText('The gateway listens on 0.0.0.0 without TLS').waitFor()
       await page.getByText('127.0.0.1 sends X-Forwarded headers').waitFor()
     })
   })

@@ -13,7 +13,7 @@ import { furnish, type Showroom } from '../support/showroom.ts'
 const run = promisify(execFile)
 const ROOT = { username: 'root', password: ROOT_PASSWORD }
 
-/** The bodies of the writes a page makes. */
+/** Records the write requests of a page. */
 function writesOf(page: Page) {
   const writes: { method: string; path: string; body: unknown }[] = []
   page.on('request', request => {
@@ -27,7 +27,7 @@ function writesOf(page: Page) {
 function describeConsole(): void {
   let browser: Browser
   before(async () => {
-    // A name that is no loopback address: the browser gives such a page no clipboard, as on a plain LAN address.
+    // A host name that is not a loopback address: without TLS the browser offers no clipboard API there, as on a LAN.
     browser = await startBrowser(['--host-resolver-rules=MAP gateway.test 127.0.0.1'])
   })
   after(() => browser.close())
@@ -39,7 +39,7 @@ function describeConsole(): void {
     })
     after(() => server.close())
 
-    it('leads from the printed password to an answer in a shell in twelve actions', async () => {
+    it('leads from the printed password to a response in a shell in twelve actions', async () => {
       const password = /shown this once:\s+(\S+)/.exec(server.stdout())?.[1] ?? ''
       const { page, context, faults } = await visit(browser, server.origin)
       await context.grantPermissions(['clipboard-read', 'clipboard-write'])
@@ -51,28 +51,28 @@ function describeConsole(): void {
       await page.goto(server.url)
       await act(page.locator('input[name=password]').fill(password))
       await act(page.keyboard.press('Enter'))
-      await act(page.getByRole('link', { name: 'First steps' }).click())
+      await act(page.getByRole('link', { name: 'Get started' }).click())
       const connect = page.locator('[data-step="1"]')
       await act(connect.getByRole('list').getByRole('button').first().click())
-      await act(connect.getByText('Another address').click())
+      await act(connect.getByText('Custom base URL').click())
       await act(connect.getByLabel('Base URL').fill(server.simulator.url))
-      await act(connect.getByLabel('Key').fill('sk-simulated'))
+      await act(connect.getByLabel('API key').fill('sk-simulated'))
       await act(connect.getByRole('button', { name: 'Fetch models' }).click())
       await connect.getByText(/of them have a price/).waitFor()
-      await act(connect.getByRole('button', { name: 'Test and switch on' }).click())
-      await connect.getByText('The channel is on.').waitFor()
+      await act(connect.getByRole('button', { name: 'Test and enable' }).click())
+      await connect.getByText('The channel is enabled.').waitFor()
       const token = page.locator('[data-step="2"]')
       await act(token.getByRole('button', { name: 'Create token' }).click())
-      await act(token.getByRole('button', { name: 'Copy snippet' }).click())
+      await act(token.getByRole('button', { name: 'Copy code' }).click())
       const copied = await page.evaluate('navigator.clipboard.readText()')
       assert.equal(copied, await token.locator('[data-snippet]').textContent())
       const { stdout } = await run('sh', ['-c', copied as string])
       assert.ok(JSON.parse(stdout).choices[0].message.content)
       const request = page.locator('[data-step="3"]')
-      await request.getByRole('link', { name: 'Open this request' }).first().waitFor()
+      await request.getByRole('link', { name: 'View request' }).first().waitFor()
       assert.ok(actions <= 12, `${actions} actions`)
-      await request.getByRole('link', { name: 'Open this request' }).first().click()
-      await page.getByText(/^Answered by /).waitFor()
+      await request.getByRole('link', { name: 'View request' }).first().click()
+      await page.getByText(/^Served by /).waitFor()
       assert.deepEqual(faults, [])
       await context.close()
     })
@@ -98,17 +98,17 @@ function describeConsole(): void {
       await server.close()
     })
 
-    it('refuses a wrong password without saying which part was wrong', async () => {
+    it('rejects a wrong password without saying which part was wrong', async () => {
       const other = await visit(browser, server.origin)
       await other.page.goto(server.url)
       await other.page.locator('input[name=password]').fill('not the password')
       await other.page.keyboard.press('Enter')
-      await other.page.getByText('User name or password is wrong.').waitFor()
+      await other.page.getByText('Wrong username or password.').waitFor()
       assert.equal(await other.page.locator('input[name=username]').inputValue(), 'root')
       await other.context.close()
     })
 
-    it('goes back, after signing in, to the address that was asked for', async () => {
+    it('returns to the requested address after signing in', async () => {
       const other = await visit(browser, server.origin)
       await other.page.goto(`${server.url}/channels?status=2`)
       await other.page.locator('input[name=password]').fill(ROOT_PASSWORD)
@@ -118,91 +118,91 @@ function describeConsole(): void {
       await other.context.close()
     })
 
-    it('makes a channel whose mapped name is listed by itself', async () => {
+    it('adds a mapped name of a new channel to its model list', async () => {
       await page.goto(`${server.url}/channels/new`)
-      await page.getByLabel('Find a provider').fill('openai')
+      await page.getByLabel('Search providers').fill('openai')
       await page.keyboard.press('Enter')
       await page.getByLabel('Name', { exact: true }).fill('Made by hand')
-      await page.getByLabel('Key', { exact: true }).fill('sk-by-hand')
+      await page.getByLabel('API key', { exact: true }).fill('sk-by-hand')
       await page.getByLabel('Base URL').fill(server.simulator.url)
       await page.getByRole('button', { name: 'Fetch models' }).click()
       await page.getByRole('dialog').getByLabel('gpt-4o', { exact: false }).first().check()
-      await page.getByRole('button', { name: /^Take/ }).click()
-      await page.getByRole('button', { name: 'Add name' }).click()
-      await page.getByLabel('Clients ask for').fill('our-model')
-      await page.getByLabel('We send').fill('sim-small')
+      await page.getByRole('button', { name: /^Add \d+ model/ }).click()
+      await page.getByRole('button', { name: 'Add mapping' }).click()
+      await page.getByLabel('Requested model').fill('our-model')
+      await page.getByLabel('Upstream model').fill('sim-small')
       await page.getByRole('button', { name: 'Save and test' }).click()
       await page.getByRole('complementary').getByRole('heading', { name: 'Made by hand' }).waitFor()
       const { body } = await server.api('GET', '/api/channel/search?keyword=Made')
-      const [made] = body.data.items
-      assert.ok(made.models.includes('our-model'))
-      assert.equal(made.model_mapping['our-model'], 'sim-small')
-      assert.ok(made.test_time > 0)
+      const [created] = body.data.items
+      assert.ok(created.models.includes('our-model'))
+      assert.equal(created.model_mapping['our-model'], 'sim-small')
+      assert.ok(created.test_time > 0)
     })
 
-    it('shows a channel’s form as it was when the page is loaded anew, without its key, and forgets it when it is left', async () => {
+    it('restores a channel form after a reload, without its key, and discards it when the form is left', async () => {
       const edit = `${server.url}/channels/${room.channelId}/edit`
       const name = page.getByLabel('Name', { exact: true })
       await page.goto(edit)
       const saved = await name.inputValue()
       await name.fill('Typed, not saved')
-      await page.getByLabel('Key', { exact: true }).fill('sk-typed-not-saved')
+      await page.getByLabel('API key', { exact: true }).fill('sk-typed-not-saved')
       const accept = (dialog: Dialog) => void dialog.accept()
       page.on('dialog', accept)
       await page.reload()
-      await page.getByText('What you typed is here again.').waitFor()
+      await page.getByText('Unsaved changes restored').waitFor()
       assert.equal(await name.inputValue(), 'Typed, not saved')
-      assert.equal(await page.getByLabel('Key', { exact: true }).inputValue(), '')
-      const kept = await page.evaluate(() => JSON.stringify(sessionStorage))
-      assert.ok(kept.includes('Typed, not saved') && !kept.includes('sk-typed-not-saved'))
+      assert.equal(await page.getByLabel('API key', { exact: true }).inputValue(), '')
+      const stored = await page.evaluate(() => JSON.stringify(sessionStorage))
+      assert.ok(stored.includes('Typed, not saved') && !stored.includes('sk-typed-not-saved'))
       await page.getByRole('button', { name: 'Cancel' }).click()
-      await page.getByRole('button', { name: 'Leave without saving' }).click()
+      await page.getByRole('button', { name: 'Discard changes' }).click()
       await page.goto(edit)
       await name.waitFor()
       assert.equal(await name.inputValue(), saved)
       page.off('dialog', accept)
     })
 
-    it('sends only what was changed, and never a key that is masked', async () => {
+    it('sends only changed fields, and never a masked key', async () => {
       const writes = writesOf(page)
       await page.goto(`${server.url}/channels/${room.channelId}/edit`)
       await page.getByLabel('Name', { exact: true }).fill('Primary, renamed')
       await page.getByRole('button', { name: 'Save', exact: true }).click()
-      await page.getByText('Primary, renamed was saved and is in effect.').waitFor()
+      await page.getByText('Primary, renamed saved').waitFor()
       const body = writes.find(({ path, method }) => method === 'PUT' && path === '/api/channel/')?.body
       assert.deepEqual(body, { id: room.channelId, name: 'Primary, renamed' })
     })
 
-    it('says when somebody else has changed the channel meanwhile, and keeps the fields of both', async () => {
+    it('reports a concurrent change of the channel, and keeps the fields of both users', async () => {
       await page.goto(`${server.url}/channels/${room.channelId}/edit`)
       await page.getByLabel('Name', { exact: true }).fill('Primary, by two')
       await server.api('PUT', '/api/channel/', { id: room.channelId, priority: 11 })
       const form = page.getByRole('complementary')
       await form.getByText(/^root changed this channel .*: Priority\./).waitFor()
-      await form.getByRole('button', { name: 'Show it here' }).click()
+      await form.getByRole('button', { name: 'Load changes' }).click()
       assert.equal(await form.getByLabel('Priority').inputValue(), '11')
       assert.equal(await page.getByLabel('Name', { exact: true }).inputValue(), 'Primary, by two')
       await page.getByRole('button', { name: 'Save', exact: true }).click()
-      await page.getByText('Primary, by two was saved and is in effect.').waitFor()
+      await page.getByText('Primary, by two saved').waitFor()
       const { name, priority } = (await server.api('GET', `/api/channel/${room.channelId}`)).body.data
       assert.deepEqual([name, priority], ['Primary, by two', 11])
       await server.api('PUT', '/api/channel/', { id: room.channelId, priority: 10 })
     })
 
-    it('asks before typed text is left behind', async () => {
+    it('asks before it discards typed text', async () => {
       await page.goto(`${server.url}/channels/${room.channelId}/edit`)
-      await page.getByLabel('Remark').or(page.getByText('Advanced')).first().click()
-      await page.getByLabel('Remark').fill('half a thought')
+      await page.getByLabel('Notes').or(page.getByText('Advanced')).first().click()
+      await page.getByLabel('Notes').fill('half a thought')
       await page.getByRole('button', { name: 'Cancel' }).click()
-      const dialog = page.getByRole('dialog', { name: 'Leave this form?' })
+      const dialog = page.getByRole('dialog', { name: 'Discard unsaved changes?' })
       await dialog.getByRole('button', { name: 'Cancel' }).click()
-      assert.equal(await page.getByLabel('Remark').inputValue(), 'half a thought')
+      assert.equal(await page.getByLabel('Notes').inputValue(), 'half a thought')
       await page.getByRole('button', { name: 'Cancel' }).click()
-      await dialog.getByRole('button', { name: 'Leave without saving' }).click()
+      await dialog.getByRole('button', { name: 'Discard changes' }).click()
       await page.getByRole('complementary').getByRole('heading', { name: 'Summary' }).waitFor()
     })
 
-    it('changes a priority in place, keeps the rows where they are, and takes it back', async () => {
+    it('changes a priority in place, keeps the order of the rows, and undoes it', async () => {
       await page.goto(`${server.url}/channels`)
       const rows = page.getByRole('table', { name: 'Channels' }).locator('tbody tr')
       await rows.first().waitFor()
@@ -211,7 +211,7 @@ function describeConsole(): void {
       const old = await last.inputValue()
       await last.fill('500')
       await page.keyboard.press('Enter')
-      await page.getByText('Order changed · sort again').waitFor()
+      await page.getByText('Priorities changed · Sort again').waitFor()
       assert.equal((await rows.allTextContents()).length, before.length)
       assert.equal(await last.inputValue(), '500')
       await page.getByRole('button', { name: 'Undo' }).click()
@@ -230,7 +230,7 @@ function describeConsole(): void {
         models: ['nobody-else-has-it'],
       })
       await page.goto(`${server.url}/channels?q=Only%20one`)
-      await page.getByRole('button', { name: 'More for Only one' }).click()
+      await page.getByRole('button', { name: 'More actions for Only one' }).click()
       await page.getByRole('menuitem', { name: 'Delete' }).click()
       const dialog = page.getByRole('dialog')
       await dialog.getByText('nobody-else-has-it').waitFor()
@@ -238,19 +238,19 @@ function describeConsole(): void {
       assert.equal(await verb.isDisabled(), true)
       await dialog.getByLabel(/^Type/).fill('Only one')
       await verb.click()
-      await page.getByText('Only one was deleted.').waitFor()
+      await page.getByText('Only one deleted').waitFor()
       const { body } = await server.api('GET', '/api/channel/search?keyword=Only')
       assert.equal(body.data.total, 0)
     })
 
-    it('edits several channels at once, and only the fields that are ticked', async () => {
+    it('edits several channels at once, and only the checked fields', async () => {
       await page.goto(`${server.url}/channels?tag=eu`)
       await page.getByLabel('Select all on this page').check()
       await page.getByRole('button', { name: 'Edit fields' }).click()
       const writes = writesOf(page)
       await page.getByRole('dialog').getByLabel('Weight').last().fill('9')
       await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click()
-      await page.getByText('2 of 2 changed and in effect.').waitFor()
+      await page.getByText('2 of 2 updated').waitFor()
       assert.deepEqual(
         writes.map(({ method, path }) => `${method} ${path}`),
         ['PUT /api/channel/batch'],
@@ -268,13 +268,13 @@ function describeConsole(): void {
       )
     })
 
-    it('lists the keys of the page in the sheet of keys, and they do what it says', async () => {
+    it('lists the keyboard shortcuts of the page, and they work', async () => {
       await page.goto(`${server.url}/channels`)
       const rows = page.getByRole('table', { name: 'Channels' }).locator('tbody tr')
       await rows.first().focus()
       await page.keyboard.press('?')
-      const sheet = page.getByRole('dialog', { name: 'Keyboard' })
-      await sheet.getByText('Switch the row on or off').waitFor()
+      const sheet = page.getByRole('dialog', { name: 'Keyboard shortcuts' })
+      await sheet.getByText('Enable or disable row').waitFor()
       await page.keyboard.press('Escape')
       await sheet.waitFor({ state: 'detached' })
       await rows.first().focus()
@@ -287,13 +287,13 @@ function describeConsole(): void {
       await page.goto(`${server.url}/users`)
       await page.getByRole('table', { name: 'Users' }).locator('tbody tr').first().focus()
       await page.keyboard.press('b')
-      await page.getByLabel('Amount in $').waitFor()
+      await page.getByLabel('Amount (USD)').waitFor()
       await until('the amount in focus', async () =>
         (await page.evaluate('document.activeElement.name')) === 'amount' ? true : undefined,
       )
     })
 
-    it('tests a channel model by model, and offers to take off what failed', async () => {
+    it('tests all models of a channel, and offers to remove those that failed', async () => {
       const { body } = await server.api('POST', '/api/channel/', {
         name: 'Half broken',
         type: 1,
@@ -302,17 +302,17 @@ function describeConsole(): void {
         models: ['gpt-4o-mini', 'sim-status-500'],
       })
       await page.goto(`${server.url}/channels/${body.data.id}`)
-      await page.getByRole('button', { name: 'Test every model' }).click()
+      await page.getByRole('button', { name: 'Test all models' }).click()
       await page.getByRole('button', { name: 'Test 2 models' }).click()
-      await page.getByRole('button', { name: 'Remove those that failed (1)' }).click()
-      await page.getByRole('dialog').getByRole('button', { name: 'remove', exact: true }).click()
-      await page.getByText('Half broken was saved and is in effect.').waitFor()
+      await page.getByRole('button', { name: 'Remove failed models (1)' }).click()
+      await page.getByRole('dialog').getByRole('button', { name: 'Remove', exact: true }).click()
+      await page.getByText('Half broken saved').waitFor()
       const { body: after } = await server.api('GET', `/api/channel/${body.data.id}`)
       assert.deepEqual(after.data.models, ['gpt-4o-mini'])
       await server.api('DELETE', `/api/channel/${body.data.id}`)
     })
 
-    it('tests the keys of a channel one by one, and takes more of them', async () => {
+    it('tests the keys of a channel one by one, and adds keys', async () => {
       const { body } = await server.api('GET', '/api/channel/search?keyword=Three%20keys')
       await page.goto(`${server.url}/channels/${body.data.items[0].id}`)
       const panel = page.getByRole('complementary')
@@ -320,17 +320,17 @@ function describeConsole(): void {
       await panel.getByRole('button', { name: 'Test key 2' }).click()
       assert.equal(new URL((await tested).url()).searchParams.get('key'), '1')
       await panel.getByRole('listitem').filter({ hasText: /✓/ }).waitFor()
-      await panel.getByRole('button', { name: 'Test each key' }).click()
+      await panel.getByRole('button', { name: 'Test all keys' }).click()
       await until('three verdicts', async () =>
         (await panel.getByRole('listitem').filter({ hasText: /✓/ }).count()) === 3 ? true : undefined,
       )
       await panel.getByText('Add keys').click()
-      await panel.getByLabel('New keys, one to a line').fill('sk-four-444')
+      await panel.getByLabel('New keys, one per line').fill('sk-four-444')
       await panel.getByRole('button', { name: 'Add', exact: true }).click()
       await panel.getByRole('heading', { name: 'Keys (4)' }).waitFor()
     })
 
-    it('selects over pages: row by row, as far as a row, and all that match', async () => {
+    it('selects across pages: row by row, a range, and all matching rows', async () => {
       const { body } = await server.api('POST', '/api/channel/', {
         mode: 'batch',
         channel: {
@@ -357,19 +357,19 @@ function describeConsole(): void {
       await page.keyboard.press('x')
       await bar.getByText('4 selected').waitFor()
       await page.getByLabel('Select all on this page').check()
-      await bar.getByRole('button', { name: 'Select all 22 that match' }).click()
+      await bar.getByRole('button', { name: 'Select all 22 matching' }).click()
       await bar.getByText('22 selected').waitFor()
       await bar.getByRole('button', { name: 'Edit fields' }).click()
       await page.getByRole('dialog').getByLabel('Weight').last().fill('4')
       await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click()
-      await page.getByText('22 of 22 changed and in effect.').waitFor()
+      await page.getByText('22 of 22 updated').waitFor()
       const fleet = (await server.api('GET', '/api/channel/search?keyword=Fleet&page_size=50')).body.data
         .items
       assert.deepEqual([...new Set(fleet.map(({ weight }: { weight: number }) => weight))], [4])
       await server.api('POST', '/api/channel/batch', { ids: fleet.map(({ id }: { id: number }) => id) })
     })
 
-    it('switches several tokens off, back on, and deletes them together', async () => {
+    it('disables, enables and deletes several tokens together', async () => {
       for (const name of ['bulk one', 'bulk two'])
         await server.api('POST', '/api/token/', { name, unlimited_quota: true })
       const statuses = async () =>
@@ -379,20 +379,20 @@ function describeConsole(): void {
       await page.goto(`${server.url}/tokens?q=bulk`)
       await page.getByLabel('Select all on this page').check()
       const bar = page.getByRole('region', { name: 'Selected tokens' })
-      await bar.getByRole('button', { name: 'Switch off' }).click()
-      await page.getByText('2 of 2 changed and in effect.').waitFor()
+      await bar.getByRole('button', { name: 'Disable' }).click()
+      await page.getByText('2 of 2 updated').waitFor()
       assert.deepEqual(await statuses(), [2, 2])
       await page.getByRole('button', { name: 'Undo' }).click()
       await until('both on again', async () => ((await statuses()).join() === '1,1' ? true : undefined))
-      assert.equal(await bar.getByRole('button', { name: 'Add to limit' }).isDisabled(), true)
+      assert.equal(await bar.getByRole('button', { name: 'Raise limit' }).isDisabled(), true)
       for (const { id } of (await server.api('GET', '/api/token/search?keyword=bulk')).body.data.items)
         await server.api('PUT', '/api/token/', { id, unlimited_quota: false, remain_quota: 500_000 })
       await page.reload()
       await page.getByLabel('Select all on this page').check()
-      await bar.getByRole('button', { name: 'Add to limit' }).click()
-      await page.getByLabel('Amount in $').fill('3')
-      await page.getByRole('dialog').getByRole('button', { name: 'Add to limit' }).click()
-      await page.getByText('2 of 2 changed and in effect.').waitFor()
+      await bar.getByRole('button', { name: 'Raise limit' }).click()
+      await page.getByLabel('Amount (USD)').fill('3')
+      await page.getByRole('dialog').getByRole('button', { name: 'Raise limit' }).click()
+      await page.getByText('2 of 2 updated').waitFor()
       const raised = (await server.api('GET', '/api/token/search?keyword=bulk')).body.data.items
       assert.deepEqual(
         raised.map(({ remain_quota }: { remain_quota: number }) => remain_quota),
@@ -401,22 +401,22 @@ function describeConsole(): void {
       await bar.getByRole('button', { name: 'Delete' }).click()
       await page.getByRole('dialog').getByLabel(/^Type/).fill('2')
       await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click()
-      await page.getByText('Tokens deleted: 2').waitFor()
+      await page.getByText('2 tokens deleted').waitFor()
       assert.deepEqual(await statuses(), [])
     })
 
-    it('shows channels by tag, and switches a whole tag off and back on', async () => {
+    it('groups channels by tag, and disables and enables a whole tag', async () => {
       await page.goto(`${server.url}/channels`)
-      await page.getByLabel('By tag').check()
+      await page.getByLabel('Group by tag').check()
       const group = page.getByRole('region', { name: 'eu' })
-      await group.getByText('Channels: 2, on: 2').waitFor()
-      await group.getByRole('button', { name: 'Switch off' }).click()
-      await group.getByText('Channels: 2, on: 0').waitFor()
+      await group.getByText('2 channels, 2 enabled').waitFor()
+      await group.getByRole('button', { name: 'Disable' }).click()
+      await group.getByText('2 channels, 0 enabled').waitFor()
       await page.getByRole('button', { name: 'Undo' }).last().click()
-      await group.getByText('Channels: 2, on: 2').waitFor()
+      await group.getByText('2 channels, 2 enabled').waitFor()
     })
 
-    it('keeps those selected that the gateway refuses, and says why', async () => {
+    it('keeps rows selected that the gateway rejects, and says why', async () => {
       const { body } = await server.api('POST', '/api/channel/', {
         name: 'Gone meanwhile',
         type: 1,
@@ -431,11 +431,11 @@ function describeConsole(): void {
       await dialog.getByLabel('Weight').last().fill('8')
       await server.api('DELETE', `/api/channel/${body.data.id}`)
       await dialog.getByRole('button', { name: 'Save' }).click()
-      await dialog.getByText(/^Gone meanwhile: It is not there/).waitFor()
-      await page.getByText('2 of 3 changed and in effect.').waitFor()
+      await dialog.getByText(/^Gone meanwhile: Not found/).waitFor()
+      await page.getByText('2 of 3 updated').waitFor()
     })
 
-    it('shows a new token whole, once, and nothing of it when its dialog has closed', async () => {
+    it('shows a new token in full, and nothing of it after its dialog has closed', async () => {
       await page.goto(`${server.url}/tokens/new`)
       await page.getByLabel('Name').fill('shown once')
       await page.getByRole('button', { name: 'Create token' }).last().click()
@@ -443,15 +443,15 @@ function describeConsole(): void {
       assert.match(key, /^sk-[A-Za-z0-9]{48}$/)
       await page.keyboard.press('Escape')
       assert.equal(await page.locator('[data-secret]').count(), 1)
-      await page.getByRole('button', { name: 'I have copied it' }).click()
+      await page.getByRole('button', { name: 'Done' }).click()
       await page.getByRole('cell', { name: 'shown once', exact: true }).waitFor()
-      const left = await page.evaluate(
+      const traces = await page.evaluate(
         'document.documentElement.outerHTML + location.href + JSON.stringify({ ...localStorage, ...sessionStorage })',
       )
-      assert.ok(!(left as string).includes(key))
+      assert.ok(!(traces as string).includes(key))
     })
 
-    it('copies where a page has no clipboard of its own, and does not claim to otherwise', async () => {
+    it('copies on a page without a clipboard API', async () => {
       const address = `http://gateway.test:${server.port}`
       const other = await visit(browser, address)
       await signIn(other.page, address, ROOT)
@@ -462,26 +462,26 @@ function describeConsole(): void {
       const key = await other.page.locator('[data-secret]').textContent()
       await other.page.getByRole('button', { name: 'Copy', exact: true }).click()
       await other.page.getByRole('button', { name: 'Copied', exact: true }).waitFor()
-      await other.page.getByRole('button', { name: 'I have copied it' }).click()
-      await other.page.getByLabel('Find tokens').focus()
+      await other.page.getByRole('button', { name: 'Done' }).click()
+      await other.page.getByLabel('Search tokens').focus()
       await other.page.keyboard.press('Control+V')
-      assert.equal(await other.page.getByLabel('Find tokens').inputValue(), key)
+      assert.equal(await other.page.getByLabel('Search tokens').inputValue(), key)
       await other.context.close()
     })
 
-    it('tells a request that failed over: who was tried, who answered, and what it cost', async () => {
+    it('explains a request that failed over: the attempts, the channel that served it, and the cost', async () => {
       await page.goto(`${server.url}/usage/${room.requestId}`)
-      await page.getByText(/^Answered by .* on attempt 2/).waitFor()
+      await page.getByText(/^Served by .* on attempt 2/).waitFor()
       const attempts = page.getByRole('complementary').getByRole('listitem')
       assert.match((await attempts.first().textContent()) ?? '', /500/)
       const { body } = await server.api('GET', `/api/log/?request_id=${room.requestId}`)
-      const told = (await page.locator('.double-rule').textContent()) ?? ''
-      assert.equal(Number(told.replace('$', '')), Number(body.data.items[0].cost))
+      const charge = (await page.locator('.double-rule').textContent()) ?? ''
+      assert.equal(Number(charge.replace('$', '')), Number(body.data.items[0].cost))
     })
 
-    it('keeps filters in the address: a reload shows the same rows, and an id is found over all time', async () => {
+    it('keeps filters in the URL: a reload shows the same rows, and an id is searched in all time', async () => {
       await page.goto(`${server.url}/usage`)
-      await page.getByLabel('Model or request id').fill('4o-mini')
+      await page.getByLabel('Model or request ID').fill('4o-mini')
       await page.waitForURL(/q=4o-mini/)
       const rows = page.getByRole('table', { name: 'Usage' }).locator('tbody tr')
       await until('the filtered rows', async () => ((await rows.count()) === 2 ? true : undefined))
@@ -491,20 +491,20 @@ function describeConsole(): void {
       await until('the one row', async () => ((await rows.count()) === 1 ? true : undefined))
     })
 
-    it('adds the lines of a cost up to what was charged', async () => {
+    it('shows cost lines that add up to the charge', async () => {
       await page.goto(`${server.url}/usage?model=gpt-4o-mini`)
       await page.getByRole('table', { name: 'Usage' }).locator('tbody tr').first().click()
       const panel = page.getByRole('complementary', { name: 'Request' })
       const cost = panel.locator('table')
-      const told = async (cells: string) =>
+      const amountsIn = async (cells: string) =>
         (await cost.locator(cells).allTextContents()).map(text =>
           Math.round(Number(text.replace('$', '')) * 1e12),
         )
       await cost.getByRole('rowheader', { name: 'Input', exact: true }).waitFor()
-      const lines = await told('tr:not(:last-child) td:last-child')
+      const lines = await amountsIn('tr:not(:last-child) td:last-child')
       assert.ok(lines.length >= 2)
-      assert.deepEqual(await told('.double-rule'), [lines.reduce((sum, line) => sum + line)])
-      // From one request to the next without leaving the panel, by key.
+      assert.deepEqual(await amountsIn('.double-rule'), [lines.reduce((sum, line) => sum + line)])
+      // j and k move between requests without closing the panel.
       const first = page.url()
       await page.keyboard.press('j')
       await page.waitForURL(url => url.href !== first)
@@ -512,7 +512,7 @@ function describeConsole(): void {
       await page.waitForURL(first)
     })
 
-    it('filters by what there is, keeps filters as a view, and shows the columns that are chosen', async () => {
+    it('filters by existing values, saves filters as a view, and shows the chosen columns', async () => {
       await page.goto(`${server.url}/usage`)
       const rows = page.getByRole('table', { name: 'Usage' }).locator('tbody tr')
       const all = await until('all rows', async () => (await rows.count()) || undefined)
@@ -533,13 +533,13 @@ function describeConsole(): void {
       await facet.getByRole('button', { name: 'is any of' }).click()
       await page.waitForURL(/model=gpt-4.1-mini/)
       await page.keyboard.press('Escape')
-      const exported = await page.getByRole('link', { name: 'CSV' }).getAttribute('href')
+      const exported = await page.getByRole('link', { name: 'Export CSV' }).getAttribute('href')
       assert.match(exported ?? '', /columns=type(%2C|,)error_code/)
 
       await page.getByRole('button', { name: 'Views' }).click()
-      await page.getByLabel('Name of this view').fill('mine')
+      await page.getByLabel('View name').fill('mine')
       await page.getByRole('button', { name: 'Save' }).click()
-      await page.getByRole('button', { name: 'Drop all filters' }).click()
+      await page.getByRole('button', { name: 'Clear filters' }).click()
       await until('all rows again', async () => ((await rows.count()) === all ? true : undefined))
       await page.getByRole('button', { name: 'Views' }).click()
       await page.getByRole('button', { name: 'mine', exact: true }).click()
@@ -550,14 +550,14 @@ function describeConsole(): void {
       await until('the one that failed over', async () => ((await rows.count()) === 1 ? true : undefined))
 
       await page.getByRole('button', { name: 'Columns' }).click()
-      await page.getByRole('checkbox', { name: 'Request id' }).check()
+      await page.getByRole('checkbox', { name: 'Request ID', exact: true }).check()
       await page.keyboard.press('Escape')
-      await page.getByRole('columnheader', { name: 'Request id' }).waitFor()
+      await page.getByRole('columnheader', { name: 'Request ID', exact: true }).waitFor()
       await page.reload()
       await page.getByRole('cell', { name: room.requestId }).waitFor()
     })
 
-    it('walks the log by cursor, and back is the browser’s', async () => {
+    it('pages through the log by cursor, and the browser’s Back works', async () => {
       await page.goto(`${server.url}/usage?min_cost=0`)
       await page.evaluate(
         `localStorage.setItem('sluice.preferences', JSON.stringify({ ...JSON.parse(localStorage.getItem('sluice.preferences') ?? '{}'), columns: {}, pageSize: 2 }))`,
@@ -580,7 +580,7 @@ function describeConsole(): void {
       )
     })
 
-    it('counts new rows while somebody reads, and shows them when told to', async () => {
+    it('counts new rows while the user reads, and shows them on request', async () => {
       await page.goto(`${server.url}/usage?live=true`)
       const rows = page.getByRole('table', { name: 'Usage' }).locator('tbody tr')
       await rows.first().waitFor()
@@ -601,7 +601,7 @@ function describeConsole(): void {
 
     it('hands out the rows in sight as a file, with the filters that are set', async () => {
       await page.goto(`${server.url}/usage?model=gpt-4o-mini`)
-      const link = page.getByRole('link', { name: 'JSON lines' })
+      const link = page.getByRole('link', { name: 'Export JSONL' })
       const [download] = await Promise.all([page.waitForEvent('download'), link.click()])
       const rows = (await readFile(await download.path(), 'utf8')).trim().split('\n')
       assert.deepEqual(
@@ -610,114 +610,114 @@ function describeConsole(): void {
       )
     })
 
-    it('compares with the time before, looks at one thing or at a range of one’s own, in a zone of one’s choice', async () => {
-      const asked: URLSearchParams[] = []
+    it('compares with the previous period, filters by a model, and shows a custom range in a chosen time zone', async () => {
+      const queries: URLSearchParams[] = []
       page.on('request', request => {
         const { pathname, searchParams } = new URL(request.url())
-        if (pathname === '/api/usage/series') asked.push(searchParams)
+        if (pathname === '/api/usage/series') queries.push(searchParams)
       })
       await page.goto(`${server.url}/me`)
       await page.getByLabel('Time zone').selectOption('Asia/Tokyo')
-      await page.getByLabel('Motion').selectOption('None')
+      await page.getByLabel('Animations').selectOption('Off')
       assert.equal(await page.evaluate('document.documentElement.dataset.motion'), 'none')
       await page.goto(server.url)
-      await page.getByText(/^Half of the requests: first token within \d/).waitFor()
-      await page.getByText('before: 0').first().waitFor()
-      await page.getByLabel('Compare with').selectOption('With a week before')
-      const begins = () => asked.map(query => Number(query.get('from')))
+      await page.getByText(/^Median: first token \d/).waitFor()
+      await page.getByText('previous: 0').first().waitFor()
+      await page.getByLabel('Compare to').selectOption('vs last week')
+      const begins = () => queries.map(query => Number(query.get('from')))
       await until('the week before to be asked for', async () =>
         begins().some(begin => begins().includes(begin - 7 * 86_400)) ? true : undefined,
       )
-      await page.getByLabel('Compare with').selectOption('No comparison')
-      await page.getByText('before: 0').first().waitFor({ state: 'detached' })
-      await page.getByRole('button', { name: 'Only gpt-4o', exact: true }).click()
+      await page.getByLabel('Compare to').selectOption('No comparison')
+      await page.getByText('previous: 0').first().waitFor({ state: 'detached' })
+      await page.getByRole('button', { name: 'Filter by gpt-4o', exact: true }).click()
       await page.getByRole('button', { name: 'Model: gpt-4o' }).waitFor()
-      assert.equal(asked.at(-1)?.get('model'), 'gpt-4o')
-      await page.getByRole('button', { name: 'Choose a range' }).click()
+      assert.equal(queries.at(-1)?.get('model'), 'gpt-4o')
+      await page.getByRole('button', { name: 'Custom range' }).click()
       await page.getByLabel('From', { exact: true }).fill('2026-01-02T09:00')
       await page.getByLabel('To', { exact: true }).fill('2026-01-01T09:00')
-      await page.getByRole('button', { name: 'Show', exact: true }).click()
-      await page.getByText('must be after the beginning').waitFor()
+      await page.getByRole('button', { name: 'Apply', exact: true }).click()
+      await page.getByText('must be after the start').waitFor()
       await page.getByLabel('To', { exact: true }).fill('2026-01-03T09:00')
-      await page.getByRole('button', { name: 'Show', exact: true }).click()
+      await page.getByRole('button', { name: 'Apply', exact: true }).click()
       const at = (text: string) => Date.parse(text) / 1000
       await until('the range to be asked for', async () => {
-        const last = asked.at(-1)
+        const last = queries.at(-1)
         const isAsked =
           Number(last?.get('from')) === at('2026-01-02T00:00Z') &&
           Number(last?.get('to')) === at('2026-01-03T00:00Z')
         return isAsked || undefined
       })
-      assert.equal(asked.at(-1)?.get('tz'), 'Asia/Tokyo')
+      assert.equal(queries.at(-1)?.get('tz'), 'Asia/Tokyo')
       await page.goto(`${server.url}/me`)
-      await page.getByLabel('Time zone').selectOption('As this browser')
+      await page.getByLabel('Time zone').selectOption('Browser time zone')
     })
 
-    it('adds to a balance with a reason, after showing what it will be', async () => {
+    it('adds credit with a reason, after a preview', async () => {
       await page.goto(`${server.url}/users/${room.userId}`)
-      await page.getByLabel('Amount in $').fill('3')
+      await page.getByLabel('Amount (USD)').fill('3')
       await page.getByLabel('Reason').fill('for the trial')
       await page.getByText('$5.00 → $8.00').waitFor()
-      await page.getByRole('button', { name: 'Change balance' }).click()
-      await page.getByText('The balance of ana was changed.').waitFor()
+      await page.getByRole('button', { name: 'Adjust credit' }).click()
+      await page.getByText('Credit of ana adjusted').waitFor()
       const { body } = await server.api('GET', `/api/user/${room.userId}`)
       assert.equal(body.data.quota, 4_000_000)
     })
 
-    it('changes several users at once; whoever is out of reach stays selected, with the reason', async () => {
-      const found = async () => {
+    it('changes several users at once; users that may not be changed stay selected, with the reason', async () => {
+      const readUsers = async () => {
         const { body } = await server.api('GET', '/api/user/search?page_size=50')
         const of = (name: string) =>
           body.data.items.find((user: { username: string }) => user.username === name)
         return [of('ana'), of('boris')] as const
       }
-      const before = await found()
+      const before = await readUsers()
       await page.goto(`${server.url}/users`)
       await page.getByLabel('Select all on this page').check()
       const bar = page.getByRole('region', { name: 'Selected users' })
-      await bar.getByRole('button', { name: 'Add balance' }).click()
-      await page.getByLabel('Amount in $').fill('2')
+      await bar.getByRole('button', { name: 'Add credit' }).click()
+      await page.getByLabel('Amount (USD)').fill('2')
       await page.getByLabel('Reason').fill('a gift for all')
-      await page.getByText('$2.00 for each of 3').waitFor()
-      await page.getByRole('dialog').getByRole('button', { name: 'Add balance' }).click()
-      await page.getByText('2 of 3 changed and in effect.').waitFor()
+      await page.getByText('$2.00 for each of 3 users').waitFor()
+      await page.getByRole('dialog').getByRole('button', { name: 'Add credit' }).click()
+      await page.getByText('2 of 3 updated').waitFor()
       await bar.getByText(/^root: .*nobody acts on a role at or above their own/).waitFor()
       await bar.getByText('1 selected').waitFor()
-      const after = await found()
+      const after = await readUsers()
       assert.deepEqual(
         after.map(({ quota }, index) => quota - before[index as 0 | 1].quota),
         [1_000_000, 1_000_000],
       )
-      await bar.getByRole('button', { name: 'Drop selection' }).click()
+      await bar.getByRole('button', { name: 'Clear selection' }).click()
       for (const name of ['ana', 'boris']) await page.getByLabel(`Select ${name}`, { exact: true }).check()
       await bar.getByRole('button', { name: 'Set limits' }).click()
-      await page.getByRole('spinbutton', { name: 'Requests a minute' }).fill('60')
+      await page.getByRole('spinbutton', { name: 'Requests per minute' }).fill('60')
       await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click()
-      await page.getByText('2 of 2 changed and in effect.').waitFor()
+      await page.getByText('2 of 2 updated').waitFor()
       assert.deepEqual(
-        (await found()).map(({ limits }) => limits.rpm),
+        (await readUsers()).map(({ limits }) => limits.rpm),
         [60, 60],
       )
-      await bar.getByRole('button', { name: 'Switch off' }).click()
+      await bar.getByRole('button', { name: 'Disable' }).click()
       await until('both off', async () =>
-        (await found()).every(({ status }) => status === 2) ? true : undefined,
+        (await readUsers()).every(({ status }) => status === 2) ? true : undefined,
       )
       await page.getByRole('button', { name: 'Undo' }).click()
       await until('both on', async () =>
-        (await found()).every(({ status }) => status === 1) ? true : undefined,
+        (await readUsers()).every(({ status }) => status === 1) ? true : undefined,
       )
       for (const { id } of after) await server.api('PUT', '/api/user/', { id, limits: { rpm: null } })
       await page.goto(`${server.url}/audit?range=1h`)
-      await page.getByLabel('Action').selectOption('Balance changed')
-      await page.getByRole('cell', { name: 'Balance changed' }).first().waitFor()
+      await page.getByLabel('Action').selectOption('Credit adjusted')
+      await page.getByRole('cell', { name: 'Credit adjusted' }).first().waitFor()
       const saving = page.waitForEvent('download')
-      await page.getByRole('button', { name: 'CSV' }).click()
+      await page.getByRole('button', { name: 'Export CSV' }).click()
       const lines = (await readFile(await (await saving).path(), 'utf8')).trim().split('\n')
       assert.match(lines[0] ?? '', /^seq,time,actor_id,/)
       assert.ok(lines.length > 2 && lines.slice(1).every(line => line.includes('user.add_quota')))
     })
 
-    it('multiplies prices and takes them from a table, after showing what changes; tiers stay with an edit', async () => {
+    it('multiplies and imports prices after a preview; an edit keeps tiers', async () => {
       await server.api('POST', '/api/price/', {
         model: 'house-tiered',
         input: 2,
@@ -727,86 +727,86 @@ function describeConsole(): void {
         (await server.api('GET', `/api/price/?model=${model}`)).body.data.items[0]
       await page.goto(`${server.url}/prices?q=house-tiered`)
       await page.getByLabel('Select house-tiered').check()
-      await page.getByRole('button', { name: 'Multiply by …' }).click()
+      await page.getByRole('button', { name: 'Multiply…' }).click()
       await page.getByLabel('Factor').fill('1.5')
-      await page.getByRole('button', { name: 'Show what changes' }).click()
+      await page.getByRole('button', { name: 'Preview changes' }).click()
       await page.getByText('Input $2.00 → $3.00 · tiers').waitFor()
       assert.equal((await inForce('house-tiered')).input, 2)
-      await page.getByRole('button', { name: 'Set 1 prices' }).click()
-      await page.getByText('Prices set from now on: 1').waitFor()
+      await page.getByRole('button', { name: 'Set 1 price' }).click()
+      await page.getByText('1 price set').waitFor()
       assert.deepEqual((await inForce('house-tiered')).tiers, [{ input_over: 1000, input: 6 }])
       await page.goto(`${server.url}/prices?q=house-tiered&edit=house-tiered`)
-      await page.getByText('1 tiers or variants stay as they are.').waitFor()
+      await page.getByText('1 tier or variant is kept.').waitFor()
       await page
         .getByLabel(/^Output/)
         .first()
         .fill('9')
-      await page.getByText(/1,000 tokens in and 500 tokens out cost \$0\.0075/).waitFor()
+      await page.getByText(/1,000 input and 500 output tokens cost \$0\.0075/).waitFor()
       await page.getByRole('complementary').getByRole('button', { name: 'Set price' }).click()
-      await page.getByText('house-tiered has a new price from now on.').waitFor()
+      await page.getByText('Price of house-tiered updated').waitFor()
       assert.deepEqual((await inForce('house-tiered')).tiers, [{ input_over: 1000, input: 6 }])
       const saving = page.waitForEvent('download')
-      await page.getByRole('button', { name: 'CSV', exact: true }).click()
+      await page.getByRole('button', { name: 'Export CSV', exact: true }).click()
       const file = await readFile(await (await saving).path(), 'utf8')
       assert.match(file, /^model,input,output,/)
       await page.getByRole('button', { name: 'Import CSV' }).click()
-      const table = page.getByLabel('Table with a line of column names')
+      const table = page.getByLabel('CSV with a header row')
       await table.fill('model,colour\nhouse-tiered,red')
-      await page.getByRole('button', { name: 'Show what changes' }).click()
-      await page.getByText('There is no price called “colour”.').waitFor()
-      // What was exported changes nothing when it comes back.
+      await page.getByRole('button', { name: 'Preview changes' }).click()
+      await page.getByText('Unknown column “colour”.').waitFor()
+      // An exported file changes nothing when it is imported.
       await table.fill(`${file}house-tabled,"0.5"\n`)
-      await page.getByRole('button', { name: 'Show what changes' }).click()
-      await page.getByText('1 cost that already.').waitFor()
+      await page.getByRole('button', { name: 'Preview changes' }).click()
+      await page.getByText('1 price unchanged.').waitFor()
       await page.getByText('Input – → $0.50').waitFor()
-      await page.getByRole('button', { name: 'Set 1 prices' }).click()
-      await page.getByText('Prices set from now on: 1').last().waitFor()
+      await page.getByRole('button', { name: 'Set 1 price' }).click()
+      await page.getByText('1 price set').last().waitFor()
       assert.equal((await inForce('house-tabled')).input, 0.5)
     })
 
-    it('answers in the playground, and says what the ledger charged', async () => {
+    it('shows a response in the playground, and what the ledger charged', async () => {
       await page.goto(`${server.url}/playground?model=gpt-4o-mini`)
       await page.getByLabel('Message', { exact: true }).fill('Say something about water.')
-      // Nothing can be sent before it is known which models there are.
+      // Sending is possible only after the models are loaded.
       await page.locator('button[type=submit]:enabled').waitFor()
       await page.keyboard.press('Enter')
-      const link = page.getByRole('link', { name: 'Open this request' })
+      const link = page.getByRole('link', { name: 'View request' })
       await link.waitFor()
       await page.getByText(/\$0\.0000/).waitFor()
     })
 
-    it('makes and revokes a system access token in Personal settings → Security settings', async () => {
+    it('creates and revokes a system access token in Account → Security settings', async () => {
       await page.goto(`${server.url}/me`)
-      await page.getByRole('heading', { name: 'Personal settings' }).waitFor()
+      await page.getByRole('heading', { name: 'Account', exact: true }).waitFor()
       await page.getByRole('heading', { name: 'Security settings' }).waitFor()
-      await page.getByRole('heading', { name: 'System Access Tokens' }).waitFor()
+      await page.getByRole('heading', { name: 'System access tokens' }).waitFor()
       await page.getByRole('button', { name: 'Create access token' }).click()
       await page.getByRole('dialog').getByLabel('Name').fill('from the console')
       await page.getByRole('dialog').getByRole('button', { name: 'Create access token' }).click()
       const value = (await page.locator('[data-secret]').textContent()) ?? ''
       assert.equal((await server.api('GET', '/api/user/self', undefined, { token: value })).status, 200)
-      await page.getByRole('button', { name: 'I have copied it' }).click()
+      await page.getByRole('button', { name: 'Done' }).click()
       await page.getByRole('button', { name: 'Revoke from the console' }).click()
       await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click()
-      await page.getByText('from the console was revoked.').waitFor()
+      await page.getByText('from the console revoked').waitFor()
       assert.equal((await server.api('GET', '/api/user/self', undefined, { token: value })).status, 401)
     })
 
-    it('asks to sign in over the page when the session has ended, and then does what was asked', async () => {
+    it('asks to sign in when the session has expired, and then repeats the call', async () => {
       await page.goto(`${server.url}/settings`)
-      await page.getByLabel('Attempts').fill('4')
+      await page.getByLabel('Max attempts').fill('4')
       await page.context().clearCookies()
       await page.getByRole('button', { name: 'Save' }).click()
-      const dialog = page.getByRole('dialog', { name: 'Your session has ended' })
+      const dialog = page.getByRole('dialog', { name: 'Your session has expired' })
       await dialog.getByLabel('Password').fill(ROOT_PASSWORD)
       await dialog.getByRole('button', { name: 'Sign in' }).click()
-      await page.getByText('Saved and in effect.').waitFor()
+      await page.getByText('Settings saved').waitFor()
       const { body } = await server.api('GET', '/api/setting/')
       const attempts = body.data.find(({ key }: { key: string }) => key === 'attempts')
       assert.equal(attempts.value, 4)
     })
 
-    it('is moved through by keyboard: pages by two letters, rows by j and Enter, the palette by Ctrl K', async () => {
+    it('is navigated by keyboard: pages by two letters, rows by j and Enter, the palette by Ctrl K', async () => {
       await page.goto(`${server.url}/`)
       await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor()
       await page.keyboard.press('g')
@@ -822,15 +822,15 @@ function describeConsole(): void {
       await page.keyboard.type('ana')
       await page.getByRole('option', { name: /ana/ }).first().waitFor()
       const { body } = await server.api('POST', `/api/token/${room.tokenId}/key`)
-      const asked: string[] = []
-      page.on('request', request => asked.push(request.url()))
+      const urls: string[] = []
+      page.on('request', request => urls.push(request.url()))
       await page.getByRole('combobox').fill(body.data.key)
       await page
         .getByRole('option', { name: /search-backend/ })
         .first()
         .waitFor()
       assert.deepEqual(
-        asked.filter(url => url.includes(body.data.key)),
+        urls.filter(url => url.includes(body.data.key)),
         [],
       )
       await page.getByRole('combobox').fill('gpt-4.1-mi')
@@ -864,7 +864,7 @@ function describeConsole(): void {
         '/channels/1',
       ]) {
         await other.page.goto(`${server.url}${path}`)
-        await other.page.getByRole('heading', { name: 'Not for this role' }).waitFor()
+        await other.page.getByRole('heading', { name: 'Access denied' }).waitFor()
       }
       assert.deepEqual(other.faults, [])
       await other.context.close()
@@ -877,7 +877,7 @@ function describeConsole(): void {
       await page.getByRole('cell', { name, exact: true }).waitFor()
     })
 
-    it('makes no error, breaks no policy and asks no other host while all this happens', () => {
+    it('causes no script error, no policy violation and no request to another host', () => {
       assert.deepEqual(faults, [])
     })
   })

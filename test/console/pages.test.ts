@@ -15,7 +15,7 @@ const COLOURS = ['color-contrast', 'link-in-text-block']
 const WIDTH = 1280
 const WIDTHS = [320, 375, 768, 1024, 1440, 1920]
 
-/** Loaded when nothing is asked for any more and nothing says that it waits. */
+/** Waits until the network is idle and no part of the page is loading. */
 async function open(page: Page, address: string): Promise<void> {
   await page.goto(address)
   await page.locator('h1').waitFor()
@@ -23,12 +23,12 @@ async function open(page: Page, address: string): Promise<void> {
   await page.locator('[aria-busy="true"]').first().waitFor({ state: 'detached' })
 }
 
-/** All of axe's rules, or those that colours decide: nothing else of a page depends on the theme. */
+/** Runs all rules of axe, or only those on colours, which alone depend on the theme. */
 async function findings(page: Page, rules: 'all' | 'colours'): Promise<string[]> {
-  // What a document was given once it need not read again.
+  // axe is injected once per document.
   const isThere = await page.evaluate("'axe' in window")
   const builder = isThere ? new AxeBuilder({ page, axeSource: ';' }) : new AxeBuilder({ page })
-  // One document without frames: no second page is needed to gather what was found.
+  // Legacy mode needs no second page to collect results; the console has no frames.
   const axe = builder.setLegacyMode().options({ resultTypes: ['violations'] })
   const { violations } = await (rules === 'all' ? axe.withTags(RULES) : axe.withRules(COLOURS)).analyze()
   return violations.map(
@@ -37,7 +37,7 @@ async function findings(page: Page, rules: 'all' | 'colours'): Promise<string[]>
   )
 }
 
-/** Which theme all of axe's rules look at, and which only those that colours decide. */
+/** The theme that all rules run in comes first; the other one runs only the rules on colours. */
 const THEMES = { en: ['light', 'dark'], 'zh-CN': ['dark', 'light'] } as const
 type Language = keyof typeof THEMES
 const LANGUAGES = Object.keys(THEMES) as Language[]
@@ -45,7 +45,7 @@ const NAMES = { en: 'English', 'zh-CN': '简体中文' } as const satisfies Reco
 
 const languageOf = (page: Page) => page.evaluate<Language>('document.documentElement.lang')
 
-/** By the menu, as people do it; by their wish and a second visit where something lies over the menu. */
+/** Changes the language in the menu, or through the preferences where a dialog covers the menu. */
 async function speak(page: Page, language: Language): Promise<void> {
   if ((await languageOf(page)) === language) return
   if ((await page.getByRole('dialog').count()) > 0) {
@@ -87,49 +87,49 @@ function describePages(): void {
   async function fits(page: Page, widths: readonly number[]): Promise<void> {
     for (const width of widths) {
       await page.setViewportSize({ width, height: 800 })
-      // Charts take their new width a moment after the window has it.
+      // Charts resize shortly after the window.
       const settled = async () => ((await page.evaluate(OVER)) === 0 ? true : undefined)
       await until(`${page.url()} to fit into ${width} pixels`, settled)
     }
   }
 
-  /** What axe says of a page in the language it is in, and in both themes. */
+  /** Accessibility violations of a page in its current language, in both themes, and untranslated texts. */
   async function look(page: Page, path: string, language: Language): Promise<Record<string, string[]>> {
-    const found: Record<string, string[]> = {}
+    const byTheme: Record<string, string[]> = {}
     for (const [index, colorScheme] of THEMES[language].entries()) {
       await page.emulateMedia({ colorScheme })
       const problems = await findings(page, index === 0 ? 'all' : 'colours')
-      if (problems.length > 0) found[`${path}, ${colorScheme}`] = problems
+      if (problems.length > 0) byTheme[`${path}, ${colorScheme}`] = problems
     }
     if (language === 'zh-CN') {
       const english = ((await page.evaluate(ENGLISH)) as string[]).filter(text => !NOT_OURS.test(text))
-      if (english.length > 0) found[`${path}, not translated`] = english
+      if (english.length > 0) byTheme[`${path}, not translated`] = english
     }
     assert.equal(await page.locator('h1').count(), 1, path)
     assert.equal(await languageOf(page), language)
-    return found
+    return byTheme
   }
 
-  /** Every page is opened once and looked at in both languages; in English also in every width. */
+  /** Opens every page once and checks it in both languages; in English also at every width. */
   async function walk() {
     const { page, context, faults } = await visit(browser, server.origin, { width: WIDTH })
-    const found: Record<Language, Record<string, string[]>> = { en: {}, 'zh-CN': {} }
+    const findingsByPage: Record<Language, Record<string, string[]>> = { en: {}, 'zh-CN': {} }
     const tooWide: string[] = []
     await signIn(page, server.url, ROOT)
     for (const path of pages()) {
       await open(page, `${server.url}${path}`)
-      // The language that a page is opened in is the one that the page before it was left in.
+      // A page opens in the language of the previous page.
       const opened = await languageOf(page)
       for (const language of [opened, ...LANGUAGES.filter(each => each !== opened)]) {
         await speak(page, language)
-        Object.assign(found[language], await look(page, path, language))
+        Object.assign(findingsByPage[language], await look(page, path, language))
         if (language !== 'en') continue
         await fits(page, WIDTHS).catch(error => tooWide.push(error.message))
         await page.setViewportSize({ width: WIDTH, height: 800 })
       }
     }
     await context.close()
-    return { found, tooWide, faults }
+    return { findingsByPage, tooWide, faults }
   }
   let walking: ReturnType<typeof walk> | undefined
   const walked = () => {
@@ -138,20 +138,20 @@ function describePages(): void {
   }
 
   for (const language of LANGUAGES)
-    it(`has nothing that axe finds on any page, light and dark, in ${language}`, async () => {
+    it(`has no accessibility violation on any page, light and dark, in ${language}`, async () => {
       const visitor = await visit(browser, server.origin, { language })
       await visitor.page.goto(`${server.url}/sign-in`)
       await visitor.page.locator('h1').waitFor()
       assert.deepEqual(await look(visitor.page, '/sign-in', language), {})
       await visitor.context.close()
-      const { found, faults } = await walked()
-      assert.deepEqual(found[language], {})
+      const { findingsByPage, faults } = await walked()
+      assert.deepEqual(findingsByPage[language], {})
       assert.deepEqual([...visitor.faults, ...faults], [])
     })
 
   it('never scrolls sideways, from 320 pixels on', async () => {
     assert.deepEqual((await walked()).tooWide, [])
-    // Somebody who has nothing yet sees what stands in place of the lists.
+    // A new user sees the empty states.
     const { page, context } = await visit(browser, server.origin)
     await signIn(page, server.url, NEWCOMER)
     for (const path of ['/', '/usage', '/videos', '/playground', '/tokens', '/models', '/me']) {
@@ -161,7 +161,7 @@ function describePages(): void {
     await context.close()
   })
 
-  it('says so, page by page, when the gateway does not answer, and recovers', async () => {
+  it('shows errors of the gateway page by page, and recovers', async () => {
     const { page, context } = await visit(browser, server.origin)
     await signIn(page, server.url, ROOT)
     await page.route('**/api/token/search*', route =>
@@ -175,7 +175,7 @@ function describePages(): void {
     await page.unroute('**/api/token/search*')
     await page.getByRole('button', { name: 'Try again' }).click()
     await page.getByRole('cell', { name: 'search-backend', exact: true }).waitFor()
-    // Every part of a page fails by itself.
+    // Each part of a page shows its own error.
     await page.route('**/api/**', route =>
       route.request().url().includes('/api/user/self')
         ? route.continue()
@@ -183,16 +183,16 @@ function describePages(): void {
     )
     await page.goto(`${server.url}/`)
     await page.getByRole('alert').first().waitFor()
-    for (const part of ['Needs you', 'Requests', 'Spend by model', 'How long it took', 'Most spent on'])
+    for (const part of ['Needs attention', 'Requests', 'Spend by model', 'Latency', 'Top spend'])
       await page.locator('section', { hasText: part }).getByRole('alert').first().waitFor()
     await context.close()
   })
 }
 
-/** Names and words of people and providers: they are nobody's to translate. */
+/** Names and texts of users and providers, which are not translated. */
 const NOT_OURS =
   /Second in line|one model only|Text Embeddings Inference|A calm lake at dawn|The simulator will not make/
-/** Texts in sight of three English words or more, but for code. */
+/** Visible texts of three or more English words, except code. */
 const ENGLISH = `(() => {
   const found = []
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT)

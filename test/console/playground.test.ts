@@ -16,7 +16,7 @@ function describePlayground(): void {
   let room: Showroom
   let page: Page
   let faults: readonly string[]
-  const asked: { path: string; authorization: string | undefined }[] = []
+  const writes: { path: string; authorization: string | undefined }[] = []
   before(async () => {
     browser = await startBrowser()
     server = await startConsole()
@@ -24,7 +24,7 @@ function describePlayground(): void {
     ;({ page, faults } = await visit(browser, server.origin))
     page.on('request', request => {
       const { authorization } = request.headers()
-      if (request.method() !== 'GET') asked.push({ path: new URL(request.url()).pathname, authorization })
+      if (request.method() !== 'GET') writes.push({ path: new URL(request.url()).pathname, authorization })
     })
     await signIn(page, server.url, ROOT)
   })
@@ -34,10 +34,10 @@ function describePlayground(): void {
   })
 
   const open = (tab: string) => page.goto(`${server.url}/playground?tab=${tab}`)
-  const shown = () => page.getByRole('tabpanel')
-  const run = () => shown().getByRole('button', { name: 'Run' }).click()
+  const activeTab = () => page.getByRole('tabpanel')
+  const run = () => activeTab().getByRole('button', { name: 'Send' }).click()
   /** The newest row of the usage log, once the one that a page shows is there. */
-  async function costOf(link = shown().getByRole('link', { name: 'Open this request' }).first()) {
+  async function costOf(link = activeTab().getByRole('link', { name: 'View request' }).first()) {
     const requestId = (await link.getAttribute('href'))?.split('/').at(-1) ?? ''
     const row = await until('the row', async () => {
       const { body } = await server.api('GET', `/api/log/?request_id=${requestId}`)
@@ -46,49 +46,49 @@ function describePlayground(): void {
     return row as { cost: string; token_name: string; username: string }
   }
 
-  it('offers to ask only when it is known which models there are', async () => {
-    const known = Promise.withResolvers<void>()
-    await page.route('**/api/pricing*', route => known.promise.then(() => route.continue()))
+  it('can send only after the models are loaded', async () => {
+    const modelsLoaded = Promise.withResolvers<void>()
+    await page.route('**/api/pricing*', route => modelsLoaded.promise.then(() => route.continue()))
     await open('chat')
     await page.getByLabel('Message', { exact: true }).fill('Say something about water.')
-    assert.ok(await shown().getByRole('button', { name: 'Run' }).isDisabled())
-    known.resolve()
+    assert.ok(await activeTab().getByRole('button', { name: 'Send' }).isDisabled())
+    modelsLoaded.resolve()
     await page.locator('button[type=submit]:enabled').waitFor()
     await page.unroute('**/api/pricing*')
   })
 
-  it('chats as the person who is signed in: without a key, and the cost is the ledger’s', async () => {
+  it('chats with the session of the user, without a key, and shows the ledger’s cost', async () => {
     await open('chat')
     await page.getByLabel('Message', { exact: true }).fill('Say something about water.')
     await page.locator('button[type=submit]:enabled').waitFor()
     await page.keyboard.press('Enter')
     const { cost, token_name, username } = await costOf()
     assert.deepEqual([token_name, username], ['playground', 'root'])
-    const dollars = await shown()
+    const dollars = await activeTab()
       .getByText(/^\$0\.\d{6}$/)
       .first()
       .textContent()
     assert.equal(Number(dollars?.slice(1)).toFixed(6), Number(cost).toFixed(6))
     assert.deepEqual(
-      asked
+      writes
         .filter(({ path }) => path.includes('/v1/'))
         .map(({ path, authorization }) => [path, authorization]),
       [['/api/playground/v1/chat/completions', undefined]],
     )
   })
 
-  it('runs as a token of the person, and never asks for its value', async () => {
+  it('bills to a token of the user without reading its key', async () => {
     await open('chat')
-    await page.getByLabel('Runs as').selectOption('search-backend')
+    await page.getByLabel('Bill to').selectOption('search-backend')
     await page.getByRole('button', { name: 'Write a haiku about water.' }).click()
     assert.equal((await costOf()).token_name, 'search-backend')
     assert.deepEqual(
-      asked.filter(({ path }) => path.endsWith('/key')),
+      writes.filter(({ path }) => path.endsWith('/key')),
       [],
     )
   })
 
-  it('stops at once when it is told to, and says that what was said is paid', async () => {
+  it('stops on request, and says that generated tokens are billed', async () => {
     await server.api('POST', '/api/channel/', {
       name: 'Slow',
       type: 1,
@@ -105,7 +105,7 @@ function describePlayground(): void {
       .last()
       .waitFor()
     await page.getByRole('button', { name: 'Stop' }).click()
-    await page.getByText('Stopped. What was generated is paid.').waitFor()
+    await page.getByText('Stopped. Generated tokens are billed.').waitFor()
     const row = await until('the row', async () => {
       const { body } = await server.api('GET', '/api/log/?model_name=gpt-5-mini')
       return body.data.items[0] as { completion_tokens: number } | undefined
@@ -113,115 +113,115 @@ function describePlayground(): void {
     assert.ok(row.completion_tokens < 900)
   })
 
-  it('asks several models the same, side by side', async () => {
+  it('compares several models side by side', async () => {
     await open('compare')
-    await shown().getByRole('button', { name: 'Add a model' }).click()
+    await activeTab().getByRole('button', { name: 'Add model' }).click()
     await page.getByRole('button', { name: 'Explain a sluice gate in two sentences.' }).click()
     await until('three answers', async () =>
-      (await shown().getByRole('link', { name: 'Open this request' }).count()) === 3 ? true : undefined,
+      (await activeTab().getByRole('link', { name: 'View request' }).count()) === 3 ? true : undefined,
     )
-    assert.equal(await shown().getByRole('log').getByRole('list').count(), 3)
+    assert.equal(await activeTab().getByRole('log').getByRole('list').count(), 3)
   })
 
-  it('makes pictures, and shows the call as code with a placeholder for the key', async () => {
+  it('generates images, and shows the request as code with a placeholder for the key', async () => {
     await open('images')
     await page.getByRole('button', { name: 'A paper boat on a canal' }).click()
     await run()
-    await shown().locator('img').first().waitFor()
-    await shown().getByText('Show as code').click()
-    const code = (await shown().locator('[data-snippet]').textContent()) ?? ''
+    await activeTab().locator('img').first().waitFor()
+    await activeTab().getByText('View code').click()
+    const code = (await activeTab().locator('[data-snippet]').textContent()) ?? ''
     assert.match(code, /curl http.*\/v1\/images\/generations/)
-    assert.match(code, /Bearer sk-…/)
+    assert.match(code, /SLUICE_API_KEY='sk-…'/)
     assert.match(code, /paper boat/)
   })
 
-  it('speaks', async () => {
+  it('generates speech', async () => {
     await open('speech')
     await page.getByRole('button', { name: /^The gate opens/ }).click()
     await run()
-    await shown().locator('audio').waitFor()
+    await activeTab().locator('audio').waitFor()
     await costOf()
   })
 
-  it('writes down what it hears', async () => {
+  it('transcribes audio', async () => {
     await open('transcription')
-    await shown()
-      .getByLabel('Recording')
+    await activeTab()
+      .getByLabel('Audio file')
       .setInputFiles({ name: 'speech.wav', mimeType: 'audio/wav', buffer: wavFile(2) })
     await run()
     await costOf()
-    await shown().getByRole('button', { name: 'Copy', exact: true }).waitFor()
+    await activeTab().getByRole('button', { name: 'Copy', exact: true }).waitFor()
   })
 
-  it('judges texts, and puts documents in order', async () => {
+  it('moderates texts and reranks documents', async () => {
     await open('moderation')
     await page.getByRole('button', { name: /^I love this product/ }).click()
     await run()
-    await shown().getByRole('rowheader').first().waitFor()
+    await activeTab().getByRole('rowheader').first().waitFor()
     await open('rerank')
     await page.getByRole('button', { name: 'What controls the flow of water?' }).click()
     await run()
-    await shown().getByText('was number 1').waitFor()
-    assert.equal(await shown().locator('ol > li').count(), 3)
+    await activeTab().getByText('was #1').waitFor()
+    assert.equal(await activeTab().locator('ol > li').count(), 3)
   })
 
-  it('says what is wrong, and what to do about it', async () => {
+  it('shows the error of a request', async () => {
     await open('rerank')
     await page.getByRole('button', { name: 'What controls the flow of water?' }).click()
-    await shown().getByLabel('Model').fill('nobody-serves-this')
+    await activeTab().getByLabel('Model').fill('nobody-serves-this')
     await run()
-    await shown().getByRole('alert').getByText('model_not_found').waitFor()
+    await activeTab().getByRole('alert').getByText('model_not_found').waitFor()
   })
 
-  it('follows a video from the prompt to the film, and plays it', async () => {
+  it('follows a video job from the prompt to playback', async () => {
     await page.goto(`${server.url}/playground?tab=video&model=sora-2`)
     await page.getByRole('button', { name: /^A calm lake/ }).click()
     await run()
-    await shown().getByRole('button', { name: 'Play' }).click()
-    const film = await shown().locator('video').getAttribute('src')
+    await activeTab().getByRole('button', { name: 'Play' }).click()
+    const film = await activeTab().locator('video').getAttribute('src')
     const answer = (await page.evaluate(
       `fetch(${JSON.stringify(film)}, { headers: { range: 'bytes=0-3' } }).then(r => [r.status, r.headers.get('content-type')])`,
     )) as [number, string]
     assert.deepEqual(answer, [206, 'video/mp4'])
-    await shown().getByRole('link', { name: 'Open this job' }).click()
+    await activeTab().getByRole('link', { name: 'View job' }).click()
     await page.getByRole('complementary').getByText('A calm lake at dawn, slow camera').waitFor()
   })
 
-  it('gives a failed video back once, with a reason, and says so ever after', async () => {
+  it('refunds a failed video once, with a reason, and shows the refund', async () => {
     await page.goto(`${server.url}/videos?unrefunded=true`)
-    await page.getByRole('cell', { name: 'not given back' }).first().click()
+    await page.getByRole('cell', { name: 'Not refunded' }).first().click()
     const panel = page.getByRole('complementary')
-    await panel.getByRole('button', { name: 'Give back' }).click()
-    const dialog = page.getByRole('dialog', { name: 'Give back what it cost' })
-    await dialog.getByText(/^\$2\.400000 goes back to the balance of root/).waitFor()
-    assert.equal(await dialog.getByRole('button', { name: 'Give back' }).isDisabled(), true)
+    await panel.getByRole('button', { name: 'Refund' }).click()
+    const dialog = page.getByRole('dialog', { name: 'Refund video job' })
+    await dialog.getByText(/^\$2\.400000 is returned to the balance of root/).waitFor()
+    assert.equal(await dialog.getByRole('button', { name: 'Refund' }).isDisabled(), true)
     await dialog.getByLabel('Reason').fill('the provider refused it')
-    await dialog.getByRole('button', { name: 'Give back' }).click()
-    await panel.getByText(/given back by user:1: the provider refused it/).waitFor()
-    assert.equal(await panel.getByRole('button', { name: 'Give back' }).count(), 0)
+    await dialog.getByRole('button', { name: 'Refund' }).click()
+    await panel.getByText(/refunded by user:1: the provider refused it/).waitFor()
+    assert.equal(await panel.getByRole('button', { name: 'Refund' }).count(), 0)
     const { body } = await server.api('GET', `/api/video/${room.failedVideoId}`)
     assert.deepEqual(body.data.entries.map(({ kind }: { kind: string }) => kind).sort(), ['refund', 'settle'])
   })
 
-  it('shows a user their own videos only, and no way to give anything back', async () => {
+  it('shows a user only their own videos, without refunds', async () => {
     const other = await visit(browser, server.origin)
     await signIn(other.page, server.url, { username: 'ana', password: 'password of ana' })
     await other.page.goto(`${server.url}/videos`)
     await other.page.getByText('No video jobs yet').waitFor()
     await other.page.goto(`${server.url}/videos/${room.videoId}`)
-    await other.page.getByText('There is no such video job.').waitFor()
+    await other.page.getByText('Video job not found').waitFor()
     await other.context.close()
   })
 
-  it('deletes a job of one’s own when it was asked twice', async () => {
+  it('deletes an own job after a confirmation', async () => {
     await page.goto(`${server.url}/videos/${room.videoId}`)
     await page.getByRole('complementary').getByRole('button', { name: 'Delete' }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click()
-    await page.getByText('The video job was deleted.').waitFor()
+    await page.getByText('Video job deleted').waitFor()
     assert.equal((await server.api('GET', `/api/video/${room.videoId}`)).status, 404)
   })
 
-  it('makes no error, breaks no policy and asks no other host while all this happens', () => {
+  it('causes no script error, no policy violation and no request to another host', () => {
     assert.deepEqual(faults, [])
   })
 }

@@ -22,10 +22,10 @@ const source = globSync('console/src/**/*.{ts,tsx}')
   .filter(file => !file.includes('/texts/'))
   .map(file => readFileSync(file, 'utf8'))
   .join('\n')
-/** Names of keys as they stand in the source; what a template fills in may be anything. */
-const written = [...source.matchAll(/['"`]([a-z_]+\.[^'"`\s]+)['"`]/g)].map(([, key]) => key as string)
-const whole = new Set(written)
-const patterns = written
+/** Keys in the source; a placeholder of a template matches any text. */
+const sourceKeys = [...source.matchAll(/['"`]([a-z_]+\.[^'"`\s]+)['"`]/g)].map(([, key]) => key as string)
+const whole = new Set(sourceKeys)
+const patterns = sourceKeys
   .filter(key => key.includes('${'))
   .map(
     key =>
@@ -36,29 +36,29 @@ const patterns = written
           .join('[\\w-]+')}$`,
       ),
   )
-/** Told by what the gateway answers: its error codes, its settings, its kinds of rows. */
+/** Keys that depend on values from the gateway: error codes, settings, row types. */
 const FROM_THE_GATEWAY = /^(fault\.|audit\.(actions|sources)\.|settings\.(name|help|unit)\.|usage\.row\.)/
 
 /** Names of API parameters, the same in every language. */
 const PARAMETER_NAMES = new Set(['Top P'])
 
 const HAN = /\p{Script=Han}/u
-/** Words that are meant to be read, and not the form of a key or an address. */
+/** True for prose, false for the format of a key or a URL. */
 const isSentence = (text: string) => /[a-z]{2,} [a-z]{2,}/i.test(text)
 
-describe('what the gateway says, in 简体中文', () => {
-  it('is translated wherever a channel is filled in, for every provider', () => {
-    const said = providers
+describe('gateway messages in 简体中文', () => {
+  it('are translated in the channel form of every provider', () => {
+    const messages = providers
       .map(typeEntry)
       .flatMap(({ key_hint, fields }) => [key_hint, ...fields.map(({ help }) => help)])
       .filter(text => text !== undefined && isSentence(text))
-    const left = said.filter(
+    const untranslated = messages.filter(
       text => !HAN.test(translate(gatewayZhCN, text)) || text === translate(gatewayZhCN, text),
     )
-    assert.deepEqual([...new Set(left)], [])
+    assert.deepEqual([...new Set(untranslated)], [])
   })
 
-  it('keeps names and figures in their order, and a reason inside a sentence is translated too', () => {
+  it('keep values in their order, and a nested reason is translated too', () => {
     const zh = (text: string) => translate(gatewayZhCN, text)
     assert.equal(zh('store: 12 records, unbroken'), 'store：12 条记录，链条完整')
     assert.equal(
@@ -69,18 +69,18 @@ describe('what the gateway says, in 简体中文', () => {
     assert.equal(zh('something new'), 'something new')
   })
 
-  it('has as many places to fill in as the sentence it stands for', () => {
+  it('have as many values as their English text', () => {
     for (const [english, ours] of Object.entries(gatewayZhCN))
       assert.equal(ours.split('{}').length, english.split('{}').length, english)
   })
 })
 
-describe('the words of the console', () => {
+describe('the texts of the console', () => {
   it('have the same keys in both languages', () => {
     assert.deepEqual([...chinese.keys()].sort(), [...english.keys()].sort())
   })
 
-  it('fill in the same figures and names in both languages', () => {
+  it('have the same values in both languages', () => {
     for (const [key, text] of english)
       assert.deepEqual(placeholders(chinese.get(key) ?? ''), placeholders(text), key)
   })
@@ -93,7 +93,7 @@ describe('the words of the console', () => {
     assert.deepEqual(same, [])
   })
 
-  it('tell every deed that is audited', () => {
+  it('have a text for every audited action', () => {
     const deeds = globSync('src/**/*.ts').flatMap(file =>
       [...readFileSync(file, 'utf8').matchAll(/\baction: (?:.*)'([a-z_]+)\.([a-z_]+)'/g)].map(
         ([, what, how]) => `audit.actions.${what}_${how}`,

@@ -51,7 +51,7 @@ describe('the cost of a request', () => {
   })
 
   it('equals what the vendor itself says it charged, to the last digit', () => {
-    // xAI tells its charge in ticks, 10^10 to the dollar; OpenRouter in dollars.
+    // xAI reports its charge in ticks, 10^10 to the dollar; OpenRouter in dollars.
     const grok = priced({ input: 0.3, cached_input: 0.075, output: 0.5 })
     const recorded = [
       [12, 2, 1, 228, 1_176_500],
@@ -143,7 +143,7 @@ describe('the cost of a request', () => {
     assert.equal(cost({ rates: { per_minute: 60_001 } }, used({ seconds: 1 })), 2)
   })
 
-  it('charges a length beside tokens only where the answer tells no tokens', () => {
+  it('charges the length with a token price only if the answer reports no tokens', () => {
     const price = priced({ input: 2.5, audio_input: 6, output: 10, per_second: 0.0001 })
     assert.equal(cost(price, used({ seconds: 10 })), 1_000_000)
     assert.equal(cost(price, used({ seconds: 10, audioInput: 100, output: 10 })), 700_000)
@@ -248,7 +248,7 @@ function reference({ rates, tiers = [] }: Price, usage: Usage): bigint {
   return (picos + 999n) / 1000n
 }
 
-describe('whatever the price and the usage', () => {
+describe('for any price and usage', () => {
   it('a cost is the exact sum, rounded up', () => {
     fc.assert(
       fc.property(price, usage, (price, usage) => {

@@ -450,7 +450,7 @@ describe('readers of model lists', () => {
     ])
   })
 
-  it('strip the prefix of names told as models/…', () => {
+  it('strip the prefix models/ of names', () => {
     const body = {
       models: [{ name: 'models/a' }, { name: 'a' }, { name: 'models/' }, { name: 'tuned/models/b' }],
     }
@@ -553,7 +553,7 @@ describe('an entry of /api/channel/types', () => {
     ])
   })
 
-  it('tells a vendor whole', () => {
+  it('presents all fields of a vendor', () => {
     assert.deepEqual(typeEntry(provider(43)), {
       type: 43,
       name: 'DeepSeek',

@@ -94,10 +94,10 @@ describe('well-known models', () => {
     })
   })
 
-  it('charged by the hour cost their dearest hour, and say so', () => {
+  it('charged by the hour have the price of the most expensive hour, and say so', () => {
     const price = fieldsOf('deepseek-chat')
     assert.deepEqual([price.input, price.output], [0.27, 1.1])
-    assert.match(price.unit_note ?? '', /dearest hour/)
+    assert.match(price.unit_note ?? '', /most expensive hour/)
   })
 
   it('whose price changes on a date cost the new price from that date on', () => {

@@ -106,7 +106,7 @@ describe('a signed request on its way', () => {
     assert.equal(heard.at(-1)?.headers['content-type'], 'application/json')
   })
 
-  it('does not leave where it cannot be signed, or where nobody waits for it any more', async () => {
+  it('is not sent if it cannot be signed, or if its client has disconnected', async () => {
     const before = heard.length
     const failing = upstream.exchange({ ...ask(), sign: () => Promise.reject(new Error('no key')) })
     assert.deepEqual(await failing.outcome, {

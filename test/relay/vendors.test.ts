@@ -88,7 +88,10 @@ describe('a vendor with a protocol of its own', () => {
     const mp3 = await speak(model, { response_format: 'mp3' })
     assert.deepEqual([mp3.status, (mp3.error as { param: string }).param], [400, 'response_format'])
     const pcm = await speak(model, { response_format: 'pcm', speed: 2 })
-    assert.deepEqual([pcm.type, pcm.bytes.length, pcm.warnings], ['audio/pcm', 96_000, 'speed is not taken'])
+    assert.deepEqual(
+      [pcm.type, pcm.bytes.length, pcm.warnings],
+      ['audio/pcm', 96_000, 'speed is not supported'],
+    )
   })
 
   it('speaks: DashScope, whose sound comes in pieces', async () => {
@@ -96,7 +99,7 @@ describe('a vendor with a protocol of its own', () => {
     const spoken = await speak(model, { instructions: 'softly' })
     assert.deepEqual([spoken.status, spoken.type], [200, 'audio/wav'], spoken.bytes.toString())
     assert.equal(soundKind(spoken.bytes), 'wav')
-    assert.match(spoken.warnings, /instructions is not taken.*response_format is wav/)
+    assert.match(spoken.warnings, /instructions is not supported.*response_format is wav/)
     const row = await media.rowOf(spoken.id)
     assert.equal(row.other.audio_output, 100)
     assert.equal(row.cost, row.prompt_tokens * 1_000 + 100 * 3_000)
@@ -142,7 +145,7 @@ describe('a vendor with a protocol of its own', () => {
       )
     const refused = await ask({ speed: 2 }, 'true')
     assert.deepEqual([refused.status, refused.body.error.code], [400, 'invalid_parameter'])
-    assert.match(refused.body.error.message, /speed is not taken/)
+    assert.match(refused.body.error.message, /speed is not supported/)
     assert.equal(await media.usedBy(id), 0)
     assert.equal((await ask({}, 'true')).status, 200)
     assert.equal((await ask({ speed: 2 }, 'false')).status, 200)

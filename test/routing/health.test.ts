@@ -62,7 +62,7 @@ const failing = (kinds: readonly AttemptOutcome[]) => {
 }
 
 describe('a channel', () => {
-  it('rests for 30 s after five failures in a row', () => {
+  it('cools down for 30 s after five consecutive failures', () => {
     const w = failing([FAILED, { kind: 'connect' }, { kind: 'timeout' }, FAILED])
     assert.equal(w.stateOf(one), 'ready')
     w.attempt(one, FAILED)
@@ -87,7 +87,7 @@ describe('a channel', () => {
     assert.equal(w.stateOf(one), 'resting')
   })
 
-  it('lets one trial at a time pass when its rest is over', () => {
+  it('admits one trial at a time after its cooldown', () => {
     const w = failing(Array.from({ length: 5 }, () => FAILED))
     w.pass(30_000)
     assert.deepEqual(
@@ -103,7 +103,7 @@ describe('a channel', () => {
     assert.equal(w.health.size(), 0)
   })
 
-  it('rests twice as long after each trial that fails, up to five minutes, and 30 s again after a success', () => {
+  it('doubles its cooldown after each failed trial, up to five minutes, and starts at 30 s again after a success', () => {
     const w = failing(Array.from({ length: 5 }, () => FAILED))
     for (const restMs of [30_000, 60_000, 120_000, 240_000, 300_000, 300_000]) {
       assert.deepEqual(w.health.ofChannel(1), { state: 'resting', againInMs: restMs })
@@ -116,14 +116,14 @@ describe('a channel', () => {
     assert.equal(w.health.ofChannel(1).againInMs, 30_000)
   })
 
-  it('counts a hundred requests that fail together as one rest', () => {
+  it('counts a hundred concurrent failures as one cooldown', () => {
     const w = world()
     const together = Array.from({ length: 100 }, () => w.begin(one))
     for (const attempt of together) attempt.end(FAILED)
     assert.equal(w.health.ofChannel(1).againInMs, 30_000)
   })
 
-  it('is not woken by a request from before its rest', () => {
+  it('keeps its cooldown when a request from before it succeeds', () => {
     const w = world()
     const old = w.begin(one)
     const older = w.begin(one)
@@ -141,7 +141,7 @@ describe('a channel', () => {
     assert.equal(w.stateOf(one), 'trial')
   })
 
-  it('gives the trial to the next when nobody tells the end of the first', () => {
+  it('gives the trial to the next request when the end of the first is never reported', () => {
     const w = failing(Array.from({ length: 5 }, () => FAILED))
     w.pass(30_000)
     const lost = w.begin(one)
@@ -156,7 +156,7 @@ describe('a channel', () => {
     assert.equal(w.stateOf(one), 'ready')
   })
 
-  it('is open again from the first byte of a trial, and rests at once if the answer breaks off', () => {
+  it('is available from the first byte of a trial, and cools down at once if the response breaks off', () => {
     const w = failing(Array.from({ length: 5 }, () => FAILED))
     w.pass(30_000)
     const trial = w.begin(one)
@@ -173,7 +173,7 @@ describe('a channel', () => {
     assert.equal(w.stateOf(one), 'ready')
   })
 
-  it('of several keys rests as a whole when it fails, whichever key was used', () => {
+  it('with several keys cools down as a whole when it fails, with any key', () => {
     const several = channel(1, { keys: keyed(1, 1) })
     const w = world()
     for (const index of [0, 1, 0, 1, 0]) w.attempt(several, FAILED, index)
@@ -183,7 +183,7 @@ describe('a channel', () => {
 })
 
 describe('a key', () => {
-  it('rests at once when it is refused or out of credit, and its channel with it when it is the only one', () => {
+  it('cools down at once when it is rejected or out of credit, and so does its channel if it is the only key', () => {
     for (const kind of ['auth', 'credit'] as const) {
       const w = failing([{ kind }])
       assert.deepEqual(w.keyOf(one), { state: 'resting', againInMs: 30_000 })
@@ -191,7 +191,7 @@ describe('a key', () => {
     }
   })
 
-  it('leaves the work to the other keys while it rests', () => {
+  it('is replaced by the other keys while it cools down', () => {
     const several = channel(1, { keys: keyed(1, 1) })
     const w = world()
     w.attempt(several, REFUSED, 0)
@@ -212,7 +212,7 @@ describe('a key', () => {
     )
   })
 
-  it('rests on 429 as long as it is told, at most five minutes, and 5 s where nothing usable is told', () => {
+  it('cools down after a 429 as long as Retry-After says, at most five minutes, and 5 s without it', () => {
     const told: [number | undefined, number][] = [
       [1_000, 1_000],
       [3_600_000, 300_000],
@@ -228,7 +228,7 @@ describe('a key', () => {
     assert.equal(failing([{ kind: '429', retryAfterMs: 0 }]).keyOf(one).state, 'trial')
   })
 
-  it('does not rest longer because 429 comes again', () => {
+  it('does not cool down longer after repeated 429s', () => {
     const w = world()
     for (let times = 0; times < 20; times += 1) {
       w.attempt(one, { kind: '429' })
@@ -247,7 +247,7 @@ describe('a key', () => {
     assert.equal(w.health.size(), 0)
   })
 
-  it('keeps its rest when another is deleted and the places close up', () => {
+  it('keeps its cooldown when another key is deleted and the positions shift', () => {
     const several = channel(1, { keys: keyed(1, 1) })
     const w = world()
     w.attempt(several, REFUSED, 1)
@@ -320,7 +320,7 @@ describe('disabling by the gateway', () => {
     ])
   })
 
-  it('is said again as long as the table does not show it', () => {
+  it('is reported again until the table shows it', () => {
     const w = world()
     refuseAtTrials(w, one, 4)
     assert.equal(w.disabled.length, 2)
@@ -390,7 +390,7 @@ describe('what health remembers', () => {
 })
 
 describe('trials', () => {
-  it('never run two at a time, whatever happens', () => {
+  it('never run two at a time', () => {
     const kinds = ['ok', 'connect', '5xx', '429', 'auth', 'credit', 'client'] as const
     const event = fc.oneof(
       fc.record({ is: fc.constant('begin' as const) }),

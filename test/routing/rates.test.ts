@@ -63,7 +63,7 @@ describe('requests a minute', () => {
     for (let times = 0; times < 5; times += 1) w.take([five])
   })
 
-  it('tell the second in which the next one will be admitted', () => {
+  it('report when the next request will be admitted', () => {
     const w = world()
     w.take([five])
     w.pass(10_000)
@@ -119,7 +119,7 @@ describe('tokens a minute', () => {
     w.take([hundred])
   })
 
-  it('tell when enough of them are out of the minute', () => {
+  it('report when enough tokens have left the window', () => {
     const w = world()
     w.take([hundred]).end(30)
     w.pass(5_000)
@@ -169,7 +169,7 @@ describe('running requests', () => {
     w.refused([two])
   })
 
-  it('end once, however often it is said', () => {
+  it('end once, even if end is called several times', () => {
     const w = world()
     const first = w.take([two], 7)
     w.take([two])
@@ -203,7 +203,7 @@ describe('several subjects', () => {
     for (const kind of ['token', 'user', 'channel'] as const) w.refused([subject({ rpm: 1 }, 1, kind)])
   })
 
-  it('tell the longest wait of all that refuse', () => {
+  it('report the longest wait of all exceeded limits', () => {
     const w = world()
     const slow = subject({ rpm: 1, concurrency: 1 }, 2, 'user')
     const fast = subject({ concurrency: 1 }, 3)
@@ -237,7 +237,7 @@ describe('a channel', () => {
 })
 
 describe('what is left', () => {
-  it('is told with the time when all of it is back', () => {
+  it('is reported with the time until the whole limit is available', () => {
     const w = world()
     const limited = subject({ rpm: 10, tpm: 1_000 })
     assert.deepEqual(w.rates.remaining([limited]), {
@@ -311,7 +311,7 @@ describe('what is remembered', () => {
     assert.deepEqual([0, 1, 2, 3, 4, 19].map(left), [0, 0, 2, 2, 1, 1])
   })
 
-  it('has room again at once where requests have ended, so that nobody loses his minute', () => {
+  it('has room at once after requests have ended, so that no subject loses its window', () => {
     const w = world({ maxSubjects: 3 })
     const limits = { rpm: 1 }
     const long = [w.take([subject(limits, 1)]), w.take([subject(limits, 2)])]

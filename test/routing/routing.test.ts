@@ -117,7 +117,7 @@ describe('the table (docs/reference/routing.md: Model names)', () => {
     assert.deepEqual(table.ownerTypes('nothing'), [])
   })
 
-  it('carries whatever its callers put into a channel', () => {
+  it('keeps all fields of a channel', () => {
     const table = createTable([{ ...channel(1), baseUrl: 'https://one.example' }], [])
     assert.equal(table.resolve('m')?.tiers[0]?.channels[0]?.baseUrl, 'https://one.example')
   })
@@ -129,7 +129,7 @@ describe('the table (docs/reference/routing.md: Model names)', () => {
 })
 
 describe('an alias (docs/reference/routing.md: Aliases)', () => {
-  it('is served as its target, and tells the names whose price counts', () => {
+  it('is served as its target, and lists the names whose price applies', () => {
     const table = createTable([channel(1)], [alias('a', 'b'), alias('b', 'm')])
     const route = table.resolve('a')
     assert.deepEqual([route?.requestedModel, route?.model, route?.names], ['a', 'm', ['a', 'b', 'm']])
@@ -330,7 +330,7 @@ describe('a plan', () => {
     }
   })
 
-  it('ends whatever the random numbers are', () => {
+  it('ends with any random numbers', () => {
     const channels = Array.from({ length: 40 }, (_, index) => channel(index + 1, { weight: index }))
     for (const stuck of [0, 0.5, 1 - 2 ** -53]) {
       const drawn = order(channels, { random: () => stuck, attempts: 100 })
@@ -483,7 +483,7 @@ describe('the keys of a channel', () => {
     assert.ok(passedOver.every(each => each.channelId === 1))
   })
 
-  it('that rest let their channel be passed over until the first is back', () => {
+  it('that cool down make their channel skipped until the first is ready', () => {
     const several = channel(1, { keys: keyed(1, 1) })
     const health = newHealth()
     const [slow, fast] = several.keys

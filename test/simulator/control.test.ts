@@ -47,7 +47,7 @@ async function ask(path: string, body: unknown, headers: Record<string, string> 
 const chat = (model: string, headers?: Record<string, string>) =>
   ask(CHAT, { model, messages: [{ role: 'user', content: 'Hello' }] }, headers)
 
-describe('the switch for everybody', () => {
+describe('the fault for all requests', () => {
   after(() => switchTo({ fault: null }))
 
   it('lets a provider die and recover', async () => {
@@ -90,7 +90,7 @@ describe('the switch for everybody', () => {
     ['a number', { fault: 500 }, 400],
     ['no JSON', '{', 400],
   ] as const) {
-    it(`stays as it is when told ${name}`, async () => {
+    it(`stays as it is after ${name}`, async () => {
       await switchTo({ fault: 'status-500' })
       assert.equal((await switchTo(body)).status, status)
       assert.equal((await chat('gpt-4o')).status, 500)

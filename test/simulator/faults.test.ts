@@ -711,7 +711,7 @@ describe('an answer that lies about its usage', () => {
 describe('an answer that HTTP carries badly', () => {
   const identity = { 'accept-encoding': 'identity' }
 
-  it('is compressed with gzip, though nobody takes that', async () => {
+  it('is compressed with gzip, although the client does not accept it', async () => {
     const whole = await listen({ model: 'sim-words-10-gzip', id: 'gzip-whole', headers: identity })
     assert.match(whole.head, /content-encoding: gzip/)
     assert.match(whole.head, new RegExp(`content-length: ${whole.body.length}\\b`))
@@ -873,7 +873,7 @@ describe('a fault', () => {
         socket.on('error', () => {})
         const closed = new Promise(resolve => socket.on('close', resolve))
         socket.write(requestBytes({ model: `sim-words-3-${name}`, stream }))
-        // Whatever comes, or nothing: this client leaves in the middle of it.
+        // This client disconnects in the middle of any response.
         await Promise.race([new Promise(resolve => socket.once('data', resolve)), closed, sleep(20)])
         socket.destroy()
       }

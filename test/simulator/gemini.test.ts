@@ -88,7 +88,7 @@ describe('the simulated Gemini', () => {
     assert.equal(chunks.at(-1)?.candidates?.[0]?.finishReason, 'STOP')
   })
 
-  it('tells thoughts on demand, signed, and counts them beside the candidates', async () => {
+  it('returns thoughts on request, signed, and counts them separately from the candidates', async () => {
     for (const chunks of [[await ask('Hello', THINKING)], await streamed('Hello', THINKING)]) {
       const parts = partsOf(chunks)
       assert.ok(parts.some(({ thought }) => thought))
@@ -145,7 +145,7 @@ describe('the simulated Gemini', () => {
     assert.equal(textOf((await response.json()) as GenerateContentResponse[]), 'the quick brown fox jumps')
   })
 
-  it('tells errors as the vendor does, also in the middle of a stream', async () => {
+  it('has the vendor’s error format, also in the middle of a stream', async () => {
     await assert.rejects(ask('Hello', {}, 'sim-status-429'), { status: 429 })
     await assert.rejects(streamed('Hello', {}, 'sim-error-in-stream'), { status: 500 })
     await assert.rejects(models.generateContent({ model: 'sim-small', contents: [] }), /contents/)

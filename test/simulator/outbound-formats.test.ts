@@ -21,7 +21,7 @@ before(async () => {
 })
 after(() => simulator.close())
 
-/** A vendor: its format and where the simulator speaks it. */
+/** A vendor: its format and its path in the simulator. */
 type Vendor = {
   readonly name: string
   readonly format: Outbound
@@ -141,7 +141,7 @@ for (const { name, format, options, path } of VENDORS) {
       }
     })
 
-    it('refuses in its own words, which are understood', async () => {
+    it('has its own error format, which the gateway understands', async () => {
       const response = await fetch(`${simulator.url}${path(false)}`, {
         method: 'POST',
         headers: { authorization: 'Bearer k' },

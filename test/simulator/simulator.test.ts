@@ -254,7 +254,7 @@ describe('a whole chat completion', () => {
     )
   })
 
-  it('gives n choices, told apart, and bills them together', async () => {
+  it('gives n distinct choices and bills them together', async () => {
     const { choices, usage } = await complete({ n: 3 })
     const texts = choices.map(choice => choice.message.content ?? '')
     assert.deepEqual(
@@ -348,7 +348,7 @@ describe('a request with tools', () => {
   const namesIn = ({ choices }: Completion) =>
     only(choices).message.tool_calls?.map(call => call.function?.name)
 
-  it('is answered with text when nobody asks for a tool', async () => {
+  it('is answered with text when no tool is requested', async () => {
     assert.equal(namesIn(await ask('How are you?')), undefined)
   })
 

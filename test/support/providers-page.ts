@@ -7,17 +7,10 @@ import {
   supportedFormats,
 } from '../../src/providers/index.ts'
 
-const SCHEMES = {
-  'aws-sigv4': 'signed by AWS Signature 4',
-  'google-service-account': 'service account, exchanged for an access token',
-  'access-secret-jwt': 'access and secret key, as a short JWT',
-  'volcengine-v4': 'access and secret key, signed with Volcengine’s scheme',
-} as const
-
 /** How a key is sent: the headers that the vendor's own function makes from it. */
 function authOf({ auth, exchange }: Provider): string {
   const headers = Object.entries(auth?.('KEY') ?? {}).map(([name, value]) => `\`${name}: ${value}\``)
-  return [...headers, ...(exchange ? [SCHEMES[exchange.scheme]] : [])].join('; or ')
+  return [...headers, ...(exchange ? [exchange.description] : [])].join('; or ')
 }
 
 /** What of an operation a reader wants to know beyond that it is there. */

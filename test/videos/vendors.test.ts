@@ -295,7 +295,7 @@ describe('video vendors', { concurrency: true }, () => {
         metadata: { negative_prompt: 'rain' },
       })
       assert.equal(reply.status, 200, reply.text)
-      assert.equal(reply.headers.get('x-sluice-warnings'), 'fps is not taken by this provider')
+      assert.equal(reply.headers.get('x-sluice-warnings'), 'fps is not supported by this provider')
       assert.deepEqual(replay.seen[0]?.body, {
         instances: [{ prompt: 'p', image: { bytesBase64Encoded: INLINE_PICTURE, mimeType: 'image/png' } }],
         parameters: { durationSeconds: 4, aspectRatio: '16:9', resolution: '720p', negativePrompt: 'rain' },

@@ -348,12 +348,14 @@ for (const engine of ENGINES) {
     })
 
     it('ends all workers with their supervisor, and restarts on the same journals with fewer', async () => {
-      const { model } = await made.serve('sim-words-30-pace-10')
+      // Slow, so that the first stream still runs when the last has begun.
+      const { model } = await made.serve('sim-words-500-pace-20')
       const { id, key } = await made.newToken({ remain_quota: 5_000_000 })
+      const before = await seenInAll()
       const volleyed = Promise.allSettled(
         Array.from({ length: 32 }, () => client.chat(key, ask(model, { stream: true }))),
       )
-      await delay(200)
+      await until('every stream to run', async () => ((await seenInAll()) >= before + 32 ? true : undefined))
       const workers = childrenOf(server.pid)
       await server.kill()
       await volleyed

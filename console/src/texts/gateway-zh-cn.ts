@@ -5,7 +5,7 @@
 export const gatewayZhCN: Readonly<Record<string, string>> = {
   // Fields of a channel.
   '32 hexadecimal digits, in the address of the dashboard.': '32 位十六进制字符，见控制台网址。',
-  'A date such as {}; versions before {} tell no usage in streams.':
+  'A date such as {}; versions before {} report no usage in streams.':
     '日期，例如 {}；早于 {} 的版本在流式回答中不报告用量。',
   'Address of the other gateway.': '另一个网关的地址。',
   'Address of the resource: {}': '资源地址：{}',
@@ -72,21 +72,22 @@ export const gatewayZhCN: Readonly<Record<string, string>> = {
   '{}: {} records, unbroken; the first {} are from before the upgrade and were checked without a key':
     '{}：{} 条记录，链条完整；其中前 {} 条写于升级之前，未用密钥校验',
   '{}: the whole chain is missing': '{}：整条链缺失',
-  'the journal holds {} settled requests, the chain has {}': '日志中有 {} 个已结算的请求，链上只有 {} 个',
-  'record {} is not the request that the journal settled in its place':
+  'the journal has {} settled requests, the chain has {}': '日志中有 {} 个已结算的请求，链上只有 {} 个',
+  'record {} differs from the request that the journal settled at this position':
     '第 {} 条记录与日志中该位置结算的请求不符',
-  'entries: {} of chain "{}", which is not in the books': '分录：{} 条属于账簿中不存在的链“{}”',
-  '{}: it has entries, and no account': '{}：有分录，但没有账户',
-  'rows: {} users, tokens, channels, aliases, prices and settings are as the audit log left them':
+  'entries: {} belong to chain "{}", which does not exist': '分录：{} 条属于账簿中不存在的链“{}”',
+  '{}: there are entries but no account': '{}：有分录，但没有账户',
+  'rows: {} users, tokens, channels, aliases, prices and settings match the audit log':
     '数据行：{} 个用户、令牌、渠道、别名、价格和设置与审计日志一致',
-  'rows: {} was removed, and no audit record says so': '数据行：{} 被删除，但没有审计记录',
-  'rows: {} is there, and no audit record says so': '数据行：{} 存在，但没有审计记录',
-  'rows: {} is not as its last audit record left it': '数据行：{} 与最后一条审计记录不符',
-  'held: every account has held what its leases sum up to': '预留：每个账户的预留额与其租约之和一致',
-  'held: {} has {} held, its leases sum up to {}': '预留：{} 预留了 {}，其租约之和为 {}',
-  'held: a lease of {} on {} belongs to no node or account': '预留：{} 对 {} 的租约不属于任何节点或账户',
+  'rows: {} was removed without an audit record': '数据行：{} 被删除，但没有审计记录',
+  'rows: {} was added without an audit record': '数据行：{} 存在，但没有审计记录',
+  'rows: {} differs from its last audit record': '数据行：{} 与最后一条审计记录不符',
+  'held: the held amount of every account equals the sum of its leases':
+    '预留：每个账户的预留额与其租约之和一致',
+  'held: {} has {} held, its leases add up to {}': '预留：{} 预留了 {}，其租约之和为 {}',
+  'held: a lease of {} on {} has no node or no account': '预留：{} 对 {} 的租约不属于任何节点或账户',
   'anchors: {} heads match ({})': '锚点：{} 个链头相符（{}）',
-  'anchors: there is no {}': '锚点：没有 {}',
+  'anchors: the file {} does not exist': '锚点：没有 {}',
   'anchors: line {} of {} was changed, or is not from this gateway':
     '锚点：第 {} 行（{}）被改动，或并非出自本网关',
   'anchors: lines are missing before line {} of {}': '锚点：第 {} 行（{}）之前缺少若干行',
@@ -101,9 +102,8 @@ export const gatewayZhCN: Readonly<Record<string, string>> = {
   'and {} more like these': '以及另外 {} 个类似问题',
   'balances: {} accounts, exact': '余额：{} 个账户，分毫不差',
   'balances: {} do not match': '余额：{} 个账户不符',
-  '{}: the account says {}, its entries {}': '{}：账户为 {}，分录合计为 {}',
-  'journal of {}: {} records in {} files, as they were written':
-    '节点 {} 的日志：{} 条记录，{} 个文件，与写入时一致',
+  '{}: the account has {} credited/posted, its entries add up to {}': '{}：账户为 {}，分录合计为 {}',
+  'journal of {}: {} records in {} files, intact': '节点 {} 的日志：{} 条记录，{} 个文件，与写入时一致',
   'journal of {}: BROKEN: {}': '节点 {} 的日志断裂：{}',
   'journal of {}: {}': '节点 {} 的日志：{}',
   // Attention list, and reasons of disabled channels.

@@ -1,6 +1,6 @@
 import { same, type VendorPrices, video } from './vendor-prices.ts'
 
-/** One price whether a video is made from text, from a picture or after a reference. */
+/** One price for videos from text, from an image or from references. */
 const eachWay = (model: string) => [`${model}-t2v`, `${model}-i2v`, `${model}-r2v`]
 
 export const alibaba = {

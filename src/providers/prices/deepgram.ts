@@ -6,7 +6,7 @@ const trainedFor = (model: string, ...fields: readonly string[]) => [
   ...fields.map(field => `${model}-${field}`),
 ]
 
-// Listed by the minute. A second is a sixtieth of it, which no decimal by the second says exactly.
+// Listed per minute: a sixtieth of it has no exact decimal.
 export const deepgram = {
   owner: 'deepgram',
   models: {

@@ -3,7 +3,7 @@ import type { VendorPrices } from './vendor-prices.ts'
 export const jina = {
   owner: 'jina',
   models: {
-    // A ranking puts out no tokens, so there is no price for them.
+    // A reranker has no output tokens.
     'jina-reranker-v2-base-multilingual': { input: 0.05 },
   },
 } satisfies VendorPrices

@@ -1,10 +1,10 @@
 import { same, type VendorPrices } from './vendor-prices.ts'
 
-// The speech and transcription models charge tokens, but not every answer tells them: an audio file does not.
+// Speech and transcription models charge tokens, but not every response reports them: an audio file does not.
 // The price by the second is the vendor's own estimate, for those answers only.
 const transcribe = { input: 2.5, audio_input: 6, output: 10, per_second: 0.0001 }
 
-// All that these models put out is pictures, so the plain output rate is the picture tokens' rate.
+// The output of these models is images only, so the output rate is the rate of image tokens.
 const image = { input: 5, cached_input: 1.25, image_input: 8, output: 30 }
 
 export const openai = {
@@ -20,7 +20,7 @@ export const openai = {
     'gpt-transcribe': { per_second: 0.000075 },
     ...same({ per_minute: 0.017 }, 'gpt-live-transcribe', 'gpt-realtime-whisper'),
 
-    // Priced by the token, as the vendor bills them: its prices by the picture are these, rounded, without the prompt.
+    // Priced per token, as the vendor bills them. Its prices per image are rounded and omit the prompt.
     'chatgpt-image-latest': { input: 5, cached_input: 1.25, image_input: 8, output: 10, image_output: 32 },
     ...same(image, 'gpt-image-2.5-flare', 'gpt-image-2.5-sunburst'),
 

@@ -4,30 +4,30 @@ import { withToolPrices } from './tools.ts'
 import { vendors } from './vendors.ts'
 
 /**
- * The prices that come with the product, for models an administrator has not priced.
- * The table is built at the first question, which takes tens of milliseconds: ask once at start, before requests come.
+ * The built-in prices, for models that an administrator has not priced. The table is built at the first call, which takes
+ * tens of milliseconds: call it once at start.
  */
 let table: ReadonlyMap<string, Listing> | undefined
 
-/** What a model costs at a moment, by its exact name or by the name before a date; never by a prefix. */
+/** The price of a model at a time, by its exact name or by the name before a date; never by a prefix. */
 export function shippedPrice(model: string, nowMs: number = Date.now()): Price | undefined {
   return listing(model)?.prices.findLast(dated => dated.fromMs <= nowMs)?.price
 }
 
-/** Whose model it is, as a short label such as `openai`. */
+/** The maker of a model, as a short label such as `openai`. */
 export function shippedOwner(model: string): string | undefined {
   return listing(model)?.owner
 }
 
-/** Every listed name; names with a date are known without being listed. */
+/** All listed names; dated snapshots are found without being listed. */
 export function shippedModels(): readonly string[] {
   return [...shippedTable().keys()]
 }
 
 /**
- * A dated snapshot costs what its model costs: `-2024-08-06`, `-20240806`, and `@20240806` as one cloud writes it.
- * Four or six digits (`-0613`, `-2603`, `-260128`) are no date here: they are as often a version, and such snapshots
- * were sold at other prices. Those that have one are listed by their whole names.
+ * A dated snapshot has the price of its model: `-2024-08-06`, `-20240806`, and `@20240806` on Vertex AI. Four or six digits
+ * (`-0613`, `-2603`, `-260128`) do not count as a date: they are as often a version, and such snapshots had other prices.
+ * Those that have a price are listed by their full names.
  */
 const DATE = /[-@]20\d\d(-?)(?:0[1-9]|1[0-2])\1(?:0[1-9]|[12]\d|3[01])$/
 

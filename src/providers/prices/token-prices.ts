@@ -3,18 +3,18 @@ import type * as GenaiPrices from '@pydantic/genai-prices'
 import { scaled } from '../../domain/money.ts'
 import type { Price, Tier } from '../../domain/price.ts'
 import type { RateName, Rates } from '../../domain/rate.ts'
-import { TOKEN_SOURCES, type TokenSource } from './token-sources.ts'
+import { TOKEN_SOURCES, type TokenPriceSource } from './token-sources.ts'
 
-/** A price and the moment from which it counts. */
+/** A price and its start time. */
 export type DatedPrice = { readonly fromMs: number; readonly price: Price }
 
-/** Whose model it is, and its prices, oldest first. */
+/** The maker of a model and its prices, oldest first. */
 export type Listing = { readonly owner: string; readonly prices: readonly DatedPrice[] }
 
 type ModelPrice = GenaiPrices.ModelPrice
 type Quote = NonNullable<ModelPrice[string]>
 
-/** One of our rates, and for how many tokens or searches the package quotes it, as a power of ten. */
+/** One of our rates, and the number of tokens or searches that the package quotes it for, as a power of ten. */
 type Carried = { readonly rate: RateName; readonly per: number }
 type Quoted = Carried & { readonly quote: Quote }
 
@@ -36,8 +36,8 @@ const CARRIED: Readonly<Record<string, Carried>> = {
 }
 
 /**
- * Prices we pass over, because no request of ours reaches them or the neighbouring rate covers them closely enough.
- * A model priced by anything in neither list is left out: better no price than one that forgets a part.
+ * Rates of the package that are ignored, because no request of ours uses them or a similar rate covers them. A model with a
+ * rate in neither list is left out: no price is better than an incomplete one.
  */
 const PASSED_OVER: ReadonlySet<string> = new Set([
   'cache_audio_read_mtok',
@@ -49,7 +49,7 @@ const PASSED_OVER: ReadonlySet<string> = new Set([
 
 /** Every listed model with a price, by exact name. */
 export function tokenPrices(): Map<string, Listing> {
-  // Loaded on demand: parsing the package takes longer than all our own modules, and most commands need no price.
+  // Loaded on demand: parsing the package takes longer than all modules of the gateway, and most commands need no price.
   const { findProvider } = createRequire(import.meta.url)('@pydantic/genai-prices') as typeof GenaiPrices
   const listings = new Map<string, Listing>()
   for (const source of TOKEN_SOURCES) {
@@ -66,12 +66,12 @@ export function tokenPrices(): Map<string, Listing> {
   return listings
 }
 
-function namesOf({ id, match }: GenaiPrices.ModelInfo, { also = {} }: TokenSource): string[] {
+function namesOf({ id, match }: GenaiPrices.ModelInfo, { also = {} }: TokenPriceSource): string[] {
   const further = Object.entries(also).flatMap(([name, same]) => (same === id ? [name] : []))
   return [...(isLabel(id) ? [] : [id]), ...exactNames(match), ...further]
 }
 
-/** Some ids are no names: `regional.…` stands for one in each region, and a trailing dash for a prefix. */
+/** Some ids are not model names: `regional.…` means one in each region, and a trailing dash means a prefix. */
 const isLabel = (id: string): boolean => id.startsWith('regional.') || id.endsWith('-')
 
 function exactNames(match: GenaiPrices.MatchLogic): string[] {
@@ -80,8 +80,8 @@ function exactNames(match: GenaiPrices.MatchLogic): string[] {
 }
 
 /**
- * One price for each start date. Where a vendor charges by the hour of the day, its dearest hour counts all day,
- * so that a request never costs the house more than it brings in.
+ * One price for each start date. If a vendor charges by the hour of the day, its highest price applies all day, so that a
+ * request never costs more than it is charged for.
  */
 function datedPrices({ id, prices }: GenaiPrices.ModelInfo): DatedPrice[] {
   const entries = Array.isArray(prices) ? prices : [{ prices }]
@@ -94,7 +94,8 @@ function datedPrices({ id, prices }: GenaiPrices.ModelInfo): DatedPrice[] {
     if (!price) continue
     dated.push({
       fromMs: constraint ? Date.parse(constraint.start_date) : 0,
-      price: hours.length > 0 ? { ...price, unitNote: 'The price of the dearest hour of the day.' } : price,
+      price:
+        hours.length > 0 ? { ...price, unitNote: 'The price of the most expensive hour of the day.' } : price,
     })
   }
   return dated.sort((a, b) => a.fromMs - b.fromMs)
@@ -114,7 +115,7 @@ function priceOf(prices: ModelPrice, id: string): Price | undefined {
     if (!carried) return undefined
     quoted.push({ ...carried, quote })
   }
-  // Nothing stated is free only where the name says so.
+  // A model without rates is free only if its name says so.
   if (quoted.length === 0) return id.endsWith(':free') ? { rates: { input: 0, output: 0 } } : undefined
   const tiers = tiersOf(quoted)
   return { rates: ratesAt(quoted, 0), ...(tiers.length > 0 && { tiers }) }
@@ -144,10 +145,10 @@ const stepsOf = (quote: Quote): readonly GenaiPrices.Tier[] =>
 
 const PICO_DIGITS = 12
 
-/** A few of the package's figures carry the noise of a division; the nearest picodollar is what was meant. */
+/** Some prices of the package have rounding errors; the nearest picodollar is right. */
 function picosOf(usd: number, per: number): number {
   const digits = PICO_DIGITS - per
   const picos = scaled(usd.toFixed(digits), digits)
-  if (picos === undefined) throw new Error(`${usd} USD is no price`)
+  if (picos === undefined) throw new Error(`${usd} USD is not a price`)
   return picos
 }

@@ -1,18 +1,18 @@
-/** Whose token prices are taken over from the price package. */
-export type TokenSource = {
+/** The vendors whose token prices come from the price package. */
+export type TokenPriceSource = {
   /** The provider's id in the package. */
   readonly id: string
-  /** The label `/v1/models` gives its models. */
+  /** The label of its models in `/v1/models`. */
   readonly owner: string
   /** Further exact names the vendor serves, each with the package's id of the same model. */
   readonly also?: Readonly<Record<string, string>>
 }
 
 /**
- * The first to list a name decides its price: makers before those who host or resell other people's models.
- * The package covers some names by prefix only; the ones in daily use are spelled out in `also`.
+ * The first vendor that lists a name decides its price: makers before hosts and resellers. The package lists some names by
+ * prefix only; the common ones are in `also`.
  */
-export const TOKEN_SOURCES: readonly TokenSource[] = [
+export const TOKEN_SOURCES: readonly TokenPriceSource[] = [
   { id: 'openai', owner: 'openai' },
   {
     id: 'anthropic',

@@ -2,22 +2,22 @@ import { type Price, type PriceFields, readPrice, type ToolFields } from '../../
 import { isPerToken } from '../../domain/rate.ts'
 
 /**
- * What vendors charge for tools that they run themselves, in USD a call, beside the tokens of the model. List prices, as
- * read in November 2026.
+ * Prices of tools that vendors run themselves, in USD per call, in addition to the tokens of the model. List prices of
+ * November 2026.
  */
 type ToolPrices = {
   /** The label of the models' maker in the table. */
   readonly owner: string
-  /** The models that have the tools. Of several entries the first that fits counts. */
+  /** The models that have the tools. The first matching entry applies. */
   readonly models: RegExp
   readonly tools: ToolFields
-  /** What a search costs that is asked for in another way than the usual one. */
+  /** The prices of other kinds of search. */
   readonly searches?: Readonly<Record<string, number>>
 }
 
 // https://platform.openai.com/docs/pricing: web search 10 USD per 1,000 calls, file search 2.50 per 1,000 calls, code
-// interpreter 0.03 for a container of 1 GB. Pictures are sold by the token of the image model: 0.25 USD is the dearest
-// one, 1536x1024 in high quality.
+// interpreter 0.03 for a container of 1 GB. Pictures are sold by the token of the image model: 0.25 USD is the most
+// expensive one, 1536x1024 in high quality.
 const openai: ToolFields = {
   web_search: 0.01,
   file_search: 0.0025,
@@ -30,7 +30,7 @@ const openai: ToolFields = {
 const google = (web_search: number): ToolFields => ({ web_search, file_search: 0, code_interpreter: 0 })
 
 const TOOL_PRICES: readonly ToolPrices[] = [
-  // Models that search with every request; the dearer price is for those that do not reason.
+  // Models that search with every request; the higher price is for those that do not reason.
   { owner: 'openai', models: /^gpt-4o(-mini)?-search-preview/, tools: { web_search: 0.025 } },
   {
     owner: 'openai',

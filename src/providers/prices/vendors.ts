@@ -18,7 +18,7 @@ import { volcengine } from './volcengine.ts'
 import { voyage } from './voyage.ts'
 import { xai } from './xai.ts'
 
-/** Every vendor with prices of our own; a new file is one line here. */
+/** Every vendor with a price file; a new file is one line here. */
 export const vendors: readonly VendorPrices[] = [
   alibaba,
   baai,

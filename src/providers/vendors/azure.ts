@@ -4,8 +4,8 @@ import type { Provider } from '../provider.ts'
 import { openaiVideos } from '../videos/openai.ts'
 import { openaiPicturesInside, openaiTranscripts, openaiVoices } from './openai.ts'
 
-// The path names the deployment; what a channel lists as models are therefore deployment names, and the
-// vendor's own list, which tells base models, is of no use.
+// The path has the deployment, so the models of a channel are deployment names, and the vendor's list of base models is of
+// no use.
 const deployment = (call: string) => `/openai/deployments/{model}/${call}?api-version={api_version}`
 
 // Streams open with a chunk without choices; a filtered choice may come without its message.
@@ -24,7 +24,7 @@ export const azure = {
   videos: { openai: '/openai/v1/videos' },
   dialects: { videos: { openai: openaiVideos({ root: '/openai/v1/videos' }) } },
   voices: openaiVoices,
-  // The name is the deployment's, and may say nothing of the model behind it.
+  // The name is that of the deployment and may not contain the name of the model.
   transcripts: openaiTranscripts,
   picturesInside: openaiPicturesInside,
   fields: [
@@ -32,7 +32,7 @@ export const azure = {
     {
       name: 'api_version',
       label: 'API version',
-      help: 'A date such as 2024-10-21; versions before 2024-09-01-preview tell no usage in streams.',
+      help: 'A date such as 2024-10-21; versions before 2024-09-01-preview report no usage in streams.',
       fallback: '2025-04-01-preview',
     },
   ],

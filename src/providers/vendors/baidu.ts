@@ -6,7 +6,7 @@ export const baiduV2 = {
   type: 46,
   name: 'Baidu V2',
   baseUrl: 'https://qianfan.baidubce.com',
-  // Keys of the family may carry the application's id behind a bar.
+  // Keys imported from New API may have the application id after a bar.
   auth: key => bearer(splitKey(key).token),
   chat: { 'openai-chat': '/v2/chat/completions' },
   embeddings: { openai: '/v2/embeddings' },

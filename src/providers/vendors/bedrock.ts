@@ -5,16 +5,15 @@ import { signAws } from '../sigv4.ts'
 
 const FALLBACK_REGION = 'us-east-1'
 
-// Signing counts the path encoded twice, the wire carries it encoded once. Streams are binary event frames;
-// the usage comes after the end of the message. Newer models are asked by the id of an inference profile
-// (`us.anthropic…`), which the list of models does not tell. Claude is also offered by /invoke, with `anthropic_version`
-// in the body.
+// The signature uses the path encoded twice, the request has it encoded once. Streams are binary event frames; the usage
+// comes after the end of the message. Newer models are called by the id of an inference profile (`us.anthropic…`), which the
+// list of models does not contain. Claude is also available at /invoke, with `anthropic_version` in the body.
 export const bedrock = {
   type: 33,
   name: 'AWS Bedrock',
   baseUrl: 'https://bedrock-runtime.{region}.amazonaws.com',
   auth: key => bearer(key.split('|')[0] ?? ''),
-  exchange: { scheme: 'aws-sigv4', takes: isAccessKey, sign },
+  exchange: { description: 'signed by AWS Signature 4', takes: isAccessKey, sign },
   chat: { bedrock: { whole: '/model/{model}/converse', streamed: '/model/{model}/converse-stream' } },
   embeddings: { native: '/model/{model}/invoke' },
   rerank: { native: '/model/{model}/invoke' },
@@ -39,7 +38,7 @@ export const bedrock = {
   keyHint: '<access key>|<secret>|<region>, a session token as the fourth; or <API key>|<region>',
 } satisfies Provider
 
-/** Three parts or more, or a first one that no API key looks like. */
+/** Three parts or more, or a first part that looks like an access key id. */
 function isAccessKey(key: string): boolean {
   return /^A[KS]IA[A-Z0-9]+\|/.test(key) || key.split('|').length > 2
 }

@@ -2,7 +2,7 @@ import { bearer } from '../auth.ts'
 import { openaiModels } from '../model-lists.ts'
 import type { Provider } from '../provider.ts'
 
-// Reasoning comes as `reasoning`; a message that brings `reasoning_content` back is refused.
+// Reasoning is in `reasoning`; a message with `reasoning_content` is rejected.
 export const cerebras = {
   type: 1004,
   name: 'Cerebras',

@@ -3,8 +3,8 @@ import { bearer } from '../auth.ts'
 import { ollamaModels } from '../model-lists.ts'
 import type { Provider } from '../provider.ts'
 
-// Embedding wants an `input_type`; reranking never gives documents back; a tool's arguments may be the text
-// "null". Audio is transcribed to bare text in the language that the request must name.
+// Embedding requires an `input_type`; reranking never returns documents; a tool's arguments may be the string "null". A
+// transcription is plain text, and the request must name the language.
 export const cohere = {
   type: 34,
   name: 'Cohere',
@@ -20,9 +20,9 @@ export const cohere = {
   keyHint: '40 letters and digits',
 } satisfies Provider
 
-/** The second version takes texts only, gives no document back, and knows no fields or pieces of one. */
+/** Version 2 accepts strings only, returns no documents, and has no fields or chunks of documents. */
 function encodeRerank({ body, texts }: Parameters<RerankDialect['encode']>[0], model: string) {
   const { return_documents: _, rank_fields: __, max_chunks_per_doc: pieces, ...rest } = body
-  const warnings = (pieces ?? null) === null ? [] : ['max_chunks_per_doc is not taken']
+  const warnings = (pieces ?? null) === null ? [] : ['max_chunks_per_doc is not supported']
   return { json: { ...rest, model, documents: texts }, warnings }
 }

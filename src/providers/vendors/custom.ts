@@ -4,7 +4,7 @@ import { openaiModels } from '../model-lists.ts'
 import type { Provider } from '../provider.ts'
 import { openaiVideos } from '../videos/openai.ts'
 
-/** Any server that speaks the common format. */
+/** Any server with the common format. */
 export const custom = {
   type: 8,
   name: 'Custom',

@@ -13,9 +13,9 @@ import { dashscopeVideos } from '../videos/dashscope.ts'
 
 const SYNTHESIZERS = /^(?:cosyvoice-|qwen-audio-[\d.]+-tts-(?:flash|plus))/
 
-// Anthropic's cache marks are taken in every format. Later tool deltas repeat `id: ""`; `enable_thinking` needs a stream on some models; usage in streams must
-// be asked for. Jobs (images, videos) want the header `X-DashScope-Async: enable` and are polled at
-// /api/v1/tasks/{id}.
+// Anthropic's cache marks work in every format. Later tool deltas repeat `id: ""`; some models support `enable_thinking` only
+// in streams; usage in streams must be requested. Jobs (images, videos) need the header `X-DashScope-Async: enable` and are
+// polled at /api/v1/tasks/{id}.
 export const dashscope = {
   type: 17,
   name: 'Ali (DashScope)',
@@ -44,7 +44,7 @@ export const dashscope = {
         isEvents: true,
         encode: encodeSynthesis,
         decode: decodeSynthesis,
-        // Each model has voices of its own, so that none can stand in for all: the channel names them.
+        // Each model has voices of its own, so there are no defaults: the channel maps them.
         voices: {},
       },
     },
@@ -62,7 +62,7 @@ export const dashscope = {
       shimmer: 'Chelsie',
     },
   },
-  // The older rerankers are known at the older address only, and models that only speak at one of their own.
+  // Older rerankers are available at the older path only, and speech-only models at another one.
   speaks: model =>
     SYNTHESIZERS.test(model)
       ? ['cosyvoice']
@@ -100,7 +100,7 @@ function decodeRerank(answer: unknown) {
 
 const RATE = 24_000
 
-/** Whole answers name an address where the sound lies; events bring it along. */
+/** A whole response has a URL of the audio; events contain the audio itself. */
 function encodeSpeech(ask: Parameters<SpeechDialect['encode']>[0], model: string) {
   const { language_type } = ask.body
   return {
@@ -108,23 +108,23 @@ function encodeSpeech(ask: Parameters<SpeechDialect['encode']>[0], model: string
     headers: { 'x-dashscope-sse': 'enable' },
     warnings: Object.keys(
       given({ speed: ask.speed === 1 ? undefined : ask.speed, instructions: ask.instructions }),
-    ).map(name => `${name} is not taken`),
+    ).map(name => `${name} is not supported`),
   }
 }
 
-/** The sound that the events bring along, a piece each. */
+/** The audio chunks of the events. */
 function soundIn(events: readonly unknown[]): Buffer {
   const failed = events.find(event => memberOf(event, 'output') === undefined)
-  if (failed) throw new AnswerError(`the provider broke off: ${String(codeOf(failed))}`)
+  if (failed) throw new AnswerError(`the provider ended the stream with an error: ${String(codeOf(failed))}`)
   const pieces = events.map(event => memberOf(memberOf(memberOf(event, 'output'), 'audio'), 'data'))
   const sound = Buffer.concat(
     pieces.filter(piece => typeof piece === 'string').map(piece => Buffer.from(piece, 'base64')),
   )
-  if (sound.length === 0) throw new AnswerError('the answer has no sound')
+  if (sound.length === 0) throw new AnswerError('the response has no audio')
   return sound
 }
 
-/** Raw samples, of 16 bits and one channel, a piece in each event; the last one tells the usage. */
+/** Raw 16-bit mono samples, a chunk in each event; the last event has the usage. */
 function decodeSpeech(answer: unknown, ask: Parameters<SpeechDialect['encode']>[0]) {
   const events = listOf(answer)
   const samples = soundIn(events)
@@ -138,7 +138,7 @@ function decodeSpeech(answer: unknown, ask: Parameters<SpeechDialect['encode']>[
 
 const [SLOWEST, FASTEST] = [0.5, 2]
 
-/** A file of samples that comes piece by piece cannot tell its length: its header is made here. */
+/** A streamed WAV file cannot know its length, so the gateway writes the header. */
 function encodeSynthesis(ask: Parameters<SpeechDialect['encode']>[0], model: string) {
   const rate = Math.min(FASTEST, Math.max(SLOWEST, ask.speed))
   const { volume, pitch, seed, language_hints } = ask.body
@@ -163,16 +163,16 @@ function encodeSynthesis(ask: Parameters<SpeechDialect['encode']>[0], model: str
   }
 }
 
-/** Characters are paid as they were asked for: the vendor counts signs of some scripts twice. */
+/** Characters are charged as requested, although the vendor counts characters of some scripts twice. */
 function decodeSynthesis(answer: unknown, { format = 'mp3' }: Parameters<SpeechDialect['encode']>[0]) {
   const events = listOf(answer)
   const isWhole = memberOf(memberOf(events.at(-1), 'output'), 'finish_reason') === 'stop'
-  if (!isWhole) throw new AnswerError('the provider broke off')
+  if (!isWhole) throw new AnswerError('the provider ended the stream too early')
   const sound = soundIn(events)
   return { audio: format === 'wav' ? wavOf(sound, RATE) : sound, contentType: SPEECH_TYPES[format] }
 }
 
-/** One picture a question; not every model makes more. */
+/** One image per request: not every model returns more. */
 function encodeImages(ask: Parameters<ImageDialect['encode']>[0], model: string) {
   const pixels = pixelsOf(ask.size)
   const { negative_prompt, prompt_extend, watermark, seed } = ask.body

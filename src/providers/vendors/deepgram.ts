@@ -8,7 +8,7 @@ import { memberOf } from '../member.ts'
 import { allOf, namesAt } from '../model-lists.ts'
 import type { Provider } from '../provider.ts'
 
-// The voice is part of the model's name; audio to transcribe is the bare body, or `{url}`.
+// The voice is part of the model's name; the audio to transcribe is the body itself, or `{url}`.
 export const deepgram = {
   type: 1014,
   name: 'Deepgram',
@@ -37,10 +37,10 @@ function encodeSpeech({ input, voice, format = 'mp3', speed }: Parameters<Speech
     json: { text: input },
     query: {
       ...(ENCODINGS[format] ?? { encoding: format }),
-      // A voice that the channel's administrator has given a name of the vendor's is a model here.
+      // A voice that the channel maps to a name of the vendor is a model here.
       ...(voice.startsWith('aura') && { model: voice }),
     },
-    warnings: speed === 1 ? [] : ['speed is not taken'],
+    warnings: speed === 1 ? [] : ['speed is not supported'],
   }
 }
 
@@ -52,7 +52,7 @@ function encodeTranscription(ask: Parameters<TranscriptionDialect['encode']>[0])
       ...(ask.language ? { language: ask.language } : { detect_language: 'true' }),
     },
     warnings: Object.keys(given({ prompt: ask.prompt, temperature: ask.temperature })).map(
-      name => `${name} is not taken`,
+      name => `${name} is not supported`,
     ),
   }
 }
@@ -63,7 +63,7 @@ function decodeTranscription(answer: unknown): Transcript {
   const channel = first(memberOf(memberOf(answer, 'results'), 'channels'))
   const best = first(memberOf(channel, 'alternatives'))
   const text = memberOf(best, 'transcript')
-  if (typeof text !== 'string') throw new AnswerError('the answer has no transcript')
+  if (typeof text !== 'string') throw new AnswerError('the response has no transcript')
   const words = memberOf(best, 'words')
   const transcriptWords = (Array.isArray(words) ? words : []).map(word => ({
     text: memberOf(word, 'punctuated_word') ?? memberOf(word, 'word'),

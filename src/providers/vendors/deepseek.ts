@@ -2,7 +2,7 @@ import { bearer } from '../auth.ts'
 import { openaiModels } from '../model-lists.ts'
 import type { Provider } from '../provider.ts'
 
-// Inside tool loops the newer models want their `reasoning_content` back; a 402 means the balance is used up.
+// In tool loops the newer models require their `reasoning_content` back; 402 means that the balance is used up.
 export const deepseek = {
   type: 43,
   name: 'DeepSeek',

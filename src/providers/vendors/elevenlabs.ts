@@ -7,8 +7,8 @@ import { memberOf } from '../member.ts'
 import { namesAt } from '../model-lists.ts'
 import type { Provider } from '../provider.ts'
 
-// The sound's format is the query `output_format`, such as mp3_44100_128; of the words of a transcript, those
-// of type `spacing` are no words.
+// The audio format is the query parameter `output_format`, such as mp3_44100_128. Entries of type `spacing` in a transcript
+// are no words.
 export const elevenlabs = {
   type: 1013,
   name: 'ElevenLabs',
@@ -20,7 +20,7 @@ export const elevenlabs = {
     speech: { native: { formats: ['mp3', 'pcm', 'opus'], encode: encodeSpeech } },
     transcription: { native: { encode: encodeTranscription, decode: decodeTranscription } },
   },
-  // A voice is an id that belongs to an account; these are the ones that every account has.
+  // A voice is an id of an account; every account has these.
   voices: {
     standIns: {
       alloy: '21m00Tcm4TlvDq8ikWAM',
@@ -55,7 +55,7 @@ function encodeSpeech(ask: Parameters<SpeechDialect['encode']>[0], model: string
     query: { output_format: OUTPUTS[ask.format ?? 'mp3'] ?? 'mp3_44100_128' },
     warnings: [
       ...(speed === ask.speed ? [] : [`speed is ${speed}`]),
-      ...(ask.instructions ? ['instructions are not taken'] : []),
+      ...(ask.instructions ? ['instructions are not supported'] : []),
     ],
   }
 }
@@ -69,7 +69,7 @@ function encodeTranscription(ask: Parameters<TranscriptionDialect['encode']>[0],
       { name: 'tag_audio_events', value: 'false' },
       { name: 'file', file: ask.file },
     ],
-    warnings: ask.prompt ? ['prompt is not taken'] : [],
+    warnings: ask.prompt ? ['prompt is not supported'] : [],
   }
 }
 

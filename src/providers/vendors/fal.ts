@@ -2,8 +2,7 @@ import { authorization } from '../auth.ts'
 import type { Provider } from '../provider.ts'
 import { falVideos } from '../videos/fal.ts'
 
-// The answer to a job names the addresses to poll; a job that ended badly is `COMPLETED`, and its result a
-// 4xx.
+// The response to a submission has the URLs to poll. A failed job is `COMPLETED`, and its result is a 4xx.
 export const fal = {
   type: 1018,
   name: 'fal',

@@ -14,9 +14,8 @@ import { geminiVideos } from '../videos/veo.ts'
 
 const generate = '/v1beta/models/{model}:generateContent'
 
-// Speech comes as raw PCM (`audio/L16`, 24 kHz). Video jobs are polled at /v1beta/{name}; the file's URL
-// wants the key, redirects, and the redirect's headers repeat the key: its bytes go through us, its headers
-// never.
+// Speech is raw PCM (`audio/L16`, 24 kHz). Video jobs are polled at /v1beta/{name}. The URL of a video needs the key and
+// redirects, and the headers of the redirect repeat the key: the gateway forwards the bytes and never those headers.
 export const gemini = {
   type: 24,
   name: 'Gemini',
@@ -51,7 +50,7 @@ export const gemini = {
     },
   },
   models: { path: '/v1beta/models?pageSize=1000', names: geminiModels },
-  // The picture and film models are not asked to generate content but to predict.
+  // Image and video models use `predict` instead of `generateContent`.
   speaks: model => (/^(imagen|veo)-/.test(model) ? ['native'] : ['gemini']),
   isKeyTrouble: (status, body) => status === 400 && reasonsOf(body).includes('API_KEY_INVALID'),
   keyHint: 'AIza…',
@@ -64,7 +63,7 @@ function reasonsOf(body: unknown): unknown[] {
 
 const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
 
-/** The pieces of an answer that are no text. */
+/** The inline data of a response. */
 const inlineIn = (answer: unknown): readonly { type: string; data: string }[] =>
   listOf(memberOf(answer, 'candidates'))
     .flatMap(candidate => listOf(memberOf(memberOf(candidate, 'content'), 'parts')))
@@ -85,7 +84,7 @@ function encodeSpeech(ask: Parameters<SpeechDialect['encode']>[0]) {
         speechConfig: { voiceConfig: { prebuiltVoiceConfig: { voiceName: ask.voice } } },
       },
     },
-    warnings: ask.speed === 1 ? [] : ['speed is not taken'],
+    warnings: ask.speed === 1 ? [] : ['speed is not supported'],
   }
 }
 
@@ -94,7 +93,7 @@ const DEFAULT_RATE = 24_000
 function decodeSpeech(answer: unknown, ask: Parameters<SpeechDialect['encode']>[0]) {
   const sounds = inlineIn(answer)
   const [first] = sounds
-  if (!first) throw new AnswerError('the answer has no sound')
+  if (!first) throw new AnswerError('the response has no audio')
   const samples = Buffer.concat(sounds.map(({ data }) => Buffer.from(data, 'base64')))
   const rate = Number(/rate=(\d+)/.exec(first.type)?.[1] ?? DEFAULT_RATE)
   const isRaw = ask.format === 'pcm'
@@ -107,7 +106,7 @@ function decodeSpeech(answer: unknown, ask: Parameters<SpeechDialect['encode']>[
 
 type Inline = { readonly mimeType: string; readonly data: Embedded | string }
 
-/** The pictures that are to be changed; undefined for one that is no picture itself. */
+/** The images to edit; undefined for one that is not inline. */
 function picturesOf({ task, images, body }: ImageAsk): readonly (Inline | undefined)[] {
   if (task !== 'edits') return []
   if (images.length > 0) return images.map(file => ({ mimeType: pictureType(file), data: embed(file) }))
@@ -121,7 +120,7 @@ function unfitEdit(ask: ImageAsk) {
   if (picturesOf(ask).includes(undefined))
     return {
       path: 'image',
-      message: 'must be the picture itself, in base64: this provider takes no addresses',
+      message: 'must be a base64 image: this provider accepts no URLs',
     }
   const bytes = ask.images.reduce((sum, { size }) => sum + size, 0)
   return bytes > MAX_INLINE_BYTES
@@ -129,7 +128,7 @@ function unfitEdit(ask: ImageAsk) {
     : undefined
 }
 
-/** One picture a question; as many questions as pictures. */
+/** One image per request, so several images are several requests. */
 function encodePictures(ask: ImageAsk) {
   const aspectRatio = ratioOf(ask.size)
   const question = {
@@ -144,8 +143,8 @@ function encodePictures(ask: ImageAsk) {
   return {
     several: Array.from({ length: ask.n }, () => question),
     warnings: [
-      ...(ask.quality ? ['quality is not taken'] : []),
-      ...((ask.mask ?? ask.body.mask) ? ['mask is not taken'] : []),
+      ...(ask.quality ? ['quality is not supported'] : []),
+      ...((ask.mask ?? ask.body.mask) ? ['mask is not supported'] : []),
     ],
   }
 }
@@ -166,7 +165,7 @@ function encodeImagen(ask: Parameters<ImageDialect['encode']>[0]) {
       instances: [{ prompt: ask.prompt }],
       parameters: given({ sampleCount: ask.n, aspectRatio: ratioOf(ask.size) }),
     },
-    warnings: ask.quality ? ['quality is not taken'] : [],
+    warnings: ask.quality ? ['quality is not supported'] : [],
   }
 }
 

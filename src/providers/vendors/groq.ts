@@ -2,8 +2,8 @@ import { bearer } from '../auth.ts'
 import { openaiModels } from '../model-lists.ts'
 import type { Provider } from '../provider.ts'
 
-// Tool calls are checked by the vendor: a bad one is a 400, or an `error` event inside a 200. Usage stands in
-// `x_groq`. A message that brings the thoughts of an earlier turn back is refused.
+// The vendor validates tool calls: an invalid one is a 400, or an `error` event inside a 200. Usage is in `x_groq`. A message
+// with the reasoning of an earlier turn is rejected.
 export const groq = {
   type: 1001,
   name: 'Groq',

@@ -4,13 +4,17 @@ import { signVolcengine } from '../volcengine-sign.ts'
 
 const SERVICE = { service: 'cv', region: 'cn-north-1' }
 
-// A model is named by its `req_key`. Every call is a POST to the root; the action stands in the query, and the code 10000
-// is success.
+// The name of a model is its `req_key`. Every call is a POST to the root; the action is in the query, and code 10000 is
+// success.
 export const jimeng = {
   type: 51,
   name: 'Jimeng',
   baseUrl: 'https://visual.volcengineapi.com',
-  exchange: { scheme: 'volcengine-v4', takes: () => true, sign },
+  exchange: {
+    description: 'access and secret key, signed with Volcengine’s scheme',
+    takes: () => true,
+    sign,
+  },
   videos: { native: SUBMIT },
   dialects: { videos: { native: jimengVideos } },
   keyHint: '<access key>|<secret key>',

@@ -2,7 +2,7 @@ import { readCommonRanking } from '../../media/rerank.ts'
 import { bearer } from '../auth.ts'
 import type { Provider } from '../provider.ts'
 
-// Reranking gives documents back unless told not to.
+// Reranking returns documents by default.
 export const jina = {
   type: 38,
   name: 'Jina',

@@ -1,17 +1,22 @@
+import { accessSecretTokens } from '../access-secret-jwt.ts'
 import { bearer } from '../auth.ts'
 import { baseUrlField } from '../fields.ts'
 import { memberOf } from '../member.ts'
 import type { Provider } from '../provider.ts'
 import { klingVideos } from '../videos/kling.ts'
 
-// With a picture the job goes to /v1/videos/image2video instead, and is polled where it was made, with /{id}.
-// A picture is a URL or bare base64. The code 0 is success of the call even where the task failed.
+// With an image the job goes to /v1/videos/image2video instead, and is polled where it was created, with /{id}. An image is
+// a URL or base64 without a prefix. Code 0 means that the call succeeded, even if the task failed.
 export const kling = {
   type: 50,
   name: 'Kling',
   baseUrl: 'https://api.klingai.com',
   auth: bearer,
-  exchange: { scheme: 'access-secret-jwt', takes: key => key.includes('|') },
+  exchange: {
+    description: 'access and secret key, as a short JWT',
+    takes: key => key.includes('|'),
+    createTokens: accessSecretTokens,
+  },
   images: { native: '/v1/images/generations' },
   videos: { native: '/v1/videos/text2video' },
   dialects: { videos: { native: klingVideos } },

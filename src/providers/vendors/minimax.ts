@@ -9,8 +9,8 @@ import { openaiModels } from '../model-lists.ts'
 import type { Provider } from '../provider.ts'
 import { minimaxVideos } from '../videos/minimax.ts'
 
-// Speech is hexadecimal text inside JSON. Video jobs are polled at /v1/query/video_generation?task_id=, and a
-// third call, /v1/files/retrieve?file_id=, tells the file's address.
+// Speech is hexadecimal text inside JSON. Video jobs are polled at /v1/query/video_generation?task_id=, and a third call,
+// /v1/files/retrieve?file_id=, returns the URL of the file.
 export const minimax = {
   type: 35,
   name: 'MiniMax',
@@ -39,7 +39,7 @@ export const minimax = {
   },
   models: { path: '/v1/models', names: openaiModels },
   fields: [baseUrlField('Empty for China; elsewhere https://api.minimax.io')],
-  // Failures come with status 200 and a code: no right, no balance, a wrong key.
+  // Errors have status 200 and a code: no permission, no balance, a wrong key.
   isKeyTrouble: (_, body) =>
     [1004, 1008, 2049].some(code => memberOf(memberOf(body, 'base_resp'), 'status_code') === code),
   keyHint: 'eyJ… or sk-…',
@@ -48,7 +48,7 @@ export const minimax = {
 const [SLOWEST, FASTEST] = [0.5, 2]
 const RATE = 24_000
 
-/** A status of 200 says nothing: the answer has a code of its own. */
+/** Errors have status 200 and a code in the body. */
 function mustBeGood(answer: unknown): void {
   const code = memberOf(memberOf(answer, 'base_resp'), 'status_code')
   if (code !== undefined && code !== 0) throw new AnswerError(`the provider answered with code ${code}`)
@@ -67,7 +67,7 @@ function encodeSpeech(ask: Parameters<SpeechDialect['encode']>[0], model: string
     },
     warnings: [
       ...(speed === ask.speed ? [] : [`speed is ${speed}`]),
-      ...(ask.instructions ? ['instructions are not taken'] : []),
+      ...(ask.instructions ? ['instructions are not supported'] : []),
     ],
   }
 }
@@ -75,7 +75,7 @@ function encodeSpeech(ask: Parameters<SpeechDialect['encode']>[0], model: string
 function decodeSpeech(answer: unknown, ask: Parameters<SpeechDialect['encode']>[0]) {
   mustBeGood(answer)
   const audio = memberOf(memberOf(answer, 'data'), 'audio')
-  if (typeof audio !== 'string' || audio === '') throw new AnswerError('the answer has no sound')
+  if (typeof audio !== 'string' || audio === '') throw new AnswerError('the response has no audio')
   return { audio: Buffer.from(audio, 'hex'), contentType: SPEECH_TYPES[ask.format ?? 'mp3'] }
 }
 
@@ -89,7 +89,7 @@ function encodeImages(ask: Parameters<ImageDialect['encode']>[0], model: string)
       response_format: ask.format === 'b64_json' ? 'base64' : 'url',
       seed: ask.body.seed,
     }),
-    warnings: ask.quality ? ['quality is not taken'] : [],
+    warnings: ask.quality ? ['quality is not supported'] : [],
   }
 }
 

@@ -22,15 +22,15 @@ const CHAT = {
     'user',
     'verbosity',
   ],
-  // The usage comes with the last chunk, asked for or not.
+  // The usage is always in the last chunk.
   needless: ['store', 'stream_options'],
   required: 'any',
   ids: { maxLength: 9, pattern: /^[a-zA-Z0-9]{9}$/ },
 } satisfies ChatDialect
 
-// Unknown fields are refused (422): `random_seed` for `seed`, `max_tokens` only, `any` for a required tool,
-// no `stream_options`; ids of tool calls are nine letters or digits. Speech is base64 inside JSON, moderation
-// has no `flagged`, and content may be a list with thinking in it.
+// Unknown fields are rejected (422): `random_seed` instead of `seed`, only `max_tokens`, `any` for a required tool, no
+// `stream_options`. Ids of tool calls are nine letters or digits. Speech is base64 inside JSON, moderation has no `flagged`,
+// and content may be a list that contains thinking.
 export const mistral = {
   type: 42,
   name: 'Mistral',
@@ -69,17 +69,17 @@ function encodeSpeech(ask: Parameters<SpeechDialect['encode']>[0], model: string
     json: { model, input: ask.input, voice_id: ask.voice, response_format: ask.format ?? 'mp3' },
     warnings: Object.keys(
       given({ speed: ask.speed === 1 ? undefined : ask.speed, instructions: ask.instructions }),
-    ).map(name => `${name} is not taken`),
+    ).map(name => `${name} is not supported`),
   }
 }
 
 function decodeSpeech(answer: unknown, ask: Parameters<SpeechDialect['encode']>[0]) {
   const audio = memberOf(answer, 'audio_data')
-  if (typeof audio !== 'string') throw new AnswerError('the answer has no audio')
+  if (typeof audio !== 'string') throw new AnswerError('the response has no audio')
   return { audio: Buffer.from(audio, 'base64'), contentType: SPEECH_TYPES[ask.format ?? 'mp3'] }
 }
 
-/** Times of segments, and a language, exclude each other; a form that needs times wins. */
+/** Segment timestamps and a language exclude each other; timestamps win if the response format needs them. */
 function encodeTranscription(ask: Parameters<TranscriptionDialect['encode']>[0], model: string) {
   const needsTimes = ask.format !== 'json' && ask.format !== 'text'
   const fields = {
@@ -93,11 +93,11 @@ function encodeTranscription(ask: Parameters<TranscriptionDialect['encode']>[0],
       ...Object.entries(given(fields)).map(([name, value]) => ({ name, value: String(value) })),
       { name: 'file', file: ask.file },
     ],
-    warnings: ask.prompt ? ['prompt is not taken'] : [],
+    warnings: ask.prompt ? ['prompt is not supported'] : [],
   }
 }
 
-/** The vendor's names of the common categories; its others stay beside them. */
+/** The vendor's names of the common categories; its other categories are kept. */
 const CATEGORIES: Readonly<Record<string, string>> = {
   hate_and_discrimination: 'hate',
   violence_and_threats: 'violence',

@@ -3,7 +3,7 @@ import { baseUrlField } from '../fields.ts'
 import { openaiModels } from '../model-lists.ts'
 import type { Provider } from '../provider.ts'
 
-// Older streams put `usage` inside the first choice; the temperature ends at 1.
+// Older streams have `usage` inside the first choice; the maximum temperature is 1.
 export const moonshot = {
   type: 25,
   name: 'Moonshot',

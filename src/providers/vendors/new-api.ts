@@ -6,7 +6,7 @@ import { openaiVideos } from '../videos/openai.ts'
 
 const generate = '/v1beta/models/{model}:generateContent'
 
-/** Another gateway of the family. */
+/** Another gateway: New API or One API. */
 export const newApi = {
   type: 60,
   name: 'New API',

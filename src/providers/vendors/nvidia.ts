@@ -2,7 +2,7 @@ import { bearer } from '../auth.ts'
 import { openaiModels } from '../model-lists.ts'
 import type { Provider } from '../provider.ts'
 
-// The retrieval models want an `input_type` with each embedding.
+// The retrieval models require an `input_type` with each embedding.
 export const nvidia = {
   type: 1010,
   name: 'NVIDIA NIM',

@@ -3,8 +3,8 @@ import { baseUrlField } from '../fields.ts'
 import { ollamaModels } from '../model-lists.ts'
 import type { Provider } from '../provider.ts'
 
-// The native format alone can widen the context (`options.num_ctx`); it streams unless told not to. Responses are
-// served from 0.13.3 on, Messages from 0.14.
+// Only the native format can change the context length (`options.num_ctx`); it streams by default. Responses are supported
+// since 0.13.3, Messages since 0.14.
 export const ollama = {
   type: 4,
   name: 'Ollama',

@@ -19,7 +19,7 @@ const fields = [
   },
 ]
 
-/** Not every model has the voices beyond the six common ones; the vendor refuses those itself. */
+/** Not every model has more than the six common voices; the vendor rejects the others itself. */
 export const openaiVoices = {
   names: [
     'alloy',
@@ -38,7 +38,7 @@ export const openaiVoices = {
   ],
 }
 
-/** Only the first of its models writes anything but JSON. */
+/** Only its first model supports other formats than JSON. */
 export const openaiTranscripts = (model: string): readonly TranscriptFormat[] =>
   /^gpt-/.test(model) ? ['json'] : TRANSCRIPT_FORMATS
 
@@ -57,7 +57,7 @@ export const openai = {
   transcription: { openai: '/v1/audio/transcriptions' },
   translation: { openai: '/v1/audio/translations' },
   moderation: { openai: '/v1/moderations' },
-  // The vendor itself ranks nothing, but channels of this type are also pointed at compatible servers that do.
+  // OpenAI has no reranking, but channels of this type are also used for compatible servers that have.
   rerank: { cohere: '/v1/rerank' },
   images: { openai: '/v1/images/generations' },
   videos: { openai: '/v1/videos' },
@@ -70,7 +70,7 @@ export const openai = {
   keyHint: 'sk-…',
 } satisfies Provider
 
-/** The same vendor's video jobs alone: the family gives them a number of their own. */
+/** Only the video jobs of the same vendor: New API has a separate type number for them. */
 export const sora = {
   type: 55,
   name: 'Sora',

@@ -2,9 +2,8 @@ import { bearer } from '../auth.ts'
 import { openaiModels } from '../model-lists.ts'
 import type { Provider } from '../provider.ts'
 
-// Streams carry comment lines, may put an `error` inside a chunk of a 200, and end with a usage chunk that
-// still has one choice. `reasoning_details` must come back unchanged in tool loops. Anthropic's cache marks are
-// taken in every format.
+// Streams have comment lines, may have an `error` inside a chunk of a 200, and end with a usage chunk that still has one
+// choice. `reasoning_details` must be sent back unchanged in tool loops. Anthropic's cache marks work in every format.
 export const openrouter = {
   type: 20,
   name: 'OpenRouter',

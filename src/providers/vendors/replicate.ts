@@ -2,7 +2,7 @@ import { bearer } from '../auth.ts'
 import type { Provider } from '../provider.ts'
 import { replicateVideos } from '../videos/replicate.ts'
 
-// A prediction is polled at /v1/predictions/{id}; its output is one address or a list, kept for an hour.
+// A prediction is polled at /v1/predictions/{id}; its output is one URL or a list, which expire after an hour.
 export const replicate = {
   type: 56,
   name: 'Replicate',

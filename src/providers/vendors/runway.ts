@@ -2,7 +2,7 @@ import { bearer } from '../auth.ts'
 import type { Provider } from '../provider.ts'
 import { runwayVideos } from '../videos/runway.ts'
 
-// With a picture the job goes to /v1/image_to_video instead. Jobs are polled at /v1/tasks/{id}, at most every
+// With an image the job goes to /v1/image_to_video instead. Jobs are polled at /v1/tasks/{id}, at most every
 // 5 s.
 export const runway = {
   type: 1016,

@@ -7,7 +7,7 @@ import { openaiModels } from '../model-lists.ts'
 import type { Provider } from '../provider.ts'
 import { siliconflowVideos } from '../videos/siliconflow.ts'
 
-// Pictures take `image_size` and `batch_size` and answer `images`. Video jobs are polled by POST
+// Image requests have `image_size` and `batch_size`, and responses have `images`. Video jobs are polled by POST
 // /v1/video/status.
 export const siliconflow = {
   type: 40,

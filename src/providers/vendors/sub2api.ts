@@ -5,7 +5,7 @@ import type { Provider } from '../provider.ts'
 
 const generate = '/v1beta/models/{model}:generateContent'
 
-/** A gateway before subscriptions: each family of models is asked in its own format, and in no other. */
+/** A gateway for subscriptions: each family of models supports only its own format. */
 export const sub2api = {
   type: 59,
   name: 'Sub2API',

@@ -1,8 +1,8 @@
 import { bearer } from '../auth.ts'
 import type { Provider } from '../provider.ts'
 
-// The family's address for this number wants every request signed and a shape of its own; this one takes the
-// console's API key and the common format.
+// New API's address for this type number requires signed requests in a format of its own; this one accepts the console's API
+// key and the common format.
 export const tencent = {
   type: 23,
   name: 'Tencent',

@@ -3,7 +3,7 @@ import { bearer } from '../auth.ts'
 import { baseUrlField } from '../fields.ts'
 import type { Provider } from '../provider.ts'
 
-// Ranking takes `texts` and answers a bare array of `{index, score}`. A server holds one model.
+// Reranking accepts `texts` and returns a plain array of `{index, score}`. A server has one model.
 export const textEmbeddingsInference = {
   type: 1023,
   name: 'Text Embeddings Inference',

@@ -19,7 +19,7 @@ export const together = {
   images: { openai: '/v1/images/generations' },
   videos: { native: '/v2/videos' },
   dialects: { videos: { native: togetherVideos } },
-  // The list is a bare array here, and in the common envelope behind proxies.
+  // The list is a plain array, but behind proxies it has the common envelope.
   models: { path: '/v1/models', names: allOf(namesAt(undefined, 'id'), openaiModels) },
   keyHint: '64 hexadecimal digits, or tgp_v1_…',
 } satisfies Provider

@@ -1,5 +1,6 @@
 import { type EmbeddingAsk, type EmbeddingDialect, lostWishes, vectorsIn } from '../../media/embedding.ts'
 import { keyHeader } from '../auth.ts'
+import { googleTokens } from '../google-tokens.ts'
 import { memberOf } from '../member.ts'
 import type { Provider } from '../provider.ts'
 import { vertexVideos } from '../videos/veo.ts'
@@ -8,20 +9,24 @@ import { gemini } from './gemini.ts'
 const google = '/v1/{+place}publishers/google/models/{model}'
 const claude = '/v1/{+place}publishers/anthropic/models/{model}'
 
-// JSON keys must be camelCase. Embeddings go through predict. Video jobs are polled by POST
-// {model}:fetchPredictOperation. An API key without a project is one of the express mode, whose paths name none.
+// JSON keys must be camelCase. Embeddings use `predict`. Video jobs are polled by POST {model}:fetchPredictOperation. An API
+// key without a project belongs to the express mode, whose paths have no project.
 export const vertex = {
   type: 41,
   name: 'Vertex AI',
   baseUrl: 'https://{region_prefix}aiplatform.googleapis.com',
   auth: keyHeader('x-goog-api-key'),
-  exchange: { scheme: 'google-service-account', takes: key => projectOf(key) !== undefined },
+  exchange: {
+    description: 'service account, exchanged for an access token',
+    takes: key => projectOf(key) !== undefined,
+    createTokens: googleTokens,
+  },
   chat: {
     gemini: { whole: `${google}:generateContent`, streamed: `${google}:streamGenerateContent?alt=sse` },
     anthropic: { whole: `${claude}:rawPredict`, streamed: `${claude}:streamRawPredict` },
     'openai-chat': '/v1/{+place}endpoints/openapi/chat/completions',
   },
-  // The address names the model, and the body the version that a header names elsewhere.
+  // The path has the model, and the body has the version that is a header elsewhere.
   bodies: { anthropic: { anthropic_version: 'vertex-2023-10-16', model: undefined } },
   embeddings: { native: `${google}:predict` },
   speech: { gemini: `${google}:generateContent` },
@@ -49,7 +54,7 @@ export const vertex = {
     place: project === undefined ? '' : `projects/${project}/locations/${region}/`,
     ...(project === undefined ? {} : { project }),
   }),
-  // Each publisher is asked in its own format; what is named like a path belongs to the other ones.
+  // Each publisher has its own format; names with a slash belong to other publishers.
   speaks: model => {
     if (model.startsWith('claude')) return ['anthropic']
     if (model.includes('/')) return ['openai-chat']
@@ -68,7 +73,7 @@ function projectOf(key: string): string | undefined {
   }
 }
 
-/** The newer models take one text a call. */
+/** The newer models accept one text per call. */
 function encodeEmbedding(ask: EmbeddingAsk, model: string) {
   const parameters = ask.dimensions === undefined ? {} : { outputDimensionality: ask.dimensions }
   const question = (texts: readonly string[]) => ({
@@ -81,7 +86,7 @@ function encodeEmbedding(ask: EmbeddingAsk, model: string) {
     : { json: question(ask.inputs), warnings }
 }
 
-/** What each text came to stands beside its vector. */
+/** The token count of each text is beside its vector. */
 function decodeEmbedding(answer: unknown, ask: EmbeddingAsk): ReturnType<EmbeddingDialect['decode']> {
   const answers = Array.isArray(answer) ? answer : [answer]
   const embeddings = answers

@@ -3,8 +3,8 @@ import { baseUrlField } from '../fields.ts'
 import type { Provider } from '../provider.ts'
 import { viduVideos } from '../videos/vidu.ts'
 
-// One picture goes to /ent/v2/img2video, two to /start-end2video, more to /reference2video. Jobs are polled
-// at /ent/v2/tasks/{id}/creations.
+// One image goes to /ent/v2/img2video, two to /start-end2video, more to /reference2video. Jobs are polled at
+// /ent/v2/tasks/{id}/creations.
 export const vidu = {
   type: 52,
   name: 'Vidu',

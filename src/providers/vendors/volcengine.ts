@@ -8,7 +8,7 @@ import { seedanceVideos } from '../videos/seedance.ts'
 
 const fields = [baseUrlField('Empty for China; elsewhere https://ark.ap-southeast.bytepluses.com')]
 
-// A model may be named by the id of its endpoint (ep-…). Video jobs are polled at their path with /{id}.
+// The name of a model may be the id of an endpoint (ep-…). Video jobs are polled at their path with /{id}.
 export const volcengine = {
   type: 45,
   name: 'VolcEngine',
@@ -31,7 +31,7 @@ export const volcengine = {
   keyHint: 'the API key of the Ark console',
 } satisfies Provider
 
-/** The same vendor's video jobs alone: the family gives them a number of their own. */
+/** Only the video jobs of the same vendor: New API has a separate type number for them. */
 export const doubaoVideo = {
   type: 54,
   name: 'DoubaoVideo',
@@ -43,12 +43,12 @@ export const doubaoVideo = {
   keyHint: 'the API key of the Ark console',
 } satisfies Provider
 
-/** One picture a question: what the vendor calls a sequence is a story, not a choice. */
+/** One image per request: a sequence of this vendor is a story, not several variants. */
 function encodeImages(ask: Parameters<ImageDialect['encode']>[0], model: string) {
   const { n, quality, size, ...body } = ask.body
   const question = { ...body, model, ...(ask.size && ask.size !== 'auto' && { size: ask.size }) }
   return {
     several: Array.from({ length: ask.n }, () => question),
-    warnings: quality === undefined ? [] : ['quality is not taken'],
+    warnings: quality === undefined ? [] : ['quality is not supported'],
   }
 }

@@ -4,8 +4,8 @@ import { bearer } from '../auth.ts'
 import { memberOf } from '../member.ts'
 import type { Provider } from '../provider.ts'
 
-// Embedding knows `output_dimension` for `dimensions` and refuses `encoding_format: float`. Reranking knows
-// `top_k` for `top_n` and answers in `data`.
+// Embedding has `output_dimension` instead of `dimensions` and rejects `encoding_format: float`. Reranking has `top_k` instead
+// of `top_n`, and its results are in `data`.
 export const voyage = {
   type: 1015,
   name: 'Voyage',

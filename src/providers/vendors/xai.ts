@@ -13,8 +13,8 @@ import { pictureType, readPictures } from '../pictures.ts'
 import type { Provider } from '../provider.ts'
 import { xaiVideos } from '../videos/xai.ts'
 
-// Reasoning tokens stand outside `completion_tokens`; a tool call comes whole in one chunk; errors are bare
-// strings. Video jobs are polled at /v1/videos/{request_id}, which answers 202 until they end.
+// Reasoning tokens are not part of `completion_tokens`; a tool call is complete in one chunk; errors are plain strings. Video
+// jobs are polled at /v1/videos/{request_id}, which returns 202 until they end.
 export const xai = {
   type: 48,
   name: 'xAI',
@@ -36,7 +36,7 @@ export const xai = {
     standIns: { alloy: 'eve', echo: 'rex', fable: 'sal', onyx: 'leo', nova: 'ara', shimmer: 'eve' },
   },
   models: { path: '/v1/models', names: openaiModels },
-  // A wrong key is a 400 whose code is that of any wrong argument: only the sentence tells.
+  // A wrong key is a 400 with the code of any invalid argument: only the message differs.
   isKeyTrouble: (status, body) => status === 400 && String(memberOf(body, 'error')).includes('API key'),
   usage: { reasoningOutside: true },
   keyHint: 'xai-…',
@@ -55,7 +55,7 @@ function encodeSpeech(ask: Parameters<SpeechDialect['encode']>[0]) {
     },
     warnings: Object.keys(
       given({ speed: ask.speed === 1 ? undefined : ask.speed, instructions: ask.instructions }),
-    ).map(name => `${name} is not taken`),
+    ).map(name => `${name} is not supported`),
   }
 }
 
@@ -66,7 +66,7 @@ function encodeTranscription(ask: Parameters<TranscriptionDialect['encode']>[0])
       { name: 'file', file: ask.file },
     ],
     warnings: Object.keys(given({ prompt: ask.prompt, temperature: ask.temperature })).map(
-      name => `${name} is not taken`,
+      name => `${name} is not supported`,
     ),
   }
 }
@@ -75,7 +75,7 @@ function decodeTranscription(answer: unknown) {
   return { ...readCommonTranscript(answer), words: wordsOf(memberOf(answer, 'words'), 'text') }
 }
 
-/** Shapes in place of sizes, and one quality. */
+/** Aspect ratios instead of sizes, and one quality. */
 function encodeImages(ask: ImageAsk, model: string) {
   const { size, quality, ...body } = ask.body
   return {
@@ -85,7 +85,7 @@ function encodeImages(ask: ImageAsk, model: string) {
       ...(ask.task === 'edits' && sourcesOf(ask)),
       model,
     }),
-    warnings: quality === undefined ? [] : ['quality is not taken'],
+    warnings: quality === undefined ? [] : ['quality is not supported'],
   }
 }
 
@@ -93,7 +93,7 @@ const MAX_SOURCES = 3
 
 const fileAddress = (file: StoredFile) => ({ url: embed(file, `data:${pictureType(file)};base64,`) })
 
-/** An address, or one that holds the picture itself; undefined where it is neither. */
+/** A URL or a data URL; undefined if it is neither. */
 function addressIn(value: unknown) {
   const still = readStill(value)
   if (still?.kind === 'url') return { url: still.url }
@@ -103,7 +103,7 @@ function addressIn(value: unknown) {
 const addressesOf = ({ images, body }: ImageAsk) =>
   images.length > 0 ? images.map(fileAddress) : [body.image ?? body.images ?? []].flat().map(addressIn)
 
-/** One picture stands by itself, several in a list, never both. */
+/** One image is in `image`, several are in `images`, never both. */
 function sourcesOf(ask: ImageAsk) {
   const addresses = addressesOf(ask)
   const isOne = addresses.length === 1
@@ -118,7 +118,7 @@ function unfitEdit(ask: ImageAsk) {
   if (ask.task !== 'edits') return undefined
   const addresses = addressesOf(ask)
   if (addresses.some(address => address === undefined))
-    return { path: 'image', message: 'must be an address (http or https) or a picture in base64' }
+    return { path: 'image', message: 'must be a URL (http or https) or a base64 image' }
   return addresses.length > MAX_SOURCES
     ? { path: 'image', message: `must be at most ${MAX_SOURCES} for this model` }
     : undefined

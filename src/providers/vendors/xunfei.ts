@@ -1,7 +1,7 @@
 import { bearer } from '../auth.ts'
 import type { Provider } from '../provider.ts'
 
-// The family gives this number no address; this is the vendor's HTTP service in the common format.
+// New API has no address for this type number; this is the vendor's HTTP service in the common format.
 export const xunfei = {
   type: 18,
   name: 'Xunfei',

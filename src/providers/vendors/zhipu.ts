@@ -3,8 +3,8 @@ import { openaiModels } from '../model-lists.ts'
 import type { Provider } from '../provider.ts'
 import { zhipuVideos } from '../videos/zhipu.ts'
 
-// Every delta of a stream repeats the role; `thinking: {type}` switches reasoning; only `tool_choice: auto`
-// is taken. Video jobs are polled at /api/paas/v4/async-result/{id}.
+// Every delta of a stream repeats the role; `thinking: {type}` controls reasoning; only `tool_choice: auto` is supported.
+// Video jobs are polled at /api/paas/v4/async-result/{id}.
 const offers = {
   auth: bearer,
   chat: { 'openai-chat': '/api/paas/v4/chat/completions', anthropic: '/api/anthropic/v1/messages' },
@@ -20,7 +20,7 @@ const offers = {
   keyHint: '<id>.<secret>',
 } satisfies Partial<Provider>
 
-// The older number: its keys are those of the newer one, so the newer protocol serves both.
+// The older type number has the same keys, so the newer protocol serves both.
 export const zhipu = {
   type: 16,
   name: 'Zhipu',

@@ -1,6 +1,6 @@
 import { addressOf } from '../../media/still.ts'
 import { resolutionOf, sizeText, uncarried, type VideoAsk, type VideoDialect } from '../../media/video.ts'
-import { completedWith, failedFor, idAt, overlaid, type States, statusOf, textAt } from './words.ts'
+import { completedWith, failedFor, idAt, overlaid, type States, statusOf, textAt } from './answer-fields.ts'
 
 const SECONDS = 5
 
@@ -11,7 +11,7 @@ const STATES: States = {
   SUCCEEDED: 'completed',
   FAILED: 'failed',
   CANCELED: 'failed',
-  // Expired, or never there.
+  // Expired, or it never existed.
   UNKNOWN: 'failed',
 }
 
@@ -26,7 +26,7 @@ async function bodyOf(ask: VideoAsk, model: string) {
     input: overlaid({ prompt: ask.prompt, negative_prompt, ...frames }, { metadata: {} }),
     parameters: overlaid(
       {
-        // A film of words has sides; one of a picture has that picture's, in a class.
+        // A video from text has a size; one from an image has the shape of the image and a resolution class.
         ...(first ? { resolution: resolutionOf(ask)?.toUpperCase() } : { size: sizeText(ask, '*') }),
         duration: ask.seconds,
         seed: ask.seed,

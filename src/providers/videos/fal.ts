@@ -1,6 +1,6 @@
 import { addressOf } from '../../media/still.ts'
 import { ratioOf, resolutionOf, type UpstreamJob, uncarried, type VideoDialect } from '../../media/video.ts'
-import { completedWith, idAt, overlaid, type States, statusOf, textAt } from './words.ts'
+import { completedWith, idAt, overlaid, type States, statusOf, textAt } from './answer-fields.ts'
 
 const STATES: States = {
   IN_QUEUE: 'queued',
@@ -9,7 +9,7 @@ const STATES: States = {
   CANCELED: 'failed',
 }
 
-/** Requests live under an application, which is the first two parts of a model's name. */
+/** Requests belong to an application: the first two segments of a model's name. */
 const at = ({ id, model }: UpstreamJob) => {
   const app = model.split('/').slice(0, 2).map(encodeURIComponent).join('/')
   return `/${app}/requests/${encodeURIComponent(id)}`
@@ -45,7 +45,7 @@ export const falVideos: VideoDialect = {
       ...(status === 'failed' && { error: { code: 'canceled', message: 'the job was cancelled' } }),
     }
   },
-  /** A job that ended badly is `COMPLETED` too, and its result an error. */
+  /** A failed job is `COMPLETED` too, and its result is an error. */
   finish: {
     call: job => ({ method: 'GET', path: at(job) }),
     state(answer) {

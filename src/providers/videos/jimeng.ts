@@ -7,7 +7,16 @@ import {
   type VideoAsk,
   type VideoDialect,
 } from '../../media/video.ts'
-import { completedWith, failedFor, idAt, numberAt, overlaid, type States, statusOf, textAt } from './words.ts'
+import {
+  completedWith,
+  failedFor,
+  idAt,
+  numberAt,
+  overlaid,
+  type States,
+  statusOf,
+  textAt,
+} from './answer-fields.ts'
 
 const VERSION = 'Version=2022-08-31'
 export const SUBMIT = `/?Action=CVSync2AsyncSubmitTask&${VERSION}`
@@ -16,7 +25,7 @@ const LOOK = `/?Action=CVSync2AsyncGetResult&${VERSION}`
 const SECONDS = 5
 const FRAMES_PER_SECOND = 24
 const GOOD = 10_000
-/** Too many at once, or too fast. */
+/** Rate limits: concurrency, or requests per second. */
 const BUSY = new Set([50_429, 50_430])
 const BROKEN = new Set([50_500, 50_501])
 
@@ -37,12 +46,10 @@ function refused(answer: unknown): VendorRefusal | undefined {
   return { status, code: String(code), message: messageOf(answer) ?? `the provider answered ${code}` }
 }
 
-/** Addresses and pictures go under two names, and only one of them is read. */
+/** URLs and base64 images have two fields, and the vendor reads only one of them. */
 function mixed({ stills }: VideoAsk) {
   const kinds = new Set(stills.map(({ kind }) => (kind === 'url' ? 'address' : 'picture')))
-  return kinds.size > 1
-    ? { path: 'image', message: 'must be all addresses or all pictures in base64' }
-    : undefined
+  return kinds.size > 1 ? { path: 'image', message: 'must be all URLs or all base64 images' } : undefined
 }
 
 async function picturesOf(stills: readonly Still[]): Promise<Readonly<Record<string, unknown>>> {
@@ -52,7 +59,7 @@ async function picturesOf(stills: readonly Still[]): Promise<Readonly<Record<str
   return inline.length === 0 ? {} : { binary_data_base64: inline.map(each => each?.base64) }
 }
 
-/** Films of Volcengine's visual service. */
+/** Video jobs of Volcengine's visual service. */
 export const jimengVideos: VideoDialect = {
   secondsOf: () => SECONDS,
   unfit: mixed,
@@ -81,7 +88,7 @@ export const jimengVideos: VideoDialect = {
   }),
   state(answer) {
     const code = numberAt(answer, 'code') ?? GOOD
-    // Whoever looks too often, or in a bad moment, has not lost the film.
+    // A rate limit or a passing error while polling does not fail the job.
     if (BUSY.has(code) || BROKEN.has(code)) return { status: 'processing' }
     if (code !== GOOD) return failedFor(String(code), messageOf(answer))
     const taskStatus = textAt(answer, 'data.status')

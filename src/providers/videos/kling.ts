@@ -19,7 +19,7 @@ import {
   statusOf,
   textAt,
   urlsAt,
-} from './words.ts'
+} from './answer-fields.ts'
 
 const SECONDS = 5
 
@@ -31,7 +31,7 @@ const STATES: States = {
   failed: 'failed',
 }
 
-/** The code 0 is success of the call even where the task failed. */
+/** Code 0 means that the call succeeded, even if the task failed. */
 function refused(answer: unknown): VendorRefusal | undefined {
   const code = numberAt(answer, 'code') ?? 0
   if (code === 0) return undefined
@@ -49,7 +49,7 @@ function refused(answer: unknown): VendorRefusal | undefined {
   return { status, code: String(code), message }
 }
 
-/** A picture is an address or bare base64. */
+/** An image is a URL or base64 without a prefix. */
 const bare = async (still: Still) => (await inlineOf(still))?.base64 ?? addressOf(still)
 
 async function legacyBody(ask: VideoAsk, model: string, reference: string | undefined) {
@@ -63,7 +63,7 @@ async function legacyBody(ask: VideoAsk, model: string, reference: string | unde
       image_tail: last && (await bare(last)),
     },
     ask,
-    // A model of the client's choosing would be made at the price of another, and a name could be that of another's job.
+    // A model from the client's metadata would be billed at the price of another, and a name could be that of another job.
     { model_name: model, external_task_id: reference },
   )
 }
@@ -98,7 +98,7 @@ const legacy: VideoDialect = {
   state: legacyState,
 }
 
-/** Jobs of the older interface carry our name for them; the newer one has no list. */
+/** Jobs of the older interface have our own id; the newer one has no list. */
 const legacyFind: VideoDialect['find'] = {
   call: ({ kind }) => ({ method: 'GET', path: legacyPath(kind), query: { pageNum: '1', pageSize: '100' } }),
   ids: (answer, { reference }) =>
@@ -137,7 +137,7 @@ const third: VideoDialect = {
   poll: ({ id }) => ({ method: 'GET', path: '/tasks', query: { task_ids: id } }),
   state(answer) {
     const [task] = listAt(answer, 'data')
-    if (task === undefined) return failedFor('expired', 'the provider does not know the task any more')
+    if (task === undefined) return failedFor('expired', 'The provider no longer knows the task.')
     const status = statusOf(STATES, textAt(task, 'status'))
     if (status === 'failed') return failedFor(undefined, textAt(task, 'message'))
     if (status !== 'completed') return { status }
@@ -151,7 +151,7 @@ const third: VideoDialect = {
   },
 }
 
-/** Models from the third generation on have an interface of their own; a job is asked about where it was made. */
+/** Models of the third generation and later have another interface. A job is polled where it was created. */
 const isThird = (model: string) => /^kling-(?:v?[3-9]|1\d)/.test(model)
 const of = (model: string) => (isThird(model) ? third : legacy)
 

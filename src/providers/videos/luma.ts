@@ -9,7 +9,7 @@ import {
   type States,
   statusOf,
   textAt,
-} from './words.ts'
+} from './answer-fields.ts'
 
 const SECONDS = 5
 

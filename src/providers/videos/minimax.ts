@@ -6,11 +6,20 @@ import {
   type VideoAsk,
   type VideoDialect,
 } from '../../media/video.ts'
-import { completedWith, failedFor, idAt, numberAt, overlaid, type States, statusOf, textAt } from './words.ts'
+import {
+  completedWith,
+  failedFor,
+  idAt,
+  numberAt,
+  overlaid,
+  type States,
+  statusOf,
+  textAt,
+} from './answer-fields.ts'
 
 const SECONDS = 6
 
-/** Failures come with status 200 and a code. */
+/** Errors have status 200 and a code. */
 const CODES: Readonly<Record<number, number>> = {
   1000: 500,
   1001: 500,
@@ -48,7 +57,7 @@ const SECOND: States = {
   expired: 'failed',
 }
 
-/** The newer models are asked in another form. */
+/** The newer models have another request format. */
 const isSecond = (model: string) => /^MiniMax-H\d/.test(model)
 
 async function firstBody(ask: VideoAsk, model: string) {
@@ -137,7 +146,7 @@ export const minimaxVideos: VideoDialect = {
       size: width && height ? `${width}x${height}` : undefined,
     })
   },
-  /** A third call tells where the file is; the address is new each time. */
+  /** A third call returns the URL of the file, which is different each time. */
   async source(_job, { url, ref = '' }, ask) {
     if (url !== undefined) return { url }
     const file = await ask({ method: 'GET', path: '/v1/files/retrieve', query: { file_id: ref } })

@@ -25,7 +25,7 @@ const STATES: Readonly<Record<string, VideoState['status']>> = {
   canceled: 'failed',
 }
 
-/** A clock that is not ours may be behind by so much. */
+/** How far the clock of a vendor may be behind. */
 const SKEW_S = 60
 
 const textIn = (value: unknown, name: string) => {
@@ -70,7 +70,7 @@ function stateOf(answer: unknown): VideoState {
   const percent = numberIn(answer, 'progress')
   return {
     status,
-    // The vendor counts to 100; another gateway like this one counts to 1.
+    // OpenAI counts to 100; another Sluice counts to 1.
     progress: percent === undefined ? undefined : percent > 1 ? percent / 100 : percent,
     expiresTime: numberIn(answer, 'expires_at'),
     seconds: textIn(answer, 'seconds'),
@@ -79,13 +79,13 @@ function stateOf(answer: unknown): VideoState {
     ...(status === 'failed' && {
       error: {
         code: textIn(error, 'code') ?? 'video_failed',
-        message: textIn(error, 'message') ?? 'the provider could not make the video',
+        message: textIn(error, 'message') ?? 'The provider could not create the video.',
       },
     }),
   }
 }
 
-/** Nothing but what was said and when tells one job from another here. */
+/** Here only the request and its time identify a job. */
 function idsOf(answer: unknown, sought: Sought): string[] {
   const listed = memberOf(answer, 'data')
   const size = sizeText(sought)
@@ -103,8 +103,8 @@ function idsOf(answer: unknown, sought: Sought): string[] {
 }
 
 /**
- * The common format of video jobs. `root` is the collection's path; a server that takes more fields than the vendor
- * itself is sent them all.
+ * The common format of video jobs. `root` is the path of the collection. Servers that accept more fields than OpenAI get
+ * them all.
  */
 export const openaiVideos = ({ root = '/v1/videos', takesAll = false } = {}): VideoDialect => {
   const at = ({ id }: UpstreamJob) => `${root}/${encodeURIComponent(id)}`
@@ -125,7 +125,7 @@ export const openaiVideos = ({ root = '/v1/videos', takesAll = false } = {}): Vi
     },
     accepted(answer) {
       const id = textIn(answer, 'id')
-      if (id === undefined) throw new AnswerError('the answer names no job')
+      if (id === undefined) throw new AnswerError('the response has no job id')
       return id
     },
     poll: job => ({ method: 'GET', path: at(job) }),

@@ -1,6 +1,15 @@
 import { addressOf } from '../../media/still.ts'
 import { ratioOf, resolutionOf, uncarried, type VideoDialect } from '../../media/video.ts'
-import { at, completedWith, failedFor, idAt, overlaid, type States, statusOf, textAt } from './words.ts'
+import {
+  at,
+  completedWith,
+  failedFor,
+  idAt,
+  overlaid,
+  type States,
+  statusOf,
+  textAt,
+} from './answer-fields.ts'
 
 const STATES: States = {
   starting: 'queued',
@@ -10,7 +19,7 @@ const STATES: States = {
   canceled: 'failed',
   aborted: 'failed',
 }
-/** Results are kept for an hour. */
+/** The vendor deletes results after an hour. */
 const LIFE_S = 3_600
 
 export const replicateVideos: VideoDialect = {

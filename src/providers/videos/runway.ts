@@ -10,10 +10,10 @@ import {
   type States,
   statusOf,
   textAt,
-} from './words.ts'
+} from './answer-fields.ts'
 
 const SECONDS = 5
-/** The vendor asks not to be asked more often. */
+/** The minimum polling interval of the vendor. */
 const PAUSE_S = 5
 
 const STATES: States = {
@@ -74,7 +74,7 @@ export const runwayVideos: VideoDialect = {
     if (status !== 'completed') return { status, progress: numberAt(answer, 'progress') }
     return completedWith({ results: urlsIn(answer).map((_url, index) => ({ ref: String(index) })) })
   },
-  /** Addresses end after a day; a look at the task gives new ones. */
+  /** URLs expire after a day; reading the task again returns new ones. */
   source: async (job, { ref = '0' }, ask) => ({ url: urlsIn(await ask(look(job)))[Number(ref)] ?? '' }),
   remove: job => ({ method: 'DELETE', path: look(job).path }),
 }

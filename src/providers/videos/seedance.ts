@@ -1,6 +1,6 @@
 import { addressOf } from '../../media/still.ts'
 import { ratioOf, resolutionOf, uncarried, type VideoAsk, type VideoDialect } from '../../media/video.ts'
-import { completedWith, failedFor, idAt, overlaid, type States, statusOf, textAt } from './words.ts'
+import { completedWith, failedFor, idAt, overlaid, type States, statusOf, textAt } from './answer-fields.ts'
 
 const SECONDS = 5
 const root = '/api/v3/contents/generations/tasks'
@@ -14,7 +14,7 @@ const STATES: States = {
   expired: 'failed',
 }
 
-/** One picture begins the film, two are its ends, more are what it should look like. */
+/** One image is the first frame, two are the first and last frame, more are references. */
 const roleOf = (index: number, count: number) =>
   count > 2 ? 'reference_image' : index === 0 ? 'first_frame' : 'last_frame'
 
@@ -29,10 +29,10 @@ async function contentOf({ prompt, stills }: VideoAsk) {
   return [...(prompt === undefined ? [] : [{ type: 'text', text: prompt }]), ...pictures]
 }
 
-/** Older models read flags in the words; what they cost must be said where it is counted. */
+/** Older models read flags in the prompt, which would change the price unnoticed. */
 const FLAG = /(?:^|\s)--(duration|dur|frames|resolution|rs)\b/i
 
-/** Every text in these, however deep. */
+/** All strings in a value, at any depth. */
 const textsIn = (value: unknown): readonly string[] =>
   typeof value === 'string' ? [value] : Object.values(value ?? {}).flatMap(textsIn)
 
@@ -44,7 +44,7 @@ function flagged({ prompt = '', metadata }: VideoAsk) {
     ) ?? []
   return flag === undefined
     ? undefined
-    : { path: 'prompt', message: `must not have --${flag}: say duration, width and height` }
+    : { path: 'prompt', message: `must not have --${flag}; use duration, width and height` }
 }
 
 export const seedanceVideos: VideoDialect = {

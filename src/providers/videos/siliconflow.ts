@@ -1,6 +1,15 @@
 import { addressOf } from '../../media/still.ts'
 import { sizeText, uncarried, type VideoAsk, type VideoDialect } from '../../media/video.ts'
-import { completedWith, failedFor, idAt, overlaid, type States, statusOf, textAt, urlsAt } from './words.ts'
+import {
+  completedWith,
+  failedFor,
+  idAt,
+  overlaid,
+  type States,
+  statusOf,
+  textAt,
+  urlsAt,
+} from './answer-fields.ts'
 
 const STATES: States = {
   InQueue: 'queued',
@@ -9,14 +18,14 @@ const STATES: States = {
   Failed: 'failed',
 }
 
-/** It must be told one of three. */
+/** The vendor requires one of three sizes. */
 const SIZE = '1280x720'
 
-/** A price by the second would count what the client says, and the film would be as long as ever. */
+/** A price per second would charge the requested length, but all videos have the same length. */
 const oneLength = ({ seconds }: VideoAsk) =>
   seconds === undefined
     ? undefined
-    : { path: 'seconds', message: 'must be left out: this provider makes films of one length' }
+    : { path: 'seconds', message: 'must be absent: this provider creates videos of one length' }
 
 export const siliconflowVideos: VideoDialect = {
   unfit: oneLength,
@@ -37,7 +46,7 @@ export const siliconflowVideos: VideoDialect = {
       ),
       warnings: [
         ...uncarried(ask, ['width', 'seed']),
-        ...(others.length > 0 ? ['only one image is taken by this provider'] : []),
+        ...(others.length > 0 ? ['this provider supports only one image'] : []),
       ],
     }
   },

@@ -1,10 +1,10 @@
 import { inlineOf, type Still } from '../../media/still.ts'
 import { sizeText, uncarried, type VideoDialect } from '../../media/video.ts'
-import { completedWith, failedFor, idAt, overlaid, type States, statusOf, textAt } from './words.ts'
+import { completedWith, failedFor, idAt, overlaid, type States, statusOf, textAt } from './answer-fields.ts'
 
 const STATES: States = { in_progress: 'processing', completed: 'completed', failed: 'failed' }
 
-/** An address, or bare base64. Where it stands in the film follows from how many there are. */
+/** A URL, or base64 without a prefix. The number of images decides their position in the video. */
 const frameOf = async (still: Still) => ({
   input_image: still.kind === 'url' ? still.url : (await inlineOf(still))?.base64,
 })

@@ -19,7 +19,7 @@ import {
   overlaid,
   textAt,
   urlsAt,
-} from './words.ts'
+} from './answer-fields.ts'
 
 const SECONDS = 8
 const MOST_AT_VERTEX = 4
@@ -48,7 +48,7 @@ async function bodyOf(ask: VideoAsk, more: Readonly<Record<string, unknown>>) {
   return { instances: [instance], parameters: overlaid(parameters, { metadata }) }
 }
 
-/** Filtered by the vendor's own rules: it says so by leaving the films out. */
+/** The vendor's content filter: filtered videos are missing from the response. */
 function filtered(answer: unknown, root: string): VideoState | undefined {
   const reasons = listAt(answer, `${root}.raiMediaFilteredReasons`).filter(each => typeof each === 'string')
   const count = numberAt(answer, `${root}.raiMediaFilteredCount`) ?? 0
@@ -64,7 +64,7 @@ function endedBadly(answer: unknown): VideoState | undefined {
 
 const carried = ['seconds', 'width', 'seed'] as const
 
-/** Films of Google's developer API. Their addresses want the key, and redirect. */
+/** Videos of Google's developer API. Their URLs need the key, and redirect. */
 export const geminiVideos: VideoDialect = {
   secondsOf: () => SECONDS,
   usualModes: { sound: 'on' },
@@ -95,7 +95,7 @@ const lookAgain = ({ id }: UpstreamJob) => ({
   json: { operationName: id },
 })
 
-/** The same films of the cloud platform: in a bucket, or inside the answer. */
+/** The same videos on Vertex AI: in a bucket, or inside the response. */
 export const vertexVideos: VideoDialect = {
   secondsOf: () => SECONDS,
   most: MOST_AT_VERTEX,
@@ -123,7 +123,7 @@ export const vertexVideos: VideoDialect = {
       const path = `${encodeURIComponent(bucket)}/o/${encodeURIComponent(object)}`
       return { url: `https://storage.googleapis.com/storage/v1/b/${path}?alt=media`, withKey: true }
     }
-    // Too large to be kept with the job: the operation is asked for it once more.
+    // Too large to be stored with the job: the operation is read again.
     const video = at(await ask(lookAgain(job)), `response.videos.${ref}`)
     return {
       type: textAt(video, 'mimeType') ?? 'video/mp4',

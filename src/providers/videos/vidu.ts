@@ -1,6 +1,15 @@
 import { addressOf } from '../../media/still.ts'
 import { ratioOf, resolutionOf, uncarried, type VideoDialect } from '../../media/video.ts'
-import { completedWith, failedFor, idAt, overlaid, type States, statusOf, textAt, urlsAt } from './words.ts'
+import {
+  completedWith,
+  failedFor,
+  idAt,
+  overlaid,
+  type States,
+  statusOf,
+  textAt,
+  urlsAt,
+} from './answer-fields.ts'
 
 const SECONDS = 5
 
@@ -12,7 +21,7 @@ const STATES: States = {
   failed: 'failed',
 }
 
-/** By the number of pictures. */
+/** By the number of images. */
 const PATHS = ['/ent/v2/text2video', '/ent/v2/img2video', '/ent/v2/start-end2video'] as const
 
 export const viduVideos: VideoDialect = {

@@ -10,7 +10,7 @@ import {
   type States,
   statusOf,
   textAt,
-} from './words.ts'
+} from './answer-fields.ts'
 
 const STATES: States = { pending: 'processing', done: 'completed', failed: 'failed', expired: 'failed' }
 
@@ -39,7 +39,7 @@ export const xaiVideos: VideoDialect = {
   state(answer) {
     const vendorStatus = textAt(answer, 'status')
     const url = textAt(answer, 'video.url')
-    // The last answer may leave its state unsaid.
+    // The last response may omit the status.
     const status =
       vendorStatus === undefined && url !== undefined ? 'completed' : statusOf(STATES, vendorStatus)
     if (status === 'failed')
@@ -48,7 +48,7 @@ export const xaiVideos: VideoDialect = {
     if (status !== 'completed')
       return { status, progress: progress !== undefined && progress > 1 ? progress / 100 : progress }
     if (at(answer, 'video.respect_moderation') === false)
-      return failedFor('content_filtered', 'the video does not respect the rules of the provider')
+      return failedFor('content_filtered', 'The video violates the content rules of the provider.')
     return completedWith({
       results: url === undefined ? [] : [{ url }],
       seconds: textAt(answer, 'video.duration'),

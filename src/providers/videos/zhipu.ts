@@ -1,6 +1,15 @@
 import { addressOf } from '../../media/still.ts'
 import { sizeText, uncarried, type VideoDialect } from '../../media/video.ts'
-import { completedWith, failedFor, idAt, overlaid, type States, statusOf, textAt, urlsAt } from './words.ts'
+import {
+  completedWith,
+  failedFor,
+  idAt,
+  overlaid,
+  type States,
+  statusOf,
+  textAt,
+  urlsAt,
+} from './answer-fields.ts'
 
 const SECONDS = 5
 
@@ -17,7 +26,7 @@ export const zhipuVideos: VideoDialect = {
         {
           model,
           prompt: ask.prompt,
-          // One begins the film, two are its ends; older models know no list.
+          // One image is the first frame, two are the first and last frame; older models accept no list.
           image_url: pictures.length > 1 ? pictures : pictures[0],
           size: sizeText(ask),
           fps: ask.fps,

@@ -1,5 +1,5 @@
 import { MAX_STORED_BYTES } from '../intake/repeat.ts'
-import type { StreamMeter } from '../operations/operation.ts'
+import type { StreamMeter } from '../operations/channel-request.ts'
 
 /** A meter that remembers what goes out, for whoever asks the same again; of what is too long to be kept, only that it is. */
 export function recordingMeter(meter: StreamMeter): StreamMeter & { remembered(): Buffer } {

@@ -1,4 +1,4 @@
-import type { StreamMeter } from '../operations/operation.ts'
+import type { StreamMeter } from '../operations/channel-request.ts'
 import type { Flow } from '../upstream/upstream.ts'
 
 /**

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { type Budget, createShare, type Share } from '../../http/budget.ts'
-import type { StreamMeter } from '../operations/operation.ts'
+import type { StreamMeter } from '../operations/channel-request.ts'
 import type { ConnectionFailure, Flow } from '../upstream/upstream.ts'
 
 /** How a stream went: to its end, cut by the provider, left by the client, or stopped by us. */

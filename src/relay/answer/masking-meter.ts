@@ -1,5 +1,5 @@
 import { maskBytes } from '../catalog/channel-secrets.ts'
-import type { StreamMeter } from '../operations/operation.ts'
+import type { StreamMeter } from '../operations/channel-request.ts'
 
 /** A meter whose pieces have secrets masked; a secret that is cut between two pieces is not known as one. */
 export function maskingMeter(meter: StreamMeter, needles: readonly Buffer[]): StreamMeter {

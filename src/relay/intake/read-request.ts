@@ -1,9 +1,10 @@
 import type { IncomingMessage } from 'node:http'
+import { setImmediate } from 'node:timers/promises'
 import { Refusal } from '../../domain/errors.ts'
 import { formNameFault, nameFault } from '../../requests/field-rules.ts'
 import { JsonError } from '../../wire/json.ts'
 import type { Member } from '../../wire/json-edit.ts'
-import { type JsonRead, readJson } from '../../wire/json-skim.ts'
+import { type JsonRead, LARGE_BYTES, readJson } from '../../wire/json-skim.ts'
 import type { OperationSpec, ReadContext, Work } from '../operations/operation.ts'
 import { refusalOfFault } from '../operations/request-reader.ts'
 import {
@@ -76,9 +77,13 @@ async function readWork<W extends Work>(
   if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed))
     throw new Refusal('invalid_json', 'the body is not a JSON object')
   const value = parsed as Record<string, unknown>
+  // A large body has been parsed in this turn; its names and its content are read in turns of their own.
+  const isLarge = bytes.length > LARGE_BYTES
+  if (isLarge) await setImmediate()
   // The provider must find the same values that the gateway routes and bills by.
   const fault = nameFault({ value, names, bytes }, spec.names ?? 'snake')
   if (fault) throw refusalOfFault(fault)
+  if (isLarge) await setImmediate()
   if (spec.names !== 'vendor' && hasRoutingFields(members))
     return readRouted(spec.read, { value, bytes, members }, desk)
   return spec.read(value, bytes, desk, members)

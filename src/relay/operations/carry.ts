@@ -13,7 +13,7 @@ import { parseBounded } from '../../wire/json-bounds.ts'
 import { parseInSlices, SLICED_BYTES, writeInSlices } from '../../wire/json-slices.ts'
 import { encodeMultipart, type FormPart } from '../../wire/multipart.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
-import type { AnswerReading, ChannelBody } from './operation.ts'
+import type { AnswerReading, ChannelBody } from './channel-request.ts'
 
 type Spoken = keyof DialectOf
 

@@ -16,12 +16,13 @@ import type { Member } from '../../wire/json-edit.ts'
 import { type ErrorFormat, errorFormatOf } from '../answer/error-format.ts'
 import { tokensOf } from '../price/usage-count.ts'
 import { readingDocument } from './carry.ts'
+import { decodeWhole, measured } from './chat-answer.ts'
 import { generation, usageOptionsOf } from './openai.ts'
 import type { OperationSpec, ReadContext, Work } from './operation.ts'
 import { editsFor, editsOfBytes, searchAsked, toolsIn, toolTermsOn, toolWarnings } from './provider-tools.ts'
 import { encodedBody, mustRead, type ReadBody, type RequestBody } from './request-reader.ts'
 import { asking, omittedServices, type Wish, wishesIn, withWarnings } from './services.ts'
-import { chatFormat, decodeWhole, measured, type NativeFormat, translating } from './translate.ts'
+import { chatFormat, type NativeFormat, translating } from './translate.ts'
 
 type Dialect = {
   readonly format: Inbound
@@ -36,7 +37,7 @@ type Dialect = {
 }
 
 /** Chats in a format of their own: for its vendors as they are, for all others through the hub. */
-function chatIn({ format, facts: readFacts, voice, names = 'snake', address, kept }: Dialect) {
+function chatIn({ format, facts: readFacts, voice, names = 'snake', address, kept: unsentMember }: Dialect) {
   const own = outboundOf(format.name)
   const formatOf = chatFormat(format.name)
   const read = (
@@ -45,8 +46,8 @@ function chatIn({ format, facts: readFacts, voice, names = 'snake', address, kep
     desk: ReadContext,
     members?: readonly Member[],
   ) => {
-    const held = kept && parsed[kept.name]
-    kept?.check(held)
+    const unsentValue = unsentMember && parsed[unsentMember.name]
+    unsentMember?.check(unsentValue)
     const facts = mustRead(readFacts(parsed, address))
     const wishes = wishesIn(parsed)
     const tools = toolsIn(parsed)
@@ -62,12 +63,14 @@ function chatIn({ format, facts: readFacts, voice, names = 'snake', address, kep
       wishes,
       tools,
     }
-    const left = {
-      ...(kept && held !== undefined && { [kept.name]: undefined }),
+    const removedMembers = {
+      ...(unsentMember && unsentValue !== undefined && { [unsentMember.name]: undefined }),
       // The address names it, and a mapped model has another name there.
       ...(address?.model !== undefined && parsed.model !== undefined && { model: undefined }),
     }
-    const native = own ? passing(own, facts, { ...source, ambience: desk.ambience, left }) : UNSPOKEN
+    const native = own
+      ? passing(own, facts, { ...source, ambience: desk.ambience, left: removedMembers })
+      : UNSPOKEN
     return {
       ...generation(facts, parsed, bytes),
       tools,
@@ -100,16 +103,16 @@ type Passing = ReadBody & {
 const passing = (
   own: Outbound,
   facts: ChatFacts,
-  { address, ambience, left, parsed, wishes, tools: requested, ...written }: Passing,
+  { address, ambience, left: removedMembers, parsed, wishes, tools: requested, ...source }: Passing,
 ): NativeFormat => ({
-  encode(channel, sent, limits) {
+  encode(channel, sentModel, limits) {
     const unnamed = omittedServices(wishes, limits?.granted(channel))
     const tools = editsFor(parsed, requested, toolTermsOn(channel, limits))
-    const edits = { ...unnamed?.edits, ...editsOfBytes(tools, written) }
-    const special = { ...left, ...edits, ...channel.provider.bodies?.[own.name as FormatName] }
+    const edits = { ...unnamed?.edits, ...editsOfBytes(tools, source) }
+    const special = { ...removedMembers, ...edits, ...channel.provider.bodies?.[own.name as FormatName] }
     // A model that stands in the address is no field of the body.
     const isTold = address?.model === undefined && !('model' in special)
-    const body = encodedBody(written, isTold ? facts.model : sent, sent, channel, special)
+    const body = encodedBody(source, isTold ? facts.model : sentModel, sentModel, channel, special)
     return withWarnings(body, unnamed, toolWarnings(tools))
   },
   readers: channel => ({

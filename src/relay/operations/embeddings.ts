@@ -48,12 +48,14 @@ import {
   parsedAnswer,
   readingDocument,
 } from './carry.ts'
+import type { AnswerReading, ChannelRequest } from './channel-request.ts'
 import { countedInput, readWhole, texts, usageOptionsOf } from './openai.ts'
-import type { AnswerReading, ChannelRequest, OperationSpec, Work } from './operation.ts'
+import type { OperationSpec, Work } from './operation.ts'
 import { clientBody, encodedBody, mustRead, refusalOfFault } from './request-reader.ts'
 
 const commonOr = formatWith('embeddings', 'openai')
-const dialectFor = (channel: RelayChannel, sent: string) => dialectOf('embeddings', 'openai', channel, sent)
+const dialectFor = (channel: RelayChannel, sentModel: string) =>
+  dialectOf('embeddings', 'openai', channel, sentModel)
 
 /** Google's methods for vectors stand behind the model's name; it has one for a text and one for many. */
 const METHODS = ['embedContent', 'batchEmbedContents'] as const
@@ -86,7 +88,7 @@ export const embeddings = {
       countedInput: Math.ceil(countedInput(facts)),
       outputTokens: () => 0,
       ...(facts.isTokens && {
-        unfit: (channel, sent) => (dialectFor(channel, sent) ? onlyTexts() : undefined),
+        unfit: (channel, sentModel) => (dialectFor(channel, sentModel) ? onlyTexts() : undefined),
       }),
       placeholders: channel => methodOn(channel, 'batchEmbedContents'),
       requestFor(channel, sentModel) {
@@ -135,10 +137,10 @@ const askInDialect = (
 /** The reading of an answer that is sent on with its vectors in the encoding that the client asked for. */
 function withEncoding(reading: AnswerReading, received: Buffer, encoding: Encoding): AnswerReading {
   if (reading.fault !== undefined) return reading
-  const written = (body: Buffer) => ({ body, contentType: JSON_TYPE })
+  const answerOf = (body: Buffer) => ({ body, contentType: JSON_TYPE })
   const answer = () => {
     const encoded = inEncoding(received, encoding)
-    return encoded instanceof Promise ? encoded.then(written) : written(encoded)
+    return encoded instanceof Promise ? encoded.then(answerOf) : answerOf(encoded)
   }
   return { ...reading, answer }
 }
@@ -161,10 +163,10 @@ async function changeLarge(body: Buffer, encoding: Encoding): Promise<Buffer> {
 function writtenVectors(
   source: Buffer,
   vectors: readonly Vector[],
-  written: Parameters<typeof writeVectors>[1],
+  options: Parameters<typeof writeVectors>[1],
 ) {
-  if (source.length <= SLICED_BYTES) return jsonAnswer(writeVectors(vectors, written))
-  return writeVectorsInSlices(vectors, written)
+  if (source.length <= SLICED_BYTES) return jsonAnswer(writeVectors(vectors, options))
+  return writeVectorsInSlices(vectors, options)
     .then(writeInSlices)
     .then(body => ({ body, contentType: JSON_UTF8_TYPE }))
 }
@@ -178,8 +180,8 @@ const COMMON: EmbeddingDialect = {
   decode: readCommonVectors,
 }
 
-const isNative = (provider: Provider, sent: string) =>
-  formatsFor(provider, 'embeddings', sent).includes('gemini')
+const isNative = (provider: Provider, sentModel: string) =>
+  formatsFor(provider, 'embeddings', sentModel).includes('gemini')
 
 /** A part that is no text: only its own vendor knows what to make of it. */
 const isMedia = ({ param }: RequestFault) => /parts\[\d+\]\.text$/.test(param ?? '')
@@ -206,8 +208,8 @@ function mustNameModel(body: Readonly<Record<string, unknown>>, model: string): 
 const contentEmbeddings = (model: string, method: Method): OperationSpec => ({
   operation: 'embeddings',
   format: 'openai',
-  formatFor: (provider, sent): FormatName | undefined =>
-    isNative(provider, sent) ? 'gemini' : commonOr(provider, sent),
+  formatFor: (provider, sentModel): FormatName | undefined =>
+    isNative(provider, sentModel) ? 'gemini' : commonOr(provider, sentModel),
   voice: errorFormatOf(gemini),
   names: 'either',
   read(parsed, bytes): Work {
@@ -226,8 +228,8 @@ const contentEmbeddings = (model: string, method: Method): OperationSpec => ({
       ...countedTexts(decoded, size),
       outputTokens: () => 0,
       ...('fault' in decoded && {
-        unfit: (channel: RelayChannel, sent: string) =>
-          isNative(channel.provider, sent) ? undefined : refusalOfFault(decoded.fault),
+        unfit: (channel: RelayChannel, sentModel: string) =>
+          isNative(channel.provider, sentModel) ? undefined : refusalOfFault(decoded.fault),
       }),
       placeholders: channel => methodOn(channel, method),
       requestFor(channel, sentModel) {

@@ -1,7 +1,7 @@
 import { soundKind } from '../../media/audio/kind.ts'
 import { createSoundMeter, type SoundMeter } from '../../media/audio/sound-meter.ts'
 import { emptyReading } from '../../metering/stream-meter.ts'
-import type { StreamMeter } from './operation.ts'
+import type { StreamMeter } from './channel-request.ts'
 
 /** Of sound whose length we cannot tell. */
 const USUAL_BYTES_PER_SECOND = 16_000
@@ -17,7 +17,7 @@ const READING = emptyReading()
  */
 export function createFileMeter(askedType: string, length?: number): StreamMeter & { seconds(): number } {
   let last: Buffer | undefined
-  let passed = 0
+  let passedBytes = 0
   let sound: SoundMeter | undefined
   let hasBegun = false
   let isWhole = false
@@ -29,8 +29,8 @@ export function createFileMeter(askedType: string, length?: number): StreamMeter
       if (!hasBegun) sound = createSoundMeter(soundKind(chunk) ?? askedType)
       hasBegun = true
       sound?.push(chunk)
-      passed += chunk.length
-      if (passed !== length) return [chunk]
+      passedBytes += chunk.length
+      if (passedBytes !== length) return [chunk]
       last = chunk.subarray(-1)
       return chunk.length === 1 ? [] : [chunk.subarray(0, -1)]
     },
@@ -41,6 +41,9 @@ export function createFileMeter(askedType: string, length?: number): StreamMeter
     closing: () => (last ? [last] : []),
     ending: () => (isWhole && hasBegun ? 'complete' : 'incomplete'),
     seconds: () =>
-      Math.min(sound?.seconds() || passed / USUAL_BYTES_PER_SECOND, passed / FEWEST_BYTES_PER_SECOND),
+      Math.min(
+        sound?.seconds() || passedBytes / USUAL_BYTES_PER_SECOND,
+        passedBytes / FEWEST_BYTES_PER_SECOND,
+      ),
   }
 }

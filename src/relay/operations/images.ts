@@ -41,7 +41,8 @@ import {
   readingDocument,
   readingLater,
 } from './carry.ts'
-import type { AnswerReading, ChannelBody, OperationSpec, Work } from './operation.ts'
+import type { AnswerReading, ChannelBody } from './channel-request.ts'
+import type { OperationSpec, Work } from './operation.ts'
 import { clientBody, mustRead } from './request-reader.ts'
 
 const MAX_IMAGES = 16
@@ -124,7 +125,7 @@ function workOf(ask: ImageAsk, encode: Encode, digest: () => string | Promise<st
     outputLimit: maximum => (maximum === undefined ? undefined : maximum * ask.n),
     units: { images: ask.n, calls: ask.n },
     asked: askedOf(ask),
-    unfit: (channel, sent) => unfit(ask, channel, sent),
+    unfit: (channel, sentModel) => unfit(ask, channel, sentModel),
     requestFor: (channel, sentModel) => ({
       ...encode(channel, sentModel),
       readWhole(answer) {
@@ -141,18 +142,18 @@ function workOf(ask: ImageAsk, encode: Encode, digest: () => string | Promise<st
         return reading(() => counted(readCommon(ask, body, parsedAnswer(body))))
       },
       meter() {
-        let made: When = {}
+        let lastPicture: When = {}
         const meter = createEventMeter({
           last: LAST,
           times: ask.n,
           units: finishes => ({ images: finishes, calls: ask.n }),
           onLast(member) {
-            made = madeOf(member)
+            lastPicture = madeOf(member)
           },
           readUsage: pictureUsage,
           limits: EVENT_LIMITS,
         })
-        return { ...meter, made: () => made, measured: () => usageOf(meter.reading.finishes) }
+        return { ...meter, made: () => lastPicture, measured: () => usageOf(meter.reading.finishes) }
       },
     }),
     maxAnswerBytes: MAX_ANSWER_BYTES,
@@ -160,8 +161,8 @@ function workOf(ask: ImageAsk, encode: Encode, digest: () => string | Promise<st
   }
 }
 
-function unfit(ask: ImageAsk, channel: RelayChannel, sent: string) {
-  const dialect = dialectOf('images', 'openai', channel, sent)
+function unfit(ask: ImageAsk, channel: RelayChannel, sentModel: string) {
+  const dialect = dialectOf('images', 'openai', channel, sentModel)
   if (!dialect) return undefined
   if (ask.isStream) return badParameter('stream', 'must be false: the provider sends no events')
   if (ask.task !== 'generations' && !dialect.tasks?.includes(ask.task))
@@ -171,27 +172,27 @@ function unfit(ask: ImageAsk, channel: RelayChannel, sent: string) {
 }
 
 /** Some models give the picture itself whatever is asked, and refuse to be asked. */
-const withoutForm = (channel: RelayChannel, sent: string) =>
-  channel.provider.picturesInside?.(sent) ? { response_format: undefined } : {}
+const withoutForm = (channel: RelayChannel, sentModel: string) =>
+  channel.provider.picturesInside?.(sentModel) ? { response_format: undefined } : {}
 
 function fromJson(ask: ImageAsk, bytes: Buffer): Encode {
-  return (channel, sent) => {
-    const dialect = dialectOf('images', 'openai', channel, sent)
-    if (dialect) return carry(dialect.encode(ask, sent), channel)
-    const removed = withoutForm(channel, sent)
+  return (channel, sentModel) => {
+    const dialect = dialectOf('images', 'openai', channel, sentModel)
+    if (dialect) return carry(dialect.encode(ask, sentModel), channel)
+    const removed = withoutForm(channel, sentModel)
     const own =
       ask.format !== undefined && 'response_format' in removed ? editTopLevel(bytes, removed) : bytes
-    return clientBody({ bytes: own }, ask.model, sent, channel)
+    return clientBody({ bytes: own }, ask.model, sentModel, channel)
   }
 }
 
 function fromForm(ask: ImageAsk, form: Form): Encode {
-  return (channel, sent) => {
-    const dialect = dialectOf('images', 'openai', channel, sent)
-    if (dialect) return carry(dialect.encode(ask, sent), channel)
-    const removed = withoutForm(channel, sent)
+  return (channel, sentModel) => {
+    const dialect = dialectOf('images', 'openai', channel, sentModel)
+    if (dialect) return carry(dialect.encode(ask, sentModel), channel)
+    const removed = withoutForm(channel, sentModel)
     const parts: FormPart[] = [
-      { name: 'model', value: sent },
+      { name: 'model', value: sentModel },
       ...form.fields
         .filter(([name]) => name !== 'model' && !(name in removed))
         .map(([name, value]) => ({ name, value })),

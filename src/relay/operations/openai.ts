@@ -15,7 +15,8 @@ import { readCompletionRequest } from '../../requests/completion-request.ts'
 import type { RequestedTools } from '../../requests/provider-tools.ts'
 import { SLICED_BYTES } from '../../wire/json-slices.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
-import type { AnswerReading, OperationSpec, Work, WorkLimits } from './operation.ts'
+import type { AnswerReading, WorkLimits } from './channel-request.ts'
+import type { OperationSpec, Work } from './operation.ts'
 import { editsFor, editsOfBytes, searchAsked, toolsIn, toolTermsOn, toolWarnings } from './provider-tools.ts'
 import { encodedBody, mustRead, type ReadBody, type RequestBody } from './request-reader.ts'
 import { asking, omittedServices, type Wish, wishesIn, withWarnings } from './services.ts'
@@ -107,14 +108,19 @@ type Generation = PromptSize & {
 type Wishing = ReadBody & { readonly wishes: readonly Wish[]; readonly tools: RequestedTools }
 
 /** What chat and plain completions have in common: text is generated, whole or as a stream. */
-const generating = (facts: Generation, parsed: RequestBody, written: Wishing): NativeFormat => ({
-  encode(channel: RelayChannel, sent: string, limits?: WorkLimits) {
-    const left = omittedServices(written.wishes, limits?.granted(channel))
-    const tools = editsFor(parsed, written.tools, toolTermsOn(channel, limits))
+const generating = (facts: Generation, parsed: RequestBody, source: Wishing): NativeFormat => ({
+  encode(channel: RelayChannel, sentModel: string, limits?: WorkLimits) {
+    const omitted = omittedServices(source.wishes, limits?.granted(channel))
+    const tools = editsFor(parsed, source.tools, toolTermsOn(channel, limits))
     const isAsked = facts.stream && !facts.includeUsage && !tellsUsageUnasked(channel)
     const metered = isAsked ? streamOptions(parsed) : {}
-    const more = left || tools ? { ...metered, ...left?.edits, ...editsOfBytes(tools, written) } : metered
-    return withWarnings(encodedBody(written, facts.model, sent, channel, more), left, toolWarnings(tools))
+    const more =
+      omitted || tools ? { ...metered, ...omitted?.edits, ...editsOfBytes(tools, source) } : metered
+    return withWarnings(
+      encodedBody(source, facts.model, sentModel, channel, more),
+      omitted,
+      toolWarnings(tools),
+    )
   },
   readers: channel => ({
     readWhole: ({ body }) => readWhole(body, { usageOptions: usageOptionsOf(channel) }),

@@ -8,7 +8,7 @@ import { type RoutedModel, sentModel } from '../../routing/table.ts'
 import { topLevel } from '../../wire/json-edit.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
 import { badParameter } from './carry.ts'
-import type { WorkLimits } from './operation.ts'
+import type { WorkLimits } from './channel-request.ts'
 import type { ReadBody, RequestBody } from './request-reader.ts'
 
 /** The tools that a request asks the provider to run; a limit of theirs that cannot be read is refused. */
@@ -72,8 +72,8 @@ const overriding = new WeakMap<RelayChannel, readonly RequestedTool[]>()
 
 /** Tools that the channel's own override asks for with every request, beside its list of tools. */
 export function overrideTools(channel: RelayChannel): readonly RequestedTool[] {
-  const known = overriding.get(channel)
-  if (known !== undefined) return known
+  const existing = overriding.get(channel)
+  if (existing !== undefined) return existing
   const { tools: _, ...members } = channel.override.members
   const { list } = requestedTools(members)
   overriding.set(channel, list)

@@ -2,7 +2,7 @@ import { Refusal } from '../../domain/errors.ts'
 import type { RequestFault, RequestReading } from '../../requests/request-fields.ts'
 import { editTopLevel, type Member } from '../../wire/json-edit.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
-import type { ChannelBody } from './operation.ts'
+import type { ChannelBody } from './channel-request.ts'
 
 export type RequestBody = Readonly<Record<string, unknown>>
 /** The body as the client wrote it. */
@@ -26,12 +26,12 @@ export const clientBody = (...source: Parameters<typeof encodedBody>): ChannelBo
 /** The client's own bytes, but for the model's name, what the channel overrides, and what metering needs. */
 export function encodedBody(
   { bytes, members }: ReadBody,
-  asked: string,
-  sent: string,
+  requestedModel: string,
+  sentModel: string,
   channel: RelayChannel,
   more: RequestBody = {},
 ): Buffer {
   const edits: Record<string, unknown> = { ...more, ...channel.override.members }
-  if (sent !== asked) edits.model = sent
+  if (sentModel !== requestedModel) edits.model = sentModel
   return Object.keys(edits).length === 0 ? bytes : editTopLevel(bytes, edits, members)
 }

@@ -8,7 +8,8 @@ import {
 import type { Member } from '../../wire/json-edit.ts'
 import { editTopLevel } from '../../wire/json-edit.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
-import type { ChannelRequest, ReadContext, Work } from './operation.ts'
+import type { ChannelRequest } from './channel-request.ts'
+import type { ReadContext, Work } from './operation.ts'
 import type { RequestBody } from './request-reader.ts'
 
 /** A JSON request as it came. */
@@ -33,8 +34,8 @@ export const hasRoutingFields = (members: readonly Member[]): boolean => {
 function without({ value, bytes, members }: Request, isRemoved: (name: string) => boolean) {
   const removed = Object.keys(value).filter(isRemoved)
   const edits = Object.fromEntries(removed.map(name => [name, undefined]))
-  const kept = Object.fromEntries(Object.entries(value).filter(([name]) => !isRemoved(name)))
-  return { value: kept, bytes: editTopLevel(bytes, edits, members) }
+  const remaining = Object.fromEntries(Object.entries(value).filter(([name]) => !isRemoved(name)))
+  return { value: remaining, bytes: editTopLevel(bytes, edits, members) }
 }
 
 const warnOfRemoved = (request: ChannelRequest, removed: readonly string[]): ChannelRequest =>

@@ -2,7 +2,7 @@ import { member } from '../../domain/json-value.ts'
 import type { When } from '../../domain/price.ts'
 import { isNeverDearer, isUsual, type Service } from '../../domain/service.ts'
 import { warningsHeader } from '../../domain/warning.ts'
-import type { ChannelBody } from './operation.ts'
+import type { ChannelBody } from './channel-request.ts'
 import type { RequestBody } from './request-reader.ts'
 
 /** How the formats ask for another service than the usual one. Hosts may understand each other's words, so all are looked for. */
@@ -22,11 +22,11 @@ const NONE: readonly Wish[] = []
 export function wishesIn(body: RequestBody): readonly Wish[] {
   let wishes: Wish[] | undefined
   for (const [name, service] of MEMBERS) {
-    const given = body[name]
-    if (given === undefined || given === null) continue
+    const field = body[name]
+    if (field === undefined || field === null) continue
     // As a number it is how fast somebody speaks.
-    if (name === 'speed' && typeof given !== 'string') continue
-    const value = wordOf(given)
+    if (name === 'speed' && typeof field !== 'string') continue
+    const value = wordOf(field)
     if (isUsual(service, value)) continue
     wishes ??= []
     wishes.push({ name, service, value })
@@ -35,8 +35,8 @@ export function wishesIn(body: RequestBody): readonly Wish[] {
 }
 
 /** A service's name; what cannot be read is one that no price names. */
-function wordOf(given: unknown): string {
-  const word = typeof given === 'string' ? given : member(given, 'type')
+function wordOf(field: unknown): string {
+  const word = typeof field === 'string' ? field : member(field, 'type')
   return typeof word === 'string' ? word.toLowerCase() : ''
 }
 
@@ -44,10 +44,10 @@ const isCheap = ({ service, value }: Wish) => isNeverDearer(service, value)
 
 /** What the request is priced by: of two wishes for the same service the dearer one. */
 export function servicesIn(wishes: readonly Wish[]): When {
-  const asked: { [service in Service]?: string } = {}
+  const services: { [service in Service]?: string } = {}
   for (const wish of [...wishes.filter(wish => !isCheap(wish)), ...wishes.filter(isCheap)])
-    asked[wish.service] ??= wish.value
-  return asked
+    services[wish.service] ??= wish.value
+  return services
 }
 
 /** The same as a part of the work, with the kind of its web search; a plain request has no such part. */
@@ -68,12 +68,12 @@ export function omittedServices(
   granted: When | undefined,
 ): OmittedServices | undefined {
   if (wishes.length === 0 || granted === undefined) return undefined
-  const left = wishes.filter(wish => wish.value !== granted[wish.service] && !isCheap(wish))
-  if (left.length === 0) return undefined
+  const unpriced = wishes.filter(wish => wish.value !== granted[wish.service] && !isCheap(wish))
+  if (unpriced.length === 0) return undefined
   return {
-    edits: Object.fromEntries(left.map(({ name }) => [name, undefined])),
+    edits: Object.fromEntries(unpriced.map(({ name }) => [name, undefined])),
     warnings: warningsHeader(
-      left.map(({ name }) => ({ field: name, message: 'asks for what has no price, and was left out' })),
+      unpriced.map(({ name }) => ({ field: name, message: 'asks for what has no price, and was left out' })),
     ),
   }
 }

@@ -10,8 +10,9 @@ import { createSseScanner, dataText, type Frame, SseError } from '../../wire/sse
 import { BYTES_TYPE, mediaType } from '../answer/content-type.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
 import { badParameter, carry, dialectOf, formatWith, readingDocument, readingLater } from './carry.ts'
+import type { AnswerReading, ChannelBody, StreamMeter } from './channel-request.ts'
 import { createFileMeter, FEWEST_BYTES_PER_SECOND } from './file-meter.ts'
-import type { AnswerReading, ChannelBody, OperationSpec, StreamMeter, Work } from './operation.ts'
+import type { OperationSpec, Work } from './operation.ts'
 import { clientBody, mustRead } from './request-reader.ts'
 
 /** However slowly a voice speaks: a character, be it a digit or a sign with a long name, takes no longer. */
@@ -30,15 +31,15 @@ const isDocument = /^(application\/(?:[\w.+-]*\+)?(?:json|xml)|text\/|image\/)/i
 
 const textOf = (value: unknown) => (typeof value === 'string' && value !== '' ? value : undefined)
 
-const voicesOf = (channel: RelayChannel, sent: string) =>
-  dialectOf('speech', 'openai', channel, sent)?.voices ?? channel.provider.voices
+const voicesOf = (channel: RelayChannel, sentModel: string) =>
+  dialectOf('speech', 'openai', channel, sentModel)?.voices ?? channel.provider.voices
 
 /** The voice's name on a channel: what its administrator says, else what its vendor's file does, else as it was asked. */
 function voiceOn({ setting }: RelayChannel, voice: string, { standIns }: Voices = {}): string {
   const { voices } = setting
-  const named = typeof voices === 'object' && voices !== null && Object.hasOwn(voices, voice)
-  const told = named ? textOf((voices as Record<string, unknown>)[voice]) : undefined
-  return told ?? standIns?.[voice] ?? voice
+  const isMapped = typeof voices === 'object' && voices !== null && Object.hasOwn(voices, voice)
+  const mappedVoice = isMapped ? textOf((voices as Record<string, unknown>)[voice]) : undefined
+  return mappedVoice ?? standIns?.[voice] ?? voice
 }
 
 function isVoiceOf(channel: RelayChannel, { voice, body }: SpeechAsk, voices: Voices | undefined): boolean {
@@ -51,11 +52,11 @@ function isVoiceOf(channel: RelayChannel, { voice, body }: SpeechAsk, voices: Vo
   return names.includes(voice) || (VOICES as readonly string[]).includes(voice)
 }
 
-function unfit(ask: SpeechAsk, channel: RelayChannel, sent: string) {
-  const voices = voicesOf(channel, sent)
+function unfit(ask: SpeechAsk, channel: RelayChannel, sentModel: string) {
+  const voices = voicesOf(channel, sentModel)
   if (!isVoiceOf(channel, ask, voices))
     return badParameter('voice', `must be one of ${voices?.names?.join(', ')}`)
-  const dialect = dialectOf('speech', 'openai', channel, sent)
+  const dialect = dialectOf('speech', 'openai', channel, sentModel)
   if (!dialect) return undefined
   if (ask.isEvents) return badParameter('stream_format', 'must be audio: the provider sends no events')
   return ask.format === undefined || dialect.formats.includes(ask.format)
@@ -68,24 +69,24 @@ function encodeCommon(
   ask: SpeechAsk,
   bytes: Buffer,
   channel: RelayChannel,
-  { sent, voice }: { readonly sent: string; readonly voice: string },
+  { sent: sentModel, voice }: { readonly sent: string; readonly voice: string },
 ): ChannelBody {
   const removed = Object.keys(ask.body).filter(name => name !== 'model' && isDearerSpeechField(name))
   const edits = {
     ...(voice !== ask.voice && { voice }),
     ...Object.fromEntries(removed.map(name => [name, undefined])),
   }
-  const encoded = clientBody({ bytes }, ask.model, sent, channel, edits)
+  const encoded = clientBody({ bytes }, ask.model, sentModel, channel, edits)
   return removed.length === 0 ? encoded : { ...encoded, warnings: removed.map(name => `${name} ${UNPRICED}`) }
 }
 
 /** A vendor without mp3 sends the type that it has where the client names none, and the client is warned. */
-function encode(ask: SpeechAsk, bytes: Buffer, channel: RelayChannel, sent: string) {
-  const voice = voiceOn(channel, ask.voice, voicesOf(channel, sent))
-  const dialect = dialectOf('speech', 'openai', channel, sent)
-  if (!dialect) return encodeCommon(ask, bytes, channel, { sent, voice })
+function encode(ask: SpeechAsk, bytes: Buffer, channel: RelayChannel, sentModel: string) {
+  const voice = voiceOn(channel, ask.voice, voicesOf(channel, sentModel))
+  const dialect = dialectOf('speech', 'openai', channel, sentModel)
+  if (!dialect) return encodeCommon(ask, bytes, channel, { sent: sentModel, voice })
   const format = ask.format ?? dialect.formats[0]
-  const encoded = dialect.encode({ ...ask, voice, format }, sent)
+  const encoded = dialect.encode({ ...ask, voice, format }, sentModel)
   const other = ask.format === undefined && format !== 'mp3' ? [`response_format is ${format}`] : []
   return carry({ ...encoded, warnings: [...(encoded.warnings ?? []), ...other] }, channel)
 }
@@ -184,7 +185,7 @@ export const speech = {
       secondsLimit: Number.POSITIVE_INFINITY,
       counted: () => usageOf(0),
       estimated: () => usageOf(ask.characters / CHARACTERS_PER_SECOND / ask.speed),
-      unfit: (channel, sent) => unfit(ask, channel, sent),
+      unfit: (channel, sentModel) => unfit(ask, channel, sentModel),
       placeholders: channel => ({ voice: voiceOn(channel, ask.voice, channel.provider.voices) }),
       fileType: SPEECH_TYPES[ask.format ?? 'mp3'],
       passes: contentType => !ask.isEvents && !isDocument.test(contentType),

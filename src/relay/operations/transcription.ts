@@ -15,13 +15,15 @@ import {
 import { readCommonTranscript } from '../../media/transcript-answer.ts'
 import { readTranscriptionRequest } from '../../media/transcription-request.ts'
 import { readMediaUsage } from '../../metering/media-usage.ts'
+import { OPEN_OBJECT } from '../../wire/ascii.ts'
 import { TEXT_TYPE } from '../answer/content-type.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
 import type { Form } from '../intake/form.ts'
 import type { WholeResponse } from '../upstream/upstream.ts'
 import { answerFrom, badParameter, carry, dialectOf, formatWith, readingDocument } from './carry.ts'
+import type { AnswerReading } from './channel-request.ts'
 import { FEWEST_BYTES_PER_SECOND } from './file-meter.ts'
-import type { AnswerReading, OperationSpec, Work } from './operation.ts'
+import type { OperationSpec, Work } from './operation.ts'
 import { mustRead } from './request-reader.ts'
 
 const HEAD_BYTES = 65_536
@@ -47,18 +49,18 @@ const isText = (format: string) => format === 'text' || format === 'srt' || form
  * The form a vendor is asked for: the client's, or the one from which that can be made. A bare text does not tell how long the
  * sound was, which is what the vendor bills: where it writes a form that does, it is asked for that one.
  */
-function formOn({ provider }: RelayChannel, sent: string, { format }: TranscriptionAsk): string {
-  const written = provider.transcripts?.(sent) ?? TRANSCRIPT_FORMATS
-  if (isText(format) && written.includes('verbose_json')) return 'verbose_json'
-  return !isTranscriptFormat(format) || written.includes(format) ? format : 'json'
+function formOn({ provider }: RelayChannel, sentModel: string, { format }: TranscriptionAsk): string {
+  const formats = provider.transcripts?.(sentModel) ?? TRANSCRIPT_FORMATS
+  if (isText(format) && formats.includes('verbose_json')) return 'verbose_json'
+  return !isTranscriptFormat(format) || formats.includes(format) ? format : 'json'
 }
 
 /** Said in our words, however the client wrote them. */
 const REWORDED = /^(?:model|response_format|timestamp_granularities(?:\[\d*\])?)$/
 
 /** The client's own form, with the model's name and the form of the answer set for the vendor. */
-function common(ask: TranscriptionAsk, channel: RelayChannel, sent: string) {
-  const form = formOn(channel, sent, ask)
+function common(ask: TranscriptionAsk, channel: RelayChannel, sentModel: string) {
+  const form = formOn(channel, sentModel, ask)
   const isOwn = ([name, value]: readonly [string, string]) => value !== '' && !REWORDED.test(name)
   // Times are of use only in the form that has them.
   const times = form === 'verbose_json' ? ask.granularities : []
@@ -66,7 +68,7 @@ function common(ask: TranscriptionAsk, channel: RelayChannel, sent: string) {
   return carry(
     {
       parts: [
-        { name: 'model', value: sent },
+        { name: 'model', value: sentModel },
         ...ask.fields.filter(isOwn).map(([name, value]) => ({ name, value })),
         ...times.map(value => ({ name: 'timestamp_granularities[]', value })),
         ...(ask.fields.some(([name]) => name === 'response_format')
@@ -79,8 +81,6 @@ function common(ask: TranscriptionAsk, channel: RelayChannel, sent: string) {
     channel,
   )
 }
-
-const OPEN_BRACE = 0x7b
 
 /** A text as it is, or as some servers send it: under the type of JSON, with or without quotes. */
 function plainText(body: Buffer, type: string): AnswerReading | Promise<AnswerReading> | undefined {
@@ -113,14 +113,14 @@ function read(
   ask: TranscriptionAsk,
   { body, headers }: WholeResponse,
   channel: RelayChannel,
-  sent: string,
+  sentModel: string,
 ): AnswerReading | Promise<AnswerReading> {
   const type = String(headers['content-type'] ?? '')
   if (/html/i.test(type)) return { usage: undefined, outputBytes: 0, fault: 'the answer is a page' }
-  const dialect = dialectOf(TASKS[ask.task], 'openai', channel, sent)
-  const isAsked = !dialect && formOn(channel, sent, ask) === ask.format && !ask.isStream
+  const dialect = dialectOf(TASKS[ask.task], 'openai', channel, sentModel)
+  const isAsked = !dialect && formOn(channel, sentModel, ask) === ask.format && !ask.isStream
   // A host may write the client's form although it was asked for another; one that does not may still call JSON a text.
-  const isPlain = !dialect && !ask.isStream && isText(ask.format) && (isAsked || body[0] !== OPEN_BRACE)
+  const isPlain = !dialect && !ask.isStream && isText(ask.format) && (isAsked || body[0] !== OPEN_OBJECT)
   const plain = isPlain ? plainText(body, type) : undefined
   if (plain) return plain
   return readingDocument(body, document => readTranscript(ask, body, { document, dialect, isAsked }))
@@ -134,14 +134,14 @@ type Heard = {
 }
 
 function readTranscript(ask: TranscriptionAsk, body: Buffer, { document: parsed, dialect, isAsked }: Heard) {
-  const told = dialect ? dialect.decode(parsed, ask) : readCommonTranscript(parsed)
+  const reading = dialect ? dialect.decode(parsed, ask) : readCommonTranscript(parsed)
   const transcript: Transcript = {
-    ...told,
-    language: told.language ?? ask.language,
-    duration: told.duration ?? ask.seconds,
+    ...reading,
+    language: reading.language ?? ask.language,
+    duration: reading.duration ?? ask.seconds,
   }
-  const outputBytes = Buffer.byteLength(told.text)
-  const usage = told.usage && timed(told.usage, transcript.duration ?? usualSeconds(ask))
+  const outputBytes = Buffer.byteLength(reading.text)
+  const usage = reading.usage && timed(reading.usage, transcript.duration ?? usualSeconds(ask))
   const read = { usage, outputBytes }
   if (!isAsked || isText(ask.format)) return { ...read, answer: writeTranscript(transcript, ask) }
   // The vendor's response stays unchanged, unknown fields included, unless a required field is missing.
@@ -195,8 +195,8 @@ const specOf = (operation: Task, task: TranscriptionAsk['task']) =>
           seconds: usual,
           calls: 1,
         }),
-        unfit(channel, sent) {
-          const fault = dialectOf(operation, 'openai', channel, sent)?.unfit?.(ask, sent)
+        unfit(channel, sentModel) {
+          const fault = dialectOf(operation, 'openai', channel, sentModel)?.unfit?.(ask, sentModel)
           return fault && badParameter(fault.path, fault.message)
         },
         requestFor(channel, sentModel, limits) {

@@ -58,9 +58,9 @@ export function translateRequest(
   const isTranslated = isAnswerTranslated(request, target)
   if (!isTranslated && target.takesOwnBytes) return undefined
   const names = isTranslated ? fittedNames(request, target.format) : undefined
-  const named = withFittedNames(request, names)
+  const fittedRequest = withFittedNames(request, names)
   const { body, warnings, headers } = upstream.encodeRequest(
-    { ...named, model: target.sentModel },
+    { ...fittedRequest, model: target.sentModel },
     target.options,
   )
   const wishes = wishesIn(body)

@@ -1,14 +1,12 @@
-import { eventsOf } from '../../chat/hub/answer.ts'
 import type { ChatDialect } from '../../chat/hub/dialect.ts'
 import type { DecodeOptions, Inbound, Outbound } from '../../chat/hub/format.ts'
-import type { ChatAnswer, ChatRequest } from '../../chat/hub/hub.ts'
-import { createEventMeter, createTranslatingMeter } from '../../chat/hub/meter.ts'
+import type { ChatRequest } from '../../chat/hub/hub.ts'
+import { createTranslatingMeter } from '../../chat/hub/meter.ts'
 import { hasForeignProof } from '../../chat/hub/signature.ts'
-import { type FittedNames, restoringNames, withOwnNames } from '../../chat/hub/tools/fitted-names.ts'
+import { restoringNames } from '../../chat/hub/tools/fitted-names.ts'
 import { outboundOf } from '../../chat/index.ts'
 import { FORMAT as OPENAI_CHAT } from '../../chat/openai/chat-completions/content.ts'
 import { isInDialect } from '../../chat/openai/chat-completions/dialect.ts'
-import { withToolCalls } from '../../domain/usage.ts'
 import { type FormatName, formatsFor, type Provider } from '../../providers/index.ts'
 import { boundsOf } from '../../requests/facts.ts'
 import type { RequestedTools } from '../../requests/provider-tools.ts'
@@ -16,15 +14,9 @@ import type { RequestAddress } from '../../requests/request-fields.ts'
 import { SKIM_BYTES } from '../../wire/json-skim.ts'
 import { findInSlices } from '../../wire/search-slices.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
-import { answerFrom, readingDocument } from './carry.ts'
-import type {
-  AnswerReading,
-  ChannelBody,
-  ChannelRequest,
-  ReadContext,
-  Work,
-  WorkLimits,
-} from './operation.ts'
+import type { ChannelBody, ChannelRequest, WorkLimits } from './channel-request.ts'
+import { translateAnswer } from './chat-answer.ts'
+import type { ReadContext, Work } from './operation.ts'
 import { toolTermsOn } from './provider-tools.ts'
 import { mustRead, type ReadBody, type RequestBody } from './request-reader.ts'
 import type { Wish } from './services.ts'
@@ -108,7 +100,7 @@ function answersOn(
   return (parsed.tools ?? parsed.functions ?? null) === null ? 'passed' : 'if-tools-differ'
 }
 
-/** Bodies above this size are translated on a thread. Below it, the message to the thread may cost more than it saves. */
+/** Documents above this size are translated on a thread. Below it, the message to the thread may cost more than it saves. */
 const THREAD_BYTES = 256 * 1024
 
 /** Channels that speak the client's format get its own bytes; for all others its request goes through the hub. */
@@ -128,12 +120,15 @@ export function translating(
     return decoded
   }
 
-  function translate(target: TranslationTarget) {
-    if (translator === undefined || bytes.length <= THREAD_BYTES)
-      return translateRequest(decodedRequest(), target)
+  /** The thread for a document of this size; undefined where it is translated at once. */
+  function onThread({ length }: Buffer): ThreadTranslation | undefined {
+    if (translator === undefined || length <= THREAD_BYTES) return undefined
     thread ??= translator.open({ format: client.name, address, bytes })
-    return thread.translate(target)
+    return thread
   }
+
+  const translate = (target: TranslationTarget) =>
+    onThread(bytes)?.translateRequest(target) ?? translateRequest(decodedRequest(), target)
 
   const nativeRequest = (
     ...[channel, sentModel, limits]: Parameters<Work['requestFor']>
@@ -148,11 +143,26 @@ export function translating(
     channel: RelayChannel,
   ): ChannelRequest {
     const { names, answered, isAnswerTranslated, ...body } = translated
-    const decoding = { ambience, ...usageOf(channel) }
-    const readers = isAnswerTranslated
-      ? translatingReaders({ client, upstream, names, request: answered, decoding, choices: source.choices })
-      : native.readers(channel)
-    return { ...body, boundsOf, ...readers }
+    if (!isAnswerTranslated) return { ...body, boundsOf, ...native.readers(channel) }
+    const translation = {
+      upstreamFormat: upstream.name,
+      clientFormat: client.name,
+      ...usageOf(channel),
+      names,
+      answered,
+    }
+    return {
+      ...body,
+      boundsOf,
+      readWhole: answer =>
+        onThread(answer.body)?.translateAnswer(answer.body, translation) ??
+        translateAnswer(answer.body, translation, ambience),
+      meter: () =>
+        createTranslatingMeter({
+          decoder: upstream.createStreamDecoder({ ambience, choices: source.choices, ...usageOf(channel) }),
+          encoder: restoringNames(client.createStreamEncoder({ ambience, request: answered }), names),
+        }),
+    }
   }
 
   return {
@@ -190,70 +200,4 @@ export function translating(
     },
     dispose: () => thread?.end(),
   }
-}
-
-type AnswerTranslation = {
-  readonly client: Inbound
-  readonly upstream: Outbound
-  readonly names: FittedNames | undefined
-  readonly request: ChatRequest
-  readonly decoding: DecodeOptions
-  readonly choices: number
-}
-
-/** Answers of the channel's format, written in the client's. */
-function translatingReaders({
-  client,
-  upstream,
-  names,
-  request,
-  decoding,
-  choices,
-}: AnswerTranslation): AnswerReaders {
-  const { ambience } = decoding
-  return {
-    readWhole: ({ body }) =>
-      readingDocument(body, document => {
-        const whole = decodeWhole(upstream, document, decoding)
-        if ('fault' in whole) return whole
-        const named = withOwnNames(whole.answer, names)
-        const written = (answer: ChatAnswer) =>
-          answerFrom(body, () => client.encodeAnswer(answer, { ambience, request }))
-        // Where the provider reports no usage, the client gets the counted one.
-        const isReported = named.usage !== undefined
-        return {
-          ...measured(whole.answer),
-          answer: isReported ? written(named) : usage => writtenNow(written({ ...named, usage })),
-        }
-      }),
-    meter: () =>
-      createTranslatingMeter({
-        decoder: upstream.createStreamDecoder({ ...decoding, choices }),
-        encoder: restoringNames(client.createStreamEncoder({ ambience, request }), names),
-      }),
-  }
-}
-
-const writtenNow = (answer: ReturnType<typeof answerFrom>) =>
-  typeof answer === 'function' ? answer() : answer
-
-/** An answer as its format decodes it, or why it is none. */
-export function decodeWhole(
-  format: Outbound,
-  document: unknown,
-  options: DecodeOptions,
-): { readonly answer: ChatAnswer } | (AnswerReading & { readonly fault: string }) {
-  const answer = format.decodeAnswer(document, options)
-  return 'error' in answer ? { usage: undefined, outputBytes: 0, fault: answer.error.message } : { answer }
-}
-
-/** What an answer has used; where it does not say so, how much of it there is to count. */
-export function measured(answer: ChatAnswer): AnswerReading {
-  const { usage, toolCalls } = answer
-  if (usage !== undefined) return { usage: withToolCalls(usage, toolCalls), outputBytes: 0 }
-  const meter = createEventMeter()
-  for (const event of eventsOf(answer)) meter.read(event)
-  const { textBytes, reasoningBytes } = meter.reading
-  const outputBytes = textBytes + reasoningBytes
-  return { usage: undefined, outputBytes, sample: meter.sample, ...(toolCalls && { toolCalls }) }
 }

@@ -1,66 +1,131 @@
 import { parentPort } from 'node:worker_threads'
 import type { ChatRequest } from '../../chat/hub/hub.ts'
-import { FORMATS } from '../../chat/index.ts'
+import { inboundOf } from '../../chat/index.ts'
 import { Refusal } from '../../domain/errors.ts'
+import type { Usage } from '../../domain/usage.ts'
 import type { RequestAddress } from '../../requests/request-fields.ts'
+import { createIdsAndClock } from '../ids-and-clock.ts'
+import type { AnswerReading, ClientAnswer } from './channel-request.ts'
+import { type AnswerTranslation, translateAnswer } from './chat-answer.ts'
 import { mustRead } from './request-reader.ts'
 import { type TranslatedRequest, type TranslationTarget, translateRequest } from './translate-request.ts'
 
-/** A client's request, in memory that both threads have. */
+/** A document in memory that both threads can read. */
+type SharedBytes = Uint8Array<SharedArrayBuffer>
+
+/** A client's request. */
 export type SharedRequest = {
-  readonly id: number
   readonly format: string
   readonly address: RequestAddress | undefined
-  readonly bytes: Uint8Array<SharedArrayBuffer>
+  readonly bytes: SharedBytes
 }
 
+/** What the thread is asked to do, by kind. `work` is the id of the work that it belongs to. */
+export type TranslationTask =
+  | { readonly kind: 'request'; readonly request: SharedRequest; readonly target: TranslationTarget }
+  | { readonly kind: 'answer'; readonly bytes: SharedBytes; readonly translation: AnswerTranslation }
+  /** The last answer is written with the usage that was counted for it. */
+  | { readonly kind: 'write'; readonly usage: Usage }
+
 export type TranslationJob =
-  | { readonly id: number; readonly request: SharedRequest; readonly target: TranslationTarget }
-  /** No channel is asked this request any more. */
-  | { readonly forgotten: number }
+  | { readonly id: number; readonly work: number; readonly task: TranslationTask }
+  /** The work is done: nothing of it is needed any more. */
+  | { readonly endedWork: number }
+
+/** The reading of an answer without its functions. */
+export type AnswerReport = Omit<AnswerReading, 'answer' | 'sample'> & {
+  readonly sampleText?: string
+  /** Absent: the answer has a fault, or is written once its usage is counted. */
+  readonly written?: ClientAnswer
+}
+
+export type TranslationResults = {
+  readonly request: TranslatedRequest | undefined
+  readonly answer: AnswerReport
+  readonly write: ClientAnswer
+}
 
 type RefusalFields = Pick<Refusal, 'code' | 'message' | 'errors'>
 
-export type TranslationDone = {
-  readonly id: number
-} & (
-  | { readonly translated: TranslatedRequest | undefined }
+export type TranslationDone = { readonly id: number } & (
+  | { readonly result: TranslationResults[keyof TranslationResults] }
   | { readonly refusal: RefusalFields }
   | { readonly failure: Error }
 )
 
-/** Requests that were decoded, until their last channel has been asked: each is parsed once. */
-const decoded = new Map<number, ChatRequest>()
+/** What is kept of a work until it is done: its request is parsed once, however many channels it is translated for. */
+type WorkState = { request?: ChatRequest; write?: (usage: Usage) => ClientAnswer | Promise<ClientAnswer> }
 
-function decode({ id, format: name, address, bytes }: SharedRequest): ChatRequest {
-  const existing = decoded.get(id)
-  if (existing) return existing
-  const format = FORMATS.find(each => each.name === name)
+const works = new Map<number, WorkState>()
+const idsAndClock = createIdsAndClock(Date.now)
+
+const bufferOf = ({ buffer, byteOffset, byteLength }: SharedBytes) =>
+  Buffer.from(buffer, byteOffset, byteLength) as Buffer
+
+function decode({ format: name, address, bytes }: SharedRequest): ChatRequest {
+  const format = inboundOf(name)
   if (format === undefined) throw new Error(`no such format: ${name}`)
-  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('utf8')
-  const request = mustRead(format.decodeRequest(JSON.parse(text), address))
-  decoded.set(id, request)
-  return request
+  return mustRead(format.decodeRequest(JSON.parse(bufferOf(bytes).toString('utf8')), address))
 }
 
-function work({ id, request, target }: Extract<TranslationJob, { target: unknown }>): TranslationDone {
-  try {
-    return { id, translated: translateRequest(decode(request), target) }
-  } catch (error) {
-    if (!(error instanceof Refusal)) return { id, failure: error as Error }
-    const { code, message, errors } = error
-    return { id, refusal: { code, message, errors } }
+async function report(reading: AnswerReading, state: WorkState): Promise<AnswerReport> {
+  const { answer, sample, ...fields } = reading
+  const reported = sample ? { ...fields, sampleText: sample.text() } : fields
+  if (typeof answer !== 'function') return answer ? { ...reported, written: answer } : reported
+  if (reading.usage) return { ...reported, written: await answer(reading.usage) }
+  state.write = answer
+  return reported
+}
+
+async function run(task: TranslationTask, state: WorkState) {
+  switch (task.kind) {
+    case 'request':
+      state.request ??= decode(task.request)
+      return translateRequest(state.request, task.target)
+    case 'answer':
+      return report(await translateAnswer(bufferOf(task.bytes), task.translation, idsAndClock), state)
+    case 'write':
+      if (state.write === undefined) throw new Error('there is no answer to write')
+      return state.write(task.usage)
   }
 }
+
+function stateOf(work: number): WorkState {
+  const state = works.get(work) ?? {}
+  works.set(work, state)
+  return state
+}
+
+function failureOf(error: unknown) {
+  if (!(error instanceof Refusal)) return { failure: error as Error }
+  const { code, message, errors } = error
+  return { refusal: { code, message, errors } }
+}
+
+/** A body with memory of its own is handed over; a small one lies in memory that other buffers share. */
+function transferred(done: TranslationDone): ArrayBuffer[] {
+  const { result } = 'result' in done ? done : {}
+  const body =
+    result && ('body' in result ? result.body : 'written' in result ? result.written?.body : undefined)
+  return body && body.length === body.buffer.byteLength ? [body.buffer as ArrayBuffer] : []
+}
+
+// One after the other: tasks of several works would only slow each other down.
+let last: Promise<void> = Promise.resolve()
 
 parentPort?.on('message', (job: TranslationJob) => {
-  if ('forgotten' in job) {
-    decoded.delete(job.forgotten)
+  if ('endedWork' in job) {
+    last = last.then(() => {
+      works.delete(job.endedWork)
+    })
     return
   }
-  const done = work(job)
-  const body = 'translated' in done ? done.translated?.body : undefined
-  // A body of its own memory is handed over; a small one lies in memory that others use too.
-  const isWholeBuffer = body !== undefined && body.length === body.buffer.byteLength
-  parentPort?.postMessage(done, isWholeBuffer ? [body.buffer as ArrayBuffer] : [])
+  const { id, work, task } = job
+  last = last.then(async () => {
+    const done: TranslationDone = await run(task, stateOf(work)).then(
+      result => ({ id, result }),
+      error => ({ id, ...failureOf(error) }),
+    )
+    parentPort?.postMessage(done, transferred(done))
+  })
 })

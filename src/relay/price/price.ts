@@ -12,7 +12,8 @@ import {
 } from '../../requests/provider-tools.ts'
 import { type RoutedModel, sentModel } from '../../routing/table.ts'
 import type { Catalog, CatalogPrice, RelayChannel } from '../catalog/catalog.ts'
-import type { ChannelRequest, Work, WorkLimits } from '../operations/operation.ts'
+import type { ChannelRequest, WorkLimits } from '../operations/channel-request.ts'
+import type { Work } from '../operations/operation.ts'
 import { isPaidFor, overrideTools, searchesIn, searchesOn } from '../operations/provider-tools.ts'
 import { allowsRouting } from '../operations/routing-fields.ts'
 

@@ -13,7 +13,7 @@ const OTHER_TABLES = 1.5
 
 export type CountedUsage = { readonly usage: Usage; readonly by: 'o200k_base' | 'bytes' }
 
-export type CountedOutput = { readonly bytes: number; readonly sample?: TextSample | undefined }
+export type CountedOutput = { readonly bytes: number; readonly sample?: Pick<TextSample, 'text'> | undefined }
 
 /** Tokens of a text of which the beginning was counted: the rest is taken to be like it. */
 async function countLike(
@@ -69,7 +69,7 @@ export function usageSoFar(reading: StreamReading, guess: (outputTokens: number)
 
 type Streamed = {
   readonly reading: StreamReading
-  readonly sample?: TextSample | undefined
+  readonly sample?: Pick<TextSample, 'text'> | undefined
   ending(): StreamEnding
 }
 

@@ -1,5 +1,5 @@
 import type { Upload } from '../../wire/multipart.ts'
-import type { ChannelBody } from '../operations/operation.ts'
+import type { ChannelBody } from '../operations/channel-request.ts'
 import {
   MAX_WHOLE_BYTES,
   type Upstream,

@@ -4,10 +4,10 @@ import { BUDGET_SHORTAGES, type Shortage, shortageOf } from '../../domain/shorta
 import { RefusedAddressError } from '../../http/address-guard.ts'
 import type { Budget } from '../../http/budget.ts'
 import type { AddressAuthor } from '../../http/upstream-address.ts'
+import { KeyRefused } from '../../providers/key-refused.ts'
 import { createGatherer } from '../../wire/gather.ts'
 import type { Upload } from '../../wire/multipart.ts'
 import { createDeadlines } from './deadlines.ts'
-import { KeyRefused } from './key-refused.ts'
 import { createPools, type PoolsOptions } from './pools.ts'
 import { createPrelude } from './prelude.ts'
 

@@ -265,7 +265,7 @@ for (const engine of ENGINES)
       }
     })
 
-    it('stay with a copy, whatever else the request for it says', async () => {
+    it('stay with a copy, with any other field in its request', async () => {
       const id = await stored()
       const path = `/api/channel/copy/${id}?base_url=${encodeURIComponent(foreign.url)}&type=14`
       const copy = await ask('POST', path, {

@@ -37,7 +37,7 @@ for (const engine of ENGINES) {
       await relay.gateway.close()
     })
 
-    /** What the vendor is sent, what the client is told, and what it pays. */
+    /** The request to the vendor, the warning to the client, and the charge. */
     async function submit(ask: Fields, { type = KLING, price = PRICE as Fields, headers = {} } = {}) {
       const model = `kling-v1-${++made}`
       await relay.addChannel({
@@ -58,7 +58,7 @@ for (const engine of ENGINES) {
       return { reply, sent, warnings, cost }
     }
 
-    it('gets it only where it has a price: else it is left out, and said so', async () => {
+    it('gets it only if it has a price: otherwise it is removed with a warning', async () => {
       for (const metadata of [
         { mode: 'pro' },
         { sound: 'on' },
@@ -80,7 +80,7 @@ for (const engine of ENGINES) {
       }
     })
 
-    it('may say it outside of the metadata, and is told the same', async () => {
+    it('may request it outside of the metadata, with the same result', async () => {
       const { sent, warnings } = await submit({ mode: 'pro' })
       assert.equal(JSON.parse(sent).mode, undefined)
       assert.match(warnings, /mode has no price/)
@@ -136,7 +136,7 @@ for (const engine of ENGINES) {
       await relay.gateway.close()
     })
 
-    it('is served without it, and told so', async () => {
+    it('is served without it, with a warning', async () => {
       const { model } = await relay.serve('tts', { base_url: vendor.url }, { per_call: 0.001 })
       const { key } = await relay.newToken()
       const asked = { model, input: 'Hi', voice: 'alloy', speed: 1.5, gain: 2 }

@@ -167,7 +167,7 @@ describe('tools that the provider runs', () => {
       assert.equal((await relay.rowOf(id)).cost, TOKEN_NANOS + CALL_NANOS)
     })
 
-    it('cost what their calls cost where the stream breaks off before it has told any usage', async () => {
+    it('are charged by the call if the stream breaks off before any usage', async () => {
       const { id, ask } = await open(OPENAI, { tools: TOOL_PRICES })
       vendor.answers(() => streamedResponse(true))
       await ask(AT.responses, request(HOSTED, { stream: true }))
@@ -276,7 +276,7 @@ describe('tools that the provider runs', () => {
       })
     }
 
-    it('cost nothing where the format of the channel has no word for them', async () => {
+    it('cost nothing if the format of the channel does not support them', async () => {
       const { id, ask } = await open(ANTHROPIC, { tools: TOOL_PRICES })
       vendor.answers(() => json(message({ input_tokens: 100, output_tokens: 10 })))
       const reply = await ask(AT.chat, { messages, web_search_options: {} })

@@ -53,7 +53,7 @@ function outputOf(body: Understood): number {
   return (limit > 0 ? limit : MODEL_MAXIMUM) * Math.max(1, greatest(body, CHOICES))
 }
 
-describe('whatever the names of a request look like', () => {
+describe('for any names in a request', () => {
   it('every server reads what the gateway has priced, or the request is refused', async () => {
     const counts = { taken: 0, refused: 0 }
     await fc.assert(

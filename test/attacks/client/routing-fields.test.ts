@@ -25,7 +25,7 @@ describe('fields by which a provider would choose another model', () => {
   const post = (path: string, key: string, body: object, headers = {}) =>
     client.postText(path, key, JSON.stringify(body), headers)
 
-  it('are removed in every operation, and the client is told', async () => {
+  it('are removed in every operation, with a warning', async () => {
     const { model, key } = await client.offerTo({}, CHEAP)
     const routing = {
       models: ['dear'],
@@ -90,7 +90,7 @@ describe('fields by which a provider would choose another model', () => {
     assert.equal(await client.usedBy(tokenId), 0)
   })
 
-  it('are removed without a word where they are null', async () => {
+  it('are removed without a warning if they are null', async () => {
     const { model, key } = await client.offerTo({}, CHEAP)
     const reply = await post('/v1/chat/completions', key, { model, messages: MESSAGES, models: null })
     assert.equal(reply.status, 200, reply.text)

@@ -19,7 +19,7 @@ const stored = (bytes: Buffer) => ({
 
 const lengthOf = async (bytes: Buffer) => (await measureSound(stored(bytes))).seconds ?? 0
 
-/** 300 seconds, of which the header claims whatever `change` makes of it. */
+/** 300 seconds, whose header `change` modifies. */
 function wav(change: (bytes: Buffer) => void): Buffer {
   const bytes = wavFile(300)
   change(bytes)
@@ -159,7 +159,7 @@ describe('a file of sound whose header claims that it is short', () => {
     }
   })
 
-  it('lasts as long as its frames, whatever its first one lists and however the others begin', async () => {
+  it('lasts as long as its frames, with any first frame and any start of the others', async () => {
     near(await lengthOf(Buffer.concat([xing(1), times(10_000, SLOW)])), 10_001 * FRAME_SECONDS)
     // The first megabytes are not like the rest.
     near(await lengthOf(Buffer.concat([times(2_000, FAST), times(20_000, SLOW)])), 22_000 * FRAME_SECONDS)
@@ -197,7 +197,7 @@ for (const engine of ENGINES) {
     const fileOf = (bytes: Buffer) => new File([new Uint8Array(bytes)], 'speech.wav')
     const lie = fileOf(WAVS['a byte rate of four gigabytes'] as Buffer)
 
-    it('pays the length that the provider tells, in every form of transcript', async () => {
+    it('pays the length that the provider reports, in every transcript format', async () => {
       const { model } = await media.offer('whisper-1', PER_SECOND, { base_url: vendor.url })
       const { id, key } = await media.open()
       const segments = [{ id: 0, start: 0, end: 300, text: 'Hello.' }]
@@ -219,7 +219,7 @@ for (const engine of ENGINES) {
       for (const row of await media.rowsOf(id, forms.length)) assert.equal(row.cost, 300 * SECOND_NANOS)
     })
 
-    it('pays the length of the samples where the provider tells none', async () => {
+    it('pays the length of the samples if the provider reports none', async () => {
       const { model } = await media.offer('asr', PER_SECOND, { type: ZHIPU, base_url: vendor.url })
       const { id, key } = await media.open()
       answer = jsonAnswer({ text: 'Hello.' })

@@ -79,7 +79,7 @@ describe('a request whose members could be read as others', () => {
     await chat('"best of":9', 'best of')
   })
 
-  it('is refused for two members that only their spelling tells apart', async () => {
+  it('is refused for two members that differ only in spelling', async () => {
     await chat('"custom_field":1,"customField":2', 'customField')
     await chat('"service_tier":"flex","serviceTier":"priority"', 'serviceTier')
   })
@@ -243,7 +243,7 @@ describe('a request whose names are plain', () => {
   })
   after(() => client.close())
 
-  it('may name anything as it likes in its own words: schemas, arguments, metadata', async () => {
+  it('may use any names in its own data: schemas, arguments, metadata', async () => {
     const { model, key } = await client.offerTo()
     const own = '{"Model":1,"model":2,"maxTokens":3,"max_tokens":4,"a":5,"a":6}'
     const schema = `{"type":"object","properties":${own}}`

@@ -32,7 +32,7 @@ async function cutEntries(db: Db, chain: string, count: number): Promise<void> {
   await fitBalances(db)
 }
 
-/** Ways to change the books behind the gateway's back, and what verify has to say of each. */
+/** Ways to tamper with the ledger, and what `verify` must report for each. */
 const ATTACKS: Readonly<Record<string, { tamper: Tampering; says: RegExp }>> = {
   'a grant in a chain of its own, with the balance raised': {
     async tamper({ db }) {
@@ -119,7 +119,7 @@ const ATTACKS: Readonly<Record<string, { tamper: Tampering; says: RegExp }>> = {
         .where('kind', '=', 'user')
         .where('owner_id', '=', 2)
         .execute(),
-    says: /^rows: user:2 is not as its last audit record left it/,
+    says: /^rows: user:2 differs from its last audit record/,
   },
   'a token made unlimited': {
     tamper: ({ db }) =>
@@ -139,7 +139,7 @@ const ATTACKS: Readonly<Record<string, { tamper: Tampering; says: RegExp }>> = {
         .where('kind', '=', 'user')
         .where('owner_id', '=', 2)
         .execute(),
-    says: /^held: user:2 has 5000 held, its leases sum up to 0/,
+    says: /^held: user:2 has 5000 held, its leases add up to 0/,
   },
   'a lease of a node that there never was, with as much held': {
     async tamper({ db }) {
@@ -168,7 +168,7 @@ const ATTACKS: Readonly<Record<string, { tamper: Tampering; says: RegExp }>> = {
         .where('kind', '=', 'token')
         .where('owner_id', '=', 1)
         .execute(),
-    says: /^token:1: the account says/,
+    says: /^token:1: the account has/,
   },
   'a token given to another user': {
     tamper: ({ db }) => db.updateTable('tokens').set({ user_id: 2 }).where('id', '=', 1).execute(),
@@ -197,7 +197,7 @@ const ATTACKS: Readonly<Record<string, { tamper: Tampering; says: RegExp }>> = {
           ended_time: null,
         })
         .execute(),
-    says: /^rows: prices of gpt-5 is there, and no audit record says so/,
+    says: /^rows: prices of gpt-5 was added without an audit record/,
   },
   'a setting changed': {
     tamper: ({ db }) => db.updateTable('settings').set({ value: '50' }).execute(),

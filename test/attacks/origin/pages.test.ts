@@ -143,7 +143,7 @@ function describePages(): void {
     await tab.close()
   })
 
-  it('nobody else does: not without a session, not from another site, not with ?key=', async () => {
+  it('no other client does: not without a session, not from another site, not with ?key=', async () => {
     const stranger = await browser.newContext()
     const other = await stranger.newPage()
     assert.equal((await other.goto(filmAddress()))?.status(), 401)

@@ -84,7 +84,7 @@ describe('answers of the relay, opened by a browser', () => {
       headers: { 'content-type': 'application/json', ...bearer(), ...more.headers },
     })
 
-  it('are of a type that the gateway chose, whatever type the provider names', async () => {
+  it('have a type that the gateway chose, for any type of the provider', async () => {
     const whole = await chat()
     assert.equal(whole.status, 200, whole.text)
     assert.match(whole.headers['content-type'] ?? '', /^application\/json\b/)

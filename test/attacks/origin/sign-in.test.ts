@@ -36,7 +36,7 @@ describe('a page of another site', () => {
   }
 
   for (const path of ['/api/user/login', '/api/user/register']) {
-    it(`cannot post to ${path}, whatever it calls its body`, async () => {
+    it(`cannot post to ${path}, with any content type`, async () => {
       for (const type of [...FORM_TYPES, 'application/json'])
         for (const origin of [
           { 'sec-fetch-site': 'cross-site' },
@@ -63,7 +63,7 @@ describe('a page of another site', () => {
     assert.deepEqual(await counts(), before)
   })
 
-  it('is told apart from the console and from programs, which sign in as before', async () => {
+  it('is distinguished from the console and from programs, which sign in as before', async () => {
     const { origin } = new URL(gateway.url)
     for (const headers of [
       { 'sec-fetch-site': 'same-origin', origin, 'content-type': 'application/json' },

@@ -69,7 +69,7 @@ describe('a provider that names an address of the gateway’s own network', () =
     return relay.api('GET', `/v1/videos/${id}/content`, undefined, { token: key })
   }
 
-  it('as the film: is not connected to, and the client is not told the address', async () => {
+  it('as the video: is not connected to, and the client does not learn the address', async () => {
     for (const address of spellings(inner.port)) {
       filmUrl = address
       const reply = await fetchFilm()
@@ -106,7 +106,7 @@ describe('a provider that names an address of the gateway’s own network', () =
 })
 
 describe('a channel that was saved before private addresses were denied', () => {
-  it('is not connected to any more, and the client is told 502', async () => {
+  it('is no longer connected to, and the client gets a 502', async () => {
     const dataDir = mkdtempSync(join(tmpdir(), 'sluice-test-'))
     const provider = await startScriptedServer((_request, response) => response.end('{}'))
     try {
@@ -139,7 +139,7 @@ describe('a channel that was saved before private addresses were denied', () => 
   })
 })
 
-/** Refused whatever the operator allows. */
+/** Refused under every setting. */
 const NEVER_ALLOWED = [
   'http://169.254.169.254',
   'http://169.254.170.2',

@@ -23,7 +23,7 @@ const HOSTILE = {
   'deep objects': `${'{"a":'.repeat(200)}1${'}'.repeat(200)}`,
 }
 
-/** An answer of each format, with this beside what belongs there; and the type of a channel that speaks it. */
+/** A response of each format with an additional member, and the type of a channel with that format. */
 const FORMATS = {
   openai: {
     type: 1,
@@ -94,14 +94,14 @@ describe('a provider whose answers are hostile', () => {
     assert.equal((await relay.rowOf(id)).cost, 0)
   })
 
-  it('that sends an error of brackets is told as an error without words', async () => {
+  it('that sends an error of nested brackets is an error without a message', async () => {
     const { ask } = await serve(whole(brackets(30_000), { status: 400 }))
     const reply = await ask()
     assert.equal(reply.status, 400)
     assert.equal(typeof reply.body.error.message, 'string')
   })
 
-  it('that sends brackets in an event ends the stream in an error, and the client is told', async () => {
+  it('that sends nested brackets in an event ends the stream with an error for the client', async () => {
     const event = `data: {"type":"message_start","message":${brackets(200_000)}}\n\n`
     const { ask } = await serve(streamed([`event: message_start\n${event}`]), { type: 14 })
     const reply = await ask({ stream: true })
@@ -141,7 +141,7 @@ describe('a provider whose answers are hostile', () => {
     assert.equal(reply.body.choices[0].message.content, said)
   })
 
-  it('is counted by the text of a large answer that tells no usage', async () => {
+  it('is counted by the text of a large answer without usage', async () => {
     const content = 'word '.repeat(40_000)
     const answer = {
       id: 'x',

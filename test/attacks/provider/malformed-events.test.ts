@@ -121,7 +121,7 @@ describe('a malformed event in a stream of the client’s own format', () => {
       assert.notEqual(pass(name, text).ending, 'complete')
     })
 
-    it(`is still an error in ${name} where the provider names it so in plain words`, () => {
+    it(`is still an error in ${name} if the provider says so`, () => {
       const { ending, reading } = pass(
         name,
         spoiled(name, at => (at === 1 ? frame('the machine is on fire', 'error') : '')),
@@ -130,7 +130,7 @@ describe('a malformed event in a stream of the client’s own format', () => {
       assert.match(JSON.stringify(reading.error), /the machine is on fire/)
     })
 
-    it(`passes as it is in ${name}, whatever JSON it is`, () => {
+    it(`passes unchanged in ${name}, with any JSON`, () => {
       const isHarmless = (value: unknown) =>
         !/error|response\.|message_stop|finish/.test(JSON.stringify(value))
       fc.assert(
@@ -178,7 +178,7 @@ describe('a provider that sends malformed events', () => {
   })
 
   for (const name of names) {
-    it(`has its ${name} stream delivered byte for byte to a client of that format, and paid as told`, async () => {
+    it(`has its ${name} stream delivered byte for byte to a client of that format, and charged as reported`, async () => {
       const { fields, path, body } = ROUTES[name]
       const { model } = await relay.serve('sent', { ...fields, base_url: provider.url })
       const stream = spoiled(name, at => MALFORMED.filter((_, index) => index % 3 === at % 3).join(''))

@@ -209,7 +209,7 @@ describe('what is taken for a secret', () => {
     assert.equal(scrub(said), 'key [redacted] of [redacted] in eu-central-1, [redacted] [redacted]')
   })
 
-  it('not the words of everyday headers, and nothing too short to be one', () => {
+  it('not the values of common headers, and nothing too short to be a secret', () => {
     const headers = {
       'user-agent': 'our-own-client/1.0',
       'x-level': '1',

@@ -113,14 +113,14 @@ export function bodyOf(values: ChannelValues, channel?: Channel) {
   }
 }
 
-export type ChannelBody = ReturnType<typeof bodyOf>
+export type ChannelFormBody = ReturnType<typeof bodyOf>
 
 /** Only changed fields are sent, so that concurrent changes of other fields survive. */
 export function changesOf(
   values: ChannelValues,
   before: ChannelValues,
   channel: Channel,
-): Partial<ChannelBody> {
+): Partial<ChannelFormBody> {
   const old = bodyOf(before, channel) as Record<string, unknown>
   const changed = Object.entries(bodyOf(values, channel)).filter(
     ([name, value]) => JSON.stringify(value) !== JSON.stringify(old[name]),

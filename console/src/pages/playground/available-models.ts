@@ -3,7 +3,7 @@ import type { Pricing, Token } from '../../api/contract.ts'
 import { useCall } from '../../api/query.ts'
 
 /** Endpoint types of the price list. */
-export type ModelPurpose =
+export type PlaygroundEndpoint =
   | 'openai'
   | 'image-generation'
   | 'audio-speech'
@@ -22,7 +22,7 @@ const PRICES_STALE_MS = 60_000
 export const usePrices = () => useCall('pricing', {}, { staleMs: PRICES_STALE_MS })
 
 /** Models that the user or the chosen token may use for this purpose. */
-export function useAvailableModels(kind: ModelPurpose): readonly Pricing[] {
+export function useAvailableModels(kind: PlaygroundEndpoint): readonly Pricing[] {
   const token = useBillingToken()
   const { data } = usePrices()
   const allowed = token?.model_limits_enabled ? new Set(token.models) : undefined

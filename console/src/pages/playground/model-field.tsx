@@ -3,10 +3,10 @@ import { useTranslation } from 'react-i18next'
 import { Field, TextInput } from '../../look/field.tsx'
 import { ratesInWords } from '../../look/rates.ts'
 import { useErrorText } from '../../look/states.tsx'
-import { type ModelPurpose, useAvailableModels, usePrices } from './available-models.ts'
+import { type PlaygroundEndpoint, useAvailableModels, usePrices } from './available-models.ts'
 
 type ModelFieldProps = {
-  readonly kind: ModelPurpose
+  readonly kind: PlaygroundEndpoint
   readonly label?: string
   readonly value: string
   readonly onChange: (model: string) => void

@@ -1,9 +1,9 @@
 import { useSearch } from '@tanstack/react-router'
 import { useState } from 'react'
-import { type ModelPurpose, useAvailableModels } from './available-models.ts'
+import { type PlaygroundEndpoint, useAvailableModels } from './available-models.ts'
 
 /** The selected model: from the URL if it supports this purpose, otherwise the first available. */
-export function useModel(kind: ModelPurpose) {
+export function useModel(kind: PlaygroundEndpoint) {
   const { model: modelParam } = useSearch({ strict: false }) as { model?: string }
   const models = useAvailableModels(kind)
   const [chosen, choose] = useState<string>()

@@ -1,4 +1,4 @@
-/** Every reason the simulator has to refuse a request, with its status; formats put it in their own words. */
+/** Every reason to refuse a request, with its status; protocols have their own error formats. */
 const REFUSALS = {
   no_key: 401,
   not_local: 403,
@@ -18,12 +18,12 @@ export type RefusalKind = keyof typeof REFUSALS
 
 export class ProviderError extends Error {
   readonly kind: RefusalKind
-  /** The member of the request that is at fault, if it is one. */
+  /** The invalid member of the request, if it is one. */
   readonly field: string | null
 
   constructor(kind: RefusalKind, message: string, field: string | null = null) {
     super(message)
-    this.name = 'Refusal'
+    this.name = 'ProviderError'
     this.kind = kind
     this.field = field
   }

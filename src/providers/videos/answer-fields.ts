@@ -2,7 +2,7 @@ import { AnswerError } from '../../media/dialect.ts'
 import type { VideoAsk, VideoState } from '../../media/video.ts'
 import { memberOf } from '../member.ts'
 
-/** What lies at a path of names and places: `data.videos.0.url`. */
+/** The value at a path such as `data.videos.0.url`. */
 export const at = (value: unknown, path: string): unknown =>
   path.split('.').reduce((node: unknown, name) => memberOf(node, name), value)
 
@@ -28,34 +28,34 @@ export const urlsAt = (value: unknown, path: string, name: string) =>
     return url === undefined ? [] : [{ url }]
   })
 
-/** The job's name in the answer to a submission. */
+/** The job id in the response to a submission. */
 export const idAt =
   (path: string) =>
   (answer: unknown): string => {
     const id = textAt(answer, path)
-    if (id === undefined) throw new AnswerError('the answer names no job')
+    if (id === undefined) throw new AnswerError('the response has no job id')
     return id
   }
 
 export type States = Readonly<Record<string, VideoState['status']>>
 
-/** A word that nobody knows counts as processing, until the deadline of all jobs. */
+/** An unknown status counts as processing, until the deadline of all jobs. */
 export const statusOf = (states: States, vendorStatus: string | undefined): VideoState['status'] =>
   (vendorStatus !== undefined && Object.hasOwn(states, vendorStatus) ? states[vendorStatus] : undefined) ??
   'processing'
 
 export const failedFor = (code: string | undefined, message: string | undefined): VideoState => ({
   status: 'failed',
-  error: { code: code ?? 'video_failed', message: message ?? 'the provider could not make the video' },
+  error: { code: code ?? 'video_failed', message: message ?? 'The provider could not create the video.' },
 })
 
-/** A job without a film is none. */
+/** A completed job without a video has failed. */
 export const completedWith = (state: Omit<VideoState, 'status'>): VideoState =>
   (state.results ?? []).length === 0
-    ? failedFor('no_result', 'the provider finished without a video')
+    ? failedFor('no_result', 'The provider finished without a video.')
     : { status: 'completed', ...state }
 
-/** What a client says in the vendor's own words wins, but for the model and what else is `ours`. */
+/** Metadata of the client overrides the translated fields, except the model and the fields in `ours`. */
 export const overlaid = (
   fields: Readonly<Record<string, unknown>>,
   { metadata: { model: _model, ...metadata } }: Pick<VideoAsk, 'metadata'>,
@@ -67,14 +67,14 @@ export const overlaid = (
     ),
   )
 
-/** For vendors that fetch pictures themselves and take no other. */
+/** For vendors that accept only image URLs. */
 export const onlyAddresses = ({ stills }: VideoAsk) =>
   stills.some(({ kind }) => kind !== 'url')
-    ? { path: 'image', message: 'must be an address: this provider takes no pictures in the request' }
+    ? { path: 'image', message: 'must be a URL: this provider accepts no inline images' }
     : undefined
 
-/** For vendors that take pictures in the request and no other; nobody here fetches one. */
+/** For vendors that accept only inline images; the gateway fetches none. */
 export const onlyPictures = ({ stills }: VideoAsk) =>
   stills.some(({ kind }) => kind === 'url')
-    ? { path: 'image', message: 'must be the picture itself, in base64: this provider takes no addresses' }
+    ? { path: 'image', message: 'must be a base64 image: this provider accepts no URLs' }
     : undefined

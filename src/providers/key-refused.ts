@@ -1,4 +1,4 @@
-/** Nobody takes this key, so that another one must be tried. Its message never holds any of it. */
+/** The key is unusable, so another one must be tried. The message never contains a part of the key. */
 export class KeyRefused extends Error {
   constructor(message: string) {
     super(message)

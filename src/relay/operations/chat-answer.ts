@@ -1,0 +1,72 @@
+import { eventsOf } from '../../chat/hub/answer.ts'
+import type { DecodeOptions, IdsAndClock, Outbound } from '../../chat/hub/format.ts'
+import type { ChatAnswer, ChatRequest } from '../../chat/hub/hub.ts'
+import { createEventMeter } from '../../chat/hub/meter.ts'
+import { type FittedNames, withOwnNames } from '../../chat/hub/tools/fitted-names.ts'
+import { inboundOf, outboundOf } from '../../chat/index.ts'
+import { withToolCalls } from '../../domain/usage.ts'
+import type { UsageOptions } from '../../metering/openai-usage.ts'
+import { answerFrom, readingDocument } from './carry.ts'
+import type { AnswerReading } from './channel-request.ts'
+
+/** How whole answers of a channel are translated. It is plain data, so that a thread can take it. */
+export type AnswerTranslation = {
+  readonly upstreamFormat: string
+  readonly clientFormat: string
+  readonly usage?: UsageOptions
+  /** Tool names that the channel was sent otherwise. */
+  readonly names: FittedNames | undefined
+  /** The request as its answers repeat it. */
+  readonly answered: ChatRequest
+}
+
+/** Reads a whole answer in the channel's format, and writes it in the client's. */
+export function translateAnswer(
+  body: Buffer,
+  { upstreamFormat, clientFormat, usage: usageOptions, names, answered }: AnswerTranslation,
+  ambience: IdsAndClock,
+): AnswerReading | Promise<AnswerReading> {
+  const upstream = outboundOf(upstreamFormat)
+  const client = inboundOf(clientFormat)
+  if (!upstream || !client) throw new Error(`no such format: ${upstreamFormat} or ${clientFormat}`)
+  const decoding = { ambience, ...(usageOptions && { usage: usageOptions }) }
+  return readingDocument(body, document => {
+    const whole = decodeWhole(upstream, document, decoding)
+    if ('fault' in whole) return whole
+    const answerToClient = withOwnNames(whole.answer, names)
+    const encodedAnswer = (answer: ChatAnswer) =>
+      answerFrom(body, () => client.encodeAnswer(answer, { ambience, request: answered }))
+    // Where the provider reports no usage, the client gets the counted one.
+    const isReported = answerToClient.usage !== undefined
+    return {
+      ...measured(whole.answer),
+      answer: isReported
+        ? encodedAnswer(answerToClient)
+        : usage => writtenNow(encodedAnswer({ ...answerToClient, usage })),
+    }
+  })
+}
+
+const writtenNow = (answer: ReturnType<typeof answerFrom>) =>
+  typeof answer === 'function' ? answer() : answer
+
+/** An answer as its format decodes it, or why it is none. */
+export function decodeWhole(
+  format: Outbound,
+  document: unknown,
+  options: DecodeOptions,
+): { readonly answer: ChatAnswer } | (AnswerReading & { readonly fault: string }) {
+  const answer = format.decodeAnswer(document, options)
+  return 'error' in answer ? { usage: undefined, outputBytes: 0, fault: answer.error.message } : { answer }
+}
+
+/** What an answer has used; where it does not say so, how much of it there is to count. */
+export function measured(answer: ChatAnswer): AnswerReading {
+  const { usage, toolCalls } = answer
+  if (usage !== undefined) return { usage: withToolCalls(usage, toolCalls), outputBytes: 0 }
+  const meter = createEventMeter()
+  for (const event of eventsOf(answer)) meter.read(event)
+  const { textBytes, reasoningBytes } = meter.reading
+  const outputBytes = textBytes + reasoningBytes
+  return { usage: undefined, outputBytes, sample: meter.sample, ...(toolCalls && { toolCalls }) }
+}
