@@ -6,7 +6,7 @@ import {
   arrowsOf,
   commentWords,
   cycleIn,
-  declaredNames,
+  declaredAmong,
   exportedTypes,
   importsOf,
 } from './support/sources.ts'
@@ -131,7 +131,7 @@ describe('the language', () => {
   const readable = [...files, ...consoleFiles, ...simulatorFiles]
 
   it('has fewer than 20 names that are bare participles', () => {
-    const bare = readable.flatMap(declaredNames).filter(({ name }) => BARE_PARTICIPLES.has(name))
+    const bare = readable.flatMap(file => declaredAmong(file, BARE_PARTICIPLES))
     assert.ok(bare.length < 20, bare.map(({ name, at }) => `${at} ${name}`).join('\n'))
   })
 

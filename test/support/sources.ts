@@ -92,12 +92,14 @@ function visitAll(value: unknown, visit: (node: Node) => void): void {
   for (const [member, child] of Object.entries(value)) if (member !== 'parent') visitAll(child, visit)
 }
 
-export function declaredNames(file: string): readonly Declaration[] {
+/** The variables, parameters and functions of a file whose name is among these. */
+export function declaredAmong(file: string, wanted: ReadonlySet<string>): readonly Declaration[] {
   const { text, result } = parse(file)
   const names: Declaration[] = []
   visitAll(result.program.body, node => {
     for (const { name, start } of declaredBy(node))
-      names.push({ name: name as string, at: `${file}:${text.slice(0, start).split('\n').length}` })
+      if (wanted.has(name as string))
+        names.push({ name: name as string, at: `${file}:${text.slice(0, start).split('\n').length}` })
   })
   return names
 }
