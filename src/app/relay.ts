@@ -16,7 +16,6 @@ import { providerOf } from '../providers/index.ts'
 import { shippedModels, shippedPrice } from '../providers/prices/shipped.ts'
 import { createCallers } from '../relay/callers/callers.ts'
 import { createPlayground } from '../relay/callers/playground.ts'
-
 import {
   createAddressBook,
   isAskedAlike,
@@ -24,7 +23,6 @@ import {
   openCatalog,
   type RelayChannel,
 } from '../relay/catalog/catalog.ts'
-
 import { createCatalogSource, findCaller } from '../relay/catalog/sources.ts'
 import { createChannelTest } from '../relay/channel-test.ts'
 import { createExplain } from '../relay/explain.ts'
@@ -237,10 +235,10 @@ export async function buildRelay({
     nodeId,
     vendor: createVendor({ upstream, keys, nowMs: deps.nowMs }),
     flushAndReturn: barrier.flushAndReturn,
-    doubtMs: config.videoDoubtS * 1000,
+    searchMs: config.videoDoubtS * 1000,
     deadlineMs: config.videoDeadlineS * 1000,
     basePath: config.basePath,
-    onTrouble: (error, message, videoId) => log.warn({ err: error, video_id: videoId }, message),
+    onProblem: (error, message, videoId) => log.warn({ err: error, video_id: videoId }, message),
   })
 
   const listener = createRelay(deps, videos)

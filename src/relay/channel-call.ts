@@ -101,7 +101,7 @@ export function prepareCall(deps: CallDeps, { channel, key, sentModel }: Target,
     /** The request as it leaves, or why the overrides of the channel prevent that. */
     encode: (channelRequest: ChannelRequest): Ready | AttemptFailure =>
       encodeOutgoing(
-        { channel, key, asked: work.model, sent: sentModel, client },
+        { channel, key, requestedModel: work.model, sentModel, client },
         { spec, desk: deps.desk },
         headersOf(request, channel, address),
         channelRequest,

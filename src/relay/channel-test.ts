@@ -6,7 +6,6 @@ import { upstreamError } from './answer/upstream-error.ts'
 import { type Catalog, createAddressBook, type RelayChannel } from './catalog/catalog.ts'
 import { type CallDeps, type ChannelCall, outcomeOf, prepareCall } from './channel-call.ts'
 import { createIdsAndClock } from './ids-and-clock.ts'
-
 import { questionOf } from './test-questions.ts'
 import type { AttemptFailure } from './upstream/failure.ts'
 

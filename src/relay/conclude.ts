@@ -1,9 +1,7 @@
 import type { Refusal } from '../domain/errors.ts'
 import { usdText } from '../domain/money.ts'
 import { ROLE } from '../domain/role.ts'
-
 import { allTokens, EMPTY, type Usage } from '../domain/usage.ts'
-
 import type { Release, Ticket } from '../routing/rates.ts'
 import { answerError, answerRefusal, commonHeaders } from './answer/answer.ts'
 import { recordingMeter } from './answer/answer-recorder.ts'
@@ -16,7 +14,6 @@ import { maskingMeter } from './answer/masking-meter.ts'
 import { type UpstreamError, upstreamError, upstreamErrorEvent } from './answer/upstream-error.ts'
 import type { AnsweredAttempt } from './attempt.ts'
 import { rateHeaders } from './callers/admit.ts'
-
 import type { RelayChannel } from './catalog/catalog.ts'
 import type { StreamMeter } from './operations/channel-request.ts'
 import { limitedByDelivery, limitsOf, plausibleUsage, type UsageLimits } from './price/plausible-usage.ts'

@@ -29,8 +29,8 @@ import { closerInput } from './price/usage-count.ts'
 import type { RelayDeps, RelayRequest } from './request.ts'
 import type { Videos } from './videos/videos.ts'
 
-/** The walk of one request: each room is entered once, here, in this order. */
-async function walk(
+/** Handles one request: every step happens once, here, in this order. */
+async function handleOperation(
   deps: RelayDeps,
   spec: OperationSpec,
   request: IncomingMessage,
@@ -48,7 +48,7 @@ async function walk(
       isFunded: () => deps.ledger.canSpend(identified.caller.userId, identified.caller.tokenId),
     })
     try {
-      await walkOn({
+      await handleAdmitted({
         deps,
         spec,
         work,
@@ -68,7 +68,7 @@ async function walk(
   }
 }
 
-type Begun = Pick<
+type IncomingOperation = Pick<
   RelayRequest,
   'deps' | 'spec' | 'work' | 'response' | 'requestId' | 'startedMs' | 'share'
 > & {
@@ -77,9 +77,9 @@ type Begun = Pick<
   readonly identified: AdmittedCaller
 }
 
-async function walkOn(incoming: Begun): Promise<void> {
+async function handleAdmitted(incoming: IncomingOperation): Promise<void> {
   const { deps, work, response, requestId, request, credential, identified } = incoming
-  // A body may take its time: whoever was let in before it is looked at again if there was news meanwhile.
+  // The caller may have changed while the body was read.
   const isCurrent = deps.directory.isCurrent(credential, identified.caller)
   const admitted = isCurrent ? identified : await identify(deps, request, credential)
   const route = admit(deps, admitted, work)
@@ -96,9 +96,9 @@ async function walkOn(incoming: Begun): Promise<void> {
   }
 }
 
-/** What nobody has to be asked for costs nothing, but counts under the limits. */
+/** An answer of the gateway itself costs nothing, but counts under the limits. */
 async function answerItself(
-  { deps, spec, work, response, requestId }: Begun,
+  { deps, spec, work, response, requestId }: IncomingOperation,
   admitted: AdmittedCaller,
 ): Promise<void> {
   const ticket = await admitted.enter(0)
@@ -111,8 +111,8 @@ async function answerItself(
   }
 }
 
-/** Only operations that tell their requests apart are done once for an `Idempotency-Key`. */
-async function claimRepeat({ deps, work, request }: Begun, { caller }: AdmittedCaller) {
+/** Only operations with a digest of their requests support `Idempotency-Key`. */
+async function claimRepeat({ deps, work, request }: IncomingOperation, { caller }: AdmittedCaller) {
   const key = idempotencyKeyOf(request)
   if (key === undefined || !work.digest) return undefined
   const path = `POST ${pathOf(request)}`
@@ -121,7 +121,7 @@ async function claimRepeat({ deps, work, request }: Begun, { caller }: AdmittedC
 
 type Served = Pick<RelayRequest, 'admitted' | 'route' | 'priced' | 'keep'>
 
-async function serve(incoming: Begun, served: Served): Promise<void> {
+async function serve(incoming: IncomingOperation, served: Served): Promise<void> {
   const { deps, spec, work, request, response, requestId, startedMs, credential, share } = incoming
   const { admitted, route } = served
   let { priced } = served
@@ -140,15 +140,15 @@ async function serve(incoming: Begun, served: Served): Promise<void> {
         address: admitted.address,
       })
     const hold = await holdOf(priced.bound).catch(async error => {
-      // Bytes are many more than tokens: whoever is refused for them is counted more closely, once.
+      // Bytes overestimate tokens. Before refusing for insufficient quota, count the tokens once and try again.
       const isShort = error instanceof Refusal && error.code === 'insufficient_quota'
       const inputTokens = isShort ? await closerInput(deps.counter, work) : undefined
-      // A count takes a moment too: whoever was changed meanwhile keeps the refusal, and may ask again.
+      // A caller that changed while the tokens were counted stays refused, and may retry.
       if (inputTokens === undefined || !deps.directory.isCurrent(credential, admitted.caller)) throw error
       priced = priceWork(deps.catalog, route, { ...work, inputTokens })
       return holdOf(priced.bound)
     })
-    const errand: RelayRequest = {
+    const relayRequest: RelayRequest = {
       deps,
       spec,
       work,
@@ -161,28 +161,28 @@ async function serve(incoming: Begun, served: Served): Promise<void> {
       priced,
     }
     try {
-      // Waiting for limits or a lease takes a moment, in which the token may have been deleted.
+      // The token may have been deleted while the request waited for limits or a lease.
       if (!deps.directory.isCurrent(credential, admitted.caller)) await identify(deps, request, credential)
-      const answered = await firstAnswer(errand)
-      await conclude(errand, answered, ticket)
+      const answered = await firstAnswer(relayRequest)
+      await conclude(relayRequest, answered, ticket)
     } finally {
-      hold.release() // gives back whatever was not settled
+      hold.release() // returns what was not settled
     }
   } finally {
-    // Counts once: an answer has reported its tokens already. A refusal leaves after it.
+    // Only the first end counts, and an answer has reported its tokens already.
     const release = ticket.end(0)
     if (release) await release
   }
 }
 
-/** Without what is asked, and with single slashes. */
+/** The path without its query, with single slashes. */
 const pathOf = ({ url = '/' }: IncomingMessage): string =>
   url
     .split('?')[0]
     ?.replace(/\/{2,}/g, '/')
     .replace(/(.)\/$/, '$1') ?? '/'
 
-/** A name that is badly escaped is no model's. */
+/** A name with an invalid escape belongs to no model. */
 function modelIn(escaped: string | undefined): string | undefined {
   if (escaped === undefined) return undefined
   try {
@@ -195,7 +195,7 @@ function modelIn(escaped: string | undefined): string | undefined {
 const MESSAGES = /^\/v1\/messages\//
 const GEMINI = /^\/v1beta\//
 
-/** In whose words a client is told of an error that asks for a list, or for what is not offered. */
+/** The error format for lists of models and for unknown routes. */
 function voiceAt(path: string, request: IncomingMessage): ErrorFormat | undefined {
   if (MESSAGES.test(path)) return VOICES.anthropic
   if (GEMINI.test(path)) return VOICES.gemini
@@ -205,11 +205,11 @@ function voiceAt(path: string, request: IncomingMessage): ErrorFormat | undefine
 
 const MODELS = /^\/v1(?:beta)?\/models(?:\/(.+?))?\/?$/
 const READS = ['GET', 'HEAD']
-/** The address of a made video: the only one of the relay that people open in a browser. */
+/** The content of a video: the only route of the relay that people open in a browser. */
 const VIDEO_CONTENT = /^\/v1\/videos\/[^/]+\/content$/
 const BILLING = /^\/(v1\/)?dashboard\/billing\/(subscription|usage)$/
 
-/** `/v1`: chooses the operation; what is not offered is a 404 in the relay's own shape, never a page. */
+/** `/v1`: chooses the operation. An unknown route is a 404 in the format of the relay, never an HTML page. */
 export function createRelay(deps: RelayDeps, videos: Pick<Videos, 'route'>): RequestListener {
   const newRequestId = createRequestIds()
   const fail = (
@@ -264,7 +264,7 @@ export function createRelay(deps: RelayDeps, videos: Pick<Videos, 'route'>): Req
       if (BILLING.test(path)) return deps.manage(request, response)
       if (models) {
         if (!READS.includes(request.method ?? '')) {
-          // A method behind a model's name that is not offered here.
+          // An unknown method after the name of a model.
           if (request.method === 'POST' && path.includes(':')) throw noSuchRoute(request)
           throw wrongMethod(path, READS, request.method)
         }
@@ -276,7 +276,7 @@ export function createRelay(deps: RelayDeps, videos: Pick<Videos, 'route'>): Req
         return serve({ request, response, requestId })
       }
       if (request.method !== 'POST') throw wrongMethod(path, ['POST'], request.method)
-      return walk(deps, spec, request, response, requestId)
+      return handleOperation(deps, spec, request, response, requestId)
     }
     Promise.try(run).catch(error =>
       fail(response, error, { voice: spec ? spec.voice : voiceAt(path, request), requestId }),

@@ -3,7 +3,7 @@ import type { IdsAndClock } from '../chat/hub/format.ts'
 
 const ID_BYTES = 12
 
-/** What formats need of the world: ids that nobody else has, and the time. */
+/** Unique ids and the time, for the formats. */
 export const createIdsAndClock = (nowMs: () => number): IdsAndClock => ({
   newId: prefix => prefix + randomBytes(ID_BYTES).toString('hex'),
   nowS: () => Math.floor(nowMs() / 1000),

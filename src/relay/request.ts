@@ -20,7 +20,7 @@ import type { FormatMemory } from './upstream/format-fallback.ts'
 import type { KeyExchange } from './upstream/key-exchange.ts'
 import type { Upstream } from './upstream/upstream.ts'
 
-/** What the relay is given when it is built. */
+/** The dependencies of the relay. */
 export type RelayDeps = {
   readonly directory: Callers
   readonly catalog: Catalog
@@ -37,11 +37,11 @@ export type RelayDeps = {
   readonly maxBodyBytes: number
   /** The memory that all bodies of this process may take. */
   readonly memory: Budget
-  /** Something that the machine has run out of: for the log. */
+  /** Logs a resource that the machine has run out of. */
   onShortage(shortage: Shortage): void
   readonly forms: Forms
   readonly desk: ReadContext
-  /** True while new work is refused; what runs goes on. */
+  /** True while new requests are refused; running ones go on. */
   isStopping(): boolean
   isOverloaded(request: IncomingMessage): boolean
   nowMs(): number
@@ -49,15 +49,15 @@ export type RelayDeps = {
   ownerOf(type: number | undefined): string
   endpointTypes(model: string): readonly string[]
   onFailure(error: Error, requestId: string): void
-  /** Requests that are done once for an `Idempotency-Key`. */
+  /** Runs a request once per `Idempotency-Key`. */
   readonly repeats: IdempotentRequests
-  /** Whose console session a request carries, where it was made by the user's own hand; undefined: none counts. */
+  /** The user of the console session, for a request that the user made in a browser; undefined: there is none. */
   sessionUser(request: IncomingMessage): Promise<number | undefined>
-  /** Balances in the form of the common billing endpoints are kept by the management API. */
+  /** The management API, which serves the billing endpoints. */
   readonly manage: RequestListener
 }
 
-/** One request on its way: who asked, what for, at what price, and the hold that pays for it. */
+/** An admitted request: its caller, its content, its price, and the hold that pays for it. */
 export type RelayRequest = {
   readonly deps: RelayDeps
   readonly spec: OperationSpec
@@ -69,13 +69,13 @@ export type RelayRequest = {
   readonly requestId: string
   readonly startedMs: number
   readonly admitted: AdmittedCaller
-  /** What the request takes of the memory of all bodies. */
+  /** The memory that the request occupies, of that for all bodies. */
   readonly share: Share
-  /** Keeps the answer for whoever asks the same again. */
+  /** Stores the answer for a retry with the same `Idempotency-Key`. */
   readonly keep?: Claim['keep']
 }
 
-/** What happened on the way to an answer: kept with the request's usage row. */
+/** What happened before the answer, stored in the usage row of the request. */
 export type Trace = {
   readonly failures: AttemptFailure[]
   readonly passedOver: readonly SkipReason[]

@@ -28,7 +28,7 @@ type Settling = SettledUsage & {
 function failedSuspense({ priced }: RelayRequest, { failures }: Trace): readonly UnresolvedCharge[] {
   if (failures.length === 0) return NO_SUSPENSE
   return failures
-    .filter(({ isInDoubt }) => isInDoubt)
+    .filter(({ mayBeBilled }) => mayBeBilled)
     .map(({ channel, message, estimate = priced.estimate(channel) }) => ({
       channelId: channel.id,
       amount: estimate,

@@ -10,10 +10,10 @@ import { rerank } from './operations/rerank.ts'
 import { speech } from './operations/speech.ts'
 import { transcription } from './operations/transcription.ts'
 
-/** Something small that a channel can be asked, whatever its model is for. */
+/** A small request for a channel, by the purpose of its model. */
 type TestQuestion = { readonly spec: OperationSpec; readonly work: Work }
 
-/** Room enough for a model that thinks before it answers. */
+/** Enough for a model that reasons before it answers. */
 const MAX_TOKENS = 512
 
 type Fields = Readonly<Record<string, unknown>>
@@ -32,7 +32,7 @@ const QUESTIONS: Readonly<
   image: [imageGenerations, { prompt: 'a dot' }],
 }
 
-/** By the name a channel sends, which tells more than what the administrator calls it. */
+/** By the model name that the channel sends, which says more than the administrator's name for it. */
 export async function questionOf(
   model: string,
   sentModel: string,
@@ -51,7 +51,7 @@ export async function questionOf(
   return { spec, work: spec.read(body, Buffer.from(JSON.stringify(body)), desk) }
 }
 
-/** Half a second of nothing. */
+/** Half a second of silence. */
 const hearing = (model: string): Promise<Work> =>
   transcription.readForm({
     fields: [['model', model]],

@@ -40,10 +40,10 @@ export type SettledUsage = {
 /** What the price depends on beside usage: the services that were sent, and the picture that was delivered. */
 export function servedIn(
   { work }: Pick<RelayRequest, 'work'>,
-  { outgoing, made }: Pick<SettledUsage, 'outgoing' | 'made'>,
+  settled: Pick<SettledUsage, 'outgoing' | 'made'>,
 ): When | undefined {
-  const services = outgoing?.services ?? work.asked
-  return made ? { ...services, ...made } : services
+  const services = settled.outgoing?.services ?? work.asked
+  return settled.made ? { ...services, ...settled.made } : services
 }
 
 /** The JSON column of a usage row: details beside the row's own columns. Empty details are left out. */

@@ -121,8 +121,8 @@ export const gatewayZhCN: Readonly<Record<string, string>> = {
   'status {}': '状态码 {}',
   'status {}, taken for {}': '状态码 {}，按 {} 处理',
   'the provider reported an error': '供应商报告了错误',
-  'the provider reported an error inside its answer': '供应商在回答中报告了错误',
-  'the provider broke off before its answer was finished': '供应商在回答完成前中断',
-  'the provider fell silent in the middle of its answer': '供应商在回答中途停止响应',
-  'the quota was used up in the middle of the answer': '回答中途额度用尽',
+  'The provider reported an error inside its answer': '供应商在回答中报告了错误',
+  'The provider closed the connection before its answer was complete': '供应商在回答完成前中断',
+  'The provider timed out in the middle of its answer': '供应商在回答中途停止响应',
+  'The quota was used up in the middle of the answer': '回答中途额度用尽',
 }

@@ -1,10 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-
 import type { AccountId } from '../../domain/account.ts'
-
 import type { ChannelTestResult } from '../../domain/channel-test.ts'
 import type { Operation } from '../../domain/operation.ts'
-
 import type { ClientAddress } from '../../http/address.ts'
 import type { Budget } from '../../http/budget.ts'
 import type { ProxyReports } from '../../http/exposure.ts'
@@ -14,7 +11,6 @@ import type { Identify } from '../../identity/identify.ts'
 import type { Keyring } from '../../identity/keyring.ts'
 import type { Passwords } from '../../identity/passwords.ts'
 import type { Throttle } from '../../identity/throttle.ts'
-
 import type { Readiness } from '../../routing/cooldown.ts'
 import type { RouteExplanation } from '../../routing/plan.ts'
 import type { RoutedChannel } from '../../routing/table.ts'

@@ -6,7 +6,7 @@ import type { StoredAnswer } from '../intake/repeat.ts'
 import { ownType } from './content-type.ts'
 import { COMMON_ERROR_FORMAT, type ErrorFormat, type RelayError, relayErrorOf } from './error-format.ts'
 
-/** Browsers may read these of our answers; the list is spelled out because credentials forbid a star. */
+/** Response headers that browsers may read. CORS forbids a star with credentials. */
 const EXPOSED = [
   'x-request-id',
   'request-id',
@@ -45,7 +45,7 @@ export function answerPreflight(request: IncomingMessage, response: ServerRespon
   response.end()
 }
 
-/** What was answered before, to the same request with the same key. */
+/** Repeats the stored answer to the same request with the same `Idempotency-Key`. */
 export function answerStored(response: ServerResponse, stored: StoredAnswer, requestId: string): void {
   const { status, contentType, body } = stored
   response.writeHead(status, {
@@ -72,29 +72,29 @@ export function answerJson(
   response.end(bytes)
 }
 
-/** Exhausted quotas and requests that were sent already are not worth repeating; SDKs ask this header first. */
-const NOT_WORTH_REPEATING = new Set(['insufficient_quota', 'model_not_priced'])
+/** SDKs read `x-should-retry` before they retry. A retry does not help against these. */
+const NOT_RETRYABLE = new Set(['insufficient_quota', 'model_not_priced'])
 
-/** In the words of the client's format. */
+/** Answers with an error in the client's format. */
 export function answerError(
   response: ServerResponse,
-  trouble: RelayError,
-  { voice = COMMON_ERROR_FORMAT, requestId, headers = {} }: Told,
+  error: RelayError,
+  { voice = COMMON_ERROR_FORMAT, requestId, headers = {} }: ErrorOptions,
 ): void {
   const more = { ...commonHeaders(requestId, voice), ...headers }
-  answerJson(response, trouble.status, more, voice.errorBody(trouble, requestId))
+  answerJson(response, error.status, more, voice.errorBody(error, requestId))
 }
 
-type Told = {
+type ErrorOptions = {
   readonly voice?: ErrorFormat | undefined
   readonly requestId: string
   readonly headers?: Readonly<Record<string, string>>
 }
 
-export function answerRefusal(response: ServerResponse, refusal: Refusal, options: Told): void {
+export function answerRefusal(response: ServerResponse, refusal: Refusal, options: ErrorOptions): void {
   const { headers } = relayError(refusal)
-  const repeat = NOT_WORTH_REPEATING.has(refusal.code) ? { 'x-should-retry': 'false' } : {}
-  // A body that nobody reads to its end would be taken for the next request.
+  const repeat = NOT_RETRYABLE.has(refusal.code) ? { 'x-should-retry': 'false' } : {}
+  // The rest of an unread body would be parsed as the next request.
   const close =
     refusal.code === 'request_too_large' || refusal.code === 'request_timeout' ? { connection: 'close' } : {}
   answerError(response, relayErrorOf(refusal), {
@@ -104,4 +104,4 @@ export function answerRefusal(response: ServerResponse, refusal: Refusal, option
 }
 
 export const noSuchRoute = (request: IncomingMessage) =>
-  new Refusal('not_found', `nothing lives at ${request.method} ${(request.url ?? '').split('?')[0]}`)
+  new Refusal('not_found', `No such route: ${request.method} ${(request.url ?? '').split('?')[0]}`)

@@ -1,10 +1,7 @@
 import type { StreamMeter } from '../operations/channel-request.ts'
 import type { Flow } from '../upstream/upstream.ts'
 
-/**
- * Reads a stream to its last event for what it tells, and passes nothing on. What was wrong with it, if anything was. What
- * comes after that is for the caller to give up.
- */
+/** Reads a stream to its last event without forwarding it. Resolves to what is wrong with it; undefined: nothing. */
 export function consumeStream(flow: Flow, meter: StreamMeter): Promise<string | undefined> {
   return new Promise(resolve => {
     const conclude = () => {

@@ -3,7 +3,7 @@ import { type Budget, createShare, type Share } from '../../http/budget.ts'
 import type { StreamMeter } from '../operations/channel-request.ts'
 import type { ConnectionFailure, Flow } from '../upstream/upstream.ts'
 
-/** How a stream went: to its end, cut by the provider, left by the client, or stopped by us. */
+/** How a stream ended: complete, cut by the provider, left by the client, or stopped by the gateway. */
 export type Delivery =
   | { readonly ending: 'end' }
   | { readonly ending: 'cut'; readonly failure: ConnectionFailure }
@@ -14,7 +14,7 @@ type Delivering = {
   readonly response: ServerResponse
   readonly flow: Flow
   readonly meter: StreamMeter
-  /** What is said while nothing comes; absent: nothing may be said, as between the bytes of a file. */
+  /** Sent while the provider sends nothing; absent: the format allows nothing, as inside a file. */
   readonly keepAlive: string | undefined
   /** The memory that all bodies of this process may take. */
   readonly memory: Budget
@@ -24,24 +24,24 @@ type Delivering = {
   nowMs(): number
 }
 
-/** A client that takes nothing for so long is gone, although its socket does not say so. */
+/** A client that reads nothing for this long counts as disconnected. */
 const STALL_MS = 60_000
 const PROGRESS_MS = 1_000
 const KEEP_ALIVE_MS = 15_000
-/** Nothing is to come after the last event; a host that leaves its answer open then is not waited for. */
+/** Nothing follows the last event. A provider that keeps the answer open longer is not waited for. */
 const AFTER_LAST_MS = 250
 
-/** After so much of one stream the other requests get their turn: a provider may send faster than it can be read. */
+/** After this much of one stream the event loop serves other requests: a provider may send faster than it is read. */
 const TURN_BYTES = 64 * 1024
-/** What a client that takes nothing keeps in memory (docs/limits.md). */
+/** Memory that a client which reads nothing occupies (docs/limits.md). */
 const STALLED_BYTES = 256 * 1024
 
-/** Above this a copy costs more than what it saves. */
+/** Above this size a copy costs more than it saves. */
 const SMALL_BYTES = 16_384
 
 /**
- * A small piece leaves with the length before it and the end behind it as one text, a character a byte: one plain write
- * instead of four that are gathered. Node.js is told that there is no more to frame, for as long as that takes.
+ * Writes a small chunk with its HTTP framing as one latin1 string: one plain write instead of four gathered ones. Node.js
+ * must not frame it again, so `chunkedEncoding` is off meanwhile.
  */
 function writeSmall(response: ServerResponse, bytes: Buffer): boolean {
   response.chunkedEncoding = false
@@ -52,7 +52,7 @@ function writeSmall(response: ServerResponse, bytes: Buffer): boolean {
   }
 }
 
-/** The one loop that owns both sockets of a stream: bytes, backpressure, departure, silence. */
+/** The one loop that owns both sockets of a stream: bytes, backpressure, disconnects, silence. */
 export function deliver(delivering: Delivering): Promise<Delivery> {
   const { response, flow, meter, keepAlive, memory, abort, onProgress, nowMs } = delivering
   const { promise, resolve } = Promise.withResolvers<Delivery>()
@@ -85,7 +85,7 @@ export function deliver(delivering: Delivering): Promise<Delivery> {
     if (turn === undefined) flow.resume()
   }
 
-  /** Lets other requests have their turn, and reads on after that. */
+  /** Lets other requests run, then reads on. */
   function yieldTurn(): void {
     turnBytes = 0
     flow.pause()
@@ -98,18 +98,18 @@ export function deliver(delivering: Delivering): Promise<Delivery> {
   function write(bytes: Buffer): void {
     lastWriteMs = nowMs()
     const isSmall = bytes.length > 0 && bytes.length <= SMALL_BYTES
-    // What Node.js has been given in this turn it may still be gathering: a small piece would overtake it.
+    // Node.js may still buffer earlier chunks of this turn, which a direct write would overtake.
     const isNext = response.chunkedEncoding && response.writableCorked === 0
     const isTaken = isSmall && isNext ? writeSmall(response, bytes) : response.write(bytes)
     if (isTaken || stalledSinceMs !== 0) return
     stalledSinceMs = lastWriteMs
     flow.pause()
     share = createShare(memory)
-    // Without memory for what waits, a client that does not read is given up.
+    // Without memory for its buffer, a client that does not read is disconnected.
     if (!share.take(STALLED_BYTES)) response.destroy()
   }
 
-  /** False when the bytes are no stream we go on reading: a line without end, an event without end. */
+  /** False when the bytes are not a readable stream: an endless line or an endless event. */
   function pass(read: () => readonly Buffer[]): boolean {
     try {
       for (const bytes of read()) write(bytes)
@@ -127,7 +127,7 @@ export function deliver(delivering: Delivering): Promise<Delivery> {
     if (!isOver && pass(() => meter.end())) finish({ ending: 'end' })
   }
 
-  /** The last event waits here for the books, and the books for the end of the answer. */
+  /** The last event is sent after the settlement, and the settlement waits for the end of the answer. */
   function endSoon(): void {
     closing ??= setTimeout(() => {
       end()
@@ -135,7 +135,7 @@ export function deliver(delivering: Delivering): Promise<Delivery> {
     }, AFTER_LAST_MS)
   }
 
-  // Silence and stalls are looked for together, so a stream has one timer however many chunks it has.
+  // One timer per stream checks for silence and for stalls.
   const watch = setInterval(() => {
     const now = nowMs()
     if (stalledSinceMs !== 0 && now - stalledSinceMs > STALL_MS) {

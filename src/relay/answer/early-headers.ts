@@ -7,7 +7,7 @@ import { COMMON_ERROR_FORMAT, type ErrorFormat } from './error-format.ts'
 
 const EVERY_MS = 15_000
 
-/** A streamed answer's head may have to go out before anybody answered, so that clients do not give up waiting. */
+/** The headers of a stream may go out before a channel answers, so that clients do not time out. */
 export type EarlyHeaders = {
   /** The 200 is out: a failure from here on is an event of the stream. */
   isOpen(): boolean

@@ -4,7 +4,7 @@ import type { ChatError, ErrorKind } from '../../chat/hub/hub.ts'
 import type { Refusal } from '../../domain/errors.ts'
 import { relayError } from '../../http/errors.ts'
 
-/** An error in the common shape, with its status: whoever speaks another format is told the same in its own words. */
+/** An error in the common format, with its status. Other formats encode it from this one. */
 export type RelayError = {
   readonly status: number
   readonly body: {
@@ -15,21 +15,21 @@ export type RelayError = {
       readonly code: string | number | null
     }
   }
-  /** What it comes to, where the provider's format says so. */
+  /** The kind of the error, where the provider's format names it. */
   readonly kind?: ErrorKind | undefined
 }
 
-/** How the clients of a format are told whatever is no answer. */
+/** How a format writes everything that is not an answer. */
 export type ErrorFormat = {
   /** Headers of every answer beside the common ones. */
   headers?(requestId: string): Readonly<Record<string, string>>
-  /** Says in the middle of a stream that it is still alive; absent: the format has no word for it. */
+  /** Keeps an idle stream alive; absent: the format has no such event. */
   readonly keepAlive?: string
-  /** The type of a streamed answer, where it is no stream of events. */
+  /** The content type of a stream, where it is not `text/event-stream`. */
   readonly streamType?: string
-  errorBody(trouble: RelayError, requestId: string): unknown
-  /** Ends a stream with an error: never with what a good one ends with. */
-  lastEvent(trouble: RelayError, ambience: IdsAndClock): string | Buffer
+  errorBody(error: RelayError, requestId: string): unknown
+  /** Ends a stream with an error, without the event that ends a complete one. */
+  lastEvent(error: RelayError, ambience: IdsAndClock): string | Buffer
 }
 
 export const relayErrorOf = (refusal: Refusal): RelayError => relayError(refusal) as RelayError
@@ -40,7 +40,7 @@ export const COMMON_ERROR_FORMAT: ErrorFormat = {
   lastEvent: ({ body }) => `data: ${JSON.stringify(body)}\n\n`,
 }
 
-/** The same in the hub's words. Inside of a stream there is no status to go by. */
+/** The same error for the hub. An error inside a stream has no status of its own. */
 export function chatErrorOf({ status, body, kind }: RelayError): ChatError {
   const { message, type, param, code } = body.error
   const words = code === null ? undefined : String(code)
@@ -53,20 +53,20 @@ export function chatErrorOf({ status, body, kind }: RelayError): ChatError {
   }
 }
 
-/** The voice of a format: its own error shape, and its own stream's grammar. */
+/** The error format of a chat format: its own error body and its own stream events. */
 export const errorFormatOf = (
   format: Inbound,
-  more: Pick<ErrorFormat, 'headers' | 'keepAlive' | 'streamType'> & { readonly isIdTold?: boolean } = {},
+  more: Pick<ErrorFormat, 'headers' | 'keepAlive' | 'streamType'> & { readonly hasRequestId?: boolean } = {},
 ): ErrorFormat => ({
   ...(more.headers && { headers: more.headers }),
   ...(more.keepAlive !== undefined && { keepAlive: more.keepAlive }),
   ...(more.streamType !== undefined && { streamType: more.streamType }),
-  errorBody: (trouble, requestId) => ({
-    ...format.encodeError(chatErrorOf(trouble)).body,
-    ...(more.isIdTold && { request_id: requestId }),
+  errorBody: (error, requestId) => ({
+    ...format.encodeError(chatErrorOf(error)).body,
+    ...(more.hasRequestId && { request_id: requestId }),
   }),
-  lastEvent: (trouble, ambience) =>
+  lastEvent: (error, ambience) =>
     Buffer.concat(
-      format.createStreamEncoder({ ambience }).push({ type: 'error', error: chatErrorOf(trouble) }),
+      format.createStreamEncoder({ ambience }).push({ type: 'error', error: chatErrorOf(error) }),
     ),
 })

@@ -1,7 +1,7 @@
 import { maskBytes } from '../catalog/channel-secrets.ts'
 import type { StreamMeter } from '../operations/channel-request.ts'
 
-/** A meter whose pieces have secrets masked; a secret that is cut between two pieces is not known as one. */
+/** A meter that masks secrets in each chunk. It does not recognize a secret that is split between two chunks. */
 export function maskingMeter(meter: StreamMeter, needles: readonly Buffer[]): StreamMeter {
   if (needles.length === 0) return meter
   const masked = (pieces: readonly Buffer[]) => pieces.map(piece => maskBytes(piece, needles))

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 
-/** A model as the list tells it, whatever the format. */
+/** A model of the list, in any format. */
 type ListedModel = {
   readonly id: string
   readonly ownedBy: string

@@ -14,17 +14,17 @@ const HOST = /\bhttps?:\/\/[^\s"'<>]+|\b(?:\d{1,3}\.){3}\d{1,3}(?::\d+)?\b/g
 
 type Said = { readonly secrets: Pick<ChannelSecrets, 'scrub'>; readonly baseUrl: string }
 
-/** Longer ones are no value of a header, and no key. */
+/** No header value and no key is longer. */
 const MAX_SECRET = 8_192
 
-/** As much of a text as is passed on. Half a secret at the edge would not be known as one, so the edge is left out. */
+/** The forwarded part of a text. A secret that the end cuts in half could not be recognized, so the end is dropped. */
 function scrubHead(text: string, { secrets }: Said): string {
   const head = text.slice(0, MAX_MESSAGE + MAX_SECRET)
   const clean = secrets.scrub(head)
   return head.length === text.length ? clean : clean.slice(0, -MAX_SECRET)
 }
 
-/** Secrets and hosts belong to the gateway, not to the client; the rest of what a provider says helps the caller. */
+/** Removes secrets and hosts of the gateway; the rest of a provider's message helps the client. */
 export function withoutSecrets(text: string, channel: Said): string {
   let clean = scrubHead(text, channel)
   const { hostname } = URL.parse(channel.baseUrl) ?? { hostname: '' }
@@ -39,8 +39,8 @@ const textIn = (value: unknown) => (typeof value === 'string' ? value : undefine
 const parse = (body: Buffer): unknown => parsedOrNothing(body.toString('utf8'))
 
 /**
- * What a provider refused, in the common shape (docs/reference/errors.md: Provider errors). `error` is the
- * same as its format tells it: some say what it is where nobody else would look.
+ * The error of a provider in the common format (docs/reference/errors.md: Provider errors). `error` is the same error
+ * decoded by its format: some formats report the kind in places of their own.
  */
 export const upstreamError = (
   { status, body }: WholeResponse,
@@ -60,7 +60,7 @@ export const upstreamError = (
   kind: error?.kind,
 })
 
-/** What a provider says went wrong inside a stream: the value of its `error`, or plain words. */
+/** An error that a provider reports inside a stream: the value of its `error`, or plain text. */
 export const upstreamErrorEvent = (error: unknown, channel: RelayChannel): UpstreamError => ({
   ...presentError(
     { parsed: { error }, status: 200, otherwise: 'the provider reported an error', type: 'upstream_error' },
@@ -69,13 +69,13 @@ export const upstreamErrorEvent = (error: unknown, channel: RelayChannel): Upstr
   kind: kindOf(error),
 })
 
-/** Where it was read in the hub's words, it is known what it comes to. */
+/** An error that the hub decoded has a kind. */
 function kindOf(error: unknown): ErrorKind | undefined {
   const kind = textIn(objectOf(error).kind) ?? ''
   return Object.hasOwn(ERROR_KINDS, kind) ? (kind as ErrorKind) : undefined
 }
 
-/** What the provider said, and what is said where it left something out. */
+/** The provider's error, and the defaults for its missing parts. */
 type Words = {
   readonly parsed: unknown
   readonly status: number
@@ -84,7 +84,7 @@ type Words = {
   readonly error?: ChatError | undefined
 }
 
-/** Clients look for some troubles by the common word, which most vendors have none for. */
+/** Clients look for some errors by a common code, which most vendors do not send. */
 function codeOf(code: unknown, status: number, error: ChatError | undefined): unknown {
   const isSilent = code === null || code === status
   const meant = isSilent && error ? ERROR_KINDS[error.kind] : {}

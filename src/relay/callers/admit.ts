@@ -5,7 +5,6 @@ import type { Admission, RateLimiter, Remaining, Subject, Ticket } from '../../r
 import type { RoutedModel } from '../../routing/table.ts'
 import type { Catalog, RelayChannel } from '../catalog/catalog.ts'
 import { mustFit } from '../eligibility.ts'
-
 import type { Work } from '../operations/operation.ts'
 import { allowsRouting } from '../operations/routing-fields.ts'
 import type { Caller } from './callers.ts'
@@ -16,10 +15,10 @@ const queryOf = (url = '') => new URLSearchParams(url.split('?')[1] ?? '')
 
 const ASSUMED = Symbol('assumed')
 
-/** A request of somebody whom the gateway knows already. Nothing that comes over the wire can be one. */
+/** A request whose caller the gateway has identified already. A client cannot set the symbol. */
 type Assumed = IncomingMessage & { [ASSUMED]?: string }
 
-/** From here on the request is this one's, whatever it carries. */
+/** Assigns the request to this credential, which replaces the one that it carries. */
 export function assignCaller(request: Assumed, credential: string): void {
   request[ASSUMED] = credential
 }
@@ -28,8 +27,7 @@ const GEMINI_PATH = /^\/+v1beta(?:[/?]|$)/
 const MODELS_PATH = /^\/+v1\/+models(?:[/?]|$)/
 
 /**
- * Google's SDKs send the token as `?key=`. Elsewhere it is no credential: an address that signs its caller in can be opened
- * by any web page.
+ * Google's SDKs send the token as `?key=`. Other paths do not accept it: any web page could open such an address.
  */
 function keyInQuery({ method, url = '' }: IncomingMessage): string {
   const isRead = method === 'GET' || method === 'HEAD'
@@ -45,7 +43,7 @@ const sentCredential = (request: IncomingMessage): string => {
   return textOf(headers['x-api-key']) || textOf(headers['x-goog-api-key']) || keyInQuery(request)
 }
 
-/** Whether a request comes with nothing that could name its caller, so that a session may. */
+/** Whether a request has no credential, so that a session may identify its caller. */
 export const isWithoutCredential = (request: IncomingMessage): boolean =>
   sentCredential(request) === '' && !queryOf(request.url).has('key')
 
@@ -59,13 +57,13 @@ export function credentialOf(request: Assumed): string {
   return value
 }
 
-/** A caller who was let in, and the limits it runs under. */
+/** A caller that was admitted, and its rate limits. */
 export type AdmittedCaller = {
   readonly caller: Caller
   readonly address: string
-  /** Takes a place under the limits of token and user, or 429; at once where this process counts alone. */
+  /** Takes a place under the limits of token and user, or throws 429; synchronously where this process counts alone. */
   enter(countedInput: number): Ticket | Promise<Ticket>
-  /** What is left under them, as soon as it has entered. */
+  /** The remaining allowance, once it has entered. */
   remaining(): Remaining
 }
 
@@ -103,7 +101,7 @@ export function createAdmittedCaller(
   }
 }
 
-/** Whether this caller may ask for this model, and where it leads. */
+/** Checks that the caller may use the model, and resolves its route. */
 export function admit(
   { catalog }: { readonly catalog: Catalog },
   { caller }: AdmittedCaller,

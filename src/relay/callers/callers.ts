@@ -8,7 +8,7 @@ type CallerLimits = {
   readonly concurrency: number | null
 }
 
-/** Who stands behind an `sk-` token, as far as the relay needs to know. */
+/** The token and the user of a credential, as far as the relay needs them. */
 export type Caller = {
   readonly tokenId: number
   readonly tokenName: string
@@ -34,10 +34,10 @@ const MAX_TRIES = 10
 
 const refused = (message: string) => new Refusal('invalid_api_key', message)
 
-/** Callers by credential, kept in memory until there is news of them. */
+/** Callers by credential, cached until they are invalidated. */
 export function createCallers({ find }: CallersDeps) {
   const callers = new Map<string, Caller>()
-  /** Counts news, so that a caller read before the news is not kept, nor admitted, after it. */
+  /** Counts invalidations: a caller that was read before one is neither cached nor admitted after it. */
   let edition = 0
 
   async function load(credential: string): Promise<Caller | undefined> {
@@ -57,11 +57,11 @@ export function createCallers({ find }: CallersDeps) {
   }
 
   return {
-    /** At once for a caller seen before. */
+    /** Synchronous for a cached caller. */
     find(credential: string): Caller | Promise<Caller | undefined> {
       return callers.get(credential) ?? load(credential)
     },
-    /** Whether what is known of a caller is still what was known when it was let in. */
+    /** Whether the caller has not been invalidated since it was admitted. */
     isCurrent: (credential: string, caller: Caller) => callers.get(credential) === caller,
     forgetToken(id: number): void {
       edition += 1
@@ -76,7 +76,7 @@ export function createCallers({ find }: CallersDeps) {
 
 export type Callers = ReturnType<typeof createCallers>
 
-/** Throws what is wrong with a caller's credential (docs/reference/relay-api.md: Relay credentials). */
+/** Throws if a caller's credential is not valid (docs/reference/relay-api.md: Relay credentials). */
 export function mustBeLive(caller: Caller | undefined, now: number): Caller {
   if (!caller) throw refused('the token is unknown or was deleted')
   if (!caller.isTokenEnabled) throw refused('the token is disabled')

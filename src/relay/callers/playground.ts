@@ -2,14 +2,14 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import { NO_TOKEN } from '../../domain/token.ts'
 import { assignCaller } from './admit.ts'
 
-/** Somebody who is signed in: asking for themselves, or as one of their tokens. */
+/** A user with a console session, without a token or as one of the user's tokens. */
 export type Person = { readonly userId: number; readonly tokenId: number }
 
 const SIGN = 'person:'
 
 export const credentialOfPerson = ({ userId, tokenId }: Person) => `${SIGN}${userId}:${tokenId}`
 
-/** Undefined for a credential that is an application's. */
+/** Undefined for the credential of a token. */
 export function personOf(credential: string): Person | undefined {
   if (!credential.startsWith(SIGN)) return undefined
   const [userId = Number.NaN, tokenId = NO_TOKEN] = credential.slice(SIGN.length).split(':').map(Number)
@@ -24,11 +24,11 @@ type PlaygroundRequest = {
   readonly person: Person
 }
 
-/** Relays for people without a key: the same walk, under the same rules, with somebody else having said who asks. */
+/** Relays requests of signed-in users by the same rules as any request; the console session replaces the token. */
 export const createPlayground =
   (relay: RequestListener) =>
   ({ request, response, path, person }: PlaygroundRequest): void => {
-    // What let the person in is nobody else's business from here on.
+    // The session's credentials must not reach a provider.
     for (const name of ['cookie', 'authorization']) delete request.headers[name]
     request.url = path
     assignCaller(request, credentialOfPerson(person))

@@ -28,7 +28,7 @@ import type { Timeouts, UpstreamRequest } from '../upstream/upstream.ts'
 import type { ChannelSecrets } from './channel-secrets.ts'
 import type { HeaderOverride } from './header-override.ts'
 
-/** A channel with everything an attempt needs, worked out once when it is loaded. */
+/** A channel with everything an attempt needs, prepared once when it is loaded. */
 export type RelayChannel = RoutedChannel & {
   readonly provider: Provider
   readonly baseUrl: string
@@ -38,19 +38,19 @@ export type RelayChannel = RoutedChannel & {
   readonly headerOverride: HeaderOverride
   /** Why operations of its overrides are disabled. */
   readonly disabledOverrides: readonly string[]
-  /** What a failing status of the provider is taken for. */
+  /** Replaces error statuses of the provider. */
   readonly statusMapping: ReadonlyMap<number, number>
   readonly testModel: string
-  /** What is removed from whatever the provider says. */
+  /** The secrets that are removed from everything the provider sends. */
   readonly secrets: ChannelSecrets
 }
 
-/** What counts for a request's price: the version it is billed at, and which one that is. */
+/** The price of a model, with the version that requests are billed at. */
 export type CatalogPrice = { readonly price: Price; readonly model: string; readonly version: string }
 
 type PriceVersion = { readonly version: number; readonly price: Price }
 
-/** The administrators' prices: those in force by model, and those whose moment comes soon, in order. */
+/** The administrators' prices: those in force by model, and the upcoming ones in order. */
 export type PriceBook = {
   readonly inForce: ReadonlyMap<string, PriceVersion>
   readonly upcoming: readonly (PriceVersion & { readonly model: string; readonly effectiveTime: number })[]
@@ -67,7 +67,7 @@ export type CatalogSource = {
   shippedPrice(model: string): Price | undefined
 }
 
-/** Everything the relay decides by, in memory, swapped whole on news. */
+/** Everything that routing and billing depend on, in memory; replaced as a whole when something changes. */
 export async function openCatalog(source: CatalogSource) {
   let channels = new Map((await source.channels()).map(channel => [channel.id, channel]))
   let aliases = await source.aliases()
@@ -76,7 +76,7 @@ export async function openCatalog(source: CatalogSource) {
   let settings = await source.settings()
   let table: Table<RelayChannel> = createTable([...channels.values()], aliases)
 
-  /** One at a time: of two that read at once, the one that read first might be heard last. */
+  /** Refreshes are serialized: of two concurrent reads, the older one could win. */
   let turn: Promise<void> = Promise.resolve()
   const inTurn = (refresh: () => Promise<void>): Promise<void> => {
     const done = turn.then(refresh)
@@ -130,7 +130,7 @@ export async function openCatalog(source: CatalogSource) {
   }
 }
 
-/** The prices in force. A version whose moment comes takes over by itself, without another look at the store. */
+/** The prices in force. An upcoming version takes effect on time without another read of the store. */
 function createPriceTable(nowMs: () => number) {
   let inForce: PriceBook['inForce'] = new Map()
   let timer: NodeJS.Timeout | undefined
@@ -153,7 +153,7 @@ function createPriceTable(nowMs: () => number) {
   return { inForce: () => inForce, load, close: () => clearTimeout(timer) }
 }
 
-/** Whether two readings of a channel are asked in the same place and manner; keys and shares aside. */
+/** Whether two versions of a channel send requests to the same place in the same way; keys and weights aside. */
 export const isAskedAlike = (one: RelayChannel, other: RelayChannel): boolean =>
   one.type === other.type &&
   one.baseUrl === other.baseUrl &&
@@ -163,16 +163,16 @@ export const isAskedAlike = (one: RelayChannel, other: RelayChannel): boolean =>
 
 export type Catalog = Awaited<ReturnType<typeof openCatalog>>
 
-/** Where and with what headers a channel is asked; undefined when it does not offer that. */
+/** The address of a channel for one operation, with its headers. */
 export type ChannelAddress = {
   readonly url: URL
   readonly headers: Readonly<Record<string, string>>
-  /** For a key that does not travel itself: how a request is signed with it, or whose it is to be traded. */
+  /** For a key that is not sent itself: how it signs a request, or which key is exchanged for a credential. */
   readonly sign?: Signer
   readonly traded?: { readonly provider: Provider; readonly key: string }
 }
 
-type Asking = {
+type AddressRequest = {
   readonly operation: Operation
   readonly format: FormatName
   readonly isStream: boolean
@@ -180,22 +180,22 @@ type Asking = {
   readonly key: RoutedKey
   /** See OperationSpec. */
   readonly sibling?: string | undefined
-  /** Values that one request brings: such an address is not worth keeping. */
+  /** Values of this request only: such an address is not cached. */
   readonly values?: Values | undefined
 }
 
-/** Addresses are worked out once for a channel, key and model; a channel that was changed is a new object here. */
+/** Caches the addresses of a channel by key and model. A channel that was changed is a new object. */
 export function createAddressBook() {
   const books = new WeakMap<RelayChannel, Map<string, ChannelAddress>>()
-  return function addressOf(channel: RelayChannel, asking: Asking): ChannelAddress | undefined {
-    const { operation, format, isStream, model, key, sibling, values } = asking
-    if (values) return makeAddress(channel, asking)
+  return function addressOf(channel: RelayChannel, request: AddressRequest): ChannelAddress | undefined {
+    const { operation, format, isStream, model, key, sibling, values } = request
+    if (values) return makeAddress(channel, request)
     const addresses = books.get(channel) ?? new Map<string, ChannelAddress>()
     books.set(channel, addresses)
     const name = `${operation} ${sibling} ${format} ${isStream} ${key.index} ${model}`
     const cached = addresses.get(name)
     if (cached) return cached
-    const address = makeAddress(channel, asking)
+    const address = makeAddress(channel, request)
     if (address) addresses.set(name, address)
     return address
   }
@@ -205,17 +205,17 @@ export type AddressBook = ReturnType<typeof createAddressBook>
 
 function makeAddress(
   channel: RelayChannel,
-  { operation, format, isStream, model, key, sibling, values }: Asking,
+  { operation, format, isStream, model, key, sibling, values }: AddressRequest,
 ): ChannelAddress | undefined {
   const path = channel.provider[operation]?.[format]
   if (path === undefined) return undefined
   const plain = pathFor(path, isStream)
-  // A vendor with words of its own says in them what it is asked to do.
+  // Other formats name the operation in the body.
   const fullPath = format === 'openai' ? siblingPath(plain, sibling) : plain
   return addressAt(channel, fullPath, key.value, { model, ...values })
 }
 
-/** As much of a channel as says where and how it is asked. */
+/** The part of a channel that its addresses depend on. */
 type Reach = Pick<RelayChannel, 'provider' | 'baseUrl' | 'setting'> & {
   readonly headerOverride: Pick<HeaderOverride, 'fixed'>
 }
@@ -243,7 +243,7 @@ export function addressAt(
 
 type Proving = { nowMs(): number; readonly keys: Pick<KeyExchange, 'headersFor'> }
 
-/** What proves a request to this address as it leaves; nothing where its key travels itself. */
+/** How a request to this address is authenticated when it is sent; nothing where the key is a header. */
 export function signing(
   { sign, traded }: ChannelAddress,
   { nowMs, keys }: Proving,
@@ -252,7 +252,7 @@ export function signing(
   return traded ? { sign: () => keys.headersFor(traded.provider, traded.key) } : {}
 }
 
-/** The same path with another last part; what it is asked with stays. */
+/** The same path with another last segment; the query stays. */
 const siblingPath = (path: string, sibling: string | undefined) =>
   sibling === undefined ? path : path.replace(/[^/?]+(?=\?|$)/, sibling)
 

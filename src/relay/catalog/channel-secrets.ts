@@ -28,7 +28,7 @@ const needlesOf = (secrets: readonly string[]) =>
 const secretlyNamed = (headers: Readonly<Record<string, string>>) =>
   Object.fromEntries(Object.entries(headers).filter(([name]) => isSecretName(name)))
 
-/** The same bytes with every needle masked, and as many of them: lengths that were told stay true. */
+/** The same bytes with every needle masked. The length stays, because headers have reported it already. */
 export function maskBytes(bytes: Buffer, needles: readonly Buffer[]): Buffer {
   let masked = bytes
   for (const needle of needles) {

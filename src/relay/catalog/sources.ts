@@ -65,7 +65,7 @@ type Deps = {
   onDisabledOverride(channelId: number, reason: string): void
 }
 
-/** Somebody who asks for themselves: nothing limits them but what limits the user. */
+/** A user without a token: only the limits of the user apply. */
 async function findOwnCaller(db: Db, userId: number): Promise<Caller | undefined> {
   const user = await findUser(db, userId)
   return (
@@ -126,7 +126,7 @@ export function createCatalogSource(deps: Deps): CatalogSource {
     })
   }
 
-  /** A channel whose headers cannot be read is left out: without them it would ask as somebody else. */
+  /** A channel whose headers cannot be decrypted is left out: without them it would send other credentials. */
   function readHeaders(row: ChannelRow): string | undefined {
     try {
       return openHeaders(keyring, row)

@@ -45,7 +45,7 @@ export async function readBody(request: IncomingMessage, bounds: BodyBounds): Pr
   // A small body comes with its head, and is whole as soon as the parser is through with the chunk at hand: then nothing
   // has to be waited for.
   await undefined
-  // The client may have disconnected while its credential was looked up; no event would tell of that any more.
+  // The client may have disconnected while its credential was looked up; no event would report that any more.
   if (request.destroyed) throw disconnected()
   if (create) return receive(request, await grown(bounds, undefined), { encoding, create })
   const bytes = request.complete ? (request.read() as Buffer | null) : null

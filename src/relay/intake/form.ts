@@ -36,7 +36,7 @@ export type FormFile = StoredFile & { readonly field: string }
 export type Form = {
   readonly fields: readonly (readonly [name: string, value: string])[]
   readonly files: readonly FormFile[]
-  /** Ends the files. Nobody may read them any more. */
+  /** Deletes the files; they must not be read after this. */
   dispose(): void
 }
 
@@ -70,7 +70,7 @@ export function openForms(dataDir: string, disk: Budget): Forms {
 /** Where files are kept: so many bytes of memory are in use, and the disk has more. */
 type Space = { inMemory: number; readonly disk: Budget; openFile(): Promise<FileHandle> }
 
-/** A file without a name: whatever happens to this process, its bytes are gone with it. */
+/** A file without a name, which the operating system deletes when the process ends. */
 async function openNameless(path: string): Promise<FileHandle> {
   const handle = await open(path, constants.O_RDWR | constants.O_CREAT | constants.O_EXCL, 0o600)
   try {
@@ -115,7 +115,7 @@ function createStored(space: Space, share: Share, memoryBytes: number) {
     if (handle === undefined) return
     const closing = handle
     handle = undefined
-    // Nothing was promised about a file that nobody uses any more.
+    // The file is not used any more, so a failed close changes nothing.
     closing.close().catch(() => {})
   }
 

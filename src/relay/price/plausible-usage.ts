@@ -38,11 +38,15 @@ const ADDED_SEARCHES = 1_000
 /** The longest answer of any model, where a price does not say how long the answers of its model are. */
 const LONGEST_OUTPUT_TOKENS = 131_072
 
-type Asked = Pick<RelayRequest, 'work' | 'priced'>
+type LimitedRequest = Pick<RelayRequest, 'work' | 'priced'>
 type Changed = Pick<Work, 'inputTokens' | 'outputTokens'>
 
 /** What a request can have used on a channel, whose override may have `changed` what the client asked for. */
-export function limitsOf({ work, priced }: Asked, channel: RelayChannel, changed?: Changed): UsageLimits {
+export function limitsOf(
+  { work, priced }: LimitedRequest,
+  channel: RelayChannel,
+  changed?: Changed,
+): UsageLimits {
   const maximum = priced.modelMaximum(channel)
   const limit = work.outputLimit ? work.outputLimit(maximum) : work.outputTokens(undefined)
   const longest = Math.max(limit ?? 0, maximum ?? LONGEST_OUTPUT_TOKENS)

@@ -17,11 +17,11 @@ import type { Work } from '../operations/operation.ts'
 import { isPaidFor, overrideTools, searchesIn, searchesOn } from '../operations/provider-tools.ts'
 import { allowsRouting } from '../operations/routing-fields.ts'
 
-/** Prices as they stood when the request was admitted: it is billed by these, whatever changes meanwhile. */
+/** The prices at the time when the request was admitted. Later changes do not affect it. */
 export type RequestPrice = {
-  /** Nanodollars that no answer to this request can pass. */
+  /** Nanodollars; no answer to this request costs more. */
   readonly bound: number
-  /** Undefined: this channel has none, and leaves the plan. */
+  /** Undefined: the channel has no price, and is not eligible. */
   priceFor(channel: RelayChannel): CatalogPrice | undefined
   /** `served` is what the price depends on: the services and the picture that were asked for, or that were delivered. */
   costOf(channel: RelayChannel, usage: Usage, served?: When): number
@@ -93,8 +93,8 @@ const boundOf = ({ price }: CatalogPrice, work: Bounded, searches: number) => {
 }
 
 /** A channel's override may change what a request asks for, but not what its client was granted. */
-const servicesOf = ({ asked = {} }: Work): When =>
-  Object.fromEntries(SERVICES.flatMap(name => (asked[name] === undefined ? [] : [[name, asked[name]]])))
+const servicesOf = ({ asked: services = {} }: Work): When =>
+  Object.fromEntries(SERVICES.flatMap(name => (services[name] === undefined ? [] : [[name, services[name]]])))
 
 /** The price of the requested name, else of the alias target, else of the name that a channel maps it to. */
 export function channelPrices(catalog: Catalog, route: RoutedModel<RelayChannel>) {
@@ -215,8 +215,8 @@ export function priceWork(catalog: Catalog, route: RoutedModel<RelayChannel>, wo
     billedBy,
     passesRouting: channel => alternativesOn(channel) !== undefined,
     boundFor: (channel, changed) => {
-      const asked = { ...servicesOf(work), ...changed.asked }
-      return Math.max(...pricesOn(channel).map(price => boundOf(price, { ...changed, asked }, searches)))
+      const limited = { ...changed, asked: { ...servicesOf(work), ...changed.asked } }
+      return Math.max(...pricesOn(channel).map(price => boundOf(price, limited, searches)))
     },
     priceOn: channel => (priceFor(channel) ?? FREE).price,
     unreported,

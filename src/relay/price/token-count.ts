@@ -14,7 +14,7 @@ const WAIT_MS = 1_000
 const FIRST_WAIT_MS = 10_000
 const MAX_WAITING = 64
 export const MAX_COUNTED_LENGTH = 1_048_576
-/** The table takes some 100 MB: where nobody counts for so long, it is given back. */
+/** The table takes some 100 MB. It is freed after this long without a count. */
 const IDLE_MS = 300_000
 const MAX_HEAP_MB = 384
 

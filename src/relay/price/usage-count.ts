@@ -44,7 +44,7 @@ export async function countUsage(
     : { usage: guess(tokensOf(bytes)), by: 'bytes' }
 }
 
-/** Bytes that the model wrote after the last usage that was told; of a whole answer its last word covers them all. */
+/** Bytes that the model wrote after the last reported usage. The last report of a complete answer covers all of them. */
 function untoldBytes(reading: StreamReading, ending: StreamEnding): number {
   const { usage, textBytes, reasoningBytes, toldBytes } = reading
   const later = usage === undefined ? 0 : textBytes + reasoningBytes - toldBytes
@@ -53,9 +53,9 @@ function untoldBytes(reading: StreamReading, ending: StreamEnding): number {
   return ending === 'complete' && !isBeginning ? 0 : later
 }
 
-/** What was told, and beside it what was written since. */
+/** The reported usage, with the tokens written since then. */
 function withLater(usage: Usage, { toldBytes }: StreamReading, tokens: number): Usage {
-  // A count that was told before any text stands for what is to come; a running one for what has come.
+  // A count reported before any text is an announcement; a later one counts the text so far.
   return { ...usage, output: toldBytes === 0 ? Math.max(usage.output, tokens) : usage.output + tokens }
 }
 
@@ -74,8 +74,8 @@ type Streamed = {
 }
 
 /**
- * What a stream used by its provider's word, with a count of what that word does not cover: one that breaks off, or is left,
- * has often told the prompt only. Undefined where nothing was told.
+ * The usage that the provider of a stream reported, with a count of the rest: a stream that is cut, or whose client left,
+ * has often reported the prompt only. Undefined where nothing was reported.
  */
 export async function reportedUsage(
   counter: TokenCounter,

@@ -2,7 +2,7 @@
 const SHORT_MS = 10_000
 const TICK_MS = 500
 
-/** Taken back by whoever was in time. */
+/** Cancelled when the event comes in time. */
 type Deadline = { cancel(): void }
 
 type Waiting = { readonly atMs: number; place: number; onLate(): void }
@@ -34,7 +34,7 @@ export function createDeadlines() {
   function look(): void {
     const nowMs = performance.now()
     for (const each of waiting.filter(({ atMs }) => atMs <= nowMs)) {
-      // Whoever was late before may have taken this one back.
+      // A deadline that fired before may have cancelled this one.
       if (each.place === OUT) continue
       takeOut(each)
       each.onLate()

@@ -3,7 +3,7 @@ import { outboundOf } from '../../chat/index.ts'
 import { Refusal } from '../../domain/errors.ts'
 import type { Shortage } from '../../domain/shortage.ts'
 import { overloaded } from '../../http/budget.ts'
-import type { EditContext } from '../../override/edit.ts'
+import type { ErrorResponse } from '../../override/edit.ts'
 import type { AttemptOutcome as HealthOutcome } from '../../routing/health.ts'
 import { parsedOrNothing } from '../../wire/json-bounds.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
@@ -16,18 +16,18 @@ export type AttemptFailure = {
   readonly status: number
   readonly message: string
   readonly retryAfterS: number | undefined
-  /** The provider may have done the work although nobody got it. */
-  readonly isInDoubt: boolean
-  /** What health makes of it. */
+  /** The provider may bill for the attempt although no answer was delivered. */
+  readonly mayBeBilled: boolean
+  /** What it says about the health of the channel. */
   readonly health: HealthOutcome
-  /** Goes to the next channel, or to the client as it is. */
+  /** The next channel may be tried; false: the client gets this failure. */
   readonly isRetryable: boolean
   readonly answer: WholeResponse | undefined
   /** What the attempt may have cost, in nanodollars; absent: what any attempt on the channel may cost. */
   readonly estimate?: number
-  /** What this machine has run out of, where that is why. */
+  /** The resource that this machine has run out of, where that is the reason. */
   readonly shortage?: Shortage | undefined
-  /** What the answer says, where the provider's format is known. */
+  /** The decoded error, where the provider's format is known. */
   readonly error?: ChatError | undefined
 }
 
@@ -39,7 +39,7 @@ const MAX_RETRY_S = 300
 /** `Date.parse` makes a date of almost anything with a number in it: `-5`, `5, 10`. */
 const DATE = /^(?:[A-Z][a-z]{2,8},? |\d{4}-\d{2}-\d{2}T).*\d{2}:\d{2}:\d{2}/
 
-/** Seconds or a date; rubbish counts as nothing said. */
+/** Seconds or a date; anything else counts as absent. */
 export function readRetryAfter(header: string | string[] | undefined, nowMs: number): number | undefined {
   const text = (Array.isArray(header) ? header[0] : header)?.trim()
   if (!text) return undefined
@@ -62,9 +62,9 @@ export function connectionFailure(
     status: 0,
     message,
     retryAfterS: undefined,
-    isInDoubt: wasSent && reason !== 'connect',
+    mayBeBilled: wasSent && reason !== 'connect',
     health: connectionHealth(reason, message),
-    // Another channel would need the same of this machine.
+    // Another channel would need the same resource.
     isRetryable: reason !== 'local',
     answer: undefined,
     shortage,
@@ -78,7 +78,7 @@ function connectionHealth(reason: ConnectionFailure['reason'], message: string):
   return reason === 'key' ? { kind: 'auth', detail: message } : { kind: '5xx' }
 }
 
-/** An answer that says it is good and is not. */
+/** An answer with a good status and an invalid body. */
 export const invalidAnswer = (channel: RelayChannel, message: string): AttemptFailure =>
   connectionFailure(channel, {
     kind: 'failure',
@@ -89,7 +89,7 @@ export const invalidAnswer = (channel: RelayChannel, message: string): AttemptFa
 
 const parsed = (body: Buffer): unknown => parsedOrNothing(body.toString('utf8'))
 
-/** An error in the words of the format that was asked in; undefined where nothing is known of that one's errors. */
+/** An error decoded by the format of the request; undefined where the format has no decoder. */
 function errorIn(
   { status, headers, body }: WholeResponse,
   format: string | undefined,
@@ -102,21 +102,21 @@ function errorIn(
   return outboundOf(format ?? '')?.decodeError({ status, body: document, header })
 }
 
-type Asked = { readonly nowMs: number; readonly format: string | undefined }
+type FailureContext = { readonly nowMs: number; readonly format: string | undefined }
 
-/** The channel's own reading of the status counts from here on: for what is tried next and for what is told. */
+/** A failure by status. The status mapping of the channel decides what is tried next and what the client gets. */
 export function statusFailure(
   channel: RelayChannel,
   response: WholeResponse,
-  { nowMs, format }: Asked,
+  { nowMs, format }: FailureContext,
 ): AttemptFailure {
   const status = channel.statusMapping.get(response.status) ?? response.status
   const body = parsed(response.body)
   const error = errorIn(response, format, body)
-  // Some vendors say in the body only how long to wait.
+  // Some vendors report the time to wait in the body only.
   const retryAfterS = readRetryAfter(response.headers['retry-after'] ?? error?.retryAfterS?.toString(), nowMs)
   const isMapped = status !== response.status
-  // Once an administrator has said what a status means, the provider's file is not asked any more.
+  // A status mapping of the administrator replaces the rules of the provider.
   const isKeyTrouble = !isMapped && (channel.provider.isKeyTrouble?.(status, body) ?? false)
   return {
     channel,
@@ -124,7 +124,7 @@ export function statusFailure(
     status,
     message: isMapped ? `status ${response.status}, taken for ${status}` : `status ${status}`,
     retryAfterS,
-    isInDoubt: false,
+    mayBeBilled: false,
     health: healthOf(status, isKeyTrouble, retryAfterS),
     isRetryable: isKeyTrouble || NEXT_CHANNEL.has(status) || status >= 500 || status < 400,
     answer: isMapped ? { ...response, status } : response,
@@ -132,21 +132,21 @@ export function statusFailure(
   }
 }
 
-/** A channel whose own override stands in the way: nobody was asked, and its health is not in question. */
+/** An override of the channel prevented the request. Nothing was sent, so it says nothing about the channel's health. */
 export const overrideFailure = (channel: RelayChannel, message: string): AttemptFailure => ({
   channel,
   kind: 'invalid',
   status: 0,
   message,
   retryAfterS: undefined,
-  isInDoubt: false,
+  mayBeBilled: false,
   health: { kind: 'client' },
   isRetryable: true,
   answer: undefined,
 })
 
-/** What an override answers in the provider's place. */
-export const reportedFailure = (channel: RelayChannel, error: EditContext): AttemptFailure => {
+/** An error that an override returns in place of the provider. */
+export const reportedFailure = (channel: RelayChannel, error: ErrorResponse): AttemptFailure => {
   const { status, message, type, code, isFinal } = error
   const body = Buffer.from(JSON.stringify({ error: { message, type, param: null, code } }))
   return {
@@ -174,10 +174,10 @@ const isTimeout = ({ kind, status }: AttemptFailure) => kind === 'timeout' || st
 export function refusalFor(failures: readonly AttemptFailure[]): Refusal {
   const shortage = failures.at(-1)?.shortage
   if (shortage) return overloaded(shortage)
-  if (failures.every(isTimeout)) return new Refusal('upstream_timeout', 'every channel tried was too slow')
+  if (failures.every(isTimeout)) return new Refusal('upstream_timeout', 'All channels timed out')
   if (failures.every(({ status }) => status === 429)) {
     const retryAfterS = Math.min(...failures.map(failure => failure.retryAfterS ?? DEFAULT_RETRY_S))
-    return new Refusal('upstream_rate_limited', 'every channel tried is at its rate limit', { retryAfterS })
+    return new Refusal('upstream_rate_limited', 'All channels are rate limited', { retryAfterS })
   }
-  return new Refusal('upstream_error', 'every channel tried failed')
+  return new Refusal('upstream_error', 'All channels failed')
 }

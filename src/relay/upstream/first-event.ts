@@ -3,7 +3,7 @@ import { parsedOrNothing } from '../../wire/json-bounds.ts'
 import { createSseScanner, dataText } from '../../wire/sse.ts'
 import type { StreamedResponse, WholeResponse } from './upstream.ts'
 
-/** What vendors call an error, where they give no number. */
+/** The statuses of vendors' error names, where they send no number. */
 const STATUS_OF: Readonly<Record<string, number>> = {
   invalid_request_error: 400,
   context_length_exceeded: 400,
@@ -21,8 +21,8 @@ const STATUS_OF: Readonly<Record<string, number>> = {
 const FAILED = 502
 
 /**
- * Some providers begin a stream with a status of success and then tell nothing but an error. No byte of an answer has
- * gone out by then, so it counts as the answer that it should have been.
+ * Some providers begin a stream with status 200 and send only an error. The client has received nothing at that point, so
+ * the gateway treats it as an error response.
  */
 export function errorAtOnce({ flow, headers }: StreamedResponse): WholeResponse | undefined {
   const beginning = flow.begun()
@@ -31,7 +31,7 @@ export function errorAtOnce({ flow, headers }: StreamedResponse): WholeResponse 
   const first = [...scanner.push(beginning), ...scanner.end()].find(({ data }) => data.length > 0)
   if (first === undefined) return undefined
   const text = dataText(first)
-  // Plain words, or an event that the first bytes do not hold whole, are no JSON.
+  // Plain text, or an event that continues after the first bytes, is not JSON.
   const parsed = parsedOrNothing(text)
   const isError = first.event === 'error'
   const error = memberOf(parsed, 'error') || (isError ? (parsed ?? text) : undefined)

@@ -1,5 +1,5 @@
 import type { Upload } from '../../wire/multipart.ts'
-import type { ChannelBody } from '../operations/channel-request.ts'
+import type { UpstreamBody } from '../operations/channel-request.ts'
 import {
   MAX_WHOLE_BYTES,
   type Upstream,
@@ -9,13 +9,13 @@ import {
   type WholeResponse,
 } from './upstream.ts'
 
-/** How many questions of one request a provider is asked at once. */
+/** How many parts of one request are sent to a provider at once. */
 const AT_ONCE = 4
 
 /** Sends a request to its channel. */
 export function send(
   upstream: Pick<Upstream, 'exchange'>,
-  { body, headers, query }: ChannelBody,
+  { body, headers, query }: UpstreamBody,
   ask: Omit<UpstreamRequest, 'body'>,
 ): UpstreamExchange {
   const whole =
@@ -27,7 +27,7 @@ export function send(
     : upstream.exchange({ ...whole, body: body as Exclude<typeof body, readonly unknown[]> })
 }
 
-function withQuery(url: URL, query: ChannelBody['query']): URL {
+function withQuery(url: URL, query: UpstreamBody['query']): URL {
   if (query === undefined) return url
   const address = new URL(url)
   for (const [name, value] of Object.entries(query)) address.searchParams.set(name, value)
@@ -42,8 +42,8 @@ const TOO_LONG: UpstreamOutcome = {
 }
 
 /**
- * One answer of many: a list of the single ones, in the order of the questions. The first that is no success stands for
- * all of them, and the others are given up.
+ * Joins the answers to several bodies into one list, in the order of the bodies. The first failure fails all of them and
+ * aborts the others.
  */
 function exchangeEach(
   upstream: Pick<Upstream, 'exchange'>,
@@ -52,7 +52,7 @@ function exchangeEach(
 ): UpstreamExchange {
   const running = new Set<UpstreamExchange>()
   const answers: WholeResponse[] = []
-  // Together they are one answer, and no longer than one may be.
+  // The limit of one answer applies to all of them together.
   let room = ask.maxAnswerBytes ?? MAX_WHOLE_BYTES
   let bad: UpstreamOutcome | undefined
   let next = 0

@@ -83,9 +83,9 @@ type Receiver = {
   fail(failure: ConnectionFailure): void
 }
 
-/** A running answer: bytes that came before somebody listened are handed over first. */
+/** A running answer. The listener first gets the bytes that came before it listened. */
 export type Flow = {
-  /** What has come until somebody listens, with the data of the first event in it; empty where the stream has no events. */
+  /** The bytes before the first listener, with the data of the first event; empty where the stream has no events. */
   begun(): Buffer
   listen(receiver: Receiver): void
   pause(): void
@@ -123,7 +123,7 @@ const TIMEOUT_ERRORS = new Set([
   'ETIMEDOUT',
 ])
 
-/** Streams that are no server-sent events: whoever sends one of these has begun with its first byte. */
+/** Streams that are not server-sent events: they begin with their first byte. */
 const FRAMED = /^application\/(x-ndjson|vnd\.amazon\.eventstream)\b/i
 
 const NOTHING = Buffer.alloc(0)
@@ -323,7 +323,7 @@ export function createUpstream({ memory, hasDescriptors, onShortage, ...options 
             if (handsOver()) {
               if (!isHandedOver) handOver(chunk)
             } else if (status >= 400 && size > MAX_ERROR_BYTES) {
-              // Enough of an error to tell; the rest is not worth receiving.
+              // Enough of an error body to report; the rest is not received.
               finish('end')
               controller?.abort(new Error('enough'))
             } else if (size > maxAnswerBytes) stop('invalid', `more than ${maxAnswerBytes / 1_048_576} MiB`)

@@ -5,7 +5,7 @@ import type { Submission, VideoAsk, VideoDialect } from '../../media/video.ts'
 import { pricedFields } from '../../media/video-modes.ts'
 import { removedWarning } from '../../requests/routing-fields.ts'
 import type { PlanStep } from '../../routing/plan.ts'
-import { type Candidates, openCandidates, type Turn } from '../candidates.ts'
+import { type AttemptTurn, type Candidates, openCandidates } from '../candidates.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
 import { createEligibility } from '../eligibility.ts'
 import type { RelayRequest, Trace } from '../request.ts'
@@ -36,14 +36,14 @@ type AcceptedJob = {
   /** How many videos those jobs make. */
   readonly videos: number
   /** How many more were submitted without an answer. */
-  readonly doubtful: number
+  readonly unansweredVideos: number
   readonly warnings: readonly string[]
   readonly answer: WholeResponse
 }
 
 /** The job was sent, and the provider did not say whether it took it. */
 type UnansweredJob = {
-  readonly kind: 'doubt'
+  readonly kind: 'unanswered'
   readonly channel: RelayChannel
   readonly videos: number
   readonly reason: string
@@ -65,7 +65,7 @@ const AT_ONCE = 4
 
 type Judged =
   | { readonly kind: 'accepted'; readonly id: string; readonly answer: WholeResponse }
-  | { readonly kind: 'next' | 'refused' | 'doubt'; readonly failure: AttemptFailure }
+  | { readonly kind: 'next' | 'refused' | 'unanswered'; readonly failure: AttemptFailure }
 
 /** A refusal inside an answer whose status is good, as an answer whose status says so. */
 function honest(dialect: VideoDialect, answer: WholeResponse): WholeResponse {
@@ -82,10 +82,10 @@ function judge(
   outcome: UpstreamOutcome,
   nowMs: number,
 ): Judged {
-  if (outcome.kind === 'stream') return { kind: 'doubt', failure: invalidAnswer(channel, 'a stream') }
+  if (outcome.kind === 'stream') return { kind: 'unanswered', failure: invalidAnswer(channel, 'a stream') }
   if (outcome.kind === 'failure') {
     const failure = connectionFailure(channel, outcome)
-    if (outcome.wasSent && outcome.reason !== 'connect') return { kind: 'doubt', failure }
+    if (outcome.wasSent && outcome.reason !== 'connect') return { kind: 'unanswered', failure }
     return { kind: failure.isRetryable ? 'next' : 'refused', failure }
   }
   const isGood = outcome.status >= 200 && outcome.status < 300
@@ -95,13 +95,13 @@ function judge(
       return { kind: 'accepted', id: dialect.accepted(parsedBody(answer)), answer }
     } catch (error) {
       if (error instanceof AnswerError)
-        return { kind: 'doubt', failure: invalidAnswer(channel, error.message) }
+        return { kind: 'unanswered', failure: invalidAnswer(channel, error.message) }
       throw error
     }
   }
   const failure = statusFailure(channel, answer, { nowMs, format: undefined })
   if (NEXT_CHANNEL.has(answer.status) || failure.health.kind === 'auth') return { kind: 'next', failure }
-  return { kind: answer.status >= 500 || answer.status === 408 ? 'doubt' : 'refused', failure }
+  return { kind: answer.status >= 500 || answer.status === 408 ? 'unanswered' : 'refused', failure }
 }
 
 /** A remix goes to the channel that has its source; any other job goes where it fits. */
@@ -118,18 +118,18 @@ function candidatesOf({ deps, spec, priced, route, work, source }: VideoRequest)
 }
 
 /** What an attempt is about to do; written down before it is done. */
-export type Aiming = {
+export type PlannedSubmission = {
   readonly channel: RelayChannel
   readonly sentModel: string
   readonly access: VendorAccess
   readonly kind: string
 }
 
-type Attempting = {
-  readonly errand: VideoRequest
+type VideoSubmission = {
+  readonly videoRequest: VideoRequest
   /** Says where the job goes, in the store and in the journal; nothing is sent before it resolves. */
-  aim(aiming: Aiming): Promise<void>
-  /** Whether something is on its way of which nobody knows how it ends. */
+  aim(planned: PlannedSubmission): Promise<void>
+  /** Whether a submission is in flight, with an unknown outcome. */
   onFlight(isFlying: boolean): void
 }
 
@@ -139,16 +139,16 @@ type RejectedJob = { readonly kind: 'next' | 'refused'; readonly failure: Attemp
  * Tries channels until one takes the job, or one leaves it unknown whether it has: a job that may run is not submitted
  * elsewhere. A submission that was sent goes on when its client disconnects.
  */
-export async function submitSomewhere(attempting: Attempting): Promise<SubmittedJob> {
-  const candidates = candidatesOf(attempting.errand)
+export async function submitSomewhere(submission: VideoSubmission): Promise<SubmittedJob> {
+  const candidates = candidatesOf(submission.videoRequest)
   const { steps, trace, takeTurn, noChannel } = candidates
   let last: { channel: RelayChannel; failure: AttemptFailure } | undefined
   for (const step of steps) {
     const turn = await takeTurn(step)
     if (!turn) continue
     try {
-      const result = await attempt(attempting, { step, turn, note: candidates.note })
-      if (result.kind === 'accepted' || result.kind === 'doubt') return { ...result, trace }
+      const result = await attempt(submission, { step, turn, note: candidates.note })
+      if (result.kind === 'accepted' || result.kind === 'unanswered') return { ...result, trace }
       trace.failures.push(result.failure)
       last = { channel: step.channel, failure: result.failure }
       if (result.kind === 'refused') break
@@ -162,16 +162,16 @@ export async function submitSomewhere(attempting: Attempting): Promise<Submitted
 
 type VideoAttempt = Pick<Candidates, 'note'> & {
   readonly step: PlanStep<RelayChannel>
-  readonly turn: Turn
+  readonly turn: AttemptTurn
 }
 
 async function attempt(
-  { errand, aim, onFlight }: Attempting,
+  { videoRequest, aim, onFlight }: VideoSubmission,
   { step, turn, note }: VideoAttempt,
 ): Promise<AcceptedJob | UnansweredJob | RejectedJob> {
-  const { deps, response, ask } = errand
+  const { deps, response, ask } = videoRequest
   const { channel, sentModel } = step
-  const prepared = await prepare(errand, step)
+  const prepared = await prepare(videoRequest, step)
   if ('isRetryable' in prepared) {
     note(step, prepared.status || prepared.message)
     turn.end(prepared.health)
@@ -183,17 +183,17 @@ async function attempt(
     throw new Refusal('request_timeout', 'the client disconnected before its job was sent')
   const sentMs = deps.nowMs()
   onFlight(true)
-  const judged = await sendOne(errand, step, prepared, prepared.first)
+  const judged = await sendOne(videoRequest, step, prepared, prepared.first)
   const status = judged.kind === 'accepted' ? judged.answer.status : judged.failure.status
   note(step, status || 'no answer', sentMs)
   if (judged.kind === 'accepted') {
     turn.end({ kind: 'ok' })
-    return submitRest(errand, step, prepared, judged)
+    return submitRest(videoRequest, step, prepared, judged)
   }
   turn.end(judged.failure.health)
-  if (judged.kind === 'doubt')
+  if (judged.kind === 'unanswered')
     return {
-      kind: 'doubt',
+      kind: 'unanswered',
       channel,
       videos: Math.min(ask.n, prepared.most),
       reason: judged.failure.message,
@@ -213,16 +213,16 @@ type Prepared = {
 
 /** What is sent to a channel, or why its own overrides keep it from going there. */
 async function prepare(
-  errand: VideoRequest,
+  videoRequest: VideoRequest,
   step: PlanStep<RelayChannel>,
 ): Promise<Prepared | AttemptFailure> {
-  const { source, priced } = errand
+  const { source, priced } = videoRequest
   const { channel, key, sentModel } = step
   const dialect = videoDialect(channel.provider, sentModel)
   if (!dialect) throw new Error('a channel without video jobs was chosen')
   const access = source?.access ?? accessOf(channel, key)
-  const sentFields = pricedFields(errand.ask.metadata, priced.granted(channel), dialect.usualModes)
-  const ask = { ...errand.ask, metadata: sentFields.fields, seconds: priced.secondsOn(channel) }
+  const sentFields = pricedFields(videoRequest.ask.metadata, priced.granted(channel), dialect.usualModes)
+  const ask = { ...videoRequest.ask, metadata: sentFields.fields, seconds: priced.secondsOn(channel) }
   const unpriced = sentFields.removed.map(name => `${name} ${UNPRICED}`)
   const most = dialect.most ?? 1
   const more = async (n: number, reference?: string): Promise<Submission | AttemptFailure> => {
@@ -234,14 +234,14 @@ async function prepare(
       unpriced.length === 0
         ? submission
         : { ...submission, warnings: [...(submission.warnings ?? []), ...unpriced] }
-    return overrideSubmission(warned, errand, step, { seconds, videos: n })
+    return overrideSubmission(warned, videoRequest, step, { seconds, videos: n })
   }
-  const first = await more(Math.min(most, ask.n), errand.videoId)
+  const first = await more(Math.min(most, ask.n), videoRequest.videoId)
   if ('isRetryable' in first) return first
-  const removed = errand.ask.removed ?? []
+  const removed = videoRequest.ask.removed ?? []
   const warnings = [...(removed.length > 0 ? [removedWarning(removed)] : []), ...(first.warnings ?? [])]
   const [lost] = warnings
-  if (errand.work.isStrict && lost !== undefined)
+  if (videoRequest.work.isStrict && lost !== undefined)
     throw new Refusal(
       'invalid_parameter',
       lost,
@@ -273,18 +273,18 @@ async function sendOne(
 
 /** A vendor that makes one video a call is asked for each of the others too, and what it refuses is not paid. */
 async function submitRest(
-  errand: VideoRequest,
+  videoRequest: VideoRequest,
   step: PlanStep<RelayChannel>,
   prepared: Prepared,
   { id, answer }: Extract<Judged, { kind: 'accepted' }>,
 ) {
   const { most, first } = prepared
   const counts: number[] = []
-  for (let remaining = errand.ask.n - most; remaining > 0; remaining -= most)
+  for (let remaining = videoRequest.ask.n - most; remaining > 0; remaining -= most)
     counts.push(Math.min(most, remaining))
   const ids = [id]
-  let videos = Math.min(most, errand.ask.n)
-  let doubtful = 0
+  let videos = Math.min(most, videoRequest.ask.n)
+  let unansweredVideos = 0
   let refused = 0
   async function lane(): Promise<void> {
     for (let count = counts.shift(); count !== undefined; count = counts.shift()) {
@@ -292,18 +292,20 @@ async function submitRest(
       const isKept = 'isRetryable' in submission
       const judged = isKept
         ? ({ kind: 'refused', failure: submission } as const)
-        : await sendOne(errand, step, prepared, submission)
+        : await sendOne(videoRequest, step, prepared, submission)
       if (judged.kind === 'accepted') {
         ids.push(judged.id)
         videos += count
-      } else if (judged.kind === 'doubt') doubtful += count
+      } else if (judged.kind === 'unanswered') unansweredVideos += count
       else refused += count
     }
   }
   await Promise.all(Array.from({ length: Math.min(AT_ONCE, counts.length) }, lane))
   const warnings = [
     ...(first.warnings ?? []),
-    ...(refused + doubtful > 0 ? [`${refused + doubtful} of ${errand.ask.n} videos were not taken`] : []),
+    ...(refused + unansweredVideos > 0
+      ? [`${refused + unansweredVideos} of ${videoRequest.ask.n} videos were not taken`]
+      : []),
   ]
-  return { kind: 'accepted', step, ids, videos, doubtful, warnings, answer } as const
+  return { kind: 'accepted', step, ids, videos, unansweredVideos, warnings, answer } as const
 }

@@ -63,9 +63,9 @@ type Fetching = {
   onStart?(): void
 }
 
-/** Streams a made video to the client: the provider's address and key stay here. */
+/** Streams a finished video to the client, without the provider's address and key. */
 export function createContent({ keyring, vendor, upstream, memory, nowMs }: VideoDeps) {
-  /** What is asked for of a job, or why it cannot be had. */
+  /** The requested result of a job; throws why there is none. */
   function requestedResult({ row, request }: Fetching) {
     if (row.status === 'failed')
       throw new Refusal('video_not_ready', 'the video failed; there is nothing to fetch')
@@ -134,7 +134,7 @@ export function createContent({ keyring, vendor, upstream, memory, nowMs }: Vide
     fetching: Fetching,
   ) {
     let exchange = first
-    // Nobody waits any more for what a client that left has asked for.
+    // The client has disconnected.
     const onClose = () => exchange.abort()
     fetching.response.once('close', onClose)
     if (fetching.response.destroyed) onClose()
@@ -166,7 +166,7 @@ export function createContent({ keyring, vendor, upstream, memory, nowMs }: Vide
     return mediaType(type) ?? BYTES_TYPE
   }
 
-  /** The policy of every answer forbids a browser to play what it has opened, so it is told to save it. */
+  /** The content security policy forbids a browser to play the file, so the header asks it to save the file. */
   const typeHeaders = (type: string, { request, row }: Fetching): Record<string, string> =>
     request.headers['sec-fetch-mode'] === 'navigate'
       ? {

@@ -4,20 +4,20 @@ import type { Db, Engine } from '../../store/engine/store.ts'
 import type { RelayDeps } from '../request.ts'
 import type { Vendor } from './vendor.ts'
 
-/** What video jobs need beside what every request of the relay does. */
+/** The dependencies of video jobs beside those of every request. */
 export type VideoDeps = RelayDeps & {
   readonly db: Db
   readonly engine: Engine
   readonly keyring: Keyring
   readonly nodeId: string
   readonly vendor: Vendor
-  /** Before something is charged in the store: what nodes have leased of an account goes back there. */
+  /** Returns the leases of an account to the store before a charge there. */
   flushAndReturn(account: AccountId): Promise<void>
-  /** How long a submission that nobody answered is looked for. */
-  readonly doubtMs: number
+  /** How long an unanswered submission is searched for. */
+  readonly searchMs: number
   /** A job that has not ended by then has failed. */
   readonly deadlineMs: number
   /** The path prefix behind a proxy. */
   readonly basePath: string
-  onTrouble(error: Error, message: string, videoId: string): void
+  onProblem(error: Error, message: string, videoId: string): void
 }

@@ -40,16 +40,16 @@ const exceeds = (actual: VideoExtent, { seconds = Number.POSITIVE_INFINITY, vide
 /** Lays a channel's overrides over a submission, in the vendor's words, as over any other request. */
 export function overrideSubmission(
   submission: Submission,
-  errand: RelayRequest & { readonly ask: { readonly fps: number | undefined } },
+  videoRequest: RelayRequest & { readonly ask: { readonly fps: number | undefined } },
   { channel, key, sentModel }: PlanStep<RelayChannel>,
   paid: VideoExtent,
 ): Submission | AttemptFailure {
   if (isEmpty(channel.override) && channel.headerOverride.templates.length === 0) return submission
-  const { deps, spec, work, response, ask } = errand
+  const { deps, spec, work, response, ask } = videoRequest
   const plain = documentOf(submission)
   const body = Buffer.from(JSON.stringify({ ...plain, ...channel.override.members }))
   const ready = encodeOutgoing(
-    { channel, key, asked: work.model, sent: sentModel, client: response.req.headers },
+    { channel, key, requestedModel: work.model, sentModel, client: response.req.headers },
     { spec, desk: deps.desk },
     submission.headers ?? {},
     { body },

@@ -28,7 +28,7 @@ import { openAccess, secretsOf, type VendorAccess, VendorError, videoDialect } f
 import type { StoredResult } from './video-view.ts'
 
 const TICK_MS = 1_000
-/** Looks at once; at one channel fewer, so that a provider that does not answer keeps nobody else's jobs waiting. */
+/** Concurrent polls, in total and per channel: a provider that does not answer must not delay the jobs of others. */
 const AT_ONCE = 32
 const AT_ONCE_OF_CHANNEL = 8
 /** Longer than a look can take, so that no second one begins before the first is over. */
@@ -36,7 +36,7 @@ const LEASE_MS = 90_000
 const LEAST_PAUSE_MS = 2_000
 const MOST_PAUSE_MS = 30_000
 const MOST_ERROR_PAUSE_MS = 120_000
-/** Whoever asks for a job refreshes it, but not more often than this. */
+/** A request for a job polls it, but not more often than this. */
 const REFRESH_MS = 3_000
 const REFRESH_WAIT_MS = 5_000
 /** A provider that has not known a job so often in a row does not have it. */
@@ -91,8 +91,8 @@ export function createPoller(deps: VideoDeps, search: Search) {
     return Math.max(LEAST_PAUSE_MS, wishS * 1000, Math.min(MOST_PAUSE_MS, Math.round(ageMs / 20)))
   }
 
-  /** A look that came to nothing: twice the pause there was meant to be, whatever time went by meanwhile. */
-  function troubled(row: VideoRow, message: string, access?: VendorAccess): VideoProgress {
+  /** A failed poll doubles the planned pause. */
+  function failedPoll(row: VideoRow, message: string, access?: VendorAccess): VideoProgress {
     const last = row.poll_error === '' ? 0 : row.next_poll_ms - row.polled_ms
     const pause = Math.max(pauseMs(row, access), Math.min(MOST_ERROR_PAUSE_MS, last * 2))
     return { poll_error: message.slice(0, 200), polled_ms: nowMs(), next_poll_ms: nowMs() + pause }
@@ -191,7 +191,7 @@ export function createPoller(deps: VideoDeps, search: Search) {
     }
   }
 
-  async function lookAtRunning(row: VideoRow): Promise<VideoProgress> {
+  async function pollRunning(row: VideoRow): Promise<VideoProgress> {
     if (isTooLate(row)) return failed(row, TOO_LATE, undefined)
     const access = openAccess(keyring, row.id, row.access_sealed)
     const dialect = access && videoDialect(access.provider, row.sent_model)
@@ -207,19 +207,19 @@ export function createPoller(deps: VideoDeps, search: Search) {
       const isUnknown = error instanceof VendorError && (error.status === 404 || error.status === 410)
       const misses = isUnknown ? row.misses + 1 : row.misses
       if (misses >= MOST_MISSES) return failed(row, FORGOTTEN, access)
-      return { ...troubled(row, secretsAt(row, access).scrub(error.message), access), misses }
+      return { ...failedPoll(row, secretsAt(row, access).scrub(error.message), access), misses }
     }
   }
 
-  /** Found after its hold was gone: what stands in doubt for it is charged, as Root would have decided. */
+  /** Charges the suspense of a job that was found after its hold was released, as Root would have decided. */
   async function chargeFound(row: VideoRow): Promise<void> {
     await deps.flushAndReturn({ kind: 'user', ownerId: row.user_id })
     await deps.flushAndReturn({ kind: 'token', ownerId: row.token_id })
     const time = Math.floor(nowMs() / 1000)
     const reason = `the video job ${row.id} was found`
     const isCharged = await transact(db, async trx => {
-      const [doubt] = await suspenseOfRequest(trx, row.request_id)
-      if (!doubt) {
+      const [suspense] = await suspenseOfRequest(trx, row.request_id)
+      if (!suspense) {
         await startResolvedVideo(trx, row.id, { cost: 0, nowMs: nowMs() })
         return true
       }
@@ -228,14 +228,14 @@ export function createPoller(deps: VideoDeps, search: Search) {
         userId: row.user_id,
         tokenId: row.token_id,
         channelId: row.channel_id,
-        amount: doubt.amount,
+        amount: suspense.amount,
         requestId: row.request_id,
         actor: SYSTEM,
         reason,
         time,
       })
       if (!outcome.isCharged) throw new NotCovered()
-      await closeSuspense(trx, doubt.id, closing)
+      await closeSuspense(trx, suspense.id, closing)
       await insertLog(trx, {
         created_time: time,
         type: LOG_TYPE.consume,
@@ -244,25 +244,25 @@ export function createPoller(deps: VideoDeps, search: Search) {
         token_name: row.token_name,
         channel_id: row.channel_id,
         model_name: row.model,
-        cost: doubt.amount,
+        cost: suspense.amount,
         content: reason,
         request_id: row.request_id,
         other: JSON.stringify({ source: 'suspense', video_id: row.id }),
       })
-      await startResolvedVideo(trx, row.id, { cost: doubt.amount, nowMs: nowMs() })
+      await startResolvedVideo(trx, row.id, { cost: suspense.amount, nowMs: nowMs() })
       return true
     }).catch(error => {
       if (error instanceof NotCovered) return false
       throw error
     })
-    // It runs all the same; what it cost stays in doubt until Root decides.
+    // The job runs anyway; its cost stays in suspense until Root decides.
     if (!isCharged) await transact(db, trx => startResolvedVideo(trx, row.id, { cost: 0, nowMs: nowMs() }))
   }
 
-  async function lookAtDoubt(row: VideoRow): Promise<VideoProgress | undefined> {
-    const isOver = nowMs() >= row.created_time * 1000 + deps.doubtMs
+  async function pollUnanswered(row: VideoRow): Promise<VideoProgress | undefined> {
+    const isOver = nowMs() >= row.created_time * 1000 + deps.searchMs
     const upstreamId = await search(row).catch(error => {
-      deps.onTrouble(error, 'a lost video job could not be looked for', row.id)
+      deps.onProblem(error, 'a lost video job could not be looked for', row.id)
       return undefined
     })
     if (upstreamId !== undefined) {
@@ -274,15 +274,15 @@ export function createPoller(deps: VideoDeps, search: Search) {
   }
 
   async function look(row: VideoRow): Promise<void> {
-    const at = row.phase === 'doubt' ? lookAtDoubt(row) : lookAtRunning(row)
+    const at = row.phase === 'doubt' ? pollUnanswered(row) : pollRunning(row)
     const updated = await at.catch(error => {
-      deps.onTrouble(error as Error, 'a video job could not be looked at', row.id)
-      return troubled(row, 'the gateway could not look at it')
+      deps.onProblem(error as Error, 'a video job could not be looked at', row.id)
+      return failedPoll(row, 'the gateway could not poll it')
     })
     if (updated) await progressVideo(db, row, updated)
   }
 
-  /** One look by whoever gets the lease; nothing where this process looks already. */
+  /** Polls a job if this process gets its lease and does not poll it already. */
   function lookAt({ id, channel_id: channelId }: DueVideo, polledBeforeMs?: number): Promise<void> {
     if (looks.has(id)) return Promise.resolve()
     const done = lease(id, polledBeforeMs)
@@ -295,7 +295,7 @@ export function createPoller(deps: VideoDeps, search: Search) {
         // Tried again by the next turn, not at once.
         error => {
           looks.delete(id)
-          deps.onTrouble(error as Error, 'what a look at a video job found could not be written', id)
+          deps.onProblem(error as Error, 'what a look at a video job found could not be written', id)
         },
       )
     looks.set(id, { channelId, done })
@@ -336,7 +336,7 @@ export function createPoller(deps: VideoDeps, search: Search) {
   function take(): void {
     if (isClosed) return
     turning ??= turn()
-      .catch(error => deps.onTrouble(error as Error, 'video jobs could not be read', ''))
+      .catch(error => deps.onProblem(error as Error, 'video jobs could not be read', ''))
       .finally(() => {
         turning = undefined
       })
@@ -344,14 +344,14 @@ export function createPoller(deps: VideoDeps, search: Search) {
   const timer = setInterval(take, TICK_MS)
   const sweeper = setInterval(() => {
     clearExpiredKeys(db, Math.floor(nowMs() / 1000)).catch(error =>
-      deps.onTrouble(error as Error, 'keys of ended video jobs could not be removed', ''),
+      deps.onProblem(error as Error, 'keys of ended video jobs could not be removed', ''),
     )
   }, SWEEP_MS)
   timer.unref()
   sweeper.unref()
 
   return {
-    /** The job as it is now, looked at again unless somebody did so just now; waits a few seconds at most. */
+    /** The current job, polled again unless it was polled just now; waits a few seconds at most. */
     async refresh(row: VideoRow): Promise<VideoRow> {
       if (row.phase !== 'running' || row.polled_ms > nowMs() - REFRESH_MS) return row
       const late = new AbortController()

@@ -22,7 +22,7 @@ const ratesOf = ({ price }: CatalogPrice) => [
   ...(price.variants ?? []).map(({ rates }) => rates),
 ]
 
-/** Whether a price says what a video costs: one by the token, which nobody counts here, would make it free. */
+/** Whether a price bills videos. Videos have no tokens, so a price by the token would make them free. */
 export const isOfVideos = (price: CatalogPrice) =>
   price.version === 'unpriced' || ratesOf(price).some(rates => UNITS.some(unit => rates[unit] !== undefined))
 

@@ -13,7 +13,7 @@ import type { OperationSpec, ReadContext, Work } from '../operations/operation.t
 import { mustRead } from '../operations/request-reader.ts'
 import { videoDialect, videoFormat } from './vendor.ts'
 
-/** A request for a video, and what tells it from another one with the same `Idempotency-Key`. */
+/** A request for a video, with the digest that distinguishes it under the same `Idempotency-Key`. */
 export type VideoWork = Work & { readonly ask: VideoAsk; digest(): Promise<string> }
 
 const PICTURE = /^(image|images|input_reference)(\[\])?$/

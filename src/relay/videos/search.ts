@@ -18,12 +18,12 @@ type Lost = Pick<
 >
 
 /**
- * Looks for a job whose submission nobody answered, where the vendor can be asked for its jobs. What is found belongs to
- * this job from then on; undefined: it is not there, or not yet.
+ * Searches the vendor's list of jobs for a job whose submission was not answered, and assigns the match to it. Undefined:
+ * it is not there, or not yet.
  */
 export function createSearch({ db, engine, keyring, vendor }: VideoDeps) {
   return async function search(row: Lost): Promise<string | undefined> {
-    // Found before, by somebody who did not live to say so.
+    // Another process found the job, and died before it was charged.
     if (row.upstream_id) return row.upstream_id
     const access = openAccess(keyring, row.id, row.access_sealed)
     const dialect = access && videoDialect(access.provider, row.sent_model)

@@ -27,7 +27,7 @@ import { answerHeaders } from '../conclude.ts'
 import { readRequest } from '../intake/read-request.ts'
 import { errorCodeOf, settle, upstreamIdOf } from '../settlement.ts'
 import { refusalFor } from '../upstream/failure.ts'
-import { type Aiming, type SubmittedJob, submitSomewhere, type VideoRequest } from './attempt.ts'
+import { type PlannedSubmission, type SubmittedJob, submitSomewhere, type VideoRequest } from './attempt.ts'
 import type { VideoDeps } from './deps.ts'
 import { priceVideo } from './price.ts'
 import { repeatKeyOf, type VideoWork, videoSpec } from './request.ts'
@@ -35,7 +35,7 @@ import type { SuspenseBook } from './suspense.ts'
 import { sealAccess } from './vendor.ts'
 import { presentVideo } from './video-view.ts'
 
-type Submitting = {
+type SubmitRequest = {
   readonly request: IncomingMessage
   readonly response: ServerResponse
   readonly requestId: string
@@ -50,15 +50,15 @@ type Submitting = {
 
 type Answer = { readonly status: number; readonly body: unknown }
 
-/** A submission to a provider is not worth repeating by itself: what it has done is not undone by it. */
+/** The provider may run the job already, so SDKs must not retry by themselves. */
 const AFTER_DISPATCH = { 'x-should-retry': 'false' }
 
 let sequence = 0
 
-/** Takes video jobs: held before anything is sent, paid when the provider has taken it, exactly once. */
+/** Submits video jobs: money is held before the request is sent, and charged once when the provider accepts the job. */
 export function createSubmit(
   deps: VideoDeps,
-  doubts: SuspenseBook,
+  suspense: SuspenseBook,
   baseOf: (request: IncomingMessage) => string,
 ) {
   const { db, nowMs } = deps
@@ -66,7 +66,7 @@ export function createSubmit(
   const running = new Set<Promise<void>>()
 
   function newRow(
-    submission: Submitting,
+    submission: SubmitRequest,
     work: VideoWork,
     admitted: AdmittedCaller,
     repeat: Repeat | undefined,
@@ -75,7 +75,7 @@ export function createSubmit(
     const { caller } = admitted
     return {
       id: newVideoId(),
-      // Jobs of one millisecond keep their order.
+      // Keeps the order of jobs within one millisecond.
       seq: nowMs() * 1_000 + (sequence++ % 1_000),
       request_id: submission.requestId,
       user_id: caller.userId,
@@ -126,17 +126,17 @@ export function createSubmit(
 
   type Repeat = { readonly key: string; readonly digest: string }
 
-  const viewOf = (submission: Submitting, row: VideoRow) => ({
+  const viewOf = (submission: SubmitRequest, row: VideoRow) => ({
     ...presentVideo(row, baseOf(submission.request)),
     ...(submission.isTask && { task_id: row.id }),
   })
 
-  function firstAnswer(submission: Submitting, row: VideoRow): FirstRequest<Answer>['response'] {
+  function firstAnswer(submission: SubmitRequest, row: VideoRow): FirstRequest<Answer>['response'] {
     if (row.answer !== null) return JSON.parse(row.answer) as Answer
     return row.phase === 'submitting' ? 'still-running' : { status: 200, body: viewOf(submission, row) }
   }
 
-  function answerRepeated(submission: Submitting, row: VideoRow, { digest }: Repeat): void {
+  function answerRepeated(submission: SubmitRequest, row: VideoRow, { digest }: Repeat): void {
     const saved = replay(
       { bodyDigest: row.repeat_digest ?? '', response: firstAnswer(submission, row) },
       digest,
@@ -151,8 +151,12 @@ export function createSubmit(
     )
   }
 
-  /** Claims the key with the row itself, so that a second request finds it whatever happens to the first. */
-  async function insert(submission: Submitting, row: VideoRow, repeat: Repeat | undefined): Promise<boolean> {
+  /** The row itself claims the key: a second request finds it even if the first one fails. */
+  async function insert(
+    submission: SubmitRequest,
+    row: VideoRow,
+    repeat: Repeat | undefined,
+  ): Promise<boolean> {
     if (await insertVideo(db, row)) return true
     const first = repeat && (await findRepeated(db, { userId: row.user_id, key: repeat.key, now: nowS() }))
     if (!first) throw idempotencyConflict('still-running')
@@ -160,7 +164,7 @@ export function createSubmit(
     return false
   }
 
-  async function submit(submission: Submitting): Promise<void> {
+  async function submit(submission: SubmitRequest): Promise<void> {
     const share = createShare(deps.memory)
     const { userId, tokenId } = submission.identified.caller
     try {
@@ -176,7 +180,7 @@ export function createSubmit(
     }
   }
 
-  async function submitRead(submission: Submitting, work: VideoWork, share: Share): Promise<void> {
+  async function submitRead(submission: SubmitRequest, work: VideoWork, share: Share): Promise<void> {
     const { request, identified } = submission
     const credential = credentialOf(request)
     const isCurrent = () => deps.directory.isCurrent(credential, identified.caller)
@@ -210,8 +214,8 @@ export function createSubmit(
     }
   }
 
-  type Begun = {
-    readonly given: Submitting
+  type AdmittedJob = {
+    readonly given: SubmitRequest
     readonly work: VideoWork
     readonly admitted: AdmittedCaller
     readonly route: VideoRequest['route']
@@ -222,7 +226,7 @@ export function createSubmit(
     readonly startedMs: number
   }
 
-  async function submitHeld(admittedJob: Begun): Promise<void> {
+  async function submitHeld(admittedJob: AdmittedJob): Promise<void> {
     const { given: submission, work, admitted, route, priced, ticket, startedMs } = admittedJob
     const { request, response, requestId, remix } = submission
     let row = admittedJob.row
@@ -241,11 +245,11 @@ export function createSubmit(
         address: admitted.address,
         videoId: row.id,
       })
-      // Waiting takes a moment, in which the token may have been deleted.
+      // The token may have been deleted meanwhile.
       if (!deps.directory.isCurrent(credentialOf(request), admitted.caller))
         await identify(deps, request, credentialOf(request))
       const placedHold = hold
-      const errand: VideoRequest = {
+      const videoRequest: VideoRequest = {
         deps,
         spec: videoSpec,
         work,
@@ -262,26 +266,26 @@ export function createSubmit(
         ...(remix && { source: remix }),
       }
       const submitted = await submitSomewhere({
-        errand,
-        async aim(aiming) {
-          row = { ...row, ...aimedAt(errand, row.id, aiming) }
-          channelId = aiming.channel.id
-          await setVideoTarget(db, row.id, aimedAt(errand, row.id, aiming))
-          await placedHold.attempt(aiming.channel.id, priced.estimate(aiming.channel))
+        videoRequest,
+        async aim(planned) {
+          row = { ...row, ...destinationOf(videoRequest, row.id, planned) }
+          channelId = planned.channel.id
+          await setVideoTarget(db, row.id, destinationOf(videoRequest, row.id, planned))
+          await placedHold.attempt(planned.channel.id, priced.estimate(planned.channel))
         },
         onFlight(now) {
           isFlying = now
         },
       })
       await ticket.end(0)
-      if (submitted.kind === 'accepted') await accept(errand, submission, row, submitted)
-      else if (submitted.kind === 'doubt') await doubt(errand, submission, row, submitted)
-      else await fail(errand, submission, row, submitted)
+      if (submitted.kind === 'accepted') await accept(videoRequest, submission, row, submitted)
+      else if (submitted.kind === 'unanswered') await suspend(videoRequest, submission, row, submitted)
+      else await fail(videoRequest, submission, row, submitted)
     } catch (error) {
-      // Nothing is known of what is on its way, unless the job has been settled.
+      // The outcome of a submission in flight is unknown, unless the job has been settled.
       if (!isFlying)
         await dropVideo(db, row.id, undefined, nowS()).catch(lost =>
-          deps.onTrouble(lost, 'a video job that was not sent could not be removed', row.id),
+          deps.onProblem(lost, 'a video job that was not sent could not be removed', row.id),
         )
       else
         await hold?.settle({
@@ -311,8 +315,12 @@ export function createSubmit(
     }
   }
 
-  function aimedAt({ deps: { keyring }, ask, priced }: VideoRequest, id: string, aiming: Aiming) {
-    const { channel, sentModel, access, kind } = aiming
+  function destinationOf(
+    { deps: { keyring }, ask, priced }: VideoRequest,
+    id: string,
+    planned: PlannedSubmission,
+  ) {
+    const { channel, sentModel, access, kind } = planned
     const seconds = priced.secondsOn(channel)
     const price = priced.priceFor(channel)
     return {
@@ -331,39 +339,39 @@ export function createSubmit(
   type Of<Kind extends SubmittedJob['kind']> = Extract<SubmittedJob, { kind: Kind }>
 
   async function accept(
-    errand: VideoRequest,
-    submission: Submitting,
+    videoRequest: VideoRequest,
+    submission: SubmitRequest,
     row: VideoRow,
     submitted: Of<'accepted'>,
   ) {
-    const { priced, response } = errand
-    const { step, ids, videos, doubtful, trace, answer } = submitted
+    const { priced, response } = videoRequest
+    const { step, ids, videos, unansweredVideos, trace, answer } = submitted
     const { channel } = step
-    const amount = priced.costOf(channel, priced.usageOn(channel, doubtful))
-    const { paid } = await settle(errand, {
+    const amount = priced.costOf(channel, priced.usageOn(channel, unansweredVideos))
+    const { paid } = await settle(videoRequest, {
       channel,
       usage: priced.usageOn(channel, videos),
       source: 'provider',
       trace,
       upstreamRequestId: upstreamIdOf(answer.headers, channel),
       doubts:
-        doubtful > 0
+        unansweredVideos > 0
           ? [{ channelId: channel.id, amount, reason: 'a part of a video job was not answered' }]
           : [],
       video: { id: row.id, outcome: 'accepted', upstreamIds: ids },
     })
     const body = viewOf(submission, row)
-    // The journal has it: the row follows by itself, should the store be away just now.
+    // The journal has the settlement; the row follows when the store is reachable again.
     await Promise.all([
       deps.ledger.barrier(),
       saveVideoAnswer(db, row.id, JSON.stringify({ status: 200, body } satisfies Answer)),
-    ]).catch(error => deps.onTrouble(error as Error, 'a video job waits for the store', row.id))
+    ]).catch(error => deps.onProblem(error as Error, 'a video job waits for the store', row.id))
     if (response.destroyed) return
     answerJson(
       response,
       200,
       {
-        ...answerHeaders(errand, submitted.step, submitted.warnings),
+        ...answerHeaders(videoRequest, submitted.step, submitted.warnings),
         'x-sluice-cost': usdText(paid),
         'x-sluice-video-id': row.id,
       },
@@ -371,16 +379,21 @@ export function createSubmit(
     )
   }
 
-  async function doubt(errand: VideoRequest, submission: Submitting, row: VideoRow, submitted: Of<'doubt'>) {
+  async function suspend(
+    videoRequest: VideoRequest,
+    submission: SubmitRequest,
+    row: VideoRow,
+    submitted: Of<'unanswered'>,
+  ) {
     const { channel, videos, reason, trace } = submitted
     const refusal = new Refusal(
       'upstream_timeout',
       `the provider did not say whether it took the job; it is looked for as ${row.id}`,
     )
     const { status, body } = relayError(refusal)
-    doubts.keep({ errand, row, channel, videos, reason, trace })
+    suspense.keep({ videoRequest, row, channel, videos, reason, trace })
     await suspendVideo(db, row.id, JSON.stringify({ status, body } satisfies Answer)).catch(error =>
-      deps.onTrouble(error, 'a doubt waits for the store', row.id),
+      deps.onProblem(error, 'an unresolved charge waits for the store', row.id),
     )
     const { response, requestId } = submission
     if (response.destroyed) return
@@ -392,13 +405,18 @@ export function createSubmit(
     )
   }
 
-  async function fail(errand: VideoRequest, submission: Submitting, row: VideoRow, submitted: Of<'failed'>) {
+  async function fail(
+    videoRequest: VideoRequest,
+    submission: SubmitRequest,
+    row: VideoRow,
+    submitted: Of<'failed'>,
+  ) {
     const { channel, failure, trace } = submitted
-    // What is wrong between us and the provider is not the client's to read.
+    // Problems between the gateway and the provider are not forwarded to the client.
     const isOurs = failure.health.kind === 'auth' || failure.status === 402 || failure.status === 429
     const forwarded = !isOurs && failure.answer ? upstreamError(failure.answer, channel) : undefined
     const refusal = refusalFor(trace.failures)
-    await settle(errand, {
+    await settle(videoRequest, {
       channel,
       usage: EMPTY,
       source: 'zero',
@@ -422,12 +440,12 @@ export function createSubmit(
   }
 
   return {
-    submit(submission: Submitting): Promise<void> {
+    submit(submission: SubmitRequest): Promise<void> {
       const submitting = submit(submission).finally(() => running.delete(submitting))
       running.add(submitting)
       return submitting
     },
-    /** Resolves when nobody submits any more: a client that left does not end its job. */
+    /** Resolves when no submission is running; a submission goes on when its client disconnects. */
     settled: async (): Promise<void> => void (await Promise.allSettled(running)),
   }
 }

@@ -8,8 +8,8 @@ import type { VideoRequest } from './attempt.ts'
 import type { VideoDeps } from './deps.ts'
 import type { Search } from './search.ts'
 
-type Doubted = {
-  readonly errand: VideoRequest
+type UnansweredSubmission = {
+  readonly videoRequest: VideoRequest
   readonly row: VideoRow
   readonly channel: RelayChannel
   /** How many videos it would make. */
@@ -27,33 +27,33 @@ export const LOST = {
 }
 
 /**
- * Keeps the holds of submissions that nobody answered, and looks for the jobs: found, it is paid; not found in time, it has
- * failed, the hold is released and the estimate stands in doubt (docs/reference/videos.md: Unresolved submissions).
+ * Keeps the holds of unanswered submissions while it searches for their jobs. A job that is found is charged. One that is
+ * not found in time has failed: its hold is released, and its estimate goes to suspense (docs/reference/videos.md: Unresolved submissions).
  */
 export function createSuspenseBook(deps: VideoDeps, search: Search) {
   const stopping = new AbortController()
   const running = new Set<Promise<void>>()
 
-  const doubtsOf = ({ errand, channel, videos, reason }: Doubted) => [
+  const suspenseOf = ({ videoRequest, channel, videos, reason }: UnansweredSubmission) => [
     {
       channelId: channel.id,
-      amount: errand.priced.costOf(channel, errand.priced.usageOn(channel, videos)),
+      amount: videoRequest.priced.costOf(channel, videoRequest.priced.usageOn(channel, videos)),
       reason: `a video job was sent and not answered: ${reason}`,
     },
   ]
 
-  async function lookOnce({ row }: Doubted): Promise<string | undefined> {
+  async function lookOnce({ row }: UnansweredSubmission): Promise<string | undefined> {
     try {
       return await search(row)
     } catch (error) {
-      deps.onTrouble(error as Error, 'a lost video job could not be looked for', row.id)
+      deps.onProblem(error as Error, 'a lost video job could not be looked for', row.id)
       return undefined
     }
   }
 
-  async function watch(doubted: Doubted): Promise<void> {
-    const { errand, row, channel, videos, trace } = doubted
-    const untilMs = errand.startedMs + deps.doubtMs
+  async function watch(unanswered: UnansweredSubmission): Promise<void> {
+    const { videoRequest, row, channel, videos, trace } = unanswered
+    const untilMs = videoRequest.startedMs + deps.searchMs
     const video = { id: row.id }
     let waitMs = FIRST_LOOK_MS
     while (deps.nowMs() < untilMs && !stopping.signal.aborted) {
@@ -62,11 +62,11 @@ export function createSuspenseBook(deps: VideoDeps, search: Search) {
         () => {},
       )
       if (stopping.signal.aborted) break
-      const upstreamId = await lookOnce(doubted)
+      const upstreamId = await lookOnce(unanswered)
       if (upstreamId !== undefined) {
-        await settle(errand, {
+        await settle(videoRequest, {
           channel,
-          usage: errand.priced.usageOn(channel, videos),
+          usage: videoRequest.priced.usageOn(channel, videos),
           source: 'provider',
           trace,
           video: { ...video, outcome: 'accepted', upstreamIds: [upstreamId] },
@@ -76,22 +76,24 @@ export function createSuspenseBook(deps: VideoDeps, search: Search) {
       waitMs = Math.min(MOST_MS, waitMs * 2)
     }
     const isLost = deps.nowMs() >= untilMs
-    await settle(errand, {
+    await settle(videoRequest, {
       channel,
       usage: EMPTY,
       source: 'zero',
       trace,
-      error: doubted.reason,
-      doubts: doubtsOf(doubted),
-      // Whoever goes on after a stop looks further; the money is in doubt from now on.
+      error: unanswered.reason,
+      doubts: suspenseOf(unanswered),
+      // After a restart the poller goes on searching; the amount is in suspense from now on.
       video: isLost ? { ...video, outcome: 'lost', ...LOST } : { ...video, outcome: 'doubt' },
     })
   }
 
   return {
-    keep(doubted: Doubted): void {
-      const watching = watch(doubted)
-        .catch(error => deps.onTrouble(error as Error, 'a doubt could not be settled', doubted.row.id))
+    keep(unanswered: UnansweredSubmission): void {
+      const watching = watch(unanswered)
+        .catch(error =>
+          deps.onProblem(error as Error, 'an unresolved charge could not be settled', unanswered.row.id),
+        )
         .finally(() => running.delete(watching))
       running.add(watching)
     },

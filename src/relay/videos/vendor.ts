@@ -11,7 +11,7 @@ import { type ChannelSecrets, createChannelSecrets } from '../catalog/channel-se
 import type { KeyExchange } from '../upstream/key-exchange.ts'
 import type { Timeouts, Upstream, UpstreamExchange, WholeResponse } from '../upstream/upstream.ts'
 
-/** With what a job was sent, and is asked about to its end, whatever becomes of its channel. */
+/** The channel settings with which a job was sent. Polls use the same ones, even if the channel changes. */
 export type VendorAccess = {
   readonly provider: Provider
   readonly baseUrl: string
@@ -25,13 +25,13 @@ export const accessOf = (channel: RelayChannel, key: RoutedKey): VendorAccess =>
   provider: channel.provider,
   baseUrl: channel.baseUrl,
   setting: channel.setting,
-  // What depends on a client's own headers has no place in looks that nobody asked for.
+  // Polls have no client, so overrides that depend on the client's headers do not apply.
   headerOverride: { fixed: channel.headerOverride.fixed },
   key: key.value,
   timeouts: channel.timeouts,
 })
 
-/** What must not come back from the provider of a job. */
+/** The secrets that must not appear in answers of the provider. */
 export const secretsOf = ({ key, headerOverride, setting }: VendorAccess): ChannelSecrets =>
   createChannelSecrets({ keys: [key], headers: headerOverride.fixed, fields: [setting] })
 
@@ -40,7 +40,7 @@ const place = (id: string) => ({ table: 'videos', row: id, field: 'access' })
 export const sealAccess = (keyring: Keyring, id: string, { provider, ...access }: VendorAccess): string =>
   keyring.seal(JSON.stringify({ ...access, type: provider.type }), place(id))
 
-/** Undefined where it is not kept any longer, or its vendor is none of ours any more. */
+/** Undefined where it is not stored any more, or its vendor is not supported any more. */
 export function openAccess(keyring: Keyring, id: string, sealed: string): VendorAccess | undefined {
   if (sealed === '') return undefined
   const { type, ...access } = JSON.parse(keyring.open(sealed, place(id)))
@@ -60,7 +60,7 @@ export function videoDialect(provider: Provider, model: string): VideoDialect | 
   return format && provider.dialects?.videos?.[format]
 }
 
-/** The vendor could not be asked, or did not answer with a success. */
+/** The request could not be sent to the vendor, or the vendor did not answer with a success. */
 export class VendorError extends Error {
   /** 0: there was no answer. */
   readonly status: number
@@ -79,10 +79,10 @@ type Sending = {
   readonly timeouts?: Timeouts
 }
 
-/** Short: a look at a job holds its lease. */
+/** Short: a poll holds the lease of its job. */
 const LOOK_TIMEOUTS = { firstByteMs: 20_000, idleMs: 20_000, totalMs: 30_000 } as const
 
-/** Undefined for what is no JSON, or more than any answer about a job has. */
+/** Undefined for a body that is not JSON, or too large for an answer about a job. */
 export const parsedBody = ({ body }: WholeResponse): unknown => parsedOrNothing(body.toString('utf8'))
 
 function bodyOf({ json, parts }: VideoCall) {
@@ -95,7 +95,7 @@ function bodyOf({ json, parts }: VideoCall) {
 
 type Deps = { readonly upstream: Upstream; readonly keys: KeyExchange; nowMs(): number }
 
-/** Calls about jobs, to whichever vendor has them. */
+/** Calls to the vendors of jobs. */
 export function createVendor({ upstream, keys, nowMs }: Deps) {
   /** Throws VendorError where the channel has no address for the call, or its key yields no credential. */
   async function send(call: VideoCall, sending: Sending): Promise<UpstreamExchange> {
@@ -139,7 +139,7 @@ export function createVendor({ upstream, keys, nowMs }: Deps) {
     }
     if (outcome.status < 200 || outcome.status >= 300)
       throw new VendorError(`the provider answered ${outcome.status}`, outcome.status)
-    // It may hold a film.
+    // It may contain a whole video.
     return parseInSlices(outcome.body).catch(error => {
       throw error instanceof JsonError
         ? new VendorError(`the answer ${error.message}`, outcome.status)

@@ -8,7 +8,7 @@ export type StoredResult = VideoResult & { readonly job: string }
 export const factsIn = (row: Pick<VideoRow, 'parameters'>): VideoFacts => JSON.parse(row.parameters)
 export const resultsIn = (row: Pick<VideoRow, 'results'>): readonly StoredResult[] => JSON.parse(row.results)
 
-/** Where a result is had from the gateway; the provider's own address is told to nobody. */
+/** The gateway's address of a result; the provider's own address stays secret. */
 const contentOf = (base: string, id: string, index: number) =>
   `${base}/v1/videos/${id}/content${index === 0 ? '' : `?index=${index}`}`
 

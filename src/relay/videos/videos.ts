@@ -27,7 +27,7 @@ const LAST_MOMENT_MS = 5_000
 
 const notFound = (id: string) => new Refusal('video_not_found', `there is no video "${id.slice(0, 64)}"`)
 
-type Asked = {
+type VideoRouteCall = {
   readonly request: IncomingMessage
   readonly response: ServerResponse
   readonly requestId: string
@@ -35,26 +35,26 @@ type Asked = {
   readonly id: string
 }
 
-type Serve = (asked: Asked) => Promise<void>
+type Serve = (asked: VideoRouteCall) => Promise<void>
 
-/** Every way in which video jobs are made, asked about, fetched and removed on `/v1`. */
+/** The routes of `/v1` that create, read, fetch and delete video jobs. */
 export function createVideos(deps: VideoDeps) {
   const { db, nowMs, keyring, vendor, basePath } = deps
   const search = createSearch(deps)
-  const doubts = createSuspenseBook(deps, search)
+  const suspense = createSuspenseBook(deps, search)
   const poller = createPoller(deps, search)
   const fetchContent = createContent(deps)
-  const { submit, settled } = createSubmit(deps, doubts, baseOf)
+  const { submit, settled } = createSubmit(deps, suspense, baseOf)
 
-  /** Where this client reaches the gateway. */
+  /** The address at which this client reaches the gateway. */
   function baseOf(request: IncomingMessage): string {
     const { host = '' } = request.headers
     if (!HOST.test(host)) return basePath
     return `${deps.clientAddress(request).isTls ? 'https' : 'http'}://${host}${basePath}`
   }
 
-  /** A job of the caller's own; anybody else's does not exist. */
-  async function own({ request, id }: Asked): Promise<VideoRow> {
+  /** A job of the caller; jobs of other users do not exist for it. */
+  async function own({ request, id }: VideoRouteCall): Promise<VideoRow> {
     const { caller } = await identify(deps, request, credentialOf(request))
     const row = /^video_[A-Za-z0-9]{24}$/.test(id) ? await findVideo(db, id) : undefined
     if (row?.user_id !== caller.userId) throw notFound(id)
@@ -68,7 +68,7 @@ export function createVideos(deps: VideoDeps) {
       await submit({ request, response, requestId, path, spec: videoSpec, isTask, identified })
     }
 
-  const tell =
+  const present =
     (inWords: (row: VideoRow, base: string) => unknown): Serve =>
     async call => {
       const row = await poller.refresh(await own(call))
@@ -97,7 +97,7 @@ export function createVideos(deps: VideoDeps) {
     })
   }
 
-  /** A film is opened in the address bar, too, where nothing but the user's own session says who asks. */
+  /** A video may be opened in the address bar, where only the console session identifies the user. */
   async function assumeSession(request: IncomingMessage): Promise<void> {
     const userId = isWithoutCredential(request) ? await deps.sessionUser(request) : undefined
     if (userId !== undefined) assignCaller(request, credentialOfPerson({ userId, tokenId: NO_TOKEN }))
@@ -110,7 +110,7 @@ export function createVideos(deps: VideoDeps) {
     await fetchContent({ row, request, response, headers: commonHeaders(requestId) })
   }
 
-  /** The provider is told as well, where it can be; its answer changes nothing. The row is as it was before. */
+  /** Deletes the job at the provider too, where that is possible; its answer changes nothing. */
   function forget(row: VideoRow): void {
     const access = openAccess(keyring, row.id, row.access_sealed)
     const dialect = access && videoDialect(access.provider, row.sent_model)
@@ -118,7 +118,7 @@ export function createVideos(deps: VideoDeps) {
     const job = { id: row.upstream_id, kind: row.kind, model: row.sent_model }
     vendor
       .ask(dialect.remove(job), access, row.sent_model)
-      .catch(error => deps.onTrouble(error, 'a provider did not delete a video', row.id))
+      .catch(error => deps.onProblem(error, 'a provider did not delete a video', row.id))
   }
 
   const remove: Serve = async call => {
@@ -171,20 +171,23 @@ export function createVideos(deps: VideoDeps) {
   /** By path, then by method. */
   const ROUTES: readonly (readonly [RegExp, Readonly<Record<string, Serve>>])[] = [
     [/^\/v1\/videos$/, { POST: create(false), GET: list }],
-    [/^\/v1\/videos\/([^/]+)$/, { GET: tell(presentVideo), DELETE: remove }],
+    [/^\/v1\/videos\/([^/]+)$/, { GET: present(presentVideo), DELETE: remove }],
     [/^\/v1\/videos\/([^/]+)\/content$/, { GET: content }],
     [/^\/v1\/videos\/([^/]+)\/remix$/, { POST: remix }],
     [/^\/v1\/video\/generations$/, { POST: create(true) }],
-    [/^\/v1\/video\/generations\/([^/]+)$/, { GET: tell(presentTask) }],
+    [/^\/v1\/video\/generations\/([^/]+)$/, { GET: present(presentTask) }],
   ]
 
   return {
-    /** What answers a path and method; undefined where the path is none of ours. */
-    route(path: string, method: string): ((asked: Omit<Asked, 'path' | 'id'>) => Promise<void>) | undefined {
+    /** The handler of a path and method; undefined for a path of another API. */
+    route(
+      path: string,
+      method: string,
+    ): ((asked: Omit<VideoRouteCall, 'path' | 'id'>) => Promise<void>) | undefined {
       for (const [pattern, methods] of ROUTES) {
         const match = pattern.exec(path)
         if (!match) continue
-        // Whoever asks for the head alone is answered the same; Node.js leaves the body out.
+        // HEAD is answered like GET; Node.js leaves the body out.
         const verb = method === 'HEAD' ? 'GET' : method
         const serve = Object.hasOwn(methods, verb) ? methods[verb] : undefined
         if (!serve) throw wrongMethod(path, Object.keys(methods), method)
@@ -195,13 +198,13 @@ export function createVideos(deps: VideoDeps) {
     fetchContent,
     refresh: poller.refresh,
     forget,
-    /** Lets submissions end for a moment, then cuts what is left: it ends in doubt, which the books know. */
+    /** Waits a moment for running submissions, then aborts the rest: their charges go to suspense. */
     async close(cut: () => Promise<void>): Promise<void> {
       await poller.close()
       await Promise.race([settled(), delay(LAST_MOMENT_MS, undefined, { ref: false })])
       await cut()
       await settled()
-      await doubts.close()
+      await suspense.close()
     },
   }
 }
