@@ -30,8 +30,7 @@ const chosen = <Named extends { readonly name: string }>(all: readonly Named[]):
 }
 const nameOf = (path: string) => path.replace(/^\//, '').replace(/[^\w]+/g, '-') || 'overview'
 
-if (browserPath() === undefined)
-  throw new Error('Chromium not found: install it, or set CHROMIUM_PATH')
+if (browserPath() === undefined) throw new Error('Chromium not found: install it, or set CHROMIUM_PATH')
 mkdirSync(DIRECTORY, { recursive: true })
 const server = await startConsole()
 const browser = await startBrowser()

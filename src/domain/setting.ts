@@ -1,79 +1,154 @@
 import { codePoints, hasControl } from './text.ts'
 
-/** What Root can set while the gateway runs (docs/reference/management-api.md: Runtime settings). */
-type Setting<T extends string | number | boolean> = {
-  readonly default: T
-  readonly unit: string
-  readonly help: string
-  /** Whole numbers have bounds. */
-  readonly range?: readonly [number, number]
-}
+/** The languages of the console. */
+export type Language = 'en' | 'zh-CN'
+type Wording = Readonly<Record<Language, string>>
 
+/** `name` is the unit in the API. A unit without a label is part of the setting's own label. */
+type Unit = { readonly name: string; readonly label?: Wording }
+
+const MILLISECONDS: Unit = { name: 'ms', label: { en: 'ms', 'zh-CN': '毫秒' } }
+const DAYS: Unit = { name: 'days', label: { en: 'days', 'zh-CN': '天' } }
+
+type Kind =
+  | { readonly type: 'boolean'; readonly default: boolean }
+  | { readonly type: 'text'; readonly default: string }
+  | {
+      readonly type: 'integer'
+      readonly default: number
+      /** Both bounds are allowed values. */
+      readonly range: readonly [min: number, max: number]
+      readonly unit: Unit
+    }
+
+/** A setting that Root changes while the gateway runs. The API, the console and `docs/` show what its entry says. */
+export type Setting = Kind & { readonly label: Wording; readonly help: Wording }
+export type SettingTable = Readonly<Record<string, Setting>>
+export type SettingValue = string | number | boolean
+
+/** Every runtime setting (docs/reference/management-api.md: Runtime settings). A new setting is one more entry. */
 export const SETTINGS = {
   allow_unpriced_models: {
+    type: 'boolean',
     default: false,
-    unit: '',
-    help: 'Serve models that have no price, free of charge and marked `unpriced`; otherwise they are refused',
+    label: { en: 'Allow models without pricing', 'zh-CN': '允许未定价的模型' },
+    help: {
+      en: 'Serve models without a price free of charge, and mark those requests. When off, requests for them are rejected.',
+      'zh-CN': '免费提供未定价的模型并标记这些请求；关闭时拒绝对它们的请求。',
+    },
   },
   default_video_model: {
+    type: 'text',
     default: '',
-    unit: '',
-    help: 'The model of a video job that names none; empty: such a job is refused',
+    label: { en: 'Default video model', 'zh-CN': '默认视频模型' },
+    help: {
+      en: 'Used for video jobs without a model. Leave blank to reject them.',
+      'zh-CN': '用于未指定模型的视频任务；留空则拒绝。',
+    },
   },
   default_moderation_model: {
+    type: 'text',
     default: '',
-    unit: '',
-    help: 'The model of a moderation that names none; empty: the first served of omni-moderation-latest, text-moderation-latest, text-moderation-stable',
+    label: { en: 'Default moderation model', 'zh-CN': '默认审核模型' },
+    help: {
+      en: 'Used for moderation requests without a model. Leave blank to use the first available of omni-moderation-latest, text-moderation-latest and text-moderation-stable.',
+      'zh-CN':
+        '用于未指定模型的审核请求；留空则依次使用 omni-moderation-latest、text-moderation-latest、text-moderation-stable 中第一个可用的模型。',
+    },
   },
   registration: {
+    type: 'boolean',
     default: false,
-    unit: '',
-    help: 'Let anybody open an account with the role User and no quota',
+    label: { en: 'Open registration', 'zh-CN': '开放注册' },
+    help: {
+      en: 'Let visitors create an account, with the role User and no credit.',
+      'zh-CN': '允许访客注册账户，角色为用户，余额为零。',
+    },
   },
   attempts: {
+    type: 'integer',
     default: 5,
-    unit: 'attempts',
-    help: 'How many channels a request tries at most',
     range: [1, 50],
+    unit: { name: 'attempts' },
+    label: { en: 'Max attempts', 'zh-CN': '最大尝试次数' },
+    help: {
+      en: 'How many channels a request may try at most, including the first.',
+      'zh-CN': '一个请求最多尝试多少个渠道（包括第一个）。',
+    },
   },
   early_headers_ms: {
+    type: 'integer',
     default: 30_000,
-    unit: 'ms',
-    help: 'How long a stream waits for its first event before the 200 and a keep-alive go out; 0: for ever',
     range: [0, 600_000],
+    unit: MILLISECONDS,
+    label: { en: 'Stream keep-alive delay', 'zh-CN': '流式保活延迟' },
+    help: {
+      en: 'How long a stream waits for its first event before the gateway sends headers and a keep-alive comment. 0 waits without limit.',
+      'zh-CN': '流式请求等待首个事件多久后，网关先发送响应头和保活注释；0 表示一直等待。',
+    },
   },
   usage_retention_days: {
+    type: 'integer',
     default: 90,
-    unit: 'days',
-    help: 'How long usage rows are kept; 0: for ever. Ledger, rollups and audit always stay',
     range: [0, 36_500],
+    unit: DAYS,
+    label: { en: 'Log retention', 'zh-CN': '日志保留期' },
+    help: {
+      en: 'How long request logs are kept. 0 keeps them forever. The ledger and the audit log are always kept.',
+      'zh-CN': '使用日志保留多久；0 表示永久保留。账本和审计日志始终保留。',
+    },
   },
-} as const satisfies Record<string, Setting<string | number | boolean>>
+} as const satisfies SettingTable
 
 export type SettingKey = keyof typeof SETTINGS
-type Widened<T> = T extends boolean ? boolean : T extends number ? number : string
-export type Settings = { readonly [key in SettingKey]: Widened<(typeof SETTINGS)[key]['default']> }
+type ValueOf = { readonly boolean: boolean; readonly integer: number; readonly text: string }
+/** The value in force of every setting. */
+export type Settings = { readonly [key in SettingKey]: ValueOf[(typeof SETTINGS)[key]['type']] }
 
 export const isSettingKey = (key: string): key is SettingKey => Object.hasOwn(SETTINGS, key)
 
-/** The value in the setting's own type, or a sentence on why it is none. Texts are read too: the family sends them. */
-export function readSetting(
-  key: SettingKey,
-  given: unknown,
-): { value: string | number | boolean } | { fault: string } {
-  const setting: Setting<string | number | boolean> = SETTINGS[key]
-  if (typeof setting.default === 'boolean') {
-    if (given === true || given === 'true') return { value: true }
-    if (given === false || given === 'false') return { value: false }
-    return { fault: 'must be true or false' }
+/** Reads a new value, or says why it is invalid. Clients of `/api/option/` send every value as a text. */
+export function parseSetting(
+  setting: Setting,
+  value: unknown,
+): { readonly value: SettingValue } | { readonly fault: string } {
+  switch (setting.type) {
+    case 'boolean': {
+      if (value === true || value === 'true') return { value: true }
+      if (value === false || value === 'false') return { value: false }
+      return { fault: 'must be true or false' }
+    }
+    case 'integer': {
+      const [min, max] = setting.range
+      const number = typeof value === 'string' && /^\d{1,16}$/.test(value) ? Number(value) : value
+      if (typeof number === 'number' && Number.isInteger(number) && number >= min && number <= max)
+        return { value: number }
+      return { fault: `must be a whole number from ${min} to ${max}` }
+    }
+    case 'text': {
+      if (typeof value === 'string' && codePoints(value) <= 255 && value.isWellFormed() && !hasControl(value))
+        return { value: value.trim() }
+      return { fault: 'must be a text of at most 255 characters, without control characters' }
+    }
   }
-  if (typeof setting.default === 'number') {
-    const [min, max] = setting.range ?? [0, Number.MAX_SAFE_INTEGER]
-    const value = typeof given === 'string' && /^\d{1,16}$/.test(given) ? Number(given) : given
-    if (typeof value === 'number' && Number.isInteger(value) && value >= min && value <= max) return { value }
-    return { fault: `must be a whole number from ${min} to ${max}` }
-  }
-  if (typeof given === 'string' && codePoints(given) <= 255 && given.isWellFormed() && !hasControl(given))
-    return { value: given.trim() }
-  return { fault: 'must be a text of at most 255 characters, without control characters' }
+}
+
+/** A setting as the API lists it. */
+export const describeSetting = (key: string, setting: Setting, storedValue: SettingValue | undefined) => ({
+  key,
+  value: storedValue ?? setting.default,
+  default: setting.default,
+  source: storedValue === undefined ? ('default' as const) : ('set' as const),
+  unit: setting.type === 'integer' ? setting.unit.name : '',
+  help: setting.help.en,
+})
+
+/** The console's label and help of a setting. */
+export function settingTexts(
+  setting: Setting,
+  language: Language,
+): { readonly label: string; readonly help: string } {
+  const unit = setting.type === 'integer' ? setting.unit.label?.[language] : undefined
+  const label = setting.label[language]
+  return { label: unit === undefined ? label : `${label} (${unit})`, help: setting.help[language] }
 }

@@ -30,5 +30,5 @@ export type Dialect<Ask, Answer> = {
 }
 
 /** The members that have a value. */
-export const given = (fields: Readonly<Record<string, unknown>>): Record<string, unknown> =>
+export const presentFields = (fields: Readonly<Record<string, unknown>>): Record<string, unknown> =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined && value !== null))

@@ -5,7 +5,7 @@ import { readTextInput } from '../requests/token-input.ts'
 import { ENCODINGS, type Encoding } from './vectors.ts'
 
 /** What routing and billing need of a request for embeddings. */
-export type EmbeddingFacts = PromptSize & {
+type EmbeddingFacts = PromptSize & {
   readonly model: string
   /** How many vectors are asked for. */
   readonly inputs: number
@@ -20,8 +20,8 @@ export function readEmbeddingRequest(parsed: unknown): RequestReading<EmbeddingF
     const model = fields.model()
     const input = readTextInput(fields, 'input')
     const dimensions = fields.integer('dimensions')
-    const asked = member(body, 'encoding_format') ?? 'float'
-    const encoding = ENCODINGS.find(each => each === asked)
+    const requestedEncoding = member(body, 'encoding_format') ?? 'float'
+    const encoding = ENCODINGS.find(each => each === requestedEncoding)
     if (encoding === undefined) fields.refuse('encoding_format', `must be ${ENCODINGS.join(' or ')}`)
     if (input === undefined || encoding === undefined) return undefined
     const { textBytes, media } = sizeOf(body, ['input'])

@@ -16,7 +16,7 @@ export type EmbeddingAsk = {
 export type Vector = readonly number[]
 
 /** A vector for each input, in their order. */
-export type EmbeddingAnswer = {
+type EmbeddingAnswer = {
   readonly vectors: readonly Vector[]
   /** Absent where the vendor does not tell them. */
   readonly tokens?: number | undefined
@@ -92,12 +92,12 @@ export function normalised(vector: Vector): Vector {
 type Written = { readonly model: string; readonly encoding: Encoding; readonly usage: Usage }
 
 /** The answer of the common shape. */
-export const writeVectors = (vectors: readonly Vector[], written: Written): JsonObject =>
-  encodeEmbeddings(asList(vectors, written), written.encoding)
+export const writeVectors = (vectors: readonly Vector[], layout: Written): JsonObject =>
+  encodeEmbeddings(asList(vectors, layout), layout.encoding)
 
 /** The same for a large answer, without holding up the event loop. */
-export const writeVectorsInSlices = (vectors: readonly Vector[], written: Written): Promise<JsonObject> =>
-  encodeEmbeddingsInSlices(asList(vectors, written), written.encoding)
+export const writeVectorsInSlices = (vectors: readonly Vector[], layout: Written): Promise<JsonObject> =>
+  encodeEmbeddingsInSlices(asList(vectors, layout), layout.encoding)
 
 function asList(vectors: readonly Vector[], { model, usage }: Written): JsonObject {
   const tokens = totalInput(usage)

@@ -4,11 +4,11 @@ import { type AnswerMeter, completed, emptyReading } from '../metering/stream-me
 import { QUOTE } from '../wire/ascii.ts'
 import { parseBounded } from '../wire/json-bounds.ts'
 import { type Member, topLevel } from '../wire/json-edit.ts'
-import { createSseScanner, type Frame, type SseLimits } from '../wire/sse.ts'
+import { createSseScanner, type SseFrame, type SseLimits } from '../wire/sse.ts'
 import type { SoundMeter } from './audio/sound-meter.ts'
 
 /** What the meter looks for in a stream of typed events. */
-export type EventMeterOptions = {
+type EventMeterOptions = {
   /** Types of event that end an answer: `speech.audio.done`. */
   readonly last: readonly string[]
   /** How many of them an answer has. */
@@ -50,7 +50,7 @@ export function createEventMeter(options: EventMeterOptions): AnswerMeter {
     },
   }
 
-  function pass(frame: Frame): readonly Buffer[] {
+  function pass(frame: SseFrame): readonly Buffer[] {
     const bytes = frame.source.subarray(frame.start, frame.end)
     const isLast = read(frame)
     if (!isLast && closing.length === 0) return [bytes]
@@ -60,14 +60,14 @@ export function createEventMeter(options: EventMeterOptions): AnswerMeter {
   }
 
   /** Only the blank line is missing where the data is whole; an event that was cut is left out. */
-  function passLast(frame: Frame): readonly Buffer[] {
+  function passLast(frame: SseFrame): readonly Buffer[] {
     const [start, end] = frame.data
     const isWhole = start !== undefined && membersOf(frame.source.subarray(start, end)) !== undefined
     return isWhole ? pass(completed(frame)) : []
   }
 
   /** Whether the answer is over with this event. */
-  function read({ source, data }: Frame): boolean {
+  function read({ source, data }: SseFrame): boolean {
     const [start, end] = data
     if (start === undefined || end === undefined) return false
     if (source.compare(DONE, 0, DONE.length, start, Math.min(end, start + DONE.length)) === 0) {
@@ -93,8 +93,11 @@ export function createEventMeter(options: EventMeterOptions): AnswerMeter {
     if (typeof type !== 'string' || !last.includes(type)) return false
     reading.finishes += 1
     onLast?.(members)
-    const told = readUsage(members('usage'))
-    const sofar = told && reading.usage ? sumUsage([reading.usage, told]) : (told ?? reading.usage)
+    const reportedUsage = readUsage(members('usage'))
+    const sofar =
+      reportedUsage && reading.usage
+        ? sumUsage([reading.usage, reportedUsage])
+        : (reportedUsage ?? reading.usage)
     const length = sound && { seconds: wholeSeconds(sound.seconds()) }
     reading.usage = sofar && { ...sofar, ...units?.(reading.finishes), ...length }
     reading.toldBytes = reading.textBytes
@@ -115,8 +118,8 @@ function membersOf(bytes: Buffer): ((name: string) => unknown) | undefined {
   try {
     const members = topLevel(bytes)
     return name => {
-      const found = members.find(({ key }) => key === name)
-      return found && memberIn(bytes, found)
+      const match = members.find(({ key }) => key === name)
+      return match && memberIn(bytes, match)
     }
   } catch {
     // No JSON object; it is passed on all the same.

@@ -16,7 +16,7 @@ import {
   vectorsIn,
 } from './embedding.ts'
 
-export type DecodedEmbedding =
+type DecodedEmbedding =
   | {
       readonly request: EmbeddingAsk
       /** Asked by `batchEmbedContents`: the answer is a list. */
@@ -35,29 +35,29 @@ export function decodeEmbedding(body: unknown, address: RequestAddress = {}): De
 
 function decode(body: FieldReader, address: RequestAddress, warnings: Warnings) {
   const isBatch = member(body.value, 'requests') !== undefined
-  const asked = isBatch ? body.each('requests') : [body]
-  if (asked.length === 0) body.refuse('requests', 'must be a list of at least one request')
-  const dimensions = new Set(asked.map(each => each.count('outputDimensionality')))
+  const entries = isBatch ? body.each('requests') : [body]
+  if (entries.length === 0) body.refuse('requests', 'must be a list of at least one request')
+  const dimensions = new Set(entries.map(each => each.count('outputDimensionality')))
   if (dimensions.size > 1) body.refuse('requests', 'must all ask for vectors of one length')
   const [length] = dimensions
   const request = compact<EmbeddingAsk>({
     model: modelIn(body, address.model),
-    inputs: asked.map(each => textOf(each)),
+    inputs: entries.map(each => textOf(each)),
     dimensions: length,
   })
-  for (const name of new Set(asked.flatMap(otherWishes))) warnings.unsayable(name)
+  for (const name of new Set(entries.flatMap(otherWishes))) warnings.unsayable(name)
   return { request, isBatch }
 }
 
 /** What is said of the text beyond itself. The model is named once more in every entry of a batch. */
-const otherWishes = (asked: FieldReader): readonly string[] => {
-  asked.any('model')
-  const rest = asked.rest() ?? {}
+const otherWishes = (entry: FieldReader): readonly string[] => {
+  entry.any('model')
+  const rest = entry.rest() ?? {}
   return Object.keys(rest).filter(name => rest[name] !== null)
 }
 
-function textOf(asked: FieldReader): string {
-  const content = asked.needFields('content')
+function textOf(entry: FieldReader): string {
+  const content = entry.needFields('content')
   if (content.needList('parts').length === 0) content.refuse('parts', 'must be a list of at least one part')
   return content
     .each('parts')

@@ -63,8 +63,7 @@ const COUNTS = ['num_images', 'number_of_images', 'batch_size', 'num_outputs', '
 function checkCounts(fields: RequestFields, body: JsonObject, n: number): void {
   for (const name of COUNTS) {
     const count = member(body, name) ?? undefined
-    if (count !== undefined && Number(count) !== n)
-      fields.refuse(name, 'says how many pictures there are: n does')
+    if (count !== undefined && Number(count) !== n) fields.refuse(name, 'sets the number of images: use n')
   }
 }
 
@@ -76,7 +75,7 @@ function readSize(fields: RequestFields, body: JsonObject): string | undefined {
   return isOpen(size) ? (first ?? size) : size
 }
 
-export type ImageFiles = Pick<ImageAsk, 'images' | 'mask'>
+type ImageFiles = Pick<ImageAsk, 'images' | 'mask'>
 
 export function readImageRequest(
   parsed: unknown,
@@ -86,7 +85,7 @@ export function readImageRequest(
   return readRequest(parsed, (fields, body) => {
     const model = fields.model()
     const prompt = task === 'variations' ? (fields.text('prompt') ?? '') : fields.required('prompt')
-    if (prompt !== undefined && typeof prompt !== 'string') fields.refuse('prompt', 'must be a text')
+    if (prompt !== undefined && typeof prompt !== 'string') fields.refuse('prompt', 'must be a string')
     if (typeof prompt === 'string' && codePoints(prompt) > MAX_PROMPT)
       fields.refuse('prompt', `must be at most ${MAX_PROMPT} characters`)
     const n = fields.integer('n', MAX_PICTURES) ?? 1
@@ -109,7 +108,7 @@ export const askedOf = ({ size, quality }: ImageAsk): When => ({
   ...(isOpen(quality) ? {} : { quality: quality as string }),
 })
 
-export type ImageReading = {
+type ImageReading = {
   readonly count: number
   readonly usage: Usage | undefined
   /** What the vendor says it bills, also where it tells no tokens. */
@@ -145,9 +144,9 @@ export function madeOf(memberNamed: (name: string) => unknown): When {
 }
 
 /** All that such a model puts out is pictures, unless it says otherwise. */
-export function pictureUsage(told: unknown): Usage | undefined {
-  const usage = readMediaUsage(told)
-  if (usage === undefined || member(told, 'output_tokens_details') !== undefined) return usage
+export function pictureUsage(source: unknown): Usage | undefined {
+  const usage = readMediaUsage(source)
+  if (usage === undefined || member(source, 'output_tokens_details') !== undefined) return usage
   return { ...usage, output: 0, imageOutput: usage.imageOutput + usage.output }
 }
 
@@ -191,10 +190,10 @@ export function ratioOf(size: string | undefined): string | undefined {
   if (size !== undefined && /^\d{1,2}:\d{1,2}$/.test(size)) return size
   const pixels = pixelsOf(size)
   if (!pixels) return undefined
-  const wanted = Math.log(pixels.width / pixels.height)
+  const targetRatio = Math.log(pixels.width / pixels.height)
   const distance = (ratio: string) => {
     const [width = 1, height = 1] = ratio.split(':').map(Number)
-    return Math.abs(Math.log(width / height) - wanted)
+    return Math.abs(Math.log(width / height) - targetRatio)
   }
   return RATIOS.toSorted((a, b) => distance(a) - distance(b))[0]
 }

@@ -17,7 +17,7 @@ export const CATEGORIES = [
 const MAX_INPUTS = 2_048
 
 /** A moderation request (docs/reference/relay-api.md: Moderation). */
-export type ModerationAsk = {
+type ModerationAsk = {
   readonly model: string
   /** A text each; or the parts of the one thing that is judged, pictures among them. */
   readonly inputs: readonly string[] | undefined
@@ -26,14 +26,14 @@ export type ModerationAsk = {
   readonly body: JsonObject
 }
 
-export type Judgement = {
+type Judgement = {
   readonly flagged: boolean
   readonly categories: Readonly<Record<string, boolean>>
   readonly scores: Readonly<Record<string, number>>
   /** What else the vendor says of this input, passed on. */
   readonly more?: JsonObject
 }
-export type ModerationAnswer = {
+type ModerationAnswer = {
   readonly id?: string | undefined
   readonly model?: string | undefined
   readonly results: readonly Judgement[]
@@ -46,8 +46,11 @@ export function readModerationRequest(
   defaultModel: () => string | undefined,
 ): RequestReading<ModerationAsk> {
   return readRequest(parsed, (fields, body) => {
-    const named = member(body, 'model') ?? undefined
-    const model = named === undefined || named === '' ? (defaultModel() ?? fields.model()) : fields.model()
+    const requestedModel = member(body, 'model') ?? undefined
+    const model =
+      requestedModel === undefined || requestedModel === ''
+        ? (defaultModel() ?? fields.model())
+        : fields.model()
     const input = fields.required('input')
     if (typeof input === 'string') return { model, inputs: [input], count: 1, body }
     if (!Array.isArray(input)) {

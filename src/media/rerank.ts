@@ -5,7 +5,7 @@ import { type RequestFields, type RequestReading, readRequest } from '../request
 import { AnswerError, type Dialect } from './dialect.ts'
 
 /** A rerank request (docs/reference/relay-api.md: Rerank). */
-export type RerankAsk = {
+type RerankAsk = {
   readonly model: string
   readonly query: string
   /** As the client gave them: texts, or objects of any shape. */
@@ -18,7 +18,7 @@ export type RerankAsk = {
 }
 
 export type Ranked = { readonly index: number; readonly score: number }
-export type RerankAnswer = {
+type RerankAnswer = {
   readonly id?: string | undefined
   readonly ranked: readonly Ranked[]
   readonly searches?: number | undefined
@@ -41,11 +41,11 @@ export function readRerankRequest(parsed: unknown): RequestReading<RerankAsk> {
   return readRequest(parsed, (fields, body) => {
     const model = fields.model()
     const query = fields.required('query')
-    if (query !== undefined && typeof query !== 'string') fields.refuse('query', 'must be a text')
+    if (query !== undefined && typeof query !== 'string') fields.refuse('query', 'must be a string')
     const documents = fields.required('documents')
     const isList = Array.isArray(documents)
     if (documents !== undefined && documents !== '' && !isList)
-      fields.refuse('documents', 'must be a list of texts or objects')
+      fields.refuse('documents', 'must be a list of strings or objects')
     if (isList && (documents.length === 0 || documents.length > MAX_DOCUMENTS))
       fields.refuse('documents', `must be 1 to ${MAX_DOCUMENTS}`)
     const rankFields = readRankFields(fields, body)
@@ -74,9 +74,9 @@ export function readRerankRequest(parsed: unknown): RequestReading<RerankAsk> {
 
 /** The members of objects that are ranked, in this order, where a client names them. */
 function readRankFields(fields: RequestFields, body: JsonObject): readonly string[] {
-  const named = member(body, 'rank_fields') ?? []
-  if (Array.isArray(named) && named.every(each => typeof each === 'string')) return named
-  fields.refuse('rank_fields', 'must be a list of texts')
+  const fieldNames = member(body, 'rank_fields') ?? []
+  if (Array.isArray(fieldNames) && fieldNames.every(each => typeof each === 'string')) return fieldNames
+  fields.refuse('rank_fields', 'must be a list of strings')
   return []
 }
 
@@ -84,8 +84,9 @@ function readRankFields(fields: RequestFields, body: JsonObject): readonly strin
 function textIn(document: unknown, rankFields: readonly string[]): string | undefined {
   if (typeof document === 'string') return document
   if (!isObject(document)) return undefined
-  const told = rankFields.filter(name => (member(document, name) ?? null) !== null)
-  if (told.length > 0) return told.map(name => `${name}: ${wordsOf(member(document, name))}`).join('\n')
+  const presentFields = rankFields.filter(name => (member(document, name) ?? null) !== null)
+  if (presentFields.length > 0)
+    return presentFields.map(name => `${name}: ${wordsOf(member(document, name))}`).join('\n')
   const text = member(document, 'text') ?? member(document, 'image')
   return typeof text === 'string' ? text : undefined
 }
@@ -108,9 +109,9 @@ export const searchesBound = ({ query, texts }: RerankAsk): number => {
 }
 
 const numberIn = (value: unknown, name: string): number | undefined => {
-  const found = member(value, name)
-  return typeof found === 'number' && Number.isInteger(found) && found >= 0 && found <= 1e12
-    ? found
+  const entry = member(value, name)
+  return typeof entry === 'number' && Number.isInteger(entry) && entry >= 0 && entry <= 1e12
+    ? entry
     : undefined
 }
 
@@ -150,11 +151,11 @@ export function readCommonRanking(answer: unknown): RerankAnswer {
 /** Results sorted and cut, with the client's own documents on request (docs/reference/relay-api.md: Rerank). */
 export function writeRanking(answer: RerankAnswer, ask: RerankAsk, newId: () => string) {
   const { documents, texts, topN = documents.length, returnDocuments } = ask
-  const seen = new Set<number>()
+  const indexes = new Set<number>()
   for (const { index } of answer.ranked) {
-    if (index >= documents.length || seen.has(index))
+    if (index >= documents.length || indexes.has(index))
       throw new AnswerError('a result names no document of the request, or one twice')
-    seen.add(index)
+    indexes.add(index)
   }
   if (answer.ranked.length < Math.min(topN, documents.length))
     throw new AnswerError('the answer has fewer results than documents')
@@ -189,8 +190,8 @@ const backOf = (document: string | JsonObject, text: string): JsonObject =>
   typeof document === 'string' ? { text } : { text, ...document }
 
 /**
- * One search where a vendor tells none, and counted tokens where it tells only those: whoever is charged by the one has used it,
- * whatever the vendor itself is paid by.
+ * One search where a vendor reports none, and counted tokens where it reports searches only: a price may charge by either, no
+ * matter what the vendor bills.
  */
 export function rankingUsage(
   { tokens, searches, vendorCost }: RerankAnswer,

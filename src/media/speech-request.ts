@@ -28,7 +28,7 @@ export type SpeechAsk = {
   /** As people count them: code points. */
   readonly characters: number
   readonly voice: string
-  /** Undefined: whatever the vendor gives, mp3 where it can. */
+  /** Undefined: the vendor's default, mp3 where it has it. */
   readonly format: SpeechFormat | undefined
   readonly speed: number
   readonly instructions: string | undefined
@@ -44,12 +44,12 @@ export function readSpeechRequest(parsed: unknown): RequestReading<SpeechAsk> {
     const model = fields.model()
     const input = fields.required('input')
     const characters = typeof input === 'string' ? codePoints(input) : 0
-    if (input !== undefined && typeof input !== 'string') fields.refuse('input', 'must be a text')
+    if (input !== undefined && typeof input !== 'string') fields.refuse('input', 'must be a string')
     else if (characters > MAX_SPEECH_CHARACTERS)
       fields.refuse('input', `must be at most ${MAX_SPEECH_CHARACTERS} characters`)
-    const told = fields.required('voice')
-    const voice = voiceIn(told)
-    if (isObject(told) && voice === '') fields.refuse('voice', 'must have an id, or be a text')
+    const voiceField = fields.required('voice')
+    const voice = voiceIn(voiceField)
+    if (isObject(voiceField) && voice === '') fields.refuse('voice', 'must have an id, or be a text')
     if (voice === undefined) fields.refuse('voice', `must be a text of at most ${MAX_VOICE} characters`)
     const format = fields.choice('response_format', FORMATS)
     const speed = fields.number('speed', ...SPEED) ?? 1

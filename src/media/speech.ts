@@ -3,7 +3,7 @@ import type { Dialect } from './dialect.ts'
 import type { SpeechAsk, SpeechFormat } from './speech-request.ts'
 
 /** Speech that came inside a document. */
-export type SpokenAnswer = {
+type SpokenAnswer = {
   readonly audio: Buffer
   readonly contentType: string
   readonly usage?: Usage | undefined
@@ -22,7 +22,7 @@ export type SpeechDialect = Pick<Dialect<SpeechAsk, SpokenAnswer>, 'encode'> &
 
 /** The voices of a vendor. */
 export type Voices = {
-  /** All of them; absent: nobody can list them, so that any name is passed on. */
+  /** All voices; absent where they cannot be listed, so that any name is passed on. */
   readonly names?: readonly string[]
   /** The vendor's voices for the six common names, where a channel's `setting.voices` maps none. */
   readonly standIns?: Readonly<Record<string, string>>

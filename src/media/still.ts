@@ -28,15 +28,15 @@ export function readStill(value: unknown): Still | undefined {
   if (typeof value !== 'string') return undefined
   if (/^https?:\/\//i.test(value)) return URL.canParse(value) ? { kind: 'url', url: value } : undefined
   const data = DATA.exec(value)
-  const told = data ? value.slice(data[0].length) : value
-  const base64 = told.slice(0, GLANCE).includes('\n') ? told.replace(BREAKS, '') : told
+  const payload = data ? value.slice(data[0].length) : value
+  const base64 = payload.slice(0, GLANCE).includes('\n') ? payload.replace(BREAKS, '') : payload
   if (base64.length > (MAX_STILL_BYTES * 4) / 3 + 4 || base64.length % 4 !== 0) return undefined
   if (!BASE64.test(base64.slice(0, GLANCE))) return undefined
   const type = data?.[1] ?? pictureTypeOf(base64) ?? USUAL_TYPE
   return { kind: 'data', type, base64 }
 }
 
-/** The picture itself; undefined for an address, which nobody fetches. */
+/** The picture itself; undefined for an address, which the gateway does not fetch. */
 export async function inlineOf(still: Still): Promise<{ type: string; base64: string } | undefined> {
   if (still.kind === 'url') return undefined
   if (still.kind === 'data') return still

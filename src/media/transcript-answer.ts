@@ -32,13 +32,13 @@ const segmentsIn = (list: unknown): Segment[] | undefined => {
 function transcriptUsage(answer: unknown): Usage | undefined {
   const usage = member(answer, 'usage')
   const audio = secondsIn(member(usage, 'prompt_audio_seconds'))
-  const told = readMediaUsage(usage)
-  if (told) return told
+  const reportedUsage = readMediaUsage(usage)
+  if (reportedUsage) return reportedUsage
   const seconds = audio ?? secondsIn(member(answer, 'duration'))
   return seconds === undefined || seconds === 0 ? undefined : { ...EMPTY, seconds, calls: 1 }
 }
 
-/** A transcript of the common shape, with whatever times it has. */
+/** A transcript of the common shape, with the times that the vendor reports. */
 export function readCommonTranscript(answer: unknown): Transcript {
   if (member(answer, 'error')) throw new AnswerError('the answer is an error')
   const text = member(answer, 'text')

@@ -12,7 +12,7 @@ export type Granularity = (typeof GRANULARITIES)[number]
 export type Word = { readonly word: string; readonly start: number; readonly end: number }
 export type Segment = { readonly text: string; readonly start: number; readonly end: number }
 
-/** What was said, whoever wrote it down. */
+/** A transcript, the same for every vendor. */
 export type Transcript = {
   readonly text: string
   readonly language?: string | undefined

@@ -11,7 +11,7 @@ const DIARIZED = 'diarized_json'
 /** The languages without a code of two letters that the standard model knows. */
 const LONG_CODES = ['haw', 'yue']
 
-export type FormFields = readonly (readonly [name: string, value: string])[]
+type FormFields = readonly (readonly [name: string, value: string])[]
 
 /** A place in a list, which some clients number. */
 const LISTED = /\[\d{0,3}\]$/
@@ -19,12 +19,12 @@ const LISTED = /\[\d{0,3}\]$/
 /** Fields of a form as a body: what is repeated or named `…[]` is a list, whose members need no brackets elsewhere. */
 export function bodyOfForm(fields: FormFields): JsonObject {
   const body: Record<string, unknown> = Object.create(null)
-  for (const [written, value] of fields) {
-    const name = written.replace(LISTED, '')
-    const isList = name !== written
-    const known = body[name]
-    if (isList || known !== undefined)
-      body[name] = [...(Array.isArray(known) ? known : known === undefined ? [] : [known]), value]
+  for (const [fieldName, value] of fields) {
+    const name = fieldName.replace(LISTED, '')
+    const isList = name !== fieldName
+    const existing = body[name]
+    if (isList || existing !== undefined)
+      body[name] = [...(Array.isArray(existing) ? existing : existing === undefined ? [] : [existing]), value]
     else body[name] = value
   }
   return { ...body }
@@ -60,8 +60,8 @@ function readLanguage(fields: RequestFields): string | undefined {
 }
 
 function readGranularities(fields: RequestFields, body: JsonObject, format: string): readonly Granularity[] {
-  const given = body.timestamp_granularities ?? []
-  const listed = (Array.isArray(given) ? given : [given]).flatMap(listIn)
+  const granularityField = body.timestamp_granularities ?? []
+  const listed = (Array.isArray(granularityField) ? granularityField : [granularityField]).flatMap(listIn)
   const wrong = listed.find(each => !(GRANULARITIES as readonly unknown[]).includes(each))
   if (wrong !== undefined) fields.refuse('timestamp_granularities', `must be of ${GRANULARITIES.join(', ')}`)
   else if (listed.length > 0 && format !== 'verbose_json')
@@ -121,9 +121,9 @@ export function readTranscriptionRequest(
 
 function checkFile(fields: RequestFields, file: Heard['file'], head: Buffer): void {
   const ending = /\.([a-z0-9]+)$/i.exec(file?.name ?? '')?.[1]?.toLowerCase() ?? ''
-  const taken = SOUND_FILES.join(', ')
+  const accepted = SOUND_FILES.join(', ')
   if (!(SOUND_FILES as readonly string[]).includes(ending))
-    fields.refuse('file', `must have a name that ends in one of ${taken}`)
+    fields.refuse('file', `must have a name that ends in one of ${accepted}`)
   else if (file?.size === 0) fields.refuse('file', 'is empty')
-  else if (soundKind(head) === undefined) fields.refuse('file', `is none of ${taken} by its content`)
+  else if (soundKind(head) === undefined) fields.refuse('file', `is none of ${accepted} by its content`)
 }

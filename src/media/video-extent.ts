@@ -1,6 +1,6 @@
 import { spellingsOf } from '../requests/field-names.ts'
 
-/** What of a vendor's own fields says how much is made: a price counts seconds and videos, whoever names them. */
+/** The vendor's own fields that say how much is made: a price counts seconds and videos under every name. */
 export type VideoExtent = { readonly seconds?: number | undefined; readonly videos?: number | undefined }
 
 const namedAs = (...names: readonly string[]): ReadonlySet<string> => new Set(spellingsOf(names))
@@ -13,7 +13,7 @@ const SIZES = namedAs('size', 'video_size', 'image_size', 'resolution', 'ratio',
 const RESOLUTIONS = namedAs('resolution', 'video_resolution')
 const SIDES = /^(\d{3,5})[x*:](\d{3,5})$/i
 const MAX_DEPTH = 8
-/** The fewest frames a second that vendors make where nobody says; then a film of so many frames is at its longest. */
+/** The lowest default frame rate of any vendor: it gives the longest duration of a number of frames. */
 const FEWEST_FPS = 16
 
 /** `5`, `"5"` and `"5s"`. */
@@ -27,8 +27,8 @@ function numberOf(value: unknown): number | undefined {
 export function extentOf(fields: unknown, fps = FEWEST_FPS): VideoExtent {
   let seconds: number | undefined
   let videos: number | undefined
-  const longer = (found: number) => {
-    seconds = Math.max(seconds ?? 0, found)
+  const longer = (candidate: number) => {
+    seconds = Math.max(seconds ?? 0, candidate)
   }
   function look(value: unknown, depth: number): void {
     if (typeof value !== 'object' || value === null || depth > MAX_DEPTH) return
@@ -45,7 +45,7 @@ export function extentOf(fields: unknown, fps = FEWEST_FPS): VideoExtent {
 }
 
 /** How a film shall look, where a price may depend on it; a shape without pixels, such as `16:9`, costs nothing. */
-export type VideoLook = { readonly sizes: readonly string[]; readonly resolutions: readonly string[] }
+type VideoLook = { readonly sizes: readonly string[]; readonly resolutions: readonly string[] }
 
 const spelt = (resolution: string) => resolution.toLowerCase().replace(/^2160p$/, '4k')
 

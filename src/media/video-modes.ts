@@ -45,7 +45,7 @@ export function modesIn(fields: unknown): Pick<When, Mode> {
 }
 
 /** What of a vendor's own fields is sent, and the names of what is left out. */
-export type SentFields = { readonly fields: JsonObject; readonly removed: readonly string[] }
+type SentFields = { readonly fields: JsonObject; readonly removed: readonly string[] }
 
 /**
  * The fields of a vendor's own that may go to it: a mode where the price names it (`granted`), or where it is what the vendor
@@ -61,8 +61,8 @@ export function pricedFields(own: JsonObject, granted: When, usual: When = {}): 
     return isUsualWord(mode, word) || word === granted[mode] || word === usual[mode]
   }
 
-  function sent(value: unknown, path: string): unknown {
-    if (Array.isArray(value)) return value.map((each, index) => sent(each, `${path}${index}.`))
+  function sentValue(value: unknown, path: string): unknown {
+    if (Array.isArray(value)) return value.map((each, index) => sentValue(each, `${path}${index}.`))
     return isObject(value) ? sentObject(value, path) : value
   }
 
@@ -72,7 +72,7 @@ export function pricedFields(own: JsonObject, granted: When, usual: When = {}): 
       if (!isKept) removed.push(`${path}${name}`)
       return isKept
     })
-    return Object.fromEntries(entries.map(([name, each]) => [name, sent(each, `${path}${name}.`)]))
+    return Object.fromEntries(entries.map(([name, each]) => [name, sentValue(each, `${path}${name}.`)]))
   }
 
   const fields = sentObject(own, '')

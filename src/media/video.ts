@@ -25,7 +25,7 @@ export type VideoAsk = {
   readonly fps: number | undefined
   readonly n: number
   readonly seed: number | undefined
-  /** Fields of the vendor's own, and those that nobody here knows: laid over what we say, but for the model. */
+  /** The vendor's own fields and unknown ones: they replace the gateway's fields, except for the model. */
   readonly metadata: JsonObject
   /** Fields of the client that no vendor is sent, since they would choose another model or host. */
   readonly removed?: readonly string[]
@@ -95,11 +95,11 @@ export type VideoSource =
   | { readonly type: string; readonly base64: string }
 
 /** Asks a vendor something about a job, and answers the parsed body of a success. */
-export type AskVendor = (call: VideoCall) => Promise<unknown>
+type AskVendor = (call: VideoCall) => Promise<unknown>
 
 /** How a vendor takes video jobs. */
 export type VideoDialect = {
-  /** Seconds of a video whose length nobody named; absent: it must be named where the price needs it. */
+  /** The default length of a video in seconds; absent: the request must state it where the price depends on it. */
   readonly secondsOf?: (model: string) => number | undefined
   /** Modes that the vendor chooses by itself, so that its usual price is theirs: asking for them asks for nothing more. */
   readonly usualModes?: When
@@ -166,14 +166,16 @@ export const VIDEO_FIELDS: ReadonlySet<string> = new Set([
 /** Numbers that a form, and some clients in JSON too, send as text. */
 const VIDEO_NUMBERS = ['duration', 'seconds', 'width', 'height', 'fps', 'n', 'seed'] as const
 
-const given = (body: JsonObject, name: string) => member(body, name) ?? undefined
+const presentMember = (body: JsonObject, name: string) => member(body, name) ?? undefined
 
 /** `duration` and `seconds` are two names of one thing. */
 function readSeconds(fields: RequestFields, body: JsonObject): number | undefined {
-  const named = (['duration', 'seconds'] as const).filter(name => given(body, name) !== undefined)
-  const [first] = named
+  const durationFields = (['duration', 'seconds'] as const).filter(
+    name => presentMember(body, name) !== undefined,
+  )
+  const [first] = durationFields
   if (first === undefined) return undefined
-  const values = named.map(name => fields.number(name, 0, MAX_VIDEO_SECONDS))
+  const values = durationFields.map(name => fields.number(name, 0, MAX_VIDEO_SECONDS))
   if (values.includes(0)) fields.refuse(first, 'must be more than 0')
   if (new Set(values).size > 1) fields.refuse('seconds', 'says something else than duration')
   return values[0]
@@ -187,15 +189,15 @@ function readExtent(
 ) {
   let longest = seconds
   for (const [name, value] of Object.entries(own)) {
-    const told = extentOf({ [name]: value }, fps)
-    if ((told.videos ?? 1) !== 1) fields.refuse(name, 'says how many videos there are: n does')
-    if (told.seconds === undefined) continue
-    if (told.seconds > MAX_VIDEO_SECONDS || (seconds !== undefined && told.seconds > seconds))
+    const ownExtent = extentOf({ [name]: value }, fps)
+    if ((ownExtent.videos ?? 1) !== 1) fields.refuse(name, 'sets the number of videos: use n')
+    if (ownExtent.seconds === undefined) continue
+    if (ownExtent.seconds > MAX_VIDEO_SECONDS || (seconds !== undefined && ownExtent.seconds > seconds))
       fields.refuse(
         name,
         `makes a longer video than ${seconds === undefined ? 'can be had' : 'duration says'}`,
       )
-    if (seconds === undefined) longest = Math.max(longest ?? 0, told.seconds)
+    if (seconds === undefined) longest = Math.max(longest ?? 0, ownExtent.seconds)
   }
   return longest === 0 ? undefined : longest
 }
@@ -209,19 +211,22 @@ const isLeftOpen = (resolution: string) => resolution === 'auto' || resolution =
 
 /** A film is paid as it is asked for, so what a vendor's own fields say of its look must not differ from the rest. */
 function checkLook(fields: RequestFields, own: JsonObject, sides: Pick<VideoAsk, 'width' | 'height'>): void {
-  const asked = sizeText(sides)
-  const known = { size: asked, resolution: asked === undefined ? undefined : classOf(asked) }
+  const requestedSize = sizeText(sides)
+  const sizeFields = {
+    size: requestedSize,
+    resolution: requestedSize === undefined ? undefined : classOf(requestedSize),
+  }
   for (const [name, value] of Object.entries(own)) {
     const { sizes, resolutions } = lookOf({ [name]: value })
     for (const size of sizes) {
-      known.size ??= size
-      if (size !== known.size) fields.refuse(name, `says another size than ${known.size}`)
+      sizeFields.size ??= size
+      if (size !== sizeFields.size) fields.refuse(name, `contradicts the size ${sizeFields.size}`)
     }
     for (const resolution of [...sizes.flatMap(size => classOf(size) ?? []), ...resolutions]) {
       if (isLeftOpen(resolution)) continue
-      known.resolution ??= resolution
-      if (resolution !== known.resolution)
-        fields.refuse(name, `says another resolution than ${known.resolution}`)
+      sizeFields.resolution ??= resolution
+      if (resolution !== sizeFields.resolution)
+        fields.refuse(name, `contradicts the resolution ${sizeFields.resolution}`)
     }
   }
 }
@@ -229,7 +234,7 @@ function checkLook(fields: RequestFields, own: JsonObject, sides: Pick<VideoAsk,
 const QUALITIES = ['quality_level', 'quality'] as const
 
 function checkQuality(fields: RequestFields, own: JsonObject): void {
-  const [first, second] = QUALITIES.map(name => given(own, name))
+  const [first, second] = QUALITIES.map(name => presentMember(own, name))
   if (first !== undefined && second !== undefined && first !== second)
     fields.refuse('metadata', `says ${QUALITIES.join(' and ')}, and they differ`)
 }
@@ -239,7 +244,7 @@ const SIZE = /^(\d{1,5})[x*:](\d{1,5})$/i
 function readSides(fields: RequestFields, body: JsonObject): Pick<VideoAsk, 'width' | 'height'> {
   const width = fields.integer('width', MAX_SIDE)
   const height = fields.integer('height', MAX_SIDE)
-  const size = given(body, 'size')
+  const size = presentMember(body, 'size')
   if (size === undefined || size === '' || size === 'auto') return { width, height }
   const [, wide, high] = SIZE.exec(typeof size === 'string' ? size : '') ?? []
   const sides = { width: Number(wide), height: Number(high) }
@@ -251,7 +256,7 @@ function readSides(fields: RequestFields, body: JsonObject): Pick<VideoAsk, 'wid
 }
 
 function readMetadata(fields: RequestFields, body: JsonObject): JsonObject {
-  const value = given(body, 'metadata')
+  const value = presentMember(body, 'metadata')
   if (value === undefined || value === '') return {}
   const parsed = typeof value === 'string' ? parsedOrNothing(value) : value
   if (!isObject(parsed)) {
@@ -272,7 +277,7 @@ function readMetadata(fields: RequestFields, body: JsonObject): JsonObject {
 function withoutModel(fields: RequestFields, own: JsonObject): JsonObject {
   const entries = Object.entries(own).filter(([name]) => !MODEL_NAMES.has(name))
   for (const [name, value] of entries)
-    if (namesModel(value)) fields.refuse(name, 'names a model: only the field model does')
+    if (namesModel(value)) fields.refuse(name, 'sets a model: use the field model')
   return Object.fromEntries(entries)
 }
 
@@ -284,25 +289,25 @@ const namesModel = (value: unknown): boolean =>
   Object.entries(value).some(([name, inner]) => MODEL_NAMES.has(name) || namesModel(inner))
 
 function readStills(fields: RequestFields, body: JsonObject, files: readonly StoredFile[]): readonly Still[] {
-  const named = ['image', 'input_reference', 'images'].flatMap(name =>
-    [given(body, name) ?? []].flat().map(value => ({ name, value })),
+  const images = ['image', 'input_reference', 'images'].flatMap(name =>
+    [presentMember(body, name) ?? []].flat().map(value => ({ name, value })),
   )
   const stills: Still[] = files.map(file => ({ kind: 'file', file }))
-  for (const { name, value } of named) {
+  for (const { name, value } of images) {
     if (value === '' || value === null) continue
     const still = readStill(value)
     if (still) stills.push(still)
-    else fields.refuse(name, 'must be an address (http or https) or a picture in base64')
+    else fields.refuse(name, 'must be a URL (http or https) or an image in base64')
   }
   if (stills.length > MAX_STILLS) fields.refuse('images', `must be at most ${MAX_STILLS}`)
   return stills
 }
 
 function readSeed(fields: RequestFields, body: JsonObject): number | undefined {
-  const seed = given(body, 'seed')
+  const seed = presentMember(body, 'seed')
   if (seed === undefined) return undefined
   if (typeof seed === 'number' && Number.isSafeInteger(seed)) return seed
-  fields.refuse('seed', 'must be a whole number')
+  fields.refuse('seed', 'must be an integer')
   return undefined
 }
 
@@ -327,32 +332,33 @@ const unquoted = (body: JsonObject): JsonObject =>
 
 export function readVideoRequest(parsed: unknown, files: readonly StoredFile[]): RequestReading<VideoAsk> {
   const body = isObject(parsed) ? unquoted(parsed) : parsed
-  return readRequest(body, (fields, asked) => {
-    const model = given(asked, 'model') === undefined || asked.model === '' ? '' : fields.model()
+  return readRequest(body, (fields, requested) => {
+    const model =
+      presentMember(requested, 'model') === undefined || requested.model === '' ? '' : fields.model()
     const prompt = fields.text('prompt')
     if (prompt !== undefined && codePoints(prompt) > MAX_PROMPT)
       fields.refuse('prompt', `must be at most ${MAX_PROMPT} characters`)
     const fps = fields.integer('fps', MAX_FPS)
-    const vendorFields = readMetadata(fields, asked)
-    const others = Object.fromEntries(Object.entries(asked).filter(([name]) => !VIDEO_FIELDS.has(name)))
+    const vendorFields = readMetadata(fields, requested)
+    const others = Object.fromEntries(Object.entries(requested).filter(([name]) => !VIDEO_FIELDS.has(name)))
     const metadata = withoutModel(fields, withoutRouting(vendorFields))
     const more = withoutModel(fields, withoutRouting(others))
     const removed = [
       ...routingFieldsIn(others),
       ...routingFieldsIn(vendorFields).map(name => `metadata.${name}`),
     ]
-    const sides = readSides(fields, asked)
+    const sides = readSides(fields, requested)
     checkLook(fields, { ...more, metadata }, sides)
     checkQuality(fields, { ...more, ...metadata })
     return {
       model,
       prompt: prompt === '' ? undefined : prompt,
-      stills: readStills(fields, asked, files),
-      seconds: readExtent(fields, { ...more, metadata }, { seconds: readSeconds(fields, asked), fps }),
+      stills: readStills(fields, requested, files),
+      seconds: readExtent(fields, { ...more, metadata }, { seconds: readSeconds(fields, requested), fps }),
       ...sides,
       fps,
       n: fields.integer('n', MAX_VIDEOS) ?? 1,
-      seed: readSeed(fields, asked),
+      seed: readSeed(fields, requested),
       metadata: { ...more, ...metadata },
       ...(removed.length > 0 && { removed }),
       user: shortText(fields, 'user'),
@@ -411,14 +417,14 @@ export function whenOf(ask: VideoAsk): When {
 
 /** Names what of a request has no place in a vendor's call. */
 export function uncarried(ask: VideoAsk, carried: readonly (keyof VideoAsk)[]): string[] {
-  const named: readonly (readonly [keyof VideoAsk, string])[] = [
+  const fieldLabels: readonly (readonly [keyof VideoAsk, string])[] = [
     ['width', 'width and height'],
     ['fps', 'fps'],
     ['seed', 'seed'],
     ['seconds', 'duration'],
     ['user', 'user'],
   ]
-  const lost = named.filter(([name]) => ask[name] !== undefined && !carried.includes(name))
+  const lost = fieldLabels.filter(([name]) => ask[name] !== undefined && !carried.includes(name))
   const words = lost.map(([, word]) => `${word} is not supported by this provider`)
   if ((ask.width === undefined) !== (ask.height === undefined))
     words.push('width and height are taken only together')

@@ -19,7 +19,7 @@ import type { TextSample } from './text-sample.ts'
  * What the bytes of an answer, or of one chunk of it, say at a glance. Most chunks of a stream carry a few letters inside
  * three hundred bytes of envelope; one walk over the bytes finds the letters without making objects and texts of them all.
  */
-export type ChunkScan = {
+type ChunkScan = {
   /** UTF-8 bytes of what the model wrote: text, refusals, names and arguments of tool calls, transcripts. */
   readonly textBytes: number
   readonly reasoningBytes: number
@@ -34,7 +34,7 @@ export type ChunkScan = {
 }
 
 /** Where the words of a choice are: `delta` in a stream, `message` in a whole answer. */
-export type ChoiceMember = 'delta' | 'message'
+type ChoiceMember = 'delta' | 'message'
 
 type Meaning =
   | 'text'

@@ -38,7 +38,7 @@ export function readOpenAiUsage(value: unknown, options: UsageOptions = {}): Usa
   const witnessed = options.reasoningOutside ? (difference(total, prompt + completion) ?? reasoning) : 0
   const outside = cited === undefined ? witnessed : reasoning
   const { input, cachedInput, cacheWrite, audioInput, imageInput } = splitPrompt(value, prompt)
-  const told = splitCompletion(value, { completion, reasoning, outside })
+  const split = splitCompletion(value, { completion, reasoning, outside })
   const serverTools = member(value, 'server_tool_use')
   // Written out: laying objects over one another is slow, and this is read of every answer.
   const usage: Usage = {
@@ -48,10 +48,10 @@ export function readOpenAiUsage(value: unknown, options: UsageOptions = {}): Usa
     cacheWrite1h: 0,
     audioInput,
     imageInput,
-    output: told.output,
-    reasoning: told.reasoning,
-    audioOutput: told.audioOutput,
-    imageOutput: told.imageOutput,
+    output: split.output,
+    reasoning: split.reasoning,
+    audioOutput: split.audioOutput,
+    imageOutput: split.imageOutput,
     characters: 0,
     seconds: 0,
     images: 0,
@@ -106,14 +106,14 @@ function splitPrompt(usage: unknown, prompt: number) {
     count(usage, 'prompt_cache_hit_tokens') ??
     count(usage, 'num_cached_tokens') ??
     count(usage, 'cached_tokens')
-  const written = count(details, 'cache_write_tokens') ?? count(details, 'cache_creation_input_tokens')
+  const cacheWrites = count(details, 'cache_write_tokens') ?? count(details, 'cache_creation_input_tokens')
   // Audio from the cache is told twice, as cached and as audio; it costs what is cached.
   const cachedDetails = member(details, 'cached_tokens_details')
   const uncached = (kind: string) => (count(details, kind) ?? 0) - (count(cachedDetails, kind) ?? 0)
   const take = taker(prompt)
   return {
     cachedInput: take(cached),
-    cacheWrite: take(written),
+    cacheWrite: take(cacheWrites),
     audioInput: take(uncached('audio_tokens')),
     imageInput: take(uncached('image_tokens')),
     input: take(prompt),
@@ -135,11 +135,11 @@ function splitCompletion(usage: unknown, { completion, reasoning, outside }: Tol
 
 /** Hands out shares of a whole, each as much as is left of it. */
 function taker(whole: number): (wanted: number | undefined) => number {
-  let left = whole
-  return (wanted = 0) => {
-    const taken = Math.min(Math.max(wanted, 0), left)
-    left -= taken
-    return taken
+  let remaining = whole
+  return (amount = 0) => {
+    const share = Math.min(Math.max(amount, 0), remaining)
+    remaining -= share
+    return share
   }
 }
 

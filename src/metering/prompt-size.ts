@@ -2,7 +2,7 @@ import { isObject, type JsonObject } from '../domain/json-value.ts'
 import { type LongText, longText } from '../wire/json-skim.ts'
 
 /** Things in a prompt whose tokens do not follow from their bytes. */
-export type MediaCounts = {
+type MediaCounts = {
   readonly images: number
   readonly audio: number
   readonly files: number
@@ -76,7 +76,7 @@ export type PromptSize = {
 }
 
 /**
- * The size of everything in a request that could become prompt: all keys and values at any depth, whatever they are called,
+ * The size of everything in a request that could become prompt: all keys and values at any depth and under any name,
  * since a field we do not know may well be shown to the model. `except` names members of the outermost object to leave out.
  */
 export function sizeOf(request: JsonObject, except: readonly string[] = []): PromptSize {

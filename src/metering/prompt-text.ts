@@ -109,7 +109,7 @@ export function promptText(request: JsonObject, mediaTokens: number, isChat = fa
   const { messages, prompt, input, contents } = request
   const framed = messageCount(request, isChat)
   if (framed > 0) extra += framed * TOKENS_PER_MESSAGE + TOKENS_PER_ANSWER
-  for (const shown of [instructionsIn(request), messages, prompt, input, contents]) walk(shown, false)
+  for (const section of [instructionsIn(request), messages, prompt, input, contents]) walk(section, false)
   const tools = toolsIn(request)
   if (tools.length > 0) takeJson(tools)
   const schema = schemaIn(request)

@@ -2,7 +2,7 @@ import { isObject, member } from '../domain/json-value.ts'
 import type { ToolCalls, Usage } from '../domain/usage.ts'
 import { CR, LF } from '../wire/ascii.ts'
 import { parsedOrNothing } from '../wire/json-bounds.ts'
-import { createSseScanner, dataText, type Frame, type SseLimits } from '../wire/sse.ts'
+import { createSseScanner, dataText, type SseFrame, type SseLimits } from '../wire/sse.ts'
 import type { Stage } from '../wire/stage.ts'
 import { glimpse } from './chunk-scan.ts'
 import { type UsageOptions, usageIn } from './openai-usage.ts'
@@ -54,7 +54,7 @@ export type StreamEnding = 'complete' | 'incomplete' | 'error'
 /**
  * Feed it with the bytes of the upstream and send on what it gives back, untouched but for two things: the chunk that holds
  * only usage is left out where the client has not asked for it, and the end is held back (see `closing`). When the upstream
- * breaks off, do not call `end`: an event that was cut would garble whatever is sent after it.
+ * breaks off, do not call `end`: a partial event would corrupt the bytes that are sent after it.
  */
 export type AnswerMeter = Stage<Buffer, Buffer> & {
   readonly reading: StreamReading
@@ -86,7 +86,7 @@ type Fate = 'send' | 'leave out' | 'close'
 const DONE = Buffer.from('[DONE]')
 const DONE_FRAME = Buffer.from('data: [DONE]\n\n')
 
-/** Nobody reads on after `[DONE]`; a stream that goes on regardless is not kept. */
+/** Clients stop reading after `[DONE]`, so bytes that follow it are discarded. */
 const MAX_CLOSING_BYTES = 65_536
 
 export function createStreamMeter(options: StreamMeterOptions): AnswerMeter {
@@ -117,10 +117,10 @@ export function createStreamMeter(options: StreamMeterOptions): AnswerMeter {
   }
 
   /** Frames that go on and lie side by side become one piece. */
-  function sort(frames: readonly Frame[]): readonly Buffer[] {
+  function sort(frames: readonly SseFrame[]): readonly Buffer[] {
     const pieces: Buffer[] = []
-    let first: Frame | undefined
-    let last: Frame | undefined
+    let first: SseFrame | undefined
+    let last: SseFrame | undefined
     for (const frame of frames) {
       const fate = read(frame)
       if (fate === 'leave out') continue
@@ -138,34 +138,34 @@ export function createStreamMeter(options: StreamMeterOptions): AnswerMeter {
     return pieces
   }
 
-  function hold(frame: Frame): void {
+  function hold(frame: SseFrame): void {
     closingBytes += frame.end - frame.start
     if (closing.length === 0 || closingBytes <= MAX_CLOSING_BYTES) closing.push(bytesBetween(frame, frame))
   }
 
-  function read(frame: Frame): Fate {
+  function read(frame: SseFrame): Fate {
     const { source, data, event } = frame
     if (data.length === 0) return 'send'
     const isDone = endsWithDone(frame)
     if (isDone) reading.isDone = true
     if (isDone && data.length === 2) return 'close'
     reading.events += 1
-    const seen = glimpse(source, data[0] as number, data[data.length - 1] as number, 'delta', sample)
-    reading.textBytes += seen.textBytes
-    reading.reasoningBytes += seen.reasoningBytes
-    reading.finishes += seen.finishes
-    if (seen.textBytes > 0 || seen.reasoningBytes > 0 || seen.hasMedia) reading.contentEvents += 1
-    if (!seen.isBalanced) reading.malformed += 1
-    const fate = seen.isNotable || event === 'error' ? readClosely(frame) : 'send'
+    const delta = glimpse(source, data[0] as number, data[data.length - 1] as number, 'delta', sample)
+    reading.textBytes += delta.textBytes
+    reading.reasoningBytes += delta.reasoningBytes
+    reading.finishes += delta.finishes
+    if (delta.textBytes > 0 || delta.reasoningBytes > 0 || delta.hasMedia) reading.contentEvents += 1
+    if (!delta.isBalanced) reading.malformed += 1
+    const fate = delta.isNotable || event === 'error' ? readClosely(frame) : 'send'
     return isDone ? 'close' : fate
   }
 
-  function readClosely(frame: Frame): Fate {
+  function readClosely(frame: SseFrame): Fate {
     const chunks = chunksOf(frame)
     for (const chunk of chunks) {
-      const told = usageIn(chunk, usageOptions)
-      if (told !== undefined) {
-        reading.usage = told
+      const reportedUsage = usageIn(chunk, usageOptions)
+      if (reportedUsage !== undefined) {
+        reading.usage = reportedUsage
         reading.toldBytes = reading.textBytes + reading.reasoningBytes
       }
       reading.error ??= member(chunk, 'error') || undefined
@@ -177,14 +177,14 @@ export function createStreamMeter(options: StreamMeterOptions): AnswerMeter {
 }
 
 /** As clients do: what follows the word does not matter. */
-function endsWithDone({ source, data }: Frame): boolean {
+function endsWithDone({ source, data }: SseFrame): boolean {
   const start = data[data.length - 2] as number
   // No other data begins with a bracket, so that a glance at one byte settles it for all but one event.
   return source[start] === DONE[0] && source.compare(DONE, 0, DONE.length, start, start + DONE.length) === 0
 }
 
 /** A chunk that cannot be read has nothing to count. */
-function chunksOf(frame: Frame): readonly unknown[] {
+function chunksOf(frame: SseFrame): readonly unknown[] {
   const whole = parsedOrNothing(dataText(frame))
   if (whole !== undefined || frame.data.length === 2) return [whole]
   // A host that forgets the blank line between its events makes one of several.
@@ -196,11 +196,11 @@ const isUsageAlone = (chunk: unknown): boolean => {
   return isObject(member(chunk, 'usage')) && !(Array.isArray(choices) && choices.length > 0)
 }
 
-const isWholeData = (frame: Frame): boolean =>
+const isWholeData = (frame: SseFrame): boolean =>
   frame.data.length > 0 && (endsWithDone(frame) || chunksOf(frame).every(isObject))
 
 /** The frame with the blank line that it lacks. */
-export function completed(frame: Frame): Frame {
+export function completed(frame: SseFrame): SseFrame {
   const bytes = bytesBetween(frame, frame)
   const isLineEnded = bytes.at(-1) === LF || bytes.at(-1) === CR
   const source = Buffer.concat([bytes, Buffer.from(isLineEnded ? '\n' : '\n\n')])
@@ -209,6 +209,6 @@ export function completed(frame: Frame): Frame {
 }
 
 /** Not copied; two frames of one source with nothing of another's between them. */
-function bytesBetween({ source, start }: Frame, { end }: Frame): Buffer {
+function bytesBetween({ source, start }: SseFrame, { end }: SseFrame): Buffer {
   return start === 0 && end === source.length ? source : source.subarray(start, end)
 }

@@ -11,16 +11,16 @@ const FIRST_BYTES = 512
 const MAX_BYTES = 16 * 1024
 
 export function createTextSample(): TextSample {
-  let kept: Buffer | undefined
+  let sample: Buffer | undefined
   let size = 0
   let isFull = false
 
   function room(length: number): Buffer {
-    const held = kept ?? Buffer.allocUnsafe(FIRST_BYTES)
-    if (size + length <= held.length) return held
+    const buffer = sample ?? Buffer.allocUnsafe(FIRST_BYTES)
+    if (size + length <= buffer.length) return buffer
     // Not out of the pool, all of which it would keep for as long as the stream runs.
-    const grown = Buffer.allocUnsafeSlow(Math.min(MAX_BYTES, Math.max(held.length * 2, size + length)))
-    held.copy(grown, 0, 0, size)
+    const grown = Buffer.allocUnsafeSlow(Math.min(MAX_BYTES, Math.max(buffer.length * 2, size + length)))
+    buffer.copy(grown, 0, 0, size)
     return grown
   }
 
@@ -34,17 +34,17 @@ export function createTextSample(): TextSample {
         end = source.lastIndexOf(SPACE, from + MAX_BYTES - size)
         if (end <= from) return
       }
-      kept = room(end - from)
-      size += source.copy(kept, size, from, end)
+      sample = room(end - from)
+      size += source.copy(sample, size, from, end)
     },
     text() {
-      const written = kept?.toString('utf8', 0, size) ?? ''
-      if (!written.includes('\\')) return written
+      const text = sample?.toString('utf8', 0, size) ?? ''
+      if (!text.includes('\\')) return text
       try {
-        return JSON.parse(`"${written}"`)
+        return JSON.parse(`"${text}"`)
       } catch {
         // A provider that escapes wrongly: its letters count as they stand.
-        return written
+        return text
       }
     },
   }

@@ -10,7 +10,7 @@ import { type UsageOptions, usageIn } from './openai-usage.ts'
 import type { TextSample } from './text-sample.ts'
 
 /** A whole answer that can be delivered, with what is needed to bill it. */
-export type WholeAnswer = {
+type WholeAnswer = {
   readonly kind: 'answer'
   readonly usage: Usage | undefined
   /** UTF-8 bytes of what the model wrote, where no usage is told and a count is needed; else 0. */

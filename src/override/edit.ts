@@ -1,19 +1,19 @@
-/** What an operation works on: the body as far as the override needs it, and the headers that go out. */
+/** The request that an operation changes: the parsed members of the body, and the headers to send. */
 export type Edit = {
   readonly body: Record<string, unknown>
-  /** Members of the outermost object that are no longer what they were. */
+  /** Top-level members that an operation has changed. */
   readonly touched: Set<string>
   /** By lower-case name. */
   readonly headers: Record<string, string>
   /** A header of the client that may be passed on. */
   clientHeader(name: string): string | undefined
-  /** Puts in what placeholders stand for; undefined where the client sent nothing of the kind. */
+  /** Replaces placeholders; undefined where the client did not send such a header. */
   fill(template: string): string | undefined
-  /** Takes so many characters from what an override may add to one request, or ends it. */
+  /** Counts characters that the override adds; throws above the limit for one request. */
   spend(characters: number): void
 }
 
-/** An override that cannot be applied to this request, in words for the log. */
+/** The override cannot be applied to this request; the message is for the log. */
 export class OverrideError extends Error {
   constructor(message: string) {
     super(message)
@@ -21,29 +21,29 @@ export class OverrideError extends Error {
   }
 }
 
-/** What `return_error` answers instead of asking the provider. */
-export type EditContext = {
+/** The response that `return_error` sends instead of the provider's. */
+export type ErrorResponse = {
   readonly status: number
   readonly message: string
   readonly type: string
   readonly code: string
-  /** False: the next channel is asked. */
+  /** False: the gateway retries on the next channel. */
   readonly isFinal: boolean
 }
 
-export class ToldError extends Error {
-  readonly told: EditContext
-  constructor(told: EditContext) {
-    super(told.message)
-    this.name = 'ToldError'
-    this.told = told
+export class ReturnedError extends Error {
+  readonly response: ErrorResponse
+  constructor(response: ErrorResponse) {
+    super(response.message)
+    this.name = 'ReturnedError'
+    this.response = response
   }
 }
 
 export const MAX_ADDED = 16 * 1024 * 1024
 const NODE_COST = 8
 
-/** A copy of its own, paid for piece by piece. */
+/** A deep copy, whose size counts as added characters. */
 export function copyOf(value: unknown, spend: Edit['spend']): unknown {
   spend(NODE_COST)
   if (typeof value === 'string') {

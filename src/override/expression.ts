@@ -46,10 +46,10 @@ export function replaceMatches(text: string, expression: Expression, to: string)
   const groups = matcher.groupCount()
   const hasNames = Object.keys(expression.namedGroups()).length > 0
   const replacement = () =>
-    to.replaceAll(/\$(?:([$&])|(\d\d?)|<([^>]*)>)/g, (written, sign, digits, name) => {
+    to.replaceAll(/\$(?:([$&])|(\d\d?)|<([^>]*)>)/g, (reference, sign, digits, name) => {
       if (sign !== undefined) return sign === '$' ? '$' : (matcher.group() ?? '')
-      if (name !== undefined) return hasNames ? groupNamed(name) : written
-      return groupNumbered(digits) ?? written
+      if (name !== undefined) return hasNames ? groupNamed(name) : reference
+      return groupNumbered(digits) ?? reference
     })
   const groupNamed = (name: string) =>
     Object.hasOwn(expression.namedGroups(), name) ? (matcher.group(name) ?? '') : ''

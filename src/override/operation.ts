@@ -2,14 +2,14 @@ import { HEADER_NAME, HEADER_VALUE, isFraming, mayPass } from '../domain/header.
 import { isObject, type JsonObject } from '../domain/json-value.ts'
 import { isOnlyPlaceholders, isSecretName } from '../domain/secret-name.ts'
 import { type Conditions, doHold, readConditions } from './condition.ts'
-import { copyOf, type Edit, ToldError } from './edit.ts'
+import { copyOf, type Edit, ReturnedError } from './edit.ts'
 import { readExpression, replaceMatches } from './expression.ts'
 import { type FieldPath, putAt, readPath, removeAt, valueAt } from './path.ts'
 import { fault, type OverrideReading, readMembers } from './reading.ts'
 
-/** One operation: what it needs to see of the body, when it counts, and what it does. */
+/** One operation: the members it reads, its conditions, and the change. */
 export type OverrideOperation = {
-  /** Names of outermost members; undefined: all of them. */
+  /** Names of top-level members; undefined: all of them. */
   readonly roots: readonly string[] | undefined
   readonly conditions: Conditions
   run(edit: Edit): void
@@ -30,7 +30,7 @@ const MEMBERS = [
   'description',
 ] as const
 
-/** The answer is read, routed and billed by these, so they are not an override's to change. */
+/** Members that decide routing, billing and the reading of the answer, so that an override cannot change them. */
 const OURS: Readonly<Record<string, string>> = {
   model: 'cannot be overridden: model_mapping says which name is sent',
   stream: 'cannot be overridden: whether an answer is streamed is for the client to say',
@@ -41,7 +41,7 @@ const OURS: Readonly<Record<string, string>> = {
 export const refusalOf = (root: string | undefined) =>
   root !== undefined && Object.hasOwn(OURS, root) ? OURS[root] : undefined
 
-const PATH_WANTED = 'must be a path, such as messages.0.content'
+const PATH_WANTED = 'must be a path such as messages.0.content'
 
 function writable(text: unknown, at: string): OverrideReading<FieldPath> {
   const path = readPath(text)
@@ -70,7 +70,7 @@ function remove(edit: Edit, path: FieldPath): void {
 const set: Read = ({ path, value, keep_origin }, at) => {
   const read = writable(path, `${at}.path`)
   if ('fault' in read) return read
-  if (value === undefined) return fault(`${at}.value`, 'is needed')
+  if (value === undefined) return fault(`${at}.value`, 'is required')
   return {
     value: {
       roots: rootsOf(read.value),
@@ -117,36 +117,36 @@ const add =
   ({ path, value, keep_origin }, at) => {
     const read = writable(path, `${at}.path`)
     if ('fault' in read) return read
-    if (value === undefined) return fault(`${at}.value`, 'is needed')
-    const joined = (found: unknown, given: unknown): unknown => {
-      if (typeof found === 'string' && typeof given === 'string')
-        return isFirst ? given + found : found + given
-      if (Array.isArray(found)) {
-        const more = Array.isArray(given) ? given : [given]
-        return isFirst ? [...more, ...found] : [...found, ...more]
+    if (value === undefined) return fault(`${at}.value`, 'is required')
+    const join = (current: unknown, addition: unknown): unknown => {
+      if (typeof current === 'string' && typeof addition === 'string')
+        return isFirst ? addition + current : current + addition
+      if (Array.isArray(current)) {
+        const more = Array.isArray(addition) ? addition : [addition]
+        return isFirst ? [...more, ...current] : [...current, ...more]
       }
-      if (isObject(found) && isObject(given))
-        return keep_origin === true ? { ...given, ...found } : { ...found, ...given }
+      if (isObject(current) && isObject(addition))
+        return keep_origin === true ? { ...addition, ...current } : { ...current, ...addition }
       return undefined
     }
     const run = (edit: Edit) => {
-      const found = valueAt(edit.body, read.value)
-      if (typeof found === 'string') edit.spend(found.length)
-      const given = copyOf(value, edit.spend)
-      const next = found === undefined ? given : joined(found, given)
+      const current = valueAt(edit.body, read.value)
+      if (typeof current === 'string') edit.spend(current.length)
+      const addition = copyOf(value, edit.spend)
+      const next = current === undefined ? addition : join(current, addition)
       if (next !== undefined) write(edit, read.value, next)
     }
     return { value: { roots: rootsOf(read.value), run } }
   }
 
-/** Changes a text where there is one. */
+/** Changes a value that is a string. */
 const text =
   (change: (found: string, value: string) => string, needsValue: boolean): Read =>
   ({ path, value = '' }, at) => {
     const read = writable(path, `${at}.path`)
     if ('fault' in read) return read
     if (typeof value !== 'string' || (needsValue && value === ''))
-      return fault(`${at}.value`, 'must be a text that is not empty')
+      return fault(`${at}.value`, 'must be a string that is not empty')
     return { value: { roots: rootsOf(read.value), run: edit => changeText(edit, read.value, change, value) } }
   }
 
@@ -156,21 +156,22 @@ function changeText(
   change: (found: string, value: string) => string,
   value: string,
 ): void {
-  const found = valueAt(edit.body, path)
-  if (typeof found !== 'string') return
-  const next = change(found, value)
-  edit.spend(Math.max(0, next.length - found.length))
-  if (next !== found) write(edit, path, next)
+  const current = valueAt(edit.body, path)
+  if (typeof current !== 'string') return
+  const next = change(current, value)
+  edit.spend(Math.max(0, next.length - current.length))
+  if (next !== current) write(edit, path, next)
 }
 
 const replace: Read = ({ path, from, to = '' }, at) => {
   const read = writable(path, `${at}.path`)
   if ('fault' in read) return read
-  if (typeof from !== 'string' || from === '') return fault(`${at}.from`, 'must be a text that is not empty')
-  if (typeof to !== 'string') return fault(`${at}.to`, 'must be a text')
+  if (typeof from !== 'string' || from === '')
+    return fault(`${at}.from`, 'must be a string that is not empty')
+  if (typeof to !== 'string') return fault(`${at}.to`, 'must be a string')
   const run = (edit: Edit) => {
-    const found = valueAt(edit.body, read.value)
-    if (typeof found === 'string') edit.spend((found.length / from.length) * to.length)
+    const current = valueAt(edit.body, read.value)
+    if (typeof current === 'string') edit.spend((current.length / from.length) * to.length)
     changeText(edit, read.value, words => words.replaceAll(from, () => to), '')
   }
   return { value: { roots: rootsOf(read.value), run } }
@@ -182,12 +183,12 @@ const regexReplace: Read = ({ path, from, to = '' }, at) => {
   const expression = readExpression(from)
   if ('fault' in expression)
     return { fault: { path: `${at}.from`, message: expression.fault, isExpression: true } }
-  // These put all of the text before or behind the match into its place, once for every match.
+  // These insert the whole text before or after the match, once for every match.
   if (typeof to !== 'string' || /\$[`']/.test(to))
-    return fault(`${at}.to`, "must be a text without $` and $'")
+    return fault(`${at}.to`, "must be a string without $` and $'")
   const run = (edit: Edit) => {
-    const found = valueAt(edit.body, read.value)
-    if (typeof found === 'string') edit.spend(found.length)
+    const current = valueAt(edit.body, read.value)
+    if (typeof current === 'string') edit.spend(current.length)
     changeText(edit, read.value, words => replaceMatches(words, expression.expression, to), '')
   }
   return { value: { roots: rootsOf(read.value), run } }
@@ -195,7 +196,7 @@ const regexReplace: Read = ({ path, from, to = '' }, at) => {
 
 const PRUNE_MEMBERS = ['type', 'where', 'conditions', 'logic', 'recursive'] as const
 
-/** Takes objects out of lists: by their `type`, by members that must be equal, or by conditions inside them. */
+/** Removes objects from lists: by their `type`, by members that must be equal, or by conditions inside them. */
 const pruneObjects: Read = ({ path = '', value }, at) => {
   const read: OverrideReading<FieldPath> = path === '' ? { value: [] } : writable(path, `${at}.path`)
   if ('fault' in read) return read
@@ -211,22 +212,22 @@ const pruneObjects: Read = ({ path = '', value }, at) => {
   if ('fault' in conditions) return conditions
   if (type === undefined && Object.keys(where).length === 0 && conditions.value.list.length === 0)
     return fault(`${at}.value`, 'must say which objects: by type, where or conditions')
-  const wanted = Object.entries(type === undefined ? where : { ...where, type })
+  const requirements = Object.entries(type === undefined ? where : { ...where, type })
   const isPruned = (each: unknown) =>
     isObject(each) &&
-    wanted.every(([name, is]) => JSON.stringify(each[name]) === JSON.stringify(is)) &&
+    requirements.every(([name, is]) => JSON.stringify(each[name]) === JSON.stringify(is)) &&
     doHold(conditions.value, each)
-  const prune = (found: unknown, depth: number): void => {
+  const prune = (node: unknown, depth: number): void => {
     if (depth > 1 && recursive !== true) return
-    if (Array.isArray(found)) {
-      const kept = found.filter(each => !isPruned(each))
-      if (kept.length < found.length) {
-        found.length = 0
-        for (const each of kept) found.push(each)
+    if (Array.isArray(node)) {
+      const remaining = node.filter(each => !isPruned(each))
+      if (remaining.length < node.length) {
+        node.length = 0
+        for (const each of remaining) node.push(each)
       }
     }
-    if (typeof found !== 'object' || found === null) return
-    for (const each of Object.values(found)) prune(each, depth + 1)
+    if (typeof node !== 'object' || node === null) return
+    for (const each of Object.values(node)) prune(each, depth + 1)
   }
   const [root] = read.value
   const run = (edit: Edit) => {
@@ -235,9 +236,9 @@ const pruneObjects: Read = ({ path = '', value }, at) => {
       if (root in edit.body) edit.touched.add(root)
       return
     }
-    for (const [name, found] of Object.entries(edit.body)) {
-      if (refusalOf(name) !== undefined || typeof found !== 'object' || found === null) continue
-      prune(found, 1)
+    for (const [name, value] of Object.entries(edit.body)) {
+      if (refusalOf(name) !== undefined || typeof value !== 'object' || value === null) continue
+      prune(value, 1)
       edit.touched.add(name)
     }
   }
@@ -256,41 +257,44 @@ const returnError: Read = ({ value }, at) => {
   const { message, status, status_code = status ?? 400, skip_retry = true } = members.value
   const { type = 'invalid_request_error', code = 'invalid_request' } = members.value
   if (typeof message !== 'string' || message.trim() === '')
-    return fault(`${at}.value.message`, 'must be a text that is not empty')
+    return fault(`${at}.value.message`, 'must be a string that is not empty')
   if (!Number.isInteger(status_code) || (status_code as number) < 400 || (status_code as number) > 599)
-    return fault(`${at}.value.status_code`, 'must be a whole number from 400 to 599')
-  if (typeof type !== 'string') return fault(`${at}.value.type`, 'must be a text')
-  if (typeof code !== 'string') return fault(`${at}.value.code`, 'must be a text')
-  const told = { status: status_code as number, message, type, code, isFinal: skip_retry !== false }
+    return fault(`${at}.value.status_code`, 'must be an integer from 400 to 599')
+  if (typeof type !== 'string') return fault(`${at}.value.type`, 'must be a string')
+  if (typeof code !== 'string') return fault(`${at}.value.code`, 'must be a string')
+  const response = { status: status_code as number, message, type, code, isFinal: skip_retry !== false }
   const run = () => {
-    throw new ToldError(told)
+    throw new ReturnedError(response)
   }
   return { value: { roots: [], run } }
 }
 
 function headerName(name: unknown, at: string): OverrideReading<string> {
-  if (typeof name !== 'string' || !HEADER_NAME.test(name)) return fault(at, 'must be the name of a header')
+  if (typeof name !== 'string' || !HEADER_NAME.test(name)) return fault(at, 'must be a header name')
   if (isFraming(name)) return fault(at, 'belongs to the connection and cannot be set')
   return { value: name.toLowerCase() }
 }
 
-/** A name under which the client may have sent something that is passed on. */
+/** The name of a client header that may be passed on. */
 function passableName(name: unknown, at: string): OverrideReading<string> {
   const read = headerName(name, at)
   if ('fault' in read || mayPass(read.value)) return read
-  return fault(at, 'of a client is never passed on: it is a credential')
+  return fault(at, 'is a credential of the client, which is never passed on')
 }
 
 const setHeader: Read = ({ path, value, keep_origin }, at) => {
   const name = headerName(path, `${at}.path`)
   if ('fault' in name) return name
   if (typeof value !== 'string' || !HEADER_VALUE.test(value))
-    return fault(`${at}.value`, 'must be a text of plain ASCII without line breaks, at most 8192 characters')
+    return fault(
+      `${at}.value`,
+      'must be a string of plain ASCII without line breaks, at most 8192 characters',
+    )
   if (isSecretName(name.value) && !isOnlyPlaceholders(value))
     return fault(`${at}.value`, 'looks like a credential; header_override keeps such values masked')
-  for (const [, sent] of value.matchAll(/\{client_header:([^{}]*)\}/g)) {
-    const passed = passableName(sent, `${at}.value`)
-    if ('fault' in passed) return passed
+  for (const [, clientName] of value.matchAll(/\{client_header:([^{}]*)\}/g)) {
+    const passable = passableName(clientName, `${at}.value`)
+    if ('fault' in passable) return passable
   }
   const run = (edit: Edit) => {
     if (keep_origin === true && edit.headers[name.value] !== undefined) return
@@ -332,16 +336,16 @@ const passHeaders: Read = ({ value }, at) => {
   const names = typeof value === 'string' ? value.split(',').map(name => name.trim()) : value
   if (!Array.isArray(names) || names.length === 0 || names.length > MAX_PASSED)
     return fault(`${at}.value`, `must be a list of 1 to ${MAX_PASSED} names of headers`)
-  const passed: string[] = []
+  const headerNames: string[] = []
   for (const each of names) {
     const name = passableName(each, `${at}.value`)
     if ('fault' in name) return name
-    passed.push(name.value)
+    headerNames.push(name.value)
   }
   const run = (edit: Edit) => {
-    for (const name of passed) {
-      const sent = edit.clientHeader(name)
-      if (sent !== undefined) edit.headers[name] = sent
+    for (const name of headerNames) {
+      const clientValue = edit.clientHeader(name)
+      if (clientValue !== undefined) edit.headers[name] = clientValue
     }
   }
   return { value: { roots: [], run } }
@@ -349,8 +353,8 @@ const passHeaders: Read = ({ value }, at) => {
 
 type Place = { readonly path: FieldPath } | { readonly header: string }
 
-function readPlace(given: unknown, at: string): OverrideReading<Place> {
-  const [, kind, name] = typeof given === 'string' ? (/^(json|header):(.+)$/s.exec(given) ?? []) : []
+function readPlace(place: unknown, at: string): OverrideReading<Place> {
+  const [, kind, name] = typeof place === 'string' ? (/^(json|header):(.+)$/s.exec(place) ?? []) : []
   if (kind === 'json') {
     const path = writable(name, at)
     return 'fault' in path ? path : { value: { path: path.value } }
@@ -360,7 +364,7 @@ function readPlace(given: unknown, at: string): OverrideReading<Place> {
   return 'fault' in header ? header : { value: { header: header.value } }
 }
 
-/** Two places that are to say the same: the one that is empty takes what the other holds. */
+/** Keeps two places equal: the empty one takes the value of the other. */
 const syncFields: Read = ({ from, to }, at) => {
   const first = readPlace(from, `${at}.from`)
   if ('fault' in first) return first
@@ -368,11 +372,11 @@ const syncFields: Read = ({ from, to }, at) => {
   if ('fault' in second) return second
   const places = [first.value, second.value]
   const look = (edit: Edit, place: Place): string | undefined => {
-    const found =
+    const current =
       'path' in place
         ? valueAt(edit.body, place.path)
         : (edit.headers[place.header] ?? edit.clientHeader(place.header))
-    return typeof found === 'string' && found !== '' ? found : undefined
+    return typeof current === 'string' && current !== '' ? current : undefined
   }
   const fill = (edit: Edit, place: Place, value: string) => {
     if ('path' in place) write(edit, place.path, value)
@@ -393,13 +397,19 @@ const READS: Readonly<Record<string, Read>> = {
   copy: carry(false),
   prepend: add(true),
   append: add(false),
-  trim_prefix: text((found, value) => (found.startsWith(value) ? found.slice(value.length) : found), true),
-  trim_suffix: text((found, value) => (found.endsWith(value) ? found.slice(0, -value.length) : found), true),
-  ensure_prefix: text((found, value) => (found.startsWith(value) ? found : value + found), true),
-  ensure_suffix: text((found, value) => (found.endsWith(value) ? found : found + value), true),
-  trim_space: text(found => found.trim(), false),
-  to_lower: text(found => found.toLowerCase(), false),
-  to_upper: text(found => found.toUpperCase(), false),
+  trim_prefix: text(
+    (current, value) => (current.startsWith(value) ? current.slice(value.length) : current),
+    true,
+  ),
+  trim_suffix: text(
+    (current, value) => (current.endsWith(value) ? current.slice(0, -value.length) : current),
+    true,
+  ),
+  ensure_prefix: text((current, value) => (current.startsWith(value) ? current : value + current), true),
+  ensure_suffix: text((current, value) => (current.endsWith(value) ? current : current + value), true),
+  trim_space: text(current => current.trim(), false),
+  to_lower: text(current => current.toLowerCase(), false),
+  to_upper: text(current => current.toUpperCase(), false),
   replace,
   regex_replace: regexReplace,
   prune_objects: pruneObjects,
@@ -414,8 +424,8 @@ const READS: Readonly<Record<string, Read>> = {
 
 export const MODES = Object.keys(READS)
 
-export function readOperation(given: unknown, at: string): OverrideReading<OverrideOperation> {
-  const members = readMembers(given, MEMBERS, at)
+export function readOperation(entry: unknown, at: string): OverrideReading<OverrideOperation> {
+  const members = readMembers(entry, MEMBERS, at)
   if ('fault' in members) return members
   const { mode, keep_origin = false } = members.value
   const read = typeof mode === 'string' && Object.hasOwn(READS, mode) ? READS[mode] : undefined
@@ -425,7 +435,7 @@ export function readOperation(given: unknown, at: string): OverrideReading<Overr
   if ('fault' in conditions) return conditions
   const act = read(members.value, at)
   if ('fault' in act) return act
-  const asked = rootsOf(...conditions.value.list.map(({ path }) => path))
-  const roots = act.value.roots && [...act.value.roots, ...asked]
+  const conditionRoots = rootsOf(...conditions.value.list.map(({ path }) => path))
+  const roots = act.value.roots && [...act.value.roots, ...conditionRoots]
   return { value: { roots, conditions: conditions.value, run: act.value.run } }
 }

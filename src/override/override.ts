@@ -6,7 +6,7 @@ import { ExpressionLimitError } from './expression.ts'
 import { type OverrideOperation, readOperation, refusalOf } from './operation.ts'
 import { fault, type OverrideFault, type OverrideReading } from './reading.ts'
 
-/** What a channel changes in every request on its way out: `param_override`, read once. */
+/** The changes that a channel makes to every request it sends: `param_override`, parsed once. */
 export type Override = {
   /** Set in the body as they are. */
   readonly members: JsonObject
@@ -17,8 +17,8 @@ export type Override = {
 const MAX_OPERATIONS = 100
 
 /** Reads the plain form, an object to merge over the body; the rich form, `operations`; or both in one. */
-export function readOverride(given: JsonObject): OverrideReading<Override> {
-  const { reading, disabled } = readStoredOverride(given)
+export function readOverride(source: JsonObject): OverrideReading<Override> {
+  const { reading, disabled } = readStoredOverride(source)
   const [first] = disabled
   return first === undefined ? reading : { fault: first }
 }
@@ -33,13 +33,13 @@ type StoredOverride = {
  * Reads an override that an earlier version may have accepted. An operation whose regular expression RE2 does not accept is
  * disabled, and the rest of the override stays in force.
  */
-export function readStoredOverride(given: JsonObject): StoredOverride {
+export function readStoredOverride(source: JsonObject): StoredOverride {
   const disabled: OverrideFault[] = []
-  return { reading: readAll(given, disabled), disabled }
+  return { reading: readAll(source, disabled), disabled }
 }
 
-function readAll(given: JsonObject, disabled: OverrideFault[]): OverrideReading<Override> {
-  const { operations: listed, ...members } = given
+function readAll(source: JsonObject, disabled: OverrideFault[]): OverrideReading<Override> {
+  const { operations: listed, ...members } = source
   // A body may have a member of this name too: only a list of operations is the rich form.
   const isRich = Array.isArray(listed)
   if (!isRich && listed !== undefined) Object.assign(members, { operations: listed })
@@ -60,23 +60,23 @@ function readAll(given: JsonObject, disabled: OverrideFault[]): OverrideReading<
   return { value: { members, operations } }
 }
 
-export type Outgoing = Pick<Edit, 'clientHeader' | 'fill'> & {
+type Outgoing = Pick<Edit, 'clientHeader' | 'fill'> & {
   readonly bytes: Buffer
   readonly headers: Readonly<Record<string, string>>
-  /** What conditions may ask for beside the body. */
+  /** Facts beside the body that conditions can refer to. */
   readonly facts: JsonObject
 }
 
 /**
- * Applies the operations to a body that is otherwise ready to be sent. Members that no operation looks at are not even parsed,
- * and those that none changes keep their bytes. Throws an OverrideError, or a ToldError where an operation says so.
+ * Applies the operations to a body that is otherwise ready to be sent. Members that no operation reads are not parsed, and
+ * unchanged ones keep their bytes. Throws an OverrideError, or the ReturnedError of an operation.
  */
 export function applyOperations(
   operations: readonly OverrideOperation[],
   { bytes, headers, facts, clientHeader, fill }: Outgoing,
 ): { bytes: Buffer; headers: Record<string, string> } {
   const members = topLevel(bytes)
-  let left = MAX_ADDED
+  let remaining = MAX_ADDED
   const edit: Edit = {
     body: parseSome(bytes, members, rootsOf(operations)),
     touched: new Set(),
@@ -84,8 +84,8 @@ export function applyOperations(
     clientHeader,
     fill,
     spend(characters) {
-      left -= characters
-      if (left < 0) throw new OverrideError('the override adds more than 16 MiB to the request')
+      remaining -= characters
+      if (remaining < 0) throw new OverrideError('the override adds more than 16 MiB to the request')
     },
   }
   try {
@@ -98,7 +98,7 @@ export function applyOperations(
   return { bytes: editTopLevel(bytes, edits, members), headers: edit.headers }
 }
 
-/** Undefined: one of them looks everywhere. */
+/** Undefined: one of the operations reads all members. */
 function rootsOf(operations: readonly OverrideOperation[]): ReadonlySet<string> | undefined {
   const roots = new Set<string>()
   for (const operation of operations) {
@@ -119,7 +119,7 @@ function parseSome(bytes: Buffer, members: readonly Member[], roots: ReadonlySet
 export const isEmpty = ({ members, operations }: Override) =>
   operations.length === 0 && Object.keys(members).length === 0
 
-/** Stands for one that cannot be read any more: every request through it fails with the reason, and none is sent without. */
+/** Replaces an override that cannot be parsed: every request fails with the reason, so that none is sent without it. */
 export function brokenOverride(message: string): Override {
   const run = () => {
     throw new OverrideError(message)

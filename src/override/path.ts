@@ -1,16 +1,16 @@
-/** Where in a body something stands: names of members, and places in lists, the last one being -1. */
+/** A place in a body: names of members, and indexes of lists, where -1 is the last. */
 export type FieldPath = readonly string[]
 
 const MAX_STEPS = 32
 const PLACE = /^-?\d{1,9}$/
 
-/** `messages.-1.content`; a dot that belongs to a name is written `\.`. Undefined: this is no path. */
+/** `messages.-1.content`; a dot that belongs to a name is written `\.`. Undefined: not a path. */
 export function readPath(text: unknown): FieldPath | undefined {
   if (typeof text !== 'string' || text === '') return undefined
   const steps = (text.match(/(?:\\.|[^.\\])+|\.(?=\.)|^\.|\.$/gs) ?? []).map(step =>
     step.replace(/\\(.)/gs, '$1'),
   )
-  // An own member of this name is no member to most of the world, and the way to its prototype.
+  // This name leads to the prototype of an object.
   const isGood = steps.length <= MAX_STEPS && steps.every(step => step !== '.' && step !== '__proto__')
   return isGood && steps.length > 0 ? steps : undefined
 }
@@ -19,7 +19,7 @@ type Container = Record<string, unknown> | unknown[]
 
 const isContainer = (value: unknown): value is Container => typeof value === 'object' && value !== null
 
-/** The place a step means in a list; undefined where it is none, or lies before its beginning. */
+/** The index in a list that a step stands for; undefined where it is not an index of the list. */
 function placeIn(list: readonly unknown[], step: string): number | undefined {
   if (!PLACE.test(step)) return undefined
   const place = Number(step) < 0 ? list.length + Number(step) : Number(step)
@@ -41,22 +41,22 @@ export function valueAt(root: unknown, path: FieldPath): unknown {
   return value
 }
 
-/** Puts a value where the path leads, making objects on the way; nothing happens where a text or number is in the way. */
+/** Sets the value at a path and creates the objects on the way; does nothing where a string or number is in the way. */
 export function putAt(root: Container, path: FieldPath, value: unknown): void {
   let container: Container = root
   for (const step of path.slice(0, -1)) {
     const next = child(container, step)
     if (isContainer(next)) container = next
     else if (next === undefined || next === null) {
-      const made = {}
-      if (!put(container, step, made)) return
-      container = made
+      const created = {}
+      if (!put(container, step, created)) return
+      container = created
     } else return
   }
   put(container, path.at(-1) ?? '', value)
 }
 
-/** A list grows by one place at a time: holes would be values that nobody gave. */
+/** A list grows by one place at a time: holes would be values that the override does not set. */
 function put(container: Container, step: string, value: unknown): boolean {
   if (!Array.isArray(container)) {
     container[step] = value

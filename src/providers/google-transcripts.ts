@@ -1,4 +1,4 @@
-import { AnswerError, given } from '../media/dialect.ts'
+import { AnswerError, presentFields } from '../media/dialect.ts'
 import {
   needsTimes,
   type Transcript,
@@ -56,20 +56,20 @@ function encode(ask: TranscriptionAsk, model: string, maxOutput?: number) {
       json: {
         contents: [{ role: 'user', parts: [recording] }],
         generationConfig: {
-          audioTranscriptionConfig: given({
+          audioTranscriptionConfig: presentFields({
             languageCodes: ask.language && [ask.language],
             // Word timestamps reduce the accuracy, so they are requested only if the client wants them.
             wordTimestamp: hasTimes || undefined,
           }),
         },
       },
-      warnings: Object.keys(given({ prompt, temperature })).map(name => `${name} is not supported`),
+      warnings: Object.keys(presentFields({ prompt, temperature })).map(name => `${name} is not supported`),
     }
   }
   return {
     json: {
       contents: [{ role: 'user', parts: [{ text: instructionOf(ask) }, recording] }],
-      generationConfig: given({ temperature: ask.temperature, maxOutputTokens: maxOutput }),
+      generationConfig: presentFields({ temperature: ask.temperature, maxOutputTokens: maxOutput }),
     },
     warnings: hasTimes ? [WITHOUT_TIMES] : [],
   }

@@ -21,7 +21,7 @@ import { conclude } from './conclude.ts'
 import { mustFitStrictly } from './eligibility.ts'
 import { mustNotBeCrossSite } from './intake/cross-site.ts'
 import { readRequest } from './intake/read-request.ts'
-import { keyOf } from './intake/repeat.ts'
+import { idempotencyKeyOf } from './intake/repeat.ts'
 import { operationAt, VOICES } from './operations/index.ts'
 import type { OperationSpec } from './operations/operation.ts'
 import { priceWork } from './price/price.ts'
@@ -113,7 +113,7 @@ async function answerItself(
 
 /** Only operations with a digest of their requests support `Idempotency-Key`. */
 async function claimRepeat({ deps, work, request }: IncomingOperation, { caller }: AdmittedCaller) {
-  const key = keyOf(request)
+  const key = idempotencyKeyOf(request)
   if (key === undefined || !work.digest) return undefined
   const path = `POST ${pathOf(request)}`
   return deps.repeats.begin({ userId: caller.userId, path, key }, await work.digest())

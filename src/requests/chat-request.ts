@@ -81,7 +81,7 @@ export function readReasoningBudget(fields: RequestFields, body: JsonObject): nu
     if (budget === undefined) continue
     if (typeof budget === 'number' && Number.isSafeInteger(budget) && budget >= -1 && budget <= MAX_LIMIT)
       most = Math.max(most, budget)
-    else fields.refuse(`${object}.${name}`, 'must be a whole number of tokens')
+    else fields.refuse(`${object}.${name}`, 'must be an integer of tokens')
   }
   return most
 }
@@ -104,7 +104,7 @@ function readMessages(fields: RequestFields): readonly unknown[] {
     const role = member(message, 'role')
     if (!isObject(message)) fields.refuse(`messages[${index}]`, 'must be an object')
     else if (typeof role !== 'string' || role === '')
-      fields.refuse(`messages[${index}].role`, 'must be a text')
+      fields.refuse(`messages[${index}].role`, 'must be a string')
   }
   return messages
 }

@@ -3,7 +3,7 @@ import { type RequestReading, readRequest } from './request-fields.ts'
 import { readTextInput } from './token-input.ts'
 
 /** What routing and billing need of a request for a plain completion. */
-export type CompletionFacts = PromptSize & {
+type CompletionFacts = PromptSize & {
   readonly model: string
   readonly stream: boolean
   /** Completions that are made and paid for: of every prompt, `best_of` or `n`, whichever is more. */

@@ -11,7 +11,7 @@ import {
 } from './request-fields.ts'
 
 /** Where a format says what routing and billing need of a request. Everything else in it is the model's business. */
-export type FactNames = {
+type FactNames = {
   /** The list of what was said so far. */
   readonly turns: string
   /** It may also be one text. */
@@ -75,7 +75,9 @@ function countTurns(fields: RequestFields, { turns: name, isTextTaken = false }:
   if (Array.isArray(turns) && turns.length > 0) return turns.length
   fields.refuse(
     name,
-    isTextTaken ? 'must be a text or a list of at least one item' : 'must be a list of at least one message',
+    isTextTaken
+      ? 'must be a string or a list of at least one item'
+      : 'must be a list of at least one message',
   )
   return 0
 }
@@ -92,12 +94,12 @@ export const readContentFacts = (parsed: unknown, address: RequestAddress = {}):
     checkModel(fields, body, address)
     const cached = ['cachedContent', 'cached_content'].find(name => isWanted(member(body, name)))
     if (cached !== undefined)
-      fields.refuse(cached, 'cannot be taken: nothing is stored here, so send the contents')
+      fields.refuse(cached, 'is not supported: nothing is stored, so send the contents')
     const config = body.generationConfig ?? body.generation_config
     const read = (name: string, other: string) => {
       const value = member(config, name) ?? member(config, other) ?? undefined
       if (value !== undefined && !isCount(value))
-        fields.refuse(`generationConfig.${name}`, 'must be a whole number, 1 or more')
+        fields.refuse(`generationConfig.${name}`, 'must be an integer, 1 or more')
       return isCount(value) ? value : undefined
     }
     const maxOutput = read('maxOutputTokens', 'max_output_tokens')
@@ -125,8 +127,14 @@ export function checkModel(
   { model }: RequestAddress,
   at = '',
 ): void {
-  const named = member(body, 'model') ?? undefined
-  if (named === undefined || model === undefined || named === model || named === `models/${model}`) return
+  const requestedModel = member(body, 'model') ?? undefined
+  if (
+    requestedModel === undefined ||
+    model === undefined ||
+    requestedModel === model ||
+    requestedModel === `models/${model}`
+  )
+    return
   fields.refuse(`${at}model`, 'names another model than the address')
 }
 

@@ -169,7 +169,7 @@ export const ROUTING = {
 export const ROUTING_FIELDS: readonly string[] = Object.values(ROUTING).flat()
 
 /** Objects that servers lay over the body around them: nothing decisive may stand in them. */
-export const WRAPPERS = ['extra_body', 'options', 'google'] as const
+const WRAPPERS = ['extra_body', 'options', 'google'] as const
 
 /** Frequent names that decide nothing, known so that they need not be compared with all others. */
 const PLAIN = [
@@ -225,7 +225,7 @@ const isWalkedName = (name: string) => WALKED.has(name) && !OWN_WORDS.has(name)
 /** Of these only lists are walked: an object of the same name holds the arguments of a call. */
 const WALKED_AS_LIST: ReadonlySet<string> = new Set(['input', 'output'])
 
-/** Read in both spellings whatever the format is (relay/operations/services.ts, openai/prompt-size.ts). */
+/** Read in both spellings in every format (relay/operations/services.ts, openai/prompt-size.ts). */
 const EITHER_EVERYWHERE: ReadonlySet<string> = new Set([
   'service_tier',
   'mime_type',
@@ -256,7 +256,7 @@ export const spellingsOf = (names: readonly string[]): readonly string[] => [
 const ONE_SPELLING: ReadonlySet<string> = new Set(DECISIVE.model)
 
 function knownNames(spelling: Spelling): ReadonlyMap<string, KnownName> {
-  const known = new Map<string, KnownName>()
+  const byName = new Map<string, KnownName>()
   const wrappers: ReadonlySet<string> = new Set(WRAPPERS)
   for (const name of [...Object.values(DECISIVE).flat(), ...ROUTING_FIELDS, ...WRAPPERS, ...PLAIN]) {
     const isEither = spelling === 'either' ? !ONE_SPELLING.has(name) : EITHER_EVERYWHERE.has(name)
@@ -265,10 +265,10 @@ function knownNames(spelling: Spelling): ReadonlyMap<string, KnownName> {
       isWalked: WALKED_AS_LIST.has(name) ? ('list' as const) : isWalkedName(name),
       isWrapper: wrappers.has(name),
     }
-    known.set(name, { ...about, twin: camel === name ? undefined : camel })
-    if (camel !== name) known.set(camel, { ...about, twin: name })
+    byName.set(name, { ...about, twin: camel === name ? undefined : camel })
+    if (camel !== name) byName.set(camel, { ...about, twin: name })
   }
-  return known
+  return byName
 }
 
 /** The exact names that are known, by how a format spells them. */

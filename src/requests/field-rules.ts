@@ -33,7 +33,7 @@ const anotherSpelling = (name: string) => `is another spelling of ${name}: send 
 
 /** Checks names against the table, and counts them on the way. One request is checked at a time, without a pause. */
 function createNameCheck(rules: NameRules) {
-  const known = KNOWN_NAMES[spellingOf(rules)]
+  const knownNames = KNOWN_NAMES[spellingOf(rules)]
   const isDeep = rules === 'vendor'
   let count = 0
 
@@ -56,7 +56,7 @@ function createNameCheck(rules: NameRules) {
     count += names.length
     let strangers: string[] | undefined
     for (const name of names) {
-      const about = known.get(name)
+      const about = knownNames.get(name)
       if (about === undefined) {
         strangers ??= []
         strangers.push(name)
@@ -96,7 +96,7 @@ function createNameCheck(rules: NameRules) {
       if (meant !== undefined) return { path: name, message: `cannot stand there: send ${meant} at the top` }
       const inner = (value as JsonObject)[name]
       if (typeof inner !== 'object' || inner === null) continue
-      const fault = known.get(name)?.isWrapper ? checkWrapper(inner) : countNames(inner)
+      const fault = knownNames.get(name)?.isWrapper ? checkWrapper(inner) : countNames(inner)
       if (fault) return within(name, fault)
     }
     return undefined
@@ -114,7 +114,7 @@ function createNameCheck(rules: NameRules) {
       return checkObject(value) ?? count
     },
     isWalked: (name: string, isList: boolean) => {
-      const about = known.get(name)
+      const about = knownNames.get(name)
       return about?.isWrapper === true || isWalked(about, isList)
     },
   }
@@ -161,14 +161,14 @@ const isPlace = (step: string) => /^\d+$/.test(step)
 
 /** The same for the names of a form's fields. One that decides nothing may be repeated: then it is a list. */
 export function formNameFault(names: readonly string[], rules: NameRules): RequestFault | undefined {
-  const known = KNOWN_NAMES[spellingOf(rules)]
+  const knownNames = KNOWN_NAMES[spellingOf(rules)]
   const earlier = new Map<string, { readonly written: string; readonly isList: boolean }>()
   for (const name of names) {
     const steps = name.split(STEPS).filter((step, at) => at === 0 || (step !== '' && !isPlace(step)))
     const isMember = steps[0] === WRITTEN_AS_MEMBERS && steps.length === 2
     for (const [at, step] of steps.entries()) {
       const fold = foldName(step)
-      const meant = known.has(step) ? undefined : DECISIVE_FOLDS.get(fold)
+      const meant = knownNames.has(step) ? undefined : DECISIVE_FOLDS.get(fold)
       if (meant !== undefined) return refusal({ path: name, message: anotherSpelling(meant) })
       if (at > 0 && !isMember && KEPT_OUT_OF_WRAPPERS.has(fold))
         return refusal({ path: name, message: 'cannot stand there: send it at the top' })

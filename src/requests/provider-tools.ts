@@ -12,7 +12,7 @@ import { TOOL_COUNTS } from '../domain/usage.ts'
 type Charge = ToolName | 'tokens' | undefined
 
 /** Where a request names a tool: an element of a list, a member of that element, or a member of the body. */
-export type ToolPlace =
+type ToolPlace =
   | { readonly list: 'tools' | 'plugins'; readonly index: number; readonly member?: string }
   | { readonly member: string }
 
@@ -185,12 +185,12 @@ function readLoneTool(tool: unknown, isGoogle: boolean): RequestedTool | undefin
 function readTool(tool: JsonObject, index: number, isResponses: boolean): RequestedTool | undefined {
   const place = { list: 'tools', index } as const
   const field = `tools[${index}]`
-  const written = tool.type
-  const type = typeof written === 'string' ? written.replace(DATE, '') : undefined
+  const fullType = tool.type
+  const type = typeof fullType === 'string' ? fullType.replace(DATE, '') : undefined
   const charge = hasOddType(tool) ? undefined : chargeOf(tool, type)
   if (charge === null) return undefined
-  const names = [type, written, tool.name].filter(name => typeof name === 'string')
-  const isReported = isResponses || type !== written || String(type).startsWith('openrouter:')
+  const names = [type, fullType, tool.name].filter(name => typeof name === 'string')
+  const isReported = isResponses || type !== fullType || String(type).startsWith('openrouter:')
   return {
     field,
     place,
@@ -199,7 +199,7 @@ function readTool(tool: JsonObject, index: number, isResponses: boolean): Reques
     ...(isReported ? {} : { perRequest: 1 }),
     ...(type === 'web_search_preview' && { search: 'preview' }),
     // Only tools with a date are Anthropic's, which take limits of their own.
-    ...callLimits(tool, field, type !== written && !isResponses ? type : undefined),
+    ...callLimits(tool, field, type !== fullType && !isResponses ? type : undefined),
   }
 }
 
@@ -263,7 +263,7 @@ function callLimits(tool: JsonObject, field: string, anthropicType: string | und
 
 /** Longer limits than any provider takes would make a product that is no exact amount. */
 const MAX_COUNT = 1e6
-const COUNT_WANTED = `must be a whole number from 1 to ${MAX_COUNT}`
+const COUNT_WANTED = `must be an integer from 1 to ${MAX_COUNT}`
 
 const isCount = (value: unknown): value is number =>
   Number.isInteger(value) && Number(value) >= 1 && Number(value) <= MAX_COUNT
@@ -272,8 +272,8 @@ function readGoogleTool(tool: JsonObject, index: number, add: Add): void {
   for (const name in tool) {
     const value = tool[name]
     if (value === null || value === undefined) continue
-    const known = name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
-    const charge = Object.hasOwn(GOOGLE, known) ? GOOGLE[known] : undefined
+    const camelName = name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
+    const charge = Object.hasOwn(GOOGLE, camelName) ? GOOGLE[camelName] : undefined
     if (charge === null) continue
     add({
       field: `tools[${index}].${name}`,
@@ -345,7 +345,7 @@ function limited(list: readonly RequestedTool[], body: JsonObject): RequestedToo
 // --- Bounds -------------------------------------------------------------------------------------------------------
 
 /** What the tools of a request may add to it at most. */
-export type ToolBounds = { readonly units: ToolCalls; readonly inputTokens: number }
+type ToolBounds = { readonly units: ToolCalls; readonly inputTokens: number }
 
 /**
  * `isSent` says which of the tools go out. After each round of calls the model reads the prompt once more, with all that

@@ -35,7 +35,7 @@ export type RequestFields = {
 }
 
 export const MAX_MODEL_LENGTH = 255
-/** No answer is so long; whoever asks for more has made a mistake, and a price times more would be no exact amount. */
+/** No answer is so long, so that a higher limit is a mistake; its product with a price would not be an exact amount. */
 export const MAX_LIMIT = 1e12
 
 /** Checks a parsed body: `read` says what it needs of the fields, and is not heard where one of them is at fault. */
@@ -59,7 +59,7 @@ function createFields(body: JsonObject): RequestFields {
   const note = (code: RequestFault['code'], param: string, message: string) => {
     first ??= { param, code, message: `${param} ${message}` }
   }
-  const given = (name: string) => member(body, name) ?? undefined
+  const fieldValue = (name: string) => member(body, name) ?? undefined
   const isTrue = (value: unknown, param: string) => {
     if (value !== undefined && typeof value !== 'boolean') fields.refuse(param, 'must be true or false')
     return value === true
@@ -69,14 +69,14 @@ function createFields(body: JsonObject): RequestFields {
     fault: () => first,
     refuse: (param, message) => note('invalid_parameter', param, message),
     required(name) {
-      const value = given(name)
+      const value = fieldValue(name)
       if (value === undefined || value === '') note('missing_parameter', name, 'is missing')
       return value
     },
     model() {
       const model = fields.required('model')
       if (typeof model !== 'string') {
-        if (model !== undefined) fields.refuse('model', 'must be a text')
+        if (model !== undefined) fields.refuse('model', 'must be a string')
         return ''
       }
       if (codePoints(model) > MAX_MODEL_LENGTH) {
@@ -87,7 +87,7 @@ function createFields(body: JsonObject): RequestFields {
       }
       return model
     },
-    flag: name => isTrue(given(name), name),
+    flag: name => isTrue(fieldValue(name), name),
     outputLimit(least = 1) {
       let greatest: number | undefined
       for (const name of DECISIVE.outputLimit) {
@@ -97,36 +97,36 @@ function createFields(body: JsonObject): RequestFields {
       return greatest
     },
     number(name, min, max) {
-      const value = given(name)
+      const value = fieldValue(name)
       if (value === undefined) return undefined
       if (typeof value === 'number' && value >= min && value <= max) return value
       fields.refuse(name, `must be a number from ${min} to ${max}`)
       return undefined
     },
     text(name) {
-      const value = given(name)
+      const value = fieldValue(name)
       if (value === undefined || typeof value === 'string') return value
-      fields.refuse(name, 'must be a text')
+      fields.refuse(name, 'must be a string')
       return undefined
     },
     choice(name, words) {
-      const value = given(name)
+      const value = fieldValue(name)
       const word = words.find(each => each === value)
       if (value !== undefined && word === undefined) fields.refuse(name, `must be one of ${words.join(', ')}`)
       return word
     },
     includeUsage() {
-      const options = given('stream_options')
+      const options = fieldValue('stream_options')
       if (options !== undefined && !isObject(options)) fields.refuse('stream_options', 'must be an object')
       return isTrue(member(options, 'include_usage') ?? undefined, 'stream_options.include_usage')
     },
     integer(name, max = Number.MAX_SAFE_INTEGER, min = 1) {
-      const value = given(name)
+      const value = fieldValue(name)
       if (value === undefined) return undefined
       if (typeof value === 'number' && Number.isSafeInteger(value) && value >= min && value <= max)
         return value
       const range = max === Number.MAX_SAFE_INTEGER ? `${min} or more` : `from ${min} to ${max}`
-      fields.refuse(name, `must be a whole number, ${range}`)
+      fields.refuse(name, `must be an integer, ${range}`)
       return undefined
     },
   }

@@ -28,7 +28,7 @@ export function readTextInput(fields: RequestFields, name: string): TextInput | 
         true,
       )
   }
-  fields.refuse(name, 'must be a text, a list of texts, a list of tokens or a list of lists of tokens')
+  fields.refuse(name, 'must be a string, a list of strings, a list of tokens or a list of lists of tokens')
   return undefined
 }
 

@@ -26,15 +26,15 @@ const REMOVED = 'was removed: a tool that the provider runs needs a price, and t
 const ABOUT_TOOLS = ['tool_choice', 'parallel_tool_calls', 'toolConfig', 'tool_config']
 
 export function toolEdits(body: JsonObject, requested: RequestedTools, choice: Choice): ToolEdits {
-  const sent = requested.list.filter(choice.isSent)
+  const sentTools = requested.list.filter(choice.isSent)
   const removed = requested.list.filter(tool => !choice.isSent(tool))
   const lists = new Map<string, Map<number, Edit>>()
   const members: Record<string, unknown> = {}
   const warnings: Warning[] = removed.map(({ field }) => ({ field, message: REMOVED }))
   const elementsOf = (list: string) => {
-    const known = lists.get(list) ?? new Map<number, Edit>()
-    lists.set(list, known)
-    return known
+    const listEdits = lists.get(list) ?? new Map<number, Edit>()
+    lists.set(list, listEdits)
+    return listEdits
   }
 
   for (const { place } of removed) {
@@ -45,7 +45,7 @@ export function toolEdits(body: JsonObject, requested: RequestedTools, choice: C
       edits.set(place.index, { ...edits.get(place.index), [place.member]: undefined })
     }
   }
-  for (const { place, limits } of sent) {
+  for (const { place, limits } of sentTools) {
     if ('list' in place && limits && Object.keys(limits).length > 0)
       elementsOf(place.list).set(place.index, limits)
   }
@@ -57,9 +57,9 @@ export function toolEdits(body: JsonObject, requested: RequestedTools, choice: C
     for (const name of dropped) members[name] = undefined
     if (dropped.includes('tool_choice')) warnings.push({ field: 'tool_choice', message: CHOICE_REMOVED })
   }
-  if (requested.isUnlimited && choice.takesMaxCalls && sent.some(({ charge }) => charge !== 'tokens'))
+  if (requested.isUnlimited && choice.takesMaxCalls && sentTools.some(({ charge }) => charge !== 'tokens'))
     members.max_tool_calls = requested.maxCalls
-  return { lists, members, warnings, sent }
+  return { lists, members, warnings, sent: sentTools }
 }
 
 const CHOICE_REMOVED = 'was removed with the tool that it names'
@@ -120,12 +120,12 @@ export function editedBody(body: JsonObject, { lists, members }: ToolEdits): Jso
   const edited: Record<string, unknown> = { ...body, ...members }
   for (const [list, elements] of lists) {
     const all = body[list] as readonly JsonObject[]
-    const kept = all.flatMap((element, index) => {
+    const remaining = all.flatMap((element, index) => {
       if (!elements.has(index)) return [element]
       const edit = elements.get(index)
       return edit === undefined ? [] : [{ ...element, ...edit }]
     })
-    edited[list] = kept.length > 0 ? kept : undefined
+    edited[list] = remaining.length > 0 ? remaining : undefined
   }
   return edited
 }

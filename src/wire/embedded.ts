@@ -4,7 +4,7 @@ import type { StoredFile, Upload } from './multipart.ts'
 
 const FILE = Symbol('file')
 
-/** A file where a document has a text. */
+/** A file in the place of a string in a JSON document. */
 export type Embedded = { readonly [FILE]: StoredFile; readonly before: string }
 
 /** The file in base64, after these characters: `data:image/png;base64,` makes it an address. */
@@ -15,7 +15,7 @@ const isEmbedded = (value: unknown): value is Embedded =>
 
 const base64Length = (size: number) => Math.ceil(size / 3) * 4
 
-/** Every three bytes are four characters, wherever a chunk ends. */
+/** Encodes groups of three bytes, also across the borders of chunks. */
 async function* base64Of(file: StoredFile): AsyncGenerator<Buffer> {
   let remainder: Buffer = Buffer.alloc(0)
   for await (const chunk of file.open() as AsyncIterable<Buffer>) {
@@ -27,14 +27,14 @@ async function* base64Of(file: StoredFile): AsyncGenerator<Buffer> {
   if (remainder.length > 0) yield Buffer.from(remainder.toString('base64'), 'latin1')
 }
 
-/** JSON in one piece, or, where files stand in it, one that is made while it is sent: they are never in memory whole. */
+/** The document as JSON. With files in it, the JSON is produced while it is sent, so that no file is in memory whole. */
 export function encodeDocument(document: object): Buffer | Upload {
   const files: StoredFile[] = []
   let mark = ''
   const text = JSON.stringify(document, (_name, value: unknown) => {
     if (!isEmbedded(value)) return value
     files.push(value[FILE])
-    // Nothing that a client writes can be this.
+    // Random, so that no client can write it.
     mark ||= randomBytes(16).toString('hex')
     return `${value.before}${mark}`
   })

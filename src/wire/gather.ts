@@ -1,13 +1,13 @@
 import { JOINED_BYTES, joinInSlices } from './json-slices.ts'
 
 const NOTHING = Buffer.alloc(0)
-/** A smaller piece is copied to its neighbours. */
+/** Smaller pieces are copied into a shared block. */
 const OWN_BYTES = 4 * 1024
 const BLOCK_BYTES = 64 * 1024
 
 /**
- * Gathers the pieces of a body. Small ones are copied together: a body that comes byte by byte must not take an object,
- * and the chunk of the network that it lies in, for each of its bytes.
+ * Gathers the pieces of a body. Small pieces are copied into one block: otherwise a body that arrives byte by byte would
+ * keep one object and one network chunk in memory for each byte.
  */
 export function createGatherer() {
   const pieces: Buffer[] = []
@@ -36,13 +36,13 @@ export function createGatherer() {
       block ??= Buffer.allocUnsafeSlow(BLOCK_BYTES)
       used += piece.copy(block, used)
     },
-    /** The pieces so far, which are no longer kept. */
+    /** Returns the pieces so far and forgets them. */
     take(): readonly Buffer[] {
       seal()
       size = 0
       return pieces.splice(0)
     },
-    /** All of it; a large body is put together in slices, so that other requests get their turn. */
+    /** The whole body. A large one is joined in slices, so that other requests get their turn. */
     whole(): Buffer | Promise<Buffer> {
       seal()
       const [only = NOTHING] = pieces

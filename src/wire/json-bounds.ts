@@ -2,14 +2,14 @@ import { BACKSLASH, CLOSE_ARRAY, CLOSE_OBJECT, OPEN_ARRAY, OPEN_OBJECT, QUOTE } 
 import { JsonError, MAX_DEPTH } from './json.ts'
 import { createJsonScanner, type ScanLimits } from './json-scan.ts'
 
-/** Up to this length only the depth decides how long a parser takes. */
+/** Up to this length only deep nesting makes a parser slow. */
 const SHORT_LENGTH = 64 * 1024
 /** The longest text that is parsed in one go; a longer document is parsed in slices (json-slices.ts). */
 export const MAX_PARSED_LENGTH = 2 * 1_048_576
-/** What is parsed in one go between two events of a stream must take less time than a whole document may. */
+/** Stricter than for whole documents: this is parsed in one go, between two events of a stream. */
 const LIMITS: ScanLimits = { names: 2_000, texts: 50_000, values: 100_000, otherBytes: MAX_PARSED_LENGTH }
 
-/** Whether brackets are nested deeper than any JSON that is taken. */
+/** Whether brackets are nested deeper than the limit. */
 function isTooDeep(text: string): boolean {
   let depth = 0
   for (let i = 0; i < text.length; i++) {
@@ -35,7 +35,7 @@ function closingQuote(text: string, from: number): number {
 
 /**
  * Parses JSON that a provider or a client wrote, in one go: an event of a stream, an error, the arguments of a tool call. Throws a
- * JsonError for what is no JSON, and before parsing for what would stall the parser.
+ * JsonError for invalid JSON, and, before parsing, for JSON that would stall the parser.
  */
 export function parseBounded(text: string): unknown {
   if (text.length > MAX_PARSED_LENGTH) throw new JsonError(`is longer than ${MAX_PARSED_LENGTH} characters`)
@@ -51,7 +51,7 @@ export function parseBounded(text: string): unknown {
   }
 }
 
-/** The same where a fault is no news: undefined for what cannot be parsed. */
+/** The same, with undefined in place of a JsonError. */
 export function parsedOrNothing(text: string): unknown {
   try {
     return parseBounded(text)

@@ -11,7 +11,7 @@ import {
 } from './ascii.ts'
 import { JsonError } from './json.ts'
 
-/** A member of the outermost object, by places in its bytes. */
+/** A member of the outermost object, by its byte offsets. */
 export type Member = {
   readonly key: string
   readonly start: number
@@ -19,12 +19,12 @@ export type Member = {
   readonly end: number
 }
 
-/** Above this a text is looked through by the machine's own search, which is slow to start but fast once it runs. */
+/** Longer strings are searched by `indexOf`, which is slow to start but fast once it runs. */
 const SHORT_TEXT = 64
 
 /**
- * The members of a JSON object, in their order, in one walk over its bytes. It expects JSON that a parser has accepted; of
- * anything else it may throw a JsonError or give members that are none.
+ * The members of a JSON object, in their order, found in one pass over its bytes. It expects JSON that a parser has
+ * accepted; for anything else it may throw a JsonError or return wrong members.
  */
 export function topLevel(bytes: Buffer): readonly Member[] {
   const members: Member[] = []
@@ -47,7 +47,7 @@ export function topLevel(bytes: Buffer): readonly Member[] {
   return members
 }
 
-/** The elements of the array that begins there, by places in its bytes; none where no array does. Expects what `topLevel` does. */
+/** The elements of the array at `start`, by their byte offsets; none if no array begins there. Expects what `topLevel` does. */
 export function elements(bytes: Buffer, start: number): readonly Pick<Member, 'start' | 'end'>[] {
   const places: { start: number; end: number }[] = []
   if (bytes[start] !== OPEN_ARRAY) return places
@@ -62,14 +62,14 @@ export function elements(bytes: Buffer, start: number): readonly Pick<Member, 's
   return places
 }
 
-/** A value that is set: a buffer is JSON already. */
+/** A new value as JSON; a buffer is JSON already. */
 const valueBytes = (value: unknown): Buffer =>
   Buffer.isBuffer(value) ? value : Buffer.from(JSON.stringify(value))
 
-/** What becomes of elements of an array, by their index: undefined removes one, an object is laid over its members. */
+/** Edits of array elements by index: undefined removes the element, an object sets members of it. */
 export type ElementEdits = ReadonlyMap<number, Readonly<Record<string, unknown>> | undefined>
 
-/** The array that begins there with some elements edited or removed, the others byte for byte; undefined: none is left. */
+/** The array at `start` with its elements edited; all others stay byte for byte. Undefined: no element remains. */
 export function editElements(bytes: Buffer, start: number, edits: ElementEdits): Buffer | undefined {
   const remaining = elements(bytes, start).flatMap((element, index) => {
     const edit = edits.get(index)
@@ -83,8 +83,8 @@ export function editElements(bytes: Buffer, start: number, edits: ElementEdits):
 }
 
 /**
- * Sets members of the outermost object, or removes those set to undefined, and leaves every other byte as it is: numbers no
- * parser can hold, the order of keys, spaces. What is not there yet comes last.
+ * Sets members of the outermost object, or removes those set to undefined, and leaves every other byte as it is: numbers
+ * beyond a parser's precision, the order of keys, spaces. New members come last.
  */
 export function editTopLevel(
   bytes: Buffer,
@@ -92,7 +92,7 @@ export function editTopLevel(
   members: readonly Member[] = topLevel(bytes),
 ): Buffer {
   const pieces: Buffer[] = []
-  // Everything before is either in the pieces or gone.
+  // Every byte before this is in the pieces or removed.
   let from = 0
   const keepTo = (end: number) => {
     if (end > from) pieces.push(bytes.subarray(from, end))
@@ -130,7 +130,7 @@ function addedMembers(edits: Readonly<Record<string, unknown>>, members: readonl
     .join(',')
 }
 
-/** The name that stands between two quotes. */
+/** The name between two quotes. */
 export function keyOf(bytes: Buffer, start: number, end: number): string {
   const quotedText = bytes.toString('utf8', start, end)
   return quotedText.includes('\\') ? JSON.parse(quotedText) : quotedText.slice(1, -1)
@@ -165,7 +165,7 @@ function containerEnd(bytes: Buffer, start: number): number {
   throw new JsonError('is not valid JSON')
 }
 
-/** The place behind the quote that closes the text which opens at `start`. */
+/** The offset behind the closing quote of the string that opens at `start`. */
 export function textEnd(bytes: Buffer, start: number): number {
   let i = start + 1
   while (i < bytes.length) {
@@ -183,7 +183,7 @@ export function textEnd(bytes: Buffer, start: number): number {
   throw new JsonError('is not valid JSON')
 }
 
-/** Whether an odd number of backslashes stands before the quote, none of them before `from`. */
+/** Whether the quote is escaped: an odd number of backslashes precedes it, counted back to `from`. */
 function isEscaped(bytes: Buffer, from: number, quote: number): boolean {
   let i = quote - 1
   while (i >= from && bytes[i] === BACKSLASH) i -= 1

@@ -2,10 +2,10 @@ import { LF } from './ascii.ts'
 import { parseBounded } from './json-bounds.ts'
 import type { Stage } from './stage.ts'
 
-/** A line of a stream holds a whole piece of an answer, at most a call with all of its arguments. */
+/** A line holds one piece of an answer, at most a tool call with all of its arguments. */
 const MAX_LINE_BYTES = 4 * 2 ** 20
 
-/** Cuts a stream of lines, each a JSON value. What is cut in the middle at the end is left out. */
+/** Splits a stream into lines, each a JSON value. An incomplete line at the end is left out. */
 export function createLineScanner(): Stage<Buffer, unknown> {
   let rest: Buffer[] = []
   let size = 0
@@ -39,7 +39,7 @@ export function createLineScanner(): Stage<Buffer, unknown> {
       try {
         return valueIn(take())
       } catch {
-        // Cut in the middle: whoever asks whether the stream was whole will hear that it was not.
+        // The line was cut off; the decoder reports that the stream was incomplete.
         return []
       }
     },

@@ -1,9 +1,9 @@
 import { BACKSLASH, CLOSE_ARRAY, CLOSE_OBJECT, OPEN_ARRAY, OPEN_OBJECT, QUOTE, SPACE } from './ascii.ts'
 
-/** Whether a JSON value that comes piece by piece is whole, known without reading any piece twice. */
+/** Tracks whether a JSON value that arrives in pieces is complete, without reading a piece twice. */
 export type JsonProgress = {
   push(text: string): void
-  /** Every bracket and every quote that opened has closed. It does not judge what is between them. */
+  /** Whether every open bracket and quote has been closed. The content between them is not checked. */
   isWhole(): boolean
 }
 

@@ -2,14 +2,14 @@ import { CLOSE_ARRAY, CLOSE_OBJECT, COLON, COMMA, OPEN_ARRAY, OPEN_OBJECT, QUOTE
 import { JsonError } from './json.ts'
 import { keyOf, textEnd } from './json-edit.ts'
 
-/** A name that stands twice in one object. */
+/** A name that occurs twice in one object. */
 export type RepeatedName = {
   /** As a path from the outermost object: `messages[0].content`. */
   readonly path: string
   readonly isTopLevel: boolean
 }
 
-/** An object or list that is open, and how it is reached from the one around it. */
+/** An object or list that is open, and its step in the path from the enclosing one. */
 type Frame = {
   readonly step: string
   /** Absent for a list. */
@@ -21,8 +21,8 @@ type Frame = {
 }
 
 /**
- * The first name that stands twice in one object, in one walk over bytes that a parser has accepted. A parser keeps one of
- * the two values and does not tell. `isWatched` says whether the members of a member's value are looked at.
+ * The first name that occurs twice in one object, found in one pass over bytes that a parser has accepted. A parser keeps
+ * one of the two values without an error. `isWatched` decides whether the value of a member is checked too.
  */
 export function repeatedName(
   bytes: Buffer,
@@ -54,7 +54,7 @@ export function repeatedName(
     const frame = frames.at(-1)
     if (byte === QUOTE) {
       const end = textEnd(bytes, i)
-      // Of texts that are no names only the last is ever looked at, and only if a colon follows.
+      // A string is a name only if a colon follows; other strings are never looked at.
       if (frame?.names && bytes.length > end) text = nameBefore(bytes, i, end)
       i = end
       continue
@@ -74,7 +74,7 @@ export function repeatedName(
   return undefined
 }
 
-/** A text that a colon follows is a name; of any other nothing is needed. */
+/** The string if a colon follows it, so that it is a name; else empty. */
 function nameBefore(bytes: Buffer, start: number, end: number): string {
   let i = end
   while (i < bytes.length && (bytes[i] as number) <= 0x20) i += 1

@@ -16,13 +16,13 @@ import {
 import { JsonError, MAX_DEPTH } from './json.ts'
 import { isWordEnd, MALFORMED, nextWordState } from './json-word.ts'
 
-/** What makes a parser slow, out of all proportion to the bytes: each has a bound of its own. */
+/** Limits for what makes a parser slow out of all proportion to the bytes. */
 export const SCAN_LIMITS: ScanLimits = {
-  /** Different names of members: each new one makes the engine learn a new shape of object. */
+  /** Different member names: for each new one the engine creates another object shape. */
   names: 10_000,
   texts: 100_000,
   values: 350_000,
-  /** Bytes that are in no long text and no long list, spaces among them. */
+  /** Bytes outside of long texts and long lists, including spaces. */
   otherBytes: 8 * 1_048_576,
 }
 
@@ -33,7 +33,7 @@ export type ScanLimits = {
   readonly otherBytes: number
 }
 
-/** For a document that is looked at and not parsed whole: the names and the depth are bounded. */
+/** For a document that is scanned but not parsed whole: only names and depth are limited. */
 export const NAMES_ONLY: ScanLimits = {
   names: SCAN_LIMITS.names,
   texts: Number.POSITIVE_INFINITY,
@@ -47,32 +47,32 @@ export type ScanOptions = {
   readonly cutsNumbers?: boolean
 }
 
-/** A text, or a list of numbers, that is too long to be worth parsing: from its first quote or bracket to behind its last. */
+/** A text or a list of numbers that is left out of the parsed document, with its quotes or brackets. */
 export type Cut = { readonly start: number; readonly end: number }
 
-/** A member of the outermost object, its name as it is written between the quotes. */
+/** A member of the outermost object, by its byte offsets. */
 type Place = {
   readonly start: number
   readonly nameEnd: number
   readonly valueStart: number
   readonly end: number
-  /** How many elements its list has; 0 where it is none. */
+  /** The number of elements of its list; 0 if it is no list. */
   readonly entries: number
 }
 
 export type Scan = {
   readonly cuts: readonly Cut[]
   readonly places: readonly Place[]
-  /** Whether it is within the limits of what is parsed. */
+  /** Whether the document is within the limits for parsing. */
   readonly isParsable: boolean
-  /** How many names of members there are, at any depth. */
+  /** The number of member names at any depth. */
   readonly nameCount: number
 }
 
 const ESCAPES: ReadonlySet<number> = new Set(Buffer.from('"\\/bfnrtu'))
 const HEX: ReadonlySet<number> = new Set(Buffer.from('0123456789abcdefABCDEF'))
 
-/** No number means anything beyond this, and a parser reads it digit by digit. */
+/** Further digits have no meaning, and a parser reads them one by one. */
 const MAX_WORD = 1_000
 
 /** The grammar of JSON: what may come next. */
@@ -80,7 +80,7 @@ const NEXT = { value: 0, valueOrClose: 1, name: 2, nameOrClose: 3, colon: 4, com
 
 const LONG_TEXT = 1_024
 const LONG_LIST = 4_096
-/** Once so much is left to be parsed, only short texts are left in. */
+/** Once so many bytes remain to be parsed, only short texts stay in. */
 const ROOMY_BYTES = 2 * 1_048_576
 const SHORT_TEXT = 64
 
@@ -88,8 +88,8 @@ const FNV_START = 0x811c9dc5
 const FNV_PRIME = 0x01000193
 
 /**
- * Scans JSON in pieces, so that no piece takes long. It refuses what is no JSON and what would stall a parser, and builds
- * no values.
+ * Scans JSON piece by piece, so that no call takes long. It throws for invalid JSON and for JSON that would stall a parser.
+ * It builds no values.
  */
 export function createJsonScanner({ limits = SCAN_LIMITS, cutsNumbers = false }: ScanOptions = {}) {
   const isInObject = new Uint8Array(MAX_DEPTH + 1)
@@ -111,17 +111,17 @@ export function createJsonScanner({ limits = SCAN_LIMITS, cutsNumbers = false }:
   const places: Place[] = []
   let member: { start: number; nameEnd: number; valueStart: number } | undefined
   let entries = 0
-  /** Behind the last byte that is no space. */
+  /** The offset behind the last byte that is no space. */
   let solidEnd = 0
   let wordLength = 0
   let wordState = 0
-  /** The list that is open, while it holds nothing but numbers; -1: there is none. */
+  /** The start of the open list, while it holds only numbers; -1: there is none. */
   let numbersStart = -1
   let numbers = 0
 
   const malformed = () => new JsonError('is not valid JSON')
 
-  /** The outermost object's members are noted as they pass, so that nobody has to look for them again. */
+  /** Records the members of the outermost object, so that they need not be searched for later. */
   function endMember(): void {
     if (depth === 1 && member !== undefined) places.push({ ...member, end: solidEnd, entries })
     if (places.length > SCAN_LIMITS.names) throw new JsonError('names a member twice')
@@ -173,7 +173,7 @@ export function createJsonScanner({ limits = SCAN_LIMITS, cutsNumbers = false }:
     else numbers += 1
   }
 
-  /** What was in a list that is no long list of numbers counts like everything else. */
+  /** Elements of a list that is no long list of numbers count as values. */
   function endNumbers(): void {
     if (numbersStart === -1) return
     numbersStart = -1
@@ -220,7 +220,7 @@ export function createJsonScanner({ limits = SCAN_LIMITS, cutsNumbers = false }:
     cutBytes += length
   }
 
-  /** A text that is left out is not seen by the parser, so what it may not hold is looked for here. */
+  /** The parser does not see texts that are left out, so their escapes are checked here. */
   function passEscape(byte: number): void {
     const isGood = hexLeft > 0 ? HEX.has(byte) : ESCAPES.has(byte)
     if (!isGood) throw malformed()
@@ -228,7 +228,7 @@ export function createJsonScanner({ limits = SCAN_LIMITS, cutsNumbers = false }:
     isEscaped = false
   }
 
-  /** Inside a text, up to its end or the end of the piece; returns where it stopped. */
+  /** Reads a text up to its end or the end of the piece; returns where it stopped. */
   function passText(piece: Buffer, from: number): number {
     let i = from
     while (i < piece.length) {
@@ -243,7 +243,7 @@ export function createJsonScanner({ limits = SCAN_LIMITS, cutsNumbers = false }:
     return i
   }
 
-  /** Inside a number or one of the three words, likewise. */
+  /** The same for a number or `true`, `false`, `null`. */
   function passWord(piece: Buffer, from: number): number {
     let i = from
     while (i < piece.length) {
@@ -266,7 +266,7 @@ export function createJsonScanner({ limits = SCAN_LIMITS, cutsNumbers = false }:
     next = NEXT.commaOrClose
   }
 
-  /** One byte that stands in no text and no word. */
+  /** Reads one byte outside of texts and words. */
   function passByte(byte: number): void {
     switch (byte) {
       case QUOTE:
@@ -296,7 +296,7 @@ export function createJsonScanner({ limits = SCAN_LIMITS, cutsNumbers = false }:
       case LF:
       case CR:
       case TAB:
-        // A list of spaces is no list of numbers.
+        // A list with long runs of spaces is not left out as a list of numbers.
         if (place - solidEnd > LONG_LIST) endNumbers()
         break
       default:
@@ -332,7 +332,7 @@ export function createJsonScanner({ limits = SCAN_LIMITS, cutsNumbers = false }:
       place = base + piece.length
     },
     end(): Scan {
-      // Nothing would be cut out of a text that never ends, and all of it parsed to find that out.
+      // A text that never ends is not left out, so that the parser would read all of it to find the fault.
       if (isInText) throw malformed()
       if (wordState !== 0) endWord()
       if (depth > 0 || next !== NEXT.commaOrClose) throw malformed()

@@ -6,22 +6,22 @@ import { keyOf, type Member, topLevel } from './json-edit.ts'
 import type { Cut } from './json-scan.ts'
 import { parseScanned, SLICED_BYTES, scanInSlices } from './json-slices.ts'
 
-/** Below this a body is parsed as it is: not even the worst of them takes long. */
+/** Bodies up to this size are parsed in one go: even the worst of them is fast. */
 export const LARGE_BYTES = SLICED_BYTES
-/** Above this, long texts are left out of the parsed body for whoever needs no more than their lengths. */
+/** Above this size, operations that need only the lengths of long texts get a LongText in the place of each. */
 export const SKIM_BYTES = 1_048_576
 const HEAD_BYTES = 32
 const MAX_NOTE_BYTES = 80
 const CUTS_AT_ONCE = 4_096
 
-/** No client can write this name, so that no client can pass something off as a text of another length. */
+/** Random, so that no client can forge a text of another length. */
 const NOTE = `long ${randomUUID().slice(0, 13)}`
 
-/** Stands for a text that was too long to be parsed. */
+/** Stands for a long text that was not parsed. */
 export type LongText = {
-  /** As JSON wrote it: never fewer than it means. */
+  /** Its length in JSON, which is never less than that of the text itself. */
   readonly bytes: number
-  /** How it begins, as far as that is plain. */
+  /** Its first characters, up to the first that needs an escape or is not ASCII. */
   readonly head: string
 }
 
@@ -35,13 +35,13 @@ export function longText(value: unknown): LongText | undefined {
 export type JsonRead = {
   readonly value: unknown
   readonly members: readonly Member[]
-  /** How many names the value has if none of them is repeated in its object. */
+  /** The number of names that the value has if no object repeats one. */
   readonly names: number
 }
 
 /**
- * Parses a body of any size without holding up the event loop. `isSkimmed`: texts that are long may be given as a LongText.
- * The members are those of its outermost object; there are none where it is no object. Throws a JsonError.
+ * Parses a body of any size without blocking the event loop. `isSkimmed`: long texts may become a LongText. The members
+ * are those of the outermost object; none if the body is no object. Throws a JsonError.
  */
 export async function readJson(bytes: Buffer, isSkimmed: boolean): Promise<JsonRead> {
   if (bytes.length <= LARGE_BYTES) {
@@ -53,18 +53,18 @@ export async function readJson(bytes: Buffer, isSkimmed: boolean): Promise<JsonR
   if (!isUtf8(bytes)) throw new JsonError('is not valid UTF-8')
   const isSkeleton = isSkimmed && bytes.length > SKIM_BYTES
   const value = isSkeleton ? parseMeasured(await skeletonOf(bytes, cuts)) : await parseScanned(bytes, cuts)
-  // Only now that a parser has taken it, it is sure that these are names.
+  // The names are read after parsing: only then is it certain that they are names.
   const members = places.map(({ start, nameEnd, valueStart, end }) => ({
     key: keyOf(bytes, start, nameEnd),
     start,
     valueStart,
     end,
   }))
-  // A note in the place of a text has one name.
+  // Each LongText is an object with one name.
   return { value, members, names: nameCount + (isSkeleton ? cuts.length : 0) }
 }
 
-/** The same JSON with a note in the place of each long text, made a few texts at a time. */
+/** The same JSON with a LongText in the place of each long text, built in slices. */
 async function skeletonOf(bytes: Buffer, cuts: readonly Cut[]): Promise<Buffer> {
   const cutBytes = cuts.reduce((sum, { start, end }) => sum + end - start, 0)
   const skeleton = Buffer.allocUnsafe(bytes.length - cutBytes + cuts.length * MAX_NOTE_BYTES)

@@ -6,15 +6,15 @@ import { type Cut, createJsonScanner, type Scan, type ScanOptions } from './json
 
 /** Up to this size a document is scanned, parsed and written in one go. */
 export const SLICED_BYTES = 64 * 1024
-/** What is worked on before other requests get their turn: a few milliseconds. */
+/** A slice: what is processed before other requests get their turn, a few milliseconds. */
 const SLICE_BYTES = 128 * 1024
 const CUTS_AT_ONCE = 2_048
 
-/** The scanner takes a hundred times longer a byte before it is compiled, so its turn is measured by time. */
+/** Before the scanner is compiled, a byte takes it a hundred times longer; so its turns are limited by time. */
 const SCANNED_BYTES = 8 * 1024
 const TURN_MS = 4
 
-/** Scans a document of any size without holding up the event loop. Throws a JsonError. */
+/** Scans a document of any size without blocking the event loop. Throws a JsonError. */
 export async function scanInSlices(bytes: Buffer, options?: ScanOptions): Promise<Scan> {
   const scanner = createJsonScanner(options)
   let turnMs = performance.now()
@@ -28,12 +28,12 @@ export async function scanInSlices(bytes: Buffer, options?: ScanOptions): Promis
   return scanner.end()
 }
 
-/** No provider can write this name, so that none can pass something off as a cut. */
+/** Random, so that no provider can forge a cut. */
 const CUT = `cut ${randomUUID().slice(0, 13)}`
 
 /**
- * Parses a document of any size without holding up the event loop: the long texts and lists are left out of the parsed
- * document first, and put back one by one. Bytes that are no UTF-8 become U+FFFD. Throws a JsonError.
+ * Parses a document of any size without blocking the event loop: the long texts and lists are left out of the parsed
+ * document first, and put back one by one. Invalid UTF-8 becomes U+FFFD. Throws a JsonError.
  */
 export async function parseInSlices(bytes: Buffer): Promise<unknown> {
   if (bytes.length <= SLICED_BYTES) return parseBounded(bytes.toString('utf8'))
@@ -48,7 +48,7 @@ export async function parseScanned(bytes: Buffer, cuts: readonly Cut[]): Promise
   return document.value
 }
 
-/** A document without its long texts and lists: in the place of each stands an object, see `isCutText`. */
+/** The document with an object in the place of each long text and list; see `isCutText`. */
 export async function parseSkeleton(bytes: Buffer, cuts: readonly Cut[]): Promise<unknown> {
   await setImmediate()
   return JSON.parse(await skeletonOf(bytes, cuts))
@@ -60,7 +60,7 @@ export function isCutText(value: unknown, bytes: Buffer, cuts: readonly Cut[]): 
   return cut !== undefined && bytes[cut.start] === QUOTE
 }
 
-/** The same JSON with a note in the place of each cut. */
+/** The same JSON with an object in the place of each cut. */
 async function skeletonOf(bytes: Buffer, cuts: readonly Cut[]): Promise<string> {
   let text = ''
   let from = 0
@@ -104,7 +104,7 @@ async function restore(bytes: Buffer, cuts: readonly Cut[], document: Holder): P
   }
 }
 
-/** A text between its quotes, or a part of one that cuts no character and no escape in two. */
+/** The text between two offsets, which must not split a character or an escape. */
 function textIn(bytes: Buffer, from: number, to: number): string {
   const escapedText = bytes.toString('utf8', from, to)
   return escapedText.includes('\\') ? JSON.parse(`"${escapedText}"`) : escapedText
@@ -125,7 +125,7 @@ async function longText(bytes: Buffer, { start, end }: Cut): Promise<string> {
   return text
 }
 
-/** The first place from `at` on at which neither a character of UTF-8 nor an escape is cut in two. */
+/** The first offset from `at` on that splits neither a UTF-8 character nor an escape. */
 export function textBorder(bytes: Buffer, from: number, at: number): number {
   let border = at
   while (((bytes[border] as number) & 0xc0) === 0x80) border += 1
@@ -151,10 +151,10 @@ async function longList(bytes: Buffer, { start, end }: Cut): Promise<unknown[]> 
   return list
 }
 
-/** Texts of so many characters, and lists of so many numbers, are written apart from the rest. */
+/** Longer texts and lists of numbers are written apart from the rest. */
 const LONG_TEXT = 4_096
 const LONG_LIST = 256
-/** What of them is written at once: a number takes as long as many characters. */
+/** What is written in one go: a number takes as long as many characters. */
 const TEXT_AT_ONCE = 128 * 1024
 const NUMBERS_AT_ONCE = 8 * 1024
 
@@ -162,7 +162,7 @@ const isLongText = (value: unknown): value is string => typeof value === 'string
 const isLongList = (value: unknown): value is number[] =>
   Array.isArray(value) && value.length > LONG_LIST && typeof value[0] === 'number'
 
-/** `JSON.stringify` for a value with long texts or lists of numbers, without holding up the event loop. */
+/** `JSON.stringify` for a value with long texts or lists of numbers, without blocking the event loop. */
 export async function writeInSlices(value: unknown): Promise<Buffer> {
   const long: (string | number[])[] = []
   const skeleton = JSON.stringify(value, (_name, each: unknown) => {
@@ -190,13 +190,13 @@ export async function writeInSlices(value: unknown): Promise<Buffer> {
   return joinInSlices(pieces)
 }
 
-/** A piece of JSON, and how much of what is written at once it is. */
+/** A piece of JSON, and its share of what is written in one go. */
 type Piece = { readonly text: string; readonly share: number }
 
 function* textPieces(text: string): Generator<Piece> {
   for (let from = 0; from < text.length; ) {
     let to = Math.min(text.length, from + TEXT_AT_ONCE)
-    // The two halves of a character belong together, or each would be written as an escape.
+    // A surrogate pair must not be split, or each half would be written as an escape.
     if (to < text.length && (text.charCodeAt(to - 1) & 0xfc00) === 0xd800) to += 1
     const escapedText = JSON.stringify(text.slice(from, to)).slice(1, -1)
     yield {
@@ -219,7 +219,7 @@ function* listPieces(list: readonly number[]): Generator<Piece> {
   }
 }
 
-/** Copies a few pieces at a time: copying a large body at once would hold up all other requests. */
+/** Joins pieces in slices: copying a large body in one go would block the event loop. */
 export async function joinInSlices(pieces: readonly Buffer[]): Promise<Buffer> {
   const whole = Buffer.allocUnsafeSlow(pieces.reduce((sum, { length }) => sum + length, 0))
   await copyInSlices(pieces, whole)
@@ -249,5 +249,5 @@ async function copyInSlices(pieces: readonly Buffer[], whole: Buffer): Promise<v
   }
 }
 
-/** Copying into memory that was not touched before takes far longer than copying alone: some 5 ms a MiB. */
+/** Copying into fresh memory takes far longer than copying alone, up to 5 ms for each MiB. */
 export const JOINED_BYTES = 512 * 1024

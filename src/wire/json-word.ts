@@ -1,9 +1,9 @@
-/** The states of a number, by what it ends with so far. State 0 is before its first byte. */
+/** The states of a number, named by its last byte so far. State 0 is before its first byte. */
 const NUMBER = { minus: 1, zero: 2, int: 3, dot: 4, fraction: 5, e: 6, sign: 7, exponent: 8 } as const
 /** The states from `LETTERS` on: eight for each of the three words. */
 const WORDS = ['true', 'false', 'null'] as const
 const LETTERS = 16
-/** Not a number and none of the three words; no byte leads out of it. */
+/** Neither a number nor one of the three words; a final state. */
 export const MALFORMED = 255
 
 const WORD_STATES = wordStates()

@@ -1,7 +1,7 @@
 import { isAscii } from 'node:buffer'
 import { BACKSLASH, CLOSE_ARRAY, CLOSE_OBJECT, COLON, OPEN_ARRAY, OPEN_OBJECT, QUOTE } from './ascii.ts'
 
-/** Bytes that are no JSON we take, and why. */
+/** Why bytes are not JSON that the gateway accepts. */
 export class JsonError extends Error {
   constructor(message: string) {
     super(message)
@@ -12,8 +12,8 @@ export class JsonError extends Error {
 export const MAX_DEPTH = 128
 
 /**
- * Deep nesting stalls a parser, so the depth is measured on the bytes before they are parsed. The names of members are counted on the way:
- * a parsed value that has fewer of them had one twice.
+ * Deep nesting stalls a parser, so the depth is measured on the bytes before they are parsed. Member names are counted in
+ * the same pass: a parsed value with fewer names had a repeated one.
  */
 function measure(bytes: Buffer): { readonly deepest: number; readonly names: number } {
   let depth = 0
@@ -35,7 +35,7 @@ function measure(bytes: Buffer): { readonly deepest: number; readonly names: num
   return { deepest, names }
 }
 
-/** The engine quotes what it stumbles over, and that may be a secret: only the reason and the place are told. */
+/** The engine's message quotes the input, which may hold a secret: only the reason and the position are kept. */
 const reasonOf = (error: unknown) => (error as Error).message.replace(/(^|, )(\.\.\.)?".*$/s, '')
 
 const utf8 = new TextDecoder('utf-8', { fatal: true })
@@ -43,17 +43,17 @@ const utf8 = new TextDecoder('utf-8', { fatal: true })
 /** Most bodies are plain ASCII, which needs no decoding. */
 const textOf = (bytes: Buffer) => (isAscii(bytes) ? bytes.toString('latin1') : utf8.decode(bytes))
 
-/** Parses a whole JSON text, refusing bad UTF-8 and absurd nesting with a sentence that says so. */
+/** Parses JSON. Throws a JsonError for invalid UTF-8, invalid JSON or too deep nesting. */
 export const parseJson = (bytes: Buffer): unknown => parseCounted(bytes).value
 
-/** The same with the number of names that are written in it. */
+/** The same with the number of member names in the text. */
 export function parseCounted(bytes: Buffer): { readonly value: unknown; readonly names: number } {
   const { deepest, names } = measure(bytes)
   if (deepest > MAX_DEPTH) throw new JsonError(`is nested deeper than ${MAX_DEPTH} levels`)
   return { value: parseMeasured(bytes), names }
 }
 
-/** The same for bytes whose nesting has been looked at already. */
+/** The same for bytes whose nesting has been checked already. */
 export function parseMeasured(bytes: Buffer): unknown {
   let text: string
   try {

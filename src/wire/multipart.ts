@@ -1,15 +1,15 @@
 import { randomBytes } from 'node:crypto'
 import { Readable } from 'node:stream'
 
-/** A file that was received or made: it can be read from its beginning as often as somebody needs it. */
+/** A file that was received or generated. It can be read from its beginning any number of times. */
 export type StoredFile = {
   readonly name: string
   readonly type: string
   readonly size: number
   open(): Readable
-  /** Bytes of it; fewer where it ends before. */
+  /** At most `length` bytes; fewer at its end. */
   read(offset: number, length: number): Promise<Buffer>
-  /** All of it, where it is in memory anyway. */
+  /** The whole file, if it is in memory anyway. */
   inMemory?(): readonly Buffer[] | undefined
 }
 
@@ -17,21 +17,21 @@ export type FormPart =
   | { readonly name: string; readonly value: string }
   | { readonly name: string; readonly file: StoredFile }
 
-/** A body of known length that can be sent more than once: an attempt that fails is followed by another. */
+/** A body of known length that can be sent more than once, for retries. */
 export type Upload = {
   readonly length: number
   open(): Readable
-  /** The same where nothing of it has to be fetched: a small one in one piece, because one write costs less than many. */
+  /** The same if all of it is in memory: a small body in one piece, because one write costs less than many. */
   inMemory?(): Buffer | readonly Buffer[] | undefined
 }
 
-/** Longer ones are not put together: that would cost more than their writes, and as much memory again. */
+/** Longer bodies are not joined: that would cost more than their writes, and as much memory again. */
 const ONE_PIECE_BYTES = 256 * 1024
 
 const BREAKERS = /["\r\n]/g
 const ESCAPES: Readonly<Record<string, string>> = { '"': '%22', '\r': '%0D', '\n': '%0A' }
 
-/** As browsers do it: what would break a header is escaped. */
+/** Escapes characters that would break a header, as browsers do. */
 const quoted = (text: string) => `"${text.replace(BREAKERS, breaker => ESCAPES[breaker] ?? '')}"`
 
 function headOf(part: FormPart, boundary: string): Buffer {
@@ -41,7 +41,7 @@ function headOf(part: FormPart, boundary: string): Buffer {
   return Buffer.from(`${disposition}; filename=${quoted(name)}\r\nContent-Type: ${type}\r\n\r\n`)
 }
 
-/** A multipart body as a stream with its length known beforehand: vendors refuse uploads that do not tell it. */
+/** A multipart body as a stream of known length: vendors refuse uploads without a length. */
 export function encodeMultipart(parts: readonly FormPart[]): Upload & { readonly contentType: string } {
   const boundary = `sluice-${randomBytes(16).toString('hex')}`
   const pieces = parts.flatMap(part => [

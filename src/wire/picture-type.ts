@@ -1,4 +1,4 @@
-/** How pictures begin, in base64. */
+/** The first bytes of picture formats, in base64. */
 const MAGIC: readonly (readonly [start: string, type: string])[] = [
   ['iVBORw0KGgo', 'image/png'],
   ['/9j/', 'image/jpeg'],
@@ -6,6 +6,6 @@ const MAGIC: readonly (readonly [start: string, type: string])[] = [
   ['UklGR', 'image/webp'],
 ]
 
-/** The type that a picture's own first bytes tell; undefined for one of a rarer kind. */
+/** The media type by a picture's first bytes; undefined for rarer types. */
 export const pictureTypeOf = (base64: string): string | undefined =>
   MAGIC.find(([start]) => base64.startsWith(start))?.[1]

@@ -1,7 +1,7 @@
 import { COLON, CR, LF, SPACE } from './ascii.ts'
 import type { Stage } from './stage.ts'
 
-/** A stream of events that we refuse to go on reading. */
+/** Why a stream of events is read no further. */
 export class SseError extends Error {
   readonly code: 'line_too_long' | 'event_too_long'
 
@@ -14,9 +14,9 @@ export class SseError extends Error {
 
 /**
  * One event with all its bytes, up to and with the blank line that ends it; or bytes between events, which have no data:
- * a comment, a blank line too many. The frames of a stream, laid end to end, are the stream.
+ * a comment or an extra blank line. The frames of a stream, concatenated, are the stream.
  */
-export type Frame = {
+export type SseFrame = {
   /** The frame is the bytes [start, end) of `source`, which it shares with its neighbours. */
   readonly source: Buffer
   readonly start: number
@@ -25,7 +25,7 @@ export type Frame = {
   readonly event: string
   /** Where its data lies in `source`: a start and an end for each `data` line. */
   readonly data: readonly number[]
-  /** False only for what stood at the end of the stream without a blank line. */
+  /** False only for bytes at the end of the stream that no blank line follows. */
   readonly isWhole: boolean
 }
 
@@ -41,18 +41,18 @@ const NO_DATA: readonly number[] = []
 const NOTHING: Buffer = Buffer.alloc(0)
 
 /**
- * Cuts a stream of server-sent events into frames, wherever its chunks begin and end. Chunks that hold whole frames, as
- * they do in practice, are not copied. The bytes of an unfinished frame are kept until its end has come: no client can act
- * on a part of an event, and only a whole one can be judged, so that nothing is gained by sending the part ahead.
- * Whatever is complete is given back at once, a comment before an event included.
+ * Splits a stream of server-sent events into frames, independent of chunk borders. Chunks that hold whole frames, as they do
+ * in practice, are not copied. The bytes of an unfinished frame are kept until it is complete: no client can act on a part
+ * of an event, and only a whole event can be judged, so that sending the part ahead gains nothing. Complete frames are
+ * returned at once, including a comment before an event.
  */
-export function createSseScanner(limits: Partial<SseLimits> = {}): Stage<Buffer, Frame> {
+export function createSseScanner(limits: Partial<SseLimits> = {}): Stage<Buffer, SseFrame> {
   const { maxLineBytes, maxEventBytes } = { ...LIMITS, ...limits }
   let unread = NOTHING
   let keptLength = 0
   let failure: SseError | undefined
 
-  // Offsets into the bytes at hand: those kept and those just pushed.
+  // Offsets into the unread bytes and the chunk just pushed.
   let source = NOTHING
   let frameStart = 0
   let lineStart = 0
@@ -68,11 +68,11 @@ export function createSseScanner(limits: Partial<SseLimits> = {}): Stage<Buffer,
     push(chunk) {
       if (failure !== undefined) throw failure
       source = keptLength === 0 ? chunk : lines(chunk)
-      const frames: Frame[] = []
+      const frames: SseFrame[] = []
       scan(frames, false)
       if (failure !== undefined && frames.length === 0) throw failure
       keepRest()
-      // A chunk that is done with must not live on here until the next one comes.
+      // A chunk that has been read must not stay in memory until the next one arrives.
       source = NOTHING
       return frames
     },
@@ -80,7 +80,7 @@ export function createSseScanner(limits: Partial<SseLimits> = {}): Stage<Buffer,
     end() {
       if (failure !== undefined) throw failure
       source = unread.subarray(0, keptLength)
-      const frames: Frame[] = []
+      const frames: SseFrame[] = []
       scan(frames, true)
       if (lineStart < source.length) takeLine(frames, source.length, source.length)
       if (frameStart < source.length) give(frames, source.length, false)
@@ -89,7 +89,7 @@ export function createSseScanner(limits: Partial<SseLimits> = {}): Stage<Buffer,
     },
   }
 
-  function scan(frames: Frame[], isEnd: boolean): void {
+  function scan(frames: SseFrame[], isEnd: boolean): void {
     let lf = find(LF, unseen)
     let cr = find(CR, unseen)
     for (;;) {
@@ -98,7 +98,7 @@ export function createSseScanner(limits: Partial<SseLimits> = {}): Stage<Buffer,
       let next = end + 1
       let isLoneCr = false
       if (end === cr) {
-        // Where lines end by CR alone, a blank one is over with its CR. Anywhere else the CR may be half of a CRLF.
+        // If lines end in CR alone, a blank line ends with its CR. Otherwise the CR may be the first half of a CRLF.
         const isSurelyLone = end === lineStart && lastLineEndedByCr
         if (!isSurelyLone && next === source.length && !isEnd) break
         if (!isSurelyLone && source[next] === LF) next += 1
@@ -121,7 +121,7 @@ export function createSseScanner(limits: Partial<SseLimits> = {}): Stage<Buffer,
   }
 
   /** A line lies at [lineStart, end); the one after it begins at `next`. */
-  function takeLine(frames: Frame[], end: number, next: number): void {
+  function takeLine(frames: SseFrame[], end: number, next: number): void {
     checkLength(end)
     if (failure !== undefined) return
     const hasMark = isFirstLine && beginsWith(BYTE_ORDER_MARK, lineStart, end)
@@ -145,7 +145,7 @@ export function createSseScanner(limits: Partial<SseLimits> = {}): Stage<Buffer,
     }
   }
 
-  function give(frames: Frame[], end: number, isWhole: boolean): void {
+  function give(frames: SseFrame[], end: number, isWhole: boolean): void {
     frames.push({ source, start: frameStart, end, event, data: data ?? NO_DATA, isWhole })
     frameStart = end
     event = ''
@@ -165,7 +165,7 @@ export function createSseScanner(limits: Partial<SseLimits> = {}): Stage<Buffer,
     return true
   }
 
-  /** Behind the colon and one space, where they are. */
+  /** The offset behind the colon and one space, if they are there. */
   function valueStart(nameEnd: number, end: number): number {
     if (nameEnd === end) return end
     return source[nameEnd + 1] === SPACE && nameEnd + 1 < end ? nameEnd + 2 : nameEnd + 1
@@ -182,7 +182,7 @@ export function createSseScanner(limits: Partial<SseLimits> = {}): Stage<Buffer,
   function lines(chunk: Buffer): Buffer {
     const length = keptLength + chunk.length
     if (length > unread.length) {
-      // Doubling, so that a stream of single bytes is not copied afresh with each of them.
+      // The size doubles, so that a stream of single bytes is not copied again for each byte.
       const larger = Buffer.allocUnsafeSlow(Math.max(length, 2 * unread.length))
       unread.copy(larger, 0, 0, keptLength)
       unread = larger
@@ -192,7 +192,7 @@ export function createSseScanner(limits: Partial<SseLimits> = {}): Stage<Buffer,
     return unread.subarray(0, length)
   }
 
-  /** Copies what is unfinished, unless it is already ours: frames given away go on using the bytes they lie in. */
+  /** Copies the unfinished frame, unless this scanner owns its bytes: returned frames still use the chunk. */
   function keepRest(): void {
     const rest = source.length - frameStart
     if (rest === 0 || failure !== undefined) {
@@ -200,7 +200,7 @@ export function createSseScanner(limits: Partial<SseLimits> = {}): Stage<Buffer,
       return
     }
     if (keptLength > 0 && frameStart === 0) return
-    // Not out of the pool: a few bytes that wait for long would keep all of it.
+    // Not from the pool: a few bytes that wait for long would keep the whole pool block in memory.
     unread = Buffer.allocUnsafeSlow(Math.max(256, 2 * rest))
     keptLength = source.copy(unread, 0, frameStart)
     lineStart -= frameStart
@@ -219,7 +219,7 @@ export function createSseScanner(limits: Partial<SseLimits> = {}): Stage<Buffer,
 }
 
 /** The data of an event as a text; lines are joined as the standard says. */
-export function dataText({ source, data }: Frame): string {
+export function dataText({ source, data }: SseFrame): string {
   let text = ''
   for (let i = 0; i < data.length; i += 2) {
     if (i > 0) text += '\n'

@@ -36,8 +36,8 @@ const patterns = sourceKeys
           .join('[\\w-]+')}$`,
       ),
   )
-/** Keys that depend on values from the gateway: error codes, settings, row types. */
-const FROM_THE_GATEWAY = /^(fault\.|audit\.(actions|sources)\.|settings\.(name|help|unit)\.|usage\.row\.)/
+/** Keys that depend on values from the gateway: error codes, audit records, row types. */
+const FROM_THE_GATEWAY = /^(fault\.|audit\.(actions|sources)\.|usage\.row\.)/
 
 /** Names of API parameters, the same in every language. */
 const PARAMETER_NAMES = new Set(['Top P'])

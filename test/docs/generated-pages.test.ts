@@ -10,6 +10,7 @@ import { PATHS } from '../../src/relay/operations/index.ts'
 import { ROOT_TOKEN } from '../support/gateway.ts'
 import { providersPage } from '../support/providers-page.ts'
 import { openRelay, type Relay } from '../support/relay.ts'
+import { SETTINGS_PAGE, settingsPage } from '../support/settings-page.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const page = (name: string) => readFileSync(join(root, 'docs', name), 'utf8')
@@ -36,6 +37,13 @@ const blocksIn = (text: string, language: string) =>
 describe('docs/providers.md', () => {
   it('agrees with the provider files; `npm run docs:providers` writes it', () => {
     assert.equal(page('providers.md'), providersPage())
+  })
+})
+
+describe(SETTINGS_PAGE, () => {
+  it('agrees with the settings; `npm run docs:settings` writes its tables', () => {
+    const text = readFileSync(join(root, SETTINGS_PAGE), 'utf8')
+    assert.equal(settingsPage(text), text)
   })
 })
 

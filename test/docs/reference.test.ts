@@ -5,7 +5,6 @@ import { describe, it } from 'node:test'
 import { MANAGEMENT_STATUS, RELAY_STATUS } from '../../src/domain/errors.ts'
 import { CONDITIONS } from '../../src/domain/price.ts'
 import { RATES, TOOLS } from '../../src/domain/rate.ts'
-import { SETTINGS } from '../../src/domain/setting.ts'
 import { contract } from '../../src/manage/contract/index.ts'
 import type { Access, Route } from '../../src/manage/contract/route.ts'
 import { PATHS } from '../../src/relay/operations/index.ts'
@@ -134,15 +133,6 @@ describe('the reference', () => {
       { status: Number(status), type: unquoted(type) },
     ])
     assert.deepEqual(Object.fromEntries(relay), RELAY_STATUS)
-  })
-
-  it('lists every setting of the running gateway with its default', () => {
-    const rows = rowsOf('management-api.md', 'Runtime settings').map(([key, value = '']) => [
-      unquoted(key),
-      value === 'none' ? '' : value.replaceAll(',', ''),
-    ])
-    const settings = Object.entries(SETTINGS).map(([key, setting]) => [key, String(setting.default)])
-    assert.deepEqual(Object.fromEntries(rows), Object.fromEntries(settings))
   })
 
   it('lists every setting of the start', () => {

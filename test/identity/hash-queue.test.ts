@@ -4,7 +4,7 @@ import { createHashQueue } from '../../src/identity/hash-queue.ts'
 
 const AT_ONCE = 2
 
-/** A queue whose two places are taken; `release` lets everything run, in the order that it records. */
+/** A queue whose two slots are busy; `release` runs the waiting work and records its order. */
 async function busyQueue() {
   const run = createHashQueue()
   const gate = Promise.withResolvers<void>()
@@ -34,7 +34,7 @@ async function busyQueue() {
 }
 
 describe('the queue for password hashes', () => {
-  it('serves requesters in turn, however much one of them has sent', async () => {
+  it('serves requesters in turn, even if one of them has sent many requests', async () => {
     const queue = await busyQueue()
     for (const label of ['a1', 'a2', 'a3']) queue.add('a', false, label)
     queue.add('b')
@@ -43,7 +43,7 @@ describe('the queue for password hashes', () => {
     assert.deepEqual(queue.order, ['a1', 'b', 'c', 'a2', 'a3'])
   })
 
-  it('lets one requester wait with five at most', async () => {
+  it('lets five requests of one requester wait at most', async () => {
     const queue = await busyQueue()
     for (let index = 1; index <= 8; index++) queue.add('a', false, `a${index}`)
     await queue.release()
@@ -51,7 +51,7 @@ describe('the queue for password hashes', () => {
     assert.deepEqual(queue.refused, ['a6', 'a7', 'a8'])
   })
 
-  it('that is full makes room for a newcomer, at the expense of the requester with the most', async () => {
+  it('refuses a request of the requester with the most when it is full and another one comes', async () => {
     const queue = await busyQueue()
     for (let index = 0; index < 40; index++) queue.add(`n${index >> 2}`, false, `n${index >> 2}.${index & 3}`)
     queue.add('newcomer')
@@ -62,7 +62,7 @@ describe('the queue for password hashes', () => {
     assert.match(queue.refused[0] ?? '', /\.3$/)
   })
 
-  it('that is full of requesters with one place each refuses a newcomer', async () => {
+  it('refuses a new requester when it is full of requesters with one request each', async () => {
     const queue = await busyQueue()
     for (let index = 0; index < 40; index++) queue.add(`n${index}`)
     queue.add('newcomer')
@@ -70,7 +70,7 @@ describe('the queue for password hashes', () => {
     assert.deepEqual(queue.refused, ['newcomer'])
   })
 
-  it('lets the known and all others take turns, and keeps places for each', async () => {
+  it('alternates between known and unknown requesters, and has room for both', async () => {
     const queue = await busyQueue()
     for (let index = 0; index < 40; index++) queue.add(`n${index}`)
     queue.add('alice', true)
@@ -80,7 +80,7 @@ describe('the queue for password hashes', () => {
     assert.ok(queue.order.indexOf('alice') <= 2 && queue.order.indexOf('bob') <= 4, String(queue.order))
   })
 
-  it('goes on after work that failed', async () => {
+  it('continues after work that failed', async () => {
     const run = createHashQueue()
     const fail = () => run({ name: 'a', isKnown: false }, () => Promise.reject(new Error('no memory')))
     for (let index = 0; index < 5; index++) await assert.rejects(fail(), /no memory/)

@@ -112,7 +112,7 @@ for (const engine of ENGINES) {
     it('are asked for by name where neither form of one was sent', async () => {
       for (const body of [{}, { mode: 'single' }, { mode: 'batch', channel: null }]) {
         const reply = await api('POST', '/api/channel/', body)
-        assert.deepEqual([reply.status, reply.body.message], [400, 'channel: is needed'])
+        assert.deepEqual([reply.status, reply.body.message], [400, 'channel: is required'])
       }
     })
 

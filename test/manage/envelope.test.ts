@@ -76,7 +76,7 @@ for (const engine of ENGINES) {
         const messagesOf = async (reply: Promise<Reply>) =>
           (await reply).body.errors.map(({ path, message }: Record<string, string>) => `${path}: ${message}`)
         const create = (body: unknown) => messagesOf(gateway.api('POST', '/api/token/', body))
-        assert.deepEqual(await create({}), ['name: is needed'])
+        assert.deepEqual(await create({}), ['name: is required'])
         assert.deepEqual(await create([]), ['body: must be a JSON object'])
         assert.deepEqual(await messagesOf(gateway.api('POST', '/api/token/')), [
           'body: must be a JSON object',
@@ -84,7 +84,7 @@ for (const engine of ENGINES) {
         assert.deepEqual(
           await create({ name: 5, remain_quota: -1, expired_time: 1.5, unlimited_quota: 'yes', limits: [] }),
           [
-            'name: must be a text',
+            'name: must be a string',
             'remain_quota: must be at least 0',
             'expired_time: must be a whole number',
             'unlimited_quota: must be true or false',
@@ -101,7 +101,7 @@ for (const engine of ENGINES) {
           'action: must be one of enable, disable, promote, demote, add_quota, delete',
         ])
         assert.deepEqual(await messagesOf(gateway.api('PUT', '/api/option/', { key: 'attempts' })), [
-          'value: is needed',
+          'value: is required',
         ])
         assert.deepEqual(await messagesOf(get('/api/token/?p=1&p=2')), ['p: must be one text, not several'])
       })

@@ -1,16 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, it } from 'node:test'
+import { SETTINGS } from '../../src/domain/setting.ts'
 import { ENGINES, type Gateway, startGateway } from '../support/gateway.ts'
 
-const DEFAULTS = {
-  allow_unpriced_models: false,
-  default_video_model: '',
-  default_moderation_model: '',
-  registration: false,
-  attempts: 5,
-  early_headers_ms: 30_000,
-  usage_retention_days: 90,
-}
+const DEFAULTS = Object.fromEntries(Object.entries(SETTINGS).map(([key, setting]) => [key, setting.default]))
 
 for (const engine of ENGINES) {
   describe(`settings on ${engine} (docs/reference/management-api.md: Runtime settings)`, () => {
@@ -25,8 +18,15 @@ for (const engine of ENGINES) {
 
     const put = (body: unknown) => gateway.api('PUT', '/api/setting/', body)
     const option = (body: unknown) => gateway.api('PUT', '/api/option/', body)
-    type Told = { key: string; value: unknown; default: unknown; source: string; unit: string; help: string }
-    const list = async (): Promise<Told[]> => (await gateway.api('GET', '/api/setting/')).body.data
+    type Listed = {
+      key: string
+      value: unknown
+      default: unknown
+      source: string
+      unit: string
+      help: string
+    }
+    const list = async (): Promise<Listed[]> => (await gateway.api('GET', '/api/setting/')).body.data
     const values = async () => Object.fromEntries((await list()).map(({ key, value }) => [key, value]))
 
     it('are listed with value, default, source, unit and a sentence of help', async () => {
@@ -41,7 +41,7 @@ for (const engine of ENGINES) {
       assert.equal(settings.find(({ key }) => key === 'early_headers_ms')?.unit, 'ms')
     })
 
-    it('are changed several at a time, and the answer tells them all as they now are', async () => {
+    it('can be changed several at a time, and the response lists the new values', async () => {
       const { status, body } = await put({ attempts: 3, default_video_model: ' sora-2 ', registration: true })
       assert.equal(status, 200)
       assert.deepEqual(body.data, await list())
@@ -55,14 +55,14 @@ for (const engine of ENGINES) {
       assert.deepEqual([sources.attempts, sources.early_headers_ms], ['set', 'default'])
     })
 
-    it('are in effect before the answer', async () => {
+    it('take effect before the response is sent', async () => {
       await put({ registration: true })
       assert.equal((await gateway.api('GET', '/api/status')).body.data.register_enabled, true)
       await put({ registration: false })
       assert.equal((await gateway.api('GET', '/api/status')).body.data.register_enabled, false)
     })
 
-    it('go back to the default with null or an empty text', async () => {
+    it('return to the default with null or an empty string', async () => {
       for (const nothing of [null, '', '  ']) {
         await put({ attempts: 3, registration: true, default_video_model: 'sora-2' })
         await put({ attempts: nothing, registration: nothing, default_video_model: nothing })
@@ -71,7 +71,7 @@ for (const engine of ENGINES) {
       }
     })
 
-    it('are changed all or none: one wrong value or unknown key, and nothing is written', async () => {
+    it('are changed all or none: one invalid value or unknown key, and nothing is written', async () => {
       for (const [wrong, ...paths] of [
         [{ attempts: 0 }, 'attempts'],
         [{ attempts: 51 }, 'attempts'],
@@ -91,13 +91,13 @@ for (const engine of ENGINES) {
       ] as [object, ...string[]][]) {
         const { status, body } = await put({ early_headers_ms: 1_000, ...wrong })
         assert.deepEqual([status, body.code], [400, 'invalid_request'], JSON.stringify(wrong))
-        const named = body.errors.map((error: { path: string }) => error.path)
-        assert.deepEqual(named, paths)
+        const faultPaths = body.errors.map((error: { path: string }) => error.path)
+        assert.deepEqual(faultPaths, paths)
         assert.deepEqual(await values(), DEFAULTS)
       }
     })
 
-    it('take a body that names at least one', async () => {
+    it('need a body with at least one setting', async () => {
       for (const body of [{}, [], 'attempts', null]) assert.equal((await put(body)).status, 400)
     })
 
@@ -106,14 +106,14 @@ for (const engine of ENGINES) {
       assert.equal((await put({ default_video_model: '🎬'.repeat(256) })).status, 400)
     })
 
-    it('keep zero and false as values, not as absence', async () => {
+    it('store zero and false as values, not as absence', async () => {
       await put({ early_headers_ms: 0, usage_retention_days: 0, registration: false })
-      const told = Object.fromEntries((await list()).map(each => [each.key, each]))
-      assert.deepEqual([told.early_headers_ms?.value, told.early_headers_ms?.source], [0, 'set'])
-      assert.deepEqual([told.usage_retention_days?.value, told.registration?.source], [0, 'set'])
+      const byKey = Object.fromEntries((await list()).map(setting => [setting.key, setting]))
+      assert.deepEqual([byKey.early_headers_ms?.value, byKey.early_headers_ms?.source], [0, 'set'])
+      assert.deepEqual([byKey.usage_retention_days?.value, byKey.registration?.source], [0, 'set'])
     })
 
-    it('are also told and set in the family’s form, where values are texts', async () => {
+    it('can also be read and set in the form of existing clients, where values are strings', async () => {
       await option({ key: 'attempts', value: '7' })
       await option({ key: 'registration', value: 'true' })
       await option({ key: 'default_moderation_model', value: 'omni-moderation-latest' })
@@ -140,7 +140,7 @@ for (const engine of ENGINES) {
         assert.equal((await option(wrong)).status, 400)
     })
 
-    it('are Root’s alone', async () => {
+    it('are for Root only', async () => {
       const admin = await gateway.createUser({ role: 10 })
       const user = await gateway.createUser()
       for (const { accessToken: token } of [admin, user])
@@ -156,15 +156,15 @@ for (const engine of ENGINES) {
       assert.equal((await values()).attempts, 5)
     })
 
-    it('that change are in the audit log, those alone, before and after', async () => {
+    it('are audited when they change: only the changed ones, before and after', async () => {
       await put({ attempts: 9, registration: true })
       const { items } = (await gateway.api('GET', '/api/audit/?action=setting.update&page_size=1')).body.data
       assert.deepEqual(items[0].before, { attempts: 5, registration: false })
       assert.deepEqual(items[0].after, { attempts: 9, registration: true })
     })
 
-    it('know one group, `default`, of ratio 1', async () => {
-      const groups = { default: { ratio: 1, desc: 'Everybody' } }
+    it('have one group, `default`, with ratio 1', async () => {
+      const groups = { default: { ratio: 1, desc: 'All users' } }
       assert.deepEqual((await gateway.api('GET', '/api/user/self/groups')).body.data, groups)
       assert.deepEqual((await gateway.api('GET', '/api/group/')).body.data, ['default'])
     })

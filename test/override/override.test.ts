@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { OverrideError, ToldError } from '../../src/override/edit.ts'
+import { OverrideError, ReturnedError } from '../../src/override/edit.ts'
 import { MODES } from '../../src/override/operation.ts'
 import { applyOperations, readOverride } from '../../src/override/override.ts'
 
@@ -212,11 +212,11 @@ describe('an override of a body', () => {
     const value = { message: 'not here', status_code: 422, code: 'nope', skip_retry: false }
     assert.throws(
       () => apply([{ mode: 'return_error', value }]),
-      (error: ToldError) =>
-        error instanceof ToldError &&
-        error.told.status === 422 &&
-        !error.told.isFinal &&
-        error.told.code === 'nope',
+      (error: ReturnedError) =>
+        error instanceof ReturnedError &&
+        error.response.status === 422 &&
+        !error.response.isFinal &&
+        error.response.code === 'nope',
     )
   })
 

@@ -268,22 +268,8 @@ describe('what is left', () => {
   })
 })
 
-describe('the clock', () => {
-  it('may go back without freezing or emptying the minute', () => {
-    const w = world()
-    const limited = subject({ rpm: 1 })
-    w.take([limited])
-    w.pass(-3_600_000)
-    assert.equal(w.refused([limited]).retryAfterS, 60)
-    w.pass(59_000)
-    w.refused([limited])
-    w.pass(1_000)
-    w.take([limited])
-  })
-})
-
-describe('what is remembered', () => {
-  it('is forgotten a minute after the last request, but never while one runs', () => {
+describe('the meters in memory', () => {
+  it('are dropped a minute after the last request, but never while one runs', () => {
     const w = world()
     const limits = { rpm: 5, concurrency: 1 }
     for (let id = 0; id < 100; id += 1) w.take([subject(limits, id)]).end(0)
@@ -296,7 +282,7 @@ describe('what is remembered', () => {
     assert.equal(w.refused([subject(limits, 500)]).limit, 'concurrency')
   })
 
-  it('stays within its bound, and the quiet ones go first', () => {
+  it('stay within their bound, and the idle ones go first', () => {
     const w = world({ maxSubjects: 20 })
     const limits = { rpm: 2 }
     const use = (id: number, kind?: Subject['kind']) => w.take([subject(limits, id, kind)]).end(0)
@@ -311,7 +297,7 @@ describe('what is remembered', () => {
     assert.deepEqual([0, 1, 2, 3, 4, 19].map(left), [0, 0, 2, 2, 1, 1])
   })
 
-  it('has room at once after requests have ended, so that no subject loses its window', () => {
+  it('have room at once after requests have ended, so that no subject loses its window', () => {
     const w = world({ maxSubjects: 3 })
     const limits = { rpm: 1 }
     const long = [w.take([subject(limits, 1)]), w.take([subject(limits, 2)])]
@@ -323,14 +309,14 @@ describe('what is remembered', () => {
     for (const id of [3, 4, 5]) w.refused([subject(limits, id)])
   })
 
-  it('keeps every running request even beyond the bound', () => {
+  it('keep every running request even beyond the bound', () => {
     const w = world({ maxSubjects: 10 })
     const limits = { concurrency: 1 }
     for (let id = 0; id < 50; id += 1) w.take([subject(limits, id)])
     for (let id = 0; id < 50; id += 1) w.refused([subject(limits, id)])
   })
 
-  it('does not forget a subject while room is made for the one beside it', () => {
+  it('keep a subject while room is made for the next one of the same request', () => {
     const w = world({ maxSubjects: 1 })
     const token = subject({ concurrency: 1 }, 1)
     w.take([token, subject({ concurrency: 1 }, 1, 'user')])

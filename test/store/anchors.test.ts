@@ -11,7 +11,7 @@ import { launch, logLines, newDirectory, newGround, run, settingsOf, until } fro
 const KEY = createChainKey(Buffer.alloc(32, 9))
 const head = (chain: string, seq: number): AnchorHead => ({ chain, seq, hash: `${chain} ${seq}` })
 
-/** Anchors of chains that a test moves, and what they wrote. */
+/** Anchors of chains whose heads a test moves, and the lines that were written. */
 function createWriter(sink: AnchorSink | undefined) {
   const journal: { anchor: Anchor; isFiled: boolean }[] = []
   const failures: Error[] = []
@@ -44,7 +44,7 @@ const linesOf = (path: string) =>
 const chainsOf = (anchor: Anchor | undefined) => anchor?.heads.map(({ chain }) => chain)
 
 describe('anchors', () => {
-  it('name every chain at the start, then those that have grown, and nothing when none has', async () => {
+  it('name every chain at the start, then only those that have grown', async () => {
     const path = join(newDirectory(), 'anchors.log')
     const { anchors, journal, move } = createWriter(createAnchorFile(path))
     move(head('audit', 1), head('store', 0))
@@ -60,7 +60,7 @@ describe('anchors', () => {
     )
   })
 
-  it('are sealed, and each contains the seal of the one before, in the next process too', async () => {
+  it('are authenticated, and each contains the MAC of the one before, across processes', async () => {
     const path = join(newDirectory(), 'anchors.log')
     for (const seq of [1, 2, 3]) {
       const { anchors, move } = createWriter(createAnchorFile(path))
@@ -93,7 +93,7 @@ describe('anchors', () => {
     await anchors.close()
   })
 
-  it('go on in a new file when theirs is full, and keep the one before', async () => {
+  it('continue in a new file when the file is full, and keep the older one', async () => {
     const path = join(newDirectory(), 'anchors.log')
     const { anchors, move } = createWriter(createAnchorFile(path, 1_000))
     for (let seq = 1; seq <= 20; seq++) {
@@ -103,7 +103,7 @@ describe('anchors', () => {
     await anchors.close()
     assert.ok(existsSync(olderAnchorFile(path)))
     assert.ok(statSync(path).size <= 2_000)
-    // The first line of a file stands alone, so it names every chain.
+    // The first line of a file has no line before it, so it names every chain.
     assert.deepEqual(chainsOf(linesOf(path)[0]), ['audit', 'store'])
     assert.equal(statSync(path).mode & 0o777, 0o600)
   })
@@ -120,7 +120,7 @@ describe('anchors', () => {
     )
   })
 
-  it('go into the journal and are reported when the file cannot be written', async () => {
+  it('go to the journal when the file cannot be written, which is reported', async () => {
     const sink: AnchorSink = {
       isFile: true,
       append() {
@@ -140,7 +140,7 @@ describe('anchors', () => {
     assert.match(String(failures[0]), /the disk is full/)
   })
 
-  it('are read out of a log with other lines in it', async () => {
+  it('are read from a log that has other lines too', async () => {
     const path = join(newDirectory(), 'log')
     const { anchors, journal, move } = createWriter(undefined)
     await anchors.start()
@@ -156,7 +156,7 @@ describe('anchors', () => {
 })
 
 describe('SLUICE_ANCHOR', () => {
-  it('sends anchors to the log, whatever its level, and verify compares a copy of that log', async () => {
+  it('sends anchors to the log at every log level, and verify compares a copy of that log', async () => {
     const ground = await newGround('sqlite')
     const env = { SLUICE_ANCHOR: 'log', SLUICE_LOG: 'warn' }
     const program = launch(['start'], { env: settingsOf({ ...ground, env }) })
@@ -176,11 +176,11 @@ describe('SLUICE_ANCHOR', () => {
     assert.match(changed.stdout, /^anchors: line \d+ of shipped\.log was changed/m)
   })
 
-  it('ends the start with a sentence when the file cannot be written', async () => {
+  it('fails the start with a message when the file cannot be written', async () => {
     const ground = await newGround('sqlite')
     const env = { SLUICE_ANCHOR: join(newDirectory(), 'nowhere', 'anchors.log') }
     const ended = await run(['start'], { env: settingsOf({ ...ground, env }) })
     assert.equal(ended.code, 78)
-    assert.match(ended.stderr, /^sluice: SLUICE_ANCHOR: [^\n]* cannot be written [^\n]*\n$/)
+    assert.match(ended.stderr, /^sluice: SLUICE_ANCHOR: cannot write [^\n]*\n$/)
   })
 })

@@ -26,7 +26,7 @@ const START = 20_000 * DAY_S
 const END = START + DAYS * DAY_S
 const MODELS = ['alpha', 'beta', 'gamma']
 
-/** Chance that can be repeated. */
+/** Reproducible random numbers. */
 function createChance(seed: number) {
   let state = seed
   return (below: number) => {
@@ -38,7 +38,7 @@ function createChance(seed: number) {
 after(stopOwnPostgres)
 
 for (const engine of ENGINES) {
-  describe(`sums of sums on ${engine}`, () => {
+  describe(`folded rollups on ${engine}`, () => {
     let store: Store
     let drop: () => Promise<void>
     let folding: ReturnType<typeof createFolding>
@@ -120,7 +120,7 @@ for (const engine of ENGINES) {
       { userId: 3, model: 'gamma' },
     ]
 
-    /** Everything the rollups are asked, as the answers stand. */
+    /** The results of all kinds of queries on the rollups. */
     async function figures() {
       const { db } = store
       const told: unknown[] = []
@@ -143,12 +143,12 @@ for (const engine of ENGINES) {
     const folds = () =>
       store.db.selectFrom('rollup_folds').selectAll().orderBy('unit').orderBy('start').execute()
 
-    it('are the same as the sums of the quarter hours, however a stretch is cut', async () => {
+    it('have the same sums as the quarter hours, for every span', async () => {
       const plain = await figures()
       await folding.fold()
       assert.equal((await folds()).filter(({ run }) => run === '').length, DAYS * 24 + 1 + DAYS)
       assert.deepEqual(await figures(), plain)
-      // Not only the same because nobody read them.
+      // Makes sure that the folded sums were read at all.
       await store.db
         .updateTable('rollup_sums')
         .set({ requests: 1_000_000 })
@@ -160,7 +160,7 @@ for (const engine of ENGINES) {
       assert.deepEqual(await figures(), plain)
     })
 
-    it('are the same for a token whose owner is known, and found by both', async () => {
+    it('have the same sums for a token, with and without its owner in the filter', async () => {
       const plain = await figures()
       await store.db
         .insertInto('token_names')
@@ -172,7 +172,7 @@ for (const engine of ENGINES) {
       await folding.fold()
     })
 
-    it('reach across no moment at which a point of a chart begins', async () => {
+    it('do not span the start of a point of a chart', async () => {
       const days = Array.from({ length: DAYS - 1 }, (_, day) => START + day * DAY_S)
       async function points() {
         const told: number[][] = []
@@ -197,7 +197,7 @@ for (const engine of ENGINES) {
       await folding.fold()
     })
 
-    it('are made for what is over, and for nothing else', async () => {
+    it('are made for past units only', async () => {
       const newest = async () => (await folds()).filter(({ unit }) => unit === 3_600).at(-1)?.start
       assert.equal(await newest(), END)
       now = END + 7_200 + 59
@@ -208,7 +208,7 @@ for (const engine of ENGINES) {
       assert.equal(await newest(), END + 3_600)
     })
 
-    it('count a request that comes late, at once and once they are made again', async () => {
+    it('include a late request at once, and after they are made again', async () => {
       const filter = { from: START, to: END }
       const { requests, cost } = await sumRollups(store.db, filter)
       const books = createBooks(store.db, engine)

@@ -14,10 +14,10 @@ const SESSION_LASTS_S = 7 * DAY_S
 const MANY = 240
 
 for (const engine of ENGINES) {
-  describe(`what is removed in time, on ${engine}`, () => {
+  describe(`rows that expire, on ${engine}`, () => {
     let gateway: Gateway
     let pauses = 0
-    /** What another writer does while the job rests. */
+    /** Work of another writer during a pause of the job. */
     let meanwhile: () => Promise<unknown> = async () => {}
     const nowS = Math.floor(Date.now() / 1000)
     const daysAgo = (days: number) => nowS - days * DAY_S
@@ -65,7 +65,7 @@ for (const engine of ENGINES) {
       return [await of('entries'), await of('rollups'), await of('audit')]
     }
 
-    it('are usage and error rows older than the setting, in batches, and nothing of the books', async () => {
+    it('are usage and error rows older than the setting, in batches, and no rows of the ledger', async () => {
       await gateway.createUser({ quota: 5 })
       await gateway.db.deleteFrom('logs').execute()
       await gateway.db
@@ -99,7 +99,7 @@ for (const engine of ENGINES) {
       assert.deepEqual(await sweep(), { usage: 0, sessions: 0, answers: 0 })
     })
 
-    it('follow the setting: fewer days at once, none at all for 0', async () => {
+    it('follow the setting: fewer days take effect at once, 0 keeps all rows', async () => {
       await log(LOG_TYPE.consume, 1_000)
       await gateway.api('PUT', '/api/setting/', { usage_retention_days: 0 })
       assert.equal((await sweep()).usage, 0)
@@ -108,7 +108,7 @@ for (const engine of ENGINES) {
       assert.deepEqual(await ages(), ['1@500', '6@95', '2@1', '2@1', '5@0'])
     })
 
-    it('are sessions 30 days after they ended or ran out, and saved answers after a day', async () => {
+    it('are sessions 30 days after they ended or expired, and saved answers after a day', async () => {
       const session = (digest: string, created: number, ended: number | null) => ({
         user_id: 1,
         digest,
@@ -154,8 +154,8 @@ for (const engine of ENGINES) {
   })
 }
 
-describe('what a killed process was still writing', () => {
-  it('is swept when the directory is taken, and nothing else is', () => {
+describe('incomplete files of a killed process', () => {
+  it('are deleted when the directory is locked, and no other files are', () => {
     const dir = mkdtempSync(join(tmpdir(), 'sluice-leftovers-'))
     const files = ['sluice.db', 'secret', 'kept.part', 'sluice.db.part', 'sluice.db.part-wal', 'secret.new']
     for (const name of files) writeFileSync(join(dir, name), 'x')

@@ -15,8 +15,8 @@ import { createFurnisher } from '../support/relay.ts'
 
 const KNOWN_LEASE = 500_000
 
-describe('a gateway whose PostgreSQL goes away', () => {
-  // Not in a directory of the tests' own, into which PostgreSQL's user could not look.
+describe('a gateway whose PostgreSQL is unavailable', () => {
+  // Outside the tests' own directory, which PostgreSQL's user cannot read.
   const folder = join(tmpdir(), `sluice-outage-${randomUUID()}`)
   let postgres: Awaited<ReturnType<typeof startPostgres>>
   let proxy: Awaited<ReturnType<typeof startProxy>>
@@ -61,14 +61,14 @@ describe('a gateway whose PostgreSQL goes away', () => {
       { token: key },
     )
 
-  /** By somebody whom the gateway knows, and whose lease covers it: that needs no store. */
+  /** A request of a cached user whose lease covers it, which needs no store. */
   async function chat(): Promise<void> {
     const { status, text } = await ask(known.key)
     assert.equal(status, 200, text)
     served += 1
   }
 
-  /** Asks all the while: what an account at rest has leased goes back after some seconds. */
+  /** Sends requests all the time, because the lease of an idle account is returned after some seconds. */
   function keepBusy() {
     let isOver = false
     const asking = (async () => {
@@ -141,14 +141,14 @@ describe('a gateway whose PostgreSQL goes away', () => {
     assert.ok((await verifyThroughSocket({ dataDir })).ok)
   }
 
-  it('says so while it is stopped, serves on, and comes back when it is started', async () => {
+  it('reports it while it is stopped, serves requests, and recovers when it is started', async () => {
     await postgres.stop()
     await mustBeDown()
     await postgres.start()
     await mustBeBack()
   })
 
-  it('says so while it hangs, serves on, and goes on when it wakes', async () => {
+  it('reports it while it hangs, serves requests, and recovers when it responds', async () => {
     const pid = postgres.pid()
     const all = [pid, ...childrenOf(pid)]
     for (const each of all) process.kill(each, 'SIGSTOP')
@@ -160,7 +160,7 @@ describe('a gateway whose PostgreSQL goes away', () => {
     await mustBeBack()
   })
 
-  it('says nothing else when its connections are cut under running requests', async () => {
+  it('reports nothing else when its connections are cut during requests', async () => {
     const client = new pg.Client({ connectionString: postgres.url })
     await client.connect()
     let isOver = false
@@ -189,7 +189,7 @@ describe('a gateway whose PostgreSQL goes away', () => {
     await mustBeBack()
   })
 
-  it('takes a change of which nobody heard whether it was kept', async () => {
+  it('accepts the retry of a change whose commit was not acknowledged', async () => {
     const { model: other, channels } = await furnisher.serve('sim-echo')
     assert.equal((await ask(known.key, other)).status, 200)
     served += 1
@@ -205,8 +205,8 @@ describe('a gateway whose PostgreSQL goes away', () => {
   })
 })
 
-describe('a gateway whose embedded database somebody else holds', () => {
-  it('says so to whoever changes something, reads on, and goes on when it is free', async () => {
+describe('a gateway whose SQLite database is locked by another process', () => {
+  it('refuses changes, serves reads, and recovers when the lock is released', async () => {
     const ground = { dataDir: join(newDirectory(), 'data') }
     const server = await startServer(ground)
     const database = openDatabase(join(ground.dataDir, 'sluice.db'), { readOnly: false, timeoutMs: 1_000 })

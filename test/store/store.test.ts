@@ -45,7 +45,7 @@ import { USAGE } from '../support/usage.ts'
 
 const CHAIN_KEY = createChainKey(Buffer.alloc(32, 7))
 
-/** A place for a store that nobody else uses, and stores opened on it. */
+/** A location for a store of its own, and the stores that were opened there. */
 async function createPlace(engine: EngineName) {
   const directory = mkdtempSync(join(tmpdir(), 'sluice-store-'))
   const database = engine === 'postgres' ? await createDatabase() : undefined
@@ -165,7 +165,7 @@ for (const engine of ENGINES) {
     })
     afterEach(() => place.remove())
 
-    it('is known to be empty until it is migrated', async () => {
+    it('is reported as empty until it is migrated', async () => {
       const store = place.open()
       assert.equal(await store.isInitialised(), false)
       await store.migrate()
@@ -186,7 +186,7 @@ for (const engine of ENGINES) {
       assert.ok(await findAccount(store.db, { kind: 'user', ownerId: userId }))
     })
 
-    it('learns from usage what tokens were called before it kept their names', async () => {
+    it('fills the names of tokens from usage rows that are older than the table', async () => {
       const store = place.open()
       const userId = await furnish(store)
       const tokenId = await store.db.transaction().execute(trx => makeToken(trx, userId, 'now'))
@@ -215,7 +215,7 @@ for (const engine of ENGINES) {
       )
     })
 
-    it('is migrated once when six openers race', async () => {
+    it('is migrated once by six concurrent openers', async () => {
       const stores = await times(6, async () => place.open())
       await Promise.all(stores.map(store => store.migrate()))
       for (const store of stores) await store.ping()
@@ -242,7 +242,7 @@ for (const engine of ENGINES) {
     const inTransaction = <T>(work: (trx: Trx) => Promise<T>, from = store) =>
       from.db.transaction().execute(work)
 
-    it('rolls a transaction back whole', async () => {
+    it('rolls a transaction back completely', async () => {
       const made: number[] = []
       const failing = inTransaction(async trx => {
         const id = await makeUser(trx, 'never-there')
@@ -266,7 +266,7 @@ for (const engine of ENGINES) {
       assert.equal((await verifyAudit(store)).fault, undefined)
     })
 
-    it('can be written after transactions that failed, in our code or in the engine', async () => {
+    it('can be written after failed transactions, whether our code or the engine failed', async () => {
       const broken = await Promise.allSettled([
         inTransaction(async () => {
           throw new Error('ours')
@@ -282,7 +282,7 @@ for (const engine of ENGINES) {
       assert.ok(await findToken(other.db, userId, id))
     })
 
-    it('shows what was committed to every later read, on any connection', async () => {
+    it('shows committed changes to every later read, on any connection', async () => {
       for (let round = 0; round < 20; round++) {
         const id = await inTransaction(trx => makeToken(trx, userId))
         const seen = await Promise.all([
@@ -296,11 +296,11 @@ for (const engine of ENGINES) {
       }
     })
 
-    it('lets reads pass while a transaction is open, and shows them nothing of it', async () => {
+    it('serves reads during an open transaction, without its changes', async () => {
       const seen = await inTransaction(async trx => {
         const id = await makeToken(trx, userId)
         const inside = await findToken(trx, userId, id)
-        // Would wait for ever if a read needed the transaction to end.
+        // Would wait forever if a read had to wait for the transaction.
         const outside = await Promise.race([
           findToken(store.db, userId, id),
           setTimeout(10_000, 'still waiting', { ref: false }),
@@ -310,7 +310,7 @@ for (const engine of ENGINES) {
       assert.deepEqual(seen, { inside: true, outside: undefined })
     })
 
-    it('lands 200 writes that come at once, from two openers', async () => {
+    it('executes 200 concurrent writes of two openers', async () => {
       const owner = await inTransaction(trx => makeUser(trx))
       const ids = await times(200, index =>
         inTransaction(trx => makeToken(trx, owner), index % 2 === 0 ? store : other),
@@ -324,7 +324,7 @@ for (const engine of ENGINES) {
       )
     })
 
-    it('tells a taken name from every other fault', async () => {
+    it('distinguishes a unique violation from every other error', async () => {
       const name = newName()
       await inTransaction(trx => makeUser(trx, name))
       const faultOf = (work: Promise<unknown>) =>
@@ -343,7 +343,7 @@ for (const engine of ENGINES) {
       assert.equal(isUniqueViolation(new Error('UNIQUE constraint failed')), false)
     })
 
-    it('gives one of two racers a name, and tells the other that it is taken', async () => {
+    it('lets one of two concurrent inserts have a name, and reports a unique violation to the other', async () => {
       const name = newName()
       const outcomes = await Promise.allSettled([
         inTransaction(trx => makeUser(trx, name)),
@@ -354,7 +354,7 @@ for (const engine of ENGINES) {
       assert.equal(isUniqueViolation(lost?.reason), true)
     })
 
-    it('never uses an id again, not even the highest', async () => {
+    it('never reuses an id, not even the highest', async () => {
       const first = await inTransaction(trx => makeToken(trx, userId))
       await inTransaction(trx => deleteTokens(trx, userId, [first]))
       const second = await inTransaction(trx => makeToken(trx, userId))
@@ -370,20 +370,20 @@ for (const engine of ENGINES) {
       assert.ok((await inTransaction(trx => makeToken(trx, userId))) > second)
     })
 
-    it('refuses rows that point nowhere', async () => {
+    it('refuses rows that reference missing rows', async () => {
       const orphan = inTransaction(trx => makeToken(trx, 999_999_999))
       await assert.rejects(orphan, /foreign key/i)
       await assert.rejects(
         store.db.insertInto('channel_models').values({ channel_id: 999_999_999, model: 'm' }).execute(),
         /foreign key/i,
       )
-      // And the row that others point to cannot go from under them.
+      // And a row that others reference cannot be deleted.
       const owner = await inTransaction(trx => makeUser(trx))
       await inTransaction(trx => makeToken(trx, owner))
       await assert.rejects(store.db.deleteFrom('users').where('id', '=', owner).execute(), /foreign key/i)
     })
 
-    it('keeps whole numbers up to 8e15 exact', async () => {
+    it('stores integers up to 8e15 exactly', async () => {
       const most = nanosOf(MAX_UNITS)
       assert.equal(most, 8_000_000_000_000_000)
       const owner = await inTransaction(trx => makeUser(trx))
@@ -414,7 +414,7 @@ for (const engine of ENGINES) {
       assert.equal(total, most - 3)
     })
 
-    it('holds no more in an account than the largest quota there is', async () => {
+    it('limits an account to the largest quota', async () => {
       const owner = await inTransaction(trx => makeUser(trx))
       assert.equal(await inTransaction(trx => grant(trx, owner, nanosOf(MAX_UNITS))), true)
       assert.equal(await inTransaction(trx => grant(trx, owner, 1)), false)
@@ -489,7 +489,7 @@ for (const engine of ENGINES) {
       assert.equal(await boundedCount(store.db, cubed), 1_000_000)
     })
 
-    it('reads %, _ and \\ in a search as themselves', async () => {
+    it('treats %, _ and \\ in a search as literal characters', async () => {
       const owner = await inTransaction(trx => makeUser(trx))
       const called = ['100%', '100x', 'a_b', 'axb', 'back\\slash', 'backslash', '\\%_', "it's"]
       await inTransaction(async trx => {
@@ -510,7 +510,7 @@ for (const engine of ENGINES) {
       assert.deepEqual(await found("' or '1'='1"), [])
     })
 
-    it('never takes an account below zero, however many subtract at once', async () => {
+    it('never takes an account below zero under concurrent subtractions', async () => {
       const owner = await inTransaction(trx => makeUser(trx))
       await inTransaction(trx => grant(trx, owner, 300))
       const taken = await times(100, index =>
@@ -524,11 +524,11 @@ for (const engine of ENGINES) {
         .where('user_id', '=', owner)
         .select(row => row.fn.countAll<number>().as('count'))
         .executeTakeFirstOrThrow()
-      // Those refused left no entry behind.
+      // Refused subtractions leave no entry.
       assert.equal(Number(count), 1 + Math.floor(300 / 7))
     })
 
-    it('refuses to hold less than nothing, even from code that forgets to ask', async () => {
+    it('refuses a negative hold, even from code that does not check', async () => {
       const owner = await inTransaction(trx => makeUser(trx))
       const careless = store.db
         .updateTable('accounts')
@@ -538,7 +538,7 @@ for (const engine of ENGINES) {
       await assert.rejects(careless.execute(), /check/i)
     })
 
-    it('keeps both chains whole under parallel writers of two openers', async () => {
+    it('keeps both chains intact under concurrent writers of two openers', async () => {
       const owner = await inTransaction(trx => makeUser(trx))
       const before = { entries: await verifyEntries(store), audit: await verifyAudit(store) }
       const outcomes = await Promise.allSettled(
@@ -547,7 +547,7 @@ for (const engine of ENGINES) {
             async trx => {
               await grant(trx, owner, 1 + index)
               await note(trx, `user:${owner}`)
-              // Some fail after taking their place: it must go to the next one.
+              // Some fail after taking a sequence number: it must go to the next one.
               if (index % 5 === 0) throw new Error('given up')
             },
             index % 2 === 0 ? store : other,
@@ -563,7 +563,7 @@ for (const engine of ENGINES) {
       assert.equal(audit.links, before.audit.links + landed)
     })
 
-    it('answers errors, not silence, once it is closed', async () => {
+    it('rejects queries once it is closed, instead of hanging', async () => {
       const closed = place.open()
       await closed.ping()
       await closed.close()
@@ -572,7 +572,7 @@ for (const engine of ENGINES) {
   })
 }
 
-describe('the embedded database', () => {
+describe('the SQLite store', () => {
   let place: Place
   let store: Store
   let userId: number
@@ -586,14 +586,14 @@ describe('the embedded database', () => {
   const pragma = async ({ db }: Store, name: string) =>
     Object.values((await sql<Record<string, unknown>>`pragma ${sql.raw(name)}`.execute(db)).rows[0] ?? {})[0]
 
-  it('is opened in threads of its own, never on the main one', () => {
+  it('is opened in threads of its own, never on the main thread', () => {
     const sources = globSync('src/**/*.ts').map(file => ({ file, text: readFileSync(file, 'utf8') }))
     const using = (pattern: RegExp) =>
       sources.filter(({ text }) => pattern.test(text)).map(({ file }) => file.replaceAll('\\', '/'))
     assert.deepEqual(using(/from 'node:sqlite'|import\('node:sqlite'\)|getBuiltinModule/), [
       'src/host/sqlite-open.ts',
     ])
-    // Others open files of their own, such as the lock; the store's is the thread's alone.
+    // Other code opens other files, such as the lock; only the thread opens the store's.
     for (const file of using(/from '\.[^']*sqlite-open\.ts'/).filter(
       each => !each.endsWith('sqlite-thread.ts'),
     ))
@@ -603,7 +603,7 @@ describe('the embedded database', () => {
     assert.match(importsThreadAsType?.text ?? '', /import type [^\n]* from '\.\/sqlite-thread\.ts'/)
   })
 
-  it('writes ahead, so that readers and the writer do not wait for each other', async () => {
+  it('uses a write-ahead log, so that readers and the writer do not block each other', async () => {
     assert.equal(await pragma(store, 'journal_mode'), 'wal')
   })
 
@@ -611,7 +611,7 @@ describe('the embedded database', () => {
     ['normal', 1],
     ['full', 2],
   ] as const) {
-    it(`syncs as SLUICE_DURABILITY=${durability} says`, async () => {
+    it(`syncs according to SLUICE_DURABILITY=${durability}`, async () => {
       const dataDir = mkdtempSync(join(tmpdir(), 'sluice-store-'))
       const ground = await openStoreAndKeys(
         readConfig({
@@ -631,10 +631,10 @@ describe('the embedded database', () => {
     })
   }
 
-  it('keeps everybody else whole when a commit itself fails', async () => {
+  it('leaves other transactions intact when a commit fails', async () => {
     const failing = () =>
       store.db.transaction().execute(async trx => {
-        // Put off until the commit, the fault of a row that points nowhere is the commit's own.
+        // A deferred foreign key makes the commit fail instead of the insert.
         await sql`pragma defer_foreign_keys = on`.execute(trx)
         await makeToken(trx, 999_999_999)
       })
@@ -665,7 +665,7 @@ describe('the embedded database', () => {
     assert.equal((await verifyAudit(store)).fault, undefined)
   })
 
-  it('gets other threads for those that die, and loses no more than what was open', async () => {
+  it('replaces threads that die, and loses only open transactions', async () => {
     const threads: Worker[] = []
     const note = (thread: Worker) => threads.push(thread)
     process.on('worker', note)
@@ -688,7 +688,7 @@ describe('the embedded database', () => {
     await assert.rejects(countUsers())
   })
 
-  it('says so when its thread cannot open the file, and never hangs', async () => {
+  it('reports a file that its thread cannot open, and does not hang', async () => {
     const path = join(tmpdir(), 'sluice-no-such-directory', 'sluice.db')
     const nowhere = openStore({ engine: 'sqlite', path, fullSync: false })
     const outcomes = await Promise.allSettled([
@@ -709,14 +709,14 @@ describe('a connection to PostgreSQL that breaks', () => {
   })
   after(() => place.remove())
 
-  it('fails the transaction that had it, even between two queries, and nothing else', async () => {
+  it('fails only its own transaction, even between two queries', async () => {
     const store = place.open()
     const userId = await furnish(store)
     const broken = store.db.transaction().execute(async trx => {
       const id = await makeToken(trx, userId)
       const { rows } = await sql<{ pid: number }>`select pg_backend_pid() as pid`.execute(trx)
       await sql`select pg_terminate_backend(${rows[0]?.pid})`.execute(store.db)
-      // Long enough for the end to arrive while nobody asks anything on this connection.
+      // Long enough for the disconnect to arrive while the connection is idle.
       await setTimeout(100)
       return findToken(trx, userId, id)
     })
@@ -730,14 +730,14 @@ describe('a connection to PostgreSQL that breaks', () => {
   })
 })
 
-describe('transactions on PostgreSQL that could wait for each other', () => {
+describe('transactions on PostgreSQL that could deadlock', () => {
   let place: Place
   before(async () => {
     place = await createPlace('postgres')
   })
   after(() => place.remove())
 
-  /** Counted when the connections that met them are closed. */
+  /** PostgreSQL counts deadlocks when their connections are closed. */
   async function circlesMet(): Promise<number> {
     const store = place.open()
     const { rows } = await sql<{ deadlocks: number }>`
@@ -746,7 +746,7 @@ describe('transactions on PostgreSQL that could wait for each other', () => {
     return rows[0]?.deadlocks ?? Number.NaN
   }
 
-  it('never do where several nodes settle for the same people in any order', async () => {
+  it('do not when several nodes settle requests of the same users in any order', async () => {
     const stores = [place.open(), place.open(), place.open()]
     const [first] = stores
     assert.ok(first)
@@ -788,7 +788,7 @@ describe('transactions on PostgreSQL that could wait for each other', () => {
     assert.equal(await circlesMet(), 0)
   })
 
-  it('are done one after the other where they do', async () => {
+  it('are retried when they do', async () => {
     const store = place.open()
     const userId = await furnish(store)
     const [left, right] = await store.db
@@ -811,8 +811,8 @@ describe('transactions on PostgreSQL that could wait for each other', () => {
   })
 })
 
-describe('a PostgreSQL that is not there', () => {
-  it('is an error to everyone who asks, and closing is quiet', async () => {
+describe('a PostgreSQL that cannot be reached', () => {
+  it('fails every query, and closing succeeds', async () => {
     const nowhere = openStore({ engine: 'postgres', url: 'postgres://sluice:x@127.0.0.1:1/none' })
     const outcomes = await Promise.allSettled([nowhere.ping(), nowhere.migrate(), nowhere.isInitialised()])
     for (const outcome of outcomes) {

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { createSseScanner, dataText, type Frame, SseError, type SseLimits } from '../../src/wire/sse.ts'
+import { createSseScanner, dataText, SseError, type SseFrame, type SseLimits } from '../../src/wire/sse.ts'
 import { fc } from '../support/properties.ts'
 
 type Seen = { readonly bytes: string; readonly event: string; readonly data: string | undefined }
 
-const see = (frame: Frame): Seen & { readonly isWhole: boolean } => ({
+const see = (frame: SseFrame): Seen & { readonly isWhole: boolean } => ({
   // Latin-1 tells every byte apart.
   bytes: frame.source.toString('latin1', frame.start, frame.end),
   event: frame.event,

@@ -37,7 +37,7 @@ function openClient(url: string, connections = 64) {
           body,
         })
         const text = await response.body.text()
-        // On a busy machine the gateway may turn work away for a moment, before it has done any of it.
+        // On a busy machine the gateway may refuse requests for a moment, before it starts them.
         if (response.statusCode !== 503 || !/"(overloaded|ledger_unavailable)"/.test(text))
           return { status: response.statusCode, text }
         await delay(100)
@@ -47,7 +47,7 @@ function openClient(url: string, connections = 64) {
   }
 }
 
-/** How many of each; what no request should end in is told whole. */
+/** The number of each outcome; unexpected ones are reported in full. */
 const countOf = (replies: readonly { status: number; text: string }[]) =>
   Object.fromEntries(
     [...Map.groupBy(replies, ({ status, text }) => (status === 500 ? text : status))].map(
@@ -77,7 +77,7 @@ for (const engine of ENGINES) {
       client = openClient(server.url)
       made = createFurnisher(server.api, simulator.url)
     })
-    // Whatever was started ends, also where the rest could not be.
+    // Ends everything that was started, also if the setup failed midway.
     after(async () => {
       await client?.close()
       await server?.stop()
@@ -107,13 +107,13 @@ for (const engine of ENGINES) {
       assert.equal(reply.status, 200, reply.text)
       return { id: id as number, key: reply.body.data.key as string }
     }
-    /** How many requests the provider has seen. */
+    /** The number of requests that the provider has received. */
     const seenInAll = async () => {
       const report = await (await fetch(`${simulator?.url}/sim/requests`)).json()
       return (report as { total: number }).total
     }
     const userOf = (id: number) => made.must(server.api('GET', `/api/user/${id}`))
-    /** As soon as every worker was in time to be heard: on a machine this busy one may not be. */
+    /** Retries until every worker responded in time: on a busy machine one may be late. */
     const tokenOf = (id: number) =>
       until('a fresh balance', async () => {
         const reply = await server.api('GET', `/api/token/${id}`)
@@ -127,7 +127,7 @@ for (const engine of ENGINES) {
       assert.equal(readdirSync(join(options.dataDir, 'nodes')).length, WORKERS)
     })
 
-    it('lets exactly as many of 1,000 through as the user can pay', async () => {
+    it('accepts exactly as many of 1,000 requests as the user can pay', async () => {
       const { model } = await made.serve('sim-words-4', {}, { per_call: 0.01 })
       const { id, key } = await newUser(137 * 5_000 + 4_999)
       assert.deepEqual(countOf(await volley(1_000, key, ask(model))), { 200: 137, 429: 863 })
@@ -138,7 +138,7 @@ for (const engine of ENGINES) {
       )
     })
 
-    it('lets exactly as many of 1,000 through as the token can pay, and the balance is 0', async () => {
+    it('accepts exactly as many of 1,000 requests as the token can pay, and the balance is 0', async () => {
       const { model } = await made.serve('sim-words-4', {}, { per_call: 0.01 })
       const { id, key } = await made.newToken({ remain_quota: 91 * 5_000 })
       assert.deepEqual(countOf(await volley(1_000, key, ask(model))), { 200: 91, 429: 909 })
@@ -149,7 +149,7 @@ for (const engine of ENGINES) {
       )
     })
 
-    it('spends the last unit wherever the next request lands', async () => {
+    it('spends the last unit on any worker', async () => {
       const { model } = await made.serve('sim-words-4', {}, { per_call: 0.01 })
       const { id, key } = await made.newToken({ remain_quota: 8 * 5_000 })
       for (let i = 0; i < 8; i++) {
@@ -161,7 +161,7 @@ for (const engine of ENGINES) {
       assert.equal((await tokenOf(id)).remain_quota, 0)
     })
 
-    it('tells a balance that knows every answered request', async () => {
+    it('reports a balance that includes every answered request', async () => {
       const { model } = await made.serve('sim-words-4', {}, { per_call: 0.01 })
       const { id, key } = await made.newToken({ remain_quota: 500_000 })
       for (let round = 1; round <= 5; round++) {
@@ -183,7 +183,7 @@ for (const engine of ENGINES) {
       assert.deepEqual(countOf(await volley(5, narrow.key, ask(slow, { stream: true }))), { 200: 5 })
     })
 
-    it('have the place of an answered request free again before its last byte leaves', async () => {
+    it('free the concurrency slot of a request before its last byte is sent', async () => {
       const limits = { rpm: null, tpm: null, concurrency: 1 }
       const { model } = await made.serve('sim-words-2')
       const { key: limitedKey } = await made.newToken({ unlimited_quota: true, limits })
@@ -200,7 +200,7 @@ for (const engine of ENGINES) {
           }
     })
 
-    it('passes over a channel that is full for all of them', async () => {
+    it('skips a channel that has reached its limit over all workers', async () => {
       const { model } = await made.serve(['sim-words-3', 'sim-words-5'], {
         limits: { rpm: 10, tpm: null, concurrency: null },
       })
@@ -209,7 +209,7 @@ for (const engine of ENGINES) {
       assert.deepEqual(countOf(replies), { 200: 20, 503: 40 })
     })
 
-    it('slows guessing of passwords for all of them together', async () => {
+    it('throttles password guessing for all of them together', async () => {
       const statuses: number[] = []
       for (let i = 0; i < 8; i++) {
         const { status } = await server.api(
@@ -224,7 +224,7 @@ for (const engine of ENGINES) {
     })
 
     for (const how of ['deleted', 'disabled'] as const)
-      it(`admits nobody after a token was ${how}, on none of them`, async () => {
+      it(`refuses a token on every worker after it was ${how}`, async () => {
         const { model } = await made.serve('sim-words-2')
         const { id, key } = await made.newToken({ unlimited_quota: true })
         let isGone = false
@@ -250,7 +250,7 @@ for (const engine of ENGINES) {
         assert.equal(late, 0)
       })
 
-    it("admits nobody after a token's quota was lowered to 0, on none of them", async () => {
+    it('refuses a token on every worker after its quota was lowered to 0', async () => {
       const { model } = await made.serve('sim-words-2')
       const { id, key } = await made.newToken({ remain_quota: 50_000_000 })
       let isLowered = false
@@ -296,7 +296,7 @@ for (const engine of ENGINES) {
       assert.equal(late, 0)
     })
 
-    it('replaces one that was killed, and settles its journal', async () => {
+    it('replaces a worker that was killed, and settles its journal', async () => {
       const { model } = await made.serve('sim-words-30-pace-10', {}, { per_call: 0.01 })
       const { id, key } = await made.newToken({ remain_quota: 5_000_000 })
       const before = childrenOf(server.pid)
@@ -304,7 +304,7 @@ for (const engine of ENGINES) {
       const volleyed = Promise.allSettled(
         Array.from({ length: 64 }, () => client.chat(key, ask(model, { stream: true }))),
       )
-      // Most of them are under way then, and so some of every worker's.
+      // By then most requests are running, some on every worker.
       await until('the provider to be asked', async () =>
         (await seenInAll()) >= seen + 48 ? true : undefined,
       )
@@ -324,19 +324,19 @@ for (const engine of ENGINES) {
         return token.held_quota === 0 ? token : undefined
       })
       assert.equal(held_quota, 0)
-      // Those cut off in the middle had begun to be delivered, so they are paid too.
+      // Requests that were cut off had been delivered in part, so they are paid too.
       assert.ok(used_quota >= whole * 5_000 && used_quota <= 64 * 5_000, `${used_quota} for ${whole}`)
       assert.equal((await verifyThroughSocket(options)).ok, true)
       assert.deepEqual(countOf(await volley(16, key, ask(model))), { 200: 16 })
     })
 
-    it('answers with all of them at the same address after one was killed, and after all were', async () => {
+    it('serves at the same address with all workers after one was killed, and after all were', async () => {
       const { model } = await made.serve('sim-words-2')
       const { id, key } = await made.newToken({ unlimited_quota: true })
       const kill = async (pids: readonly number[]) => {
         for (const pid of pids) process.kill(pid, 'SIGKILL')
         await until('them to end', () => (pids.some(isAlive) ? undefined : true))
-        // A balance is told as exact only when every worker has been asked.
+        // A balance is reported as exact only if every worker has responded.
         await until('every worker to answer', async () => {
           const reply = await server.api('GET', `/api/token/${id}`).catch(() => undefined)
           return reply?.status === 200 && !reply.headers.has('x-sluice-stale') ? true : undefined
@@ -347,7 +347,7 @@ for (const engine of ENGINES) {
       assert.equal((await client.chat(key, ask(model))).status, 200)
     })
 
-    it('ends all with their supervisor, and starts again on the same journals with fewer', async () => {
+    it('ends all workers with their supervisor, and restarts on the same journals with fewer', async () => {
       // Slow, so that the first stream still runs when the last has begun.
       const { model } = await made.serve('sim-words-500-pace-20')
       const { id, key } = await made.newToken({ remain_quota: 5_000_000 })
@@ -395,7 +395,7 @@ describe('locks between workers', () => {
     assert.equal(locks.size(), 0)
   })
 
-  it('go on when their owner is gone', async () => {
+  it('are released when their owner has ended', async () => {
     const locks = createLocks()
     const [a, b, c] = [{}, {}, {}]
     await locks.enter('x', a)

@@ -46,7 +46,7 @@ export function SearchBox({ label, value, onChange }: SearchBoxProps) {
     return () => clearTimeout(timer)
   }, [text, isComposing])
   return (
-    <label className="relative w-full min-w-40 sm:w-48">
+    <label className="relative w-full min-w-40 sm:w-52">
       <span className="sr-only">{label}</span>
       <Search
         size={16}

@@ -808,33 +808,11 @@ export const en = {
     database: 'Database',
     default: 'Default: {{value}}',
     general: 'General',
-    help: {
-      allow_unpriced_models:
-        'Serve models without a price free of charge, and mark those requests. When off, requests for them are rejected.',
-      attempts: 'How many channels a request may try at most, including the first.',
-      default_moderation_model: 'Used for moderation requests without a model.',
-      default_video_model: 'Used for video jobs without a model. Leave blank to reject them.',
-      early_headers_ms:
-        'How long a stream waits for its first event before the gateway sends headers and a keep-alive comment. 0 waits without limit.',
-      registration: 'Let visitors create an account, with the role User and no credit.',
-      usage_retention_days:
-        'How long request logs are kept. 0 keeps them forever. The ledger and the audit log are always kept.',
-    },
-    name: {
-      allow_unpriced_models: 'Allow models without pricing',
-      attempts: 'Max attempts',
-      default_moderation_model: 'Default moderation model',
-      default_video_model: 'Default video model',
-      early_headers_ms: 'Stream keep-alive delay',
-      registration: 'Open registration',
-      usage_retention_days: 'Log retention',
-    },
     nothing: 'None',
     reference: 'API reference',
     reset: 'Reset to default',
     saved: 'Settings saved',
     since: 'Started at',
-    unit: { days: 'days', ms: 'ms' },
     version: 'Version',
   },
   sign_in: {

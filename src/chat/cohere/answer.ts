@@ -21,7 +21,7 @@ export function decodeAnswer(body: unknown, { ambience }: DecodeOptions): ChatAn
     return { ...call, arguments: call.arguments || '{}' }
   })
   const citations = message.each('citations').map(({ value }): JsonObject => value)
-  const said = withCitations(decodeContent(message), citations.filter(isOfText))
+  const textParts = withCitations(decodeContent(message), citations.filter(isOfText))
   const planned: readonly Part[] = plan === '' ? [] : [{ type: 'reasoning', text: plan }]
   for (const name of ['finish_reason', 'usage']) answer.any(name)
   return compact<ChatAnswer>({
@@ -29,7 +29,7 @@ export function decodeAnswer(body: unknown, { ambience }: DecodeOptions): ChatAn
     model: '',
     choices: [
       {
-        parts: [...said, ...planned, ...calls],
+        parts: [...textParts, ...planned, ...calls],
         stop: { reason: decodeStop(body.finish_reason, calls.length > 0) },
       },
     ],

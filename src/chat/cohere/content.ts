@@ -6,8 +6,12 @@ export const FORMAT = 'cohere'
 
 /** A call; one without arguments comes with the text `null`. */
 export function decodeCall(call: unknown, newId: (prefix: string) => string): ToolCallPart {
-  const told = member(call, 'function')
-  const [id, name, json] = [member(call, 'id'), member(told, 'name'), member(told, 'arguments')]
+  const functionFields = member(call, 'function')
+  const [id, name, json] = [
+    member(call, 'id'),
+    member(functionFields, 'name'),
+    member(functionFields, 'arguments'),
+  ]
   return {
     type: 'toolCall',
     id: typeof id === 'string' && id !== '' ? id : newId('call_'),

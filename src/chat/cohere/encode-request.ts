@@ -14,12 +14,12 @@ import { warnBeyondText, warnOfDescription, warnUnsayable } from '../hub/unsayab
 import { createWarnings, type Warnings } from '../hub/warnings.ts'
 import { FORMAT } from './content.ts'
 
-/** Documents stand beside the conversation, whatever turn they came with. */
+/** Documents of all turns are sent beside the conversation. */
 type Writing = { readonly warnings: Warnings; readonly documents: JsonObject[] }
 
-export function encodeRequest(given: ChatRequest): EncodedRequest {
+export function encodeRequest(original: ChatRequest): EncodedRequest {
   const warnings = createWarnings(FORMAT)
-  const request = withoutCustomTools(withoutCacheMarks(given, warnings), warnings)
+  const request = withoutCustomTools(withoutCacheMarks(original, warnings), warnings)
   warnings.foreign('', request)
   warnUnsayable(request, ['verbosity', 'audio', 'safety', 'user', 'serviceTier'], warnings)
   warnBeyondText(request, warnings)
@@ -68,17 +68,17 @@ function encodeMessage(message: Message, path: string, writing: Writing): readon
 /** Thoughts before calls are their plan; any others are blocks. */
 function encodeAssistant(message: Message, path: string, writing: Writing): JsonObject {
   const { thought, calls } = deedsOf(message, path, writing.warnings)
-  const said = encodeParts(message.content, path, writing)
+  const content = encodeParts(message.content, path, writing)
   if (calls.length > 0) {
     return bodyOf({
       ...ownExtras(FORMAT, message),
       role: 'assistant',
       tool_plan: thought,
-      content: said.length === 0 ? undefined : plainOrList(said),
+      content: content.length === 0 ? undefined : plainOrList(content),
       tool_calls: calls.map(({ call }) => encodeCall(call)),
     })
   }
-  const blocks = thought === undefined ? said : [{ type: 'thinking', thinking: thought }, ...said]
+  const blocks = thought === undefined ? content : [{ type: 'thinking', thinking: thought }, ...content]
   return { ...ownExtras(FORMAT, message), role: 'assistant', content: plainOrList(blocks) }
 }
 
@@ -144,7 +144,7 @@ function encodeMedia(part: MediaPart, path: string, { warnings, documents }: Wri
     return [{ ...ownExtras(FORMAT, part), type: 'image_url', image_url }]
   }
   const kind = part.mediaType === undefined ? part.kind : `${part.kind} (${part.mediaType})`
-  warnings.lost(path, `a medium of the kind ${kind} cannot be sent and was left out`)
+  warnings.lost(path, `media of the type ${kind} cannot be sent and was left out`)
   return []
 }
 
@@ -154,7 +154,7 @@ function encodeMedia(part: MediaPart, path: string, { warnings, documents }: Wri
 function encodeTools(request: ChatRequest, warnings: Warnings): JsonObject {
   const tools = allowedFunctions(request, warnings)
   if (request.parallelTools === false) {
-    warnings.lost('parallel_tool_calls', 'several calls at once cannot be forbidden')
+    warnings.lost('parallel_tool_calls', 'parallel tool calls cannot be disabled')
   }
   if (tools.length === 0) return {}
   const strict = tools.filter(tool => tool.strict)
@@ -179,7 +179,7 @@ function encodeOutput(output: Output | undefined): JsonObject | undefined {
 function encodeThinking({ reasoning, maxTokens }: ChatRequest, warnings: Warnings): JsonObject | undefined {
   if (reasoning === undefined) return undefined
   const { effort, budget, isAdaptive, summary } = reasoning
-  if (summary !== undefined) warnings.lost('reasoning.summary', 'cannot be asked for and was left out')
+  if (summary !== undefined) warnings.lost('reasoning.summary', 'is not supported and was left out')
   if (effort === 'none' || budget === 0) return { type: 'disabled' }
   if (budget !== undefined) return { type: 'enabled', token_budget: budget }
   const worth = effort === undefined ? undefined : budgetOf(effort)

@@ -67,7 +67,7 @@ export function createStreamDecoder({ ambience }: StreamDecoderOptions): StreamD
         end(delta, emit)
         break
       default:
-      // Ends of blocks, and whatever is invented next.
+      // Ends of blocks, and event types that are new.
     }
   }
 

@@ -4,7 +4,7 @@ import { count } from '../../metering/openai-usage.ts'
 
 /**
  * Reads a `usage` of this format. `billed_units` are what the vendor charges for; `tokens` hold the instructions that it
- * adds to every prompt, for which nobody pays, and count only where nothing else is told. `cached_tokens` are a part of
+ * adds to every prompt, which are not billed, and count only where nothing else is reported. `cached_tokens` are a part of
  * `tokens` and may be more than what is billed.
  */
 export function readCohereUsage(value: unknown): Usage | undefined {

@@ -102,17 +102,17 @@ export const feedbackIn = (stop: Stop | undefined): unknown =>
   member(stop?.extras?.[FORMAT], 'promptFeedback')
 
 function encodeChoice({ parts, stop, logprobs }: Choice, index: number): JsonObject {
-  const written: JsonObject[] = []
+  const encodedParts: JsonObject[] = []
   const cited = parts.flatMap(part => {
-    const at = written.length
-    written.push(...answerParts(part))
+    const at = encodedParts.length
+    encodedParts.push(...answerParts(part))
     return part.type === 'text' && part.citations !== undefined
       ? [{ part: at, text: part.text, citations: part.citations }]
       : []
   })
   const groundingMetadata = encodeGrounding(cited)
   return {
-    content: { parts: written, role: 'model' },
+    content: { parts: encodedParts, role: 'model' },
     index,
     ...(logprobs !== undefined && { logprobsResult: encodeLogprobs(logprobs) }),
     ...(groundingMetadata !== undefined && { groundingMetadata }),

@@ -22,7 +22,7 @@ const NO_SIGNATURE = 'skip_thought_signature_validator'
 
 // --- Reading ------------------------------------------------------------------------------------------------------
 
-/** Parts whose meaning depends on others are left to whoever knows those: a result belongs to a call. */
+/** Does not decode parts whose meaning depends on others, such as the result of a call: the caller does. */
 export function decodePart(part: FieldReader, newId: () => string): Part {
   const { value } = part
   if (isObject(value.functionCall)) return extended(part, decodeCall(part, newId))
@@ -93,8 +93,8 @@ const DETAILS: Readonly<Record<string, string>> = {
   MEDIA_RESOLUTION_HIGH: 'high',
 }
 
-function medium(part: FieldReader, held: FieldReader, source: MediaSource): MediaPart {
-  const mediaType = held.text('mimeType')
+function medium(part: FieldReader, holder: FieldReader, source: MediaSource): MediaPart {
+  const mediaType = holder.text('mimeType')
   const level = member(member(part.value, 'mediaResolution'), 'level')
   const detail = typeof level === 'string' ? DETAILS[level] : undefined
   if (detail !== undefined) part.any('mediaResolution')
@@ -103,7 +103,7 @@ function medium(part: FieldReader, held: FieldReader, source: MediaSource): Medi
     kind: kindOf(mediaType),
     source,
     mediaType,
-    name: held.text('displayName'),
+    name: holder.text('displayName'),
     detail,
   })
 }
@@ -132,7 +132,7 @@ export function encodePart(part: Part, place: PartPlace): readonly JsonObject[] 
       warnings.unsayable(path, `a part of the type ${String(part.value.type)}`)
       return []
     default:
-      warnings.lost(path, `a part of the type ${part.type} has no place here and was left out`)
+      warnings.lost(path, `a part of the type ${part.type} is not supported here and was left out`)
       return []
   }
 }
@@ -146,7 +146,7 @@ function encodeText(
     warnings.lost(`${path}.citations`, 'cannot be sent back and were left out')
   const thoughtSignature = nativeSignature(FORMAT, part.signature)
   if (part.signature !== undefined && thoughtSignature === undefined) {
-    warnings.lost(path, 'the signature that another vendor gave a text was left out')
+    warnings.lost(path, 'the signature that another vendor gave to a text was left out')
   }
   if (part.text === '' && thoughtSignature === undefined) return []
   return [{ ...ownExtras(FORMAT, part), text: part.text, ...(thoughtSignature && { thoughtSignature }) }]
@@ -156,7 +156,7 @@ function encodeText(
 function encodeThought(part: ReasoningPart, { path, warnings }: PartPlace): readonly JsonObject[] {
   const thoughtSignature = nativeSignature(FORMAT, part.signature)
   if (thoughtSignature === undefined && (part.signature ?? part.encrypted) !== undefined) {
-    warnings.lost(path, 'the proof that another vendor gave a thought was left out')
+    warnings.lost(path, 'the signature that another vendor gave to reasoning was left out')
   }
   if (part.text === '' && thoughtSignature === undefined) return []
   return [
@@ -172,7 +172,7 @@ function encodeThought(part: ReasoningPart, { path, warnings }: PartPlace): read
 function encodeCall(part: ToolCallPart, { path, warnings }: PartPlace): JsonObject {
   const thoughtSignature = nativeSignature(FORMAT, part.signature)
   if (part.signature !== undefined && thoughtSignature === undefined) {
-    warnings.lost(path, 'the signature that another vendor gave a call was left out')
+    warnings.lost(path, 'the signature that another vendor gave to a tool call was left out')
   }
   const args = parseArguments(part.arguments, (field, message) => warnings.lost(`${path}.${field}`, message))
   return {
@@ -209,12 +209,12 @@ export function encodeMedia(part: MediaPart, place: PartPlace): readonly JsonObj
   if (name !== undefined) warnings.unsayable(`${path}.name`)
   if (context !== undefined) warnings.unsayable(`${path}.context`)
   if (isCited) warnings.lost(`${path}.citations`, 'cannot be asked for and were left out')
-  const held = holderOf(source, part.mediaType ?? typeInUrl(source) ?? LIKELY_TYPES[part.kind])
-  if (held === undefined) {
+  const holder = holderOf(source, part.mediaType ?? typeInUrl(source) ?? LIKELY_TYPES[part.kind])
+  if (holder === undefined) {
     warnings.lost(path, 'a file stored with another vendor cannot be sent and was left out')
     return []
   }
-  return [{ ...ownExtras(FORMAT, part), ...held, ...encodeDetail(part, place) }]
+  return [{ ...ownExtras(FORMAT, part), ...holder, ...encodeDetail(part, place) }]
 }
 
 const TYPES_BY_ENDING: Readonly<Record<string, string>> = {

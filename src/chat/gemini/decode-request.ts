@@ -42,7 +42,7 @@ function decode(body: FieldReader, address: RequestAddress): ChatRequest {
   })
 }
 
-/** What nobody asked for, of the body and of the objects inside that were read field by field. */
+/** The unread fields of the body and of the objects inside it that were read field by field. */
 function withRests(
   body: FieldReader,
   inner: Readonly<Record<string, FieldReader | undefined>>,
@@ -79,9 +79,9 @@ function decodeContents(body: FieldReader): readonly Message[] {
   if (body.needList('contents').length === 0)
     body.refuse('contents', 'must be a list of at least one content')
   const open: OpenCalls = []
-  let made = 0
+  let idCount = 0
   // Older clients know no ids: a call gets one by its place, the same in every turn that repeats it.
-  const newId = () => `call_${++made}`
+  const newId = () => `call_${++idCount}`
   return body.each('contents').flatMap(content => {
     const role = ROLES[content.text('role') ?? 'user']
     if (role === undefined) return content.refuse('role', 'must be user or model')
@@ -97,18 +97,18 @@ function decodeContents(body: FieldReader): readonly Message[] {
 
 /** Clients keep the pieces of a streamed thought apart; another vendor's proof is of all that was thought before it. */
 function joinThoughts(parts: readonly Part[]): readonly Part[] {
-  const joined: Part[] = []
+  const merged: Part[] = []
   for (const part of parts) {
     let text = ''
     if (part.type === 'reasoning' && hasForeignProofIn(part)) {
-      for (let last = joined.at(-1); isPieceOfThought(last); last = joined.at(-1)) {
+      for (let last = merged.at(-1); isPieceOfThought(last); last = merged.at(-1)) {
         text = last.text + text
-        joined.pop()
+        merged.pop()
       }
     }
-    joined.push(part.type === 'reasoning' && text !== '' ? { ...part, text: text + part.text } : part)
+    merged.push(part.type === 'reasoning' && text !== '' ? { ...part, text: text + part.text } : part)
   }
-  return joined
+  return merged
 }
 
 const hasForeignProofIn = ({ signature, encrypted }: ReasoningPart) =>
@@ -125,10 +125,10 @@ function splitResults(
 ): readonly Message[] {
   const results = content.filter(part => part.type === 'toolResult')
   const others = content.filter(part => part.type !== 'toolResult')
-  const said = compact<Message>({ role, content: others, extras })
-  if (results.length === 0) return [said]
+  const message = compact<Message>({ role, content: others, extras })
+  if (results.length === 0) return [message]
   const tool = { role: 'tool', content: results } as const
-  return others.length === 0 ? [tool] : [tool, said]
+  return others.length === 0 ? [tool] : [tool, message]
 }
 
 // --- Tools --------------------------------------------------------------------------------------------------------

@@ -18,14 +18,14 @@ import { isEmptySchema, toVendorSchema } from './schema.ts'
 import { encodeResult } from './tool-result.ts'
 
 /** The model and whether to stream stand in the address, not in the body. */
-export function encodeRequest(given: ChatRequest): EncodedRequest {
+export function encodeRequest(original: ChatRequest): EncodedRequest {
   const warnings = createWarnings(FORMAT)
-  const request = withoutCacheMarks(withoutCustomTools(given, warnings), warnings)
+  const request = withoutCacheMarks(withoutCustomTools(original, warnings), warnings)
   warnings.foreign('', request)
   warnUnsayable(request, ['verbosity', 'audio', 'user'], warnings)
   warnOfDescription(request, warnings)
   if (request.parallelTools === false && request.tools !== undefined)
-    warnings.lost('parallel_tool_calls', 'cannot be forbidden')
+    warnings.lost('parallel_tool_calls', 'cannot be disabled')
   const own = ownExtras(FORMAT, request)
   const body = bodyOf({
     ...own,
@@ -52,7 +52,7 @@ function encodeMessages(request: ChatRequest, warnings: Warnings): JsonObject {
     blocksOf: (message, path) => encodeParts(message, names, { model, path, warnings }),
   })
   if (turns.length === 0) {
-    warnings.lost('messages', 'instructions alone are refused: an empty turn of the user was added')
+    warnings.lost('messages', 'instructions alone are refused: an empty user message was added')
     turns.push({ role: 'user', content: [{ text: NOTHING_SAID }] })
   }
   return {
@@ -77,7 +77,8 @@ function encodeParts(
     const place = { model, path: `${path}.content[${index}]`, warnings }
     if (part.type !== 'toolResult') return encodePart(part, place)
     const name = part.name ?? names.get(part.callId)
-    if (name === undefined) warnings.lost(place.path, 'belongs to no call: its id stands for the tool’s name')
+    if (name === undefined)
+      warnings.lost(place.path, 'belongs to no tool call: its id is sent as the name of the tool')
     return encodeResult(part, name ?? part.callId, place)
   })
   // Results stand together, directly after their calls; media that could not be put into them follow.
@@ -101,7 +102,7 @@ function encodeTools(
     if (tool.type === 'function') {
       // Calls that must be made are held to their schemas; those that may be made are not.
       if (tool.strict && (toolChoice?.mode ?? 'auto') === 'auto') {
-        warnings.lost(`${path}.strict`, 'cannot be promised and was left out')
+        warnings.lost(`${path}.strict`, 'cannot be guaranteed and was left out')
       }
       if (functionDeclarations.length === 0) entries.push({ functionDeclarations })
       functionDeclarations.push(encodeFunction(tool, path, warnings))
@@ -173,7 +174,7 @@ function encodeConfig(request: ChatRequest, own: unknown, warnings: Warnings): J
 function fitLimit({ model, maxTokens }: ChatRequest, warnings: Warnings): number | undefined {
   const most = geminiGeneration(model).maxOutputTokens
   if (maxTokens === undefined || most === undefined || maxTokens <= most) return maxTokens
-  warnings.lost('max_tokens', `was lowered to ${most}, the most that the model writes`)
+  warnings.lost('max_tokens', `was lowered to ${most}, the maximum of the model`)
   return most
 }
 
@@ -209,25 +210,25 @@ function encodeThinking(
   const { effort, budget, isAdaptive, summary } = reasoning
   const generation = geminiGeneration(model)
   if (generation.thinking === 'none') {
-    if (effort !== 'none') warnings.lost('reasoning', 'the model cannot think')
+    if (effort !== 'none') warnings.lost('reasoning', 'the model does not support reasoning')
     return undefined
   }
   if (effort === 'none') return withoutThoughts(generation, warnings)
-  const told = { includeThoughts: summary !== 'none' }
+  const visibility = { includeThoughts: summary !== 'none' }
   // A word and a budget together are refused; the budget is the more exact.
-  if (budget !== undefined) return { ...told, thinkingBudget: fitBudget(budget, generation, warnings) }
-  if (effort === undefined) return isAdaptive ? { ...told, thinkingBudget: -1 } : told
+  if (budget !== undefined) return { ...visibility, thinkingBudget: fitBudget(budget, generation, warnings) }
+  if (effort === undefined) return isAdaptive ? { ...visibility, thinkingBudget: -1 } : visibility
   if (generation.thinking === 'level')
-    return { ...told, thinkingLevel: levelOf(effort, generation, warnings) }
+    return { ...visibility, thinkingLevel: levelOf(effort, generation, warnings) }
   const worth = budgetOf(effort)
   if (worth === undefined) {
-    warnings.lost('reasoning_effort', 'is a word that this vendor does not know and was left out')
-    return told
+    warnings.lost('reasoning_effort', 'is not known to this vendor and was left out')
+    return visibility
   }
   // Thoughts are part of the limit, and the answer needs room in it too.
   const { min, max } = generation.budget
   const room = maxTokens === undefined ? max : Math.floor(maxTokens / 2)
-  return { ...told, thinkingBudget: Math.max(Math.min(worth, max, room), min, 1) }
+  return { ...visibility, thinkingBudget: Math.max(Math.min(worth, max, room), min, 1) }
 }
 
 /** Budgets beyond what a model takes are refused, and other vendors' models take more. */
@@ -235,7 +236,7 @@ function fitBudget(budget: number, generation: GeminiGeneration, warnings: Warni
   const { min, max } = generation.budget
   const fitted = Math.max(Math.min(budget, max), min)
   if (fitted !== budget)
-    warnings.lost('reasoning.budget', `${fitted} tokens are asked for, which the model takes`)
+    warnings.lost('reasoning.budget', `was changed to ${fitted} tokens, within the range of the model`)
   return fitted
 }
 
@@ -244,15 +245,16 @@ function withoutThoughts(generation: GeminiGeneration, warnings: Warnings): Json
   const { thinking, budget, leastLevel } = generation
   const takesLevels = thinking === 'level'
   if (!takesLevels && budget.min === 0) return { thinkingBudget: 0 }
-  warnings.lost('reasoning_effort', 'the model cannot be kept from thinking and thinks as little as it can')
+  warnings.lost('reasoning_effort', 'thinking cannot be turned off for this model: the lowest amount is sent')
   return takesLevels ? { thinkingLevel: leastLevel } : { thinkingBudget: budget.min }
 }
 
 function levelOf(effort: string, { leastLevel }: GeminiGeneration, warnings: Warnings): string {
   const level = LEVELS[effort]
-  if (level === undefined) warnings.lost('reasoning_effort', 'is a word that this vendor does not know')
+  if (level === undefined)
+    warnings.lost('reasoning_effort', 'is not known to this vendor: high is sent instead')
   if (effort === 'xhigh' || effort === 'max')
-    warnings.lost('reasoning_effort', 'was lowered to high, the most')
+    warnings.lost('reasoning_effort', 'was lowered to high, the maximum')
   const isTooLittle = level === 'MINIMAL' && leastLevel !== 'MINIMAL'
   return isTooLittle ? leastLevel : (level ?? 'HIGH')
 }

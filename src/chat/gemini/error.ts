@@ -51,8 +51,8 @@ const TYPE = 'type.googleapis.com/google.rpc.'
 
 export function decodeError({ status, body, header }: VendorErrorAnswer): ChatError {
   // A stream that is an array of answers tells an error as one of them.
-  const told = Array.isArray(body) ? body.find(each => member(each, 'error') !== undefined) : body
-  const error = member(told, 'error')
+  const envelope = Array.isArray(body) ? body.find(each => member(each, 'error') !== undefined) : body
+  const error = member(envelope, 'error')
   const word = textOf(member(error, 'status'))
   const reason = textOf(member(detail(error, 'ErrorInfo'), 'reason'))
   const message =

@@ -4,7 +4,7 @@ import { bodyOf, compact } from '../hub/fields.ts'
 import type { Citation } from '../hub/hub.ts'
 
 /** A citation, and which part of the content it belongs to. */
-export type Grounded = { readonly part: number; readonly citation: Citation }
+type Grounded = { readonly part: number; readonly citation: Citation }
 
 /**
  * The sources that an answer names. Places are counted in bytes of the part's text, which `textOf` gives; a source that no
@@ -13,7 +13,7 @@ export type Grounded = { readonly part: number; readonly citation: Citation }
 export function decodeGrounding(metadata: unknown, textOf: (part: number) => string): readonly Grounded[] {
   const sources = listOf(member(metadata, 'groundingChunks')).map(sourceOf)
   const supports = listOf(member(metadata, 'groundingSupports')).filter(isObject)
-  const named = supports.flatMap(support => {
+  const supportedCitations = supports.flatMap(support => {
     const segment = member(support, 'segment')
     const part = countIn(segment, 'partIndex') ?? 0
     const place = placeIn(Buffer.from(textOf(part)), segment)
@@ -23,7 +23,7 @@ export function decodeGrounding(metadata: unknown, textOf: (part: number) => str
     })
   })
   return supports.length > 0
-    ? named
+    ? supportedCitations
     : sources.flatMap(citation => (citation === undefined ? [] : [{ part: 0, citation }]))
 }
 

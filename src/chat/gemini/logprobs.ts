@@ -22,8 +22,8 @@ const alternative = ({ token, logProbability }: JsonObject): Alternative => ({
 })
 
 export const encodeLogprobs = (tokens: readonly TokenLogprob[]): JsonObject => ({
-  chosenCandidates: tokens.map(written),
-  topCandidates: tokens.map(({ top }) => ({ candidates: top.map(written) })),
+  chosenCandidates: tokens.map(encodeToken),
+  topCandidates: tokens.map(({ top }) => ({ candidates: top.map(encodeToken) })),
 })
 
-const written = ({ token, logprob }: Alternative) => ({ token, logProbability: logprob })
+const encodeToken = ({ token, logprob }: Alternative) => ({ token, logProbability: logprob })

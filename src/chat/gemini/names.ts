@@ -76,9 +76,9 @@ export function canonical(value: unknown): unknown {
 }
 
 function canonicalObject(value: JsonObject): JsonObject {
-  const entries = Object.entries(value).map(([given, inner]): [string, unknown] => {
-    const spelled = SPELLINGS.get(given)
-    const name = spelled === undefined || Object.hasOwn(value, spelled) ? given : spelled
+  const entries = Object.entries(value).map(([originalName, inner]): [string, unknown] => {
+    const spelled = SPELLINGS.get(originalName)
+    const name = spelled === undefined || Object.hasOwn(value, spelled) ? originalName : spelled
     if (OPAQUE.has(name)) return [name, inner]
     const read = canonical(inner)
     return [name, LISTS.has(name) && isObject(read) ? [read] : read]

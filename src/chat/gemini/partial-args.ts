@@ -19,7 +19,7 @@ export function createPartialArgs(): PartialArgs {
     const value = givenIn(piece)
     if (keys.length === 0 || value === undefined) return
     const goesOn = openPath === piece.jsonPath && typeof value === 'string'
-    assign(root, keys, known => (goesOn && typeof known === 'string' ? known + value : value))
+    assign(root, keys, existing => (goesOn && typeof existing === 'string' ? existing + value : value))
     openPath = piece.willContinue === true ? piece.jsonPath : undefined
   }
 
@@ -55,7 +55,7 @@ function parsePath(path: string): readonly (string | number)[] {
   return keys
 }
 
-/** Makes whatever the path needs on its way. */
+/** Creates the objects and lists along the path. */
 function assign(
   root: Container,
   keys: readonly (string | number)[],

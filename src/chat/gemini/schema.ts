@@ -74,15 +74,15 @@ const FORMATS = new Set(['date-time', 'date', 'time', 'enum', 'float', 'double',
 
 /** A JSON schema as the vendor takes it. `path` is where it stands, for the warnings. */
 export function toVendorSchema(schema: JsonObject, path: string, warnings: Warnings): JsonObject {
-  const written: Record<string, unknown> = {}
+  const result: Record<string, unknown> = {}
   for (const [name, value] of Object.entries(mergedAll(schema))) {
     if (REMARKS.has(name)) continue
     if (UNKNOWN.has(name) || (name === 'format' && !FORMATS.has(String(value)))) {
       warnings.lost(`${path}.${name}`, 'is no rule that this vendor knows and was left out')
-    } else if (name === 'const') written.enum = [value]
-    else written[name] = nested(name, value, inner => toVendorSchema(inner, `${path}.${name}`, warnings))
+    } else if (name === 'const') result.enum = [value]
+    else result[name] = nested(name, value, inner => toVendorSchema(inner, `${path}.${name}`, warnings))
   }
-  return written
+  return result
 }
 
 /** The vendor knows no `allOf`: what must hold together is written together. */

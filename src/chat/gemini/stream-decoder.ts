@@ -26,7 +26,7 @@ type ChoiceState = {
 
 /** Every event is a piece of an answer, with all usage so far; there is no terminator. */
 export function createStreamDecoder(options: StreamDecoderOptions): StreamDecoder {
-  const { ambience, choices: wanted = 1 } = options
+  const { ambience, choices: choiceCount = 1 } = options
   const choices = new Map<number, ChoiceState>()
   let isStarted = false
   let searches: ReturnType<typeof searchesIn> = { searches: 0, fileSearches: 0 }
@@ -41,7 +41,7 @@ export function createStreamDecoder(options: StreamDecoderOptions): StreamDecode
     isWhole: () =>
       choices.size > 0 &&
       [...choices.values()].every(choice => choice.stop !== undefined) &&
-      (choices.size >= wanted || isBlocked()),
+      (choices.size >= choiceCount || isBlocked()),
     finish(emit) {
       for (const [index, choice] of choices) {
         endCall(choice)
@@ -82,8 +82,8 @@ export function createStreamDecoder(options: StreamDecoderOptions): StreamDecode
   }
 
   function stateOf(index: number, emit: Emit): ChoiceState {
-    const known = choices.get(index)
-    if (known !== undefined) return known
+    const existing = choices.get(index)
+    if (existing !== undefined) return existing
     const state: ChoiceState = {
       parts: createAssembler(index, emit),
       text: undefined,
@@ -203,6 +203,6 @@ function think(state: ChoiceState, text: string, proof: Delta): void {
 
 function cite(metadata: unknown, { text, parts }: ChoiceState): void {
   if (text === undefined || !isObject(metadata)) return
-  const said = text.words.join('')
-  for (const { citation } of decodeGrounding(metadata, () => said)) parts.add(text.part, { citation })
+  const answerText = text.words.join('')
+  for (const { citation } of decodeGrounding(metadata, () => answerText)) parts.add(text.part, { citation })
 }

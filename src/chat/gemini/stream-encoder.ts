@@ -91,8 +91,8 @@ function createChunkEncoder(
   }
 
   function stateOf(index: number): ChoiceState {
-    const known = choices.get(index)
-    if (known !== undefined) return known
+    const existing = choices.get(index)
+    if (existing !== undefined) return existing
     const state: ChoiceState = { parts: new Map(), stop: undefined, isCited: false }
     choices.set(index, state)
     return state
@@ -141,8 +141,8 @@ function createChunkEncoder(
     const first = choices.get(0)?.stop
     const feedback = feedbackIn(first)
     const usageMetadata = usage && encodeUsage(usage)
-    const told = usageMetadata === undefined ? {} : { usageMetadata }
-    if (feedback !== undefined) return [frame({ promptFeedback: feedback, ...told, ...begin() })]
+    const usageFields = usageMetadata === undefined ? {} : { usageMetadata }
+    if (feedback !== undefined) return [frame({ promptFeedback: feedback, ...usageFields, ...begin() })]
     if (choices.size === 0) stateOf(0)
     const candidates = [...choices].map(([index, { stop = STOPPED, isCited }]) => {
       const { groundingMetadata, ...ended } = encodeStop(stop)
@@ -150,7 +150,7 @@ function createChunkEncoder(
       const grounded = groundingMetadata === undefined || isCited ? {} : { groundingMetadata }
       return { content: { parts: [{ text: '' }], role: 'model' }, ...ended, ...grounded, index }
     })
-    return [frame({ candidates, ...told, ...begin() })]
+    return [frame({ candidates, ...usageFields, ...begin() })]
   }
 }
 

@@ -40,10 +40,10 @@ function isSaid(response: JsonObject, names: readonly string[]): boolean {
 
 function textsIn(response: JsonObject): readonly Part[] {
   if (Object.keys(response).length === 0) return []
-  const said = isSaid(response, [...SAID, FAILED])
+  const plainText = isSaid(response, [...SAID, FAILED])
     ? Object.values(response).flat()
     : [JSON.stringify(response)]
-  return said.map(text => ({ type: 'text', text: String(text) }))
+  return plainText.map(text => ({ type: 'text', text: String(text) }))
 }
 
 /** Media of a result stand inside of it where the model takes them there, and after it otherwise. */
@@ -56,11 +56,11 @@ export function encodeResult(part: ToolResultPart, name: string, place: PartPlac
     const at = { ...place, path: `${path}.content[${index}]` }
     if (inner.type === 'text' || inner.type === 'refusal') texts.push(inner.text)
     else if (inner.type === 'media') media.push(...encodeMedia(inner as MediaPart, at))
-    else warnings.lost(at.path, `a part of the type ${inner.type} has no place here and was left out`)
+    else warnings.lost(at.path, `a part of the type ${inner.type} is not supported here and was left out`)
   }
   const isInside = geminiGeneration(model).takesMediaInResults
   if (media.length > 0 && !isInside) {
-    warnings.lost(path, 'the media of a result are sent after it')
+    warnings.lost(path, 'media of a tool result are sent after it')
   }
   const functionResponse = {
     ...ownExtras(FORMAT, part),

@@ -8,26 +8,26 @@ import { geminiGeneration } from '../../models/generation.ts'
  * `candidatesTokenCount` holds no thoughts. Undefined where the prompt is not told.
  */
 export function usageIn(answer: unknown): Usage | undefined {
-  const told = member(answer, 'usageMetadata')
-  const prompt = count(told, 'promptTokenCount')
+  const metadata = member(answer, 'usageMetadata')
+  const prompt = count(metadata, 'promptTokenCount')
   if (prompt === undefined) return undefined
-  const forTools = count(told, 'toolUsePromptTokenCount') ?? 0
+  const forTools = count(metadata, 'toolUsePromptTokenCount') ?? 0
   return {
     ...EMPTY,
-    ...splitPrompt(told, prompt, forTools),
-    ...splitAnswer(told, prompt + forTools),
+    ...splitPrompt(metadata, prompt, forTools),
+    ...splitAnswer(metadata, prompt + forTools),
     ...searchesIn(answer),
     calls: 1,
   }
 }
 
 /** What a tool of the vendor's own has found is read by the model like a prompt, and never comes from the cache. */
-function splitPrompt(told: unknown, prompt: number, forTools: number) {
+function splitPrompt(metadata: unknown, prompt: number, forTools: number) {
   const take = taker(prompt)
   const fresh = (modality: string) =>
-    tokensOf(told, 'promptTokensDetails', modality) - tokensOf(told, 'cacheTokensDetails', modality)
+    tokensOf(metadata, 'promptTokensDetails', modality) - tokensOf(metadata, 'cacheTokensDetails', modality)
   return {
-    cachedInput: take(count(told, 'cachedContentTokenCount') ?? 0),
+    cachedInput: take(count(metadata, 'cachedContentTokenCount') ?? 0),
     audioInput: take(fresh('AUDIO')),
     imageInput: take(fresh('IMAGE')),
     input: take(prompt) + forTools,
@@ -35,33 +35,33 @@ function splitPrompt(told: unknown, prompt: number, forTools: number) {
 }
 
 /** Counts that are not told are what the total leaves for them. */
-function splitAnswer(told: unknown, input: number) {
-  const total = count(told, 'totalTokenCount')
-  const thoughts = count(told, 'thoughtsTokenCount')
-  const candidates = count(told, 'candidatesTokenCount')
-  const left = (known: number) => Math.max((total ?? 0) - input - known, 0)
-  const said = candidates ?? left(thoughts ?? 0)
-  const take = taker(said)
+function splitAnswer(metadata: unknown, input: number) {
+  const total = count(metadata, 'totalTokenCount')
+  const thoughts = count(metadata, 'thoughtsTokenCount')
+  const candidates = count(metadata, 'candidatesTokenCount')
+  const remainder = (otherTokens: number) => Math.max((total ?? 0) - input - otherTokens, 0)
+  const answerTokens = candidates ?? remainder(thoughts ?? 0)
+  const take = taker(answerTokens)
   return {
-    reasoning: thoughts ?? left(said),
-    audioOutput: take(tokensOf(told, 'candidatesTokensDetails', 'AUDIO')),
-    imageOutput: take(tokensOf(told, 'candidatesTokensDetails', 'IMAGE')),
-    output: take(said),
+    reasoning: thoughts ?? remainder(answerTokens),
+    audioOutput: take(tokensOf(metadata, 'candidatesTokensDetails', 'AUDIO')),
+    imageOutput: take(tokensOf(metadata, 'candidatesTokensDetails', 'IMAGE')),
+    output: take(answerTokens),
   }
 }
 
 /** Hands out shares of a whole, each as much as is left of it. */
 function taker(whole: number): (wanted: number) => number {
-  let left = whole
-  return wanted => {
-    const taken = Math.min(Math.max(wanted, 0), left)
-    left -= taken
-    return taken
+  let remaining = whole
+  return amount => {
+    const share = Math.min(Math.max(amount, 0), remaining)
+    remaining -= share
+    return share
   }
 }
 
-function tokensOf(told: unknown, details: string, modality: string): number {
-  const list = member(told, details)
+function tokensOf(metadata: unknown, details: string, modality: string): number {
+  const list = member(metadata, details)
   if (!Array.isArray(list)) return 0
   let tokens = 0
   for (const each of list) {
@@ -100,15 +100,15 @@ export function encodeUsage(requestUsage: Usage): JsonObject {
   const usage = allCounts(requestUsage)
   const { audioInput, imageInput, output, audioOutput, imageOutput, reasoning, cachedInput } = usage
   const prompt = totalInput(usage)
-  const said = output + audioOutput + imageOutput
+  const answerTokens = output + audioOutput + imageOutput
   return {
     promptTokenCount: prompt,
-    candidatesTokenCount: said,
-    totalTokenCount: prompt + said + reasoning,
+    candidatesTokenCount: answerTokens,
+    totalTokenCount: prompt + answerTokens + reasoning,
     ...(cachedInput > 0 && { cachedContentTokenCount: cachedInput }),
     ...(reasoning > 0 && { thoughtsTokenCount: reasoning }),
     ...detailed('promptTokensDetails', prompt, { AUDIO: audioInput, IMAGE: imageInput }),
-    ...detailed('candidatesTokensDetails', said, { AUDIO: audioOutput, IMAGE: imageOutput }),
+    ...detailed('candidatesTokensDetails', answerTokens, { AUDIO: audioOutput, IMAGE: imageOutput }),
   }
 }
 

@@ -14,14 +14,14 @@ export function eventsOf(answer: ChatAnswer): readonly ChatEvent[] {
   ]
   for (const [choice, { parts, stop, logprobs }] of choices.entries()) {
     // Tokens are those of the text, and told while it is.
-    const said = parts.findIndex(part => part.type === 'text')
+    const firstText = parts.findIndex(part => part.type === 'text')
     const tokens: readonly ChatEvent[] =
       logprobs === undefined ? [] : [{ type: 'logprobs', choice, tokens: logprobs }]
     for (const [part, content] of parts.entries()) {
-      events.push(...openPart(choice, part, content), ...(part === said ? tokens : []))
+      events.push(...openPart(choice, part, content), ...(part === firstText ? tokens : []))
       events.push({ type: 'close', choice, part })
     }
-    if (said === -1) events.push(...tokens)
+    if (firstText === -1) events.push(...tokens)
     events.push({ type: 'finish', choice, stop })
   }
   if (usage !== undefined) events.push({ type: 'usage', usage })

@@ -12,7 +12,7 @@ export type Assembler = {
   say(type: 'text' | 'reasoning' | 'refusal', text: string): void
   /** Adds to the part at hand, if it is of this type; begins one otherwise. */
   annotate(type: 'text' | 'reasoning', delta: Delta): void
-  /** Begins a part, with whatever content it has, and gives its number. */
+  /** Opens a part, emits its initial content as deltas, and returns its number. */
   open(part: Part): number
   add(part: number, delta: Delta): void
   close(part: number): void
@@ -55,9 +55,9 @@ export function createAssembler(choice: number, emit: Emit): Assembler {
       assembler.annotate(type as 'text', { text })
     },
     annotate(type, delta) {
-      const held = current === undefined ? undefined : open.get(current)
+      const currentPart = current === undefined ? undefined : open.get(current)
       // A thought that has its proof is complete: what comes is the next one.
-      const goesOn = held?.content.type === type && !held.isSealed
+      const goesOn = currentPart?.content.type === type && !currentPart.isSealed
       assembler.add(goesOn && current !== undefined ? current : begin(type), delta)
     },
     open(content) {
@@ -88,7 +88,7 @@ export function createAssembler(choice: number, emit: Emit): Assembler {
       if (opened === undefined) return
       open.delete(part)
       if (current === part) current = undefined
-      // Whoever reads the arguments parses them; a tool without any is called with an empty object.
+      // Clients parse the arguments, so a call without any has an empty object.
       if (isCall(opened.content) && !opened.content.isCustom && opened.text === '') {
         emit({ type: 'delta', choice, part, text: '{}' })
       }
@@ -98,8 +98,8 @@ export function createAssembler(choice: number, emit: Emit): Assembler {
       assembler.close(assembler.open(part))
     },
     thought() {
-      const held = current === undefined ? undefined : open.get(current)
-      return held?.content.type === 'reasoning' ? held.text : ''
+      const currentPart = current === undefined ? undefined : open.get(current)
+      return currentPart?.content.type === 'reasoning' ? currentPart.text : ''
     },
     closeAll() {
       for (const part of [...open.keys()]) assembler.close(part)

@@ -14,7 +14,7 @@ export function deedsOf(message: Message, path: string, warnings: Warnings): Dee
     const at = `${path}.content[${index}]`
     if (part.type === 'reasoning') {
       const isProven = part.signature !== undefined || part.encrypted !== undefined
-      if (isProven) warnings.lost(at, 'what another vendor has signed or encrypted was left out')
+      if (isProven) warnings.lost(at, 'content that another vendor signed or encrypted was left out')
       if (part.text !== '') thoughts.push(part.text)
     }
     if (part.type === 'toolCall') {

@@ -6,7 +6,7 @@ export type ChatDialect = {
   readonly renamed: Readonly<Record<string, string>>
   /** Fields that it refuses; what a client asked for by them is lost. */
   readonly refused: readonly string[]
-  /** Fields that nobody misses: they say nothing that the host does not do anyway. */
+  /** Fields that can be removed without a warning: the host does the same without them. */
   readonly needless: readonly string[]
   /** Its word for «some tool must be called». */
   readonly required: string

@@ -42,13 +42,15 @@ export function errorKind(
   message: string,
   words: readonly (string | undefined)[],
 ): ErrorKind {
-  const said = words.filter(word => word !== undefined)
-  if (said.includes('insufficient_quota')) return 'quota'
-  if (said.includes('content_filter')) return 'filtered'
-  const known = STATUS_KINDS[status]
-  if (known !== undefined) return known
+  const presentWords = words.filter(word => word !== undefined)
+  if (presentWords.includes('insufficient_quota')) return 'quota'
+  if (presentWords.includes('content_filter')) return 'filtered'
+  const kindOfStatus = STATUS_KINDS[status]
+  if (kindOfStatus !== undefined) return kindOfStatus
   if (status >= 500) return 'server'
-  return CONTEXT_WORDS.test(message) || said.includes('context_length_exceeded') ? 'context' : 'invalid'
+  return CONTEXT_WORDS.test(message) || presentWords.includes('context_length_exceeded')
+    ? 'context'
+    : 'invalid'
 }
 
 export const chatError = (

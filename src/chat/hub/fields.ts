@@ -2,7 +2,7 @@ import { isObject, type JsonObject, member } from '../../domain/json-value.ts'
 import type { RequestFault } from '../../requests/request-fields.ts'
 import type { Extras } from './hub.ts'
 
-/** Thrown inside a request decoder and nowhere else; `decoding` makes a fault of it. */
+/** Thrown only inside a request decoder; `decoding` turns it into a fault. */
 class FieldError extends Error {
   readonly fault: RequestFault
 
@@ -14,7 +14,7 @@ class FieldError extends Error {
 }
 
 /**
- * The fields of one object, each asked for by name. A field that is null reads as absent. One of the wrong type is refused
+ * The fields of one object, each read by name. A field that is null reads as absent. One of the wrong type is refused
  * with its path; read leniently, as answers of vendors are, it reads as absent too.
  */
 export type FieldReader = {
@@ -29,14 +29,14 @@ export type FieldReader = {
   list(name: string): readonly unknown[] | undefined
   texts(name: string): readonly string[] | undefined
   object(name: string): JsonObject | undefined
-  /** The fields of an object inside. What nobody asks it for is not told by this one's `rest`. */
+  /** The fields of an object inside. Its unread fields are not part of this object's `rest`. */
   fields(name: string): FieldReader | undefined
   /** Each object of a list. */
   each(name: string): readonly FieldReader[]
   needText(name: string): string
   needList(name: string): readonly unknown[]
   needFields(name: string): FieldReader
-  /** Everything that was never asked for: a decoder keeps it as extras, so that new fields survive. */
+  /** All unread fields: a decoder keeps them as extras, so that new fields survive. */
   rest(): JsonObject | undefined
   refuse(name: string, message: string): never
   missing(name: string): never
@@ -54,13 +54,13 @@ const JSON_TYPES = {
   object: { word: 'an object', is: isObject },
 } as const
 
-/** Reads what a client sent: a wrong type is the client's fault. */
+/** Reads an object of a client: a wrong type is refused. */
 export const strictFields = (value: unknown, path: string): FieldReader => createFields(value, path, true)
 
-/** Reads what a vendor sent: nothing in it is a fault. */
+/** Reads an object of a vendor: nothing is refused. */
 export const lenientFields = (value: unknown): FieldReader => createFields(value, '', false)
 
-/** Runs a request decoder and tells the first fault it met. */
+/** Runs a request decoder and returns its first fault. */
 export function decoding<Request>(
   decode: () => Request,
 ): { readonly request: Request } | { readonly fault: RequestFault } {
@@ -72,10 +72,10 @@ export function decoding<Request>(
   }
 }
 
-function createFields(given: unknown, path: string, isStrict: boolean): FieldReader {
-  if (!isObject(given) && isStrict) throw objectExpected(path)
-  const value = isObject(given) ? given : {}
-  const asked = new Set<string>()
+function createFields(source: unknown, path: string, isStrict: boolean): FieldReader {
+  if (!isObject(source) && isStrict) throw objectExpected(path)
+  const value = isObject(source) ? source : {}
+  const readNames = new Set<string>()
   const pathOf = (name: string) => (path === '' ? name : `${path}.${name}`)
 
   const fields: FieldReader = {
@@ -83,7 +83,7 @@ function createFields(given: unknown, path: string, isStrict: boolean): FieldRea
     isStrict,
     path: pathOf,
     any(name) {
-      asked.add(name)
+      readNames.add(name)
       return member(value, name) ?? undefined
     },
     text: name => typed(name, JSON_TYPES.text),
@@ -93,7 +93,7 @@ function createFields(given: unknown, path: string, isStrict: boolean): FieldRea
       const isCount = count === undefined || (Number.isInteger(count) && count >= 1 && count <= max)
       if (isCount || !isStrict) return isCount ? count : undefined
       const range = max === Number.MAX_SAFE_INTEGER ? '1 or more' : `from 1 to ${max}`
-      return fields.refuse(name, `must be a whole number, ${range}`)
+      return fields.refuse(name, `must be an integer, ${range}`)
     },
     flag: name => typed(name, JSON_TYPES.flag),
     list: name => typed(name, JSON_TYPES.list),
@@ -101,7 +101,7 @@ function createFields(given: unknown, path: string, isStrict: boolean): FieldRea
     texts(name) {
       const list = fields.list(name)
       if (isStrict && list?.some(each => typeof each !== 'string'))
-        fields.refuse(name, 'must be a list of texts')
+        fields.refuse(name, 'must be a list of strings')
       return list?.filter(each => typeof each === 'string')
     },
     fields(name) {
@@ -117,8 +117,8 @@ function createFields(given: unknown, path: string, isStrict: boolean): FieldRea
     needList: name => fields.list(name) ?? absent(name, []),
     needFields: name => fields.fields(name) ?? absent(name, createFields({}, pathOf(name), false)),
     rest() {
-      const left = Object.entries(value).filter(([name]) => !asked.has(name))
-      return left.length === 0 ? undefined : Object.fromEntries(left)
+      const unreadEntries = Object.entries(value).filter(([name]) => !readNames.has(name))
+      return unreadEntries.length === 0 ? undefined : Object.fromEntries(unreadEntries)
     },
     missing(name) {
       const param = pathOf(name)
@@ -135,8 +135,8 @@ function createFields(given: unknown, path: string, isStrict: boolean): FieldRea
     name: string,
     { word, is }: { word: string; is(value: unknown): value is T },
   ): T | undefined {
-    const found = fields.any(name)
-    if (found === undefined || is(found)) return found
+    const value = fields.any(name)
+    if (value === undefined || is(value)) return value
     return isStrict ? fields.refuse(name, `must be ${word}`) : undefined
   }
 
@@ -151,25 +151,25 @@ function objectExpected(path: string): FieldError {
     : new FieldError({ param: path, code: 'invalid_parameter', message: `${path} must be an object` })
 }
 
-/** What an optional property may be given as: absent by being undefined. */
+/** An object whose optional properties may be undefined. */
 type Given<T> = { readonly [K in keyof T]: Record<never, never> extends Pick<T, K> ? T[K] | undefined : T[K] }
 
-/** Leaves out what is undefined, so that an absent field is absent. */
-export function compact<T extends object>(given: Given<T>): T {
-  const fields = given as Record<string, unknown>
-  const kept: Record<string, unknown> = {}
+/** Removes undefined properties. */
+export function compact<T extends object>(source: Given<T>): T {
+  const fields = source as Record<string, unknown>
+  const result: Record<string, unknown> = {}
   for (const name of Object.keys(fields)) {
-    // Extras of a client may be called anything; this one name must be made a field by other means.
-    if (name === '__proto__') Object.defineProperty(kept, name, { value: fields[name], ...ORDINARY })
-    else if (fields[name] !== undefined) kept[name] = fields[name]
+    // A client may send a field of any name; assigning to this one would set the prototype.
+    if (name === '__proto__') Object.defineProperty(result, name, { value: fields[name], ...ORDINARY })
+    else if (fields[name] !== undefined) result[name] = fields[name]
   }
-  return kept as T
+  return result as T
 }
 
 const ORDINARY = { configurable: true, enumerable: true, writable: true }
 
 /** The same for an object that goes over the wire. */
-export const bodyOf = (given: JsonObject): JsonObject => compact<Record<string, unknown>>(given)
+export const bodyOf = (source: JsonObject): JsonObject => compact<Record<string, unknown>>(source)
 
 /** Unknown fields of a format as extras; undefined where there are none. */
 export const extrasOf = (format: string, rest: JsonObject | undefined): Extras | undefined =>

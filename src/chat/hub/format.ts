@@ -7,7 +7,7 @@ import type { Stage } from '../../wire/stage.ts'
 import type { ChatDialect } from './dialect.ts'
 import type { ChatAnswer, ChatError, ChatEvent, ChatRequest } from './hub.ts'
 
-/** Ids and the clock come from outside, so that a format is a plain function of what it is given. */
+/** Ids and the clock come from outside, so that a format is a pure function of its input. */
 export type IdsAndClock = {
   /** A new id that begins so: `call_`, `msg_`. */
   readonly newId: (prefix: string) => string
@@ -17,21 +17,21 @@ export type IdsAndClock = {
 export type DecodedRequest = { readonly request: ChatRequest } | { readonly fault: RequestFault }
 
 export type EncodeOptions = {
-  /** The most the model can write, where it is known: for formats that ask for a limit. */
+  /** The model's maximum output, where it is known: for formats that require a limit. */
   readonly maxOutputTokens?: number
-  /** The vendor refuses the thoughts of earlier turns (openai-chat: hosts differ). */
+  /** The vendor refuses the reasoning of earlier turns (openai-chat: hosts differ). */
   readonly omitReasoning?: boolean
   /** The vendor takes Anthropic's cache marks inside of this format (openai-chat: hosts differ, most refuse). */
   readonly keepCacheMarks?: boolean
-  /** How the vendor words this format (openai-chat: hosts that refuse what they do not know). */
+  /** The vendor's dialect of this format (openai-chat: hosts that refuse unknown fields). */
   readonly dialect?: ChatDialect
 }
 
 export type EncodedRequest = {
   readonly body: JsonObject
-  /** What the format cannot carry. Empty means that nothing was lost. */
+  /** The parts of the request that the format cannot express; empty where nothing was lost. */
   readonly warnings: readonly Warning[]
-  /** Headers that the body calls for. */
+  /** Headers that the body requires. */
   readonly headers?: Readonly<Record<string, string>>
 }
 
@@ -48,14 +48,14 @@ export type StreamDecoderOptions = DecodeOptions & {
 
 export type AnswerOptions = {
   readonly ambience: IdsAndClock
-  /** What is answered: openai-chat tells the usage of a stream only on demand, responses repeats parts of the request. */
+  /** The request: openai-chat reports the usage of a stream only on demand, responses repeats fields of the request. */
   readonly request?: ChatRequest
 }
 
 /** An error as it goes over the wire. */
 export type EncodedError = { readonly status: number; readonly body: JsonObject }
 
-/** What an error came with. */
+/** The status and headers of an error. */
 export type VendorErrorAnswer = {
   readonly status: number
   readonly body: unknown
@@ -63,11 +63,11 @@ export type VendorErrorAnswer = {
 }
 
 export type StreamDecoder = Stage<Buffer, ChatEvent> & {
-  /** Whether the last word has been said; of formats without a terminator only, whose last word is held back instead. */
+  /** Whether the answer is complete; only for formats without a terminator, whose last event is held back instead. */
   isWhole?(): boolean
   /**
    * From here on an event that cannot be read is skipped and reported, in place of ending the stream with an error. For
-   * streams whose bytes pass, so that the client gets the event and judges it itself.
+   * streams whose bytes pass, so that the client receives the event unchanged.
    */
   skipMalformed(report: () => void): void
 }
@@ -79,11 +79,11 @@ export type Outbound = {
   /** Of a parsed body with a status of success; some vendors send errors with one. */
   decodeAnswer(body: unknown, options: DecodeOptions): ChatAnswer | { readonly error: ChatError }
   /**
-   * Bytes in, events out. A decoder never throws on what a vendor may send: what it does not know it skips, and what
-   * is broken ends in one `error`. The list over the whole stream ends with `end` or `error`, and nothing follows.
+   * Bytes in, events out. A decoder never throws on a vendor's bytes: it skips unknown events, and a broken
+   * stream ends in one `error`. The list over the whole stream ends with `end` or `error`, and nothing follows.
    */
   createStreamDecoder(options: StreamDecoderOptions): StreamDecoder
-  /** The usage that a whole answer tells; undefined where it tells none that could be true. */
+  /** The usage that a whole answer reports; undefined where it reports none or an impossible one. */
   readUsage(body: unknown, options?: UsageOptions): Usage | undefined
   decodeError(answer: VendorErrorAnswer): ChatError
 }
@@ -96,11 +96,11 @@ export type Inbound = {
   encodeAnswer(answer: ChatAnswer, options: AnswerOptions): JsonObject
   /**
    * Events in, bytes out. The closing bytes come with `end` and only then, so that the caller can hold that event back
-   * until the books are written; `end()` without one of `end` or `error` tells the client that the stream broke off.
+   * until the charge is recorded; `end()` without an `end` or `error` event reports to the client that the stream broke off.
    */
   createStreamEncoder(options: AnswerOptions): Stage<ChatEvent, Buffer>
   encodeError(error: ChatError): EncodedError
 }
 
-/** Spoken both ways. */
+/** A format that both clients and providers speak. */
 export type Format = Inbound & Outbound

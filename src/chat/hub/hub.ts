@@ -2,23 +2,23 @@ import type { JsonObject } from '../../domain/json-value.ts'
 import type { ToolCalls, Usage } from '../../domain/usage.ts'
 
 /**
- * The chat that every format is translated into and out of. It is nobody's wire format, and richer than each of them: what
- * one format can say and another cannot has a place here, and the encoder that finds no word for it gives a warning.
- * An absent field was not said; 0, '' and false are values.
+ * The chat that every format is translated into and out of. It is no vendor's wire format and has a place for everything that
+ * one of the formats can express. An encoder whose format lacks such a field gives a warning.
+ * An absent field was not in the request; 0, '' and false are values.
  */
 
 /**
- * Fields that only one format knows, under that format's name. They come back unharmed when the same format is written,
- * and are warned about when another is. A decoder collects them with `Fields.rest()`, so that new fields survive.
+ * Fields that only one format knows, under that format's name. They are written back unchanged in the same format,
+ * and reported as a warning in another one. A decoder collects them with `Fields.rest()`, so that new fields survive.
  */
 export type Extras = Readonly<Record<string, JsonObject>>
 
 type Extendable = { readonly extras?: Extras }
 
-/** A proof made by one vendor that only the same vendor can check; to any other format it is worth nothing. */
+/** A signature that only the vendor that made it can check; other formats cannot use it. */
 export type Signature = { readonly format: string; readonly value: string }
 
-/** «Keep the prompt up to here in the cache.» (anthropic, bedrock; without a ttl: the vendor's usual one) */
+/** Asks the vendor to cache the prompt up to here (anthropic, bedrock; without a ttl: the vendor's default). */
 export type CacheMark = { readonly ttl?: string }
 
 // --- Content ------------------------------------------------------------------------------------------------------
@@ -32,10 +32,10 @@ export type TextPart = Extendable & {
   readonly signature?: Signature
 }
 
-/** What the model thought before it answered. */
+/** The model's reasoning before its answer. */
 export type ReasoningPart = Extendable & {
   readonly type: 'reasoning'
-  /** Empty where the vendor gives out an encrypted form only. */
+  /** Empty where the vendor returns only the encrypted form. */
   readonly text: string
   readonly signature?: Signature
   /** anthropic: redacted thinking; responses: `encrypted_content` */
@@ -44,8 +44,8 @@ export type ReasoningPart = Extendable & {
   readonly id?: string
 }
 
-/** The model declines, in words that formats with a field of its own keep apart from its answer. */
-export type RefusalPart = Extendable & { readonly type: 'refusal'; readonly text: string }
+/** The text with which the model refuses; some formats have a field for it beside the answer. */
+type RefusalPart = Extendable & { readonly type: 'refusal'; readonly text: string }
 
 export type ToolCallPart = Extendable & {
   readonly type: 'toolCall'
@@ -63,7 +63,7 @@ export type ToolCallPart = Extendable & {
 export type ToolResultPart = Extendable & {
   readonly type: 'toolResult'
   readonly callId: string
-  /** gemini and ollama know results by the tool's name; `toolNames` finds it where it is not told. */
+  /** gemini and ollama identify results by the tool's name; `toolNames` finds it where it is absent. */
   readonly name?: string
   readonly content: readonly Part[]
   readonly isError?: true
@@ -74,7 +74,7 @@ export type ToolResultPart = Extendable & {
 export type MediaSource =
   | { readonly data: string }
   | { readonly url: string }
-  /** Known only to the vendor where it was stored, in the format it was named in. */
+  /** An id that only the vendor that stores the file knows, in that vendor's format. */
   | { readonly fileId: string; readonly format: string }
   /** A document as plain text (anthropic, cohere). */
   | { readonly text: string }
@@ -86,18 +86,18 @@ export type MediaPart = Extendable & {
   readonly source: MediaSource
   readonly mediaType?: string
   readonly name?: string
-  /** How closely an image is looked at (openai-chat, responses, cohere). */
+  /** The level of detail in which an image is processed (openai-chat, responses, cohere). */
   readonly detail?: string
-  /** A document that the answer shall cite, and what the model is told about it (anthropic, bedrock). */
+  /** A document that the answer shall cite, and its context for the model (anthropic, bedrock). */
   readonly isCited?: true
   readonly context?: string
-  /** What an audio answer says (openai-chat). */
+  /** The transcript of an audio answer (openai-chat). */
   readonly transcript?: string
   readonly cache?: CacheMark
 }
 
 /** A block that only one format has: a server tool's call and its result, say. */
-export type VendorPart = { readonly type: 'vendor'; readonly format: string; readonly value: JsonObject }
+type VendorPart = { readonly type: 'vendor'; readonly format: string; readonly value: JsonObject }
 
 export type Part =
   | TextPart
@@ -114,9 +114,9 @@ export type Citation = Extendable & {
   /** A file that the vendor stores, perhaps in a container that its tools run in. */
   readonly file?: { readonly id: string; readonly container?: string }
   readonly title?: string
-  /** The words relied on. */
+  /** The quoted text. */
   readonly quote?: string
-  /** The stretch of the part's text that relies on it, in UTF-16 units. */
+  /** The range of the part's text that the citation supports, in UTF-16 units. */
   readonly start?: number
   readonly end?: number
 }
@@ -182,15 +182,15 @@ export type Output =
     }
 
 export type Reasoning = {
-  /** none, minimal, low, medium, high, xhigh, max; or a word of a vendor's own */
+  /** none, minimal, low, medium, high, xhigh, max; or a vendor's own value */
   readonly effort?: string
-  /** Tokens to think with (anthropic, gemini). */
+  /** The thinking budget in tokens (anthropic, gemini). */
   readonly budget?: number
   /** The model decides how much (anthropic `adaptive`, gemini's budget of −1). */
   readonly isAdaptive?: true
-  /** Whether and how the thoughts are told: `auto`, `concise`, `detailed`, `none` (responses, gemini, anthropic). */
+  /** Whether and how reasoning is returned: `auto`, `concise`, `detailed`, `none` (responses, gemini, anthropic). */
   readonly summary?: string
-  /** Thoughts are to come encrypted, to be handed back (responses; other vendors sign theirs anyhow). */
+  /** Reasoning is returned encrypted, to be sent back (responses; other vendors sign theirs anyway). */
   readonly isReturned?: true
 }
 
@@ -212,9 +212,9 @@ export type ChatRequest = Extendable & {
   readonly stop?: readonly string[]
   readonly presencePenalty?: number
   readonly frequencyPenalty?: number
-  /** How many answers are wanted. */
+  /** The number of answers. */
   readonly choices?: number
-  /** How many alternatives are told for each token; 0: only the token's own probability. */
+  /** The number of alternatives for each token; 0: only the token's own probability. */
   readonly logprobs?: number
   readonly output?: Output
   readonly reasoning?: Reasoning
@@ -226,7 +226,7 @@ export type ChatRequest = Extendable & {
   readonly safety?: readonly { readonly category: string; readonly threshold: string }[]
   readonly user?: string
   readonly serviceTier?: string
-  /** The client wants to be told the usage at the end of the stream (openai-chat). Upstreams are always asked for it. */
+  /** The client asked for the usage at the end of the stream (openai-chat). The gateway always asks the provider for it. */
   readonly includeUsage?: boolean
 }
 
@@ -236,11 +236,11 @@ export type StopReason =
   | 'stop'
   | 'sequence'
   | 'length'
-  /** The context is full, whatever the limit was (anthropic, bedrock, mistral). */
+  /** The context window is full; the limit of the request was not reached (anthropic, bedrock, mistral). */
   | 'context'
   | 'tools'
   | 'filter'
-  /** A long turn of server tools was interrupted and can be gone on with (anthropic). */
+  /** A long turn of server tools was paused and can be continued (anthropic). */
   | 'pause'
 
 export type Stop = Extendable & {
@@ -251,7 +251,7 @@ export type Stop = Extendable & {
   readonly explanation?: string
 }
 
-/** What went wrong, as far as it decides what becomes of the request. */
+/** The kind of an error, as far as retries and statuses depend on it. */
 export type ErrorKind =
   | 'invalid'
   | 'context'
@@ -261,18 +261,18 @@ export type ErrorKind =
   | 'notFound'
   | 'tooLarge'
   | 'rateLimit'
-  /** Paid up: trying again does not help. */
+  /** The quota is used up: a retry does not help. */
   | 'quota'
   | 'timeout'
   | 'overloaded'
-  /** The stream ended before its end. */
+  /** The stream ended without its terminator. */
   | 'truncated'
   | 'server'
 
 export type ChatError = {
   readonly kind: ErrorKind
   readonly message: string
-  /** The vendor's own words for it, where it has any. */
+  /** The vendor's own code for it. */
   readonly type?: string
   readonly code?: string
   readonly param?: string
@@ -296,7 +296,7 @@ export type ChatEvent =
   | { readonly type: 'close'; readonly choice: number; readonly part: number }
   | { readonly type: 'logprobs'; readonly choice: number; readonly tokens: readonly TokenLogprob[] }
   | { readonly type: 'finish'; readonly choice: number; readonly stop: Stop }
-  /** The whole usage so far, never an increment: the last one told counts. */
+  /** The whole usage so far, never an increment: the last one counts. */
   | { readonly type: 'usage'; readonly usage: Usage }
   /** The calls of the provider's own tools so far, never an increment; usage that follows may know more. */
   | { readonly type: 'providerTools'; readonly calls: ToolCalls }

@@ -13,9 +13,9 @@ export function parseDataUrl(url: string): { readonly mediaType: string; readonl
   const header = url.slice('data:'.length, comma)
   const rest = url.slice(comma + 1)
   const isBase64 = header.endsWith(';base64')
-  const told = isBase64 ? header.slice(0, -';base64'.length) : header
+  const mediaType = isBase64 ? header.slice(0, -';base64'.length) : header
   const data = isBase64 ? unbroken(rest) : escapedBytes(rest)
-  return data === undefined ? undefined : { mediaType: typeOf(told, data), data }
+  return data === undefined ? undefined : { mediaType: typeOf(mediaType, data), data }
 }
 
 const unbroken = (base64: string): string =>
@@ -30,11 +30,11 @@ function escapedBytes(text: string): string | undefined {
 }
 
 /** Vendors refuse a picture that is not what it is said to be, and clients often guess: its own bytes know better. */
-function typeOf(told: string, data: string): string {
-  if (told !== '' && !told.startsWith('image/')) return told
-  const [type = ''] = told.split(';')
-  const written = type === 'image/jpg' ? 'image/jpeg' : type
-  return pictureTypeOf(data) ?? (written || 'text/plain')
+function typeOf(declaredType: string, data: string): string {
+  if (declaredType !== '' && !declaredType.startsWith('image/')) return declaredType
+  const [type = ''] = declaredType.split(';')
+  const commonType = type === 'image/jpg' ? 'image/jpeg' : type
+  return pictureTypeOf(data) ?? (commonType || 'text/plain')
 }
 
 export const dataUrl = (mediaType: string, data: string): string => `data:${mediaType};base64,${data}`

@@ -1,13 +1,13 @@
 import type { Usage } from '../../domain/usage.ts'
 import { type AnswerMeter, emptyReading, type StreamReading } from '../../metering/stream-meter.ts'
 import { createTextSample, type TextSample } from '../../metering/text-sample.ts'
-import { createSseScanner, type Frame } from '../../wire/sse.ts'
+import { createSseScanner, type SseFrame } from '../../wire/sse.ts'
 import type { Stage } from '../../wire/stage.ts'
 import type { StreamDecoder } from './format.ts'
 import type { ChatError, ChatEvent } from './hub.ts'
 
-/** What the events of an answer have shown so far, however long it is. */
-export type EventMeter = {
+/** The totals of the events of an answer so far. */
+type EventMeter = {
   readonly reading: StreamReading<ChatError>
   readonly sample: TextSample
   /** Whether this was the last event. */
@@ -27,8 +27,8 @@ export function createEventMeter(): EventMeter {
     if (isThought) reading.reasoningBytes += bytes
     else reading.textBytes += bytes
     // The sample is kept as JSON writes it.
-    const written = Buffer.from(JSON.stringify(text))
-    sample.take(written, 1, written.length - 1)
+    const encodedText = Buffer.from(JSON.stringify(text))
+    sample.take(encodedText, 1, encodedText.length - 1)
   }
 
   return {
@@ -76,13 +76,13 @@ export function createEventMeter(): EventMeter {
   }
 }
 
-export type TranslatingMeter = AnswerMeter & {
+type TranslatingMeter = AnswerMeter & {
   readonly reading: EventMeter['reading']
-  /** Tells the client in its own format that nothing more comes; for what the provider does not say itself. */
+  /** An error in the client's format that ends the stream; for errors that the provider does not report itself. */
   breakOff(error: ChatError): readonly Buffer[]
 }
 
-export type Translation = {
+type Translation = {
   readonly decoder: Stage<Buffer, ChatEvent>
   readonly encoder: Stage<ChatEvent, Buffer>
 }
@@ -90,7 +90,7 @@ export type Translation = {
 /** Turns the stream of one format into that of another. The last event is held back, as with every meter of streams. */
 export function createTranslatingMeter({ decoder, encoder }: Translation): TranslatingMeter {
   const meter = createEventMeter()
-  // Put into words only when asked for: an error of the provider's may have to be told in others.
+  // Encoded only on demand: an error of the provider may have to be reported differently.
   let last: ChatEvent | undefined
   let closing: readonly Buffer[] | undefined
 
@@ -104,7 +104,7 @@ export function createTranslatingMeter({ decoder, encoder }: Translation): Trans
     return pieces.length > 1 ? [Buffer.concat(pieces)] : pieces
   }
 
-  /** What the provider did not tell of its usage was counted by now, and is told in its place. */
+  /** The usage that the gateway counted, where the provider reported none. */
   const toldAtLast = (usage: Usage | undefined): readonly Buffer[] =>
     usage === undefined || meter.reading.usage !== undefined ? [] : encoder.push({ type: 'usage', usage })
 
@@ -122,7 +122,7 @@ export function createTranslatingMeter({ decoder, encoder }: Translation): Trans
   }
 }
 
-/** Nobody reads on after the end; a stream that goes on regardless is not kept. */
+/** Clients stop reading after the end, so bytes that follow it are discarded. */
 const MAX_CLOSING_BYTES = 65_536
 
 /**
@@ -145,7 +145,7 @@ export function createPassingMeter(decoder: StreamDecoder): AnswerMeter {
   }
 
   /** Neighbours lie in one buffer and leave in one piece. */
-  function take(frames: readonly Frame[]): readonly Buffer[] {
+  function take(frames: readonly SseFrame[]): readonly Buffer[] {
     const [first] = frames
     if (first === undefined) return []
     let end = first.start

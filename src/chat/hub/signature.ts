@@ -1,9 +1,9 @@
 import type { Part, ReasoningPart, Signature, ToolCallPart } from './hub.ts'
 
 /**
- * A client that speaks one format must be able to hand back what a vendor of another has signed, or the next turn of a
- * tool loop fails there. Such a proof travels in the client's own field with a mark in front that says whose it is, and
- * a sign behind the name where it is not the signature of a thought's words.
+ * A client must be able to send back signatures of a vendor of another format, or the next turn of a tool loop fails there.
+ * Such a signature is packed into the field of the client's own format: a prefix names its format, and a suffix of that name
+ * says what was signed if it is not the text of reasoning.
  */
 const MARK = 'sluice:'
 const ENCRYPTED = '!'
@@ -20,21 +20,21 @@ export function unpackSignature(home: string, text: string): Signature {
   return { format: text.slice(MARK.length, end), value: text.slice(end + 1) }
 }
 
-/** Where a format's proofs are bytes, strict clients take base64 only: the mark goes inside. */
+/** Where signatures of a format are bytes, strict clients accept base64 only: the prefix goes inside. */
 export const armored = (text: string): string =>
   text.startsWith(MARK) ? Buffer.from(text).toString('base64') : text
 
 export const disarmed = (text: string): string =>
   text.startsWith(ARMORED_MARK) ? Buffer.from(text, 'base64').toString() : text
 
-/** Without its end: that depends on what follows. */
+/** Without the last characters, which depend on the bytes that follow. */
 const ARMORED_MARK = Buffer.from(MARK).toString('base64').slice(0, 9)
 
 const MARKS_IN_JSON = [MARK, ARMORED_MARK].map(mark => Buffer.from(`"${mark}`))
 
 /**
- * Whether a body hands back what another vendor has signed. Its own vendor would refuse that: such a request is translated
- * even where the format stays the same, since encoders leave foreign proofs out.
+ * Whether a body contains a signature of another vendor, which the provider would refuse. Such a request is translated even
+ * where the format stays the same, since encoders leave foreign signatures out.
  */
 export const hasForeignProof = (body: Buffer): boolean => MARKS_IN_JSON.some(mark => body.includes(mark))
 
@@ -42,7 +42,7 @@ export const hasForeignProof = (body: Buffer): boolean => MARKS_IN_JSON.some(mar
 export const nativeSignature = (home: string, signature: Signature | undefined): string | undefined =>
   signature?.format === home ? signature.value : undefined
 
-/** The proof of a thought for a format that has one field for it, whatever it is of. */
+/** The signature of reasoning for a format that has one field for signatures and encrypted content. */
 export function packProof(home: string, { signature, encrypted }: ReasoningPart): string | undefined {
   if (signature !== undefined) return packSignature(home, signature)
   if (encrypted === undefined) return undefined
@@ -50,7 +50,7 @@ export function packProof(home: string, { signature, encrypted }: ReasoningPart)
   return packSignature(home, isNative ? encrypted : { ...encrypted, format: encrypted.format + ENCRYPTED })
 }
 
-/** `native`: what the format's own proofs are. */
+/** `native`: the kind of the format's own signatures. */
 export function unpackProof(
   home: string,
   text: string,
@@ -62,7 +62,7 @@ export function unpackProof(
   return { encrypted: { ...proof, format: proof.format.slice(0, -ENCRYPTED.length) } }
 }
 
-/** A call's signature, where calls have no field for it: a thought without words that stands before the call. */
+/** A call's signature, where calls have no field for it: an empty reasoning part before the call. */
 export const packCallSignature = (home: string, { signature }: ToolCallPart): string | undefined =>
   signature && packSignature(home, { ...signature, format: signature.format + CALL })
 
@@ -75,8 +75,8 @@ export const callSignatureOf = ({ format, value }: Signature): Signature => ({
 })
 
 /**
- * The signature of a text, as a thought without words that stands after the text: a stream brings it last. Clients of every
- * format hand thoughts back as they are, and a text has no field for it in most.
+ * The signature of a text, as an empty reasoning part after the text: a stream brings it last. Clients of every format send
+ * reasoning back unchanged, and most formats have no such field on a text.
  */
 export const textSignatureThought = (signature: Signature): ReasoningPart => ({
   type: 'reasoning',
@@ -84,7 +84,7 @@ export const textSignatureThought = (signature: Signature): ReasoningPart => ({
   signature: { ...signature, format: signature.format + TEXT },
 })
 
-/** The signature of a text that a thought stands for; undefined for any other thought. */
+/** The signature of a text that a reasoning part carries; undefined for any other reasoning. */
 export function signatureOfText({ signature }: Pick<ReasoningPart, 'signature'>): Signature | undefined {
   if (!signature?.format.endsWith(TEXT)) return undefined
   return { format: signature.format.slice(0, -TEXT.length), value: signature.value }
@@ -98,8 +98,8 @@ export function signLastText(parts: Part[], signature: Signature): void {
 }
 
 /**
- * Gives calls the signatures that stand before them, and texts those that stand after them. A signature of a call without
- * a call has lost its meaning.
+ * Gives calls the signatures that stand before them, and texts those that stand after them. A signature
+ * without its call is dropped.
  */
 export function attachSignatures(parts: readonly Part[]): readonly Part[] {
   const attached: Part[] = []

@@ -1,28 +1,28 @@
 import { parseBounded } from '../../wire/json-bounds.ts'
-import { createSseScanner, dataText, type Frame } from '../../wire/sse.ts'
+import { createSseScanner, dataText, type SseFrame } from '../../wire/sse.ts'
 import type { Stage } from '../../wire/stage.ts'
 import { chatError, TRUNCATED } from './error.ts'
 import type { StreamDecoder } from './format.ts'
 import type { ChatEvent } from './hub.ts'
 
-/** An answer longer than this is no answer: some formats repeat it whole at the end, so that it must be kept. */
+/** The longest answer: some formats repeat the whole answer at the end, so that it must be kept in memory. */
 const MAX_ANSWER_LENGTH = 32 * 2 ** 20
 
 export type Emit = (event: ChatEvent) => void
 
 /** How a format reads the frames of its streams. */
-export type FrameReader<F> = {
+type FrameReader<F> = {
   frame(frame: F, emit: Emit): void
-  /** Asked when the bytes have ended without the format's own end: may the answer be over? */
+  /** Called when the bytes end without the format's terminator: whether the answer may be complete. */
   isWhole(): boolean
-  /** The format has no end of its own: the last word may be followed by anything, or by nothing. */
+  /** The format has no terminator: any event may be the last one. */
   readonly isUnterminated?: true
-  /** Told before the last event: whatever is still open is closed here. */
+  /** Called before the last event, to close the parts that are still open. */
   finish?(emit: Emit): void
 }
 
-/** An event that cannot be read, in the place of its frame. */
-export class MalformedEvent extends Error {
+/** An event that cannot be parsed, in place of its frame. */
+class MalformedEvent extends Error {
   constructor(message: string, options: ErrorOptions) {
     super(message, options)
     this.name = 'MalformedEvent'
@@ -32,8 +32,8 @@ export class MalformedEvent extends Error {
 const TOO_LONG: ChatEvent = { type: 'error', error: chatError('server', 'the provider’s answer is too long') }
 
 /**
- * Makes a decoder of a way to cut bytes into frames and a reader of those frames. It sees to the law that every stream ends
- * with one `end` or one `error` and that nothing follows: a reader just emits, and what a scanner throws is an error.
+ * Makes a decoder from a scanner, which cuts bytes into frames, and a reader of those frames. It ensures that every stream ends
+ * with one `end` or one `error` and that nothing follows; an exception of the scanner becomes an `error`.
  */
 export function createDecoder<F>(
   scanner: Stage<Buffer, F | MalformedEvent>,
@@ -61,7 +61,7 @@ export function createDecoder<F>(
       if (frame instanceof MalformedEvent) throw frame
       reader.frame(frame, emit)
     } catch (error) {
-      // Where the bytes pass, the client judges the event itself; a translated stream must not lose one in silence.
+      // Where bytes pass, the client receives the event; a translated stream must not drop one silently.
       if (onMalformed === undefined) throw error
       onMalformed()
     }
@@ -72,7 +72,7 @@ export function createDecoder<F>(
     try {
       for (const frame of frames()) readFrame(frame)
     } catch (error) {
-      // A stream that cannot be read on is a fault of the provider's, and a client must hear of it.
+      // A stream that cannot be parsed further is the provider's error, which is reported to the client.
       emit({ type: 'error', error: chatError('server', (error as Error).message) })
     }
     return events
@@ -96,7 +96,7 @@ export function createDecoder<F>(
 /** An event of an SSE stream whose data is JSON. `text` is the data as it came, for terminators that are none. */
 export type JsonFrame = { readonly event: string; readonly text: string; readonly data: unknown }
 
-/** Words that vendors send in place of JSON; readers see them as `text`. */
+/** Terminators that vendors send in place of JSON; readers get them as `text`. */
 const DONE = '[DONE]'
 
 type ScannedFrame = JsonFrame | MalformedEvent
@@ -107,7 +107,7 @@ const NONE: readonly ScannedFrame[] = []
 export function createJsonScanner(): Stage<Buffer, ScannedFrame> {
   const scanner = createSseScanner()
   // Most chunks of the network hold one event.
-  const framesOf = (frames: readonly Frame[]) => {
+  const framesOf = (frames: readonly SseFrame[]) => {
     const [only] = frames
     if (only === undefined) return NONE
     return frames.length === 1 ? jsonFrames(only) : frames.flatMap(jsonFrames)
@@ -115,7 +115,7 @@ export function createJsonScanner(): Stage<Buffer, ScannedFrame> {
   return { push: chunk => framesOf(scanner.push(chunk)), end: () => framesOf(scanner.end()) }
 }
 
-function jsonFrames(frame: Frame): readonly ScannedFrame[] {
+function jsonFrames(frame: SseFrame): readonly ScannedFrame[] {
   if (frame.data.length === 0) return NONE
   const { event } = frame
   const text = dataText(frame)
@@ -128,7 +128,7 @@ function jsonFrames(frame: Frame): readonly ScannedFrame[] {
   return frame.data.length > 2 ? text.split('\n').map(line => jsonFrame(event, line)) : [whole]
 }
 
-/** The name of an event that tells an error, which some hosts tell in plain words. */
+/** The name of an error event, whose data is plain text at some hosts. */
 const ERROR_EVENT = 'error'
 
 function jsonFrame(event: string, text: string): ScannedFrame {
@@ -141,7 +141,7 @@ function jsonFrame(event: string, text: string): ScannedFrame {
   }
 }
 
-/** Makes an encoder of a function that writes one event: nothing is written after an end, and no end is missing. */
+/** Makes an encoder from a function that writes one event: it writes exactly one end, and nothing after it. */
 export function createEncoder(write: (event: ChatEvent) => readonly Buffer[]): Stage<ChatEvent, Buffer> {
   let isOver = false
   const push = (event: ChatEvent) => {

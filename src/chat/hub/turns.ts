@@ -38,7 +38,7 @@ export function gatherTurns(
     if (isInstruction && turns.length === 0) system.push(...instructionsOf(blocks, path))
     else addTurn(turns, message, blocks)
     if (isInstruction && turns.length > 0) {
-      warnings.lost(path, 'an instruction inside the conversation is sent as words of the user')
+      warnings.lost(path, 'an instruction inside the conversation is sent as a user message')
     }
   }
   return { system, turns }

@@ -1,18 +1,18 @@
 import type { Warning } from '../../domain/warning.ts'
 import type { Extras } from './hub.ts'
 
-/** Gathers what an encoder cannot carry. */
+/** Collects the parts of a request that an encoder cannot express. */
 export type Warnings = {
-  /** `field` in the hub's words: `messages[2].content[0]`, `seed`. */
+  /** `field` as the hub names it: `messages[2].content[0]`, `seed`. */
   lost(field: string, message: string): void
-  /** The same of what the format has no word for; `what` where the field does not tell. */
+  /** The same for a field that the format does not have; `what` describes it where the name does not. */
   unsayable(field: string, what?: string): void
-  /** Fields of a thing that only other formats know. `path` ends with a dot, or is empty for the request itself. */
+  /** Fields of an object that only other formats have. `path` ends with a dot, or is empty for the request itself. */
   foreign(path: string, thing: { readonly extras?: Extras }): void
   list(): readonly Warning[]
 }
 
-/** No header holds more; a request that loses so much is told the first of it. */
+/** A header holds no more, so only the first warnings are reported. */
 const MAX_WARNINGS = 32
 
 /** `home`: the formats whose extras are understood. */
@@ -31,7 +31,7 @@ export function createWarnings(...home: readonly string[]): Warnings {
       for (const [format, fields] of Object.entries(extras)) {
         if (home.includes(format)) continue
         for (const [name, value] of Object.entries(fields)) {
-          // Clients spell out what they do not say as null.
+          // Clients write null for fields that they do not set.
           if (value !== null) unsayable(`${path}${name}`)
         }
       }

@@ -8,20 +8,20 @@ function decodeCalls(message: unknown, newId: (prefix: string) => string): reado
   const calls = member(message, 'tool_calls')
   if (!Array.isArray(calls)) return []
   return calls.filter(isObject).map(call => {
-    const told = member(call, 'function')
-    const name = member(told, 'name')
+    const functionFields = member(call, 'function')
+    const name = member(functionFields, 'name')
     return {
       type: 'toolCall',
       id: typeof call.id === 'string' && call.id !== '' ? call.id : newId('call_'),
       name: typeof name === 'string' ? name : '',
-      arguments: argumentsText(member(told, 'arguments')),
+      arguments: argumentsText(member(functionFields, 'arguments')),
     }
   })
 }
 
-function argumentsText(given: unknown): string {
-  if (typeof given === 'string' && given !== '') return given
-  return JSON.stringify(isObject(given) ? given : {})
+function argumentsText(value: unknown): string {
+  if (typeof value === 'string' && value !== '') return value
+  return JSON.stringify(isObject(value) ? value : {})
 }
 
 /** What a message says, in the order that models say it in. */
@@ -36,7 +36,7 @@ export function decodeParts(message: unknown, newId: (prefix: string) => string)
 
 /** Seconds of `2024-05-24T20:01:31.01558Z`. */
 export function createdIn(answer: unknown): number | undefined {
-  const told = member(answer, 'created_at')
-  const ms = typeof told === 'string' ? Date.parse(told) : Number.NaN
+  const createdAt = member(answer, 'created_at')
+  const ms = typeof createdAt === 'string' ? Date.parse(createdAt) : Number.NaN
   return Number.isNaN(ms) ? undefined : Math.floor(ms / 1000)
 }

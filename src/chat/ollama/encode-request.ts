@@ -16,9 +16,9 @@ import { warnBeyondText, warnOfDescription, warnUnsayable } from '../hub/unsayab
 import { createWarnings, type Warnings } from '../hub/warnings.ts'
 import { FORMAT } from './content.ts'
 
-export function encodeRequest(given: ChatRequest): EncodedRequest {
+export function encodeRequest(original: ChatRequest): EncodedRequest {
   const warnings = createWarnings(FORMAT)
-  const request = withoutCustomTools(withoutCacheMarks(given, warnings), warnings)
+  const request = withoutCustomTools(withoutCacheMarks(original, warnings), warnings)
   const { options: ownOptions, ...own } = ownExtras(FORMAT, request)
   warnings.foreign('', request)
   warnUnsayable(request, ['logprobs', 'verbosity', 'audio', 'safety', 'user', 'serviceTier'], warnings)
@@ -91,11 +91,11 @@ function encodeMessage(message: Message, writing: Writing): readonly JsonObject[
   if (message.name !== undefined) warnings.unsayable(`${path}.name`)
   if (message.role === 'tool') return encodeResults(message, writing)
   const own = ownExtras(FORMAT, message)
-  const said = encodeParts(message.content, path, warnings)
+  const content = encodeParts(message.content, path, warnings)
   if (message.role !== 'assistant') {
-    return [bodyOf({ ...own, role: message.role === 'user' ? 'user' : 'system', ...said })]
+    return [bodyOf({ ...own, role: message.role === 'user' ? 'user' : 'system', ...content })]
   }
-  return [bodyOf({ ...own, role: 'assistant', ...said, ...encodeTurn(message, writing) })]
+  return [bodyOf({ ...own, role: 'assistant', ...content, ...encodeTurn(message, writing) })]
 }
 
 function encodeTurn(message: Message, { path, warnings }: Writing): JsonObject {
@@ -169,8 +169,8 @@ function encodeMedia(
   if (text !== undefined) texts.push(part.name === undefined ? text : `${part.name}\n${text}`)
   else if (part.kind === 'image' && 'data' in part.source) images.push(part.source.data)
   else if (part.kind === 'image' && 'url' in part.source)
-    warnings.lost(path, 'an image must be sent itself, not its address, and was left out')
-  else warnings.lost(path, `a medium of the kind ${part.kind} cannot be sent and was left out`)
+    warnings.lost(path, 'an image must be sent as data, not as a URL, and was left out')
+  else warnings.lost(path, `media of the type ${part.kind} cannot be sent and was left out`)
 }
 
 // --- Wishes -------------------------------------------------------------------------------------------------------
@@ -180,9 +180,8 @@ function encodeTools(request: ChatRequest, warnings: Warnings): readonly JsonObj
   const { toolChoice, parallelTools } = request
   const tools = allowedFunctions(request, warnings)
   if (tools.length === 0 || toolChoice?.mode === 'none') return undefined
-  if (toolChoice?.mode === 'required') warnings.lost('tool_choice', 'the use of a tool cannot be demanded')
-  if (parallelTools === false)
-    warnings.lost('parallel_tool_calls', 'several calls at once cannot be forbidden')
+  if (toolChoice?.mode === 'required') warnings.lost('tool_choice', 'a tool call cannot be required')
+  if (parallelTools === false) warnings.lost('parallel_tool_calls', 'parallel tool calls cannot be disabled')
   if (tools.some(tool => tool.strict)) warnings.unsayable('tools.strict')
   return tools.map(tool => describedFunction(FORMAT, tool))
 }
@@ -199,13 +198,13 @@ const LEVELS: Readonly<Record<string, string>> = {
 function encodeThink({ reasoning, model }: ChatRequest, warnings: Warnings): boolean | string | undefined {
   if (reasoning === undefined) return undefined
   const { effort, budget, isAdaptive, summary } = reasoning
-  if (summary !== undefined) warnings.lost('reasoning.summary', 'cannot be asked for and was left out')
+  if (summary !== undefined) warnings.lost('reasoning.summary', 'is not supported and was left out')
   const wish = effort ?? (budget === undefined ? undefined : effortOf(budget))
   if (wish === undefined) return isAdaptive ? true : undefined
   if (wish === 'none') return false
   const level = takesOllamaLevels(model) ? LEVELS[wish] : undefined
   if (level !== wish || effort === undefined) {
-    warnings.lost('reasoning', `is asked for as ${level ?? 'on'}: the model is not told more exactly`)
+    warnings.lost('reasoning', `is sent as ${level ?? 'on'}, the closest value that the model accepts`)
   }
   return level ?? true
 }

@@ -6,8 +6,8 @@ import type { ChatError } from '../hub/hub.ts'
 /** `{error: "…"}`, with any status and as a line of a stream; some proxies put an object there. */
 export function decodeError({ status, body, header }: VendorErrorAnswer): ChatError {
   const error = member(body, 'error')
-  const told = textOf(error) ?? textOf(member(error, 'message')) ?? textOf(body)
-  const message = told ?? `the provider answered with the status ${status}`
+  const reportedMessage = textOf(error) ?? textOf(member(error, 'message')) ?? textOf(body)
+  const message = reportedMessage ?? `the provider answered with the status ${status}`
   const kind = errorKind(status >= 400 ? status : 500, message, [])
   return chatError(kind, message, { retryAfterS: retryAfterS(header) })
 }

@@ -9,12 +9,12 @@ export function decodeOutput(
   const type = format?.text('type')
   if (type === 'json_object') return { type: 'json' }
   if (format === undefined || type !== 'json_schema') return undefined
-  const wanted = wantedIn(format)
+  const output = wantedIn(format)
   return compact<Output & { type: 'schema' }>({
     type: 'schema',
-    schema: wanted.object('schema') ?? {},
-    name: wanted.text('name'),
-    description: wanted.text('description'),
-    strict: wanted.flag('strict'),
+    schema: output.object('schema') ?? {},
+    name: output.text('name'),
+    description: output.text('description'),
+    strict: output.flag('strict'),
   })
 }

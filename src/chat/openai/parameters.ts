@@ -3,27 +3,27 @@ import type { ChatRequest } from '../hub/hub.ts'
 import { effortOf } from '../hub/reasoning.ts'
 import type { Warnings } from '../hub/warnings.ts'
 
-/** Whether it may be asked for thoughts at all; of a name that is not known, it may. */
+/** Whether the model reasons; unknown models may. */
 export const canThink = (model: string): boolean => openAiGeneration(model)?.efforts?.length !== 0
 
 const ORDER = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max']
-/** Every model that thinks takes this word; the stronger ones were added later. */
+/** Every reasoning model accepts this effort; stronger ones were added later. */
 const STRONGEST_EVERYWHERE = 'high'
 
-/** How much the model is asked to think, in a word that it takes. */
+/** The reasoning effort to send, one that the model accepts. */
 export function fitEffort({ reasoning, model }: ChatRequest, warnings: Warnings): string | undefined {
   const { effort, budget } = reasoning ?? {}
   const wish = effort ?? (budget === undefined ? undefined : commonEffort(budget))
   if (wish === undefined) return undefined
-  const word = takenEffort(wish, openAiGeneration(model)?.efforts)
+  const word = acceptedEffort(wish, openAiGeneration(model)?.efforts)
   if (word === undefined) {
-    if (wish !== 'none') warnings.lost('reasoning', 'the model cannot think')
+    if (wish !== 'none') warnings.lost('reasoning', 'the model does not support reasoning')
     return undefined
   }
   if (effort === undefined) {
-    warnings.lost('reasoning.budget', `${budget} tokens are asked for as the effort ${word}`)
+    warnings.lost('reasoning.budget', `a budget of ${budget} tokens is sent as the effort ${word}`)
   } else if (word !== effort) {
-    warnings.lost('reasoning_effort', `the model does not take ${effort} and is asked for ${word}`)
+    warnings.lost('reasoning_effort', `the model does not accept ${effort}: ${word} is sent instead`)
   }
   return word
 }
@@ -33,11 +33,11 @@ function commonEffort(budget: number): string {
   return ORDER.indexOf(effort) > ORDER.indexOf(STRONGEST_EVERYWHERE) ? STRONGEST_EVERYWHERE : effort
 }
 
-/** The word itself, else the strongest weaker one, else the weakest. A word of nobody's is the vendor's to judge. */
-function takenEffort(wish: string, taken: readonly string[] | undefined): string | undefined {
-  if (taken === undefined || taken.includes(wish)) return wish
-  if (taken.length > 0 && !ORDER.includes(wish)) return wish
-  return taken.findLast(word => ORDER.indexOf(word) < ORDER.indexOf(wish)) ?? taken[0]
+/** The requested effort, else the strongest weaker one, else the weakest. An unknown effort is sent unchanged. */
+function acceptedEffort(wish: string, accepted: readonly string[] | undefined): string | undefined {
+  if (accepted === undefined || accepted.includes(wish)) return wish
+  if (accepted.length > 0 && !ORDER.includes(wish)) return wish
+  return accepted.findLast(word => ORDER.indexOf(word) < ORDER.indexOf(wish)) ?? accepted[0]
 }
 
 const SAMPLING = {
@@ -48,7 +48,7 @@ const SAMPLING = {
   logprobs: 'logprobs',
 } as const satisfies Partial<Record<keyof ChatRequest, string>>
 
-/** The vendor's own defaults, which every model takes. */
+/** The vendor's defaults, which every model accepts. */
 const DEFAULTS: Partial<Record<keyof ChatRequest, number>> = {
   temperature: 1,
   topP: 1,
@@ -56,14 +56,14 @@ const DEFAULTS: Partial<Record<keyof ChatRequest, number>> = {
   frequencyPenalty: 0,
 }
 
-/** The request without what a model that thinks refuses to be told. */
+/** The request without the sampling parameters that a reasoning model refuses. */
 export function fitSampling(
   request: ChatRequest,
   effort: string | undefined,
   warnings: Warnings,
 ): ChatRequest {
   const sampling = openAiGeneration(request.model)?.sampling
-  // Where thinking can be switched off it is off until it is asked for.
+  // Models whose reasoning can be turned off do not reason by default.
   const isIdle = effort === undefined || effort === 'none'
   if (sampling === undefined || sampling === 'always' || (sampling === 'withoutReasoning' && isIdle))
     return request
@@ -71,10 +71,10 @@ export function fitSampling(
   for (const [field, name] of Object.entries(SAMPLING) as [keyof typeof SAMPLING, string][]) {
     const value = request[field]
     if (value !== undefined && value !== DEFAULTS[field])
-      warnings.lost(name, 'is refused by a model that thinks and was left out')
+      warnings.lost(name, 'is not accepted by a reasoning model and was left out')
   }
   if (sampling === 'never' && rest.stop !== undefined && rest.stop.length > 0) {
-    warnings.lost('stop', 'is refused by this model and was left out')
+    warnings.lost('stop', 'is not accepted by this model and was left out')
     const { stop, ...unstopped } = rest
     return unstopped
   }
@@ -83,13 +83,13 @@ export function fitSampling(
 
 const MAX_STOPS = 4
 
-/** The request within what the model takes: clients of other vendors' models ask for as much as those write. */
+/** Fits the limits of a request to the model: clients of other vendors' models may ask for more. */
 export function fitLimits(request: ChatRequest, warnings: Warnings): ChatRequest {
   const { model, maxTokens, stop } = request
   const { maxOutputTokens: most, sampling } = openAiGeneration(model) ?? {}
   const isTooLong = most !== undefined && maxTokens !== undefined && maxTokens > most
   const isTooMany = sampling !== undefined && stop !== undefined && stop.length > MAX_STOPS
-  if (isTooLong) warnings.lost('max_tokens', `was lowered to ${most}, the most that the model writes`)
+  if (isTooLong) warnings.lost('max_tokens', `was lowered to ${most}, the maximum of the model`)
   if (isTooMany) warnings.lost('stop', `only the first ${MAX_STOPS} sequences are sent`)
   if (!isTooLong && !isTooMany) return request
   return {

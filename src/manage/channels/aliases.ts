@@ -23,7 +23,7 @@ const MAX_ALIASES = 10_000
 const channelsOf = (row: Pick<AliasRow, 'channel_ids'>) =>
   row.channel_ids === null ? null : (JSON.parse(row.channel_ids) as number[])
 
-const tell = (row: AliasRow) => ({
+const presentAlias = (row: AliasRow) => ({
   id: row.id,
   name: row.name,
   target: row.target,
@@ -38,37 +38,38 @@ async function mustFind(db: Db, id: number): Promise<AliasRow> {
   return row
 }
 
-/** Channels that are named must exist, but for those that were named before: an alias never widens by itself. */
+/** Listed channels must exist, except those that the alias listed before: dropping them would widen the alias. */
 async function readChannels(
   trx: Trx,
-  given: readonly number[] | null,
+  channelIds: readonly number[] | null,
   before: readonly number[] = [],
 ): Promise<string | null> {
-  if (given === null) return null
-  const ids = [...new Set(given)]
-  const known = await existingChannels(trx, ids)
-  const missing = ids.find(id => !known.has(id) && !before.includes(id))
-  if (missing !== undefined) throw invalidField('channel_ids', `there is no channel ${missing}`)
+  if (channelIds === null) return null
+  const ids = [...new Set(channelIds)]
+  const existing = await existingChannels(trx, ids)
+  const missing = ids.find(id => !existing.has(id) && !before.includes(id))
+  if (missing !== undefined) throw invalidField('channel_ids', `contains ${missing}, which is not a channel`)
   return JSON.stringify(ids)
 }
 
 /** Other names for models (docs/reference/routing.md: Aliases). */
 export function createAliasHandlers({ db, now }: Deps): Handlers<typeof aliasContract> {
-  /** Judges where an alias is to point, against all the others as they stand under the lock. */
+  /** Validates the target of an alias against all other aliases, under the lock. */
   async function mustLead(trx: Trx, alias: Pick<AliasRow, 'name' | 'target'>, before?: AliasRow) {
     const targets = await aliasTargets(trx)
     if (before) targets.delete(before.name)
-    if (targets.has(alias.name)) throw new Refusal('conflict', `there is an alias "${alias.name}" already`)
+    if (targets.has(alias.name))
+      throw new Refusal('conflict', `The alias "${alias.name}" exists already. Choose another name.`)
     if (targets.size >= MAX_ALIASES)
-      throw new Refusal('conflict', `there can be at most ${MAX_ALIASES} aliases; delete some first`)
+      throw new Refusal('conflict', `There are ${MAX_ALIASES} aliases, the maximum. Delete some first.`)
     const refused = refuseAlias(targets, alias.name, alias.target)
     if (refused) throw new Refusal('conflict', refused)
   }
 
   return {
     listAliases: async ({ query: { keyword, paging } }) =>
-      presentPage(await listAliases(db, keyword, paging), paging, tell),
-    getAlias: async ({ params }) => tell(await mustFind(db, params.id)),
+      presentPage(await listAliases(db, keyword, paging), paging, presentAlias),
+    getAlias: async ({ params }) => presentAlias(await mustFind(db, params.id)),
 
     createAlias: async ({ body, change }) =>
       change(async ({ trx, audit }) => {
@@ -81,9 +82,9 @@ export function createAliasHandlers({ db, now }: Deps): Handlers<typeof aliasCon
           status: body.status ?? ALIAS_STATUS.enabled,
           created_time: now(),
         })
-        const told = tell(await mustFind(trx, id))
-        audit({ action: 'alias.create', target: `alias:${id}`, after: told })
-        return told
+        const view = presentAlias(await mustFind(trx, id))
+        audit({ action: 'alias.create', target: `alias:${id}`, after: view })
+        return view
       }),
 
     updateAlias: async ({ body, change }) =>
@@ -98,9 +99,14 @@ export function createAliasHandlers({ db, now }: Deps): Handlers<typeof aliasCon
           fields.channel_ids = await readChannels(trx, body.channel_ids, channelsOf(before) ?? [])
         await mustLead(trx, { ...before, ...fields }, before)
         await updateAlias(trx, before, fields)
-        const told = tell(await mustFind(trx, before.id))
-        audit({ action: 'alias.update', target: `alias:${before.id}`, before: tell(before), after: told })
-        return told
+        const view = presentAlias(await mustFind(trx, before.id))
+        audit({
+          action: 'alias.update',
+          target: `alias:${before.id}`,
+          before: presentAlias(before),
+          after: view,
+        })
+        return view
       }),
 
     deleteAlias: async ({ params, change }) =>
@@ -108,7 +114,7 @@ export function createAliasHandlers({ db, now }: Deps): Handlers<typeof aliasCon
         await lockAliases(trx)
         const row = await mustFind(trx, params.id)
         await deleteAlias(trx, row.id)
-        audit({ action: 'alias.delete', target: `alias:${row.id}`, before: tell(row) })
+        audit({ action: 'alias.delete', target: `alias:${row.id}`, before: presentAlias(row) })
         return undefined
       }),
   }

@@ -23,10 +23,14 @@ import {
   updateChannels,
 } from '../../store/records/channels.ts'
 import type { Deps } from '../server/deps.ts'
-import { DESTINATION_COLUMNS, mustNotMoveSecrets, type SecretsSent } from './channel-destination.ts'
+import {
+  DESTINATION_COLUMNS,
+  mustNotMoveSecrets,
+  type SecretsSent as SentSecrets,
+} from './channel-destination.ts'
 import { type ChannelView, presentChannel } from './channel-view.ts'
 
-/** For whoever does not look at its headers: they are left sealed. */
+/** The row without its headers, which stay sealed. */
 export async function mustFindChannel(db: Db, id: number): Promise<ChannelRow> {
   const row = await findChannel(db, id)
   if (!row) throw notFound('channel')
@@ -42,19 +46,19 @@ type Listing<Item> = (
 
 const pagesOf =
   <Item>(list: Listing<Item>, open: (item: Item) => Item): Listing<Item> =>
-  async (...asked) => {
-    const { items, total } = await list(...asked)
+  async (...criteria) => {
+    const { items, total } = await list(...criteria)
     return { items: items.map(open), total }
   }
 
-/** The rows of channels with their headers opened; sealed again on the way back into the store. */
+/** Reads rows of channels with decrypted headers, and encrypts the headers again on writing. */
 export function createChannelRows({ keyring }: Pick<Deps, 'keyring'>) {
   function open(row: ChannelRow): ChannelRow {
     try {
       return { ...row, header_override: openHeaders(keyring, row) }
     } catch (error) {
       if (!(error instanceof SealError)) throw error
-      // Told as none, so that the channel can be seen and they can be entered anew; the relay leaves it out.
+      // Presented as empty, so that an administrator can open the channel and enter them again; the relay skips the channel.
       return { ...row, header_override: NO_HEADERS }
     }
   }
@@ -64,11 +68,16 @@ export function createChannelRows({ keyring }: Pick<Deps, 'keyring'>) {
   const setHeaders = (trx: Trx, id: number, text: string) =>
     updateChannels(trx, [id], { header_override: sealHeaders(keyring, id, text) })
 
-  /** Every change of a stored channel passes here, so that none moves its secrets unseen. */
-  async function mustKeepSecrets(trx: Trx, before: ChannelRow, change: ChannelChange, sent: SecretsSent) {
+  /** Every change of a stored channel passes through here, so that no change moves its secrets unnoticed. */
+  async function mustKeepSecrets(
+    trx: Trx,
+    before: ChannelRow,
+    change: ChannelChange,
+    sentSecrets: SentSecrets,
+  ) {
     if (DESTINATION_COLUMNS.every(column => change[column] === undefined)) return
     const hasKeys = async () => ((await listKeys(trx, [before.id])).get(before.id)?.length ?? 0) > 0
-    await mustNotMoveSecrets({ before, after: { ...before, ...change }, sent, hasKeys })
+    await mustNotMoveSecrets({ before, after: { ...before, ...change }, sentSecrets: sentSecrets, hasKeys })
   }
 
   return {
@@ -76,7 +85,7 @@ export function createChannelRows({ keyring }: Pick<Deps, 'keyring'>) {
 
     mustFind: async (db: Db, id: number) => open(await mustFindChannel(db, id)),
 
-    /** The same for a change: nobody else changes it until the transaction ends. */
+    /** The same for a change: the row is locked until the transaction ends. */
     async mustLock(trx: Trx, id: number): Promise<ChannelRow> {
       const [row] = await lock(trx, { ids: [id] })
       if (!row) throw notFound('channel')
@@ -90,7 +99,7 @@ export function createChannelRows({ keyring }: Pick<Deps, 'keyring'>) {
     groups: pagesOf(listTagGroups, group => ({ ...group, channels: group.channels.map(open) })),
 
     async insert(trx: Trx, channels: readonly Omit<NewChannel, 'id' | 'search'>[]): Promise<number[]> {
-      // The seal is bound to the row, so the row comes first.
+      // The encryption is bound to the row id, so the row is inserted first.
       const ids = await insertChannels(
         trx,
         channels.map(channel => ({ ...channel, header_override: NO_HEADERS })),
@@ -102,8 +111,13 @@ export function createChannelRows({ keyring }: Pick<Deps, 'keyring'>) {
       return ids
     },
 
-    async update(trx: Trx, current: ChannelRow, change: ChannelChange, sent: SecretsSent): Promise<void> {
-      await mustKeepSecrets(trx, current, change, sent)
+    async update(
+      trx: Trx,
+      current: ChannelRow,
+      change: ChannelChange,
+      sentSecrets: SentSecrets,
+    ): Promise<void> {
+      await mustKeepSecrets(trx, current, change, sentSecrets)
       const { header_override: text } = change
       const sealed = text === undefined ? {} : { header_override: sealHeaders(keyring, current.id, text) }
       await updateChannel(trx, current, { ...change, ...sealed })
@@ -113,9 +127,9 @@ export function createChannelRows({ keyring }: Pick<Deps, 'keyring'>) {
       trx: Trx,
       rows: readonly ChannelRow[],
       change: Omit<ChannelChange, 'name' | 'base_url'>,
-      sent: SecretsSent,
+      sentSecrets: SentSecrets,
     ): Promise<void> {
-      for (const row of rows) await mustKeepSecrets(trx, row, change, sent)
+      for (const row of rows) await mustKeepSecrets(trx, row, change, sentSecrets)
       const ids = rows.map(row => row.id)
       const { header_override: text, ...rest } = change
       await updateChannels(trx, ids, rest)
@@ -127,7 +141,7 @@ export function createChannelRows({ keyring }: Pick<Deps, 'keyring'>) {
 export type ChannelRows = ReturnType<typeof createChannelRows>
 
 /** Channels with their keys, in one query for all of them. */
-export async function tellChannels(db: Db, rows: readonly ChannelRow[]): Promise<ChannelView[]> {
+export async function presentChannels(db: Db, rows: readonly ChannelRow[]): Promise<ChannelView[]> {
   const keys = await listKeys(
     db,
     rows.map(row => row.id),
@@ -135,7 +149,7 @@ export async function tellChannels(db: Db, rows: readonly ChannelRow[]): Promise
   return rows.map(row => presentChannel(row, keys.get(row.id) ?? []))
 }
 
-export async function tellOne(db: Db, row: ChannelRow): Promise<ChannelView> {
+export async function presentOne(db: Db, row: ChannelRow): Promise<ChannelView> {
   const keys = await listKeys(db, [row.id])
   return presentChannel(row, keys.get(row.id) ?? [])
 }

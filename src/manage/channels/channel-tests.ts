@@ -9,7 +9,16 @@ type TestHandlers = Pick<Handlers<typeof channelContract>, 'testChannel' | 'test
 
 const AT_ONCE = 10
 
-const tell = ({ id, name, model, isGood, latencyMs, firstTokenMs, status, error }: ChannelTestResult) => ({
+const presentTest = ({
+  id,
+  name,
+  model,
+  isGood,
+  latencyMs,
+  firstTokenMs,
+  status,
+  error,
+}: ChannelTestResult) => ({
   success: isGood,
   message: error ?? '',
   time: Math.round(latencyMs) / 1000,
@@ -22,11 +31,11 @@ export function createChannelTestHandlers({ db, channels }: Deps): TestHandlers 
     async testChannel({ params, query }) {
       await mustFindChannel(db, params.id)
       const { model, stream: isStream, key: keyIndex } = query
-      return tell(await channels.test(params.id, { model, isStream, keyIndex }))
+      return presentTest(await channels.test(params.id, { model, isStream, keyIndex }))
     },
     async testChannels() {
       const results = await inTurns(channels.enabledIds(), AT_ONCE, id => channels.test(id, {}))
-      return results.map(tell)
+      return results.map(presentTest)
     },
   }
 }

@@ -25,17 +25,17 @@ import { presentPage } from '../server/page.ts'
 import { DEFAULTS, readFields, readProvider } from './channel-fields.ts'
 import { changeKeys, createChannelKeyHandlers, mustHaveKey, readNewKeys } from './channel-keys.ts'
 import { createChannelModelHandlers } from './channel-models.ts'
-import { createChannelRows, tellChannels, tellOne } from './channel-rows.ts'
+import { createChannelRows, presentChannels, presentOne } from './channel-rows.ts'
 import { createChannelSeals } from './channel-seals.ts'
 import { createChannelTagHandlers, setStatus } from './channel-tags.ts'
 import { createChannelTestHandlers } from './channel-tests.ts'
 import { type ChannelView, presentChannel } from './channel-view.ts'
 
 const MAX_CHANNELS = 100_000
-/** Rows by model that one call may write: keys of a batch times models of each channel. */
+/** Limit of rows that one call may write: keys of a batch times models of each channel. */
 const MAX_BATCH_ROWS = 200_000
 
-type GroupTold = { readonly tag: string | null; readonly count: number; readonly channels: ChannelView[] }
+type GroupView = { readonly tag: string | null; readonly count: number; readonly channels: ChannelView[] }
 
 type ListQuery = Query<(typeof channelContract)['listChannels']> &
   Partial<Pick<Query<(typeof channelContract)['searchChannels']>, 'keyword' | 'model'>>
@@ -50,14 +50,14 @@ function orderOf({ id_sort, sort_by, sort_order }: ListQuery): ChannelOrder {
 
 type Edited = BodySchema<(typeof channelContract)['editChannels']>
 
-/** The models of one of several that are edited together; undefined where they stay as they are. */
+/** The new models of one channel in a bulk edit; undefined if they do not change. */
 function modelsAfter(before: readonly string[], { fields, add_models, remove_models }: Edited) {
   if (!add_models && !remove_models) return fields.models
   const removed = new Set(remove_models)
-  const kept = (fields.models ?? before).filter(model => !removed.has(model))
-  const after = [...new Set([...kept, ...(add_models ?? [])])]
+  const remaining = (fields.models ?? before).filter(model => !removed.has(model))
+  const after = [...new Set([...remaining, ...(add_models ?? [])])]
   if (after.length > MAX_NAMES)
-    throw invalidField('add_models', `a channel lists at most ${MAX_NAMES} models`)
+    throw invalidField('add_models', `must leave each channel at most ${MAX_NAMES} models`)
   return after
 }
 
@@ -79,28 +79,28 @@ export function createChannelHandlers(deps: Deps): Handlers<typeof channelContra
       keyword: keyword === undefined ? undefined : { text: keyword, digest: digest(keyword) },
     }
     const counts = countTypes(db, filter)
-    const page: Promise<Page<ChannelView | GroupTold>> = query.tag_mode
+    const page: Promise<Page<ChannelView | GroupView>> = query.tag_mode
       ? groups(filter, query)
       : channels(filter, query)
-    const [told, types] = await Promise.all([page, counts])
+    const [channelPage, types] = await Promise.all([page, counts])
     return {
-      ...presentPage(told, paging, item => item),
+      ...presentPage(channelPage, paging, item => item),
       type_counts: Object.fromEntries([...types].map(([type, count]) => [String(type), count])),
     }
   }
 
   async function channels(filter: ChannelFilter, query: ListQuery) {
     const { items, total } = await stored.list(db, filter, orderOf(query), query.paging)
-    return { items: await tellChannels(db, items), total }
+    return { items: await presentChannels(db, items), total }
   }
 
   async function groups(filter: ChannelFilter, query: ListQuery) {
     const { items, total } = await stored.groups(db, filter, orderOf(query), query.paging)
-    const told = await tellChannels(
+    const views = await presentChannels(
       db,
       items.flatMap(group => group.channels),
     )
-    const byId = new Map(told.map(channel => [channel.id, channel]))
+    const byId = new Map(views.map(channel => [channel.id, channel]))
     return {
       items: items.map(group => ({
         ...group,
@@ -112,17 +112,17 @@ export function createChannelHandlers(deps: Deps): Handlers<typeof channelContra
 
   async function mustFit(trx: Trx, more: number): Promise<void> {
     if ((await countChannels(trx)) + more > MAX_CHANNELS)
-      throw new Refusal('conflict', `there can be at most ${MAX_CHANNELS} channels; delete some first`)
+      throw new Refusal('conflict', `There may be at most ${MAX_CHANNELS} channels. Delete some first.`)
   }
 
   async function remove({ trx, audit }: Changing, selection: ChannelSelection): Promise<number> {
     const rows = await stored.lock(trx, selection)
-    const told = await tellChannels(trx, rows)
+    const views = await presentChannels(trx, rows)
     await deleteChannels(
       trx,
       rows.map(row => row.id),
     )
-    for (const channel of told)
+    for (const channel of views)
       audit({ action: 'channel.delete', target: `channel:${channel.id}`, before: channel })
     return rows.length
   }
@@ -134,20 +134,20 @@ export function createChannelHandlers(deps: Deps): Handlers<typeof channelContra
 
     listChannels: list,
     searchChannels: list,
-    getChannel: async ({ params }) => tellOne(db, await stored.mustFind(db, params.id)),
+    getChannel: async ({ params }) => presentOne(db, await stored.mustFind(db, params.id)),
 
-    createChannel: async ({ body: { mode, channel: given, at }, change }) => {
-      const { name } = given
-      if (name === undefined) throw invalidField(`${at}name`, 'is needed')
-      const provider = readProvider(given.type, `${at}type`)
+    createChannel: async ({ body: { mode, channel: input, at }, change }) => {
+      const { name } = input
+      if (name === undefined) throw invalidField(`${at}name`, 'is required')
+      const provider = readProvider(input.type, `${at}type`)
       const current = { ...DEFAULTS, type: undefined }
-      const fields = { ...DEFAULTS, ...readFields(given, { current, at, policy }), type: provider.type }
-      const keys = readNewKeys(given.key, mode, provider, `${at}key`)
-      const models = given.models ?? []
+      const fields = { ...DEFAULTS, ...readFields(input, { current, at, policy }), type: provider.type }
+      const keys = readNewKeys(input.key, mode, provider, `${at}key`)
+      const models = input.models ?? []
       if (mode === 'batch' && keys.length * models.length > MAX_BATCH_ROWS)
         throw invalidField(
           `${at}models`,
-          `${keys.length} channels of ${models.length} models are too many at once`,
+          `would create ${keys.length} channels of ${models.length} models at once; send fewer keys or models`,
         )
       // One channel for each key, or one for all of them.
       const keySets = mode === 'batch' ? keys.map(key => [key]) : [keys]
@@ -170,18 +170,18 @@ export function createChannelHandlers(deps: Deps): Handlers<typeof channelContra
             (keySets[index] ?? []).map((key, position) => ({ channelId, position, key })),
           ),
         )
-        const told = await tellChannels(trx, await stored.find(trx, ids))
-        for (const channel of told)
+        const views = await presentChannels(trx, await stored.find(trx, ids))
+        for (const channel of views)
           audit({ action: 'channel.create', target: `channel:${channel.id}`, after: channel })
-        const [first] = told
-        return mode === 'batch' || !first ? told : first
+        const [first] = views
+        return mode === 'batch' || !first ? views : first
       })
     },
 
     updateChannel: async ({ body, actor, change }) =>
       change(async ({ trx, audit }) => {
         const before = await stored.mustLock(trx, body.id)
-        const toldBefore = await tellOne(trx, before)
+        const viewBefore = await presentOne(trx, before)
         const fields = readFields(body, { current: before, at: '', policy })
         const { isMulti, areReplaced } = await changeKeys(trx, seals, before, {
           text: body.key,
@@ -193,40 +193,40 @@ export function createChannelHandlers(deps: Deps): Handlers<typeof channelContra
         if (after.models !== before.models) await writeModels(trx, [before.id], JSON.parse(after.models))
         const keys = (await listKeys(trx, [before.id])).get(before.id) ?? []
         if (after.type !== before.type) mustHaveKey(readProvider(after.type, 'type'), keys.length, 'key')
-        const told = presentChannel(after, keys)
+        const viewAfter = presentChannel(after, keys)
         audit({
           action: 'channel.update',
           target: `channel:${before.id}`,
-          before: toldBefore,
-          after: told,
+          before: viewBefore,
+          after: viewAfter,
         })
-        return told
+        return viewAfter
       }),
 
     editChannels: async ({ body, actor, change }) => {
-      const written = body.ids.length * ((body.fields.models?.length ?? 0) + (body.add_models?.length ?? 0))
-      if (written > MAX_BATCH_ROWS)
+      const rowCount = body.ids.length * ((body.fields.models?.length ?? 0) + (body.add_models?.length ?? 0))
+      if (rowCount > MAX_BATCH_ROWS)
         throw invalidField(
           body.add_models ? 'add_models' : 'fields.models',
-          `${body.ids.length} channels of so many models are too many at once`,
+          `has ${body.ids.length} channels, too many for these models at once; send fewer ids or models`,
         )
       return change(async ({ trx, audit }) => {
         const results = []
         for (const id of [...new Set(body.ids)]) {
           try {
             const before = await stored.mustLock(trx, id)
-            const toldBefore = await tellOne(trx, before)
-            // Judged before anything is written, so that a channel that is refused stays as it was.
-            const given = { ...body.fields, models: modelsAfter(JSON.parse(before.models), body) }
-            const fields = readFields(given, { current: before, at: 'fields.', policy })
+            const toldBefore = await presentOne(trx, before)
+            // Validated before writing, so that a refused channel does not change.
+            const input = { ...body.fields, models: modelsAfter(JSON.parse(before.models), body) }
+            const fields = readFields(input, { current: before, at: 'fields.', policy })
             const after: ChannelRow = { ...before, ...fields }
             await stored.update(trx, before, fields, { actor, objects: body.fields })
             if (after.models !== before.models) await writeModels(trx, [id], JSON.parse(after.models))
-            const told = await tellOne(trx, after)
-            audit({ action: 'channel.update', target: `channel:${id}`, before: toldBefore, after: told })
+            const view = await presentOne(trx, after)
+            audit({ action: 'channel.update', target: `channel:${id}`, before: toldBefore, after: view })
             results.push({ id, is_changed: true, code: '', message: '' })
           } catch (error) {
-            // What the caller has no right to is refused whole, like any request without the right to it.
+            // A missing permission refuses the whole request, as everywhere else.
             if (!(error instanceof Refusal) || error.code === 'forbidden') throw error
             results.push({ id, is_changed: false, code: error.code, message: error.message })
           }
@@ -258,7 +258,7 @@ export function createChannelHandlers(deps: Deps): Handlers<typeof channelContra
           {
             ...row,
             name: suffixed(row.name, query.suffix ?? '_copy'),
-            // What the gateway found out about the original is not yet known of the copy.
+            // Auto-disabling and test results of the original do not apply to the copy.
             status: row.status === CHANNEL_STATUS.enabled ? CHANNEL_STATUS.enabled : CHANNEL_STATUS.disabled,
             status_reason: '',
             created_time: now(),
@@ -280,9 +280,9 @@ export function createChannelHandlers(deps: Deps): Handlers<typeof channelContra
             state: { status: key.status, reason: key.reason, disabled_time: key.disabled_time },
           })),
         )
-        const told = await tellOne(trx, await stored.mustFind(trx, id))
-        audit({ action: 'channel.create', target: `channel:${id}`, after: told })
-        return told
+        const view = await presentOne(trx, await stored.mustFind(trx, id))
+        audit({ action: 'channel.create', target: `channel:${id}`, after: view })
+        return view
       }),
 
     setChannelStatus: async ({ params, body, actor, change }) =>

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { paged, pageOf, queryNumber, queryText } from './fields.ts'
 import type { Contract } from './route.ts'
 
-const auditTold = z
+const auditView = z
   .object({
     seq: z.int(),
     time: z.int(),
@@ -24,7 +24,7 @@ export const auditContract = {
     method: 'GET',
     path: '/api/audit/',
     access: 'admin',
-    summary: 'Who did what, newest first',
+    summary: 'Audit records, newest first',
     query: paged({
       actor_id: queryNumber,
       action: queryText,
@@ -32,6 +32,6 @@ export const auditContract = {
       start_timestamp: queryNumber,
       end_timestamp: queryNumber,
     }),
-    data: pageOf(auditTold),
+    data: pageOf(auditView),
   },
 } as const satisfies Contract

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Contract } from './route.ts'
 
-const settingTold = z
+const settingItem = z
   .object({
     key: z.string(),
     value: z.union([z.string(), z.number(), z.boolean()]),
@@ -12,7 +12,7 @@ const settingTold = z
   })
   .meta({ id: 'Setting' })
 
-const optionTold = z.object({ key: z.string(), value: z.string() })
+const optionItem = z.object({ key: z.string(), value: z.string() })
 
 export const settingContract = {
   listSettings: {
@@ -20,29 +20,29 @@ export const settingContract = {
     path: '/api/setting/',
     access: 'root',
     summary: 'Every setting, with its default and where its value comes from',
-    data: z.array(settingTold),
+    data: z.array(settingItem),
   },
   updateSettings: {
     method: 'PUT',
     path: '/api/setting/',
     access: 'root',
-    summary: 'Change settings, all or none; null or an empty text restores the default',
+    summary: 'Change settings, all or none; null or an empty string restores the default',
     body: z.record(z.string().max(100), z.unknown()),
-    data: z.array(settingTold),
+    data: z.array(settingItem),
   },
   listOptions: {
     method: 'GET',
     path: '/api/option/',
     access: 'root',
-    summary: 'The settings in the form existing clients read',
-    data: z.array(optionTold),
+    summary: 'Every setting in the form that existing clients read',
+    data: z.array(optionItem),
   },
   updateOption: {
     method: 'PUT',
     path: '/api/option/',
     access: 'root',
-    summary: 'Change one setting, in the form existing clients send',
+    summary: 'Change one setting, in the form that existing clients send',
     body: z.object({ key: z.string().max(100), value: z.unknown() }),
-    data: z.array(settingTold),
+    data: z.array(settingItem),
   },
 } as const satisfies Contract

@@ -6,7 +6,7 @@ import {
   idParams,
   ids,
   limits,
-  limitsTold,
+  limitsView,
   nameList,
   optional,
   paged,
@@ -27,7 +27,7 @@ const tokenFields = {
   model_limits: optional(nameList),
   allow_ips: optional(
     z.union([z.array(z.string()).max(1_000), text({ max: 50_000, lines: true })], {
-      error: 'must be an array of addresses, or one text with commas or line breaks between',
+      error: 'must be an array of addresses, or one string separated by commas or line breaks',
     }),
   ),
   group,
@@ -36,12 +36,12 @@ const tokenFields = {
 
 const name = text({ min: 1, max: 50 })
 
-const tokenTold = z
+const tokenView = z
   .object({
     id: z.int(),
     user_id: z.int(),
     name: z.string(),
-    key: z.string().describe('Masked, except in the answer to the call that made the token'),
+    key: z.string().describe('Masked, except in the response that creates the token'),
     status: z.int().describe('1 enabled, 2 disabled, 3 expired, 4 exhausted'),
     created_time: z.int(),
     accessed_time: z.int(),
@@ -55,7 +55,7 @@ const tokenTold = z
     model_limits: z.string(),
     allow_ips: z.array(z.string()),
     group: z.string(),
-    limits: limitsTold,
+    limits: limitsView,
   })
   .meta({ id: 'Token' })
 
@@ -66,24 +66,24 @@ export const tokenContract = {
     access: 'user',
     summary: 'List your tokens, newest first',
     query: paged({}),
-    data: pageOf(tokenTold),
+    data: pageOf(tokenView),
   },
   searchTokens: {
     method: 'GET',
     path: '/api/token/search',
     access: 'user',
     summary:
-      'Find your tokens by a part of their name, by their whole value, or by what is told of it: `sk-ab12…wxyz`',
+      'Find your tokens by part of the name, by the whole value, or by the masked value `sk-ab12…wxyz`',
     query: paged({ keyword: queryText, token: queryText }),
-    data: pageOf(tokenTold),
+    data: pageOf(tokenView),
   },
   createToken: {
     method: 'POST',
     path: '/api/token/',
     access: 'user',
-    summary: 'Make a token; the answer carries its whole value',
+    summary: 'Create a token; the response contains its whole value',
     body: z.object({ name, ...tokenFields }),
-    data: tokenTold,
+    data: tokenView,
   },
   getToken: {
     method: 'GET',
@@ -91,29 +91,29 @@ export const tokenContract = {
     access: 'user',
     summary: 'One of your tokens',
     params: idParams,
-    data: tokenTold,
+    data: tokenView,
   },
   updateToken: {
     method: 'PUT',
     path: '/api/token/',
     access: 'user',
-    summary: 'Change the fields given, keep the rest',
+    summary: 'Change only the fields sent',
     query: z.object({ status_only: queryFlag }),
     body: z.object({ id, name: optional(name), status: optional(z.int().min(1).max(4)), ...tokenFields }),
-    data: tokenTold,
+    data: tokenView,
   },
   deleteToken: {
     method: 'DELETE',
     path: '/api/token/:id',
     access: 'user',
-    summary: 'Delete a token for good; it stops at once',
+    summary: 'Delete a token permanently; it stops working immediately',
     params: idParams,
   },
   revealToken: {
     method: 'POST',
     path: '/api/token/:id/key',
     access: 'user',
-    summary: 'The whole value of a token; audited',
+    summary: 'Reveal the whole value of a token; audited',
     params: idParams,
     data: z.object({ key: z.string() }),
   },
@@ -121,7 +121,7 @@ export const tokenContract = {
     method: 'POST',
     path: '/api/token/batch',
     access: 'user',
-    summary: 'Delete several of your tokens; the answer is how many',
+    summary: 'Delete several of your tokens; returns their number',
     body: ids,
     data: z.int(),
   },
@@ -129,7 +129,7 @@ export const tokenContract = {
     method: 'POST',
     path: '/api/token/batch/keys',
     access: 'user',
-    summary: 'The whole values of several of your tokens, by id; audited',
+    summary: 'Reveal the whole values of several of your tokens, by id; audited',
     body: z.object({ ids: z.array(id).min(1).max(100) }),
     data: z.object({ keys: z.record(z.string(), z.string()) }),
   },

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Contract } from './route.ts'
 
-const usageTold = z.object({
+const usageView = z.object({
   object: z.literal('token_usage'),
   name: z.string(),
   total_granted: z.int(),
@@ -13,18 +13,18 @@ const usageTold = z.object({
   expires_at: z.int().describe('0: never'),
 })
 
-const subscriptionTold = z
+const subscriptionView = z
   .object({
     object: z.literal('billing_subscription'),
     has_payment_method: z.boolean(),
     soft_limit_usd: z.number(),
-    hard_limit_usd: z.number().describe('What the token was given in all; 100000000 for one without a limit'),
+    hard_limit_usd: z.number().describe('Total quota of the token; 100000000 if unlimited'),
     system_hard_limit_usd: z.number(),
-    access_until: z.int().describe('0: for ever'),
+    access_until: z.int().describe('0: no expiry'),
   })
   .meta({ id: 'BillingSubscription' })
 
-const totalTold = z
+const totalView = z
   .object({
     object: z.literal('list'),
     total_usage: z.number().describe('US cents that the token has used'),
@@ -34,16 +34,16 @@ const totalTold = z
 const subscription = {
   method: 'GET',
   access: 'key',
-  summary: 'The limit of the token that asks, in the common form',
-  reply: subscriptionTold,
+  summary: 'The limit of the calling token, in the common form',
+  reply: subscriptionView,
   relayErrors: true,
 } as const
 
 const total = {
   method: 'GET',
   access: 'key',
-  summary: 'What the token that asks has used, in US cents; what is left is the limit less this',
-  reply: totalTold,
+  summary: 'Usage of the calling token in US cents; the remainder is the limit minus this',
+  reply: totalView,
   relayErrors: true,
 } as const
 
@@ -53,9 +53,8 @@ export const usageContract = {
     method: 'GET',
     path: '/api/usage/token/',
     access: 'key',
-    summary:
-      'What the token that asks was given, has used and has left; expired and used-up ones may ask too',
-    reply: z.object({ code: z.literal(true), message: z.string(), data: usageTold }),
+    summary: 'Quota, usage and remainder of the calling token; works for expired and exhausted tokens too',
+    reply: z.object({ code: z.literal(true), message: z.string(), data: usageView }),
   },
   billingSubscription: { ...subscription, path: '/v1/dashboard/billing/subscription' },
   billingUsage: { ...total, path: '/v1/dashboard/billing/usage' },

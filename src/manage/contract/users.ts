@@ -5,7 +5,7 @@ import {
   id,
   idParams,
   limits,
-  limitsTold,
+  limitsView,
   optional,
   paged,
   pageOf,
@@ -15,7 +15,7 @@ import {
 } from './fields.ts'
 import type { Contract } from './route.ts'
 
-/** What nobody sees makes one name look like another's, in lists and in the audit log. */
+/** Invisible characters make one name look like another, in lists and in the audit log. */
 const INVISIBLE = /[\p{Default_Ignorable_Code_Point}\p{Bidi_Control}\p{Cf}]/u
 const username = text({ min: 1, max: 64 })
   .refine(value => !/\s/u.test(value), 'must not contain spaces')
@@ -28,7 +28,7 @@ const password = z
   .max(1024)
   .refine(value => value.isWellFormed(), 'is not well-formed Unicode')
   .refine(value => [...value].length >= 8 && [...value].length <= 128, 'must have 8 to 128 characters')
-/** An empty text changes nothing: forms of existing clients send what was not filled in. */
+/** An empty text changes nothing: existing clients send fields that were not filled in. */
 const emptyAsAbsent = <T extends z.ZodType>(schema: T) =>
   z.preprocess(value => (value === '' || value === null ? undefined : value), schema.optional())
 
@@ -42,7 +42,7 @@ const role = z.union([z.literal(1), z.literal(10), z.literal(100)], {
 const status = z.union([z.literal(1), z.literal(2)], { error: 'must be 1 (enabled) or 2 (disabled)' })
 const quota = z.int().min(0).max(MAX_UNITS)
 
-const userTold = z
+const userView = z
   .object({
     id: z.int(),
     username: z.string(),
@@ -51,29 +51,29 @@ const userTold = z
     status: z.int().describe('1 enabled, 2 disabled'),
     email: z.string(),
     group: z.string(),
-    quota: z.int().describe('What is left, in units'),
+    quota: z.int().describe('Remaining quota, in units'),
     unlimited_quota: z.boolean(),
     used_quota: z.int(),
     held_quota: z.int(),
     request_count: z.int(),
     created_time: z.int(),
     last_login_time: z.int(),
-    limits: limitsTold,
+    limits: limitsView,
   })
   .meta({ id: 'User' })
 
-const accessTokenTold = z
+const accessTokenView = z
   .object({
     id: z.int(),
     name: z.string(),
-    token: z.string().describe('Masked; the whole value is shown once, by the call that makes it'),
+    token: z.string().describe('Masked; the whole value is only in the response that creates it'),
     created_time: z.int(),
     expired_time: z.int(),
     last_used_time: z.int(),
   })
   .meta({ id: 'AccessToken' })
 
-const sessionTold = z
+const sessionView = z
   .object({
     id: z.int(),
     current: z.boolean(),
@@ -92,7 +92,7 @@ const userFilters = {
   status: queryNumber,
   quota_below: queryNumber
     .pipe(z.int().min(0).max(MAX_UNITS).optional())
-    .describe('Whoever has fewer units left; nobody without a limit'),
+    .describe('Users with fewer units left; excludes unlimited users'),
 }
 
 export const selfContract = {
@@ -101,7 +101,7 @@ export const selfContract = {
     path: '/api/user/self',
     access: 'user',
     summary: 'Your own account',
-    data: userTold,
+    data: userView,
   },
   updateSelf: {
     method: 'PUT',
@@ -116,14 +116,14 @@ export const selfContract = {
       original_password: emptyAsAbsent(z.string().max(1024)),
       revoke_access_tokens: revokeAccessTokens,
     }),
-    data: userTold,
+    data: userView,
   },
   deleteSelf: {
     method: 'DELETE',
     path: '/api/user/self',
     access: 'user',
     summary:
-      'Delete your own account; its tokens stop at once. A session needs a sign-in less than 10 minutes old (403 fresh_sign_in_required)',
+      'Delete your own account; its tokens stop working immediately. A session requires a sign-in less than 10 minutes old (403 fresh_sign_in_required)',
   },
   listAccessTokens: {
     method: 'GET',
@@ -131,13 +131,13 @@ export const selfContract = {
     access: 'user',
     summary: 'Your system access tokens',
     query: paged({}),
-    data: pageOf(accessTokenTold),
+    data: pageOf(accessTokenView),
   },
   createAccessToken: {
     method: 'POST',
     path: '/api/user/access_token/',
     access: 'user',
-    summary: 'Make a system access token; its value is in this answer and nowhere else',
+    summary: 'Create a system access token; its value is only in this response',
     body: z.object({
       name: text({ min: 1, max: 50 }),
       expired_time: optional(z.int().min(-1).max(100_000_000_000)),
@@ -161,15 +161,15 @@ export const selfContract = {
     method: 'GET',
     path: '/api/user/token',
     access: 'user',
-    summary: 'Make or rotate the system access token named "default"; existing clients call this',
+    summary: 'Create or rotate the system access token named "default", for existing clients',
     data: z.string(),
   },
   listSessions: {
     method: 'GET',
     path: '/api/user/sessions',
     access: 'user',
-    summary: 'Where you are signed in',
-    data: z.array(sessionTold),
+    summary: 'Your active sessions',
+    data: z.array(sessionView),
   },
   endSession: {
     method: 'DELETE',
@@ -182,7 +182,7 @@ export const selfContract = {
     method: 'POST',
     path: '/api/user/sessions/revoke-others',
     access: 'user',
-    summary: 'Sign out everywhere else; the answer is how many sessions ended',
+    summary: 'Sign out all other sessions; returns their number',
     data: z.int(),
   },
 } as const satisfies Contract
@@ -196,21 +196,21 @@ export const signInContract = {
     summary:
       'Sign in; sets the session cookie. Refuses forms, and pages of other sites (403 cross_site_refused)',
     body: z.object({ username: text({ min: 1, max: 256 }), password: z.string().min(1).max(1024) }),
-    data: userTold,
+    data: userView,
   },
   register: {
     method: 'POST',
     path: '/api/user/register',
     access: 'public',
     refusesOtherSites: true,
-    summary: 'Open an account, where the setting `registration` allows it',
+    summary: 'Create an account, if the setting `registration` allows it',
     body: z.object({
       username,
       password,
       display_name: emptyAsAbsent(displayName),
       email: emptyAsAbsent(email),
     }),
-    data: userTold,
+    data: userView,
   },
   logout: { method: 'POST', path: '/api/user/logout', access: 'public', summary: 'Sign out' },
   logoutByLink: {
@@ -228,15 +228,15 @@ export const userContract = {
     access: 'admin',
     summary: 'List users, newest first',
     query: paged(userFilters),
-    data: pageOf(userTold),
+    data: pageOf(userView),
   },
   searchUsers: {
     method: 'GET',
     path: '/api/user/search',
     access: 'admin',
-    summary: 'Find users by id or by a part of their names or address',
+    summary: 'Find users by id or by part of their names or email address',
     query: paged(userFilters),
-    data: pageOf(userTold),
+    data: pageOf(userView),
   },
   getUser: {
     method: 'GET',
@@ -244,13 +244,13 @@ export const userContract = {
     access: 'admin',
     summary: 'One user',
     params: idParams,
-    data: userTold,
+    data: userView,
   },
   createUser: {
     method: 'POST',
     path: '/api/user/',
     access: 'admin',
-    summary: 'Make a user with a role below your own',
+    summary: 'Create a user with a role below your own',
     body: z.object({
       username,
       password,
@@ -262,13 +262,13 @@ export const userContract = {
       group,
       limits: optional(limits),
     }),
-    data: userTold,
+    data: userView,
   },
   updateUser: {
     method: 'PUT',
     path: '/api/user/',
     access: 'admin',
-    summary: 'Change the fields given, keep the rest',
+    summary: 'Change only the fields sent',
     body: z.object({
       id,
       username: emptyAsAbsent(username),
@@ -283,13 +283,13 @@ export const userContract = {
       group,
       limits: optional(limits),
     }),
-    data: userTold,
+    data: userView,
   },
   deleteUser: {
     method: 'DELETE',
     path: '/api/user/:id',
     access: 'admin',
-    summary: 'Delete a user; its tokens stop at once, its ledger stays',
+    summary: 'Delete a user; its tokens stop working immediately, its ledger entries stay',
     params: idParams,
   },
   manageUser: {
@@ -304,6 +304,6 @@ export const userContract = {
       mode: optional(z.enum(['add', 'subtract', 'override'])),
       reason: optional(text({ max: 200 })),
     }),
-    data: userTold.nullable(),
+    data: userView.nullable(),
   },
 } as const satisfies Contract

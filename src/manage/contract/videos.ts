@@ -1,16 +1,16 @@
 import { z } from 'zod'
 import { VIDEO_STATES } from '../../domain/video.ts'
 import { optional, paged, pageOf, queryFlag, queryNumber, queryText, text } from './fields.ts'
-import { entryTold } from './ledger.ts'
+import { entryView } from './ledger.ts'
 import type { Contract } from './route.ts'
 
 const params = z.object({
   id: z.string().regex(/^video_[A-Za-z0-9]{24}$/, 'must be the id of a video job, video_…'),
 })
 
-const refundTold = z.object({ time: z.int(), by: z.string(), reason: z.string(), cost: z.string() })
+const refundView = z.object({ time: z.int(), by: z.string(), reason: z.string(), cost: z.string() })
 
-const videoTold = z
+const videoView = z
   .object({
     id: z.string(),
     request_id: z.string(),
@@ -18,10 +18,10 @@ const videoTold = z
     username: z.string(),
     token_id: z.int(),
     token_name: z.string(),
-    channel: z.int().describe('Told to administrators'),
-    channel_name: z.string().describe('Told to administrators; empty once it is deleted'),
+    channel: z.int().describe('For administrators'),
+    channel_name: z.string().describe('For administrators; empty if the channel was deleted'),
     model: z.string(),
-    upstream_model: z.string().describe('Told to administrators'),
+    upstream_model: z.string().describe('For administrators'),
     status: z.enum(VIDEO_STATES),
     progress: z.number().describe('From 0 to 1'),
     created_at: z.int(),
@@ -31,12 +31,12 @@ const videoTold = z
     seconds: z.string(),
     size: z.string(),
     n: z.int(),
-    results: z.int().describe('How many films there are to fetch'),
+    results: z.int().describe('Number of videos that can be fetched'),
     quota: z.int().describe('Units, rounded up'),
-    cost: z.string().describe('USD, exact; 0 while it is not known whether the provider took the job'),
+    cost: z.string().describe('USD, exact; 0 while it is not known whether the provider accepted the job'),
     is_in_doubt: z.boolean(),
     error: z.object({ code: z.string(), message: z.string() }).nullable(),
-    refund: refundTold.nullable(),
+    refund: refundView.nullable(),
     is_refundable: z.boolean(),
   })
   .meta({ id: 'VideoJob' })
@@ -51,7 +51,7 @@ export const videoContract = {
     method: 'GET',
     path: '/api/video/',
     access: 'user',
-    summary: 'Video jobs, newest first: your own, or for administrators everybody’s',
+    summary: 'Video jobs, newest first: your own, or all for administrators',
     query: paged({
       status,
       model: queryText.describe('`%` stands for any characters'),
@@ -59,32 +59,32 @@ export const videoContract = {
       user_id: queryNumber,
       start_timestamp: queryNumber,
       end_timestamp: queryNumber,
-      unrefunded: queryFlag.describe('Failed, paid and not given back'),
+      unrefunded: queryFlag.describe('Failed, billed and not refunded'),
     }),
-    data: pageOf(videoTold),
+    data: pageOf(videoView),
   },
   getVideo: {
     method: 'GET',
     path: '/api/video/:id',
     access: 'user',
     summary:
-      'One video job with what was asked, when each state was reached, and for administrators its entries',
+      'One video job with its request, the time of each state, and for administrators its ledger entries',
     params,
-    data: videoTold.extend({
+    data: videoView.extend({
       parameters: z.record(z.string(), z.unknown()),
       states: z.record(z.string(), z.int()),
       remixed_from: z.string().nullable(),
-      poll_error: z.string().describe('Why the last look at the provider told nothing; for administrators'),
+      poll_error: z.string().describe('Why the last poll of the provider failed; for administrators'),
       upstream_id: z.string().describe('For administrators'),
       price: z.string(),
-      entries: z.array(entryTold),
+      entries: z.array(entryView),
     }),
   },
   videoContent: {
     method: 'GET',
     path: '/api/video/:id/content',
     access: 'user',
-    summary: 'The film of a completed job, streamed; takes `Range`, and `index` where there are several',
+    summary: 'The video of a completed job, streamed; accepts `Range`, and `index` if there are several',
     params,
     query: z.object({ index: queryNumber, variant: queryText }),
     reply: z.unknown(),
@@ -93,16 +93,16 @@ export const videoContract = {
     method: 'DELETE',
     path: '/api/video/:id',
     access: 'user',
-    summary: 'Removes an ended job of your own; the provider is told to forget it as well, where it can be',
+    summary: 'Delete a finished job of your own, also at the provider if it supports that',
     params,
   },
   refundVideo: {
     method: 'POST',
     path: '/api/video/:id/refund',
     access: 'admin',
-    summary: 'Gives the price of a failed job back to its user and token, once; a reason may be told',
+    summary: 'Refund a failed job to its user and token, once, with an optional reason',
     params,
     body: z.object({ reason: optional(text({ max: 500 })) }).nullish(),
-    data: videoTold,
+    data: videoView,
   },
 } as const satisfies Contract

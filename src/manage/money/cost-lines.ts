@@ -15,8 +15,8 @@ import type { LogRow } from '../../store/engine/schema.ts'
 import type { Db } from '../../store/engine/store.ts'
 import { findPriceVersion } from '../../store/records/prices.ts'
 
-/** What a row keeps of its cost beside its columns, as `relay/conclude.ts` writes it. */
-type Kept = {
+/** The details of a row's cost beside its columns, as the relay writes them at settlement. */
+type StoredDetails = {
   readonly price?: string
   readonly priced_as?: string
   readonly priced_for?: When
@@ -38,10 +38,10 @@ type Kept = {
   readonly code_interpreter_calls?: number
   readonly image_generation_calls?: number
   /** Further inferences of the request, each with its own counts. */
-  readonly inferences?: readonly KeptInference[]
+  readonly inferences?: readonly StoredInference[]
 }
 
-type KeptInference = Omit<Kept, 'inferences'> & {
+type StoredInference = Omit<StoredDetails, 'inferences'> & {
   readonly model?: string
   readonly prompt_tokens: number
   readonly completion_tokens: number
@@ -49,48 +49,48 @@ type KeptInference = Omit<Kept, 'inferences'> & {
 
 const sumOf = (usage: Counts, kinds: readonly Count[]) => kinds.reduce((sum, kind) => sum + usage[kind], 0)
 
-type Tokens = Pick<KeptInference, 'prompt_tokens' | 'completion_tokens'>
+type Tokens = Pick<StoredInference, 'prompt_tokens' | 'completion_tokens'>
 
-/** The counts that a row was charged for: plain input and output are what is left of the columns. */
-function countsOf({ prompt_tokens, completion_tokens }: Tokens, kept: Kept): Counts {
-  const oneHour = kept.cache_write_1h_tokens ?? 0
-  const told: Counts = {
+/** The billed counts of a row: plain input and output are the columns minus the special counts. */
+function countsOf({ prompt_tokens, completion_tokens }: Tokens, details: StoredDetails): Counts {
+  const oneHour = details.cache_write_1h_tokens ?? 0
+  const ownCounts: Counts = {
     ...EMPTY,
-    cachedInput: kept.cache_tokens ?? 0,
-    cacheWrite: (kept.cache_write_tokens ?? 0) - oneHour,
+    cachedInput: details.cache_tokens ?? 0,
+    cacheWrite: (details.cache_write_tokens ?? 0) - oneHour,
     cacheWrite1h: oneHour,
-    audioInput: kept.audio_input ?? 0,
-    imageInput: kept.image ?? 0,
-    reasoning: kept.reasoning_tokens ?? 0,
-    audioOutput: kept.audio_output ?? 0,
-    imageOutput: kept.image_output ?? 0,
-    characters: kept.characters ?? 0,
-    seconds: kept.seconds ?? 0,
-    images: kept.images ?? 0,
-    searches: kept.searches ?? 0,
-    fileSearches: kept.file_searches ?? 0,
-    codeInterpreterCalls: kept.code_interpreter_calls ?? 0,
-    imageGenerationCalls: kept.image_generation_calls ?? 0,
-    calls: kept.calls ?? 0,
+    audioInput: details.audio_input ?? 0,
+    imageInput: details.image ?? 0,
+    reasoning: details.reasoning_tokens ?? 0,
+    audioOutput: details.audio_output ?? 0,
+    imageOutput: details.image_output ?? 0,
+    characters: details.characters ?? 0,
+    seconds: details.seconds ?? 0,
+    images: details.images ?? 0,
+    searches: details.searches ?? 0,
+    fileSearches: details.file_searches ?? 0,
+    codeInterpreterCalls: details.code_interpreter_calls ?? 0,
+    imageGenerationCalls: details.image_generation_calls ?? 0,
+    calls: details.calls ?? 0,
   }
   return {
-    ...told,
-    input: prompt_tokens - sumOf(told, INPUT_COUNTS),
-    output: completion_tokens - sumOf(told, OUTPUT_COUNTS),
+    ...ownCounts,
+    input: prompt_tokens - sumOf(ownCounts, INPUT_COUNTS),
+    output: completion_tokens - sumOf(ownCounts, OUTPUT_COUNTS),
   }
 }
 
-/** The columns hold every token; those of further inferences stand beside them too. */
-function usageOf(row: Tokens, kept: Kept): Usage {
-  const { inferences = [] } = kept
+/** The columns contain every token, including those of further inferences. */
+function usageOf(row: Tokens, details: StoredDetails): Usage {
+  const { inferences = [] } = details
   const own = inferences.reduce(
-    (left, each) => ({
-      prompt_tokens: left.prompt_tokens - each.prompt_tokens,
-      completion_tokens: left.completion_tokens - each.completion_tokens,
+    (remainder, each) => ({
+      prompt_tokens: remainder.prompt_tokens - each.prompt_tokens,
+      completion_tokens: remainder.completion_tokens - each.completion_tokens,
     }),
     row,
   )
-  const counts = countsOf(own, kept)
+  const counts = countsOf(own, details)
   return inferences.length === 0
     ? counts
     : {
@@ -106,17 +106,21 @@ const isPossible = (counts: Counts) => counts.input >= 0 && counts.output >= 0 &
 
 const ADMIN_PRICE = /^admin:(\d+)$/
 
-async function priceOf(db: Db, { price, priced_as }: Kept, timeMs: number): Promise<Price | undefined> {
+async function priceOf(
+  db: Db,
+  { price, priced_as }: StoredDetails,
+  timeMs: number,
+): Promise<Price | undefined> {
   if (priced_as === undefined) return undefined
   if (price === 'shipped') return shippedPrice(priced_as, timeMs)
   const version = ADMIN_PRICE.exec(price ?? '')?.[1]
   return version === undefined ? undefined : findPriceVersion(db, priced_as, Number(version))
 }
 
-/** The prices of the models that ran further inferences, by the names they are priced as. */
+/** The prices of the models that ran further inferences, by their priced names. */
 async function pricesOfOthers(
   db: Db,
-  { inferences = [] }: Kept,
+  { inferences = [] }: StoredDetails,
   timeMs: number,
 ): Promise<Map<string, Price>> {
   const prices = new Map<string, Price>()
@@ -131,7 +135,7 @@ const PICO_DIGITS = 12
 
 const usdOfPicos = (picos: bigint): string => decimalText(picos, PICO_DIGITS)
 
-const tell = (line: CostLine) => ({
+const presentLine = (line: CostLine) => ({
   kind: line.kind,
   quantity: line.count,
   rate: line.rateName,
@@ -140,25 +144,25 @@ const tell = (line: CostLine) => ({
 })
 
 /**
- * What a request cost, line by line, at the price it was admitted under. Undefined where the lines would not add up to
- * what was charged, to the nanodollar: a price table that has changed since tells nothing about then.
+ * The cost of a request, line by line, at its price at admission. Undefined if the lines do not add up to the charge,
+ * to the nanodollar: a price table that has changed since does not explain the charge.
  */
 export async function costLinesOf(db: Db, row: LogRow) {
-  const kept = JSON.parse(row.other) as Kept
-  const price = await priceOf(db, kept, row.created_time * 1000)
-  const usage = usageOf(row, kept)
+  const details = JSON.parse(row.other) as StoredDetails
+  const price = await priceOf(db, details, row.created_time * 1000)
+  const usage = usageOf(row, details)
   if (!price || !isPossible(usage)) return undefined
-  const others = await pricesOfOthers(db, kept, row.created_time * 1000)
-  const at = (each: Price) => (each.variants ? priceAt(each, kept.priced_for ?? {}) : each)
+  const others = await pricesOfOthers(db, details, row.created_time * 1000)
+  const at = (each: Price) => (each.variants ? priceAt(each, details.priced_for ?? {}) : each)
   const lines = usageLines(at(price), usage, model => at(others.get(model) ?? price))
   const picos = lines.reduce((sum, line) => sum + picosOf(line), 0n)
   const unit = BigInt(PICOS_PER_NANO)
-  const charged = BigInt(row.cost + (kept.overrun ?? 0)) * unit
+  const charged = BigInt(row.cost + (details.overrun ?? 0)) * unit
   const rounding = charged - picos
   if (rounding < 0n || rounding >= unit) return undefined
   return {
-    lines: lines.map(tell),
+    lines: lines.map(presentLine),
     rounding: usdOfPicos(rounding),
-    overrun: usdOfPicos(BigInt(kept.overrun ?? 0) * unit),
+    overrun: usdOfPicos(BigInt(details.overrun ?? 0) * unit),
   }
 }

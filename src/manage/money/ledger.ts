@@ -12,7 +12,7 @@ import type { Deps } from '../server/deps.ts'
 import { markIfStale } from '../server/freshness.ts'
 import { presentPage } from '../server/page.ts'
 
-const tell = (row: SuspenseRow) => ({
+const presentSuspense = (row: SuspenseRow) => ({
   id: row.id,
   time: row.time,
   request_id: row.request_id,
@@ -66,13 +66,13 @@ export function createLedgerHandlers({ db, now, ledger, verify }: Deps): Handler
     },
 
     listSuspense: async ({ query: { paging, open } }) =>
-      presentPage(await listSuspense(db, open ?? false, paging), paging, tell),
+      presentPage(await listSuspense(db, open ?? false, paging), paging, presentSuspense),
 
     closeSuspense: async ({ actor, params, body, change }) => {
-      const doubt = await findSuspense(db, params.id)
-      if (!doubt) throw notFound('doubt')
-      await ledger.flushAndReturn({ kind: 'user', ownerId: doubt.user_id })
-      await ledger.flushAndReturn({ kind: 'token', ownerId: doubt.token_id })
+      const openCharge = await findSuspense(db, params.id)
+      if (!openCharge) throw notFound('unresolved charge')
+      await ledger.flushAndReturn({ kind: 'user', ownerId: openCharge.user_id })
+      await ledger.flushAndReturn({ kind: 'token', ownerId: openCharge.token_id })
       return change(async ({ trx, audit }) => {
         const closed = await closeSuspense(trx, params.id, {
           closed_time: now(),
@@ -80,7 +80,7 @@ export function createLedgerHandlers({ db, now, ledger, verify }: Deps): Handler
           closed_as: body.action,
           closed_reason: body.reason,
         })
-        if (!closed) throw new Refusal('conflict', 'this doubt has been decided already')
+        if (!closed) throw new Refusal('conflict', 'This charge was resolved already.')
         if (body.action === 'charge') {
           const outcome = await charge(trx, {
             userId: closed.user_id,
@@ -95,7 +95,7 @@ export function createLedgerHandlers({ db, now, ledger, verify }: Deps): Handler
           if (!outcome.isCharged)
             throw new Refusal(
               'conflict',
-              `the ${outcome.short} has ${unitsLeft(Math.max(0, outcome.free))} units free, the doubt is about ${unitsUsed(closed.amount)}`,
+              `The ${outcome.short} has ${unitsLeft(Math.max(0, outcome.free))} units available; the charge is ${unitsUsed(closed.amount)} units. Add quota first, or write the charge off.`,
             )
           await insertLog(trx, {
             created_time: now(),
@@ -112,10 +112,10 @@ export function createLedgerHandlers({ db, now, ledger, verify }: Deps): Handler
         audit({
           action: `suspense.${body.action}`,
           target: `suspense:${closed.id}`,
-          before: tell(doubt),
-          after: tell(closed),
+          before: presentSuspense(openCharge),
+          after: presentSuspense(closed),
         })
-        return tell(closed)
+        return presentSuspense(closed)
       })
     },
   }

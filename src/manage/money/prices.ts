@@ -33,10 +33,10 @@ import type { Changing, Handlers, RouteCall } from '../server/call.ts'
 import type { Deps } from '../server/deps.ts'
 import { presentPage } from '../server/page.ts'
 
-/** Clocks differ a little: a moment that has just passed is now, an earlier one a mistake. */
+/** Clocks differ a little: a time that has just passed counts as now, an earlier one is an error. */
 const GRACE_S = 60
 
-const tellVersion = (row: PriceVersion) => {
+const presentVersion = (row: PriceVersion) => {
   const price = JSON.parse(row.price) as Price
   return {
     id: row.id,
@@ -51,7 +51,7 @@ const tellVersion = (row: PriceVersion) => {
   }
 }
 
-const tellShipped = (model: string, price: Price) => ({
+const presentShipped = (model: string, price: Price) => ({
   id: null,
   model,
   version: 0,
@@ -63,15 +63,15 @@ const tellShipped = (model: string, price: Price) => ({
   author: null,
 })
 
-type Told = ReturnType<typeof tellVersion> | ReturnType<typeof tellShipped>
+type PriceView = ReturnType<typeof presentVersion> | ReturnType<typeof presentShipped>
 
-function readGiven(given: PriceInput): Price {
-  const reading = readPrice(given)
+function parsePriceInput(input: PriceInput): Price {
+  const reading = readPrice(input)
   if ('price' in reading) return reading.price
   throw invalid(reading.faults.map(({ path, message }) => ({ path: path || 'body', message })))
 }
 
-/** A price with the fields of a change laid over it; a field that has two names is changed under either. */
+/** A price with the changed fields. A field with two names can be changed by either. */
 function mergedPrice(before: PriceFields | undefined, change: PriceInput): PriceInput {
   const renamed = { ...before, ...(change.per_image != null && { image: null }) }
   if (change.tools == null) return { ...renamed, ...change }
@@ -85,22 +85,25 @@ function mergedPrice(before: PriceFields | undefined, change: PriceInput): Price
   }
 }
 
-/** Nothing is priced backwards: what was admitted under another price stays so. */
-function readEffective(given: number | undefined, now: number): number {
-  if (given === undefined || given === 0) return now
-  if (given < now - GRACE_S)
-    throw invalidField('effective_time', 'lies in the past; leave it out for a price that counts from now on')
-  return Math.max(given, now)
+/** Prices do not apply retroactively: an admitted request keeps its price. */
+function readEffective(effectiveFrom: number | undefined, now: number): number {
+  if (effectiveFrom === undefined || effectiveFrom === 0) return now
+  if (effectiveFrom < now - GRACE_S)
+    throw invalidField(
+      'effective_time',
+      'must not be in the past; omit it for a price that applies from now on',
+    )
+  return Math.max(effectiveFrom, now)
 }
 
 /** Prices of models: versions by administrators over the shipped table (docs/reference/money.md: Price versions). */
 export function createPriceHandlers({ db, now }: Deps): Handlers<typeof priceContract> {
   const shipped = (model: string) => {
     const price = shippedPrice(model, now() * 1000)
-    return price && tellShipped(model, price)
+    return price && presentShipped(model, price)
   }
 
-  /** The names of the product's table that a filter leaves; one asked for by name may also carry a date. */
+  /** The names of the shipped table that match a filter. A requested name may also have a date suffix. */
   function shippedNames({ model, keyword }: PriceFilter): string[] {
     const part = keyword === undefined ? '' : fold(keyword)
     const names = model === undefined ? shippedModels() : [model]
@@ -110,19 +113,19 @@ export function createPriceHandlers({ db, now }: Deps): Handlers<typeof priceCon
 
   const shippedRows = (names: readonly string[]) => names.flatMap(name => shipped(name) ?? [])
 
-  async function listShipped(filter: PriceFilter, { page, pageSize }: Paging): Promise<Page<Told>> {
+  async function listShipped(filter: PriceFilter, { page, pageSize }: Paging): Promise<Page<PriceView>> {
     const names = shippedNames(filter)
     const start = (page - 1) * pageSize
     return { items: shippedRows(names.slice(start, start + pageSize)), total: names.length }
   }
 
-  async function listAdmin(filter: PriceFilter, paging: Paging): Promise<Page<Told>> {
+  async function listAdmin(filter: PriceFilter, paging: Paging): Promise<Page<PriceView>> {
     const { items, total } = await listPricesInForce(db, filter, now(), paging)
-    return { items: items.map(tellVersion), total }
+    return { items: items.map(presentVersion), total }
   }
 
-  /** One row a model: an administrators' price stands before the product's, in the list as in force. */
-  async function listBoth(filter: PriceFilter, paging: Paging): Promise<Page<Told>> {
+  /** One row per model: an administrator's price takes precedence over the shipped one, as it does in force. */
+  async function listBoth(filter: PriceFilter, paging: Paging): Promise<Page<PriceView>> {
     const names = shippedNames(filter)
     const [admin, priced] = await Promise.all([listAdmin(filter, paging), pricedAmong(db, names, now())])
     const others = names.filter(name => !priced.has(name))
@@ -136,9 +139,9 @@ export function createPriceHandlers({ db, now }: Deps): Handlers<typeof priceCon
 
   const LISTS = { admin: listAdmin, shipped: listShipped, both: listBoth } as const
 
-  const tellInForce = async (source: Db, model: string): Promise<Told | undefined> => {
+  const presentInForce = async (source: Db, model: string): Promise<PriceView | undefined> => {
     const row = await findPriceInForce(source, model, now())
-    return row ? tellVersion(row) : shipped(model)
+    return row ? presentVersion(row) : shipped(model)
   }
 
   async function mustFind(source: Db, id: number): Promise<PriceVersion> {
@@ -152,11 +155,11 @@ export function createPriceHandlers({ db, now }: Deps): Handlers<typeof priceCon
     return row ? (JSON.parse(row.price) as Price) : shippedPrice(model, now() * 1000)
   }
 
-  /** The audit tells what the model costs until now, and what it is to cost. */
-  async function insert({ trx, audit }: Changing, given: NewPrice): Promise<Told> {
-    const before = await tellInForce(trx, given.model)
-    const id = await insertPrice(trx, given)
-    const after = tellVersion(await mustFind(trx, id))
+  /** The audit record contains the price until now and the new one. */
+  async function insert({ trx, audit }: Changing, newPrice: NewPrice): Promise<PriceView> {
+    const before = await presentInForce(trx, newPrice.model)
+    const id = await insertPrice(trx, newPrice)
+    const after = presentVersion(await mustFind(trx, id))
     audit({ action: 'price.create', target: `price:${id}`, before, after })
     return after
   }
@@ -164,32 +167,35 @@ export function createPriceHandlers({ db, now }: Deps): Handlers<typeof priceCon
   type Batch = Pick<RouteCall<(typeof priceContract)['changePrices']>, 'actor' | 'change'> & {
     readonly models: readonly string[]
     readonly isDry: boolean
-    /** What a model is to cost, given what it costs. */
+    /** The new price of a model, from its current one. */
     want(model: string, before: Price | undefined): Price
   }
 
-  /** New versions of several prices in one transaction; one that is refused leaves the others alone. */
+  /** New versions of several prices in one transaction. A refused one does not affect the others. */
   async function changeAll({ actor, change, models, isDry, want }: Batch) {
     async function look(source: Db, model: string) {
       const before = await inForce(source, model)
-      const told = { model, code: '', message: '', before: before ? presentedPrice(before) : null }
+      const outcome = { model, code: '', message: '', before: before ? presentedPrice(before) : null }
       try {
         const price = want(model, before)
         const after = presentedPrice(price)
-        return { price, told: { ...told, is_changed: !isDeepStrictEqual(after, told.before), after } }
+        return {
+          price,
+          outcome: { ...outcome, is_changed: !isDeepStrictEqual(after, outcome.before), after },
+        }
       } catch (error) {
         if (!(error instanceof Refusal)) throw error
         const { code, message } = error
-        return { price: undefined, told: { ...told, is_changed: false, code, message, after: null } }
+        return { price: undefined, outcome: { ...outcome, is_changed: false, code, message, after: null } }
       }
     }
-    if (isDry) return Promise.all(models.map(async model => (await look(db, model)).told))
+    if (isDry) return Promise.all(models.map(async model => (await look(db, model)).outcome))
     return change(async changing => {
       const results = []
       for (const model of models) {
-        const { price, told } = await look(changing.trx, model)
-        results.push(told)
-        if (!price || !told.is_changed) continue
+        const { price, outcome } = await look(changing.trx, model)
+        results.push(outcome)
+        if (!price || !outcome.is_changed) continue
         const time = now()
         await insert(changing, { model, price, effectiveTime: time, time, authorId: actor.id })
       }
@@ -199,15 +205,16 @@ export function createPriceHandlers({ db, now }: Deps): Handlers<typeof priceCon
 
   return {
     changePrices: async ({ actor, body, change }) => {
-      const given = new Map(body.prices.map(({ model, ...fields }) => [model, fields]))
-      if (given.size < body.prices.length) throw invalidField('prices', 'names a model twice')
+      const fieldsByModel = new Map(body.prices.map(({ model, ...fields }) => [model, fields]))
+      if (fieldsByModel.size < body.prices.length)
+        throw invalidField('prices', 'must not contain a model twice')
       return changeAll({
         actor,
         change,
-        models: [...given.keys()],
+        models: [...fieldsByModel.keys()],
         isDry: body.dry_run ?? false,
         want(model, before) {
-          return readGiven(mergedPrice(before && priceFields(before), given.get(model) ?? {}))
+          return parsePriceInput(mergedPrice(before && priceFields(before), fieldsByModel.get(model) ?? {}))
         },
       })
     },
@@ -215,32 +222,32 @@ export function createPriceHandlers({ db, now }: Deps): Handlers<typeof priceCon
     multiplyPrices: async ({ actor, body, change }) => {
       const { factor, models } = body
       if (scaled(factor, FACTOR_DIGITS) === undefined)
-        throw invalidField('factor', `has more than ${FACTOR_DIGITS} decimals`)
+        throw invalidField('factor', `must have at most ${FACTOR_DIGITS} decimals`)
       return changeAll({
         actor,
         change,
         models: [...new Set(models)],
         isDry: body.dry_run ?? false,
         want(_model, before) {
-          if (!before) throw new Refusal('not_found', 'it has no price to multiply')
+          if (!before) throw new Refusal('not_found', 'has no price to multiply')
           const after = multiplied(before, factor)
-          if (!after) throw invalidField('factor', 'would take a price beyond what one can be')
+          if (!after) throw invalidField('factor', 'would make a price too large')
           return after
         },
       })
     },
 
     listPrices: async ({ query: { paging, source, ...filter } }) =>
-      presentPage(await LISTS[source ?? 'both'](filter, paging), paging, told => told),
+      presentPage(await LISTS[source ?? 'both'](filter, paging), paging, view => view),
 
     listPriceHistory: async ({ query: { paging, model } }) =>
       presentPage(await listPriceHistory(db, model, paging), paging, row => ({
-        ...tellVersion(row),
+        ...presentVersion(row),
         ended_time: row.ended_time,
       })),
 
     createPrice: async ({ actor, body, change }) => {
-      const price = readGiven(body)
+      const price = parsePriceInput(body)
       return change(changing => {
         const time = now()
         const effectiveTime = readEffective(body.effective_time, time)
@@ -251,9 +258,9 @@ export function createPriceHandlers({ db, now }: Deps): Handlers<typeof priceCon
     deletePrice: async ({ params, change }) =>
       change(async ({ trx, audit }) => {
         const row = await mustFind(trx, params.id)
-        const before = await tellInForce(trx, row.model)
+        const before = await presentInForce(trx, row.model)
         if ((await endPrices(trx, row.model, now())) === 0) throw notFound('price')
-        const after = await tellInForce(trx, row.model)
+        const after = await presentInForce(trx, row.model)
         audit({ action: 'price.delete', target: `price:${row.id}`, before, after })
         return undefined
       }),

@@ -11,11 +11,11 @@ import { createKeyHolder } from '../people/api-key.ts'
 import type { Handlers, RouteCall } from '../server/call.ts'
 import type { Deps } from '../server/deps.ts'
 
-/** There is one group, and it costs what things cost. */
+/** The only group has ratio 1. */
 const GROUP = 'default'
 const NO_OWNER = 'custom'
 
-/** Clients count on numbers; `unpriced` beside them says that these are none. */
+/** Clients expect numbers; `unpriced` marks them as meaningless. */
 const NO_RATIOS: Ratios = {
   model_ratio: 0,
   completion_ratio: 1,
@@ -30,7 +30,7 @@ const NO_RATIOS: Ratios = {
 export const ownerOf = ({ pricedAs }: Served) =>
   pricedAs.reduce<string | undefined>((owner, name) => owner ?? shippedOwner(name), undefined) ?? NO_OWNER
 
-const tell = (model: Served, price: Price | undefined) => {
+const presentPricing = (model: Served, price: Price | undefined) => {
   const owner = ownerOf(model)
   return {
     model_name: model.name,
@@ -47,7 +47,7 @@ const tell = (model: Served, price: Price | undefined) => {
   }
 }
 
-/** The price that counts for a served name: the first of its names that has one. */
+/** The price of a served name: that of the first of its names with a price. */
 export const createPriceOf =
   (prices: ReadonlyMap<string, { readonly price: Price }>, now: number) =>
   ({ pricedAs }: Served): Price | undefined => {
@@ -63,7 +63,7 @@ export function createPricingHandlers(deps: Deps): Handlers<typeof pricingContra
   const { db, now } = deps
   const keyHolder = createKeyHolder(deps, 'ip_not_allowed')
 
-  /** A token with model limits sees only its own; people see everything that is served. */
+  /** A token with model limits sees only its own models; users see every served model. */
   async function mayUse(
     call: RouteCall<(typeof pricingContract)['pricing']>,
   ): Promise<(name: string) => boolean> {
@@ -79,7 +79,9 @@ export function createPricingHandlers(deps: Deps): Handlers<typeof pricingContra
       const isAllowed = await mayUse(call)
       const [served, prices] = await Promise.all([listServed(db), pricesInForce(db, now())])
       const priceOf = createPriceOf(prices, now())
-      const models = served.filter(({ name }) => isAllowed(name)).map(model => tell(model, priceOf(model)))
+      const models = served
+        .filter(({ name }) => isAllowed(name))
+        .map(model => presentPricing(model, priceOf(model)))
       const owners = [...new Set(models.map(model => model.owned_by))].sort()
       const data = models.map(model => ({ ...model, vendor_id: owners.indexOf(model.owned_by) + 1 }))
       return {

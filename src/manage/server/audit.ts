@@ -34,8 +34,8 @@ const parsed = (text: string | null) => (text === null ? null : (JSON.parse(text
 
 export function createAuditHandlers({ db }: Deps): Handlers<typeof auditContract> {
   return {
-    listAudit: async ({ query: { paging, actor_id, start_timestamp, end_timestamp, ...named } }) => {
-      const filter = { ...named, actorId: actor_id, from: start_timestamp, to: end_timestamp }
+    listAudit: async ({ query: { paging, actor_id, start_timestamp, end_timestamp, ...filters } }) => {
+      const filter = { ...filters, actorId: actor_id, from: start_timestamp, to: end_timestamp }
       return presentPage(await listAudit(db, filter, paging), paging, ({ state: _state, ...row }) => ({
         ...row,
         before: parsed(row.before),

@@ -1,5 +1,6 @@
 import type { FastifyRequest } from 'fastify'
-import { invalidField, Refusal, UnreachableError } from '../../domain/errors.ts'
+import { invalidField, UnreachableError } from '../../domain/errors.ts'
+import { idempotencyConflict, parseIdempotencyKey, replay } from '../../domain/idempotency.ts'
 import { isUniqueViolation, transact } from '../../store/engine/store.ts'
 import { answerPlace, findAnswer, saveAnswer } from '../../store/records/idempotency.ts'
 import type { Route } from '../contract/route.ts'
@@ -9,18 +10,16 @@ import type { Deps } from './deps.ts'
 
 type Work = (changing: Changing) => Promise<unknown>
 type Change = (work: Work) => Promise<unknown>
+/** A stored response, in an object because null is a response too. The name is that of rows already stored. */
+type Saved = { readonly told: unknown }
 
-const MAX_KEY = 255
-const STILL_RUNNING = 'the first request with this Idempotency-Key is still running'
-const conflict = (message: string) => new Refusal('idempotency_conflict', message)
-
-/** Another process was asked the same and ended first: its change stands, this one is undone. */
-function stillRuns(error: unknown): never {
-  throw isUniqueViolation(error) ? conflict(STILL_RUNNING) : error
+/** Another process got the same request and committed first: its change stands, this one is rolled back. */
+function refuseSecondCommit(error: unknown): never {
+  throw isUniqueViolation(error) ? idempotencyConflict('still-running') : error
 }
 
 /**
- * A write is one transaction, done once for an `Idempotency-Key`
+ * A write is one transaction, executed once per `Idempotency-Key`
  * (docs/reference/management-api.md: Idempotency on writes).
  */
 export function createChange({
@@ -32,47 +31,45 @@ export function createChange({
   const running = new Set<string>()
 
   function repeatOf(request: FastifyRequest, route: Route) {
-    const key = request.headers['idempotency-key']
     const { actor } = request.caller
-    if (route.method === 'GET' || actor === undefined || key === undefined) return undefined
-    if (Array.isArray(key) || key.length > MAX_KEY || !/^[\x21-\x7e]+$/.test(key))
-      throw invalidField('Idempotency-Key', `must be 1 to ${MAX_KEY} printable characters without spaces`)
+    if (route.method === 'GET' || actor === undefined) return undefined
+    const key = parseIdempotencyKey(request.headers['idempotency-key'], invalidField)
+    if (key === undefined) return undefined
     const path = `${route.method} ${request.url.split('?')[0]?.replace(/\/+$/, '')}`
     return { userId: actor.id, path, key }
   }
 
-  /** The transaction of one call: the change, its audit record and, for a repeatable call, the answer. */
+  /** The transaction of one call: the change, its audit record and, for a repeatable call, the response. */
   const changeOf =
     (request: FastifyRequest, repeat: ReturnType<typeof repeatOf>): Change =>
     async work => {
       let notes: AuditNote[] = []
       const announceNotes = () => announce(notes.map(({ target }) => target))
-      const told = await transact(db, async trx => {
+      const response = await transact(db, async trx => {
         notes = []
-        const told = await work({
+        const data = await work({
           trx,
           audit: note => {
             notes.push(note)
           },
         })
         if (repeat) {
-          // In an object, because null is an answer and no answer is another.
-          const sealed = keyring.seal(JSON.stringify({ told }), answerPlace(repeat))
+          const sealed = keyring.seal(JSON.stringify({ told: data } satisfies Saved), answerPlace(repeat))
           await saveAnswer(trx, repeat, { bodyDigest: request.bodyDigest, sealed, now: now() }).catch(
-            stillRuns,
+            refuseSecondCommit,
           )
         }
         // Last, because the audit chain admits one writer at a time.
         for (const note of notes) await auditRecord(trx, request, note, now())
-        return told
+        return data
       }).catch(async error => {
-        // Nobody heard whether it was kept: the relay must look for itself, now or when the store is back.
+        // The commit was not acknowledged: the relay reads the rows anew, now or when the store is back.
         if (error instanceof UnreachableError && error.isOutcomeUnknown) await announceNotes()
         throw error
       })
-      // Takes effect before the 200 is out: the next request on any connection sees it.
+      // Takes effect before the response is sent: the next request on any connection sees it.
       await announceNotes()
-      return told
+      return response
     }
 
   return {
@@ -80,14 +77,13 @@ export function createChange({
       const repeat = repeatOf(request, route)
       if (!repeat) return handle(changeOf(request, undefined))
       const name = JSON.stringify([repeat.userId, repeat.path, repeat.key])
-      if (running.has(name)) throw conflict(STILL_RUNNING)
+      if (running.has(name)) throw idempotencyConflict('still-running')
       running.add(name)
       try {
-        const saved = await findAnswer(db, repeat, now())
-        if (!saved) return await handle(changeOf(request, repeat))
-        if (saved.body_digest !== request.bodyDigest)
-          throw conflict('this Idempotency-Key was used with another body; use a new key')
-        return JSON.parse(keyring.open(saved.answer_sealed, answerPlace(repeat))).told
+        const first = await findAnswer(db, repeat, now())
+        if (!first) return await handle(changeOf(request, repeat))
+        const response: Saved = JSON.parse(keyring.open(first.answer_sealed, answerPlace(repeat)))
+        return replay({ bodyDigest: first.body_digest, response }, request.bodyDigest).told
       } finally {
         running.delete(name)
       }

@@ -1,13 +1,13 @@
 import type { Page, Paging } from '../../store/engine/page.ts'
 
-/** A page of rows, told as the contract's list. */
-export const presentPage = <Row, Told>(
+/** A page of rows as the contract's list. */
+export const presentPage = <Row, View>(
   { items, total }: Page<Row>,
   { page, pageSize }: Paging,
-  tell: (row: Row) => Told,
+  present: (row: Row) => View,
 ) => ({
   page,
   page_size: pageSize,
   total,
-  items: items.map(tell),
+  items: items.map(present),
 })

@@ -32,7 +32,7 @@ export function createInsightHandlers(deps: Deps): Handlers<typeof insightContra
     return { from: to - DAY_S, to }
   }
 
-  const tellCondition = ({ state, againInMs }: Condition) => ({
+  const presentCondition = ({ state, againInMs }: Condition) => ({
     state,
     resting_until: state === 'resting' ? now() + Math.ceil(againInMs / 1000) : null,
   })
@@ -57,7 +57,7 @@ export function createInsightHandlers(deps: Deps): Handlers<typeof insightContra
       return ids.map(id => {
         const condition = conditions.get(id)
         const used = hoursOf.get(id) ?? []
-        // Thousands of channels may be idle, and there is nothing to tell of those.
+        // Thousands of channels may be idle; they have no figures.
         const strip = Array.from({ length: used.length > 0 ? 24 : 0 }, () => ({ requests: 0, failures: 0 }))
         for (const { bucket, requests, failures } of used) {
           const hour = strip[Math.min(23, Math.floor((bucket - firstHour) / HOUR_S))]
@@ -67,8 +67,8 @@ export function createInsightHandlers(deps: Deps): Handlers<typeof insightContra
         }
         return {
           channel_id: id,
-          ...tellCondition(condition?.channel ?? { state: 'ready', againInMs: 0 }),
-          keys: (condition?.keys ?? []).map(({ index, ...key }) => ({ index, ...tellCondition(key) })),
+          ...presentCondition(condition?.channel ?? { state: 'ready', againInMs: 0 }),
+          keys: (condition?.keys ?? []).map(({ index, ...key }) => ({ index, ...presentCondition(key) })),
           ...figuresOf(sumsOf.get(id) ?? NOTHING),
           hours: strip,
         }
@@ -86,8 +86,8 @@ export function createInsightHandlers(deps: Deps): Handlers<typeof insightContra
       const priceOf = createPriceOf(prices, now())
       const sumsOf = new Map(sums.map(each => [each.key, each]))
       return served.map(model => {
-        // An alias has the channels of what it leads to; the last name of its way is the one that channels list.
-        const listed = model.pricedAs.map(name => listings.get(name)).find(found => found !== undefined)
+        // An alias has the channels of its target; the last name of its resolution is the one that channels list.
+        const listed = model.pricedAs.map(name => listings.get(name)).find(channels => channels !== undefined)
         const price = priceOf(model)
         const used = sumsOf.get(model.name) ?? NOTHING
         return {

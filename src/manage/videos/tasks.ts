@@ -15,7 +15,7 @@ const STATUS = {
 
 const ACTION = { made: 'generate', remixed: 'remixGenerate' } as const
 
-const tell = (row: VideoWithNames) => ({
+const presentTask = (row: VideoWithNames) => ({
   id: row.seq,
   task_id: row.id,
   platform: row.channel_type === null ? '' : String(row.channel_type),
@@ -36,13 +36,13 @@ const tell = (row: VideoWithNames) => ({
   properties: { origin_model_name: row.model, upstream_model_name: row.sent_model },
 })
 
-/** How a job was routed is the administrators' business. */
-const tellOwner = (row: VideoWithNames) => {
-  const { properties, ...told } = tell(row)
-  return { ...told, platform: '', channel_id: 0, properties: { ...properties, upstream_model_name: '' } }
+/** Only administrators see how a job was routed. */
+const presentToOwner = (row: VideoWithNames) => {
+  const { properties, ...view } = presentTask(row)
+  return { ...view, platform: '', channel_id: 0, properties: { ...properties, upstream_model_name: '' } }
 }
 
-type Asked = {
+type TaskFilters = {
   readonly task_id?: string | undefined
   readonly status?: string | undefined
   readonly action?: string | undefined
@@ -50,20 +50,20 @@ type Asked = {
   readonly end_timestamp?: number | undefined
 }
 
-/** What a question in the family's words means here; undefined where no job of ours can be it. */
+/** Translates filters of existing clients; undefined if no job can match. */
 function filterOf({
   task_id,
   status,
   action,
   start_timestamp,
   end_timestamp,
-}: Asked): VideoFilter | undefined {
-  const known = (Object.keys(STATUS) as VideoStatus[]).find(name => STATUS[name] === status)
+}: TaskFilters): VideoFilter | undefined {
+  const statusName = (Object.keys(STATUS) as VideoStatus[]).find(name => STATUS[name] === status)
   const isKnownAction = action === ACTION.made || action === ACTION.remixed
-  if ((status !== undefined && !known) || (action !== undefined && !isKnownAction)) return undefined
+  if ((status !== undefined && !statusName) || (action !== undefined && !isKnownAction)) return undefined
   return {
     id: task_id,
-    status: known,
+    status: statusName,
     isRemix: action === undefined ? undefined : action === ACTION.remixed,
     from: start_timestamp || undefined,
     to: end_timestamp || undefined,
@@ -75,11 +75,11 @@ const NONE = { items: [], total: 0 }
 /** Video jobs as existing clients list tasks (docs/reference/management-api.md: Video routes of management). */
 export function createTaskHandlers({ db }: Deps): Handlers<typeof taskContract> {
   return {
-    listTasks: async ({ query: { paging, channel_id, platform, ...asked } }) => {
-      const filter = filterOf(asked)
+    listTasks: async ({ query: { paging, channel_id, platform, ...filters } }) => {
+      const filter = filterOf(filters)
       const type = Number(platform ?? 0)
-      // Platforms are numbers of channel types here; the family has others, of which there are no jobs.
-      const found =
+      // Platforms are channel types as numbers. Other platforms of existing clients have no jobs.
+      const jobs =
         filter && Number.isSafeInteger(type)
           ? listVideos(
               db,
@@ -87,12 +87,12 @@ export function createTaskHandlers({ db }: Deps): Handlers<typeof taskContract> 
               paging,
             )
           : NONE
-      return presentPage(await found, paging, tell)
+      return presentPage(await jobs, paging, presentTask)
     },
-    listOwnTasks: async ({ actor, query: { paging, ...asked } }) => {
-      const filter = filterOf(asked)
-      const found = filter ? listVideos(db, { ...filter, userId: actor.id }, paging) : NONE
-      return presentPage(await found, paging, tellOwner)
+    listOwnTasks: async ({ actor, query: { paging, ...filters } }) => {
+      const filter = filterOf(filters)
+      const jobs = filter ? listVideos(db, { ...filter, userId: actor.id }, paging) : NONE
+      return presentPage(await jobs, paging, presentToOwner)
     },
   }
 }

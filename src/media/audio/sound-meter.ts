@@ -1,6 +1,6 @@
 import { aacFrame, mpegFrame, type SoundFrame } from './kind.ts'
 
-/** Listens to sound as it passes, in whatever pieces, and tells how long it is so far. */
+/** Measures the duration of audio as it passes in pieces of any size. */
 export type SoundMeter = { push(chunk: Buffer): void; seconds(): number }
 
 /** Longer than any header or frame that is looked for. */
@@ -20,7 +20,7 @@ function meterPcm(): SoundMeter {
 
 /** Gathers pieces until `read` says how many of the bytes it has used up. */
 function gatherer(read: (bytes: Buffer) => number): (chunk: Buffer) => void {
-  let kept: Buffer = Buffer.alloc(0)
+  let pending: Buffer = Buffer.alloc(0)
   let skip = 0
   return chunk => {
     let bytes = chunk
@@ -30,11 +30,11 @@ function gatherer(read: (bytes: Buffer) => number): (chunk: Buffer) => void {
       bytes = bytes.subarray(skipped)
     }
     if (bytes.length === 0) return
-    const all = kept.length === 0 ? bytes : Buffer.concat([kept, bytes])
+    const all = pending.length === 0 ? bytes : Buffer.concat([pending, bytes])
     const used = read(all)
     skip = Math.max(0, used - all.length)
     const rest = all.subarray(Math.min(used, all.length))
-    kept = rest.length > MAX_KEPT_BYTES ? Buffer.alloc(0) : Buffer.from(rest)
+    pending = rest.length > MAX_KEPT_BYTES ? Buffer.alloc(0) : Buffer.from(rest)
   }
 }
 

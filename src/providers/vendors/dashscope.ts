@@ -1,4 +1,4 @@
-import { AnswerError, given } from '../../media/dialect.ts'
+import { AnswerError, presentFields } from '../../media/dialect.ts'
 import { addressesOnly, type ImageDialect, pixelsOf } from '../../media/image.ts'
 import { type RerankDialect, readRanked } from '../../media/rerank.ts'
 import { type SpeechDialect, wavOf } from '../../media/speech.ts'
@@ -83,7 +83,7 @@ function encodeRerank(ask: Parameters<RerankDialect['encode']>[0], model: string
     json: {
       model,
       input: { query: ask.query, documents: ask.texts },
-      parameters: given({ top_n: ask.topN, return_documents: false }),
+      parameters: presentFields({ top_n: ask.topN, return_documents: false }),
     },
   }
 }
@@ -104,10 +104,10 @@ const RATE = 24_000
 function encodeSpeech(ask: Parameters<SpeechDialect['encode']>[0], model: string) {
   const { language_type } = ask.body
   return {
-    json: { model, input: given({ text: ask.input, voice: ask.voice, language_type }) },
+    json: { model, input: presentFields({ text: ask.input, voice: ask.voice, language_type }) },
     headers: { 'x-dashscope-sse': 'enable' },
     warnings: Object.keys(
-      given({ speed: ask.speed === 1 ? undefined : ask.speed, instructions: ask.instructions }),
+      presentFields({ speed: ask.speed === 1 ? undefined : ask.speed, instructions: ask.instructions }),
     ).map(name => `${name} is not supported`),
   }
 }
@@ -145,7 +145,7 @@ function encodeSynthesis(ask: Parameters<SpeechDialect['encode']>[0], model: str
   return {
     json: {
       model,
-      input: given({
+      input: presentFields({
         text: ask.input,
         voice: ask.voice,
         format: ask.format === 'wav' ? 'pcm' : (ask.format ?? 'mp3'),
@@ -179,7 +179,7 @@ function encodeImages(ask: Parameters<ImageDialect['encode']>[0], model: string)
   const question = {
     model,
     input: { messages: [{ role: 'user', content: [{ text: ask.prompt }] }] },
-    parameters: given({
+    parameters: presentFields({
       size: pixels && `${pixels.width}*${pixels.height}`,
       n: 1,
       negative_prompt,

@@ -1,5 +1,5 @@
 import { EMPTY, wholeSeconds } from '../../domain/usage.ts'
-import { AnswerError, given } from '../../media/dialect.ts'
+import { AnswerError, presentFields } from '../../media/dialect.ts'
 import type { SpeechDialect } from '../../media/speech.ts'
 import type { Transcript, TranscriptionDialect } from '../../media/transcript.ts'
 import { wordsOf } from '../../media/transcript-answer.ts'
@@ -51,7 +51,7 @@ function encodeTranscription(ask: Parameters<TranscriptionDialect['encode']>[0])
       smart_format: 'true',
       ...(ask.language ? { language: ask.language } : { detect_language: 'true' }),
     },
-    warnings: Object.keys(given({ prompt: ask.prompt, temperature: ask.temperature })).map(
+    warnings: Object.keys(presentFields({ prompt: ask.prompt, temperature: ask.temperature })).map(
       name => `${name} is not supported`,
     ),
   }

@@ -1,4 +1,4 @@
-import { given } from '../../media/dialect.ts'
+import { presentFields } from '../../media/dialect.ts'
 import type { SpeechDialect } from '../../media/speech.ts'
 import type { TranscriptionDialect } from '../../media/transcript.ts'
 import { readCommonTranscript, wordsOf } from '../../media/transcript-answer.ts'
@@ -45,7 +45,7 @@ const [SLOWEST, FASTEST] = [0.7, 1.2]
 function encodeSpeech(ask: Parameters<SpeechDialect['encode']>[0], model: string) {
   const speed = Math.min(FASTEST, Math.max(SLOWEST, ask.speed))
   return {
-    json: given({
+    json: presentFields({
       text: ask.input,
       model_id: model,
       voice_settings: speed === 1 ? undefined : { speed },

@@ -1,4 +1,4 @@
-import { AnswerError, given } from '../../media/dialect.ts'
+import { AnswerError, presentFields } from '../../media/dialect.ts'
 import { geminiEmbedding } from '../../media/gemini-embedding.ts'
 import { type ImageAsk, type ImageDialect, ratioOf } from '../../media/image.ts'
 import { type SpeechDialect, wavOf } from '../../media/speech.ts'
@@ -163,7 +163,7 @@ function encodeImagen(ask: Parameters<ImageDialect['encode']>[0]) {
   return {
     json: {
       instances: [{ prompt: ask.prompt }],
-      parameters: given({ sampleCount: ask.n, aspectRatio: ratioOf(ask.size) }),
+      parameters: presentFields({ sampleCount: ask.n, aspectRatio: ratioOf(ask.size) }),
     },
     warnings: ask.quality ? ['quality is not supported'] : [],
   }

@@ -1,4 +1,4 @@
-import { AnswerError, given } from '../../media/dialect.ts'
+import { AnswerError, presentFields } from '../../media/dialect.ts'
 import { type ImageDialect, ratioOf } from '../../media/image.ts'
 import type { SpeechDialect } from '../../media/speech.ts'
 import { SPEECH_TYPES } from '../../media/speech-request.ts'
@@ -81,7 +81,7 @@ function decodeSpeech(answer: unknown, ask: Parameters<SpeechDialect['encode']>[
 
 function encodeImages(ask: Parameters<ImageDialect['encode']>[0], model: string) {
   return {
-    json: given({
+    json: presentFields({
       model,
       prompt: ask.prompt,
       n: ask.n,

@@ -1,5 +1,5 @@
 import type { ChatDialect } from '../../chat/hub/dialect.ts'
-import { AnswerError, given } from '../../media/dialect.ts'
+import { AnswerError, presentFields } from '../../media/dialect.ts'
 import { type ModerationDialect, readCommonModeration } from '../../media/moderation.ts'
 import type { SpeechDialect } from '../../media/speech.ts'
 import { SPEECH_TYPES } from '../../media/speech-request.ts'
@@ -68,7 +68,7 @@ function encodeSpeech(ask: Parameters<SpeechDialect['encode']>[0], model: string
   return {
     json: { model, input: ask.input, voice_id: ask.voice, response_format: ask.format ?? 'mp3' },
     warnings: Object.keys(
-      given({ speed: ask.speed === 1 ? undefined : ask.speed, instructions: ask.instructions }),
+      presentFields({ speed: ask.speed === 1 ? undefined : ask.speed, instructions: ask.instructions }),
     ).map(name => `${name} is not supported`),
   }
 }
@@ -90,7 +90,7 @@ function encodeTranscription(ask: Parameters<TranscriptionDialect['encode']>[0],
   }
   return {
     parts: [
-      ...Object.entries(given(fields)).map(([name, value]) => ({ name, value: String(value) })),
+      ...Object.entries(presentFields(fields)).map(([name, value]) => ({ name, value: String(value) })),
       { name: 'file', file: ask.file },
     ],
     warnings: ask.prompt ? ['prompt is not supported'] : [],

@@ -1,4 +1,4 @@
-import { given } from '../../media/dialect.ts'
+import { presentFields } from '../../media/dialect.ts'
 import { addressesOnly, type ImageDialect } from '../../media/image.ts'
 import { bearer } from '../auth.ts'
 import { baseUrlField } from '../fields.ts'
@@ -35,7 +35,7 @@ function encodeImages(ask: Parameters<ImageDialect['encode']>[0], model: string)
   const { prompt, n, size, body } = ask
   const { negative_prompt, seed, num_inference_steps, guidance_scale } = body
   return {
-    json: given({
+    json: presentFields({
       model,
       prompt,
       image_size: size === 'auto' ? undefined : size,

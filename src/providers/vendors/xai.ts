@@ -1,4 +1,4 @@
-import { given } from '../../media/dialect.ts'
+import { presentFields } from '../../media/dialect.ts'
 import { type ImageAsk, ratioOf } from '../../media/image.ts'
 import type { SpeechDialect } from '../../media/speech.ts'
 import { readStill } from '../../media/still.ts'
@@ -54,7 +54,7 @@ function encodeSpeech(ask: Parameters<SpeechDialect['encode']>[0]) {
       output_format: { codec: ask.format ?? 'mp3', sample_rate: RATE },
     },
     warnings: Object.keys(
-      given({ speed: ask.speed === 1 ? undefined : ask.speed, instructions: ask.instructions }),
+      presentFields({ speed: ask.speed === 1 ? undefined : ask.speed, instructions: ask.instructions }),
     ).map(name => `${name} is not supported`),
   }
 }
@@ -65,7 +65,7 @@ function encodeTranscription(ask: Parameters<TranscriptionDialect['encode']>[0])
       ...(ask.language ? [{ name: 'language', value: ask.language }] : []),
       { name: 'file', file: ask.file },
     ],
-    warnings: Object.keys(given({ prompt: ask.prompt, temperature: ask.temperature })).map(
+    warnings: Object.keys(presentFields({ prompt: ask.prompt, temperature: ask.temperature })).map(
       name => `${name} is not supported`,
     ),
   }
@@ -79,7 +79,7 @@ function decodeTranscription(answer: unknown) {
 function encodeImages(ask: ImageAsk, model: string) {
   const { size, quality, ...body } = ask.body
   return {
-    json: given({
+    json: presentFields({
       aspect_ratio: ratioOf(ask.size),
       ...body,
       ...(ask.task === 'edits' && sourcesOf(ask)),

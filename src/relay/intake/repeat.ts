@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
-import { Refusal } from '../../domain/errors.ts'
+import { type FirstRequest, parseIdempotencyKey, replay } from '../../domain/idempotency.ts'
 import type { Keyring } from '../../identity/keyring.ts'
 import { type Db, isUniqueViolation } from '../../store/engine/store.ts'
 import {
@@ -11,58 +11,53 @@ import {
   type Repeat,
   replaceAnswer,
 } from '../../store/records/idempotency.ts'
+import { badParameter } from '../operations/carry.ts'
 import type { Form } from './form.ts'
 
-/** An answer that is repeated for a retry with the same `Idempotency-Key`. */
+/** A response as it was sent, to be repeated for the same key. */
 export type StoredAnswer = { readonly status: number; readonly contentType: string; readonly body: Buffer }
 
-/** The exclusive right to run a request with an `Idempotency-Key`. */
+/** The exclusive right to run the request of a key. */
 export type Claim = {
   /**
-   * Called before the settlement and the answer, so that a paid answer is never made twice. Undefined: a failure, which
-   * is not stored.
+   * Called before the request is settled and the response is complete, so that a paid response is never made twice.
+   * Nothing is stored of a failure.
    */
   keep(answer: StoredAnswer | undefined): Promise<void>
-  /** Frees the key where nothing was stored. */
+  /** Releases the key unless a response was stored. */
   end(): Promise<void>
 }
 
-const MAX_KEY = 255
-/** A longer answer is not stored; a retry is refused rather than run again. */
+/** A larger response is not stored: the same key is then refused rather than run again. */
 export const MAX_STORED_BYTES = 16 * 1_048_576
-/** No request runs this long: the process that claimed the key has died. */
+/** No request runs this long: the node that claimed the key is gone. */
 const STALE_S = 15 * 60
 
-/** The sealed value in the store. */
+/** The content of the sealed column. */
 type Saved =
   | { readonly pending: string; readonly boot: string }
   | { readonly status: number; readonly type: string; readonly body: string }
   | { readonly isTooLarge: true }
 
-const conflict = (message: string) => new Refusal('idempotency_conflict', message)
-
-export function keyOf({ headers }: IncomingMessage): string | undefined {
-  const key = headers['idempotency-key']
-  if (key === undefined) return undefined
-  if (Array.isArray(key) || key.length > MAX_KEY || !/^[\x21-\x7e]+$/.test(key)) {
-    const message = `must be 1 to ${MAX_KEY} printable characters without spaces`
-    throw new Refusal('invalid_parameter', `Idempotency-Key ${message}`, {
-      errors: [{ path: 'Idempotency-Key', message }],
-    })
-  }
-  return key
-}
+export const idempotencyKeyOf = ({ headers }: IncomingMessage): string | undefined =>
+  parseIdempotencyKey(headers['idempotency-key'], badParameter)
 
 type Deps = {
   readonly db: Db
   readonly keyring: Keyring
-  /** This node, and this run of it: claims of an earlier run are abandoned. */
+  /** This node and its start: a claim of an earlier start of the same node is abandoned. */
   readonly nodeId: string
   readonly boot: string
   now(): number
 }
 
-/** Requests that are done once for an `Idempotency-Key` (docs/reference/relay-api.md: Idempotency on the relay). */
+function responseOf(saved: Saved): FirstRequest<StoredAnswer>['response'] {
+  if ('pending' in saved) return 'still-running'
+  if ('isTooLarge' in saved) return 'too-large'
+  return { status: saved.status, contentType: saved.type, body: Buffer.from(saved.body, 'base64') }
+}
+
+/** Requests that run once for an `Idempotency-Key` (docs/reference/relay-api.md: Idempotency on the relay). */
 export function createIdempotentRequests({ db, keyring, nodeId, boot, now }: Deps) {
   const seal = (repeat: Repeat, saved: Saved) => keyring.seal(JSON.stringify(saved), answerPlace(repeat))
 
@@ -81,10 +76,10 @@ export function createIdempotentRequests({ db, keyring, nodeId, boot, now }: Dep
     'pending' in saved && ((saved.pending === nodeId && saved.boot !== boot) || createdTime < now() - STALE_S)
 
   function claimOf(repeat: Repeat): Claim {
-    let isStored = false
+    let isConcluded = false
     return {
       async keep(answer) {
-        isStored = true
+        isConcluded = true
         if (answer === undefined) return dropAnswer(db, repeat)
         const { status, contentType, body } = answer
         const saved: Saved =
@@ -94,37 +89,29 @@ export function createIdempotentRequests({ db, keyring, nodeId, boot, now }: Dep
         await replaceAnswer(db, repeat, seal(repeat, saved))
       },
       async end() {
-        if (!isStored) await dropAnswer(db, repeat)
+        if (!isConcluded) await dropAnswer(db, repeat)
       },
     }
   }
 
   return {
-    /** The stored answer, or the claim to run the request now. */
+    /** The stored response of the first request, or the right to run this one. */
     async begin(repeat: Repeat, digest: string): Promise<StoredAnswer | Claim> {
       for (;;) {
         if (await claim(repeat, digest)) return claimOf(repeat)
-        const existing = await findAnswer(db, repeat, now())
-        // It was freed meanwhile, or has expired.
-        if (!existing) {
+        const first = await findAnswer(db, repeat, now())
+        // The claim was released in between, or has expired.
+        if (!first) {
           await dropAnswer(db, repeat, now())
           continue
         }
-        if (existing.body_digest !== digest)
-          throw conflict('this Idempotency-Key was used with another body; use a new key')
-        const saved = JSON.parse(keyring.open(existing.answer_sealed, answerPlace(repeat))) as Saved
-        if (isAbandoned(saved, existing.created_time)) {
+        const saved = JSON.parse(keyring.open(first.answer_sealed, answerPlace(repeat))) as Saved
+        const isSameBody = first.body_digest === digest
+        if (isSameBody && isAbandoned(saved, first.created_time)) {
           await dropAnswer(db, repeat)
           continue
         }
-        if ('pending' in saved) throw conflict('the first request with this Idempotency-Key is still running')
-        if ('isTooLarge' in saved)
-          throw conflict('the answer to this Idempotency-Key was too large to be stored; use a new key')
-        return {
-          status: saved.status,
-          contentType: saved.type,
-          body: Buffer.from(saved.body, 'base64'),
-        }
+        return replay({ bodyDigest: first.body_digest, response: responseOf(saved) }, digest)
       }
     },
   }
@@ -132,7 +119,7 @@ export function createIdempotentRequests({ db, keyring, nodeId, boot, now }: Dep
 
 export type IdempotentRequests = ReturnType<typeof createIdempotentRequests>
 
-/** Forms with the same fields and files have the same digest; boundaries do not count. */
+/** Two forms are the same if their fields and files are; boundaries and headers of parts do not count. */
 export async function digestOfForm({ fields, files }: Form): Promise<string> {
   const hash = createHash('sha256').update(JSON.stringify(fields))
   for (const { field, name, open } of files) {

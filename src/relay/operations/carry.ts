@@ -13,11 +13,11 @@ import { parseBounded } from '../../wire/json-bounds.ts'
 import { parseInSlices, SLICED_BYTES, writeInSlices } from '../../wire/json-slices.ts'
 import { encodeMultipart, type FormPart } from '../../wire/multipart.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
-import type { AnswerReading, ChannelBody } from './channel-request.ts'
+import type { AnswerReading, UpstreamBody } from './channel-request.ts'
 
 type Spoken = keyof DialectOf
 
-/** The first format of a vendor that is the common one, or that its file says how to speak. */
+/** The vendor's first format that is the common one, or that its file has a dialect for. */
 export const formatWith =
   (operation: Spoken, common: FormatName) =>
   (provider: Provider, model: string): FormatName | undefined =>
@@ -25,7 +25,7 @@ export const formatWith =
       format => format === common || provider.dialects?.[operation]?.[format] !== undefined,
     )
 
-/** How a vendor speaks for this model; undefined where it speaks the common shape. */
+/** The vendor's dialect for this model; undefined if it takes the common format. */
 export function dialectOf<Name extends Spoken>(
   operation: Name,
   common: FormatName,
@@ -37,8 +37,8 @@ export function dialectOf<Name extends Spoken>(
   return format && (dialects?.[format] as DialectOf[Name] | undefined)
 }
 
-/** A request in a vendor's words, as it goes over the wire; what the channel overrides is laid over it. */
-export function carry(encoded: Encoded, { override }: RelayChannel): ChannelBody {
+/** A request in a vendor's dialect as a body, with the channel's overrides applied. */
+export function carry(encoded: Encoded, { override }: RelayChannel): UpstreamBody {
   const more = {
     ...(encoded.query && { query: encoded.query }),
     ...(encoded.warnings && { warnings: encoded.warnings }),
@@ -73,7 +73,7 @@ function overridden(
   ]
 }
 
-/** Reads an answer; one that is none becomes a fault, so that the next channel is asked. */
+/** Reads an answer. An unreadable one becomes a fault, so that the next channel is tried. */
 export function reading(read: () => AnswerReading): AnswerReading {
   try {
     return read()
@@ -82,7 +82,7 @@ export function reading(read: () => AnswerReading): AnswerReading {
   }
 }
 
-/** The same for a large one. */
+/** The same for a large answer. */
 export async function readingLater(read: () => Promise<AnswerReading>): Promise<AnswerReading> {
   try {
     return await read()
@@ -105,7 +105,7 @@ function faultOf(error: unknown): AnswerReading {
 const MARK = '\ufeff'
 const MARK_BYTES = Buffer.byteLength(MARK)
 
-/** The JSON of a small answer, with or without a mark of its byte order before it. */
+/** The JSON of a small answer, with or without a byte order mark before it. */
 export function parsedAnswer(body: Buffer): unknown {
   const text = body.toString('utf8')
   return parseBounded(text.startsWith(MARK) ? text.slice(MARK.length) : text)
@@ -129,7 +129,7 @@ export const jsonAnswer = (value: unknown) => ({
   contentType: JSON_UTF8_TYPE,
 })
 
-/** What is made of a provider's answer: of a large one it is written in slices, once it is wanted. */
+/** The client's answer from a provider's answer (`source`). A large one is written in slices, when it is needed. */
 export const answerFrom = (source: Buffer, value: () => unknown) =>
   source.length <= SLICED_BYTES
     ? jsonAnswer(value())

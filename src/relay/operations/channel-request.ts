@@ -65,15 +65,15 @@ export type ChannelRequest = {
 }
 
 /** The part of it that is sent. */
-export type ChannelBody = Omit<ChannelRequest, 'readWhole' | 'meter'>
+export type UpstreamBody = Omit<ChannelRequest, 'readWhole' | 'meter'>
 
-/** What the price of a channel says of a request; without it, a body is looked at but not sent. */
+/** What a channel's price allows of a request; without it, a body is looked at but not sent. */
 export type WorkLimits = {
-  /** What its answers may come to, for vendors that must be told a limit. */
+  /** The longest answer, for vendors that require a limit. */
   maxOutput(channel: RelayChannel): number
-  /** What is asked for, without the services that it does not name. */
+  /** The requested services that the price names. */
   granted(channel: RelayChannel): When
   priceOn(channel: RelayChannel): Price
-  /** Whether every model that the request names for the provider to choose from has a price there. */
+  /** Whether every model that the request lets the provider choose from has a price. */
   passesRouting(channel: RelayChannel): boolean
 }

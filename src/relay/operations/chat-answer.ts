@@ -50,7 +50,7 @@ export function translateAnswer(
 const writtenNow = (answer: ReturnType<typeof answerFrom>) =>
   typeof answer === 'function' ? answer() : answer
 
-/** An answer as its format decodes it, or why it is none. */
+/** The decoded answer, or why it cannot be decoded. */
 export function decodeWhole(
   format: Outbound,
   document: unknown,
@@ -60,7 +60,7 @@ export function decodeWhole(
   return 'error' in answer ? { usage: undefined, outputBytes: 0, fault: answer.error.message } : { answer }
 }
 
-/** What an answer has used; where it does not say so, how much of it there is to count. */
+/** The usage that an answer reports; if it reports none, its output for a count. */
 export function measured(answer: ChatAnswer): AnswerReading {
   const { usage, toolCalls } = answer
   if (usage !== undefined) return { usage: withToolCalls(usage, toolCalls), outputBytes: 0 }

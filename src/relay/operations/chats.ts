@@ -30,13 +30,13 @@ type Dialect = {
   readonly voice: ErrorFormat
   /** How its members are named; absent: in snake case. */
   readonly names?: NameRules
-  /** For formats whose address says what others say in the body. */
+  /** For formats whose URL holds the model and the stream flag. */
   readonly address?: RequestAddress
-  /** Members of a request that no provider is sent, and what is refused of them. */
+  /** A member that no provider is sent; `check` refuses some values of it. */
   readonly kept?: { readonly name: string; check(value: unknown): void }
 }
 
-/** Chats in a format of their own: for its vendors as they are, for all others through the hub. */
+/** Chats in this format: its own vendors get the client's bytes, all others a translation through the hub. */
 function chatIn({ format, facts: readFacts, voice, names = 'snake', address, kept: unsentMember }: Dialect) {
   const own = outboundOf(format.name)
   const formatOf = chatFormat(format.name)
@@ -65,7 +65,7 @@ function chatIn({ format, facts: readFacts, voice, names = 'snake', address, kep
     }
     const removedMembers = {
       ...(unsentMember && unsentValue !== undefined && { [unsentMember.name]: undefined }),
-      // The address names it, and a mapped model has another name there.
+      // The URL names the model, and a mapped model has another name there.
       ...(address?.model !== undefined && parsed.model !== undefined && { model: undefined }),
     }
     const native = own
@@ -92,14 +92,14 @@ function chatIn({ format, facts: readFacts, voice, names = 'snake', address, kep
 type Passing = ReadBody & {
   readonly address?: RequestAddress | undefined
   readonly ambience: IdsAndClock
-  /** Members that are left out. */
+  /** Members that are removed from the body. */
   readonly left: Readonly<Record<string, undefined>>
   readonly parsed: RequestBody
   readonly wishes: readonly Wish[]
   readonly tools: RequestedTools
 }
 
-/** The same format in and out: bytes pass, and are only read. */
+/** The channel speaks the client's format: bytes pass through, and are only metered. */
 const passing = (
   own: Outbound,
   facts: ChatFacts,
@@ -110,7 +110,7 @@ const passing = (
     const tools = editsFor(parsed, requested, toolTermsOn(channel, limits))
     const edits = { ...unnamed?.edits, ...editsOfBytes(tools, source) }
     const special = { ...removedMembers, ...edits, ...channel.provider.bodies?.[own.name as FormatName] }
-    // A model that stands in the address is no field of the body.
+    // A model in the URL is no field of the body.
     const isTold = address?.model === undefined && !('model' in special)
     const body = encodedBody(source, isTold ? facts.model : sentModel, sentModel, channel, special)
     return withWarnings(body, unnamed, toolWarnings(tools))
@@ -134,19 +134,20 @@ const unspoken = (): never => {
 const UNSPOKEN: NativeFormat = { encode: unspoken, readers: unspoken }
 
 /**
- * A thread is a conversation that the vendor holds for one of its own accounts. Here the next request may go anywhere, and
- * its bound is made of what it brings: it must bring all. Beginning a thread promises nothing, so that is left out; who
- * goes on with one is told in the vendor's words that it is lost, and sends the whole conversation.
+ * A thread is a conversation that the vendor stores for one of its own accounts. The gateway may send the next request to
+ * another account, and computes its bound from its content, so that every request must hold the whole conversation. Starting
+ * a thread is harmless and the member is removed. Continuing one is refused with the vendor's error code, after which clients
+ * send the whole conversation.
  */
 const refuseThread = (thread: unknown) => {
   if (member(thread, 'type') !== 'continue') return
-  throw new Refusal('thread_not_found', 'threads are not held here: send the whole conversation')
+  throw new Refusal('thread_not_found', 'threads are not stored here: send the whole conversation')
 }
 
 const MESSAGES: Dialect = {
   format: anthropic,
   kept: { name: 'thread', check: refuseThread },
-  // Nothing is to be said where only the vendor's cache is to be filled.
+  // A limit of 0 only fills the vendor's prompt cache.
   facts: createFactsReader({ turns: 'messages', leastLimit: 0 }),
   voice: errorFormatOf(anthropic, {
     headers: requestId => ({ 'request-id': requestId }),
@@ -186,7 +187,7 @@ const generateContent = (address: RequestAddress, isEvents: boolean) => {
   })
 }
 
-/** How many tokens a request has, as nearly as we can tell without asking its vendor. */
+/** Counts the tokens of a request without asking its vendor. */
 const counting = (chat: ReturnType<typeof chatIn>, tell: (tokens: number) => object) =>
   ({
     ...chat,
@@ -210,17 +211,17 @@ export const countResponses = counting(responses, input_tokens => ({
   input_tokens,
 }))
 
-/** How those are told of an error who ask for no operation at all, by the format that they speak. */
+/** Error formats for requests outside of any operation, by the client's format. */
 export const VOICES = { anthropic: MESSAGES.voice, gemini: errorFormatOf(gemini) } as const
 
-/** Gemini's methods stand behind the model's name. `isEvents`: the client reads server-sent events. */
+/** Gemini's methods follow the model's name in the path. `isEvents`: the client reads server-sent events. */
 export const GEMINI_METHODS: Readonly<Record<string, (model: string, isEvents: boolean) => OperationSpec>> = {
   generateContent: model => generateContent({ model, stream: false }, true),
   streamGenerateContent: (model, isEvents) => generateContent({ model, stream: true }, isEvents),
   countTokens: model => {
     const chat = generateContent({ model, stream: false }, true)
     const counted = counting(chat, totalTokens => ({ totalTokens }))
-    // Clients may send what they would send to be answered, whole.
+    // Clients may wrap the whole request that they would send to generateContent.
     return {
       ...counted,
       read: (parsed, bytes, desk) =>

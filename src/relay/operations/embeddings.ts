@@ -57,11 +57,11 @@ const commonOr = formatWith('embeddings', 'openai')
 const dialectFor = (channel: RelayChannel, sentModel: string) =>
   dialectOf('embeddings', 'openai', channel, sentModel)
 
-/** Google's methods for vectors stand behind the model's name; it has one for a text and one for many. */
+/** Google's embedding methods follow the model's name in the path: one for a single text, one for many. */
 const METHODS = ['embedContent', 'batchEmbedContents'] as const
 type Method = (typeof METHODS)[number]
 
-/** Only paths of Google's have a place for the method; all others are worked out once and kept. */
+/** Only Google's paths have a placeholder for the method; the addresses of all others are cached. */
 const methodOn = ({ provider }: RelayChannel, method: Method) =>
   provider.embeddings?.gemini === undefined ? undefined : { method }
 
@@ -74,7 +74,7 @@ export const embeddings = {
     const facts = mustRead(readEmbeddingRequest(parsed))
     const { encoding } = facts
     let whole: EmbeddingAsk | undefined
-    /** Of a long body the parsed form lacks the long texts. */
+    /** The parsed form of a large body lacks the long texts. */
     const wholeAsk = () => {
       whole ??= embeddingAskOf(bytes.length > SKIM_BYTES ? JSON.parse(bytes.toString('utf8')) : parsed)
       if (whole === undefined) throw onlyTexts()
@@ -134,7 +134,7 @@ const askInDialect = (
   meter: () => createStreamMeter({ includeUsage: true }),
 })
 
-/** The reading of an answer that is sent on with its vectors in the encoding that the client asked for. */
+/** The reading, with an answer whose vectors have the encoding that the client asked for. */
 function withEncoding(reading: AnswerReading, received: Buffer, encoding: Encoding): AnswerReading {
   if (reading.fault !== undefined) return reading
   const answerOf = (body: Buffer) => ({ body, contentType: JSON_TYPE })
@@ -174,7 +174,7 @@ function writtenVectors(
 const onlyTexts = () =>
   badParameter('input', 'must be texts: this model is served by a vendor that takes no tokens')
 
-/** The common shape, as a dialect like any other. */
+/** The common format as a dialect. */
 const COMMON: EmbeddingDialect = {
   encode: (ask, model) => ({ json: encodeCommonEmbedding(ask, model) }),
   decode: readCommonVectors,
@@ -183,17 +183,17 @@ const COMMON: EmbeddingDialect = {
 const isNative = (provider: Provider, sentModel: string) =>
   formatsFor(provider, 'embeddings', sentModel).includes('gemini')
 
-/** A part that is no text: only its own vendor knows what to make of it. */
+/** Whether the fault is a part that is no text, which only Google's own models take. */
 const isMedia = ({ param }: RequestFault) => /parts\[\d+\]\.text$/.test(param ?? '')
 
-/** A body under its mapped model cannot be read as the client's: vectors are bound by what is put in. */
+/** The bounds of a body with a mapped model, which the operation cannot read again: embeddings have input only. */
 const inputOnly = (body: Readonly<Record<string, unknown>>) => ({
   inputTokens: inputBound(sizeOf(body)),
   outputTokens: () => 0,
   tools: NO_TOOLS,
 })
 
-/** The address names the model; every place of the body that names one must name the same. */
+/** The URL names the model; every model in the body must be the same. */
 function mustNameModel(body: Readonly<Record<string, unknown>>, model: string): void {
   const refuse = (path: string, message: string) => {
     throw badParameter(path, message)
@@ -204,7 +204,7 @@ function mustNameModel(body: Readonly<Record<string, unknown>>, model: string): 
     checkModel({ refuse }, each, { model }, `requests[${index}].`)
 }
 
-/** Vectors for a client of Google's: from its own vendor with the bytes as they are, from any other as its request says. */
+/** Embeddings in Google's format: Google gets the client's bytes, other vendors a translation. */
 const contentEmbeddings = (model: string, method: Method): OperationSpec => ({
   operation: 'embeddings',
   format: 'openai',
@@ -269,7 +269,7 @@ function readNativeVectors(document: unknown): AnswerReading {
   return hasVectors(document) ? { usage, outputBytes: 0 } : NO_VECTORS
 }
 
-/** What is counted where nobody tells it: the texts, or all there is where some of it is none. */
+/** The counted input if the provider reports none: the texts, or the whole body if it has parts that are no text. */
 function countedTexts(decoded: ReturnType<typeof decodeEmbedding>, size: PromptSize) {
   if ('fault' in decoded) return { countedInput: Math.ceil(countedInput(size)) }
   const { inputs } = decoded.request

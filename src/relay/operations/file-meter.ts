@@ -3,17 +3,17 @@ import { createSoundMeter, type SoundMeter } from '../../media/audio/sound-meter
 import { emptyReading } from '../../metering/stream-meter.ts'
 import type { StreamMeter } from './channel-request.ts'
 
-/** Of sound whose length we cannot tell. */
+/** For audio whose length cannot be measured. */
 const USUAL_BYTES_PER_SECOND = 16_000
 
-/** No codec of speech has fewer: a header that makes more seconds of the bytes that were delivered is not believed. */
+/** No speech codec has fewer: a header that claims more seconds for the delivered bytes is ignored. */
 export const FEWEST_BYTES_PER_SECOND = 100
 
 const READING = emptyReading()
 
 /**
- * Meters a file of sound that passes through. Where its length is told, its last byte stays behind until the books are
- * written: a client would otherwise have all of it before. Where it is not, only the end of the answer says that it is whole.
+ * Meters an audio file that passes through. If its length is known, its last byte is held back until the request is settled:
+ * the client would otherwise have the whole file before. If not, only the end of the answer shows that it is complete.
  */
 export function createFileMeter(askedType: string, length?: number): StreamMeter & { seconds(): number } {
   let last: Buffer | undefined
@@ -25,7 +25,7 @@ export function createFileMeter(askedType: string, length?: number): StreamMeter
     reading: READING,
     push(chunk) {
       if (chunk.length === 0) return []
-      // What it is, its first bytes tell better than whoever asked for it.
+      // The first bytes are more reliable than the requested type.
       if (!hasBegun) sound = createSoundMeter(soundKind(chunk) ?? askedType)
       hasBegun = true
       sound?.push(chunk)

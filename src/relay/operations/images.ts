@@ -41,7 +41,7 @@ import {
   readingDocument,
   readingLater,
 } from './carry.ts'
-import type { AnswerReading, ChannelBody } from './channel-request.ts'
+import type { AnswerReading, UpstreamBody } from './channel-request.ts'
 import type { OperationSpec, Work } from './operation.ts'
 import { clientBody, mustRead } from './request-reader.ts'
 
@@ -49,15 +49,15 @@ const MAX_IMAGES = 16
 const MAX_ANSWER_BYTES = 64 * 1_048_576
 const EVENT_LIMITS = { maxLineBytes: 32 * 1_048_576, maxEventBytes: 32 * 1_048_576 }
 const BYTES_PER_TOKEN = 4
-/** Of a picture of the usual size and quality, where its provider tells no tokens. */
+/** Tokens of a picture of the usual size and quality, if the provider reports none. */
 const USUAL_PICTURE_TOKENS = 1_056
 const LAST = ['image_generation.completed', 'image_edit.completed']
 
-type Encode = (channel: RelayChannel, sentModel: string) => ChannelBody
+type Encode = (channel: RelayChannel, sentModel: string) => UpstreamBody
 
 type Reading = Omit<AnswerReading, 'usage'> & { readonly count: number; readonly usage: Usage | undefined }
 
-/** Reads the answer of a vendor that speaks a dialect of its own. */
+/** Reads the answer of a vendor with a dialect of its own. */
 function readDialect(
   dialect: ImageDialect,
   ask: ImageAsk,
@@ -74,7 +74,7 @@ function readDialect(
   }
 }
 
-/** An address is wanted and the picture itself came: only then is the answer touched. */
+/** Whether the client wants a URL and the answer holds the picture itself: only then is the answer rewritten. */
 const isRewritten = (body: Buffer, { format }: ImageAsk) => format === 'url' && body.includes('"b64_json"')
 
 function readCommon(ask: ImageAsk, body: Buffer, document: unknown): Reading {
@@ -85,7 +85,7 @@ function readCommon(ask: ImageAsk, body: Buffer, document: unknown): Reading {
   return { ...reading, answer: answerFrom(body, value) }
 }
 
-/** Pictures have many megabytes: they are left out of what is parsed, unless they have to be written anew. */
+/** Pictures are large: they are not parsed unless the answer has to be rewritten. */
 async function readLarge(ask: ImageAsk, body: Buffer): Promise<Reading> {
   if (isRewritten(body, ask)) return readCommon(ask, body, await parseInSlices(body))
   const { cuts } = await scanInSlices(body)
@@ -93,12 +93,12 @@ async function readLarge(ask: ImageAsk, body: Buffer): Promise<Reading> {
   return { ...readImages(await parseSkeleton(body, cuts), isText), outputBytes: 0 }
 }
 
-/** Members that hold pictures or their addresses: what they come to does not follow from their bytes. */
+/** Members that hold pictures or their URLs: their tokens do not follow from their bytes. */
 const PICTURES = ['image', 'images', 'mask']
 
 const isGiven = (value: unknown) => value !== undefined && value !== null && value !== ''
 
-/** How many of them there are, beside those that came as files. */
+/** The number of pictures in the body, without uploaded files. */
 const picturesIn = (body: JsonObject): number =>
   PICTURES.flatMap(name => [body[name]].flat()).filter(isGiven).length
 
@@ -171,7 +171,7 @@ function unfit(ask: ImageAsk, channel: RelayChannel, sentModel: string) {
   return fault && badParameter(fault.path, fault.message)
 }
 
-/** Some models give the picture itself whatever is asked, and refuse to be asked. */
+/** Some models always return the picture itself, and refuse a `response_format`. */
 const withoutForm = (channel: RelayChannel, sentModel: string) =>
   channel.provider.picturesInside?.(sentModel) ? { response_format: undefined } : {}
 
@@ -208,7 +208,7 @@ function filesOf(form: Form, task: ImageTask) {
   const images = form.files.filter(isImage)
   const mask = form.files.find(({ field }) => field === 'mask')
   const other = form.files.find(file => !isImage(file) && file !== mask)
-  if (other) throw badParameter(other.field, 'is no file that is taken here')
+  if (other) throw badParameter(other.field, 'is not a file field of this operation')
   const most = task === 'edits' ? MAX_IMAGES : 1
   if (images.length > most) throw badParameter('image', `must be at most ${most}`)
   const empty = form.files.find(({ size }) => size === 0)
@@ -229,7 +229,7 @@ const readForm =
     return workOf(ask, fromForm(ask, form), () => digestOfForm(form))
   }
 
-/** A picture to work on: a file, or in JSON an address or the picture itself. */
+/** The picture to edit: a file, or in JSON a URL or the picture itself. */
 function mustHaveImage({ image, images }: JsonObject): void {
   const count = [image, images].flat().filter(isGiven).length
   if (count === 0)

@@ -10,7 +10,7 @@ import { transcription, translation } from './transcription.ts'
 
 export { VOICES } from './chats.ts'
 
-/** What `/v1` takes, by path. */
+/** The operations of `/v1`, by path. */
 const OPERATIONS: Readonly<Record<string, OperationSpec>> = {
   '/v1/chat/completions': chat,
   '/v1/messages': messages,
@@ -30,16 +30,16 @@ const OPERATIONS: Readonly<Record<string, OperationSpec>> = {
   '/v1/images/variations': imageVariations,
 }
 
-/** The paths themselves; those behind a model's name are not among them. */
+/** The paths, without the methods that follow a model's name. */
 export const PATHS: readonly string[] = Object.keys(OPERATIONS)
 
 export const SPECS: readonly OperationSpec[] = [...new Set(Object.values(OPERATIONS))]
 
-/** What stands behind a model's name, by the method. */
+/** Operations whose method follows a model's name in the path. */
 const METHODS = { ...GEMINI_METHODS, ...EMBEDDING_METHODS }
 const METHOD = /^\/v1(?:beta)?\/models\/(.+):(\w+)$/
 
-/** What an address asks for: by its path, or by the method that stands behind a model's name. */
+/** The operation of a path, or of the method that follows a model's name in it. */
 export function operationAt(path: string, url = ''): OperationSpec | undefined {
   if (Object.hasOwn(OPERATIONS, path)) return OPERATIONS[path]
   const [, model = '', method = ''] = METHOD.exec(path) ?? []
@@ -48,7 +48,7 @@ export function operationAt(path: string, url = ''): OperationSpec | undefined {
   return METHODS[method]?.(unescaped(model), isEvents)
 }
 
-/** A name that is badly escaped is no model's, and is found out as such. */
+/** A badly escaped name stays as it is, and is then refused as an unknown model. */
 function unescaped(name: string): string {
   try {
     return decodeURIComponent(name)

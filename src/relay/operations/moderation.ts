@@ -24,7 +24,7 @@ export const moderation = {
   read(parsed, bytes, desk): Work {
     const ask = mustRead(readModerationRequest(parsed, () => defaultModel(desk)))
     const size = sizeOf(ask.body, ['model'])
-    // The model's name is put in where the client gave none, so that what is sent is what was routed.
+    // If the client names no model, the body gets the one that was routed.
     const bodyModel = typeof parsed.model === 'string' ? parsed.model : ''
     return {
       model: ask.model,

@@ -22,24 +22,24 @@ import { encodedBody, mustRead, type ReadBody, type RequestBody } from './reques
 import { asking, omittedServices, type Wish, wishesIn, withWarnings } from './services.ts'
 import { chatFormat, type NativeFormat, translating } from './translate.ts'
 
-/** Four bytes of text are a token, more or less. */
+/** A token has about four bytes of text. */
 const BYTES_PER_TOKEN = 4
 
-/** What is held for a picture or sound is the most there can be; this is what it may well be. */
+/** A hold takes the most tokens that a picture or audio can have; this is a likely number. */
 const mediaTokens = ({ media }: PromptSize) => inputBound({ textBytes: 0, media }) / 16
 
 export const countedInput = (size: PromptSize) =>
   Math.ceil(size.textBytes / BYTES_PER_TOKEN) + mediaTokens(size)
 
-/** The texts of a request, for whoever has to count them. */
+/** The texts of a request, for token counts. */
 export const texts = (
   facts: PromptSize & { readonly overhead?: number },
   parsed: RequestBody,
   bytes: Buffer,
 ) => ({
-  // Only chats have an overhead: vendors frame their messages.
+  // Only chats have an overhead: vendors add tokens around their messages.
   promptText: () => promptText(parsed, mediaTokens(facts), facts.overhead !== undefined),
-  // Pictures and sounds are bound by their kind: there is nothing to count in them.
+  // Pictures and audio have fixed bounds: there is no text to count.
   boundText: () =>
     mediaTokens(facts) > 0 ? undefined : { text: bytes.toString('utf8'), extra: facts.overhead ?? 0 },
 })
@@ -62,12 +62,12 @@ function readingOf(reading: MeteredWhole, sample: TextSample): AnswerReading {
   return { usage: undefined, outputBytes: 0, fault }
 }
 
-/** Usage is asked for whether or not the client did: the books need it. */
+/** Streams are always asked to report usage: billing needs it. */
 const streamOptions = (parsed: RequestBody) => ({
   stream_options: { ...(parsed.stream_options as RequestBody | null | undefined), include_usage: true },
 })
 
-/** A host with a dialect refuses to be asked for the usage where its dialect has no need of that. */
+/** A host whose dialect does not need `stream_options` reports usage anyway, and refuses the field. */
 const tellsUsageUnasked = ({ provider }: RelayChannel): boolean =>
   provider.encoding?.dialect?.needless.includes('stream_options') === true
 
@@ -75,7 +75,7 @@ const hasStreamOptions = (parsed: RequestBody) => (parsed.stream_options ?? unde
 
 export const usageOptionsOf = ({ provider }: RelayChannel) => provider.usage ?? {}
 
-/** What a chat comes to, in whichever format. */
+/** The bounds and counts of a chat in any format. */
 export const generation = (facts: ChatFacts, parsed: RequestBody, bytes: Buffer) => {
   const { furtherInferences = 0, outputBeside = 0, choicesMade = facts.n } = facts
   return {
@@ -84,7 +84,7 @@ export const generation = (facts: ChatFacts, parsed: RequestBody, bytes: Buffer)
     inputTokens: inputBound(facts) * (1 + furtherInferences),
     ...texts(facts, parsed, bytes),
     countedInput: Math.ceil(countedInput({ ...facts, textBytes: facts.textBytes - facts.overhead })),
-    // The client's limit is for the answer; what else the vendor writes is as long as the model allows.
+    // The client's limit is for the answer; further inferences of the vendor are limited by the model only.
     outputTokens: (maximum: number | undefined) =>
       ((facts.maxOutput ?? maximum ?? 0) + outputBeside) * choicesMade +
       (maximum ?? facts.maxOutput ?? 0) * furtherInferences,
@@ -107,7 +107,7 @@ type Generation = PromptSize & {
 
 type Wishing = ReadBody & { readonly wishes: readonly Wish[]; readonly tools: RequestedTools }
 
-/** What chat and plain completions have in common: text is generated, whole or as a stream. */
+/** What chat and plain completions share: text is generated, whole or as a stream. */
 const generating = (facts: Generation, parsed: RequestBody, source: Wishing): NativeFormat => ({
   encode(channel: RelayChannel, sentModel: string, limits?: WorkLimits) {
     const omitted = omittedServices(source.wishes, limits?.granted(channel))

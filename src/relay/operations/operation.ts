@@ -16,47 +16,47 @@ import type { TokenCounter } from '../price/token-count.ts'
 import type { ChannelRequest, WorkLimits } from './channel-request.ts'
 import type { Translator } from './translator.ts'
 
-/** Counts beside tokens that no answer to a request can pass. */
+/** Upper bounds of the counts other than tokens. */
 export type WorkUnits = Partial<Pick<Usage, 'calls' | 'characters' | 'seconds' | 'images' | ToolCount>>
 
 /** A request that its operation has read and checked. */
 export type Work = {
   readonly model: string
   readonly isStream: boolean
-  /** It says itself how the usage of its stream is told, so that a host which cannot take that refuses its own words. */
+  /** The client set `stream_options` itself, so that a host that refuses them refuses the client's own request. */
   readonly hasStreamOptions?: boolean
-  /** No request of this kind has more tokens than this; text counts its bytes. */
+  /** An upper bound of the input tokens; text counts by its bytes. */
   readonly inputTokens: number
-  /** What a tokeniser would find, roughly: for limits and for what is owed when a provider tells nothing. */
+  /** An estimate of the input tokens, for rate limits and for the charge if the provider reports no usage. */
   readonly countedInput: number
-  /** What the model is shown, for a count in place of that. */
+  /** The text of the prompt, for a token count in place of the estimate. */
   promptText?(): PromptText
-  /** Everything that could become prompt, and tokens beyond that: for a closer bound where the bytes are too many. */
+  /** All text that could become prompt, and tokens beyond it: for a closer bound if the bytes are too many. */
   boundText?(): { readonly text: string; readonly extra: number } | undefined
-  /** At most so many output tokens, given what the model's price says of its longest answer. */
+  /** An upper bound of the output tokens, given the model's longest answer by its price. */
   outputTokens(modelMaximum: number | undefined): number
   /**
-   * Output tokens that the client or the model's price (`modelMaximum`) allows; undefined where neither does. Absent: what
-   * `outputTokens` says without a maximum.
+   * Output tokens that the client or the model's price (`modelMaximum`) allows; undefined if neither sets a limit. Absent:
+   * `outputTokens` without a maximum.
    */
   outputLimit?(modelMaximum: number | undefined): number | undefined
-  /** The longest sound that a provider is believed to report, in seconds; absent: those of `units`. */
+  /** The longest plausible audio that a provider may report, in seconds; absent: those of `units`. */
   readonly secondsLimit?: number
-  /** One call where nothing is said. */
+  /** Absent: one call. */
   readonly units?: WorkUnits
-  /** The tools that the provider is asked to run; absent: an operation that has none. */
+  /** The tools that the provider is asked to run; absent: the operation has none. */
   readonly tools?: RequestedTools
-  /** Models that it names for a provider to choose from, on channels that let it: the dearest is held for and billed. */
+  /** Models that the provider may choose from, on channels that allow it: the dearest is held for and billed. */
   readonly namedModels?: readonly string[]
-  /** What a picture is asked to be, and how a chat is asked to be served. */
+  /** The requested properties of a picture, and the requested services of a chat. */
   readonly asked?: When
-  /** What is owed where a provider tells nothing; absent: the counted tokens of one call. */
+  /** The usage if the provider reports none; absent: the counted tokens of one call. */
   counted?(outputTokens: number): Usage
-  /** What an attempt that nobody answers may have used up; absent: what is counted without any output. */
+  /** The possible usage of an attempt without an answer; absent: what is counted without any output. */
   estimated?(): Usage
-  /** Why a channel cannot be asked this; a request that fits none is refused before anything is held. */
+  /** Why a channel cannot take this request. A request that no channel can take is refused before the hold. */
   unfit?(channel: RelayChannel, sentModel: string): Refusal | undefined
-  /** Values of the path that this request brings itself, where the channel's path has a place for them. */
+  /** Values for placeholders in the channel's path. */
   placeholders?(channel: RelayChannel): Values | undefined
   /**
    * The request for a channel, with the client's own bytes wherever nothing has to change. A large body that has to be
@@ -67,25 +67,25 @@ export type Work = {
     sentModel: string,
     limits?: WorkLimits,
   ): ChannelRequest | Promise<ChannelRequest>
-  /** For answers that are bytes, not documents: whether one of this type passes as it comes. */
+  /** For answers that are files: whether one of this type passes through as it is. */
   passes?(contentType: string): boolean
-  /** What such bytes are where their provider does not say. */
+  /** The type of such a file, if the provider does not name it. */
   readonly fileType?: string
-  /** A stream was asked for, and an answer in one piece is taken as well. */
+  /** A whole answer is accepted although a stream was requested. */
   readonly isWholeTaken?: boolean
   /** The longest answer that is received whole; absent: 32 MiB. */
   readonly maxAnswerBytes?: number
-  /** Answers without asking anybody, and without a price. */
+  /** Answers the request without a provider, free of charge. */
   tell?(counter: Pick<TokenCounter, 'count'>): Promise<unknown>
-  /** The same for the same request: for operations that are done once for an `Idempotency-Key`. */
+  /** Equal for equal requests: for operations that honour an `Idempotency-Key`. */
   digest?(): string | Promise<string>
-  /** Rather refused than done without something that was asked for. */
+  /** The client prefers a refusal to a request with something left out (`x-sluice-strict`). */
   readonly isStrict?: boolean
-  /** Lets go of what the request brought along. */
+  /** Releases uploaded files and the state on threads. */
   dispose?(): void
 }
 
-/** What an operation may want to know of the gateway while it reads a request. */
+/** What an operation needs of the gateway to read a request. */
 export type ReadContext = {
   settings(): Settings
   isServed(model: string): boolean
@@ -94,22 +94,22 @@ export type ReadContext = {
   readonly translator?: Translator
 }
 
-/** One thing the relay can be asked for. The walk learns nothing about any of them. */
+/** One operation of the relay. The handling of requests knows none of them by name. */
 export type OperationSpec = {
   readonly operation: Operation
   readonly format: FormatName
-  /** The format for a model of a provider, where there is a choice; absent: always `format`. */
+  /** The format for a provider's model, if there is a choice; absent: always `format`. */
   formatFor?(provider: Provider, model: string): FormatName | undefined
-  /** The last part of the path, where it is not the one the provider's file tells. */
+  /** The last part of the path, if it differs from the one in the provider's file. */
   readonly sibling?: string
-  /** How its clients are told errors; absent: in the common shape. */
+  /** The error format of its clients; absent: the common one. */
   readonly voice?: ErrorFormat
   /** How its requests name their members; absent: in snake case. */
   readonly names?: NameRules
-  /** It needs no more of long texts than how long they are, and may be given a LongText in their place. */
+  /** It needs only the lengths of long texts, and takes a LongText in their place. */
   readonly skims?: true
-  /** Absent: it takes no JSON. `members`: those of the body, where they are known already. */
+  /** Absent: it takes no JSON. `members`: those of the body, if they have been found already. */
   read?(parsed: Record<string, unknown>, bytes: Buffer, desk: ReadContext, members?: readonly Member[]): Work
-  /** Absent: it takes no multipart/form-data. The form is let go of by `dispose`. */
+  /** Absent: it takes no multipart/form-data. `dispose` releases the form. */
   readForm?(form: Form, desk: ReadContext): Work | Promise<Work>
 }

@@ -11,18 +11,18 @@ import { badParameter } from './carry.ts'
 import type { WorkLimits } from './channel-request.ts'
 import type { ReadBody, RequestBody } from './request-reader.ts'
 
-/** The tools that a request asks the provider to run; a limit of theirs that cannot be read is refused. */
+/** The tools that a request asks the provider to run. An unreadable limit of a tool is refused. */
 export function toolsIn(body: RequestBody): RequestedTools {
   const tools = requestedTools(body)
   if (tools.fault !== undefined) throw badParameter(tools.fault.field, tools.fault.message)
   return tools
 }
 
-/** How the request asks to search, where a price depends on it. */
+/** The kind of web search, if a price depends on it. */
 export const searchAsked = ({ list }: RequestedTools): string | undefined =>
   list.find(({ search }) => search !== undefined)?.search
 
-/** A tool goes out where its calls have a price, or cost nothing but tokens. */
+/** A tool is sent if its calls have a price, or cost only tokens. */
 export const isPaidFor = ({ charge }: RequestedTool, { rates }: Price): boolean =>
   charge === 'tokens' || (charge !== undefined && rates[TOOL_RATES[charge]] !== undefined)
 
@@ -48,13 +48,13 @@ export function editsFor(
   return isUnedited(edits) ? undefined : edits
 }
 
-/** The same as members of the client's own bytes. */
+/** The same edits as members of the client's own bytes. */
 export const editsOfBytes = (
   edits: ToolEdits | undefined,
   { bytes, members }: ReadBody,
 ): RequestBody | undefined => edits && memberEdits(edits, bytes, members ?? topLevel(bytes))
 
-/** A body in another format with its tools edited, and what its client is told of that. */
+/** A translated body with its tools edited, and the warnings about the edits. */
 export function withPaidTools(
   body: RequestBody,
   terms: ToolTerms | undefined,
@@ -82,7 +82,7 @@ export function overrideTools(channel: RelayChannel): readonly RequestedTool[] {
 
 const searchCounts = new WeakMap<RelayChannel, Map<string, number>>()
 
-/** The most searches that a channel makes with every request for a model. Both are few, and asked for all the time. */
+/** The most searches that a channel makes for each request of a model. Cached: it is asked for with every request. */
 export function searchesOn(channel: RelayChannel, model: string): number {
   const book = searchCounts.get(channel) ?? new Map<string, number>()
   searchCounts.set(channel, book)

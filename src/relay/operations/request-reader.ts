@@ -2,13 +2,13 @@ import { Refusal } from '../../domain/errors.ts'
 import type { RequestFault, RequestReading } from '../../requests/request-fields.ts'
 import { editTopLevel, type Member } from '../../wire/json-edit.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
-import type { ChannelBody } from './channel-request.ts'
+import type { UpstreamBody } from './channel-request.ts'
 
 export type RequestBody = Readonly<Record<string, unknown>>
 /** The body as the client wrote it. */
 export type ReadBody = { readonly bytes: Buffer; readonly members?: readonly Member[] | undefined }
 
-/** A fault of the reader, as the refusal that answers it. */
+/** A fault in a request as a refusal. */
 export const refusalOfFault = ({ code, message, param }: RequestFault): Refusal =>
   new Refusal(code, message, param === null ? {} : { errors: [{ path: param, message }] })
 
@@ -18,12 +18,12 @@ export function mustRead<Facts>(reading: RequestReading<Facts>): Facts {
 }
 
 /** The same as the body of a request for the channel. */
-export const clientBody = (...source: Parameters<typeof encodedBody>): ChannelBody => ({
+export const clientBody = (...source: Parameters<typeof encodedBody>): UpstreamBody => ({
   body: encodedBody(...source),
   isOwnFormat: true,
 })
 
-/** The client's own bytes, but for the model's name, what the channel overrides, and what metering needs. */
+/** The client's own bytes, with the model's name, the channel's overrides and the members that metering needs. */
 export function encodedBody(
   { bytes, members }: ReadBody,
   requestedModel: string,

@@ -25,7 +25,7 @@ export const rerank = {
   read(parsed, bytes): Work {
     const ask = mustRead(readRerankRequest(parsed))
     const query = Buffer.byteLength(ask.query)
-    // Every document is read with the query beside it.
+    // The model reads the query with every document.
     const textBytes = ask.texts.reduce((sum, each) => sum + query + MARKERS + Buffer.byteLength(each), 0)
     const countedInput = Math.ceil(textBytes / BYTES_PER_TOKEN)
     return {

@@ -12,7 +12,7 @@ import type { ChannelRequest } from './channel-request.ts'
 import type { ReadContext, Work } from './operation.ts'
 import type { RequestBody } from './request-reader.ts'
 
-/** A JSON request as it came. */
+/** A JSON request as it was received. */
 type Request = { readonly value: RequestBody; readonly bytes: Buffer; readonly members: readonly Member[] }
 
 type Read<W extends Work> = (
@@ -43,7 +43,7 @@ const warnOfRemoved = (request: ChannelRequest, removed: readonly string[]): Cha
     ? request
     : { ...request, removed, warnings: [removedWarning(removed), ...(request.warnings ?? [])] }
 
-/** Asks like the work, and warns the client about the fields that were removed. */
+/** The requests of the work, with a warning to the client about removed fields. */
 const warningRequests =
   (work: Work, removed: readonly string[]): Work['requestFor'] =>
   (channel, sentModel, limits) => {
@@ -54,8 +54,8 @@ const warningRequests =
   }
 
 /**
- * A request with routing fields is read twice: without any of them, as most channels are sent it, and with those that name
- * their models, for channels that let them through.
+ * A request with routing fields is read twice: without any of them, for most channels, and with those that name models, for
+ * channels that allow them.
  */
 export function readRouted<W extends Work>(read: Read<W>, request: Request, desk: ReadContext): W {
   const bare = without(request, isRoutingField)

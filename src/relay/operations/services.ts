@@ -2,10 +2,10 @@ import { member } from '../../domain/json-value.ts'
 import type { When } from '../../domain/price.ts'
 import { isNeverDearer, isUsual, type Service } from '../../domain/service.ts'
 import { warningsHeader } from '../../domain/warning.ts'
-import type { ChannelBody } from './channel-request.ts'
+import type { UpstreamBody } from './channel-request.ts'
 import type { RequestBody } from './request-reader.ts'
 
-/** How the formats ask for another service than the usual one. Hosts may understand each other's words, so all are looked for. */
+/** The members by which formats ask for a service. Hosts may understand each other's members, so all are looked for. */
 const MEMBERS = [
   ['service_tier', 'service_tier'],
   ['serviceTier', 'service_tier'],
@@ -18,13 +18,13 @@ export type Wish = { readonly name: string; readonly service: Service; readonly 
 
 const NONE: readonly Wish[] = []
 
-/** What is asked for beyond the usual; nothing is made where nothing is asked for. */
+/** The requested services other than the usual ones. A plain request allocates nothing. */
 export function wishesIn(body: RequestBody): readonly Wish[] {
   let wishes: Wish[] | undefined
   for (const [name, service] of MEMBERS) {
     const field = body[name]
     if (field === undefined || field === null) continue
-    // As a number it is how fast somebody speaks.
+    // A number is the speed of speech.
     if (name === 'speed' && typeof field !== 'string') continue
     const value = wordOf(field)
     if (isUsual(service, value)) continue
@@ -34,7 +34,7 @@ export function wishesIn(body: RequestBody): readonly Wish[] {
   return wishes ?? NONE
 }
 
-/** A service's name; what cannot be read is one that no price names. */
+/** A service's name; an unreadable value becomes a name that no price has. */
 function wordOf(field: unknown): string {
   const word = typeof field === 'string' ? field : member(field, 'type')
   return typeof word === 'string' ? word.toLowerCase() : ''
@@ -42,7 +42,7 @@ function wordOf(field: unknown): string {
 
 const isCheap = ({ service, value }: Wish) => isNeverDearer(service, value)
 
-/** What the request is priced by: of two wishes for the same service the dearer one. */
+/** The services that decide the price: of two values for the same service the dearer one. */
 export function servicesIn(wishes: readonly Wish[]): When {
   const services: { [service in Service]?: string } = {}
   for (const wish of [...wishes.filter(wish => !isCheap(wish)), ...wishes.filter(isCheap)])
@@ -50,19 +50,19 @@ export function servicesIn(wishes: readonly Wish[]): When {
   return services
 }
 
-/** The same as a part of the work, with the kind of its web search; a plain request has no such part. */
+/** The same as a part of the work, with the kind of its web search; absent for a plain request. */
 export function asking(wishes: readonly Wish[], search: string | undefined): { readonly asked?: When } {
   if (wishes.length === 0 && search === undefined) return {}
   return { asked: { ...servicesIn(wishes), ...(search !== undefined && { web_search: search }) } }
 }
 
-/** Wishes that a channel is not sent, as edits of the body and as words for the client. */
+/** Services that a channel is not asked for, as edits of the body and as a warning. */
 export type OmittedServices = {
   readonly edits: Readonly<Record<string, undefined>>
   readonly warnings: string
 }
 
-/** What may cost more than the usual service and has no price: whoever asked for it would not pay for it. */
+/** Services that may cost more than the usual one and have no price: the client would not pay for them. */
 export function omittedServices(
   wishes: readonly Wish[],
   granted: When | undefined,
@@ -83,7 +83,7 @@ export function withWarnings(
   body: Buffer,
   omitted: OmittedServices | undefined,
   more: readonly string[],
-): ChannelBody {
+): UpstreamBody {
   if (omitted === undefined && more.length === 0) return { body, isOwnFormat: true }
   return { body, isOwnFormat: true, warnings: [...(omitted ? [omitted.warnings] : []), ...more] }
 }

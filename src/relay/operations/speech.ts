@@ -6,25 +6,25 @@ import { createEventMeter } from '../../media/event-meter.ts'
 import type { Voices } from '../../media/speech.ts'
 import { readSpeechRequest, SPEECH_TYPES, type SpeechAsk, VOICES } from '../../media/speech-request.ts'
 import { parseInSlices } from '../../wire/json-slices.ts'
-import { createSseScanner, dataText, type Frame, SseError } from '../../wire/sse.ts'
+import { createSseScanner, dataText, SseError, type SseFrame } from '../../wire/sse.ts'
 import { BYTES_TYPE, mediaType } from '../answer/content-type.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
 import { badParameter, carry, dialectOf, formatWith, readingDocument, readingLater } from './carry.ts'
-import type { AnswerReading, ChannelBody, StreamMeter } from './channel-request.ts'
+import type { AnswerReading, StreamMeter, UpstreamBody } from './channel-request.ts'
 import { createFileMeter, FEWEST_BYTES_PER_SECOND } from './file-meter.ts'
 import type { OperationSpec, Work } from './operation.ts'
 import { clientBody, mustRead } from './request-reader.ts'
 
-/** However slowly a voice speaks: a character, be it a digit or a sign with a long name, takes no longer. */
+/** An upper bound for any voice: even a digit, or a symbol with a long name, takes no longer. */
 const SECONDS_PER_CHARACTER = 1
 const LEAST_SECONDS = 10
-/** The most, and the usual, that vendors make of a second of sound. */
+/** The most, and the usual, tokens that vendors count for a second of audio. */
 const MOST_TOKENS_PER_SECOND = 50
 const TOKENS_PER_SECOND = 25
 const BYTES_PER_TOKEN = 4
-/** As people speak. */
+/** The usual speed of speech. */
 const CHARACTERS_PER_SECOND = 14
-/** Events carry sound as text, a few seconds each. */
+/** Events hold audio in base64, a few seconds each. */
 const EVENT_LIMITS = { maxLineBytes: 16 * 1_048_576, maxEventBytes: 16 * 1_048_576 }
 
 const isDocument = /^(application\/(?:[\w.+-]*\+)?(?:json|xml)|text\/|image\/)/i
@@ -34,7 +34,7 @@ const textOf = (value: unknown) => (typeof value === 'string' && value !== '' ? 
 const voicesOf = (channel: RelayChannel, sentModel: string) =>
   dialectOf('speech', 'openai', channel, sentModel)?.voices ?? channel.provider.voices
 
-/** The voice's name on a channel: what its administrator says, else what its vendor's file does, else as it was asked. */
+/** The voice's name on a channel: by the channel's setting, else by the vendor's file, else as requested. */
 function voiceOn({ setting }: RelayChannel, voice: string, { standIns }: Voices = {}): string {
   const { voices } = setting
   const isMapped = typeof voices === 'object' && voices !== null && Object.hasOwn(voices, voice)
@@ -47,7 +47,7 @@ function isVoiceOf(channel: RelayChannel, { voice, body }: SpeechAsk, voices: Vo
   if (typeof body.voice === 'object') return true
   const names = voices?.names
   const name = voiceOn(channel, voice, voices)
-  // What an administrator has mapped is right by definition.
+  // A voice that the channel's setting maps is always accepted.
   if (name !== voice || names === undefined) return true
   return names.includes(voice) || (VOICES as readonly string[]).includes(voice)
 }
@@ -64,13 +64,13 @@ function unfit(ask: SpeechAsk, channel: RelayChannel, sentModel: string) {
     : badParameter('response_format', `must be one of ${dialect.formats.join(', ')} for this model`)
 }
 
-/** The client's own body for vendors of the common shape, without fields by which they might charge more. */
+/** The client's own body for vendors of the common format, without fields that might cost more. */
 function encodeCommon(
   ask: SpeechAsk,
   bytes: Buffer,
   channel: RelayChannel,
   { sent: sentModel, voice }: { readonly sent: string; readonly voice: string },
-): ChannelBody {
+): UpstreamBody {
   const removed = Object.keys(ask.body).filter(name => name !== 'model' && isDearerSpeechField(name))
   const edits = {
     ...(voice !== ask.voice && { voice }),
@@ -91,17 +91,17 @@ function encode(ask: SpeechAsk, bytes: Buffer, channel: RelayChannel, sentModel:
   return carry({ ...encoded, warnings: [...(encoded.warnings ?? []), ...other] }, channel)
 }
 
-/** An answer of more events than this is no speech. */
+/** An answer with more events is refused. */
 const MAX_EVENTS = 10_000
 
-/** What the events of an answer say, one document each. */
+/** The documents of an answer's events, one each. */
 async function documentsIn(body: Buffer): Promise<unknown[]> {
   const documents: unknown[] = []
   for (const frame of framesIn(body)) documents.push(await parseInSlices(Buffer.from(dataText(frame))))
   return documents
 }
 
-function framesIn(body: Buffer): readonly Frame[] {
+function framesIn(body: Buffer): readonly SseFrame[] {
   const scanner = createSseScanner(EVENT_LIMITS)
   try {
     const frames = [...scanner.push(body), ...scanner.end()].filter(({ data }) => data.length > 0)
@@ -181,7 +181,7 @@ export const speech = {
       countedInput,
       outputTokens: () => seconds * MOST_TOKENS_PER_SECOND,
       units: { characters: ask.characters, seconds, calls: 1 },
-      // The length is measured while the sound is delivered, so that there is nothing to disbelieve.
+      // The gateway measures the length while it delivers the audio, so that no report has to be checked.
       secondsLimit: Number.POSITIVE_INFINITY,
       counted: () => usageOf(0),
       estimated: () => usageOf(ask.characters / CHARACTERS_PER_SECOND / ask.speed),

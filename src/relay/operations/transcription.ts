@@ -27,18 +27,18 @@ import type { OperationSpec, Work } from './operation.ts'
 import { mustRead } from './request-reader.ts'
 
 const HEAD_BYTES = 65_536
-/** Sound that does not tell its length has at least so many bytes a second, or is dearer than what is held. */
+/** The hold takes audio of unknown length to have at least so many bytes a second. */
 const LEAST_BYTES_PER_SECOND = 1_000
-/** Where neither the file nor the provider tells a length, it is taken as speech of 32 kbit/s. */
+/** If neither the file nor the provider has a length, the audio is taken as speech of 32 kbit/s. */
 const USUAL_BYTES_PER_SECOND = 4_000
-/** The most and the usual number of tokens that vendors make of a second of sound. */
+/** The most and the usual number of tokens that vendors count for a second of audio. */
 const MOST_TOKENS_PER_SECOND = 32
 const USUAL_TOKENS_PER_SECOND = 10
-/** With marks for speakers and times; nobody speaks so fast. */
+/** Faster than any speech, including marks for speakers and times. */
 const OUTPUT_TOKENS_PER_SECOND = 50
-/** What a vendor that is asked in words is told in ours. */
+/** The instruction that vendors without a transcription endpoint are sent as a prompt. */
 const INSTRUCTION_TOKENS = 512
-/** Vendors have a least length that they charge. */
+/** The least length that vendors charge. */
 const LEAST_SECONDS = 10
 
 type Task = 'transcription' | 'translation'
@@ -46,8 +46,8 @@ type Task = 'transcription' | 'translation'
 const isText = (format: string) => format === 'text' || format === 'srt' || format === 'vtt'
 
 /**
- * The form a vendor is asked for: the client's, or the one from which that can be made. A bare text does not tell how long the
- * sound was, which is what the vendor bills: where it writes a form that does, it is asked for that one.
+ * The response format that a vendor is asked for: the client's, or one from which that can be made. A bare text lacks the
+ * length of the audio, which the vendor bills: vendors that have a format with the length are asked for that one.
  */
 function formOn({ provider }: RelayChannel, sentModel: string, { format }: TranscriptionAsk): string {
   const formats = provider.transcripts?.(sentModel) ?? TRANSCRIPT_FORMATS
@@ -55,14 +55,14 @@ function formOn({ provider }: RelayChannel, sentModel: string, { format }: Trans
   return !isTranscriptFormat(format) || formats.includes(format) ? format : 'json'
 }
 
-/** Said in our words, however the client wrote them. */
+/** Fields that the gateway writes itself. */
 const REWORDED = /^(?:model|response_format|timestamp_granularities(?:\[\d*\])?)$/
 
-/** The client's own form, with the model's name and the form of the answer set for the vendor. */
+/** The client's own form, with the model and the response format set for the vendor. */
 function common(ask: TranscriptionAsk, channel: RelayChannel, sentModel: string) {
   const form = formOn(channel, sentModel, ask)
   const isOwn = ([name, value]: readonly [string, string]) => value !== '' && !REWORDED.test(name)
-  // Times are of use only in the form that has them.
+  // Only this response format has times.
   const times = form === 'verbose_json' ? ask.granularities : []
   const hasNoTimes = form === 'json' && needsTimes(ask)
   return carry(
@@ -82,7 +82,7 @@ function common(ask: TranscriptionAsk, channel: RelayChannel, sentModel: string)
   )
 }
 
-/** A text as it is, or as some servers send it: under the type of JSON, with or without quotes. */
+/** A plain text. Some servers send it under the type of JSON, with or without quotes. */
 function plainText(body: Buffer, type: string): AnswerReading | Promise<AnswerReading> | undefined {
   const read = (text: Buffer): AnswerReading => ({
     usage: undefined,
@@ -97,7 +97,7 @@ function plainText(body: Buffer, type: string): AnswerReading | Promise<AnswerRe
 
 const usualSeconds = ({ seconds, file }: TranscriptionAsk) => seconds ?? file.size / USUAL_BYTES_PER_SECOND
 
-/** An answer that tells tokens has a length all the same, and the price may be one of that. None at all is none. */
+/** Usage in tokens gets the length as well, because the price may be by length. Empty usage stays empty. */
 const timed = (usage: Usage, seconds: number): Usage =>
   usage.seconds > 0 || totalInput(usage) + totalOutput(usage) === 0
     ? usage
@@ -119,7 +119,7 @@ function read(
   if (/html/i.test(type)) return { usage: undefined, outputBytes: 0, fault: 'the answer is a page' }
   const dialect = dialectOf(TASKS[ask.task], 'openai', channel, sentModel)
   const isAsked = !dialect && formOn(channel, sentModel, ask) === ask.format && !ask.isStream
-  // A host may write the client's form although it was asked for another; one that does not may still call JSON a text.
+  // A host may use the client's format although another was requested, or send a text under the type of JSON.
   const isPlain = !dialect && !ask.isStream && isText(ask.format) && (isAsked || body[0] !== OPEN_OBJECT)
   const plain = isPlain ? plainText(body, type) : undefined
   if (plain) return plain
@@ -129,7 +129,7 @@ function read(
 type Heard = {
   readonly document: unknown
   readonly dialect: ReturnType<typeof dialectOf<'transcription' | 'translation'>>
-  /** The vendor was asked for the very form that the client wants. */
+  /** The vendor was asked for the client's own response format. */
   readonly isAsked: boolean
 }
 

@@ -87,7 +87,7 @@ export function translateRequest(
   }
 }
 
-/** Without its conversation, and without a service that the channel was not asked for. */
+/** The request without its conversation, and without a service that the channel was not asked for. */
 function answeredRequest(request: ChatRequest, services: When | undefined): ChatRequest {
   const { serviceTier, ...rest } = request
   const isServed = services?.service_tier !== undefined && serviceTier !== undefined

@@ -14,7 +14,7 @@ import type { RequestAddress } from '../../requests/request-fields.ts'
 import { SKIM_BYTES } from '../../wire/json-skim.ts'
 import { findInSlices } from '../../wire/search-slices.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
-import type { ChannelBody, ChannelRequest, WorkLimits } from './channel-request.ts'
+import type { ChannelRequest, UpstreamBody, WorkLimits } from './channel-request.ts'
 import { translateAnswer } from './chat-answer.ts'
 import type { ReadContext, Work } from './operation.ts'
 import { toolTermsOn } from './provider-tools.ts'
@@ -23,7 +23,7 @@ import type { Wish } from './services.ts'
 import { type TranslatedRequest, type TranslationTarget, translateRequest } from './translate-request.ts'
 import type { ThreadTranslation } from './translator.ts'
 
-/** A chat is asked in the client's own format wherever the model can be asked so, else in the first that we speak. */
+/** The format for a chat: the client's own if the model takes it, else the first that the gateway speaks. */
 export const chatFormat =
   (own: string) =>
   (provider: Provider, model: string): FormatName | undefined => {
@@ -35,7 +35,7 @@ export const chatFormat =
 
 /** How requests and answers of the client's own format are handled, for channels that speak it. */
 export type NativeFormat = {
-  encode(channel: RelayChannel, sentModel: string, limits?: WorkLimits): ChannelBody
+  encode(channel: RelayChannel, sentModel: string, limits?: WorkLimits): UpstreamBody
   readers(channel: RelayChannel): AnswerReaders
 }
 
@@ -51,7 +51,7 @@ export type TranslationSource = ReadBody & {
   readonly choices: number
   readonly wishes: readonly Wish[]
   readonly tools: RequestedTools
-  /** It has earlier answers in it, which may carry the proofs of a vendor. */
+  /** It has earlier answers in it, which may carry a vendor's signatures. */
   readonly hasAnswers: boolean
 }
 
@@ -64,7 +64,7 @@ const dialectOn = ({ format }: TranslationSource, { provider }: RelayChannel) =>
 
 const REASONING_MEMBERS = ['"reasoning_content"', '"reasoning_details"', '"reasoning"']
 
-/** Longer than each of them, and than the marks of foreign proofs. */
+/** Longer than each of them, and than the marks of another vendor's signatures. */
 const PATTERN_BYTES = 64
 
 /** Whether earlier answers in the request hold something that this channel would refuse. */
@@ -86,8 +86,8 @@ const unreadable = (): never => {
 const UNSENDABLE: ChannelRequest = { body: Buffer.alloc(0), readWhole: unreadable, meter: unreadable }
 
 /**
- * Whether the answer of a host with a dialect goes through the hub. A stream passes, with chunks that clients cannot read
- * rewritten one by one, unless its calls name tools otherwise than the client did, or in a form that it does not know.
+ * Whether answers are translated. A host with a dialect of the client's format streams chunks that pass, rewritten one by one
+ * if clients cannot read them, unless its tool calls differ in name or form from the client's.
  */
 function answersOn(
   { format, parsed }: TranslationSource,
@@ -114,7 +114,7 @@ export function translating(
   let thread: ThreadTranslation | undefined
 
   function decodedRequest(): ChatRequest {
-    // Of a long body the parsed form lacks the long texts.
+    // The parsed form of a large body lacks the long texts.
     const whole = () => (bytes.length > SKIM_BYTES ? JSON.parse(bytes.toString('utf8')) : source.parsed)
     decoded ??= mustRead(client.decodeRequest(whole(), address))
     return decoded

@@ -3,7 +3,7 @@ import { outboundOf } from '../../chat/index.ts'
 import { Refusal } from '../../domain/errors.ts'
 import type { Shortage } from '../../domain/shortage.ts'
 import { overloaded } from '../../http/budget.ts'
-import type { EditContext } from '../../override/edit.ts'
+import type { ErrorResponse } from '../../override/edit.ts'
 import type { AttemptOutcome as HealthOutcome } from '../../routing/health.ts'
 import { parsedOrNothing } from '../../wire/json-bounds.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
@@ -146,7 +146,7 @@ export const overrideFailure = (channel: RelayChannel, message: string): Attempt
 })
 
 /** An error that an override returns in place of the provider. */
-export const reportedFailure = (channel: RelayChannel, error: EditContext): AttemptFailure => {
+export const reportedFailure = (channel: RelayChannel, error: ErrorResponse): AttemptFailure => {
   const { status, message, type, code, isFinal } = error
   const body = Buffer.from(JSON.stringify({ error: { message, type, param: null, code } }))
   return {

@@ -1,11 +1,11 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { Refusal } from '../../domain/errors.ts'
-import { OverrideError, ToldError } from '../../override/edit.ts'
+import { OverrideError, ReturnedError } from '../../override/edit.ts'
 import { applyOperations, isEmpty } from '../../override/override.ts'
 import type { RoutedKey } from '../../routing/table.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
 import { clientHeader, fillHeader } from '../catalog/header-override.ts'
-import type { ChannelBody, ChannelRequest } from '../operations/channel-request.ts'
+import type { ChannelRequest, UpstreamBody } from '../operations/channel-request.ts'
 import type { OperationSpec, ReadContext } from '../operations/operation.ts'
 import type { RequestPrice } from '../price/price.ts'
 import { type AttemptFailure, overrideFailure, reportedFailure } from './failure.ts'
@@ -48,7 +48,7 @@ function applyOverrides(
 
 type Bounded = Parameters<RequestPrice['boundFor']>[1]
 
-export type Ready<Request extends ChannelBody = ChannelRequest> = {
+export type Ready<Request extends UpstreamBody = ChannelRequest> = {
   readonly headers: Readonly<Record<string, string>>
   readonly outgoing: Request
   /** The request as the channel makes it, where that may cost more than what the client asked for. */
@@ -58,18 +58,18 @@ export type Ready<Request extends ChannelBody = ChannelRequest> = {
 /** Forms and lists of questions have no one document that operations could change. */
 const NO_DOCUMENT = Buffer.alloc(0)
 
-const documentOf = ({ body }: ChannelBody) => (Buffer.isBuffer(body) ? body : NO_DOCUMENT)
+const documentOf = ({ body }: UpstreamBody) => (Buffer.isBuffer(body) ? body : NO_DOCUMENT)
 
 type Reader = { readonly spec: OperationSpec; readonly desk: ReadContext }
 
 /** The body is read once more after the overrides: they may ask for more than the client did. */
-function reread({ isOwnFormat, boundsOf }: ChannelBody, body: Buffer, { spec, desk }: Reader) {
+function reread({ isOwnFormat, boundsOf }: UpstreamBody, body: Buffer, { spec, desk }: Reader) {
   const parsed = () => JSON.parse(body.toString('utf8')) as Record<string, unknown>
   return isOwnFormat ? spec.read?.(parsed(), body, desk) : boundsOf?.(parsed())
 }
 
 /** A request as it goes to one channel, or why the channel's own overrides keep it from going there. */
-export function encodeOutgoing<Request extends ChannelBody>(
+export function encodeOutgoing<Request extends UpstreamBody>(
   sending: Sending,
   reader: Reader,
   plainHeaders: Readonly<Record<string, string>>,
@@ -82,7 +82,7 @@ export function encodeOutgoing<Request extends ChannelBody>(
     const changed = isEmpty(channel.override) ? undefined : reread(outgoing, body, reader)
     return { headers, outgoing: body === document ? outgoing : { ...outgoing, body }, changed }
   } catch (error) {
-    if (error instanceof ToldError) return reportedFailure(channel, error.told)
+    if (error instanceof ReturnedError) return reportedFailure(channel, error.response)
     if (error instanceof OverrideError) return overrideFailure(channel, error.message)
     if (error instanceof Refusal)
       return overrideFailure(channel, `the override makes a request that nobody takes: ${error.message}`)

@@ -1,5 +1,5 @@
 import type { Upload } from '../../wire/multipart.ts'
-import type { ChannelBody } from '../operations/channel-request.ts'
+import type { UpstreamBody } from '../operations/channel-request.ts'
 import {
   MAX_WHOLE_BYTES,
   type Upstream,
@@ -15,7 +15,7 @@ const AT_ONCE = 4
 /** Sends a request to its channel. */
 export function send(
   upstream: Pick<Upstream, 'exchange'>,
-  { body, headers, query }: ChannelBody,
+  { body, headers, query }: UpstreamBody,
   ask: Omit<UpstreamRequest, 'body'>,
 ): UpstreamExchange {
   const whole =
@@ -27,7 +27,7 @@ export function send(
     : upstream.exchange({ ...whole, body: body as Exclude<typeof body, readonly unknown[]> })
 }
 
-function withQuery(url: URL, query: ChannelBody['query']): URL {
+function withQuery(url: URL, query: UpstreamBody['query']): URL {
   if (query === undefined) return url
   const address = new URL(url)
   for (const [name, value] of Object.entries(query)) address.searchParams.set(name, value)

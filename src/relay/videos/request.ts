@@ -7,7 +7,7 @@ import { readVideoRequest, VIDEO_FIELDS, type VideoAsk, whenOf } from '../../med
 import { extentOf } from '../../media/video-extent.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
 import type { Form, FormFile } from '../intake/form.ts'
-import { digestOfBytes, digestOfForm, keyOf } from '../intake/repeat.ts'
+import { digestOfBytes, digestOfForm, idempotencyKeyOf } from '../intake/repeat.ts'
 import { badParameter } from '../operations/carry.ts'
 import type { OperationSpec, ReadContext, Work } from '../operations/operation.ts'
 import { mustRead } from '../operations/request-reader.ts'
@@ -148,6 +148,6 @@ function remixPrompt({ prompt: value }: Readonly<Record<string, unknown>>): stri
 
 /** The `Idempotency-Key`, which belongs to its path; undefined where none was sent. */
 export function repeatKeyOf(request: IncomingMessage, path: string): string | undefined {
-  const key = keyOf(request)
+  const key = idempotencyKeyOf(request)
   return key === undefined ? undefined : `${path} ${key}`
 }

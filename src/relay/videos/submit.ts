@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Refusal } from '../../domain/errors.ts'
+import { type FirstRequest, idempotencyConflict, replay } from '../../domain/idempotency.ts'
 import { usdText } from '../../domain/money.ts'
 import { EMPTY } from '../../domain/usage.ts'
 import { RESULT_LIFE_S } from '../../domain/video.ts'
@@ -48,8 +49,6 @@ type SubmitRequest = {
 }
 
 type Answer = { readonly status: number; readonly body: unknown }
-
-const conflict = (message: string) => new Refusal('idempotency_conflict', message)
 
 /** The provider may run the job already, so SDKs must not retry by themselves. */
 const AFTER_DISPATCH = { 'x-should-retry': 'false' }
@@ -132,12 +131,16 @@ export function createSubmit(
     ...(submission.isTask && { task_id: row.id }),
   })
 
+  function firstAnswer(submission: SubmitRequest, row: VideoRow): FirstRequest<Answer>['response'] {
+    if (row.answer !== null) return JSON.parse(row.answer) as Answer
+    return row.phase === 'submitting' ? 'still-running' : { status: 200, body: viewOf(submission, row) }
+  }
+
   function answerRepeated(submission: SubmitRequest, row: VideoRow, { digest }: Repeat): void {
-    if (row.repeat_digest !== digest)
-      throw conflict('this Idempotency-Key was used with another body; use a new key')
-    if (row.phase === 'submitting' && row.answer === null)
-      throw conflict('the first request with this Idempotency-Key is still running')
-    const saved: Answer = row.answer ? JSON.parse(row.answer) : { status: 200, body: viewOf(submission, row) }
+    const saved = replay(
+      { bodyDigest: row.repeat_digest ?? '', response: firstAnswer(submission, row) },
+      digest,
+    )
     const failed = saved.status === 200 ? {} : AFTER_DISPATCH
     const videoHeader = row.deleted_time === null ? { 'x-sluice-video-id': row.id } : {}
     answerJson(
@@ -156,7 +159,7 @@ export function createSubmit(
   ): Promise<boolean> {
     if (await insertVideo(db, row)) return true
     const first = repeat && (await findRepeated(db, { userId: row.user_id, key: repeat.key, now: nowS() }))
-    if (!first) throw conflict('the first request with this Idempotency-Key is still running')
+    if (!first) throw idempotencyConflict('still-running')
     answerRepeated(submission, first, repeat)
     return false
   }

@@ -1,7 +1,5 @@
+import { IDEMPOTENCY_LIFETIME_S } from '../../domain/idempotency.ts'
 import type { Db, Trx } from '../engine/store.ts'
-
-/** How long a saved response is kept (docs/reference/management-api.md: Idempotency on writes). */
-export const ANSWER_KEEP_S = 24 * 3600
 
 export type Repeat = { readonly userId: number; readonly path: string; readonly key: string }
 
@@ -19,7 +17,7 @@ export const findAnswer = (db: Db, { userId, path, key }: Repeat, now: number) =
     .where('user_id', '=', userId)
     .where('path', '=', path)
     .where('key', '=', key)
-    .where('created_time', '>', now - ANSWER_KEEP_S)
+    .where('created_time', '>', now - IDEMPOTENCY_LIFETIME_S)
     .executeTakeFirst()
 
 /** Runs in the transaction of the change itself: after a crash both exist or neither. */
@@ -30,7 +28,7 @@ export async function saveAnswer(
 ): Promise<void> {
   await trx
     .deleteFrom('idempotency')
-    .where('created_time', '<=', answer.now - ANSWER_KEEP_S)
+    .where('created_time', '<=', answer.now - IDEMPOTENCY_LIFETIME_S)
     .execute()
   await trx
     .insertInto('idempotency')
@@ -82,5 +80,5 @@ export async function dropAnswer(db: Db, { userId, path, key }: Repeat, now?: nu
     .where('user_id', '=', userId)
     .where('path', '=', path)
     .where('key', '=', key)
-  await (now === undefined ? row : row.where('created_time', '<=', now - ANSWER_KEEP_S)).execute()
+  await (now === undefined ? row : row.where('created_time', '<=', now - IDEMPOTENCY_LIFETIME_S)).execute()
 }

@@ -1,12 +1,10 @@
 import { type ExpressionBuilder, sql } from 'kysely'
+import { IDEMPOTENCY_LIFETIME_S } from '../../domain/idempotency.ts'
 import type { VideoStatus } from '../../domain/video.ts'
 import { boundedCount, type Page, type Paging, pageOf } from '../engine/page.ts'
 import type { Database, Engine, NewVideo, VideoRow } from '../engine/schema.ts'
 import { type Db, isUniqueViolation, type Trx, transact } from '../engine/store.ts'
 import { isPattern, matchesPattern } from '../usage/log-filter.ts'
-
-/** How long an `Idempotency-Key` counts (docs/reference/relay-api.md: Idempotency on the relay). */
-const REPEAT_S = 24 * 3600
 
 /** False when another job of this user has the same `Idempotency-Key`. */
 export async function insertVideo(db: Db, video: NewVideo): Promise<boolean> {
@@ -18,7 +16,7 @@ export async function insertVideo(db: Db, video: NewVideo): Promise<boolean> {
           .set({ repeat_key: null, answer: null })
           .where('user_id', '=', video.user_id)
           .where('repeat_key', '=', video.repeat_key)
-          .where('created_time', '<=', video.created_time - REPEAT_S)
+          .where('created_time', '<=', video.created_time - IDEMPOTENCY_LIFETIME_S)
           .execute()
       await trx.insertInto('videos').values(video).execute()
     })
@@ -35,7 +33,7 @@ export const findRepeated = (db: Db, { userId, key, now }: { userId: number; key
     .selectAll()
     .where('user_id', '=', userId)
     .where('repeat_key', '=', key)
-    .where('created_time', '>', now - REPEAT_S)
+    .where('created_time', '>', now - IDEMPOTENCY_LIFETIME_S)
     .executeTakeFirst()
 
 /** Undefined for a deleted job too. */

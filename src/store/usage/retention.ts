@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
+import { IDEMPOTENCY_LIFETIME_S } from '../../domain/idempotency.ts'
 import type { Engine } from '../engine/schema.ts'
 import type { Db } from '../engine/store.ts'
-import { ANSWER_KEEP_S } from '../records/idempotency.ts'
 import { SESSION_KEEP_S } from '../records/sessions.ts'
 import { readSettings } from '../records/settings.ts'
 import { LOG_TYPE } from './logs.ts'
@@ -95,7 +95,7 @@ export function createRetention({ db, engine, sessionLastsS, now, pause, onFailu
   const removeAnswers = () =>
     drain(async () => {
       const { numAffectedRows } = await sql`delete from idempotency where (user_id, path, key) in (
-        select user_id, path, key from idempotency where created_time <= ${now() - ANSWER_KEEP_S}
+        select user_id, path, key from idempotency where created_time <= ${now() - IDEMPOTENCY_LIFETIME_S}
         order by created_time limit ${sql.lit(BATCH)})`.execute(db)
       return Number(numAffectedRows ?? 0)
     })

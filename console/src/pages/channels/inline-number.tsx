@@ -56,7 +56,7 @@ export function InlineNumber({ label, value, save, hint }: InlineNumberProps) {
             event.currentTarget.blur()
           }
         }}
-        className="h-7 w-13 rounded-control border border-transparent bg-transparent px-1.5 text-right hover:border-edge focus:border-edge focus:bg-sheet aria-invalid:border-bad"
+        className="h-7 w-15 rounded-control border border-transparent bg-transparent px-1.5 text-right hover:border-edge focus:border-edge focus:bg-sheet aria-invalid:border-bad"
       />
       {fault ? <span className="block text-label text-bad">{fault}</span> : null}
     </>

@@ -1,5 +1,6 @@
 import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
+import { isSettingKey, type Language, SETTINGS, settingTexts } from '../../../../src/domain/setting.ts'
 import type { SettingItem } from '../../api/contract.ts'
 import { useAct, useCall } from '../../api/query.ts'
 import { Button } from '../../look/button.tsx'
@@ -12,13 +13,10 @@ import { toast } from '../../look/toast.tsx'
 
 type Value = SettingItem['value']
 
-/** The console's text, or the gateway's where there is none. */
-function useSettingWords() {
-  const { t, i18n } = useTranslation()
-  return (key: string, part: 'name' | 'help' | 'unit', fallback: string) => {
-    const path = `settings.${part}.${key}`
-    return i18n.exists(path) ? t(path as 'settings.name.attempts') : fallback
-  }
+/** A page that is older than the gateway shows a setting it does not know as the gateway describes it. */
+function useSettingTexts({ key, help }: SettingItem): { readonly label: string; readonly help: string } {
+  const { i18n } = useTranslation()
+  return isSettingKey(key) ? settingTexts(SETTINGS[key], i18n.language as Language) : { label: key, help }
 }
 
 type RowProps = {
@@ -31,8 +29,7 @@ type RowProps = {
 
 function Row({ setting, value, onChange, onReset, error }: RowProps) {
   const { t } = useTranslation()
-  const words = useSettingWords()
-  const name = words(setting.key, 'name', setting.key)
+  const texts = useSettingTexts(setting)
   const defaultText =
     typeof setting.default === 'boolean'
       ? setting.default
@@ -41,7 +38,7 @@ function Row({ setting, value, onChange, onReset, error }: RowProps) {
       : String(setting.default)
   const help = (
     <>
-      {words(setting.key, 'help', setting.help)}{' '}
+      {texts.help}{' '}
       <span className="whitespace-nowrap">
         {t('settings.default', { value: defaultText || t('settings.nothing') })}
       </span>
@@ -51,21 +48,12 @@ function Row({ setting, value, onChange, onReset, error }: RowProps) {
     <div className="flex flex-wrap items-start justify-between gap-3 px-4 py-3">
       {typeof value === 'boolean' ? (
         <div className="max-w-[640px] grow">
-          <Switch label={name} isOn={value} onChange={onChange} />
+          <Switch label={texts.label} isOn={value} onChange={onChange} />
           <p className="pt-1 text-label text-ink-3">{help}</p>
           {error ? <p className="text-label text-bad">{error}</p> : null}
         </div>
       ) : (
-        <Field
-          label={
-            setting.unit && setting.unit !== setting.key
-              ? `${name} (${words(setting.unit, 'unit', setting.unit)})`
-              : name
-          }
-          help={help}
-          error={error}
-          className="max-w-[640px] grow"
-        >
+        <Field label={texts.label} help={help} error={error} className="max-w-[640px] grow">
           {wiring => (
             <TextInput
               {...wiring}

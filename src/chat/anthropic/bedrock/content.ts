@@ -140,7 +140,7 @@ function encodeThought(part: ReasoningPart, path: string, warnings: Warnings): r
   }
   if (redactedContent !== undefined) return [{ reasoningContent: { redactedContent } }]
   if (part.text === '' && part.signature === undefined && part.encrypted === undefined) return []
-  warnings.lost(path, 'a thought that this vendor has not signed was left out')
+  warnings.lost(path, 'reasoning that this vendor did not sign was left out')
   return []
 }
 
@@ -177,7 +177,7 @@ function encodeMedia(part: MediaPart, path: string, { warnings, documents }: Wri
     const why = 'url' in source ? 'by its address ' : ''
     warnings.lost(
       path,
-      `a medium of the kind ${kind} ${mediaType ? `(${mediaType}) ` : ''}cannot be sent ${why}and was left out`,
+      `media of the type ${kind} ${mediaType ? `(${mediaType}) ` : ''}cannot be sent ${why}and was left out`,
     )
     return []
   }
@@ -208,15 +208,15 @@ function encodeSource(source: MediaSource): JsonObject | undefined {
 }
 
 /** Only letters, digits, single blanks, hyphens and brackets are taken, and no name twice. */
-function uniqueName(given: string | undefined, taken: Set<string>): string {
-  const clean = (given ?? '')
+function uniqueName(wish: string | undefined, usedNames: Set<string>): string {
+  const clean = (wish ?? '')
     .replace(/[^a-zA-Z0-9\s\-()[\]]/g, ' ')
     .replace(/\s+/g, ' ')
     .trim()
     .slice(0, 180)
   const base = clean === '' ? 'Document' : clean
   let name = base
-  for (let count = 2; taken.has(name); count++) name = `${base} ${count}`
-  taken.add(name)
+  for (let count = 2; usedNames.has(name); count++) name = `${base} ${count}`
+  usedNames.add(name)
   return name
 }

@@ -20,10 +20,13 @@ import { cachePoint, encodeBlocks, FORMAT, type Writing } from './content.ts'
 import { effortFields, topKFields } from './maker-fields.ts'
 
 /** The model and whether to stream are told by the address. */
-export function encodeRequest(given: ChatRequest, options: EncodeOptions = {}): EncodedRequest {
+export function encodeRequest(original: ChatRequest, options: EncodeOptions = {}): EncodedRequest {
   const warnings = createWarnings(FORMAT)
-  const maker = bedrockMaker(given.model)
-  const request = withoutCustomTools(maker.hasCache ? given : withoutCacheMarks(given, warnings), warnings)
+  const maker = bedrockMaker(original.model)
+  const request = withoutCustomTools(
+    maker.hasCache ? original : withoutCacheMarks(original, warnings),
+    warnings,
+  )
   warnings.foreign('', request)
   const unsayable = ['seed', 'presencePenalty', 'frequencyPenalty', 'logprobs', 'verbosity'] as const
   warnUnsayable(request, [...unsayable, 'audio', 'safety', 'user'], warnings)
@@ -65,9 +68,10 @@ function encodeMessages(request: ChatRequest, warnings: Warnings) {
 const INSTRUCTIONS = ['text', 'cachePoint', 'guardContent']
 
 function instructions(blocks: readonly JsonObject[], path: string, warnings: Warnings) {
-  const kept = blocks.filter(block => INSTRUCTIONS.some(name => name in block))
-  if (kept.length < blocks.length) warnings.lost(path, 'instructions are words: media were left out')
-  return kept
+  const sayable = blocks.filter(block => INSTRUCTIONS.some(name => name in block))
+  if (sayable.length < blocks.length)
+    warnings.lost(path, 'instructions can contain only text: media were left out')
+  return sayable
 }
 
 // --- Tools --------------------------------------------------------------------------------------------------------
@@ -86,7 +90,7 @@ function encodeTools(request: ChatRequest, { maker, warnings }: Deciding) {
   const called = calledTools(request.messages)
   const isForbidden = request.toolChoice?.mode === 'none'
   if (isForbidden && called.length > 0 && allowed.length > 0) {
-    warnings.lost('tool_choice', 'calls cannot be forbidden once there were some')
+    warnings.lost('tool_choice', 'tool calls cannot be disabled after earlier ones')
   }
   const offered = isForbidden && called.length === 0 ? [] : allowed
   if (offered.some(tool => tool.strict)) {
@@ -128,7 +132,7 @@ function encodeSerial(
   if (isClaude && mode === 'auto') {
     return { tool_choice: { type: 'auto', disable_parallel_tool_use: true } }
   }
-  if (mode !== 'none') warnings.lost('parallel_tool_calls', 'several calls at once cannot be forbidden')
+  if (mode !== 'none') warnings.lost('parallel_tool_calls', 'parallel tool calls cannot be disabled')
   return {}
 }
 
@@ -160,7 +164,7 @@ function encodeWishes(request: ChatRequest, { maker, options, warnings }: Wishin
 /** The highest temperature that all makers take is 1. */
 function coolest({ temperature, topP, topK }: ChatRequest, warnings: Warnings): Sampling {
   if (temperature !== undefined && temperature > 1)
-    warnings.lost('temperature', 'was lowered to 1, the highest')
+    warnings.lost('temperature', 'was lowered to 1, the maximum')
   return { temperature: temperature && Math.min(temperature, 1), topP, topK }
 }
 
@@ -181,7 +185,7 @@ function encodeEffort({ reasoning }: ChatRequest, maker: BedrockMaker, warnings:
     return {}
   }
   if (effort === undefined) {
-    warnings.lost('reasoning.budget', `${budget} tokens are asked for as the effort ${word}`)
+    warnings.lost('reasoning.budget', `a budget of ${budget} tokens is sent as the effort ${word}`)
   }
   return fields
 }

@@ -23,11 +23,11 @@ const KINDS: Readonly<Record<string, ErrorKind>> = {
 
 /** `{message}`; its class stands in a header, in `__type`, or in the head of a frame. */
 export function decodeError({ status, body, header }: VendorErrorAnswer): ChatError {
-  const named = header?.('x-amzn-errortype') ?? textOf(member(body, '__type'))
+  const errorType = header?.('x-amzn-errortype') ?? textOf(member(body, '__type'))
   // `ThrottlingException:http://…`, `com.amazon.coral#ThrottlingException`
-  const type = named?.split(':')[0]?.split('#').at(-1)
-  const told = textOf(member(body, 'message')) ?? textOf(member(body, 'Message')) ?? textOf(body)
-  return errorOf(type, told ?? `the provider answered with the status ${status}`, {
+  const type = errorType?.split(':')[0]?.split('#').at(-1)
+  const message = textOf(member(body, 'message')) ?? textOf(member(body, 'Message')) ?? textOf(body)
+  return errorOf(type, message ?? `the provider answered with the status ${status}`, {
     status,
     retryAfterS: retryAfterS(header),
   })

@@ -24,15 +24,16 @@ export function createFrameScanner(): Stage<Buffer, EventFrame> {
   )
   let rest: Buffer[] = []
   let size = 0
-  let wanted = LENGTH_BYTES
+  let neededBytes = LENGTH_BYTES
 
   function read(frame: Buffer): EventFrame {
     const { headers, body } = codec.decode(frame)
-    const told = (name: string) => String(headers[name]?.value ?? '')
-    const kind = told(':message-type') || 'event'
+    const headerText = (name: string) => String(headers[name]?.value ?? '')
+    const kind = headerText(':message-type') || 'event'
     const text = Buffer.from(body).toString('utf8')
-    if (kind === 'error') return { kind, name: told(':error-code'), data: told(':error-message') || text }
-    const name = kind === 'exception' ? told(':exception-type') : told(':event-type')
+    if (kind === 'error')
+      return { kind, name: headerText(':error-code'), data: headerText(':error-message') || text }
+    const name = kind === 'exception' ? headerText(':exception-type') : headerText(':event-type')
     return { kind, name, data: parse(text) }
   }
 
@@ -40,21 +41,21 @@ export function createFrameScanner(): Stage<Buffer, EventFrame> {
     push(chunk) {
       rest.push(chunk)
       size += chunk.length
-      if (size < wanted) return []
+      if (size < neededBytes) return []
       const bytes = Buffer.concat(rest, size)
       const frames: EventFrame[] = []
       let from = 0
-      wanted = LENGTH_BYTES
-      while (bytes.length - from >= wanted) {
+      neededBytes = LENGTH_BYTES
+      while (bytes.length - from >= neededBytes) {
         const length = bytes.readUInt32BE(from)
         if (length < MIN_FRAME_BYTES || length > MAX_FRAME_BYTES) {
           throw new Error('a frame of the provider’s stream has an impossible length')
         }
-        wanted = length
+        neededBytes = length
         if (bytes.length - from < length) break
         frames.push(read(bytes.subarray(from, from + length)))
         from += length
-        wanted = LENGTH_BYTES
+        neededBytes = LENGTH_BYTES
       }
       rest = [bytes.subarray(from)]
       size = bytes.length - from

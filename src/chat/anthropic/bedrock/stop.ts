@@ -10,7 +10,7 @@ const REASONS: Readonly<Record<string, StopReason>> = {
   guardrail_intervened: 'filter',
 }
 
-/** The model wrote what nobody can read: there is no answer. */
+/** The model's output is malformed: there is no answer. */
 export const isFailed = (word: unknown): boolean => typeof word === 'string' && word.startsWith('malformed_')
 
 export function decodeStop(word: unknown, hasCalls: boolean): StopReason {

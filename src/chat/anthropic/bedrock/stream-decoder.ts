@@ -23,9 +23,11 @@ export function createStreamDecoder({ ambience }: StreamDecoderOptions): StreamD
         if (isObject(data)) read(name, data, emit)
         return
       }
-      const told = member(data, 'message') ?? member(data, 'originalMessage') ?? data
+      const reportedMessage = member(data, 'message') ?? member(data, 'originalMessage') ?? data
       const message =
-        typeof told === 'string' && told !== '' ? told : `the provider’s stream ended in ${name}`
+        typeof reportedMessage === 'string' && reportedMessage !== ''
+          ? reportedMessage
+          : `the provider’s stream ended in ${name}`
       const status = member(data, 'originalStatusCode')
       const error = errorOf(name, message, { status: typeof status === 'number' ? status : 0 })
       emit({ type: 'error', error })
@@ -63,7 +65,7 @@ export function createStreamDecoder({ ambience }: StreamDecoderOptions): StreamD
         break
       }
       default:
-      // Whatever is invented next.
+      // Event types that are new.
     }
   }
 
@@ -112,10 +114,10 @@ export function createStreamDecoder({ ambience }: StreamDecoderOptions): StreamD
 
   function grow(index: unknown, type: 'text' | 'reasoning', delta: Delta, emit: Emit): void {
     const assembler = started(emit)
-    const known = blocks.get(index)
-    const part = known ?? assembler.open({ type, text: '' })
+    const existing = blocks.get(index)
+    const part = existing ?? assembler.open({ type, text: '' })
     blocks.set(index, part)
-    if (known === undefined && type === 'text') {
+    if (existing === undefined && type === 'text') {
       for (const citation of waiting.get(index) ?? []) assembler.add(part, { citation })
     }
     assembler.add(part, delta)

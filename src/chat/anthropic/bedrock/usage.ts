@@ -10,13 +10,13 @@ export function readBedrockUsage(value: unknown): Usage | undefined {
   const input = count(value, 'inputTokens')
   const output = count(value, 'outputTokens')
   if (input === undefined || output === undefined) return undefined
-  const written = count(value, 'cacheWriteInputTokens') ?? count(value, 'cacheWriteInputTokenCount') ?? 0
-  const hour = Math.min(writtenForAnHour(member(value, 'cacheDetails')), written)
+  const cacheWrites = count(value, 'cacheWriteInputTokens') ?? count(value, 'cacheWriteInputTokenCount') ?? 0
+  const hour = Math.min(writtenForAnHour(member(value, 'cacheDetails')), cacheWrites)
   return {
     ...EMPTY,
     input,
     cachedInput: count(value, 'cacheReadInputTokens') ?? count(value, 'cacheReadInputTokenCount') ?? 0,
-    cacheWrite: written - hour,
+    cacheWrite: cacheWrites - hour,
     cacheWrite1h: hour,
     output,
     calls: 1,

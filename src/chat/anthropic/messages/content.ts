@@ -35,7 +35,7 @@ export function decodeBlocks(holder: FieldReader, name = 'content'): readonly Pa
   if (content === undefined || content === '') return []
   if (typeof content === 'string') return [{ type: 'text', text: content }]
   if (!Array.isArray(content)) {
-    return holder.isStrict ? holder.refuse(name, 'must be a text or a list of blocks') : []
+    return holder.isStrict ? holder.refuse(name, 'must be a string or a list of blocks') : []
   }
   return attachSignatures(holder.each(name).map(decodeBlock))
 }
@@ -151,7 +151,7 @@ const SEARCH_RESULT = 'search_result_location'
 
 export function decodeCitation(value: JsonObject): Citation {
   const { cited_text, url, title, document_title, ...rest } = value as Record<string, unknown>
-  const text = (given: unknown) => (typeof given === 'string' ? given : undefined)
+  const text = (value: unknown) => (typeof value === 'string' ? value : undefined)
   const id = text(rest.file_id)
   return compact<Citation>({
     url: text(url) ?? (rest.type === SEARCH_RESULT ? text(rest.source) : undefined),
@@ -209,7 +209,7 @@ function encodeBlock(part: Part, path: string, warnings: Warnings): readonly Jso
       return encodeThought(part, path, warnings)
     case 'toolCall':
       if (part.signature !== undefined && part.signature.format !== FORMAT) {
-        warnings.lost(path, 'the signature that another vendor gave a call was left out')
+        warnings.lost(path, 'the signature that another vendor gave to a tool call was left out')
       }
       return [encodeCall(part, (field, message) => warnings.lost(`${path}.${field}`, message))]
     case 'toolResult': {
@@ -237,12 +237,12 @@ function encodeBlock(part: Part, path: string, warnings: Warnings): readonly Jso
 /** Empty texts are refused, and say nothing. Only citations of the vendor's own can be sent back to it. */
 function encodeText(part: TextPart, path: string, warnings: Warnings): readonly JsonObject[] {
   if (part.text === '') return []
-  const known = part.citations?.filter(citation => citation.extras?.[FORMAT] !== undefined) ?? []
-  if (known.length < (part.citations?.length ?? 0)) {
+  const ownCitations = part.citations?.filter(citation => citation.extras?.[FORMAT] !== undefined) ?? []
+  if (ownCitations.length < (part.citations?.length ?? 0)) {
     warnings.lost(`${path}.citations`, 'citations from elsewhere were left out')
   }
   if (part.signature !== undefined) warnings.lost(path, 'the signature of a text was left out')
-  const citations = known.length === 0 ? {} : { citations: known.map(encodeCitation) }
+  const citations = ownCitations.length === 0 ? {} : { citations: ownCitations.map(encodeCitation) }
   return [
     { ...ownExtras(FORMAT, part), type: 'text', text: part.text, ...citations, ...cacheControl(part.cache) },
   ]
@@ -257,7 +257,7 @@ function encodeThought(part: ReasoningPart, path: string, warnings: Warnings): r
   }
   if (data !== undefined) return [{ ...ownExtras(FORMAT, part), type: 'redacted_thinking', data }]
   if (part.text === '' && part.signature === undefined && part.encrypted === undefined) return []
-  warnings.lost(path, 'a thought that this vendor has not signed was left out')
+  warnings.lost(path, 'reasoning that this vendor did not sign was left out')
   return []
 }
 
@@ -297,7 +297,7 @@ function encodeMedia(part: MediaPart, path: string, warnings: Warnings): readonl
   }
   warnings.lost(
     path,
-    `a medium of the kind ${kind}${mediaType && ` (${mediaType})`} cannot be sent and was left out`,
+    `media of the type ${kind}${mediaType && ` (${mediaType})`} cannot be sent and was left out`,
   )
   return []
 }

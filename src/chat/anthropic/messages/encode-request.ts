@@ -27,9 +27,9 @@ const UNSAYABLE = [
   'safety',
 ] as const
 
-export function encodeRequest(given: ChatRequest, options: EncodeOptions = {}): EncodedRequest {
+export function encodeRequest(original: ChatRequest, options: EncodeOptions = {}): EncodedRequest {
   const warnings = createWarnings(FORMAT)
-  const request = withCalledTools(withoutCustomTools(given, warnings))
+  const request = withCalledTools(withoutCustomTools(original, warnings))
   warnings.foreign('', request)
   warnUnsayable(request, UNSAYABLE, warnings)
   warnBeyondText(request, warnings)
@@ -107,7 +107,7 @@ function encodeTools(
     const { name, description, parameters, strict, cache } = tool
     const schema = { type: 'object', ...parameters }
     const isStrict = strict === true && takesSchemas && canBeStrict(schema)
-    if (strict && !isStrict) warnings.lost(`tools[${index}].strict`, 'cannot be promised and was left out')
+    if (strict && !isStrict) warnings.lost(`tools[${index}].strict`, 'cannot be guaranteed and was left out')
     return [
       bodyOf({
         ...ownExtras(FORMAT, tool),

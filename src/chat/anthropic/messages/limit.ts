@@ -12,8 +12,7 @@ export function fitLimit(
   const generation = claudeGeneration(model)
   if (maxTokens === undefined) return maxOutputTokens ?? generation.defaultOutputTokens
   const allowed = Math.min(maxTokens, generation.maxOutputTokens ?? maxTokens)
-  if (allowed < maxTokens)
-    warnings.lost('max_tokens', `was lowered to ${allowed}, the most that the model writes`)
+  if (allowed < maxTokens) warnings.lost('max_tokens', `was lowered to ${allowed}, the maximum of the model`)
   return allowed
 }
 
@@ -22,7 +21,7 @@ export function fitStops(
   stop: readonly string[] | undefined,
   warnings: Warnings,
 ): readonly string[] | undefined {
-  const kept = stop?.filter(each => each.trim() !== '')
-  if (kept?.length !== stop?.length) warnings.lost('stop', 'a sequence of blanks was left out')
-  return kept
+  const sequences = stop?.filter(each => each.trim() !== '')
+  if (sequences?.length !== stop?.length) warnings.lost('stop', 'a stop sequence of whitespace was left out')
+  return sequences
 }

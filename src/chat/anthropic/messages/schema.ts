@@ -48,23 +48,23 @@ const isHeld = (name: string, value: unknown): boolean =>
  */
 export function heldSchema(schema: JsonObject, path: string, warnings: Warnings): JsonObject {
   const { oneOf, ...rest } = schema as Record<string, unknown>
-  const given = oneOf === undefined || rest.anyOf !== undefined ? rest : { ...rest, anyOf: oneOf }
-  const held: Record<string, unknown> = {}
+  const source = oneOf === undefined || rest.anyOf !== undefined ? rest : { ...rest, anyOf: oneOf }
+  const result: Record<string, unknown> = {}
   const words: string[] = []
-  for (const [name, value] of Object.entries(given)) {
+  for (const [name, value] of Object.entries(source)) {
     if (REMARKS.has(name)) continue
-    if (isHeld(name, value)) held[name] = nested(name, value, inner => heldSchema(inner, path, warnings))
+    if (isHeld(name, value)) result[name] = nested(name, value, inner => heldSchema(inner, path, warnings))
     else words.push(`${name}: ${JSON.stringify(value)}`)
   }
-  if (isOfObjects(held)) {
-    if (held.additionalProperties === true || isObject(held.additionalProperties)) {
-      warnings.lost(path, 'objects cannot have further properties')
+  if (isOfObjects(result)) {
+    if (result.additionalProperties === true || isObject(result.additionalProperties)) {
+      warnings.lost(path, 'objects cannot have additional properties')
     }
-    held.additionalProperties = false
+    result.additionalProperties = false
   }
-  if (words.length === 0) return held
-  warnings.lost(path, 'rules that nothing can be held to are told in words')
-  return { ...held, description: [held.description, `(${words.join(', ')})`].filter(Boolean).join(' ') }
+  if (words.length === 0) return result
+  warnings.lost(path, 'constraints that cannot be enforced are added to the description')
+  return { ...result, description: [result.description, `(${words.join(', ')})`].filter(Boolean).join(' ') }
 }
 
 const isOfObjects = ({ type, properties }: JsonObject): boolean =>

@@ -40,6 +40,6 @@ export function decodeStop(message: unknown, hasCalls: boolean): Stop {
 
 export function encodeStop({ reason, sequence, explanation, extras }: Stop): JsonObject {
   const own = extras?.[FORMAT]
-  const told = explanation === undefined ? null : { type: 'refusal', category: null, explanation }
-  return { stop_reason: WORDS[reason], stop_sequence: sequence ?? null, stop_details: own ?? told }
+  const stopDetails = explanation === undefined ? null : { type: 'refusal', category: null, explanation }
+  return { stop_reason: WORDS[reason], stop_sequence: sequence ?? null, stop_details: own ?? stopDetails }
 }

@@ -73,7 +73,7 @@ export function createStreamDecoder(_options: StreamDecoderOptions): StreamDecod
         emit({ type: 'end' })
         break
       default:
-      // Pings, and whatever is invented next.
+      // Pings, and event types that are new.
     }
   }
 
@@ -113,8 +113,8 @@ export function createStreamDecoder(_options: StreamDecoderOptions): StreamDecod
     blocks.clear()
   }
 
-  function tell(told: unknown, emit: Emit): void {
-    usage = restated(usage, told)
+  function tell(reportedUsage: unknown, emit: Emit): void {
+    usage = restated(usage, reportedUsage)
     const read = readAnthropicUsage(usage)
     if (read !== undefined) emit({ type: 'usage', usage: read })
   }

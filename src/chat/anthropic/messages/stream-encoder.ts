@@ -24,10 +24,10 @@ type OpenPart = {
 
 type Start = { readonly id: string; readonly model: string; readonly extras?: Extras }
 
-const named = (type: string, data: JsonObject = {}): Buffer => sseEvent({ type, ...data }, type)
+const eventOf = (type: string, data: JsonObject = {}): Buffer => sseEvent({ type, ...data }, type)
 
 const delta = (index: number, change: JsonObject): Buffer =>
-  named('content_block_delta', { index, delta: change })
+  eventOf('content_block_delta', { index, delta: change })
 
 /** Answers of this format are of one choice; others were never asked for. */
 export function createStreamEncoder({ ambience, request }: AnswerOptions): Stage<ChatEvent, Buffer> {
@@ -60,8 +60,8 @@ export function createStreamEncoder({ ambience, request }: AnswerOptions): Stage
         return [
           ...started(),
           ...[...parts.keys()].flatMap(close),
-          named('message_delta', { delta: encodeStop(stop), usage: encodeUsage(usage) }),
-          named('message_stop'),
+          eventOf('message_delta', { delta: encodeStop(stop), usage: encodeUsage(usage) }),
+          eventOf('message_stop'),
         ]
       default:
         return []
@@ -82,17 +82,17 @@ export function createStreamEncoder({ ambience, request }: AnswerOptions): Stage
       stop_sequence: null,
       usage: encodeUsage(usage),
     }
-    return [named('message_start', { message })]
+    return [eventOf('message_start', { message })]
   }
 
   function startBlock(content_block: JsonObject): { readonly index: number; readonly bytes: Buffer } {
     const index = nextIndex++
-    return { index, bytes: named('content_block_start', { index, content_block }) }
+    return { index, bytes: eventOf('content_block_start', { index, content_block }) }
   }
 
   function wholeBlock(block: JsonObject): readonly Buffer[] {
     const { index, bytes } = startBlock(block)
-    return [bytes, named('content_block_stop', { index })]
+    return [bytes, eventOf('content_block_stop', { index })]
   }
 
   function open(number: number, content: Part): readonly Buffer[] {
@@ -137,7 +137,7 @@ export function createStreamEncoder({ ambience, request }: AnswerOptions): Stage
     return [
       bytes,
       delta(index, { type: 'signature_delta', signature }),
-      named('content_block_stop', { index }),
+      eventOf('content_block_stop', { index }),
     ]
   }
 
@@ -188,7 +188,7 @@ export function createStreamEncoder({ ambience, request }: AnswerOptions): Stage
     const { index, input, signature } = part
     const rest = input === undefined ? [] : inputDelta(index, input.end())
     const proof = signature && packProof(FORMAT, textSignatureThought(signature))
-    return [...rest, named('content_block_stop', { index }), ...signatureBlock(proof)]
+    return [...rest, eventOf('content_block_stop', { index }), ...signatureBlock(proof)]
   }
 }
 

@@ -17,14 +17,14 @@ function obstacleToThinking(
   home: string,
 ): string | undefined {
   if (tools !== undefined && toolChoice?.mode === 'required')
-    return 'a tool is forced, and no thought can precede it'
+    return 'a forced tool call cannot be preceded by thinking'
   const { thinking } = claudeGeneration(model)
   const isAdaptive = thinking !== 'budget' && (reasoning?.isAdaptive || reasoning?.budget === undefined)
   if (isAdaptive || thinking === 'adaptiveOnly') return undefined
   const calls = messages.findLast(message => message.role === 'assistant')?.content ?? []
   const isInLoop = messages.at(-1)?.role === 'tool' && calls.some(part => part.type === 'toolCall')
   const isProven = calls.some(part => isOwnThought(part, home))
-  return isInLoop && !isProven ? 'the thoughts before the last call did not come back with it' : undefined
+  return isInLoop && !isProven ? 'the request lacks the thinking blocks of the last tool call' : undefined
 }
 
 const isOwnThought = (part: Part, home: string): boolean =>
@@ -37,7 +37,7 @@ type Thinking = { readonly body?: JsonObject; readonly config?: JsonObject; read
 /** `home`: the format whose proofs of thoughts the host takes. */
 type Bounds = { readonly home: string; readonly maxTokens: number; readonly warnings: Warnings }
 
-/** How Claude is told to think, on whatever host it runs. */
+/** The thinking parameters for Claude on any host. */
 export function encodeThinking(request: ChatRequest, { home, maxTokens, warnings }: Bounds): Thinking {
   const { reasoning, model } = request
   if (reasoning === undefined) return { isOn: false }
@@ -55,7 +55,7 @@ export function encodeThinking(request: ChatRequest, { home, maxTokens, warnings
     const word = effort ?? effortOf(budget)
     warnings.lost(
       'reasoning.budget',
-      `the model takes none: ${budget} tokens are asked for as the effort ${word}`,
+      `the model accepts no budget: ${budget} tokens are sent as the effort ${word}`,
     )
     return { body: { type: 'adaptive', ...display }, config: { effort: word }, isOn: true }
   }
@@ -74,7 +74,7 @@ export function encodeThinking(request: ChatRequest, { home, maxTokens, warnings
   // Thoughts are part of `max_tokens`, which is what the request was admitted for: they must fit in.
   const room = Math.min(worth, Math.floor(maxTokens / 2))
   if (room < MIN_BUDGET) {
-    warnings.lost('reasoning_effort', 'max_tokens leave no room to think')
+    warnings.lost('reasoning_effort', 'max_tokens is too small for a thinking budget')
     return { isOn: false }
   }
   return { body: { type: 'enabled', budget_tokens: room }, isOn: true }

@@ -27,10 +27,11 @@ function countsIn(value: unknown): Counts | undefined {
   const input = count(value, 'input_tokens')
   const output = count(value, 'output_tokens')
   if (input === undefined || output === undefined) return undefined
-  const written = count(value, 'cache_creation_input_tokens')
+  const cacheWrites = count(value, 'cache_creation_input_tokens')
   const split = member(value, 'cache_creation')
   const hour = count(split, 'ephemeral_1h_input_tokens') ?? 0
-  const short = written === undefined ? (count(split, 'ephemeral_5m_input_tokens') ?? 0) : written - hour
+  const short =
+    cacheWrites === undefined ? (count(split, 'ephemeral_5m_input_tokens') ?? 0) : cacheWrites - hour
   const thinking = count(member(value, 'output_tokens_details'), 'thinking_tokens') ?? 0
   const reasoning = Math.min(thinking, output)
   return {
@@ -93,18 +94,18 @@ function withIterations(usage: Usage, list: readonly unknown[]): Usage {
 }
 
 /** A count that is told again replaces the first: the last word on each of them is the right one. */
-export const restated = (known: JsonObject, told: unknown): JsonObject =>
-  isObject(told)
-    ? { ...known, ...Object.fromEntries(Object.entries(told).filter(([, value]) => value !== null)) }
-    : known
+export const restated = (previous: JsonObject, update: unknown): JsonObject =>
+  isObject(update)
+    ? { ...previous, ...Object.fromEntries(Object.entries(update).filter(([, value]) => value !== null)) }
+    : previous
 
 /** Usage as this format tells it; audio and images are tokens like any other here. */
 export function encodeUsage(requestUsage: Usage): JsonObject {
   const usage = allCounts(requestUsage)
-  const written = usage.cacheWrite + usage.cacheWrite1h
+  const cacheWrites = usage.cacheWrite + usage.cacheWrite1h
   return {
     input_tokens: usage.input + usage.audioInput + usage.imageInput,
-    cache_creation_input_tokens: written,
+    cache_creation_input_tokens: cacheWrites,
     cache_read_input_tokens: usage.cachedInput,
     cache_creation: {
       ephemeral_5m_input_tokens: usage.cacheWrite,

@@ -34,15 +34,15 @@ export function createArgumentsWriter(isFreeText: boolean): ArgumentsWriter {
   return {
     push(text) {
       if (isBegun) return isText ? escaped(text) : text
-      const written = blanks + text
-      const first = written.trimStart().at(0)
+      const pending = blanks + text
+      const first = pending.trimStart().at(0)
       if (first === undefined && !isFreeText) {
-        blanks = written
+        blanks = pending
         return ''
       }
       isBegun = true
       isText = isFreeText || first !== '{'
-      return isText ? begin(isFreeText ? FREE_TEXT : WRITTEN) + escaped(written) : written
+      return isText ? begin(isFreeText ? FREE_TEXT : WRITTEN) + escaped(pending) : pending
     },
     end() {
       if (isBegun) return isText ? '"}' : ''

@@ -31,7 +31,7 @@ export function withoutCustomTools(request: ChatRequest, warnings: Warnings): Ch
 
 function asFunction(tool: Tool, path: string, warnings: Warnings): Tool {
   if (tool.type !== 'custom') return tool
-  warnings.lost(path, `a tool that takes free text is offered as one with a field ${FIELD}`)
+  warnings.lost(path, `a tool with free-text input is sent as a function with the field ${FIELD}`)
   const { name, description, grammar, extras } = tool
   const described = [description, grammar && `The input must fit: ${JSON.stringify(grammar)}`].filter(Boolean)
   return {
@@ -102,14 +102,14 @@ export function restoringCustomCalls(
         pieces.set(key, '')
         return write({ ...event, content: { ...event.content, isCustom: true } })
       }
-      const held = pieces.get(key)
-      if (held === undefined || event.type === 'open') return write(event)
+      const existing = pieces.get(key)
+      if (existing === undefined || event.type === 'open') return write(event)
       if (event.type === 'delta') {
-        pieces.set(key, held + (event.text ?? ''))
+        pieces.set(key, existing + (event.text ?? ''))
         return []
       }
       pieces.delete(key)
-      return [...write({ type: 'delta', choice, part, text: freeText(held) }), ...write(event)]
+      return [...write({ type: 'delta', choice, part, text: freeText(existing) }), ...write(event)]
     },
     end: () => encoder.end(),
   }

@@ -44,39 +44,41 @@ export function fittedNames({ tools = [], messages }: ChatRequest, format: strin
 /** The request under the names that the vendor takes. */
 export function withFittedNames(request: ChatRequest, names: FittedNames | undefined): ChatRequest {
   if (names === undefined) return request
-  const named = (name: string) => names.get(name) ?? name
+  const fittedName = (name: string) => names.get(name) ?? name
   const { tools, toolChoice, messages } = request
   return {
     ...request,
     messages: messages.map(
-      (message): Message => ({ ...message, content: message.content.map(part => renamed(part, named)) }),
+      (message): Message => ({ ...message, content: message.content.map(part => renamed(part, fittedName)) }),
     ),
     ...(tools && {
-      tools: tools.map((tool): Tool => (tool.type === 'vendor' ? tool : { ...tool, name: named(tool.name) })),
+      tools: tools.map(
+        (tool): Tool => (tool.type === 'vendor' ? tool : { ...tool, name: fittedName(tool.name) }),
+      ),
     }),
-    ...(toolChoice?.only && { toolChoice: { ...toolChoice, only: toolChoice.only.map(named) } }),
+    ...(toolChoice?.only && { toolChoice: { ...toolChoice, only: toolChoice.only.map(fittedName) } }),
   }
 }
 
-function renamed(part: Part, named: (name: string) => string): Part {
+function renamed(part: Part, rename: (name: string) => string): Part {
   if (part.type !== 'toolCall' && part.type !== 'toolResult') return part
-  return part.name === undefined ? part : { ...part, name: named(part.name) }
+  return part.name === undefined ? part : { ...part, name: rename(part.name) }
 }
 
 function restoring(names: FittedNames): (name: string) => string {
-  const known = new Map([...names].map(([name, fitted]) => [fitted, name]))
-  return name => known.get(name) ?? name
+  const originals = new Map([...names].map(([name, fitted]) => [fitted, name]))
+  return name => originals.get(name) ?? name
 }
 
 /** The answer under the names that the client knows. */
 export function withOwnNames(answer: ChatAnswer, names: FittedNames | undefined): ChatAnswer {
   if (names === undefined) return answer
-  const named = restoring(names)
+  const restoreName = restoring(names)
   return {
     ...answer,
     choices: answer.choices.map(choice => ({
       ...choice,
-      parts: choice.parts.map(part => renamed(part, named)),
+      parts: choice.parts.map(part => renamed(part, restoreName)),
     })),
   }
 }
@@ -87,10 +89,12 @@ export function restoringNames(
   names: FittedNames | undefined,
 ): Stage<ChatEvent, Buffer> {
   if (names === undefined) return encoder
-  const named = restoring(names)
+  const restoreName = restoring(names)
   return {
     push: event =>
-      encoder.push(event.type === 'open' ? { ...event, content: renamed(event.content, named) } : event),
+      encoder.push(
+        event.type === 'open' ? { ...event, content: renamed(event.content, restoreName) } : event,
+      ),
     end: () => encoder.end(),
   }
 }

@@ -18,7 +18,7 @@ export function encodeResultMessages<Words, Medium>(
   message: Message,
   { path, warnings, encode, messageOf, showing }: Writing<Words, Medium>,
 ): readonly JsonObject[] {
-  const shown: Medium[] = []
+  const mediaMessages: Medium[] = []
   const results = message.content
     .filter((part): part is ToolResultPart => part.type === 'toolResult')
     .map((result, index) => {
@@ -28,10 +28,10 @@ export function encodeResultMessages<Words, Medium>(
       const { words, media } = encode(result.content, at)
       if (media.length > 0)
         warnings.lost(`${at}.content`, 'media are sent as a message of the user after the results')
-      shown.push(...media)
+      mediaMessages.push(...media)
       return messageOf(result, words)
     })
-  return shown.length === 0 ? results : [...results, showing(shown)]
+  return mediaMessages.length === 0 ? results : [...results, showing(mediaMessages)]
 }
 
 const isText = (part: JsonObject): boolean => part.type === 'text'

@@ -1,5 +1,5 @@
 import { isObject, type JsonObject, member } from '../../../domain/json-value.ts'
-import { createSseScanner, dataText, type Frame } from '../../../wire/sse.ts'
+import { createSseScanner, dataText, type SseFrame } from '../../../wire/sse.ts'
 import type { Stage } from '../../../wire/stage.ts'
 import { sseEvent } from '../../hub/stream.ts'
 import { thinkingText } from './content.ts'
@@ -14,10 +14,10 @@ export function createChunkFitter(): Stage<Buffer, Buffer> {
   const scanner = createSseScanner()
   const choices = new Map<unknown, CallIndexes>()
 
-  function fitFrames(frames: readonly Frame[]): readonly Buffer[] {
+  function fitFrames(frames: readonly SseFrame[]): readonly Buffer[] {
     const pieces: Buffer[] = []
-    let from: Frame | undefined
-    let to: Frame | undefined
+    let from: SseFrame | undefined
+    let to: SseFrame | undefined
     const pass = () => {
       if (from !== undefined && to !== undefined) pieces.push(from.source.subarray(from.start, to.end))
       from = undefined
@@ -38,7 +38,7 @@ export function createChunkFitter(): Stage<Buffer, Buffer> {
     return pieces
   }
 
-  function fitFrame(frame: Frame): Buffer | undefined {
+  function fitFrame(frame: SseFrame): Buffer | undefined {
     if (frame.data.length !== 2 || !frame.isWhole) return undefined
     const chunk = parse(dataText(frame))
     if (!isObject(chunk)) return undefined
@@ -103,8 +103,8 @@ function createCallIndexes(): CallIndexes {
   return {
     of({ id, index }) {
       const isNamed = typeof id === 'string' && id !== ''
-      const known = isNamed ? byId.get(id) : Math.max(0, last)
-      const number = typeof index === 'number' ? index : (known ?? last + 1)
+      const existing = isNamed ? byId.get(id) : Math.max(0, last)
+      const number = typeof index === 'number' ? index : (existing ?? last + 1)
       if (isNamed) byId.set(id, number)
       last = Math.max(last, number)
       return number

@@ -35,7 +35,7 @@ export function decodeContent(message: FieldReader): readonly Part[] {
   if (content === undefined || content === '') return []
   if (typeof content === 'string') return [{ type: 'text', text: content }]
   if (!Array.isArray(content)) {
-    return message.isStrict ? message.refuse('content', 'must be a text or a list of parts') : []
+    return message.isStrict ? message.refuse('content', 'must be a string or a list of parts') : []
   }
   return message.each('content').map(decodePart)
 }
@@ -77,9 +77,9 @@ const withExtras = (part: FieldReader, decoded: Part): Part => {
 
 /** Some hosts write the address itself where others write an object around it. */
 function linked(part: FieldReader, name: string, kind: 'image' | 'video'): MediaPart {
-  const given = part.any(name)
-  const url = typeof given === 'string' ? given : part.needFields(name).needText('url')
-  const detail = member(given, 'detail')
+  const field = part.any(name)
+  const url = typeof field === 'string' ? field : part.needFields(name).needText('url')
+  const detail = member(field, 'detail')
   const inline = parseDataUrl(url)
   return compact<MediaPart>({
     type: 'media',
@@ -146,7 +146,7 @@ export function encodePart(part: Part, path: string, warnings: Warnings): JsonOb
       warnings.unsayable(path, `a part of the type ${String(part.value.type)}`)
       return undefined
     default:
-      warnings.lost(path, `a part of the type ${part.type} has no place here and was left out`)
+      warnings.lost(path, `a part of the type ${part.type} is not supported here and was left out`)
       return undefined
   }
 }
@@ -198,7 +198,7 @@ function encodeMedia(part: MediaPart, path: string, warnings: Warnings): JsonObj
         }),
       }
   }
-  warnings.lost(path, `an address of a medium of the kind ${kind} cannot be sent and was left out`)
+  warnings.lost(path, `a URL of media of the type ${kind} cannot be sent and was left out`)
   return undefined
 }
 
@@ -220,8 +220,8 @@ type Detail = {
 /** The thoughts of a message, in any of the ways hosts tell them. */
 export function decodeReasoning(message: FieldReader): readonly ReasoningPart[] {
   const text = message.text('reasoning_content')
-  const said = message.any('reasoning')
-  const plain = text ?? (typeof said === 'string' ? said : undefined)
+  const reasoning = message.any('reasoning')
+  const plain = text ?? (typeof reasoning === 'string' ? reasoning : undefined)
   const details = (message.list('reasoning_details') ?? []).filter(isObject).map(decodeDetail)
   // Where details hold the text, the other field repeats it.
   if (details.some(detail => detail.text !== '')) return details
@@ -320,9 +320,9 @@ export function decodeToolCall(call: FieldReader, newId: (prefix: string) => str
 }
 
 /** Some hosts send an object where a JSON text is due, or nothing for a tool without arguments. */
-export function argumentsText(given: unknown): string {
-  if (typeof given === 'string') return given === '' ? '{}' : given
-  return given === undefined || given === null ? '{}' : JSON.stringify(given)
+export function argumentsText(value: unknown): string {
+  if (typeof value === 'string') return value === '' ? '{}' : value
+  return value === undefined || value === null ? '{}' : JSON.stringify(value)
 }
 
 /** Google's own compatible endpoint carries its signatures so; other vendors' travel in the same place. */

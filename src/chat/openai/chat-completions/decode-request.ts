@@ -219,12 +219,12 @@ function decodeToolChoice(body: FieldReader): ToolChoice | undefined {
   if (type === 'allowed_tools') {
     const allowed = fields.needFields('allowed_tools')
     const mode = allowed.text('mode') === 'required' ? 'required' : 'auto'
-    return { mode, only: allowed.each('tools').map(tool => named(tool, tool.needText('type'))) }
+    return { mode, only: allowed.each('tools').map(tool => nameIn(tool, tool.needText('type'))) }
   }
-  return { mode: 'required', only: [named(fields, type)] }
+  return { mode: 'required', only: [nameIn(fields, type)] }
 }
 
-const named = (fields: FieldReader, type: string): string => fields.needFields(type).needText('name')
+const nameIn = (fields: FieldReader, type: string): string => fields.needFields(type).needText('name')
 
 /** `thinking` is an extension that several hosts share with Anthropic. */
 function decodeReasoningWish(body: FieldReader): Reasoning | undefined {

@@ -67,13 +67,13 @@ function fitMessage(message: unknown, warnings: Warnings): unknown {
   if (!isObject(message)) return message
   const { reasoning_content: thought, reasoning_details: proofs, refusal, ...rest } = message as Fields
   if (proofs !== undefined) warnings.lost('reasoning_details', 'what another vendor has signed was left out')
-  const said = typeof refusal === 'string' ? joined(rest.content, refusal) : rest.content
+  const content = typeof refusal === 'string' ? withRefusal(rest.content, refusal) : rest.content
   const fitted: Fields = { ...rest }
   if (rest.role === 'developer') fitted.role = 'system'
-  if (said !== undefined) fitted.content = said
+  if (content !== undefined) fitted.content = content
   if (typeof thought === 'string' && thought !== '') {
     const thinking = { type: 'thinking', thinking: [{ type: 'text', text: thought }] }
-    fitted.content = [thinking, ...partsOf(said)]
+    fitted.content = [thinking, ...partsOf(content)]
   }
   if (Array.isArray(rest.tool_calls)) fitted.tool_calls = rest.tool_calls.map(call => fitCall(call, warnings))
   return fitted
@@ -88,7 +88,7 @@ function fitCall(call: unknown, warnings: Warnings): unknown {
 
 type Fields = Record<string, unknown>
 
-const joined = (content: unknown, refusal: string): unknown =>
+const withRefusal = (content: unknown, refusal: string): unknown =>
   Array.isArray(content)
     ? [...content, { type: 'text', text: refusal }]
     : `${typeof content === 'string' ? content : ''}${refusal}`

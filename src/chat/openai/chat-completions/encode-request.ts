@@ -37,13 +37,13 @@ const SHARED_WITH_RESPONSES = [
 const USER_RULE: IdRule = { maxLength: 64, pattern: /^/ }
 const ID_RULE: IdRule = { maxLength: 40, pattern: /^/ }
 
-export function encodeRequest(given: ChatRequest, options: EncodeOptions = {}): EncodedRequest {
+export function encodeRequest(original: ChatRequest, options: EncodeOptions = {}): EncodedRequest {
   const warnings = createWarnings(FORMAT)
   const { dialect } = options
-  const offered = dialect === undefined ? given : withoutCustomTools(given, warnings)
+  const offered = dialect === undefined ? original : withoutCustomTools(original, warnings)
   const marked = options.keepCacheMarks ? offered : withoutCacheMarks(offered, warnings)
   if (marked.reasoning?.summary !== undefined)
-    warnings.lost('reasoning.summary', 'cannot be asked for and was left out')
+    warnings.lost('reasoning.summary', 'is not supported and was left out')
   const effort = fitEffort(marked, warnings)
   const request = fitLimits(fitSampling(marked, effort, warnings), warnings)
   const { extras, shared } = sharedFields(request, 'responses')
@@ -120,13 +120,13 @@ type Writing = { readonly path: string; readonly options: EncodeOptions; readonl
 function encodeAssistant(message: Message, { path, options, warnings }: Writing): JsonObject {
   const thoughts = message.content.filter((part): part is ReasoningPart => part.type === 'reasoning')
   const calls = message.content.filter((part): part is ToolCallPart => part.type === 'toolCall')
-  const said = message.content.filter(part => part.type !== 'reasoning' && part.type !== 'toolCall')
+  const visibleParts = message.content.filter(part => part.type !== 'reasoning' && part.type !== 'toolCall')
   for (const part of [...thoughts, ...calls]) warnings.foreign(`${path}.`, part)
-  const refusal = said.filter(part => part.type === 'refusal').map(part => part.text)
-  const content = said.filter(part => part.type !== 'refusal')
+  const refusal = visibleParts.filter(part => part.type === 'refusal').map(part => part.text)
+  const content = visibleParts.filter(part => part.type !== 'refusal')
   const encoded = encodeParts(content, path, warnings)
   if (options.omitReasoning && thoughts.length > 0) {
-    warnings.lost('messages.reasoning_content', 'the provider takes no thoughts of earlier turns')
+    warnings.lost('messages.reasoning_content', 'the provider accepts no reasoning of earlier turns')
   }
   return bodyOf({
     ...ownExtras(FORMAT, message),
@@ -188,12 +188,12 @@ function encodeTools(
 
 function encodeToolChoice(choice: ToolChoice | undefined, tools: readonly Tool[] = []): unknown {
   if (choice?.only === undefined) return choice?.mode
-  const named = choice.only.map(name => {
+  const references = choice.only.map(name => {
     const type = tools.some(tool => tool.type === 'custom' && tool.name === name) ? 'custom' : 'function'
     return { type, [type]: { name } }
   })
-  if (choice.mode === 'required' && named.length === 1) return named[0]
-  return { type: 'allowed_tools', allowed_tools: { mode: choice.mode, tools: named } }
+  if (choice.mode === 'required' && references.length === 1) return references[0]
+  return { type: 'allowed_tools', allowed_tools: { mode: choice.mode, tools: references } }
 }
 
 function encodeOutput(output: Output | undefined): JsonObject | undefined {

@@ -19,9 +19,10 @@ export function decodeError({ status, body, header }: VendorErrorAnswer): ChatEr
   const type = textOf(member(source, 'type'))
   const code = wordOf(member(source, 'code'))
   // Hosts that send an error with a status of success put the status inside of it.
-  const told = Number(member(source, 'code') ?? member(source, 'status'))
+  const reportedStatus = Number(member(source, 'code') ?? member(source, 'status'))
   const guess = type === 'invalid_request_error' ? 400 : 500
-  const meant = status >= 400 ? status : told >= 400 && told < 600 ? told : guess
+  const meant =
+    status >= 400 ? status : reportedStatus >= 400 && reportedStatus < 600 ? reportedStatus : guess
   const kind = errorKind(meant, message, [type, code])
   return chatError(kind, message, {
     type,

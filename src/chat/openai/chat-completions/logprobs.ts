@@ -24,11 +24,11 @@ function alternative(value: JsonObject): Alternative {
 }
 
 export const encodeLogprobs = (tokens: readonly TokenLogprob[]): JsonObject => ({
-  content: tokens.map(token => ({ ...written(token), top_logprobs: token.top.map(written) })),
+  content: tokens.map(token => ({ ...encodeToken(token), top_logprobs: token.top.map(encodeToken) })),
   refusal: null,
 })
 
-const written = ({
+const encodeToken = ({
   token,
   logprob,
   bytes = null,

@@ -35,7 +35,7 @@ type ChoiceState = {
 }
 
 export function createStreamDecoder(options: StreamDecoderOptions): StreamDecoder {
-  const { ambience, usage, choices: wanted = 1 } = options
+  const { ambience, usage, choices: choiceCount = 1 } = options
   const choices = new Map<number, ChoiceState>()
   const sources = new Map<string, Citation>()
   let isStarted = false
@@ -51,7 +51,7 @@ export function createStreamDecoder(options: StreamDecoderOptions): StreamDecode
       if (isError) emit({ type: 'error', error: errorInside(data ?? text) })
     },
     // Several hosts leave `[DONE]` out; the answer is over when each choice has said so.
-    isWhole: () => choices.size >= wanted && [...choices.values()].every(choice => choice.isFinished),
+    isWhole: () => choices.size >= choiceCount && [...choices.values()].every(choice => choice.isFinished),
     finish(emit) {
       for (const [index, choice] of choices) {
         choice.parts.closeAll()
@@ -72,8 +72,8 @@ export function createStreamDecoder(options: StreamDecoderOptions): StreamDecode
     if (!isStarted && (list.length > 0 || chunk.id)) start(chunk, emit)
     for (const choice of list) readChoice(choice, emit)
     if (list.length === 0 && sources.size > 0) citeAfterwards()
-    const told = usageIn(chunk, usage)
-    if (told !== undefined) emit({ type: 'usage', usage: told })
+    const reportedUsage = usageIn(chunk, usage)
+    if (reportedUsage !== undefined) emit({ type: 'usage', usage: reportedUsage })
   }
 
   function start(chunk: JsonObject, emit: Emit): void {
@@ -125,8 +125,8 @@ export function createStreamDecoder(options: StreamDecoderOptions): StreamDecode
   }
 
   function stateOf(index: number, emit: Emit): ChoiceState {
-    const known = choices.get(index)
-    if (known !== undefined) return known
+    const existing = choices.get(index)
+    if (existing !== undefined) return existing
     const state: ChoiceState = {
       parts: createAssembler(index, emit),
       cited: new Set(),
@@ -183,12 +183,12 @@ export function createStreamDecoder(options: StreamDecoderOptions): StreamDecode
   }
 
   function readCall(call: JsonObject, state: ChoiceState): void {
-    const known = knownCall(call, state)
+    const existing = knownCall(call, state)
     const described = isObject(call.custom) ? call.custom : call.function
     const piece = member(described, isObject(call.custom) ? 'input' : 'arguments')
-    if (known !== undefined) {
+    if (existing !== undefined) {
       const text = typeof piece === 'string' ? piece : piece ? JSON.stringify(piece) : ''
-      if (text !== '') state.parts.add(known.part, { text })
+      if (text !== '') state.parts.add(existing.part, { text })
       return
     }
     // What was said ends here.
@@ -228,12 +228,13 @@ export function createStreamDecoder(options: StreamDecoderOptions): StreamDecode
  */
 function knownCall(call: JsonObject, { calls, lastCall }: ChoiceState): Call | undefined {
   const { id, index } = call
-  const hasNewId = (known: Call | undefined) => typeof id === 'string' && id !== '' && known?.id !== id
-  const known = typeof index === 'number' ? calls.get(index) : lastCall
-  if (known === undefined || hasNewId(known)) return undefined
+  const hasNewId = (candidate: Call | undefined) =>
+    typeof id === 'string' && id !== '' && candidate?.id !== id
+  const existing = typeof index === 'number' ? calls.get(index) : lastCall
+  if (existing === undefined || hasNewId(existing)) return undefined
   // Whole calls without index and id come one after the other, each with its name.
   const isAnother = typeof index !== 'number' && !id && Boolean(member(call.function, 'name'))
-  return isAnother ? undefined : known
+  return isAnother ? undefined : existing
 }
 
 function readPart(part: unknown, parts: Assembler): void {

@@ -33,18 +33,21 @@ export function createStreamEncoder({ ambience, request }: AnswerOptions): Stage
         head ??= headOf(event)
         return choices.has(0) ? [] : [begin(0)]
       case 'open':
-        return [...begun(event.choice), ...open(event.choice, event.part, event.content)]
+        return [...openChoice(event.choice), ...open(event.choice, event.part, event.content)]
       case 'delta':
         return add(event.choice, event.part, event)
       case 'close':
         choices.get(event.choice)?.parts.delete(event.part)
         return []
       case 'logprobs':
-        return [...begun(event.choice), chunk(event.choice, {}, { logprobs: encodeLogprobs(event.tokens) })]
+        return [
+          ...openChoice(event.choice),
+          chunk(event.choice, {}, { logprobs: encodeLogprobs(event.tokens) }),
+        ]
       case 'finish': {
         const finish_reason = finishReason(event.stop.reason, isFirstForm)
         return [
-          ...begun(event.choice),
+          ...openChoice(event.choice),
           chunk(event.choice, {}, { ...ownExtras(FORMAT, event.stop), finish_reason }),
         ]
       }
@@ -90,7 +93,7 @@ export function createStreamEncoder({ ambience, request }: AnswerOptions): Stage
     return chunk(index, { role: 'assistant', content: '' })
   }
 
-  function begun(index: number): readonly Buffer[] {
+  function openChoice(index: number): readonly Buffer[] {
     return choices.has(index) ? [] : [begin(index)]
   }
 

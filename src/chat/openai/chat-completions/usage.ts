@@ -6,7 +6,7 @@ export function encodeUsage(requestUsage: Usage): JsonObject {
   const usage = allCounts(requestUsage)
   const prompt = totalInput(usage)
   const completion = totalOutput(usage)
-  const written = usage.cacheWrite + usage.cacheWrite1h
+  const cacheWrites = usage.cacheWrite + usage.cacheWrite1h
   return {
     prompt_tokens: prompt,
     completion_tokens: completion,
@@ -15,7 +15,7 @@ export function encodeUsage(requestUsage: Usage): JsonObject {
       cached_tokens: usage.cachedInput,
       audio_tokens: usage.audioInput,
       ...(usage.imageInput > 0 && { image_tokens: usage.imageInput }),
-      ...(written > 0 && { cache_write_tokens: written }),
+      ...(cacheWrites > 0 && { cache_write_tokens: cacheWrites }),
     },
     completion_tokens_details: {
       reasoning_tokens: usage.reasoning,

@@ -118,27 +118,27 @@ function responseId(id: string, newId: (prefix: string) => string): string {
 
 /** The wishes of a request as its answer repeats them. */
 function echo(request: ChatRequest | undefined): JsonObject {
-  const asked = request === undefined ? {} : encodeRequest({ ...request, messages: [] }).body
-  const { text, reasoning } = asked
+  const requestFields = request === undefined ? {} : encodeRequest({ ...request, messages: [] }).body
+  const { text, reasoning } = requestFields
   return {
     background: false,
     instructions: null,
-    max_output_tokens: asked.max_output_tokens ?? null,
+    max_output_tokens: requestFields.max_output_tokens ?? null,
     max_tool_calls: null,
-    metadata: asked.metadata ?? {},
-    parallel_tool_calls: asked.parallel_tool_calls ?? true,
+    metadata: requestFields.metadata ?? {},
+    parallel_tool_calls: requestFields.parallel_tool_calls ?? true,
     previous_response_id: null,
     reasoning: { effort: null, summary: null, ...(isObject(reasoning) && reasoning) },
-    service_tier: asked.service_tier ?? 'default',
+    service_tier: requestFields.service_tier ?? 'default',
     store: false,
-    temperature: asked.temperature ?? 1,
+    temperature: requestFields.temperature ?? 1,
     text: { format: { type: 'text' }, ...(isObject(text) && text) },
-    tool_choice: asked.tool_choice ?? 'auto',
-    tools: asked.tools ?? [],
-    top_logprobs: asked.top_logprobs ?? 0,
-    top_p: asked.top_p ?? 1,
+    tool_choice: requestFields.tool_choice ?? 'auto',
+    tools: requestFields.tools ?? [],
+    top_logprobs: requestFields.top_logprobs ?? 0,
+    top_p: requestFields.top_p ?? 1,
     truncation: 'disabled',
-    user: asked.user ?? null,
+    user: requestFields.user ?? null,
   }
 }
 
@@ -168,9 +168,9 @@ function encodeParts(
       case 'text':
       case 'refusal': {
         const content = group.map(part => {
-          const written = contentPart(part, part.type === 'text' ? tokens : undefined)
+          const encodedPart = contentPart(part, part.type === 'text' ? tokens : undefined)
           if (part.type === 'text') tokens = undefined
-          return written
+          return encodedPart
         })
         return [
           { ...splitExtras(first).item, ...messageItem(newId('msg_'), content) },

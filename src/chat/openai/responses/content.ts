@@ -28,7 +28,7 @@ export function decodeContent(holder: FieldReader, name = 'content'): readonly P
   if (content === undefined || content === '') return []
   if (typeof content === 'string') return [{ type: 'text', text: content }]
   if (!Array.isArray(content)) {
-    return holder.isStrict ? holder.refuse(name, 'must be a text or a list of parts') : []
+    return holder.isStrict ? holder.refuse(name, 'must be a string or a list of parts') : []
   }
   return holder.each(name).map(decodePart)
 }
@@ -65,14 +65,14 @@ function extended<T extends Part>(part: FieldReader, decoded: T): T {
 function decodeImage(part: FieldReader): MediaPart {
   const detail = part.text('detail')
   const fileId = part.text('file_id')
-  const given = part.text('image_url')
-  const inline = given === undefined ? undefined : parseDataUrl(given)
+  const imageUrl = part.text('image_url')
+  const inline = imageUrl === undefined ? undefined : parseDataUrl(imageUrl)
   const source: MediaSource =
     inline !== undefined
       ? { data: inline.data }
       : fileId !== undefined
         ? { fileId, format: FORMAT }
-        : { url: given ?? part.needText('image_url') }
+        : { url: imageUrl ?? part.needText('image_url') }
   return compact<MediaPart>({ type: 'media', kind: 'image', source, mediaType: inline?.mediaType, detail })
 }
 
@@ -98,7 +98,7 @@ function decodeFile(part: FieldReader): MediaPart {
   })
 }
 
-/** The parts that an item of the assistant's consists of; undefined for an item that is somebody else's. */
+/** The parts that an item of the assistant's consists of; undefined for an item of another role. */
 export function decodeItem(item: FieldReader, newId: (prefix: string) => string): readonly Part[] {
   const type = item.text('type') ?? 'message'
   // Ids of items are good only where answers are stored.
@@ -240,7 +240,7 @@ export function encodeInput(part: Part, path: string, warnings: Warnings): JsonO
       warnings.unsayable(path, `a part of the type ${String(part.value.type)}`)
       return undefined
     default:
-      warnings.lost(path, `a part of the type ${part.type} has no place here and was left out`)
+      warnings.lost(path, `a part of the type ${part.type} is not supported here and was left out`)
       return undefined
   }
 }
@@ -255,7 +255,7 @@ function encodeMedia(part: MediaPart, path: string, warnings: Warnings): JsonObj
   }
   const isForeign = 'fileId' in source && source.format !== FORMAT && source.format !== SISTER
   if (isForeign || kind === 'audio' || kind === 'video') {
-    const what = isForeign ? 'a file stored with another vendor' : `a medium of the kind ${kind}`
+    const what = isForeign ? 'a file stored with another vendor' : `media of the type ${kind}`
     warnings.lost(path, `${what} cannot be sent and was left out`)
     return undefined
   }

@@ -35,7 +35,7 @@ function decode(body: FieldReader): ChatRequest {
   const messages = decodeInput(body)
   // Not to store is what happens anyhow.
   const store = body.flag('store') ? { store: true } : {}
-  const known: ChatRequest = compact<ChatRequest>({
+  const request: ChatRequest = compact<ChatRequest>({
     model,
     stream: body.flag('stream') ?? false,
     messages: [
@@ -56,7 +56,7 @@ function decode(body: FieldReader): ChatRequest {
     serviceTier: body.text('service_tier'),
   })
   const rest = { ...body.rest(), ...hosted, ...store, ...(others.length > 0 && { include: others }) }
-  return Object.keys(rest).length === 0 ? known : { ...known, extras: { [FORMAT]: rest } }
+  return Object.keys(rest).length === 0 ? request : { ...request, extras: { [FORMAT]: rest } }
 }
 
 /** Items stand side by side; what the assistant said, thought and called in a row is one turn of it. */
@@ -64,7 +64,7 @@ function decodeInput(body: FieldReader): readonly Message[] {
   const input = body.any('input')
   if (typeof input === 'string') return [{ role: 'user', content: [{ type: 'text', text: input }] }]
   if (body.needList('input').length === 0)
-    body.refuse('input', 'must be a text or a list of at least one item')
+    body.refuse('input', 'must be a string or a list of at least one item')
   const messages: Message[] = []
   for (const item of body.each('input')) {
     const message = decodeInputItem(item)
@@ -86,7 +86,7 @@ function decodeInputItem(item: FieldReader): Message {
   if (type === 'item_reference')
     item.refuse(
       'id',
-      'cannot be taken: items are not stored, so send the item itself, as SDKs do with store: false',
+      'is not supported: items are not stored, so send the item itself, as SDKs do with store: false',
     )
   // An id that the client leaves out cannot be answered to: no new one is made up.
   if (type !== 'message') return { role: 'assistant', content: decodeItem(item, () => '') }
@@ -132,10 +132,12 @@ function decodeTool(tool: FieldReader): Tool {
 
 /** `hosted`: the choice of a tool that the vendor runs, kept as it is. */
 function decodeChoice(body: FieldReader): { choice?: ToolChoice; hosted?: JsonObject } {
-  const given = body.any('tool_choice')
-  if (given === undefined) return {}
-  if (given === 'auto' || given === 'none' || given === 'required') return { choice: { mode: given } }
-  if (typeof given === 'string') return body.refuse('tool_choice', 'must be auto, none, required or a tool')
+  const choiceField = body.any('tool_choice')
+  if (choiceField === undefined) return {}
+  if (choiceField === 'auto' || choiceField === 'none' || choiceField === 'required')
+    return { choice: { mode: choiceField } }
+  if (typeof choiceField === 'string')
+    return body.refuse('tool_choice', 'must be auto, none, required or a tool')
   const choice = body.needFields('tool_choice')
   switch (choice.needText('type')) {
     case 'function':
@@ -143,12 +145,12 @@ function decodeChoice(body: FieldReader): { choice?: ToolChoice; hosted?: JsonOb
       return { choice: { mode: 'required', only: [choice.needText('name')] } }
     case 'allowed_tools': {
       const tools = choice.each('tools')
-      if (tools.some(tool => tool.text('name') === undefined)) return { hosted: { tool_choice: given } }
+      if (tools.some(tool => tool.text('name') === undefined)) return { hosted: { tool_choice: choiceField } }
       const mode = choice.text('mode') === 'required' ? 'required' : 'auto'
       return { choice: { mode, only: tools.map(tool => tool.needText('name')) } }
     }
     default:
-      return { hosted: { tool_choice: given } }
+      return { hosted: { tool_choice: choiceField } }
   }
 }
 

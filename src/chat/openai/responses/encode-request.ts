@@ -30,9 +30,9 @@ const UNSAYABLE = ['topK', 'seed', 'stop', 'presencePenalty', 'frequencyPenalty'
 const USER_RULE: IdRule = { maxLength: 64, pattern: /^/ }
 const ID_RULE: IdRule = { maxLength: 64, pattern: /^/ }
 
-export function encodeRequest(given: ChatRequest): EncodedRequest {
+export function encodeRequest(original: ChatRequest): EncodedRequest {
   const warnings = createWarnings(FORMAT)
-  const marked = withoutCacheMarks(given, warnings)
+  const marked = withoutCacheMarks(original, warnings)
   const effort = fitEffort(marked, warnings)
   const request = fitLimits(fitSampling(withoutIdleThoughts(marked), effort, warnings), warnings)
   const { extras, shared } = sharedFields(request, 'openai-chat')
@@ -49,7 +49,7 @@ export function encodeRequest(given: ChatRequest): EncodedRequest {
   const text = bodyOf({ format: encodeOutput(request.output), verbosity: request.verbosity })
   const reasoning = encodeReasoning(request, effort)
   const body = bodyOf({
-    // Nothing is to be kept at the vendor's that nobody here could ask for again.
+    // The gateway could not read stored responses again, so the vendor is asked to store none.
     store: false,
     ...shared,
     ...own,
@@ -132,7 +132,7 @@ function encodeAssistant(parts: readonly Part[], path: string, warnings: Warning
       case 'toolCall':
         warnings.foreign(`${path}.`, first)
         if (first.signature !== undefined) {
-          warnings.lost(path, 'the signature that another vendor gave a call was left out')
+          warnings.lost(path, 'the signature that another vendor gave to a tool call was left out')
         }
         return [{ ...ownExtras(FORMAT, first), ...callItem({ ...first, id: fitId(first.id, ID_RULE) }) }]
       case 'vendor':
@@ -142,7 +142,7 @@ function encodeAssistant(parts: readonly Part[], path: string, warnings: Warning
       default:
         warnings.lost(
           path,
-          `a part of the type ${first?.type} cannot be said by the assistant and was left out`,
+          `a part of the type ${first?.type} is not supported in an assistant message and was left out`,
         )
         return []
     }
@@ -153,10 +153,10 @@ function encodeSaid(group: readonly Part[], path: string, warnings: Warnings): J
   const content = group.map(part => {
     if (part.type !== 'vendor') warnings.foreign(`${path}.`, part)
     if (part.type === 'refusal') return { ...splitExtras(part).own, type: 'refusal', refusal: part.text }
-    const said = part as TextPart
-    if (said.signature !== undefined) warnings.lost(path, 'the signature of a text was left out')
-    const { annotations, ...written } = outputText(said)
-    return said.citations === undefined ? written : { ...written, annotations }
+    const textPart = part as TextPart
+    if (textPart.signature !== undefined) warnings.lost(path, 'the signature of a text was left out')
+    const { annotations, ...outputFields } = outputText(textPart)
+    return textPart.citations === undefined ? outputFields : { ...outputFields, annotations }
   })
   const { item } = splitExtras(group[0] as Part)
   return { ...item, role: 'assistant', content: plainOrList(content, 'output_text') }
@@ -171,7 +171,7 @@ function encodeThoughts(
   const isOurs = group.some(part => nativeSignature(FORMAT, part.encrypted ?? part.signature) !== undefined)
   if (isOurs) return [reasoningItem(group, group[0]?.id)]
   if (group.some(part => part.text !== '' || part.signature !== undefined || part.encrypted !== undefined)) {
-    warnings.lost(path, 'a thought that this vendor has not sealed was left out')
+    warnings.lost(path, 'reasoning that this vendor did not encrypt was left out')
   }
   return []
 }
@@ -217,12 +217,12 @@ function encodeTools(
 
 function encodeToolChoice(choice: ToolChoice | undefined, tools: readonly Tool[] = []): unknown {
   if (choice?.only === undefined) return choice?.mode
-  const named = choice.only.map(name => {
+  const references = choice.only.map(name => {
     const isCustom = tools.some(tool => tool.type === 'custom' && tool.name === name)
     return { type: isCustom ? 'custom' : 'function', name }
   })
-  if (choice.mode === 'required' && named.length === 1) return named[0]
-  return { type: 'allowed_tools', mode: choice.mode, tools: named }
+  if (choice.mode === 'required' && references.length === 1) return references[0]
+  return { type: 'allowed_tools', mode: choice.mode, tools: references }
 }
 
 function encodeOutput(output: Output | undefined): JsonObject | undefined {

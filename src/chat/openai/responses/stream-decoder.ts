@@ -19,7 +19,7 @@ type Told = { readonly part: number; hasText: boolean; hasLogprobs: boolean }
 export function createStreamDecoder(options: StreamDecoderOptions): StreamDecoder {
   const { ambience, usage } = options
   // Items are known by their place: some servers change ids in the middle of a stream.
-  const told = new Map<string, Told>()
+  const sentTexts = new Map<string, Told>()
   let parts: Assembler | undefined
   let isStarted = false
   let hasParts = false
@@ -89,13 +89,13 @@ export function createStreamDecoder(options: StreamDecoderOptions): StreamDecode
         break
       case 'response.function_call_arguments.delta':
       case 'response.custom_tool_call_input.delta':
-        sayTo(told.get(itemKey(data)), data, emit)
+        sayTo(sentTexts.get(itemKey(data)), data, emit)
         break
       case 'response.function_call_arguments.done':
-        completeAt(told.get(itemKey(data)), data, 'arguments', emit)
+        completeAt(sentTexts.get(itemKey(data)), data, 'arguments', emit)
         break
       case 'response.custom_tool_call_input.done':
-        completeAt(told.get(itemKey(data)), data, 'input', emit)
+        completeAt(sentTexts.get(itemKey(data)), data, 'input', emit)
         break
       case 'response.completed':
       case 'response.incomplete':
@@ -108,7 +108,7 @@ export function createStreamDecoder(options: StreamDecoderOptions): StreamDecode
         break
       }
       default:
-      // Progress of the vendor's own tools, and whatever is invented next.
+      // Progress of the vendor's own tools, and event types that are new.
     }
   }
 
@@ -134,13 +134,13 @@ export function createStreamDecoder(options: StreamDecoderOptions): StreamDecode
   function open(key: string, part: Part, emit: Emit): Told {
     hasParts = true
     const opened = { part: assembler(emit).open(part), hasText: false, hasLogprobs: false }
-    told.set(key, opened)
+    sentTexts.set(key, opened)
     return opened
   }
 
   function closeAt(key: string, emit: Emit): void {
-    const closed = told.get(key)
-    told.delete(key)
+    const closed = sentTexts.get(key)
+    sentTexts.delete(key)
     if (closed !== undefined) assembler(emit).close(closed.part)
   }
 
@@ -162,14 +162,14 @@ export function createStreamDecoder(options: StreamDecoderOptions): StreamDecode
 
   function contentAt(data: JsonObject, type: 'text' | 'refusal', emit: Emit): Told {
     const key = contentKey(data)
-    return told.get(key) ?? open(key, { type, text: '' }, emit)
+    return sentTexts.get(key) ?? open(key, { type, text: '' }, emit)
   }
 
   /** The last thought of an item stays open: the item's proof comes with its end. */
   function thoughtAt(data: JsonObject, emit: Emit): Told {
     const key = `${itemKey(data)}.thought.${String(data.summary_index ?? data.content_index)}`
-    const known = told.get(key)
-    if (known !== undefined) return known
+    const existing = sentTexts.get(key)
+    if (existing !== undefined) return existing
     closeThoughts(data, emit)
     const id = typeof data.item_id === 'string' ? data.item_id : undefined
     return open(key, compact<ReasoningPart>({ type: 'reasoning', text: '', id }), emit)
@@ -177,7 +177,7 @@ export function createStreamDecoder(options: StreamDecoderOptions): StreamDecode
 
   function thoughtKeys(data: JsonObject): readonly string[] {
     const prefix = `${itemKey(data)}.thought.`
-    return [...told.keys()].filter(key => key.startsWith(prefix))
+    return [...sentTexts.keys()].filter(key => key.startsWith(prefix))
   }
 
   function closeThoughts(data: JsonObject, emit: Emit): void {
@@ -227,15 +227,20 @@ export function createStreamDecoder(options: StreamDecoderOptions): StreamDecode
     }
     switch (item.type) {
       case 'message':
-        for (const key of [...told.keys()]) if (key.startsWith(`${itemKey(data)}.`)) closeAt(key, emit)
+        for (const key of [...sentTexts.keys()]) if (key.startsWith(`${itemKey(data)}.`)) closeAt(key, emit)
         break
       case 'reasoning':
         prove(data, item, emit)
         break
       case 'function_call':
       case 'custom_tool_call':
-        if (!told.has(itemKey(data))) openItem(data, emit)
-        completeAt(told.get(itemKey(data)), item, item.type === 'function_call' ? 'arguments' : 'input', emit)
+        if (!sentTexts.has(itemKey(data))) openItem(data, emit)
+        completeAt(
+          sentTexts.get(itemKey(data)),
+          item,
+          item.type === 'function_call' ? 'arguments' : 'input',
+          emit,
+        )
         closeAt(itemKey(data), emit)
         break
       default:
@@ -248,7 +253,7 @@ export function createStreamDecoder(options: StreamDecoderOptions): StreamDecode
 
   function prove(data: JsonObject, item: JsonObject, emit: Emit): void {
     const key = thoughtKeys(data).at(-1)
-    const at = key === undefined ? undefined : told.get(key)
+    const at = key === undefined ? undefined : sentTexts.get(key)
     const proof = item.encrypted_content
     if (typeof proof === 'string' && proof !== '') {
       const { signature, encrypted } = unpackProof(FORMAT, proof, 'encrypted')

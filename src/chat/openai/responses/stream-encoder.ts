@@ -86,7 +86,7 @@ export function createStreamEncoder(options: AnswerOptions): Stage<ChatEvent, Bu
     }
   })
 
-  function named(type: string, data: JsonObject): Buffer {
+  function eventOf(type: string, data: JsonObject): Buffer {
     return sseEvent({ type, sequence_number: sequence++, ...data }, type)
   }
 
@@ -94,8 +94,8 @@ export function createStreamEncoder(options: AnswerOptions): Stage<ChatEvent, Bu
     if (frame !== undefined) return []
     frame = frameOf(head, options)
     return [
-      named('response.created', { response: frame }),
-      named('response.in_progress', { response: frame }),
+      eventOf('response.created', { response: frame }),
+      eventOf('response.in_progress', { response: frame }),
     ]
   }
 
@@ -109,11 +109,11 @@ export function createStreamEncoder(options: AnswerOptions): Stage<ChatEvent, Bu
 
   function endItem(index: number, item: JsonObject): Buffer {
     output[index] = item
-    return named('response.output_item.done', { output_index: index, item })
+    return eventOf('response.output_item.done', { output_index: index, item })
   }
 
   function addItem(index: number, item: JsonObject): Buffer {
-    return named('response.output_item.added', { output_index: index, item })
+    return eventOf('response.output_item.added', { output_index: index, item })
   }
 
   function wholeItem(item: JsonObject): readonly Buffer[] {
@@ -159,45 +159,47 @@ export function createStreamEncoder(options: AnswerOptions): Stage<ChatEvent, Bu
     open.set(number, { kind: 'said', index, id, content: content.length, type, text: '', citations: [] })
     const part = contentPart({ type, text: '' })
     pieces.push(
-      named('response.content_part.added', { ...placeOf(id, index), content_index: content.length, part }),
+      eventOf('response.content_part.added', { ...placeOf(id, index), content_index: content.length, part }),
     )
     content.push(part)
     return pieces
   }
 
   function add(number: number, delta: Delta): readonly Buffer[] {
-    const told = open.get(number)
-    switch (told?.kind) {
+    const openPart = open.get(number)
+    switch (openPart?.kind) {
       case 'said':
-        return say(told, delta)
+        return say(openPart, delta)
       case 'call': {
         const { text } = delta
         if (text === undefined) return []
-        told.text += text
-        const type = told.call.isCustom ? 'custom_tool_call_input' : 'function_call_arguments'
-        return [named(`response.${type}.delta`, { ...placeOf(told.id, told.index), delta: text })]
+        openPart.text += text
+        const type = openPart.call.isCustom ? 'custom_tool_call_input' : 'function_call_arguments'
+        return [eventOf(`response.${type}.delta`, { ...placeOf(openPart.id, openPart.index), delta: text })]
       }
       case 'thought':
-        return think(told, delta)
+        return think(openPart, delta)
       default:
         return []
     }
   }
 
-  function say(said: Saying, { text, citation, signature }: Delta): readonly Buffer[] {
-    if (signature !== undefined) said.signature = signature
-    const place = { ...placeOf(said.id, said.index), content_index: said.content }
+  function say(textPart: Saying, { text, citation, signature }: Delta): readonly Buffer[] {
+    if (signature !== undefined) textPart.signature = signature
+    const place = { ...placeOf(textPart.id, textPart.index), content_index: textPart.content }
     const pieces: Buffer[] = []
     if (text !== undefined) {
-      said.text += text
-      const more = said.type === 'text' ? { logprobs: [] } : {}
-      const type = said.type === 'text' ? 'output_text' : 'refusal'
-      pieces.push(named(`response.${type}.delta`, { ...place, delta: text, ...more }))
+      textPart.text += text
+      const more = textPart.type === 'text' ? { logprobs: [] } : {}
+      const type = textPart.type === 'text' ? 'output_text' : 'refusal'
+      pieces.push(eventOf(`response.${type}.delta`, { ...place, delta: text, ...more }))
     }
     if (citation !== undefined) {
-      const annotation = encodeAnnotation(citation, said.text.length)
-      const annotation_index = said.citations.push(citation) - 1
-      pieces.push(named('response.output_text.annotation.added', { ...place, annotation_index, annotation }))
+      const annotation = encodeAnnotation(citation, textPart.text.length)
+      const annotation_index = textPart.citations.push(citation) - 1
+      pieces.push(
+        eventOf('response.output_text.annotation.added', { ...place, annotation_index, annotation }),
+      )
     }
     return pieces
   }
@@ -215,38 +217,38 @@ export function createStreamEncoder(options: AnswerOptions): Stage<ChatEvent, Bu
     const summary = { type: 'summary_text', text: '' }
     const before = thought.hasSummary
       ? []
-      : [named('response.reasoning_summary_part.added', { ...place, part: summary })]
+      : [eventOf('response.reasoning_summary_part.added', { ...place, part: summary })]
     thought.hasSummary = true
-    return [...before, named('response.reasoning_summary_text.delta', { ...place, delta: text })]
+    return [...before, eventOf('response.reasoning_summary_text.delta', { ...place, delta: text })]
   }
 
   function close(number: number): readonly Buffer[] {
-    const told = open.get(number)
+    const openPart = open.get(number)
     open.delete(number)
-    switch (told?.kind) {
+    switch (openPart?.kind) {
       case 'said':
-        return endText(told)
+        return endText(openPart)
       case 'call':
-        return endCall(told)
+        return endCall(openPart)
       case 'thought':
-        return endThought(told)
+        return endThought(openPart)
       default:
         return []
     }
   }
 
-  function endText(said: Saying): readonly Buffer[] {
-    const { type, text, citations, signature, index, id } = said
+  function endText(textPart: Saying): readonly Buffer[] {
+    const { type, text, citations, signature, index, id } = textPart
     const cited = citations.length === 0 ? {} : { citations }
     const part = contentPart({ type, text, ...cited } as Part, type === 'text' ? tokens : [])
     const proof = signature && textSignatureItem({ type: 'text', text, signature }, ambience.newId)
-    const place = { ...placeOf(id, index), content_index: said.content }
-    if (message?.index === index) message.content[said.content] = part
-    const told = type === 'text' ? { text, logprobs: encodeLogprobs(tokens).content } : { refusal: text }
+    const place = { ...placeOf(id, index), content_index: textPart.content }
+    if (message?.index === index) message.content[textPart.content] = part
+    const fields = type === 'text' ? { text, logprobs: encodeLogprobs(tokens).content } : { refusal: text }
     if (type === 'text') tokens = []
     return [
-      named(`response.${type === 'text' ? 'output_text' : 'refusal'}.done`, { ...place, ...told }),
-      named('response.content_part.done', { ...place, part }),
+      eventOf(`response.${type === 'text' ? 'output_text' : 'refusal'}.done`, { ...place, ...fields }),
+      eventOf('response.content_part.done', { ...place, part }),
       ...(proof === undefined ? [] : [...endMessage(), ...proof.flatMap(wholeItem)]),
     ]
   }
@@ -254,8 +256,8 @@ export function createStreamEncoder(options: AnswerOptions): Stage<ChatEvent, Bu
   function endCall({ index, id, call, text }: Calling): readonly Buffer[] {
     const item = { id, ...callItem({ ...call, arguments: text }), status: 'completed' }
     const done = call.isCustom
-      ? named('response.custom_tool_call_input.done', { ...placeOf(id, index), input: text })
-      : named('response.function_call_arguments.done', {
+      ? eventOf('response.custom_tool_call_input.done', { ...placeOf(id, index), input: text })
+      : eventOf('response.function_call_arguments.done', {
           ...placeOf(id, index),
           name: call.name,
           arguments: text,
@@ -268,8 +270,8 @@ export function createStreamEncoder(options: AnswerOptions): Stage<ChatEvent, Bu
     const { text } = part
     const summary = hasSummary
       ? [
-          named('response.reasoning_summary_text.done', { ...place, text }),
-          named('response.reasoning_summary_part.done', { ...place, part: { type: 'summary_text', text } }),
+          eventOf('response.reasoning_summary_text.done', { ...place, text }),
+          eventOf('response.reasoning_summary_part.done', { ...place, part: { type: 'summary_text', text } }),
         ]
       : []
     return [...summary, endItem(index, reasoningItem([part], id))]
@@ -281,16 +283,16 @@ export function createStreamEncoder(options: AnswerOptions): Stage<ChatEvent, Bu
 
   function finish(): readonly Buffer[] {
     const before = [...started(), ...[...open.keys()].flatMap(close), ...endMessage()]
-    const told = encodeStop(stop)
-    return [...before, named(`response.${String(told.status)}`, { response: whole(told) })]
+    const encodedStop = encodeStop(stop)
+    return [...before, eventOf(`response.${String(encodedStop.status)}`, { response: whole(encodedStop) })]
   }
 
   function fail(error: ChatError): readonly Buffer[] {
     const before = started()
     const { code, message, param, type } = errorBody(error)
-    const told = named('error', { code, message, param, error: { type, code, message, param } })
+    const errorEvent = eventOf('error', { code, message, param, error: { type, code, message, param } })
     const response = whole({ status: 'failed', error: { code: code ?? 'server_error', message } })
-    return [...before, told, named('response.failed', { response })]
+    return [...before, errorEvent, eventOf('response.failed', { response })]
   }
 }
 

@@ -42,12 +42,12 @@ export function encodeUsage(requestUsage: Usage): JsonObject {
   const usage = allCounts(requestUsage)
   const input = totalInput(usage)
   const output = totalOutput(usage)
-  const written = usage.cacheWrite + usage.cacheWrite1h
+  const cacheWrites = usage.cacheWrite + usage.cacheWrite1h
   return {
     input_tokens: input,
     input_tokens_details: {
       cached_tokens: usage.cachedInput,
-      ...(written > 0 && { cache_write_tokens: written }),
+      ...(cacheWrites > 0 && { cache_write_tokens: cacheWrites }),
       ...(usage.audioInput > 0 && { audio_tokens: usage.audioInput }),
       ...(usage.imageInput > 0 && { image_tokens: usage.imageInput }),
     },
