@@ -138,7 +138,7 @@ function unsentSecrets(
 }
 
 /** The caller of a change, and the secrets that the request itself contains. */
-export type SecretsSent = {
+export type SentSecrets = {
   readonly actor: Pick<Actor, 'role'>
   /** Every stored key is replaced by this change. */
   readonly areKeysReplaced?: boolean
@@ -152,24 +152,24 @@ const sentObject = (objectOrText: string | JsonObject | undefined): JsonObject =
 export type Move = {
   readonly before: Aimed
   readonly after: Aimed
-  readonly sentSecrets: SecretsSent
+  readonly sentSecrets: SentSecrets
   /** Whether the channel has stored keys; read only if needed. */
   hasKeys(): Promise<boolean>
 }
 
 /** Throws 403 if a change would send a stored secret to a new destination and the caller is not Root. */
-export async function mustNotMoveSecrets({ before, after, sentSecrets: sent, hasKeys }: Move): Promise<void> {
-  if (sent.actor.role >= ROLE.root) return
+export async function mustNotMoveSecrets({ before, after, sentSecrets, hasKeys }: Move): Promise<void> {
+  if (sentSecrets.actor.role >= ROLE.root) return
   const moves = movesOf(before, after)
   if (moves.length === 0) return
   const why = `${moves.join(', ')}, so it must be sent again; only Root may omit it`
   const faults: FieldFault[] = []
-  if (!sent.areKeysReplaced && (await hasKeys())) faults.push({ path: 'key', message: why })
+  if (!sentSecrets.areKeysReplaced && (await hasKeys())) faults.push({ path: 'key', message: why })
   for (const name of ['header_override', 'setting'] as const)
     for (const path of unsentSecrets(
       parse(before[name]),
       parse(after[name]),
-      sentObject(sent.objects?.[name]),
+      sentObject(sentSecrets.objects?.[name]),
       name,
     ))
       faults.push({ path, message: why })

@@ -60,7 +60,7 @@ export type Current = Omit<ChannelRow, 'id' | 'search' | 'created_time' | 'name'
   readonly type: number | undefined
 }
 
-export type FieldReading = {
+type FieldReading = {
   readonly current: Current
   /** Prefix of the paths in errors: the position of the channel in the body. */
   readonly at: string

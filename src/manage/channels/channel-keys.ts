@@ -52,7 +52,7 @@ export function mustHaveKey(provider: Provider, count: number, path: string): vo
   if (count === 0 && !needsNoKey(provider)) throw invalidField(path, `is required for ${provider.name}`)
 }
 
-export type KeysInput = {
+type KeysInput = {
   readonly text: string | undefined
   readonly mode: 'append' | 'replace'
 }

@@ -23,11 +23,7 @@ import {
   updateChannels,
 } from '../../store/records/channels.ts'
 import type { Deps } from '../server/deps.ts'
-import {
-  DESTINATION_COLUMNS,
-  mustNotMoveSecrets,
-  type SecretsSent as SentSecrets,
-} from './channel-destination.ts'
+import { DESTINATION_COLUMNS, mustNotMoveSecrets, type SentSecrets } from './channel-destination.ts'
 import { type ChannelView, presentChannel } from './channel-view.ts'
 
 /** The row without its headers, which stay sealed. */

@@ -7,7 +7,7 @@ import type { Trx } from '../../store/engine/store.ts'
 import { insertKeys, type KeyState } from '../../store/records/channel-keys.ts'
 import type { Deps } from '../server/deps.ts'
 
-export type PlainKey = {
+type PlainKey = {
   readonly channelId: number
   readonly position: number
   readonly key: string

@@ -11,7 +11,7 @@ import { DEFAULTS, readFields } from './channel-fields.ts'
 import { type ChannelRows, createChannelRows } from './channel-rows.ts'
 import { difference, presentChannel } from './channel-view.ts'
 
-export type ManyChanges = {
+type ManyChanges = {
   readonly stored: Pick<ChannelRows, 'updateTogether'>
   readonly changing: Changing
   readonly actor: Actor

@@ -14,7 +14,7 @@ export const ENDPOINTS = {
   moderation: { path: '/v1/moderations', method: 'POST' },
 } as const satisfies Record<string, { path: string; method: string }>
 
-export type EndpointType = keyof typeof ENDPOINTS
+type EndpointType = keyof typeof ENDPOINTS
 
 type Sign = (rates: Rates) => boolean
 

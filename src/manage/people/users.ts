@@ -67,7 +67,7 @@ export async function claimName<T>(write: Promise<T>): Promise<T> {
   }
 }
 
-export type NewAccount = {
+type NewAccount = {
   readonly username: string
   readonly displayName?: string | undefined
   readonly email?: string | undefined
