@@ -213,8 +213,8 @@ describe('a text of several keys', () => {
     assert.match(String(keysOf(`[${'{"a":'.repeat(200_000)}1${'}'.repeat(200_000)}]`)), /JSON|longer/)
   })
 
-  it('names the place of a bad key and never the key', () => {
-    assert.match(String(keysOf('good,bäd')), /place 2/)
+  it('names the position of an invalid key and never the key', () => {
+    assert.match(String(keysOf('good,bäd')), /key 2 /)
     assert.doesNotMatch(String(keysOf('good,bäd')), /bäd/)
   })
 })

@@ -103,7 +103,7 @@ for (const engine of ENGINES) {
         assert.deepEqual(await messagesOf(gateway.api('PUT', '/api/option/', { key: 'attempts' })), [
           'value: is required',
         ])
-        assert.deepEqual(await messagesOf(get('/api/token/?p=1&p=2')), ['p: must be one text, not several'])
+        assert.deepEqual(await messagesOf(get('/api/token/?p=1&p=2')), ['p: must occur only once'])
       })
 
       it('of a refusal carries the status of its case', async () => {
