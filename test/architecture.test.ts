@@ -1,9 +1,15 @@
 import assert from 'node:assert/strict'
 import { globSync, readFileSync } from 'node:fs'
-import { dirname, join, normalize } from 'node:path'
 import { describe, it } from 'node:test'
-import { parseSync } from 'oxc-parser'
 import { providers } from '../src/providers/index.ts'
+import {
+  arrowsOf,
+  commentWords,
+  cycleIn,
+  declaredAmong,
+  exportedTypes,
+  importsOf,
+} from './support/sources.ts'
 
 /** The floors of the program, top first. Imports point down; rooms on one floor do not import each other. */
 const FLOORS: readonly (readonly string[])[] = [
@@ -28,28 +34,13 @@ const CONTRACT_MAY_IMPORT = /^(zod$|src\/manage\/contract\/|src\/domain\/)/
  */
 const CONSOLE_MAY_IMPORT = /^(console\/|src\/manage\/contract\/|src\/domain\/)/
 
-type Arrow = { readonly from: string; readonly to: string }
-
 const files = globSync('src/**/*.ts')
 const consoleFiles = globSync('console/src/**/*.{ts,tsx}')
 /** Providers that are named by what they are, not by who they are. */
 const COMMON_WORDS = new Set(['Custom'])
 
-/** Every import of a file, types included: a type is knowledge of the other room as well. */
-function importsOf(file: string): readonly string[] {
-  const { module, errors } = parseSync(file, readFileSync(file, 'utf8'))
-  assert.deepEqual(errors, [], `${file} does not parse`)
-  const written = [
-    ...module.staticImports.map(each => each.moduleRequest.value),
-    ...module.staticExports.flatMap(each => each.entries.flatMap(entry => entry.moduleRequest?.value ?? [])),
-    ...module.dynamicImports.map(each =>
-      readFileSync(file, 'utf8').slice(each.moduleRequest.start + 1, each.moduleRequest.end - 1),
-    ),
-  ]
-  return written.map(name => (name.startsWith('.') ? normalize(join(dirname(file), name)) : name))
-}
-
-const arrows: readonly Arrow[] = files.flatMap(from => importsOf(from).map(to => ({ from, to })))
+const simulatorFiles = globSync('simulator/**/*.ts')
+const arrows = arrowsOf(files)
 const inside = arrows.filter(({ to }) => to.startsWith('src/'))
 
 /** `main.ts`, directly under src/, starts the program: it is the top floor. */
@@ -69,17 +60,14 @@ describe('the architecture', () => {
     assert.deepEqual(wrong, [])
   })
 
-  it('has no cycle between files', () => {
-    const next = Map.groupBy(inside, ({ from }) => from)
-    const done = new Set<string>()
-    const walk = (file: string, path: readonly string[]): void => {
-      assert.ok(!path.includes(file), `cycle: ${[...path.slice(path.indexOf(file)), file].join(' → ')}`)
-      if (done.has(file)) return
-      for (const { to } of next.get(file) ?? []) walk(to, [...path, file])
-      done.add(file)
-    }
-    for (const file of files) walk(file, [])
-  })
+  for (const [name, of] of [
+    ['the product', files],
+    ['the console', consoleFiles],
+    ['the simulator', simulatorFiles],
+  ] as const)
+    it(`has no import cycle in ${name}`, () => {
+      assert.equal(cycleIn(of, arrowsOf(of))?.join(' → '), undefined)
+    })
 
   it('lets a chat format import its own family and the hub, and lets the hub import no format', () => {
     const familyOf = (file: string) => file.split('/')[2] as string
@@ -140,5 +128,37 @@ describe('the architecture', () => {
         !['src/app/config.ts', 'src/main.ts'].includes(file),
     )
     assert.deepEqual(wrong, [])
+  })
+})
+
+/** STYLE of this project: names are nouns, verbs or claims, and sentences name their subject. */
+describe('the language', () => {
+  const BARE_PARTICIPLES = new Set(
+    (
+      'told given asked said spoken known found made kept held taken left begun sent written seen named met wanted ' +
+      'heard passed shown joined'
+    ).split(' '),
+  )
+  const VAGUE = /^(whoever|somebody|nobody|anybody|whatever)$/i
+  const readable = [...files, ...consoleFiles, ...simulatorFiles]
+
+  it('has fewer than 20 names that are bare participles', () => {
+    const bare = readable.flatMap(file => declaredAmong(file, BARE_PARTICIPLES))
+    assert.ok(bare.length < 20, bare.map(({ name, at }) => `${at} ${name}`).join('\n'))
+  })
+
+  it('declares the name of an exported type in one file only', () => {
+    const byName = Map.groupBy(readable.flatMap(exportedTypes), ({ name }) => name)
+    const twice = [...byName].filter(([, places]) => new Set(places.map(({ at }) => at)).size > 1)
+    assert.deepEqual(
+      twice.map(([name, places]) => `${name}: ${places.map(({ at }) => at).join(', ')}`),
+      [],
+    )
+  })
+
+  it('names its subjects in comments: vague pronouns are below 0.5 in 1,000 words', () => {
+    const words = readable.flatMap(commentWords)
+    const vague = words.filter(word => VAGUE.test(word)).length
+    assert.ok((vague / words.length) * 1_000 < 0.5, `${vague} in ${words.length} words`)
   })
 })

@@ -12,10 +12,10 @@ import {
 } from './generations.ts'
 import { compilePatterns, createLookup, type Version } from './name-pattern.ts'
 
-/** `claude-opus-4-6`, `claude-3-5-sonnet-20241022`, `us.anthropic.claude-sonnet-4@20250514` */
+/** `claude-opus-4-6`, `claude-opus-4.7`, `claude-3-5-sonnet-20241022`, `us.anthropic.claude-sonnet-4@20250514` */
 function claudeVersion(model: string): Version | undefined {
   const name = /claude[^/]*/i.exec(model)?.[0]
-  const [major, minor] = name?.split(/[-@]/).filter(piece => /^\d{1,2}$/.test(piece)) ?? []
+  const [major, minor] = name?.split(/[-@.]/).filter(piece => /^\d{1,2}$/.test(piece)) ?? []
   return major === undefined ? undefined : [Number(major), Number(minor ?? 0)]
 }
 

@@ -5,7 +5,7 @@ import type { Attempt } from '../routing/health.ts'
 import type { PlanStep } from '../routing/plan.ts'
 import type { Ticket } from '../routing/rates.ts'
 import { type EarlyHeaders, openEarlyHeaders } from './answer/early-headers.ts'
-import { type Candidates, openCandidates, type Turn } from './candidates.ts'
+import { type AttemptTurn, type Candidates, openCandidates } from './candidates.ts'
 import type { RelayChannel } from './catalog/catalog.ts'
 import { type ChannelCall, outcomeOf, prepareCall } from './channel-call.ts'
 import { createEligibility, NOT_OFFERED, strictRefusal } from './eligibility.ts'
@@ -233,7 +233,7 @@ async function attempt(pass: Pass, step: PlanStep<RelayChannel>): Promise<Attemp
   }
 }
 
-type Started = { readonly call: ChannelCall; readonly turn: Turn; readonly ready: Ready }
+type Started = { readonly call: ChannelCall; readonly turn: AttemptTurn; readonly ready: Ready }
 
 async function exchange(
   { request, candidates, early, client }: Pass,

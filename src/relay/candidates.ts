@@ -28,7 +28,7 @@ export const planOptions = (
 })
 
 /** A place under the limits of a channel, taken for one attempt. */
-export type Turn = {
+export type AttemptTurn = {
   readonly health: Attempt
   readonly ticket: Ticket
   /** Ends an attempt that used no tokens; only the first call counts. */
@@ -46,11 +46,13 @@ export function openCandidates(
   const trace: Trace = { failures: [], passedOver, attempts: [] }
 
   /** Undefined where other requests have filled the channel since the plan chose it. */
-  function takeTurn(step: PlanStep<RelayChannel>): Turn | undefined | Promise<Turn | undefined> {
+  function takeTurn(
+    step: PlanStep<RelayChannel>,
+  ): AttemptTurn | undefined | Promise<AttemptTurn | undefined> {
     const { id, limits } = step.channel
     // Before anything asynchronous: the next plan must see that the trial is taken.
     const health = deps.health.begin(step)
-    const enter = (admission: Admission): Turn | undefined => {
+    const enter = (admission: Admission): AttemptTurn | undefined => {
       if (!admission.ok) {
         health.end({ kind: 'client' })
         turnedAway(step.channel, admission.retryAfterS)

@@ -352,7 +352,7 @@ describe('a wrong setting (docs/reference/process.md: Settings at start)', { con
       await assert.rejects(
         openStoreAndKeys(readConfig({ SLUICE_DATA: dataDir, DATABASE_URL: url })),
         error => {
-          assert.match(String(error), /^SettingError: DATABASE_URL: PostgreSQL cannot be used \([^\n]+\)$/)
+          assert.match(String(error), /^SettingError: DATABASE_URL: cannot use PostgreSQL \([^\n]+\)$/)
           assert.doesNotMatch(String(error), /hunter2|sluice-test/)
           return true
         },

@@ -681,7 +681,7 @@ function describeConsole(): void {
       await page.getByText('$2.00 for each of 3 users').waitFor()
       await page.getByRole('dialog').getByRole('button', { name: 'Add credit' }).click()
       await page.getByText('2 of 3 updated').waitFor()
-      await bar.getByText(/^root: .*nobody acts on a role at or above their own/).waitFor()
+      await bar.getByText(/^root: .*You can only manage users with a role below your own/).waitFor()
       await bar.getByText('1 selected').waitFor()
       const after = await readUsers()
       assert.deepEqual(

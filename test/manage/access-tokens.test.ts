@@ -39,7 +39,7 @@ for (const engine of ENGINES) {
       assert.match(body.message, /New-Api-User/)
     }
 
-    it('are made with a name, and their value is in that answer', async () => {
+    it('are created with a name, and the response contains their value', async () => {
       const { status, body } = await ask('POST', PATH, { name: ' laptop ' })
       assert.equal(status, 200)
       const { id, token, created_time, ...rest } = body.data
@@ -50,7 +50,7 @@ for (const engine of ENGINES) {
       assert.equal((await self(`Bearer ${token}`)).body.data.username, 'alice')
     })
 
-    it('are shown once: every list after that tells a mask, and the store holds a digest', async () => {
+    it('are shown once: later lists contain a mask, and the store a digest', async () => {
       const { id, token } = await make()
       const listed = (await list()).find((item: { id: number }) => item.id === id)
       assert.equal(listed.token, `${token.slice(0, 7)}…${token.slice(-4)}`)

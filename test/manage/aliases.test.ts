@@ -25,7 +25,7 @@ for (const engine of ENGINES) {
       (await api('POST', '/api/channel/', { name: 'c', type: 1, key: 'alias-key', models: 'm' })).body.data
         .id as number
 
-    it('are made, told, changed and deleted', async () => {
+    it('are created, read, changed and deleted', async () => {
       const alias = await make({ name: 'fast', target: 'gpt-4o-mini' })
       const { id, created_time, ...rest } = alias
       assert.ok(id > 0 && created_time > 1_700_000_000)
@@ -56,7 +56,7 @@ for (const engine of ENGINES) {
       assert.equal(body.data.items[0].name, 'list-one')
     })
 
-    it('have names of their own, told apart by case', async () => {
+    it('have unique, case-sensitive names', async () => {
       await make({ name: 'named', target: 'x' })
       const taken = await create({ name: ' named ', target: 'y' })
       assert.equal(taken.status, 409)
@@ -85,7 +85,7 @@ for (const engine of ENGINES) {
       await make({ name: 'to-nowhere', target: 'no-such-model' })
     })
 
-    it('never point to themselves or round in a circle', async () => {
+    it('never point to themselves or form a cycle', async () => {
       const conflict = async (reply: Promise<{ status: number; body: { code: string } }>) => {
         const { status, body } = await reply
         assert.equal(status, 409)
@@ -118,7 +118,7 @@ for (const engine of ENGINES) {
       assert.equal((await get(last.id)).target, 'chain-6')
     })
 
-    it('cannot close a circle from two sides at once', async () => {
+    it('cannot form a cycle by two concurrent changes', async () => {
       for (const round of [1, 2, 3, 4]) {
         const [left, right] = [`left-${round}`, `right-${round}`]
         const replies = await Promise.all([
@@ -163,7 +163,7 @@ for (const engine of ENGINES) {
       assert.deepEqual((await make({ name: 'open-too', target: 'm', channel_ids: [] })).channel_ids, [])
     })
 
-    it('are told to the relay while they are enabled', async () => {
+    it('are used by the relay while they are enabled', async () => {
       const channel = await makeChannel()
       const bound = await make({ name: 'relay-bound', target: 'm', channel_ids: [channel] })
       await make({ name: 'relay-off', target: 'm', status: 2 })
@@ -175,7 +175,7 @@ for (const engine of ENGINES) {
       assert.equal(await find('relay-bound'), undefined)
     })
 
-    it('are written down in the audit log', async () => {
+    it('are audited', async () => {
       const alias = await make({ name: 'audited', target: 'a' })
       await api('PUT', '/api/alias/', { id: alias.id, target: 'b' })
       await api('DELETE', `/api/alias/${alias.id}`)
@@ -225,7 +225,7 @@ describe('a chain of aliases', () => {
     assert.match(refuseAlias(chain, 'f', 'g') ?? '', /6 aliases/)
     assert.match(refuseAlias(chain, 'y', 'a') ?? '', /6 aliases/)
     assert.equal(refuseAlias(chain, 'y', 'b'), undefined)
-    assert.match(refuseAlias(chain, 'f', 'a') ?? '', /back to itself/)
+    assert.match(refuseAlias(chain, 'f', 'a') ?? '', /loop/)
     assert.match(refuseAlias(chain, 'q', 'q') ?? '', /itself/)
   })
 })

@@ -60,7 +60,7 @@ for (const engine of ENGINES) {
         assert.equal(after?.name, 'audited')
       })
 
-      it('tells a change before and after', async () => {
+      it('contains a change before and after', async () => {
         const { id } = (await as(alice, 'POST', '/api/token/', { name: 'old', remain_quota: 5 })).body.data
         await as(alice, 'PUT', '/api/token/', { id, name: 'new', remain_quota: 9 })
         const changed = await latest()
@@ -129,7 +129,7 @@ for (const engine of ENGINES) {
         ])
       })
 
-      it('names whoever signs in or out, though no credential was shown', async () => {
+      it('names the user who signs in or out, without a credential', async () => {
         await gateway.api(
           'POST',
           '/api/user/login',
@@ -237,7 +237,7 @@ for (const engine of ENGINES) {
         assert.equal(line, `audit: ${(await head()).seq} records, unbroken`)
       })
 
-      it('shows a record that was changed, whatever its field', async () => {
+      it('shows a change of any field of a record', async () => {
         const original = await row(5)
         for (const change of [
           { actor_name: 'somebody else' },

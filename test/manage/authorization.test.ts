@@ -356,7 +356,7 @@ for (const engine of ENGINES) {
     })
     after(() => gateway.close())
 
-    it('is written down for every route of the contract, and for no other', () => {
+    it('is specified for every route of the contract, and for no other', () => {
       assert.deepEqual(Object.keys(RULES).sort(), Object.keys(contract).sort())
     })
 
@@ -406,7 +406,7 @@ for (const engine of ENGINES) {
       it(`${route.method} ${route.path} (${route.access})`, () => judge(name, route))
     }
 
-    it('lets nobody find a path under /api that is not in the contract', async () => {
+    it('serves no path under /api that is not in the contract', async () => {
       for (const caller of CALLERS) {
         for (const path of [
           '/api',
@@ -437,7 +437,7 @@ for (const engine of ENGINES) {
       assert.deepEqual(await tableDigests(gateway.db), untouched)
     })
 
-    it('lists to everybody, Root too, only what is their own', async () => {
+    it('lists only the caller’s own objects, also for Root', async () => {
       for (const member of MEMBERS) {
         const { id, token } = cast.members[member]
         const owned = await cast.furnish(member)
@@ -454,7 +454,7 @@ for (const engine of ENGINES) {
       }
     })
 
-    it('takes no rights from a body: whatever a User says of themselves, they stay what they are', async () => {
+    it('takes no rights from a body: a User cannot raise their own role or quota', async () => {
       const { token } = cast.members.User
       const self = async () => (await gateway.api('GET', '/api/user/self', undefined, { token })).body.data
       const before = await self()
@@ -482,7 +482,7 @@ for (const engine of ENGINES) {
       assert.equal(made.body.data.used_quota, 0)
     })
 
-    it('gives no role that is not below the giver’s own, whichever way it is asked for', async () => {
+    it('assigns only roles below the caller’s own, on every route', async () => {
       const rolesNow = async () => {
         const rows = await gateway.db.selectFrom('users').select(['id', 'role']).orderBy('id').execute()
         return rows.map(row => `${row.id}:${row.role}`)

@@ -27,7 +27,7 @@ for (const engine of ENGINES) {
       return reply
     }
 
-    it('takes objects as they are or as JSON text, and tells objects', async () => {
+    it('accepts objects or their JSON text, and returns objects', async () => {
       const values = {
         model_mapping: { asked: 'sent' },
         param_override: { temperature: 0, nested: { list: [1, null, 'x'] } },
@@ -78,7 +78,7 @@ for (const engine of ENGINES) {
       await refused({ models: Array.from({ length: 2_001 }, (_, index) => `m${index}`) }, 'models')
     })
 
-    it('maps names to names and never in a circle; a name mapped to itself is harmless', async () => {
+    it('maps names to names without a cycle; a name may map to itself', async () => {
       assert.deepEqual((await made({ model_mapping: { ' a ': ' b ', b: 'c', d: 'd' } })).model_mapping, {
         a: 'b',
         b: 'c',
@@ -156,7 +156,7 @@ for (const engine of ENGINES) {
       await refused({ priority: '7' }, 'priority')
     })
 
-    it('takes auto_ban as number or boolean and tells it as a number', async () => {
+    it('accepts auto_ban as number or boolean and returns a number', async () => {
       assert.equal((await made({ auto_ban: true })).auto_ban, 1)
       assert.equal((await made({ auto_ban: 0 })).auto_ban, 0)
       assert.equal((await made({ auto_ban: null })).auto_ban, 1)
@@ -285,7 +285,7 @@ for (const engine of ENGINES) {
 }
 
 describe('a mapping of names', () => {
-  it('has a circle only where a name comes back to itself by way of others', () => {
+  it('has a cycle only if a name maps back to itself through others', () => {
     assert.equal(cycleIn({}), undefined)
     assert.equal(cycleIn({ a: 'a', b: 'a', c: 'b' }), undefined)
     assert.equal(cycleIn({ x: 'a', a: 'b', b: 'a' }), 'a')

@@ -85,7 +85,7 @@ for (const engine of ENGINES) {
       assert.equal((await api('DELETE', `/api/channel/${single.id}/keys/0`)).status, 409)
     })
 
-    it('are told page by page as existing clients read them', async () => {
+    it('are listed by page in the form of existing clients', async () => {
       const { id } = await make(5)
       await disableByGateway(id, [4])
       await manage(id, 'disable_key', { key_index: 0 })
@@ -154,7 +154,7 @@ for (const engine of ENGINES) {
       assert.equal((await manage(999_999, 'enable_all_keys')).status, 404)
     })
 
-    it('leave their traces in the audit log, masked', async () => {
+    it('are audited in masked form', async () => {
       const { id, keys } = await make(2)
       await manage(id, 'disable_key', { key_index: 1 })
       await api('DELETE', `/api/channel/${id}/keys/1`)
@@ -179,7 +179,7 @@ for (const engine of ENGINES) {
       assert.equal(await revealed(id), keys.join('\n'))
     })
 
-    it('are no business of users', async () => {
+    it('are not available to users', async () => {
       const { id } = await make(2)
       const { accessToken: token } = await gateway.createUser()
       for (const [method, path, body] of [
@@ -227,7 +227,7 @@ describe('a key', () => {
     assert.notEqual(keyFault('sk-\u0000'), undefined)
   })
 
-  it('is masked when it was told masked', () => {
+  it('is recognised as masked in the form that the API returns', () => {
     assert.equal(isMasked('sk-a…z'), true)
     assert.equal(isMasked('{"type"…"}'), true)
     assert.equal(isMasked('{"a":"…"}'), false)

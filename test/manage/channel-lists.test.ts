@@ -202,7 +202,7 @@ for (const engine of ENGINES) {
       assert.deepEqual(await search('model=numerous'), [])
     })
 
-    it('tell an empty page as an empty list', async () => {
+    it('return an empty list for an empty page', async () => {
       const page = await ask('keyword=nothing-is-called-so', '/api/channel/search')
       assert.deepEqual(page, { page: 1, page_size: 10, total: 0, items: [], type_counts: {} })
     })

@@ -57,7 +57,7 @@ for (const engine of ENGINES) {
       return body.data.id as number
     }
 
-    it('are asked of the provider of a channel, with its key, by path or by query', async () => {
+    it('are fetched from the provider of a channel, with its key, by path or by query', async () => {
       const id = await make({ key: 'asking-key', openai_organization: 'org-1' })
       for (const path of [`/api/channel/fetch_models/${id}`, `/api/channel/fetch_models?id=${id}`]) {
         const { status, body } = await api('GET', path)
@@ -70,14 +70,14 @@ for (const engine of ENGINES) {
       }
     })
 
-    it('are asked with a key that is not disabled', async () => {
+    it('are fetched with an enabled key', async () => {
       const id = await make({ key: 'first-key,second-key' }, 'multi_to_single')
       await api('POST', `/api/channel/${id}/keys/0/status`, { status: 2 })
       assert.equal((await api('GET', `/api/channel/fetch_models/${id}`)).status, 200)
       assert.equal(provider.asked.at(-1)?.headers.authorization, 'Bearer second-key')
     })
 
-    it('are asked before there is a channel, in the form existing clients send', async () => {
+    it('are fetched before a channel exists, in the form of existing clients', async () => {
       const ask = (body: object) => api('POST', '/api/channel/fetch_models', body)
       const { status, body } = await ask({ type: 1, base_url: provider.url, key: 'new-key' })
       assert.equal(status, 200)
@@ -101,7 +101,7 @@ for (const engine of ENGINES) {
       assert.ok(body.data.includes('sim-small'))
     })
 
-    it('tell what the provider said when it refuses, never the key', async () => {
+    it('report the provider’s error, never the key', async () => {
       const key = 'bad:secret+part/1234|more-secret'
       const id = await make({ key })
       const replies = [
@@ -117,7 +117,7 @@ for (const engine of ENGINES) {
       }
     })
 
-    it('answer 502 when nobody answers, or with something else than JSON', async () => {
+    it('answer 502 when the provider does not answer, or not with JSON', async () => {
       const nobody = await api('POST', '/api/channel/fetch_models', {
         type: 1,
         base_url: 'http://127.0.0.1:1',
@@ -129,7 +129,7 @@ for (const engine of ENGINES) {
       assert.equal((await api('POST', '/api/channel/fetch_models', html)).status, 502)
     })
 
-    it('are refused by name where they cannot be asked for', async () => {
+    it('are refused by field if the provider does not list them', async () => {
       const refused = async (body: object, path: string) => {
         const reply = await api('POST', '/api/channel/fetch_models', body)
         assert.equal(reply.status, 400, reply.text)
@@ -195,7 +195,7 @@ for (const engine of ENGINES) {
       ])
     })
 
-    it('are no business of users', async () => {
+    it('are not available to users', async () => {
       const { accessToken: token } = await gateway.createUser()
       for (const [method, path, body] of [
         ['GET', '/api/channel/fetch_models/1', undefined],

@@ -99,7 +99,7 @@ for (const engine of ENGINES) {
       assert.deepEqual([(await get(ids[0] ?? 0)).tag, (await get(ids[1] ?? 0)).tag], [null, null])
     })
 
-    it('tell the longest of their lists of models', async () => {
+    it('return the longest of their lists of models', async () => {
       await make({ tag: 'lists', models: 'a' })
       await make({ tag: 'lists', models: 'a,b,c' })
       await make({ tag: 'lists', models: 'a,b' })
@@ -126,7 +126,7 @@ for (const engine of ENGINES) {
       assert.equal((await api('POST', '/api/channel/tag/enabled', { tag: '' })).status, 400)
     })
 
-    it('are no business of users', async () => {
+    it('are not available to users', async () => {
       const { accessToken: token } = await gateway.createUser()
       for (const [method, path, body] of [
         ['POST', '/api/channel/tag/enabled', { tag: 't' }],

@@ -39,7 +39,7 @@ for (const engine of ENGINES) {
       )
     }
 
-    it('are made with one key in mode single, and told with every field of the contract', async () => {
+    it('are created with one key in mode single, and returned with every field of the contract', async () => {
       const channel = await make()
       const { id, created_time, key, keys, ...rest } = channel
       assert.ok(id > 0)
@@ -85,7 +85,7 @@ for (const engine of ENGINES) {
       assert.equal(await revealed(id), SECRET)
     })
 
-    it('are made from the joined strings of existing clients as from arrays and objects', async () => {
+    it('are created from the joined strings of existing clients as from arrays and objects', async () => {
       const joined = await make({
         models: ' model-a, model-b ,,model-a\n',
         group: 'default,vip',
@@ -109,14 +109,14 @@ for (const engine of ENGINES) {
       }
     })
 
-    it('are asked for by name where neither form of one was sent', async () => {
+    it('are required as a field if neither form was sent', async () => {
       for (const body of [{}, { mode: 'single' }, { mode: 'batch', channel: null }]) {
         const reply = await api('POST', '/api/channel/', body)
-        assert.deepEqual([reply.status, reply.body.message], [400, 'channel: is needed'])
+        assert.deepEqual([reply.status, reply.body.message], [400, 'channel: is required'])
       }
     })
 
-    it('are made from a flat body without mode, whatever headers and fields existing clients add', async () => {
+    it('are created from a flat body without mode, ignoring extra headers and fields of existing clients', async () => {
       const { status, body } = await api(
         'POST',
         '/api/channel/',
@@ -151,7 +151,7 @@ for (const engine of ENGINES) {
       assert.equal(await revealed(channel.id), 'one-part,another-part')
     })
 
-    it('are made one for each key in mode batch, named one after the other, keys trimmed and each once', async () => {
+    it('are created per key in mode batch, with numbered names and trimmed, unique keys', async () => {
       const made = await make(
         { name: 'batch', key: ' batch-key-1, batch-key-2\n\nbatch-key-1\r\nbatch-key-3,', tag: 'together' },
         'batch',
@@ -543,7 +543,7 @@ for (const engine of ENGINES) {
         assert.equal((await api('GET', path, undefined, { token: user.accessToken })).status, 403)
     })
 
-    it('are written down in the audit log, and their secrets nowhere', async () => {
+    it('are audited without their secrets', async () => {
       const canary = 'canary-9f8e7d6c5b4a-canary'
       const channel = await make({ key: canary, name: 'watched' })
       const multi = await make({ key: `${canary}-1,${canary}-2` }, 'multi_to_single')
@@ -598,7 +598,7 @@ for (const engine of ENGINES) {
       assert.equal(await revealed(b.id), 'entered-anew')
     })
 
-    it('are made once for an Idempotency-Key', async () => {
+    it('are created once per Idempotency-Key', async () => {
       const asking = { headers: { 'Idempotency-Key': 'make-one-channel' } }
       const first = await api('POST', '/api/channel/', { ...plain, name: 'once' }, asking)
       const again = await api('POST', '/api/channel/', { ...plain, name: 'once' }, asking)
@@ -606,7 +606,7 @@ for (const engine of ENGINES) {
       assert.deepEqual(again.body, first.body)
     })
 
-    it('do not lose a change when several are made at once', async () => {
+    it('lose no change when several are made at once', async () => {
       const channel = await make({ key: 'at-once-0' }, 'multi_to_single')
       const replies = await Promise.all(
         Array.from({ length: 8 }, (_, index) =>

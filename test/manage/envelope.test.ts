@@ -76,7 +76,7 @@ for (const engine of ENGINES) {
         const messagesOf = async (reply: Promise<Reply>) =>
           (await reply).body.errors.map(({ path, message }: Record<string, string>) => `${path}: ${message}`)
         const create = (body: unknown) => messagesOf(gateway.api('POST', '/api/token/', body))
-        assert.deepEqual(await create({}), ['name: is needed'])
+        assert.deepEqual(await create({}), ['name: is required'])
         assert.deepEqual(await create([]), ['body: must be a JSON object'])
         assert.deepEqual(await messagesOf(gateway.api('POST', '/api/token/')), [
           'body: must be a JSON object',
@@ -84,7 +84,7 @@ for (const engine of ENGINES) {
         assert.deepEqual(
           await create({ name: 5, remain_quota: -1, expired_time: 1.5, unlimited_quota: 'yes', limits: [] }),
           [
-            'name: must be a text',
+            'name: must be a string',
             'remain_quota: must be at least 0',
             'expired_time: must be a whole number',
             'unlimited_quota: must be true or false',
@@ -101,7 +101,7 @@ for (const engine of ENGINES) {
           'action: must be one of enable, disable, promote, demote, add_quota, delete',
         ])
         assert.deepEqual(await messagesOf(gateway.api('PUT', '/api/option/', { key: 'attempts' })), [
-          'value: is needed',
+          'value: is required',
         ])
         assert.deepEqual(await messagesOf(get('/api/token/?p=1&p=2')), ['p: must be one text, not several'])
       })
@@ -143,7 +143,7 @@ for (const engine of ENGINES) {
     })
 
     describe('headers', () => {
-      it('tell a request id of ours on every answer, whatever it is, in order of time', async () => {
+      it('have a request id on every response, in order of time', async () => {
         const replies = [
           await get('/api/status'),
           await get('/api/user/self'),
@@ -248,7 +248,7 @@ for (const engine of ENGINES) {
         assertRefused(await get(`/api/token/${'1'.repeat(300)}`), 404, 'not_found')
       })
 
-      it('asked in a way they do not take are 405 and say which they take', async () => {
+      it('are 405 for another method, with the allowed methods', async () => {
         const served = Map.groupBy(ROUTES, ({ path }) => path)
         for (const [path, routes] of served) {
           if (!path.startsWith('/api/')) continue
@@ -265,7 +265,7 @@ for (const engine of ENGINES) {
         }
       })
 
-      it('that have a word in the place of a number are none of ours, whatever is asked of them', async () => {
+      it('with a word in place of a number do not exist, for any method', async () => {
         for (const path of ['/api/user/topup', '/api/channel/fix', '/api/channel/1/keys/first/status'])
           assertRefused(await gateway.api('PATCH', path, {}), 404, 'not_found')
       })
@@ -319,7 +319,7 @@ for (const engine of ENGINES) {
         assertFault(await post('['.repeat(100_000)), 'body')
       })
 
-      it('is read as JSON whatever it calls itself', async () => {
+      it('is read as JSON with any Content-Type', async () => {
         for (const type of [
           'text/plain',
           'application/x-www-form-urlencoded',
@@ -395,7 +395,7 @@ for (const engine of ENGINES) {
         }
       })
 
-      it('comes back as it was given, whatever language it is in', async () => {
+      it('is returned unchanged, in any language', async () => {
         for (const name of [
           'Ärger mit “Anführung”',
           '渠道一号',
@@ -424,7 +424,7 @@ for (const engine of ENGINES) {
       })
       const idsOf = ({ items }: { items: { id: number }[] }) => items.map(({ id }) => id)
 
-      it('tells page, page_size, total and items, ten at a time, newest first', async () => {
+      it('contains page, page_size, total and items, ten at a time, newest first', async () => {
         const page = await list('')
         assert.deepEqual(Object.keys(page), ['page', 'page_size', 'total', 'items'])
         assert.deepEqual([page.page, page.page_size, page.total], [1, 10, 12])
@@ -486,7 +486,7 @@ for (const engine of ENGINES) {
       })
     })
 
-    describe('what anybody may ask', () => {
+    describe('public routes', () => {
       it('is the status, which says what money is counted in', async () => {
         const { data } = (await gateway.api('GET', '/api/status', undefined, { token: null })).body
         assert.equal(data.quota_per_unit, 500_000)

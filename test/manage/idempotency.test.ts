@@ -90,7 +90,7 @@ for (const engine of ENGINES) {
         assert.equal((await gateway.api('GET', `/api/user/${alice.id}`)).body.data.quota, quota + 5)
       })
 
-      it('gets the answer as it was, whatever has become of the thing since', async () => {
+      it('gets the original response, even if the object has changed since', async () => {
         const key = newKey()
         const { id } = (await make(key, { name: 'short-lived' })).body.data
         await gateway.api('DELETE', `/api/token/${id}`)
@@ -184,7 +184,7 @@ for (const engine of ENGINES) {
       assert.equal((await ask(other, 'POST', '/api/user/', user)).status, 200)
     })
 
-    it('is no credential: whoever may not ask any more gets no saved answer', async () => {
+    it('is no credential: a caller without permission gets no stored response', async () => {
       const user = await gateway.createUser()
       const key = newKey()
       assert.equal((await make(key, { name: 'x' }, user.accessToken)).status, 200)
@@ -228,7 +228,7 @@ for (const engine of ENGINES) {
       assert.equal((await saved(key)).length, 1)
     })
 
-    it('is kept by the store, so that of two processes asked at once only one does the work', async () => {
+    it('is stored in the database, so that only one of two processes does the work', async () => {
       const node = () =>
         createChange({
           db: gateway.db,

@@ -58,7 +58,7 @@ for (const engine of ENGINES) {
     })
     after(() => relay.gateway.close())
 
-    it('is summed over time, for everybody or for oneself', async () => {
+    it('is summed over time, for all users or for the caller', async () => {
       const all = await ask(`/api/usage/series?${range()}&step=900`)
       assert.equal(all.totals.requests, 9)
       assert.equal(all.totals.cost, '0.2')
@@ -117,7 +117,7 @@ for (const engine of ENGINES) {
       }
     })
 
-    it('is told of those that cost most, and of the rest together', async () => {
+    it('is listed by cost, with the sum of the rest', async () => {
       const top = await ask(`/api/usage/top?${range()}&by=model&limit=2`)
       assert.deepEqual(
         top.rows.map(({ name, requests, cost }: Record<string, unknown>) => [name, requests, cost]),
@@ -140,7 +140,7 @@ for (const engine of ENGINES) {
       assert.equal(body.errors[0].path, 'by')
     })
 
-    it('is told by how long it took over time, for everybody or for oneself', async () => {
+    it('has latencies over time, for all users or for the caller', async () => {
       const took = (created_time: number, use_time_ms: number, user_id: number) => ({
         created_time,
         type: 2,
@@ -169,7 +169,7 @@ for (const engine of ENGINES) {
       assert.equal(body.errors[0].path, 'step')
     })
 
-    it('is told of every channel', async () => {
+    it('is listed for every channel', async () => {
       const channels = await ask('/api/channel/health')
       assert.equal(channels.length, 3)
       const [first] = channels
@@ -182,7 +182,7 @@ for (const engine of ENGINES) {
       )
     })
 
-    it('is told of every model, to users their own part of it', async () => {
+    it('is listed for every model; users see their own part', async () => {
       const seen = await ask('/api/model/')
       const first = seen.find(({ name }: { name: string }) => name === models[0])
       assert.deepEqual(
@@ -193,7 +193,7 @@ for (const engine of ENGINES) {
       assert.equal(own.find(({ name }: { name: string }) => name === models[0]).requests, 3)
     })
 
-    it('is one request with its entries, for whoever may see it', async () => {
+    it('is one request with its entries, for its owner and administrators', async () => {
       const page = await ask('/api/log/self', user.accessToken)
       const { request_id } = page.items[0]
       const own = await ask(`/api/log/request/${request_id}`, user.accessToken)
@@ -267,7 +267,7 @@ for (const engine of ENGINES) {
       assert.equal(own.items.filter(({ kind }: { kind: string }) => kind === 'settle').length, 3)
     })
 
-    it('needs somebody where a channel is off, a model has one channel or no price, a token is low', async () => {
+    it('needs attention if a channel is disabled, a model has one channel or no price, or a token is low', async () => {
       const channel = await relay.addChannel({ name: 'lonely', models: ['nobody-prices-this'] })
       const low = await relay.newToken({ name: 'nearly empty', remain_quota: 5_000 }, user.accessToken)
       const cheap = await relay.serve('sim-words-4', {}, { per_call: 0.009 })

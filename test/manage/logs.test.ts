@@ -108,7 +108,7 @@ for (const engine of ENGINES) {
     const contents = async (path: string, person?: Person) =>
       (await data(path, person)).items.map((row: Row) => row.content)
 
-    it('shows everybody their own rows, and administrators all of them', async () => {
+    it('shows users their own rows, and administrators all rows', async () => {
       const alice = await gateway.createUser()
       const bob = await gateway.createUser()
       const admin = await gateway.createUser({ role: 10 })
@@ -129,7 +129,7 @@ for (const engine of ENGINES) {
       ])
     })
 
-    it('tells a row in the fields that clients read', async () => {
+    it('returns a row with the fields that clients read', async () => {
       const person = await gateway.createUser()
       await write(person, {
         token_id: 4,
@@ -366,7 +366,7 @@ for (const engine of ENGINES) {
       assert.deepEqual(await data('/api/log/stat?username=nobody-of-that-name'), { quota: 0, rpm: 0, tpm: 0 })
     })
 
-    it('is walked, counted and told apart by every filter', async () => {
+    it('is listed, counted and grouped with every filter', async () => {
       const person = await gateway.createUser()
       const other = await gateway.createUser()
       const at = nowS() - 2 * DAY_S
@@ -604,7 +604,7 @@ for (const engine of ENGINES) {
       assert.equal((await data(`/api/log/self/stat?${query}`, person)).quota, 3)
     })
 
-    it('is walked in the order of time where any of several is asked for', async () => {
+    it('is listed in order of time when a filter has several values', async () => {
       const [person, other] = [await gateway.createUser(), await gateway.createUser()]
       const at = nowS() - 6 * DAY_S
       const models = ['merged-a', 'merged-b', 'merged-c']
@@ -638,7 +638,7 @@ for (const engine of ENGINES) {
       }
     })
 
-    it('tells how long requests took, and whether that is of all of them', async () => {
+    it('returns latencies, and whether they cover all requests', async () => {
       const person = await gateway.createUser()
       const at = nowS() - 3 * DAY_S
       for (const [index, ms] of Array.from({ length: 20 }, (_, n) => (n + 1) * 100).entries())
@@ -670,7 +670,7 @@ for (const engine of ENGINES) {
       })
     })
 
-    it('is exported by the columns that are asked for, in their order', async () => {
+    it('is exported with the requested columns, in their order', async () => {
       const person = await gateway.createUser()
       await write(person, {
         model_name: 'exported',
@@ -812,7 +812,7 @@ for (const engine of ENGINES) {
     const ask = (token: string | null, query = '', headers = {}) =>
       gateway.api('GET', `/api/log/token${query}`, undefined, { token, headers })
 
-    it('is told to whoever holds the token, in any of the places clients put it', async () => {
+    it('is returned to a caller with the token, in any place where clients put it', async () => {
       const mine = await newKey()
       const other = await newKey()
       await write(mine.id, 'older')
@@ -834,7 +834,7 @@ for (const engine of ENGINES) {
       }
     })
 
-    it('is told to expired and used-up tokens, not to disabled or unknown ones', async () => {
+    it('is returned to expired and exhausted tokens, not to disabled or unknown ones', async () => {
       const expired = await newKey({ remain_quota: 0 })
       await gateway.db
         .updateTable('tokens')
@@ -852,7 +852,7 @@ for (const engine of ENGINES) {
       }
     })
 
-    it('is not told outside the token’s addresses', async () => {
+    it('is not returned outside the token’s addresses', async () => {
       const { key } = await newKey({ allow_ips: ['203.0.113.7'] })
       const { status, body } = await ask(key)
       assert.equal(status, 403)

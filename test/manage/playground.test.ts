@@ -9,7 +9,7 @@ const ASK = { messages: [{ role: 'user', content: 'How are you today?' }] }
 const NANOS_PER_UNIT = 2_000
 
 for (const engine of ENGINES)
-  describe(`a relay call of somebody who is signed in, on ${engine}`, () => {
+  describe(`a relay call of a signed-in user on ${engine}`, () => {
     let relay: Media
     let model: string
     before(async () => {
@@ -96,7 +96,7 @@ for (const engine of ENGINES)
       assert.deepEqual([row?.token_id, row?.token_name], [id, 'narrow'])
     })
 
-    it('knows no token of anybody else, nor one that was deleted', async () => {
+    it('cannot use another user’s token, nor a deleted one', async () => {
       const { ask, accessToken } = await somebody()
       const { id: roots } = await relay.newToken()
       assert.equal((await ask({ model, ...ASK }, `?token_id=${roots}`)).status, 404)

@@ -26,7 +26,7 @@ for (const engine of ENGINES) {
     const history = async (model: string) =>
       (await gateway.api('GET', `/api/price/history?model=${model}`)).body.data
 
-    it('are made in versions that count up, and the list tells the one in force', async () => {
+    it('have numbered versions, and the list contains the one in force', async () => {
       const first = await make({ model: 'counted', input: 1, output: 2 })
       const second = await make({ model: 'counted', input: 3, output: 4 })
       assert.deepEqual([first.version, second.version], [1, 2])
@@ -168,7 +168,7 @@ for (const engine of ENGINES) {
       assert.equal((await inForce('picture')).image, 0.04)
     })
 
-    it('take null for what is not given, and ignore what is told but cannot be set', async () => {
+    it('treat null as absent, and ignore read-only fields', async () => {
       const told = await make({
         model: 'nulls',
         id: 77,
@@ -264,7 +264,7 @@ for (const engine of ENGINES) {
       assert.equal(await earlier(), 3, 'a version that is written now follows all that were in force')
     })
 
-    it('come into force in the order of their moments, however late that is written down', async () => {
+    it('take effect in order of their times, even if saved late', async () => {
       const later = nowS() + HOUR_S
       await make({ model: 'late', input: 1, effective_time: later + 2 })
       await make({ model: 'late', input: 2, effective_time: later + 1 })
@@ -278,7 +278,7 @@ for (const engine of ENGINES) {
       assert.ok(effective_time > asked)
     })
 
-    it('are numbered without gaps or repeats when several are made at once', async () => {
+    it('are numbered without gaps or repeats when several are created at once', async () => {
       const made = await Promise.all(Array.from({ length: 8 }, (_, n) => make({ model: 'rush', input: n })))
       assert.deepEqual(made.map(price => price.version).sort(), [1, 2, 3, 4, 5, 6, 7, 8])
     })
@@ -337,7 +337,7 @@ for (const engine of ENGINES) {
       )
     })
 
-    it('that come with the product are told as such, by name and by name with a date', async () => {
+    it('that are shipped are marked as such, by name and by name with a date', async () => {
       const told = await inForce('gpt-4o')
       assert.equal(told.source, 'shipped')
       assert.equal(told.id, null)

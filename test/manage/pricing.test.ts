@@ -195,7 +195,7 @@ for (const engine of ENGINES) {
       assert.deepEqual(names, [...names].sort())
     })
 
-    it('tells input and output in dollars per million tokens, and as ratios', async () => {
+    it('returns input and output in dollars per million tokens, and as ratios', async () => {
       await addChannel({ models: ['ours'] })
       await setPrice({ model: 'ours', input: 2.5, output: 10, cached_input: 1.25, cache_write: 3.125 })
       const told = await entry('ours')
@@ -214,7 +214,7 @@ for (const engine of ENGINES) {
       assert.equal(told?.unpriced, false)
     })
 
-    it('tells what is charged otherwise, and where to ask for it', async () => {
+    it('returns other units of price, and the endpoint of the model', async () => {
       const models = [
         'painter',
         'film',
@@ -304,7 +304,7 @@ for (const engine of ENGINES) {
       assert.equal(await entry('lost'), undefined)
     })
 
-    it('prices by the asked name, else the alias’s target, else the name a channel maps to', async () => {
+    it('prices by the requested name, else the alias’s target, else the name a channel maps to', async () => {
       await addChannel({ models: ['mapped-model'], mapping: { 'mapped-model': 'step', step: 'sent-model' } })
       await addAlias('asked', 'mapped-model')
       assert.equal((await entry('asked'))?.unpriced, true)

@@ -164,7 +164,7 @@ for (const engine of ENGINES) {
     })
 
     it('have one group, `default`, with ratio 1', async () => {
-      const groups = { default: { ratio: 1, desc: 'Everybody' } }
+      const groups = { default: { ratio: 1, desc: 'All users' } }
       assert.deepEqual((await gateway.api('GET', '/api/user/self/groups')).body.data, groups)
       assert.deepEqual((await gateway.api('GET', '/api/group/')).body.data, ['default'])
     })

@@ -69,7 +69,7 @@ for (const engine of ENGINES) {
         assert.equal((await self(cookieOf(reply))).body.data.username, 'alice')
       })
 
-      it('finds the name whatever its case, width and surrounding spaces', async () => {
+      it('finds the name regardless of case, width and surrounding spaces', async () => {
         for (const username of ['ALICE', ' alice ', 'ａlice'])
           assert.equal((await login(username, alice.password)).status, 200)
       })
@@ -267,7 +267,7 @@ for (const engine of ENGINES) {
         assert.equal((await ask(cookieOf(reply), 'GET', '/api/user/sessions')).body.data.length, 1)
       })
 
-      it('is ended by its owner, from another one too, and by nobody else', async () => {
+      it('is ended only by its owner, also from another session', async () => {
         const user = await gateway.createUser()
         const [first, second] = [await signIn(user), await signIn(user)]
         const [{ id: secondId }, { id: firstId }] = (await ask(first, 'GET', '/api/user/sessions')).body.data
@@ -344,7 +344,7 @@ for (const engine of ENGINES) {
           assert.equal((await ask(cookie, 'POST', '/api/user/logout')).status, 200)
       })
 
-      it('by somebody else’s page signs nobody out', async () => {
+      it('by a page of another site does not sign the user out', async () => {
         const cookie = await signIn()
         for (const [method, headers] of [
           ['GET', { 'sec-fetch-site': 'cross-site' }],
@@ -415,7 +415,7 @@ for (const engine of ENGINES) {
         assert.equal((await gateway.api('GET', '/api/user/?keyword=early')).body.data.total, 0)
       })
 
-      it('then opens accounts with the role User and nothing else, whatever is asked for', async () => {
+      it('then creates accounts with the role User only, for any body', async () => {
         await switchTo(true)
         assert.equal((await gateway.api('GET', '/api/status')).body.data.register_enabled, true)
         const { status, body } = await register(
@@ -490,7 +490,7 @@ describe('behind a proxy with a path prefix (docs/reference/process.md: Base pat
     assert.ok(attributesOf(await login({})).includes('path=/gate'))
   })
 
-  it('a proxy that nobody named is not believed: neither its TLS nor its addresses', async () => {
+  it('an untrusted proxy is ignored: neither its TLS nor its addresses', async () => {
     const reply = await login({ 'x-forwarded-proto': 'https', 'x-forwarded-for': '203.0.113.9' })
     assert.ok(!attributesOf(reply).includes('secure'))
     const { data } = (
@@ -609,7 +609,7 @@ describe('the throttle of sign-ins', () => {
     assert.ok(attempt('guessed-50', '10.0.0.1') > 0)
   })
 
-  it('stays bounded in memory whatever names are tried', () => {
+  it('stays bounded in memory for any number of names', () => {
     const { attempt } = start()
     for (let i = 0; i < 5; i++) attempt('first', '10.0.0.1')
     assert.equal(attempt('first', '10.0.0.1'), 1)

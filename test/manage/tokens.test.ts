@@ -59,7 +59,7 @@ for (const engine of ENGINES) {
         .where('owner_id', '=', id)
         .execute()
 
-    describe('a token that is made', () => {
+    describe('a new token', () => {
       it('has a whole value of sk- and 48 letters or digits, and is masked ever after', async () => {
         const made = await make()
         assert.match(made.key, /^sk-[A-Za-z0-9]{48}$/)
@@ -188,7 +188,7 @@ for (const engine of ENGINES) {
           assertFault(await ask('POST', '/api/token/', { name }), 'name')
       })
 
-      it('takes addresses and CIDRs as an array or as text with commas or line breaks, and tells an array', async () => {
+      it('accepts addresses and CIDRs as an array or as text with commas or line breaks, and returns an array', async () => {
         const expected = ['10.0.0.1', '192.168.0.0/16', '::1']
         for (const allow_ips of [
           expected,
@@ -206,7 +206,7 @@ for (const engine of ENGINES) {
         assert.equal((await make({ group: '' })).group, 'default')
       })
 
-      it('has limits that are positive whole numbers or null, always told whole', async () => {
+      it('has limits that are positive whole numbers or null, always returned completely', async () => {
         assert.deepEqual((await make({ limits: { rpm: 5 } })).limits, {
           rpm: 5,
           tpm: null,
@@ -247,7 +247,7 @@ for (const engine of ENGINES) {
     })
 
     describe('the list', () => {
-      it('holds the caller’s own tokens and nobody else’s, newest first', async () => {
+      it('contains only the caller’s own tokens, newest first', async () => {
         const first = await make()
         const second = await make()
         const theirs = (await as(bob)('POST', '/api/token/', { name: 'bob’s' })).body.data
@@ -264,7 +264,7 @@ for (const engine of ENGINES) {
           assert.equal((await ask('GET', `/api/token/?${query}`)).body.data.items[0].id, id)
       })
 
-      it('is searched by a part of the name, whatever its case and width', async () => {
+      it('is searched by part of the name, regardless of case and width', async () => {
         const { id } = await make({ name: 'Größe Ｍ 100% off_line' })
         for (const keyword of ['größe', 'GRÖSSE', 'm 100', '100%', 'off_line', '%'.repeat(40)]) {
           const { items } = (await ask('GET', `/api/token/search?keyword=${encodeURIComponent(keyword)}`))
@@ -293,7 +293,7 @@ for (const engine of ENGINES) {
         assert.equal((await as(bob)('GET', `/api/token/search?token=${key}`)).body.data.total, 0)
       })
 
-      it('is searched by what is told of its value: how it begins, and how it ends', async () => {
+      it('is searched by the masked value: its beginning and its end', async () => {
         const { id, key } = await make()
         const [head, tail] = [key.slice(0, 7), key.slice(-4)]
         const total = async (token: string, person = ask) => {
@@ -310,7 +310,7 @@ for (const engine of ENGINES) {
       })
     })
 
-    describe('somebody else’s token, and one that never was', () => {
+    describe('another user’s token, and one that does not exist', () => {
       it('is 404 for reading, changing, deleting and revealing, and stays as it is', async () => {
         const theirs = (await as(bob)('POST', '/api/token/', { name: 'bob’s' })).body.data
         for (const id of [theirs.id, 123_456_789]) {
@@ -356,7 +356,7 @@ for (const engine of ENGINES) {
         })
       })
 
-      it('takes the whole object back as it was told, and then nothing has changed', async () => {
+      it('accepts the returned object unchanged, and changes nothing', async () => {
         const { id } = await make({ remain_quota: 10, models: ['a', 'b'], expired_time: inAnHour() })
         // A fraction of a unit is used up, which the API rounds away.
         await setAccount(id, { posted: 1 })
@@ -472,7 +472,7 @@ for (const engine of ENGINES) {
         assert.equal((await entriesOf((await make()).id)).length, 0)
       })
 
-      it('is set by PUT to what remains from now on, whatever was used', async () => {
+      it('is set by PUT to what remains from now on, regardless of usage', async () => {
         const { id } = await make({ remain_quota: 10 })
         await setAccount(id, { posted: 3 * NANOS })
         const used = await get(id)
@@ -496,7 +496,7 @@ for (const engine of ENGINES) {
         }
       })
 
-      it('tells what is held beside what remains, not taken off it', async () => {
+      it('returns held quota separately, without deducting it from the remainder', async () => {
         const { id } = await make({ remain_quota: 10 })
         await setAccount(id, { held: 4 * NANOS })
         const { remain_quota, held_quota } = await get(id)
@@ -534,7 +534,7 @@ for (const engine of ENGINES) {
         assert.equal((await account(id)).credited, 25 * NANOS)
       })
 
-      it('is one of the asked-for figures when many set it at once, and its entries add up to it', async () => {
+      it('is one of the requested values when many set it at once, and its entries add up to it', async () => {
         const { id } = await make({ remain_quota: 5 })
         const figures = Array.from({ length: 12 }, (_, i) => (i + 1) * 100)
         await Promise.all(figures.map(remain_quota => ask('PUT', '/api/token/', { id, remain_quota })))
@@ -582,7 +582,7 @@ for (const engine of ENGINES) {
     })
 
     describe('revealing', () => {
-      it('tells the whole value by POST, and says so in the audit log', async () => {
+      it('returns the whole value by POST, and is audited', async () => {
         const { id, key } = await make()
         assert.deepEqual((await ask('POST', `/api/token/${id}/key`)).body.data, { key })
         const { data } = (await gateway.api('GET', `/api/audit/?action=token.reveal&target=token:${id}`)).body
@@ -595,7 +595,7 @@ for (const engine of ENGINES) {
         assert.equal((await ask('GET', `/api/token/${id}/key`)).status, 405)
       })
 
-      it('tells several at once, by id', async () => {
+      it('returns several at once, by id', async () => {
         const [first, second] = [await make(), await make()]
         const { data } = (await ask('POST', '/api/token/batch/keys', { ids: [first.id, second.id] })).body
         assert.deepEqual(data.keys, { [first.id]: first.key, [second.id]: second.key })

@@ -77,7 +77,7 @@ describe('the usage of an answer in the common format', () => {
     )
   })
 
-  it('may tell cached tokens under other names', () => {
+  it('may report cached tokens under other names', () => {
     const expected = usage({ input: 19, cachedInput: 320, output: 83 })
     for (const cached of [
       { prompt_cache_hit_tokens: 320, prompt_cache_miss_tokens: 19 },
@@ -88,7 +88,7 @@ describe('the usage of an answer in the common format', () => {
     }
   })
 
-  it('may tell tokens written to the cache under another name', () => {
+  it('may report tokens written to the cache under another name', () => {
     const details = { cached_tokens: 10, cache_creation_input_tokens: 30 }
     assert.deepEqual(
       readOpenAiUsage({ prompt_tokens: 50, completion_tokens: 1, prompt_tokens_details: details }),
@@ -138,7 +138,7 @@ describe('the usage of an answer in the common format', () => {
     assert.deepEqual(readOpenAiUsage({ total_tokens: 12 }), usage({ input: 12 }))
   })
 
-  it('lets the total stand in for a side that is not told', () => {
+  it('derives a missing count from the total', () => {
     const expected = usage({ input: 7, output: 3 })
     assert.deepEqual(readOpenAiUsage({ completion_tokens: 3, total_tokens: 10 }), expected)
     assert.deepEqual(
@@ -210,7 +210,7 @@ describe('the usage of an answer in the common format', () => {
     )
   })
 
-  it('is whole numbers that add up to what was told, whatever was told', () => {
+  it('is whole numbers that add up to the reported counts, for any report', () => {
     const count = fc.oneof(
       fc.nat(1000),
       fc.constantFrom(-1, 0.5, 1e18, '3', null, Number.NaN, undefined, 2 ** 53),

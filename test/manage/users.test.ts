@@ -40,7 +40,7 @@ for (const engine of ENGINES) {
     const told = async (id: number) => (await gateway.api('GET', `/api/user/${id}`)).body.data
 
     describe('one’s own account', () => {
-      it('is told with every field of the contract and no secret', async () => {
+      it('is returned with every field of the contract and no secret', async () => {
         const { status, body } = await as(alice, 'GET', '/api/user/self')
         assert.equal(status, 200)
         assert.equal(body.success, true)
@@ -64,7 +64,7 @@ for (const engine of ENGINES) {
         })
       })
 
-      it('is unlimited for root from the start, and empty for everybody else', async () => {
+      it('is unlimited for root from the start, and empty for other users', async () => {
         const root = (await gateway.api('GET', '/api/user/self')).body.data
         assert.deepEqual([root.username, root.role, root.unlimited_quota], ['root', 100, true])
         const { quota, unlimited_quota } = await told(alice.id)
@@ -133,7 +133,7 @@ for (const engine of ENGINES) {
         assert.equal((await login(user.username, user.password)).status, 200)
       })
 
-      it('lets nobody guess the current password with a credential of the account', async () => {
+      it('throttles guesses of the current password with a credential of the account', async () => {
         const user = await gateway.createUser()
         const change = (original_password: string) =>
           as(user, 'PUT', '/api/user/self', { password: 'a new password', original_password })
@@ -196,7 +196,7 @@ for (const engine of ENGINES) {
           )
       })
 
-      it('is unique, whatever its case, width or ligatures', async () => {
+      it('is unique regardless of case, width and ligatures', async () => {
         await gateway.createUser({ username: 'Straße-ﬁ' })
         for (const username of ['Straße-ﬁ', 'STRASSE-FI', 'strasse-fi', 'Ｓtraße-fi']) {
           assertRefused(
@@ -327,7 +327,7 @@ for (const engine of ENGINES) {
           assertRefused(await as(alice, method, path), 403, 'forbidden')
       })
 
-      it('tells one user by id, and 404 where there is none', async () => {
+      it('returns one user by id, and 404 if there is none', async () => {
         assert.equal((await as(admin, 'GET', `/api/user/${alice.id}`)).body.data.username, 'alice')
         assertRefused(await as(admin, 'GET', '/api/user/123456789'), 404, 'not_found')
       })
@@ -454,8 +454,8 @@ for (const engine of ENGINES) {
       })
     })
 
-    describe('nobody touches a role at or above their own', () => {
-      it('whatever the call: 403, and the other stays as it was', async () => {
+    describe('a user with a role at or above the caller’s', () => {
+      it('is not changed by any call: 403', async () => {
         const peer = await gateway.createUser({ role: 10 })
         const cases: [User | undefined, number][] = [
           [admin, peer.id],
@@ -481,7 +481,7 @@ for (const engine of ENGINES) {
         }
       })
 
-      it('and nobody gives a role that is not below their own', async () => {
+      it('cannot be created: a new role must be below the caller’s', async () => {
         const { id } = await gateway.createUser()
         assertRefused(await as(admin, 'PUT', '/api/user/', { id, role: 10 }), 403, 'forbidden')
         assertRefused(await gateway.api('PUT', '/api/user/', { id, role: 100 }), 403, 'forbidden')
@@ -536,7 +536,7 @@ for (const engine of ENGINES) {
         }
       })
 
-      it('is 404 for nobody and 400 for an action or mode there is not', async () => {
+      it('is 404 for an unknown user and 400 for an unknown action or mode', async () => {
         assertRefused(await manage({ id: 123_456_789, action: 'enable' }), 404, 'not_found')
         assertFault(await manage({ id: alice.id, action: 'dance' }), 'action')
         assertFault(await manage({ id: alice.id, action: 'add_quota', value: 1, mode: 'multiply' }), 'mode')
@@ -639,7 +639,7 @@ for (const engine of ENGINES) {
         assert.equal((await move(id, 'override', 0)).body.data.quota, 0)
       })
 
-      it('is told rounded down and what is used rounded up, so that they add up to what was granted', async () => {
+      it('is rounded down and usage is rounded up, so that they add up to what was granted', async () => {
         const { id } = await gateway.createUser({ quota: 10 })
         for (const posted of [1, NANOS - 1, NANOS, NANOS + 1, 10 * NANOS])
           await withAccount(id, { posted }, async () => {
@@ -704,7 +704,7 @@ for (const engine of ENGINES) {
         assert.ok(figures.includes(quota), `${quota} was asked for by nobody`)
       })
 
-      it('is, for everybody, the sum of its entries, and so says verify', async () => {
+      it('is the sum of its entries for every user, which verify confirms', async () => {
         const { ok, lines } = await gateway.operations.verify({})
         assert.ok(ok, lines.join('\n'))
       })

@@ -206,6 +206,11 @@ describe('the row of a maker on Bedrock', () => {
 })
 
 describe('names of models', () => {
+  it('of Claude tell the version with a dot as with a hyphen', () => {
+    assert.deepEqual(claudeGeneration('anthropic/claude-opus-4.7'), claudeGeneration('claude-opus-4-7'))
+    assert.notDeepEqual(claudeGeneration('claude-opus-4.7'), claudeGeneration('claude-opus-4-5'))
+  })
+
   const LOOKUPS = { openai: openAiGeneration, anthropic: claudeGeneration, google: geminiGeneration } as const
   /** Names without a version, and models that do not belong to the vendor's numbered series. */
   const WITHOUT_ROW = /^(claude-v1|gemma-.*)$/

@@ -24,11 +24,11 @@ export const gatewayZhCN: Readonly<Record<string, string>> = {
   'Shown beside the site’s URL.': '显示在站点网址旁。',
   'Such as {}; empty: {}.': '例如 {}；留空：{}。',
   'Such as {}; one that the key names wins.': '例如 {}；密钥中写明的优先。',
-  '{}, so it is needed again; only Root may leave it out': '{}，因此需要重新填写；只有 Root 可以省略',
+  '{}, so it must be sent again; only Root may omit it': '{}，因此需要重新填写；只有 Root 可以省略',
   'the origin of base_url changes': '地址的来源（协议、主机、端口）已更改',
   'the proxy changes': '代理已更改',
   'the Host header changes': 'Host 请求头已更改',
-  'an override gains {}': '覆盖中新增了 {}',
+  'an override adds {}': '覆盖中新增了 {}',
   // Examples of keys.
   '{} letters and digits': '{} 位字母和数字',
   '{} or {} letters and digits from "Keys and Endpoint"': '“Keys and Endpoint”页中的 {} 或 {} 位字母和数字',
@@ -58,7 +58,7 @@ export const gatewayZhCN: Readonly<Record<string, string>> = {
   'the access key of the console': '控制台的访问密钥',
   'what the server asks for as bearer token': '服务器要求的 Bearer 令牌',
   // Exposure of the gateway.
-  'Put a proxy with TLS in front and name it in SLUICE_TRUSTED_PROXIES.':
+  'Put a proxy with TLS in front of the gateway and add it to SLUICE_TRUSTED_PROXIES.':
     '请在前面部署启用 TLS 的代理，并写入 SLUICE_TRUSTED_PROXIES。',
   'Its clients count as one address. If it is your proxy, add it to SLUICE_TRUSTED_PROXIES.':
     '其后的所有客户端都算作同一个地址；如果这是您的代理，请把它加入 SLUICE_TRUSTED_PROXIES。',
@@ -112,7 +112,7 @@ export const gatewayZhCN: Readonly<Record<string, string>> = {
   'The provider reported insufficient credit, and again at each trial.': '供应商报告余额不足，每次试探均如此',
   'The provider could not be reached repeatedly.': '多次无法连接',
   'the provider could not be reached: {}': '无法连接供应商：{}',
-  'rests for another {} s': '还将冷却 {} 秒',
+  'cooling down for another {} s': '还将冷却 {} 秒',
   'key {}: {}': '密钥 {}：{}',
   '{} % of its quota is used': '已用额度 {} %',
   'expires within a week': '一周内到期',

@@ -38,7 +38,7 @@ async function mustFind(db: Db, id: number): Promise<AliasRow> {
   return row
 }
 
-/** Channels that are named must exist, but for those that were named before: an alias never widens by itself. */
+/** Listed channels must exist, except those that the alias listed before: dropping them would widen the alias. */
 async function readChannels(
   trx: Trx,
   channelIds: readonly number[] | null,
@@ -48,19 +48,20 @@ async function readChannels(
   const ids = [...new Set(channelIds)]
   const existing = await existingChannels(trx, ids)
   const missing = ids.find(id => !existing.has(id) && !before.includes(id))
-  if (missing !== undefined) throw invalidField('channel_ids', `there is no channel ${missing}`)
+  if (missing !== undefined) throw invalidField('channel_ids', `contains ${missing}, which is not a channel`)
   return JSON.stringify(ids)
 }
 
 /** Other names for models (docs/reference/routing.md: Aliases). */
 export function createAliasHandlers({ db, now }: Deps): Handlers<typeof aliasContract> {
-  /** Judges where an alias is to point, against all the others as they stand under the lock. */
+  /** Validates the target of an alias against all other aliases, under the lock. */
   async function mustLead(trx: Trx, alias: Pick<AliasRow, 'name' | 'target'>, before?: AliasRow) {
     const targets = await aliasTargets(trx)
     if (before) targets.delete(before.name)
-    if (targets.has(alias.name)) throw new Refusal('conflict', `there is an alias "${alias.name}" already`)
+    if (targets.has(alias.name))
+      throw new Refusal('conflict', `The alias "${alias.name}" exists already. Choose another name.`)
     if (targets.size >= MAX_ALIASES)
-      throw new Refusal('conflict', `there can be at most ${MAX_ALIASES} aliases; delete some first`)
+      throw new Refusal('conflict', `There are ${MAX_ALIASES} aliases, the maximum. Delete some first.`)
     const refused = refuseAlias(targets, alias.name, alias.target)
     if (refused) throw new Refusal('conflict', refused)
   }

@@ -7,18 +7,18 @@ import { fieldValues, fill, providerOf } from '../../providers/index.ts'
 import type { ChannelRow } from '../../store/engine/schema.ts'
 
 /**
- * A stored secret is not sent to a new place on the word of an Admin, who may not read it: it would be read there.
- * Everything that decides where the secrets of a channel go, and in which header, is in this file.
+ * An Admin may not read stored secrets, so an Admin's change must not send one to a new destination, where it could be read.
+ * This file decides where the secrets of a channel are sent, and in which header.
  */
 
-/** The columns of a channel that decide it, with `header_override` opened. */
+/** The columns of a channel that determine the destination, with `header_override` decrypted. */
 type Aimed = Pick<ChannelRow, 'type' | 'base_url' | 'setting' | 'header_override' | 'param_override'>
 type SecretObject = 'header_override' | 'setting'
 
-/** Settings by these names are addresses that requests are sent to, or through. */
+/** Settings with these names are addresses that requests are sent to or through. */
 const ADDRESS_SETTING = /proxy|endpoint|host|gateway|base_?url|token_ur[il]/i
 
-/** Headers by which servers behind one address choose who answers. */
+/** Headers by which servers on one address choose the site that answers. */
 const HOST_HEADERS: ReadonlySet<string> = new Set([
   'forwarded',
   'host',
@@ -33,7 +33,7 @@ const API_KEY = '{api_key}'
 
 const parse = (text: string) => JSON.parse(text) as JsonObject
 
-/** Origins that the channel's own address, or its provider's, leads to once its fields are filled in. */
+/** The origins of the channel's base URL, or of its provider's, with all placeholders filled in. */
 function originsOf({ type, base_url, setting }: Aimed): readonly string[] {
   const provider = providerOf(type)
   const own = base_url.trim()
@@ -78,7 +78,7 @@ function hostHeaders(channel: Aimed): readonly string[] {
   return [...set.map(([name, value]) => `${name}: ${value}`), ...changed.map(({ text }) => text)]
 }
 
-/** What decides where the secrets of a channel are sent; they have moved when one of these has changed. */
+/** What determines the destination of a channel's secrets. A change of one of these moves them. */
 const DESTINATION: Readonly<Record<string, (channel: Aimed) => readonly string[]>> = {
   'the type': ({ type }) => [String(type)],
   'the origin of base_url': originsOf,
@@ -87,15 +87,15 @@ const DESTINATION: Readonly<Record<string, (channel: Aimed) => readonly string[]
 }
 
 /**
- * Where the key is written besides its own header: headers with `{api_key}`, and operations that write it, or copy
- * such a header, perhaps into the body, which a model can be asked to repeat.
+ * Where else the key is written: headers with `{api_key}`, and operations that write it or copy
+ * such a header, perhaps into the body, which a client can make a model repeat.
  */
 function keyCopies(channel: Aimed): ReadonlySet<string> {
   const headers = headersOf(channel).filter(([, value]) => value.includes(API_KEY))
   const copies = new Set(headers.map(([name, value]) => `${name}: ${value}`))
   const carriers = new Set(headers.map(([name]) => name))
   const operations = operationsOf(channel)
-  // An operation may copy what a later one copies on, so the search ends when it finds nothing more.
+  // An operation may copy what a later one copies again, so the search repeats until it adds nothing.
   for (let previousSize = -1; previousSize !== copies.size; ) {
     previousSize = copies.size
     for (const { text, words } of operations) {
@@ -110,16 +110,16 @@ function keyCopies(channel: Aimed): ReadonlySet<string> {
 const isSame = (one: readonly string[], other: readonly string[]) =>
   JSON.stringify(one.toSorted()) === JSON.stringify(other.toSorted())
 
-/** Why the stored secrets would go somewhere new, in words; empty where they stay. */
+/** Why the stored secrets would be sent to a new destination; empty if they would not. */
 function movesOf(before: Aimed, after: Aimed): readonly string[] {
   const moved = Object.entries(DESTINATION).flatMap(([name, read]) =>
     isSame(read(before), read(after)) ? [] : [`${name} changes`],
   )
   const isCopied = !keyCopies(after).isSubsetOf(keyCopies(before))
-  return isCopied ? [...moved, `an override gains ${API_KEY}`] : moved
+  return isCopied ? [...moved, `an override adds ${API_KEY}`] : moved
 }
 
-/** Paths of the masked values of an object that stay as they are stored, though the request does not contain them. */
+/** Paths of masked values that keep their stored secret, because the request does not contain the whole value. */
 function unsentSecrets(
   stored: JsonObject,
   after: JsonObject,
@@ -130,19 +130,19 @@ function unsentSecrets(
     const at = `${path}.${name}`
     const memberOf = (object: JsonObject) => (isObject(object[name]) ? object[name] : {})
     if (isObject(value)) return unsentSecrets(value, memberOf(after), memberOf(sentValues), at)
-    // The credentials of a proxy stay with the proxy, which is judged above.
+    // The credentials of a proxy are sent to the proxy only, which is compared above.
     const goesElsewhere = path.startsWith('setting') && ADDRESS_SETTING.test(name)
     const isKept = isMaskedValue(name, value) && after[name] === value && sentValues[name] !== value
     return isKept && !goesElsewhere ? [at] : []
   })
 }
 
-/** Who changes channels, and which of their secrets the request itself contains. */
-export type SecretsSent = {
+/** The caller of a change, and the secrets that the request itself contains. */
+export type SentSecrets = {
   readonly actor: Pick<Actor, 'role'>
   /** Every stored key is replaced by this change. */
   readonly areKeysReplaced?: boolean
-  /** The objects as the request has them, with whole or masked values. */
+  /** The objects in the request, with whole or masked values. */
   readonly objects?: { readonly [name in SecretObject]?: string | JsonObject | undefined }
 }
 
@@ -152,24 +152,24 @@ const sentObject = (objectOrText: string | JsonObject | undefined): JsonObject =
 export type Move = {
   readonly before: Aimed
   readonly after: Aimed
-  readonly sentSecrets: SecretsSent
-  /** Whether the channel has stored keys; asked only where it matters. */
+  readonly sentSecrets: SentSecrets
+  /** Whether the channel has stored keys; read only if needed. */
   hasKeys(): Promise<boolean>
 }
 
-/** Throws 403 where a change would send a stored secret somewhere new and the caller is not Root. */
-export async function mustNotMoveSecrets({ before, after, sentSecrets: sent, hasKeys }: Move): Promise<void> {
-  if (sent.actor.role >= ROLE.root) return
+/** Throws 403 if a change would send a stored secret to a new destination and the caller is not Root. */
+export async function mustNotMoveSecrets({ before, after, sentSecrets, hasKeys }: Move): Promise<void> {
+  if (sentSecrets.actor.role >= ROLE.root) return
   const moves = movesOf(before, after)
   if (moves.length === 0) return
-  const why = `${moves.join(', ')}, so it is needed again; only Root may leave it out`
+  const why = `${moves.join(', ')}, so it must be sent again; only Root may omit it`
   const faults: FieldFault[] = []
-  if (!sent.areKeysReplaced && (await hasKeys())) faults.push({ path: 'key', message: why })
+  if (!sentSecrets.areKeysReplaced && (await hasKeys())) faults.push({ path: 'key', message: why })
   for (const name of ['header_override', 'setting'] as const)
     for (const path of unsentSecrets(
       parse(before[name]),
       parse(after[name]),
-      sentObject(sent.objects?.[name]),
+      sentObject(sentSecrets.objects?.[name]),
       name,
     ))
       faults.push({ path, message: why })

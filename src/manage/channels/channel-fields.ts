@@ -15,18 +15,18 @@ import type { ChannelChange } from '../../store/records/channels.ts'
 import type { ChannelInput } from '../contract/channel-fields.ts'
 import { type ObjectField, readChannelObject } from './channel-objects.ts'
 
-/** Reads what a caller says of a channel into what is stored of it. */
+/** Parses the fields of a channel in a request into its columns. */
 
 const MAX_OVERRIDE_BYTES = 64 * 1024
 const MAX_MAPPING_BYTES = 256 * 1024
 const MAX_FIELD_LENGTH = 500
 
-/** Told with their secrets masked, and taken back that way. */
+/** Sent with masked secrets; a masked value in a request keeps the stored one. */
 const WITH_SECRETS: ReadonlySet<ObjectField> = new Set<ObjectField>(['header_override', 'setting'])
 
 type Json = Readonly<Record<string, unknown>>
 
-/** What a channel is until it is told otherwise. */
+/** The defaults of a new channel. */
 export const DEFAULTS = {
   base_url: '',
   models: '[]',
@@ -55,19 +55,19 @@ export const DEFAULTS = {
   is_multi: 0,
 } as const satisfies ChannelChange
 
-/** A whole channel as it stands before the change: the one that is stored, or the defaults of a new one. */
+/** The whole channel before the change: the stored one, or the defaults of a new one. */
 export type Current = Omit<ChannelRow, 'id' | 'search' | 'created_time' | 'name' | 'type'> & {
   readonly type: number | undefined
 }
 
-export type FieldReading = {
+type FieldReading = {
   readonly current: Current
-  /** In front of the paths of faults: where in the body the channel stands. */
+  /** Prefix of the paths in errors: the position of the channel in the body. */
   readonly at: string
   readonly policy: AddressPolicy
 }
 
-/** The columns that change; everything that cannot be taken is refused by its path. */
+/** The columns that change. An invalid field is refused by its path. */
 export function readFields(
   input: Partial<ChannelInput>,
   { current, at, policy }: FieldReading,
@@ -100,7 +100,7 @@ export function readFields(
   set('limits', input.limits && mergeLimits(input.limits, current.limits))
   if (input.tag !== undefined) change.tag = input.tag || null
   if (input.status !== undefined) Object.assign(change, { status: input.status, status_reason: '' })
-  // An address that was taken before is not judged anew each time the whole object is sent back.
+  // An unchanged address is not validated again when the whole object is sent back.
   if (input.base_url !== undefined && input.base_url !== current.base_url)
     change.base_url = readBaseUrl(input.base_url, `${at}base_url`, policy)
   object('model_mapping', MAX_MAPPING_BYTES)
@@ -127,23 +127,23 @@ export function readFields(
 const PROVIDER_COLUMNS = ['type', 'base_url', 'setting', 'other', 'openai_organization'] as const
 
 export function readProvider(type: number | undefined, path: string): Provider {
-  if (type === undefined) throw invalidField(path, 'is needed; GET /api/channel/types tells the types')
+  if (type === undefined) throw invalidField(path, 'is required; GET /api/channel/types lists the types')
   const provider = providerOf(type)
   if (!provider)
-    throw invalidField(path, `${type} is no type of channel; GET /api/channel/types tells the types`)
+    throw invalidField(path, `must be a channel type, not ${type}; GET /api/channel/types lists the types`)
   return provider
 }
 
 export function readBaseUrl(text: string, path: string, policy: AddressPolicy): string {
-  // A # at the end says that the address is whole; it is no fragment.
+  // A # at the end marks a complete address; it is not a fragment.
   const refused = text === '' ? undefined : refuseUrl(text.replace(/#$/, ''), policy)
   if (refused) throw invalidField(path, refused)
   return text
 }
 
 /**
- * Existing clients put the one thing a vendor wants beside the key into `other`, as text or as an object by model.
- * Where `setting` does not name the vendor's own field, `other` stands for it.
+ * Existing clients send a vendor's one additional field in `other`, as text or as an object by model.
+ * If `setting` lacks the vendor's field, the value of `other` is used.
  */
 export function withOther(provider: Provider, setting: Json, other: string): Record<string, unknown> {
   const field = provider.fields?.find(
@@ -161,12 +161,12 @@ function defaultOf(other: string): string | undefined {
     const value = (JSON.parse(other) as Json).default
     return typeof value === 'string' && value !== '' ? value : undefined
   } catch {
-    // Something of its own that only looks like an object: nothing to take from it.
+    // A text that only looks like an object has no field to read.
     return undefined
   }
 }
 
-/** Fields of a provider that are columns of the channel; all others live in `setting`. */
+/** Fields of a provider that are columns of the channel; all others are in `setting`. */
 const COLUMN_FIELDS: ReadonlySet<string> = new Set(['base_url', 'openai_organization'])
 
 type WithFields = { readonly base_url: string; readonly openai_organization: string; readonly setting: Json }
@@ -177,7 +177,7 @@ export function checkProviderFields(provider: Provider, channel: WithFields, at:
     const value = COLUMN_FIELDS.has(name) ? channel[name as 'base_url'] : channel.setting[name]
     const isEmpty =
       value === undefined || value === null || (typeof value === 'string' && value.trim() === '')
-    if (isEmpty && required) throw invalidField(path, `${label} is needed for ${provider.name}`)
+    if (isEmpty && required) throw invalidField(path, `${label} is required for ${provider.name}`)
     if (isEmpty || COLUMN_FIELDS.has(name)) continue
     const fault = fieldFault(
       value,
@@ -189,28 +189,25 @@ export function checkProviderFields(provider: Provider, channel: WithFields, at:
   checkChatFormats(provider, channel.setting.chat_formats, `${at}setting.chat_formats`)
 }
 
-/** A host is filled in from the fields of the channel alone: `{model}` would let each request choose who gets the key. */
+/** Only fields of the channel may fill in a host: with `{model}`, each request could choose the server that gets the key. */
 function checkHost(provider: Provider, { base_url, setting }: WithFields, path: string): void {
   const host = /^[a-z]+:\/\/[^/]*/i.exec(base_url)?.[0] ?? ''
   const values = fieldValues(provider, '', setting)
   for (const [placeholder, name = ''] of host.matchAll(/\{\+?(\w+)\}/g))
     if (!Object.hasOwn(values, name))
-      throw invalidField(path, `must not have ${placeholder} in its host: it is no field of ${provider.name}`)
+      throw invalidField(path, `must not have ${placeholder} in its host: ${provider.name} has no such field`)
 }
 
-/** Which of its vendor's formats a channel speaks; absent, null or empty: all of them. */
+/** The formats that a channel uses; absent, null or empty means all formats of its provider. */
 function checkChatFormats(provider: Provider, formats: unknown, path: string): void {
   if (formats === undefined || formats === null) return
   const offered = Object.keys(provider.chat ?? {})
   if (!Array.isArray(formats) || formats.some(format => !offered.includes(format)))
-    throw invalidField(
-      path,
-      `must be a list of formats of ${provider.name}: ${offered.join(', ') || 'it has none'}`,
-    )
+    throw invalidField(path, `must be a list of formats of ${provider.name}: ${offered.join(', ') || 'none'}`)
 }
 
 function fieldFault(value: unknown, field: ChannelField | undefined): string | undefined {
-  if (typeof value !== 'string') return 'must be a text'
+  if (typeof value !== 'string') return 'must be a string'
   if (value.length > MAX_FIELD_LENGTH) return `must have at most ${MAX_FIELD_LENGTH} characters`
   if (hasControl(value)) return 'must not contain control characters'
   if (field?.header !== undefined && !HEADER_VALUE.test(value)) return 'must be plain ASCII'

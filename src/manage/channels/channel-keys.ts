@@ -21,7 +21,7 @@ import { difference, maskedKey, presentChannel } from './channel-view.ts'
 
 type Mode = 'single' | 'batch' | 'multi_to_single'
 
-/** Vendors whose own address is the gateway's machine run there without a key. */
+/** A provider whose default address is this machine needs no key. */
 const needsNoKey = ({ baseUrl }: Provider) =>
   baseUrl !== undefined && new URL(baseUrl).hostname === 'localhost'
 
@@ -38,26 +38,26 @@ const one = (text: string, path: string): readonly string[] => {
   return text === '' ? [] : [text]
 }
 
-/** The keys of a channel that is to be made, or of several in mode `batch`. */
+/** The keys of a new channel, or of several in mode `batch`. */
 export function readNewKeys(keyText: string | undefined, mode: Mode, provider: Provider, path: string) {
   const text = keyText?.trim() ?? ''
   const keys = mode === 'single' ? one(text, path) : several(text, path)
   if (keys.length === 0 && !(mode === 'single' && needsNoKey(provider)))
-    throw invalidField(path, `is needed for ${provider.name}`)
+    throw invalidField(path, `is required for ${provider.name}`)
   return keys
 }
 
-/** A channel that changed its vendor, or its keys, still has one where the vendor wants one. */
+/** Requires a key after a change of provider or keys, if the provider needs one. */
 export function mustHaveKey(provider: Provider, count: number, path: string): void {
-  if (count === 0 && !needsNoKey(provider)) throw invalidField(path, `is needed for ${provider.name}`)
+  if (count === 0 && !needsNoKey(provider)) throw invalidField(path, `is required for ${provider.name}`)
 }
 
-export type KeysInput = {
+type KeysInput = {
   readonly text: string | undefined
   readonly mode: 'append' | 'replace'
 }
 
-/** Writes the keys that an update brings; an absent, empty or masked one leaves them as they are. */
+/** Writes the keys of an update. An absent, empty or masked value keeps the stored keys. */
 export async function changeKeys(
   trx: Trx,
   seals: ChannelSeals,
@@ -82,7 +82,7 @@ export async function changeKeys(
   if (remaining.length + added.length > MAX_KEYS)
     throw invalidField(
       'key',
-      `would make ${remaining.length + added.length} keys; at most ${MAX_KEYS} are taken`,
+      `would make ${remaining.length + added.length} keys; the maximum is ${MAX_KEYS}`,
     )
   await seals.add(
     trx,
@@ -91,13 +91,13 @@ export async function changeKeys(
   return { isMulti: isMulti || isAppended, areReplaced: !isAppended || existing.length === 0 }
 }
 
-/** As it was told, whole or in part; whole keys among masked ones are a mistake that must not lose any. */
+/** Whether the text is the masked form. Whole keys among masked ones are refused, so that no key is lost. */
 function isSentBack(text: string, existing: readonly ChannelKey[]): boolean {
   if (text === maskedKey(existing).trim()) return true
   if (!isMasked(text)) return false
   const parts = text.split(/[,\r\n]/).filter(part => part.trim() !== '')
   if (parts.every(isMasked)) return true
-  throw invalidField('key', 'mixes masked and whole keys; send the new ones alone, with key_mode "append"')
+  throw invalidField('key', 'mixes masked and whole keys; send only the new keys, with key_mode "append"')
 }
 
 type Manage = BodySchema<(typeof channelContract)['manageChannelKeys']>
@@ -141,7 +141,10 @@ export function createChannelKeyHandlers(
     const [first] = gone
     if (!first) return
     if (gone.length === all.length)
-      throw new Refusal('conflict', 'the last key of a channel stays; delete the channel, or replace the key')
+      throw new Refusal(
+        'conflict',
+        'The last key of a channel cannot be deleted. Replace the key, or delete the channel.',
+      )
     await deleteKeys(
       trx,
       first.channel_id,
@@ -149,7 +152,7 @@ export function createChannelKeyHandlers(
     )
   }
 
-  /** Changes the keys of one channel under its lock, and notes what became of them. */
+  /** Changes the keys of one channel under its lock, and audits the change. */
   async function changing(
     { trx, audit }: Changing,
     channelId: number,
@@ -168,11 +171,11 @@ export function createChannelKeyHandlers(
   }
 
   const indexed = ({ key_index }: Manage, keys: readonly ChannelKey[]) => {
-    if (key_index === undefined) throw invalidField('key_index', 'is needed: the place of the key, from 0')
+    if (key_index === undefined) throw invalidField('key_index', 'is required: the index of the key, from 0')
     return keyAt(keys, key_index)
   }
 
-  /** What each action but the look does to the keys. */
+  /** The change that each action makes to the keys; the reading action makes none. */
   const ACTIONS: Record<
     Exclude<Manage['action'], 'get_key_status'>,
     (trx: Trx, keys: readonly ChannelKey[], body: Manage) => Promise<void>
@@ -223,7 +226,7 @@ export function createChannelKeyHandlers(
 
 const DEFAULT_PAGE_SIZE = 50
 
-/** A page of the keys and how many there are of each state, in the form existing clients read. */
+/** A page of the keys and their number in each state, in the form of existing clients. */
 function presentKeys(all: readonly ChannelKey[], filter: Pick<Manage, 'page' | 'page_size' | 'status'>) {
   const page = Math.max(1, filter.page ?? 1)
   const pageSize = Math.min(

@@ -31,7 +31,7 @@ import { createChannelSeals } from './channel-seals.ts'
 
 const MAX_SETTING_BYTES = 64 * 1024
 
-/** What is needed to ask a provider something. */
+/** What a request to a provider needs. */
 type Upstream = {
   readonly type: number
   readonly baseUrl: string
@@ -41,7 +41,7 @@ type Upstream = {
   readonly headerOverride: Readonly<Record<string, string>>
 }
 
-/** Which models there are: known by name, served here, or listed by a provider that is asked. */
+/** Lists of models: well-known ones, those served here, and those that a provider lists. */
 export function createChannelModelHandlers(
   deps: Deps,
 ): Pick<
@@ -62,7 +62,7 @@ export function createChannelModelHandlers(
   }: Upstream): Promise<string[]> {
     const provider = readProvider(type, 'type')
     if (!provider.models)
-      throw invalidField('type', `${provider.name} has no list of models to ask for; enter the names by hand`)
+      throw invalidField('type', `${provider.name} does not list its models; enter their names by hand`)
     const values = fieldValues(provider, key, { ...setting, openai_organization: organization })
     const host = provider.models.baseUrl ?? provider.baseUrl
     const listed = host === undefined ? provider : { ...provider, baseUrl: host }
@@ -93,7 +93,7 @@ export function createChannelModelHandlers(
     return { ...headers, ...(await sign(request)) }
   }
 
-  /** Asks with the first key that is in use. */
+  /** Uses the first enabled key. */
   async function askFor(id: number): Promise<string[]> {
     const row = await rows.mustFind(db, id)
     const keys = await listSealedKeys(db, row.id)
@@ -148,7 +148,7 @@ export function createChannelModelHandlers(
   }
 }
 
-/** A form may hold several keys already; one is enough to ask with. */
+/** A form may contain several keys; the first is enough. */
 function firstKeyOf(keyText: string): string {
   const text = keyText.trim()
   if (!/[\r\n]/.test(text)) {
@@ -161,7 +161,7 @@ function firstKeyOf(keyText: string): string {
   return read.keys[0] ?? ''
 }
 
-/** Providers repeat what they were sent in their errors, and could in the names of their models. */
+/** Providers repeat request values, keys among them, in their errors, and could in model names. */
 function scrubbed(refusal: Refusal, scrub: Scrub): Refusal {
   const { code, errors, retryAfterS } = refusal
   return new Refusal(code, scrub(refusal.message), {

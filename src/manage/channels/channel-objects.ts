@@ -14,7 +14,7 @@ import { isHeaderPattern, readHeaderPattern } from '../../override/expression.ts
 import { readOverride } from '../../override/override.ts'
 import { readObject } from '../server/json-object.ts'
 
-/** What may stand inside the objects that a channel carries: mappings, overrides, its setting. */
+/** Validates the objects of a channel: mappings, overrides and its setting. */
 
 const MAX_HEADERS = 100
 const MAX_MODEL_LENGTH = 255
@@ -29,7 +29,7 @@ export type ObjectField =
   | 'status_code_mapping'
   | 'setting'
 
-/** An object of a channel, as it is given or as JSON text, with everything inside it judged. */
+/** An object of a channel, sent as an object or as JSON text, with validated content. */
 export function readChannelObject(
   name: ObjectField,
   input: string | Json,
@@ -43,7 +43,7 @@ export function readChannelObject(
   return READS[name]?.(object, options.path) ?? object
 }
 
-/** What may stand inside each object. */
+/** The validation of each object. */
 const READS: Partial<Record<ObjectField, (object: Json, path: string) => Json | undefined>> = {
   model_mapping: readMapping,
   param_override: checkOverride,
@@ -58,12 +58,13 @@ function readMapping(input: Json, path: string): Json {
     if (!isModelName(from) || !isModelName(to))
       throw invalidField(
         `${path}.${from.slice(0, 100)}`,
-        `must map a name to a name, each 1 to ${MAX_MODEL_LENGTH} characters`,
+        `must map a model name to a model name, each of 1 to ${MAX_MODEL_LENGTH} characters`,
       )
     mapping[from.trim()] = to.trim()
   }
   const cycle = cycleIn(mapping)
-  if (cycle !== undefined) throw invalidField(path, `leads from "${cycle}" back to "${cycle}"`)
+  if (cycle !== undefined)
+    throw invalidField(path, `must not contain a cycle; "${cycle}" maps back to itself`)
   return mapping
 }
 
@@ -77,18 +78,18 @@ const isModelName = (name: unknown): name is string =>
 
 function checkHeaders(headers: Json, path: string): undefined {
   const entries = Object.entries(headers)
-  if (entries.length > MAX_HEADERS) throw invalidField(path, `must hold at most ${MAX_HEADERS} headers`)
+  if (entries.length > MAX_HEADERS) throw invalidField(path, `must contain at most ${MAX_HEADERS} headers`)
   const lowercaseNames = new Set<string>()
   for (const [name, value] of entries) {
     const at = `${path}.${name.slice(0, 100)}`
     const lower = name.toLowerCase()
     const nameFault = headerNameFault(name)
     if (nameFault !== undefined) throw invalidField(at, nameFault)
-    if (isFraming(name)) throw invalidField(at, 'belongs to the connection and cannot be set')
+    if (isFraming(name)) throw invalidField(at, 'is set by the connection and cannot be overridden')
     if (lowercaseNames.has(lower)) throw invalidField(at, 'is the same header as another one')
     lowercaseNames.add(lower)
     if (typeof value !== 'string' || !HEADER_VALUE.test(value))
-      throw invalidField(at, 'must be a text of plain ASCII without line breaks, at most 8192 characters')
+      throw invalidField(at, 'must be a string of at most 8192 ASCII characters, without line breaks')
     const fault = placeholderFault(value)
     if (fault !== undefined) throw invalidField(at, fault)
   }
@@ -96,16 +97,16 @@ function checkHeaders(headers: Json, path: string): undefined {
 
 function placeholderFault(value: string): string | undefined {
   const names = [...value.matchAll(CLIENT_HEADER)].map(([, name = '']) => name)
-  if (names.length > MAX_PLACEHOLDERS) return `must hold at most ${MAX_PLACEHOLDERS} placeholders`
+  if (names.length > MAX_PLACEHOLDERS) return `must contain at most ${MAX_PLACEHOLDERS} placeholders`
   const bad = names.find(name => !HEADER_NAME.test(name))
-  if (bad !== undefined) return `"${bad.slice(0, 100)}" is no name of a header`
+  if (bad !== undefined) return `must contain header names only; "${bad.slice(0, 100)}" is not one`
   const withheldName = names.find(name => !mayPass(name))
   return withheldName === undefined
     ? undefined
-    : `${withheldName} of a client is never passed on: it is a credential or belongs to the connection`
+    : `${withheldName} of a client cannot be forwarded: it is a credential or belongs to the connection`
 }
 
-/** Why a name stands for no header: neither the name of one nor `re:` and a regular expression. */
+/** Why a name is invalid: it is neither a header name nor `re:` with a regular expression. */
 function headerNameFault(name: string): string | undefined {
   if (HEADER_NAME.test(name)) return undefined
   if (!isHeaderPattern(name) || name.length > MAX_PATTERN_LENGTH || hasControl(name))
@@ -114,7 +115,7 @@ function headerNameFault(name: string): string | undefined {
   return 'fault' in reading ? reading.fault : undefined
 }
 
-/** Only what failed can be told otherwise, and only as another failure: an error is no answer. */
+/** Only an error status can be mapped, and only to another error status. */
 function checkStatusCodes(mapping: Json, path: string): undefined {
   for (const [from, to] of Object.entries(mapping)) {
     const isWritten = typeof to === 'string' || typeof to === 'number'

@@ -23,14 +23,10 @@ import {
   updateChannels,
 } from '../../store/records/channels.ts'
 import type { Deps } from '../server/deps.ts'
-import {
-  DESTINATION_COLUMNS,
-  mustNotMoveSecrets,
-  type SecretsSent as SentSecrets,
-} from './channel-destination.ts'
+import { DESTINATION_COLUMNS, mustNotMoveSecrets, type SentSecrets } from './channel-destination.ts'
 import { type ChannelView, presentChannel } from './channel-view.ts'
 
-/** For whoever does not look at its headers: they are left sealed. */
+/** The row without its headers, which stay sealed. */
 export async function mustFindChannel(db: Db, id: number): Promise<ChannelRow> {
   const row = await findChannel(db, id)
   if (!row) throw notFound('channel')
@@ -51,14 +47,14 @@ const pagesOf =
     return { items: items.map(open), total }
   }
 
-/** The rows of channels with their headers opened; sealed again on the way back into the store. */
+/** Reads rows of channels with decrypted headers, and encrypts the headers again on writing. */
 export function createChannelRows({ keyring }: Pick<Deps, 'keyring'>) {
   function open(row: ChannelRow): ChannelRow {
     try {
       return { ...row, header_override: openHeaders(keyring, row) }
     } catch (error) {
       if (!(error instanceof SealError)) throw error
-      // Told as none, so that the channel can be seen and they can be entered anew; the relay leaves it out.
+      // Presented as empty, so that an administrator can open the channel and enter them again; the relay skips the channel.
       return { ...row, header_override: NO_HEADERS }
     }
   }
@@ -68,7 +64,7 @@ export function createChannelRows({ keyring }: Pick<Deps, 'keyring'>) {
   const setHeaders = (trx: Trx, id: number, text: string) =>
     updateChannels(trx, [id], { header_override: sealHeaders(keyring, id, text) })
 
-  /** Every change of a stored channel passes here, so that none moves its secrets unseen. */
+  /** Every change of a stored channel passes through here, so that no change moves its secrets unnoticed. */
   async function mustKeepSecrets(
     trx: Trx,
     before: ChannelRow,
@@ -85,7 +81,7 @@ export function createChannelRows({ keyring }: Pick<Deps, 'keyring'>) {
 
     mustFind: async (db: Db, id: number) => open(await mustFindChannel(db, id)),
 
-    /** The same for a change: nobody else changes it until the transaction ends. */
+    /** The same for a change: the row is locked until the transaction ends. */
     async mustLock(trx: Trx, id: number): Promise<ChannelRow> {
       const [row] = await lock(trx, { ids: [id] })
       if (!row) throw notFound('channel')
@@ -99,7 +95,7 @@ export function createChannelRows({ keyring }: Pick<Deps, 'keyring'>) {
     groups: pagesOf(listTagGroups, group => ({ ...group, channels: group.channels.map(open) })),
 
     async insert(trx: Trx, channels: readonly Omit<NewChannel, 'id' | 'search'>[]): Promise<number[]> {
-      // The seal is bound to the row, so the row comes first.
+      // The encryption is bound to the row id, so the row is inserted first.
       const ids = await insertChannels(
         trx,
         channels.map(channel => ({ ...channel, header_override: NO_HEADERS })),

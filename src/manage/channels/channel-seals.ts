@@ -7,7 +7,7 @@ import type { Trx } from '../../store/engine/store.ts'
 import { insertKeys, type KeyState } from '../../store/records/channel-keys.ts'
 import type { Deps } from '../server/deps.ts'
 
-export type PlainKey = {
+type PlainKey = {
   readonly channelId: number
   readonly position: number
   readonly key: string
@@ -18,7 +18,7 @@ const ENABLED: KeyState = { status: KEY_STATUS.enabled, reason: '', disabled_tim
 
 const place = (id: number) => ({ table: 'channel_keys', row: id, field: 'key' })
 
-/** Provider keys rest sealed; they are opened here and nowhere else in the management API. */
+/** Provider keys are stored encrypted. The management API decrypts them only here. */
 export function createChannelSeals({ keyring, digest }: Pick<Deps, 'keyring' | 'digest'>) {
   return {
     add: (trx: Trx, keys: readonly PlainKey[]): Promise<void> =>
@@ -41,7 +41,7 @@ export function createChannelSeals({ keyring, digest }: Pick<Deps, 'keyring' | '
         if (!(error instanceof SealError)) throw error
         throw new Refusal(
           'conflict',
-          `the key at index ${position} cannot be opened with the secrets in use; enter it anew`,
+          `The key at index ${position} cannot be decrypted with the current master key. Enter it again.`,
         )
       }
     },

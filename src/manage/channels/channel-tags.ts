@@ -11,13 +11,13 @@ import { DEFAULTS, readFields } from './channel-fields.ts'
 import { type ChannelRows, createChannelRows } from './channel-rows.ts'
 import { difference, presentChannel } from './channel-view.ts'
 
-export type ManyChanges = {
+type ManyChanges = {
   readonly stored: Pick<ChannelRows, 'updateTogether'>
   readonly changing: Changing
   readonly actor: Actor
 }
 
-/** One change to many channels, each of which has its line in the audit log. */
+/** One change to many channels, with an audit record for each. */
 async function changeTogether(
   { stored, changing: { trx, audit }, actor }: ManyChanges,
   rows: readonly ChannelRow[],
@@ -29,13 +29,13 @@ async function changeTogether(
   const columns = Object.keys(change) as (keyof typeof change)[]
   for (const row of rows) {
     const changedFields = difference(presentChannel(row, []), presentChannel({ ...row, ...change }, []))
-    // By what is stored: two secrets may look the same once they are masked.
+    // Compares stored values: two different secrets may have the same masked form.
     if (columns.some(column => change[column] !== row[column]))
       audit({ action: 'channel.update', target: `channel:${row.id}`, ...changedFields })
   }
 }
 
-/** Enables or disables; the ones that stood otherwise are counted. */
+/** Enables or disables channels, and returns the number of changed ones. */
 export async function setStatus(
   changes: ManyChanges,
   rows: readonly ChannelRow[],
@@ -46,7 +46,7 @@ export async function setStatus(
   return others.length
 }
 
-/** Channels by tag: enabled, disabled and changed together. */
+/** Enables, disables and changes the channels of a tag together. */
 export function createChannelTagHandlers(
   deps: Deps,
 ): Pick<
@@ -76,7 +76,7 @@ export function createChannelTagHandlers(
     updateTag: async ({ body, actor, change }) => {
       const { tag, new_tag, groups, models, ...rest } = body
       const fields = readFields(
-        // Forms of existing clients send what was not filled in as empty; no tag is meant to lose its models.
+        // Existing clients send empty values for fields that were not filled in: an empty list does not remove the models.
         { ...rest, tag: new_tag, group: groups || undefined, models: models?.length ? models : undefined },
         {
           current: { ...DEFAULTS, type: undefined },

@@ -7,7 +7,7 @@ import type { ChannelKey } from '../../store/records/channel-keys.ts'
 
 const object = (text: string) => JSON.parse(text) as Record<string, unknown>
 
-/** A channel as the API and the audit log tell it: its keys masked, and what looks like a secret elsewhere. */
+/** A channel as the API and the audit log show it: with masked keys, and masked values that look like secrets. */
 export function presentChannel(row: ChannelRow, keys: readonly ChannelKey[]) {
   const isMulti = row.is_multi === 1
   const disabled = keys.filter(({ status }) => status !== KEY_STATUS.enabled)
@@ -54,7 +54,7 @@ export function presentChannel(row: ChannelRow, keys: readonly ChannelKey[]) {
       multi_key_status_list: isMulti
         ? Object.fromEntries(disabled.map(({ position, status }) => [String(position), status]))
         : null,
-      // Keys always take turns.
+      // Keys are always used in rotation.
       multi_key_mode: isMulti ? 'polling' : '',
     },
   }
@@ -65,7 +65,7 @@ export type ChannelView = ReturnType<typeof presentChannel>
 export const maskedKey = (keys: readonly Pick<ChannelKey, 'hint'>[]) =>
   keys.map(({ hint }) => hint).join('\n')
 
-/** What a change of many channels at once did to one of them, for the audit log. */
+/** The fields of one channel that a bulk change altered, for the audit log. */
 export function difference(before: ChannelView, after: ChannelView) {
   const names = (Object.keys(after) as (keyof ChannelView)[]).filter(
     name => JSON.stringify(before[name]) !== JSON.stringify(after[name]),

@@ -32,7 +32,7 @@ import { createChannelTestHandlers } from './channel-tests.ts'
 import { type ChannelView, presentChannel } from './channel-view.ts'
 
 const MAX_CHANNELS = 100_000
-/** Rows by model that one call may write: keys of a batch times models of each channel. */
+/** Limit of rows that one call may write: keys of a batch times models of each channel. */
 const MAX_BATCH_ROWS = 200_000
 
 type GroupView = { readonly tag: string | null; readonly count: number; readonly channels: ChannelView[] }
@@ -50,14 +50,14 @@ function orderOf({ id_sort, sort_by, sort_order }: ListQuery): ChannelOrder {
 
 type Edited = BodySchema<(typeof channelContract)['editChannels']>
 
-/** The models of one of several that are edited together; undefined where they stay as they are. */
+/** The new models of one channel in a bulk edit; undefined if they do not change. */
 function modelsAfter(before: readonly string[], { fields, add_models, remove_models }: Edited) {
   if (!add_models && !remove_models) return fields.models
   const removed = new Set(remove_models)
   const remaining = (fields.models ?? before).filter(model => !removed.has(model))
   const after = [...new Set([...remaining, ...(add_models ?? [])])]
   if (after.length > MAX_NAMES)
-    throw invalidField('add_models', `a channel lists at most ${MAX_NAMES} models`)
+    throw invalidField('add_models', `must leave each channel at most ${MAX_NAMES} models`)
   return after
 }
 
@@ -112,7 +112,7 @@ export function createChannelHandlers(deps: Deps): Handlers<typeof channelContra
 
   async function mustFit(trx: Trx, more: number): Promise<void> {
     if ((await countChannels(trx)) + more > MAX_CHANNELS)
-      throw new Refusal('conflict', `there can be at most ${MAX_CHANNELS} channels; delete some first`)
+      throw new Refusal('conflict', `There may be at most ${MAX_CHANNELS} channels. Delete some first.`)
   }
 
   async function remove({ trx, audit }: Changing, selection: ChannelSelection): Promise<number> {
@@ -138,7 +138,7 @@ export function createChannelHandlers(deps: Deps): Handlers<typeof channelContra
 
     createChannel: async ({ body: { mode, channel: input, at }, change }) => {
       const { name } = input
-      if (name === undefined) throw invalidField(`${at}name`, 'is needed')
+      if (name === undefined) throw invalidField(`${at}name`, 'is required')
       const provider = readProvider(input.type, `${at}type`)
       const current = { ...DEFAULTS, type: undefined }
       const fields = { ...DEFAULTS, ...readFields(input, { current, at, policy }), type: provider.type }
@@ -147,7 +147,7 @@ export function createChannelHandlers(deps: Deps): Handlers<typeof channelContra
       if (mode === 'batch' && keys.length * models.length > MAX_BATCH_ROWS)
         throw invalidField(
           `${at}models`,
-          `${keys.length} channels of ${models.length} models are too many at once`,
+          `would create ${keys.length} channels of ${models.length} models at once; send fewer keys or models`,
         )
       // One channel for each key, or one for all of them.
       const keySets = mode === 'batch' ? keys.map(key => [key]) : [keys]
@@ -208,7 +208,7 @@ export function createChannelHandlers(deps: Deps): Handlers<typeof channelContra
       if (rowCount > MAX_BATCH_ROWS)
         throw invalidField(
           body.add_models ? 'add_models' : 'fields.models',
-          `${body.ids.length} channels of so many models are too many at once`,
+          `has ${body.ids.length} channels, too many for these models at once; send fewer ids or models`,
         )
       return change(async ({ trx, audit }) => {
         const results = []
@@ -216,7 +216,7 @@ export function createChannelHandlers(deps: Deps): Handlers<typeof channelContra
           try {
             const before = await stored.mustLock(trx, id)
             const toldBefore = await presentOne(trx, before)
-            // Judged before anything is written, so that a channel that is refused stays as it was.
+            // Validated before writing, so that a refused channel does not change.
             const input = { ...body.fields, models: modelsAfter(JSON.parse(before.models), body) }
             const fields = readFields(input, { current: before, at: 'fields.', policy })
             const after: ChannelRow = { ...before, ...fields }
@@ -226,7 +226,7 @@ export function createChannelHandlers(deps: Deps): Handlers<typeof channelContra
             audit({ action: 'channel.update', target: `channel:${id}`, before: toldBefore, after: view })
             results.push({ id, is_changed: true, code: '', message: '' })
           } catch (error) {
-            // What the caller has no right to is refused whole, like any request without the right to it.
+            // A missing permission refuses the whole request, as everywhere else.
             if (!(error instanceof Refusal) || error.code === 'forbidden') throw error
             results.push({ id, is_changed: false, code: error.code, message: error.message })
           }
@@ -258,7 +258,7 @@ export function createChannelHandlers(deps: Deps): Handlers<typeof channelContra
           {
             ...row,
             name: suffixed(row.name, query.suffix ?? '_copy'),
-            // What the gateway found out about the original is not yet known of the copy.
+            // Auto-disabling and test results of the original do not apply to the copy.
             status: row.status === CHANNEL_STATUS.enabled ? CHANNEL_STATUS.enabled : CHANNEL_STATUS.disabled,
             status_reason: '',
             created_time: now(),

@@ -2,7 +2,7 @@ import type { Price } from '../../domain/price.ts'
 import { isPerToken, type Rates } from '../../domain/rate.ts'
 import { type ModelPurpose, purposeOf } from '../../models/purposes.ts'
 
-/** Where a kind of model is asked; the first five names are those that clients of this family know. */
+/** The endpoint of a kind of model. The first five names are those of existing clients. */
 export const ENDPOINTS = {
   openai: { path: '/v1/chat/completions', method: 'POST' },
   embeddings: { path: '/v1/embeddings', method: 'POST' },
@@ -14,14 +14,14 @@ export const ENDPOINTS = {
   moderation: { path: '/v1/moderations', method: 'POST' },
 } as const satisfies Record<string, { path: string; method: string }>
 
-export type EndpointType = keyof typeof ENDPOINTS
+type EndpointType = keyof typeof ENDPOINTS
 
 type Sign = (rates: Rates) => boolean
 
 const isCharged = (rates: Rates, name: keyof Rates) => rates[name] !== undefined
 const isInputOnly = (rates: Rates) => isCharged(rates, 'input') && !isCharged(rates, 'output')
 
-/** A second of sound costs a small part of a cent, a second of video costs cents. */
+/** A second of audio costs a fraction of a cent, a second of video costs cents. */
 const PICOS_PER_CENT = 10_000_000_000
 const isSound = ({ per_second, per_minute }: Rates) =>
   per_minute !== undefined || (per_second !== undefined && per_second < PICOS_PER_CENT)
@@ -35,7 +35,7 @@ const BY_PURPOSE = {
   embeddings: 'embeddings',
 } as const satisfies Record<ModelPurpose, EndpointType>
 
-/** What a model is for, by the units of its price, where its name does not say it. The first row that holds wins. */
+/** The purpose of a model by the units of its price, if its name does not show it. The first match wins. */
 const BY_PRICE: readonly (readonly [EndpointType, Sign])[] = [
   ['audio-speech', rates => isCharged(rates, 'per_character')],
   ['audio-transcription', isSound],

@@ -9,7 +9,7 @@ import { listBackers, listMapped } from '../../store/records/served.ts'
  */
 export type Served = { readonly name: string; readonly pricedAs: readonly string[] }
 
-/** Where a name leads: through these names, itself among them, to the target, on any channel or only on some. */
+/** The resolution of a name: the names on the way, itself included, the target, and the channels if restricted. */
 type Way = {
   readonly name: string
   readonly names: readonly string[]
@@ -28,7 +28,7 @@ function wayOf(aliases: ReadonlyMap<string, EnabledAlias>, name: string): Way {
   let target = name
   let only: Only
   for (let alias = aliases.get(name); alias !== undefined; alias = aliases.get(target)) {
-    // No alias can be made that closes a loop; a walk that trusted this would never end if one were there.
+    // Saving refuses alias cycles. The check here prevents an endless loop if a stored row has one anyway.
     if (names.includes(alias.target)) break
     target = alias.target
     names.push(target)
@@ -37,7 +37,7 @@ function wayOf(aliases: ReadonlyMap<string, EnabledAlias>, name: string): Way {
   return { name, names, target, only }
 }
 
-/** Models of enabled channels, and aliases that such a channel backs, by name. */
+/** Models of enabled channels, and aliases that such a channel serves, by name. */
 export async function listServed(db: Db): Promise<Served[]> {
   const [models, enabledAliases, mapped] = await Promise.all([
     enabledModels(db),

@@ -3,7 +3,7 @@ import { id, idParams, modelName, optional, paged, pageOf, queryText } from './f
 import type { Contract } from './route.ts'
 
 const status = z.union([z.literal(1), z.literal(2)], { error: 'must be 1 (enabled) or 2 (disabled)' })
-/** No comma: lists of models are also told as one text with commas between, and a token names an alias there. */
+/** No comma: lists of models are also sent as one comma-separated text, and a token may list an alias there. */
 const aliasName = modelName.refine(name => !name.includes(','), 'must not contain a comma')
 /** Null and an empty list both mean any channel. */
 const channelIds = z.array(id).max(1_000).nullish()
@@ -13,7 +13,7 @@ const aliasView = z
     id: z.int(),
     name: z.string(),
     target: z.string(),
-    channel_ids: z.array(z.int()).nullable().describe('Null or empty: any channel that lists the target'),
+    channel_ids: z.array(z.int()).nullable().describe('Null or empty: every channel that lists the target'),
     status: z.int().describe('1 enabled, 2 disabled'),
     created_time: z.int(),
   })
@@ -32,7 +32,7 @@ export const aliasContract = {
     method: 'POST',
     path: '/api/alias/',
     access: 'admin',
-    summary: 'Make an alias: requests for its name are served as the target, which may be another alias',
+    summary: 'Create an alias: requests for its name are served as the target, which may be another alias',
     body: z.object({ name: aliasName, target: modelName, channel_ids: channelIds, status: optional(status) }),
     data: aliasView,
   },
@@ -48,7 +48,7 @@ export const aliasContract = {
     method: 'PUT',
     path: '/api/alias/',
     access: 'admin',
-    summary: 'Change the fields given, keep the rest; channel_ids null means any channel',
+    summary: 'Change only the fields sent; channel_ids null means any channel',
     body: z.object({
       id,
       name: optional(aliasName),
@@ -62,7 +62,7 @@ export const aliasContract = {
     method: 'DELETE',
     path: '/api/alias/:id',
     access: 'admin',
-    summary: 'Delete an alias; a model of its name is reached again',
+    summary: 'Delete an alias; a model with the same name becomes reachable again',
     params: idParams,
   },
 } as const satisfies Contract

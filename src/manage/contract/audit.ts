@@ -24,7 +24,7 @@ export const auditContract = {
     method: 'GET',
     path: '/api/audit/',
     access: 'admin',
-    summary: 'Who did what, newest first',
+    summary: 'Audit records, newest first',
     query: paged({
       actor_id: queryNumber,
       action: queryText,

@@ -4,7 +4,7 @@ import { limits, limitsView, nameList, optional, text } from './fields.ts'
 
 /** Fields of a channel, also in the forms that existing clients send (docs/reference/management-api.md: Channels). */
 
-/** An object, or the text of one as existing clients send it; what may stand inside is read by the handlers. */
+/** An object, or its JSON text as existing clients send it. The handlers validate its content. */
 export const objectOrText = z.union([z.record(z.string(), z.unknown()), z.string()], {
   error: 'must be an object, or the JSON text of one',
 })
@@ -18,7 +18,7 @@ const settable = z.union([z.literal(1), z.literal(2), z.enum(['enabled', 'disabl
   error: 'must be 1 or "enabled", 2 or "disabled"',
 })
 export const status = settable.transform(value => (ENABLED.has(value) ? 1 : 2))
-/** A whole object that is sent back may carry a 3, which only the gateway sets. */
+/** A client that sends the whole object back may send a 3, which only the gateway sets. */
 const statusSentBack = z
   .union([settable, z.literal(3)], { error: 'must be 1 or "enabled", 2 or "disabled"' })
   .transform(value => (value === 3 ? undefined : ENABLED.has(value) ? 1 : 2))
@@ -29,10 +29,10 @@ const flag = z
 
 /** No comma: names of groups are joined by it. */
 const groupName = text({ min: 1, max: 64 }).refine(name => !name.includes(','), 'must not contain a comma')
-/** One name, several with commas between, or an array; stored as one text. */
+/** One name, several separated by commas, or an array; stored as one text. */
 export const group = z
   .union([z.array(groupName).max(100), text({ max: 1_000 })], {
-    error: 'must be a text, or an array of texts',
+    error: 'must be a string, or an array of strings',
   })
   .transform(value =>
     (typeof value === 'string' ? value.split(',') : value)
@@ -43,7 +43,7 @@ export const group = z
 
 export const tag = text({ max: 100 })
 
-/** Goes out as a header. */
+/** Sent as a header. */
 const headerText = text({ max: 255 }).regex(/^[\x20-\x7e]*$/, 'must be plain ASCII')
 
 export const channelFields = {
@@ -53,7 +53,7 @@ export const channelFields = {
     z
       .string()
       .describe(
-        'One key, or several by comma or line break, as `mode` says; an empty or masked one changes nothing',
+        'One key, or several separated by commas or line breaks, depending on `mode`; an empty or masked key changes nothing',
       ),
   ),
   base_url: optional(text({ max: 2_048 })),
@@ -86,7 +86,7 @@ export const channelCreated = z
   .transform(({ mode = 'single', channel: inner, ...flat }, context) => {
     if (inner !== undefined) return { mode, channel: inner, at: 'channel.' }
     if (Object.values(flat).every(value => value === undefined))
-      context.addIssue({ code: 'custom', path: ['channel'], message: 'is needed' })
+      context.addIssue({ code: 'custom', path: ['channel'], message: 'is required' })
     return { mode, channel: flat, at: '' }
   })
 
@@ -97,7 +97,7 @@ export const channelView = z
     id: z.int(),
     name: z.string(),
     type: z.int(),
-    key: z.string().describe('Masked; several keys with line breaks between'),
+    key: z.string().describe('Masked; several keys are separated by line breaks'),
     keys: z.array(
       z.object({
         index: z.int(),
@@ -107,7 +107,7 @@ export const channelView = z
         disabled_time: z.int(),
       }),
     ),
-    base_url: z.string().describe('Empty: the address of the provider'),
+    base_url: z.string().describe('Empty: the default URL of the provider'),
     models: z.array(z.string()),
     model_mapping: z.record(z.string(), z.string()),
     priority: z.int(),
@@ -118,15 +118,15 @@ export const channelView = z
     group: z.string(),
     created_time: z.int(),
     test_time: z.int(),
-    response_time: z.int().describe('Of the last test, in milliseconds'),
+    response_time: z.int().describe('Latency of the last test, in milliseconds'),
     used_quota: z.int(),
-    vendor_cost: z.string().describe('USD that the vendor says its requests cost, where it says so'),
+    vendor_cost: z.string().describe('Cost of its requests in USD as the provider reports it'),
     vendor_cost_difference: z
       .string()
       .describe(
-        'USD; that sum less what the same requests cost here: above 0, the vendor bills more than is charged',
+        'Provider-reported cost minus the charges for the same requests, in USD; above 0, the provider bills more than is charged',
       ),
-    auto_ban: z.int().describe('1: the gateway may disable it'),
+    auto_ban: z.int().describe('1: the gateway may auto-disable the channel'),
     test_model: z.string(),
     param_override: object,
     header_override: object,

@@ -25,7 +25,7 @@ import {
 } from './fields.ts'
 import type { Contract } from './route.ts'
 
-/** What the filter `status` may say, and the states it means; existing clients send -1 or nothing for all. */
+/** Values of the filter `status` and the states that they select; existing clients send -1 or nothing for all. */
 const STATUS_FILTERS: Readonly<Record<string, readonly number[] | undefined>> = {
   '': undefined,
   all: undefined,
@@ -61,7 +61,7 @@ const tagGroup = z
   .meta({ id: 'ChannelTagGroup' })
 
 const channelPage = pageOf(z.union([channelView, tagGroup])).extend({
-  type_counts: z.record(z.string(), z.int()).describe('How many of each type the other filters leave'),
+  type_counts: z.record(z.string(), z.int()).describe('Channels of each type that match the other filters'),
 })
 
 const keyParams = z.object({
@@ -124,8 +124,7 @@ export const channelContract = {
     method: 'GET',
     path: '/api/channel/search',
     access: 'admin',
-    summary:
-      'Find channels by id, by a part of name or address, by a whole key, or by a part of a model’s name',
+    summary: 'Find channels by id, part of the name or base URL, a whole key, or part of a model name',
     query: paged({ ...filters, keyword: queryText, model: queryText }),
     data: channelPage,
   },
@@ -134,7 +133,7 @@ export const channelContract = {
     path: '/api/channel/',
     access: 'admin',
     summary:
-      'Make a channel with one key (single) or several (multi_to_single), or one for each key (batch: the answer is an array). Name and type are needed, and a key unless the provider runs on your own machine; without models it serves nothing yet',
+      'Create a channel with one key (single) or several (multi_to_single), or one channel per key (batch: returns an array). Name and type are required, and a key unless the provider runs on your own machine. A channel without models serves nothing',
     body: channelCreated,
     data: z.union([channelView, z.array(channelView)]),
   },
@@ -151,12 +150,12 @@ export const channelContract = {
     path: '/api/channel/',
     access: 'admin',
     summary:
-      'Change the fields given, keep the rest; an absent, empty or masked key keeps the keys. Where type, origin of base_url, proxy or a header with the key change, an Admin must send the key again',
+      'Change only the fields sent; an absent, empty or masked key keeps the stored keys. If type, origin of base_url, proxy or a header with the key changes, an Admin must send the key again',
     body: z.object({
       id,
       ...channelFields,
       key_mode: optional(z.enum(['append', 'replace', ''])).describe(
-        'For several keys: append to those there are, or replace them, which is the default',
+        'For several keys: append to the existing keys, or replace them (default)',
       ),
     }),
     data: channelView,
@@ -165,14 +164,14 @@ export const channelContract = {
     method: 'DELETE',
     path: '/api/channel/:id',
     access: 'admin',
-    summary: 'Delete a channel for good; nothing is routed through it any more',
+    summary: 'Delete a channel permanently',
     params: idParams,
   },
   copyChannel: {
     method: 'POST',
     path: '/api/channel/copy/:id',
     access: 'admin',
-    summary: 'A second channel like this one, keys included; the suffix goes behind its name',
+    summary: 'Duplicate a channel with its keys; the suffix is appended to its name',
     params: idParams,
     query: z.object({ suffix: queryText }),
     data: channelView,
@@ -181,7 +180,7 @@ export const channelContract = {
     method: 'POST',
     path: '/api/channel/:id/status',
     access: 'admin',
-    summary: 'Enable or disable a channel; the answer says whether that changed it',
+    summary: 'Enable or disable a channel; returns whether the state changed',
     params: idParams,
     body: z.object({ status }),
     data: z.boolean(),
@@ -190,7 +189,7 @@ export const channelContract = {
     method: 'POST',
     path: '/api/channel/status/batch',
     access: 'admin',
-    summary: 'Enable or disable several; the answer is how many that changed',
+    summary: 'Enable or disable several channels; returns the number of changed ones',
     body: ids.extend({ status }),
     data: z.int(),
   },
@@ -199,17 +198,17 @@ export const channelContract = {
     path: '/api/channel/batch',
     access: 'admin',
     summary:
-      'Change the same fields of several channels; each is changed whole or not at all, and the answer says which. Name, type and keys are a channel’s own; models are replaced by `fields.models`, or added and removed',
+      'Change the same fields of several channels. Each channel is changed completely or not at all; the response says which. Name, type and keys cannot be changed; models are replaced by `fields.models`, or added and removed',
     body: ids.extend({
       fields: z.object(sharedFields),
-      add_models: optional(nameList).describe('Listed by each of them from now on, beside its own'),
-      remove_models: optional(nameList).describe('Listed by none of them any more'),
+      add_models: optional(nameList).describe('Models to add to each channel'),
+      remove_models: optional(nameList).describe('Models to remove from each channel'),
     }),
     data: z.array(
       z.object({
         id: z.int(),
         is_changed: z.boolean(),
-        code: z.string().describe('Empty, or why not'),
+        code: z.string().describe('Error message; empty on success'),
         message: z.string(),
       }),
     ),
@@ -218,7 +217,7 @@ export const channelContract = {
     method: 'POST',
     path: '/api/channel/batch',
     access: 'admin',
-    summary: 'Delete several channels; the answer is how many',
+    summary: 'Delete several channels; returns their number',
     body: ids,
     data: z.int(),
   },
@@ -226,7 +225,7 @@ export const channelContract = {
     method: 'DELETE',
     path: '/api/channel/disabled',
     access: 'admin',
-    summary: 'Delete every channel that is disabled, by hand or by the gateway; the answer is how many',
+    summary: 'Delete every disabled and auto-disabled channel; returns their number',
     data: z.int(),
   },
 
@@ -234,7 +233,7 @@ export const channelContract = {
     method: 'POST',
     path: '/api/channel/:id/key',
     access: 'root',
-    summary: 'The whole key of a channel, or its keys with line breaks between; audited',
+    summary: 'Reveal the key of a channel, or its keys separated by line breaks; audited',
     params: idParams,
     data: z.object({ key: z.string() }),
   },
@@ -251,7 +250,7 @@ export const channelContract = {
     method: 'DELETE',
     path: '/api/channel/:id/keys/:index',
     access: 'admin',
-    summary: 'Delete one key of a channel; those behind it move up. The last one stays',
+    summary: 'Delete one key of a channel; later keys move up. The last key cannot be deleted',
     params: keyParams,
     data: channelView,
   },
@@ -260,7 +259,7 @@ export const channelContract = {
     path: '/api/channel/multi_key/manage',
     access: 'admin',
     summary:
-      'The keys of a channel in the form of existing clients; every action answers how they stand after it',
+      'Manage the keys of a channel in the form of existing clients; every action returns the keys after it',
     body: z.object({
       channel_id: id,
       action: z.enum([
@@ -299,7 +298,7 @@ export const channelContract = {
     path: '/api/channel/tag',
     access: 'admin',
     summary:
-      'Change every channel of a tag; an empty list of models changes nothing, an empty new_tag unties them',
+      'Change every channel of a tag; an empty list of models changes nothing, an empty new_tag removes the tag',
     body: z.object({
       tag: someTag,
       new_tag: optional(tag),
@@ -316,7 +315,7 @@ export const channelContract = {
     method: 'POST',
     path: '/api/channel/batch/tag',
     access: 'admin',
-    summary: 'Put several channels under a tag, or under none with null; the answer is how many',
+    summary: 'Set the tag of several channels, or remove it with null; returns their number',
     body: ids.extend({ tag: tag.nullable() }),
     data: z.int(),
   },
@@ -324,7 +323,7 @@ export const channelContract = {
     method: 'GET',
     path: '/api/channel/tag/models',
     access: 'admin',
-    summary: 'The longest list of models among the channels of a tag, with commas between',
+    summary: 'The longest list of models among the channels of a tag, separated by commas',
     query: z.object({ tag: text({ min: 1, max: 100 }) }),
     data: z.string(),
   },
@@ -333,7 +332,7 @@ export const channelContract = {
     method: 'GET',
     path: '/api/channel/types',
     access: 'admin',
-    summary: 'The providers a channel can be of, and what each needs to be told',
+    summary: 'Channel types: the providers and the fields that each needs',
     data: z.array(
       z.object({
         type: z.int(),
@@ -359,7 +358,7 @@ export const channelContract = {
     method: 'GET',
     path: '/api/channel/models',
     access: 'admin',
-    summary: 'Well-known models, for filling in a channel',
+    summary: 'Well-known models, as suggestions for a channel',
     data: z.array(
       z.object({ id: z.string(), object: z.literal('model'), created: z.int(), owned_by: z.string() }),
     ),
@@ -375,7 +374,7 @@ export const channelContract = {
     method: 'GET',
     path: '/api/channel/fetch_models/:id',
     access: 'admin',
-    summary: 'Ask the provider of a channel which models it serves',
+    summary: 'Fetch the list of models from the provider of a channel',
     params: idParams,
     data: modelNames,
   },
@@ -391,7 +390,7 @@ export const channelContract = {
     method: 'POST',
     path: '/api/channel/fetch_models',
     access: 'admin',
-    summary: 'Ask a provider which models it serves, before there is a channel',
+    summary: 'Fetch the list of models from a provider before creating a channel',
     body: z.object({
       type: z.int(),
       base_url: channelFields.base_url,
@@ -414,13 +413,13 @@ export const channelContract = {
     method: 'GET',
     path: '/api/channel/test/:id',
     access: 'admin',
-    summary: 'Send a test request through one channel; a failed test is an answer, not an error',
+    summary: 'Send a test request through one channel; a failed test is a result, not an error',
     params: idParams,
     query: z.object({
       model: queryText,
       stream: queryFlag,
       endpoint_type: queryText,
-      key: queryNumber.describe('Index of the key to try; without it the first that is on'),
+      key: queryNumber.describe('Index of the key to test; default: the first enabled key'),
     }),
     reply: testView,
   },

@@ -1,11 +1,11 @@
 import { z } from 'zod'
 import { codePoints, hasControl, hasControlBeyondLines } from '../../domain/text.ts'
 
-/** Building blocks of the contract: what a text, a page, a list of names is, said once. */
+/** Building blocks of the contract: texts, pages, lists of names. */
 
 type TextOptions = { readonly min?: number; readonly max: number; readonly lines?: boolean }
 
-/** Stored as given, trimmed; control characters refused; the length counts code points. */
+/** Trimmed; control characters are refused; the length counts code points. */
 export const text = ({ min = 0, max, lines = false }: TextOptions) =>
   z
     .string()
@@ -21,7 +21,7 @@ export const text = ({ min = 0, max, lines = false }: TextOptions) =>
         refuse('must not contain control characters')
     })
 
-/** Clients send back whole objects, with null for what was never set: null means absent. */
+/** Clients send whole objects back, with null for unset fields: null means absent. */
 export const optional = <T extends z.ZodType>(schema: T) =>
   schema.nullish().transform(value => value ?? undefined)
 
@@ -33,20 +33,20 @@ const wholeText = z
   .string()
   .regex(/^-?\d{1,16}$/, 'must be a whole number')
   .transform(Number)
-/** Empty means absent here too: the family's clients send filters that nobody filled in. */
+/** Empty means absent: existing clients send filters that were not filled in. */
 export const queryNumber = z
   .string()
   .regex(/^(-?\d{1,16})?$/, 'must be a whole number')
   .transform(value => (value === '' ? undefined : Number(value)))
   .optional()
-/** In any case: there are languages that write a boolean `True`. */
+/** Case-insensitive: some languages write a boolean as `True`. */
 export const queryFlag = z
   .string()
   .toLowerCase()
   .pipe(z.enum(['true', 'false', '1', '0', '']))
   .transform(value => value === 'true' || value === '1')
   .optional()
-/** The family's clients send empty filters for "all". */
+/** Existing clients send empty filters for "all". */
 export const queryText = z
   .string()
   .max(256)
@@ -92,7 +92,7 @@ export const paged = <Shape extends z.ZodRawShape>(filters: Shape) =>
     z.output<z.ZodObject<Shape>> & { paging: { page: number; pageSize: number } }
   >
 
-/** The answer of a list. */
+/** The response of a list. */
 export const pageOf = <T extends z.ZodType>(item: T) =>
   z.object({ page: z.int(), page_size: z.int(), total: z.int(), items: z.array(item) })
 
@@ -100,13 +100,13 @@ export const MAX_NAMES = 2_000
 const MODEL_NAME_LENGTH = 255
 
 export const modelName = text({ min: 1, max: MODEL_NAME_LENGTH })
-/** No name holds a comma, for lists of names are also told as one text with commas between. */
+/** A name contains no comma, because lists of names are also sent as one comma-separated text. */
 const joinedNames = text({ max: MAX_NAMES * MODEL_NAME_LENGTH, lines: true })
 
-/** A list of names: an array, or one text with commas between. Trimmed, empty ones dropped, each once, in order. */
+/** A list of names: an array, or a comma-separated text. Trimmed, without empty and duplicate names, in order. */
 export const nameList = z
   .union([z.array(joinedNames).max(MAX_NAMES), joinedNames], {
-    error: 'must be an array of texts, or one text with commas between',
+    error: 'must be an array of strings, or one comma-separated string',
   })
   .transform(value => [value].flat().flatMap(part => part.split(/[,\n\r]/)))
   .transform(names => [...new Set(names.map(name => name.trim()).filter(name => name !== ''))])
@@ -117,13 +117,13 @@ export const limits = z.object({
   tpm: z.int().min(1).max(1_000_000_000_000).nullish(),
   concurrency: z.int().min(1).max(1_000_000).nullish(),
 })
-/** Absent limits are told as null. */
+/** Absent limits are null. */
 export const limitsView = z.object({
   rpm: z.int().nullable(),
   tpm: z.int().nullable(),
   concurrency: z.int().nullable(),
 })
 
-/** The only group there is; stored and told back, never routed or priced by. */
+/** The only group. It is stored and returned, but affects neither routing nor prices. */
 export const group = optional(text({ max: 64 }))
 export const ids = z.object({ ids: z.array(id).min(1).max(1_000) })

@@ -17,7 +17,7 @@ import { usageContract } from './usage.ts'
 import { selfContract, signInContract, userContract } from './users.ts'
 import { videoContract } from './videos.ts'
 
-/** Every route there is, in one place: the document, the tests and the 405s are made from it. */
+/** All routes: the OpenAPI document, the tests and the 405 responses are generated from this. */
 export const contract = {
   ...statusContract,
   ...signInContract,

@@ -3,7 +3,7 @@ import { isTimeZone } from '../../domain/calendar.ts'
 import { queryNumber, queryText } from './fields.ts'
 import type { Contract } from './route.ts'
 
-/** A chart with more points than this is one nobody can read. */
+/** A chart with more points than this is unreadable. */
 const MAX_POINTS = 800
 
 const moment = z
@@ -51,7 +51,7 @@ const seriesQuery = z
   .refine(isInOrder, OUT_OF_ORDER)
   .refine(isFew(MAX_POINTS), tooMany(MAX_POINTS))
 
-/** Fewer than of sums, because each is worked out from the requests themselves. */
+/** Fewer than of sums, because each is computed from the requests themselves. */
 const MAX_TIME_POINTS = 200
 
 const timesQuery = z
@@ -87,17 +87,15 @@ export const insightContract = {
     path: '/api/usage/series',
     access: 'user',
     summary:
-      'Requests, tokens and cost over time: sums that are exact, by quarter hour, hour, six hours or day of a time zone. Users see their own, administrators everybody’s',
+      'Requests, tokens and cost over time: exact sums by quarter hour, hour, six hours or day of a time zone. Users see their own, administrators those of all users',
     query: seriesQuery,
     data: z.object({
-      starts: z.array(z.int()).describe('Where each point begins, Unix seconds'),
+      starts: z.array(z.int()).describe('Start of each point, Unix seconds'),
       totals: z.object(figures),
-      previous: z.object(figures).describe('Of as much time before `from`'),
+      previous: z.object(figures).describe('Of the previous period of the same length'),
       series: z
         .array(z.object({ key: z.string(), name: z.string(), ...columns }))
-        .describe(
-          'One without `group_by`; otherwise the `top` (6) that cost most, and `other` where there are more',
-        ),
+        .describe('One series without `group_by`; otherwise the `top` (6) by cost, and `other` for the rest'),
     }),
   },
   usageTop: {
@@ -105,7 +103,7 @@ export const insightContract = {
     path: '/api/usage/top',
     access: 'user',
     summary:
-      'What was used by each model, token, channel or user, the dearest first, and by the rest together: sums that are exact, from the quarter hour in which `from` falls. Users see their own, administrators everybody’s',
+      'Usage by model, token, channel or user, by descending cost, and the sum of the rest: exact sums from the quarter hour that contains `from`. Users see their own, administrators those of all users',
     query: topQuery,
     data: z.object({
       totals: z.object(figures),
@@ -120,30 +118,30 @@ export const insightContract = {
     path: '/api/usage/times',
     access: 'user',
     summary:
-      'How long requests that were answered took over time, whole and up to their first bytes, in milliseconds: half of them no longer than `p50`, 95 % no longer than `p95`; null where there was none. Of the newest requests of each point, together at most 20,000. Users see their own, administrators everybody’s',
+      'Latency and time to first token of successful requests over time, as percentiles in milliseconds; null without requests. Computed from the newest requests of each point, at most 20,000 in total. Users see their own, administrators those of all users',
     query: timesQuery,
     data: z.object({
-      starts: z.array(z.int()).describe('Where each point begins, Unix seconds'),
+      starts: z.array(z.int()).describe('Start of each point, Unix seconds'),
       first_ms: spans,
       total_ms: spans,
-      most: z.int().describe('How many requests of a point were looked at, at most'),
-      is_all: z.boolean().describe('False where a point may have more'),
+      most: z.int().describe('Maximum number of requests per point'),
+      is_all: z.boolean().describe('False if a point may have more requests'),
     }),
   },
   channelHealth: {
     method: 'GET',
     path: '/api/channel/health',
     access: 'admin',
-    summary: 'How every channel fares: whether it rests, and its last 24 hours by the hour',
+    summary: 'Health of every channel: its cooldown, and its last 24 hours by the hour',
     data: z.array(
       z.object({
         channel_id: z.int(),
         ...condition.shape,
-        keys: z.array(z.object({ index: z.int(), ...condition.shape })).describe('Those that are not ready'),
+        keys: z.array(z.object({ index: z.int(), ...condition.shape })).describe('Keys that are not ready'),
         ...figures,
         hours: z
           .array(z.object({ requests: z.int(), failures: z.int() }))
-          .describe('24, oldest first; none where there was no request'),
+          .describe('24 hours, oldest first; empty without requests'),
       }),
     ),
   },
@@ -151,7 +149,7 @@ export const insightContract = {
     method: 'GET',
     path: '/api/model/',
     access: 'user',
-    summary: 'Every model and alias that can be asked for: its channels, its price, its last 24 hours',
+    summary: 'Every available model and alias: channels, price and the last 24 hours',
     data: z.array(
       z.object({
         name: z.string(),
@@ -159,7 +157,7 @@ export const insightContract = {
         owned_by: z.string(),
         endpoint_types: z.array(z.string()),
         channels_on: z.int(),
-        channels_all: z.int().describe('Told to administrators; the same as `channels_on` to others'),
+        channels_all: z.int().describe('For administrators; equal to `channels_on` for others'),
         is_priced: z.boolean(),
         requests: z.int(),
         failures: z.int(),
@@ -171,7 +169,7 @@ export const insightContract = {
     method: 'GET',
     path: '/api/attention',
     access: 'user',
-    summary: 'What needs somebody: the most urgent first, at most 50',
+    summary: 'What needs attention: the most urgent first, at most 50',
     data: z.array(
       z.object({
         kind: z.enum([

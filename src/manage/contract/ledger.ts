@@ -46,15 +46,14 @@ export const ledgerContract = {
     data: z.object({
       ok: z.boolean(),
       lines: z.array(z.string()),
-      faults: z.array(z.string()).describe('Those of the lines that say what does not hold'),
+      faults: z.array(z.string()).describe('The lines that report an error'),
     }),
   },
   listEntries: {
     method: 'GET',
     path: '/api/ledger/entries',
     access: 'admin',
-    summary:
-      'Entries of the ledger about a user (without one, about yourself), newest first, or only those about a token',
+    summary: 'Ledger entries of a user (default: yourself), newest first, or only those of a token',
     query: paged({ user_id: queryNumber, token_id: queryNumber }),
     data: pageOf(entryView),
   },
@@ -62,10 +61,11 @@ export const ledgerContract = {
     method: 'GET',
     path: '/api/ledger/health',
     access: 'admin',
-    summary: 'What the books hold open: leases, doubts, and how far each node’s journal has been applied',
+    summary:
+      'Open items of the ledger: leases, unresolved charges, and the applied position of each node’s journal',
     data: z.object({
       entries: z.int(),
-      leased: z.string().describe('USD that nodes may spend without asking, exact'),
+      leased: z.string().describe('Leased amount that nodes may spend, exact USD'),
       suspense: z.object({
         open: z.int(),
         amount: z.string().describe('USD, exact'),
@@ -75,7 +75,7 @@ export const ledgerContract = {
         z.object({
           id: z.string(),
           started_time: z.int(),
-          applied: z.int().describe('The last record of its journal that is in the store'),
+          applied: z.int().describe('The last journal record that has been applied to the store'),
           leased: z.string().describe('USD, exact'),
           accounts: z.int().describe('With a lease'),
         }),
@@ -86,7 +86,8 @@ export const ledgerContract = {
     method: 'GET',
     path: '/api/ledger/suspense',
     access: 'admin',
-    summary: 'What a provider may have billed for and nobody received, newest first',
+    summary:
+      'Unresolved charges: responses that a provider may have billed but that were not delivered, newest first',
     query: paged({ open: queryFlag }),
     data: pageOf(suspenseView),
   },
@@ -94,7 +95,7 @@ export const ledgerContract = {
     method: 'POST',
     path: '/api/ledger/suspense/:id',
     access: 'root',
-    summary: 'Decide a doubt: write it off, or charge it to the user and token of the request',
+    summary: 'Resolve a charge: write it off, or charge it to the user and token of the request',
     params: idParams,
     body: z.object({ action: z.enum(['write_off', 'charge']), reason: text({ min: 1, max: 200 }) }),
     data: suspenseView,

@@ -7,14 +7,14 @@ import type { Contract } from './route.ts'
 const MAX_PATTERN = 64
 const MAX_WILDCARDS = 4
 
-/** A whole text, or with `%` a pattern; short, because a pattern is tried on many rows. */
+/** An exact text, or a pattern with `%`; short, because a pattern is compared with many rows. */
 const textFilter = queryText.refine(
   value =>
     !value?.includes('%') || (value.length <= MAX_PATTERN && value.split(/%+/).length <= MAX_WILDCARDS + 1),
-  `with %, must have at most ${MAX_PATTERN} characters and ${MAX_WILDCARDS} times %`,
+  `must have at most ${MAX_PATTERN} characters and ${MAX_WILDCARDS} % if it is a pattern`,
 )
 
-/** 0 and nothing are how the family's clients say "all". */
+/** Existing clients send 0 or nothing for "all". */
 const numberFilter = z.preprocess(value => (value === '' || value === '0' ? undefined : value), queryNumber)
 
 const ownFilters = {
@@ -46,7 +46,7 @@ const longText = z
   .transform(value => (value.trim() === '' ? undefined : value))
   .optional()
 
-/** Several with commas between. */
+/** Several values separated by commas. */
 const listOf = <T extends z.ZodType<unknown, string>>(item: T, what: string) =>
   longText
     .transform(value =>
@@ -62,7 +62,7 @@ const idText = z
   .regex(/^\d{1,16}$/, 'must be a whole number')
   .transform(Number)
 
-/** What else a walk, its totals and its facets can be narrowed by. */
+/** Additional filters of the list by cursor, its totals and its facets. */
 const finerFilters = {
   ...filters,
   user_id: numberFilter,
@@ -71,22 +71,22 @@ const finerFilters = {
     .enum(['any', 'ok', 'failed', ''])
     .transform(value => (value === '' ? undefined : value))
     .optional()
-    .describe('Requests only: all, those that were answered, those that failed'),
+    .describe('Requests only: all, successful ones, failed ones'),
   stream: queryFlag,
   ip: queryText,
   source: z
     .enum(['provider', 'counted', 'input_only', 'zero', ''])
     .transform(value => (value === '' ? undefined : value))
     .optional()
-    .describe('Where the counts come from'),
+    .describe('Source of the token counts'),
   min_cost: nanosText.describe('USD'),
-  min_ms: atLeast('How long the request took, in milliseconds'),
-  min_first_ms: atLeast('How long the first bytes took, in milliseconds'),
-  min_attempts: atLeast('How many channels were asked'),
-  upstream_model: queryText.describe('The model that the provider was asked for'),
+  min_ms: atLeast('Minimum latency, in milliseconds'),
+  min_first_ms: atLeast('Minimum time to first token, in milliseconds'),
+  min_attempts: atLeast('Minimum number of attempts'),
+  upstream_model: queryText.describe('The model name sent to the provider'),
   cached: queryFlag.describe('Whether a part of the input came from the provider’s cache'),
-  error_code: listOf(z.string(), 'How a request failed: any of these codes'),
-  models: listOf(z.string(), 'Any of these models, with commas between; at most 50, as of everything listed'),
+  error_code: listOf(z.string(), 'Error code of a failed request: any of these'),
+  models: listOf(z.string(), 'Any of these models, separated by commas; at most 50, as in every list'),
   not_models: listOf(z.string(), 'None of these models'),
   channels: listOf(idText, 'Any of these channels'),
   not_channels: listOf(idText, 'None of these channels'),
@@ -96,7 +96,7 @@ const finerFilters = {
   not_user_ids: listOf(idText, 'None of these users'),
 }
 
-/** What of a row can be exported: its fields, and what stands inside `other`. */
+/** Columns that can be exported: fields of a row, and members of `other`. */
 export const EXPORTED = [
   'created_at',
   'request_id',
@@ -127,7 +127,7 @@ export const EXPORTED = [
 const columnNames = longText
   .transform(value => value?.split(',').map(each => each.trim()))
   .pipe(z.array(z.enum(EXPORTED)).optional())
-  .describe(`Some of ${EXPORTED.join(', ')}, with commas between, in the order they are to have`)
+  .describe(`Columns in order, separated by commas: ${EXPORTED.join(', ')}`)
 
 const percentiles = z.object({ p50: z.int(), p95: z.int() }).nullable()
 
@@ -144,17 +144,14 @@ const logView = z
     model_name: z.string(),
     quota: z.int().describe('Units, rounded up'),
     cost: z.string().describe('USD, exact'),
-    vendor_cost: z
-      .string()
-      .nullable()
-      .describe('USD that the vendor says it bills, as it says it; null where it does not'),
+    vendor_cost: z.string().nullable().describe('Provider-reported cost in USD; null if not reported'),
     prompt_tokens: z.int(),
     completion_tokens: z.int(),
     use_time: z.int().describe('Seconds'),
     use_time_ms: z.int(),
     is_stream: z.boolean(),
     channel: z.int(),
-    channel_name: z.string().describe('Told to administrators'),
+    channel_name: z.string().describe('For administrators'),
     group: z.string(),
     ip: z.string(),
     request_id: z.string(),
@@ -169,26 +166,26 @@ const costView = z
       z.object({
         kind: z.string().describe('`input`, `cachedInput`, `output`, `calls` …'),
         quantity: z.int(),
-        rate: z.string().describe('The field of the price that it was charged by'),
+        rate: z.string().describe('The field of the price that applied'),
         price: z.number().describe('USD per million tokens, or per unit'),
         amount: z.string().describe('USD, exact'),
       }),
     ),
-    rounding: z.string().describe('USD; the lines and this are the charge'),
-    overrun: z.string().describe('USD of it that could not be taken'),
+    rounding: z.string().describe('USD; the charge is the sum of the lines and this'),
+    overrun: z.string().describe('The part of the charge that could not be collected, in USD'),
   })
   .meta({ id: 'CostLines' })
 
 const statView = z.object({
-  quota: z.int().describe('Units of all requests the filter leaves'),
+  quota: z.int().describe('Units of all matching requests'),
   rpm: z.int().describe('Requests of the last minute'),
   tpm: z.int().describe('Tokens of the last minute'),
 })
 
-/** Opaque to clients: the moment and the id of a row. */
+/** Opaque to clients: the time and the id of a row. */
 const cursorText = z
   .string()
-  .regex(/^(\d{1,12}-\d{1,16})?$/, 'must be a cursor that this API gave')
+  .regex(/^(\d{1,12}-\d{1,16})?$/, 'must be a cursor returned by this API')
   .transform(value => {
     const [time, id] = value.split('-')
     return value === '' ? undefined : { time: Number(time), id: Number(id) }
@@ -201,7 +198,7 @@ export const logContract = {
     path: '/api/log/',
     access: 'admin',
     summary:
-      'Everybody’s log, newest first; `total` stops at 100,000. Several filters together, or `%` in a text, look through the newest 20,000 rows of the narrowest',
+      'The log of all users, newest first; `total` stops at 100,000. Several filters together, or a pattern with `%`, search the newest 20,000 rows of the most selective filter',
     query: paged(filters),
     data: pageOf(logView),
   },
@@ -210,7 +207,7 @@ export const logContract = {
     path: '/api/log/walk',
     access: 'user',
     summary:
-      'The log by cursor, newest first; users see their own. `next` leads on, and is null at the end. Several filters together look through 20,000 rows at a time, so that a step may find few rows and still lead on',
+      'The log by cursor, newest first; users see their own. `next` is the cursor of the next page, null at the end. Several filters together search 20,000 rows at a time, so a page may have few rows and still have a `next`',
     query: z.object({
       ...finerFilters,
       cursor: cursorText,
@@ -223,11 +220,11 @@ export const logContract = {
     path: '/api/log/totals',
     access: 'user',
     summary:
-      'How many requests match, and what they come to; users see their own. Exact: of any number where only time, user, token, channel and model are asked for, otherwise up to 10,000',
+      'Number and sums of matching requests; users see their own. Exact for any number if filtered only by time, user, token, channel and model; otherwise up to 10,000',
     query: z.object(finerFilters),
     data: z.object({
       count: z.int(),
-      is_more: z.boolean().describe('There are more than `count`; then the sums are null'),
+      is_more: z.boolean().describe('True if there are more than `count`; the sums are then null'),
       failures: z.int().nullable(),
       prompt_tokens: z.int().nullable(),
       completion_tokens: z.int().nullable(),
@@ -239,12 +236,12 @@ export const logContract = {
     path: '/api/log/times',
     access: 'user',
     summary:
-      'How long matching requests that were answered took, whole and up to their first bytes: exact, of the newest 10,000; users see their own',
+      'Latency and time to first token of matching successful requests: exact percentiles of the newest 10,000; users see their own',
     query: z.object(finerFilters),
     data: z.object({
-      count: z.int().describe('Of how many requests this is told'),
-      is_all: z.boolean().describe('False where there are more'),
-      first_ms: percentiles.describe('Null where no request told it'),
+      count: z.int().describe('Number of requests in the figures'),
+      is_all: z.boolean().describe('False if there are more'),
+      first_ms: percentiles.describe('Null if no request has it'),
       total_ms: percentiles,
     }),
   },
@@ -253,7 +250,7 @@ export const logContract = {
     path: '/api/log/facets',
     access: 'user',
     summary:
-      'What matching requests can be told apart by, with how many there are of each, most first; users see their own models and tokens',
+      'Filter values of matching requests with their counts, most frequent first; users see their own models and tokens',
     query: z.object({
       ...finerFilters,
       by: z.enum(['model', 'channel', 'token', 'user', 'status', 'error']).default('model'),
@@ -261,7 +258,7 @@ export const logContract = {
     }),
     data: z.object({
       values: z.array(z.object({ key: z.string(), name: z.string(), count: z.int() })),
-      is_exact: z.boolean().describe('False where only the newest 10,000 matches were counted'),
+      is_exact: z.boolean().describe('False if only the newest 10,000 matches were counted'),
     }),
   },
   exportLogs: {
@@ -282,15 +279,13 @@ export const logContract = {
     path: '/api/log/request/:request_id',
     access: 'user',
     summary:
-      'One request whole: its rows, what its cost is made of, and for administrators its entries in the ledger and its doubts',
+      'One request: its rows, its cost lines, and for administrators its ledger entries and unresolved charges',
     params: z.object({ request_id: z.string().regex(/^req_[0-9A-Z]{26}$/, 'must be a request id, req_…') }),
     data: z.object({
       rows: z.array(logView),
       costs: z
         .array(costView.nullable())
-        .describe(
-          'Of each row, what its cost is made of; null where the price of then is not known any more',
-        ),
+        .describe('Cost lines of each row; null if the price at that time is no longer known'),
       entries: z.array(entryView),
       doubts: z.array(
         z.object({ channel_id: z.int(), cost: z.string(), reason: z.string(), is_open: z.boolean() }),
@@ -309,7 +304,7 @@ export const logContract = {
     method: 'GET',
     path: '/api/log/stat',
     access: 'admin',
-    summary: 'What everybody’s requests cost, and how many there were in the last minute',
+    summary: 'Cost of all users’ requests, and the rates of the last minute',
     query: z.object(filters),
     data: statView,
   },
@@ -317,7 +312,7 @@ export const logContract = {
     method: 'GET',
     path: '/api/log/self/stat',
     access: 'user',
-    summary: 'What your requests cost, and how many there were in the last minute',
+    summary: 'Cost of your requests, and the rates of the last minute',
     query: z.object(ownFilters),
     data: statView,
   },
@@ -325,7 +320,7 @@ export const logContract = {
     method: 'GET',
     path: '/api/log/token',
     access: 'key',
-    summary: 'The newest 1,000 rows of the token that asks; expired and used-up tokens may ask too',
+    summary: 'The newest 1,000 rows of the calling token; works for expired and exhausted tokens too',
     query: z.object({ key: queryText }),
     data: z.array(logView),
   },

@@ -8,7 +8,7 @@ export const playgroundContract = {
     path: '/api/playground/v1/*',
     access: 'user',
     summary:
-      'A call of the relay, `/v1/…`, for whoever is signed in: charged to you, or with `token_id` to a token of yours and under its limits',
+      'A relay call, `/v1/…`, of a signed-in user: charged to you, or with `token_id` to one of your tokens and under its limits',
     query: z.object({ token_id: queryNumber }),
     reply: z.unknown(),
     isRelayed: true,

@@ -12,14 +12,14 @@ const MAX_TIERS = 20
 const MAX_VARIANTS = 500
 const MAX_TIME = 100_000_000_000
 
-/** Ranges and decimals are judged where prices are known; here only that a price is a number. */
+/** The handler validates ranges and decimals; the schema only that a price is a number. */
 const ratesInput = {
   ...each([...RATES, 'per_image'], z.number().nullish()),
   tools: z
     .object(each(TOOLS, z.number().nullish()))
     .nullish()
     .describe(
-      'USD a call of a tool that the provider runs. A tool without a price is removed from requests; `per_search` is another name of `tools.web_search`',
+      'USD per call of a tool that the provider runs. A tool without a price is removed from requests; `per_search` is another name of `tools.web_search`',
     ),
 }
 
@@ -34,30 +34,26 @@ const priceInput = z.object({
     .array(z.object({ when: z.object(each(CONDITIONS, text({ max: 64 }).nullish())), ...ratesInput }))
     .max(MAX_VARIANTS)
     .nullish()
-    .describe(
-      'What differs for a size, quality or resolution, for a service that a chat asks for, or for a kind of web search',
-    ),
+    .describe('Different prices by size, quality or resolution, by service tier, or by kind of web search'),
   max_output_tokens: z.number().nullish(),
   unit_note: text({ max: 200 }).nullish(),
-  effective_time: optional(z.int().min(0).max(MAX_TIME)).describe(
-    'From when on it counts; missing or 0: from now on',
-  ),
+  effective_time: optional(z.int().min(0).max(MAX_TIME)).describe('When it takes effect; absent or 0: now'),
 })
 
-/** More versions than this in one transaction would keep other writers waiting. */
+/** More versions in one transaction would block other writers for too long. */
 const MAX_BATCH = 500
 
-const dryRun = optional(z.boolean()).describe('True: nothing is written, it is only told what would be')
+const dryRun = optional(z.boolean()).describe('True: returns the result without writing anything')
 
 const ratesView = {
   ...each(RATES, z.number().optional()),
   tools: z
     .object(each(TOOLS, z.number().optional()))
     .optional()
-    .describe('USD a call of a tool that the provider runs'),
+    .describe('USD per call of a tool that the provider runs'),
 }
 
-/** USD per million tokens or per unit; a price that is not stated is absent. */
+/** USD per million tokens or per unit; an unset price is absent. */
 export const priceFieldsView = {
   ...ratesView,
   tiers: z
@@ -74,9 +70,9 @@ export const priceFieldsView = {
 
 const priceView = z
   .object({
-    id: z.int().nullable().describe('null: the price that comes with the product'),
+    id: z.int().nullable().describe('null: a shipped price'),
     model: z.string(),
-    version: z.int().describe('From 1; 0: the price that comes with the product'),
+    version: z.int().describe('From 1; 0: a shipped price'),
     source: z.enum(['admin', 'shipped']),
     quota_type: z.int().describe('0 per token, 1 for everything else'),
     ...priceFieldsView,
@@ -89,8 +85,8 @@ const priceView = z
 const batchView = z.array(
   z.object({
     model: z.string(),
-    is_changed: z.boolean().describe('False where it costs that already, or was refused'),
-    code: z.string().describe('Empty, or why it was refused'),
+    is_changed: z.boolean().describe('False if the price is the same already, or the change was refused'),
+    code: z.string().describe('Why it was refused; empty on success'),
     message: z.string(),
     before: z.object(priceFieldsView).nullable().describe('null: it had no price'),
     after: z.object(priceFieldsView).nullable(),
@@ -106,8 +102,7 @@ export const priceContract = {
     method: 'GET',
     path: '/api/price/',
     access: 'admin',
-    summary:
-      'The price in force of every model: administrators’ first, then those that come with the product, by name',
+    summary: 'The price in force of every model: administrators’ prices first, then shipped prices, by name',
     query: paged({
       model: queryText,
       keyword: queryText,
@@ -115,7 +110,7 @@ export const priceContract = {
         .enum(['admin', 'shipped', ''])
         .transform(source => source || undefined)
         .optional()
-        .describe('`admin`: only administrators’ prices; `shipped`: the whole table of the product'),
+        .describe('`admin`: only administrators’ prices; `shipped`: the whole shipped table'),
     }),
     data: pageOf(priceView),
   },
@@ -123,7 +118,7 @@ export const priceContract = {
     method: 'POST',
     path: '/api/price/',
     access: 'admin',
-    summary: 'Make a new version of a model’s price, from now on or from a later moment on',
+    summary: 'Create a new version of a model’s price, effective now or later',
     body: priceInput,
     data: priceView,
   },
@@ -132,7 +127,7 @@ export const priceContract = {
     path: '/api/price/batch',
     access: 'admin',
     summary:
-      'Make new versions of several prices, from now on: of each the fields given are changed, null takes one away, and what is missing stays as it is in force. Each is changed whole or not at all, and the answer says which',
+      'Create new versions of several prices, effective now: fields that are sent change, null removes a field, absent fields stay. Each price is changed completely or not at all; the response says which',
     body: z.object({
       prices: z
         .array(priceInput.omit({ effective_time: true }))
@@ -147,7 +142,7 @@ export const priceContract = {
     path: '/api/price/multiply',
     access: 'admin',
     summary:
-      'Multiply all that several models cost by a factor, tiers and variants included, to the nearest picodollar a token or unit: new versions, from now on',
+      'Multiply the prices of several models by a factor, tiers and variants included, rounded to the nearest picodollar per token or unit: new versions, effective now',
     body: z.object({
       models: z.array(modelName).min(1).max(MAX_BATCH),
       factor: z.number().gt(0).max(1_000).describe('With at most six decimals'),
@@ -159,7 +154,7 @@ export const priceContract = {
     method: 'GET',
     path: '/api/price/history',
     access: 'admin',
-    summary: 'Every version administrators ever made, of one model or of all, newest first',
+    summary: 'Every price version by administrators, of one model or of all, newest first',
     query: paged({ model: queryText }),
     data: pageOf(priceVersionView),
   },
@@ -167,7 +162,7 @@ export const priceContract = {
     method: 'DELETE',
     path: '/api/price/:id',
     access: 'admin',
-    summary: 'End every version of this version’s model; the price that comes with the product counts again',
+    summary: 'End every version of this version’s model; the shipped price applies again',
     params: idParams,
   },
 } as const satisfies Contract

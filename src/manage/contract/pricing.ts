@@ -2,15 +2,15 @@ import { z } from 'zod'
 import { priceFieldsView } from './prices.ts'
 import type { Contract } from './route.ts'
 
-/** A model with its price: in dollars, and as the ratios that clients of this family read. */
+/** A model with its price: in dollars, and as the ratios that existing clients read. */
 const pricingView = z
   .object({
     model_name: z.string(),
     owned_by: z.string(),
-    owner_by: z.string().describe('The same, under the name the family gave it'),
-    vendor_id: z.int().describe('Of `vendors` in the same answer'),
+    owner_by: z.string().describe('The same, under the name that existing clients read'),
+    vendor_id: z.int().describe('From `vendors` in the same response'),
     quota_type: z.int().describe('0 per token, 1 for everything else'),
-    unpriced: z.boolean().describe('It has no price: its ratios mean nothing'),
+    unpriced: z.boolean().describe('True: it has no price, and its ratios are meaningless'),
     input_price_per_million: z.number().nullable().describe('USD; null for a model without a price'),
     output_price_per_million: z.number().nullable(),
     ...priceFieldsView,
@@ -33,7 +33,7 @@ export const pricingContract = {
     path: '/api/pricing',
     access: 'any',
     summary:
-      'What the models you may use cost; takes an sk- token, and a system access token or session as well',
+      'Prices of the models that you may use; accepts an sk- token, a system access token or a session',
     reply: z.object({
       success: z.literal(true),
       message: z.string(),
@@ -45,7 +45,7 @@ export const pricingContract = {
       usable_group: z.record(z.string(), z.string()),
       supported_endpoint: z.record(z.string(), z.object({ path: z.string(), method: z.string() })),
       auto_groups: z.array(z.string()),
-      pricing_version: z.string().describe('Another one whenever `data` is another'),
+      pricing_version: z.string().describe('Changes whenever `data` changes'),
     }),
     relayErrors: true,
   },

@@ -1,8 +1,8 @@
 import { z } from 'zod'
 
 /**
- * Who may call a route. `user`, `admin` and `root` take a system access token or the console's session;
- * `key` takes an `sk-` token; `any` takes either.
+ * Who may call a route. `user`, `admin` and `root` accept a system access token or the console's session;
+ * `key` accepts an `sk-` token; `any` accepts both.
  */
 export type Access = 'public' | 'user' | 'admin' | 'root' | 'key' | 'any'
 
@@ -15,13 +15,13 @@ export type Route = {
   readonly params?: z.ZodType
   readonly query?: z.ZodType
   readonly body?: z.ZodType
-  /** What `data` holds in the answer's envelope. */
+  /** The schema of `data` in the response envelope. */
   readonly data?: z.ZodType
-  /** The whole answer, where it is not the envelope. */
+  /** The schema of the whole response, if it is not the envelope. */
   readonly reply?: z.ZodType
   /** Errors have the relay's shape (docs/reference/errors.md: Relay errors). */
   readonly relayErrors?: boolean
-  /** Guarded here and read by the relay: the body stays as it comes, and the answer is the relay's. */
+  /** Authorized here and handled by the relay: the body is not parsed, and the relay writes the response. */
   readonly isRelayed?: boolean
   /** Signs a browser in, so a page of another site must not be able to send it (login CSRF). */
   readonly refusesOtherSites?: boolean
@@ -31,7 +31,7 @@ export type Route = {
 
 export type Contract = Readonly<Record<string, Route>>
 
-/** Whether a route has a query parameter of its own that is called `key`. */
+/** Whether a route has its own query parameter `key`. */
 export const hasKeyParameter = ({ query }: Pick<Route, 'query'>): boolean =>
   query instanceof z.ZodObject && Object.hasOwn(query.shape, 'key')
 
@@ -41,5 +41,5 @@ type Output<T> = T extends z.ZodType ? z.input<T> : undefined
 export type Params<R extends Route> = Parsed<R['params']>
 export type Query<R extends Route> = Parsed<R['query']>
 export type BodySchema<R extends Route> = Parsed<R['body']>
-/** What a handler hands back: the envelope's `data`, or the whole answer where the route has a `reply`. */
+/** The result of a handler: the envelope's `data`, or the whole response if the route has a `reply`. */
 export type Answer<R extends Route> = R['reply'] extends z.ZodType ? Output<R['reply']> : Output<R['data']>

@@ -6,7 +6,7 @@ export const statusContract = {
     method: 'GET',
     path: '/api/status',
     access: 'public',
-    summary: 'What this gateway is and offers',
+    summary: 'Version and public settings of the gateway',
     data: z.object({
       version: z.string(),
       system_name: z.string(),
@@ -39,21 +39,21 @@ export const statusContract = {
     method: 'GET',
     path: '/api/setup',
     access: 'public',
-    summary: 'Whether the gateway has its root user; it has from its first start on',
+    summary: 'Whether the gateway is set up; always true after the first start',
     data: z.object({ status: z.boolean(), root_init: z.boolean(), database_type: z.string() }),
   },
   notice: {
     method: 'GET',
     path: '/api/notice',
     access: 'public',
-    summary: 'What the operators announce, which is nothing here; existing clients ask for it',
+    summary: 'Announcements for existing clients; always empty',
     data: z.string(),
   },
   listGroups: {
     method: 'GET',
     path: '/api/group/',
     access: 'admin',
-    summary: 'The names of the groups: there is one',
+    summary: 'The names of the groups; there is one group',
     data: z.array(z.string()),
   },
   listOwnGroups: {
@@ -67,7 +67,7 @@ export const statusContract = {
     method: 'GET',
     path: '/api/user/groups',
     access: 'user',
-    summary: 'The same; existing clients ask here',
+    summary: 'The same, for existing clients',
     data: z.record(z.string(), z.object({ ratio: z.number(), desc: z.string() })),
   },
 } as const satisfies Contract

@@ -18,9 +18,9 @@ const subscriptionView = z
     object: z.literal('billing_subscription'),
     has_payment_method: z.boolean(),
     soft_limit_usd: z.number(),
-    hard_limit_usd: z.number().describe('What the token was given in all; 100000000 for one without a limit'),
+    hard_limit_usd: z.number().describe('Total quota of the token; 100000000 if unlimited'),
     system_hard_limit_usd: z.number(),
-    access_until: z.int().describe('0: for ever'),
+    access_until: z.int().describe('0: no expiry'),
   })
   .meta({ id: 'BillingSubscription' })
 
@@ -34,7 +34,7 @@ const totalView = z
 const subscription = {
   method: 'GET',
   access: 'key',
-  summary: 'The limit of the token that asks, in the common form',
+  summary: 'The limit of the calling token, in the common form',
   reply: subscriptionView,
   relayErrors: true,
 } as const
@@ -42,7 +42,7 @@ const subscription = {
 const total = {
   method: 'GET',
   access: 'key',
-  summary: 'What the token that asks has used, in US cents; what is left is the limit less this',
+  summary: 'Usage of the calling token in US cents; the remainder is the limit minus this',
   reply: totalView,
   relayErrors: true,
 } as const
@@ -53,8 +53,7 @@ export const usageContract = {
     method: 'GET',
     path: '/api/usage/token/',
     access: 'key',
-    summary:
-      'What the token that asks was given, has used and has left; expired and used-up ones may ask too',
+    summary: 'Quota, usage and remainder of the calling token; works for expired and exhausted tokens too',
     reply: z.object({ code: z.literal(true), message: z.string(), data: usageView }),
   },
   billingSubscription: { ...subscription, path: '/v1/dashboard/billing/subscription' },

@@ -15,7 +15,7 @@ import {
 } from './fields.ts'
 import type { Contract } from './route.ts'
 
-/** What nobody sees makes one name look like another's, in lists and in the audit log. */
+/** Invisible characters make one name look like another, in lists and in the audit log. */
 const INVISIBLE = /[\p{Default_Ignorable_Code_Point}\p{Bidi_Control}\p{Cf}]/u
 const username = text({ min: 1, max: 64 })
   .refine(value => !/\s/u.test(value), 'must not contain spaces')
@@ -28,7 +28,7 @@ const password = z
   .max(1024)
   .refine(value => value.isWellFormed(), 'is not well-formed Unicode')
   .refine(value => [...value].length >= 8 && [...value].length <= 128, 'must have 8 to 128 characters')
-/** An empty text changes nothing: forms of existing clients send what was not filled in. */
+/** An empty text changes nothing: existing clients send fields that were not filled in. */
 const emptyAsAbsent = <T extends z.ZodType>(schema: T) =>
   z.preprocess(value => (value === '' || value === null ? undefined : value), schema.optional())
 
@@ -51,7 +51,7 @@ const userView = z
     status: z.int().describe('1 enabled, 2 disabled'),
     email: z.string(),
     group: z.string(),
-    quota: z.int().describe('What is left, in units'),
+    quota: z.int().describe('Remaining quota, in units'),
     unlimited_quota: z.boolean(),
     used_quota: z.int(),
     held_quota: z.int(),
@@ -66,7 +66,7 @@ const accessTokenView = z
   .object({
     id: z.int(),
     name: z.string(),
-    token: z.string().describe('Masked; the whole value is shown once, by the call that makes it'),
+    token: z.string().describe('Masked; the whole value is only in the response that creates it'),
     created_time: z.int(),
     expired_time: z.int(),
     last_used_time: z.int(),
@@ -92,7 +92,7 @@ const userFilters = {
   status: queryNumber,
   quota_below: queryNumber
     .pipe(z.int().min(0).max(MAX_UNITS).optional())
-    .describe('Whoever has fewer units left; nobody without a limit'),
+    .describe('Users with fewer units left; excludes unlimited users'),
 }
 
 export const selfContract = {
@@ -123,7 +123,7 @@ export const selfContract = {
     path: '/api/user/self',
     access: 'user',
     summary:
-      'Delete your own account; its tokens stop at once. A session needs a sign-in less than 10 minutes old (403 fresh_sign_in_required)',
+      'Delete your own account; its tokens stop working immediately. A session requires a sign-in less than 10 minutes old (403 fresh_sign_in_required)',
   },
   listAccessTokens: {
     method: 'GET',
@@ -137,7 +137,7 @@ export const selfContract = {
     method: 'POST',
     path: '/api/user/access_token/',
     access: 'user',
-    summary: 'Make a system access token; its value is in this answer and nowhere else',
+    summary: 'Create a system access token; its value is only in this response',
     body: z.object({
       name: text({ min: 1, max: 50 }),
       expired_time: optional(z.int().min(-1).max(100_000_000_000)),
@@ -161,14 +161,14 @@ export const selfContract = {
     method: 'GET',
     path: '/api/user/token',
     access: 'user',
-    summary: 'Make or rotate the system access token named "default"; existing clients call this',
+    summary: 'Create or rotate the system access token named "default", for existing clients',
     data: z.string(),
   },
   listSessions: {
     method: 'GET',
     path: '/api/user/sessions',
     access: 'user',
-    summary: 'Where you are signed in',
+    summary: 'Your active sessions',
     data: z.array(sessionView),
   },
   endSession: {
@@ -182,7 +182,7 @@ export const selfContract = {
     method: 'POST',
     path: '/api/user/sessions/revoke-others',
     access: 'user',
-    summary: 'Sign out everywhere else; the answer is how many sessions ended',
+    summary: 'Sign out all other sessions; returns their number',
     data: z.int(),
   },
 } as const satisfies Contract
@@ -203,7 +203,7 @@ export const signInContract = {
     path: '/api/user/register',
     access: 'public',
     refusesOtherSites: true,
-    summary: 'Open an account, where the setting `registration` allows it',
+    summary: 'Create an account, if the setting `registration` allows it',
     body: z.object({
       username,
       password,
@@ -234,7 +234,7 @@ export const userContract = {
     method: 'GET',
     path: '/api/user/search',
     access: 'admin',
-    summary: 'Find users by id or by a part of their names or address',
+    summary: 'Find users by id or by part of their names or email address',
     query: paged(userFilters),
     data: pageOf(userView),
   },
@@ -250,7 +250,7 @@ export const userContract = {
     method: 'POST',
     path: '/api/user/',
     access: 'admin',
-    summary: 'Make a user with a role below your own',
+    summary: 'Create a user with a role below your own',
     body: z.object({
       username,
       password,
@@ -268,7 +268,7 @@ export const userContract = {
     method: 'PUT',
     path: '/api/user/',
     access: 'admin',
-    summary: 'Change the fields given, keep the rest',
+    summary: 'Change only the fields sent',
     body: z.object({
       id,
       username: emptyAsAbsent(username),
@@ -289,7 +289,7 @@ export const userContract = {
     method: 'DELETE',
     path: '/api/user/:id',
     access: 'admin',
-    summary: 'Delete a user; its tokens stop at once, its ledger stays',
+    summary: 'Delete a user; its tokens stop working immediately, its ledger entries stay',
     params: idParams,
   },
   manageUser: {

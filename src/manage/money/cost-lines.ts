@@ -15,7 +15,7 @@ import type { LogRow } from '../../store/engine/schema.ts'
 import type { Db } from '../../store/engine/store.ts'
 import { findPriceVersion } from '../../store/records/prices.ts'
 
-/** What a row keeps of its cost beside its columns, as `relay/conclude.ts` writes it. */
+/** The details of a row's cost beside its columns, as the relay writes them at settlement. */
 type StoredDetails = {
   readonly price?: string
   readonly priced_as?: string
@@ -51,7 +51,7 @@ const sumOf = (usage: Counts, kinds: readonly Count[]) => kinds.reduce((sum, kin
 
 type Tokens = Pick<StoredInference, 'prompt_tokens' | 'completion_tokens'>
 
-/** The counts that a row was charged for: plain input and output are what is left of the columns. */
+/** The billed counts of a row: plain input and output are the columns minus the special counts. */
 function countsOf({ prompt_tokens, completion_tokens }: Tokens, details: StoredDetails): Counts {
   const oneHour = details.cache_write_1h_tokens ?? 0
   const ownCounts: Counts = {
@@ -80,7 +80,7 @@ function countsOf({ prompt_tokens, completion_tokens }: Tokens, details: StoredD
   }
 }
 
-/** The columns hold every token; those of further inferences stand beside them too. */
+/** The columns contain every token, including those of further inferences. */
 function usageOf(row: Tokens, details: StoredDetails): Usage {
   const { inferences = [] } = details
   const own = inferences.reduce(
@@ -117,7 +117,7 @@ async function priceOf(
   return version === undefined ? undefined : findPriceVersion(db, priced_as, Number(version))
 }
 
-/** The prices of the models that ran further inferences, by the names they are priced as. */
+/** The prices of the models that ran further inferences, by their priced names. */
 async function pricesOfOthers(
   db: Db,
   { inferences = [] }: StoredDetails,
@@ -144,8 +144,8 @@ const presentLine = (line: CostLine) => ({
 })
 
 /**
- * What a request cost, line by line, at the price it was admitted under. Undefined where the lines would not add up to
- * what was charged, to the nanodollar: a price table that has changed since tells nothing about then.
+ * The cost of a request, line by line, at its price at admission. Undefined if the lines do not add up to the charge,
+ * to the nanodollar: a price table that has changed since does not explain the charge.
  */
 export async function costLinesOf(db: Db, row: LogRow) {
   const details = JSON.parse(row.other) as StoredDetails

@@ -80,7 +80,7 @@ export function createLedgerHandlers({ db, now, ledger, verify }: Deps): Handler
           closed_as: body.action,
           closed_reason: body.reason,
         })
-        if (!closed) throw new Refusal('conflict', 'this doubt has been decided already')
+        if (!closed) throw new Refusal('conflict', 'This charge was resolved already.')
         if (body.action === 'charge') {
           const outcome = await charge(trx, {
             userId: closed.user_id,
@@ -95,7 +95,7 @@ export function createLedgerHandlers({ db, now, ledger, verify }: Deps): Handler
           if (!outcome.isCharged)
             throw new Refusal(
               'conflict',
-              `the ${outcome.short} has ${unitsLeft(Math.max(0, outcome.free))} units free, the doubt is about ${unitsUsed(closed.amount)}`,
+              `The ${outcome.short} has ${unitsLeft(Math.max(0, outcome.free))} units available; the charge is ${unitsUsed(closed.amount)} units. Add quota first, or write the charge off.`,
             )
           await insertLog(trx, {
             created_time: now(),

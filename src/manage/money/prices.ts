@@ -33,7 +33,7 @@ import type { Changing, Handlers, RouteCall } from '../server/call.ts'
 import type { Deps } from '../server/deps.ts'
 import { presentPage } from '../server/page.ts'
 
-/** Clocks differ a little: a moment that has just passed is now, an earlier one a mistake. */
+/** Clocks differ a little: a time that has just passed counts as now, an earlier one is an error. */
 const GRACE_S = 60
 
 const presentVersion = (row: PriceVersion) => {
@@ -71,7 +71,7 @@ function parsePriceInput(input: PriceInput): Price {
   throw invalid(reading.faults.map(({ path, message }) => ({ path: path || 'body', message })))
 }
 
-/** A price with the fields of a change laid over it; a field that has two names is changed under either. */
+/** A price with the changed fields. A field with two names can be changed by either. */
 function mergedPrice(before: PriceFields | undefined, change: PriceInput): PriceInput {
   const renamed = { ...before, ...(change.per_image != null && { image: null }) }
   if (change.tools == null) return { ...renamed, ...change }
@@ -85,11 +85,14 @@ function mergedPrice(before: PriceFields | undefined, change: PriceInput): Price
   }
 }
 
-/** Nothing is priced backwards: what was admitted under another price stays so. */
+/** Prices do not apply retroactively: an admitted request keeps its price. */
 function readEffective(effectiveFrom: number | undefined, now: number): number {
   if (effectiveFrom === undefined || effectiveFrom === 0) return now
   if (effectiveFrom < now - GRACE_S)
-    throw invalidField('effective_time', 'lies in the past; leave it out for a price that counts from now on')
+    throw invalidField(
+      'effective_time',
+      'must not be in the past; omit it for a price that applies from now on',
+    )
   return Math.max(effectiveFrom, now)
 }
 
@@ -100,7 +103,7 @@ export function createPriceHandlers({ db, now }: Deps): Handlers<typeof priceCon
     return price && presentShipped(model, price)
   }
 
-  /** The names of the product's table that a filter leaves; one asked for by name may also carry a date. */
+  /** The names of the shipped table that match a filter. A requested name may also have a date suffix. */
   function shippedNames({ model, keyword }: PriceFilter): string[] {
     const part = keyword === undefined ? '' : fold(keyword)
     const names = model === undefined ? shippedModels() : [model]
@@ -121,7 +124,7 @@ export function createPriceHandlers({ db, now }: Deps): Handlers<typeof priceCon
     return { items: items.map(presentVersion), total }
   }
 
-  /** One row a model: an administrators' price stands before the product's, in the list as in force. */
+  /** One row per model: an administrator's price takes precedence over the shipped one, as it does in force. */
   async function listBoth(filter: PriceFilter, paging: Paging): Promise<Page<PriceView>> {
     const names = shippedNames(filter)
     const [admin, priced] = await Promise.all([listAdmin(filter, paging), pricedAmong(db, names, now())])
@@ -152,7 +155,7 @@ export function createPriceHandlers({ db, now }: Deps): Handlers<typeof priceCon
     return row ? (JSON.parse(row.price) as Price) : shippedPrice(model, now() * 1000)
   }
 
-  /** The audit tells what the model costs until now, and what it is to cost. */
+  /** The audit record contains the price until now and the new one. */
   async function insert({ trx, audit }: Changing, newPrice: NewPrice): Promise<PriceView> {
     const before = await presentInForce(trx, newPrice.model)
     const id = await insertPrice(trx, newPrice)
@@ -164,11 +167,11 @@ export function createPriceHandlers({ db, now }: Deps): Handlers<typeof priceCon
   type Batch = Pick<RouteCall<(typeof priceContract)['changePrices']>, 'actor' | 'change'> & {
     readonly models: readonly string[]
     readonly isDry: boolean
-    /** What a model is to cost, given what it costs. */
+    /** The new price of a model, from its current one. */
     want(model: string, before: Price | undefined): Price
   }
 
-  /** New versions of several prices in one transaction; one that is refused leaves the others alone. */
+  /** New versions of several prices in one transaction. A refused one does not affect the others. */
   async function changeAll({ actor, change, models, isDry, want }: Batch) {
     async function look(source: Db, model: string) {
       const before = await inForce(source, model)
@@ -203,7 +206,8 @@ export function createPriceHandlers({ db, now }: Deps): Handlers<typeof priceCon
   return {
     changePrices: async ({ actor, body, change }) => {
       const fieldsByModel = new Map(body.prices.map(({ model, ...fields }) => [model, fields]))
-      if (fieldsByModel.size < body.prices.length) throw invalidField('prices', 'names a model twice')
+      if (fieldsByModel.size < body.prices.length)
+        throw invalidField('prices', 'must not contain a model twice')
       return changeAll({
         actor,
         change,
@@ -218,16 +222,16 @@ export function createPriceHandlers({ db, now }: Deps): Handlers<typeof priceCon
     multiplyPrices: async ({ actor, body, change }) => {
       const { factor, models } = body
       if (scaled(factor, FACTOR_DIGITS) === undefined)
-        throw invalidField('factor', `has more than ${FACTOR_DIGITS} decimals`)
+        throw invalidField('factor', `must have at most ${FACTOR_DIGITS} decimals`)
       return changeAll({
         actor,
         change,
         models: [...new Set(models)],
         isDry: body.dry_run ?? false,
         want(_model, before) {
-          if (!before) throw new Refusal('not_found', 'it has no price to multiply')
+          if (!before) throw new Refusal('not_found', 'has no price to multiply')
           const after = multiplied(before, factor)
-          if (!after) throw invalidField('factor', 'would take a price beyond what one can be')
+          if (!after) throw invalidField('factor', 'would make a price too large')
           return after
         },
       })

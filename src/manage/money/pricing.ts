@@ -11,11 +11,11 @@ import { createKeyHolder } from '../people/api-key.ts'
 import type { Handlers, RouteCall } from '../server/call.ts'
 import type { Deps } from '../server/deps.ts'
 
-/** There is one group, and it costs what things cost. */
+/** The only group has ratio 1. */
 const GROUP = 'default'
 const NO_OWNER = 'custom'
 
-/** Clients count on numbers; `unpriced` beside them says that these are none. */
+/** Clients expect numbers; `unpriced` marks them as meaningless. */
 const NO_RATIOS: Ratios = {
   model_ratio: 0,
   completion_ratio: 1,
@@ -47,7 +47,7 @@ const presentPricing = (model: Served, price: Price | undefined) => {
   }
 }
 
-/** The price that counts for a served name: the first of its names that has one. */
+/** The price of a served name: that of the first of its names with a price. */
 export const createPriceOf =
   (prices: ReadonlyMap<string, { readonly price: Price }>, now: number) =>
   ({ pricedAs }: Served): Price | undefined => {
@@ -63,7 +63,7 @@ export function createPricingHandlers(deps: Deps): Handlers<typeof pricingContra
   const { db, now } = deps
   const keyHolder = createKeyHolder(deps, 'ip_not_allowed')
 
-  /** A token with model limits sees only its own; people see everything that is served. */
+  /** A token with model limits sees only its own models; users see every served model. */
   async function mayUse(
     call: RouteCall<(typeof pricingContract)['pricing']>,
   ): Promise<(name: string) => boolean> {

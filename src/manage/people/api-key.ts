@@ -12,7 +12,7 @@ type KeyRequest = Pick<RouteCall, 'authorization' | 'address' | 'reply'>
 
 const textOf = (value: unknown) => (typeof value === 'string' ? value : '')
 
-/** The token of `Authorization`, else of the headers of other SDKs (docs/reference/relay-api.md: Relay credentials). */
+/** The token in `Authorization`, or else in the headers of other SDKs (docs/reference/relay-api.md: Relay credentials). */
 function credentialOf({ authorization, reply: { request } }: KeyRequest): string {
   const { 'x-api-key': apiKey, 'x-goog-api-key': googleKey } = request.headers
   const { key } = request.query as { key?: unknown }
@@ -21,10 +21,10 @@ function credentialOf({ authorization, reply: { request } }: KeyRequest): string
   return authorization || textOf(apiKey) || textOf(googleKey) || queryKey
 }
 
-/** How a route says that the address is not allowed: in the words of the error table it answers by. */
+/** The error code for a forbidden address, which differs between the two error tables of the APIs. */
 type Outside = 'forbidden' | 'ip_not_allowed'
 
-/** The `sk-` token a call comes with, where a route of the management API takes one. */
+/** The `sk-` token of a call to a management route that accepts one. */
 export function createKeyHolder({ db, digest, now, ledger }: Deps, outside: Outside) {
   const checkKey = createKeyCheck({
     findToken: value => findTokenByDigest(db, value),
@@ -33,12 +33,12 @@ export function createKeyHolder({ db, digest, now, ledger }: Deps, outside: Outs
     now,
   })
   return async (asking: KeyRequest, options: { evenIfExpired?: boolean } = {}): Promise<TokenWithAccount> => {
-    // What was answered a moment ago counts already.
+    // Requests that have just been answered are included.
     await markIfStale(asking.reply, ledger.catchUp())
     const token = await checkKey(credentialOf(asking), options)
     const allowed = JSON.parse(token.allow_ips) as string[]
     if (allowed.length > 0 && !isAddressIn(asking.address, allowed))
-      throw new Refusal(outside, `the token may not be used from the address ${asking.address}`)
+      throw new Refusal(outside, `The token may not be used from the address ${asking.address}`)
     return token
   }
 }

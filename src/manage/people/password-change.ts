@@ -10,12 +10,12 @@ type PasswordChange = {
 
 export function mustComeWithPassword({ password, revoke_access_tokens }: PasswordChange): void {
   if (revoke_access_tokens && password === undefined)
-    throw invalidField('revoke_access_tokens', 'needs a new password in the same request')
+    throw invalidField('revoke_access_tokens', 'requires a new password in the same request')
 }
 
 type Ending = { readonly userId: number; readonly change: PasswordChange; readonly time: number }
 
-/** What a new password ends: every session, and on request every system access token of the user. */
+/** Ends every session after a new password, and on request every system access token of the user. */
 export async function endCredentials(
   { trx, audit }: Changing,
   { userId, change, time }: Ending,

@@ -26,7 +26,7 @@ import { readExpiry } from './expiry.ts'
 import { endCredentials, mustComeWithPassword } from './password-change.ts'
 import { claimName, deleteAccount, mustFindUser, mustHoldUser, presentUser } from './users.ts'
 
-/** The one that `GET /api/user/token` makes and rotates. */
+/** The access token that `GET /api/user/token` creates and rotates. */
 const DEFAULT_NAME = 'default'
 const MAX_ACCESS_TOKENS = 1_000
 const FRESH_SIGN_IN_S = 600
@@ -41,8 +41,8 @@ export function createSelfHandlers({
   ledger,
 }: Deps): Handlers<typeof selfContract> {
   /**
-   * A request may have been let in just before a change of password ended its credential: what it makes would
-   * outlive the change. The lock makes one of the two wait for the other.
+   * A request may have been authenticated just before a password change ended its credential. What it creates would
+   * outlive the change, so a lock serializes the two.
    */
   async function mustStillBeSignedIn(trx: Trx, actor: Actor): Promise<void> {
     await mustHoldUser(trx, actor.id)
@@ -50,7 +50,7 @@ export function createSelfHandlers({
       actor.via === 'session'
         ? await isSessionLive(trx, actor.credentialId)
         : await isAccessTokenLive(trx, actor.credentialId)
-    if (!isLive) throw unauthorized('the credential has ended; sign in again')
+    if (!isLive) throw unauthorized('The credential is no longer valid. Sign in again.')
   }
 
   async function issue(trx: Trx, newToken: { user_id: number; name: string; expired_time: number }) {
@@ -61,13 +61,13 @@ export function createSelfHandlers({
     return { id, name: newToken.name, token, created_time, expired_time: newToken.expired_time }
   }
 
-  /** Whoever has somebody's session or access token does not get to guess the password with it. */
+  /** A stolen session or access token must not allow guessing the password, so attempts are throttled. */
   async function mustKnowPassword(
     user: Pick<UserRow, 'id' | 'username' | 'password_hash'>,
     password: string | undefined,
     address: string,
   ): Promise<void> {
-    const wrong = new Refusal('wrong_password', 'original_password is missing or wrong')
+    const wrong = new Refusal('wrong_password', 'original_password: is missing or wrong')
     if (password === undefined) throw wrong
     const account = fold(user.username)
     await mustBeAllowed(throttle, account, address)
@@ -75,12 +75,12 @@ export function createSelfHandlers({
     throttle.succeed(account, address)
   }
 
-  /** A browser that was left open must not be enough for what cannot be undone. */
+  /** An unattended browser must not be enough for an action that cannot be undone. */
   function mustHaveSignedInLately({ signInTime }: Actor): void {
     if (signInTime === undefined || now() - signInTime < FRESH_SIGN_IN_S) return
     throw new Refusal(
       'fresh_sign_in_required',
-      'this needs a sign-in less than 10 minutes old; sign in again with your password, then repeat it',
+      'This requires a sign-in less than 10 minutes old. Sign in again with your password, then retry.',
     )
   }
 
@@ -138,7 +138,7 @@ export function createSelfHandlers({
         if (total >= MAX_ACCESS_TOKENS)
           throw new Refusal(
             'conflict',
-            `a user has at most ${MAX_ACCESS_TOKENS} access tokens; revoke some first`,
+            `A user may have at most ${MAX_ACCESS_TOKENS} access tokens. Revoke some first.`,
           )
         const issued = await issue(trx, { user_id: actor.id, name: body.name, expired_time: expiry })
         const { token: _secret, ...after } = issued

@@ -4,11 +4,11 @@ import { Refusal } from '../../domain/errors.ts'
 import type { Deps } from '../server/deps.ts'
 import { isSameOrigin, SESSION_COOKIE } from '../server/serve.ts'
 
-/** Typed or pasted into the address bar: no page of another site can make a browser say that. */
+/** The address was typed or pasted into the address bar. A page of another site cannot cause this value. */
 const isTypedAddress = ({ headers }: IncomingMessage) =>
   headers['sec-fetch-site'] === 'none' && headers['sec-fetch-mode'] === 'navigate'
 
-/** Finds the user of a console session for a request outside of `/api` that only reads; undefined where none counts. */
+/** Finds the user of a console session for a read-only request outside of `/api`; undefined without a valid session. */
 export const createSessionUser =
   ({ bySession }: Pick<Deps['identify'], 'bySession'>) =>
   async (request: IncomingMessage): Promise<number | undefined> => {
@@ -17,7 +17,7 @@ export const createSessionUser =
     try {
       return (await bySession(session)).id
     } catch (error) {
-      // A session that has ended names no caller; a store that does not answer is another matter.
+      // An ended session has no user; a store that does not answer is an error.
       if (error instanceof Refusal) return undefined
       throw error
     }

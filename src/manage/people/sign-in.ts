@@ -18,13 +18,13 @@ import { isSameOrigin, SESSION_COOKIE } from '../server/serve.ts'
 import { createAccount, mustFindUser, mustHoldUser, presentUser } from './users.ts'
 
 const MAX_USER_AGENT = 256
-/** Registrations are throttled as attempts on an account that no name can be: names are trimmed. */
+/** Registrations are throttled as attempts on this account. No user can have the name, because names are trimmed. */
 const REGISTRATION = ' registration'
 
 const wrongCredentials = () =>
-  new Refusal('wrong_credentials', 'the username or password is wrong, or the user is disabled')
+  new Refusal('wrong_credentials', 'The username or password is wrong, or the user is disabled.')
 
-/** Signing in, out and up. The only part that anonymous callers can make work hard, so it is throttled. */
+/** Sign-in, sign-out and registration. Anonymous callers can cause expensive work only here, so it is throttled. */
 export function createSignInHandlers(deps: Deps): Handlers<typeof signInContract> {
   const { db, now, passwords, throttle, digest, basePath } = deps
   const cookieOf = (isTls: boolean) =>
@@ -32,7 +32,7 @@ export function createSignInHandlers(deps: Deps): Handlers<typeof signInContract
 
   const logout = async ({ reply, isTls, change }: Pick<RouteCall, 'reply' | 'isTls' | 'change'>) => {
     const sessionId = reply.request.cookies[SESSION_COOKIE]
-    // A link on somebody else's page signs nobody out.
+    // A link on another site must not sign a user out.
     if (!isSameOrigin(reply.request)) return undefined
     reply.clearCookie(SESSION_COOKIE, cookieOf(isTls))
     const session = sessionId === undefined ? undefined : await findSession(db, digest(sessionId))
@@ -46,10 +46,10 @@ export function createSignInHandlers(deps: Deps): Handlers<typeof signInContract
     return undefined
   }
 
-  /** A user who has signed in from this network before does not queue with those who never did. */
+  /** A user who has signed in from this network before is not throttled together with unknown callers. */
   async function requesterOf(userId: number | undefined, address: string): Promise<Requester> {
     const network = networkOf(address)
-    // A name that does not exist costs the same query: how long it takes must not tell.
+    // An unknown name costs the same query, so that the response time does not reveal whether it exists.
     const addresses = await signInAddresses(db, userId ?? 0)
     const isKnown = userId !== undefined && addresses.some(address => networkOf(address) === network)
     return isKnown ? signedIn({ id: userId }) : { name: network, isKnown: false }
@@ -64,7 +64,7 @@ export function createSignInHandlers(deps: Deps): Handlers<typeof signInContract
       const isRight = await passwords.verify(body.password, user?.password_hash, requester)
       if (!user || !isRight || user.status !== 1) {
         await change(async ({ audit }) => {
-          // The name tried is not written down: people type passwords into the wrong field.
+          // The attempted name is not recorded: people type passwords into the wrong field.
           audit({ action: 'user.login_failed', target: user ? `user:${user.id}` : 'user:unknown' })
           return undefined as never
         })
@@ -73,7 +73,7 @@ export function createSignInHandlers(deps: Deps): Handlers<typeof signInContract
       throttle.succeed(account, address)
       const sessionId = newSessionId()
       const response = await change(async ({ trx, audit }) => {
-        // The password may have been changed while this one was hashed: a session must not outlive that.
+        // The password may have changed while this one was hashed; a session must not outlive that change.
         const current = await mustHoldUser(trx, user.id)
         if (current.password_hash !== user.password_hash || current.status !== 1) throw wrongCredentials()
         await insertSession(trx, {
@@ -94,11 +94,8 @@ export function createSignInHandlers(deps: Deps): Handlers<typeof signInContract
     register: async ({ body, address, change }) => {
       const { registration } = await readSettings(db)
       if (!registration)
-        throw new Refusal(
-          'forbidden',
-          'registration is switched off here; ask an administrator for an account',
-        )
-      // Never a success: one address opens only so many accounts an hour.
+        throw new Refusal('forbidden', 'Registration is disabled. Ask an administrator for an account.')
+      // Counted as a failure even on success: one address may register a limited number of accounts per hour.
       await mustBeAllowed(throttle, REGISTRATION, address)
       const passwordHash = await passwords.hash(body.password, { name: networkOf(address), isKnown: false })
       return change(async ({ trx, audit }) => {

@@ -26,20 +26,23 @@ import { markIfStale } from '../server/freshness.ts'
 import { presentPage } from '../server/page.ts'
 import { readExpiry } from './expiry.ts'
 
-/** No list of one user's grows without end. */
+/** Bounds the tokens of one user. */
 const MAX_TOKENS = 1_000_000
-/** What stands for the middle of a value, as we tell it and as people type it. */
+/** The ellipsis in a masked value, as the API writes it and as people type it. */
 const MIDDLE = /…|\.{3}/
 
 const keyPlace = (id: number) => ({ table: 'tokens', row: id, field: 'key' })
 
-/** Addresses and CIDRs, as an array or as text with commas or line breaks between. */
+/** Addresses and CIDRs, as an array or as text separated by commas or line breaks. */
 function readAddresses(input: readonly string[] | string): string {
   const parts = typeof input === 'string' ? input.split(/[\s,]+/) : input
   const addresses = parts.map(part => part.trim()).filter(part => part !== '')
   for (const address of addresses) {
     if (!isAddressOrRange(address))
-      throw invalidField('allow_ips', `"${address.slice(0, 60)}" is no address or CIDR`)
+      throw invalidField(
+        'allow_ips',
+        `must contain IP addresses and CIDRs only; "${address.slice(0, 60)}" is neither`,
+      )
   }
   return JSON.stringify([...new Set(addresses)])
 }
@@ -79,7 +82,7 @@ export function createTokenHandlers({
     return row
   }
 
-  /** A token's quota is a limit, not money: what remains is set anew, by an entry that says by how much. */
+  /** A token's quota is a limit, not money: setting what remains adds an entry with the difference. */
   async function setRemaining(
     trx: Trx,
     token: { id: number; userId: number },
@@ -98,7 +101,7 @@ export function createTokenHandlers({
       reason,
       time: now(),
     })
-    if (!posted) throw invalidField('remain_quota', 'is more than an account can ever hold')
+    if (!posted) throw invalidField('remain_quota', 'exceeds the maximum of an account')
   }
 
   const reveal = (row: TokenWithAccount) => keyring.open(row.key_sealed, keyPlace(row.id))
@@ -127,7 +130,7 @@ export function createTokenHandlers({
     createToken: async ({ actor, body, change }) =>
       change(async ({ trx, audit }) => {
         if ((await countTokens(trx, actor.id)) >= MAX_TOKENS)
-          throw new Refusal('conflict', `a user has at most ${MAX_TOKENS} tokens; delete some first`)
+          throw new Refusal('conflict', `A user may have at most ${MAX_TOKENS} tokens. Delete some first.`)
         const key = newApiKey()
         const unlimited = body.unlimited_quota ?? false
         const id = await insertToken(trx, {
@@ -145,7 +148,7 @@ export function createTokenHandlers({
           token_group: body.group || 'default',
           limits: mergeLimits(body.limits ?? {}),
         })
-        // The seal is bound to the row, so the row comes first.
+        // The encryption is bound to the row id, so the row is inserted first.
         await updateToken(trx, id, { key_sealed: keyring.seal(key, keyPlace(id)) })
         await openAccount(trx, { kind: 'token', ownerId: id }, unlimited)
         await setRemaining(trx, { id, userId: actor.id }, body.remain_quota ?? 0, 'token created')
@@ -165,7 +168,7 @@ export function createTokenHandlers({
         const before = await mustFind(trx, actor.id, body.id)
         const fields: TokenChange = {}
         if (body.name !== undefined) fields.name = body.name
-        // 3 and 4 are derived, so a whole object that is sent back does not set them.
+        // 3 and 4 are derived states: a client that sends the whole object back does not set them.
         if (body.status === 1 || body.status === 2) fields.status = body.status
         const sentBack = body.expired_time === before.expired_time
         if (body.expired_time !== undefined && !sentBack)
@@ -184,7 +187,7 @@ export function createTokenHandlers({
         if (body.remain_quota !== undefined && body.remain_quota !== unitsLeft(Math.max(0, remaining)))
           await setRemaining(trx, owner, body.remain_quota, 'token updated')
         else if (body.unlimited_quota === false && remaining < 0)
-          // What an unlimited token spent beyond its quota does not count against it once it is limited.
+          // What an unlimited token spent beyond its quota is not deducted when it becomes limited.
           await setRemaining(trx, owner, 0, 'token limited again')
         if (body.unlimited_quota !== undefined) await setUnlimited(trx, account, body.unlimited_quota)
 
@@ -234,7 +237,7 @@ export function createTokenHandlers({
 
 type ModelsInput = { readonly models?: string[] | undefined; readonly model_limits?: string[] | undefined }
 
-/** `models` and `model_limits` say the same; in a whole object that is sent back, the one that changed counts. */
+/** `models` and `model_limits` are the same field. If a client sends both, the changed one is used. */
 function changedModels({ models, model_limits }: ModelsInput, current: string[]): string[] | undefined {
   if (models === undefined || model_limits === undefined) return models ?? model_limits
   return models.join(',') === current.join(',') ? model_limits : models

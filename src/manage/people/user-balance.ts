@@ -9,33 +9,31 @@ import { insertLog, LOG_TYPE } from '../../store/usage/logs.ts'
 type Move = {
   readonly actor: Actor
   readonly user: UserWithAccount
-  /** Nanodollars; less than 0 takes. */
+  /** Nanodollars; a negative amount deducts. */
   readonly amount: number
   readonly reason: string
-  /** What the caller named the amount. */
+  /** The name of the field with the amount. */
   readonly field: string
 }
 type Override = Omit<Move, 'amount'> & { readonly units: number }
 type Limiting = Pick<Move, 'actor' | 'user'> & { readonly unlimited: boolean }
 
-/** What is free of a quota is left minus held; more than that cannot be taken back. */
+/** At most the unheld part of the remaining quota can be deducted. */
 const tooMuchTaken = ({ credited, posted, held: heldNanos }: UserWithAccount) =>
   new Refusal(
     'conflict',
-    `the user has ${unitsLeft(Math.max(0, credited - posted))} units left, of which ${unitsUsed(heldNanos)} are held by running requests`,
+    `The user has ${unitsLeft(Math.max(0, credited - posted))} units left, of which ${unitsUsed(heldNanos)} are held by running requests.`,
   )
 
-/** What administrators do to a balance: money moves by an entry that says who moved it and why. */
+/** Balance changes by administrators. Each is a ledger entry with its author and reason. */
 export function createUserBalance(now: () => number) {
-  /** Its owner reads of it in the log. */
+  /** Adds a log row, which the owner of the account sees. */
   async function move(trx: Trx, { actor, user, amount, reason, field }: Move): Promise<void> {
     if (amount === 0) return
     const time = now()
     const entry = { userId: user.id, amount, actor: actorLabel(actor), reason, time }
     if (!(await post(trx, { kind: 'grant', ...entry })))
-      throw amount < 0
-        ? tooMuchTaken(user)
-        : invalidField(field, 'would take the quota beyond what an account can hold')
+      throw amount < 0 ? tooMuchTaken(user) : invalidField(field, 'would exceed the maximum of an account')
     await insertLog(trx, {
       created_time: time,
       type: LOG_TYPE.topUp,
@@ -48,7 +46,7 @@ export function createUserBalance(now: () => number) {
   return {
     move,
 
-    /** Sets what is left; the entry says by how much that moved it. */
+    /** Sets the remaining quota; the entry contains the difference. */
     async override(trx: Trx, { units, ...request }: Override): Promise<void> {
       const { credited, posted, held: heldNanos } = request.user
       const amount = nanosOf(units) - (credited - posted)
@@ -56,7 +54,7 @@ export function createUserBalance(now: () => number) {
       await move(trx, { ...request, amount })
     },
 
-    /** An unlimited user may have spent more than was ever granted; once limited, it stands at nothing left. */
+    /** An unlimited user may have spent more than was granted. When limited, it starts with a balance of 0. */
     async limit(trx: Trx, { actor, user, unlimited }: Limiting): Promise<void> {
       const missing = user.held - (user.credited - user.posted)
       if (!unlimited && missing > 0)

@@ -51,23 +51,23 @@ export async function mustFindUser(db: Db, id: number): Promise<UserWithAccount>
   return row
 }
 
-/** The user as it stays until this transaction ends: nobody else changes it or its account meanwhile. */
+/** The user, locked with its account until the transaction ends. */
 export async function mustHoldUser(trx: Trx, id: number): Promise<UserWithAccount> {
   await lockAccount(trx, { kind: 'user', ownerId: id })
   return mustFindUser(trx, id)
 }
 
-/** A name that is taken is a conflict, whoever was first and however close. */
+/** A duplicate username is a conflict, also when two requests race. */
 export async function claimName<T>(write: Promise<T>): Promise<T> {
   try {
     return await write
   } catch (error) {
-    if (isUniqueViolation(error)) throw new Refusal('conflict', 'this username is taken')
+    if (isUniqueViolation(error)) throw new Refusal('conflict', 'This username is taken. Choose another one.')
     throw error
   }
 }
 
-export type NewAccount = {
+type NewAccount = {
   readonly username: string
   readonly displayName?: string | undefined
   readonly email?: string | undefined
@@ -80,7 +80,7 @@ export type NewAccount = {
   readonly time: number
 }
 
-/** A user and its account, with what it is given at the start as the first entry. */
+/** A user and its account, with the initial quota as the first entry. */
 export async function createAccount(trx: Trx, account: NewAccount): Promise<UserWithAccount> {
   const id = await claimName(
     insertUser(trx, {
@@ -106,14 +106,14 @@ export async function createAccount(trx: Trx, account: NewAccount): Promise<User
   return mustFindUser(trx, id)
 }
 
-/** Ends an account: tokens and credentials stop with this transaction. */
+/** Deletes a user: tokens and credentials stop working with this transaction. */
 export async function deleteAccount(
   { trx, audit }: Changing,
   user: UserWithAccount,
   time: number,
 ): Promise<void> {
   if (user.role === ROLE.root && (await countRoots(trx)) <= 1)
-    throw new Refusal('conflict', 'this is the last root user; it cannot be deleted')
+    throw new Refusal('conflict', 'The last root user cannot be deleted.')
   await eraseUser(trx, user.id, time)
   audit({ action: 'user.delete', target: `user:${user.id}`, before: presentUser(user) })
 }
@@ -126,12 +126,12 @@ export function createUserHandlers({ db, now, passwords, ledger }: Deps): Handle
     if (!outranks(actor.role, target.role as Role))
       throw new Refusal(
         'forbidden',
-        `nobody acts on a role at or above their own; this user is ${roleName(target.role as Role)}`,
+        `You can only manage users with a role below your own; this user is ${roleName(target.role as Role)}.`,
       )
   }
   const mustGrant = (actor: Actor, role: Role) => {
     if (!outranks(actor.role, role))
-      throw new Refusal('forbidden', `role ${roleName(role)} is not below your own and is not yours to give`)
+      throw new Refusal('forbidden', `You can only assign a role below your own; ${roleName(role)} is not.`)
   }
 
   const list = async ({ query }: { query: Query<(typeof userContract)['listUsers']> }) => {
@@ -141,7 +141,7 @@ export function createUserHandlers({ db, now, passwords, ledger }: Deps): Handle
 
   type ManageCall = Parameters<Handlers<typeof userContract>['manageUser']>[0]
 
-  /** Each action of `/api/user/manage`: what it changes, and what it needs. */
+  /** The change that each action of `/api/user/manage` makes, and its conditions. */
   const ACTIONS: Record<
     ManageCall['body']['action'],
     (changing: Changing, call: ManageCall, user: UserWithAccount) => Promise<void>
@@ -153,16 +153,16 @@ export function createUserHandlers({ db, now, passwords, ledger }: Deps): Handle
     },
     promote: async ({ trx }, { actor }, user) => {
       mustGrant(actor, ROLE.admin)
-      if (user.role >= ROLE.admin) throw new Refusal('conflict', 'this user is an administrator already')
+      if (user.role >= ROLE.admin) throw new Refusal('conflict', 'This user is an administrator already.')
       await updateUser(trx, user, { role: ROLE.admin })
     },
     demote: async ({ trx }, _call, user) => {
-      if (user.role === ROLE.user) throw new Refusal('conflict', 'this user has no role to lose')
+      if (user.role === ROLE.user) throw new Refusal('conflict', 'This user is not an administrator.')
       await updateUser(trx, user, { role: ROLE.user })
     },
     add_quota: async ({ trx }, { actor, body }, user) => {
       const { value, mode = 'add' } = body
-      if (value === undefined) throw invalidField('value', 'is needed: the number of units')
+      if (value === undefined) throw invalidField('value', 'is required: the number of units')
       if (value < 0) throw invalidField('value', 'must not be negative; use mode "subtract"')
       const reason = body.reason || `quota ${mode}`
       const move = { actor, user, reason, field: 'value' }
@@ -213,7 +213,7 @@ export function createUserHandlers({ db, now, passwords, ledger }: Deps): Handle
       await ledger.flushAndReturn({ kind: 'user', ownerId: body.id })
       return change(async ({ trx, audit }) => {
         const before = await mustHoldUser(trx, body.id)
-        // Once more inside the transaction: the target may have been promoted since.
+        // Checked again inside the transaction: the user may have been promoted meanwhile.
         mustOutrank(actor, before)
         const fields: UserChange = {}
         if (body.username !== undefined) fields.username = body.username

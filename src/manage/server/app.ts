@@ -35,7 +35,7 @@ const SECURITY_HEADERS = {
   'cross-origin-opener-policy': 'same-origin',
 } as const
 
-/** The body, within its bounds; it takes of the memory of all bodies until the request is answered. */
+/** Reads the body up to its limit. It counts against the memory of all bodies until the response is sent. */
 function readBytes(request: FastifyRequest, payload: IncomingMessage): Promise<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
   const gatherer = createGatherer()
@@ -49,7 +49,7 @@ function readBytes(request: FastifyRequest, payload: IncomingMessage): Promise<B
     else if (!request.share?.take(chunk.length)) fail(overloaded(BUDGET_SHORTAGES.memory))
   }
   if (Number(request.headers['content-length'] ?? 0) > MAX_BODY_BYTES) return Promise.reject(tooLarge())
-  // Events rather than an iterator: a client that waits for 100 Continue is told so when the body flows (http/server.ts).
+  // Events rather than an iterator: a client that waits for 100 Continue gets it when the body is read (http/server.ts).
   payload
     .on('data', onData)
     .once('end', () => resolve(gatherer.whole()))
@@ -57,25 +57,26 @@ function readBytes(request: FastifyRequest, payload: IncomingMessage): Promise<B
   return promise
 }
 
-const tooLarge = () => new Refusal('too_large', `the body is larger than ${MAX_BODY_BYTES / 1024 / 1024} MiB`)
+const tooLarge = () =>
+  new Refusal('too_large', `The body is larger than ${MAX_BODY_BYTES / 1024 / 1024} MiB.`)
 
-/** Errors of the framework itself, in the words of our own table. */
+/** Errors of the framework, as codes of our table. */
 function frameworkRefusal(error: Error & { statusCode?: number; code?: string }): Refusal | undefined {
-  // The framework puts a status on our own errors of validation as well.
+  // The framework also sets a status on our own validation errors.
   if (error instanceof Refusal) return error
   if (error.code === 'FST_ERR_CTP_BODY_TOO_LARGE') return tooLarge()
   if (error.statusCode !== undefined && error.statusCode >= 400 && error.statusCode < 500)
     return invalidField('body', error.message)
   return error.statusCode === 503
-    ? new Refusal('shutting_down', 'the server is stopping', { retryAfterS: 5 })
+    ? new Refusal('shutting_down', 'The server is shutting down.', { retryAfterS: 5 })
     : undefined
 }
 
-/** The management API, its document and its pages, ready to be handed requests. */
+/** The management API with its OpenAPI document and the console, ready for requests. */
 export async function createManageApp(deps: Deps, log: FastifyBaseLogger): Promise<FastifyInstance> {
   const newRequestId = createRequestIds()
   const app: FastifyInstance = Fastify({
-    // Given here and not later, so that the library's own, with a hundred modules, are not loaded at all.
+    // Passed to the constructor, so that the framework's own compilers, with a hundred modules, are not loaded.
     schemaController: {
       compilersFactory: {
         buildValidator: () => validatorCompiler as never,
@@ -88,13 +89,11 @@ export async function createManageApp(deps: Deps, log: FastifyBaseLogger): Promi
     bodyLimit: MAX_BODY_BYTES,
     exposeHeadRoutes: false,
     routerOptions: { ignoreTrailingSlash: true, ignoreDuplicateSlashes: true, maxParamLength: 256 },
-    // Addresses that cannot be read never reach a hook or a route.
+    // Invalid URLs reach neither a hook nor a route.
     frameworkErrors: (error, request, reply) => {
       addCommonHeaders(request, reply)
       const refusal =
-        error.code === 'FST_ERR_BAD_URL'
-          ? invalidField('path', 'is not a readable address')
-          : noSuchRoute(request)
+        error.code === 'FST_ERR_BAD_URL' ? invalidField('path', 'must be a valid URL') : noSuchRoute(request)
       send(reply, managementError(refusal))
     },
   })
@@ -103,7 +102,7 @@ export async function createManageApp(deps: Deps, log: FastifyBaseLogger): Promi
   app.decorateRequest('caller')
   app.decorateRequest('share')
 
-  // Whatever a body calls itself, it is read as JSON: the contract knows nothing else, and says so when it is not.
+  // Every body is parsed as JSON, with any Content-Type: the contract has no other format.
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', async (request: FastifyRequest, payload: IncomingMessage) => {
     mustBePlain(request)
@@ -130,7 +129,7 @@ export async function createManageApp(deps: Deps, log: FastifyBaseLogger): Promi
   app.addHook('onResponse', async (request, reply) => {
     request.log.info({
       method: request.method,
-      // Queries may carry what people search for; paths are ours.
+      // Queries may contain search terms of people, so only the path is logged.
       path: request.url.split('?')[0],
       status: reply.statusCode,
       ms: Math.round(reply.elapsedTime * 10) / 10,
@@ -141,7 +140,7 @@ export async function createManageApp(deps: Deps, log: FastifyBaseLogger): Promi
   app.setErrorHandler((error: Error, request, reply) => {
     const refusal = frameworkRefusal(error) ?? refusalOfError(error, request.id)
     if (refusal.code === 'internal_error' || error instanceof UnreachableError)
-      request.log.error({ err: error }, 'a request failed')
+      request.log.error({ err: error }, 'request failed')
     send(reply, shapeFor(request)(refusal))
   })
 
@@ -159,20 +158,20 @@ export async function createManageApp(deps: Deps, log: FastifyBaseLogger): Promi
   return app
 }
 
-/** Only the relay takes compressed bodies; here they would be mistaken for broken JSON. */
+/** Only the relay accepts compressed bodies; here they would look like invalid JSON. */
 function mustBePlain({ headers }: FastifyRequest): void {
   const encoding = headers['content-encoding'] ?? 'identity'
   if (encoding !== 'identity')
     throw invalidField(
       'body',
-      `is encoded as ${encoding.slice(0, 60)}; send it as it is, without Content-Encoding`,
+      `must not be compressed (${encoding.slice(0, 60)}); send it without Content-Encoding`,
     )
 }
 
-/** Paths of the relay that are answered here. */
+/** Paths of the relay that the management API serves. */
 const RELAY_PATH = /^\/+(?:v1|dashboard)\//
 
-/** The headers that every answer wears. */
+/** Adds the headers of every response. */
 function addCommonHeaders({ id, url }: Pick<FastifyRequest, 'id' | 'url'>, reply: FastifyReply): void {
   reply.header('x-request-id', id).headers(SECURITY_HEADERS)
   if (url.startsWith('/api')) reply.header('cache-control', 'no-store')
@@ -184,7 +183,7 @@ function send(reply: FastifyReply, answer: ErrorAnswer): void {
     .code(answer.status)
     .headers({ ...answer.headers })
     .type('application/json; charset=utf-8')
-    // Errors have their own shape, whatever the route promises for success.
+    // Errors have their own shape, which the route's schema does not describe.
     .serializer((body: unknown) => JSON.stringify(body))
     .send(answer.body)
 }

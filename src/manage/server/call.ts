@@ -3,7 +3,7 @@ import type { Actor } from '../../domain/actor.ts'
 import type { Trx } from '../../store/engine/store.ts'
 import type { Access, Answer, BodySchema, Contract, Params, Query, Route } from '../contract/route.ts'
 
-/** What was done to what: `before` and `after` as the API tells them, that is, without secrets. */
+/** An action and its target; `before` and `after` as the API presents them, without secrets. */
 export type AuditNote = {
   /** `token.create`, `channel.update`, `user.login` … */
   readonly action: string
@@ -11,13 +11,13 @@ export type AuditNote = {
   readonly target: string
   readonly before?: unknown
   readonly after?: unknown
-  /** Whoever signs in is the actor of that record, though no credential was shown. */
+  /** The actor of a sign-in, which has no credential yet. */
   readonly actor?: Pick<Actor, 'id' | 'username'>
 }
 
 type RoleAccess = Extract<Access, 'user' | 'admin' | 'root'>
 
-/** The open transaction of a write, and the way to say in the audit log what it does. */
+/** The open transaction of a write, and the function that audits it. */
 export type Changing = { readonly trx: Trx; audit(note: AuditNote): void }
 
 /** One call of a route, as its handler sees it. */
@@ -25,7 +25,7 @@ export type RouteCall<R extends Route = Route> = {
   readonly params: Params<R>
   readonly query: Query<R>
   readonly body: BodySchema<R>
-  /** Who asks; undefined only where the route takes callers without a management credential. */
+  /** The caller; undefined only on routes that accept callers without a management credential. */
   readonly actor: R['access'] extends RoleAccess ? Actor : Actor | undefined
   readonly authorization: string
   readonly address: string
@@ -33,7 +33,7 @@ export type RouteCall<R extends Route = Route> = {
   readonly requestId: string
   readonly userAgent: string
   readonly reply: FastifyReply
-  /** Everything a write does, in one transaction: the change, its audit record, and the answer kept for repeats. */
+  /** Runs a write in one transaction: the change, its audit record, and the response stored for repeats. */
   change<T extends Answer<R>>(work: (changing: Changing) => Promise<T>): Promise<T>
 }
 

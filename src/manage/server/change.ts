@@ -19,7 +19,7 @@ function refuseSecondCommit(error: unknown): never {
 }
 
 /**
- * A write is one transaction, done once for an `Idempotency-Key`
+ * A write is one transaction, executed once per `Idempotency-Key`
  * (docs/reference/management-api.md: Idempotency on writes).
  */
 export function createChange({

@@ -8,7 +8,7 @@ import { noSuchRoute } from './routes.ts'
 
 const YEAR_MS = 31_536_000_000
 
-/** Scripts only from here, styles only from here or by this answer's nonce, nothing at all from another host. */
+/** Scripts only from this origin, styles only from it or with this response's nonce, nothing from another host. */
 const policy = (nonce: string) =>
   [
     "default-src 'none'",
@@ -23,7 +23,7 @@ const policy = (nonce: string) =>
     "form-action 'self'",
   ].join('; ')
 
-/** What a person sees while the console is being made. */
+/** The page while the console is being built. */
 const waitingPage = (basePath: string, nonce: string) => `<!doctype html>
 <html lang="en">
 <head>
@@ -41,7 +41,7 @@ const waitingPage = (basePath: string, nonce: string) => `<!doctype html>
 <body>
 <main>
 <h1>Sluice</h1>
-<p>The console is being made ready. This takes a few seconds, and this page opens it by itself.</p>
+<p>The console is being built. This takes a few seconds; this page then opens it.</p>
 <p>If it does not, the gateway’s log says why.</p>
 <p>The gateway itself is running: <a href="${basePath}/docs">API reference</a>.</p>
 </main>
@@ -49,15 +49,15 @@ const waitingPage = (basePath: string, nonce: string) => `<!doctype html>
 </html>
 `
 
-/** The first words of the console's own addresses; whatever else is unknown stays an error that programs can read. */
+/** The first path segments of the console's pages. Other unknown paths are JSON errors, for programs. */
 const PAGES =
   /^\/(sign-in|start|usage|videos|playground|tokens|models|channels|prices|users|audit|ledger|settings|me)(\/|\?|$)/
 
-/** Whether somebody opens a page of the console in a browser. */
+/** Whether a browser opens a page of the console. */
 export const isPage = ({ method, url, headers }: Pick<FastifyRequest, 'method' | 'url' | 'headers'>) =>
   method === 'GET' && (headers.accept ?? '').includes('text/html') && PAGES.test(url)
 
-/** A name that leads out of its folder, in either kind of slash, or that no file can have. */
+/** A name that leaves its folder, with either kind of slash, or that no file can have. */
 const LEADS_OUT = /(?:^|[/\\])\.\.(?:[/\\]|$)|\0/
 
 const readPage = (folder: string) =>
@@ -80,7 +80,7 @@ async function folderWith(file: string, folders: readonly string[]): Promise<str
 type FileError = Error & { readonly code?: string; readonly statusCode?: number }
 
 /**
- * A file that is taken away while it is being sent, or whose name the library refuses, is not found; and no cache may keep
+ * A file that is removed while it is being sent, or whose name the library refuses, is a 404, and no cache may keep
  * that for a year.
  */
 function errorHandler(error: FileError, request: FastifyRequest, reply: FastifyReply): never {
@@ -93,7 +93,7 @@ function errorHandler(error: FileError, request: FastifyRequest, reply: FastifyR
   throw noSuchRoute(request)
 }
 
-/** The console: one page for every address of its own, and the files that page asks for. */
+/** The console: one page for all its paths, and the files of that page. */
 export async function serveConsole(
   app: FastifyInstance,
   { basePath, consoleBuilds }: Pick<Deps, 'basePath' | 'consoleBuilds'>,
@@ -105,7 +105,7 @@ export async function serveConsole(
     const [folder] = await consoleBuilds()
     const html = folder === undefined ? undefined : await readPage(folder)
     const page = html
-      // The prefix of a proxy is known here and nowhere at the time of building.
+      // The base path is not known at build time.
       ?.replaceAll('"./', `"${basePath}/`)
       .replace('%BASE_PATH%', basePath)
       .replaceAll('%NONCE%', nonce)
@@ -117,7 +117,7 @@ export async function serveConsole(
   }
 
   async function sendFile(reply: FastifyReply, file: string, caching: SendOptions): Promise<FastifyReply> {
-    // Before any look at the disk: an answer must not tell whether a file exists elsewhere.
+    // Checked before any disk access: a response must not reveal whether a file exists elsewhere.
     if (LEADS_OUT.test(file)) throw noSuchRoute(reply.request)
     const folders = await consoleBuilds()
     const folder = (await folderWith(file, folders)) ?? folders[0]
@@ -126,9 +126,9 @@ export async function serveConsole(
   }
 
   const hide = { schema: { hide: true } }
-  // Whoever only asks whether somebody is at home is told so.
+  // Health checks of proxies use HEAD.
   app.get('/', { ...hide, exposeHeadRoute: true }, (_request, reply) => sendPage(reply))
-  // Named by their content: what was fetched once never has to be asked for again.
+  // Names contain a hash of the content, so a fetched file never has to be requested again.
   app.get<{ Params: { '*': string } }>('/assets/*', { ...hide, errorHandler }, (request, reply) =>
     sendFile(reply, `assets/${request.params['*']}`, { maxAge: YEAR_MS, immutable: true }),
   )

@@ -19,11 +19,11 @@ import type { Db, Engine } from '../../store/engine/store.ts'
 
 export type { Readiness as Condition }
 
-/** What the management API is given when it is built. */
+/** The dependencies of the management API. */
 export type Deps = {
   readonly db: Db
   readonly engine: Engine
-  /** Asks the store for a sign of life, and waits a few seconds for it. */
+  /** Whether the store answers within a few seconds. */
   isStoreAnswering(): Promise<boolean>
   readonly keyring: Keyring
   readonly digest: Digest
@@ -31,29 +31,29 @@ export type Deps = {
   readonly passwords: Passwords
   readonly throttle: Throttle
   readonly clientAddress: ClientAddress
-  /** What makes the gateway less safe than it could be. */
+  /** Conditions that make the gateway less secure. */
   readonly exposure: {
-    /** The address it listens on, where that is public and no TLS is known in front of it. */
+    /** The listen address, if it is public and no TLS proxy is configured. */
     readonly publicHost: string | undefined
     readonly untrustedProxy: ProxyReports['first']
   }
   readonly outbound: OutboundClient
   /** The memory that all bodies of this process may take. */
   readonly memory: Budget
-  /** How the store is brought up to what every worker's relay knows. */
+  /** Brings the store up to date with the relays of all workers. */
   readonly ledger: {
-    /** Before reading: at most a second, false when one of them did not say so in time. */
+    /** Before reading: waits at most a second; false if a worker did not report in time. */
     catchUp(account?: AccountId): Promise<boolean>
-    /** Before changing an account: all of them, however long it takes. */
+    /** Before changing an account: waits for all workers without limit. */
     flushAndReturn(account: AccountId): Promise<void>
   }
-  /** Tells the relay what was changed, by the targets of audit records; done before the change answers 200. */
+  /** Invalidates the relay's caches by the targets of audit records, before the change is answered with 200. */
   readonly announce: (targets: readonly string[]) => Promise<void>
-  /** Recomputes chains, balances and whatever else can be proven. */
+  /** Recomputes chains and balances, and compares rows, journals and anchors. */
   readonly verify: (options: {
     readonly auditOnly?: boolean
   }) => Promise<{ ok: boolean; lines: readonly string[]; faults?: readonly string[] }>
-  /** How a request would go, without sending it. */
+  /** Explains the route of a request without sending it. */
   readonly routes: { explain(model: string, operation: Operation): RouteExplanation<RoutedChannel> }
   /** Channels as the relay uses them. */
   readonly channels: {
@@ -66,7 +66,7 @@ export type Deps = {
       },
     ): Promise<ChannelTestResult>
     enabledIds(): readonly number[]
-    /** How those fare that are enabled, as this worker has found them; `keys` are those that are not ready. */
+    /** The health of the enabled channels in this worker; `keys` are those that are not ready. */
     conditions(): readonly {
       readonly id: number
       readonly channel: Readiness
@@ -79,9 +79,9 @@ export type Deps = {
       readonly reasons: readonly string[]
     }[]
   }
-  /** The folders with the console's files, the one to be served first; none while they are being made. */
+  /** The folders with the console's files, the preferred one first; none while they are being built. */
   consoleBuilds(): Promise<readonly string[]>
-  /** The relay, for somebody who is known already. */
+  /** Hands a request of an authenticated user to the relay. */
   relayFor(asked: {
     readonly request: IncomingMessage
     readonly response: ServerResponse
@@ -90,11 +90,11 @@ export type Deps = {
   }): void
   /** Video jobs, as the relay has them. */
   readonly videos: {
-    /** Looks at a running job again, unless somebody did so just now. */
+    /** Polls a running job again, unless it was polled just now. */
     refresh(row: VideoRow): Promise<VideoRow>
-    /** Has the provider forget a job that is gone here, where it can; nobody waits for it. */
+    /** Asks the provider to delete a job that was deleted here, if it can. Does not wait. */
     forget(row: VideoRow): void
-    /** Streams a film; what cannot be had is thrown before `onStart`. */
+    /** Streams a video. Errors are thrown before `onStart`. */
     fetchContent(fetching: {
       readonly row: VideoRow
       readonly request: IncomingMessage

@@ -1,8 +1,8 @@
 import type { z } from 'zod'
 
-/** What a field must be, for the types a schema can ask for. */
+/** Descriptions of the types in schemas. */
 const KINDS: Readonly<Record<string, string>> = {
-  string: 'a text',
+  string: 'a string',
   number: 'a number',
   int: 'a whole number',
   boolean: 'true or false',
@@ -11,16 +11,16 @@ const KINDS: Readonly<Record<string, string>> = {
   record: 'an object',
 }
 
-/** What is counted in a value that is too short or too long; a number is compared as it is. */
+/** What the length of a value counts; a number is compared itself. */
 const COUNTED: Readonly<Record<string, string>> = { string: 'characters', array: 'entries' }
 
 type Issue = z.core.$ZodRawIssue
 
 function wrongType(expected: string, { input, path = [] }: Issue): string {
   if (path.length === 0) return 'must be a JSON object'
-  if (input === undefined) return 'is needed'
-  // A name that stands in a query more than once is read as an array.
-  if (expected === 'string' && Array.isArray(input)) return 'must be one text, not several'
+  if (input === undefined) return 'is required'
+  // A parameter that occurs more than once in a query is an array.
+  if (expected === 'string' && Array.isArray(input)) return 'must occur only once'
   return `must be ${KINDS[expected] ?? `of the type ${expected}`}`
 }
 
@@ -30,7 +30,7 @@ function outOfRange(bound: number | bigint, origin: string, word: 'least' | 'mos
   return word === 'least' && bound === 1 ? 'must not be empty' : `must have at ${word} ${bound} ${counted}`
 }
 
-/** What is wrong with a field, in a sentence whose subject is the field; a schema with words of its own keeps them. */
+/** The error message of a field, with the field as its subject. A schema's own message is kept. */
 export function faultMessage(issue: Issue): string | undefined {
   switch (issue.code) {
     case 'invalid_type':
@@ -40,7 +40,7 @@ export function faultMessage(issue: Issue): string | undefined {
     case 'too_big':
       return outOfRange(issue.maximum, issue.origin, 'most')
     case 'invalid_value':
-      if (issue.input === undefined) return 'is needed'
+      if (issue.input === undefined) return 'is required'
       return `must be one of ${issue.values.filter(value => value !== '').join(', ')}`
     default:
       return undefined

@@ -5,7 +5,7 @@ const MAX_DEPTH = 32
 
 type Options = { readonly path: string; readonly bytes: number }
 
-/** An object that was given as it is, or as JSON text; an empty text is an empty object. */
+/** An object, sent as such or as JSON text. An empty text is an empty object. */
 export function readObject(
   input: string | Readonly<Record<string, unknown>>,
   { path, bytes }: Options,
@@ -13,7 +13,8 @@ export function readObject(
   const value = typeof input === 'string' ? parseText(input, { path, bytes }) : input
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     throw invalidField(path, 'must be an object, or the JSON text of one')
-  if (!isWithin(value, MAX_DEPTH)) throw invalidField(path, `is nested deeper than ${MAX_DEPTH} levels`)
+  if (!isWithin(value, MAX_DEPTH))
+    throw invalidField(path, `must not be nested deeper than ${MAX_DEPTH} levels`)
   if (Buffer.byteLength(JSON.stringify(value)) > bytes)
     throw invalidField(path, `must have at most ${bytes / 1024} KB`)
   return value as Readonly<Record<string, unknown>>
@@ -21,7 +22,7 @@ export function readObject(
 
 function parseText(text: string, { path, bytes }: Options): unknown {
   if (text.trim() === '') return {}
-  // White space is not counted in the end, but is bounded too.
+  // White space does not count towards the limit, but is bounded too.
   if (text.length > bytes * 4) throw invalidField(path, `must have at most ${bytes / 1024} KB`)
   try {
     return parseJson(Buffer.from(text)) ?? {}
@@ -31,7 +32,7 @@ function parseText(text: string, { path, bytes }: Options): unknown {
   }
 }
 
-/** Every body was measured when it was parsed, so this walk is itself bounded. */
+/** The size of a body is limited when it is parsed, so this recursion is bounded. */
 function isWithin(value: unknown, depth: number): boolean {
   if (typeof value !== 'object' || value === null) return true
   return depth > 0 && Object.values(value).every(inner => isWithin(inner, depth - 1))

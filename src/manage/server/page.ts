@@ -1,6 +1,6 @@
 import type { Page, Paging } from '../../store/engine/page.ts'
 
-/** A page of rows, told as the contract's list. */
+/** A page of rows as the contract's list. */
 export const presentPage = <Row, View>(
   { items, total }: Page<Row>,
   { page, pageSize }: Paging,

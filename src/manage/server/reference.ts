@@ -4,50 +4,53 @@ import type { FastifyInstance } from 'fastify'
 import { jsonSchemaTransform, jsonSchemaTransformObject } from 'fastify-type-provider-zod'
 import type { Deps } from './deps.ts'
 
-/** Chapters of the reference, in reading order; each holds the paths that begin with one of its words. */
+/** Chapters of the reference, in reading order. Each contains the paths that begin with one of its words. */
 const CHAPTERS = [
   {
     name: 'Tokens',
     words: ['token'],
-    description: 'The `sk-` credentials of applications: always the caller’s own.',
+    description: 'The caller’s own `sk-` credentials for applications.',
   },
   { name: 'Channels', words: ['channel'], description: 'Connections to providers. Admin or Root.' },
   {
     name: 'Aliases',
     words: ['alias'],
-    description: 'Names of your own for any model on any channel. Admin or Root.',
+    description: 'Alternative names for models. Admin or Root.',
   },
   {
     name: 'Users',
     words: ['user'],
-    description: 'Your account, signing in, access tokens; and everybody’s, for administrators.',
+    description: 'Your account, sign-in and access tokens; all users, for administrators.',
   },
-  { name: 'Prices', words: ['price', 'pricing'], description: 'What models cost, and the versions of that.' },
-  { name: 'Logs and usage', words: ['log', 'usage'], description: 'What was used, by whom, for how much.' },
+  { name: 'Prices', words: ['price', 'pricing'], description: 'Prices of models and their versions.' },
+  { name: 'Logs and usage', words: ['log', 'usage'], description: 'Request logs and usage figures.' },
   {
     name: 'Ledger and routing',
     words: ['ledger', 'route'],
-    description: 'Whether the books hold, what is in doubt, how a request would go.',
+    description: 'Verification of the ledger, unresolved charges, and the route of a request.',
   },
   {
     name: 'Videos and playground',
     words: ['video', 'playground'],
-    description: 'Video jobs with what they cost, and the relay for whoever is signed in.',
+    description: 'Video jobs with their costs, and relay calls of signed-in users.',
   },
   {
     name: 'Settings',
     words: ['setting', 'option'],
-    description: 'What Root can change while the gateway runs.',
+    description: 'Settings that Root can change while the gateway runs.',
   },
-  { name: 'Audit', words: ['audit'], description: 'Who did what, in a chain that shows every change.' },
+  { name: 'Audit', words: ['audit'], description: 'Audit records in a tamper-evident chain.' },
   {
     name: 'Status',
     words: ['status', 'setup', 'notice', 'group'],
-    description: 'What anybody may know of this gateway.',
+    description: 'Public information about this gateway.',
   },
 ] as const
 
-const OTHER = { name: 'Billing, common form', description: 'A token’s balance as other gateways tell it.' }
+const OTHER = {
+  name: 'Billing, common form',
+  description: 'The balance of a token in the form of other gateways.',
+}
 
 export function tagOf(path: string): string {
   const [, family, word] = path.split('/')
@@ -58,13 +61,13 @@ export function tagOf(path: string): string {
 const DESCRIPTION = `Tokens, channels, users and prices of this gateway.
 
 Send a system access token: \`Authorization: Bearer sat-…\`. Success is \`{"success": true, "message": "", "data": …}\`;
-failure carries a real status, a stable \`code\`, a \`message\`, and for bad input \`errors\` by field. Lists take \`p\` and
-\`page_size\`. Times are Unix seconds; money is in quota units, 500 000 to the US dollar. Writes take an
+an error has an HTTP status, a stable \`code\`, a \`message\`, and for invalid input \`errors\` by field. Lists take \`p\` and
+\`page_size\`. Times are Unix seconds; money is in quota units, 500 000 to the US dollar. Writes accept an
 \`Idempotency-Key\` and can then be repeated safely for a day.`
 
 const LOGO = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 120 32"><text x="0" y="24" font-family="system-ui, sans-serif" font-size="24" font-weight="700" fill="#fff">Sluice</text></svg>`
 
-/** The document has one address here; a box to load another only confuses. */
+/** There is only one document, so the box to load another is hidden. */
 const STYLE = `
 .swagger-ui .topbar .download-url-wrapper { display: none }
 .swagger-ui .topbar { background: #0b3a4a; padding: 6px 0 }
@@ -73,7 +76,7 @@ const STYLE = `
 .swagger-ui .scheme-container { padding: 16px 0 }
 `
 
-/** The API's document, made from the contract, and the page to read and try it: all served from here. */
+/** Serves the OpenAPI document, generated from the contract, and the page to read and try it. */
 export async function serveReference(
   app: FastifyInstance,
   { basePath, version }: Pick<Deps, 'basePath' | 'version'>,

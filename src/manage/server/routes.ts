@@ -63,7 +63,7 @@ type KnownPath = { readonly path: string; readonly pattern: RegExp; readonly met
 
 const paramsIn = (path: string) => path.split('/:').length
 
-/** What each path takes, those with fewer parameters first: a name of ours stands before somebody's id. */
+/** The methods of each path, with fewer parameters first: a fixed name takes precedence over an id. */
 function knownPaths(): KnownPath[] {
   const served = new Map<string, Set<string>>([[DOCUMENT_PATH, new Set(['GET'])]])
   const routes: readonly Route[] = Object.values(contract)
@@ -86,7 +86,7 @@ const patternOf = (path: string, param: string) =>
       .replace('*', '.+')}/?$`,
   )
 
-/** Whether the parameters are numbers: a word in their place is no path of ours. */
+/** Whether the parameters are numbers: a word in their place is an unknown path. */
 function takesNumbers({ path, params }: Route): boolean {
   const names = path.split('/').flatMap(part => (part.startsWith(':') ? part.slice(1) : []))
   const isTaken = (value: string) =>
@@ -96,14 +96,14 @@ function takesNumbers({ path, params }: Route): boolean {
 
 const KNOWN = knownPaths()
 
-/** A known path asked in another way is 405, not 404. */
+/** A known path with another method is 405, not 404. */
 export function refuseOtherMethod(request: FastifyRequest): void {
   const requestedPath = (request.url.split('?')[0] ?? '').replaceAll(/\/{2,}/g, '/')
   const match = KNOWN.find(({ pattern }) => pattern.test(requestedPath))
   if (match) throw wrongMethod(match.path, match.methods, request.method)
 }
 
-/** Where a path with a parameter takes what a name of ours does not, the name would be taken for somebody's id. */
+/** Without this, a fixed name would be read as an id by a path with a parameter that allows more methods. */
 function reserveFixedPaths(app: FastifyInstance): void {
   for (const { path, methods } of KNOWN) {
     const wider = KNOWN.filter(other => other.path !== path && patternOf(other.path, '[^/]+').test(path))
@@ -123,12 +123,12 @@ function reserveFixedPaths(app: FastifyInstance): void {
 export const noSuchRoute = ({ method, url }: Pick<FastifyRequest, 'method' | 'url'>) =>
   new Refusal('not_found', `No such route: ${method} ${url.split('?')[0]?.slice(0, 256)}`)
 
-/** What an `sk-` token may know of itself is read by pages of any origin, like the relay: no cookie counts there. */
+/** Pages of any origin may read what an `sk-` token sees of itself, as on the relay: cookies are ignored there. */
 export function openToPages(reply: FastifyReply): void {
   reply.header('access-control-allow-origin', '*')
 }
 
-/** Browsers ask first whether they may send a credential. */
+/** Browsers send a preflight request before they send a credential. */
 function servePreflights(app: FastifyInstance): void {
   const routes: readonly Route[] = Object.values(contract)
   for (const { path, method, access } of routes)
@@ -144,7 +144,7 @@ function servePreflights(app: FastifyInstance): void {
       })
 }
 
-/** Names of this family of gateways that there is nothing at; beside `/api/user/:id` each would be taken for an id. */
+/** Routes of similar gateways that do not exist here; without this, `/api/user/:id` would read each as an id. */
 const MISSING_ROUTES = ['aff', 'aff_transfer', 'amount', 'checkin', 'pay', 'setting', 'topup'].map(
   name => `/api/user/${name}`,
 )

@@ -41,7 +41,7 @@ function createGuard({ identify, clientAddress }: Deps) {
       if (actor.role < needed)
         throw new Refusal(
           'forbidden',
-          `this needs the role ${roleName(needed)}; yours is ${roleName(actor.role)}`,
+          `This requires the role ${roleName(needed)}; yours is ${roleName(actor.role)}.`,
         )
     }
 }
@@ -50,7 +50,7 @@ async function actorOf(request: FastifyRequest, route: Route, identify: Deps['id
   const { authorization } = request.headers
   const session = isKeySent(request, route) ? undefined : request.cookies[SESSION_COOKIE]
   if (authorization !== undefined) {
-    // A route that takes both kinds leaves an sk- token to its handler.
+    // On a route that accepts both kinds, the handler reads an sk- token.
     if (route.access === 'any' && /^(bearer\s+)?sk-/i.test(authorization)) return undefined
     return identify.byAccessToken(authorization)
   }
@@ -59,13 +59,13 @@ async function actorOf(request: FastifyRequest, route: Route, identify: Deps['id
   return identify.byAccessToken('')
 }
 
-/** Whether the address has a `?key=` that is no parameter of the route: such a request is not made by a page of ours. */
+/** Whether the URL has a `?key=` that is not a parameter of the route: the console sends no such request. */
 const isKeySent = ({ query }: FastifyRequest, route: Route) =>
   Object.hasOwn(query as object, 'key') && !hasKeyParameter(route)
 
 export const SESSION_COOKIE = 'sluice_session'
 
-/** A session counts only for requests of our own pages (docs/reference/management-api.md: Session cookie). */
+/** A session is valid only for requests of the console's own pages (docs/reference/management-api.md: Session cookie). */
 export function isSameOrigin({ headers }: Pick<FastifyRequest, 'headers'>): boolean {
   const site = headers['sec-fetch-site']
   if (site !== undefined) return site === 'same-origin'
@@ -73,23 +73,20 @@ export function isSameOrigin({ headers }: Pick<FastifyRequest, 'headers'>): bool
   return URL.canParse(headers.origin) && new URL(headers.origin).host === headers.host
 }
 
-/** What a form of any page can send without the browser asking first. */
+/** Types that a form on any page can send without a preflight request. */
 const FORM_TYPE = /^\s*(?:text\/plain|application\/x-www-form-urlencoded|multipart\/form-data)\b/i
 
 async function mustBeOwnPage(request: FastifyRequest): Promise<void> {
   if (!isSameOrigin(request))
-    throw new Refusal(
-      'cross_site_refused',
-      'pages of other sites cannot sign in here; open the console itself',
-    )
+    throw new Refusal('cross_site_refused', 'Pages of other sites cannot sign in here. Open the console.')
   if (FORM_TYPE.test(request.headers['content-type'] ?? ''))
     throw new Refusal(
       'cross_site_refused',
-      'forms cannot sign in; send JSON as Content-Type: application/json',
+      'Forms cannot sign in. Send JSON with Content-Type: application/json.',
     )
 }
 
-/** Puts every route of a contract on the server: guard, validation, handler, envelope. */
+/** Registers every route of a contract: guard, validation, handler, envelope. */
 export function serveContract<C extends Contract>(
   app: FastifyInstance,
   contract: C,
@@ -119,7 +116,7 @@ export function serveContract<C extends Contract>(
       },
       handler: async (request, reply) => {
         const { address, isTls, actor } = request.caller
-        // What is relayed is repeated, or not, by the relay's own rules.
+        // The relay has its own rules for repeated requests.
         const run = route.isRelayed ? rejectChanges : change.repeatable
         const data = await run(request, route, changing =>
           handle({
@@ -144,7 +141,7 @@ export function serveContract<C extends Contract>(
   }
 }
 
-/** A route whose body is left to whoever takes the request over. */
+/** Registers a route whose body is not parsed, because the relay reads it. */
 function serveWithoutParsing(app: FastifyInstance, options: RouteOptions): void {
   app.register(async scope => {
     scope.removeAllContentTypeParsers()
@@ -154,9 +151,9 @@ function serveWithoutParsing(app: FastifyInstance, options: RouteOptions): void 
 }
 
 const rejectChanges: ReturnType<typeof createChange>['repeatable'] = (_request, _route, handle) =>
-  handle(() => Promise.reject(new Error('a relayed route changes nothing itself')))
+  handle(() => Promise.reject(new Error('A relayed route makes no change itself.')))
 
-/** The contract's schemas judge every part of a request; each fault is told by its path. */
+/** The contract's schemas validate every part of a request; each error has its path. */
 export const validatorCompiler = ({ schema, httpPart }: { schema: z.ZodType; httpPart?: string }) => {
   return (value: unknown) => {
     const result = schema.safeParse(value, { error: faultMessage })
@@ -174,9 +171,9 @@ export const bodyDigest = (bytes: Buffer) => createHash('sha256').update(bytes).
 declare module 'fastify' {
   interface FastifyRequest {
     caller: { address: string; isTls: boolean; actor: Actor | undefined }
-    /** Of the bytes as they came, for telling a repeat from another request. */
+    /** Digest of the raw bytes, to distinguish a repeat from another request. */
     bodyDigest: string
-    /** What the body takes of the memory of all bodies. */
+    /** The body's share of the memory of all bodies. */
     share: Share | undefined
   }
   interface FastifyContextConfig {

@@ -4,9 +4,9 @@ import type { statusContract } from '../contract/status.ts'
 import type { Handlers } from './call.ts'
 import type { Deps } from './deps.ts'
 
-const GROUPS = { default: { ratio: 1, desc: 'Everybody' } }
+const GROUPS = { default: { ratio: 1, desc: 'All users' } }
 
-/** What anybody may know of this gateway; existing clients recognise it by these fields. */
+/** Public information about this gateway. Existing clients recognise it by these fields. */
 export function createStatusHandlers({
   db,
   engine,

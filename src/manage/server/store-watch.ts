@@ -2,19 +2,19 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type ErrorAnswer, managementError, relayError, storeUnavailable } from '../../http/errors.ts'
 import type { Deps } from './deps.ts'
 
-/** So long a request waits for its answer before somebody asks whether the store still gives any. */
+/** A request that has waited this long triggers a check of the store. */
 const SLOW_MS = 5_000
 const LOOK_EVERY_MS = 1_000
 
-/** Told by the relay's own words where the route is one of its kind. */
+/** The error format of the relay for routes that use it, else that of the management API. */
 export const shapeFor = ({ routeOptions }: FastifyRequest) =>
   routeOptions.config.route?.relayErrors ? relayError : managementError
 
 const isAnswered = ({ sent: isSent, raw }: FastifyReply) => isSent || raw.headersSent || raw.destroyed
 
 /**
- * A store that hangs fails nobody's question before half a minute is over. Whoever waits is told sooner; a store that
- * lives may take its time. One clock looks after all requests, and stands still while there are none.
+ * A hanging store fails a query only after half a minute. Waiting requests are answered sooner if the store does not
+ * respond to a check. One timer watches all requests, and stops while there are none.
  */
 export function createStoreWatch(
   isStoreAnswering: Deps['isStoreAnswering'],
@@ -35,7 +35,7 @@ export function createStoreWatch(
     const long = [...waiting].filter(isWaitingLong)
     if (long.length === 0 || (await isStoreAnswering())) return
     for (const reply of long.filter(isWaitingLong)) {
-      // What it was asked to write it may yet do.
+      // The store may still execute a write.
       const refusal = storeUnavailable({ isOutcomeUnknown: reply.request.method !== 'GET' })
       send(reply, shapeFor(reply.request)(refusal))
     }

@@ -20,7 +20,7 @@ import type { Deps } from '../server/deps.ts'
 
 const DAY_S = 86_400
 const WEEK_S = 7 * DAY_S
-/** As long as usage is kept by default. */
+/** The default retention of usage. */
 const UNREFUNDED_S = 90 * DAY_S
 const MAX_NEEDS = 50
 
@@ -60,7 +60,7 @@ export function createAttention({
           level: 'error',
           target: `channel:${id}`,
           name,
-          detail: `${count} requests with more usage than is possible; the excess is in suspense`,
+          detail: `${count} requests reported more usage than is possible; the excess is in suspense`,
           since: oldest,
         }),
       ),
@@ -90,14 +90,14 @@ export function createAttention({
           level: 'warning',
           target: `channel:${id}`,
           name: coolingNames.get(id) ?? String(id),
-          detail: `rests for another ${Math.ceil(channel.againInMs / 1000)} s`,
+          detail: `cooling down for another ${Math.ceil(channel.againInMs / 1000)} s`,
           since: null,
         }),
       ),
     ]
   }
 
-  /** What stands in the books and waits for a decision. */
+  /** Unresolved charges and failed videos that need a decision. */
   async function needsOfBooks(): Promise<Need[]> {
     const [doubts, videos] = await Promise.all([openSuspense(db), unrefundedVideos(db, now() - UNREFUNDED_S)])
     const needs: Need[] = []
@@ -107,7 +107,7 @@ export function createAttention({
         level: 'warning',
         target: 'ledger:suspense',
         name: String(doubts.count),
-        detail: 'a provider may have billed for what nobody received',
+        detail: 'a provider may have billed for responses that were not delivered',
         since: doubts.oldest,
       })
     if (videos.count > 0)
@@ -116,13 +116,13 @@ export function createAttention({
         level: 'warning',
         target: 'video:unrefunded',
         name: String(videos.count),
-        detail: 'failed, paid, and not given back',
+        detail: 'failed, billed and not refunded',
         since: videos.oldest,
       })
     return needs
   }
 
-  /** How the gateway is reached: what the operator sets at the start. */
+  /** How clients reach the gateway, which the operator configures at the start. */
   async function needsOfDeployment(): Promise<Need[]> {
     const { publicHost } = exposure
     const proxy = await exposure.untrustedProxy()
@@ -133,7 +133,7 @@ export function createAttention({
         level: 'warning',
         target: 'setting:HOST',
         name: publicHost,
-        detail: 'Put a proxy with TLS in front and name it in SLUICE_TRUSTED_PROXIES.',
+        detail: 'Put a proxy with TLS in front of the gateway and add it to SLUICE_TRUSTED_PROXIES.',
         since: null,
       })
     if (proxy !== undefined)
@@ -169,7 +169,7 @@ export function createAttention({
         level: 'warning',
         target: `model:${name}`,
         name,
-        detail: 'has no price, so it is refused',
+        detail: 'has no price, so requests are refused',
         since: null,
       }))
   }

@@ -57,7 +57,7 @@ export function createInsightHandlers(deps: Deps): Handlers<typeof insightContra
       return ids.map(id => {
         const condition = conditions.get(id)
         const used = hoursOf.get(id) ?? []
-        // Thousands of channels may be idle, and there is nothing to tell of those.
+        // Thousands of channels may be idle; they have no figures.
         const strip = Array.from({ length: used.length > 0 ? 24 : 0 }, () => ({ requests: 0, failures: 0 }))
         for (const { bucket, requests, failures } of used) {
           const hour = strip[Math.min(23, Math.floor((bucket - firstHour) / HOUR_S))]
@@ -86,7 +86,7 @@ export function createInsightHandlers(deps: Deps): Handlers<typeof insightContra
       const priceOf = createPriceOf(prices, now())
       const sumsOf = new Map(sums.map(each => [each.key, each]))
       return served.map(model => {
-        // An alias has the channels of what it leads to; the last name of its way is the one that channels list.
+        // An alias has the channels of its target; the last name of its resolution is the one that channels list.
         const listed = model.pricedAs.map(name => listings.get(name)).find(channels => channels !== undefined)
         const price = priceOf(model)
         const used = sumsOf.get(model.name) ?? NOTHING

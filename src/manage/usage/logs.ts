@@ -28,7 +28,7 @@ const EXPORT_ROWS = 1_000
 const MAX_EXPORTED = 1_000_000
 const FACET_VALUES = 50
 
-/** Few rows have it: a look at the text spares the rest a parse. */
+/** Few rows have it: searching the text avoids parsing the others. */
 const vendorCostOf = (other: string): string | null =>
   other.includes('"vendor_cost"') ? ((JSON.parse(other) as Other).vendor_cost ?? null) : null
 
@@ -59,7 +59,7 @@ const presentRow = (row: LogWithNames) => ({
   other: row.other,
 })
 
-/** How a request was routed is the administrators' business; that it was tried again, and for how long, its owner's too. */
+/** Only administrators see how a request was routed. Its owner sees the number and duration of retries. */
 const presentToOwner = (row: LogWithNames) => {
   const { admin_info: _routed, audit_info: _audited, trace, ...other } = JSON.parse(row.other) as Other
   const attempts = trace?.attempts?.map(({ ms }) => ({ ms }))
@@ -97,7 +97,7 @@ const CSV_COLUMNS = [
   'content',
 ] as const satisfies readonly (keyof LogView & Exported)[]
 
-/** What stands inside `other`, under the names that it is exported by; empty where a row says nothing of it. */
+/** Exported members of `other` by column name; empty if a row lacks them. */
 const INSIDE: Partial<Record<Exported, (other: Record<string, unknown>) => unknown>> = {
   upstream_model: other => other.upstream_model_name,
   attempts: other => (other.trace as { attempts?: unknown[] } | undefined)?.attempts?.length,
@@ -118,14 +118,14 @@ function valuesOf(row: LogView, columns: readonly Exported[]): Value[] {
   })
 }
 
-/** Quoted where it must be; what a spreadsheet would take for a formula is kept from being one. */
+/** Quoted if necessary. A value that a spreadsheet would run as a formula is escaped. */
 const csvField = (value: Value) => {
   const text = typeof value === 'string' && /^[=+\-@\t\r]/.test(value) ? `'${value}` : String(value)
   return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
 }
 const csvLine = (values: readonly Value[]) => `${values.map(csvField).join(',')}\n`
 
-/** How a file of rows begins, and a row of it. */
+/** The header and the rows of an exported file. */
 const FILES = {
   csv: {
     type: 'text/csv; charset=utf-8',
@@ -157,7 +157,7 @@ const ownFilter = (query: OwnQuery): LogFilter => ({
   requestId: query.request_id,
 })
 
-/** What only the walk, its totals and its facets know. */
+/** Filters of the list by cursor, its totals and its facets only. */
 const finerFilter = (query: FinerQuery): LogFilter => ({
   tokenId: query.token_id,
   status: query.status,
@@ -173,7 +173,7 @@ const finerFilter = (query: FinerQuery): LogFilter => ({
   errorCodes: query.error_code,
 })
 
-/** Undefined where no list is given. Users have one user, and no channels that they know of. */
+/** Undefined without a list. For users, filters by user and channel do not apply. */
 function listsOf(query: FinerQuery, isForAdmin: boolean): Pick<LogFilter, 'anyOf' | 'noneOf'> {
   const some = (lists: Lists) =>
     Object.values(lists).some(values => values !== undefined) ? lists : undefined
@@ -191,7 +191,7 @@ function listsOf(query: FinerQuery, isForAdmin: boolean): Pick<LogFilter, 'anyOf
   }
 }
 
-/** There is one group, so no row belongs to another. */
+/** There is only one group, so another one matches no row. */
 const isNoGroup = (group: string | undefined) => group !== undefined && group !== 'default'
 const NONE = { items: [], total: 0 }
 const NO_TIMES = { count: 0, isAll: true, firstMs: undefined, totalMs: undefined }
@@ -203,7 +203,7 @@ export function createLogHandlers(deps: Deps): Handlers<typeof logContract> {
   const store = { db, engine: deps.engine }
   const keyHolder = createKeyHolder(deps, 'forbidden')
 
-  /** Undefined where no row can match: there is no such user, or another group than the one there is. */
+  /** Undefined if no row can match, because the user or the group does not exist. */
   async function adminFilter(query: AdminQuery): Promise<LogFilter | undefined> {
     const { username, channel, group } = query
     if (isNoGroup(group)) return undefined
@@ -214,19 +214,19 @@ export function createLogHandlers(deps: Deps): Handlers<typeof logContract> {
     return user && { ...filter, userId: user.id }
   }
 
-  /** Whoever is no administrator sees their own rows, whatever they ask for. */
+  /** Users see only their own rows, with any filter. */
   async function filterFor(actor: Actor, query: FinerQuery): Promise<LogFilter | undefined> {
     const finer = { ...finerFilter(query), ...listsOf(query, isAdmin(actor)) }
     if (!isAdmin(actor))
       return isNoGroup(query.group) ? undefined : { ...ownFilter(query), ...finer, userId: actor.id }
     const filter = await adminFilter(query)
     if (!filter || query.user_id === undefined) return filter && { ...filter, ...finer }
-    // A name and a number that are not the same user's leave nothing.
+    // A username and a user id of different users match nothing.
     if (filter.userId !== undefined && filter.userId !== query.user_id) return undefined
     return { ...filter, ...finer, userId: query.user_id }
   }
 
-  /** A page at a time, read when the last one has been taken. */
+  /** Reads the next page when the previous one has been sent. */
   async function* linesOf(head: string, filter: LogFilter | undefined, line: (row: LogWithNames) => string) {
     if (head !== '') yield head
     if (!filter) return
@@ -270,7 +270,7 @@ export function createLogHandlers(deps: Deps): Handlers<typeof logContract> {
       const filter = { requestId: params.request_id, ...(isAdmin(actor) ? {} : { userId: actor.id }) }
       const { items } = await listLogs(store, filter, { page: 1, pageSize: MAX_ROWS_OF_REQUEST })
       const [first] = items
-      if (!first) throw new Refusal('not_found', 'there is no such request')
+      if (!first) throw new Refusal('not_found', 'There is no such request.')
       const costs = await Promise.all(items.map(async row => (await costLinesOf(db, row)) ?? null))
       if (!isAdmin(actor)) return { rows: items.map(presentToOwner), costs, entries: [], doubts: [] }
       const [entries, doubts] = await Promise.all([
@@ -323,7 +323,7 @@ export function createLogHandlers(deps: Deps): Handlers<typeof logContract> {
     logFacets: async ({ actor, query }) => {
       const { by, limit = FACET_VALUES } = query
       if (!isAdmin(actor) && (by === 'channel' || by === 'user'))
-        throw new Refusal('forbidden', `only administrators see requests by ${by}`)
+        throw new Refusal('forbidden', `Only administrators can group requests by ${by}.`)
       const filter = await filterFor(actor, query)
       const { values, isExact } = filter
         ? await facetOf(store, filter, by, limit)

@@ -7,7 +7,7 @@ import type { Deps } from '../server/deps.ts'
 
 const PREFIX = '/api/playground'
 
-/** Says who asks, and leaves the rest to the relay. */
+/** Identifies the caller, and leaves everything else to the relay. */
 export function createPlaygroundHandlers({ db, relayFor }: Deps): Handlers<typeof playgroundContract> {
   return {
     playground: async ({ actor, query, reply }) => {

@@ -41,7 +41,7 @@ const plus = (a: Sums, b: Sums, sign = 1): Sums => ({
   cost: a.cost + sign * b.cost,
 })
 
-/** Sums of fine steps, put into the stretches they fall in. */
+/** Adds the sums of fine steps to the points that contain them. */
 function folded(starts: readonly number[], steps: readonly RollupStep[]): Sums[] {
   const points = starts.map(() => NOTHING)
   let place = 0
@@ -60,7 +60,7 @@ const columnsOf = (points: readonly Sums[]) => ({
   cost: points.map(({ cost }) => usdText(cost)),
 })
 
-/** Whoever is no administrator sees their own figures, whatever they ask for. */
+/** Users see only their own figures, with any filter. */
 const narrowed = (
   actor: Actor,
   query: Pick<Query<(typeof insightContract)['usageTop']>, 'user_id' | 'token_id' | 'channel_id' | 'model'>,
@@ -71,7 +71,7 @@ const narrowed = (
   model: query.model,
 })
 
-/** What was used of each, the dearest first, and of all that did not come so far. */
+/** Usage per group, by descending cost, and the sum of the remaining groups. */
 export const createTop =
   ({ db }: Pick<Deps, 'db'>) =>
   async ({ actor, query }: RouteCall<(typeof insightContract)['usageTop']>) => {
@@ -99,16 +99,16 @@ export const createTop =
     }
   }
 
-/** What was used over time, from the quarter-hour sums: as quick for ten million requests as for ten. */
+/** Usage over time from quarter-hour sums, so that the cost does not grow with the number of requests. */
 export const createSeries =
   ({ db }: Pick<Deps, 'db'>) =>
   async ({ actor, query }: RouteCall<(typeof insightContract)['usageSeries']>) => {
     const { step, tz, group_by: group, top = TOP } = query
     const starts = stretches(query.from, query.to, step, tz)
-    // Sums are by the quarter hour: a stretch that begins between two of them begins at the one before.
+    // Sums are per quarter hour: a period that starts within one starts at its beginning.
     const from = Math.floor((starts[0] ?? query.from) / ROLLUP_S) * ROLLUP_S
     const filter: RollupFilter = { ...narrowed(actor, query), from, to: query.to }
-    // The coarsest steps that every point begins with: days only where the zone's are those of UTC.
+    // The coarsest steps that align with every point: days only if the zone's days are those of UTC.
     const fineS = [DAY_S, HOUR_S].find(each => starts.every(start => start % each === 0)) ?? ROLLUP_S
     const cut: RollupFilter = { ...filter, cuts: starts }
     const [totals, previous, series] = await Promise.all([
@@ -155,7 +155,7 @@ const columnsOfTimes = (points: readonly (Percentiles | undefined)[]) => ({
   p95: points.map(point => point?.p95 ?? null),
 })
 
-/** How long requests took over time. */
+/** Latency over time. */
 export const createTimes =
   ({ db, engine }: Pick<Deps, 'db' | 'engine'>) =>
   async ({ actor, query }: RouteCall<(typeof insightContract)['usageTimes']>) => {

@@ -6,16 +6,16 @@ import { createKeyHolder } from '../people/api-key.ts'
 import type { Handlers, RouteCall } from '../server/call.ts'
 import type { Deps } from '../server/deps.ts'
 
-/** What clients of this family read as "no limit". */
+/** The value that existing clients read as "no limit". */
 const NO_LIMIT_USD = 100_000_000
 const CENTS_PER_USD = 100
 const NANOS_PER_USD = 10 ** NANO_DIGITS
 
-/** A token that was without a limit may have used more than it was given: then nothing is left, not less. */
+/** A formerly unlimited token may have used more than its quota: then 0 is left, not less. */
 const leftOf = ({ credited, posted }: TokenWithAccount) => Math.max(0, credited - posted)
 const expiryOf = ({ expired_time }: TokenWithAccount) => (expired_time === NEVER ? 0 : expired_time)
 
-/** What a token was given, has used and has left, told to whoever holds it. */
+/** Quota, usage and remainder of a token, for a caller that has the token. */
 export function createUsageHandlers(deps: Deps): Handlers<typeof usageContract> {
   const keyHolder = createKeyHolder(deps, 'forbidden')
   const relayKeyHolder = createKeyHolder(deps, 'ip_not_allowed')

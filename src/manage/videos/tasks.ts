@@ -36,7 +36,7 @@ const presentTask = (row: VideoWithNames) => ({
   properties: { origin_model_name: row.model, upstream_model_name: row.sent_model },
 })
 
-/** How a job was routed is the administrators' business. */
+/** Only administrators see how a job was routed. */
 const presentToOwner = (row: VideoWithNames) => {
   const { properties, ...view } = presentTask(row)
   return { ...view, platform: '', channel_id: 0, properties: { ...properties, upstream_model_name: '' } }
@@ -50,7 +50,7 @@ type TaskFilters = {
   readonly end_timestamp?: number | undefined
 }
 
-/** What a question in the family's words means here; undefined where no job of ours can be it. */
+/** Translates filters of existing clients; undefined if no job can match. */
 function filterOf({
   task_id,
   status,
@@ -78,7 +78,7 @@ export function createTaskHandlers({ db }: Deps): Handlers<typeof taskContract> 
     listTasks: async ({ query: { paging, channel_id, platform, ...filters } }) => {
       const filter = filterOf(filters)
       const type = Number(platform ?? 0)
-      // Platforms are numbers of channel types here; the family has others, of which there are no jobs.
+      // Platforms are channel types as numbers. Other platforms of existing clients have no jobs.
       const jobs =
         filter && Number.isSafeInteger(type)
           ? listVideos(

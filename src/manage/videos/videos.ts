@@ -19,13 +19,13 @@ import type { Handlers } from '../server/call.ts'
 import type { Deps } from '../server/deps.ts'
 import { presentPage } from '../server/page.ts'
 
-/** An entry of the ledger always says why. */
-const NO_REASON = 'the video job failed'
+/** The default reason; a ledger entry always has one. */
+const NO_REASON = 'video job failed'
 
 const isRefundable = (row: VideoWithNames) =>
   row.status === 'failed' && row.cost > 0 && row.refunded_time === null
 
-/** How a job was routed is the administrators' business. */
+/** Only administrators see how a job was routed. */
 const presentTo = (actor: Pick<Actor, 'role'>) => (row: VideoWithNames) => ({
   id: row.id,
   request_id: row.request_id,
@@ -66,7 +66,7 @@ const presentTo = (actor: Pick<Actor, 'role'>) => (row: VideoWithNames) => ({
   is_refundable: isRefundable(row),
 })
 
-/** Video jobs as people see them, and what a failed one cost given back. */
+/** Video jobs in the management API, and refunds of failed ones. */
 export function createVideoHandlers({
   db,
   now,
@@ -75,8 +75,8 @@ export function createVideoHandlers({
   videos,
 }: Deps): Handlers<typeof videoContract> {
   /**
-   * Anybody's for administrators; for others only their own exist. Whoever deletes a failed job does not give up the money:
-   * administrators find it still.
+   * Every job for administrators, only their own for users. A deleted failed job can still be refunded:
+   * administrators still find it.
    */
   async function visible(id: string, actor: Actor): Promise<VideoWithNames> {
     const row = await findVideoWithNames(db, id)
@@ -125,7 +125,7 @@ export function createVideoHandlers({
           request: reply.request.raw,
           response: reply.raw,
           headers: { 'x-request-id': requestId },
-          // From the first byte on the answer is not the framework's any more.
+          // From the first byte on, the response is written without the framework.
           onStart: () => void reply.hijack(),
         })
         .catch(throwManagementError)
@@ -134,10 +134,10 @@ export function createVideoHandlers({
 
     deleteVideo: async ({ actor, params, change }) => {
       const row = await visible(params.id, actor)
-      if (row.user_id !== actor.id) throw notFound('video job of yours')
+      if (row.user_id !== actor.id) throw notFound('video job')
       await change(async ({ trx, audit }) => {
         if (!(await deleteVideo(trx, row.id, now())))
-          throw new Refusal('conflict', `only ended jobs can be deleted; this one is ${row.status}`)
+          throw new Refusal('conflict', `Only finished jobs can be deleted; this one is ${row.status}.`)
         audit({ action: 'video.delete', target: `video:${row.id}`, before: presentTo(actor)(row) })
         return undefined
       })
@@ -192,7 +192,7 @@ export function createVideoHandlers({
   }
 }
 
-/** What the relay calls it, as the management API does. */
+/** Codes of the relay, as codes of the management API. */
 const NAMES: Readonly<Record<string, ManagementCode>> = {
   video_not_ready: 'conflict',
   video_expired: 'not_found',
@@ -207,7 +207,7 @@ function throwManagementError(error: unknown): never {
 }
 
 function whyNot(row: VideoWithNames): string {
-  if (row.status !== 'failed') return `only failed jobs are given back; this one is ${row.status}`
-  if (row.cost === 0) return 'nothing was charged for this job'
-  return 'this job has been given back already'
+  if (row.status !== 'failed') return `Only failed jobs can be refunded; this one is ${row.status}.`
+  if (row.cost === 0) return 'This job was not billed.'
+  return 'This job was refunded already.'
 }

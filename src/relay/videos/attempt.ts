@@ -5,7 +5,7 @@ import type { Submission, VideoAsk, VideoDialect } from '../../media/video.ts'
 import { pricedFields } from '../../media/video-modes.ts'
 import { removedWarning } from '../../requests/routing-fields.ts'
 import type { PlanStep } from '../../routing/plan.ts'
-import { type Candidates, openCandidates, type Turn } from '../candidates.ts'
+import { type AttemptTurn, type Candidates, openCandidates } from '../candidates.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
 import { createEligibility } from '../eligibility.ts'
 import type { RelayRequest, Trace } from '../request.ts'
@@ -162,7 +162,7 @@ export async function submitSomewhere(submission: VideoSubmission): Promise<Subm
 
 type VideoAttempt = Pick<Candidates, 'note'> & {
   readonly step: PlanStep<RelayChannel>
-  readonly turn: Turn
+  readonly turn: AttemptTurn
 }
 
 async function attempt(

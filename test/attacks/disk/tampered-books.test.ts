@@ -42,7 +42,7 @@ const ATTACKS: Readonly<Record<string, { tamper: Tampering; says: RegExp }>> = {
         .execute()
       await fitBalances(db)
     },
-    says: /entries: 1 of chain "forged"/,
+    says: /entries: 1 belong to chain "forged"/,
   },
   'a grant in front of the first record of a chain': {
     async tamper({ db }) {
@@ -129,7 +129,7 @@ const ATTACKS: Readonly<Record<string, { tamper: Tampering; says: RegExp }>> = {
         .where('kind', '=', 'token')
         .where('owner_id', '=', 1)
         .execute(),
-    says: /^rows: token:1 is not as/,
+    says: /^rows: token:1 differs from its last audit record/,
   },
   'an amount held that no lease is for': {
     tamper: ({ db }) =>
@@ -158,7 +158,7 @@ const ATTACKS: Readonly<Record<string, { tamper: Tampering; says: RegExp }>> = {
   },
   'a token’s rate limits lifted': {
     tamper: ({ db }) => db.updateTable('tokens').set({ limits: '{}' }).where('id', '=', 1).execute(),
-    says: /^rows: token:1 is not as/,
+    says: /^rows: token:1 differs from its last audit record/,
   },
   'a token’s quota raised': {
     tamper: ({ db }) =>
@@ -172,15 +172,15 @@ const ATTACKS: Readonly<Record<string, { tamper: Tampering; says: RegExp }>> = {
   },
   'a token given to another user': {
     tamper: ({ db }) => db.updateTable('tokens').set({ user_id: 2 }).where('id', '=', 1).execute(),
-    says: /^rows: token:1 is not as/,
+    says: /^rows: token:1 differs from its last audit record/,
   },
   'a user’s role raised': {
     tamper: ({ db }) => db.updateTable('users').set({ role: 100 }).where('id', '=', 2).execute(),
-    says: /^rows: user:2 is not as/,
+    says: /^rows: user:2 differs from its last audit record/,
   },
   'a price lowered': {
     tamper: ({ db }) => db.updateTable('prices').set({ price: '{"input":1}' }).where('id', '=', 1).execute(),
-    says: /^rows: prices of case-1 is not as/,
+    says: /^rows: prices of case-1 differs from its last audit record/,
   },
   'a price slipped in that no administrator set': {
     tamper: ({ db }) =>
@@ -201,17 +201,17 @@ const ATTACKS: Readonly<Record<string, { tamper: Tampering; says: RegExp }>> = {
   },
   'a setting changed': {
     tamper: ({ db }) => db.updateTable('settings').set({ value: '50' }).execute(),
-    says: /^rows: settings is not as/,
+    says: /^rows: settings differs from its last audit record/,
   },
   'a channel sent to another host': {
     tamper: ({ db }) =>
       db.updateTable('channels').set({ base_url: 'https://elsewhere.example' }).where('id', '=', 1).execute(),
-    says: /^rows: channel:1 is not as/,
+    says: /^rows: channel:1 differs from its last audit record/,
   },
   'an account removed': {
     tamper: ({ db }) =>
       db.deleteFrom('accounts').where('kind', '=', 'user').where('owner_id', '=', 2).execute(),
-    says: /^user:2: it has entries, and no account/,
+    says: /^user:2: there are entries but no account/,
   },
 }
 

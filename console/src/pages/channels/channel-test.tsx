@@ -3,14 +3,14 @@ import { Activity } from 'lucide-react'
 import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { call } from '../../api/client.ts'
-import type { Channel, ChannelTestResult } from '../../api/contract.ts'
+import type { Channel, ChannelTestView } from '../../api/contract.ts'
 import { Button } from '../../look/button.tsx'
 import { fromNow, span } from '../../look/format.ts'
 import { useErrorText } from '../../look/states.tsx'
 
 /** The last test of a channel since the page was loaded, shared by list and panel. */
 export type TestOutcome =
-  | ChannelTestResult
+  | ChannelTestView
   | { readonly success: false; readonly message: string; readonly data?: undefined }
 
 const keyOf = (id: number) => ['tested', id]

@@ -1,0 +1,117 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { dirname, join, normalize } from 'node:path'
+import { parseSync } from 'oxc-parser'
+
+export type Arrow = { readonly from: string; readonly to: string }
+/** A name and the file and line that declare it. */
+export type Declaration = { readonly name: string; readonly at: string }
+
+const parsed = new Map<string, { text: string; result: ReturnType<typeof parseSync> }>()
+
+function parse(file: string) {
+  const cached = parsed.get(file)
+  if (cached) return cached
+  const text = readFileSync(file, 'utf8')
+  const result = parseSync(file, text)
+  assert.deepEqual(result.errors, [], `${file} does not parse`)
+  const entry = { text, result }
+  parsed.set(file, entry)
+  return entry
+}
+
+/** Every import of a file, types included: a type is knowledge of the other room as well. */
+export function importsOf(file: string): readonly string[] {
+  const { text, result } = parse(file)
+  const { staticImports, staticExports, dynamicImports } = result.module
+  const requests = [
+    ...staticImports.map(each => each.moduleRequest.value),
+    ...staticExports.flatMap(each => each.entries.flatMap(entry => entry.moduleRequest?.value ?? [])),
+    ...dynamicImports.map(each => text.slice(each.moduleRequest.start + 1, each.moduleRequest.end - 1)),
+  ]
+  return requests.map(name => (name.startsWith('.') ? normalize(join(dirname(file), name)) : name))
+}
+
+export const arrowsOf = (files: readonly string[]): readonly Arrow[] =>
+  files.flatMap(from => importsOf(from).map(to => ({ from, to })))
+
+/** The files of the first import cycle; undefined where there is none. */
+export function cycleIn(files: readonly string[], arrows: readonly Arrow[]): readonly string[] | undefined {
+  const next = Map.groupBy(arrows, ({ from }) => from)
+  const done = new Set<string>()
+  const visit = (file: string, path: readonly string[]): readonly string[] | undefined => {
+    if (path.includes(file)) return [...path.slice(path.indexOf(file)), file]
+    if (done.has(file)) return undefined
+    for (const { to } of next.get(file) ?? []) {
+      const cycle = visit(to, [...path, file])
+      if (cycle) return cycle
+    }
+    done.add(file)
+    return undefined
+  }
+  for (const file of files) {
+    const cycle = visit(file, [])
+    if (cycle) return cycle
+  }
+  return undefined
+}
+
+type Node = { readonly type: string; readonly start: number; readonly [member: string]: unknown }
+
+const isNode = (value: unknown): value is Node =>
+  typeof value === 'object' && value !== null && typeof (value as Node).type === 'string'
+
+/** The identifiers that a pattern declares, through destructuring and defaults. */
+function namesIn(pattern: unknown): readonly Node[] {
+  if (!isNode(pattern)) return []
+  if (pattern.type === 'Identifier') return [pattern]
+  if (pattern.type === 'AssignmentPattern') return namesIn(pattern.left)
+  if (pattern.type === 'RestElement') return namesIn(pattern.argument)
+  if (pattern.type === 'TSParameterProperty') return namesIn(pattern.parameter)
+  if (pattern.type === 'ArrayPattern') return (pattern.elements as unknown[]).flatMap(namesIn)
+  if (pattern.type !== 'ObjectPattern') return []
+  return (pattern.properties as Node[]).flatMap(each =>
+    namesIn(each.type === 'RestElement' ? each : each.value),
+  )
+}
+
+const FUNCTIONS = new Set(['FunctionDeclaration', 'FunctionExpression', 'ArrowFunctionExpression'])
+
+/** What a node of the syntax tree declares itself: variables, parameters, destructured names, functions. */
+function declaredBy(node: Node): readonly Node[] {
+  if (node.type === 'VariableDeclarator') return namesIn(node.id)
+  if (node.type === 'CatchClause') return namesIn(node.param)
+  if (FUNCTIONS.has(node.type)) return [...(node.params as unknown[]).flatMap(namesIn), ...namesIn(node.id)]
+  return []
+}
+
+function visitAll(value: unknown, visit: (node: Node) => void): void {
+  if (Array.isArray(value)) for (const each of value) visitAll(each, visit)
+  if (!isNode(value)) return
+  visit(value)
+  for (const [member, child] of Object.entries(value)) if (member !== 'parent') visitAll(child, visit)
+}
+
+/** The variables, parameters and functions of a file whose name is among these. */
+export function declaredAmong(file: string, wanted: ReadonlySet<string>): readonly Declaration[] {
+  const { text, result } = parse(file)
+  const names: Declaration[] = []
+  visitAll(result.program.body, node => {
+    for (const { name, start } of declaredBy(node))
+      if (wanted.has(name as string))
+        names.push({ name: name as string, at: `${file}:${text.slice(0, start).split('\n').length}` })
+  })
+  return names
+}
+
+const TYPES = new Set(['TSTypeAliasDeclaration', 'TSInterfaceDeclaration', 'ClassDeclaration'])
+
+export const exportedTypes = (file: string): readonly Declaration[] =>
+  parse(file).result.program.body.flatMap(statement => {
+    const declaration = statement.type === 'ExportNamedDeclaration' ? statement.declaration : undefined
+    if (!declaration || !TYPES.has(declaration.type)) return []
+    return [{ name: (declaration as unknown as { id: { name: string } }).id.name, at: file }]
+  })
+
+export const commentWords = (file: string): readonly string[] =>
+  parse(file).result.comments.flatMap(({ value }) => value.match(/[A-Za-z']+/g) ?? [])
