@@ -4,6 +4,7 @@ import { Refusal } from './errors.ts'
  * The rules of an `Idempotency-Key`, for every request that takes one:
  * docs/reference/management-api.md: Idempotency on writes
  * docs/reference/relay-api.md: Idempotency on the relay
+ *
  * The writes of `/api` store the response in their own transaction, the relay claims the key before it asks a provider,
  * and the row of a video job is its own claim.
  */

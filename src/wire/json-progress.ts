@@ -7,27 +7,48 @@ export type JsonProgress = {
   isWhole(): boolean
 }
 
+/** Longer strings are searched by `indexOf`, which is slow to start but fast once it runs. */
+const SHORT_TEXT = 64
+
 export function createJsonProgress(): JsonProgress {
   let depth = 0
   let isInText = false
   let isEscaped = false
   let hasBegun = false
 
-  function passText(unit: number): void {
+  function passUnit(unit: number): void {
     if (isEscaped) isEscaped = false
     else if (unit === BACKSLASH) isEscaped = true
     else if (unit === QUOTE) isInText = false
   }
 
+  /** Reads a string up to its end or the end of the piece; returns where it stopped. */
+  function passText(text: string, from: number): number {
+    let i = from
+    const short = Math.min(text.length, from + SHORT_TEXT)
+    for (; i < short && isInText; i++) passUnit(text.charCodeAt(i))
+    if (!isInText || isEscaped || i === text.length) return i
+    const quote = text.indexOf('"', i)
+    const end = quote === -1 ? text.length : quote
+    let slashes = end
+    while (slashes > i && text.charCodeAt(slashes - 1) === BACKSLASH) slashes -= 1
+    isEscaped = (end - slashes) % 2 === 1
+    return end
+  }
+
   return {
     push(text) {
-      for (let i = 0; i < text.length; i++) {
+      for (let i = 0; i < text.length; ) {
+        if (isInText) {
+          i = passText(text, i)
+          continue
+        }
         const unit = text.charCodeAt(i)
-        if (isInText) passText(unit)
-        else if (unit === QUOTE) isInText = true
+        if (unit === QUOTE) isInText = true
         else if (unit === OPEN_OBJECT || unit === OPEN_ARRAY) depth += 1
         else if (unit === CLOSE_OBJECT || unit === CLOSE_ARRAY) depth -= 1
         if (unit > SPACE) hasBegun = true
+        i += 1
       }
     },
     isWhole: () => hasBegun && !isInText && depth === 0,

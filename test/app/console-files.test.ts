@@ -169,7 +169,7 @@ describe('a console that is built anew under a running gateway', () => {
 
   it('is waited for while there is none at all', async () => {
     rmSync(builds(), { recursive: true })
-    assert.match((await app.inject('/')).body, /being made ready/)
+    assert.match((await app.inject('/')).body, /The console is being built/)
     for (const path of ['/assets/own.js', '/theme.js', '/icon.svg'])
       assert.equal((await app.inject(path)).statusCode, 404, path)
   })

@@ -145,13 +145,13 @@ for (const engine of ENGINES) {
       assert.equal((await relay.api('POST', `/api/video/${id}/refund`, { reason: 'x' })).status, 409)
     })
 
-    it('are given back without a word too, by an entry that has a reason all the same', async () => {
+    it('are refunded without a reason from the administrator, with a default reason in the entry', async () => {
       const { model } = await relay.offer('sim-video-fails', { per_call: 0.25 })
       const { sdk } = await relay.open()
       const { id } = await sdk.videos.create({ model, prompt: 'A lake' })
       await relay.untilEnded(sdk, id)
       const { status, body } = await relay.api('POST', `/api/video/${id}/refund`)
-      assert.deepEqual([status, body.data.refund.reason], [200, 'the video job failed'])
+      assert.deepEqual([status, body.data.refund.reason], [200, 'video job failed'])
     })
 
     it("are nobody else's", async () => {

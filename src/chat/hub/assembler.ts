@@ -26,7 +26,7 @@ export type Assembler = {
   readonly isText: boolean
 }
 
-/** No model makes so many calls at a time, and each new part looks at all that are unfinished. */
+/** No model makes so many calls at a time. */
 const MAX_OPEN = 256
 
 type Open = {
@@ -39,6 +39,8 @@ type Open = {
 
 export function createAssembler(choice: number, emit: Emit): Assembler {
   const open = new Map<number, Open>()
+  /** Open parts that end when the next part begins. */
+  const settled = new Set<number>()
   let next = 0
   let current: number | undefined
   let hasToolCalls = false
@@ -71,7 +73,9 @@ export function createAssembler(choice: number, emit: Emit): Assembler {
       const text = textOf(content)
       const progress = createJsonProgress()
       progress.push(text)
-      open.set(part, { content, text, isSealed: false, progress })
+      const opened = { content, text, isSealed: false, progress }
+      open.set(part, opened)
+      noteSettled(part, opened)
       return part
     },
     add(part, delta) {
@@ -79,7 +83,10 @@ export function createAssembler(choice: number, emit: Emit): Assembler {
       if (opened === undefined) return
       if (opened.content.type === 'toolCall' || opened.content.type === 'reasoning')
         opened.text += delta.text ?? ''
-      if (isCall(opened.content)) opened.progress.push(delta.text ?? '')
+      if (isCall(opened.content)) {
+        opened.progress.push(delta.text ?? '')
+        noteSettled(part, opened)
+      }
       if (opened.content.type === 'reasoning' && (delta.signature ?? delta.encrypted)) opened.isSealed = true
       emit({ type: 'delta', choice, part, ...delta })
     },
@@ -87,6 +94,7 @@ export function createAssembler(choice: number, emit: Emit): Assembler {
       const opened = open.get(part)
       if (opened === undefined) return
       open.delete(part)
+      settled.delete(part)
       if (current === part) current = undefined
       // Clients parse the arguments, so a call without any has an empty object.
       if (isCall(opened.content) && !opened.content.isCustom && opened.text === '') {
@@ -116,9 +124,14 @@ export function createAssembler(choice: number, emit: Emit): Assembler {
    * several calls at a time, piece by piece.
    */
   function closeSettled(): void {
-    for (const [part, { content, progress }] of [...open]) {
-      if (!isCall(content) || content.isCustom || progress.isWhole()) assembler.close(part)
-    }
+    if (settled.size === 0) return
+    for (const part of [...settled].sort((a, b) => a - b)) assembler.close(part)
+  }
+
+  /** Many unfinished calls may be open: they are not looked at again each time that a part opens. */
+  function noteSettled(part: number, { content, progress }: Open): void {
+    if (!isCall(content) || content.isCustom || progress.isWhole()) settled.add(part)
+    else settled.delete(part)
   }
 }
 
