@@ -96,7 +96,7 @@ describe('a gateway whose PostgreSQL is unavailable', () => {
     assert.equal(status, 503, text)
     assert.equal(headers.get('retry-after'), '5')
     assert.equal(body.error?.code ?? body.code, code)
-    assert.match(body.error?.message ?? body.message, /^the database (does not answer|went away)/)
+    assert.match(body.error?.message ?? body.message, /^The database (is unavailable|connection was lost)/)
     assert.doesNotMatch(text, /postgres|ECONN|127\.0\.0\.1|timeout|terminat/i)
   }
 
@@ -122,7 +122,7 @@ describe('a gateway whose PostgreSQL is unavailable', () => {
     assert.equal((await fetch(`${server.origin}/healthz`)).status, 200)
     await busy.end()
     const faults = server.lines().filter(({ level, err }) => level === 'error' && err)
-    assert.ok(faults.some(({ msg }) => msg === 'the store does not answer'))
+    assert.ok(faults.some(({ msg }) => msg === 'the database does not answer'))
     assert.ok(faults.some(({ request_id }) => request_id === stranger.headers.get('x-request-id')))
   }
 
@@ -197,7 +197,7 @@ describe('a gateway whose PostgreSQL is unavailable', () => {
     const answer = await server.api('POST', `/api/channel/${channels[0]}/status`, { status: 2 })
     proxy.set('pass')
     mustTellOutage(answer, 'store_unavailable')
-    assert.match(answer.body.message, /look whether it was kept/)
+    assert.match(answer.body.message, /Check whether the change was saved/)
     await until('the channel to be off', async () =>
       (await ask(known.key, other)).status === 404 ? true : undefined,
     )
