@@ -24,7 +24,7 @@ const { values, positionals } = parseArgs({
 const all = values.campaign ? globSync('test/campaign/*.test.ts') : globSync('test/**/*.test.ts')
 /** Files that take longest begin first, so that none of them runs alone at the end. */
 const LONGEST = [
-  'console-pages',
+  'console/pages',
   'relay-outages',
   'start',
   'bad-bodies',
@@ -34,13 +34,13 @@ const LONGEST = [
   'master-key',
   'console',
   'relay-kills',
-  'console-playground',
+  'console/playground',
   'backup',
-  'relay-faults',
+  'relay/faults',
   'relay-formats',
-  'video-crash',
+  'videos/crash',
   'kill-storm',
-  'video-vendors',
+  'videos/vendors',
   'authorization',
   'video-kill',
 ]
