@@ -141,7 +141,7 @@ function readsAnswers({ format, transcripts, strange, events: cut = sseEvents }:
       }
     })
 
-    law(`reads ${name} past events that nobody knows`, { transcript: name }, () => {
+    law(`reads ${name} past unknown events`, { transcript: name }, () => {
       const frames = cut(value).flatMap((frame, at) => (at === 0 ? [frame] : [strange, frame]))
       assert.deepEqual(choicesOf(decode(format, Buffer.concat(frames))), choicesOf(decode(format, value)))
     })

@@ -168,7 +168,7 @@ function describePlayground(): void {
   it('shows the error of a request', async () => {
     await open('rerank')
     await page.getByRole('button', { name: 'What controls the flow of water?' }).click()
-    await activeTab().getByLabel('Model').fill('nobody-serves-this')
+    await activeTab().getByLabel('Model').fill('unserved-model')
     await run()
     await activeTab().getByRole('alert').getByText('model_not_found').waitFor()
   })

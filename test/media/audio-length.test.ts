@@ -159,7 +159,7 @@ describe('sound that passes', () => {
     }
   })
 
-  it('has no meter where nobody knows its kind', () => {
+  it('has no meter where its kind is unknown', () => {
     assert.equal(createSoundMeter('video/mp4'), undefined)
   })
 })

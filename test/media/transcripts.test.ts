@@ -134,13 +134,13 @@ function metersStream(folder: string, { name, stream = Buffer.alloc(0), expected
     assert.ok(last)
     for (const size of [1, 13, stream.length]) {
       const meter = createEventMeter({ last: [last] })
-      const sent: Buffer[] = []
+      const output: Buffer[] = []
       for (let at = 0; at < stream.length; at += size)
-        sent.push(...meter.push(stream.subarray(at, at + size)))
-      sent.push(...meter.end())
+        output.push(...meter.push(stream.subarray(at, at + size)))
+      output.push(...meter.end())
       assert.equal(meter.ending(), 'complete')
-      assert.ok(!Buffer.concat(sent).includes(last), 'the last event waits for the settlement')
-      assert.equal(Buffer.concat([...sent, ...meter.closing()]).toString(), stream.toString())
+      assert.ok(!Buffer.concat(output).includes(last), 'the last event waits for the settlement')
+      assert.equal(Buffer.concat([...output, ...meter.closing()]).toString(), stream.toString())
       assert.partialDeepStrictEqual(plain(meter.reading.usage), expected)
     }
   })

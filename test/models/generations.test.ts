@@ -194,8 +194,10 @@ describe('the row of a maker on Bedrock', () => {
       const cached = { type: 'text', text: 'hi', cache: {} } as const
       const body = encoded(bedrock, model, { messages: [{ role: 'user', content: [cached] }], topK: 7 })
       assert.equal(body.messages[0].content.length, hasCache ? 2 : 1)
-      const found = topK?.split('.').reduce((fields, name) => fields[name], body.additionalModelRequestFields)
-      assert.equal(found, topK && 7)
+      const sentTopK = topK
+        ?.split('.')
+        .reduce((fields, name) => fields[name], body.additionalModelRequestFields)
+      assert.equal(sentTopK, topK && 7)
       const thinking =
         encoded(bedrock, model, { reasoning: { effort: 'low' } }).additionalModelRequestFields ?? {}
       if (effort === 'reasoningConfig') assert.equal(thinking.reasoningConfig.maxReasoningEffort, 'low')

@@ -112,7 +112,7 @@ for (const engine of ENGINES)
         assert.equal((await relay.rowOf(tokenId)).cost, 0)
       })
 
-      it('goes to the next channel where it makes a request that nobody takes', async () => {
+      it('goes to the next channel where it makes the request invalid', async () => {
         const model = 'two-ways'
         const broken = { operations: [{ mode: 'set', path: 'messages', value: 'none' }] }
         await relay.must(relay.api('POST', '/api/price/', { model, input: 1, output: 1 }))

@@ -34,7 +34,7 @@ export type Lawful = {
   readonly transcripts: keyof typeof SOURCES
   /** Cuts a stream between its events; SSE where nothing is said. */
   readonly events?: (bytes: Buffer) => readonly Buffer[]
-  /** An event that nobody knows, to be put between any two others. */
+  /** An unknown event, to be put between any two others. */
   readonly strange: Buffer
   readonly client?: Client
 }

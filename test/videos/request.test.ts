@@ -49,7 +49,7 @@ describe('a request for a video (docs/reference/videos.md: Video request)', () =
     ['a length deep in them', { metadata: { settings: { duration: '10s' } } }, { seconds: 10 }],
     ['frames as a length', { fps: 24, metadata: { num_frames: 121 } }, { seconds: 5 }],
     ['a length said twice', { duration: 6, metadata: { duration: '6' } }, { seconds: 6 }],
-    ['fields that nobody knows', { style_preset: 'x' }, { metadata: { style_preset: 'x' } }],
+    ['unknown fields', { style_preset: 'x' }, { metadata: { style_preset: 'x' } }],
   ]
   for (const [name, body, expected] of good)
     it(`takes ${name}`, () => {

@@ -24,7 +24,7 @@ type PlaygroundRequest = {
   readonly person: Person
 }
 
-/** Relays requests of signed-in users by the same rules as any request; the console session replaces the token. */
+/** Relays requests of signed-in users under the rules of every other request; the console session replaces the token. */
 export const createPlayground =
   (relay: RequestListener) =>
   ({ request, response, path, person }: PlaygroundRequest): void => {

@@ -85,7 +85,7 @@ export function encodeOutgoing<Request extends UpstreamBody>(
     if (error instanceof ReturnedError) return reportedFailure(channel, error.response)
     if (error instanceof OverrideError) return overrideFailure(channel, error.message)
     if (error instanceof Refusal)
-      return overrideFailure(channel, `the override makes a request that nobody takes: ${error.message}`)
+      return overrideFailure(channel, `the channel's override makes the request invalid: ${error.message}`)
     throw error
   }
 }
