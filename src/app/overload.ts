@@ -3,21 +3,24 @@ import { monitorEventLoopDelay } from 'node:perf_hooks'
 /** New requests are refused while the event loop lags behind by more than this: running requests must not suffer. */
 const OVERLOAD_LAG_MS = 1_000
 const SAMPLE_EVERY_MS = 500
+/** One pause of the machine is no overload: the lag must last. */
+const SAMPLES_TO_REFUSE = 3
 
 /** The part of Node's histogram that decides; times are nanoseconds. */
 export type DelayHistogram = { readonly count: number; percentile(percentile: number): number; reset(): void }
 
-/** The lag of the event loop as of the last sample. */
+/** Reports an overload once several samples in a row lagged. */
 export function createLagSampler(histogram: DelayHistogram) {
-  let lagMs = 0
+  let laggingSamples = 0
   return {
     sample(): void {
-      // The loop stood still since the last sample, so nothing was measured: the last lag stays in force.
+      // The loop stood still since the last sample, so nothing was measured: the last finding stays in force.
       if (histogram.count === 0) return
-      lagMs = histogram.percentile(50) / 1e6
+      const lagMs = histogram.percentile(50) / 1e6
+      laggingSamples = lagMs > OVERLOAD_LAG_MS ? laggingSamples + 1 : 0
       histogram.reset()
     },
-    isOverloaded: () => lagMs > OVERLOAD_LAG_MS,
+    isOverloaded: () => laggingSamples >= SAMPLES_TO_REFUSE,
   }
 }
 

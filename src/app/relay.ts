@@ -149,6 +149,7 @@ export async function buildRelay({
     onFailure: error => log.error({ err: error }, 'tokens could not be counted'),
   })
   const translator = createTranslator({
+    memory,
     onFailure: error => log.error({ err: error }, 'the translation thread failed'),
   })
   const care = createChannelCare<RelayChannel>({

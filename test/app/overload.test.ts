@@ -2,27 +2,36 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { createLagSampler } from '../../src/app/overload.ts'
 
-describe('the overload watch', () => {
-  it('reports an overload while the median lag is above one second', () => {
-    const histogram = { count: 1, lagMs: 0, percentile: () => histogram.lagMs * 1e6, reset() {} }
-    const { sample, isOverloaded } = createLagSampler(histogram)
-    for (const [lagMs, expected] of [
-      [1_001, true],
-      [1_000, false],
-      [30_000, true],
-    ] as const) {
+function watchLag() {
+  const histogram = { count: 1, lagMs: 0, percentile: () => histogram.lagMs * 1e6, reset() {} }
+  const sampler = createLagSampler(histogram)
+  const overloadAfter = (...lagsMs: number[]) => {
+    for (const lagMs of lagsMs) {
       histogram.lagMs = lagMs
-      sample()
-      assert.equal(isOverloaded(), expected, `${lagMs} ms`)
+      sampler.sample()
     }
+    return sampler.isOverloaded()
+  }
+  return { histogram, overloadAfter }
+}
+
+describe('the overload watch', () => {
+  it('reports an overload when the median lag of three samples in a row is above one second', () => {
+    const { overloadAfter } = watchLag()
+    assert.equal(overloadAfter(1_001, 30_000), false)
+    assert.equal(overloadAfter(1_001), true)
+    assert.equal(overloadAfter(1_000), false)
   })
 
-  it('keeps the last lag while nothing was measured', () => {
-    const histogram = { count: 1, percentile: () => 2e9, reset: () => (histogram.count = 0) }
-    const { sample, isOverloaded } = createLagSampler(histogram)
-    sample()
-    histogram.percentile = () => 0
-    sample()
-    assert.ok(isOverloaded())
+  it('reports none after single pauses, however long', () => {
+    const { overloadAfter } = watchLag()
+    assert.equal(overloadAfter(30_000, 0, 30_000, 30_000, 0, 30_000), false)
+  })
+
+  it('keeps the last finding while nothing was measured', () => {
+    const { histogram, overloadAfter } = watchLag()
+    overloadAfter(2_000, 2_000, 2_000)
+    histogram.count = 0
+    assert.ok(overloadAfter(0))
   })
 })

@@ -3,6 +3,7 @@ import { after, describe, it } from 'node:test'
 import { setImmediate } from 'node:timers/promises'
 import { Refusal } from '../../src/domain/errors.ts'
 import { EMPTY } from '../../src/domain/usage.ts'
+import { createBudget } from '../../src/http/budget.ts'
 import { providerOf } from '../../src/providers/index.ts'
 import type { RelayChannel } from '../../src/relay/catalog/catalog.ts'
 import { createIdsAndClock } from '../../src/relay/ids-and-clock.ts'
@@ -24,7 +25,12 @@ const OPENAI = channelOf(1)
 const ANTHROPIC = channelOf(14)
 
 const failures: Error[] = []
-const translator = createTranslator({ onFailure: error => failures.push(error) })
+const MAX_BYTES = 64 * 1_048_576
+const openTranslator = () => {
+  const memory = createBudget({ maxBytes: MAX_BYTES, onShort() {} })
+  return { memory, translator: createTranslator({ memory, onFailure: error => failures.push(error) }) }
+}
+const { translator } = openTranslator()
 after(() => translator.close())
 
 const inline: ReadContext = {
@@ -45,11 +51,6 @@ const bytesOf = (body: object) => Buffer.from(JSON.stringify(body))
 const wholeAnswer = (body: object) =>
   ({ kind: 'whole', status: 200, headers: {}, body: bytesOf(body) }) as const
 
-const cpuMs = () => {
-  const { user, system } = process.threadCpuUsage()
-  return (user + system) / 1_000
-}
-
 describe('a large request for a channel of another format', () => {
   const body = { model: 'm', max_tokens: 9, messages: turns(301, 'é"\\\n'.repeat(300)) }
   const bytes = bytesOf(body)
@@ -66,19 +67,6 @@ describe('a large request for a channel of another format', () => {
       assert.deepEqual(JSON.parse(translated.toString()), JSON.parse(String(direct.body)))
       assert.deepEqual([warnings, headers], [direct.warnings, direct.headers])
     }
-    work.dispose?.()
-  })
-
-  it('leaves the event loop to others', async () => {
-    const many = { model: 'm', max_tokens: 9, messages: turns(20_000, 'hi') }
-    const source = bytesOf(many)
-    const start = cpuMs()
-    await readChat(many, source, inline).requestFor(ANTHROPIC, 'sent')
-    const inlineMs = cpuMs() - start
-    const work = readChat(many, source, threaded)
-    const threadStart = cpuMs()
-    await work.requestFor(ANTHROPIC, 'sent')
-    assert.ok(cpuMs() - threadStart < inlineMs / 2)
     work.dispose?.()
   })
 
@@ -143,13 +131,39 @@ describe('a large answer of a channel of another format', () => {
   })
 })
 
-it('work that waits for a thread fails when the thread ends', async () => {
-  const other = createTranslator({ onFailure: error => failures.push(error) })
+describe('the copies for the thread', () => {
+  const body = { model: 'm', max_tokens: 9, messages: turns(301, 'x'.repeat(2_000)) }
+  const bytes = bytesOf(body)
+  const { memory, translator: counted } = openTranslator()
+  after(() => counted.close())
+  const workOf = () => readChat(body, bytes, { ...inline, translator: counted })
+
+  it('are counted in the memory budget until the work ends', async () => {
+    const work = workOf()
+    await work.requestFor(ANTHROPIC, 'sent')
+    assert.equal(memory.used(), bytes.length)
+    await work.requestFor(channelOf(24), 'sent')
+    assert.equal(memory.used(), bytes.length)
+    work.dispose?.()
+    assert.equal(memory.used(), 0)
+  })
+
+  it('are refused where the budget is used up', async () => {
+    memory.take(MAX_BYTES)
+    const work = workOf()
+    await assert.rejects(async () => work.requestFor(ANTHROPIC, 'sent'), { code: 'overloaded' })
+    memory.give(MAX_BYTES)
+    assert.equal(memory.used(), 0)
+  })
+})
+
+it('work that waits for a thread fails when the thread is closed', async () => {
+  const other = openTranslator().translator
   const body = { model: 'm', max_tokens: 9, messages: turns(20_000, 'hi') }
   const request = Promise.resolve(
     readChat(body, bytesOf(body), { ...inline, translator: other }).requestFor(ANTHROPIC, 'sent'),
   )
-  const failed = assert.rejects(request, /translation thread ended/)
+  const failed = assert.rejects(request, /the thread is closed/)
   // The request has been copied, a slice a turn, and posted to the thread by then.
   for (let turn = 0; turn < 20; turn++) await setImmediate()
   await other.close()

@@ -1,8 +1,8 @@
-import { parentPort } from 'node:worker_threads'
 import type { ChatRequest } from '../../chat/hub/hub.ts'
 import { inboundOf } from '../../chat/index.ts'
 import { Refusal } from '../../domain/errors.ts'
 import type { Usage } from '../../domain/usage.ts'
+import { runJobs } from '../../host/thread-jobs.ts'
 import type { RequestAddress } from '../../requests/request-fields.ts'
 import { createIdsAndClock } from '../ids-and-clock.ts'
 import type { AnswerReading, ClientAnswer } from './channel-request.ts'
@@ -20,15 +20,19 @@ export type SharedRequest = {
   readonly bytes: SharedBytes
 }
 
-/** What the thread is asked to do, by kind. `work` is the id of the work that it belongs to. */
+/** A provider's answer, and how it is translated. */
+export type SharedAnswer = { readonly bytes: SharedBytes; readonly translation: AnswerTranslation }
+
+/** What the thread is asked to do, by kind. A task is complete in itself: an earlier thread may have run the one before. */
 export type TranslationTask =
   | { readonly kind: 'request'; readonly request: SharedRequest; readonly target: TranslationTarget }
-  | { readonly kind: 'answer'; readonly bytes: SharedBytes; readonly translation: AnswerTranslation }
-  /** The last answer is written with the usage that was counted for it. */
-  | { readonly kind: 'write'; readonly usage: Usage }
+  | { readonly kind: 'answer'; readonly answer: SharedAnswer }
+  /** The answer is written with the usage that was counted for it. */
+  | { readonly kind: 'write'; readonly answer: SharedAnswer; readonly usage: Usage }
 
 export type TranslationJob =
-  | { readonly id: number; readonly work: number; readonly task: TranslationTask }
+  /** `work` is the id of the work that the task belongs to. */
+  | { readonly work: number; readonly task: TranslationTask }
   /** The work is done: nothing of it is needed any more. */
   | { readonly endedWork: number }
 
@@ -47,11 +51,10 @@ export type TranslationResults = {
 
 type RefusalFields = Pick<Refusal, 'code' | 'message' | 'errors'>
 
-export type TranslationDone = { readonly id: number } & (
+/** An error class does not survive a message, so a refusal is a result. */
+export type TranslationDone =
   | { readonly result: TranslationResults[keyof TranslationResults] }
   | { readonly refusal: RefusalFields }
-  | { readonly failure: Error }
-)
 
 /** What is kept of a work until it is done: its request is parsed once, however many channels it is translated for. */
 type WorkState = { request?: ChatRequest; write?: (usage: Usage) => ClientAnswer | Promise<ClientAnswer> }
@@ -77,16 +80,24 @@ async function report(reading: AnswerReading, state: WorkState): Promise<AnswerR
   return reported
 }
 
+const translate = ({ bytes, translation }: SharedAnswer) =>
+  translateAnswer(bufferOf(bytes), translation, idsAndClock)
+
+async function write({ answer, usage }: TranslationTask & { readonly kind: 'write' }, state: WorkState) {
+  if (state.write === undefined) await report(await translate(answer), state)
+  if (state.write === undefined) throw new Error('this answer is written without a counted usage')
+  return state.write(usage)
+}
+
 async function run(task: TranslationTask, state: WorkState) {
   switch (task.kind) {
     case 'request':
       state.request ??= decode(task.request)
       return translateRequest(state.request, task.target)
     case 'answer':
-      return report(await translateAnswer(bufferOf(task.bytes), task.translation, idsAndClock), state)
+      return report(await translate(task.answer), state)
     case 'write':
-      if (state.write === undefined) throw new Error('there is no answer to write')
-      return state.write(task.usage)
+      return write(task, state)
   }
 }
 
@@ -96,36 +107,26 @@ function stateOf(work: number): WorkState {
   return state
 }
 
-function failureOf(error: unknown) {
-  if (!(error instanceof Refusal)) return { failure: error as Error }
-  const { code, message, errors } = error
-  return { refusal: { code, message, errors } }
+async function runJob(job: TranslationJob): Promise<TranslationDone | undefined> {
+  if ('endedWork' in job) {
+    works.delete(job.endedWork)
+    return undefined
+  }
+  try {
+    return { result: await run(job.task, stateOf(job.work)) }
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error
+    const { code, message, errors } = error
+    return { refusal: { code, message, errors } }
+  }
 }
 
 /** A body with memory of its own is handed over; a small one lies in memory that other buffers share. */
-function transferred(done: TranslationDone): ArrayBuffer[] {
-  const { result } = 'result' in done ? done : {}
+function ownMemory(done: TranslationDone | undefined): ArrayBuffer[] {
+  const { result } = done && 'result' in done ? done : {}
   const body =
     result && ('body' in result ? result.body : 'written' in result ? result.written?.body : undefined)
   return body && body.length === body.buffer.byteLength ? [body.buffer as ArrayBuffer] : []
 }
 
-// One after the other: tasks of several works would only slow each other down.
-let last: Promise<void> = Promise.resolve()
-
-parentPort?.on('message', (job: TranslationJob) => {
-  if ('endedWork' in job) {
-    last = last.then(() => {
-      works.delete(job.endedWork)
-    })
-    return
-  }
-  const { id, work, task } = job
-  last = last.then(async () => {
-    const done: TranslationDone = await run(task, stateOf(work)).then(
-      result => ({ id, result }),
-      error => ({ id, ...failureOf(error) }),
-    )
-    parentPort?.postMessage(done, transferred(done))
-  })
-})
+runJobs(runJob, { transfer: ownMemory })

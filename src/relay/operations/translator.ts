@@ -1,6 +1,8 @@
-import { Worker } from 'node:worker_threads'
 import { Refusal } from '../../domain/errors.ts'
+import { BUDGET_SHORTAGES } from '../../domain/shortage.ts'
+import { createIdleThread, ThreadEndedError } from '../../host/idle-thread.ts'
 import { programFile } from '../../host/program-file.ts'
+import { type Budget, createShare, overloaded } from '../../http/budget.ts'
 import type { RequestAddress } from '../../requests/request-fields.ts'
 import { shareInSlices } from '../../wire/json-slices.ts'
 import type { AnswerReading, ClientAnswer } from './channel-request.ts'
@@ -8,6 +10,7 @@ import type { AnswerTranslation } from './chat-answer.ts'
 import type { TranslatedRequest, TranslationTarget } from './translate-request.ts'
 import type {
   AnswerReport,
+  SharedAnswer,
   SharedRequest,
   TranslationDone,
   TranslationJob,
@@ -36,89 +39,86 @@ export type Translator = {
 const IDLE_MS = 60_000
 const MAX_HEAP_MB = 1_024
 
-type Result = TranslationResults[keyof TranslationResults]
+const TOO_LARGE =
+  'The request is too large to be translated for another API. Send fewer messages or shorter ones.'
+
+type TranslatorOptions = {
+  /** What the copies for the thread are counted in. */
+  readonly memory: Budget
+  onFailure(error: Error): void
+}
 
 /**
  * Translates large documents on a thread: a conversation of many messages takes seconds, in which the event loop would stand
- * still. The first document starts the thread, which ends when it has been idle.
+ * still. A document that takes more memory than the thread may have ends the thread, and is refused.
  */
-export function createTranslator({ onFailure }: { onFailure(error: Error): void }): Translator {
-  const pending = new Map<number, PromiseWithResolvers<Result>>()
-  let worker: Worker | undefined
-  let idle: NodeJS.Timeout | undefined
-  let nextId = 0
+export function createTranslator({ memory, onFailure }: TranslatorOptions): Translator {
+  const thread = createIdleThread<TranslationJob, TranslationDone | undefined>({
+    program: programFile('relay/operations/translation-thread'),
+    maxHeapMb: MAX_HEAP_MB,
+    idleMs: IDLE_MS,
+    onFailure,
+  })
+  let nextWork = 0
 
-  function settle(done: TranslationDone): void {
-    const { resolve, reject } = pending.get(done.id) ?? {}
-    pending.delete(done.id)
-    if ('result' in done) resolve?.(done.result)
-    else if ('refusal' in done) {
-      const { code, message, errors } = done.refusal
-      reject?.(new Refusal(code, message, errors ? { errors } : {}))
-    } else reject?.(done.failure)
-  }
-
-  function start(): Worker {
-    const started = new Worker(programFile('relay/operations/translation-thread'), {
-      resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB },
-    })
-    started.unref()
-    started.on('message', settle)
-    started.on('error', error => onFailure(error as Error))
-    started.on('exit', () => {
-      if (worker === started) worker = undefined
-      for (const { reject } of pending.values()) reject(new Error('the translation thread ended'))
-      pending.clear()
-    })
-    return started
-  }
-
-  async function stop(): Promise<void> {
-    clearTimeout(idle)
-    await worker?.terminate()
-  }
-
-  function stopWhenIdle(): void {
-    clearTimeout(idle)
-    idle = setTimeout(() => (pending.size === 0 ? stop() : stopWhenIdle()), IDLE_MS).unref()
-  }
-
-  function run<Kind extends keyof TranslationResults>(
+  async function run<Kind extends keyof TranslationResults>(
     work: number,
     task: TranslationTask & { readonly kind: Kind },
   ): Promise<TranslationResults[Kind]> {
-    worker ??= start()
-    stopWhenIdle()
-    const id = nextId++
-    const waiting = Promise.withResolvers<Result>()
-    pending.set(id, waiting)
-    worker.postMessage({ id, work, task } satisfies TranslationJob)
-    return waiting.promise as Promise<TranslationResults[Kind]>
+    const done = await thread.ask({ work, task })
+    if (done === undefined) throw new Error('a task has no result')
+    if ('result' in done) return done.result as TranslationResults[Kind]
+    const { code, message, errors } = done.refusal
+    throw new Refusal(code, message, errors ? { errors } : {})
   }
 
   function open({ format, address, bytes }: Parameters<Translator['open']>[0]): ThreadTranslation {
-    const work = nextId++
+    const work = nextWork++
+    const share = createShare(memory)
     let isUsed = false
     let shared: Promise<SharedRequest> | undefined
+
+    async function shareRequest(): Promise<SharedRequest> {
+      if (!share.take(bytes.length)) throw overloaded(BUDGET_SHORTAGES.memory)
+      return { format, address, bytes: await shareInSlices(bytes) }
+    }
+
     return {
       async translateRequest(target) {
         isUsed = true
-        shared ??= shareInSlices(bytes).then(copy => ({ format, address, bytes: copy }))
-        const translated = await run(work, { kind: 'request', request: await shared, target })
+        shared ??= shareRequest()
+        const request = await shared
+        const translated = await run(work, { kind: 'request', request, target }).catch(refuseTooLarge)
         return translated && withBuffer(translated)
       },
       async translateAnswer(body, translation) {
         isUsed = true
-        const report = await run(work, { kind: 'answer', bytes: await shareInSlices(body), translation })
-        return readingOf(report, async usage => withBuffer(await run(work, { kind: 'write', usage })))
+        // The provider has been paid: its answer is translated even if the budget is used up.
+        share.take(body.length)
+        const answer: SharedAnswer = { bytes: await shareInSlices(body), translation }
+        const report = await run(work, { kind: 'answer', answer }).catch(faultOfTooLarge)
+        return readingOf(report, async usage => withBuffer(await run(work, { kind: 'write', answer, usage })))
       },
       end() {
-        if (isUsed) worker?.postMessage({ endedWork: work } satisfies TranslationJob)
+        share.end()
+        if (isUsed) thread.tell({ endedWork: work })
       },
     }
   }
 
-  return { open, close: stop }
+  return { open, close: thread.close }
+}
+
+/** Whether the document took more memory than the thread may have. */
+const isTooLarge = (error: unknown) => error instanceof ThreadEndedError && error.endedBy === 'job'
+
+function refuseTooLarge(error: unknown): never {
+  throw isTooLarge(error) ? new Refusal('request_too_large', TOO_LARGE) : error
+}
+
+function faultOfTooLarge(error: unknown): AnswerReport {
+  if (!isTooLarge(error)) throw error
+  return { usage: undefined, outputBytes: 0, fault: 'the answer is too large to be translated' }
 }
 
 /** A message carries bytes, no buffers. */
