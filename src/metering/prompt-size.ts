@@ -1,5 +1,5 @@
 import { isObject, type JsonObject } from '../domain/json-value.ts'
-import { type LongText, longText } from '../wire/json-skim.ts'
+import { isLongTextName, type LongText, longText } from '../wire/json-skim.ts'
 
 /** Things in a prompt whose tokens do not follow from their bytes. */
 type MediaCounts = {
@@ -88,12 +88,10 @@ export function sizeOf(request: JsonObject, except: readonly string[] = []): Pro
   return { textBytes, media }
 
   function size(value: unknown, isMedia: boolean): number {
-    if (typeof value === 'string') return Buffer.byteLength(value) + TEXT_FRAME_BYTES
+    if (typeof value === 'string') return utf8Bytes(value) + TEXT_FRAME_BYTES
     if (typeof value === 'number') return NUMBER_BYTES
     if (Array.isArray(value)) return listSize(value, isMedia)
-    if (!isObject(value)) return WORD_BYTES
-    const long = longText(value)
-    return long === undefined ? objectSize(value, isMedia) : long.bytes + TEXT_FRAME_BYTES
+    return isObject(value) ? objectSize(value, isMedia) : WORD_BYTES
   }
 
   function listSize(list: readonly unknown[], isMedia: boolean): number {
@@ -109,7 +107,9 @@ export function sizeOf(request: JsonObject, except: readonly string[] = []): Pro
     let bytes = LIST_FRAME_BYTES
     // Inside a document, too, a text is a text: it has no link or file to leave out.
     const isMedia = (isInMedia || kind !== undefined) && type !== 'text'
-    for (const key of Object.keys(object)) {
+    // Own names alone, without a list of them: a parsed object inherits no name that can be enumerated.
+    for (const key in object) {
+      if (isLongTextName(key)) return (longText(object)?.bytes ?? 0) + TEXT_FRAME_BYTES
       const inner = object[key]
       const carried = CARRIERS.has(key) && isObject(inner) ? carriedKind(inner) : undefined
       if (carried !== undefined && !isInMedia) media[carried] += 1
@@ -121,8 +121,17 @@ export function sizeOf(request: JsonObject, except: readonly string[] = []): Pro
   function memberSize(key: string, value: unknown, isMedia: boolean): number {
     const payload = isMedia && PAYLOADS.has(key) ? lengthOf(value) : undefined
     const bytes = payload === undefined ? size(value, isMedia) : payloadSize(key, payload)
-    return Buffer.byteLength(key) + MEMBER_FRAME_BYTES + bytes
+    return utf8Bytes(key) + MEMBER_FRAME_BYTES + bytes
   }
+}
+
+/** A short text is measured here: the call into native code takes longer. */
+const SHORT_LENGTH = 24
+
+function utf8Bytes(text: string): number {
+  if (text.length > SHORT_LENGTH) return Buffer.byteLength(text)
+  for (let at = 0; at < text.length; at++) if (text.charCodeAt(at) > 0x7f) return Buffer.byteLength(text)
+  return text.length
 }
 
 const lengthOf = (value: unknown): LongText | undefined =>

@@ -58,6 +58,8 @@ type Place = {
   readonly end: number
   /** The number of elements of its list; 0 if it is no list. */
   readonly entries: number
+  /** Commas of its list at which the list may be parsed in parts; none if it is short. */
+  readonly splits: readonly number[]
 }
 
 export type Scan = {
@@ -80,6 +82,8 @@ const NEXT = { value: 0, valueOrClose: 1, name: 2, nameOrClose: 3, colon: 4, com
 
 const LONG_TEXT = 1_024
 const LONG_LIST = 4_096
+/** A list of the outermost object is parsed in parts of this size, long texts not counted. */
+const PART_BYTES = 256 * 1024
 /** Once so many bytes remain to be parsed, only short texts stay in. */
 const ROOMY_BYTES = 2 * 1_048_576
 const SHORT_TEXT = 64
@@ -111,6 +115,9 @@ export function createJsonScanner({ limits = SCAN_LIMITS, cutsNumbers = false }:
   const places: Place[] = []
   let member: { start: number; nameEnd: number; valueStart: number } | undefined
   let entries = 0
+  let splits: number[] = []
+  /** The bytes before the last split that are parsed. */
+  let parsedBytes = 0
   /** The offset behind the last byte that is no space. */
   let solidEnd = 0
   let wordLength = 0
@@ -123,12 +130,19 @@ export function createJsonScanner({ limits = SCAN_LIMITS, cutsNumbers = false }:
 
   /** Records the members of the outermost object, so that they need not be searched for later. */
   function endMember(): void {
-    if (depth === 1 && member !== undefined) places.push({ ...member, end: solidEnd, entries })
+    if (depth === 1 && member !== undefined) places.push({ ...member, end: solidEnd, entries, splits })
     if (places.length > SCAN_LIMITS.names) throw new JsonError('names a member twice')
     if (depth <= 1) {
       member = undefined
       entries = 0
+      splits = []
     }
+  }
+
+  function split(): void {
+    if (place - cutBytes - parsedBytes < PART_BYTES) return
+    parsedBytes = place - cutBytes
+    splits.push(place)
   }
 
   function beginValue(): void {
@@ -168,6 +182,7 @@ export function createJsonScanner({ limits = SCAN_LIMITS, cutsNumbers = false }:
   function separate(): void {
     if (next !== NEXT.commaOrClose || depth === 0) throw malformed()
     endMember()
+    if (depth === 2 && member !== undefined && isInObject[2] === 0) split()
     next = isInObject[depth] === 1 ? NEXT.name : NEXT.value
     if (numbersStart === -1) countValue()
     else numbers += 1

@@ -1,9 +1,10 @@
 import { isUtf8 } from 'node:buffer'
 import { randomUUID } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
+import type { JsonObject } from '../domain/json-object.ts'
 import { JsonError, parseCounted, parseMeasured } from './json.ts'
 import { keyOf, type Member, topLevel } from './json-edit.ts'
-import type { Cut } from './json-scan.ts'
+import type { Cut, Scan } from './json-scan.ts'
 import { parseScanned, SLICED_BYTES, scanInSlices } from './json-slices.ts'
 
 /** Bodies up to this size are parsed in one go: even the worst of them is fast. */
@@ -13,6 +14,8 @@ export const SKIM_BYTES = 1_048_576
 const HEAD_BYTES = 32
 const MAX_NOTE_BYTES = 80
 const CUTS_AT_ONCE = 4_096
+const OPEN = Buffer.from('[')
+const CLOSE = Buffer.from(']')
 
 /** Random, so that no client can forge a text of another length. */
 const NOTE = `long ${randomUUID().slice(0, 13)}`
@@ -24,6 +27,9 @@ export type LongText = {
   /** Its first characters, up to the first that needs an escape or is not ASCII. */
   readonly head: string
 }
+
+/** Whether an object with a member of this name stands for a long text. */
+export const isLongTextName = (name: string): boolean => name === NOTE
 
 export function longText(value: unknown): LongText | undefined {
   if (typeof value !== 'object' || value === null || !Object.hasOwn(value, NOTE)) return undefined
@@ -52,7 +58,7 @@ export async function readJson(bytes: Buffer, isSkimmed: boolean): Promise<JsonR
   const { cuts, places, nameCount } = await scanInSlices(bytes)
   if (!isUtf8(bytes)) throw new JsonError('is not valid UTF-8')
   const isSkeleton = isSkimmed && bytes.length > SKIM_BYTES
-  const value = isSkeleton ? parseMeasured(await skeletonOf(bytes, cuts)) : await parseScanned(bytes, cuts)
+  const value = await (isSkeleton ? parseSkimmed(bytes, { cuts, places }) : parseScanned(bytes, cuts))
   // The names are read after parsing: only then is it certain that they are names.
   const members = places.map(({ start, nameEnd, valueStart, end }) => ({
     key: keyOf(bytes, start, nameEnd),
@@ -64,21 +70,68 @@ export async function readJson(bytes: Buffer, isSkimmed: boolean): Promise<JsonR
   return { value, members, names: nameCount + (isSkeleton ? cuts.length : 0) }
 }
 
-/** The same JSON with a LongText in the place of each long text, built in slices. */
-async function skeletonOf(bytes: Buffer, cuts: readonly Cut[]): Promise<Buffer> {
+/** Parses the document without its long texts, a part of a long list at a time. */
+async function parseSkimmed(
+  bytes: Buffer,
+  { cuts, places }: Pick<Scan, 'cuts' | 'places'>,
+): Promise<unknown> {
+  const lists = places.filter(({ splits }) => splits.length > 0)
+  const marks = lists.flatMap(({ splits, end }) => [...splits, end - 1])
+  const skeleton = await skeletonOf(bytes, cuts, marks)
+  const head: Buffer[] = []
+  const parts: { readonly name: string; readonly start: number; readonly end: number }[] = []
+  let from = 0
+  let mark = 0
+  for (const { start, nameEnd, splits } of lists) {
+    const borders = skeleton.marks.slice(mark, mark + splits.length + 1)
+    mark += borders.length
+    const name = keyOf(bytes, start, nameEnd)
+    for (let at = 1; at < borders.length; at++)
+      parts.push({ name, start: (borders[at - 1] as number) + 1, end: borders[at] as number })
+    head.push(skeleton.bytes.subarray(from, borders[0]))
+    from = borders.at(-1) as number
+  }
+  const document = parseMeasured(Buffer.concat([...head, skeleton.bytes.subarray(from)])) as JsonObject
+  for (const { name, start, end } of parts) {
+    await setImmediate()
+    const list = document[name]
+    // Of a name that stands twice the last value is kept, which may be no list. Such a document is refused later.
+    if (Array.isArray(list)) for (const element of parseList(skeleton.bytes, start, end)) list.push(element)
+  }
+  // Those who read the document next do so in a turn of their own.
+  if (parts.length > 0) await setImmediate()
+  return document
+}
+
+const parseList = (bytes: Buffer, start: number, end: number) =>
+  parseMeasured(Buffer.concat([OPEN, bytes.subarray(start, end), CLOSE])) as unknown[]
+
+/**
+ * The same JSON with a LongText in the place of each long text, built in slices. `marks` are offsets outside of the cuts,
+ * in order; they are returned as offsets of the skeleton.
+ */
+async function skeletonOf(bytes: Buffer, cuts: readonly Cut[], marks: readonly number[]) {
   const cutBytes = cuts.reduce((sum, { start, end }) => sum + end - start, 0)
   const skeleton = Buffer.allocUnsafe(bytes.length - cutBytes + cuts.length * MAX_NOTE_BYTES)
+  const skeletonMarks: number[] = []
   let from = 0
   let end = 0
+  const copyUntil = (until: number) => {
+    for (let mark = marks[skeletonMarks.length]; mark !== undefined && mark < until; ) {
+      skeletonMarks.push(end + mark - from)
+      mark = marks[skeletonMarks.length]
+    }
+    end += bytes.copy(skeleton, end, from, until)
+  }
   for (const [index, cut] of cuts.entries()) {
     if (index % CUTS_AT_ONCE === CUTS_AT_ONCE - 1) await setImmediate()
-    end += bytes.copy(skeleton, end, from, cut.start)
+    copyUntil(cut.start)
     const length = cut.end - cut.start - 2
     end += skeleton.write(`{"${NOTE}":"${length} ${headOf(bytes, cut.start + 1)}"}`, end, 'latin1')
     from = cut.end
   }
-  end += bytes.copy(skeleton, end, from)
-  return skeleton.subarray(0, end)
+  copyUntil(bytes.length)
+  return { bytes: skeleton.subarray(0, end), marks: skeletonMarks }
 }
 
 const PLAIN = /^[ !#-[\]-~]*/

@@ -46,6 +46,33 @@ describe('a large body', () => {
     assert.deepEqual((await readJson(bytes, true)).members, topLevel(bytes))
   })
 
+  it('has its long lists parsed in parts, the long texts in them left out', async () => {
+    const numbered = (count: number) =>
+      Array.from({ length: count }, (_, index) => ({ id: `${index} é`, nested: [index, { ok: true }] }))
+    const long = 'x'.repeat(5_000)
+    const body = {
+      first: numbered(20_000),
+      short: numbered(3),
+      mixed: numbered(20_000).flatMap((value, index) => (index % 5_000 === 0 ? [value, long] : [value])),
+      object: { list: numbered(1_000) },
+      last: numbered(10_000),
+    }
+    const text = JSON.stringify(body, (_name, value) => (value === long ? 'short' : value))
+    const bytes = bytesOf(body)
+    const { value, members } = await readJson(bytes, true)
+    const shortened = JSON.stringify(value, (_name, each) =>
+      longText(each)?.bytes === long.length ? 'short' : each,
+    )
+    assert.equal(shortened, text)
+    assert.deepEqual(members, topLevel(bytes))
+  })
+
+  it('is parsed with a long list under a name that stands twice', async () => {
+    const list = JSON.stringify(Array.from({ length: 60_000 }, (_, index) => `element ${index}`))
+    for (const rest of ['1', '{}', '[]', 'null'])
+      await readJson(Buffer.from(`{"a":${list},"a":${rest}}`), true)
+  })
+
   it('costs what it costs when it is parsed whole', async () => {
     const bodies = [
       chatOf('x'.repeat(3 * MB), { max_tokens: 5, stream: true }),
