@@ -1,7 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { randomUUID } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
-import type { JsonObject } from '../domain/json-object.ts'
 import { JsonError, parseCounted, parseMeasured } from './json.ts'
 import { keyOf, type Member, topLevel } from './json-edit.ts'
 import type { Cut, Scan } from './json-scan.ts'
@@ -91,7 +90,9 @@ async function parseSkimmed(
     head.push(skeleton.bytes.subarray(from, borders[0]))
     from = borders.at(-1) as number
   }
-  const document = parseMeasured(Buffer.concat([...head, skeleton.bytes.subarray(from)])) as JsonObject
+  const document = parseMeasured(Buffer.concat([...head, skeleton.bytes.subarray(from)])) as Readonly<
+    Record<string, unknown>
+  >
   for (const { name, start, end } of parts) {
     await setImmediate()
     const list = document[name]
