@@ -13,8 +13,8 @@ import {
 } from '../../src/relay/price/token-count.ts'
 import { countUsage } from '../../src/relay/price/usage-count.ts'
 import { readJson } from '../../src/wire/json-skim.ts'
-import { DESK } from '../support/desk.ts'
 import { ENGINES } from '../support/gateway.ts'
+import { READ_CONTEXT } from '../support/read-context.ts'
 import { startRecorder } from '../support/recorder.ts'
 import { openRelay, type Relay } from '../support/relay.ts'
 
@@ -68,7 +68,7 @@ describe('the counter of tokens', () => {
   it('takes the rest of a text to be like its beginning', async () => {
     const content = WORDS.repeat(5_000)
     const body = { model: 'm', messages: [{ role: 'user', content }] }
-    const work = chat.read(body, Buffer.from(JSON.stringify(body)), DESK, undefined)
+    const work = chat.read(body, Buffer.from(JSON.stringify(body)), READ_CONTEXT, undefined)
     const guess = (tokens: number) => countedUsage(work.countedInput, tokens)
     const sample = createTextSample()
     const written = Buffer.from(WORDS.repeat(500))

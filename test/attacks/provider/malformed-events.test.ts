@@ -77,13 +77,13 @@ const MALFORMED = [
   'data: {"one":\ndata: "two lines',
 ].map(text => (text.endsWith('\n\n') ? text : `${text}\n\n`))
 
-function ambience(): IdsAndClock {
+function idsAndClock(): IdsAndClock {
   let count = 0
   return { newId: prefix => `${prefix}${++count}`, nowS: () => 1_700_000_000 }
 }
 
 function pass(name: FormatName, text: string) {
-  const meter = createPassingMeter(FORMATS[name].createStreamDecoder({ ambience: ambience() }))
+  const meter = createPassingMeter(FORMATS[name].createStreamDecoder({ idsAndClock: idsAndClock() }))
   const sent = [...meter.push(Buffer.from(text)), ...meter.end()]
   const passed = Buffer.concat([...sent, ...meter.closing()]).toString()
   return { passed, ending: meter.ending(), reading: meter.reading }
