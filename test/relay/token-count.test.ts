@@ -16,7 +16,7 @@ import { readJson } from '../../src/wire/json-skim.ts'
 import { ENGINES } from '../support/gateway.ts'
 import { READ_CONTEXT } from '../support/read-context.ts'
 import { startRecorder } from '../support/recorder.ts'
-import { openRelay, type Relay } from '../support/relay.ts'
+import { suiteRelay } from '../support/relay.ts'
 
 const PATIENT_MS = 60_000
 const WORDS = 'The quick brown fox jumps over the lazy dog, 你好世界, naïve café. '
@@ -260,16 +260,14 @@ describe('the text of a prompt', () => {
 
 for (const engine of ENGINES)
   describe(`a provider that tells no usage, on ${engine}`, () => {
-    let relay: Relay
+    const relay = suiteRelay(engine)
     let provider: Awaited<ReturnType<typeof startRecorder>>
     before(async () => {
-      relay = await openRelay(engine)
       provider = await startRecorder()
       const message = { role: 'assistant', content: WORDS }
       provider.answers({ body: { choices: [{ index: 0, message, finish_reason: 'stop' }] } })
     })
     after(async () => {
-      await relay.gateway.close()
       await provider.close()
     })
 

@@ -7,7 +7,7 @@ import { createPassingMeter } from '../../../src/chat/hub/meter.ts'
 import { responses } from '../../../src/chat/openai/responses/format.ts'
 import { fc } from '../../support/properties.ts'
 import { startRecorder } from '../../support/recorder.ts'
-import { INPUT_NANOS, OUTPUT_NANOS, openRelay, type Relay } from '../../support/relay.ts'
+import { INPUT_NANOS, OUTPUT_NANOS, suiteRelay } from '../../support/relay.ts'
 
 const INPUT = 11
 const OUTPUT = 7
@@ -166,14 +166,12 @@ describe('a provider that sends malformed events', () => {
     gemini: { contents: [{ role: 'user', parts: [{ text: 'Hello' }] }] },
   } as const satisfies Record<FormatName, object>
 
-  let relay: Relay
+  const relay = suiteRelay('sqlite')
   let provider: Awaited<ReturnType<typeof startRecorder>>
   before(async () => {
-    relay = await openRelay('sqlite')
     provider = await startRecorder()
   })
   after(async () => {
-    await relay.gateway.close()
     await provider.close()
   })
 
