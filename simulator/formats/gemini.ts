@@ -164,7 +164,7 @@ type Progress = { candidates: number; thinkers: number }
 function* encodePieces(completion: Completion): Generator<Piece> {
   const progress: Progress = { candidates: 0, thinkers: 0 }
   const speakers = completion.choices.map((choice, index) =>
-    encodeCandidate(completion, choice, { index, told: progress }),
+    encodeCandidate(completion, choice, { index, progress }),
   )
   yield* takeTurns(speakers)
 }
@@ -172,7 +172,7 @@ function* encodePieces(completion: Completion): Generator<Piece> {
 function* encodeCandidate(
   completion: Completion,
   choice: AnswerChoice,
-  { index, told: progress }: { readonly index: number; readonly told: Progress },
+  { index, progress }: { readonly index: number; readonly progress: Progress },
 ): Generator<Piece> {
   const { thinking, thought, envelope } = completion
   const piece = (parts: readonly WireObject[], tokens: number, rest: WireObject = {}): Piece => ({

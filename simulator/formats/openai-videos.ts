@@ -26,7 +26,7 @@ function filmOf(job: Job): Buffer {
   return film
 }
 
-function tell(job: Job, nowMs: number): string {
+function jobJson(job: Job, nowMs: number): string {
   const { status, progress, error } = stateOf(job, nowMs)
   const created = Math.floor(job.createdMs / 1000)
   const isDone = status === 'done'
@@ -66,7 +66,7 @@ function submit(
   const job = { ...fields, id: `video_${id}`, owner: ownerOf(inquiry), createdMs: time.getTime() }
   return {
     kind: 'whole',
-    body: tell({ ...job, looks: 0 }, time.getTime()),
+    body: jobJson({ ...job, looks: 0 }, time.getTime()),
     tokens: 0,
     bill: {
       id: job.id,
@@ -105,13 +105,13 @@ function existing(inquiry: Inquiry): Job {
 
 export const showVideo = (inquiry: Inquiry): Reply => ({
   kind: 'free',
-  body: tell(existing(inquiry), inquiry.time.getTime()),
+  body: jobJson(existing(inquiry), inquiry.time.getTime()),
 })
 
 export function listVideos(inquiry: Inquiry): Reply {
   const limit = Number(inquiry.query.get('limit') ?? 20)
   const listed = inquiry.jobs.list(ownerOf(inquiry)).slice(0, limit)
-  const data = listed.map(job => JSON.parse(tell(job, inquiry.time.getTime())))
+  const data = listed.map(job => JSON.parse(jobJson(job, inquiry.time.getTime())))
   return { kind: 'free', body: JSON.stringify({ object: 'list', data, has_more: false }) }
 }
 

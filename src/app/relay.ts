@@ -203,10 +203,10 @@ export async function buildRelay({
       boot: randomUUID(),
       now: nowS,
     }),
-    desk: {
+    readContext: {
       settings: catalog.settings,
       isServed: model => catalog.table().resolve(model) !== undefined,
-      ambience: createIdsAndClock(Date.now),
+      idsAndClock: createIdsAndClock(Date.now),
       translator,
     },
     isStopping,

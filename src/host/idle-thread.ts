@@ -19,7 +19,7 @@ export type IdleThread<Job, Result> = {
   /** Runs the job after those that were asked for before. Rejects with what the job threw, or with a ThreadEndedError. */
   ask(job: Job): Promise<Result>
   /** Runs the job if there is a thread, and does not wait for it. */
-  tell(job: Job): void
+  notify(job: Job): void
   /** The number of jobs that run or wait. */
   pending(): number
   /** Whether the thread that now runs has finished a job. */
@@ -112,7 +112,7 @@ export function createIdleThread<Job, Result>({
       stopWhenIdle()
       return waiting.promise
     },
-    tell: job => worker?.postMessage({ job } satisfies JobMessage<Job>),
+    notify: job => worker?.postMessage({ job } satisfies JobMessage<Job>),
     pending: () => jobs.size,
     isWarm: () => isWarm,
     async close() {

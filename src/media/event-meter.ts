@@ -18,7 +18,7 @@ type EventMeterOptions = {
   /** Looks at the members of an event that ends an answer. */
   onLast?(member: (name: string) => unknown): void
   /** Reads the usage that the last event tells. */
-  readUsage?(told: unknown): Usage | undefined
+  readUsage?(value: unknown): Usage | undefined
   /** Hears the sound that events bring along in `audio`: no usage tells its length. */
   readonly sound?: SoundMeter | undefined
   readonly limits?: Partial<SseLimits>

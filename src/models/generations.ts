@@ -38,6 +38,7 @@ export const OPENAI = [
     sampling: 'never',
     maxOutputTokens: 128_000,
   },
+  { matches: ['gpt-5-pro*'], efforts: ['high'], sampling: 'never', maxOutputTokens: 272_000 },
   { matches: ['gpt-5-chat*', 'gpt-5.[0-9]-chat*'], ...WITHOUT_REASONING, maxOutputTokens: 16_384 },
   { matches: ['gpt-5*'], maxOutputTokens: 128_000 },
   {

@@ -38,7 +38,7 @@ export type AnsweredAttempt =
   | (Answered & {
       readonly kind: 'stream'
       readonly streamed: StreamedResponse
-      readonly early: EarlyHeaders
+      readonly earlyHeaders: EarlyHeaders
     })
   /** The client disconnected before any channel answered. */
   | (LastAttempt & { readonly kind: 'left'; readonly trace: Trace })
@@ -51,7 +51,7 @@ export type AnsweredAttempt =
       /** The same error, decoded where its format is known. */
       readonly error: ChatError | undefined
       readonly trace: Trace
-      readonly early: EarlyHeaders
+      readonly earlyHeaders: EarlyHeaders
     })
 
 type LastAttempt = {
@@ -64,7 +64,7 @@ type LastAttempt = {
 type Pass = {
   readonly request: RelayRequest
   readonly candidates: Candidates
-  readonly early: EarlyHeaders
+  readonly earlyHeaders: EarlyHeaders
   readonly client: Client
   last: LastAttempt | undefined
 }
@@ -85,9 +85,9 @@ const isFailure = (result: AttemptResult): result is AttemptFailure =>
 export async function firstAnswer(request: RelayRequest): Promise<AnsweredAttempt> {
   const { deps, response } = request
   const candidates = candidatesOf(request)
-  const early = openEarlyHeaders(request, deps.catalog.settings().early_headers_ms)
+  const earlyHeaders = openEarlyHeaders(request, deps.catalog.settings().early_headers_ms)
   const client = watchClient(response)
-  const pass: Pass = { request, candidates, early, client, last: undefined }
+  const pass: Pass = { request, candidates, earlyHeaders, client, last: undefined }
   try {
     for (const step of candidates.steps) {
       if (client.hasLeft()) break
@@ -99,19 +99,19 @@ export async function firstAnswer(request: RelayRequest): Promise<AnsweredAttemp
       if (!result.isRetryable) break
     }
   } catch (error) {
-    early.close()
+    earlyHeaders.close()
     throw error
   } finally {
     client.unwatch()
-    if (client.hasLeft()) early.close()
+    if (client.hasLeft()) earlyHeaders.close()
   }
   const { trace, noChannel } = candidates
   const { last } = pass
   if (last === undefined) {
-    early.close()
+    earlyHeaders.close()
     throw noChannel()
   }
-  return client.hasLeft() ? { ...last, kind: 'left', trace } : allFailed(last, trace, early)
+  return client.hasLeft() ? { ...last, kind: 'left', trace } : allFailed(last, trace, earlyHeaders)
 }
 
 function candidatesOf({ deps, spec, work, route, priced }: RelayRequest): Candidates {
@@ -146,7 +146,7 @@ function watchClient(response: ServerResponse) {
 }
 
 /** The client gets the provider's error response where another channel would give the same one. */
-function allFailed(last: LastAttempt, trace: Trace, early: EarlyHeaders): AnsweredAttempt {
+function allFailed(last: LastAttempt, trace: Trace, earlyHeaders: EarlyHeaders): AnsweredAttempt {
   const final = trace.failures.at(-1)
   const isForClient = final?.answer !== undefined && (!final.isRetryable || final.status === 404)
   return {
@@ -156,7 +156,7 @@ function allFailed(last: LastAttempt, trace: Trace, early: EarlyHeaders): Answer
     answer: isForClient ? final.answer : undefined,
     error: final?.error,
     trace,
-    early,
+    earlyHeaders,
   }
 }
 
@@ -236,7 +236,7 @@ async function attempt(pass: Pass, step: PlanStep<RelayChannel>): Promise<Attemp
 type Started = { readonly call: ChannelCall; readonly turn: AttemptTurn; readonly ready: Ready }
 
 async function exchange(
-  { request, candidates, early, client }: Pass,
+  { request, candidates, earlyHeaders, client }: Pass,
   step: PlanStep<RelayChannel>,
   { call, turn, ready }: Started,
 ): Promise<AttemptResult> {
@@ -261,13 +261,13 @@ async function exchange(
   if (outcome.kind === 'stream') {
     candidates.note(step, outcome.status, sentMs)
     health.answered()
-    return { ...answered, kind: 'stream', streamed: outcome, early }
+    return { ...answered, kind: 'stream', streamed: outcome, earlyHeaders }
   }
   const judging = call.judge(outcome, outgoing)
   const judgement = judging instanceof Promise ? await judging : judging
   if ('reading' in judgement) {
     candidates.note(step, judgement.answer.status, sentMs)
-    early.close()
+    earlyHeaders.close()
     return { ...answered, kind: 'whole', answer: judgement.answer, reading: judgement.reading }
   }
   candidates.note(step, judgement.status || judgement.message, sentMs)

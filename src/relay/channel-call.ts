@@ -28,7 +28,7 @@ import type {
 export type CallDeps = {
   readonly upstream: Upstream
   readonly keys: KeyExchange
-  readonly desk: ReadContext
+  readonly readContext: ReadContext
   readonly addressOf: AddressBook
   nowMs(): number
 }
@@ -102,7 +102,7 @@ export function prepareCall(deps: CallDeps, { channel, key, sentModel }: Target,
     encode: (channelRequest: ChannelRequest): Ready | AttemptFailure =>
       encodeOutgoing(
         { channel, key, requestedModel: work.model, sentModel, client },
-        { spec, desk: deps.desk },
+        { spec, readContext: deps.readContext },
         headersOf(request, channel, address),
         channelRequest,
       ),

@@ -44,12 +44,12 @@ export function createChannelTest({
   keys,
   nowMs,
 }: Pick<CallDeps, 'upstream' | 'keys' | 'nowMs'> & { readonly catalog: Catalog }) {
-  const desk = {
+  const readContext = {
     settings: catalog.settings,
     isServed: (model: string) => catalog.table().resolve(model) !== undefined,
-    ambience: createIdsAndClock(nowMs),
+    idsAndClock: createIdsAndClock(nowMs),
   }
-  const deps: CallDeps = { upstream, keys, nowMs, desk, addressOf: createAddressBook() }
+  const deps: CallDeps = { upstream, keys, nowMs, readContext, addressOf: createAddressBook() }
 
   async function ask(call: ChannelCall): Promise<Finding> {
     const ready = call.encode(await call.request())
@@ -85,7 +85,7 @@ export function createChannelTest({
       key: key ?? keyToTest(channel, keyIndex),
       sentModel: sentModel(channel, model),
     }
-    const { spec, work } = await questionOf(model, step.sentModel, { isStream, desk })
+    const { spec, work } = await questionOf(model, step.sentModel, { isStream, readContext })
     const subject = { id, name: channel.name, model, key: step.key }
     const unfit = work.unfit?.(channel, step.sentModel)
     const call = unfit ? undefined : prepareCall(deps, step, { spec, work, client: {} })

@@ -23,7 +23,7 @@ import { errorCodeOf, settle, upstreamIdOf } from './settlement.ts'
 import { createStreamBudget } from './stream-budget.ts'
 import { streamFault, streamHealth } from './stream-outcome.ts'
 
-const errorFormatOf = ({ spec }: RelayRequest): ErrorFormat => spec.voice ?? COMMON_ERROR_FORMAT
+const errorFormatOf = ({ spec }: RelayRequest): ErrorFormat => spec.errorFormat ?? COMMON_ERROR_FORMAT
 
 /** Headers of every good answer beside those of its content. */
 export function answerHeaders(
@@ -31,7 +31,7 @@ export function answerHeaders(
   { channel }: Of<'stream'>['step'],
   warnings: readonly string[] = [],
 ): Record<string, string> {
-  const headers = Object.assign(commonHeaders(requestId, spec.voice), rateHeaders(admitted.remaining()))
+  const headers = Object.assign(commonHeaders(requestId, spec.errorFormat), rateHeaders(admitted.remaining()))
   if (admitted.caller.role >= ROLE.admin) headers['x-sluice-channel'] = String(channel.id)
   if (warnings.length > 0) headers['x-sluice-warnings'] = warnings.join('; ')
   return headers
@@ -95,7 +95,7 @@ async function concludeWhole(request: RelayRequest, answered: Of<'whole'>, ticke
   const encoded = encoding instanceof Promise ? await encoding : encoding
   const body = step.channel.secrets.maskAnswer(encoded?.body ?? answer.body, step.key.value)
   const contentType = encoded?.contentType ?? JSON_TYPE
-  await request.keep?.({ status: answer.status, contentType, body })
+  await request.storeAnswer?.({ status: answer.status, contentType, body })
   const { paid } = await settle(request, {
     channel: step.channel,
     outgoing,
@@ -124,13 +124,13 @@ async function concludeWhole(request: RelayRequest, answered: Of<'whole'>, ticke
 
 async function concludeStream(request: RelayRequest, answered: Of<'stream'>, ticket: Ticket): Promise<void> {
   const { response, deps, startedMs } = request
-  const { step, streamed, trace, early, outgoing } = answered
+  const { step, streamed, trace, earlyHeaders, outgoing } = answered
   const { channel } = step
   const firstByteMs = deps.nowMs() - startedMs
   const { meter, recorder } = metersOf(request, answered)
   const limits = limitsOf(request, channel, answered.changed)
-  early.close()
-  if (!early.isOpen()) response.writeHead(streamed.status, headersOf(request, answered))
+  earlyHeaders.close()
+  if (!earlyHeaders.isOpen()) response.writeHead(streamed.status, headersOf(request, answered))
   const delivery = await deliver({
     response,
     flow: streamed.flow,
@@ -152,7 +152,7 @@ async function concludeStream(request: RelayRequest, answered: Of<'stream'>, tic
   const release = endTickets(answered, ticket, allTokens(usage))
   // A stream that did not reach its end is not stored: a retry runs again.
   if (recorder && fault === undefined && delivery.ending === 'end')
-    await request.keep?.({
+    await request.storeAnswer?.({
       status: streamed.status,
       contentType: headersOf(request, answered)['content-type'] ?? '',
       body: recorder.recording(),
@@ -181,7 +181,7 @@ function metersOf(request: RelayRequest, answered: Of<'stream'>) {
   const length = isFile(request, answered) ? Number(streamed.headers['content-length']) : Number.NaN
   const plain = outgoing.meter(Number.isSafeInteger(length) ? length : undefined)
   const masked = maskingMeter(plain, step.channel.secrets.headerNeedles())
-  const recorder = request.keep && recordingMeter(masked)
+  const recorder = request.storeAnswer && recordingMeter(masked)
   return { meter: recorder ?? masked, recorder }
 }
 
@@ -232,7 +232,9 @@ function endStream(
   const isReported = error !== undefined && delivery.ending !== 'stopped'
   const relayError = isReported ? upstreamErrorEvent(error, answered.step.channel) : relayErrorOf(fault)
   for (const bytes of meter.breakOff?.(chatErrorOf(relayError)) ?? []) response.write(bytes)
-  response.end(meter.breakOff ? undefined : errorFormatOf(request).lastEvent(relayError, deps.desk.ambience))
+  response.end(
+    meter.breakOff ? undefined : errorFormatOf(request).lastEvent(relayError, deps.readContext.idsAndClock),
+  )
 }
 
 /** Whether the answer is a file that passes byte by byte, rather than a stream of events. */
@@ -245,7 +247,7 @@ const FILE_HEADERS = ['content-encoding', 'content-length', 'content-range', 'ac
 function headersOf(request: RelayRequest, answered: Of<'stream'>): Record<string, string> {
   const common = answerHeaders(request, answered.step, answered.outgoing.warnings)
   if (!isFile(request, answered))
-    return { ...streamHeaders(request.requestId, request.spec.voice), ...common }
+    return { ...streamHeaders(request.requestId, request.spec.errorFormat), ...common }
   const { headers } = answered.streamed
   const forwarded = FILE_HEADERS.flatMap(name =>
     typeof headers[name] === 'string' ? [[name, headers[name]]] : [],
@@ -278,23 +280,23 @@ async function concludeLeft(
 async function concludeFailed(request: RelayRequest, answered: Of<'failed'>, ticket: Ticket): Promise<void> {
   const { response, requestId, deps } = request
   const format = errorFormatOf(request)
-  const { channel, outgoing, refusal, answer, trace, early } = answered
-  early.close()
+  const { channel, outgoing, refusal, answer, trace, earlyHeaders } = answered
+  earlyHeaders.close()
   const forwarded = answer && upstreamError(answer, channel, answered.error)
   const error = forwarded?.message ?? refusal.message
   // A provider would refuse the same request again; a failure may be temporary.
   const isFinal = forwarded !== undefined && forwarded.status < 500
-  await request.keep?.(isFinal ? storedError(forwarded) : undefined)
+  await request.storeAnswer?.(isFinal ? storedError(forwarded) : undefined)
   const errorCode = errorCodeOf(refusal, forwarded)
   const release = ticket.end(0)
   await settle(request, { channel, outgoing, usage: EMPTY, source: 'zero', trace, error, errorCode })
   if (release) await release
   if (response.destroyed) return
-  if (early.isOpen()) {
-    response.end(format.lastEvent(forwarded ?? relayErrorOf(refusal), deps.desk.ambience))
+  if (earlyHeaders.isOpen()) {
+    response.end(format.lastEvent(forwarded ?? relayErrorOf(refusal), deps.readContext.idsAndClock))
     return
   }
-  const options = { voice: format, requestId, headers: rateHeaders(request.admitted.remaining()) }
+  const options = { errorFormat: format, requestId, headers: rateHeaders(request.admitted.remaining()) }
   if (forwarded) answerError(response, forwarded, options)
   else answerRefusal(response, refusal, options)
 }

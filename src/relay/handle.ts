@@ -22,7 +22,7 @@ import { mustFitStrictly } from './eligibility.ts'
 import { mustNotBeCrossSite } from './intake/cross-site.ts'
 import { readRequest } from './intake/read-request.ts'
 import { idempotencyKeyOf } from './intake/repeat.ts'
-import { operationAt, VOICES } from './operations/index.ts'
+import { ERROR_FORMATS, operationAt } from './operations/index.ts'
 import type { OperationSpec } from './operations/operation.ts'
 import { priceWork } from './price/price.ts'
 import { closerInput } from './price/usage-count.ts'
@@ -83,14 +83,14 @@ async function handleAdmitted(incoming: IncomingOperation): Promise<void> {
   const isCurrent = deps.directory.isCurrent(credential, identified.caller)
   const admitted = isCurrent ? identified : await identify(deps, request, credential)
   const route = admit(deps, admitted, work)
-  const priced = work.tell ? undefined : priceWork(deps.catalog, route, work)
+  const priced = work.answer ? undefined : priceWork(deps.catalog, route, work)
   // Prices decide which services and tools a channel is sent.
   if (work.isStrict) await mustFitStrictly(route, work, priced)
   if (priced === undefined) return answerItself(incoming, admitted)
   const claimed = work.digest && (await claimRepeat(incoming, admitted))
   if (claimed && 'body' in claimed) return answerStored(response, claimed, requestId)
   try {
-    await serve(incoming, { admitted, route, priced, ...(claimed && { keep: claimed.keep }) })
+    await serve(incoming, { admitted, route, priced, ...(claimed && { storeAnswer: claimed.storeAnswer }) })
   } finally {
     await claimed?.end()
   }
@@ -103,9 +103,9 @@ async function answerItself(
 ): Promise<void> {
   const ticket = await admitted.enter(0)
   try {
-    const answer = await work.tell?.(deps.counter)
+    const answer = await work.answer?.(deps.counter)
     await ticket.end(0)
-    if (!response.destroyed) answerJson(response, 200, commonHeaders(requestId, spec.voice), answer)
+    if (!response.destroyed) answerJson(response, 200, commonHeaders(requestId, spec.errorFormat), answer)
   } finally {
     await ticket.end(0)
   }
@@ -119,7 +119,7 @@ async function claimRepeat({ deps, work, request }: IncomingOperation, { caller 
   return deps.repeats.begin({ userId: caller.userId, path, key }, await work.digest())
 }
 
-type Served = Pick<RelayRequest, 'admitted' | 'route' | 'priced' | 'keep'>
+type Served = Pick<RelayRequest, 'admitted' | 'route' | 'priced' | 'storeAnswer'>
 
 async function serve(incoming: IncomingOperation, served: Served): Promise<void> {
   const { deps, spec, work, request, response, requestId, startedMs, credential, share } = incoming
@@ -196,11 +196,11 @@ const MESSAGES = /^\/v1\/messages\//
 const GEMINI = /^\/v1beta\//
 
 /** The error format for lists of models and for unknown routes. */
-function voiceAt(path: string, request: IncomingMessage): ErrorFormat | undefined {
-  if (MESSAGES.test(path)) return VOICES.anthropic
-  if (GEMINI.test(path)) return VOICES.gemini
+function errorFormatAt(path: string, request: IncomingMessage): ErrorFormat | undefined {
+  if (MESSAGES.test(path)) return ERROR_FORMATS.anthropic
+  if (GEMINI.test(path)) return ERROR_FORMATS.gemini
   const format = MODELS.test(path) ? listFormat(request) : 'openai'
-  return format === 'openai' ? undefined : VOICES[format]
+  return format === 'openai' ? undefined : ERROR_FORMATS[format]
 }
 
 const MODELS = /^\/v1(?:beta)?\/models(?:\/(.+?))?\/?$/
@@ -215,7 +215,7 @@ export function createRelay(deps: RelayDeps, videos: Pick<Videos, 'route'>): Req
   const fail = (
     response: ServerResponse,
     error: unknown,
-    options: { voice?: ErrorFormat | undefined; requestId: string },
+    options: { errorFormat?: ErrorFormat | undefined; requestId: string },
   ) => {
     const { requestId } = options
     const shortage = shortageOf(error)
@@ -279,7 +279,10 @@ export function createRelay(deps: RelayDeps, videos: Pick<Videos, 'route'>): Req
       return handleOperation(deps, spec, request, response, requestId)
     }
     Promise.try(run).catch(error =>
-      fail(response, error, { voice: spec ? spec.voice : voiceAt(path, request), requestId }),
+      fail(response, error, {
+        errorFormat: spec ? spec.errorFormat : errorFormatAt(path, request),
+        requestId,
+      }),
     )
   }
 }

@@ -40,7 +40,7 @@ export type RelayDeps = {
   /** Logs a resource that the machine has run out of. */
   onShortage(shortage: Shortage): void
   readonly forms: Forms
-  readonly desk: ReadContext
+  readonly readContext: ReadContext
   /** True while new requests are refused; running ones go on. */
   isStopping(): boolean
   isOverloaded(request: IncomingMessage): boolean
@@ -72,7 +72,7 @@ export type RelayRequest = {
   /** The memory that the request occupies, of that for all bodies. */
   readonly share: Share
   /** Stores the answer for a retry with the same `Idempotency-Key`. */
-  readonly keep?: Claim['keep']
+  readonly storeAnswer?: Claim['storeAnswer']
 }
 
 /** What happened before the answer, stored in the usage row of the request. */

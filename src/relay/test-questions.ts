@@ -36,9 +36,9 @@ const QUESTIONS: Readonly<
 export async function questionOf(
   model: string,
   sentModel: string,
-  options: { isStream: boolean; desk: ReadContext },
+  options: { isStream: boolean; readContext: ReadContext },
 ): Promise<TestQuestion> {
-  const { isStream, desk } = options
+  const { isStream, readContext } = options
   const purpose = purposeOf(sentModel)
   if (purpose === 'transcription') return { spec: transcription, work: await hearing(model) }
   const chatFields = {
@@ -48,7 +48,7 @@ export async function questionOf(
   }
   const [spec, fields] = purpose ? QUESTIONS[purpose] : [chat as Reader, chatFields]
   const body = { model, ...fields }
-  return { spec, work: spec.read(body, Buffer.from(JSON.stringify(body)), desk) }
+  return { spec, work: spec.read(body, Buffer.from(JSON.stringify(body)), readContext) }
 }
 
 /** Half a second of silence. */

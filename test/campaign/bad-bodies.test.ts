@@ -8,7 +8,7 @@ import { contract } from '../../src/manage/contract/index.ts'
 import type { Route } from '../../src/manage/contract/route.ts'
 import { parseJson } from '../../src/wire/json.ts'
 import { type Body, CONTROL_TEXTS, corrupted, ODD_TEXTS } from '../support/corruption.ts'
-import { ENGINES, type EngineName, type Gateway, ROOT_TOKEN, startGateway } from '../support/gateway.ts'
+import { ENGINES, type EngineName, type Gateway, ROOT_TOKEN, suiteGateway } from '../support/gateway.ts'
 import { fc } from '../support/properties.ts'
 import { tableDigests } from '../support/tables.ts'
 import { type Hit, type Send, type Shot, sendAll, sendInto, sendOverHttp } from '../support/volley.ts'
@@ -332,12 +332,11 @@ for (const engine of ENGINES) {
   const counts = COUNTS[engine]
 
   describe(`what cannot be taken, on ${engine}`, () => {
-    let gateway: Gateway
+    const gateway = suiteGateway({ engine })
     let http: ReturnType<typeof sendOverHttp>
     let inject: Send
     let things: Awaited<ReturnType<typeof furnish>>
     before(async () => {
-      gateway = await startGateway({ engine })
       assert.ok(app)
       inject = sendInto(app)
       http = sendOverHttp(gateway.url)
@@ -345,7 +344,6 @@ for (const engine of ENGINES) {
     })
     after(async () => {
       await http.close()
-      await gateway.close()
     })
 
     it('is made from a good body of every write, and the contract takes each of them', () => {

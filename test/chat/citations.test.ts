@@ -10,19 +10,19 @@ import { responses } from '../../src/chat/openai/responses/format.ts'
 import { GATHER } from '../support/sdk-answers.ts'
 
 let ids = 0
-const ambience: IdsAndClock = { newId: prefix => `${prefix}${++ids}`, nowS: () => 1_700_000_000 }
+const idsAndClock: IdsAndClock = { newId: prefix => `${prefix}${++ids}`, nowS: () => 1_700_000_000 }
 
 /** Both ways of an answer through the hub: a whole one, and one that the client's SDK gathers from a stream. */
 async function translated(from: Format, to: Format, whole: object, stream: readonly object[]) {
-  const answer = from.decodeAnswer(whole, { ambience })
+  const answer = from.decodeAnswer(whole, { idsAndClock })
   assert.ok(!('error' in answer), JSON.stringify(answer))
-  const decoder = from.createStreamDecoder({ ambience })
-  const encoder = to.createStreamEncoder({ ambience })
+  const decoder = from.createStreamDecoder({ idsAndClock })
+  const encoder = to.createStreamEncoder({ idsAndClock })
   const bytes = stream.map(each => `data: ${JSON.stringify(each)}\n\n`).join('')
   const events = [...decoder.push(Buffer.from(bytes)), ...decoder.end()]
   const written = Buffer.concat(events.flatMap(event => encoder.push(event)))
   return {
-    whole: to.encodeAnswer(answer, { ambience }) as Loose,
+    whole: to.encodeAnswer(answer, { idsAndClock }) as Loose,
     streamed: (await GATHER[to.name as keyof typeof GATHER](written)) as Loose,
     written,
   }
@@ -149,7 +149,10 @@ describe('pages that are told beside the choices, as Perplexity and xAI do', () 
 
   it('that are no list of addresses are passed over', () => {
     for (const citations of [7, 'x', {}, [null, 3, {}, { url: 4 }, []]]) {
-      const answer = openaiChat.decodeAnswer({ ...whole, citations, search_results: citations }, { ambience })
+      const answer = openaiChat.decodeAnswer(
+        { ...whole, citations, search_results: citations },
+        { idsAndClock },
+      )
       assert.ok(!('error' in answer))
       assert.deepEqual(answer.choices[0]?.parts, [{ type: 'text', text: TEXT }])
     }
@@ -274,19 +277,19 @@ describe('documents of the request that Anthropic cites', () => {
   const answer = { ...whole, content: [{ type: 'text', text: TEXT, citations }], stop_reason: 'end_turn' }
 
   it('are named to clients of every other format, and come back as they were', () => {
-    const decoded = anthropic.decodeAnswer(answer, { ambience })
+    const decoded = anthropic.decodeAnswer(answer, { idsAndClock })
     assert.ok(!('error' in decoded))
-    const chat = openaiChat.encodeAnswer(decoded, { ambience })
+    const chat = openaiChat.encodeAnswer(decoded, { idsAndClock })
     assert.deepEqual(
       SOURCES['openai-chat']?.(chat).map(({ url }) => url),
       ['file:///file_011', URLS[1]],
     )
-    const google = gemini.encodeAnswer(decoded, { ambience })
+    const google = gemini.encodeAnswer(decoded, { idsAndClock })
     assert.deepEqual(SOURCES.gemini?.(google)[0], {
       uri: 'file:///file_011',
       title: 'Sky notes',
       text: 'blue',
     })
-    assert.deepEqual(SOURCES.anthropic?.(anthropic.encodeAnswer(decoded, { ambience })), citations)
+    assert.deepEqual(SOURCES.anthropic?.(anthropic.encodeAnswer(decoded, { idsAndClock })), citations)
   })
 })

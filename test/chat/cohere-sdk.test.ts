@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { Cohere, CohereClient, CohereClientV2, CohereError } from 'cohere-ai'
 import { ENGINES } from '../support/gateway.ts'
-import { type Media, openMedia } from '../support/media.ts'
+import { suiteMedia } from '../support/media.ts'
 import { fetchPatiently } from '../support/relay.ts'
 
 const query = 'capital of France'
@@ -14,11 +14,7 @@ const codeOf = (error: CohereError) => (error.body as { error: { code: string } 
 
 for (const engine of ENGINES)
   describe(`the cohere-ai client through the gateway on ${engine}`, () => {
-    let media: Media
-    before(async () => {
-      media = await openMedia(engine)
-    })
-    after(() => media.gateway.close())
+    const media = suiteMedia(engine)
 
     const clients = (token: string) => {
       const options = { token, environment: media.gateway.url, maxRetries: 0, fetch: fetchPatiently }

@@ -10,7 +10,7 @@ import { decodeEmbedding, encodeVectors, geminiEmbedding } from '../../src/media
 import { answerOf } from '../support/gathered-answer.ts'
 
 let ids = 0
-const ambience: IdsAndClock = { newId: prefix => `${prefix}${++ids}`, nowS: () => 1_700_000_000 }
+const idsAndClock: IdsAndClock = { newId: prefix => `${prefix}${++ids}`, nowS: () => 1_700_000_000 }
 
 function read(format: Format, body: unknown, model = 'gemini-2.5-flash'): ChatRequest {
   const decoded = format.decodeRequest(body, { model, stream: false })
@@ -323,7 +323,7 @@ describe('a request in Gemini’s format', () => {
 })
 
 describe('what another vendor has signed, before a client of Gemini', () => {
-  const decoder = anthropic.createStreamDecoder({ ambience })
+  const decoder = anthropic.createStreamDecoder({ idsAndClock })
   const event = (data: { type: string }) => `event: ${data.type}\ndata: ${JSON.stringify(data)}\n\n`
   const events = [
     {
@@ -345,7 +345,7 @@ describe('what another vendor has signed, before a client of Gemini', () => {
   it('travels as bytes, as clients take signatures, and comes back to its own vendor', () => {
     const gathered = answerOf(told)
     assert.ok('answer' in gathered)
-    const { candidates } = gemini.encodeAnswer(gathered.answer, { ambience }) as {
+    const { candidates } = gemini.encodeAnswer(gathered.answer, { idsAndClock }) as {
       candidates: { content: { parts: { thoughtSignature: string }[] } }[]
     }
     const [part] = candidates[0]?.content.parts ?? []

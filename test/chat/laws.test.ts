@@ -36,7 +36,7 @@ function still(): IdsAndClock {
 }
 
 function decode(format: Outbound, bytes: Buffer, size = bytes.length || 1): readonly ChatEvent[] {
-  const decoder = format.createStreamDecoder({ ambience: still() })
+  const decoder = format.createStreamDecoder({ idsAndClock: still() })
   const events: ChatEvent[] = []
   for (let at = 0; at < bytes.length; at += size) events.push(...decoder.push(bytes.subarray(at, at + size)))
   return [...events, ...decoder.end()]
@@ -45,7 +45,7 @@ function decode(format: Outbound, bytes: Buffer, size = bytes.length || 1): read
 /** As a client would get it that asks for everything. */
 function encode(format: Inbound, events: readonly ChatEvent[]): Buffer {
   const options: AnswerOptions = {
-    ambience: still(),
+    idsAndClock: still(),
     // Without a name of its own: some formats tell the one that was asked for.
     request: { ...HELLO, model: '', stream: true, includeUsage: true },
   }
@@ -149,7 +149,7 @@ function readsAnswers({ format, transcripts, strange, events: cut = sseEvents }:
 
   for (const { name, value } of answers) {
     law(`reads the answer ${name}`, { transcript: name }, () => {
-      const decoded = format.decodeAnswer(value, { ambience: still() })
+      const decoded = format.decodeAnswer(value, { idsAndClock: still() })
       if ('error' in decoded) assert.notEqual(decoded.error.message, '')
       else assert.deepEqual(format.readUsage(value), decoded.usage)
     })
@@ -166,7 +166,7 @@ function readsAnswers({ format, transcripts, strange, events: cut = sseEvents }:
   it('takes anything for an answer without falling over', () => {
     fc.assert(
       fc.property(fc.jsonValue(), body => {
-        format.decodeAnswer(body, { ambience: still() })
+        format.decodeAnswer(body, { idsAndClock: still() })
         format.decodeError({ status: 500, body })
         format.readUsage(body)
       }),
@@ -199,7 +199,7 @@ function keepsTranscripts({ transcripts }: Lawful, client: Client): void {
 
   for (const { name, value } of answers.filter(({ isPure }) => isPure)) {
     law(`read the answer ${name} as the vendor's SDK does`, { transcript: name }, async () => {
-      const answer = format.decodeAnswer(value, { ambience: still() })
+      const answer = format.decodeAnswer(value, { idsAndClock: still() })
       if ('error' in answer) return
       assert.deepEqual(understood(answer, client), await client.readWhole(value))
     })
@@ -207,10 +207,10 @@ function keepsTranscripts({ transcripts }: Lawful, client: Client): void {
 
   for (const { name, value } of answers) {
     law(`keep the answer ${name}`, { transcript: name }, () => {
-      const decoded = format.decodeAnswer(value, { ambience: still() })
+      const decoded = format.decodeAnswer(value, { idsAndClock: still() })
       if ('error' in decoded) return
-      const written = format.encodeAnswer(decoded, { ambience: still() })
-      assert.deepEqual(format.decodeAnswer(written, { ambience: still() }), decoded)
+      const written = format.encodeAnswer(decoded, { idsAndClock: still() })
+      assert.deepEqual(format.decodeAnswer(written, { idsAndClock: still() }), decoded)
     })
   }
 
@@ -263,8 +263,8 @@ function keepsWhatIsMeant({ format, fitRequest, fitAnswer, readStream }: Client)
     fc.assert(
       fc.property(chatAnswers, given => {
         const answer = fitAnswer(given)
-        const body = JSON.parse(JSON.stringify(format.encodeAnswer(answer, { ambience: still() })))
-        const decoded = format.decodeAnswer(body, { ambience: still() })
+        const body = JSON.parse(JSON.stringify(format.encodeAnswer(answer, { idsAndClock: still() })))
+        const decoded = format.decodeAnswer(body, { idsAndClock: still() })
         assert.ok(!('error' in decoded))
         assert.deepEqual(fitAnswer(decoded), answer)
       }),
@@ -360,12 +360,12 @@ function carries({ transcripts }: Lawful, client: Client, upstream: Lawful): voi
 
   for (const { name, value } of answers) {
     law(`understands the answer ${name}`, { transcript: name, pair }, async () => {
-      const answer = upstream.format.decodeAnswer(value, { ambience: still() })
+      const answer = upstream.format.decodeAnswer(value, { idsAndClock: still() })
       if ('error' in answer) {
         assert.ok(format.encodeError(answer.error).status >= 400)
         return
       }
-      const body = format.encodeAnswer(answer, { ambience: still() })
+      const body = format.encodeAnswer(answer, { idsAndClock: still() })
       assert.deepEqual(await readWhole(body), understood(answer, client))
       if (answer.usage !== undefined) assert.deepEqual(totals(format.readUsage(body)), totals(answer.usage))
     })

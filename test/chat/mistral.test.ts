@@ -3,7 +3,7 @@ import { after, before, describe, it } from 'node:test'
 import OpenAI from 'openai'
 import { createChunkFitter } from '../../src/chat/openai/chat-completions/chunk-fitter.ts'
 import { startRecorder } from '../support/recorder.ts'
-import { fetchPatiently, INPUT_NANOS, OUTPUT_NANOS, openRelay, type Relay } from '../support/relay.ts'
+import { fetchPatiently, INPUT_NANOS, OUTPUT_NANOS, suiteRelay } from '../support/relay.ts'
 
 const HEAD = { id: 'a', object: 'chat.completion.chunk', created: 1_700_000_000, model: 'mistral-small' }
 const USAGE = { prompt_tokens: 13, completion_tokens: 5, total_tokens: 18 }
@@ -94,14 +94,12 @@ describe('chunks of a dialect', () => {
 })
 
 describe('a stream of Mistral before a client of chat completions', () => {
-  let relay: Relay
+  const relay = suiteRelay('sqlite')
   let provider: Awaited<ReturnType<typeof startRecorder>>
   before(async () => {
-    relay = await openRelay('sqlite')
     provider = await startRecorder()
   })
   after(async () => {
-    await relay.gateway.close()
     await provider.close()
   })
 

@@ -15,7 +15,7 @@ import { chatRequests } from '../support/format-arbitraries.ts'
 import { answerOf } from '../support/gathered-answer.ts'
 import { fc } from '../support/properties.ts'
 
-const ambience: IdsAndClock = { newId: prefix => `${prefix}1`, nowS: () => 0 }
+const idsAndClock: IdsAndClock = { newId: prefix => `${prefix}1`, nowS: () => 0 }
 
 const HELLO: ChatRequest = {
   model: 'm',
@@ -59,7 +59,7 @@ const fields = (format: Outbound, request: ChatRequest) => {
 }
 
 function streamed(format: Outbound, bytes: Buffer): readonly ChatEvent[] {
-  const decoder = format.createStreamDecoder({ ambience })
+  const decoder = format.createStreamDecoder({ idsAndClock })
   return [...decoder.push(bytes), ...decoder.end()]
 }
 
@@ -400,7 +400,7 @@ describe('chats for Cohere', () => {
   it('make an empty object of arguments that are the text null', () => {
     const call = { id: 'a', type: 'function', function: { name: 'now', arguments: 'null' } }
     const body = { id: 'x', finish_reason: 'TOOL_CALL', message: { tool_calls: [call] } }
-    const answer = cohere.decodeAnswer(body, { ambience })
+    const answer = cohere.decodeAnswer(body, { idsAndClock })
     assert.ok(!('error' in answer))
     assert.deepEqual(answer.choices[0]?.parts, [{ type: 'toolCall', id: 'a', name: 'now', arguments: '{}' }])
   })

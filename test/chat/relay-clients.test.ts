@@ -6,7 +6,7 @@ import Anthropic from '@anthropic-ai/sdk'
 import { GoogleGenAI } from '@google/genai'
 import OpenAI from 'openai'
 import { ENGINES } from '../support/gateway.ts'
-import { fetchPatiently, openRelay, type Relay } from '../support/relay.ts'
+import { fetchPatiently, suiteRelay } from '../support/relay.ts'
 
 /** How servers say that there is nothing at a path, each in its framework's words. */
 const NOTHING_THERE = {
@@ -80,17 +80,15 @@ const user = (content: string) => [{ role: 'user' as const, content }]
 
 for (const engine of ENGINES) {
   describe(`other people's clients on ${engine}`, () => {
-    let relay: Relay
+    const relay = suiteRelay(engine)
     let server: Awaited<ReturnType<typeof startChatOnly>>
     let key: string
     before(async () => {
-      relay = await openRelay(engine)
       server = await startChatOnly()
       key = (await relay.newToken({ remain_quota: 5_000_000 })).key
     })
     after(async () => {
       server.close()
-      await relay.gateway.close()
     })
 
     const openai = (baseURL = `${relay.gateway.url}/v1`) =>

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import { CLIENTS, type Client, resultOf } from '../support/format-clients.ts'
 import { ENGINES } from '../support/gateway.ts'
-import { INPUT_NANOS, OUTPUT_NANOS, openRelay, type Relay } from '../support/relay.ts'
+import { INPUT_NANOS, OUTPUT_NANOS, type Relay, suiteRelay } from '../support/relay.ts'
 
 /** Provider families by the format they speak, each with a model of the simulator. */
 const FAMILIES = {
@@ -48,11 +48,7 @@ const ways = ['whole', 'stream'] as const
 
 for (const engine of ENGINES) {
   describe(`the books of chats in every format on ${engine}`, () => {
-    let relay: Relay
-    before(async () => {
-      relay = await openRelay(engine)
-    })
-    after(() => relay.gateway.close())
+    const relay = suiteRelay(engine)
 
     for (const name of names)
       for (const family of families)
@@ -83,13 +79,11 @@ for (const engine of ENGINES) {
 }
 
 describe('chats in every format before every family', () => {
-  let relay: Relay
+  const relay = suiteRelay('sqlite')
   let sit: ReturnType<typeof openDesk>['sit']
   before(async () => {
-    relay = await openRelay('sqlite')
     sit = openDesk(relay).sit
   })
-  after(() => relay.gateway.close())
 
   for (const name of names)
     for (const family of families)

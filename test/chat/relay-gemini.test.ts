@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { GoogleGenAI } from '@google/genai'
 import OpenAI from 'openai'
 import { ENGINES } from '../support/gateway.ts'
-import { fetchPatiently, INPUT_NANOS, OUTPUT_NANOS, openRelay, type Relay } from '../support/relay.ts'
+import { fetchPatiently, INPUT_NANOS, OUTPUT_NANOS, suiteRelay } from '../support/relay.ts'
 
 const GEMINI = 24
 
@@ -17,11 +17,7 @@ const WEATHER = {
 
 for (const engine of ENGINES) {
   describe(`a client of chat completions before Gemini, on ${engine}`, () => {
-    let relay: Relay
-    before(async () => {
-      relay = await openRelay(engine)
-    })
-    after(() => relay.gateway.close())
+    const relay = suiteRelay(engine)
 
     async function open(sent: string) {
       const { model } = await relay.serve(sent, { type: GEMINI })

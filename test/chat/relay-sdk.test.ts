@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import OpenAI from 'openai'
 import { countTokens } from '../../simulator/tokens.ts'
-import { fetchPatiently, INPUT_NANOS, openRelay, PROVIDER_KEY, type Relay } from '../support/relay.ts'
+import { fetchPatiently, INPUT_NANOS, PROVIDER_KEY, suiteRelay } from '../support/relay.ts'
 
 const MODEL = 'gpt-4o-mini'
 const user = (content: string) => [{ role: 'user' as const, content }]
@@ -21,12 +21,10 @@ const clock = {
 }
 
 describe('the openai SDK through the gateway', () => {
-  let relay: Relay
+  const relay = suiteRelay('sqlite')
   before(async () => {
-    relay = await openRelay('sqlite')
     await relay.addChannel({ models: [MODEL, 'text-embedding-3-small', 'gpt-3.5-turbo-instruct'] })
   })
-  after(() => relay.gateway.close())
 
   const sdkFor = (apiKey: string, maxRetries = 0) =>
     new OpenAI({ apiKey, baseURL: `${relay.gateway.url}/v1`, maxRetries, fetch: fetchPatiently })

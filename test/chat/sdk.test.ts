@@ -11,7 +11,7 @@ import { law } from '../support/laws.ts'
 
 /** The vendors' own SDKs judge in the laws; this one reads streams with its own strict schemas. */
 
-const ambience: IdsAndClock = { newId: prefix => `${prefix}1`, nowS: () => 1_700_000_000 }
+const idsAndClock: IdsAndClock = { newId: prefix => `${prefix}1`, nowS: () => 1_700_000_000 }
 
 type Reader = (fetch: () => Promise<Response>) => {
   doStream(options: never): PromiseLike<{ stream: ReadableStream }>
@@ -66,8 +66,8 @@ for (const { client } of LAWFUL) {
     describe(title, () => {
       for (const { name, value } of transcriptsOf(upstream.transcripts).streams) {
         law(`understands ${name}`, { transcript: name, pair }, async () => {
-          const decoder = upstream.format.createStreamDecoder({ ambience })
-          const encoder = format.createStreamEncoder({ ambience })
+          const decoder = upstream.format.createStreamDecoder({ idsAndClock })
+          const encoder = format.createStreamEncoder({ idsAndClock })
           // It knows of one choice.
           const events = [...decoder.push(value), ...decoder.end()].filter(
             event => !('choice' in event) || event.choice === 0,

@@ -23,7 +23,7 @@ const sse = (...events: readonly unknown[]): Buffer =>
   )
 
 function decode(format: Outbound, bytes: Buffer, choices = 1): readonly ChatEvent[] {
-  const decoder = format.createStreamDecoder({ ambience: still(), choices })
+  const decoder = format.createStreamDecoder({ idsAndClock: still(), choices })
   return [...decoder.push(bytes), ...decoder.end()]
 }
 
@@ -41,7 +41,7 @@ function errorOf(format: Outbound, bytes: Buffer) {
 
 /** The names and payloads of what an encoder writes. */
 function written(format: Inbound, events: readonly ChatEvent[]) {
-  const encoder = format.createStreamEncoder({ ambience: still() })
+  const encoder = format.createStreamEncoder({ idsAndClock: still() })
   return Buffer.concat(events.flatMap(event => encoder.push(event)))
     .toString()
     .split('\n\n')
@@ -186,7 +186,7 @@ describe('a stream of chat completions', () => {
   })
 
   it('ends in an error where it never ends', () => {
-    const decoder = openaiChat.createStreamDecoder({ ambience: still() })
+    const decoder = openaiChat.createStreamDecoder({ idsAndClock: still() })
     const piece = sse(chunk({ content: 'x'.repeat(2 ** 20 - 200) }))
     let last: ChatEvent | undefined
     for (let count = 0; count < 40; count++) last = decoder.push(piece).at(-1) ?? last
@@ -314,7 +314,7 @@ describe('a meter of streams', () => {
   for (const upstream of [openaiChat, anthropic, responses]) {
     for (const { name, value } of transcriptsOf(upstream.name).streams) {
       law(`passes ${name} on as it is, its end last`, { transcript: name }, () => {
-        const meter = createPassingMeter(upstream.createStreamDecoder({ ambience: still() }))
+        const meter = createPassingMeter(upstream.createStreamDecoder({ idsAndClock: still() }))
         const sent = [...chunksOf(value).flatMap(chunk => meter.push(chunk)), ...meter.end()]
         const passed = Buffer.concat([...sent, ...meter.closing()]).toString()
         assert.equal(passed.trimEnd(), value.toString().trimEnd())
@@ -325,10 +325,10 @@ describe('a meter of streams', () => {
 
       law(`translates ${name}, its end last`, { transcript: name }, () => {
         const client = upstream === anthropic ? openaiChat : anthropic
-        const decoder = upstream.createStreamDecoder({ ambience: still() })
+        const decoder = upstream.createStreamDecoder({ idsAndClock: still() })
         const meter = createTranslatingMeter({
           decoder,
-          encoder: client.createStreamEncoder({ ambience: still() }),
+          encoder: client.createStreamEncoder({ idsAndClock: still() }),
         })
         const sent = [...chunksOf(value).flatMap(chunk => meter.push(chunk)), ...meter.end()]
         assert.equal(meter.ending(), meter.reading.error === undefined ? 'complete' : 'error')
@@ -345,8 +345,8 @@ describe('a meter of streams', () => {
   }
 
   it('tells the client what the provider could not', () => {
-    const decoder = openaiChat.createStreamDecoder({ ambience: still() })
-    const encoder = anthropic.createStreamEncoder({ ambience: still() })
+    const decoder = openaiChat.createStreamDecoder({ idsAndClock: still() })
+    const encoder = anthropic.createStreamEncoder({ idsAndClock: still() })
     const meter = createTranslatingMeter({ decoder, encoder })
     meter.push(sse({ id: 'a', choices: [{ index: 0, delta: { content: 'x' } }] }))
     assert.equal(meter.ending(), 'incomplete')
@@ -551,7 +551,7 @@ describe('a stream of generateContent', () => {
   })
 
   it('passes with its last word held back, since nothing comes after it', () => {
-    const meter = createPassingMeter(gemini.createStreamDecoder({ ambience: still() }))
+    const meter = createPassingMeter(gemini.createStreamDecoder({ idsAndClock: still() }))
     const first = sse(piece([{ text: 'Hi' }]))
     const last = sse(piece([{ text: '' }], stopped))
     assert.deepEqual(Buffer.concat(meter.push(Buffer.concat([first, last]))), first)
@@ -567,7 +567,7 @@ describe('a stream of generateContent', () => {
       choices: [{ parts: [{ type: 'text', text: 'Hi' }], stop: { reason: 'length' } }],
     })
     const list = (given: readonly ChatEvent[]) => {
-      const encoder = geminiList.createStreamEncoder({ ambience: still() })
+      const encoder = geminiList.createStreamEncoder({ idsAndClock: still() })
       return JSON.parse(
         Buffer.concat([...given.flatMap(event => encoder.push(event)), ...encoder.end()]).toString(),
       ) as { candidates?: { finishReason?: string }[]; error?: { code: number } }[]

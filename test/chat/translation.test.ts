@@ -17,7 +17,7 @@ import { answerOf } from '../support/gathered-answer.ts'
 import { GATHER } from '../support/sdk-answers.ts'
 
 let ids = 0
-const ambience: IdsAndClock = { newId: prefix => `${prefix}${++ids}`, nowS: () => 1_700_000_000 }
+const idsAndClock: IdsAndClock = { newId: prefix => `${prefix}${++ids}`, nowS: () => 1_700_000_000 }
 
 const SCHEMA = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] }
 
@@ -71,7 +71,7 @@ describe('names of tools that a vendor refuses', () => {
         },
       ],
     }
-    const encoder = restoringNames(openaiChat.createStreamEncoder({ ambience }), names)
+    const encoder = restoringNames(openaiChat.createStreamEncoder({ idsAndClock }), names)
     const text = Buffer.concat(eventsOf(answer).flatMap(event => encoder.push(event))).toString()
     assert.match(text, /"name":"a:b"/)
   })
@@ -384,13 +384,13 @@ describe('a chat completion sent to a provider of messages', () => {
       ],
     }
     const call = { name: 'weather', arguments: '{"in":"Oslo"}' }
-    const whole = openaiChat.encodeAnswer(answer, { ambience, request: read.request })
+    const whole = openaiChat.encodeAnswer(answer, { idsAndClock, request: read.request })
     const [choice] = whole.choices as { finish_reason: string; message: Record<string, unknown> }[]
     assert.deepEqual(
       [choice?.finish_reason, choice?.message.function_call, choice?.message.tool_calls],
       ['function_call', call, undefined],
     )
-    const encoder = openaiChat.createStreamEncoder({ ambience, request: read.request })
+    const encoder = openaiChat.createStreamEncoder({ idsAndClock, request: read.request })
     const text = Buffer.concat(eventsOf(answer).flatMap(event => encoder.push(event))).toString()
     assert.match(text, /"function_call":{"name":"weather","arguments":""}/)
     assert.match(text, /"function_call":{"arguments":"{\\"in\\":\\"Oslo\\"}"}/)
@@ -875,10 +875,10 @@ describe('what a vendor has signed', () => {
           assert.ok('request' in read, JSON.stringify(read))
           return proofs(read.request.messages.find(({ role }) => role === 'assistant')?.content ?? [])
         }
-        assert.deepEqual(back(format.encodeAnswer(answer, { ambience })), expected)
+        assert.deepEqual(back(format.encodeAnswer(answer, { idsAndClock })), expected)
         // The same for a client that put its answer together from a stream.
-        const encoder = format.createStreamEncoder({ ambience })
-        const decoder = format.createStreamDecoder({ ambience })
+        const encoder = format.createStreamEncoder({ idsAndClock })
+        const decoder = format.createStreamDecoder({ idsAndClock })
         const bytes = eventsOf(answer).flatMap(event => encoder.push(event))
         const events = [...bytes.flatMap(piece => decoder.push(piece)), ...decoder.end()]
         const told = events.flatMap(event => (event.type === 'open' ? [event.content.type] : []))
@@ -941,16 +941,16 @@ describe('what a vendor has signed', () => {
         it(`comes back through a client of ${format.name}, whole, ${place}`, () => {
           const answer = gemini.decodeAnswer(
             { candidates: [{ content: { role: 'model', parts: given }, ...stopped }] },
-            { ambience },
+            { idsAndClock },
           )
           assert.ok(!('error' in answer))
-          assertSentBack(format, format.encodeAnswer(answer, { ambience }))
+          assertSentBack(format, format.encodeAnswer(answer, { idsAndClock }))
         })
 
       for (const [place, chunks] of Object.entries(streams))
         it(`comes back through a client of ${format.name} that gathers a stream, ${place}`, async () => {
-          const decoder = gemini.createStreamDecoder({ ambience })
-          const encoder = format.createStreamEncoder({ ambience })
+          const decoder = gemini.createStreamDecoder({ idsAndClock })
+          const encoder = format.createStreamEncoder({ idsAndClock })
           const bytes = chunks.map(each => `data: ${JSON.stringify(each)}\n\n`).join('')
           const events = [...decoder.push(Buffer.from(bytes)), ...decoder.end()]
           const stream = Buffer.concat(events.flatMap(event => encoder.push(event)))
@@ -986,7 +986,7 @@ describe('what a vendor has signed', () => {
       choices: [{ parts: [thought, call], stop: { reason: 'tools' } }],
     }
     for (const format of [anthropic, responses]) {
-      const body: object = TURNS[format.name](format.encodeAnswer(answer, { ambience }))
+      const body: object = TURNS[format.name](format.encodeAnswer(answer, { idsAndClock }))
       assert.equal(hasForeignProof(Buffer.from(JSON.stringify(body))), true)
       const again = translate(format, format, body)
       assert.equal(hasForeignProof(Buffer.from(JSON.stringify(again.body))), false)
@@ -1064,11 +1064,11 @@ describe('a tool that takes free text', () => {
     for (const format of [openaiChat, responses]) {
       const read = openaiChat.decodeRequest(request)
       assert.ok('request' in read)
-      const options = { ambience, request: read.request }
-      const whole = format.decodeAnswer(format.encodeAnswer(called, options), { ambience })
+      const options = { idsAndClock, request: read.request }
+      const whole = format.decodeAnswer(format.encodeAnswer(called, options), { idsAndClock })
       assert.ok(!('error' in whole))
       const encoder = format.createStreamEncoder(options)
-      const decoder = format.createStreamDecoder({ ambience })
+      const decoder = format.createStreamDecoder({ idsAndClock })
       const bytes = eventsOf(called).flatMap(event => encoder.push(event))
       const streamed = answerOf([...bytes.flatMap(piece => decoder.push(piece)), ...decoder.end()])
       assert.ok('answer' in streamed)
@@ -1097,7 +1097,7 @@ describe('the arguments of a call in a stream of messages', () => {
 
   /** What the vendor's SDK makes of the input of the one call. */
   async function inputOf(events: readonly ChatEvent[]): Promise<unknown> {
-    const encoder = anthropic.createStreamEncoder({ ambience })
+    const encoder = anthropic.createStreamEncoder({ idsAndClock })
     const bytes = Buffer.concat(events.flatMap(event => encoder.push(event)))
     const [block] = (await GATHER.anthropic(bytes)).content
     return block?.type === 'tool_use' && block.input
@@ -1127,7 +1127,7 @@ describe('the arguments of a call in a stream of messages', () => {
       assert.deepEqual(await inputOf(called(pieces, false)), input)
       const part = { type: 'toolCall', id: 'c', name: 'patch', arguments: pieces.join('') } as const
       const answer = { id: 'a', model: 'm', choices: [{ parts: [part], stop: { reason: 'tools' } }] } as const
-      const { content } = anthropic.encodeAnswer(answer, { ambience }) as { content: { input: unknown }[] }
+      const { content } = anthropic.encodeAnswer(answer, { idsAndClock }) as { content: { input: unknown }[] }
       assert.deepEqual(content[0]?.input, input)
     }
   })
@@ -1144,7 +1144,7 @@ describe('the arguments of a call in a stream of messages', () => {
       { type: 'response.output_item.done', ...at, item: { ...item, input: 'say "hi"\nand go' } },
       { type: 'response.completed', response: { id: 'resp_1', status: 'completed', output: [] } },
     ]
-    const decoder = responses.createStreamDecoder({ ambience })
+    const decoder = responses.createStreamDecoder({ idsAndClock })
     const bytes = stream.map(event => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`).join('')
     const events = [...decoder.push(Buffer.from(bytes)), ...decoder.end()]
     assert.deepEqual(await inputOf(events), { input: 'say "hi"\nand go' })

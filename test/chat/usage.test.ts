@@ -10,10 +10,10 @@ import { transcriptsOf } from '../support/format-recordings.ts'
 import { answerOf } from '../support/gathered-answer.ts'
 import { law } from '../support/laws.ts'
 
-const ambience: IdsAndClock = { newId: prefix => `${prefix}1`, nowS: () => 0 }
+const idsAndClock: IdsAndClock = { newId: prefix => `${prefix}1`, nowS: () => 0 }
 
 function streamed(format: Outbound, bytes: Buffer, usage: UsageOptions = {}): Usage | undefined {
-  const decoder = format.createStreamDecoder({ ambience, usage })
+  const decoder = format.createStreamDecoder({ idsAndClock, usage })
   const gathered = answerOf([...decoder.push(bytes), ...decoder.end()])
   return 'answer' in gathered ? gathered.answer.usage : undefined
 }
@@ -80,7 +80,7 @@ describe('usage of chat completions', () => {
   })
 
   it('keeps the usage that is told together with an error', () => {
-    const decoder = openaiChat.createStreamDecoder({ ambience })
+    const decoder = openaiChat.createStreamDecoder({ idsAndClock })
     const chunk = {
       error: { message: 'Too long', code: 400 },
       usage: { prompt_tokens: 43, completion_tokens: 10 },
@@ -223,7 +223,7 @@ describe('usage of messages', () => {
       choices: [],
       usage: { ...EMPTY, input: 10, cachedInput: 60, cacheWrite1h: 5, output: 3 },
     }
-    const { usage } = anthropic.encodeAnswer(answer, { ambience }) as { usage: Record<string, unknown> }
+    const { usage } = anthropic.encodeAnswer(answer, { idsAndClock }) as { usage: Record<string, unknown> }
     assert.equal(usage.input_tokens, 10)
     assert.equal(usage.cache_read_input_tokens, 60)
     assert.equal(usage.cache_creation_input_tokens, 5)

@@ -9,7 +9,7 @@ import { promisify } from 'node:util'
 import { PATHS } from '../../src/relay/operations/index.ts'
 import { ROOT_TOKEN } from '../support/gateway.ts'
 import { providersPage } from '../support/providers-page.ts'
-import { openRelay, type Relay } from '../support/relay.ts'
+import { suiteRelay } from '../support/relay.ts'
 import { SETTINGS_PAGE, settingsPage } from '../support/settings-page.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
@@ -48,11 +48,10 @@ describe(SETTINGS_PAGE, () => {
 })
 
 describe('docs/api.md', () => {
-  let relay: Relay
+  const relay = suiteRelay('sqlite')
   let dir: string
   let env: Record<string, string>
   before(async () => {
-    relay = await openRelay('sqlite')
     await relay.addChannel({ models: MODELS })
     // Its vendor has put it away, and with it the shipped price.
     await relay.must(relay.api('POST', '/api/price/', { model: 'dall-e-2', per_image: 0.02 }))
@@ -73,7 +72,6 @@ describe('docs/api.md', () => {
   })
   after(async () => {
     rmSync(dir, { recursive: true, force: true })
-    await relay.gateway.close()
   })
 
   it('has curl lines that work', async () => {

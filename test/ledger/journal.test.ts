@@ -18,7 +18,7 @@ import { createJournal, type JournalDatabase } from '../../src/ledger/journal.ts
 import { type Hold, type HoldRequest, openLedger } from '../../src/ledger/ledger.ts'
 import type { OtherNodes } from '../../src/ledger/low-balance.ts'
 import { createBooks } from '../../src/store/books/books.ts'
-import { ENGINES, type Gateway, startGateway } from '../support/gateway.ts'
+import { ENGINES, suiteGateway } from '../support/gateway.ts'
 import { USAGE } from '../support/usage.ts'
 
 const ALONE: OtherNodes = {
@@ -48,15 +48,13 @@ function emptyFile(path: string): void {
 
 for (const engine of ENGINES) {
   describe(`a journal with damaged or missing files, on ${engine}`, () => {
-    let gateway: Gateway
+    const gateway = suiteGateway({ engine })
     let dir: string
     let requests = 0
     before(async () => {
-      gateway = await startGateway({ engine })
       dir = mkdtempSync(join(tmpdir(), 'sluice-journal-'))
     })
     after(async () => {
-      await gateway.close()
       rmSync(dir, { recursive: true, force: true })
     })
 

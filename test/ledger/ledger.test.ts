@@ -11,7 +11,7 @@ import { createLeases } from '../../src/ledger/leases.ts'
 import { type Hold, type HoldRequest, openLedger } from '../../src/ledger/ledger.ts'
 import type { OtherNodes } from '../../src/ledger/low-balance.ts'
 import { createBooks } from '../../src/store/books/books.ts'
-import { ENGINES, type Gateway, startGateway } from '../support/gateway.ts'
+import { ENGINES, suiteGateway } from '../support/gateway.ts'
 import { USAGE } from '../support/usage.ts'
 
 /** A node that does not share its accounts with other nodes. */
@@ -164,15 +164,13 @@ describe('a lease', () => {
 
 for (const engine of ENGINES) {
   describe(`the ledger on ${engine}`, () => {
-    let gateway: Gateway
+    const gateway = suiteGateway({ engine })
     let dir: string
     let requests = 0
     before(async () => {
-      gateway = await startGateway({ engine })
       dir = mkdtempSync(join(tmpdir(), 'sluice-ledger-'))
     })
     after(async () => {
-      await gateway.close()
       rmSync(dir, { recursive: true, force: true })
     })
 

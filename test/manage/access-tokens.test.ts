@@ -1,23 +1,21 @@
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
-import { ENGINES, type Gateway, type Reply, startGateway } from '../support/gateway.ts'
+import { before, describe, it } from 'node:test'
+import { ENGINES, type Gateway, type Reply, suiteGateway } from '../support/gateway.ts'
 
 const PATH = '/api/user/access_token/'
 const seconds = () => Math.floor(Date.now() / 1000)
 
 for (const engine of ENGINES) {
   describe(`system access tokens on ${engine} (docs/reference/management-api.md: System access tokens)`, () => {
-    let gateway: Gateway
+    const gateway = suiteGateway({ engine })
     type User = Awaited<ReturnType<Gateway['createUser']>>
     let alice: User
     let bob: User
 
     before(async () => {
-      gateway = await startGateway({ engine })
       alice = await gateway.createUser({ username: 'alice' })
       bob = await gateway.createUser({ username: 'bob' })
     })
-    after(() => gateway.close())
 
     const ask = (method: string, path: string, body?: unknown, who: User = alice) =>
       gateway.api(method, path, body, { token: who.accessToken })

@@ -1,18 +1,16 @@
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import { MAX_CHAIN, refuseAlias } from '../../src/domain/alias.ts'
 import { listEnabledAliases } from '../../src/store/records/aliases.ts'
-import { ENGINES, type Gateway, startGateway } from '../support/gateway.ts'
+import { ENGINES, type Gateway, suiteGateway } from '../support/gateway.ts'
 
 for (const engine of ENGINES) {
   describe(`aliases on ${engine} (docs/reference/routing.md: Aliases)`, () => {
-    let gateway: Gateway
+    const gateway = suiteGateway({ engine })
     let api: Gateway['api']
     before(async () => {
-      gateway = await startGateway({ engine })
       api = gateway.api
     })
-    after(() => gateway.close())
 
     const create = (fields: object) => api('POST', '/api/alias/', fields)
     const make = async (fields: object) => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
-import { ENGINES, type Gateway, ROOT_PASSWORD, startGateway } from '../support/gateway.ts'
+import { before, describe, it } from 'node:test'
+import { ENGINES, type Gateway, ROOT_PASSWORD, suiteGateway } from '../support/gateway.ts'
 
 type Told = {
   seq: number
@@ -19,17 +19,15 @@ type Told = {
 
 for (const engine of ENGINES) {
   describe(`the audit log on ${engine}`, () => {
-    let gateway: Gateway
+    const gateway = suiteGateway({ engine, env: { SLUICE_TRUSTED_PROXIES: '127.0.0.1' } })
     type User = Awaited<ReturnType<Gateway['createUser']>>
     let admin: User
     let alice: User
 
     before(async () => {
-      gateway = await startGateway({ engine, env: { SLUICE_TRUSTED_PROXIES: '127.0.0.1' } })
       admin = await gateway.createUser({ username: 'admin', role: 10 })
       alice = await gateway.createUser({ username: 'alice' })
     })
-    after(() => gateway.close())
 
     const as = (who: User, method: string, path: string, body?: unknown) =>
       gateway.api(method, path, body, {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import diagnostics from 'node:diagnostics_channel'
-import { after, before, describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import type { FastifyInstance, RouteOptions } from 'fastify'
 import { ROLE } from '../../src/domain/role.ts'
 import { contract } from '../../src/manage/contract/index.ts'
@@ -18,7 +18,7 @@ import {
   UNKNOWN_ID,
   videoIdOf,
 } from '../support/cast.ts'
-import { ENGINES, type Gateway, startGateway } from '../support/gateway.ts'
+import { ENGINES, suiteGateway } from '../support/gateway.ts'
 import { tableDigests } from '../support/tables.ts'
 
 type Verdict = 401 | 403 | 404 | 'passes'
@@ -347,14 +347,15 @@ function takesId(schema: Route['body']): boolean {
 
 for (const engine of ENGINES) {
   describe(`who may do what, on ${engine}`, () => {
-    let gateway: Gateway
+    // Routes are registered while the gateway starts.
+    before(() => {
+      registered.length = 0
+    })
+    const gateway = suiteGateway({ engine })
     let cast: Cast
     before(async () => {
-      registered.length = 0
-      gateway = await startGateway({ engine })
       cast = await assemble(gateway)
     })
-    after(() => gateway.close())
 
     it('is specified for every route of the contract, and for no other', () => {
       assert.deepEqual(Object.keys(RULES).sort(), Object.keys(contract).sort())

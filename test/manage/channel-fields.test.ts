@@ -1,17 +1,13 @@
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { CHANNEL_NAME_LENGTH, cycleIn, suffixed } from '../../src/domain/channel.ts'
-import { ENGINES, type Gateway, type Reply, startGateway } from '../support/gateway.ts'
+import { ENGINES, type Reply, suiteGateway } from '../support/gateway.ts'
 
 const nested = (depth: number): object => (depth === 0 ? {} : { inner: nested(depth - 1) })
 
 for (const engine of ENGINES) {
   describe(`fields of a channel on ${engine} (docs/reference/management-api.md: Channels)`, () => {
-    let gateway: Gateway
-    before(async () => {
-      gateway = await startGateway({ engine })
-    })
-    after(() => gateway.close())
+    const gateway = suiteGateway({ engine })
 
     const create = (fields: object) =>
       gateway.api('POST', '/api/channel/', { name: 'c', type: 1, key: 'field-key', models: 'm', ...fields })
@@ -249,11 +245,7 @@ for (const engine of ENGINES) {
   })
 
   describe(`channels on ${engine} when private addresses are denied (docs/reference/process.md: Upstream addresses)`, () => {
-    let gateway: Gateway
-    before(async () => {
-      gateway = await startGateway({ engine, env: { SLUICE_PRIVATE_UPSTREAMS: 'deny' } })
-    })
-    after(() => gateway.close())
+    const gateway = suiteGateway({ engine, env: { SLUICE_PRIVATE_UPSTREAMS: 'deny' } })
 
     const channel = { name: 'c', type: 1, key: 'private-key', models: 'm' }
 

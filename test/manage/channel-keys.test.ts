@@ -1,17 +1,15 @@
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import { isMasked, keyFault, readKeys } from '../../src/domain/channel-key.ts'
-import { ENGINES, type Gateway, startGateway } from '../support/gateway.ts'
+import { ENGINES, type Gateway, suiteGateway } from '../support/gateway.ts'
 
 for (const engine of ENGINES) {
   describe(`keys of a channel on ${engine} (docs/reference/management-api.md: Channel keys)`, () => {
-    let gateway: Gateway
+    const gateway = suiteGateway({ engine })
     let api: Gateway['api']
     before(async () => {
-      gateway = await startGateway({ engine })
       api = gateway.api
     })
-    after(() => gateway.close())
 
     let made = 0
     const make = async (count: number) => {

@@ -1,17 +1,16 @@
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
-import { ENGINES, type Gateway, startGateway } from '../support/gateway.ts'
+import { before, describe, it } from 'node:test'
+import { ENGINES, suiteGateway } from '../support/gateway.ts'
 
 type Told = { id: number; name: string }
 type Group = { tag: string | null; count: number; channels: Told[] }
 
 for (const engine of ENGINES) {
   describe(`lists of channels on ${engine} (docs/reference/management-api.md: Channels)`, () => {
-    let gateway: Gateway
+    const gateway = suiteGateway({ engine })
     const ids: Record<string, number> = {}
 
     before(async () => {
-      gateway = await startGateway({ engine })
       const channels = [
         { name: 'alpha', type: 1, priority: 1, models: 'gpt-4o,shared', tag: 'west', group: 'default,vip' },
         { name: 'Beta', type: 14, priority: 9, models: 'claude-x', tag: 'west' },
@@ -32,7 +31,6 @@ for (const engine of ENGINES) {
       await change.set({ response_time: 900, test_time: 5 }).where('name', '=', 'alpha').execute()
       await change.set({ response_time: 100, test_time: 9 }).where('name', '=', 'Beta').execute()
     })
-    after(() => gateway.close())
 
     const ask = async (query: string, path = '/api/channel/') => {
       const { status, body, text } = await gateway.api('GET', `${path}?${query}`)

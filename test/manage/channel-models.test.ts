@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { after, before, describe, it } from 'node:test'
 import { providers } from '../../src/providers/index.ts'
 import { enabledModels } from '../../src/store/records/channels.ts'
-import { ENGINES, type Gateway, startGateway } from '../support/gateway.ts'
+import { ENGINES, type Gateway, suiteGateway } from '../support/gateway.ts'
 
 /** A provider that tells back what it was asked with, or refuses and repeats the key in its refusal. */
 async function startProvider() {
@@ -35,16 +35,14 @@ async function startProvider() {
 
 for (const engine of ENGINES) {
   describe(`models of channels on ${engine}`, () => {
-    let gateway: Gateway
+    const gateway = suiteGateway({ engine })
     let api: Gateway['api']
     let provider: Awaited<ReturnType<typeof startProvider>>
     before(async () => {
-      gateway = await startGateway({ engine })
       provider = await startProvider()
       api = gateway.api
     })
     after(async () => {
-      await gateway.close()
       await provider.close()
     })
 

@@ -1,16 +1,14 @@
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
-import { ENGINES, type Gateway, startGateway } from '../support/gateway.ts'
+import { before, describe, it } from 'node:test'
+import { ENGINES, type Gateway, suiteGateway } from '../support/gateway.ts'
 
 for (const engine of ENGINES) {
   describe(`channels under a tag on ${engine}`, () => {
-    let gateway: Gateway
+    const gateway = suiteGateway({ engine })
     let api: Gateway['api']
     before(async () => {
-      gateway = await startGateway({ engine })
       api = gateway.api
     })
-    after(() => gateway.close())
 
     const make = async (fields: object) => {
       const { body } = await api('POST', '/api/channel/', {

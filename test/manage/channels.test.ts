@@ -1,18 +1,16 @@
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
-import { ENGINES, type Gateway, type Reply, startGateway } from '../support/gateway.ts'
+import { before, describe, it } from 'node:test'
+import { ENGINES, type Gateway, type Reply, suiteGateway } from '../support/gateway.ts'
 
 const SECRET = 'sk-upstream-secret-0123456789'
 
 for (const engine of ENGINES) {
   describe(`channels on ${engine} (docs/reference/management-api.md: Channels)`, () => {
-    let gateway: Gateway
+    const gateway = suiteGateway({ engine })
     let api: Gateway['api']
     before(async () => {
-      gateway = await startGateway({ engine })
       api = gateway.api
     })
-    after(() => gateway.close())
 
     const plain = { name: 'plain', type: 1, key: SECRET, models: ['model-a', 'model-b'] }
     const make = async (fields: object = {}, mode = 'single') => {

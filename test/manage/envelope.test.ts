@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { request } from 'node:http'
-import { after, before, describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import type { z } from 'zod'
 import { contract } from '../../src/manage/contract/index.ts'
 import type { Route } from '../../src/manage/contract/route.ts'
-import { ENGINES, type Gateway, type Reply, ROOT_TOKEN, startGateway } from '../support/gateway.ts'
+import { ENGINES, type Gateway, type Reply, ROOT_TOKEN, suiteGateway } from '../support/gateway.ts'
 
 const ROUTES: readonly Route[] = Object.values(contract)
 /** The contract's own paths, with something in the place of each parameter. */
@@ -33,16 +33,14 @@ function assertFault(reply: Reply, path: string): void {
 
 for (const engine of ENGINES) {
   describe(`every answer of the management API on ${engine} (docs/reference/management-api.md: Envelope)`, () => {
-    let gateway: Gateway
+    const gateway = suiteGateway({ engine })
     let url: string
     let user: Awaited<ReturnType<Gateway['createUser']>>
 
     before(async () => {
-      gateway = await startGateway({ engine })
       url = gateway.url
       user = await gateway.createUser({ username: 'somebody' })
     })
-    after(() => gateway.close())
 
     const get = (path: string) => gateway.api('GET', path)
     const post = (raw: string | Uint8Array, headers: Record<string, string> = {}) =>

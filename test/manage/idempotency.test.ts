@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import { setTimeout } from 'node:timers/promises'
 import type { FastifyRequest } from 'fastify'
 import { Refusal } from '../../src/domain/errors.ts'
@@ -8,7 +8,7 @@ import type { Route } from '../../src/manage/contract/route.ts'
 import type { Changing } from '../../src/manage/server/call.ts'
 import { createChange } from '../../src/manage/server/change.ts'
 import { insertLog } from '../../src/store/usage/logs.ts'
-import { ENGINES, type Gateway, type Reply, startGateway } from '../support/gateway.ts'
+import { ENGINES, type Gateway, type Reply, suiteGateway } from '../support/gateway.ts'
 
 type Work = (changing: Changing) => Promise<unknown>
 
@@ -17,16 +17,14 @@ const seconds = () => Math.floor(Date.now() / 1000)
 
 for (const engine of ENGINES) {
   describe(`repeating a write with an Idempotency-Key on ${engine} (docs/reference/management-api.md: Idempotency on writes)`, () => {
-    let gateway: Gateway
+    const gateway = suiteGateway({ engine })
     type User = Awaited<ReturnType<Gateway['createUser']>>
     let alice: User
     let keys = 0
 
     before(async () => {
-      gateway = await startGateway({ engine })
       alice = await gateway.createUser({ username: 'alice' })
     })
-    after(() => gateway.close())
 
     const newKey = () => `key-${++keys}`
     const ask = (key: string, method: string, path: string, body?: unknown, token?: string) =>

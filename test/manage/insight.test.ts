@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import { stretches } from '../../src/domain/calendar.ts'
 import { insertLog } from '../../src/store/usage/logs.ts'
 import { ENGINES } from '../support/gateway.ts'
-import { openRelay, type Relay } from '../support/relay.ts'
+import { type Relay, suiteRelay } from '../support/relay.ts'
 
 const iso = (times: readonly number[]) => times.map(time => new Date(time * 1000).toISOString().slice(0, 16))
 const at = (text: string) => Date.parse(`${text}Z`) / 1000
@@ -31,7 +31,7 @@ describe('the stretches of a chart', () => {
 
 for (const engine of ENGINES) {
   describe(`usage figures and health on ${engine} (docs/reference/console.md: Insight)`, () => {
-    let relay: Relay
+    const relay = suiteRelay(engine)
     let user: Awaited<ReturnType<Relay['gateway']['createUser']>>
     const models: string[] = []
     const range = () => {
@@ -42,7 +42,6 @@ for (const engine of ENGINES) {
       relay.must(relay.api('GET', path, undefined, token === undefined ? {} : { token }))
 
     before(async () => {
-      relay = await openRelay(engine)
       user = await relay.gateway.createUser({ quota: 1_000_000 })
       for (const [index, count] of [3, 2, 1].entries()) {
         const { model } = await relay.serve('sim-words-4', {}, { per_call: (3 - index) / 100 })
@@ -56,7 +55,6 @@ for (const engine of ENGINES) {
       }
       await ask('/api/ledger/health')
     })
-    after(() => relay.gateway.close())
 
     it('is summed over time, for all users or for the caller', async () => {
       const all = await ask(`/api/usage/series?${range()}&step=900`)

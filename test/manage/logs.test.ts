@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import type { NewLog } from '../../src/store/engine/schema.ts'
 import { insertLog, LOG_TYPE } from '../../src/store/usage/logs.ts'
-import { ENGINES, type Gateway, startGateway } from '../support/gateway.ts'
+import { ENGINES, type Gateway, suiteGateway } from '../support/gateway.ts'
 
 const nowS = () => Math.floor(Date.now() / 1000)
 const DAY_S = 86_400
@@ -38,11 +38,7 @@ const READ_OF_ROW = {
 
 for (const engine of ENGINES) {
   describe(`the log on ${engine} (docs/reference/management-api.md: Log objects)`, () => {
-    let gateway: Gateway
-    before(async () => {
-      gateway = await startGateway({ engine })
-    })
-    after(() => gateway.close())
+    const gateway = suiteGateway({ engine })
 
     let tokens = 1_000
     /** A token is noted by its names when it is made or named anew; rows may be older than it is asked for. */
@@ -789,11 +785,7 @@ for (const engine of ENGINES) {
   })
 
   describe(`the log of a token on ${engine} (reference 3.3)`, () => {
-    let gateway: Gateway
-    before(async () => {
-      gateway = await startGateway({ engine })
-    })
-    after(() => gateway.close())
+    const gateway = suiteGateway({ engine })
 
     const newKey = async (fields: object = {}) =>
       (await gateway.api('POST', '/api/token/', { name: 'key', ...fields })).body.data as {

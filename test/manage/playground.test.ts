@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import { ENGINES } from '../support/gateway.ts'
-import { type Media, openMedia, soundForm, wavOf } from '../support/media.ts'
+import { soundForm, suiteMedia, wavOf } from '../support/media.ts'
 import { until } from '../support/process.ts'
 
 const SAME_SITE = { 'sec-fetch-site': 'same-origin' }
@@ -10,13 +10,11 @@ const NANOS_PER_UNIT = 2_000
 
 for (const engine of ENGINES)
   describe(`a relay call of a signed-in user on ${engine}`, () => {
-    let relay: Media
+    const relay = suiteMedia(engine)
     let model: string
     before(async () => {
-      relay = await openMedia(engine)
       ;({ model } = await relay.serve('sim-words-4'))
     })
-    after(() => relay.gateway.close())
 
     /** Somebody with a browser: a user, signed in. */
     async function somebody(quota = 500_000) {

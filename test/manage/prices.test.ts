@@ -1,19 +1,15 @@
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { shippedModels } from '../../src/providers/prices/shipped.ts'
 import { activateDuePrices, findPriceInForce, pricesInForce } from '../../src/store/records/prices.ts'
-import { ENGINES, type Gateway, startGateway } from '../support/gateway.ts'
+import { ENGINES, suiteGateway } from '../support/gateway.ts'
 
 const nowS = () => Math.floor(Date.now() / 1000)
 const HOUR_S = 3600
 
 for (const engine of ENGINES) {
   describe(`prices on ${engine} (docs/reference/money.md: Prices)`, () => {
-    let gateway: Gateway
-    before(async () => {
-      gateway = await startGateway({ engine })
-    })
-    after(() => gateway.close())
+    const gateway = suiteGateway({ engine })
 
     const post = (body: object) => gateway.api('POST', '/api/price/', body)
     const make = async (body: object) => {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { insertAlias } from '../../src/store/records/aliases.ts'
 import { insertChannels, writeModels } from '../../src/store/records/channels.ts'
-import { ENGINES, type Gateway, startGateway } from '../support/gateway.ts'
+import { ENGINES, suiteGateway } from '../support/gateway.ts'
 
 type Entry = Readonly<Record<string, unknown>> & { readonly model_name: string }
 
@@ -29,11 +29,7 @@ const READ_BESIDE = [
 
 for (const engine of ENGINES) {
   describe(`pricing on ${engine} (docs/reference/management-api.md: Pricing)`, () => {
-    let gateway: Gateway
-    before(async () => {
-      gateway = await startGateway({ engine })
-    })
-    after(() => gateway.close())
+    const gateway = suiteGateway({ engine })
 
     type Channel = { models: string[]; mapping?: Record<string, string>; status?: number; priority?: number }
 

@@ -1,17 +1,13 @@
 import assert from 'node:assert/strict'
-import { after, before, beforeEach, describe, it } from 'node:test'
+import { beforeEach, describe, it } from 'node:test'
 import { SETTINGS } from '../../src/domain/setting.ts'
-import { ENGINES, type Gateway, startGateway } from '../support/gateway.ts'
+import { ENGINES, suiteGateway } from '../support/gateway.ts'
 
 const DEFAULTS = Object.fromEntries(Object.entries(SETTINGS).map(([key, setting]) => [key, setting.default]))
 
 for (const engine of ENGINES) {
   describe(`settings on ${engine} (docs/reference/management-api.md: Runtime settings)`, () => {
-    let gateway: Gateway
-    before(async () => {
-      gateway = await startGateway({ engine })
-    })
-    after(() => gateway.close())
+    const gateway = suiteGateway({ engine })
     beforeEach(async () => {
       await put(Object.fromEntries(Object.keys(DEFAULTS).map(key => [key, null])))
     })

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { request } from 'node:http'
-import { after, before, describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import { createThrottle } from '../../src/identity/throttle.ts'
 import {
   type Asking,
@@ -8,7 +8,7 @@ import {
   type Gateway,
   type Reply,
   ROOT_PASSWORD,
-  startGateway,
+  suiteGateway,
 } from '../support/gateway.ts'
 
 const HOUR_S = 3_600
@@ -41,15 +41,13 @@ async function untilRefused(ask: (i: number) => Promise<Reply>) {
 
 for (const engine of ENGINES) {
   describe(`signing in on ${engine} (docs/reference/management-api.md: Sign-in)`, () => {
-    let gateway: Gateway
+    const gateway = suiteGateway({ engine, env: { SLUICE_TRUSTED_PROXIES: '127.0.0.1' } })
     type User = Awaited<ReturnType<Gateway['createUser']>>
     let alice: User
 
     before(async () => {
-      gateway = await startGateway({ engine, env: { SLUICE_TRUSTED_PROXIES: '127.0.0.1' } })
       alice = await gateway.createUser({ username: 'alice' })
     })
-    after(() => gateway.close())
 
     const login = (username: string, password: string, headers: Asking['headers'] = {}) =>
       gateway.api('POST', '/api/user/login', { username, password }, { token: null, headers })
@@ -473,11 +471,7 @@ for (const engine of ENGINES) {
 }
 
 describe('behind a proxy with a path prefix (docs/reference/process.md: Base path)', () => {
-  let gateway: Gateway
-  before(async () => {
-    gateway = await startGateway({ engine: 'sqlite', env: { SLUICE_BASE_PATH: '/gate' } })
-  })
-  after(() => gateway.close())
+  const gateway = suiteGateway({ engine: 'sqlite', env: { SLUICE_BASE_PATH: '/gate' } })
   const login = (headers: Asking['headers']) =>
     gateway.api(
       'POST',

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
-import { ENGINES, type Gateway, type Reply, startGateway } from '../support/gateway.ts'
+import { before, describe, it } from 'node:test'
+import { ENGINES, type Gateway, type Reply, suiteGateway } from '../support/gateway.ts'
 
 const NANOS = 2_000
 const MAX_UNITS = 4_000_000_000_000
@@ -8,16 +8,14 @@ const inAnHour = () => Math.floor(Date.now() / 1000) + 3_600
 
 for (const engine of ENGINES) {
   describe(`tokens on ${engine} (docs/reference/management-api.md: Tokens)`, () => {
-    let gateway: Gateway
+    const gateway = suiteGateway({ engine })
     let alice: Awaited<ReturnType<Gateway['createUser']>>
     let bob: typeof alice
 
     before(async () => {
-      gateway = await startGateway({ engine })
       alice = await gateway.createUser({ username: 'alice' })
       bob = await gateway.createUser({ username: 'bob' })
     })
-    after(() => gateway.close())
 
     const as = (who: typeof alice) => (method: string, path: string, body?: unknown) =>
       gateway.api(method, path, body, { token: who.accessToken })

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
-import { ENGINES, type Gateway, type Reply, ROOT_PASSWORD, startGateway } from '../support/gateway.ts'
+import { before, describe, it } from 'node:test'
+import { ENGINES, type Gateway, type Reply, ROOT_PASSWORD, suiteGateway } from '../support/gateway.ts'
 
 const NANOS = 2_000
 const MAX_UNITS = 4_000_000_000_000
@@ -21,17 +21,15 @@ function assertRefused({ status, body }: Reply, expected: number, code: string):
 
 for (const engine of ENGINES) {
   describe(`users on ${engine} (docs/reference/management-api.md: Users)`, () => {
-    let gateway: Gateway
+    const gateway = suiteGateway({ engine })
     type User = Awaited<ReturnType<Gateway['createUser']>>
     let admin: User
     let alice: User
 
     before(async () => {
-      gateway = await startGateway({ engine })
       admin = await gateway.createUser({ username: 'admin', role: 10 })
       alice = await gateway.createUser({ username: 'alice' })
     })
-    after(() => gateway.close())
 
     const as = (who: User, method: string, path: string, body?: unknown) =>
       gateway.api(method, path, body, { token: who.accessToken })

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { GoogleGenAI } from '@google/genai'
 import OpenAI from 'openai'
 import { ENGINES } from '../support/gateway.ts'
-import { fetchPatiently, INPUT_NANOS, openRelay, type Relay } from '../support/relay.ts'
+import { fetchPatiently, INPUT_NANOS, suiteRelay } from '../support/relay.ts'
 
 const OPENAI = 1
 const GEMINI = 24
@@ -11,11 +11,7 @@ const TEXTS = ['rain in Spain', 'snow in Norway']
 
 for (const engine of ENGINES) {
   describe(`vectors for clients of two formats on ${engine}`, () => {
-    let relay: Relay
-    before(async () => {
-      relay = await openRelay(engine)
-    })
-    after(() => relay.gateway.close())
+    const relay = suiteRelay(engine)
 
     async function open(type: number, sent = 'sim-small') {
       const { model } = await relay.serve(sent, { type })

@@ -1,21 +1,17 @@
 import assert from 'node:assert/strict'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { PICTURE } from '../../simulator/formats/openai-images.ts'
 import { ENGINES } from '../support/gateway.ts'
-import { type Media, openMedia } from '../support/media.ts'
+import { suiteMedia } from '../support/media.ts'
 
 const png = (name = 'a.png') =>
   new File([new Uint8Array(Buffer.from(PICTURE, 'base64'))], name, { type: 'image/png' })
 
 for (const engine of ENGINES) {
   describe(`pictures through the gateway on ${engine}`, () => {
-    let media: Media
-    before(async () => {
-      media = await openMedia(engine)
-    })
-    after(() => media.gateway.close())
+    const media = suiteMedia(engine)
 
     const draw = (key: string, body: object) =>
       media.api('POST', '/v1/images/generations', { prompt: 'a cat', ...body }, { token: key })
@@ -364,11 +360,7 @@ for (const engine of ENGINES) {
 }
 
 describe('very large pictures', () => {
-  let media: Media
-  before(async () => {
-    media = await openMedia('sqlite')
-  })
-  after(() => media.gateway.close())
+  const media = suiteMedia('sqlite')
 
   it('pass up to 64 MiB, and are no answer beyond', async () => {
     const { model } = await media.offer('sim-words-40', { image: 0.01 })

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import { rank } from '../../simulator/formats/rerank.ts'
 import { ENGINES } from '../support/gateway.ts'
-import { type Media, openMedia } from '../support/media.ts'
+import { suiteMedia } from '../support/media.ts'
 
 const CATEGORIES = [
   'hate',
@@ -20,12 +20,10 @@ const DOCUMENTS = ['Berlin is a capital.', 'Nothing here', 'Paris is the capital
 
 for (const engine of ENGINES) {
   describe(`moderation through the gateway on ${engine} (docs/reference/relay-api.md: Moderation)`, () => {
-    let media: Media
+    const media = suiteMedia(engine)
     before(async () => {
-      media = await openMedia(engine)
       await media.addChannel({ models: ['text-moderation-latest', 'text-moderation-stable'] })
     })
-    after(() => media.gateway.close())
 
     const judge = (key: string, body: unknown) => media.api('POST', '/v1/moderations', body, { token: key })
 
@@ -113,11 +111,7 @@ for (const engine of ENGINES) {
   })
 
   describe(`ranking through the gateway on ${engine} (docs/reference/relay-api.md: Rerank)`, () => {
-    let media: Media
-    before(async () => {
-      media = await openMedia(engine)
-    })
-    after(() => media.gateway.close())
+    const media = suiteMedia(engine)
 
     const ranked = (key: string, body: object, path = '/v1/rerank') =>
       media.api('POST', path, { query: QUERY, documents: DOCUMENTS, ...body }, { token: key })

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { createServer, request as httpRequest } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { ENGINES } from '../support/gateway.ts'
-import { type Media, openMedia } from '../support/media.ts'
+import { suiteMedia } from '../support/media.ts'
 
 const PER_CHARACTER = { per_character: 0.000015 }
 const CHARACTER_NANOS = 15_000
@@ -12,11 +12,7 @@ const MP3_BYTES_A_SECOND = 16_263
 
 for (const engine of ENGINES) {
   describe(`speech through the gateway on ${engine} (docs/reference/relay-api.md: Speech)`, () => {
-    let media: Media
-    before(async () => {
-      media = await openMedia(engine)
-    })
-    after(() => media.gateway.close())
+    const media = suiteMedia(engine)
 
     const say = (key: string, body: Record<string, unknown>) =>
       media.api('POST', '/v1/audio/speech', { input: 'Hello', voice: 'alloy', ...body }, { token: key })
@@ -264,11 +260,7 @@ for (const engine of ENGINES) {
 }
 
 describe('a hundred megabytes of speech', () => {
-  let media: Media
-  before(async () => {
-    media = await openMedia('sqlite')
-  })
-  after(() => media.gateway.close())
+  const media = suiteMedia('sqlite')
 
   it('wait for a client that does not read, without filling the memory', async () => {
     const { model } = await media.offer('sim-words-6300', { per_second: 0.0001 })

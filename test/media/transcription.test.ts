@@ -4,11 +4,11 @@ import { createServer, request as httpRequest } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import { ENGINES } from '../support/gateway.ts'
-import { type Media, openMedia, soundForm, wavOf } from '../support/media.ts'
+import { soundForm, suiteMedia, wavOf } from '../support/media.ts'
 import { wavFile } from '../support/wav.ts'
 
 const PER_SECOND = { per_second: 0.0001 }
@@ -17,11 +17,7 @@ const PATH = '/v1/audio/transcriptions'
 
 for (const engine of ENGINES) {
   describe(`transcription through the gateway on ${engine} (docs/reference/relay-api.md: Transcription)`, () => {
-    let media: Media
-    before(async () => {
-      media = await openMedia(engine)
-    })
-    after(() => media.gateway.close())
+    const media = suiteMedia(engine)
 
     it('comes in each of the five forms, from the provider that writes them all', async () => {
       const { model } = await media.offer('whisper-1', PER_SECOND)
@@ -282,11 +278,7 @@ for (const engine of ENGINES) {
 }
 
 describe('a form', () => {
-  let media: Media
-  before(async () => {
-    media = await openMedia('sqlite')
-  })
-  after(() => media.gateway.close())
+  const media = suiteMedia('sqlite')
 
   const tempFiles = () => readdirSync(join(media.gateway.dataDir, 'tmp'))
   const descriptors = () => readdirSync('/proc/self/fd').length

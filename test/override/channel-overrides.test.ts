@@ -3,7 +3,7 @@ import { after, before, describe, it } from 'node:test'
 import { createCatalogSource } from '../../src/relay/catalog/sources.ts'
 import { ENGINES } from '../support/gateway.ts'
 import { startRecorder } from '../support/recorder.ts'
-import { openRelay, PROVIDER_KEY, type Relay } from '../support/relay.ts'
+import { PROVIDER_KEY, suiteRelay } from '../support/relay.ts'
 
 type Fields = Record<string, unknown>
 
@@ -15,14 +15,12 @@ const ask = (model: string, more: Fields = {}) => ({
 
 for (const engine of ENGINES)
   describe(`the overrides of a channel on ${engine}`, () => {
-    let relay: Relay
+    const relay = suiteRelay(engine)
     let provider: Awaited<ReturnType<typeof startRecorder>>
     before(async () => {
-      relay = await openRelay(engine)
       provider = await startRecorder()
     })
     after(async () => {
-      await relay.gateway.close()
       await provider.close()
     })
 

@@ -6,7 +6,7 @@ import { after, before, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { ENGINES } from '../support/gateway.ts'
 import { until } from '../support/process.ts'
-import { openRelay, type Relay } from '../support/relay.ts'
+import { suiteRelay } from '../support/relay.ts'
 
 const LISTENER = `const s = require('node:net').createServer()
 s.listen(0, '127.0.0.1', 1, () => console.log(s.address().port))`
@@ -38,16 +38,14 @@ async function startFullHouse() {
 
 for (const engine of ENGINES)
   describe(`a client that leaves before a connection was had, on ${engine} (docs/reference/money.md: Who pays)`, () => {
-    let relay: Relay
+    const relay = suiteRelay(engine)
     let house: Awaited<ReturnType<typeof startFullHouse>>
 
     before(async () => {
-      relay = await openRelay(engine)
       house = await startFullHouse()
     })
     after(async () => {
       house.close()
-      await relay.gateway.close()
     })
 
     it('pays nothing: the provider has never heard of it', async () => {

@@ -2,20 +2,13 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
-import { after, before, describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
 import { countTokens } from '../../simulator/tokens.ts'
 import { ENGINES, type Reply } from '../support/gateway.ts'
 import { until } from '../support/process.ts'
-import {
-  fetchPatiently,
-  INPUT_NANOS,
-  OUTPUT_NANOS,
-  openRelay,
-  PROVIDER_KEY,
-  type Relay,
-} from '../support/relay.ts'
+import { fetchPatiently, INPUT_NANOS, OUTPUT_NANOS, PROVIDER_KEY, suiteRelay } from '../support/relay.ts'
 
 const PROMPT = 'How are you today?'
 const PROMPT_TOKENS = countTokens(PROMPT)
@@ -63,11 +56,7 @@ function brokenWith(reply: Reply, code: string): void {
 }
 
 describe('a provider that fails', () => {
-  let relay: Relay
-  before(async () => {
-    relay = await openRelay('sqlite')
-  })
-  after(() => relay.gateway.close())
+  const relay = suiteRelay('sqlite')
 
   /** One request with a token of its own to a model that is answered so. */
   async function askOnce(sent: string | readonly string[], more = {}, fields = {}) {
@@ -603,11 +592,7 @@ describe('a provider that fails', () => {
 
 for (const engine of ENGINES)
   describe(`money under stress on ${engine}`, () => {
-    let relay: Relay
-    before(async () => {
-      relay = await openRelay(engine)
-    })
-    after(() => relay.gateway.close())
+    const relay = suiteRelay(engine)
 
     async function newUser(quota: number) {
       const user = await relay.gateway.createUser({ quota })
@@ -742,11 +727,7 @@ for (const engine of ENGINES)
   })
 
 describe('a client that', () => {
-  let relay: Relay
-  before(async () => {
-    relay = await openRelay('sqlite', { SLUICE_MAX_BODY_MB: '1' })
-  })
-  after(() => relay.gateway.close())
+  const relay = suiteRelay('sqlite', { SLUICE_MAX_BODY_MB: '1' })
 
   /** Writes these bytes and gives back all that comes until the server closes, or `ms` have passed. */
   async function raw(bytes: string | Buffer, ms = 2_000): Promise<string> {

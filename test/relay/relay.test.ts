@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { countTokens } from '../../simulator/tokens.ts'
-import { ENGINES, type Gateway, type Reply, startGateway } from '../support/gateway.ts'
+import { ENGINES, type Reply, suiteGateway } from '../support/gateway.ts'
 
 const MODEL = 'gpt-4o-mini'
 const ask = (content: string, more: Record<string, unknown> = {}) => ({
@@ -19,15 +19,13 @@ const eventsOf = ({ text }: Reply) =>
 
 for (const engine of ENGINES) {
   describe(`the relay on ${engine}`, () => {
-    let gateway: Gateway
+    const gateway = suiteGateway({ engine })
     let upstream: string
     let channelId: number
     before(async () => {
-      gateway = await startGateway({ engine })
       upstream = (await gateway.simulator()).url
       channelId = await addChannel({ models: [MODEL, 'gpt-4o', 'text-embedding-3-small', 'unpriced-model'] })
     })
-    after(() => gateway.close())
 
     async function addChannel(fields: Record<string, unknown>): Promise<number> {
       const channel = { name: 'simulated', type: 1, key: 'provider-key-1234', base_url: upstream, ...fields }

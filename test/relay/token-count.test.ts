@@ -13,10 +13,10 @@ import {
 } from '../../src/relay/price/token-count.ts'
 import { countUsage } from '../../src/relay/price/usage-count.ts'
 import { readJson } from '../../src/wire/json-skim.ts'
-import { DESK } from '../support/desk.ts'
 import { ENGINES } from '../support/gateway.ts'
+import { READ_CONTEXT } from '../support/read-context.ts'
 import { startRecorder } from '../support/recorder.ts'
-import { openRelay, type Relay } from '../support/relay.ts'
+import { suiteRelay } from '../support/relay.ts'
 
 const PATIENT_MS = 60_000
 const WORDS = 'The quick brown fox jumps over the lazy dog, 你好世界, naïve café. '
@@ -68,7 +68,7 @@ describe('the counter of tokens', () => {
   it('takes the rest of a text to be like its beginning', async () => {
     const content = WORDS.repeat(5_000)
     const body = { model: 'm', messages: [{ role: 'user', content }] }
-    const work = chat.read(body, Buffer.from(JSON.stringify(body)), DESK, undefined)
+    const work = chat.read(body, Buffer.from(JSON.stringify(body)), READ_CONTEXT, undefined)
     const guess = (tokens: number) => countedUsage(work.countedInput, tokens)
     const sample = createTextSample()
     const written = Buffer.from(WORDS.repeat(500))
@@ -260,16 +260,14 @@ describe('the text of a prompt', () => {
 
 for (const engine of ENGINES)
   describe(`a provider that tells no usage, on ${engine}`, () => {
-    let relay: Relay
+    const relay = suiteRelay(engine)
     let provider: Awaited<ReturnType<typeof startRecorder>>
     before(async () => {
-      relay = await openRelay(engine)
       provider = await startRecorder()
       const message = { role: 'assistant', content: WORDS }
       provider.answers({ body: { choices: [{ index: 0, message, finish_reason: 'stop' }] } })
     })
     after(async () => {
-      await relay.gateway.close()
       await provider.close()
     })
 

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import Anthropic from '@anthropic-ai/sdk'
 import OpenAI from 'openai'
 import { ENGINES } from '../support/gateway.ts'
-import { fetchPatiently, INPUT_NANOS, OUTPUT_NANOS, openRelay, type Relay } from '../support/relay.ts'
+import { fetchPatiently, INPUT_NANOS, OUTPUT_NANOS, suiteRelay } from '../support/relay.ts'
 
 const SEARCH_NANOS = 10_000_000
 const PRICE = { tools: { web_search: 0.01 } }
@@ -11,11 +11,7 @@ const SENT = 'sim-searches-3'
 
 for (const engine of ENGINES) {
   describe(`web searches of a provider on ${engine}`, () => {
-    let relay: Relay
-    before(async () => {
-      relay = await openRelay(engine)
-    })
-    after(() => relay.gateway.close())
+    const relay = suiteRelay(engine)
 
     async function open(fields: Readonly<Record<string, unknown>>, sent = SENT) {
       const { model } = await relay.serve(sent, fields, PRICE)

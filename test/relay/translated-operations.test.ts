@@ -1,17 +1,13 @@
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { createAnthropic } from '@ai-sdk/anthropic'
 import { createGoogle } from '@ai-sdk/google'
 import { createOpenAI } from '@ai-sdk/openai'
 import { generateText, jsonSchema, stepCountIs, streamText, tool } from 'ai'
-import { fetchPatiently, INPUT_NANOS, OUTPUT_NANOS, openRelay, type Relay } from '../support/relay.ts'
+import { fetchPatiently, INPUT_NANOS, OUTPUT_NANOS, suiteRelay } from '../support/relay.ts'
 import { type Seen, startReplay } from '../support/replay.ts'
 
-let relay: Relay
-before(async () => {
-  relay = await openRelay('sqlite')
-})
-after(() => relay.gateway.close())
+const relay = suiteRelay('sqlite')
 
 type Fields = Readonly<Record<string, unknown>>
 

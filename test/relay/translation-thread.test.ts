@@ -38,7 +38,7 @@ const inline: ReadContext = {
     throw new Error('no settings are needed')
   },
   isServed: () => true,
-  ambience: createIdsAndClock(Date.now),
+  idsAndClock: createIdsAndClock(Date.now),
 }
 const threaded: ReadContext = { ...inline, translator }
 

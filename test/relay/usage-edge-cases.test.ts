@@ -8,7 +8,7 @@ import { countTokens } from '../../simulator/tokens.ts'
 import { readRetryAfter } from '../../src/relay/upstream/failure.ts'
 import { ENGINES } from '../support/gateway.ts'
 import { until } from '../support/process.ts'
-import { fetchPatiently, INPUT_NANOS, OUTPUT_NANOS, openRelay, type Relay } from '../support/relay.ts'
+import { fetchPatiently, INPUT_NANOS, OUTPUT_NANOS, openRelay, suiteRelay } from '../support/relay.ts'
 
 type Script = (response: ServerResponse, request: IncomingMessage, body: Record<string, unknown>) => unknown
 
@@ -81,15 +81,13 @@ const BEGINNINGS = [
 
 for (const engine of ENGINES)
   describe(`a stream whose usage is told too early, on ${engine}`, () => {
-    let relay: Relay
+    const relay = suiteRelay(engine)
     let provider: Awaited<ReturnType<typeof openProvider>>
     before(async () => {
-      relay = await openRelay(engine)
       provider = await openProvider()
     })
     after(async () => {
       provider.close()
-      await relay.gateway.close()
     })
 
     async function open(type: number) {
@@ -174,11 +172,7 @@ for (const engine of ENGINES)
 
 for (const engine of ENGINES)
   describe(`the plan that is told of a request, on ${engine}`, () => {
-    let relay: Relay
-    before(async () => {
-      relay = await openRelay(engine)
-    })
-    after(() => relay.gateway.close())
+    const relay = suiteRelay(engine)
 
     it('leaves out what a request would not be sent to for want of a price', async () => {
       const models = ['case-unpriced']
@@ -219,11 +213,7 @@ for (const engine of ENGINES)
 
 for (const engine of ENGINES)
   describe(`a plain completion on ${engine}`, () => {
-    let relay: Relay
-    before(async () => {
-      relay = await openRelay(engine)
-    })
-    after(() => relay.gateway.close())
+    const relay = suiteRelay(engine)
 
     it('without a limit is held for the longest answer of its model (docs/reference/money.md: Output bound)', async () => {
       const { model } = await relay.serve('sim-words-4')
@@ -262,11 +252,10 @@ for (const engine of ENGINES)
 
 for (const engine of ENGINES)
   describe(`a host that cannot be asked for the usage of its streams, on ${engine}`, () => {
-    let relay: Relay
+    const relay = suiteRelay(engine)
     let provider: Awaited<ReturnType<typeof openProvider>>
     const asked: Record<string, unknown>[] = []
     before(async () => {
-      relay = await openRelay(engine)
       provider = await openProvider()
       provider.does((response, _request, body) => {
         asked.push(body)
@@ -281,7 +270,6 @@ for (const engine of ENGINES)
     })
     after(async () => {
       provider.close()
-      await relay.gateway.close()
     })
     const stream = { stream: true, messages: [{ role: 'user', content: 'hello' }] }
 
@@ -317,15 +305,13 @@ for (const engine of ENGINES)
 
 for (const engine of ENGINES)
   describe(`a provider that leaves its answer open after the last event, on ${engine}`, () => {
-    let relay: Relay
+    const relay = suiteRelay(engine)
     let provider: Awaited<ReturnType<typeof openProvider>>
     before(async () => {
-      relay = await openRelay(engine)
       provider = await openProvider()
     })
     after(async () => {
       provider.close()
-      await relay.gateway.close()
     })
 
     const usage = delta('', { usage: { prompt_tokens: 9, completion_tokens: 7, total_tokens: 16 } })

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { ENGINES } from '../support/gateway.ts'
-import { INPUT_NANOS, OUTPUT_NANOS, openRelay, type Relay } from '../support/relay.ts'
+import { INPUT_NANOS, OUTPUT_NANOS, suiteRelay } from '../support/relay.ts'
 import { jsonAnswer, startVendor, type Vendor } from '../support/scripted-vendor.ts'
 
 const completion = (usage: object) =>
@@ -17,16 +17,14 @@ const OURS = 10 * INPUT_NANOS + 5 * OUTPUT_NANOS
 
 for (const engine of ENGINES) {
   describe(`a vendor that says what a request costs, on ${engine}`, () => {
-    let relay: Relay
+    const relay = suiteRelay(engine)
     let vendor: Vendor
     let usage: object
     before(async () => {
-      relay = await openRelay(engine)
       vendor = await startVendor(() => completion(usage))
     })
     after(async () => {
       await vendor.close()
-      await relay.gateway.close()
     })
 
     async function open() {

@@ -4,7 +4,7 @@ import { PICTURE } from '../../simulator/formats/openai-images.ts'
 import { soundKind } from '../../src/media/audio/kind.ts'
 import { SPEECH_TYPES } from '../../src/media/speech-request.ts'
 import { send } from '../../src/relay/upstream/send.ts'
-import { type Media, openMedia, soundForm, wavOf } from '../support/media.ts'
+import { soundForm, suiteMedia, wavOf } from '../support/media.ts'
 import { type Json, type Replay, startReplay } from '../support/replay.ts'
 import { wavFile } from '../support/wav.ts'
 
@@ -16,11 +16,7 @@ const DOCUMENTS = [
 ]
 
 describe('a vendor with a protocol of its own', () => {
-  let media: Media
-  before(async () => {
-    media = await openMedia('sqlite')
-  })
-  after(() => media.gateway.close())
+  const media = suiteMedia('sqlite')
 
   /** A model on a channel of this type, whose vendor the simulator plays at this path. */
   const at = (type: number, path: string, sent: string, price: Record<string, unknown>, setting = {}) =>
@@ -415,15 +411,13 @@ describe('a vendor with a protocol of its own', () => {
 })
 
 describe('a server of one’s own that answers oddly', () => {
-  let media: Media
+  const media = suiteMedia('sqlite')
   let replay: Replay
   before(async () => {
-    media = await openMedia('sqlite')
     replay = await startReplay()
   })
   after(async () => {
     replay.close()
-    await media.gateway.close()
   })
 
   /** Asks a channel that gives these bodies, one after the other. */

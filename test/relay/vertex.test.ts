@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { generateKeyPairSync } from 'node:crypto'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { CLIENTS } from '../support/format-clients.ts'
-import { INPUT_NANOS, OUTPUT_NANOS, openRelay, type Relay } from '../support/relay.ts'
+import { INPUT_NANOS, OUTPUT_NANOS, suiteRelay } from '../support/relay.ts'
 
 const VERTEX = 41
 const TOOLS = ['get_weather', 'get_time']
@@ -13,11 +13,7 @@ const { privateKey } = generateKeyPairSync('rsa', {
   privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
 })
 
-let relay: Relay
-before(async () => {
-  relay = await openRelay('sqlite')
-})
-after(() => relay.gateway.close())
+const relay = suiteRelay('sqlite')
 
 let made = 0
 

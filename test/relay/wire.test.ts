@@ -4,7 +4,7 @@ import { createServer, type ServerResponse } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { after, before, describe, it } from 'node:test'
-import { openRelay, type Relay } from '../support/relay.ts'
+import { suiteRelay } from '../support/relay.ts'
 
 type Answer = (response: ServerResponse) => void
 
@@ -53,16 +53,14 @@ async function openProvider() {
 }
 
 describe('between client and provider', () => {
-  let relay: Relay
+  const relay = suiteRelay('sqlite')
   let provider: Awaited<ReturnType<typeof openProvider>>
 
   before(async () => {
-    relay = await openRelay('sqlite')
     provider = await openProvider()
   })
   after(async () => {
     provider.close()
-    await relay.gateway.close()
   })
 
   const question = (model: string, more = {}) => ({

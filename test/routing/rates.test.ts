@@ -381,14 +381,14 @@ describe('limits that several workers keep together', () => {
     let asked = 0
     const rates = createRates({ nowMs: () => atMs })
     const worker = () => {
-      const desk = createRateServer(rates)
+      const readContext = createRateServer(rates)
       return createSharedRates({
         admit: async (subjects, input) => {
           asked += 1
-          return desk.admit(subjects, input)
+          return readContext.admit(subjects, input)
         },
-        leave: async id => desk.leave(id),
-        end: async (id, tokens) => desk.end(id, tokens),
+        leave: async id => readContext.leave(id),
+        end: async (id, tokens) => readContext.end(id, tokens),
         nowMs: () => atMs,
       })
     }

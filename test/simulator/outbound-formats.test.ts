@@ -12,7 +12,7 @@ import { signAws } from '../../src/providers/sigv4.ts'
 import { mistral } from '../../src/providers/vendors/mistral.ts'
 import { answerOf } from '../support/gathered-answer.ts'
 
-const ambience: IdsAndClock = { newId: prefix => `${prefix}1`, nowS: () => 0 }
+const idsAndClock: IdsAndClock = { newId: prefix => `${prefix}1`, nowS: () => 0 }
 
 let simulator: Simulator
 
@@ -74,11 +74,11 @@ for (const { name, format, options, path } of VENDORS) {
     const bytes = Buffer.from(await response.arrayBuffer())
     assert.equal(response.status, 200, bytes.toString())
     if (!request.stream) {
-      const answer = format.decodeAnswer(JSON.parse(bytes.toString()), { ambience })
+      const answer = format.decodeAnswer(JSON.parse(bytes.toString()), { idsAndClock })
       assert.ok(!('error' in answer), JSON.stringify(answer))
       return answer
     }
-    const decoder = format.createStreamDecoder({ ambience })
+    const decoder = format.createStreamDecoder({ idsAndClock })
     const gathered = answerOf([...decoder.push(bytes), ...decoder.end()])
     assert.ok('answer' in gathered, JSON.stringify(gathered))
     return gathered.answer

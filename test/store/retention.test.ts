@@ -2,11 +2,11 @@ import assert from 'node:assert/strict'
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { sweepLeftovers } from '../../src/host/leftovers.ts'
 import { insertLog, LOG_TYPE } from '../../src/store/usage/logs.ts'
 import { createRetention } from '../../src/store/usage/retention.ts'
-import { ENGINES, type Gateway, startGateway } from '../support/gateway.ts'
+import { ENGINES, suiteGateway } from '../support/gateway.ts'
 
 const DAY_S = 86_400
 const SESSION_LASTS_S = 7 * DAY_S
@@ -15,16 +15,12 @@ const MANY = 240
 
 for (const engine of ENGINES) {
   describe(`rows that expire, on ${engine}`, () => {
-    let gateway: Gateway
+    const gateway = suiteGateway({ engine })
     let pauses = 0
     /** Work of another writer during a pause of the job. */
     let meanwhile: () => Promise<unknown> = async () => {}
     const nowS = Math.floor(Date.now() / 1000)
     const daysAgo = (days: number) => nowS - days * DAY_S
-    before(async () => {
-      gateway = await startGateway({ engine })
-    })
-    after(() => gateway.close())
 
     async function sweep() {
       const retention = createRetention({

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after } from 'node:test'
+import { after, before } from 'node:test'
 import { startSimulator } from '../../simulator/server.ts'
 import { readConfig } from '../../src/app/config.ts'
 import { buildServer } from '../../src/app/gateway.ts'
@@ -119,6 +119,29 @@ export async function startGateway({ engine, env = {} }: GatewayOptions) {
 }
 
 export type Gateway = Awaited<ReturnType<typeof startGateway>>
+
+/**
+ * Opens a resource before the tests of the suite that calls this, and closes it after them. The returned object is empty
+ * until then, so its members must not be read while the suite is declared.
+ */
+export function suiteResource<Resource extends object>(
+  open: () => Promise<Resource>,
+  close: (resource: Resource) => Promise<void>,
+): Resource {
+  const resource = {} as Resource
+  before(async () => {
+    Object.assign(resource, await open())
+  })
+  after(() => close(resource))
+  return resource
+}
+
+/** The gateway of a suite. */
+export const suiteGateway = (options: GatewayOptions): Gateway =>
+  suiteResource(
+    () => startGateway(options),
+    gateway => gateway.close(),
+  )
 
 // Runs after everything else in the file: a server this file had to start ends with it.
 after(stopOwnPostgres)

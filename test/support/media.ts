@@ -1,5 +1,5 @@
 import OpenAI from 'openai'
-import type { EngineName } from './gateway.ts'
+import { type EngineName, suiteResource } from './gateway.ts'
 import { fetchPatiently, openRelay } from './relay.ts'
 import { wavFile } from './wav.ts'
 
@@ -65,3 +65,10 @@ export const soundForm = (fields: Readonly<Record<string, string | readonly stri
 
 export const wavOf = (seconds: number, name = 'speech.wav') =>
   new File([new Uint8Array(wavFile(seconds))], name)
+
+/** The media gateway of a suite. */
+export const suiteMedia = (...options: Parameters<typeof openMedia>): Media =>
+  suiteResource(
+    () => openMedia(...options),
+    media => media.gateway.close(),
+  )

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { setTimeout as delay } from 'node:timers/promises'
-import { type Api, type EngineName, type Reply, startGateway } from './gateway.ts'
+import { type Api, type EngineName, type Reply, startGateway, suiteResource } from './gateway.ts'
 import { until } from './process.ts'
 
 /** Nanodollars a token of every model that `serve` makes. */
@@ -150,3 +150,10 @@ export async function openRelay(engine: EngineName, env: Readonly<Record<string,
 }
 
 export type Relay = Awaited<ReturnType<typeof openRelay>>
+
+/** The relay of a suite. */
+export const suiteRelay = (...options: Parameters<typeof openRelay>): Relay =>
+  suiteResource(
+    () => openRelay(...options),
+    relay => relay.gateway.close(),
+  )

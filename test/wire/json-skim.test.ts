@@ -6,7 +6,7 @@ import { JsonError, parseJson } from '../../src/wire/json.ts'
 import { topLevel } from '../../src/wire/json-edit.ts'
 import { createJsonScanner, SCAN_LIMITS } from '../../src/wire/json-scan.ts'
 import { LARGE_BYTES, longText, readJson } from '../../src/wire/json-skim.ts'
-import { DESK } from '../support/desk.ts'
+import { READ_CONTEXT } from '../support/read-context.ts'
 
 const MB = 1_048_576
 const bytesOf = (value: unknown) => Buffer.from(typeof value === 'string' ? value : JSON.stringify(value))
@@ -84,8 +84,8 @@ describe('a large body', () => {
     for (const body of bodies) {
       const bytes = bytesOf(body)
       const { value } = await readJson(bytes, true)
-      const skimmed = chat.read(value as Record<string, unknown>, bytes, DESK, undefined)
-      const whole = chat.read(body, bytes, DESK, undefined)
+      const skimmed = chat.read(value as Record<string, unknown>, bytes, READ_CONTEXT, undefined)
+      const whole = chat.read(body, bytes, READ_CONTEXT, undefined)
       assert.equal(skimmed.inputTokens, whole.inputTokens)
       assert.equal(skimmed.outputTokens(100), whole.outputTokens(100))
       assert.equal(skimmed.isStream, whole.isStream)
@@ -93,8 +93,8 @@ describe('a large body', () => {
     const input = { model: 'm', input: ['a'.repeat(2 * MB), 'b'] }
     const { value } = await readJson(bytesOf(input), true)
     assert.equal(
-      embeddings.read(value as Record<string, unknown>, bytesOf(input), DESK, undefined).inputTokens,
-      embeddings.read(input, bytesOf(input), DESK, undefined).inputTokens,
+      embeddings.read(value as Record<string, unknown>, bytesOf(input), READ_CONTEXT, undefined).inputTokens,
+      embeddings.read(input, bytesOf(input), READ_CONTEXT, undefined).inputTokens,
     )
   })
 

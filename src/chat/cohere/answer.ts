@@ -9,7 +9,10 @@ import { decodeStop, isFailed } from './stop.ts'
 import { readCohereUsage } from './usage.ts'
 
 /** An answer names no model. */
-export function decodeAnswer(body: unknown, { ambience }: DecodeOptions): ChatAnswer | { error: ChatError } {
+export function decodeAnswer(
+  body: unknown,
+  { idsAndClock }: DecodeOptions,
+): ChatAnswer | { error: ChatError } {
   if (!isObject(body)) return { error: chatError('server', 'the provider’s answer is not a JSON object') }
   if (!isObject(body.message)) return { error: decodeError({ status: 200, body }) }
   if (isFailed(body.finish_reason)) return { error: failure(body.finish_reason) }
@@ -17,7 +20,7 @@ export function decodeAnswer(body: unknown, { ambience }: DecodeOptions): ChatAn
   const message = answer.needFields('message')
   const plan = message.text('tool_plan') ?? ''
   const calls = message.each('tool_calls').map(({ value }): Part => {
-    const call = decodeCall(value, ambience.newId)
+    const call = decodeCall(value, idsAndClock.newId)
     return { ...call, arguments: call.arguments || '{}' }
   })
   const citations = message.each('citations').map(({ value }): JsonObject => value)

@@ -13,7 +13,7 @@ import { readCohereUsage } from './usage.ts'
  * Blocks open with their first word, since they begin empty; a citation may come after its block has ended, so that only
  * the next part closes a text. Calls are numbered apart from blocks.
  */
-export function createStreamDecoder({ ambience }: StreamDecoderOptions): StreamDecoder {
+export function createStreamDecoder({ idsAndClock }: StreamDecoderOptions): StreamDecoder {
   const calls = new Map<unknown, number>()
   let parts: ReturnType<typeof createAssembler> | undefined
   let stop: StopReason | undefined
@@ -52,7 +52,7 @@ export function createStreamDecoder({ ambience }: StreamDecoderOptions): StreamD
         break
       case 'tool-call-start':
         isText = false
-        calls.set(index, parts.open(decodeCall(member(message, 'tool_calls'), ambience.newId)))
+        calls.set(index, parts.open(decodeCall(member(message, 'tool_calls'), idsAndClock.newId)))
         break
       case 'tool-call-delta':
         addArguments(index, member(member(member(message, 'tool_calls'), 'function'), 'arguments'))

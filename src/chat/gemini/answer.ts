@@ -10,7 +10,10 @@ import { decodeLogprobs, encodeLogprobs } from './logprobs.ts'
 import { blockedStop, decodeStop, encodeStop, FAILED } from './stop.ts'
 import { callsIn, encodeUsage, usageIn } from './usage.ts'
 
-export function decodeAnswer(body: unknown, { ambience }: DecodeOptions): ChatAnswer | { error: ChatError } {
+export function decodeAnswer(
+  body: unknown,
+  { idsAndClock }: DecodeOptions,
+): ChatAnswer | { error: ChatError } {
   const isError = Array.isArray(body) || Boolean(member(body, 'error'))
   if (isError) return { error: decodeError({ status: 200, body }) }
   const answer = lenientFields(body)
@@ -21,7 +24,7 @@ export function decodeAnswer(body: unknown, { ambience }: DecodeOptions): ChatAn
   if (candidates.length === 0 && blocked === undefined) {
     return { error: chatError('server', 'the provider’s answer has no candidates') }
   }
-  const newId = () => ambience.newId('call_')
+  const newId = () => idsAndClock.newId('call_')
   const choices =
     candidates.length === 0 && blocked !== undefined
       ? [{ parts: [], stop: blocked }]
@@ -77,13 +80,13 @@ function withCitations(parts: readonly Part[], metadata: unknown): readonly Part
 
 // --- Writing ------------------------------------------------------------------------------------------------------
 
-export function encodeAnswer(answer: ChatAnswer, { ambience }: AnswerOptions): JsonObject {
+export function encodeAnswer(answer: ChatAnswer, { idsAndClock }: AnswerOptions): JsonObject {
   const { choices, usage } = answer
   const feedback = feedbackIn(choices[0]?.stop)
   return {
     ...(feedback === undefined ? { candidates: choices.map(encodeChoice) } : { promptFeedback: feedback }),
     ...(usage !== undefined && { usageMetadata: encodeUsage(usage) }),
-    ...encodeHead(answer, ambience.newId),
+    ...encodeHead(answer, idsAndClock.newId),
   }
 }
 

@@ -26,7 +26,7 @@ type ChoiceState = {
 
 /** Every event is a piece of an answer, with all usage so far; there is no terminator. */
 export function createStreamDecoder(options: StreamDecoderOptions): StreamDecoder {
-  const { ambience, choices: choiceCount = 1 } = options
+  const { idsAndClock, choices: choiceCount = 1 } = options
   const choices = new Map<number, ChoiceState>()
   let isStarted = false
   let searches: ReturnType<typeof searchesIn> = { searches: 0, fileSearches: 0 }
@@ -138,7 +138,7 @@ export function createStreamDecoder(options: StreamDecoderOptions): StreamDecode
   }
 
   function newId(): string {
-    return ambience.newId('call_')
+    return idsAndClock.newId('call_')
   }
 
   function readCall(part: FieldReader, called: JsonObject, state: ChoiceState): void {

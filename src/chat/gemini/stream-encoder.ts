@@ -48,7 +48,7 @@ const CLOSING = Buffer.from(']')
 const STOPPED: Stop = { reason: 'stop' }
 
 function createChunkEncoder(
-  { ambience, request }: AnswerOptions,
+  { idsAndClock, request }: AnswerOptions,
   frame: (chunk: JsonObject) => Buffer,
 ): Stage<ChatEvent, Buffer> {
   const choices = new Map<number, ChoiceState>()
@@ -85,7 +85,7 @@ function createChunkEncoder(
     const { id, model, createdS, extras } = start
     head ??= encodeHead(
       { id, model, ...(createdS !== undefined && { createdS }), ...(extras !== undefined && { extras }) },
-      ambience.newId,
+      idsAndClock.newId,
     )
     return head
   }

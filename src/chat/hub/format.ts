@@ -36,7 +36,7 @@ export type EncodedRequest = {
 }
 
 export type DecodeOptions = {
-  readonly ambience: IdsAndClock
+  readonly idsAndClock: IdsAndClock
   /** How this vendor's counts differ from what the format means by them. */
   readonly usage?: UsageOptions
 }
@@ -47,7 +47,7 @@ export type StreamDecoderOptions = DecodeOptions & {
 }
 
 export type AnswerOptions = {
-  readonly ambience: IdsAndClock
+  readonly idsAndClock: IdsAndClock
   /** The request: openai-chat reports the usage of a stream only on demand, responses repeats fields of the request. */
   readonly request?: ChatRequest
 }

@@ -8,14 +8,17 @@ import { decodeError } from './error.ts'
 import { decodeStop } from './stop.ts'
 import { readOllamaUsage } from './usage.ts'
 
-export function decodeAnswer(body: unknown, { ambience }: DecodeOptions): ChatAnswer | { error: ChatError } {
+export function decodeAnswer(
+  body: unknown,
+  { idsAndClock }: DecodeOptions,
+): ChatAnswer | { error: ChatError } {
   if (!isObject(body)) return { error: chatError('server', 'the provider’s answer is not a JSON object') }
   if (body.error) return { error: decodeError({ status: 200, body }) }
   if (!isObject(body.message)) {
     return { error: chatError('server', 'the provider’s answer has no message') }
   }
   const answer = lenientFields(body)
-  const parts = decodeParts(body.message, ambience.newId)
+  const parts = decodeParts(body.message, idsAndClock.newId)
   const hasCalls = parts.some(part => part.type === 'toolCall')
   for (const name of ['message', 'created_at', 'done', 'done_reason', 'prompt_eval_count', 'eval_count']) {
     answer.any(name)

@@ -11,7 +11,7 @@ import { decodeStop } from './stop.ts'
 import { readOllamaUsage } from './usage.ts'
 
 /** Each line is a piece of an answer in the form of a whole one; calls come whole. */
-export function createStreamDecoder({ ambience }: StreamDecoderOptions): StreamDecoder {
+export function createStreamDecoder({ idsAndClock }: StreamDecoderOptions): StreamDecoder {
   let parts: Assembler | undefined
   let stop: StopReason | undefined
 
@@ -35,7 +35,7 @@ export function createStreamDecoder({ ambience }: StreamDecoderOptions): StreamD
       const model = typeof line.model === 'string' ? line.model : ''
       emit(compact<ChatEvent>({ type: 'start', id: '', model, createdS: createdIn(line) }))
     }
-    for (const part of decodeParts(line.message, ambience.newId)) {
+    for (const part of decodeParts(line.message, idsAndClock.newId)) {
       if (part.type === 'text' || part.type === 'reasoning') parts.say(part.type, part.text)
       else parts.whole(part)
     }

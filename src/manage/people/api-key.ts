@@ -32,13 +32,16 @@ export function createKeyHolder({ db, digest, now, ledger }: Deps, outside: Outs
     digest,
     now,
   })
-  return async (asking: KeyRequest, options: { evenIfExpired?: boolean } = {}): Promise<TokenWithAccount> => {
+  return async (
+    request: KeyRequest,
+    options: { evenIfExpired?: boolean } = {},
+  ): Promise<TokenWithAccount> => {
     // Requests that have just been answered are included.
-    await markIfStale(asking.reply, ledger.catchUp())
-    const token = await checkKey(credentialOf(asking), options)
+    await markIfStale(request.reply, ledger.catchUp())
+    const token = await checkKey(credentialOf(request), options)
     const allowed = JSON.parse(token.allow_ips) as string[]
-    if (allowed.length > 0 && !isAddressIn(asking.address, allowed))
-      throw new Refusal(outside, `The token may not be used from the address ${asking.address}`)
+    if (allowed.length > 0 && !isAddressIn(request.address, allowed))
+      throw new Refusal(outside, `The token may not be used from the address ${request.address}`)
     return token
   }
 }

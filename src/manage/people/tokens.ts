@@ -55,7 +55,7 @@ export function createTokenHandlers({
   digest,
   ledger,
 }: Deps): Handlers<typeof tokenContract> {
-  const tell = (row: TokenWithAccount, wholeKey?: string) => ({
+  const presentToken = (row: TokenWithAccount, wholeKey?: string) => ({
     id: row.id,
     user_id: row.user_id,
     name: row.name,
@@ -108,7 +108,7 @@ export function createTokenHandlers({
 
   return {
     listTokens: async ({ actor, query }) =>
-      presentPage(await listTokens(db, actor.id, {}, query.paging), query.paging, row => tell(row)),
+      presentPage(await listTokens(db, actor.id, {}, query.paging), query.paging, row => presentToken(row)),
 
     searchTokens: async ({ actor, query }) => {
       const { keyword, token, paging } = query
@@ -118,13 +118,13 @@ export function createTokenHandlers({
         keyword: keyword?.replaceAll('%', ''),
         ...(tail === undefined ? { digest: value && digest(value) } : { hint: { head, tail } }),
       }
-      return presentPage(await listTokens(db, actor.id, filter, paging), paging, row => tell(row))
+      return presentPage(await listTokens(db, actor.id, filter, paging), paging, row => presentToken(row))
     },
 
     getToken: async ({ actor, params, reply }) => {
       const { id } = await mustFind(db, actor.id, params.id)
       await markIfStale(reply, ledger.catchUp({ kind: 'token', ownerId: id }))
-      return tell(await mustFind(db, actor.id, id))
+      return presentToken(await mustFind(db, actor.id, id))
     },
 
     createToken: async ({ actor, body, change }) =>
@@ -153,8 +153,8 @@ export function createTokenHandlers({
         await openAccount(trx, { kind: 'token', ownerId: id }, unlimited)
         await setRemaining(trx, { id, userId: actor.id }, body.remain_quota ?? 0, 'token created')
         const row = await mustFind(trx, actor.id, id)
-        audit({ action: 'token.create', target: `token:${id}`, after: tell(row) })
-        return tell(row, key)
+        audit({ action: 'token.create', target: `token:${id}`, after: presentToken(row) })
+        return presentToken(row, key)
       }),
 
     updateToken: async ({ actor, query, body: update, change }) => {
@@ -195,10 +195,10 @@ export function createTokenHandlers({
         audit({
           action: 'token.update',
           target: `token:${before.id}`,
-          before: tell(before),
-          after: tell(after),
+          before: presentToken(before),
+          after: presentToken(after),
         })
-        return tell(after)
+        return presentToken(after)
       })
     },
 
@@ -206,7 +206,7 @@ export function createTokenHandlers({
       change(async ({ trx, audit }) => {
         const row = await mustFind(trx, actor.id, params.id)
         await deleteTokens(trx, actor.id, [row.id])
-        audit({ action: 'token.delete', target: `token:${row.id}`, before: tell(row) })
+        audit({ action: 'token.delete', target: `token:${row.id}`, before: presentToken(row) })
         return undefined
       }),
 
@@ -215,7 +215,7 @@ export function createTokenHandlers({
         const rows = await findTokens(trx, actor.id, body.ids)
         const count = await deleteTokens(trx, actor.id, body.ids)
         for (const row of rows)
-          audit({ action: 'token.delete', target: `token:${row.id}`, before: tell(row) })
+          audit({ action: 'token.delete', target: `token:${row.id}`, before: presentToken(row) })
         return count
       }),
 

@@ -24,7 +24,7 @@ const EXPOSED = [
 ].join(', ')
 
 /** Headers of every response of the relay (docs/reference/relay-api.md: Response headers). */
-export const commonHeaders = (requestId: string, voice?: ErrorFormat): Record<string, string> => {
+export const commonHeaders = (requestId: string, errorFormat?: ErrorFormat): Record<string, string> => {
   const headers = {
     'x-request-id': requestId,
     'access-control-allow-origin': '*',
@@ -32,7 +32,7 @@ export const commonHeaders = (requestId: string, voice?: ErrorFormat): Record<st
     'x-content-type-options': RELAY_SECURITY['x-content-type-options'],
     'content-security-policy': RELAY_SECURITY['content-security-policy'],
   }
-  return voice?.headers === undefined ? headers : { ...headers, ...voice.headers(requestId) }
+  return errorFormat?.headers === undefined ? headers : { ...headers, ...errorFormat.headers(requestId) }
 }
 
 export function answerPreflight(request: IncomingMessage, response: ServerResponse, requestId: string): void {
@@ -79,14 +79,14 @@ const NOT_RETRYABLE = new Set(['insufficient_quota', 'model_not_priced'])
 export function answerError(
   response: ServerResponse,
   error: RelayError,
-  { voice = COMMON_ERROR_FORMAT, requestId, headers = {} }: ErrorOptions,
+  { errorFormat = COMMON_ERROR_FORMAT, requestId, headers = {} }: ErrorOptions,
 ): void {
-  const more = { ...commonHeaders(requestId, voice), ...headers }
-  answerJson(response, error.status, more, voice.errorBody(error, requestId))
+  const more = { ...commonHeaders(requestId, errorFormat), ...headers }
+  answerJson(response, error.status, more, errorFormat.errorBody(error, requestId))
 }
 
 type ErrorOptions = {
-  readonly voice?: ErrorFormat | undefined
+  readonly errorFormat?: ErrorFormat | undefined
   readonly requestId: string
   readonly headers?: Readonly<Record<string, string>>
 }

@@ -15,9 +15,9 @@ export type EarlyHeaders = {
   close(): void
 }
 
-export const streamHeaders = (requestId: string, voice?: ErrorFormat): Record<string, string> => ({
-  ...commonHeaders(requestId, voice),
-  'content-type': voice?.streamType ?? EVENTS_TYPE,
+export const streamHeaders = (requestId: string, errorFormat?: ErrorFormat): Record<string, string> => ({
+  ...commonHeaders(requestId, errorFormat),
+  'content-type': errorFormat?.streamType ?? EVENTS_TYPE,
   'cache-control': 'no-cache',
   'x-accel-buffering': 'no',
 })
@@ -29,8 +29,8 @@ export function openEarlyHeaders(
   { spec, work, response, requestId, admitted }: Waiting,
   afterMs: number,
 ): EarlyHeaders {
-  const { voice = COMMON_ERROR_FORMAT } = spec
-  const { keepAlive } = voice
+  const { errorFormat = COMMON_ERROR_FORMAT } = spec
+  const { keepAlive } = errorFormat
   let isOpen = false
   let every: NodeJS.Timeout | undefined
   const first =
@@ -43,7 +43,7 @@ export function openEarlyHeaders(
       : undefined
 
   function open(to: ServerResponse): void {
-    to.writeHead(200, { ...streamHeaders(requestId, voice), ...rateHeaders(admitted.remaining()) })
+    to.writeHead(200, { ...streamHeaders(requestId, errorFormat), ...rateHeaders(admitted.remaining()) })
     if (keepAlive === undefined) to.flushHeaders()
     else to.write(keepAlive)
   }

@@ -29,7 +29,7 @@ export type ErrorFormat = {
   readonly streamType?: string
   errorBody(error: RelayError, requestId: string): unknown
   /** Ends a stream with an error, without the event that ends a complete one. */
-  lastEvent(error: RelayError, ambience: IdsAndClock): string | Buffer
+  lastEvent(error: RelayError, idsAndClock: IdsAndClock): string | Buffer
 }
 
 export const relayErrorOf = (refusal: Refusal): RelayError => relayError(refusal) as RelayError
@@ -65,8 +65,8 @@ export const errorFormatOf = (
     ...format.encodeError(chatErrorOf(error)).body,
     ...(more.hasRequestId && { request_id: requestId }),
   }),
-  lastEvent: (error, ambience) =>
+  lastEvent: (error, idsAndClock) =>
     Buffer.concat(
-      format.createStreamEncoder({ ambience }).push({ type: 'error', error: chatErrorOf(error) }),
+      format.createStreamEncoder({ idsAndClock }).push({ type: 'error', error: chatErrorOf(error) }),
     ),
 })

@@ -26,11 +26,16 @@ const TAKES = { json: 'application/json', form: 'multipart/form-data' } as const
 
 /** How an operation reads its requests. */
 type Reader<W extends Work> = Pick<OperationSpec, 'skims' | 'names'> & {
-  read?(parsed: Record<string, unknown>, bytes: Buffer, desk: ReadContext, members?: readonly Member[]): W
-  readForm?(form: Form, desk: ReadContext): W | Promise<W>
+  read?(
+    parsed: Record<string, unknown>,
+    bytes: Buffer,
+    readContext: ReadContext,
+    members?: readonly Member[],
+  ): W
+  readForm?(form: Form, readContext: ReadContext): W | Promise<W>
 }
 
-type Reading = { readonly maxBodyBytes: number; readonly forms: Forms; readonly desk: ReadContext }
+type Reading = { readonly maxBodyBytes: number; readonly forms: Forms; readonly readContext: ReadContext }
 
 type Bounds = Omit<BodyBounds, 'maxBytes'>
 
@@ -48,7 +53,7 @@ export async function readRequest<W extends Work>(
 async function readWork<W extends Work>(
   request: IncomingMessage,
   spec: Reader<W>,
-  { maxBodyBytes, forms, desk }: Reading,
+  { maxBodyBytes, forms, readContext }: Reading,
   bounds: Bounds,
 ): Promise<W> {
   const contentType = request.headers['content-type']
@@ -60,9 +65,13 @@ async function readWork<W extends Work>(
       const fault = formNameFault(names, spec.names ?? 'snake')
       if (fault) throw refusalOfFault(fault)
       // Videos see to it themselves: their fields may stand in an object.
-      if (spec.names === 'vendor') return { ...(await spec.readForm(form, desk)), dispose: form.dispose }
+      if (spec.names === 'vendor')
+        return { ...(await spec.readForm(form, readContext)), dispose: form.dispose }
       const { form: plainForm, removed } = withoutRoutingFields(form)
-      return reportingRemoved({ ...(await spec.readForm(plainForm, desk)), dispose: form.dispose }, removed)
+      return reportingRemoved(
+        { ...(await spec.readForm(plainForm, readContext)), dispose: form.dispose },
+        removed,
+      )
     } catch (error) {
       form.dispose()
       throw error
@@ -85,8 +94,8 @@ async function readWork<W extends Work>(
   if (fault) throw refusalOfFault(fault)
   if (isLarge) await setImmediate()
   if (spec.names !== 'vendor' && hasRoutingFields(members))
-    return readRouted(spec.read, { value, bytes, members }, desk)
-  return spec.read(value, bytes, desk, members)
+    return readRouted(spec.read, { value, bytes, members }, readContext)
+  return spec.read(value, bytes, readContext, members)
 }
 
 async function parse(bytes: Buffer, isSkimmed: boolean): Promise<JsonRead> {

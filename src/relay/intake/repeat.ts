@@ -23,7 +23,7 @@ export type Claim = {
    * Called before the request is settled and the response is complete, so that a paid response is never made twice.
    * Nothing is stored of a failure.
    */
-  keep(answer: StoredAnswer | undefined): Promise<void>
+  storeAnswer(answer: StoredAnswer | undefined): Promise<void>
   /** Releases the key unless a response was stored. */
   end(): Promise<void>
 }
@@ -78,7 +78,7 @@ export function createIdempotentRequests({ db, keyring, nodeId, boot, now }: Dep
   function claimOf(repeat: Repeat): Claim {
     let isConcluded = false
     return {
-      async keep(answer) {
+      async storeAnswer(answer) {
         isConcluded = true
         if (answer === undefined) return dropAnswer(db, repeat)
         const { status, contentType, body } = answer

@@ -24,18 +24,18 @@ export type AnswerTranslation = {
 export function translateAnswer(
   body: Buffer,
   { upstreamFormat, clientFormat, usage: usageOptions, names, answered }: AnswerTranslation,
-  ambience: IdsAndClock,
+  idsAndClock: IdsAndClock,
 ): AnswerReading | Promise<AnswerReading> {
   const upstream = outboundOf(upstreamFormat)
   const client = inboundOf(clientFormat)
   if (!upstream || !client) throw new Error(`no such format: ${upstreamFormat} or ${clientFormat}`)
-  const decoding = { ambience, ...(usageOptions && { usage: usageOptions }) }
+  const decoding = { idsAndClock, ...(usageOptions && { usage: usageOptions }) }
   return readingDocument(body, document => {
     const whole = decodeWhole(upstream, document, decoding)
     if ('fault' in whole) return whole
     const answerToClient = withOwnNames(whole.answer, names)
     const encodedAnswer = (answer: ChatAnswer) =>
-      answerFrom(body, () => client.encodeAnswer(answer, { ambience, request: answered }))
+      answerFrom(body, () => client.encodeAnswer(answer, { idsAndClock, request: answered }))
     // Where the provider reports no usage, the client gets the counted one.
     const isReported = answerToClient.usage !== undefined
     return {

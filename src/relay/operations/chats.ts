@@ -27,7 +27,7 @@ import { chatFormat, type NativeFormat, translating } from './translate.ts'
 type Dialect = {
   readonly format: Inbound
   readonly facts: (parsed: unknown, address?: RequestAddress) => RequestReading<ChatFacts>
-  readonly voice: ErrorFormat
+  readonly errorFormat: ErrorFormat
   /** How its members are named; absent: in snake case. */
   readonly names?: NameRules
   /** For formats whose URL holds the model and the stream flag. */
@@ -37,13 +37,20 @@ type Dialect = {
 }
 
 /** Chats in this format: its own vendors get the client's bytes, all others a translation through the hub. */
-function chatIn({ format, facts: readFacts, voice, names = 'snake', address, kept: unsentMember }: Dialect) {
+function chatIn({
+  format,
+  facts: readFacts,
+  errorFormat,
+  names = 'snake',
+  address,
+  kept: unsentMember,
+}: Dialect) {
   const own = outboundOf(format.name)
   const formatOf = chatFormat(format.name)
   const read = (
     parsed: Record<string, unknown>,
     bytes: Buffer,
-    desk: ReadContext,
+    readContext: ReadContext,
     members?: readonly Member[],
   ) => {
     const unsentValue = unsentMember && parsed[unsentMember.name]
@@ -69,20 +76,20 @@ function chatIn({ format, facts: readFacts, voice, names = 'snake', address, kep
       ...(address?.model !== undefined && parsed.model !== undefined && { model: undefined }),
     }
     const native = own
-      ? passing(own, facts, { ...source, ambience: desk.ambience, left: removedMembers })
+      ? passing(own, facts, { ...source, idsAndClock: readContext.idsAndClock, left: removedMembers })
       : UNSPOKEN
     return {
       ...generation(facts, parsed, bytes),
       tools,
       ...asking(wishes, searchAsked(tools)),
-      ...translating(source, native, desk),
+      ...translating(source, native, readContext),
     }
   }
   return {
     operation: 'chat',
     format: 'openai-chat',
     formatFor: formatOf,
-    voice,
+    errorFormat,
     names,
     skims: true,
     read,
@@ -91,7 +98,7 @@ function chatIn({ format, facts: readFacts, voice, names = 'snake', address, kep
 
 type Passing = ReadBody & {
   readonly address?: RequestAddress | undefined
-  readonly ambience: IdsAndClock
+  readonly idsAndClock: IdsAndClock
   /** Members that are removed from the body. */
   readonly left: Readonly<Record<string, undefined>>
   readonly parsed: RequestBody
@@ -103,7 +110,7 @@ type Passing = ReadBody & {
 const passing = (
   own: Outbound,
   facts: ChatFacts,
-  { address, ambience, left: removedMembers, parsed, wishes, tools: requested, ...source }: Passing,
+  { address, idsAndClock, left: removedMembers, parsed, wishes, tools: requested, ...source }: Passing,
 ): NativeFormat => ({
   encode(channel, sentModel, limits) {
     const unnamed = omittedServices(wishes, limits?.granted(channel))
@@ -118,12 +125,12 @@ const passing = (
   readers: channel => ({
     readWhole: ({ body }) =>
       readingDocument(body, document => {
-        const whole = decodeWhole(own, document, { ambience, usage: usageOptionsOf(channel) })
+        const whole = decodeWhole(own, document, { idsAndClock, usage: usageOptionsOf(channel) })
         return 'fault' in whole ? whole : measured(whole.answer)
       }),
     meter: () =>
       createPassingMeter(
-        own.createStreamDecoder({ ambience, choices: facts.n, usage: usageOptionsOf(channel) }),
+        own.createStreamDecoder({ idsAndClock, choices: facts.n, usage: usageOptionsOf(channel) }),
       ),
   }),
 })
@@ -149,7 +156,7 @@ const MESSAGES: Dialect = {
   kept: { name: 'thread', check: refuseThread },
   // A limit of 0 only fills the vendor's prompt cache.
   facts: createFactsReader({ turns: 'messages', leastLimit: 0 }),
-  voice: errorFormatOf(anthropic, {
+  errorFormat: errorFormatOf(anthropic, {
     headers: requestId => ({ 'request-id': requestId }),
     keepAlive: 'event: ping\ndata: {"type":"ping"}\n\n',
     hasRequestId: true,
@@ -170,7 +177,7 @@ const RESPONSES: Dialect = {
       background: NOT_STORED,
     },
   }),
-  voice: errorFormatOf(responsesFormat, { keepAlive: ': keep-alive\n\n' }),
+  errorFormat: errorFormatOf(responsesFormat, { keepAlive: ': keep-alive\n\n' }),
 }
 
 export const messages = chatIn(MESSAGES)
@@ -181,25 +188,25 @@ const generateContent = (address: RequestAddress, isEvents: boolean) => {
   return chatIn({
     format,
     facts: readContentFacts,
-    voice: errorFormatOf(format, format === geminiList ? { streamType: format.contentType } : {}),
+    errorFormat: errorFormatOf(format, format === geminiList ? { streamType: format.contentType } : {}),
     names: 'either',
     address,
   })
 }
 
 /** Counts the tokens of a request without asking its vendor. */
-const counting = (chat: ReturnType<typeof chatIn>, tell: (tokens: number) => object) =>
+const counting = (chat: ReturnType<typeof chatIn>, bodyOf: (tokens: number) => object) =>
   ({
     ...chat,
-    read(parsed, bytes, desk, members): Work {
-      const work = chat.read(parsed, bytes, desk, members)
+    read(parsed, bytes, readContext, members): Work {
+      const work = chat.read(parsed, bytes, readContext, members)
       return {
         ...work,
-        async tell(counter) {
+        async answer(counter) {
           const { text, bytes: all, extra } = work.promptText()
           const counted = await counter.count(text)
           const share = Math.max(1, all / Math.max(1, Buffer.byteLength(text)))
-          return tell(extra + (counted === undefined ? tokensOf(all) : Math.ceil(counted * share)))
+          return bodyOf(extra + (counted === undefined ? tokensOf(all) : Math.ceil(counted * share)))
         },
       }
     },
@@ -212,7 +219,7 @@ export const countResponses = counting(responses, input_tokens => ({
 }))
 
 /** Error formats for requests outside of any operation, by the client's format. */
-export const VOICES = { anthropic: MESSAGES.voice, gemini: errorFormatOf(gemini) } as const
+export const ERROR_FORMATS = { anthropic: MESSAGES.errorFormat, gemini: errorFormatOf(gemini) } as const
 
 /** Gemini's methods follow the model's name in the path. `isEvents`: the client reads server-sent events. */
 export const GEMINI_METHODS: Readonly<Record<string, (model: string, isEvents: boolean) => OperationSpec>> = {
@@ -224,11 +231,11 @@ export const GEMINI_METHODS: Readonly<Record<string, (model: string, isEvents: b
     // Clients may wrap the whole request that they would send to generateContent.
     return {
       ...counted,
-      read: (parsed, bytes, desk) =>
+      read: (parsed, bytes, readContext) =>
         counted.read(
           (parsed.generateContentRequest ?? parsed.generate_content_request ?? parsed) as typeof parsed,
           bytes,
-          desk,
+          readContext,
           undefined,
         ),
     }

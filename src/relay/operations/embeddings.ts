@@ -210,7 +210,7 @@ const contentEmbeddings = (model: string, method: Method): OperationSpec => ({
   format: 'openai',
   formatFor: (provider, sentModel): FormatName | undefined =>
     isNative(provider, sentModel) ? 'gemini' : commonOr(provider, sentModel),
-  voice: errorFormatOf(gemini),
+  errorFormat: errorFormatOf(gemini),
   names: 'either',
   read(parsed, bytes): Work {
     const decoded = decodeEmbedding(parsed, { model })

@@ -8,7 +8,7 @@ import { rerank } from './rerank.ts'
 import { speech } from './speech.ts'
 import { transcription, translation } from './transcription.ts'
 
-export { VOICES } from './chats.ts'
+export { ERROR_FORMATS } from './chats.ts'
 
 /** The operations of `/v1`, by path. */
 const OPERATIONS: Readonly<Record<string, OperationSpec>> = {

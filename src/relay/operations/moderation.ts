@@ -21,8 +21,8 @@ export const moderation = {
   operation: 'moderation',
   format: 'openai',
   formatFor: formatWith('moderation', 'openai'),
-  read(parsed, bytes, desk): Work {
-    const ask = mustRead(readModerationRequest(parsed, () => defaultModel(desk)))
+  read(parsed, bytes, readContext): Work {
+    const ask = mustRead(readModerationRequest(parsed, () => defaultModel(readContext)))
     const size = sizeOf(ask.body, ['model'])
     // If the client names no model, the body gets the one that was routed.
     const bodyModel = typeof parsed.model === 'string' ? parsed.model : ''

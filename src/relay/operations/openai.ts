@@ -153,7 +153,7 @@ export const chat = {
   format: 'openai-chat',
   formatFor: formatOf,
   skims: true,
-  read(parsed, bytes, desk, members): Work {
+  read(parsed, bytes, readContext, members): Work {
     const facts = mustRead(readChatRequest(parsed))
     const hasAnswers = (parsed.messages as readonly unknown[]).length > 1
     const wishes = wishesIn(parsed)
@@ -174,7 +174,7 @@ export const chat = {
       hasStreamOptions: hasStreamOptions(parsed),
       tools,
       ...asking(wishes, searchAsked(tools)),
-      ...translating(source, generating(facts, parsed, source), desk),
+      ...translating(source, generating(facts, parsed, source), readContext),
     }
   },
 } satisfies OperationSpec

@@ -76,7 +76,7 @@ export type Work = {
   /** The longest answer that is received whole; absent: 32 MiB. */
   readonly maxAnswerBytes?: number
   /** Answers the request without a provider, free of charge. */
-  tell?(counter: Pick<TokenCounter, 'count'>): Promise<unknown>
+  answer?(counter: Pick<TokenCounter, 'count'>): Promise<unknown>
   /** Equal for equal requests: for operations that honour an `Idempotency-Key`. */
   digest?(): string | Promise<string>
   /** The client prefers a refusal to a request with something left out (`x-sluice-strict`). */
@@ -89,7 +89,7 @@ export type Work = {
 export type ReadContext = {
   settings(): Settings
   isServed(model: string): boolean
-  readonly ambience: IdsAndClock
+  readonly idsAndClock: IdsAndClock
   /** Absent: large requests are translated on this thread too. */
   readonly translator?: Translator
 }
@@ -103,13 +103,18 @@ export type OperationSpec = {
   /** The last part of the path, if it differs from the one in the provider's file. */
   readonly sibling?: string
   /** The error format of its clients; absent: the common one. */
-  readonly voice?: ErrorFormat
+  readonly errorFormat?: ErrorFormat
   /** How its requests name their members; absent: in snake case. */
   readonly names?: NameRules
   /** It needs only the lengths of long texts, and takes a LongText in their place. */
   readonly skims?: true
   /** Absent: it takes no JSON. `members`: those of the body, if they have been found already. */
-  read?(parsed: Record<string, unknown>, bytes: Buffer, desk: ReadContext, members?: readonly Member[]): Work
+  read?(
+    parsed: Record<string, unknown>,
+    bytes: Buffer,
+    readContext: ReadContext,
+    members?: readonly Member[],
+  ): Work
   /** Absent: it takes no multipart/form-data. `dispose` releases the form. */
-  readForm?(form: Form, desk: ReadContext): Work | Promise<Work>
+  readForm?(form: Form, readContext: ReadContext): Work | Promise<Work>
 }

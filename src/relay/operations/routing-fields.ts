@@ -18,7 +18,7 @@ type Request = { readonly value: RequestBody; readonly bytes: Buffer; readonly m
 type Read<W extends Work> = (
   parsed: Record<string, unknown>,
   bytes: Buffer,
-  desk: ReadContext,
+  readContext: ReadContext,
   members?: readonly Member[],
 ) => W
 
@@ -57,13 +57,13 @@ const warningRequests =
  * A request with routing fields is read twice: without any of them, for most channels, and with those that name models, for
  * channels that allow them.
  */
-export function readRouted<W extends Work>(read: Read<W>, request: Request, desk: ReadContext): W {
+export function readRouted<W extends Work>(read: Read<W>, request: Request, readContext: ReadContext): W {
   const bare = without(request, isRoutingField)
   const routed = without(request, isUnpricedRouting)
   const removedAll = routingFieldsIn(request.value)
   const removedSome = removedAll.filter(isUnpricedRouting)
-  const plainWork = read(bare.value, bare.bytes, desk)
-  const routedWork = read(routed.value, routed.bytes, desk)
+  const plainWork = read(bare.value, bare.bytes, readContext)
+  const routedWork = read(routed.value, routed.bytes, readContext)
   const plainRequest = warningRequests(plainWork, removedAll)
   const routedRequest = warningRequests(routedWork, removedSome)
   const { unfit } = plainWork

@@ -107,7 +107,7 @@ const THREAD_BYTES = 256 * 1024
 export function translating(
   source: TranslationSource,
   native: NativeFormat,
-  { ambience, translator }: ReadContext,
+  { idsAndClock, translator }: ReadContext,
 ): Pick<Work, 'requestFor'> & Required<Pick<Work, 'dispose'>> {
   const { format: client, bytes, formatOf, address } = source
   let decoded: ChatRequest | undefined
@@ -156,11 +156,15 @@ export function translating(
       boundsOf,
       readWhole: answer =>
         onThread(answer.body)?.translateAnswer(answer.body, translation) ??
-        translateAnswer(answer.body, translation, ambience),
+        translateAnswer(answer.body, translation, idsAndClock),
       meter: () =>
         createTranslatingMeter({
-          decoder: upstream.createStreamDecoder({ ambience, choices: source.choices, ...usageOf(channel) }),
-          encoder: restoringNames(client.createStreamEncoder({ ambience, request: answered }), names),
+          decoder: upstream.createStreamDecoder({
+            idsAndClock,
+            choices: source.choices,
+            ...usageOf(channel),
+          }),
+          encoder: restoringNames(client.createStreamEncoder({ idsAndClock, request: answered }), names),
         }),
     }
   }

@@ -101,7 +101,7 @@ export function createTranslator({ memory, onFailure }: TranslatorOptions): Tran
       },
       end() {
         share.end()
-        if (isUsed) thread.tell({ endedWork: work })
+        if (isUsed) thread.notify({ endedWork: work })
       },
     }
   }

@@ -60,12 +60,12 @@ const NO_DOCUMENT = Buffer.alloc(0)
 
 const documentOf = ({ body }: UpstreamBody) => (Buffer.isBuffer(body) ? body : NO_DOCUMENT)
 
-type Reader = { readonly spec: OperationSpec; readonly desk: ReadContext }
+type Reader = { readonly spec: OperationSpec; readonly readContext: ReadContext }
 
 /** The body is read once more after the overrides: they may ask for more than the client did. */
-function reread({ isOwnFormat, boundsOf }: UpstreamBody, body: Buffer, { spec, desk }: Reader) {
+function reread({ isOwnFormat, boundsOf }: UpstreamBody, body: Buffer, { spec, readContext }: Reader) {
   const parsed = () => JSON.parse(body.toString('utf8')) as Record<string, unknown>
-  return isOwnFormat ? spec.read?.(parsed(), body, desk) : boundsOf?.(parsed())
+  return isOwnFormat ? spec.read?.(parsed(), body, readContext) : boundsOf?.(parsed())
 }
 
 /** A request as it goes to one channel, or why the channel's own overrides keep it from going there. */

@@ -50,7 +50,7 @@ export function overrideSubmission(
   const body = Buffer.from(JSON.stringify({ ...plain, ...channel.override.members }))
   const ready = encodeOutgoing(
     { channel, key, requestedModel: work.model, sentModel, client: response.req.headers },
-    { spec, desk: deps.desk },
+    { spec, readContext: deps.readContext },
     submission.headers ?? {},
     { body },
   )

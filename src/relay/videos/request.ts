@@ -41,15 +41,15 @@ export const usageOf = (videos: number, seconds: number | undefined): Usage => (
   seconds: wholeSeconds(seconds ?? 0) * videos,
 })
 
-function modelOf(ask: VideoAsk, desk: ReadContext): string {
-  const model = ask.model || desk.settings().default_video_model
+function modelOf(ask: VideoAsk, readContext: ReadContext): string {
+  const model = ask.model || readContext.settings().default_video_model
   if (model) return model
   const message = 'is missing, and the gateway has no default_video_model'
   throw new Refusal('missing_parameter', `model ${message}`, { errors: [{ path: 'model', message }] })
 }
 
-export function workOf(parsed: VideoAsk, desk: ReadContext, digest: VideoWork['digest']): VideoWork {
-  const ask = { ...parsed, model: modelOf(parsed, desk) }
+export function workOf(parsed: VideoAsk, readContext: ReadContext, digest: VideoWork['digest']): VideoWork {
+  const ask = { ...parsed, model: modelOf(parsed, readContext) }
   return {
     ask,
     digest,
@@ -115,11 +115,11 @@ export const videoSpec = {
   format: 'openai' as const,
   formatFor: videoFormat,
   names: 'vendor' as const,
-  read: (parsed: Record<string, unknown>, bytes: Buffer, desk: ReadContext): VideoWork =>
-    workOf(mustRead(readVideoRequest(parsed, [])), desk, async () => digestOfBytes(bytes)),
-  readForm(form: Form, desk: ReadContext): VideoWork {
+  read: (parsed: Record<string, unknown>, bytes: Buffer, readContext: ReadContext): VideoWork =>
+    workOf(mustRead(readVideoRequest(parsed, [])), readContext, async () => digestOfBytes(bytes)),
+  readForm(form: Form, readContext: ReadContext): VideoWork {
     const ask = mustRead(readVideoRequest(bodyIn(form), picturesOf(form)))
-    return workOf(ask, desk, () => digestOfForm(form))
+    return workOf(ask, readContext, () => digestOfForm(form))
   },
 } satisfies OperationSpec
 
@@ -128,13 +128,15 @@ export const remixSpec = (source: { readonly model: string; readonly ask: Omit<V
   operation: 'videos' as const,
   format: 'openai' as const,
   names: 'vendor' as const,
-  read(parsed: Record<string, unknown>, bytes: Buffer, desk: ReadContext): VideoWork {
+  read(parsed: Record<string, unknown>, bytes: Buffer, readContext: ReadContext): VideoWork {
     const prompt = remixPrompt(parsed)
-    return workOf({ ...source.ask, model: source.model, prompt }, desk, async () => digestOfBytes(bytes))
+    return workOf({ ...source.ask, model: source.model, prompt }, readContext, async () =>
+      digestOfBytes(bytes),
+    )
   },
-  readForm(form: Form, desk: ReadContext): VideoWork {
+  readForm(form: Form, readContext: ReadContext): VideoWork {
     const prompt = remixPrompt(bodyOfForm(form.fields))
-    return workOf({ ...source.ask, model: source.model, prompt }, desk, () => digestOfForm(form))
+    return workOf({ ...source.ask, model: source.model, prompt }, readContext, () => digestOfForm(form))
   },
 })
 

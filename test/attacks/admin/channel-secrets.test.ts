@@ -7,7 +7,7 @@ import { isSecretName } from '../../../src/domain/secret-name.ts'
 import { channelContract } from '../../../src/manage/contract/channels.ts'
 import type { Route } from '../../../src/manage/contract/route.ts'
 import { headersOf, providers } from '../../../src/providers/index.ts'
-import { ENGINES, type Gateway, type Reply, startGateway } from '../../support/gateway.ts'
+import { ENGINES, type Reply, suiteGateway } from '../../support/gateway.ts'
 
 const KEY = 'stored-key-of-the-operator-1111'
 const SECOND_KEY = 'stored-key-of-the-operator-2222'
@@ -80,19 +80,17 @@ function membersOf(schema: unknown): string[] {
 
 for (const engine of ENGINES)
   describe(`the secrets of a channel, before an Admin on ${engine}`, () => {
-    let gateway: Gateway
+    const gateway = suiteGateway({ engine })
     let admin: string
     let home: Awaited<ReturnType<typeof startHost>>
     let foreign: Awaited<ReturnType<typeof startHost>>
 
     before(async () => {
-      gateway = await startGateway({ engine })
       admin = (await gateway.createUser({ role: 10 })).accessToken
       home = await startHost()
       foreign = await startHost()
     })
     after(async () => {
-      await gateway.close()
       await home.close()
       await foreign.close()
     })

@@ -1,16 +1,12 @@
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
-import { ENGINES, type Gateway, type Reply, startGateway } from '../../support/gateway.ts'
+import { describe, it } from 'node:test'
+import { ENGINES, type Gateway, type Reply, suiteGateway } from '../../support/gateway.ts'
 
 const SAME_ORIGIN = { 'sec-fetch-site': 'same-origin' }
 
 for (const engine of ENGINES)
   describe(`an account whose credentials were stolen, on ${engine}`, () => {
-    let gateway: Gateway
-    before(async () => {
-      gateway = await startGateway({ engine })
-    })
-    after(() => gateway.close())
+    const gateway = suiteGateway({ engine })
 
     type User = Awaited<ReturnType<Gateway['createUser']>>
     const NEW_PASSWORD = 'a new password'

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
-import { after, before, describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import { gzipSync } from 'node:zlib'
 import { ROOT_TOKEN } from '../../support/gateway.ts'
 import { until } from '../../support/process.ts'
-import { openRelay, type Relay } from '../../support/relay.ts'
+import { suiteRelay } from '../../support/relay.ts'
 
 const MB = 1_048_576
 const PATH = '/v1/chat/completions'
@@ -49,16 +49,14 @@ async function writeAll(socket: Socket, bytes: number): Promise<void> {
 const json = (key: string) => ({ authorization: `Bearer ${key}`, 'content-type': 'application/json' })
 
 describe('a body that is refused before it is read', () => {
-  let relay: Relay
+  const relay = suiteRelay('sqlite')
   let model: string
   let freeModel: string
 
   before(async () => {
-    relay = await openRelay('sqlite')
     model = (await relay.serve('sim-words-4')).model
     freeModel = (await relay.serve('sim-words-4', {}, { input: 0, output: 0 })).model
   })
-  after(() => relay.gateway.close())
 
   const question = (name: string, bytes: number) =>
     JSON.stringify({ model: name, messages: [{ role: 'user', content: 'a'.repeat(bytes) }] })
@@ -160,16 +158,14 @@ describe('a body that is refused before it is read', () => {
 })
 
 describe('bodies that take all the memory there is for them', () => {
-  let relay: Relay
+  const relay = suiteRelay('sqlite', { SLUICE_MAX_MEMORY_MB: '8' })
   let model: string
   let key: string
 
   before(async () => {
-    relay = await openRelay('sqlite', { SLUICE_MAX_MEMORY_MB: '8' })
     model = (await relay.serve('sim-words-4')).model
     key = (await relay.newToken({ unlimited_quota: true })).key
   })
-  after(() => relay.gateway.close())
 
   const question = (content: string) => ({ model, messages: [{ role: 'user', content }] })
 

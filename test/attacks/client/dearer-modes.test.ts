@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { pricedFields } from '../../../src/media/video-modes.ts'
 import { ENGINES } from '../../support/gateway.ts'
-import { openRelay, type Relay } from '../../support/relay.ts'
+import { suiteRelay } from '../../support/relay.ts'
 import { jsonAnswer, startVendor, type Vendor } from '../../support/scripted-vendor.ts'
 
 type Fields = Readonly<Record<string, unknown>>
@@ -23,18 +23,16 @@ const MODES = {
 
 for (const engine of ENGINES) {
   describe(`a client that asks for a dearer mode of a video, on ${engine}`, () => {
-    let relay: Relay
+    const relay = suiteRelay(engine)
     let vendor: Vendor
     let made = 0
     before(async () => {
-      relay = await openRelay(engine)
       vendor = await startVendor(() =>
         jsonAnswer({ code: 0, id: 'v', data: { task_id: 'v', task_status: 'submitted' }, status: 'queued' }),
       )
     })
     after(async () => {
       await vendor.close()
-      await relay.gateway.close()
     })
 
     /** The request to the vendor, the warning to the client, and the charge. */
@@ -125,15 +123,13 @@ for (const engine of ENGINES) {
 
 for (const engine of ENGINES) {
   describe(`a client that asks for a dearer mode of speech, on ${engine}`, () => {
-    let relay: Relay
+    const relay = suiteRelay(engine)
     let vendor: Vendor
     before(async () => {
-      relay = await openRelay(engine)
       vendor = await startVendor(() => ({ type: 'audio/mpeg', body: 'sound' }))
     })
     after(async () => {
       await vendor.close()
-      await relay.gateway.close()
     })
 
     it('is served without it, with a warning', async () => {

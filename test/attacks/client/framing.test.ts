@@ -1,14 +1,10 @@
 import assert from 'node:assert/strict'
 import { connect } from 'node:net'
-import { after, before, describe, it } from 'node:test'
-import { type Gateway, startGateway } from '../../support/gateway.ts'
+import { describe, it } from 'node:test'
+import { suiteGateway } from '../../support/gateway.ts'
 
 describe('a request whose framing a proxy may read in another way', () => {
-  let gateway: Gateway
-  before(async () => {
-    gateway = await startGateway({ engine: 'sqlite' })
-  })
-  after(() => gateway.close())
+  const gateway = suiteGateway({ engine: 'sqlite' })
 
   /** All bytes that come back until the connection ends. */
   const send = (head: string, body: string) =>

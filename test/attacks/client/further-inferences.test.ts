@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { ENGINES } from '../../support/gateway.ts'
-import { INPUT_NANOS, OUTPUT_NANOS, openRelay, type Relay } from '../../support/relay.ts'
+import { INPUT_NANOS, OUTPUT_NANOS, suiteRelay } from '../../support/relay.ts'
 import {
   eventsAnswer,
   jsonAnswer,
@@ -34,11 +34,10 @@ const message = (usage: object) => ({
 
 for (const engine of ENGINES) {
   describe(`a client that has the vendor run more than one inference, on ${engine}`, () => {
-    let relay: Relay
+    const relay = suiteRelay(engine)
     let vendor: Vendor
     let answer: ScriptedAnswer
     before(async () => {
-      relay = await openRelay(engine)
       vendor = await startVendor(() => answer)
       await relay.must(
         relay.api('POST', '/api/price/', {
@@ -50,7 +49,6 @@ for (const engine of ENGINES) {
     })
     after(async () => {
       await vendor.close()
-      await relay.gateway.close()
     })
 
     const ask = (key: string, body: object) =>

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test'
 import { Refusal } from '../../../src/domain/errors.ts'
 import { inputBound, MEDIA_TOKENS } from '../../../src/metering/prompt-size.ts'
 import { operationAt } from '../../../src/relay/operations/index.ts'
-import { DESK } from '../../support/desk.ts'
+import { READ_CONTEXT } from '../../support/read-context.ts'
 
 const MAXIMUM = 1_000
 const MESSAGES = [{ role: 'user', content: 'hi' }]
@@ -12,7 +12,7 @@ const CONTENTS = [{ parts: [{ text: 'hi' }] }]
 function work(path: string, body: Readonly<Record<string, unknown>>) {
   const spec = operationAt(path, path)
   assert.ok(spec?.read)
-  return spec.read(body, Buffer.from(JSON.stringify(body)), DESK)
+  return spec.read(body, Buffer.from(JSON.stringify(body)), READ_CONTEXT)
 }
 
 const outputOf = (path: string, body: Readonly<Record<string, unknown>>) =>

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { openRelay, type Relay } from '../../support/relay.ts'
+import { suiteRelay } from '../../support/relay.ts'
 import {
   events,
   json,
@@ -104,15 +104,13 @@ const SEARCHED = { web_search_requests: 50, web_fetch_requests: 0 }
 const MUCH = { input_tokens: 400_000, output_tokens: 10, server_tool_use: SEARCHED }
 
 describe('tools that the provider runs', () => {
-  let relay: Relay
+  const relay = suiteRelay('sqlite')
   let vendor: ToolVendor
   before(async () => {
     vendor = await startToolVendor()
-    relay = await openRelay('sqlite')
   })
   after(async () => {
     vendor.close()
-    await relay.gateway.close()
   })
 
   type Fields = Readonly<Record<string, unknown>>

@@ -9,10 +9,10 @@ import { readRequest } from '../../../src/relay/intake/read-request.ts'
 import { operationAt } from '../../../src/relay/operations/index.ts'
 import type { Work } from '../../../src/relay/operations/operation.ts'
 import { videoSpec } from '../../../src/relay/videos/request.ts'
-import { DESK } from '../../support/desk.ts'
 import { fieldsOf, type GoodRequest, hostileRequest, MODEL } from '../../support/hostile-requests.ts'
 import { READERS, readTree, understood } from '../../support/name-readers.ts'
 import { fc } from '../../support/properties.ts'
+import { READ_CONTEXT } from '../../support/read-context.ts'
 
 const SEED = 4_021
 const RUNS = 3_000
@@ -22,7 +22,7 @@ const bounds = {
   share: createShare(createBudget({ maxBytes: Number.MAX_SAFE_INTEGER, onShort() {} })),
   isFunded: async () => true,
 }
-const deps = { maxBodyBytes: 1_048_576, forms: {} as Forms, desk: DESK }
+const deps = { maxBodyBytes: 1_048_576, forms: {} as Forms, readContext: READ_CONTEXT }
 
 /** The request as the gateway reads it; undefined where it refuses it. */
 async function readBy({ path }: GoodRequest, text: string): Promise<Work | undefined> {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import { createThrottle } from '../../../src/identity/throttle.ts'
-import { type Gateway, startGateway } from '../../support/gateway.ts'
+import { type Gateway, suiteGateway } from '../../support/gateway.ts'
 
 /** Another address of one /64 at every call. */
 const inOneNetwork = (index: number) =>
@@ -60,13 +60,11 @@ describe('guessing passwords', () => {
 })
 
 describe('a flood of sign-ins', () => {
-  let gateway: Gateway
+  const gateway = suiteGateway({ engine: 'sqlite', env: { SLUICE_TRUSTED_PROXIES: '127.0.0.1' } })
   let alice: Awaited<ReturnType<Gateway['createUser']>>
   before(async () => {
-    gateway = await startGateway({ engine: 'sqlite', env: { SLUICE_TRUSTED_PROXIES: '127.0.0.1' } })
     alice = await gateway.createUser({ username: 'alice' })
   })
-  after(() => gateway.close())
 
   const login = (address: string, username: string, password: string) =>
     gateway.api(

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { measureSound } from '../../../src/media/audio/length.ts'
 import { ENGINES } from '../../support/gateway.ts'
-import { type Media, openMedia, soundForm } from '../../support/media.ts'
+import { soundForm, suiteMedia } from '../../support/media.ts'
 import { jsonAnswer, type ScriptedAnswer, startVendor, type Vendor } from '../../support/scripted-vendor.ts'
 import { wavFile } from '../../support/wav.ts'
 
@@ -182,16 +182,14 @@ describe('a file of sound whose header claims that it is short', () => {
 
 for (const engine of ENGINES) {
   describe(`a client that lies about the length of its sound, on ${engine}`, () => {
-    let media: Media
+    const media = suiteMedia(engine)
     let vendor: Vendor
     let answer: ScriptedAnswer
     before(async () => {
-      media = await openMedia(engine)
       vendor = await startVendor(() => answer)
     })
     after(async () => {
       await vendor.close()
-      await media.gateway.close()
     })
 
     const fileOf = (bytes: Buffer) => new File([new Uint8Array(bytes)], 'speech.wav')

@@ -1,22 +1,20 @@
 import assert from 'node:assert/strict'
 import { request } from 'node:http'
-import { after, before, describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import { until } from '../../support/process.ts'
-import { openRelay, type Relay } from '../../support/relay.ts'
+import { suiteRelay } from '../../support/relay.ts'
 
 const MB = 1_048_576
 
 describe('uploads that take all the disk there is for them', () => {
-  let relay: Relay
+  const relay = suiteRelay('sqlite', { SLUICE_MAX_TMP_MB: '10' })
   let key: string
   let model: string
 
   before(async () => {
-    relay = await openRelay('sqlite', { SLUICE_MAX_TMP_MB: '10' })
     model = (await relay.serve('sim-transcribe', {}, { per_minute: 0.006 })).model
     key = (await relay.newToken({ unlimited_quota: true })).key
   })
-  after(() => relay.gateway.close())
 
   const form = (bytes: number) => {
     const data = new FormData()

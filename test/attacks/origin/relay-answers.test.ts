@@ -3,7 +3,7 @@ import { type IncomingHttpHeaders, request } from 'node:http'
 import { after, before, describe, it } from 'node:test'
 import { ROOT_PASSWORD, ROOT_TOKEN } from '../../support/gateway.ts'
 import { type ScriptedServer, startScriptedServer } from '../../support/hostile-provider.ts'
-import { type Media, openMedia, soundForm } from '../../support/media.ts'
+import { soundForm, suiteMedia } from '../../support/media.ts'
 import { wavFile } from '../../support/wav.ts'
 
 const PAGE = '<script>document.title = "taken over"</script>'
@@ -34,7 +34,7 @@ const NAVIGATION = { 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document',
 const ELSEWHERE = { 'sec-fetch-site': 'cross-site', origin: 'https://evil.example' }
 
 describe('answers of the relay, opened by a browser', () => {
-  let relay: Media
+  const relay = suiteMedia('sqlite')
   let provider: ScriptedServer
   let key: string
   const models: Record<string, string> = {}
@@ -42,7 +42,6 @@ describe('answers of the relay, opened by a browser', () => {
   const bearer = () => ({ authorization: `Bearer ${key}` })
 
   before(async () => {
-    relay = await openMedia('sqlite')
     provider = await startScriptedServer(({ url = '' }, response) => {
       const answer = (type: string, body: string) => {
         response.writeHead(200, { 'content-type': type, 'content-security-policy': '', 'set-cookie': 'a=b' })
@@ -73,7 +72,6 @@ describe('answers of the relay, opened by a browser', () => {
     key = (await relay.newToken({ unlimited_quota: true })).key
   })
   after(async () => {
-    await relay.gateway.close()
     await provider.close()
   })
 

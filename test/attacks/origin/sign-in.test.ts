@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { before, describe, it } from 'node:test'
 import { contract } from '../../../src/manage/contract/index.ts'
 import type { Route } from '../../../src/manage/contract/route.ts'
-import { type Asking, type Gateway, startGateway } from '../../support/gateway.ts'
+import { type Asking, type Gateway, suiteGateway } from '../../support/gateway.ts'
 
 const FORM_TYPES = [
   'text/plain',
@@ -13,14 +13,12 @@ const FORM_TYPES = [
 
 /** A page elsewhere cannot read what it posts here, but could sign its visitor in under an account of its choice. */
 describe('a page of another site', () => {
-  let gateway: Gateway
+  const gateway = suiteGateway({ engine: 'sqlite' })
   let mallory: Awaited<ReturnType<Gateway['createUser']>>
   before(async () => {
-    gateway = await startGateway({ engine: 'sqlite' })
     mallory = await gateway.createUser({ username: 'mallory' })
     await gateway.api('PUT', '/api/setting/', { registration: true })
   })
-  after(() => gateway.close())
 
   const post = (path: string, headers: NonNullable<Asking['headers']>, username = 'mallory') =>
     gateway.api('POST', path, { username, password: mallory.password }, { token: null, headers })

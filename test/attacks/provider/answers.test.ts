@@ -7,7 +7,7 @@ import {
   streamed,
   whole,
 } from '../../support/answering-provider.ts'
-import { openRelay, type Relay } from '../../support/relay.ts'
+import { suiteRelay } from '../../support/relay.ts'
 
 const MB = 1_048_576
 const USAGE = { prompt_tokens: 3, completion_tokens: 5, total_tokens: 8 }
@@ -45,16 +45,14 @@ const FORMATS = {
 const GOOD = whole(FORMATS.openai.body('1'))
 
 describe('a provider whose answers are hostile', () => {
-  let relay: Relay
+  const relay = suiteRelay('sqlite')
   let provider: AnsweringProvider
 
   before(async () => {
-    relay = await openRelay('sqlite')
     provider = await openAnsweringProvider()
   })
   after(async () => {
     provider.close()
-    await relay.gateway.close()
   })
 
   /** A model whose first channel answers so; the second, if there is one, answers well. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { ENGINES } from '../../support/gateway.ts'
-import { INPUT_NANOS, OUTPUT_NANOS, openRelay, type Relay } from '../../support/relay.ts'
+import { INPUT_NANOS, OUTPUT_NANOS, suiteRelay } from '../../support/relay.ts'
 import {
   eventsAnswer,
   jsonAnswer,
@@ -36,16 +36,14 @@ const absurd = { prompt_tokens: 5, completion_tokens: 900_000_000, total_tokens:
 
 for (const engine of ENGINES) {
   describe(`a provider that reports more than is possible, on ${engine}`, () => {
-    let relay: Relay
+    const relay = suiteRelay(engine)
     let vendor: Vendor
     let answer: ScriptedAnswer
     before(async () => {
-      relay = await openRelay(engine)
       vendor = await startVendor(() => answer)
     })
     after(async () => {
       await vendor.close()
-      await relay.gateway.close()
     })
 
     const messages = [{ role: 'user', content: 'Hi' }]

@@ -7,7 +7,7 @@ import { createPassingMeter } from '../../../src/chat/hub/meter.ts'
 import { responses } from '../../../src/chat/openai/responses/format.ts'
 import { fc } from '../../support/properties.ts'
 import { startRecorder } from '../../support/recorder.ts'
-import { INPUT_NANOS, OUTPUT_NANOS, openRelay, type Relay } from '../../support/relay.ts'
+import { INPUT_NANOS, OUTPUT_NANOS, suiteRelay } from '../../support/relay.ts'
 
 const INPUT = 11
 const OUTPUT = 7
@@ -77,13 +77,13 @@ const MALFORMED = [
   'data: {"one":\ndata: "two lines',
 ].map(text => (text.endsWith('\n\n') ? text : `${text}\n\n`))
 
-function ambience(): IdsAndClock {
+function idsAndClock(): IdsAndClock {
   let count = 0
   return { newId: prefix => `${prefix}${++count}`, nowS: () => 1_700_000_000 }
 }
 
 function pass(name: FormatName, text: string) {
-  const meter = createPassingMeter(FORMATS[name].createStreamDecoder({ ambience: ambience() }))
+  const meter = createPassingMeter(FORMATS[name].createStreamDecoder({ idsAndClock: idsAndClock() }))
   const sent = [...meter.push(Buffer.from(text)), ...meter.end()]
   const passed = Buffer.concat([...sent, ...meter.closing()]).toString()
   return { passed, ending: meter.ending(), reading: meter.reading }
@@ -166,14 +166,12 @@ describe('a provider that sends malformed events', () => {
     gemini: { contents: [{ role: 'user', parts: [{ text: 'Hello' }] }] },
   } as const satisfies Record<FormatName, object>
 
-  let relay: Relay
+  const relay = suiteRelay('sqlite')
   let provider: Awaited<ReturnType<typeof startRecorder>>
   before(async () => {
-    relay = await openRelay('sqlite')
     provider = await startRecorder()
   })
   after(async () => {
-    await relay.gateway.close()
     await provider.close()
   })
 

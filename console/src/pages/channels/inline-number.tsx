@@ -20,11 +20,11 @@ export function InlineNumber({ label, value, save, hint }: InlineNumberProps) {
   const isLeaving = useRef(false)
   useEffect(() => setText(String(value)), [value])
 
-  const keep = async (next: number, undo: boolean) => {
+  const submit = async (next: number, undo: boolean) => {
     setFault(undefined)
     try {
       await save(next)
-      toast(t('inline.saved', { label, value: next }), undo ? () => void keep(value, false) : undefined)
+      toast(t('inline.saved', { label, value: next }), undo ? () => void submit(value, false) : undefined)
     } catch (error) {
       setFault(words(error))
       setText(String(value))
@@ -33,7 +33,7 @@ export function InlineNumber({ label, value, save, hint }: InlineNumberProps) {
   const finish = () => {
     const next = Number(text)
     if (isLeaving.current || !Number.isInteger(next) || text.trim() === '') setText(String(value))
-    else if (next !== value) void keep(next, true)
+    else if (next !== value) void submit(next, true)
     isLeaving.current = false
   }
   return (

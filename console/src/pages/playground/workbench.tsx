@@ -21,13 +21,13 @@ type State<Result> = {
 function useRun<Result>(read: (response: Response) => Promise<Result>) {
   const [state, setState] = useState<State<Result>>({ isRunning: false })
   const abort = useRef<AbortController>(undefined)
-  const run = async (asking: Omit<PlaygroundCall, 'signal'>) => {
+  const run = async (call: Omit<PlaygroundCall, 'signal'>) => {
     const controller = new AbortController()
     abort.current = controller
     setState({ isRunning: true })
     const startedMs = performance.now()
     try {
-      const response = await sendRequest({ ...asking, signal: controller.signal })
+      const response = await sendRequest({ ...call, signal: controller.signal })
       const result = await read(response)
       const requestId = response.headers.get('x-request-id') ?? ''
       setState({ isRunning: false, done: { result, requestId, totalMs: performance.now() - startedMs } })

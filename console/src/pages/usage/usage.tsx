@@ -37,11 +37,11 @@ export function Usage() {
   const [filters, setFilters] = useFilters<UsageFilters>()
   const { live = false, cursor } = filters
   const logQuery = logQueryOf(filters, isAdmin)
-  const { walk, rows, fresh, isLive, showFresh } = useRows(filters, openId !== undefined)
+  const { logPage, rows, fresh, isLive, showFresh } = useRows(filters, openId !== undefined)
   const all = useMemo(() => usageColumns(t, isAdmin), [t, isAdmin])
   const columns = useColumns('usage', all)
   const pictured = isNarrow ? undefined : seriesFilters(filters)
-  const next = walk.data?.next ?? undefined
+  const next = logPage.data?.next ?? undefined
   // A changed filter returns to the latest row.
   const choose = (changes: Partial<UsageFilters>) => setFilters({ cursor: undefined, ...changes })
   const toggleLive = () => choose({ live: live ? undefined : true })
@@ -117,7 +117,7 @@ export function Usage() {
             </Suspense>
           </div>
         ) : null}
-        <Part result={walk}>
+        <Part result={logPage}>
           {fresh > 0 ? (
             <div className="flex justify-center border-b border-line p-2" role="status">
               <Button isSmall kind="primary" onClick={showFresh}>
@@ -133,7 +133,7 @@ export function Usage() {
               idOf={row => String(row.id)}
               nameOf={row => row.request_id || row.content}
               openId={rows.find(row => row.request_id === openId)?.id.toString()}
-              isStale={walk.isPlaceholderData && !isLive}
+              isStale={logPage.isPlaceholderData && !isLive}
               onOpen={row =>
                 row.request_id &&
                 void navigate({

@@ -30,23 +30,23 @@ const isReading = () => window.scrollY > AT_TOP_PX || document.activeElement?.cl
 export function useRows(filters: UsageFilters, isPanelOpen: boolean) {
   const { live = false, cursor } = filters
   const isLive = live && cursor === undefined
-  const walk = useLogPage(filters, isLive)
+  const logPage = useLogPage(filters, isLive)
   const [visibleRows, show] = useState<readonly UsageItem[]>([])
   const query = JSON.stringify({ ...filters, live: undefined })
   const visibleQuery = useRef('')
-  const { rows } = walk.data ?? {}
+  const { rows } = logPage.data ?? {}
   const visibleIds = new Set(visibleRows.map(({ id }) => id))
   const fresh = isLive ? (rows ?? []).filter(({ id }) => !visibleIds.has(id)).length : 0
   useEffect(() => {
-    if (!rows || walk.isPlaceholderData) return
+    if (!rows || logPage.isPlaceholderData) return
     if (isLive && visibleQuery.current === query && (isPanelOpen || isReading())) return
     visibleQuery.current = query
     show(rows)
-  }, [rows, walk.isPlaceholderData, isLive, query, isPanelOpen])
+  }, [rows, logPage.isPlaceholderData, isLive, query, isPanelOpen])
   // Show rows of a new query in the same render, not one later.
-  const isAnswered = visibleQuery.current === query || !rows || walk.isPlaceholderData
+  const isAnswered = visibleQuery.current === query || !rows || logPage.isPlaceholderData
   return {
-    walk,
+    logPage,
     rows: isAnswered ? visibleRows : rows,
     fresh: isAnswered ? fresh : 0,
     isLive,

@@ -9,13 +9,16 @@ import { decodeStop, isFailed } from './stop.ts'
 import { readBedrockUsage } from './usage.ts'
 
 /** An answer has neither an id nor a model's name. */
-export function decodeAnswer(body: unknown, { ambience }: DecodeOptions): ChatAnswer | { error: ChatError } {
+export function decodeAnswer(
+  body: unknown,
+  { idsAndClock }: DecodeOptions,
+): ChatAnswer | { error: ChatError } {
   if (!isObject(body)) return { error: chatError('server', 'the provider’s answer is not a JSON object') }
   const content = member(member(body.output, 'message'), 'content')
   if (!Array.isArray(content)) return { error: decodeError({ status: 200, body }) }
   if (isFailed(body.stopReason)) return { error: malformed(body.stopReason) }
   const answer = lenientFields(body)
-  const parts = content.filter(isObject).flatMap(block => decodeBlock(block, ambience.newId))
+  const parts = content.filter(isObject).flatMap(block => decodeBlock(block, idsAndClock.newId))
   const hasCalls = parts.some(part => part.type === 'toolCall')
   for (const name of ['output', 'stopReason', 'usage', 'metrics']) answer.any(name)
   return compact<ChatAnswer>({

@@ -11,7 +11,7 @@ import { decodeStop, isFailed } from './stop.ts'
 import { readBedrockUsage } from './usage.ts'
 
 /** Only calls have a beginning of their own: texts and thoughts begin with their first word. */
-export function createStreamDecoder({ ambience }: StreamDecoderOptions): StreamDecoder {
+export function createStreamDecoder({ idsAndClock }: StreamDecoderOptions): StreamDecoder {
   const blocks = new Map<unknown, number>()
   const waiting = new Map<unknown, Citation[]>()
   let parts: Assembler | undefined
@@ -80,7 +80,7 @@ export function createStreamDecoder({ ambience }: StreamDecoderOptions): StreamD
   function open(index: unknown, call: unknown, emit: Emit): void {
     if (!isObject(call)) return
     const { toolUseId, name } = call
-    const id = typeof toolUseId === 'string' && toolUseId !== '' ? toolUseId : ambience.newId('call_')
+    const id = typeof toolUseId === 'string' && toolUseId !== '' ? toolUseId : idsAndClock.newId('call_')
     const text = typeof name === 'string' ? name : ''
     blocks.set(index, started(emit).open({ type: 'toolCall', id, name: text, arguments: '' }))
   }

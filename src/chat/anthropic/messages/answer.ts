@@ -32,11 +32,11 @@ export function decodeAnswer(body: unknown, _options: DecodeOptions): ChatAnswer
 }
 
 /** Answers of this format are of one choice. */
-export function encodeAnswer(answer: ChatAnswer, { ambience, request }: AnswerOptions): JsonObject {
+export function encodeAnswer(answer: ChatAnswer, { idsAndClock, request }: AnswerOptions): JsonObject {
   const [choice] = answer.choices
   return {
     ...ownExtras(FORMAT, answer),
-    id: messageId(answer.id, ambience.newId),
+    id: messageId(answer.id, idsAndClock.newId),
     type: 'message',
     role: 'assistant',
     model: toldModel(answer.model, request),

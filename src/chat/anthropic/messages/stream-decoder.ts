@@ -65,7 +65,7 @@ export function createStreamDecoder(_options: StreamDecoderOptions): StreamDecod
         close(indexOf(data), emit)
         break
       case 'message_delta':
-        tell(data.usage, emit)
+        reportUsage(data.usage, emit)
         if (isReason(member(data.delta, 'stop_reason')))
           stop = decodeStop(data.delta, parts?.hasToolCalls ?? false)
         break
@@ -96,7 +96,7 @@ export function createStreamDecoder(_options: StreamDecoderOptions): StreamDecod
         extras: extrasOf(FORMAT, fields.rest()),
       }),
     )
-    tell(member(message, 'usage'), emit)
+    reportUsage(member(message, 'usage'), emit)
   }
 
   /**
@@ -113,7 +113,7 @@ export function createStreamDecoder(_options: StreamDecoderOptions): StreamDecod
     blocks.clear()
   }
 
-  function tell(reportedUsage: unknown, emit: Emit): void {
+  function reportUsage(reportedUsage: unknown, emit: Emit): void {
     usage = restated(usage, reportedUsage)
     const read = readAnthropicUsage(usage)
     if (read !== undefined) emit({ type: 'usage', usage: read })

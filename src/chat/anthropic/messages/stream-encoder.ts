@@ -30,7 +30,7 @@ const delta = (index: number, change: JsonObject): Buffer =>
   eventOf('content_block_delta', { index, delta: change })
 
 /** Answers of this format are of one choice; others were never asked for. */
-export function createStreamEncoder({ ambience, request }: AnswerOptions): Stage<ChatEvent, Buffer> {
+export function createStreamEncoder({ idsAndClock, request }: AnswerOptions): Stage<ChatEvent, Buffer> {
   const parts = new Map<number, OpenPart>()
   let isStarted = false
   let nextIndex = 0
@@ -73,7 +73,7 @@ export function createStreamEncoder({ ambience, request }: AnswerOptions): Stage
     isStarted = true
     const message = {
       ...ownExtras(FORMAT, start),
-      id: messageId(start.id, ambience.newId),
+      id: messageId(start.id, idsAndClock.newId),
       type: 'message',
       role: 'assistant',
       model: toldModel(start.model, request),

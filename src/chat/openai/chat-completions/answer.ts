@@ -51,7 +51,7 @@ export function decodeAnswer(body: unknown, options: DecodeOptions): ChatAnswer 
     id: answer.text('id') ?? '',
     model: answer.text('model') ?? '',
     createdS: answer.number('created'),
-    choices: ordered.map(({ choice }) => decodeChoice(choice, sources, options.ambience.newId)),
+    choices: ordered.map(({ choice }) => decodeChoice(choice, sources, options.idsAndClock.newId)),
     usage: usageIn(body, options.usage),
     extras: extrasOf(FORMAT, answer.rest()),
   })
@@ -125,13 +125,13 @@ function decodeAudio(audio: FieldReader | undefined): readonly MediaPart[] {
   ]
 }
 
-export function encodeAnswer(answer: ChatAnswer, { ambience, request }: AnswerOptions): JsonObject {
+export function encodeAnswer(answer: ChatAnswer, { idsAndClock, request }: AnswerOptions): JsonObject {
   const isFirstForm = request?.isFirstForm === true
   return bodyOf({
     ...ownExtras(FORMAT, answer),
-    id: answer.id || ambience.newId('chatcmpl-'),
+    id: answer.id || idsAndClock.newId('chatcmpl-'),
     object: 'chat.completion',
-    created: answer.createdS ?? ambience.nowS(),
+    created: answer.createdS ?? idsAndClock.nowS(),
     model: answer.model,
     choices: answer.choices.map((choice, index) => encodeChoice(choice, index, isFirstForm)),
     usage: answer.usage && encodeUsage(answer.usage),

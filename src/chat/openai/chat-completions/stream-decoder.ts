@@ -35,7 +35,7 @@ type ChoiceState = {
 }
 
 export function createStreamDecoder(options: StreamDecoderOptions): StreamDecoder {
-  const { ambience, usage, choices: choiceCount = 1 } = options
+  const { idsAndClock, usage, choices: choiceCount = 1 } = options
   const choices = new Map<number, ChoiceState>()
   const sources = new Map<string, Citation>()
   let isStarted = false
@@ -194,7 +194,7 @@ export function createStreamDecoder(options: StreamDecoderOptions): StreamDecode
     // What was said ends here.
     if (state.parts.isText) cite(state)
     const name = member(described, 'name')
-    const id = typeof call.id === 'string' && call.id !== '' ? call.id : ambience.newId('call_')
+    const id = typeof call.id === 'string' && call.id !== '' ? call.id : idsAndClock.newId('call_')
     const part = state.parts.open(
       compact<ToolCallPart>({
         type: 'toolCall',

@@ -19,7 +19,7 @@ type OpenPart = { readonly content: Part; readonly tool: number; readonly from: 
 type Start = Omit<Extract<ChatEvent, { type: 'start' }>, 'type'>
 type ChoiceState = { readonly parts: Map<number, OpenPart>; tools: number; thoughts: number; length: number }
 
-export function createStreamEncoder({ ambience, request }: AnswerOptions): Stage<ChatEvent, Buffer> {
+export function createStreamEncoder({ idsAndClock, request }: AnswerOptions): Stage<ChatEvent, Buffer> {
   const includeUsage = request?.includeUsage ?? false
   const isFirstForm = request?.isFirstForm === true
   const choices = new Map<number, ChoiceState>()
@@ -68,9 +68,9 @@ export function createStreamEncoder({ ambience, request }: AnswerOptions): Stage
   function headOf(start: Start): string {
     const fields = {
       ...ownExtras(FORMAT, start),
-      id: start.id || ambience.newId('chatcmpl-'),
+      id: start.id || idsAndClock.newId('chatcmpl-'),
       object: 'chat.completion.chunk',
-      created: start.createdS ?? ambience.nowS(),
+      created: start.createdS ?? idsAndClock.nowS(),
       model: start.model,
     }
     return JSON.stringify(fields).slice(0, -1)

@@ -62,11 +62,11 @@ export function failureIn(response: JsonObject): ChatError | undefined {
   return response.status === 'cancelled' ? chatError('server', 'the answer was cancelled') : undefined
 }
 
-export const partsOf = (response: JsonObject, { ambience }: DecodeOptions): readonly Part[] =>
+export const partsOf = (response: JsonObject, { idsAndClock }: DecodeOptions): readonly Part[] =>
   attachSignatures(
     lenientFields(response)
       .each('output')
-      .flatMap(item => decodeItem(item, ambience.newId)),
+      .flatMap(item => decodeItem(item, idsAndClock.newId)),
   )
 
 const hasCalls = (parts: readonly Part[]): boolean => parts.some(part => part.type === 'toolCall')
@@ -81,13 +81,13 @@ export function decodeStop(response: JsonObject, hasCalls: boolean): Stop {
 
 /** Answers of this format are of one choice. */
 export function encodeAnswer(answer: ChatAnswer, options: AnswerOptions): JsonObject {
-  const { ambience, request } = options
+  const { idsAndClock, request } = options
   const [choice] = answer.choices
   return {
     ...frameOf(answer, options),
     ...encodeStop(choice?.stop ?? { reason: 'stop' }),
     model: answer.model || (request?.model ?? ''),
-    output: encodeParts(choice?.parts ?? [], choice?.logprobs, ambience.newId),
+    output: encodeParts(choice?.parts ?? [], choice?.logprobs, idsAndClock.newId),
     usage: answer.usage === undefined ? null : encodeUsage(answer.usage),
   }
 }
@@ -95,13 +95,13 @@ export function encodeAnswer(answer: ChatAnswer, options: AnswerOptions): JsonOb
 type Head = Pick<ChatAnswer, 'id' | 'model' | 'createdS' | 'extras'>
 
 /** What every object of a response has around its output: who answers, and what was asked. */
-export function frameOf(head: Head, { ambience, request }: AnswerOptions): JsonObject {
+export function frameOf(head: Head, { idsAndClock, request }: AnswerOptions): JsonObject {
   const { id, model, createdS, extras } = head
   return {
     ...(extras?.[FORMAT] ?? echo(request)),
-    id: responseId(id, ambience.newId),
+    id: responseId(id, idsAndClock.newId),
     object: 'response',
-    created_at: createdS ?? ambience.nowS(),
+    created_at: createdS ?? idsAndClock.nowS(),
     status: 'in_progress',
     error: null,
     incomplete_details: null,

@@ -17,7 +17,7 @@ import { callsIn, readResponsesUsage } from './usage.ts'
 type Told = { readonly part: number; hasText: boolean; hasLogprobs: boolean }
 
 export function createStreamDecoder(options: StreamDecoderOptions): StreamDecoder {
-  const { ambience, usage } = options
+  const { idsAndClock, usage } = options
   // Items are known by their place: some servers change ids in the middle of a stream.
   const sentTexts = new Map<string, Told>()
   let parts: Assembler | undefined
@@ -147,7 +147,7 @@ export function createStreamDecoder(options: StreamDecoderOptions): StreamDecode
   function openItem(data: JsonObject, emit: Emit): void {
     const type = member(data.item, 'type')
     if (type !== 'function_call' && type !== 'custom_tool_call') return
-    const [call] = decodeItem(lenientFields(data.item), ambience.newId)
+    const [call] = decodeItem(lenientFields(data.item), idsAndClock.newId)
     if (call?.type !== 'toolCall') return
     const signature = pending
     pending = undefined
@@ -244,7 +244,7 @@ export function createStreamDecoder(options: StreamDecoderOptions): StreamDecode
         closeAt(itemKey(data), emit)
         break
       default:
-        for (const part of decodeItem(lenientFields(item), ambience.newId)) {
+        for (const part of decodeItem(lenientFields(item), idsAndClock.newId)) {
           hasParts = true
           assembler(emit).whole(part)
         }
@@ -269,7 +269,7 @@ export function createStreamDecoder(options: StreamDecoderOptions): StreamDecode
         assembler(emit).whole(compact<ReasoningPart>({ type: 'reasoning', text: '', id, ...added }))
       }
     } else if (at === undefined) {
-      for (const part of decodeItem(lenientFields(item), ambience.newId)) assembler(emit).whole(part)
+      for (const part of decodeItem(lenientFields(item), idsAndClock.newId)) assembler(emit).whole(part)
     }
     closeThoughts(data, emit)
   }

@@ -46,7 +46,7 @@ type Message = Item & { readonly content: JsonObject[] }
 
 /** Answers of this format are of one choice; others were never asked for. */
 export function createStreamEncoder(options: AnswerOptions): Stage<ChatEvent, Buffer> {
-  const { ambience, request } = options
+  const { idsAndClock, request } = options
   const open = new Map<number, Saying | Calling | Thinking>()
   const output: JsonObject[] = []
   let frame: JsonObject | undefined
@@ -127,21 +127,21 @@ export function createStreamEncoder(options: AnswerOptions): Stage<ChatEvent, Bu
       case 'refusal':
         return beginText(number, content.type)
       case 'toolCall': {
-        const before = [...endMessage(), ...callSignatureItem(content, ambience.newId).flatMap(wholeItem)]
-        const item = { index: nextIndex++, id: ambience.newId('fc_') }
+        const before = [...endMessage(), ...callSignatureItem(content, idsAndClock.newId).flatMap(wholeItem)]
+        const item = { index: nextIndex++, id: idsAndClock.newId('fc_') }
         open.set(number, { ...item, kind: 'call', call: content, text: '' })
         return [...before, addItem(item.index, { id: item.id, ...callItem(content), status: 'in_progress' })]
       }
       case 'reasoning': {
         const before = endMessage()
-        const item = { index: nextIndex++, id: content.id ?? ambience.newId('rs_') }
+        const item = { index: nextIndex++, id: content.id ?? idsAndClock.newId('rs_') }
         open.set(number, { ...item, kind: 'thought', part: content, hasSummary: false })
         return [...before, addItem(item.index, { id: item.id, type: 'reasoning', summary: [] })]
       }
       case 'media':
         // Spoken answers are told by their words.
         if (content.kind === 'audio') return beginText(number, 'text')
-        return [...endMessage(), ...wholeItem(mediaItem(content, ambience.newId))]
+        return [...endMessage(), ...wholeItem(mediaItem(content, idsAndClock.newId))]
       case 'vendor':
         return content.format === FORMAT ? [...endMessage(), ...wholeItem(content.value)] : []
       default:
@@ -152,7 +152,7 @@ export function createStreamEncoder(options: AnswerOptions): Stage<ChatEvent, Bu
   function beginText(number: number, type: 'text' | 'refusal'): readonly Buffer[] {
     const pieces: Buffer[] = []
     if (message === undefined) {
-      message = { index: nextIndex++, id: ambience.newId('msg_'), content: [] }
+      message = { index: nextIndex++, id: idsAndClock.newId('msg_'), content: [] }
       pieces.push(addItem(message.index, messageItem(message.id, [], 'in_progress')))
     }
     const { index, id, content } = message
@@ -241,7 +241,7 @@ export function createStreamEncoder(options: AnswerOptions): Stage<ChatEvent, Bu
     const { type, text, citations, signature, index, id } = textPart
     const cited = citations.length === 0 ? {} : { citations }
     const part = contentPart({ type, text, ...cited } as Part, type === 'text' ? tokens : [])
-    const proof = signature && textSignatureItem({ type: 'text', text, signature }, ambience.newId)
+    const proof = signature && textSignatureItem({ type: 'text', text, signature }, idsAndClock.newId)
     const place = { ...placeOf(id, index), content_index: textPart.content }
     if (message?.index === index) message.content[textPart.content] = part
     const fields = type === 'text' ? { text, logprobs: encodeLogprobs(tokens).content } : { refusal: text }

@@ -1,10 +1,10 @@
 import type { ReadContext } from '../../src/relay/operations/operation.ts'
 
 /** For operations that ask the gateway nothing while they read a request. */
-export const DESK: ReadContext = {
+export const READ_CONTEXT: ReadContext = {
   settings: () => {
     throw new Error('nobody was to ask for the settings')
   },
   isServed: () => true,
-  ambience: { newId: prefix => `${prefix}1`, nowS: () => 1_700_000_000 },
+  idsAndClock: { newId: prefix => `${prefix}1`, nowS: () => 1_700_000_000 },
 }
