@@ -253,7 +253,7 @@ const refusesToStart = (ground: ServerOptions, secret?: string) =>
   )
 
 for (const engine of ENGINES) {
-  describe(`a wrong master key on ${engine} (docs/reference/process.md: Master key)`, () => {
+  describe(`a wrong master secret on ${engine} (docs/reference/process.md: Master secret)`, () => {
     after(dropDatabases)
     let ground: ServerOptions
     before(async () => {

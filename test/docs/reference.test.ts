@@ -135,12 +135,6 @@ describe('the reference', () => {
     assert.deepEqual(Object.fromEntries(relay), RELAY_STATUS)
   })
 
-  it('lists every setting of the start', () => {
-    const variables = read('src/app/config.ts').match(/\b(SLUICE_[A-Z_]+|DATABASE_URL|PORT|HOST)\b/g) ?? []
-    const rows = rowsOf('process.md', 'Settings at start').flatMap(([cell]) => unquoted(cell).split(', '))
-    assert.deepEqual(rows.toSorted(), [...new Set(variables)].sort())
-  })
-
   it('names every rate, tool and condition of a price', () => {
     const prices = sectionOf('money.md', 'Prices') + sectionOf('money.md', 'Variants')
     for (const name of [...RATES, ...TOOLS, ...CONDITIONS]) assert.ok(prices.includes(`\`${name}\``), name)

@@ -29,26 +29,30 @@ function quirksOf(provider: Provider): string[] {
   const written = transcripts?.('') ?? []
   return [
     ...Object.keys(headers ?? {}).map(name => `sends \`${name}\``),
-    ...(usage?.reasoningOutside ? ['reasoning tokens are reported beside `completion_tokens`'] : []),
+    ...(usage?.reasoningOutside ? ['`completion_tokens` does not include reasoning tokens'] : []),
     ...(dialect?.refused?.length
       ? [`chat does not accept ${dialect.refused.map(word => `\`${word}\``).join(', ')}`]
       : []),
     ...(voices?.names ? [`voices ${voices.names.join(', ')}`] : []),
-    ...(voices?.standIns ? ['the six standard voices are mapped to its own'] : []),
+    ...(voices?.standIns ? ['the six standard voice names are mapped to its own voices'] : []),
     ...Object.entries(dialects?.speech ?? {}).flatMap(([format, each]) =>
-      each.voices ? [`models of the ${format} format have their own voices, set in the channel`] : [],
+      each.voices ? [`for ${format} models, set the voices in the channel (\`setting.voices\`)`] : [],
     ),
     ...(written.length > 0 && written.length < TRANSCRIPTS
-      ? [`returns transcripts as ${written.join(', ')}; the gateway makes the other formats`]
+      ? [`returns transcripts as ${written.join(', ')}; the gateway generates the other formats`]
       : []),
-    ...(picturesInside ? ['some models return images only inside the answer'] : []),
+    ...(picturesInside ? ['some models return only image data and no URLs'] : []),
     ...(tasks.length > 0 ? [`image tasks: ${[...new Set(tasks)].join(', ')}`] : []),
     ...(film
-      ? [film.find ? 'lost video submissions are found' : 'lost video submissions go to suspense']
+      ? [
+          film.find
+            ? 'the gateway can find unacknowledged video submissions'
+            : 'unacknowledged video submissions go to suspense',
+        ]
       : []),
     ...(film?.remix ? ['videos can be remixed'] : []),
     ...(speaks ? ['the format depends on the model name'] : []),
-    ...(isKeyTrouble ? ['key errors are recognized even if the status does not show them'] : []),
+    ...(isKeyTrouble ? ['reports some key errors with another status than 401 or 403'] : []),
   ]
 }
 
@@ -92,10 +96,10 @@ export function providersPage(): string {
 
 <!-- Generated from src/providers by \`npm run docs:providers\`; a test fails if it is out of date. -->
 
-Which operations each provider offers. The chat column lists the formats that Sluice uses with the provider, preferred first.
-A client may use any chat format: its own passes through if the provider offers it, any other is translated. The speech column
-lists audio formats where they are limited. \`GET /api/channel/types\` returns the same data. Details of each operation:
-[operations.md](operations.md), [videos.md](videos.md), [formats.md](formats.md).
+This table lists the operations of each provider. The column *chat* has the formats that Sluice uses with the provider, preferred
+first. Clients may use any chat format: if the provider offers it, the request passes through, otherwise Sluice translates it. The
+column *speech* has the audio formats if the provider offers only some. \`GET /api/channel/types\` returns the same data. Details of
+each operation: [operations.md](operations.md), [videos.md](videos.md), [formats.md](formats.md).
 
 ${table(offers)}
 

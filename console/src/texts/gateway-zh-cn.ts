@@ -20,7 +20,7 @@ export const gatewayZhCN: Readonly<Record<string, string>> = {
   'Newer addresses: {}, in China {}': '新地址：{}；中国为 {}',
   'Only for keys that belong to several organizations: {}': '仅用于属于多个组织的密钥：{}',
   'Only for keys that belong to several projects: {}': '仅用于属于多个项目的密钥：{}',
-  'Only to book usage on one application: {}': '仅用于把用量记到某个应用：{}',
+  'Only to assign usage to one application: {}': '仅用于把用量记到某个应用：{}',
   'Shown beside the site’s URL.': '显示在站点网址旁。',
   'Such as {}; empty: {}.': '例如 {}；留空：{}。',
   'Such as {}; one that the key names wins.': '例如 {}；密钥中写明的优先。',
@@ -37,11 +37,11 @@ export const gatewayZhCN: Readonly<Record<string, string>> = {
   '<access key>|<secret key>': '<访问密钥>|<私有密钥>',
   '<access key>|<secret key>, or the single key of a newer account':
     '<访问密钥>|<私有密钥>，或新账号的单个密钥',
-  '<access key>|<secret>|<region>, a session token as the fourth; or <API key>|<region>':
+  '<access key>|<secret>|<region>, optionally |<session token>; or <API key>|<region>':
     '<访问密钥>|<私有密钥>|<区域>，第四段可为会话令牌；或 <API 密钥>|<区域>',
   '<id>.<secret>': '<ID>.<私有密钥>',
   '<id>:<secret>': '<ID>:<私有密钥>',
-  'an API token with the right "Workers AI: read"': '具有 “Workers AI: read” 权限的 API 令牌',
+  'an API token with the permission "Workers AI: read"': '具有 “Workers AI: read” 权限的 API 令牌',
   'any text': '任意文本',
   'any text for a local server, the account’s key for the cloud': '本地服务器可填任意文本，云端填账号的密钥',
   'any text, unless the server was started with a key': '任意文本，除非服务器启动时设置了密钥',
@@ -56,7 +56,7 @@ export const gatewayZhCN: Readonly<Record<string, string>> = {
   'the APIPassword of the model, or APIKey:APISecret': '该模型的 APIPassword，或 APIKey:APISecret',
   'the JSON key file of a service account, or an API key': '服务账号的 JSON 密钥文件，或 API 密钥',
   'the access key of the console': '控制台的访问密钥',
-  'what the server asks for as bearer token': '服务器要求的 Bearer 令牌',
+  'the bearer token that the server expects': '服务器要求的 Bearer 令牌',
   // Exposure of the gateway.
   'Put a proxy with TLS in front of the gateway and add it to SLUICE_TRUSTED_PROXIES.':
     '请在前面部署启用 TLS 的代理，并写入 SLUICE_TRUSTED_PROXIES。',

@@ -13,7 +13,7 @@ export const bedrock = {
   name: 'AWS Bedrock',
   baseUrl: 'https://bedrock-runtime.{region}.amazonaws.com',
   auth: key => bearer(key.split('|')[0] ?? ''),
-  exchange: { description: 'signed by AWS Signature 4', takes: isAccessKey, sign },
+  exchange: { description: 'access and secret key, as a signature (AWS SigV4)', takes: isAccessKey, sign },
   chat: { bedrock: { whole: '/model/{model}/converse', streamed: '/model/{model}/converse-stream' } },
   embeddings: { native: '/model/{model}/invoke' },
   rerank: { native: '/model/{model}/invoke' },
@@ -35,7 +35,7 @@ export const bedrock = {
     const region = key.split('|')[isAccessKey(key) ? 2 : 1]?.trim()
     return region ? { region } : {}
   },
-  keyHint: '<access key>|<secret>|<region>, a session token as the fourth; or <API key>|<region>',
+  keyHint: '<access key>|<secret>|<region>, optionally |<session token>; or <API key>|<region>',
 } satisfies Provider
 
 /** Three parts or more, or a first part that looks like an access key id. */

@@ -25,5 +25,5 @@ export const cloudflare = {
       required: true,
     },
   ],
-  keyHint: 'an API token with the right "Workers AI: read"',
+  keyHint: 'an API token with the permission "Workers AI: read"',
 } satisfies Provider

@@ -26,5 +26,5 @@ export const custom = {
       'Address of the server, with or without /v1, or of its chat call. One that ends in # is used as it is.',
     ),
   ],
-  keyHint: 'what the server asks for as bearer token',
+  keyHint: 'the bearer token that the server expects',
 } satisfies Provider

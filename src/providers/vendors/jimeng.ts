@@ -11,7 +11,7 @@ export const jimeng = {
   name: 'Jimeng',
   baseUrl: 'https://visual.volcengineapi.com',
   exchange: {
-    description: 'access and secret key, signed with Volcengine’s scheme',
+    description: 'access and secret key, as a Volcengine signature',
     takes: () => true,
     sign,
   },

@@ -13,7 +13,7 @@ export const kling = {
   baseUrl: 'https://api.klingai.com',
   auth: bearer,
   exchange: {
-    description: 'access and secret key, as a short JWT',
+    description: 'access and secret key, as a short-lived JWT',
     takes: key => key.includes('|'),
     createTokens: accessSecretTokens,
   },

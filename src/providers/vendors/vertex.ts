@@ -17,7 +17,7 @@ export const vertex = {
   baseUrl: 'https://{region_prefix}aiplatform.googleapis.com',
   auth: keyHeader('x-goog-api-key'),
   exchange: {
-    description: 'service account, exchanged for an access token',
+    description: 'service account, exchanged for an OAuth access token',
     takes: key => projectOf(key) !== undefined,
     createTokens: googleTokens,
   },
