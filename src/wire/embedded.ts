@@ -30,16 +30,16 @@ async function* base64Of(file: StoredFile): AsyncGenerator<Buffer> {
 /** The document as JSON. With files in it, the JSON is produced while it is sent, so that no file is in memory whole. */
 export function encodeDocument(document: object): Buffer | Upload {
   const files: StoredFile[] = []
-  let mark = ''
+  let marker = ''
   const text = JSON.stringify(document, (_name, value: unknown) => {
     if (!isEmbedded(value)) return value
     files.push(value[FILE])
     // Random, so that no client can write it.
-    mark ||= randomBytes(16).toString('hex')
-    return `${value.before}${mark}`
+    marker ||= randomBytes(16).toString('hex')
+    return `${value.before}${marker}`
   })
   if (files.length === 0) return Buffer.from(text)
-  const texts = text.split(mark).map(piece => Buffer.from(piece))
+  const texts = text.split(marker).map(piece => Buffer.from(piece))
   const length =
     texts.reduce((sum, piece) => sum + piece.length, 0) +
     files.reduce((sum, { size }) => sum + base64Length(size), 0)

@@ -65,7 +65,7 @@ function closingQuote(text: string, from: number): number {
 }
 
 /** Whether the counts are within the limits even if every name differs. Every string is a name or follows a comma or bracket. */
-const isSurelyWithin = ({ names, values }: ReturnType<typeof measure>): boolean =>
+const isCertainlyWithinLimits = ({ names, values }: ReturnType<typeof measure>): boolean =>
   names <= LIMITS.names && values < Math.min(LIMITS.values, LIMITS.texts)
 
 /**
@@ -76,7 +76,7 @@ export function parseBounded(text: string): unknown {
   if (text.length > MAX_PARSED_LENGTH) throw new JsonError(`is longer than ${MAX_PARSED_LENGTH} characters`)
   const size = measure(text)
   if (size.deepest > MAX_DEPTH) throw new JsonError(`is nested deeper than ${MAX_DEPTH} levels`)
-  if (text.length > SHORT_LENGTH && !isSurelyWithin(size)) {
+  if (text.length > SHORT_LENGTH && !isCertainlyWithinLimits(size)) {
     const scanner = createJsonScanner({ limits: LIMITS })
     scanner.push(Buffer.from(text))
     scanner.end()

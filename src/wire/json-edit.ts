@@ -73,9 +73,9 @@ export type ElementEdits = ReadonlyMap<number, Readonly<Record<string, unknown>>
 export function editElements(bytes: Buffer, start: number, edits: ElementEdits): Buffer | undefined {
   const remaining = elements(bytes, start).flatMap((element, index) => {
     const edit = edits.get(index)
-    const own = bytes.subarray(element.start, element.end)
-    if (!edits.has(index)) return [own]
-    return edit === undefined ? [] : [editTopLevel(own, edit)]
+    const elementBytes = bytes.subarray(element.start, element.end)
+    if (!edits.has(index)) return [elementBytes]
+    return edit === undefined ? [] : [editTopLevel(elementBytes, edit)]
   })
   if (remaining.length === 0) return undefined
   const pieces = remaining.flatMap((piece, index) => [Buffer.from(index === 0 ? '[' : ','), piece])
@@ -94,31 +94,31 @@ export function editTopLevel(
   const pieces: Buffer[] = []
   // Every byte before this is in the pieces or removed.
   let from = 0
-  const keepTo = (end: number) => {
+  const copyTo = (end: number) => {
     if (end > from) pieces.push(bytes.subarray(from, end))
   }
-  let hasKept = false
+  let hasMembers = false
   for (const [index, member] of members.entries()) {
     const isEdited = Object.hasOwn(edits, member.key)
     if (isEdited && edits[member.key] === undefined) {
       // The comma before a member goes with it.
-      keepTo(members[index - 1]?.end ?? member.start)
+      copyTo(members[index - 1]?.end ?? member.start)
       from = member.end
       continue
     }
-    if (!hasKept && index > 0) from = member.start
-    hasKept = true
+    if (!hasMembers && index > 0) from = member.start
+    hasMembers = true
     if (!isEdited) continue
-    keepTo(member.valueStart)
+    copyTo(member.valueStart)
     pieces.push(valueBytes(edits[member.key]))
     from = member.end
   }
   const end = members.at(-1)?.end ?? skipSpace(bytes, 0) + 1
-  keepTo(end)
+  copyTo(end)
   from = end
   const added = addedMembers(edits, members)
-  if (added !== '') pieces.push(Buffer.from(hasKept ? `,${added}` : added))
-  keepTo(bytes.length)
+  if (added !== '') pieces.push(Buffer.from(hasMembers ? `,${added}` : added))
+  copyTo(bytes.length)
   return Buffer.concat(pieces)
 }
 

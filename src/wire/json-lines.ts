@@ -7,18 +7,18 @@ const MAX_LINE_BYTES = 4 * 2 ** 20
 
 /** Splits a stream into lines, each a JSON value. An incomplete line at the end is left out. */
 export function createLineScanner(): Stage<Buffer, unknown> {
-  let rest: Buffer[] = []
+  let pending: Buffer[] = []
   let size = 0
 
-  function take(): Buffer {
-    const line = Buffer.concat(rest, size)
-    rest = []
+  function takeLine(): Buffer {
+    const line = Buffer.concat(pending, size)
+    pending = []
     size = 0
     return line
   }
 
-  function keep(chunk: Buffer): void {
-    rest.push(chunk)
+  function append(chunk: Buffer): void {
+    pending.push(chunk)
     size += chunk.length
     if (size > MAX_LINE_BYTES) throw new Error('a line of the provider’s stream is too long')
   }
@@ -28,16 +28,16 @@ export function createLineScanner(): Stage<Buffer, unknown> {
       const values: unknown[] = []
       let from = 0
       for (let at = chunk.indexOf(LF); at !== -1; at = chunk.indexOf(LF, from)) {
-        keep(chunk.subarray(from, at))
+        append(chunk.subarray(from, at))
         from = at + 1
-        values.push(...valueIn(take()))
+        values.push(...valueIn(takeLine()))
       }
-      keep(chunk.subarray(from))
+      append(chunk.subarray(from))
       return values
     },
     end() {
       try {
-        return valueIn(take())
+        return valueIn(takeLine())
       } catch {
         // The line was cut off; the decoder reports that the stream was incomplete.
         return []

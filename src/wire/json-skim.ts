@@ -11,13 +11,13 @@ export const LARGE_BYTES = SLICED_BYTES
 /** Above this size, operations that need only the lengths of long texts get a LongText in the place of each. */
 export const SKIM_BYTES = 1_048_576
 const HEAD_BYTES = 32
-const MAX_NOTE_BYTES = 80
+const MAX_PLACEHOLDER_BYTES = 80
 const CUTS_AT_ONCE = 4_096
 const OPEN = Buffer.from('[')
 const CLOSE = Buffer.from(']')
 
 /** Random, so that no client can forge a text of another length. */
-const NOTE = `long ${randomUUID().slice(0, 13)}`
+const LONG_TEXT_NAME = `long ${randomUUID().slice(0, 13)}`
 
 /** Stands for a long text that was not parsed. */
 export type LongText = {
@@ -28,13 +28,13 @@ export type LongText = {
 }
 
 /** Whether an object with a member of this name stands for a long text. */
-export const isLongTextName = (name: string): boolean => name === NOTE
+export const isLongTextName = (name: string): boolean => name === LONG_TEXT_NAME
 
 export function longText(value: unknown): LongText | undefined {
-  if (typeof value !== 'object' || value === null || !Object.hasOwn(value, NOTE)) return undefined
-  const note = (value as Record<string, string>)[NOTE] ?? ''
-  const space = note.indexOf(' ')
-  return { bytes: Number(note.slice(0, space)), head: note.slice(space + 1) }
+  if (typeof value !== 'object' || value === null || !Object.hasOwn(value, LONG_TEXT_NAME)) return undefined
+  const description = (value as Record<string, string>)[LONG_TEXT_NAME] ?? ''
+  const space = description.indexOf(' ')
+  return { bytes: Number(description.slice(0, space)), head: description.slice(space + 1) }
 }
 
 export type JsonRead = {
@@ -54,12 +54,14 @@ export async function readJson(bytes: Buffer, isSkimmed: boolean): Promise<JsonR
     const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
     return { value, members: isObject ? topLevel(bytes) : [], names }
   }
-  const { cuts, places, nameCount } = await scanInSlices(bytes)
+  const { cuts, members: ranges, nameCount } = await scanInSlices(bytes)
   if (!isUtf8(bytes)) throw new JsonError('is not valid UTF-8')
   const isSkeleton = isSkimmed && bytes.length > SKIM_BYTES
-  const value = await (isSkeleton ? parseSkimmed(bytes, { cuts, places }) : parseScanned(bytes, cuts))
+  const value = await (isSkeleton
+    ? parseSkimmed(bytes, { cuts, members: ranges })
+    : parseScanned(bytes, cuts))
   // The names are read after parsing: only then is it certain that they are names.
-  const members = places.map(({ start, nameEnd, valueStart, end }) => ({
+  const members = ranges.map(({ start, nameEnd, valueStart, end }) => ({
     key: keyOf(bytes, start, nameEnd),
     start,
     valueStart,
@@ -72,9 +74,9 @@ export async function readJson(bytes: Buffer, isSkimmed: boolean): Promise<JsonR
 /** Parses the document without its long texts, a part of a long list at a time. */
 async function parseSkimmed(
   bytes: Buffer,
-  { cuts, places }: Pick<Scan, 'cuts' | 'places'>,
+  { cuts, members }: Pick<Scan, 'cuts' | 'members'>,
 ): Promise<unknown> {
-  const lists = places.filter(({ splits }) => splits.length > 0)
+  const lists = members.filter(({ splits }) => splits.length > 0)
   const marks = lists.flatMap(({ splits, end }) => [...splits, end - 1])
   const skeleton = await skeletonOf(bytes, cuts, marks)
   const head: Buffer[] = []
@@ -113,7 +115,7 @@ const parseList = (bytes: Buffer, start: number, end: number) =>
  */
 async function skeletonOf(bytes: Buffer, cuts: readonly Cut[], marks: readonly number[]) {
   const cutBytes = cuts.reduce((sum, { start, end }) => sum + end - start, 0)
-  const skeleton = Buffer.allocUnsafe(bytes.length - cutBytes + cuts.length * MAX_NOTE_BYTES)
+  const skeleton = Buffer.allocUnsafe(bytes.length - cutBytes + cuts.length * MAX_PLACEHOLDER_BYTES)
   const skeletonMarks: number[] = []
   let from = 0
   let end = 0
@@ -128,7 +130,7 @@ async function skeletonOf(bytes: Buffer, cuts: readonly Cut[], marks: readonly n
     if (index % CUTS_AT_ONCE === CUTS_AT_ONCE - 1) await setImmediate()
     copyUntil(cut.start)
     const length = cut.end - cut.start - 2
-    end += skeleton.write(`{"${NOTE}":"${length} ${headOf(bytes, cut.start + 1)}"}`, end, 'latin1')
+    end += skeleton.write(`{"${LONG_TEXT_NAME}":"${length} ${headOf(bytes, cut.start + 1)}"}`, end, 'latin1')
     from = cut.end
   }
   copyUntil(bytes.length)

@@ -29,7 +29,7 @@ export async function scanInSlices(bytes: Buffer, options?: ScanOptions): Promis
 }
 
 /** Random, so that no provider can forge a cut. */
-const CUT = `cut ${randomUUID().slice(0, 13)}`
+const CUT_NAME = `cut ${randomUUID().slice(0, 13)}`
 
 /**
  * Parses a document of any size without blocking the event loop: the long texts and lists are left out of the parsed
@@ -66,37 +66,38 @@ async function skeletonOf(bytes: Buffer, cuts: readonly Cut[]): Promise<string> 
   let from = 0
   for (const [index, cut] of cuts.entries()) {
     if (index % CUTS_AT_ONCE === CUTS_AT_ONCE - 1) await setImmediate()
-    text += `${bytes.toString('utf8', from, cut.start)}{"${CUT}":${index}}`
+    text += `${bytes.toString('utf8', from, cut.start)}{"${CUT_NAME}":${index}}`
     from = cut.end
   }
   return text + bytes.toString('utf8', from)
 }
 
-type Holder = Record<string, unknown>
+type Container = Record<string, unknown>
 
 /** The index of the cut that this value stands for. */
 function cutIndex(value: object): number | undefined {
-  return Object.hasOwn(value, CUT) ? (value as Record<string, number>)[CUT] : undefined
+  return Object.hasOwn(value, CUT_NAME) ? (value as Record<string, number>)[CUT_NAME] : undefined
 }
 
-async function restore(bytes: Buffer, cuts: readonly Cut[], document: Holder): Promise<void> {
-  const places: { holder: Holder; name: string; cut: Cut }[] = []
-  const look = (holder: Holder): void => {
-    for (const name of Object.keys(holder)) {
-      const value = holder[name]
+async function restore(bytes: Buffer, cuts: readonly Cut[], document: Container): Promise<void> {
+  const cutPlaces: { container: Container; name: string; cut: Cut }[] = []
+  const collectCuts = (container: Container): void => {
+    for (const name of Object.keys(container)) {
+      const value = container[name]
       if (typeof value !== 'object' || value === null) continue
       const cut = cuts[cutIndex(value) ?? -1]
-      if (cut) places.push({ holder, name, cut })
-      else look(value as Holder)
+      if (cut) cutPlaces.push({ container, name, cut })
+      else collectCuts(value as Container)
     }
   }
-  look(document)
+  collectCuts(document)
   let done = 0
-  for (const { holder, name, cut } of places) {
+  for (const { container, name, cut } of cutPlaces) {
     const isText = bytes[cut.start] === QUOTE
     const size = cut.end - cut.start
-    if (size > SLICE_BYTES) holder[name] = await (isText ? longText(bytes, cut) : longList(bytes, cut))
-    else holder[name] = isText ? textIn(bytes, cut.start + 1, cut.end - 1) : listIn(bytes, cut.start, cut.end)
+    if (size > SLICE_BYTES) container[name] = await (isText ? longText(bytes, cut) : longList(bytes, cut))
+    else
+      container[name] = isText ? textIn(bytes, cut.start + 1, cut.end - 1) : listIn(bytes, cut.start, cut.end)
     done += size
     if (done < SLICE_BYTES) continue
     done = 0
@@ -168,14 +169,14 @@ export async function writeInSlices(value: unknown): Promise<Buffer> {
   const skeleton = JSON.stringify(value, (_name, each: unknown) => {
     if (!isLongText(each) && !isLongList(each)) return each
     long.push(each)
-    return { [CUT]: long.length - 1 }
+    return { [CUT_NAME]: long.length - 1 }
   })
   const pieces: Buffer[] = []
   let from = 0
   let share = 0
   for (const [index, each] of long.entries()) {
-    const note = `{"${CUT}":${index}}`
-    const at = skeleton.indexOf(note, from)
+    const placeholder = `{"${CUT_NAME}":${index}}`
+    const at = skeleton.indexOf(placeholder, from)
     pieces.push(Buffer.from(skeleton.slice(from, at)))
     for (const piece of typeof each === 'string' ? textPieces(each) : listPieces(each)) {
       pieces.push(Buffer.from(piece.text))
@@ -184,7 +185,7 @@ export async function writeInSlices(value: unknown): Promise<Buffer> {
       share = 0
       await setImmediate()
     }
-    from = at + note.length
+    from = at + placeholder.length
   }
   pieces.push(Buffer.from(skeleton.slice(from)))
   return joinInSlices(pieces)

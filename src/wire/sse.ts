@@ -36,9 +36,9 @@ const LIMITS: SseLimits = { maxLineBytes: 2 ** 20, maxEventBytes: 4 * 2 ** 20 }
 const DATA = Buffer.from('data')
 const EVENT = Buffer.from('event')
 const BYTE_ORDER_MARK = Buffer.from('\ufeff')
-const NOWHERE = Number.POSITIVE_INFINITY
+const NOT_FOUND = Number.POSITIVE_INFINITY
 const NO_DATA: readonly number[] = []
-const NOTHING: Buffer = Buffer.alloc(0)
+const EMPTY: Buffer = Buffer.alloc(0)
 
 /**
  * Splits a stream of server-sent events into frames, independent of chunk borders. Chunks that hold whole frames, as they do
@@ -48,15 +48,15 @@ const NOTHING: Buffer = Buffer.alloc(0)
  */
 export function createSseScanner(limits: Partial<SseLimits> = {}): Stage<Buffer, SseFrame> {
   const { maxLineBytes, maxEventBytes } = { ...LIMITS, ...limits }
-  let unread = NOTHING
-  let keptLength = 0
+  let pending = EMPTY
+  let pendingLength = 0
   let failure: SseError | undefined
 
   // Offsets into the unread bytes and the chunk just pushed.
-  let source = NOTHING
+  let source = EMPTY
   let frameStart = 0
   let lineStart = 0
-  let unseen = 0
+  let searchFrom = 0
 
   let event = ''
   let data: number[] | undefined
@@ -67,34 +67,34 @@ export function createSseScanner(limits: Partial<SseLimits> = {}): Stage<Buffer,
   return {
     push(chunk) {
       if (failure !== undefined) throw failure
-      source = keptLength === 0 ? chunk : lines(chunk)
+      source = pendingLength === 0 ? chunk : appendPending(chunk)
       const frames: SseFrame[] = []
       scan(frames, false)
       if (failure !== undefined && frames.length === 0) throw failure
-      keepRest()
+      retainPending()
       // A chunk that has been read must not stay in memory until the next one arrives.
-      source = NOTHING
+      source = EMPTY
       return frames
     },
 
     end() {
       if (failure !== undefined) throw failure
-      source = unread.subarray(0, keptLength)
+      source = pending.subarray(0, pendingLength)
       const frames: SseFrame[] = []
       scan(frames, true)
-      if (lineStart < source.length) takeLine(frames, source.length, source.length)
-      if (frameStart < source.length) give(frames, source.length, false)
-      drop()
+      if (lineStart < source.length) scanLine(frames, source.length, source.length)
+      if (frameStart < source.length) emitFrame(frames, source.length, false)
+      reset()
       return frames
     },
   }
 
   function scan(frames: SseFrame[], isEnd: boolean): void {
-    let lf = find(LF, unseen)
-    let cr = find(CR, unseen)
+    let lf = find(LF, searchFrom)
+    let cr = find(CR, searchFrom)
     for (;;) {
       const end = Math.min(lf, cr)
-      if (end === NOWHERE) break
+      if (end === NOT_FOUND) break
       let next = end + 1
       let isLoneCr = false
       if (end === cr) {
@@ -104,36 +104,36 @@ export function createSseScanner(limits: Partial<SseLimits> = {}): Stage<Buffer,
         if (!isSurelyLone && source[next] === LF) next += 1
         else isLoneCr = true
       }
-      takeLine(frames, end, next)
+      scanLine(frames, end, next)
       if (failure !== undefined) return
       lastLineEndedByCr = isLoneCr
       lineStart = next
       if (lf < next) lf = find(LF, next)
       if (cr < next) cr = find(CR, next)
     }
-    unseen = cr === NOWHERE ? source.length : cr
-    checkLength(unseen)
+    searchFrom = cr === NOT_FOUND ? source.length : cr
+    checkLength(searchFrom)
   }
 
   function find(byte: number, from: number): number {
     const at = source.indexOf(byte, from)
-    return at === -1 ? NOWHERE : at
+    return at === -1 ? NOT_FOUND : at
   }
 
   /** A line lies at [lineStart, end); the one after it begins at `next`. */
-  function takeLine(frames: SseFrame[], end: number, next: number): void {
+  function scanLine(frames: SseFrame[], end: number, next: number): void {
     checkLength(end)
     if (failure !== undefined) return
     const hasMark = isFirstLine && beginsWith(BYTE_ORDER_MARK, lineStart, end)
     isFirstLine = false
     const start = hasMark ? lineStart + BYTE_ORDER_MARK.length : lineStart
     if (start === end) {
-      give(frames, next, true)
+      emitFrame(frames, next, true)
       return
     }
     if (source[start] === COLON) {
       // A comment belongs to no event; inside of one its bytes stay where they are.
-      if (!hasFields) give(frames, next, true)
+      if (!hasFields) emitFrame(frames, next, true)
       return
     }
     hasFields = true
@@ -145,7 +145,7 @@ export function createSseScanner(limits: Partial<SseLimits> = {}): Stage<Buffer,
     }
   }
 
-  function give(frames: SseFrame[], end: number, isWhole: boolean): void {
+  function emitFrame(frames: SseFrame[], end: number, isWhole: boolean): void {
     frames.push({ source, start: frameStart, end, event, data: data ?? NO_DATA, isWhole })
     frameStart = end
     event = ''
@@ -179,42 +179,42 @@ export function createSseScanner(limits: Partial<SseLimits> = {}): Stage<Buffer,
     }
   }
 
-  function lines(chunk: Buffer): Buffer {
-    const length = keptLength + chunk.length
-    if (length > unread.length) {
+  function appendPending(chunk: Buffer): Buffer {
+    const length = pendingLength + chunk.length
+    if (length > pending.length) {
       // The size doubles, so that a stream of single bytes is not copied again for each byte.
-      const larger = Buffer.allocUnsafeSlow(Math.max(length, 2 * unread.length))
-      unread.copy(larger, 0, 0, keptLength)
-      unread = larger
+      const larger = Buffer.allocUnsafeSlow(Math.max(length, 2 * pending.length))
+      pending.copy(larger, 0, 0, pendingLength)
+      pending = larger
     }
-    chunk.copy(unread, keptLength)
-    keptLength = length
-    return unread.subarray(0, length)
+    chunk.copy(pending, pendingLength)
+    pendingLength = length
+    return pending.subarray(0, length)
   }
 
   /** Copies the unfinished frame, unless this scanner owns its bytes: returned frames still use the chunk. */
-  function keepRest(): void {
+  function retainPending(): void {
     const rest = source.length - frameStart
     if (rest === 0 || failure !== undefined) {
-      drop()
+      reset()
       return
     }
-    if (keptLength > 0 && frameStart === 0) return
+    if (pendingLength > 0 && frameStart === 0) return
     // Not from the pool: a few bytes that wait for long would keep the whole pool block in memory.
-    unread = Buffer.allocUnsafeSlow(Math.max(256, 2 * rest))
-    keptLength = source.copy(unread, 0, frameStart)
+    pending = Buffer.allocUnsafeSlow(Math.max(256, 2 * rest))
+    pendingLength = source.copy(pending, 0, frameStart)
     lineStart -= frameStart
-    unseen -= frameStart
+    searchFrom -= frameStart
     data = data?.map(offset => offset - frameStart)
     frameStart = 0
   }
 
-  function drop(): void {
-    unread = NOTHING
-    keptLength = 0
+  function reset(): void {
+    pending = EMPTY
+    pendingLength = 0
     frameStart = 0
     lineStart = 0
-    unseen = 0
+    searchFrom = 0
   }
 }
 

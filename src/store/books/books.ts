@@ -168,7 +168,7 @@ export function createBooks(db: Db, engine: Engine) {
       return engine === 'postgres' ? leaseInOneStatement(db, name, want) : leaseInTransaction(db, name, want)
     },
 
-    async giveBack(
+    async returnLease(
       nodeId: string,
       { kind, ownerId }: AccountId,
       amount: number,
@@ -201,7 +201,7 @@ export function createBooks(db: Db, engine: Engine) {
       })
     },
 
-    async giveBackAll(nodeId: string): Promise<void> {
+    async returnAllLeases(nodeId: string): Promise<void> {
       await transact(db, async trx => {
         await sql`update accounts set held = accounts.held - leases.amount from leases
           where leases.node_id = ${nodeId} and leases.kind = accounts.kind and leases.owner_id = accounts.owner_id`.execute(
