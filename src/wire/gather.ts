@@ -1,7 +1,7 @@
 import { JOINED_BYTES, joinInSlices } from './json-slices.ts'
 
 const EMPTY = Buffer.alloc(0)
-/** Smaller pieces are copied into a shared block. */
+/** Smaller pieces are copied into a block. */
 const MIN_UNCOPIED_BYTES = 4 * 1024
 const BLOCK_BYTES = 64 * 1024
 
@@ -36,13 +36,13 @@ export function createGatherer() {
       block ??= Buffer.allocUnsafeSlow(BLOCK_BYTES)
       used += piece.copy(block, used)
     },
-    /** Returns the pieces so far and forgets them. */
+    /** Returns and removes the pieces so far. */
     take(): readonly Buffer[] {
       closeBlock()
       size = 0
       return pieces.splice(0)
     },
-    /** The whole body. A large one is joined in slices, so that other requests get their turn. */
+    /** The whole body. A large one is joined in slices, which does not block the event loop. */
     whole(): Buffer | Promise<Buffer> {
       closeBlock()
       const [only = EMPTY] = pieces

@@ -2,10 +2,10 @@ import { LF } from './ascii.ts'
 import { parseBounded } from './json-bounds.ts'
 import type { Stage } from './stage.ts'
 
-/** A line holds one piece of an answer, at most a tool call with all of its arguments. */
+/** A line contains one part of a response. The longest is a tool call with all its arguments. */
 const MAX_LINE_BYTES = 4 * 2 ** 20
 
-/** Splits a stream into lines, each a JSON value. An incomplete line at the end is left out. */
+/** Splits a stream into lines and parses each as JSON. An incomplete line at the end is omitted. */
 export function createLineScanner(): Stage<Buffer, unknown> {
   let pending: Buffer[] = []
   let size = 0
@@ -39,7 +39,7 @@ export function createLineScanner(): Stage<Buffer, unknown> {
       try {
         return valueIn(takeLine())
       } catch {
-        // The line was cut off; the decoder reports that the stream was incomplete.
+        // The line is incomplete; the decoder reports that the stream was incomplete.
         return []
       }
     },

@@ -7,7 +7,7 @@ export type JsonProgress = {
   isWhole(): boolean
 }
 
-/** Longer strings are searched by `indexOf`, which is slow to start but fast once it runs. */
+/** Longer strings are searched with `indexOf`, which has a high fixed cost and a low cost per character. */
 const SHORT_TEXT = 64
 
 export function createJsonProgress(): JsonProgress {
@@ -22,7 +22,7 @@ export function createJsonProgress(): JsonProgress {
     else if (unit === QUOTE) isInText = false
   }
 
-  /** Reads a string up to its end or the end of the piece; returns where it stopped. */
+  /** Scans a string up to its closing quote or the end of the piece; returns the index of that position. */
   function scanText(text: string, from: number): number {
     let i = from
     const short = Math.min(text.length, from + SHORT_TEXT)

@@ -16,13 +16,13 @@ import {
 import { JsonError, MAX_DEPTH } from './json.ts'
 import { isWordEnd, MALFORMED, nextWordState } from './json-word.ts'
 
-/** Limits for what makes a parser slow out of all proportion to the bytes. */
+/** Limits on documents that take a parser far longer than their size suggests. */
 export const SCAN_LIMITS: ScanLimits = {
-  /** Different member names: for each new one the engine creates another object shape. */
+  /** Different member names: V8 creates an object shape for each of them. */
   names: 10_000,
   texts: 100_000,
   values: 350_000,
-  /** Bytes outside of long texts and long lists, including spaces. */
+  /** Bytes outside long texts and long lists, including spaces. */
   otherBytes: 8 * 1_048_576,
 }
 
@@ -43,11 +43,11 @@ export const NAMES_ONLY: ScanLimits = {
 
 export type ScanOptions = {
   readonly limits?: ScanLimits
-  /** Long lists of numbers are cut as well as long texts. The numbers in them do not count as values. */
+  /** Also cut long lists of numbers, whose numbers then do not count as values. */
   readonly cutsNumbers?: boolean
 }
 
-/** A text or a list of numbers that is left out of the parsed document, with its quotes or brackets. */
+/** The byte range of a long text or list of numbers, with its quotes or brackets. It is cut out before parsing. */
 export type Cut = { readonly start: number; readonly end: number }
 
 /** A member of the outermost object, by its byte offsets. */
@@ -56,9 +56,9 @@ type MemberRange = {
   readonly nameEnd: number
   readonly valueStart: number
   readonly end: number
-  /** The number of elements of its list; 0 if it is no list. */
+  /** The number of elements if the value is a list; else 0. */
   readonly entries: number
-  /** Commas of its list at which the list may be parsed in parts; none if it is short. */
+  /** Offsets of the commas at which a long list can be split, to parse it in parts; empty if it is short. */
   readonly splits: readonly number[]
 }
 
@@ -74,17 +74,17 @@ export type Scan = {
 const ESCAPES: ReadonlySet<number> = new Set(Buffer.from('"\\/bfnrtu'))
 const HEX: ReadonlySet<number> = new Set(Buffer.from('0123456789abcdefABCDEF'))
 
-/** Further digits have no meaning, and a parser reads them one by one. */
+/** The maximum length of a number: further digits have no meaning and only cost time. */
 const MAX_WORD = 1_000
 
-/** The grammar of JSON: what may come next. */
+/** The states of the grammar: the tokens that may come next. */
 const NEXT = { value: 0, valueOrClose: 1, name: 2, nameOrClose: 3, colon: 4, commaOrClose: 5 } as const
 
 const LONG_TEXT = 1_024
 const LONG_LIST = 4_096
-/** A list of the outermost object is parsed in parts of this size, long texts not counted. */
+/** A list of the outermost object is parsed in parts of this size, without its long texts. */
 const PART_BYTES = 256 * 1024
-/** Once so many bytes remain to be parsed, only short texts stay in. */
+/** Up to this size the document without its cuts has room for texts up to `LONG_TEXT`; above it, up to `SHORT_TEXT`. */
 const SMALL_SKELETON_BYTES = 2 * 1_048_576
 const SHORT_TEXT = 64
 
@@ -92,8 +92,8 @@ const FNV_START = 0x811c9dc5
 const FNV_PRIME = 0x01000193
 
 /**
- * Scans JSON piece by piece, so that no call takes long. It throws for invalid JSON and for JSON that would stall a parser.
- * It builds no values.
+ * Validates JSON piece by piece, so that no call takes long, and finds the ranges to cut. It throws for invalid JSON and
+ * for JSON that would stall a parser. It builds no values.
  */
 export function createJsonScanner({ limits = SCAN_LIMITS, cutsNumbers = false }: ScanOptions = {}) {
   const isInObject = new Uint8Array(MAX_DEPTH + 1)
@@ -118,17 +118,17 @@ export function createJsonScanner({ limits = SCAN_LIMITS, cutsNumbers = false }:
   let splits: number[] = []
   /** The bytes before the last split that are parsed. */
   let parsedBytes = 0
-  /** The offset behind the last byte that is no space. */
+  /** The offset after the last byte that is not a space. */
   let contentEnd = 0
   let wordLength = 0
   let wordState = 0
-  /** The start of the open list, while it holds only numbers; -1: there is none. */
+  /** The start of the current list while it contains only numbers; else -1. */
   let numbersStart = -1
   let numbers = 0
 
   const malformed = () => new JsonError('is not valid JSON')
 
-  /** Records the members of the outermost object, so that they need not be searched for later. */
+  /** Records the byte range of a member of the outermost object. */
   function endMember(): void {
     if (depth === 1 && member !== undefined) members.push({ ...member, end: contentEnd, entries, splits })
     if (members.length > SCAN_LIMITS.names) throw new JsonError('names a member twice')
@@ -188,7 +188,7 @@ export function createJsonScanner({ limits = SCAN_LIMITS, cutsNumbers = false }:
     else numbers += 1
   }
 
-  /** Elements of a list that is no long list of numbers count as values. */
+  /** The current list is not cut as a list of numbers, so its elements count as values. */
   function endNumbers(): void {
     if (numbersStart === -1) return
     numbersStart = -1
@@ -235,7 +235,7 @@ export function createJsonScanner({ limits = SCAN_LIMITS, cutsNumbers = false }:
     cutBytes += length
   }
 
-  /** The parser does not see texts that are left out, so their escapes are checked here. */
+  /** The parser does not see texts that are cut, so their escapes are validated here. */
   function scanEscape(byte: number): void {
     const isGood = hexLeft > 0 ? HEX.has(byte) : ESCAPES.has(byte)
     if (!isGood) throw malformed()
@@ -243,7 +243,7 @@ export function createJsonScanner({ limits = SCAN_LIMITS, cutsNumbers = false }:
     isEscaped = false
   }
 
-  /** Reads a text up to its end or the end of the piece; returns where it stopped. */
+  /** Scans a text up to its closing quote or the end of the piece; returns the index of that position. */
   function scanText(piece: Buffer, from: number): number {
     let i = from
     while (i < piece.length) {
@@ -258,7 +258,7 @@ export function createJsonScanner({ limits = SCAN_LIMITS, cutsNumbers = false }:
     return i
   }
 
-  /** The same for a number or `true`, `false`, `null`. */
+  /** Scans a number or `true`, `false`, `null` up to its end or the end of the piece. */
   function scanWord(piece: Buffer, from: number): number {
     let i = from
     while (i < piece.length) {
@@ -281,7 +281,7 @@ export function createJsonScanner({ limits = SCAN_LIMITS, cutsNumbers = false }:
     next = NEXT.commaOrClose
   }
 
-  /** Reads one byte outside of texts and words. */
+  /** Scans one byte outside texts and words. */
   function scanByte(byte: number): void {
     switch (byte) {
       case QUOTE:
@@ -311,7 +311,7 @@ export function createJsonScanner({ limits = SCAN_LIMITS, cutsNumbers = false }:
       case LF:
       case CR:
       case TAB:
-        // A list with long runs of spaces is not left out as a list of numbers.
+        // A list with long runs of spaces is not cut as a list of numbers.
         if (offset - contentEnd > LONG_LIST) endNumbers()
         break
       default:
@@ -347,7 +347,7 @@ export function createJsonScanner({ limits = SCAN_LIMITS, cutsNumbers = false }:
       offset = base + piece.length
     },
     end(): Scan {
-      // A text that never ends is not left out, so that the parser would read all of it to find the fault.
+      // Fail here on an unterminated text: it is not cut, and the parser would have to read all of it.
       if (isInText) throw malformed()
       if (wordState !== 0) endWord()
       if (depth > 0 || next !== NEXT.commaOrClose) throw malformed()

@@ -1,7 +1,7 @@
 import { COLON, CR, LF, SPACE } from './ascii.ts'
 import type { Stage } from './stage.ts'
 
-/** Why a stream of events is read no further. */
+/** A stream of events exceeds a limit and is not read any further. */
 export class SseError extends Error {
   readonly code: 'line_too_long' | 'event_too_long'
 
@@ -13,19 +13,19 @@ export class SseError extends Error {
 }
 
 /**
- * One event with all its bytes, up to and with the blank line that ends it; or bytes between events, which have no data:
- * a comment or an extra blank line. The frames of a stream, concatenated, are the stream.
+ * The bytes of one event, including the blank line that ends it, or of a comment or an extra blank line between events,
+ * which has no data. The concatenated frames of a stream are the stream.
  */
 export type SseFrame = {
   /** The frame is the bytes [start, end) of `source`, which it shares with its neighbours. */
   readonly source: Buffer
   readonly start: number
   readonly end: number
-  /** The event's name; empty where it has none. */
+  /** The event's name; empty if it has none. */
   readonly event: string
-  /** Where its data lies in `source`: a start and an end for each `data` line. */
+  /** The offsets of its data in `source`: a start and an end for each `data` line. */
   readonly data: readonly number[]
-  /** False only for bytes at the end of the stream that no blank line follows. */
+  /** False only for an incomplete event at the end of the stream, without a blank line. */
   readonly isWhole: boolean
 }
 
@@ -41,10 +41,9 @@ const NO_DATA: readonly number[] = []
 const EMPTY: Buffer = Buffer.alloc(0)
 
 /**
- * Splits a stream of server-sent events into frames, independent of chunk borders. Chunks that hold whole frames, as they do
- * in practice, are not copied. The bytes of an unfinished frame are kept until it is complete: no client can act on a part
- * of an event, and only a whole event can be judged, so that sending the part ahead gains nothing. Complete frames are
- * returned at once, including a comment before an event.
+ * Splits a stream of server-sent events into frames, independent of chunk boundaries. A chunk of whole frames, the usual
+ * case, is not copied. An incomplete frame is buffered, because neither the gateway nor a client can use a part of an event.
+ * Complete frames are returned at once, including a comment before an event.
  */
 export function createSseScanner(limits: Partial<SseLimits> = {}): Stage<Buffer, SseFrame> {
   const { maxLineBytes, maxEventBytes } = { ...LIMITS, ...limits }
@@ -52,7 +51,7 @@ export function createSseScanner(limits: Partial<SseLimits> = {}): Stage<Buffer,
   let pendingLength = 0
   let failure: SseError | undefined
 
-  // Offsets into the unread bytes and the chunk just pushed.
+  // The pending bytes with the chunk just pushed, and offsets into them.
   let source = EMPTY
   let frameStart = 0
   let lineStart = 0
@@ -72,7 +71,7 @@ export function createSseScanner(limits: Partial<SseLimits> = {}): Stage<Buffer,
       scan(frames, false)
       if (failure !== undefined && frames.length === 0) throw failure
       retainPending()
-      // A chunk that has been read must not stay in memory until the next one arrives.
+      // Release the chunk: it must not stay in memory until the next one arrives.
       source = EMPTY
       return frames
     },
@@ -98,7 +97,7 @@ export function createSseScanner(limits: Partial<SseLimits> = {}): Stage<Buffer,
       let next = end + 1
       let isLoneCr = false
       if (end === cr) {
-        // If lines end in CR alone, a blank line ends with its CR. Otherwise the CR may be the first half of a CRLF.
+        // If the previous line ended in CR alone, a blank line does too. Otherwise the CR may be the first half of a CRLF.
         const isSurelyLone = end === lineStart && lastLineEndedByCr
         if (!isSurelyLone && next === source.length && !isEnd) break
         if (!isSurelyLone && source[next] === LF) next += 1
@@ -120,7 +119,7 @@ export function createSseScanner(limits: Partial<SseLimits> = {}): Stage<Buffer,
     return at === -1 ? NOT_FOUND : at
   }
 
-  /** A line lies at [lineStart, end); the one after it begins at `next`. */
+  /** Handles the line [lineStart, end). The next line begins at `next`. */
   function scanLine(frames: SseFrame[], end: number, next: number): void {
     checkLength(end)
     if (failure !== undefined) return
@@ -132,7 +131,7 @@ export function createSseScanner(limits: Partial<SseLimits> = {}): Stage<Buffer,
       return
     }
     if (source[start] === COLON) {
-      // A comment belongs to no event; inside of one its bytes stay where they are.
+      // A comment between events is a frame of its own; inside an event it stays part of the event's frame.
       if (!hasFields) emitFrame(frames, next, true)
       return
     }
@@ -165,7 +164,7 @@ export function createSseScanner(limits: Partial<SseLimits> = {}): Stage<Buffer,
     return true
   }
 
-  /** The offset behind the colon and one space, if they are there. */
+  /** The offset after the colon and one optional space. */
   function valueStart(nameEnd: number, end: number): number {
     if (nameEnd === end) return end
     return source[nameEnd + 1] === SPACE && nameEnd + 1 < end ? nameEnd + 2 : nameEnd + 1
@@ -182,7 +181,7 @@ export function createSseScanner(limits: Partial<SseLimits> = {}): Stage<Buffer,
   function appendPending(chunk: Buffer): Buffer {
     const length = pendingLength + chunk.length
     if (length > pending.length) {
-      // The size doubles, so that a stream of single bytes is not copied again for each byte.
+      // The size doubles, so that a stream of single bytes is not copied for each byte.
       const larger = Buffer.allocUnsafeSlow(Math.max(length, 2 * pending.length))
       pending.copy(larger, 0, 0, pendingLength)
       pending = larger
@@ -192,7 +191,7 @@ export function createSseScanner(limits: Partial<SseLimits> = {}): Stage<Buffer,
     return pending.subarray(0, length)
   }
 
-  /** Copies the unfinished frame, unless this scanner owns its bytes: returned frames still use the chunk. */
+  /** Copies the incomplete frame, unless its bytes are in the scanner's own buffer. Returned frames still use the chunk. */
   function retainPending(): void {
     const rest = source.length - frameStart
     if (rest === 0 || failure !== undefined) {
@@ -200,7 +199,7 @@ export function createSseScanner(limits: Partial<SseLimits> = {}): Stage<Buffer,
       return
     }
     if (pendingLength > 0 && frameStart === 0) return
-    // Not from the pool: a few bytes that wait for long would keep the whole pool block in memory.
+    // Not from Node's buffer pool: a few pending bytes would keep a whole block of the pool in memory.
     pending = Buffer.allocUnsafeSlow(Math.max(256, 2 * rest))
     pendingLength = source.copy(pending, 0, frameStart)
     lineStart -= frameStart
@@ -218,7 +217,7 @@ export function createSseScanner(limits: Partial<SseLimits> = {}): Stage<Buffer,
   }
 }
 
-/** The data of an event as a text; lines are joined as the standard says. */
+/** The data of an event as text; several `data` lines are joined by line feeds, as the standard requires. */
 export function dataText({ source, data }: SseFrame): string {
   let text = ''
   for (let i = 0; i < data.length; i += 2) {

@@ -21,8 +21,17 @@ const TRANSCRIPTS = 5
 
 /** What differs from the common shape, where the vendor's file says it as data. */
 function quirksOf(provider: Provider): string[] {
-  const { headers, usage, encoding, voices, transcripts, picturesInside, isKeyTrouble, speaks, dialects } =
-    provider
+  const {
+    headers,
+    usage,
+    encoding,
+    voices,
+    transcripts,
+    picturesInside,
+    isKeyError,
+    formatsOfModel,
+    dialects,
+  } = provider
   const dialect = encoding?.dialect
   const tasks = Object.values(dialects?.images ?? {}).flatMap(each => each.tasks ?? [])
   const film = Object.values(dialects?.videos ?? {})[0]
@@ -47,8 +56,8 @@ function quirksOf(provider: Provider): string[] {
       ? [film.find ? 'lost video submissions are found' : 'lost video submissions go to suspense']
       : []),
     ...(film?.remix ? ['videos can be remixed'] : []),
-    ...(speaks ? ['the format depends on the model name'] : []),
-    ...(isKeyTrouble ? ['key errors are recognized even if the status does not show them'] : []),
+    ...(formatsOfModel ? ['the format depends on the model name'] : []),
+    ...(isKeyError ? ['key errors are recognized even if the status does not show them'] : []),
   ]
 }
 

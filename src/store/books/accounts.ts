@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import type { AccountId, AccountKind } from '../../domain/account.ts'
 import { MAX_UNITS, nanosOf } from '../../domain/money.ts'
 import { NO_TOKEN } from '../../domain/token.ts'
-import { listed } from '../engine/page.ts'
+import { nonEmptyIds } from '../engine/page.ts'
 import type { AccountRow, EntryKind } from '../engine/schema.ts'
 import type { Db, Trx } from '../engine/store.ts'
 import { appendLink, STORE_CHAIN } from './chains.ts'
@@ -195,7 +195,7 @@ export function accountsWithSums(db: Db, kind: AccountKind, ownerIds: readonly n
   const credit: EntryKind = kind === 'user' ? 'grant' : 'limit'
   const sums = db
     .selectFrom('entries')
-    .where(owner, 'in', listed(ownerIds))
+    .where(owner, 'in', nonEmptyIds(ownerIds))
     .groupBy(owner)
     .select([
       `${owner} as id`,
@@ -208,7 +208,7 @@ export function accountsWithSums(db: Db, kind: AccountKind, ownerIds: readonly n
     .selectFrom('accounts')
     .leftJoin(sums.as('sums'), 'sums.id', 'accounts.owner_id')
     .where('accounts.kind', '=', kind)
-    .where('accounts.owner_id', 'in', listed(ownerIds))
+    .where('accounts.owner_id', 'in', nonEmptyIds(ownerIds))
     .select(['accounts.owner_id', 'accounts.credited', 'accounts.posted'])
     .select(({ fn, val }) => [
       fn.coalesce('sums.credited', val(0)).as('entries_credited'),

@@ -37,7 +37,7 @@ export type ChangeResult = { readonly count: number; readonly rows: readonly unk
 export const chainOf = (nodeId: string) => `node:${nodeId}`
 
 const text = (name: string): Column => [name, 'text']
-const whole = (name: string): Column => [name, 'bigint']
+const integer = (name: string): Column => [name, 'bigint']
 
 export type Position = {
   readonly nodeId: string
@@ -65,11 +65,11 @@ export function* changesOf(
       `the store has ${position.nodeId} at record ${node?.at}; what follows record ${position.afterLsn} is not applied`,
     )
   }
-  const moves = movesOf(settled)
-  yield moveAccounts(moves)
-  yield moveLeases(position.nodeId, moves)
+  const moves = accountChangesOf(settled)
+  yield updateAccounts(moves)
+  yield reduceLeases(position.nodeId, moves)
   const chain = chainOf(position.nodeId)
-  const [head] = (yield growChain(chain, settled.length)).rows as { seq: number; hash: string }[]
+  const [head] = (yield reserveLinks(chain, settled.length)).rows as { seq: number; hash: string }[]
   if (!head) throw new Error(`there is no chain "${chain}"`)
   const { entries, hash } = entriesOf({
     chain,
@@ -86,11 +86,11 @@ export function* changesOf(
     position: lastLsn,
     oldestOpen: oldestOpenLsn,
   })
-  yield linkChain(chain, hash, mac)
+  yield updateHead(chain, hash, mac)
   yield insert('logs', LOG_COLUMNS, settled.map(logOf))
   yield addRollups(settled)
   // After the rollups: a fold waits for transactions that have begun to write them (`folds.ts`).
-  yield unfold(settled)
+  yield invalidateFolds(settled)
   yield insert('suspense', SUSPENSE_COLUMNS, settled.flatMap(suspenseOf))
   yield updateVideos(settled)
   yield touchTokens(settled)
@@ -120,12 +120,12 @@ const updateVideos = (settled: readonly Settled[]): BookChange => ({
   columns: [
     text('id'),
     text('phase'),
-    whole('due_ms'),
-    whole('cost'),
+    integer('due_ms'),
+    integer('cost'),
     text('upstream_id'),
     text('upstream_more'),
     text('status'),
-    whole('completed_time'),
+    integer('completed_time'),
     text('error_code'),
     text('error_message'),
   ],
@@ -144,7 +144,7 @@ const updateVideos = (settled: readonly Settled[]): BookChange => ({
 const movePosition = ({ nodeId, afterLsn, lastLsn, oldestOpenLsn }: Position): BookChange => ({
   statement: input => `update nodes set applied_lsn = input.last_lsn, oldest_open_lsn = input.oldest_open_lsn
     from ${input.table} where nodes.id = input.id and nodes.applied_lsn = input.after_lsn`,
-  columns: [text('id'), whole('after_lsn'), whole('last_lsn'), whole('oldest_open_lsn')],
+  columns: [text('id'), integer('after_lsn'), integer('last_lsn'), integer('oldest_open_lsn')],
   rows: [[nodeId, afterLsn, lastLsn, oldestOpenLsn]],
 })
 
@@ -169,11 +169,11 @@ function insert(
   }
 }
 
-type Move = { kind: AccountKind; ownerId: number; cost: number; leased: number; requests: number }
+type AccountChange = { kind: AccountKind; ownerId: number; cost: number; leased: number; requests: number }
 
 /** The sums of the batch for each account: a row is updated once for any number of requests. */
-function movesOf(settled: readonly Settled[]): Move[] {
-  const moves = new Map<string, Move>()
+function accountChangesOf(settled: readonly Settled[]): AccountChange[] {
+  const moves = new Map<string, AccountChange>()
   const move = (kind: AccountKind, ownerId: number) => {
     const name = `${kind}:${ownerId}`
     const account = moves.get(name) ?? { kind, ownerId, cost: 0, leased: 0, requests: 0 }
@@ -194,33 +194,33 @@ function movesOf(settled: readonly Settled[]): Move[] {
   return [...moves.values()]
 }
 
-const moveAccounts = (moves: readonly Move[]): BookChange => ({
+const updateAccounts = (moves: readonly AccountChange[]): BookChange => ({
   statement: input => `update accounts set posted = accounts.posted + input.cost,
     held = accounts.held - input.leased, request_count = accounts.request_count + input.requests
     from ${input.table} where accounts.kind = input.kind and accounts.owner_id = input.owner_id`,
   shared: { table: 'accounts', key: ['kind', 'owner_id'] },
-  columns: [text('kind'), whole('owner_id'), whole('cost'), whole('leased'), whole('requests')],
+  columns: [text('kind'), integer('owner_id'), integer('cost'), integer('leased'), integer('requests')],
   rows: moves.map(({ kind, ownerId, cost, leased, requests }) => [kind, ownerId, cost, leased, requests]),
 })
 
-const moveLeases = (nodeId: string, moves: readonly Move[]): BookChange => ({
+const reduceLeases = (nodeId: string, moves: readonly AccountChange[]): BookChange => ({
   statement: input => `update leases set amount = leases.amount - input.leased from ${input.table}
     where leases.node_id = input.node_id and leases.kind = input.kind and leases.owner_id = input.owner_id`,
-  columns: [text('node_id'), text('kind'), whole('owner_id'), whole('leased')],
+  columns: [text('node_id'), text('kind'), integer('owner_id'), integer('leased')],
   rows: moves
     .filter(({ leased }) => leased > 0)
     .map(({ kind, ownerId, leased }) => [nodeId, kind, ownerId, leased]),
 })
 
 /** Reserves the sequence numbers of the batch in the node's chain; returns the new sequence number and the old hash. */
-const growChain = (chain: string, links: number): BookChange => ({
+const reserveLinks = (chain: string, links: number): BookChange => ({
   statement: input => `update chains set seq = chains.seq + input.links from ${input.table}
     where chains.name = input.name returning chains.seq as seq, chains.hash as hash`,
-  columns: [text('name'), whole('links')],
+  columns: [text('name'), integer('links')],
   rows: [[chain, links]],
 })
 
-const linkChain = (chain: string, hash: string, mac: string): BookChange => ({
+const updateHead = (chain: string, hash: string, mac: string): BookChange => ({
   statement: input =>
     `update chains set hash = input.hash, mac = input.mac from ${input.table} where chains.name = input.name`,
   columns: [text('name'), text('hash'), text('mac')],
@@ -229,13 +229,13 @@ const linkChain = (chain: string, hash: string, mac: string): BookChange => ({
 
 const ENTRY_COLUMNS = [
   text('chain'),
-  whole('seq'),
-  whole('time'),
+  integer('seq'),
+  integer('time'),
   text('kind'),
-  whole('user_id'),
-  whole('token_id'),
-  whole('channel_id'),
-  whole('amount'),
+  integer('user_id'),
+  integer('token_id'),
+  integer('channel_id'),
+  integer('amount'),
   text('actor'),
   text('reason'),
   text('request_id'),
@@ -275,19 +275,19 @@ function entriesOf({ chain, head, settled, key }: NewLinks): { entries: Value[][
 }
 
 const LOG_COLUMNS = [
-  whole('created_time'),
-  whole('type'),
-  whole('user_id'),
-  whole('token_id'),
+  integer('created_time'),
+  integer('type'),
+  integer('user_id'),
+  integer('token_id'),
   text('token_name'),
-  whole('channel_id'),
+  integer('channel_id'),
   text('model_name'),
   text('content'),
-  whole('cost'),
-  whole('prompt_tokens'),
-  whole('completion_tokens'),
-  whole('use_time_ms'),
-  whole('is_stream'),
+  integer('cost'),
+  integer('prompt_tokens'),
+  integer('completion_tokens'),
+  integer('use_time_ms'),
+  integer('is_stream'),
   text('address'),
   text('request_id'),
   text('upstream_request_id'),
@@ -319,13 +319,19 @@ const logOf = ({ timeMs, userId, tokenId, channelId, cost, overrun, rid, log }: 
 
 const QUARTER_HOUR_S = 900
 const HOUR_S = 3600
-const ROLLUP_KEY = [whole('bucket'), whole('user_id'), whole('token_id'), whole('channel_id'), text('model')]
+const ROLLUP_KEY = [
+  integer('bucket'),
+  integer('user_id'),
+  integer('token_id'),
+  integer('channel_id'),
+  text('model'),
+]
 const ROLLUP_COUNTS = [
-  whole('requests'),
-  whole('failures'),
-  whole('prompt_tokens'),
-  whole('completion_tokens'),
-  whole('cost'),
+  integer('requests'),
+  integer('failures'),
+  integer('prompt_tokens'),
+  integer('completion_tokens'),
+  integer('cost'),
 ]
 const SUMS_ON_CONFLICT = ROLLUP_COUNTS.map(([name]) => `${name} = rollups.${name} + excluded.${name}`).join(
   ', ',
@@ -336,12 +342,12 @@ function addRollups(settled: readonly Settled[]): BookChange {
   const sums = new Map<string, { key: readonly Value[]; counts: number[] }>()
   for (const { timeMs, userId, tokenId, channelId, cost, log } of settled) {
     const bucket = Math.floor(timeMs / 1000 / QUARTER_HOUR_S) * QUARTER_HOUR_S
-    const added = [1, isFreeFailure(log, cost) ? 1 : 0, log.promptTokens, log.completionTokens, cost]
+    const counts = [1, isFreeFailure(log, cost) ? 1 : 0, log.promptTokens, log.completionTokens, cost]
     const name = `${bucket}\n${userId}\n${tokenId}\n${channelId}\n${log.model}`
     const sum = sums.get(name)
     if (sum)
-      for (const [index, count] of added.entries()) sum.counts[index] = (sum.counts[index] ?? 0) + count
-    else sums.set(name, { key: [bucket, userId, tokenId, channelId, log.model], counts: added })
+      for (const [index, count] of counts.entries()) sum.counts[index] = (sum.counts[index] ?? 0) + count
+    else sums.set(name, { key: [bucket, userId, tokenId, channelId, log.model], counts: counts })
   }
   return insert(
     'rollups',
@@ -353,25 +359,25 @@ function addRollups(settled: readonly Settled[]): BookChange {
 }
 
 /** Invalidates folds that were made before these requests were applied; nearly always there are none. */
-function unfold(settled: readonly Settled[]): BookChange {
+function invalidateFolds(settled: readonly Settled[]): BookChange {
   const hours = new Set(settled.map(({ timeMs }) => Math.floor(timeMs / 1000 / HOUR_S) * HOUR_S))
   const units = [...hours].flatMap(hour => UNITS.map(({ unit }) => `${unit} ${hour - (hour % unit)}`))
   return {
     statement: input =>
       `delete from rollup_folds where (unit, start) in (select input.unit, input.start from ${input.table})`,
     shared: { table: 'rollup_folds', key: ['unit', 'start'] },
-    columns: [whole('unit'), whole('start')],
+    columns: [integer('unit'), integer('start')],
     rows: [...new Set(units)].map(name => name.split(' ').map(Number)),
   }
 }
 
 const SUSPENSE_COLUMNS = [
-  whole('time'),
+  integer('time'),
   text('request_id'),
-  whole('user_id'),
-  whole('token_id'),
-  whole('channel_id'),
-  whole('amount'),
+  integer('user_id'),
+  integer('token_id'),
+  integer('channel_id'),
+  integer('amount'),
   text('reason'),
 ]
 
@@ -392,7 +398,7 @@ function touchTokens(settled: readonly Settled[]): BookChange {
     statement: input =>
       `update tokens set accessed_time = input.time from ${input.table} where tokens.id = input.id`,
     shared: { table: 'tokens', key: ['id'] },
-    columns: [whole('id'), whole('time')],
+    columns: [integer('id'), integer('time')],
     rows: [...times],
   }
 }
@@ -417,7 +423,7 @@ function chargeChannels(settled: readonly Settled[]): BookChange {
       vendor_compared = channels.vendor_compared + input.compared
       from ${input.table} where channels.id = input.id`,
     shared: { table: 'channels', key: ['id'] },
-    columns: [whole('id'), whole('cost'), whole('vendor_cost'), whole('compared')],
+    columns: [integer('id'), integer('cost'), integer('vendor_cost'), integer('compared')],
     rows: [...channels]
       .filter(([, { cost, vendorCost, compared }]) => cost + vendorCost + compared > 0)
       .map(([id, { cost, vendorCost, compared }]) => [id, cost, vendorCost, compared]),

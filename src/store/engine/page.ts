@@ -30,7 +30,7 @@ export async function pageOf<Row>(
 }
 
 /** Ids for `in (…)`, which must not be empty; no row has the id -1. */
-export const listed = (ids: readonly number[]) => [...ids, -1]
+export const nonEmptyIds = (ids: readonly number[]) => [...ids, -1]
 
 /** Escapes the wildcards of LIKE in a search text. */
 export const literal = (text: string) => text.replace(/[\\%_]/g, '\\$&')

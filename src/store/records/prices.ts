@@ -2,7 +2,15 @@ import { type Expression, type ExpressionBuilder, expressionBuilder, sql } from 
 import type { Price } from '../../domain/price.ts'
 import { fold } from '../../domain/text.ts'
 import { AUDIT_CHAIN } from '../books/chains.ts'
-import { boundedCount, containing, like, listed, type Page, type Paging, pageOf } from '../engine/page.ts'
+import {
+  boundedCount,
+  containing,
+  like,
+  nonEmptyIds,
+  type Page,
+  type Paging,
+  pageOf,
+} from '../engine/page.ts'
 import type { Database, PriceRow } from '../engine/schema.ts'
 import { type Db, type Trx, transact } from '../engine/store.ts'
 import { appendSystemAudit } from './audit.ts'
@@ -179,7 +187,7 @@ export async function listPricesInForce(
   if (keyword !== undefined) ids = ids.where(like('prices.search', containing(fold(keyword))))
   const page = await pageOf(ids.orderBy('prices.model'), boundedCount(db, ids), paging)
   const rows = await withAuthor(db)
-    .where('prices.id', 'in', listed(page.items.map(row => row.id)))
+    .where('prices.id', 'in', nonEmptyIds(page.items.map(row => row.id)))
     .orderBy('prices.model')
     .execute()
   return { items: rows, total: page.total }
@@ -204,7 +212,7 @@ export async function listPriceHistory(
   const sorted = ofModel.orderBy(model === undefined ? 'prices.id' : 'prices.version', 'desc')
   const page = await pageOf(sorted, boundedCount(db, ofModel), paging)
   const rows = await withAuthor(db)
-    .where('prices.id', 'in', listed(page.items.map(row => row.id)))
+    .where('prices.id', 'in', nonEmptyIds(page.items.map(row => row.id)))
     .orderBy('prices.id', 'desc')
     .execute()
   return { items: rows, total: page.total }

@@ -1,7 +1,15 @@
 import { NANOS_PER_UNIT } from '../../domain/money.ts'
 import { ROLE } from '../../domain/role.ts'
 import { fold } from '../../domain/text.ts'
-import { boundedCount, containing, like, listed, type Page, type Paging, pageOf } from '../engine/page.ts'
+import {
+  boundedCount,
+  containing,
+  like,
+  nonEmptyIds,
+  type Page,
+  type Paging,
+  pageOf,
+} from '../engine/page.ts'
 import type { AccountRow, UserRow } from '../engine/schema.ts'
 import type { Db, Trx } from '../engine/store.ts'
 
@@ -75,7 +83,7 @@ export async function listUsers(db: Db, filter: UserFilter, paging: Paging): Pro
   // The page's ids come from the index alone; whole rows are read for the page only.
   const page = await pageOf(ids.orderBy('users.id', 'desc'), total, paging)
   const rows = await withAccount(db)
-    .where('users.id', 'in', listed(page.items.map(row => row.id)))
+    .where('users.id', 'in', nonEmptyIds(page.items.map(row => row.id)))
     .orderBy('users.id', 'desc')
     .execute()
   return { items: rows, total: page.total }

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { LOG_TYPE } from '../../domain/log.ts'
-import { listed, type Page, type Paging } from '../engine/page.ts'
+import { nonEmptyIds, type Page, type Paging } from '../engine/page.ts'
 import type { LogRow, NewLog } from '../engine/schema.ts'
 import type { Db } from '../engine/store.ts'
 import {
@@ -62,7 +62,7 @@ const withNames = (db: Db, ids: readonly { readonly id: number }[]): Promise<Log
     .leftJoin('channels', 'channels.id', 'logs.channel_id')
     .selectAll('logs')
     .select(['users.username', 'channels.name as channel_name'])
-    .where('logs.id', 'in', listed(ids.map(row => row.id)))
+    .where('logs.id', 'in', nonEmptyIds(ids.map(row => row.id)))
     .orderBy('logs.created_time', 'desc')
     .orderBy('logs.id', 'desc')
     .execute()
@@ -92,7 +92,7 @@ type LogWalk = { readonly rows: LogWithNames[]; readonly next: LogCursor | undef
  * The next rows after a cursor, newest first; equally fast at any depth. With conditions that no index answers, a step may
  * return fewer rows than requested, even none, and still have a next cursor: it has tested as many rows as allowed.
  */
-export async function walkLogs(
+export async function readLogsAfter(
   store: LogStore,
   requested: LogFilter,
   after: LogCursor | undefined,
