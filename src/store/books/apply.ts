@@ -7,7 +7,7 @@ import type { EntryRow } from '../engine/schema.ts'
 import { UNITS } from '../usage/fold-units.ts'
 import { entryFields } from './entry.ts'
 
-// SQLite's thread loads this file, so it imports nothing heavy such as the query builder.
+// SQLite's thread loads this file, so it must not import large modules such as the query builder.
 
 type Value = string | number | null
 type Column = readonly [name: string, type: 'text' | 'bigint']
@@ -16,8 +16,8 @@ type Column = readonly [name: string, type: 'text' | 'bigint']
 type InsertedTable = { readonly table: string; readonly inserted: string }
 
 /**
- * One change of many rows. SQLite's thread runs it row by row, or inserts several rows at once; PostgreSQL gets all rows as
- * one parameter. The SQL does not depend on the number of rows, so each statement is prepared once.
+ * A change of many rows. SQLite's thread executes it row by row, or inserts several rows at once. PostgreSQL gets all rows
+ * as one parameter. The SQL does not depend on the number of rows, so each statement is prepared once.
  */
 export type BookChange = {
   readonly statement: (input: InsertedTable) => string
@@ -25,8 +25,8 @@ export type BookChange = {
   readonly columns: readonly Column[]
   readonly rows: readonly (readonly Value[])[]
   /**
-   * Rows that other nodes change too, by their key columns. A join locks rows in any order, so they are locked in key order
-   * first: two batches never deadlock.
+   * The table and key columns of rows that other nodes change too. They are locked in key order first, because a join locks
+   * rows in any order, and two batches could deadlock.
    */
   readonly shared?: { readonly table: string; readonly key: readonly string[] }
 }
@@ -41,15 +41,15 @@ const integer = (name: string): Column => [name, 'bigint']
 
 export type Position = {
   readonly nodeId: string
-  /** The required position of the store; otherwise the batch is not the next one. */
+  /** The position that the store must have: otherwise this batch is not the next one. */
   readonly afterLsn: number
   readonly lastLsn: number
   readonly oldestOpenLsn: number
 }
 
 /**
- * A batch of settled requests with the journal's position, as the changes of one transaction. The caller executes each
- * change and passes its result to `next`.
+ * The changes of one transaction that apply a batch of settled requests and move the journal's position. The caller
+ * executes each change and passes its result to `next`.
  */
 export function* changesOf(
   position: Position,
@@ -59,7 +59,7 @@ export function* changesOf(
   const moved = yield movePosition(position)
   if (moved.count === 0) {
     const [node] = (yield readPosition(position)).rows as { at: number }[]
-    // The batch is applied already: an earlier attempt was committed without an acknowledgement.
+    // An earlier attempt to apply this batch was committed without an acknowledgement.
     if (Number(node?.at) === position.lastLsn) return
     throw new Error(
       `the store has ${position.nodeId} at record ${node?.at}; what follows record ${position.afterLsn} is not applied`,
@@ -89,7 +89,7 @@ export function* changesOf(
   yield updateHead(chain, hash, mac)
   yield insert('logs', LOG_COLUMNS, settled.map(logOf))
   yield addRollups(settled)
-  // After the rollups: a fold waits for transactions that have begun to write them (`folds.ts`).
+  // Must follow the rollups: a fold waits for transactions that have begun to write them (`folds.ts`).
   yield invalidateFolds(settled)
   yield insert('suspense', SUSPENSE_COLUMNS, settled.flatMap(suspenseOf))
   yield updateVideos(settled)
@@ -102,9 +102,9 @@ const FIRST_POLL_MS = 2_000
 const PHASES = { accepted: 'running', doubt: 'doubt', lost: 'ended' } as const
 
 /**
- * Records the outcome of video submissions in the transaction that writes the entries: after a crash both exist or neither.
- * A job that is past its submission stays unchanged. An answer that reported an unknown outcome is dropped when the job
- * turns out to be running.
+ * Records the outcome of video submissions in the transaction that writes the entries, so that a crash cannot separate
+ * them. A job that is past its submission stays unchanged. When an unresolved job turns out to be running, its stored
+ * response, which reports an unknown outcome, is deleted.
  */
 const updateVideos = (settled: readonly Settled[]): BookChange => ({
   statement: input => `update videos set phase = input.phase, node_id = null, lease_until_ms = 0,
@@ -171,7 +171,7 @@ function insert(
 
 type AccountChange = { kind: AccountKind; ownerId: number; cost: number; leased: number; requests: number }
 
-/** The sums of the batch for each account: a row is updated once for any number of requests. */
+/** The sums of the batch by account, so that each row is updated once. */
 function accountChangesOf(settled: readonly Settled[]): AccountChange[] {
   const moves = new Map<string, AccountChange>()
   const move = (kind: AccountKind, ownerId: number) => {
@@ -250,7 +250,7 @@ type NewLinks = {
   readonly key: ChainKey
 }
 
-/** The links of the node's chain, one for each settled request, with the columns that the chain digests. */
+/** The ledger entries of the settled requests, each a link of the node's chain. */
 function entriesOf({ chain, head, settled, key }: NewLinks): { entries: Value[][]; hash: string } {
   let { hash } = head
   const entries = settled.map((record, index) => {
@@ -294,7 +294,7 @@ const LOG_COLUMNS = [
   text('other'),
 ]
 
-/** A failure that cost something has the type of a paid request (docs/reference/money.md: Log rows). */
+/** A failed request with a cost is logged as a paid request (docs/reference/money.md: Log rows). */
 const isFreeFailure = ({ isError }: UsageLog, cost: number) => isError && cost === 0
 
 const logOf = ({ timeMs, userId, tokenId, channelId, cost, overrun, rid, log }: Settled): Value[] => [
@@ -337,7 +337,7 @@ const SUMS_ON_CONFLICT = ROLLUP_COUNTS.map(([name]) => `${name} = rollups.${name
   ', ',
 )
 
-/** Sums by quarter hour, which stay when usage rows are deleted. */
+/** Adds the batch to the sums by quarter hour, which are kept when usage rows are deleted. */
 function addRollups(settled: readonly Settled[]): BookChange {
   const sums = new Map<string, { key: readonly Value[]; counts: number[] }>()
   for (const { timeMs, userId, tokenId, channelId, cost, log } of settled) {
@@ -352,13 +352,13 @@ function addRollups(settled: readonly Settled[]): BookChange {
   return insert(
     'rollups',
     [...ROLLUP_KEY, ...ROLLUP_COUNTS],
-    // Sorted, so that every node locks sums in the same order and two batches never deadlock.
+    // Sorted, so that every node locks the rows in the same order and two batches cannot deadlock.
     [...sums].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, { key, counts }]) => [...key, ...counts]),
     `on conflict (${ROLLUP_KEY.map(([name]) => name).join(', ')}) do update set ${SUMS_ON_CONFLICT}`,
   )
 }
 
-/** Invalidates folds that were made before these requests were applied; nearly always there are none. */
+/** Invalidates folds of hours that these requests belong to. Usually there are none yet. */
 function invalidateFolds(settled: readonly Settled[]): BookChange {
   const hours = new Set(settled.map(({ timeMs }) => Math.floor(timeMs / 1000 / HOUR_S) * HOUR_S))
   const units = [...hours].flatMap(hour => UNITS.map(({ unit }) => `${unit} ${hour - (hour % unit)}`))
@@ -405,7 +405,7 @@ function touchTokens(settled: readonly Settled[]): BookChange {
 
 type ChannelCosts = { cost: number; vendorCost: number; compared: number }
 
-/** The cost of each channel. For requests with a vendor-reported cost, also that sum and our sum of the same requests. */
+/** Adds the costs to each channel. Vendor-reported costs are summed too, with our costs of the same requests. */
 function chargeChannels(settled: readonly Settled[]): BookChange {
   const channels = new Map<number, ChannelCosts>()
   for (const { channelId, cost, overrun, log } of settled) {

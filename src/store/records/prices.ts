@@ -54,8 +54,8 @@ const idInForce = (
 }
 
 /**
- * The version in force of every model that has one.
- * A model may have thousands of versions, so the query jumps in an index from each model to the next.
+ * The version in force of every model that has one. A model may have thousands of versions, so a loose index scan jumps
+ * from each model to the next.
  */
 const inForce = (db: Db, now: number) => {
   const current = db
@@ -193,7 +193,7 @@ export async function listPricesInForce(
   return { items: rows, total: page.total }
 }
 
-/** Those of these models that have an administrator's price in force. */
+/** The subset of these models that have an administrator's price in force. */
 export async function pricedAmong(db: Db, models: readonly string[], now: number): Promise<Set<string>> {
   if (models.length === 0) return new Set()
   const rows = await inForce(db, now).select('prices.model').where('prices.model', 'in', models).execute()

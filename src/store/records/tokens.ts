@@ -98,7 +98,7 @@ export async function updateToken(trx: Trx, id: number, change: TokenChange): Pr
   if (change.name !== undefined) await recordName(trx, id)
 }
 
-/** The account and its entries stay: the ledger is never deleted from. */
+/** Deletes tokens. Their accounts and entries are kept, because the ledger is append-only. */
 export async function deleteTokens(trx: Trx, userId: number, ids: readonly number[]): Promise<number> {
   const { numDeletedRows } = await trx
     .deleteFrom('tokens')

@@ -55,7 +55,7 @@ type UserFilter = {
   readonly quota_below?: number | undefined
 }
 
-/** Units are shown rounded down, so fewer units means fewer nanodollars than those whole units. */
+/** Balances are presented in units, rounded down: less than `units` means fewer nanodollars than that many whole units. */
 const withLess = (db: Db, units: number) =>
   db
     .selectFrom('accounts')
@@ -143,7 +143,7 @@ export async function touchLogin(trx: Trx, id: number, time: number): Promise<vo
   await trx.updateTable('users').set({ last_login_time: time }).where('id', '=', id).execute()
 }
 
-/** Keeps the id and the ledger; deletes personal data and all credentials. */
+/** Deletes the personal data and all credentials of a user. The id and the ledger are kept. */
 export async function eraseUser(trx: Trx, id: number, time: number): Promise<void> {
   await trx.deleteFrom('tokens').where('user_id', '=', id).execute()
   await trx.deleteFrom('access_tokens').where('user_id', '=', id).execute()

@@ -64,7 +64,7 @@ export type Tokens = {
 /** The last row that a reader of the log has reached. */
 export type LogPlace = { readonly time: number; readonly id: number }
 
-/** Conditions without an index are tested on this many of the newest rows that an index finds, which bounds the cost. */
+/** The number of newest index rows on which conditions without an index are tested. It bounds the cost of a query. */
 export const MAX_SCANNED = 20_000
 
 /** More than the pages of a list and the counts by row ever read. */

@@ -40,7 +40,7 @@ export async function insertLog(
     .execute()
 }
 
-/** Counts and pages of log rows end here. */
+/** The maximum number of log rows that are counted or paged through. */
 const MAX_COUNT = 100_000
 
 /** A log row with the current names of its user and channel; null if deleted. */
@@ -89,8 +89,8 @@ export async function listLogs(
 type LogWalk = { readonly rows: LogWithNames[]; readonly next: LogCursor | undefined }
 
 /**
- * The next rows after a cursor, newest first; equally fast at any depth. With conditions that no index answers, a step may
- * return fewer rows than requested, even none, and still have a next cursor: it has tested as many rows as allowed.
+ * The next rows after a cursor, newest first, at the same speed at any depth. With conditions that no index supports, a
+ * call may return fewer rows than requested, even none, and still a next cursor, because it tests a limited number of rows.
  */
 export async function readLogsAfter(
   store: LogStore,
