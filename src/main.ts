@@ -4,7 +4,7 @@ import { enableCompileCache } from 'node:module'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { setFlagsFromString } from 'node:v8'
-import { type Config, readConfig, SettingError } from './app/config.ts'
+import { type Config, readConfig, SettingError, settingsHelp } from './app/config.ts'
 import { EXIT, runCli, type StartOptions } from './cli/cli.ts'
 import type { Report } from './cli/command.ts'
 import { callControl, socketPath } from './cli/control.ts'
@@ -148,6 +148,7 @@ function explain(thrown: unknown): { code: number; message: string } {
 try {
   process.exitCode = await runCli(process.argv.slice(2), {
     version,
+    settingsHelp,
     start,
     operate,
     restore,

@@ -16,7 +16,7 @@ export function createAnchorSink({ anchor }: Pick<Config, 'anchor'>, log: Logger
   return {
     isFile: false,
     append: sealed => lines.info({ anchor: sealed }, 'anchor'),
-    makeRoom: () => false,
+    rotateIfFull: () => false,
     last: () => undefined,
   }
 }

@@ -53,7 +53,7 @@ export async function openChainKey(db: Db, keyring: Keyring, now: () => number):
   const isFirst = await transact(db, async trx => {
     const value = keyring.seal(key.bytes.toString('base64'), CHAIN_KEY_PLACE)
     if (!(await claimMeta(trx, 'chain_key', value))) return false
-    // A missing key must not be replaced: the new one would vouch for records that it never saw.
+    // A lost key must not be replaced: the new key would authenticate records that may have been changed.
     if ((await listChains(trx)).some(({ mac }) => mac !== '')) throw new Error(LOST_CHAIN_KEY)
     setChainKey(db, key)
     await closeUnkeyedChains(trx, key, now())
@@ -66,8 +66,8 @@ export async function openChainKey(db: Db, keyring: Keyring, now: () => number):
 const HEADERS_AT_ONCE = 200
 
 /**
- * Encrypts the headers of channels that an older version stored as plain text. Other processes may do the same, and
- * administrators may change channels meanwhile, so each text is replaced only if it is unchanged.
+ * Encrypts channel headers that an older version stored as plain text. Other processes and administrators may change them
+ * concurrently, so each text is replaced only if it is unchanged.
  */
 export async function sealPlainHeaders(db: Db, keyring: Keyring): Promise<void> {
   for (;;) {

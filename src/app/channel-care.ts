@@ -21,11 +21,11 @@ export type ChannelCareDeps<C extends RoutedChannel> = {
   channel(id: number): C | undefined
   /** Sends a test request to a channel. */
   testChannel(id: number, options: TestOptions): Promise<KeyTestResult>
-  /** Stores the decision; false where an administrator has changed the channel meanwhile. */
+  /** Stores the decision. False if an administrator has changed the channel in the meantime. */
   saveDecision(decision: ChannelDecision): Promise<boolean>
   saveTest(channelId: number, responseMs: number): Promise<void>
   announce(targets: readonly string[]): Promise<void>
-  /** One worker runs the recovery tests of all. */
+  /** One worker runs the recovery tests for all workers. */
   readonly runsRecovery: boolean
   readonly nowMs: () => number
   readonly log: Pick<Logger, 'warn' | 'error'>
@@ -35,7 +35,7 @@ export type ChannelCareDeps<C extends RoutedChannel> = {
 export function createChannelCare<C extends RoutedChannel>(deps: ChannelCareDeps<C>) {
   const { log } = deps
 
-  /** The store first, then every worker's memory. */
+  /** Saves a decision in the store, then updates every worker. */
   async function decide(decision: ChannelDecision): Promise<void> {
     const { channelId, keyPosition, status, reason } = decision
     try {
@@ -60,7 +60,7 @@ export function createChannelCare<C extends RoutedChannel>(deps: ChannelCareDeps
       void decide({ channelId, keyPosition: key?.index, status: 1, reason: '' }),
   })
 
-  /** A test that an administrator asked for. */
+  /** Runs a test that an administrator requested. */
   async function test(id: number, options: TestOptions = {}): Promise<KeyTestResult> {
     const result = await deps.testChannel(id, options)
     await deps.saveTest(id, result.latencyMs)

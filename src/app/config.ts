@@ -9,42 +9,47 @@ export class SettingError extends Error {
   }
 }
 
-const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
 type Env = Readonly<Record<string, string | undefined>>
 
-/** Secrets from public examples. */
-const KNOWN_SECRETS = /^(random_string|changeme|change-me|secret|password|sluice)+$/i
-const MIN_SECRET = 32
+/** Parses a value that is set. Throws a SettingError with this name. */
+type Parser<T> = (text: string, name: string) => T
 
-function whole(env: Env, name: string, fallback: number, [min, max]: readonly [number, number]): number {
-  const text = env[name]?.trim()
-  if (!text) return fallback
-  const value = Number(text)
-  if (!/^\d+$/.test(text) || value < min || value > max)
-    throw new SettingError(name, `must be a whole number from ${min} to ${max}, not "${text}"`)
-  return value
+const integer =
+  (min: number, max: number): Parser<number> =>
+  (text, name) => {
+    const value = Number(text)
+    if (!/^\d+$/.test(text) || value < min || value > max)
+      throw new SettingError(name, `must be a whole number from ${min} to ${max}, not "${text}"`)
+    return value
+  }
+
+const oneOf =
+  <const T extends string>(...choices: readonly T[]): Parser<T> =>
+  (text, name) => {
+    const match = choices.find(choice => choice === text)
+    if (!match) throw new SettingError(name, `must be one of ${choices.join(', ')}, not "${text}"`)
+    return match
+  }
+
+function host(text: string, name: string): string {
+  if (!/^[A-Za-z0-9.:_-]+$/.test(text))
+    throw new SettingError(name, `"${text}" is not a host name or IP address`)
+  return text
 }
 
-const wholeIfSet = (env: Env, name: string, range: readonly [number, number]): number | undefined =>
-  env[name]?.trim() ? whole(env, name, 0, range) : undefined
+const directory = (text: string) => (isAbsolute(text) ? text : resolve(text))
 
-function oneOf<const T extends string>(env: Env, name: string, choices: readonly T[], fallback: T): T {
-  const text = env[name]?.trim()
-  if (!text) return fallback
-  const match = choices.find(choice => choice === text)
-  if (!match) throw new SettingError(name, `must be one of ${choices.join(', ')}, not "${text}"`)
-  return match
-}
-
-function databaseUrl(env: Env): string | undefined {
-  const text = env.DATABASE_URL?.trim()
-  if (!text) return undefined
+function databaseUrl(text: string, name: string): string {
   // The value may contain a password, so the message does not repeat it.
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (!url || !/^postgres(ql)?:$/.test(url.protocol))
-    throw new SettingError('DATABASE_URL', 'must be a postgres://… URL, or unset for the embedded database')
+    throw new SettingError(name, 'must be a postgres://… URL, or unset for the embedded database')
   return text
 }
+
+/** Secrets from public examples. */
+const KNOWN_SECRETS = /^(random_string|changeme|change-me|secret|password|sluice)+$/i
+const MIN_SECRET_LENGTH = 32
 
 /** Newest first: the first secret encrypts, all of them decrypt. */
 export function readKeyring(text: string, source: string): readonly string[] {
@@ -54,95 +59,190 @@ export function readKeyring(text: string, source: string): readonly string[] {
     .filter(part => part !== '')
   if (secrets.length === 0) throw new SettingError(source, 'is empty')
   for (const secret of secrets) {
-    if (secret.length < MIN_SECRET)
-      throw new SettingError(source, `every secret must have at least ${MIN_SECRET} characters`)
+    if (secret.length < MIN_SECRET_LENGTH)
+      throw new SettingError(source, `every secret must have at least ${MIN_SECRET_LENGTH} characters`)
     if (KNOWN_SECRETS.test(secret) || new Set(secret).size < 8)
       throw new SettingError(source, 'is a well-known or too simple secret. Use random characters')
   }
   return secrets
 }
 
-function rootAccessToken(env: Env): string | undefined {
-  const text = env.SLUICE_ROOT_ACCESS_TOKEN
-  if (!text) return undefined
+function rootAccessToken(text: string, name: string): string {
   if (!/^[A-Za-z0-9._-]{20,200}$/.test(text))
-    throw new SettingError('SLUICE_ROOT_ACCESS_TOKEN', 'must be 20 to 200 characters of A-Z a-z 0-9 . _ -')
+    throw new SettingError(name, 'must be 20 to 200 characters of A-Z a-z 0-9 . _ -')
   if (text.startsWith('sk-'))
-    throw new SettingError('SLUICE_ROOT_ACCESS_TOKEN', 'must not begin with sk-, the prefix of relay tokens')
+    throw new SettingError(name, 'must not begin with sk-, the prefix of relay tokens')
   return text
 }
 
-function rootPassword(env: Env): string | undefined {
-  const text = env.SLUICE_ROOT_PASSWORD
-  if (!text) return undefined
+function rootPassword(text: string, name: string): string {
   const length = [...text].length
-  if (length < 8 || length > 128)
-    throw new SettingError('SLUICE_ROOT_PASSWORD', 'must have 8 to 128 characters')
+  if (length < 8 || length > 128) throw new SettingError(name, 'must have 8 to 128 characters')
   return text
 }
 
-function trustedProxies(env: Env): readonly string[] {
-  const parts = (env.SLUICE_TRUSTED_PROXIES ?? '').split(/[\s,]+/).filter(part => part !== '')
+function trustedProxies(text: string, name: string): readonly string[] {
+  const parts = text.split(/[\s,]+/).filter(part => part !== '')
   for (const part of parts) {
-    if (!isAddressOrRange(part))
-      throw new SettingError('SLUICE_TRUSTED_PROXIES', `"${part}" is not an IP address or CIDR range`)
+    if (!isAddressOrRange(part)) throw new SettingError(name, `"${part}" is not an IP address or CIDR range`)
   }
   return parts
 }
 
-function basePath(env: Env): string {
-  const text = (env.SLUICE_BASE_PATH ?? '').trim().replace(/\/+$/, '')
-  if (text === '') return ''
+function basePath(text: string, name: string): string {
+  const path = text.replace(/\/+$/, '')
   // Clients resolve `.` and `..` themselves, so such a path could never be reached.
-  if (!/^(\/(?!\.{1,2}(\/|$))[A-Za-z0-9._~-]+)+$/.test(text))
-    throw new SettingError('SLUICE_BASE_PATH', 'must look like /path or /path/deeper')
-  return text
+  if (path !== '' && !/^(\/(?!\.{1,2}(\/|$))[A-Za-z0-9._~-]+)+$/.test(path))
+    throw new SettingError(name, 'must look like /path or /path/deeper')
+  return path
 }
 
-function host(env: Env): string {
-  const text = env.HOST?.trim() || '127.0.0.1'
-  if (!/^[A-Za-z0-9.:_-]+$/.test(text))
-    throw new SettingError('HOST', `"${text}" is not a host name or IP address`)
-  return text
+/** Where anchors are written: to a file, or as lines of the log. */
+type AnchorTarget = { readonly file: string } | 'log'
+
+const anchorTarget = (text: string): AnchorTarget => (text === 'log' ? 'log' : { file: resolve(text) })
+
+type Setting = {
+  /** The environment variable. */
+  readonly name: string
+  readonly parse: Parser<unknown>
+  /** The text that is parsed if the variable is unset or empty; without it, the setting is then undefined. */
+  readonly default?: string
+  /** The value is a secret: it is not trimmed. */
+  readonly isVerbatim?: true
+  readonly help: string
 }
 
-/** Where anchors go: into a file, or as lines of the log. */
-function anchor(env: Env, dataDir: string): { readonly file: string } | 'log' {
-  const text = env.SLUICE_ANCHOR?.trim()
-  if (text === 'log') return 'log'
-  return { file: text ? resolve(text) : join(dataDir, 'anchors.log') }
+/** Every setting at start (docs/reference/process.md: Settings at start). */
+const SETTINGS = {
+  host: { name: 'HOST', parse: host, default: '127.0.0.1', help: 'address to listen on' },
+  port: { name: 'PORT', parse: integer(0, 65_535), default: '3000', help: 'port to listen on' },
+  dataDir: { name: 'SLUICE_DATA', parse: directory, default: './data', help: 'data directory' },
+  anchor: {
+    name: 'SLUICE_ANCHOR',
+    parse: anchorTarget,
+    help: 'file for the heads of the ledger chains, or log (default: anchors.log in the data directory)',
+  },
+  databaseUrl: {
+    name: 'DATABASE_URL',
+    parse: databaseUrl,
+    help: 'postgres://… URL of a PostgreSQL database (default: embedded SQLite)',
+  },
+  keyring: {
+    name: 'SLUICE_SECRET',
+    parse: readKeyring,
+    isVerbatim: true,
+    help: 'master secret of 32 or more characters (default: the file secret in the data directory)',
+  },
+  rootPassword: {
+    name: 'SLUICE_ROOT_PASSWORD',
+    parse: rootPassword,
+    isVerbatim: true,
+    help: 'password of root on the first start (default: a random one, printed once)',
+  },
+  rootAccessToken: {
+    name: 'SLUICE_ROOT_ACCESS_TOKEN',
+    parse: rootAccessToken,
+    isVerbatim: true,
+    help: 'system access token of root, created on the first start',
+  },
+  workers: { name: 'SLUICE_WORKERS', parse: integer(1, 64), default: '1', help: 'worker processes' },
+  privateUpstreams: {
+    name: 'SLUICE_PRIVATE_UPSTREAMS',
+    parse: oneOf('allow', 'deny'),
+    default: 'allow',
+    help: 'allow or deny channels on loopback and private addresses',
+  },
+  logLevel: {
+    name: 'SLUICE_LOG',
+    parse: oneOf('trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'),
+    default: 'info',
+    help: 'log level: trace, debug, info, warn, error, fatal or silent',
+  },
+  durability: {
+    name: 'SLUICE_DURABILITY',
+    parse: oneOf('normal', 'full'),
+    default: 'normal',
+    help: 'normal, or full for an fsync of every commit',
+  },
+  drainS: {
+    name: 'SLUICE_DRAIN_S',
+    parse: integer(0, 3600),
+    default: '120',
+    help: 'seconds that a stop waits for running requests',
+  },
+  basePath: {
+    name: 'SLUICE_BASE_PATH',
+    parse: basePath,
+    default: '',
+    help: 'path prefix behind a reverse proxy',
+  },
+  trustedProxies: {
+    name: 'SLUICE_TRUSTED_PROXIES',
+    parse: trustedProxies,
+    default: '',
+    help: 'addresses and CIDR ranges of reverse proxies whose forwarding headers are used',
+  },
+  maxConnections: {
+    name: 'SLUICE_MAX_CONNECTIONS',
+    parse: integer(10, 1_000_000),
+    default: '10000',
+    help: 'maximum number of connections of a worker',
+  },
+  videoDoubtS: {
+    name: 'SLUICE_VIDEO_DOUBT_S',
+    parse: integer(1, 86_400),
+    default: '900',
+    help: 'seconds that an unresolved video submission is searched for',
+  },
+  videoDeadlineS: {
+    name: 'SLUICE_VIDEO_DEADLINE_S',
+    parse: integer(1, 604_800),
+    default: '86400',
+    help: 'seconds after which an unfinished video job has failed',
+  },
+  maxBodyMb: {
+    name: 'SLUICE_MAX_BODY_MB',
+    parse: integer(1, 1024),
+    default: '64',
+    help: 'maximum JSON body of a relay request, in MiB',
+  },
+  maxMemoryMb: {
+    name: 'SLUICE_MAX_MEMORY_MB',
+    parse: integer(1, 16_777_216),
+    help: 'maximum of all request bodies together, in MiB (default: a quarter of the memory)',
+  },
+  maxTmpMb: {
+    name: 'SLUICE_MAX_TMP_MB',
+    parse: integer(1, 1_073_741_824),
+    help: 'maximum of all uploads together, in MiB (default: a tenth of the free disk)',
+  },
+} as const satisfies Readonly<Record<string, Setting>>
+
+type Settings = typeof SETTINGS
+type ValueOf<S extends Setting> = ReturnType<S['parse']> | (S extends { default: string } ? never : undefined)
+type Values = { readonly [Key in keyof Settings]: ValueOf<Settings[Key]> }
+
+function read(env: Env, { name, parse, default: fallback, isVerbatim }: Setting): unknown {
+  const text = (isVerbatim ? env[name] : env[name]?.trim()) || fallback
+  return text === undefined ? undefined : parse(text, name)
 }
 
-/** Reads every setting (docs/reference/process.md: Settings at start). No other code reads the environment. */
+/** Reads every setting. No other code reads the environment. */
 export function readConfig(env: Env) {
-  const dataText = env.SLUICE_DATA?.trim() || './data'
-  const dataDir = isAbsolute(dataText) ? dataText : resolve(dataText)
-  return {
-    host: host(env),
-    port: whole(env, 'PORT', 3000, [0, 65_535]),
-    dataDir,
-    anchor: anchor(env, dataDir),
-    databaseUrl: databaseUrl(env),
-    /** Undefined: the secret is in the data directory. */
-    keyring: env.SLUICE_SECRET ? readKeyring(env.SLUICE_SECRET, 'SLUICE_SECRET') : undefined,
-    rootPassword: rootPassword(env),
-    rootAccessToken: rootAccessToken(env),
-    workers: whole(env, 'SLUICE_WORKERS', 1, [1, 64]),
-    privateUpstreams: oneOf(env, 'SLUICE_PRIVATE_UPSTREAMS', ['allow', 'deny'], 'allow'),
-    logLevel: oneOf(env, 'SLUICE_LOG', LOG_LEVELS, 'info'),
-    durability: oneOf(env, 'SLUICE_DURABILITY', ['normal', 'full'], 'normal'),
-    drainS: whole(env, 'SLUICE_DRAIN_S', 120, [0, 3600]),
-    basePath: basePath(env),
-    trustedProxies: trustedProxies(env),
-    /** Per worker. */
-    maxConnections: whole(env, 'SLUICE_MAX_CONNECTIONS', 10_000, [10, 1_000_000]),
-    videoDoubtS: whole(env, 'SLUICE_VIDEO_DOUBT_S', 900, [1, 86_400]),
-    videoDeadlineS: whole(env, 'SLUICE_VIDEO_DEADLINE_S', 86_400, [1, 604_800]),
-    maxBodyMb: whole(env, 'SLUICE_MAX_BODY_MB', 64, [1, 1024]),
-    /** Undefined: derived from the machine (host/machine.ts). */
-    maxMemoryMb: wholeIfSet(env, 'SLUICE_MAX_MEMORY_MB', [1, 16_777_216]),
-    maxTmpMb: wholeIfSet(env, 'SLUICE_MAX_TMP_MB', [1, 1_073_741_824]),
-  } as const
+  const values = Object.fromEntries(
+    Object.entries(SETTINGS).map(([key, setting]) => [key, read(env, setting)]),
+  ) as Values
+  const anchor: AnchorTarget = values.anchor ?? { file: join(values.dataDir, 'anchors.log') }
+  return { ...values, anchor }
 }
 
 export type Config = ReturnType<typeof readConfig>
+
+const NAME_WIDTH = 26
+
+/** One line for each setting, for `sluice start --help`. */
+export const settingsHelp = (): readonly string[] =>
+  Object.values(SETTINGS).map(({ name, help, default: value }: Setting) =>
+    `${name.padEnd(NAME_WIDTH)}${help}${value ? ` (default: ${value})` : ''}`.trimEnd(),
+  )

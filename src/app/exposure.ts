@@ -2,7 +2,7 @@ import type { Logger } from 'pino'
 import { isPublicHost, type UntrustedProxy } from '../http/exposure.ts'
 import type { Config } from './config.ts'
 
-/** Passwords and keys would be sent unencrypted. A trusted proxy is assumed to use TLS. */
+/** Whether passwords and keys are sent unencrypted. A trusted proxy is assumed to use TLS. */
 export const isPublicWithoutTls = ({ host, trustedProxies }: Pick<Config, 'host' | 'trustedProxies'>) =>
   isPublicHost(host) && trustedProxies.length === 0
 

@@ -9,7 +9,7 @@ import { createAddressGuard } from '../http/address-guard.ts'
 import { createConnectionLimit } from '../http/connection-limit.ts'
 import { createProxyReports, type ProxyReports } from '../http/exposure.ts'
 import { createOutboundClient } from '../http/outbound.ts'
-import { createHttpServer, drain, listen, listenBeside } from '../http/server.ts'
+import { createHttpServer, drain, listen, listenShared } from '../http/server.ts'
 import { createIdentify, SESSION_ABSOLUTE_S } from '../identity/identify.ts'
 import { createThrottle, type Throttle } from '../identity/throttle.ts'
 import { createSessionUser } from '../manage/people/session-user.ts'
@@ -37,7 +37,7 @@ function aloneIn(dataDir: string): Peers {
   return alone(assignment)
 }
 
-/** Failed sign-ins count for all workers together. */
+/** Failed sign-ins are counted for all workers together, by the supervisor. */
 function throttleOf({ supervisor }: Peers): Throttle {
   if (!supervisor) return createThrottle(Date.now)
   return {
@@ -108,9 +108,9 @@ export async function buildServer(
     sessionUser: createSessionUser(identify),
     limits,
     isStopping: () => isStopping,
-    isBeyond: connectionLimit.isBeyond,
+    exceedsConnectionLimit: connectionLimit.exceedsLimit,
   })
-  // One worker does this for all.
+  // The first worker does this for all workers.
   const retention =
     peers.assignment.slot === 0
       ? createRetention({
@@ -137,7 +137,7 @@ export async function buildServer(
     {
       db,
       engine,
-      // An embedded store is always available; when it is slow, it is busy.
+      // An embedded store is always available: a slow response means that it is busy.
       isStoreAnswering: engine === 'postgres' ? isStoreAnswering : async () => true,
       keyring,
       digest,
@@ -178,7 +178,7 @@ export async function buildServer(
 
   return {
     announce: relay.announce,
-    listen: () => (peers.isAlone ? listen : listenBeside)(server, config.port, config.host),
+    listen: () => (peers.isAlone ? listen : listenShared)(server, config.port, config.host),
     async stop(): Promise<void> {
       isStopping = true
       await drain(server, config.drainS * 1000)

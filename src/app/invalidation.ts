@@ -2,7 +2,7 @@ import { NO_KEY, type RoutedChannel, type RoutedKey } from '../routing/table.ts'
 
 const REFRESH_EVERY_MS = 1_000
 
-/** What the relay keeps in memory and reads again when the store has changed. */
+/** The caches of the relay, which are read again after a change in the store. */
 export type Caches<C extends RoutedChannel> = {
   readonly callers: { forgetToken(id: number): void; forgetUser(id: number): void }
   readonly ledger: { refresh(account: { kind: 'token' | 'user'; ownerId: number }): Promise<void> }
@@ -18,24 +18,24 @@ export type Caches<C extends RoutedChannel> = {
     prune(find: (channelId: number) => C | undefined): void
     endCooldown(used: { channel: C; key: RoutedKey }): void
   }
-  /** Whether a channel sends the same requests to the same place as before. */
+  /** Whether a changed channel still sends the same requests to the same destination. */
   isSameUpstream(before: C, after: C): boolean
 }
 
 export type InvalidationDeps<C extends RoutedChannel> = Caches<C> & {
   /** Resolves when every other worker has invalidated the targets. */
   broadcast(targets: readonly string[]): Promise<void>
-  /** Puts prices into force whose time has come. */
+  /** Activates prices whose effective time has come. */
   activatePrices(): Promise<void>
   onFailure(error: unknown): void
 }
 
-/** The target that a successful channel test announces: the cooldown of that channel and key ends. */
+/** The target that a successful channel test announces, to end the cooldown of the channel and key. */
 export const cooldownTarget = (channelId: number, key: RoutedKey) => `cooldown:${channelId}:${key.index}`
 
 /**
- * Invalidation by news (ADR 5): a change in the store names its targets, such as `token:7`, and every worker reads them
- * again before the change is answered with 200.
+ * Cache invalidation by broadcast (ADR 5): a change in the store announces its targets, such as `token:7`. Every worker
+ * reads them again before the management API responds with 200.
  */
 export function createInvalidation<C extends RoutedChannel>(deps: InvalidationDeps<C>) {
   const { callers, ledger, catalog, health } = deps
@@ -77,7 +77,7 @@ export function createInvalidation<C extends RoutedChannel>(deps: InvalidationDe
     settings: () => catalog.refreshSettings(),
   }
 
-  /** Targets that could not be read because the store was unavailable; they are retried every second. */
+  /** Targets that could not be read because the store was unavailable. They are retried every second. */
   const pending = new Set<string>()
 
   async function read(targets: readonly string[]): Promise<void> {
@@ -104,7 +104,7 @@ export function createInvalidation<C extends RoutedChannel>(deps: InvalidationDe
   }
 
   let isRefreshing = false
-  /** One at a time: they would pile up while the store hangs. */
+  /** Runs never overlap: they would pile up while the store hangs. */
   async function refresh(): Promise<void> {
     if (isRefreshing) return
     isRefreshing = true

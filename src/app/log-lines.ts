@@ -2,7 +2,7 @@ import { fstatSync, writeSync } from 'node:fs'
 import { Socket } from 'node:net'
 
 /** Bytes buffered for a slow reader; further lines are dropped. */
-const MAX_WAITING_BYTES = 1024 * 1024
+const MAX_BUFFERED_BYTES = 1024 * 1024
 const FLUSH_TIMEOUT_MS = 1_000
 
 /** `take` returns whether it accepted the line. */
@@ -22,14 +22,14 @@ const fileAt = (fd: number): LineWriter => ({
   finish: done => done(),
 })
 
-/** A pipe whose reader is slow or gone must not block the gateway. */
+/** Writes to a pipe without blocking, even if its reader is slow or has exited. */
 function pipeAt(fd: number): LineWriter {
   const pipe = new Socket({ fd, readable: false, writable: true })
-  // The reader is gone: every further line is refused.
+  // The reader has exited: every further line is refused.
   pipe.on('error', () => pipe.destroy())
   return {
     take(line) {
-      if (!pipe.writable || pipe.writableLength > MAX_WAITING_BYTES) return false
+      if (!pipe.writable || pipe.writableLength > MAX_BUFFERED_BYTES) return false
       pipe.write(line)
       return true
     },
@@ -51,12 +51,9 @@ function writerAt(fd: number): LineWriter {
   return kind.isFIFO() || kind.isSocket() ? pipeAt(fd) : fileAt(fd)
 }
 
-/**
- * Writes log lines without ever blocking a request. A full disk or a stopped reader costs lines, which are counted and
- * reported.
- */
+/** Writes log lines and never blocks a request. Lines that a full disk or a slow reader refuses are dropped and counted. */
 export function createLogLines(fd: number, droppedEntry: (dropped: number) => string) {
-  // Created with the first line: a silent log leaves the descriptor as it is.
+  // Created with the first line: a silent log does not change the descriptor.
   let writer: LineWriter | undefined
   let dropped = 0
 

@@ -19,31 +19,32 @@ type Deps = {
   readonly peers: Peers
 }
 
-/** Opens the ledger of this worker, after the journals that killed or removed workers left behind are settled. */
+/** Opens the ledger of this worker. First it recovers the orphaned journals: those of nodes that have no worker any more. */
 export async function openNodeLedger({ config, log, store, peers }: Deps) {
   const { db, engine } = store
   const books = createBooks(db, engine)
   const { nodeId, orphans, slot } = peers.assignment
-  const onShort = (error: Error) =>
+  const onReserveReleased = (error: Error) =>
     log.error(
       { err: error },
       'the disk is full: running requests are settled from the journal reserve, new ones are refused until there is room',
     )
   for (const orphan of orphans) {
-    const { journal, release } = openNode(config, orphan, onShort)
+    const { journal, release } = openNode(config, orphan, onReserveReleased)
     await recover({
       nodeId: orphan,
       journal,
       books,
       nowMs: Date.now,
-      onLost: what => log.error({ node: orphan, what }, 'a journal lacks records that are in the ledger'),
+      onMissingRecords: what =>
+        log.error({ node: orphan, what }, 'a journal lacks records that are in the ledger'),
     })
     journal.close()
     release()
     await dropUnsent(db, orphan)
     await endLeases(db, orphan)
   }
-  const node = openNode(config, nodeId, onShort)
+  const node = openNode(config, nodeId, onReserveReleased)
   const ledger = await openLedger({
     nodeId,
     journal: node.journal,
@@ -61,7 +62,7 @@ export async function openNodeLedger({ config, log, store, peers }: Deps) {
   const anchors = createAnchors({
     nodeId,
     key: chainKeyOf(db),
-    // One worker writes for the machine; the journals are each worker's own.
+    // Only the first worker of a machine writes to the sink. Every worker writes anchors to its own journal.
     sink: slot === 0 ? createAnchorSink(config, log) : undefined,
     heads: async () => (await listChains(db)).map(({ name, seq, hash }) => ({ chain: name, seq, hash })),
     journal: (anchor, isFiled) => void node.journal.append({ kind: 'anchor', anchor, isFiled }),
@@ -73,7 +74,7 @@ export async function openNodeLedger({ config, log, store, peers }: Deps) {
   return {
     ledger,
     async close(): Promise<void> {
-      // The last anchor names the last entries; `ledger.close` reports what kept them from being applied.
+      // The barrier first, so that the last anchor includes the last entries. If it fails, `ledger.close` reports the error.
       await ledger.barrier().then(anchors.close, anchors.close)
       await ledger.close()
       node.release()

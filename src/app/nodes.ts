@@ -7,12 +7,12 @@ import { createJournal, type Journal, type JournalDatabase } from '../ledger/jou
 import type { Assignment } from '../workers/messages.ts'
 
 const JOURNAL_BUSY_MS = 1_000
-/** How long to wait for the lock: a worker whose supervisor was killed ends soon after it. */
+/** How long to wait for the lock of a node: a worker whose supervisor was killed needs a moment to exit. */
 const TAKE_OVER_MS = 10_000
 
 const nodesIn = (dataDir: string) => join(dataDir, 'nodes')
 
-/** Assigns each worker a node: a journal directory with a random name, which the next start uses again. */
+/** Assigns each worker a node: a journal directory with a random name. The next start reuses existing nodes. */
 export function assignNodes(dataDir: string, workers: number): readonly Assignment[] {
   mkdirSync(nodesIn(dataDir), { recursive: true, mode: 0o700 })
   const existing = readdirSync(nodesIn(dataDir)).sort()
@@ -27,7 +27,7 @@ export function assignNodes(dataDir: string, workers: number): readonly Assignme
 export function openNode(
   { dataDir, durability }: { readonly dataDir: string; readonly durability: string },
   nodeId: string,
-  onShort: (error: Error) => void,
+  onReserveReleased: (error: Error) => void,
 ): { readonly journal: Journal; release(): void } {
   const dir = join(nodesIn(dataDir), nodeId)
   mkdirSync(dir, { recursive: true, mode: 0o700 })
@@ -36,7 +36,7 @@ export function openNode(
     dir,
     fullSync: durability === 'full',
     nowMs: Date.now,
-    onReserveReleased: onShort,
+    onReserveReleased,
     open: path =>
       openDatabase(path, { readOnly: false, timeoutMs: JOURNAL_BUSY_MS }) as unknown as JournalDatabase,
   })

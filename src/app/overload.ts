@@ -1,26 +1,26 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 
-/** New requests are refused while the event loop lags behind by more than this: running requests must not suffer. */
+/** New requests are refused while the event loop lags by more than this, to protect running requests. */
 const OVERLOAD_LAG_MS = 1_000
 const SAMPLE_EVERY_MS = 500
-/** One pause of the machine is no overload: the lag must last. */
+/** A single pause is no overload: so many consecutive samples must lag. */
 const SAMPLES_TO_REFUSE = 3
 
-/** The part of Node's histogram that decides; times are nanoseconds. */
+/** The part of Node's delay histogram that the sampler reads. Times are nanoseconds. */
 export type DelayHistogram = { readonly count: number; percentile(percentile: number): number; reset(): void }
 
-/** Reports an overload once several samples in a row lagged. */
+/** Reports an overload after several consecutive samples with a lag. */
 export function createLagSampler(histogram: DelayHistogram) {
-  let laggingSamples = 0
+  let consecutiveLags = 0
   return {
     sample(): void {
-      // The loop stood still since the last sample, so nothing was measured: the last finding stays in force.
+      // The loop was blocked since the last sample, so there is no measurement: the last result still applies.
       if (histogram.count === 0) return
       const lagMs = histogram.percentile(50) / 1e6
-      laggingSamples = lagMs > OVERLOAD_LAG_MS ? laggingSamples + 1 : 0
+      consecutiveLags = lagMs > OVERLOAD_LAG_MS ? consecutiveLags + 1 : 0
       histogram.reset()
     },
-    isOverloaded: () => laggingSamples >= SAMPLES_TO_REFUSE,
+    isOverloaded: () => consecutiveLags >= SAMPLES_TO_REFUSE,
   }
 }
 

@@ -52,8 +52,8 @@ import { openNodeLedger } from './node-ledger.ts'
 import { watchOverload } from './overload.ts'
 import { createShortageLog } from './shortage-log.ts'
 
-/** A caller that is not cached waits this long for the store. */
-const FIND_CALLER_MS = 5_000
+/** The longest that a request waits for the store to find its caller. */
+const FIND_CALLER_TIMEOUT_MS = 5_000
 
 const nowS = () => Math.floor(Date.now() / 1000)
 
@@ -70,11 +70,11 @@ type Deps = {
   sessionUser: RelayDeps['sessionUser']
   readonly limits: ProcessLimits
   isStopping(): boolean
-  /** Whether a request came over one connection too many. */
-  isBeyond(request: IncomingMessage): boolean
+  /** Whether the request's connection was opened above the connection limit. */
+  exceedsConnectionLimit(request: IncomingMessage): boolean
 }
 
-/** Rate limits hold for all workers together, so with several workers their supervisor counts. */
+/** Rate limits apply to all workers together, so with several workers the supervisor counts the requests. */
 function ratesOf({ supervisor }: Peers): RateLimiter {
   if (!supervisor) return createRates({ nowMs: monotonicMs })
   return createSharedRates({
@@ -86,16 +86,18 @@ function ratesOf({ supervisor }: Peers): RateLimiter {
   })
 }
 
-/** A request must not wait for as long as the store hangs. */
+/** Rejects a lookup after a timeout: a hanging store must not hang the request. */
 function withTimeout<T>(lookup: Promise<T>): Promise<T> {
-  const late = Promise.withResolvers<never>()
-  const stop = lagTimeout(FIND_CALLER_MS, () =>
-    late.reject(new UnreachableError(new Error(`the store did not answer within ${FIND_CALLER_MS} ms`))),
+  const timeout = Promise.withResolvers<never>()
+  const stop = lagTimeout(FIND_CALLER_TIMEOUT_MS, () =>
+    timeout.reject(
+      new UnreachableError(new Error(`the store did not answer within ${FIND_CALLER_TIMEOUT_MS} ms`)),
+    ),
   )
-  return Promise.race([lookup, late.promise]).finally(stop)
+  return Promise.race([lookup, timeout.promise]).finally(stop)
 }
 
-/** Wires the relay: its ledger, catalog, channels and videos, and how changes of the management API reach it. */
+/** Wires the relay: its ledger, catalog, channels and videos, and the invalidation of its caches. */
 export async function buildRelay({
   config,
   log,
@@ -109,16 +111,16 @@ export async function buildRelay({
   sessionUser,
   limits,
   isStopping,
-  isBeyond,
+  exceedsConnectionLimit: exceedsConnectionLimit,
 }: Deps) {
   const { db, engine } = store
   const { nodeId, slot } = peers.assignment
   const node = await openNodeLedger({ config, log, store, peers })
   const { ledger } = node
-  // Built on first use; that must not delay a request.
+  // The price table is built on first use: build it now, so that it does not delay a request.
   shippedModels()
-  const findInStore = findCaller({ db, digest })
-  const directory = createCallers({ find: credential => withTimeout(findInStore(credential)) })
+  const findStoredCaller = findCaller({ db, digest })
+  const directory = createCallers({ find: credential => withTimeout(findStoredCaller(credential)) })
   const catalog = await openCatalog(
     createCatalogSource({
       db,
@@ -135,7 +137,7 @@ export async function buildRelay({
   const rates = ratesOf(peers)
   const onShortage = createShortageLog(log, Date.now)
   const budgetOf = (shortage: Shortage, maxBytes: number) =>
-    createBudget({ maxBytes, onShort: () => onShortage(shortage) })
+    createBudget({ maxBytes, onShortage: () => onShortage(shortage) })
   const memory = budgetOf(BUDGET_SHORTAGES.memory, limits.memoryBytes)
   const upstream = createUpstream({
     connector: guard.connector,
@@ -170,8 +172,8 @@ export async function buildRelay({
     catalog,
     health,
     isSameUpstream: isAskedAlike,
-    broadcast: targets => peers.broadcast({ name: 'news', input: targets }),
-    // One worker activates prices for all.
+    broadcast: targets => peers.broadcast({ name: 'invalidate', input: targets }),
+    // Prices are in the shared store, so one worker activates them for all.
     activatePrices: async () => {
       if (slot === 0) await activateDuePrices(db, nowS())
     },
@@ -210,7 +212,7 @@ export async function buildRelay({
       translator,
     },
     isStopping,
-    isOverloaded: request => overload.isOverloaded() || isBeyond(request),
+    isOverloaded: request => overload.isOverloaded() || exceedsConnectionLimit(request),
     nowMs: Date.now,
     random: Math.random,
     ownerOf: type => (type === undefined ? 'custom' : (providerOf(type)?.name.toLowerCase() ?? 'custom')),
@@ -244,7 +246,7 @@ export async function buildRelay({
 
   const listener = createRelay(deps, videos)
   peers.serve({
-    news: invalidation.invalidate,
+    invalidate: invalidation.invalidate,
     apply: ledger.barrier,
     flushAndReturn: ledger.flushAndReturn,
     returnIdle: ledger.returnIdle,

@@ -15,7 +15,7 @@ import { openStoreAndKeys, type StoreAndKeys } from './store-and-keys.ts'
 import { startWorkers } from './supervise.ts'
 
 type Serving = {
-  /** Read before anything is created, so that a wrong setting leaves no trace. */
+  /** Read before any file is created: an invalid setting changes nothing on disk. */
   readonly settings: Config
   readonly options: StartOptions
   readonly env: Readonly<Record<string, string | undefined>>
@@ -49,7 +49,7 @@ async function serveByWorkers(config: Config, log: Logger): Promise<Gateway> {
   const port = await claimPort(config.port, config.host)
   const supervisor = startWorkers(config, port, log)
   return {
-    announce: targets => supervisor.broadcast({ name: 'news', input: targets }),
+    announce: targets => supervisor.broadcast({ name: 'invalidate', input: targets }),
     listen: () => supervisor.ready.then(() => port),
     stop: supervisor.stop,
   }
@@ -58,16 +58,16 @@ async function serveByWorkers(config: Config, log: Logger): Promise<Gateway> {
 /** Runs the gateway until a signal stops it. Returns the exit code. */
 export async function serve({ settings, options, env, print }: Serving): Promise<number> {
   const isDemo = options.demo
-  const isKept = Boolean(options.data ?? env.SLUICE_DATA)
-  const demo = isDemo ? createDemo(isKept ? settings.dataDir : undefined) : undefined
+  const isPersistent = Boolean(options.data ?? env.SLUICE_DATA)
+  const demo = isDemo ? createDemo(isPersistent ? settings.dataDir : undefined) : undefined
   if (demo) process.once('exit', demo.close)
   const config = { ...settings, dataDir: demo?.dataDir ?? settings.dataDir }
-  // The log of the demo's own set-up would bury the text that it prints for its user.
+  // At level info, the log of the demo's set-up would hide the text that the demo prints.
   const level = isDemo && !env.SLUICE_LOG ? 'warn' : config.logLevel
   const log = createLog(level)
   const storeAndKeys = await openStoreAndKeys(config)
   const { rootPassword } = storeAndKeys
-  // Before anything else that can fail: the password is printed only once.
+  // Printed before any step that can fail, because the password cannot be shown again.
   if (rootPassword && !demo)
     print(`\n  Created the user root. Its password, shown this once:  ${rootPassword}\n`)
   const gateway = await (config.workers === 1

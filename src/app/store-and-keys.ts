@@ -29,7 +29,7 @@ function lockDataDirectory(dataDir: string) {
   }
 }
 
-/** Check it before the store is opened: opening creates the file. */
+/** Must be called before the store is opened, because opening creates the file. */
 const lacksDatabaseFile = ({ databaseUrl, dataDir }: Config) =>
   databaseUrl === undefined && !existsSync(join(dataDir, 'sluice.db'))
 
@@ -72,7 +72,7 @@ function masterSecret({ keyring, dataDir }: Config, isInitialised: boolean): Mas
   return { secrets: [newSecret()], source: SECRET_FILE, isNew: true }
 }
 
-/** Brings the schema up to date, and creates on the first start what every store has: its keys and the root user. */
+/** Migrates the schema. On the first start it also creates the keys and the root user. */
 async function prepareStore(config: Config, { db, migrate }: Store, keyring: Keyring, source: string) {
   await migrate()
   await openChainKey(db, keyring, now)

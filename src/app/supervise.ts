@@ -11,7 +11,7 @@ import type { Config } from './config.ts'
 import { warnOfProxy } from './exposure.ts'
 import { assignNodes } from './nodes.ts'
 
-/** Starts the workers and counts the limits that apply to all of them together. */
+/** Starts the workers, and counts rate limits and failed sign-ins for all of them together. */
 export function startWorkers(config: Config, port: number, log: Logger) {
   const rates = createRates({ nowMs: monotonicMs })
   const throttle = createThrottle(Date.now)

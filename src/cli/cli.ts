@@ -13,9 +13,10 @@ export type StartOptions = {
   readonly data?: string | undefined
 }
 
-/** What the command line needs from the program. */
 export type CliDeps = {
   readonly version: string
+  /** One line for each environment variable, for the help of `start`. */
+  settingsHelp(): readonly string[]
   start(options: StartOptions): Promise<number>
   /** Runs on the server that has the data directory, or takes the directory itself when none runs. */
   operate<Name extends keyof Operations>(
@@ -35,6 +36,7 @@ type Command = {
   readonly usage: string
   readonly options: ParseArgsOptionsConfig
   readonly help: readonly string[]
+  readonly listsSettings?: true
   readonly positionals: number
   run(deps: CliDeps, values: Values, positionals: readonly string[]): Promise<number>
 }
@@ -61,6 +63,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
       DATA_HELP,
       'All settings are environment variables; docs/operating/settings.md lists them.',
     ],
+    listsSettings: true,
     positionals: 0,
     run: (deps, values) =>
       deps.start({
@@ -206,7 +209,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     run: async (deps, _values, words) => {
       const command = commandNamed(words)
       if (words.length > 0 && !command) return unknown(deps, words.join(' '))
-      deps.print(command ? commandHelp(command) : overview())
+      deps.print(command ? commandHelp(command, deps) : overview())
       return EXIT.ok
     },
   },
@@ -222,10 +225,15 @@ function commandNamed(words: readonly string[]): Command | undefined {
   return Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined
 }
 
-const commandHelp = ({ usage, summary, help }: Command) =>
-  [`${usage}`, '', `  ${summary}`, ...(help.length > 0 ? [''] : []), ...help.map(line => `  ${line}`)].join(
-    '\n',
-  )
+function commandHelp(
+  { usage, summary, help, listsSettings }: Command,
+  { settingsHelp }: Pick<CliDeps, 'settingsHelp'>,
+): string {
+  const details = listsSettings ? [...help, '', ...settingsHelp()] : help
+  return [usage, '', summary, ...(details.length > 0 ? [''] : []), ...details]
+    .map((line, index) => (index === 0 || line === '' ? line : `  ${line}`))
+    .join('\n')
+}
 
 const overview = () =>
   [
@@ -268,7 +276,7 @@ export async function runCli(argv: readonly string[], deps: CliDeps): Promise<nu
     return EXIT.usage
   }
   if (read.values.help) {
-    deps.print(commandHelp(command))
+    deps.print(commandHelp(command, deps))
     return EXIT.ok
   }
   try {

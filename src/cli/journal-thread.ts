@@ -3,7 +3,7 @@ import type { AnchorRecord, SettleRecord } from '../ledger/record.ts'
 import {
   describeGap,
   type Gap,
-  missingFollower,
+  missingSuccessor,
   readSegments,
   type StoredRecord,
   segmentsOf,
@@ -83,7 +83,7 @@ function check(node: string, dir: string, applied: number): JournalReport {
       last = record.lsn
     }
     if (last < applied) evidence.forget()
-    const missing = missingFollower(dir, openToRead)
+    const missing = missingSuccessor(dir, openToRead)
     if (missing !== undefined) return report(false, `BROKEN: ${missing}`)
   } catch (error) {
     return report(false, `BROKEN: ${(error as Error).message}`)

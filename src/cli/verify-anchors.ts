@@ -85,7 +85,7 @@ export type GatheredAnchors = Awaited<ReturnType<typeof gatherAnchors>>
 /** Anchored heads that are not in the store, without those whose loss was accepted. */
 export function lostHeads(
   { index }: GatheredAnchors,
-  isWalked: (chain: string) => boolean,
+  isVerified: (chain: string) => boolean,
   acceptances: readonly Acceptance[],
 ): IndexedHead[] {
   const isAccepted = ({ chain, seq, time }: IndexedHead) =>
@@ -94,8 +94,8 @@ export function lostHeads(
         time <= accepted.time &&
         accepted.places.some(place => place.chain === chain && place.from <= seq && seq <= place.to),
     )
-  const missing = index.chains().filter(isWalked).flatMap(index.unmatched)
-  return [...index.different(), ...missing].filter(head => !isAccepted(head))
+  const missing = index.chains().filter(isVerified).flatMap(index.unmatched)
+  return [...index.mismatches(), ...missing].filter(head => !isAccepted(head))
 }
 
 export const placesOf = (heads: readonly IndexedHead[]): AcceptedPlaces[] =>

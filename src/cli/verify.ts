@@ -1,4 +1,4 @@
-import { type ChainReport, createChainWalk, verifyChain } from '../ledger/verify.ts'
+import { type ChainReport, createChainVerifier, verifyChain } from '../ledger/verify.ts'
 import { entriesAfter, entryFields } from '../store/books/accounts.ts'
 import { CHAIN_START } from '../store/books/books.ts'
 import { chainKeyOf } from '../store/books/chain-key.ts'
@@ -85,7 +85,7 @@ export function createVerify({ db, dataDir, anchorFile: ownFile, record }: Verif
       unkeyedFieldsOf: unkeyedAuditFields,
       isFirstKeyed: ({ action }: AuditRow) => action === CHAIN_KEYED,
     }
-    const walk = createChainWalk<AuditRow>(source, chainKeyOf(db))
+    const verifyLinks = createChainVerifier<AuditRow>(source, chainKeyOf(db))
 
     function take(row: AuditRow, isKeyed: boolean): void {
       anchors.index.compare(AUDIT_CHAIN, row)
@@ -99,7 +99,7 @@ export function createVerify({ db, dataDir, anchorFile: ownFile, record }: Verif
         acceptances.push({ time: row.time, ...(JSON.parse(row.after) as Omit<Acceptance, 'time'>) })
       }
     }
-    return { goOn: () => walk(take), states, chains, acceptances }
+    return { goOn: () => verifyLinks(take), states, chains, acceptances }
   }
 
   /** Reads the journals of this machine. Those of other machines are verified there. */
@@ -119,7 +119,7 @@ export function createVerify({ db, dataDir, anchorFile: ownFile, record }: Verif
     return { reports, tails }
   }
 
-  const walkEntries = (name: string, each: (entry: EntryRow) => void) =>
+  const verifyEntryChain = (name: string, each: (entry: EntryRow) => void) =>
     verifyChain<EntryRow>(
       {
         name,
@@ -152,7 +152,7 @@ export function createVerify({ db, dataDir, anchorFile: ownFile, record }: Verif
     const reports: ChainReport[] = []
     for (const name of names) {
       const tail = tails.get(name)
-      const report = await walkEntries(name, entry => {
+      const report = await verifyEntryChain(name, entry => {
         balances.add(entry)
         anchors.index.compare(name, entry)
         tail?.meet(entry)
@@ -165,7 +165,7 @@ export function createVerify({ db, dataDir, anchorFile: ownFile, record }: Verif
   }
 
   /** Reads journals and anchors, then verifies every chain against them. */
-  async function walkAll({ auditOnly = false, anchorFile: shippedFile }: VerifyOptions) {
+  async function verifyChains({ auditOnly = false, anchorFile: shippedFile }: VerifyOptions) {
     const journals = auditOnly
       ? { reports: [], tails: new Map<string, SettlementTail>() }
       : await readJournals()
@@ -177,19 +177,22 @@ export function createVerify({ db, dataDir, anchorFile: ownFile, record }: Verif
     return { journals: journals.reports, anchors, reading, audit, ledger }
   }
 
-  type Walked = Awaited<ReturnType<typeof walkAll>>
+  type VerifiedChains = Awaited<ReturnType<typeof verifyChains>>
 
   /** Anchors of a broken chain are ignored: its verification ended before them. */
-  function judgeAnchors({ anchors, reading, audit, ledger }: Walked) {
+  function judgeAnchors({ anchors, reading, audit, ledger }: VerifiedChains) {
     const reports = [audit, ...(ledger?.reports ?? [])]
     const ends = new Map(reports.map(({ chain, links }) => [chain, links]))
     const broken = new Set(reports.filter(({ fault }) => fault !== undefined).map(({ chain }) => chain))
-    const isWalked = (chain: string) => (ledger ? true : chain === AUDIT_CHAIN) && !broken.has(chain)
-    const lost = lostHeads(anchors, isWalked, reading.acceptances)
+    const isVerified = (chain: string) => (ledger ? true : chain === AUDIT_CHAIN) && !broken.has(chain)
+    const lost = lostHeads(anchors, isVerified, reading.acceptances)
     return { lost, faults: [...anchors.faults, ...describeLost(lost, chain => ends.get(chain))] }
   }
 
-  async function judgeRows({ audit, reading: { states, goOn } }: Walked, findings: Findings): Promise<void> {
+  async function judgeRows(
+    { audit, reading: { states, goOn } }: VerifiedChains,
+    findings: Findings,
+  ): Promise<void> {
     if (audit.fault !== undefined) return findings.note('rows: not compared, because the audit log is broken')
     const refresh = async () => void (await goOn())
     const { rows, faults } = await verifyRows({ db, key: chainKeyOf(db), states, refresh })
@@ -198,12 +201,12 @@ export function createVerify({ db, dataDir, anchorFile: ownFile, record }: Verif
   }
 
   async function examine(options: VerifyOptions) {
-    const walked = await walkAll(options)
-    const { journals, anchors, reading, audit, ledger } = walked
+    const verified = await verifyChains(options)
+    const { journals, anchors, reading, audit, ledger } = verified
     const findings = createFindings()
     for (const report of [audit, ...(ledger?.reports ?? [])])
       findings.line(chainLine(report), report.fault === undefined)
-    const { lost, faults } = judgeAnchors(walked)
+    const { lost, faults } = judgeAnchors(verified)
     if (!ledger) {
       findings.add(faults)
       return { findings, lost, orphans: [] }
@@ -214,7 +217,7 @@ export function createVerify({ db, dataDir, anchorFile: ownFile, record }: Verif
     if (anchors.missingFile !== undefined)
       findings.line(`anchors: the file ${anchors.missingFile} does not exist`, true)
     findings.add(await verifyHeld(db), 'held: the held amount of every account equals the sum of its leases')
-    await judgeRows(walked, findings)
+    await judgeRows(verified, findings)
     const accepted = new Set(reading.acceptances.flatMap(acceptance => acceptance.accounts))
     const orphans = ledger.orphans.filter(name => !accepted.has(name))
     const drifts = [...ledger.drifts, ...orphans.map(name => `${name}: there are entries but no account`)]

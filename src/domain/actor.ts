@@ -1,11 +1,11 @@
 import type { Role } from './role.ts'
 
-/** The caller of a management request and its credential. The role is read from the store for every request, never from the credential. */
+/** The caller of a management request and its credential. Its role is read from the store for every request. */
 export type Actor = {
   readonly id: number
   readonly username: string
   readonly role: Role
-  /** How the caller proved who it is; `session` calls come from a browser. */
+  /** How the caller authenticated; `session` calls come from a browser. */
   readonly via: 'access_token' | 'session' | 'command'
   /** The id of the access token or session. */
   readonly credentialId: number

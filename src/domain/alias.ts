@@ -5,8 +5,8 @@ export const ALIAS_STATUS = { enabled: 1, disabled: 2 } as const
 export const MAX_CHAIN = 5
 
 /**
- * Why `name` may not point to `target`, given the targets of all other aliases; undefined if it may. Other aliases may
- * point to this one, so the chain is measured from its furthest start.
+ * Why `name` must not point to `target`, given the targets of all other aliases; undefined if it may. Other aliases may
+ * point to `name`, so the length of the whole chain counts.
  */
 export function refuseAlias(
   targets: ReadonlyMap<string, string>,
@@ -15,9 +15,9 @@ export function refuseAlias(
 ): string | undefined {
   if (name === target) return `The alias "${name}" would point to itself.`
   const all = new Map(targets).set(name, target)
-  const onward = chainLength(all, name)
-  if (onward === undefined) return `The alias "${name}" would form a loop through "${target}".`
-  const length = longestTo(all, name) + onward
+  const lengthFromName = chainLength(all, name)
+  if (lengthFromName === undefined) return `The alias "${name}" would form a loop through "${target}".`
+  const length = longestTo(all, name) + lengthFromName
   if (length > MAX_CHAIN) return `The chain would have ${length} aliases; the maximum is ${MAX_CHAIN}.`
   return undefined
 }

@@ -40,13 +40,13 @@ function createOffset(timeZone: string): (time: number) => number {
  * The start times of a chart's intervals. `stepS` is a whole number of hours or days: hours are counted from midnight, and
  * days begin at midnight of the zone, also on days of 23 or 25 hours. The first interval may begin before `from`.
  */
-export function stretches(from: number, to: number, stepS: number, timeZone: string): number[] {
+export function intervalStarts(from: number, to: number, stepS: number, timeZone: string): number[] {
   const offsetAt = createOffset(timeZone)
   const starts: number[] = []
   const isDays = stepS >= 24 * HOUR_S
   const first = from + offsetAt(from)
   for (let local = first - (first % stepS); ; local += stepS) {
-    // On a day with a clock change two offsets are possible: the one at midnight is right.
+    // On a day with a daylight saving change two offsets are possible: the offset at midnight is the right one.
     const guess = local - offsetAt(local - offsetAt(from))
     const start = isDays ? local - offsetAt(guess) : guess
     if (start >= to) return starts

@@ -5,12 +5,12 @@ export const GENESIS = '0'.repeat(64)
 
 export type ChainFields = readonly (string | number | null)[]
 
-/** A random key, stored encrypted under the master secret, and HMAC-SHA-256 with it. */
+/** The key of the hash chains: random, and stored encrypted under the master secret. `mac` is HMAC-SHA-256. */
 export type ChainKey = { readonly bytes: Buffer; mac(text: string): string }
 
 const BLOCK_BYTES = 64
 const DIGEST_BYTES = 32
-/** The size of the reused buffer. Nearly every text is shorter. */
+/** The capacity of the reused buffer. Longer texts are rare and take a slower path. */
 const MAX_CHARACTERS = 4_096
 const BYTES_PER_CHARACTER = 3
 
@@ -38,7 +38,7 @@ export function createChainKey(bytes: Buffer): ChainKey {
   }
 }
 
-/** A link from before chains had a key: the digest of the previous link and of the record's fields, in a fixed order. */
+/** A link written before chains had a key: a plain digest of the previous link and of the record's fields. */
 export const unkeyedLink = (previous: string, fields: ChainFields) =>
   hash('sha256', previous + JSON.stringify(fields), 'hex')
 

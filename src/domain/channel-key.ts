@@ -1,5 +1,5 @@
 import { isObject } from './json-object.ts'
-import { hasControlBeyondLines } from './text.ts'
+import { hasControlExceptLineBreaks } from './text.ts'
 
 /** The status of one key; the same values as a channel's status. */
 export const KEY_STATUS = { enabled: 1, disabled: 2, disabledByGateway: 3 } as const
@@ -15,7 +15,7 @@ export type KeysRead = { readonly keys: readonly string[] } | { readonly fault: 
 /** What is wrong with a key. The message does not repeat the key. */
 export function keyFault(key: string): string | undefined {
   if (key.length > MAX_KEY_LENGTH) return `is longer than ${MAX_KEY_LENGTH} characters`
-  if (hasControlBeyondLines(key)) return 'contains control characters'
+  if (hasControlExceptLineBreaks(key)) return 'contains control characters'
   if (isObject(parsed(key))) return undefined
   if (isMasked(key)) return 'is masked; send the whole key'
   if (!ASCII.test(key)) return 'contains characters that are not allowed in a header'
@@ -52,12 +52,12 @@ function entriesOf(array: readonly unknown[]): readonly string[] | undefined {
   try {
     return array.map(entry => (typeof entry === 'string' ? entry : JSON.stringify(entry)))
   } catch {
-    // Nested too deeply to be serialized again; no key file is.
+    // Nested too deeply to be serialized. No valid key file is.
     return undefined
   }
 }
 
-/** Whether a text is the output of `mask`: a client that never saw the key sends it back. */
+/** Whether a text is the output of `mask`, which a client sends back because it never received the whole key. */
 export const isMasked = (text: string) => text.includes('…') && !isObject(parsed(text))
 
 function parsed(text: string): unknown {
@@ -65,7 +65,7 @@ function parsed(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    // Not JSON, which is an answer for the caller.
+    // Not JSON: callers test for undefined.
     return undefined
   }
 }

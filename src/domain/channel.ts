@@ -16,7 +16,7 @@ export const TIMEOUTS = {
 } as const satisfies Record<string, readonly [min: number, max: number]>
 
 /** A name on a loop of the mapping. A name mapped to itself is no loop. */
-export function cycleIn(mapping: Readonly<Record<string, string>>): string | undefined {
+export function loopIn(mapping: Readonly<Record<string, string>>): string | undefined {
   const next = new Map(Object.entries(mapping).filter(([from, to]) => from !== to))
   const checked = new Set<string>()
   for (const start of next.keys()) {
@@ -31,7 +31,7 @@ export function cycleIn(mapping: Readonly<Record<string, string>>): string | und
 }
 
 /** `name` with a suffix, cut to the maximum length of a channel's name. */
-export function suffixed(name: string, suffix: string): string {
+export function withSuffix(name: string, suffix: string): string {
   const room = Math.max(0, CHANNEL_NAME_LENGTH - [...suffix].length)
   return `${[...name].slice(0, room).join('')}${suffix}`
 }

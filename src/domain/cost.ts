@@ -24,7 +24,7 @@ import {
 const TOKEN_COUNTS = [...INPUT_COUNTS, ...OUTPUT_COUNTS] as const
 type TokenCount = (typeof TOKEN_COUNTS)[number]
 
-/** The rates of each kind of token: the first stated one applies. If none is stated, that kind is free. */
+/** The rates of each kind of token, in order of precedence: the first that the price has applies. Without any it is free. */
 const RATES_OF = {
   input: ['input'],
   cachedInput: ['cached_input', 'input'],
@@ -58,7 +58,7 @@ type Charge = { readonly count: number; readonly rate: number; readonly per: num
  * the price of an inference that another model ran.
  */
 export function cost(price: Price, usage: Usage, priceOf?: (model: string) => Price): number {
-  return quickCost(price, usage) ?? exactCost(price, usage, priceOf)
+  return fastCost(price, usage) ?? exactCost(price, usage, priceOf)
 }
 
 /** The rate of each kind of token. */
@@ -77,10 +77,10 @@ function tariffOf(price: Price): Tariff {
 }
 
 /**
- * The fast path of nearly every request: no tiers, no charge by length, far below 2^53. No term is negative, so if the sum
- * is a safe integer, each term was, and nothing was rounded. Undefined if the fast path does not apply.
+ * The fast path for nearly every request: no tiers, no charge by length, far below 2^53. No term is negative, so if the sum
+ * is a safe integer, no term was rounded. Undefined if the fast path does not apply.
  */
-function quickCost(price: Price, usage: Usage): number | undefined {
+function fastCost(price: Price, usage: Usage): number | undefined {
   if (price.tiers !== undefined || usage.seconds > 0 || usage.inferences !== undefined) return undefined
   const tariff = tariffOf(price)
   const { image = 0, per_character = 0, per_search = 0, per_call = 0 } = price.rates
@@ -141,13 +141,13 @@ function costLines(price: Price, usage: Counts): readonly CostLine[] {
 const applyVariant = (price: Price, variant: Variant): Price => ({
   ...price,
   rates: { ...price.rates, ...variant.rates },
-  ...(price.tiers && hasService(variant) && { tiers: servedTiers(price.rates, price.tiers, variant) }),
+  ...(price.tiers && hasService(variant) && { tiers: tiersOfService(price.rates, price.tiers, variant) }),
 })
 
 const hasService = ({ when }: Variant): boolean => SERVICES.some(name => when[name] !== undefined)
 
-/** A service multiplies the rates of every tier by the same factor: vendors multiply their whole price. */
-const servedTiers = (usual: Rates, tiers: readonly Tier[], variant: Variant): readonly Tier[] =>
+/** Applies a service to every tier: vendors multiply all their rates by the same factor. */
+const tiersOfService = (usual: Rates, tiers: readonly Tier[], variant: Variant): readonly Tier[] =>
   tiers.map(({ inputOver, rates }) => ({
     inputOver,
     rates: Object.fromEntries(
@@ -162,11 +162,11 @@ const servedTiers = (usual: Rates, tiers: readonly Tier[], variant: Variant): re
   }))
 
 /**
- * The requested conditions without the services that the price has no variant for. A variant must name each service
- * together with the ones before it: the price of two services at once does not follow from the price of each. A variant
- * for another size or resolution does not count.
+ * The requested conditions without the services that the price has no variant for. Two services at once need a variant
+ * that names both, because the price of the combination does not follow from the price of each. A variant for another
+ * size or resolution does not count.
  */
-export function granted({ variants = [] }: Price, requested: When): When {
+export function grantedConditions({ variants = [] }: Price, requested: When): When {
   if (SERVICES.every(name => requested[name] === undefined)) return requested
   const rest: When = Object.fromEntries(
     CONDITIONS.filter(name => !isService(name)).flatMap(name =>
@@ -205,14 +205,14 @@ const isSame = (a: string, b: string): boolean => a === b || normalize(a) === no
  * the granted services take precedence.
  */
 export function priceAt(price: Price, requested: When): Price {
-  if (isUnconditional(requested)) return usualPrice(price)
-  const conditions = granted(price, requested)
+  if (isUnconditional(requested)) return basePrice(price)
+  const conditions = grantedConditions(price, requested)
   const matching = (price.variants ?? []).filter(variant => isMet(variant, conditions))
   const [searched, others] = splitSearchVariants(matching)
   const served = others.filter(variant => namesServices(variant, servicesIn(conditions)))
-  return [narrowest(served.length > 0 ? served : others), narrowest(searched)].reduce<Price>(
-    (laid, variant) => (variant === undefined ? laid : applyVariant(laid, variant)),
-    usualPrice(price),
+  return [mostSpecific(served.length > 0 ? served : others), mostSpecific(searched)].reduce<Price>(
+    (result, variant) => (variant === undefined ? result : applyVariant(result, variant)),
+    basePrice(price),
   )
 }
 
@@ -230,7 +230,7 @@ const splitSearchVariants = (
 ]
 
 /** The variant with the most conditions; the first of several. */
-const narrowest = (variants: readonly Variant[]): Variant | undefined => {
+const mostSpecific = (variants: readonly Variant[]): Variant | undefined => {
   const size = ({ when }: Variant) => Object.keys(when).length
   return variants.reduce<Variant | undefined>(
     (most, each) => (most === undefined || size(each) > size(most) ? each : most),
@@ -243,35 +243,35 @@ const isUnconditional = (requested: When): boolean => {
   return true
 }
 
-const usualPrices = new WeakMap<Price, Price>()
+const basePrices = new WeakMap<Price, Price>()
 
 /** The price without its variants. Cached: most requests match no variant, and prices are immutable. */
-function usualPrice(price: Price): Price {
-  const cached = usualPrices.get(price)
+function basePrice(price: Price): Price {
+  const cached = basePrices.get(price)
   if (cached) return cached
   const { variants: _, ...withoutVariants } = price
-  usualPrices.set(price, withoutVariants)
+  basePrices.set(price, withoutVariants)
   return withoutVariants
 }
 
-/** Conditions that apply only if the request asks for them. */
+/** Conditions that apply only if the request contains them. */
 const isOnRequestOnly = (name: Condition): boolean => name === 'web_search' || isService(name)
 
 const NO_CONDITIONS: When = {}
-const openPrices = new WeakMap<Price, readonly Price[]>()
+const cachedPossiblePrices = new WeakMap<Price, readonly Price[]>()
 
-/** Every price that may apply: the provider chooses the conditions that the request leaves open, except services. */
-export function pricesWithin(price: Price, requested: When = NO_CONDITIONS): readonly Price[] {
+/** Every price that may apply. The provider chooses the conditions that the request does not set, except services. */
+export function possiblePrices(price: Price, requested: When = NO_CONDITIONS): readonly Price[] {
   if (price.variants === undefined) return [price]
-  if (requested !== NO_CONDITIONS) return openWithin(price, price.variants, requested)
-  const cached = openPrices.get(price)
+  if (requested !== NO_CONDITIONS) return pricesOfOpenVariants(price, price.variants, requested)
+  const cached = cachedPossiblePrices.get(price)
   if (cached) return cached
-  const prices = openWithin(price, price.variants, requested)
-  openPrices.set(price, prices)
+  const prices = pricesOfOpenVariants(price, price.variants, requested)
+  cachedPossiblePrices.set(price, prices)
   return prices
 }
 
-function openWithin(price: Price, variants: readonly Variant[], requested: When): readonly Price[] {
+function pricesOfOpenVariants(price: Price, variants: readonly Variant[], requested: When): readonly Price[] {
   const open = variants.filter(({ when }) =>
     CONDITIONS.every(
       name =>
@@ -280,13 +280,13 @@ function openWithin(price: Price, variants: readonly Variant[], requested: When)
     ),
   )
   const [searched, others = []] = splitSearchVariants(open)
-  const search = narrowest(searched)
-  const usual = usualPrice(price)
+  const search = mostSpecific(searched)
+  const usual = basePrice(price)
   const all = [usual, ...others.map(variant => applyVariant(usual, variant))]
   return search === undefined ? all : all.map(each => applyVariant(each, search))
 }
 
-/** The maximum usage of a request: tokens of each direction, and other units, which default to 0. */
+/** The maximum usage of a request: input and output tokens, and other units, which default to 0. */
 export type UsageBound = {
   readonly inputTokens: number
   readonly outputTokens: number
@@ -294,7 +294,7 @@ export type UsageBound = {
   readonly unreachable?: readonly TokenCount[]
 } & { readonly [unit in 'calls' | 'characters' | 'seconds' | 'images' | ToolCount]?: number }
 
-/** The highest rates of each direction for prompts of up to `inputTo` tokens. */
+/** The highest input and output rates for prompts of more than `inputOver` and at most `inputTo` tokens. */
 type Ceiling = {
   readonly inputOver: number
   readonly inputTo: number
@@ -306,7 +306,7 @@ const ALL_REACHABLE: readonly TokenCount[] = []
 const ceilings = new WeakMap<Price, readonly Ceiling[]>()
 
 function ceilingsOf({ rates, tiers = [] }: Price, unreachable: readonly TokenCount[]): Ceiling[] {
-  // Even an empty prompt is above the base tier, but not above a tier that begins at 0.
+  // -1, so that an empty prompt is in the base tier, but not in a tier that begins at 0.
   const base: Tier = { inputOver: -1, rates: {} }
   const all = [base, ...tiers]
   return all.map((tier, index) => {
@@ -334,8 +334,8 @@ function cachedCeilings(price: Price): readonly Ceiling[] {
 }
 
 /**
- * The maximum cost, in nanodollars, of any usage within the limits. Every token may be of the most expensive kind, and the
- * prompt may fall into any tier up to its length: a cheap high tier does not hide an expensive low one.
+ * The maximum cost, in nanodollars, of any usage within the limits: every token is of the most expensive kind, and the
+ * prompt is in the most expensive tier up to its length, which need not be the highest tier.
  */
 export function bound(price: Price, limits: UsageBound): number {
   const { inputTokens, outputTokens, unreachable = ALL_REACHABLE, ...units } = limits
@@ -411,17 +411,17 @@ function total(charges: readonly Charge[]): number {
   let picos = 0
   for (const { count, rate, per } of charges) {
     const product = count * rate
-    // A product beyond 2^53 may have been rounded, and dividing it would hide that.
-    if (!Number.isSafeInteger(product)) return hugeTotal(charges)
+    // A product above 2^53 may have been rounded, and the division would hide that.
+    if (!Number.isSafeInteger(product)) return bigIntTotal(charges)
     const rest = product % per
     // Rounding each line up to a picodollar keeps integers and does not change the final rounding to nanodollars.
     picos += (product - rest) / per + (rest > 0 ? 1 : 0)
   }
-  return Number.isSafeInteger(picos) ? nanosFromPicos(picos) : hugeTotal(charges)
+  return Number.isSafeInteger(picos) ? nanosFromPicos(picos) : bigIntTotal(charges)
 }
 
-/** The same above 9,007 USD, where picodollars do not fit a safe integer but nanodollars do. */
-function hugeTotal(charges: readonly Charge[]): number {
+/** The total above 9,007 USD, where picodollars exceed a safe integer but nanodollars do not. */
+function bigIntTotal(charges: readonly Charge[]): number {
   let picos = 0n
   for (const charge of charges) picos += picosOf(charge)
   return safe(Number(ceilDivide(picos, BigInt(PICOS_PER_NANO))))

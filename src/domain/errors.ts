@@ -113,4 +113,4 @@ export function wrongMethod(path: string, methods: Iterable<string>, method = 't
   })
 }
 
-export const notFound = (what: string) => new Refusal('not_found', `No such ${what}.`)
+export const notFound = (resource: string) => new Refusal('not_found', `No such ${resource}.`)

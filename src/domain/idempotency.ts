@@ -5,8 +5,8 @@ import { Refusal } from './errors.ts'
  * docs/reference/management-api.md: Idempotency on writes
  * docs/reference/relay-api.md: Idempotency on the relay
  *
- * The writes of `/api` store the response in their own transaction, the relay claims the key before it asks a provider,
- * and the row of a video job is its own claim.
+ * Writes of `/api` store the response in their own transaction. The relay claims the key before it calls a provider. For a
+ * video job, the row of the job is the claim.
  */
 export const IDEMPOTENCY_LIFETIME_S = 24 * 3600
 
@@ -21,7 +21,7 @@ const CONFLICTS = {
 export const idempotencyConflict = (reason: keyof typeof CONFLICTS): Refusal =>
   new Refusal('idempotency_conflict', CONFLICTS[reason])
 
-/** The key in a request's header; undefined without one. `refuse` makes the error of the API that was called. */
+/** The key in a request's header; undefined without one. `refuse` creates the error in the format of the called API. */
 export function parseIdempotencyKey(
   header: string | readonly string[] | undefined,
   refuse: (path: string, message: string) => Refusal,
@@ -32,13 +32,13 @@ export function parseIdempotencyKey(
   return header
 }
 
-/** What a store knows of the first request with a key: its body, and the response once there is one. */
+/** The stored state of the first request with a key: the digest of its body, and its response if it has completed. */
 export type FirstRequest<Response> = {
   readonly bodyDigest: string
   readonly response: Response | 'still-running' | 'too-large'
 }
 
-/** The response to repeat. */
+/** Returns the stored response for a repeated request. */
 export function replay<Response extends object>(first: FirstRequest<Response>, bodyDigest: string): Response {
   if (first.bodyDigest !== bodyDigest) throw idempotencyConflict('other-body')
   if (typeof first.response === 'string') throw idempotencyConflict(first.response)

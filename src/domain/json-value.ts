@@ -2,7 +2,7 @@ import { isObject, type JsonObject } from './json-object.ts'
 
 export { isObject, type JsonObject }
 
-/** A member of a value that may be no object. Inherited members do not count. */
+/** An own member of a value; undefined if the value is no object or has no such member. */
 export const member = (value: unknown, key: string): unknown =>
   isObject(value) && Object.hasOwn(value, key) ? value[key] : undefined
 

@@ -1,6 +1,6 @@
 /**
- * Money is integers. Balances and charges are nanodollars, rates are picodollars; the quota units of the API exist only at
- * its edge. Every amount is a safe integer: an amount that does not fit throws and is never approximated.
+ * Amounts of money are integers: balances and charges in nanodollars, rates in picodollars. Only the API converts them to
+ * quota units. Every amount is a safe integer: an amount that does not fit throws and is never approximated.
  */
 
 export const NANOS_PER_UNIT = 2_000
@@ -31,7 +31,7 @@ export function nanosOf(units: number): number {
   return safe(safe(units) * NANOS_PER_UNIT)
 }
 
-/** The only rounding of a request's cost: up, by less than a nanodollar. */
+/** The only rounding of a request's cost: up to the next nanodollar. */
 export function nanosFromPicos(picos: number): number {
   return ceilDivide(picos, PICOS_PER_NANO)
 }
@@ -48,7 +48,7 @@ const MAX_SAFE_DIGITS = 16
 
 /**
  * `value` × 10^`digits` as an exact integer, or undefined if it is not one, is negative, or exceeds 2^53.
- * A number counts as the decimal it prints as: 0.1 is a tenth, not the nearest binary fraction.
+ * A number is read as the decimal that it prints as: 0.1 is a tenth, not the nearest binary fraction.
  */
 export function scaled(value: number | string, digits: number): number | undefined {
   const [whole, minus, integer = '', fraction = '', exponent = '0'] = DECIMAL.exec(String(value)) ?? []
@@ -71,7 +71,7 @@ export function decimalText(amount: bigint, digits: number): string {
   return `${padded.slice(0, -digits)}${fraction && `.${fraction}`}`
 }
 
-/** More decimals than any vendor reports: enough for the last digit of a double that is a millionth of a cent. */
+/** More decimals than any vendor reports: enough for every digit of a double as small as a millionth of a cent. */
 const VENDOR_DIGITS = 24
 const MAX_VENDOR_USD = 1_000_000
 
@@ -82,7 +82,7 @@ const vendorAmount = (usd: number | string): bigint => {
   return shift >= 0 ? digits * 10n ** BigInt(shift) : digits / 10n ** BigInt(-shift)
 }
 
-/** A cost that a vendor reports in USD, as the decimal it wrote; undefined if the cost is implausible. */
+/** A cost that a vendor reports in USD, as a decimal string; undefined if the cost is implausible. */
 export const vendorUsd = (usd: number): string | undefined =>
   Number.isFinite(usd) && usd >= 0 && usd <= MAX_VENDOR_USD
     ? decimalText(vendorAmount(usd), VENDOR_DIGITS)
@@ -105,7 +105,7 @@ function trailingZeros(digits: string): number {
   return digits.length - end
 }
 
-// By remainder: a quotient above 2^42 has no bits for the fraction that decides the rounding.
+// Uses the remainder: a floating-point quotient above 2^42 loses the fraction that decides the rounding.
 function floorDivide(amount: number, divisor: number): number {
   const rest = safe(amount) % divisor
   return (amount - rest) / divisor - (rest < 0 ? 1 : 0)

@@ -13,7 +13,7 @@ import {
   type ToolName,
   UNIT_RATES,
 } from './rate.ts'
-import { isUsual, SERVICES } from './service.ts'
+import { isDefault, SERVICES } from './service.ts'
 
 /** If the prompt has more than `inputOver` tokens, cached ones included, these rates apply to the whole request. */
 export type Tier = { readonly inputOver: number; readonly rates: Rates }
@@ -26,9 +26,9 @@ export type When = { readonly [name in Condition]?: string }
 export type Variant = { readonly when: When; readonly rates: Rates }
 
 /**
- * The price of one model. A tier or variant states only what differs: its rates override `rates`, never one another.
- * `per_second` or `per_minute` beside token rates applies to answers that report their length instead of tokens. Tools are
- * charged by the call, in addition to tokens or to `per_call`.
+ * The price of one model. The rates of a tier or variant override `rates`, never one another. With token rates,
+ * `per_second` or `per_minute` applies to responses that report their length instead of tokens. Tools are charged by the
+ * call, in addition to tokens or to `per_call`.
  */
 export type Price = {
   readonly rates: Rates
@@ -98,7 +98,7 @@ export function readPrice(input: PriceInput): PriceReading {
     ...(maxOutputTokens != null && { maxOutputTokens }),
     ...(unitNote && { unitNote }),
   }
-  // With faulty parts, the rules about the whole would only report the same faults again.
+  // After errors in single fields, the checks of the whole price would only report the same errors again.
   if (faults.length === 0) checkWhole(price, fault)
   return faults.length > 0 ? { faults } : { price }
 }
@@ -107,16 +107,16 @@ export function readPrice(input: PriceInput): PriceReading {
 export const FACTOR_DIGITS = 6
 
 /** Every rate times a factor, to the nearest picodollar; undefined if a rate would exceed the maximum. */
-export function multiplied(price: Price, factor: number): Price | undefined {
+export function multiplyPrice(price: Price, factor: number): Price | undefined {
   const parts = scaled(factor, FACTOR_DIGITS)
   if (parts === undefined) return undefined
-  let isTooDear = false
+  let exceedsMaxRate = false
   const times = (rates: Rates): Rates =>
     Object.fromEntries(
       Object.entries(rates).map(([name, picos]) => {
         const whole = 10n ** BigInt(FACTOR_DIGITS)
         const product = Number((BigInt(picos) * BigInt(parts) + whole / 2n) / whole)
-        isTooDear ||= product > MAX_RATE_PICOS
+        exceedsMaxRate ||= product > MAX_RATE_PICOS
         return [name, product]
       }),
     )
@@ -127,7 +127,7 @@ export function multiplied(price: Price, factor: number): Price | undefined {
     ...(tiers && { tiers: tiers.map(tier => ({ ...tier, rates: times(tier.rates) })) }),
     ...(variants && { variants: variants.map(variant => ({ ...variant, rates: times(variant.rates) })) }),
   }
-  return isTooDear ? undefined : after
+  return exceedsMaxRate ? undefined : after
 }
 
 /** The price in the API's dollars. `readPrice` returns the same price again. */
@@ -175,9 +175,9 @@ function rateFields(rates: Rates): RateFields {
   return Object.keys(tools).length > 0 ? { ...fields, tools } : fields
 }
 
-type ReportFault = (path: string, message: string) => void
+type ReportError = (path: string, message: string) => void
 
-function readRates(input: RateInput, path: string, fault: ReportFault): Rates {
+function readRates(input: RateInput, path: string, fault: ReportError): Rates {
   const rates: { [name in RateName]?: number } = {}
   const image = input.image ?? input.per_image
   if (input.per_image != null && input.per_image !== image) {
@@ -196,7 +196,7 @@ function readRates(input: RateInput, path: string, fault: ReportFault): Rates {
   return rates
 }
 
-function readRate(name: RateName, usd: number, path: string, fault: ReportFault): number | undefined {
+function readRate(name: RateName, usd: number, path: string, fault: ReportError): number | undefined {
   const digits = digitsOf(name)
   const maxUsd = MAX_RATE_PICOS / 10 ** digits
   if (!(usd >= 0 && usd <= maxUsd)) {
@@ -211,7 +211,7 @@ function readRate(name: RateName, usd: number, path: string, fault: ReportFault)
 function readTier(
   input: RateInput & { readonly input_over: number },
   path: string,
-  fault: ReportFault,
+  fault: ReportError,
 ): Tier {
   const rates = readRates(input, path, fault)
   if (!Number.isSafeInteger(input.input_over) || input.input_over < 0) {
@@ -230,7 +230,7 @@ function readTier(
 function readVariant(
   input: RateInput & { readonly when: Nullable<When> },
   path: string,
-  fault: ReportFault,
+  fault: ReportError,
 ): Variant {
   const rates = readRates(input, path, fault)
   const when: { [name in Condition]?: string } = {}
@@ -242,7 +242,7 @@ function readVariant(
   for (const name of SERVICES) {
     const value = when[name]
     if (value === undefined) continue
-    if (isUsual(name, value))
+    if (isDefault(name, value))
       fault(`${path}when.${name}`, 'is the default, which the price outside variants applies to')
     if (value !== value.toLowerCase()) fault(`${path}when.${name}`, 'must be in lower case')
   }
@@ -252,10 +252,10 @@ function readVariant(
 
 const isEmpty = (rates: Rates): boolean => Object.keys(rates).length === 0
 
-/** Rules about the combination of parts. */
-function checkWhole({ rates, tiers = [], variants = [] }: Price, fault: ReportFault): void {
+/** Checks the combination of the parts of a price. */
+function checkWhole({ rates, tiers = [], variants = [] }: Price, fault: ReportError): void {
   if (isEmpty(rates)) {
-    // Also with tiers and variants: a request that matches none of them must have a price.
+    // Required even with tiers and variants: a request may match none of them.
     fault('', 'needs at least one price outside tiers and variants')
     return
   }
@@ -267,23 +267,23 @@ function checkWhole({ rates, tiers = [], variants = [] }: Price, fault: ReportFa
       fault(`tiers.${index}.input_over`, 'must be greater than that of the previous tier')
     }
   }
-  checkTogether(rates, '', fault)
+  checkCombination(rates, '', fault)
   const earlier = new Set<string>()
   for (const [index, variant] of variants.entries()) {
     if (isEmpty(variant.rates)) fault(`variants.${index}`, 'needs a price')
     const condition = JSON.stringify(CONDITIONS.map(name => variant.when[name]))
     if (earlier.has(condition)) fault(`variants.${index}.when`, 'is the same as that of another variant')
     earlier.add(condition)
-    checkTogether({ ...rates, ...variant.rates }, `variants.${index}.`, fault)
+    checkCombination({ ...rates, ...variant.rates }, `variants.${index}.`, fault)
   }
 }
 
 /** Only tools may be charged in addition to `per_call`. */
-const isBesideCall = (name: string): boolean =>
+const mayAccompanyPerCall = (name: string): boolean =>
   name === 'per_call' || (Object.values(TOOL_RATES) as readonly string[]).includes(name)
 
-function checkTogether(rates: Rates, path: string, fault: ReportFault): void {
-  if (rates.per_call !== undefined && Object.keys(rates).some(name => !isBesideCall(name))) {
+function checkCombination(rates: Rates, path: string, fault: ReportError): void {
+  if (rates.per_call !== undefined && Object.keys(rates).some(name => !mayAccompanyPerCall(name))) {
     fault(`${path}per_call`, 'cannot be combined with other prices, except of tools')
   }
   if (rates.per_second !== undefined && rates.per_minute !== undefined) {

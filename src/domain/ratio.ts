@@ -35,7 +35,7 @@ export function ratios({ rates }: Price): Ratios {
   }
 }
 
-/** With a free input no ratio is defined; 1 is what such clients assume for an absent ratio. */
+/** With free input the ratio is undefined. Clients of One API assume 1 for an absent ratio. */
 const ratio = (rate: number, base: number): number => (base === 0 ? 1 : rate / base)
 
 function unitUsd(rates: Rates): number {

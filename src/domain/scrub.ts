@@ -1,9 +1,9 @@
 import { isObject, type JsonObject } from './json-object.ts'
 import { isSecretName } from './secret-name.ts'
 
-/** Shorter secrets are not redacted: they occur in any message. */
+/** Shorter secrets are not redacted, because they may occur in any message. */
 const MIN_NAMED_LENGTH = 4
-/** The minimum for values that are no secret by name, and for parts of a secret. */
+/** The minimum length for values whose names do not mark them as secrets, and for parts of a secret. */
 const MIN_UNNAMED_LENGTH = 8
 const REDACTED = '[redacted]'
 

@@ -2,7 +2,7 @@ import { isObject, type JsonObject } from './json-object.ts'
 import { mask } from './text.ts'
 
 const SECRET = /(?:^|-)(?:auth|key|token|cookie2?|password|passwd|credential)s?$|authorization|secret|apikey/
-/** Looks like a credential by its name but is a random value of the client. */
+/** Names that look like credentials but hold random values of the client. */
 const OPEN = new Set(['idempotency-key'])
 
 /** Whether a header or field of this name holds a secret, which is masked for viewers. */
@@ -53,11 +53,11 @@ export function unmaskSecrets(object: JsonObject, stored: unknown): Record<strin
   )
 }
 
-/** The path of the first value that is still masked: it does not match the stored value. */
-export function stillMasked(object: JsonObject, path: string): string | undefined {
+/** The path of the first value that is still masked, because it does not match the stored value. */
+export function firstMaskedPath(object: JsonObject, path: string): string | undefined {
   for (const [name, value] of Object.entries(object)) {
     const at = `${path}.${name.slice(0, 100)}`
-    const inner = isObject(value) ? stillMasked(value, at) : undefined
+    const inner = isObject(value) ? firstMaskedPath(value, at) : undefined
     if (inner !== undefined) return inner
     if (typeof value === 'string' && value.includes('…') && isMaskedValue(name, value)) return at
   }

@@ -21,12 +21,12 @@ type Kind =
       readonly unit: Unit
     }
 
-/** A setting that Root changes while the gateway runs. The API, the console and `docs/` show what its entry says. */
+/** A runtime setting, which Root changes while the gateway runs. The API, the console and `docs/` are generated from it. */
 export type Setting = Kind & { readonly label: Wording; readonly help: Wording }
 export type SettingTable = Readonly<Record<string, Setting>>
 export type SettingValue = string | number | boolean
 
-/** Every runtime setting (docs/reference/management-api.md: Runtime settings). A new setting is one more entry. */
+/** Every runtime setting (docs/reference/management-api.md: Runtime settings). */
 export const SETTINGS = {
   allow_unpriced_models: {
     type: 'boolean',
@@ -102,12 +102,12 @@ export const SETTINGS = {
 
 export type SettingKey = keyof typeof SETTINGS
 type ValueOf = { readonly boolean: boolean; readonly integer: number; readonly text: string }
-/** The value in force of every setting. */
+/** The current value of every setting. */
 export type Settings = { readonly [key in SettingKey]: ValueOf[(typeof SETTINGS)[key]['type']] }
 
 export const isSettingKey = (key: string): key is SettingKey => Object.hasOwn(SETTINGS, key)
 
-/** Reads a new value, or says why it is invalid. Clients of `/api/option/` send every value as a text. */
+/** Parses a new value or returns why it is invalid. Clients of `/api/option/` send every value as text. */
 export function parseSetting(
   setting: Setting,
   value: unknown,

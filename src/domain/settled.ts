@@ -1,6 +1,6 @@
 /**
- * The end of a request. The journal stores it as JSON, so its field names are part of the journal's format. `cost` is the
- * amount that user and token pay; `overrun` is the amount that they could not pay.
+ * A settled request. The journal stores it as JSON, so its field names are part of the journal's format. `cost` is the
+ * amount that user and token pay; `overrun` is the part of the price that their quota did not cover.
  */
 export type Settled = {
   readonly rid: string
@@ -10,7 +10,7 @@ export type Settled = {
   readonly channelId: number
   readonly cost: number
   readonly overrun: number
-  /** The part of the cost that comes out of leases. */
+  /** The part of the cost that is taken from leases. */
   readonly userLeased: number
   readonly tokenLeased: number
   readonly doubts: readonly UnresolvedCharge[]
@@ -19,8 +19,8 @@ export type Settled = {
 }
 
 /**
- * The outcome of a video job's submission, written to the job together with the entry. `accepted`: the provider runs the
- * job. `doubt`: the hold has ended and it is unknown whether the provider has the job. `lost`: the job is given up.
+ * The outcome of a video job's submission, saved in the same transaction as the entry. `accepted`: the provider runs the
+ * job. `doubt`: it is unknown whether the provider has the job. `lost`: the job has failed and is not searched for.
  */
 export type VideoNote = { readonly id: string } & (
   | { readonly outcome: 'accepted'; readonly upstreamIds: readonly string[] }
@@ -44,7 +44,7 @@ export type UsageLog = {
   readonly other: Readonly<Record<string, unknown>>
 }
 
-/** A channel may have billed for an answer that the client did not receive. Root decides how it is resolved. */
+/** An amount that a channel may have billed for a response that the client did not receive. Root resolves it. */
 export type UnresolvedCharge = {
   readonly channelId: number
   readonly amount: number

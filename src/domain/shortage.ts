@@ -1,4 +1,4 @@
-/** A resource of this machine that has run out. It is no fault of a provider or client. */
+/** A resource of this machine that is exhausted. Neither a provider nor a client has caused it. */
 export type Shortage = {
   /** The error code of the system, such as `EMFILE`. */
   readonly code: string

@@ -7,10 +7,10 @@ export function codePoints(text: string): number {
 
 /** Tab, line feed and carriage return are allowed where a text may have several lines. */
 const CONTROL = /\p{Cc}/u
-const CONTROL_BUT_LINES = /[^\P{Cc}\t\n\r]/u
+const CONTROL_EXCEPT_LINE_BREAKS = /[^\P{Cc}\t\n\r]/u
 
 export const hasControl = (text: string) => CONTROL.test(text)
-export const hasControlBeyondLines = (text: string) => CONTROL_BUT_LINES.test(text)
+export const hasControlExceptLineBreaks = (text: string) => CONTROL_EXCEPT_LINE_BREAKS.test(text)
 
 /** Two names are the same name when they fold to the same text (docs/reference/management-api.md: Identity). */
 export const fold = (text: string) => text.normalize('NFKC').toLowerCase().toUpperCase().toLowerCase()

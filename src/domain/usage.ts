@@ -2,8 +2,8 @@ import { sumVendorUsd } from './money.ts'
 import type { ToolName } from './rate.ts'
 
 /**
- * The usage of one inference, in counts that do not overlap: every token is in exactly one of them, so that a cost is a plain
- * sum. Every count is a whole number of at least 0.
+ * The usage of one inference. Counts do not overlap: every token is in exactly one of them, so that the cost is a plain
+ * sum. Every count is a non-negative integer.
  */
 export type Counts = {
   /** Text tokens of the prompt that were neither read from nor written to a cache. */
@@ -42,7 +42,7 @@ export type Inference = {
 }
 
 export type Usage = Counts & {
-  /** Priced one by one, because each has its own prompt length and perhaps its own model. Absent rather than empty. */
+  /** Priced separately, because each has its own prompt length and perhaps its own model. Absent rather than empty. */
   readonly inferences?: readonly Inference[]
   /** The cost that the vendor reports for the request: USD as a decimal string. */
   readonly vendorCost?: string
@@ -110,7 +110,7 @@ export const totalInput = (usage: Counts): number =>
 export const totalOutput = (usage: Counts): number =>
   usage.output + usage.reasoning + usage.audioOutput + usage.imageOutput
 
-/** The usage of one call whose tokens the gateway counted, which cannot tell their kinds apart. */
+/** The usage of one call whose tokens the gateway counted itself. It cannot distinguish kinds of tokens. */
 export const countedUsage = (input: number, output: number): Usage => ({ ...EMPTY, input, output, calls: 1 })
 
 export const withoutTokens = (usage: Usage): Usage => ({
@@ -151,7 +151,7 @@ export const allTokens = (usage: Usage): number => {
 /** Seconds, rounded up. */
 export const wholeSeconds = (seconds: number): number => Math.max(0, Math.ceil(seconds))
 
-/** A usage with at least these tool calls: a provider may leave calls out of its usage that the stream showed. */
+/** A usage with at least these tool calls: some providers omit calls from the usage that their stream contains. */
 export function withToolCalls(usage: Usage, calls: ToolCalls | undefined): Usage {
   if (calls === undefined) return usage
   const most = (count: ToolCount) => Math.max(usage[count], calls[count] ?? 0)

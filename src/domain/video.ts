@@ -17,7 +17,7 @@ export const hasEnded = (status: VideoStatus) => RANK[status] === RANK.completed
 export type VideoPhase = 'submitting' | 'doubt' | 'running' | 'ended'
 
 /** Lifetime of a result whose provider names no expiry (docs/reference/videos.md: Video job object). */
-export const RESULT_LIFE_S = 24 * 3600
+export const RESULT_LIFETIME_S = 24 * 3600
 
 /** Progress is stored in thousandths: integers are the same in both database engines. */
 export const THOUSANDTHS = 1_000

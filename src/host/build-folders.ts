@@ -3,8 +3,8 @@ import type { Dirent } from 'node:fs'
 import { mkdir, readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import { join, relative } from 'node:path'
 
-// Every build of the program or the console has a folder of its own, named by a hash of its content. A running process
-// keeps the files of its build while newer ones are made.
+// Every build of the program or the console has its own folder, named by a hash of its content. So a new build does not
+// change the files of a running process.
 
 /** The newest builds that are kept. A process that still runs an older one must be restarted. */
 const MAX_BUILDS = 3

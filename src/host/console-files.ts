@@ -48,8 +48,8 @@ export async function findBuild(digest: string, directory = CONSOLE_BUILDS): Pro
 }
 
 /**
- * Lists the folders of the builds: first the one of the sources that this gateway was started with, or the newest while
- * there is none. The others follow, because browsers may have pages open that another gateway has sent.
+ * Lists the folders of the builds. The first is the build of the sources that this gateway was started with, or else the
+ * newest. The others are listed too, because browsers may still have pages open that another gateway has served.
  */
 export function createConsoleBuilds(directory = CONSOLE_BUILDS): () => Promise<readonly string[]> {
   // `prepare` reports sources that cannot be read; the newest build is served then.
@@ -63,8 +63,8 @@ export function createConsoleBuilds(directory = CONSOLE_BUILDS): () => Promise<r
 }
 
 /**
- * The console's files. In a checkout the first start builds them, in a separate process and after the gateway is ready, so
- * that no build step delays the start or has to be known. The published package contains them.
+ * The console's files. The published package contains them. In a checkout, the first start builds them in a separate
+ * process when the gateway is ready, so that users need no build step.
  */
 export function createConsoleFiles(log: Logger) {
   let builder: ChildProcess | undefined

@@ -2,8 +2,8 @@ import { Worker } from 'node:worker_threads'
 import type { JobDone, JobMessage } from './thread-jobs.ts'
 
 /**
- * The thread ended before this job was done: its owner closed it, or the job ended it, most likely because it took more
- * memory than the thread may have.
+ * The thread ended before this job was done: its owner closed it, or the job crashed it, most likely by exceeding the
+ * thread's memory limit.
  */
 export class ThreadEndedError extends Error {
   override name = 'ThreadEndedError'
@@ -16,9 +16,9 @@ export class ThreadEndedError extends Error {
 }
 
 export type IdleThread<Job, Result> = {
-  /** Runs the job after those that were asked for before. Rejects with what the job threw, or with a ThreadEndedError. */
-  ask(job: Job): Promise<Result>
-  /** Runs the job if there is a thread, and does not wait for it. */
+  /** Queues the job. Rejects with the error of the job or with a ThreadEndedError. */
+  run(job: Job): Promise<Result>
+  /** Queues the job if a thread is running. Its result is not reported. */
   notify(job: Job): void
   /** The number of jobs that run or wait. */
   pending(): number
@@ -36,7 +36,7 @@ type IdleThreadOptions = {
   onFailure(error: Error): void
 }
 
-/** One thread for all jobs, one after the other. The first job starts the thread, and it ends after it has been idle. */
+/** Runs jobs one after the other in one thread. The first job starts the thread; it ends when it has been idle for a while. */
 export function createIdleThread<Job, Result>({
   program,
   maxHeapMb,
@@ -59,7 +59,7 @@ export function createIdleThread<Job, Result>({
     else resolve?.(done.result)
   }
 
-  /** Only the job that ran is rejected. The others are given to a new thread. */
+  /** After a crash, only the running job is rejected. A new thread runs the others. */
   function replace(): void {
     worker = undefined
     const [running] = jobs
@@ -76,7 +76,7 @@ export function createIdleThread<Job, Result>({
     isWarm = false
     started.on('message', settle)
     started.on('error', error => onFailure(error as Error))
-    // A thread that was ended on purpose is no longer the worker by then.
+    // After a deliberate stop, `worker` is no longer this thread.
     started.on('exit', () => worker === started && replace())
     return started
   }
@@ -86,7 +86,7 @@ export function createIdleThread<Job, Result>({
     worker.postMessage(message)
   }
 
-  /** The worker is forgotten before it ends, so that no job is given to a thread that is about to end. */
+  /** Clears `worker` before the thread ends, so that no new job is sent to it. */
   async function stop(): Promise<void> {
     clearTimeout(idleTimer)
     const ending = worker
@@ -100,7 +100,7 @@ export function createIdleThread<Job, Result>({
   }
 
   return {
-    ask(job) {
+    run(job) {
       const waiting = Promise.withResolvers<Result>()
       if (isClosed) {
         waiting.reject(new ThreadEndedError('owner'))

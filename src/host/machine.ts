@@ -50,7 +50,7 @@ export function hasDescriptors(): boolean {
 const RESERVED_DESCRIPTORS = 128
 /** The largest share of a small limit that is reserved. */
 const RESERVED_SHARE = 0.4
-/** A client's connection needs another one to a provider; a fifth more connections are accepted in order to refuse them. */
+/** Each client connection needs one to a provider, and a fifth more connections are accepted in order to refuse them. */
 const DESCRIPTORS_A_CONNECTION = 2.2
 const LEAST_CONNECTIONS = 10
 

@@ -12,7 +12,7 @@ type RunOptions<Result> = {
   transfer?(result: Result): Transferable[]
 }
 
-/** Runs the jobs of this thread, one after the other: several at once would only slow each other down. */
+/** Runs the jobs of this thread one after the other: concurrent jobs would only slow each other down. */
 export function runJobs<Job, Result>(
   run: (job: Job) => Result | Promise<Result>,
   { transfer = () => [] }: RunOptions<Result> = {},

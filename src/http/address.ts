@@ -13,22 +13,22 @@ function readRange(text: string): Range {
   return [address, address.kind() === 'ipv4' ? 32 : 128]
 }
 
-const within = (address: Parsed, [base, bits]: Range) =>
+const isWithin = (address: Parsed, [base, bits]: Range) =>
   address.kind() === base.kind() && address.match(base as ipaddr.IPv4 & ipaddr.IPv6, bits)
 
-/** True for IP addresses and CIDR ranges. A bare number is no address, although it parses as one. */
+/** Whether a text is an IP address or a CIDR range. A bare number is refused, although it parses as an address. */
 export const isAddressOrRange = (text: string) =>
   (ipaddr.isValid(text) && !/^\d+$/.test(text)) || ipaddr.isValidCIDR(text)
 
 /** Whether an address is one of these addresses or inside one of these ranges. */
 export function isAddressIn(address: string, ranges: readonly string[]): boolean {
   const parsed = parse(address)
-  return parsed !== undefined && ranges.some(range => within(parsed, readRange(range)))
+  return parsed !== undefined && ranges.some(range => isWithin(parsed, readRange(range)))
 }
 
 const MAX_CACHED = 10_000
 
-/** Parsing an address costs more than the rest of the admission of a small request, and clients repeat. */
+/** Parsing an address costs more than all other checks of a small request, and the same clients come again. */
 function memoize<T>(read: (text: string) => T): (text: string) => T {
   const cache = new Map<string, T>()
   return text => {
@@ -61,12 +61,12 @@ export function createClientAddress(
   const ranges = trustedProxies.map(readRange)
   const isTrusted = memoize(text => {
     const parsed = parse(text)
-    return parsed !== undefined && ranges.some(range => within(parsed, range))
+    return parsed !== undefined && ranges.some(range => isWithin(parsed, range))
   })
-  const plain = memoize(text => parse(text)?.toString() ?? 'unknown')
+  const normalize = memoize(text => parse(text)?.toString() ?? 'unknown')
 
   return request => {
-    const peer = plain(request.socket.remoteAddress ?? '')
+    const peer = normalize(request.socket.remoteAddress ?? '')
     if (ranges.length === 0 || !isTrusted(peer)) {
       if (!isReported && isForwarded(request)) {
         isReported = true
@@ -82,6 +82,6 @@ export function createClientAddress(
       .map(hop => hop.trim())
     // From the right: the first hop that is no trusted proxy is the client.
     const client = hops.reverse().find(hop => hop !== '' && !isTrusted(hop))
-    return { address: client === undefined ? peer : plain(client), isTls }
+    return { address: client === undefined ? peer : normalize(client), isTls }
   }
 }

@@ -13,15 +13,15 @@ export type Budget = {
 type BudgetOptions = {
   readonly maxBytes: number
   /** Called for every refusal. */
-  onShort(): void
+  onShortage(): void
 }
 
-export function createBudget({ maxBytes, onShort }: BudgetOptions): Budget {
+export function createBudget({ maxBytes, onShortage: onShortage }: BudgetOptions): Budget {
   let used = 0
   return {
     take(bytes) {
       if (used + bytes > maxBytes) {
-        onShort()
+        onShortage()
         return false
       }
       used += bytes
@@ -61,7 +61,7 @@ export function createShare(budget: Budget): Share {
   }
 }
 
-/** A response of which less waits for a slow client is not counted. */
+/** Up to this many unsent bytes of a response are not counted. */
 const SMALL_BYTES = 64 * 1024
 
 /** Ends the share of a request; a large response stays counted until the client has received it. */

@@ -5,26 +5,25 @@ import type { Socket } from 'node:net'
 const REFUSAL_SHARE = 0.2
 
 /**
- * Tracks connections opened above the limit. Up to `max` connections all requests are served. Requests of connections
- * opened above it are refused with 503, while earlier connections are served on. Above the refusal share, connections are
- * dropped.
+ * Tracks connections that were opened above the limit. Their requests are refused with 503, while earlier connections are
+ * still served. Above the refusal share, new connections are dropped.
  */
 export function createConnectionLimit(max: number) {
-  const late = new WeakSet<Socket>()
+  const socketsAboveLimit = new WeakSet<Socket>()
   let open = 0
   return {
     watch(server: Server): void {
       server.maxConnections = max + Math.ceil(max * REFUSAL_SHARE)
       server.on('connection', socket => {
         open += 1
-        if (open > max) late.add(socket)
+        if (open > max) socketsAboveLimit.add(socket)
         socket.once('close', () => {
           open -= 1
         })
       })
     },
     /** Whether this request came over a connection above the limit, and the limit is still exceeded. */
-    isBeyond: ({ socket }: IncomingMessage) => open > max && late.has(socket),
+    exceedsLimit: ({ socket }: IncomingMessage) => open > max && socketsAboveLimit.has(socket),
   }
 }
 

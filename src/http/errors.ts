@@ -34,7 +34,7 @@ export function managementError(error: Refusal): ErrorAnswer {
   }
 }
 
-/** Codes of the management table and their names on relay routes, which both can answer. */
+/** Management codes that relay routes can return too, and their names there. */
 const RELAY_NAME: Partial<Record<ManagementCode, RelayCode>> = {
   unauthorized: 'invalid_api_key',
   store_unavailable: 'ledger_unavailable',

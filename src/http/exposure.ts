@@ -1,12 +1,12 @@
 import ipaddr from 'ipaddr.js'
 
 /** Ranges that the internet cannot reach. */
-const INNER = new Set(['loopback', 'private', 'uniqueLocal', 'linkLocal', 'carrierGradeNat'])
+const PRIVATE_RANGES = new Set(['loopback', 'private', 'uniqueLocal', 'linkLocal', 'carrierGradeNat'])
 
 /** Whether the internet may reach a listening address. `0.0.0.0` and `::` are all addresses of the machine. */
 export function isPublicHost(host: string): boolean {
   if (/(^|\.)localhost$/i.test(host)) return false
-  return !ipaddr.isValid(host) || !INNER.has(ipaddr.process(host).range())
+  return !ipaddr.isValid(host) || !PRIVATE_RANGES.has(ipaddr.process(host).range())
 }
 
 /** A peer that sent forwarding headers and is not in SLUICE_TRUSTED_PROXIES. */

@@ -6,8 +6,8 @@ import { readJson } from '../wire/json-skim.ts'
 import type { AddressGuard } from './address-guard.ts'
 
 const CONNECT_TIMEOUT_MS = 10_000
-const ANSWER_TIMEOUT_MS = 15_000
-const MAX_ANSWER_BYTES = 8 * 1024 * 1024
+const RESPONSE_TIMEOUT_MS = 15_000
+const MAX_RESPONSE_BYTES = 8 * 1024 * 1024
 const MAX_EXCERPT = 300
 
 const upstreamError = (message: string) => new Refusal('upstream_error', message)
@@ -17,7 +17,7 @@ async function readBounded(body: AsyncIterable<Buffer>): Promise<Buffer> {
   let size = 0
   for await (const chunk of body) {
     size += chunk.length
-    if (size > MAX_ANSWER_BYTES) throw upstreamError('the provider answered with more than 8 MiB')
+    if (size > MAX_RESPONSE_BYTES) throw upstreamError('the provider answered with more than 8 MiB')
     chunks.push(chunk)
   }
   return Buffer.concat(chunks)
@@ -35,8 +35,8 @@ const excerpt = (bytes: Buffer, scrub: Scrub): string =>
 export function createOutboundClient(guard: AddressGuard) {
   const agent = new Agent({
     allowH2: false,
-    headersTimeout: ANSWER_TIMEOUT_MS,
-    bodyTimeout: ANSWER_TIMEOUT_MS,
+    headersTimeout: RESPONSE_TIMEOUT_MS,
+    bodyTimeout: RESPONSE_TIMEOUT_MS,
     connect: guard.connector({ timeoutMs: CONNECT_TIMEOUT_MS }),
   })
 
@@ -52,7 +52,7 @@ export function createOutboundClient(guard: AddressGuard) {
         const response = await request(url, {
           dispatcher: agent,
           headers: { accept: 'application/json', ...headers },
-          signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS),
+          signal: AbortSignal.timeout(RESPONSE_TIMEOUT_MS),
         })
         status = response.statusCode
         bytes = await readBounded(response.body)

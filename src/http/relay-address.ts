@@ -7,7 +7,7 @@ const DOUBLED = /^\/+v1(?:beta)?(?=\/+(?:v1|v1beta|v1alpha|v2)(?:[/?]|$))/
 const BARE =
   /^\/+(?=(?:audio|chat|completions|embeddings|images|messages|models|moderations|rerank|responses|videos)(?:[/?]|$))/
 
-/** A browser that opens a page may mean a page of the console. */
+/** A browser that opens a page probably wants a page of the console. */
 const isPage = ({ method, headers }: Pick<IncomingMessage, 'method' | 'headers'>) =>
   method === 'GET' && (headers.accept ?? '').includes('text/html')
 

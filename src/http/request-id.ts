@@ -10,10 +10,10 @@ const PAIRS = Array.from({ length: 1024 }, (_, bits) => `${ALPHABET[bits >> 5]}$
 
 function timeText(nowMs: number): string {
   let text = ''
-  let rest = nowMs
+  let remainder = nowMs
   for (let i = 0; i < TIME_LENGTH; i++) {
-    text = ALPHABET[rest % 32] + text
-    rest = Math.floor(rest / 32)
+    text = ALPHABET[remainder % 32] + text
+    remainder = Math.floor(remainder / 32)
   }
   return text
 }

@@ -13,7 +13,7 @@ import { relayAddress } from './relay-address.ts'
 import { RELAY_SECURITY } from './relay-headers.ts'
 import { closeUnread } from './unread-body.ts'
 
-// An `import` would also load the client of `fetch`, which takes a twentieth of the start.
+// An `import` would also load the client of `fetch`, which makes the start 5 % slower.
 const { createServer } = createRequire(import.meta.url)('node:http') as typeof import('node:http')
 
 /** Limits of the HTTP server, documented in docs/limits.md. */
@@ -28,7 +28,7 @@ const LIMITS = {
 } as const
 const MAX_HEADERS = 100
 
-export type Front = {
+export type ServerDeps = {
   readonly basePath: string
   /** Serves `/v1` and the other paths of the relay API, outside the management framework. */
   readonly relay: RequestListener
@@ -38,7 +38,7 @@ export type Front = {
   readonly isReady: () => Promise<boolean>
 }
 
-function answer(
+function respond(
   response: ServerResponse,
   status: number,
   body: string,
@@ -58,10 +58,10 @@ const noSuchRoute = ({ method, url }: IncomingMessage) =>
 
 function refuse(response: ServerResponse, refusal: Refusal): void {
   const { status, headers, body } = managementError(refusal)
-  answer(response, status, JSON.stringify(body), headers)
+  respond(response, status, JSON.stringify(body), headers)
 }
 
-/** Removes the path prefix of a reverse proxy, here only: no other code knows the prefix. */
+/** Removes the path prefix of a reverse proxy. No other code handles the prefix. */
 function stripBasePath(request: IncomingMessage, basePath: string): boolean {
   const url = request.url ?? '/'
   if (basePath === '') return true
@@ -79,10 +79,10 @@ function stripOrigin(request: IncomingMessage): void {
   if (rest !== url) request.url = rest.startsWith('/') ? rest : `/${rest}`
 }
 
-/** Answers `Expect: 100-continue` when the body is first read, and not if the request is refused without reading it. */
+/** Sends `100 Continue` when the body is first read. A request that is refused unread gets none. */
 function continueWhenRead(request: IncomingMessage, response: ServerResponse): void {
   const { shouldKeepAlive } = response
-  // After a refusal the client may send its body or not, which cannot be told from the next request.
+  // After a refusal the client may or may not send its body, and a body cannot be distinguished from the next request.
   response.shouldKeepAlive = false
   request.once('resume', () => {
     if (response.headersSent) return
@@ -91,24 +91,28 @@ function continueWhenRead(request: IncomingMessage, response: ServerResponse): v
   })
 }
 
-/** With an optional slash or query, which load balancers add. */
+/** Load balancers may add a slash or a query. */
 const HEALTH_PATH = /^\/(healthz|readyz)\/?(\?|$)/
 const HEALTH_METHODS = new Set(['GET', 'HEAD'])
 
-/** Health checks: `/healthz` says that the process is alive, `/readyz` that it can serve. */
-function answerHealth(request: IncomingMessage, response: ServerResponse, isReady: Front['isReady']): void {
+/** Health checks: `/healthz` reports that the process is alive, `/readyz` that it can serve requests. */
+function answerHealth(
+  request: IncomingMessage,
+  response: ServerResponse,
+  isReady: ServerDeps['isReady'],
+): void {
   const { method = 'GET', url = '/' } = request
   const isAlive = url.startsWith('/healthz')
   if (!HEALTH_METHODS.has(method)) {
     refuse(response, wrongMethod(isAlive ? '/healthz' : '/readyz', HEALTH_METHODS, method))
-  } else if (isAlive) answer(response, 200, '{"status":"ok"}')
+  } else if (isAlive) respond(response, 200, '{"status":"ok"}')
   else
     isReady().then(ready =>
-      answer(response, ready ? 200 : 503, `{"status":"${ready ? 'ready' : 'not ready'}"}`),
+      respond(response, ready ? 200 : 503, `{"status":"${ready ? 'ready' : 'not ready'}"}`),
     )
 }
 
-/** A proxy in front may have used the other Host header (RFC 9112, 3.2). */
+/** Two Host headers are refused (RFC 9112, 3.2): a proxy in front may have used the other one. */
 function hasTwoHosts({ rawHeaders }: IncomingMessage): boolean {
   let hosts = 0
   for (let i = 0; i < rawHeaders.length; i += 2) {
@@ -118,13 +122,13 @@ function hasTwoHosts({ rawHeaders }: IncomingMessage): boolean {
   return hosts > 1
 }
 
-/** Answers like the HTTP parser does for a malformed request. */
+/** Responds as the HTTP parser does to a malformed request, and closes the connection. */
 const closeAsMalformed = ({ socket }: IncomingMessage, status = '400 Bad Request') =>
   socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\n\r\n`)
 
 /**
- * Why the framing of a request is refused (RFC 9112, 6.1). The parser accepts any list of codings that ends in `chunked`, and
- * chunks in HTTP/1.0; a proxy in front may read either differently, which allows request smuggling.
+ * The status line for a request with refused framing (RFC 9112, 6.1). Node's parser accepts any list of codings that ends
+ * in `chunked`, and chunks in HTTP/1.0. A proxy in front may read both differently, which allows request smuggling.
  */
 function framingFault({ headers, httpVersion }: IncomingMessage): string | undefined {
   const coding = headers['transfer-encoding']
@@ -134,7 +138,7 @@ function framingFault({ headers, httpVersion }: IncomingMessage): string | undef
 }
 
 /** One `http.Server` for health checks, the relay, and the management API with the console. */
-export function createHttpServer({ basePath, relay, manage, connectionLimit, isReady }: Front): Server {
+export function createHttpServer({ basePath, relay, manage, connectionLimit, isReady }: ServerDeps): Server {
   const serve: RequestListener = (request, response) => {
     if (hasTwoHosts(request)) return closeAsMalformed(request)
     const fault = framingFault(request)
@@ -145,15 +149,15 @@ export function createHttpServer({ basePath, relay, manage, connectionLimit, isR
     if (!isHealth && !stripBasePath(request, basePath)) return refuse(response, noSuchRoute(request))
     const path = request.url ?? '/'
     if (HEALTH_PATH.test(path)) return answerHealth(request, response, isReady)
-    const isBeyond = connectionLimit.isBeyond(request)
-    // A refused client must free its connection.
-    if (isBeyond) response.shouldKeepAlive = false
+    const exceedsLimit = connectionLimit.exceedsLimit(request)
+    // The connection of a refused client is closed, to get below the limit again.
+    if (exceedsLimit) response.shouldKeepAlive = false
     const address = relayAddress(request)
     if (address !== undefined) {
       request.url = address
       return relay(request, response)
     }
-    if (isBeyond)
+    if (exceedsLimit)
       return refuse(
         response,
         new Refusal('overloaded', 'The gateway has too many connections. Try again in a moment.', {
@@ -186,17 +190,17 @@ const listenOnce = (server: NetServer, address: ListenAddress) =>
 export const listen = (server: Server, port: number, host: string) => listenOnce(server, { port, host })
 
 /**
- * Listens on a port that other workers share (SO_REUSEPORT). The system gives each worker a queue of its own: when a worker
- * dies, the connections in its queue are reset at once and their clients retry. Where the system does not support this
- * (macOS, Windows), the supervisor distributes the connections.
+ * Listens on a port that the workers share (SO_REUSEPORT). Each worker has its own accept queue: if it dies, the system
+ * resets the queued connections at once, and their clients retry. On systems without this option (macOS, Windows), the
+ * supervisor distributes the connections.
  */
-export const listenBeside = (server: Server, port: number, host: string) =>
+export const listenShared = (server: Server, port: number, host: string) =>
   listenOnce(server, { port, host, reusePort: true }).catch(error => {
     if (error.code !== 'ENOTSUP') throw error
     return listen(server, port, host)
   })
 
-/** Makes sure that no other program listens on the port, which `listenBeside` would not notice. Returns the port. */
+/** Fails if another program listens on the port, which `listenShared` cannot detect. Returns the port. */
 export async function claimPort(port: number, host: string): Promise<number> {
   const claim = createNetServer()
   const claimed = await listenOnce(claim, { port, host })
@@ -206,13 +210,13 @@ export async function claimPort(port: number, host: string): Promise<number> {
 
 const SWEEP_MS = 100
 
-/** Stops accepting connections, lets running requests finish for at most `drainMs`, then closes the rest. */
+/** Stops accepting connections, waits at most `drainMs` for running requests, then closes the remaining connections. */
 export async function drain(server: Server, drainMs: number): Promise<void> {
   const closed = new Promise<void>(resolve => server.close(() => resolve()))
   // A keep-alive connection becomes idle after its response, so idle ones are closed repeatedly until none remains.
   const sweep = setInterval(() => server.closeIdleConnections(), SWEEP_MS)
-  const cut = setTimeout(() => server.closeAllConnections(), drainMs)
+  const deadline = setTimeout(() => server.closeAllConnections(), drainMs)
   await closed
   clearInterval(sweep)
-  clearTimeout(cut)
+  clearTimeout(deadline)
 }

@@ -1,7 +1,7 @@
 import ipaddr from 'ipaddr.js'
 
-/** Why an address is refused, as the end of a sentence that begins with the address. */
-type Verdict = string | undefined
+/** The reason as the end of a sentence that begins with the address; undefined if the address is allowed. */
+type RefusalReason = string | undefined
 
 export type AddressPolicy = {
   /** Whether an address set by an administrator may be private. */
@@ -85,7 +85,7 @@ export function refuseAddress(
   text: string,
   policy: AddressPolicy,
   author: AddressAuthor = 'administrator',
-): Verdict {
+): RefusalReason {
   if (!ipaddr.isValid(text)) return 'is not an IP address'
   const kind = classOf(destinationOf(text))
   if (typeof kind === 'object') return kind.refused
@@ -103,7 +103,7 @@ export function refuseHost(
   hostname: string,
   policy: AddressPolicy,
   author: AddressAuthor = 'administrator',
-): Verdict {
+): RefusalReason {
   const host = plainHost(hostname)
   if (host === '') return 'has no host'
   if (METADATA_HOSTS.has(host)) return 'is a cloud metadata address'
@@ -113,7 +113,7 @@ export function refuseHost(
 }
 
 /** Checks a URL that an administrator saves. Every connection checks the resolved addresses again. */
-export function refuseUrl(text: string, policy: AddressPolicy): Verdict {
+export function refuseUrl(text: string, policy: AddressPolicy): RefusalReason {
   if (!URL.canParse(text)) return 'is not a URL such as https://host/path'
   const url = new URL(text)
   if (url.protocol !== 'https:' && url.protocol !== 'http:') return 'must begin with https:// or http://'

@@ -44,7 +44,7 @@ export function createAnchorFile(path: string, maxBytes = MAX_ANCHOR_BYTES) {
     const tail = readTail(path)
     const file = open()
     try {
-      // After a line that a power cut or a full disk truncated, a line break comes first.
+      // A power cut or a full disk may have truncated the last line: end it before the new one.
       const isTorn = fstatSync(file).size > 0 && tail.at(-1) !== LINE_FEED
       writeSync(file, `${isTorn ? '\n' : ''}${JSON.stringify(anchor)}\n`)
     } finally {
@@ -56,7 +56,7 @@ export function createAnchorFile(path: string, maxBytes = MAX_ANCHOR_BYTES) {
     isFile: true,
     append,
     /** Rotates a full file. True if the file is new, or was rotated or emptied. */
-    makeRoom(): boolean {
+    rotateIfFull(): boolean {
       if (sizeOf(path) > maxBytes) renameSync(path, olderAnchorFile(path))
       return sizeOf(path) === 0
     },

@@ -6,7 +6,7 @@ export type IndexedHead = AnchorHead & { readonly time: number; readonly from: s
 /** Anchored heads by chain and sequence number, for comparison while the chains are verified. */
 export function createAnchorIndex() {
   const chains = new Map<string, Map<number, IndexedHead[]>>()
-  const different: IndexedHead[] = []
+  const mismatches: IndexedHead[] = []
   let count = 0
 
   return {
@@ -28,10 +28,10 @@ export function createAnchorIndex() {
       const anchored = places?.get(seq)
       if (!anchored) return
       places?.delete(seq)
-      different.push(...anchored.filter(head => head.hash !== hash))
+      mismatches.push(...anchored.filter(head => head.hash !== hash))
     },
     /** Anchored heads whose record has another hash now. */
-    different: (): readonly IndexedHead[] => different,
+    mismatches: (): readonly IndexedHead[] => mismatches,
     /** Anchored heads of a chain that no record has been compared with. */
     unmatched: (chain: string): IndexedHead[] => [...(chains.get(chain)?.values() ?? [])].flat(),
     chains: () => [...chains.keys()],

@@ -4,8 +4,8 @@ import { isObject } from '../domain/json-object.ts'
 export type AnchorHead = { readonly chain: string; readonly seq: number; readonly hash: string }
 
 /**
- * The heads of chains at a moment, authenticated with the chain key and kept outside the store for comparison with it.
- * `previous` is the `mac` of the node's previous anchor, so that a removed anchor is detected.
+ * The heads of chains at a moment, authenticated with the chain key and stored outside the store, to detect changes of the
+ * store. `previous` is the `mac` of the node's previous anchor, so that a removed anchor is detected.
  */
 export type Anchor = {
   /** Unix seconds. */

@@ -2,16 +2,16 @@ import type { ChainKey } from '../domain/chain.ts'
 import { type Anchor, type AnchorHead, sealAnchor } from './anchor.ts'
 
 const ANCHOR_EVERY_MS = 60_000
-/** More chains are split over several anchors, because a line of the log has a maximum length. */
+/** The maximum number of heads in one anchor, because a line of the log has a maximum length. */
 const MAX_HEADS = 100
 
-/** The place, besides the journal, where anchors are written. */
+/** The destination of anchors besides the journal: a file or the log. */
 export type AnchorSink = {
   /** Whether its anchors can be read back and compared with the journal. */
   readonly isFile: boolean
   append(anchor: Anchor): void
-  /** Called before an anchor is appended. True if the anchor will be the first one there; it then names every chain. */
-  makeRoom(): boolean
+  /** Called before an anchor is appended. True if the sink is empty: then the anchor includes every chain. */
+  rotateIfFull(): boolean
   last(): Anchor | undefined
 }
 
@@ -35,16 +35,17 @@ export function createAnchors({ nodeId, key, sink, heads, journal, now, onFailur
   let previous = sink?.last()?.mac ?? ''
   const anchored = new Map<string, number>()
   let writing: Promise<void> | undefined
-  /** The first anchor of a process goes to the sink only: an unused journal stays unchanged. */
+  /** The first anchor of a process is written to the sink only, so that an unused journal stays unchanged. */
   let isStarting = true
 
   async function write(): Promise<void> {
-    const isFirst = sink?.makeRoom() === true
+    const isFirst = sink?.rotateIfFull() === true
     const grown = (await heads()).filter(({ chain, seq }) => isFirst || anchored.get(chain) !== seq)
-    for (let first = 0; first < grown.length; first += MAX_HEADS) put(grown.slice(first, first + MAX_HEADS))
+    for (let first = 0; first < grown.length; first += MAX_HEADS)
+      writeAnchor(grown.slice(first, first + MAX_HEADS))
   }
 
-  function put(grown: readonly AnchorHead[]): void {
+  function writeAnchor(grown: readonly AnchorHead[]): void {
     const anchor = sealAnchor(key, { time: now(), node: nodeId, heads: grown, previous })
     try {
       sink?.append(anchor)
@@ -57,7 +58,7 @@ export function createAnchors({ nodeId, key, sink, heads, journal, now, onFailur
     for (const { chain, seq } of grown) anchored.set(chain, seq)
   }
 
-  /** One run at a time. A failure is reported, and the next minute tries again. */
+  /** Runs never overlap. A failure is reported, and the next run retries. */
   function run(): Promise<void> {
     writing ??= write()
       .catch(onFailure)

@@ -14,25 +14,25 @@ export type Books = {
   /** Registers the node; returns how far its journal has been applied, and where its oldest open request began. */
   openNode(nodeId: string, time: number): Promise<NodePosition>
   findAccount(account: AccountId): Promise<{ isUnlimited: boolean } | undefined>
-  /** Grants as much of `want` as the account has. Called again with the same number, it returns the same grant. */
+  /** Leases at most `want` and returns the granted amount. A call that repeats a number returns the same grant. */
   lease(nodeId: string, account: AccountId, want: number, number: number): Promise<number>
   /** Returns part of a lease. Calls that repeat a number have no effect. */
-  giveBack(nodeId: string, account: AccountId, amount: number, number: number): Promise<void>
+  returnLease(nodeId: string, account: AccountId, amount: number, number: number): Promise<void>
   /** Returns every lease of a node that has no running requests. */
-  giveBackAll(nodeId: string): Promise<void>
+  returnAllLeases(nodeId: string): Promise<void>
   /** Amounts that the node has leased and not spent, according to the store. */
   leasesOf(nodeId: string): Promise<readonly Lease[]>
-  /** Those of these requests that already have an entry. */
+  /** The subset of these requests that have an entry. */
   settledAmong(requestIds: readonly string[]): Promise<ReadonlySet<string>>
   /**
-   * Writes entries, balances, usage rows, unresolved charges and the journal's position, all or nothing. It does nothing
-   * if the store is already at `lastLsn`, because an earlier unacknowledged call was executed.
+   * Writes entries, balances, usage rows, unresolved charges and the journal's position in one transaction. Idempotent: if
+   * the store is already at `lastLsn`, an earlier unacknowledged call was committed, and this one has no effect.
    */
   apply(nodeId: string, batch: Batch): Promise<void>
 }
 
 export type Batch = {
-  /** Settle records as the JSON of the journal: encoded once, and decoded only where they are applied. */
+  /** Settle records as JSON, as in the journal. They are parsed only where they are applied. */
   readonly settled: readonly string[]
   /** The position of the store before this batch. */
   readonly afterLsn: number

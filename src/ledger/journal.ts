@@ -9,11 +9,11 @@ import {
   hasRecordTable,
   INSERT_RECORD,
   inspectSegment,
-  isFollowed,
+  hasSuccessor,
   JournalDamageError,
   type JournalDatabase,
   lastLsnOf,
-  markFollowed,
+  markSuccessor,
   type OpenJournal,
   type Row,
   readSegments,
@@ -29,33 +29,33 @@ type JournalDeps = {
   readonly dir: string
   readonly fullSync: boolean
   readonly open: OpenJournal
-  /** The number of records after which a new file is started. */
+  /** The number of records of a segment. After them, the journal rotates to a new file. */
   readonly segmentRecords?: number
   nowMs(): number
-  /** The disk refused a commit, and the reserve was deleted to make room for it. */
+  /** Called when the disk refused a commit and the reserve file was deleted to make room for it. */
   onReserveReleased(error: Error): void
 }
 
 const SEGMENT_RECORDS = 200_000
-const KEEP_MS = 24 * 3600 * 1000
-const KEEP_BYTES = 1024 * 1024 * 1024
-/** Released when the disk is full: running requests are settled all the same, and new ones are refused (ADR 16). */
+const RETENTION_MS = 24 * 3600 * 1000
+const RETENTION_BYTES = 1024 * 1024 * 1024
+/** The size of a reserve file, which is deleted when the disk is full: running requests can still be settled (ADR 16). */
 const RESERVE_BYTES = 4 * 1024 * 1024
 const RESERVE_RETRY_MS = 1_000
-/** The records of one turn of the event loop; they are serialized once, when they are appended. */
+/** The records of one turn of the event loop, which are committed together. Each is serialized once, when it is appended. */
 type Batch = { readonly first: number; readonly bodies: string[]; readonly done: PromiseWithResolvers<void> }
 
 /**
- * The node's log of everything that concerns money. All records of one turn of the event loop are one commit. It survives
- * a killed process, and with `fullSync` a power cut.
+ * The node's write-ahead log of everything that concerns money. All records of one turn of the event loop are one commit.
+ * Committed records survive a killed process, and with `fullSync` a power cut.
  */
 export function createJournal(deps: JournalDeps) {
-  const { dir, fullSync, open, segmentRecords = SEGMENT_RECORDS, nowMs, onReserveReleased: onShort } = deps
+  const { dir, fullSync, open, segmentRecords = SEGMENT_RECORDS, nowMs, onReserveReleased } = deps
   let segment: { db: JournalDatabase; insert: ReturnType<JournalDatabase['prepare']>; first: number }
   let nextLsn = 1
   let batch: Batch | undefined
-  /** Rows that the disk refused. The next commit includes them, so that no number is ever missing. */
-  let unwritten: Row[] = []
+  /** Rows that the disk refused. The next commit includes them, so that the sequence has no gap. */
+  let unwrittenRows: Row[] = []
   /** Records up to this number are not needed for recovery. */
   let neededAfter = 0
   let isEmpty = false
@@ -73,7 +73,7 @@ export function createJournal(deps: JournalDeps) {
       if (size !== RESERVE_BYTES) writeFileSync(reserve, randomBytes(RESERVE_BYTES), { mode: 0o600 })
       hasReserve = true
     } catch {
-      // The disk is still full; an incomplete reserve file would only take room from the journal.
+      // The disk is still full. An incomplete reserve file would only take space from the journal.
       rmSync(reserve, { force: true })
     }
     return hasReserve
@@ -87,58 +87,58 @@ export function createJournal(deps: JournalDeps) {
     return { db, insert: db.prepare(INSERT_RECORD), first }
   }
 
-  /** Opens the newest segment and determines the next record's number. */
+  /** Opens the newest segment and determines the next sequence number. */
   function start(): void {
     const [newest, older] = segmentsOf(dir).reverse()
     const path = segmentPath(dir, newest?.first ?? 1)
-    const isWritten = newest !== undefined && inspectSegment(path, open, hasRecordTable)
-    if (isWritten && inspectSegment(path, open, isFollowed))
+    const hasRecords = newest !== undefined && inspectSegment(path, open, hasRecordTable)
+    if (hasRecords && inspectSegment(path, open, hasSuccessor))
       throw new JournalDamageError(`the file that followed ${path} is missing`)
-    // A segment is marked as followed once the next one has its table. A marked segment with an empty successor is damage.
-    if (newest && !isWritten && older && inspectSegment(older.path, open, isFollowed))
+    // A segment is marked when its successor has a table, so a marked segment with an empty successor is damage.
+    if (newest && !hasRecords && older && inspectSegment(older.path, open, hasSuccessor))
       throw new JournalDamageError(`${path} is empty, but it had records`)
-    isEmpty = !isWritten && !older
+    isEmpty = !hasRecords && !older
     segment = openSegment(newest?.first ?? 1)
     nextLsn = (lastLsnOf(segment.db) ?? segment.first - 1) + 1
   }
 
-  /** Every record after a number, from all segments. Gaps are ignored here: `resume` has checked them. */
+  /** Every record after a sequence number, from all segments. Gaps are ignored here: `resume` has checked them. */
   function* readAfter(after: number): Generator<Numbered> {
     for (const { lsn, body } of readSegments({ segments: segmentsOf(dir), after, open, onGap: () => {} }))
       yield { lsn, record: JSON.parse(body) }
   }
 
   /**
-   * Checks every record that the store may still need, before any of them is applied. Throws if a record is missing that
-   * the store does not have. Returns descriptions of missing records that the store does have.
+   * Checks every record that recovery needs, before any of them is applied. Throws if a record is missing that the store
+   * has not applied. Returns a description of each gap whose records the store has applied.
    */
   function resume({ after, appliedLsn }: { after: number; appliedLsn: number }): string[] {
     if (isEmpty && appliedLsn > 0)
       throw new JournalDamageError(`${dir} has no records, but the store has applied ${appliedLsn} of them`)
-    const lost: Gap[] = []
+    const gaps: Gap[] = []
     const segments = segmentsOf(dir)
-    for (const _checked of readSegments({ segments, after, open, onGap: gap => lost.push(gap) }));
-    if (nextLsn <= appliedLsn) lost.push({ from: nextLsn, to: appliedLsn, where: `at the end of ${dir}` })
-    const fatal = lost.find(({ to }) => to > appliedLsn)
+    for (const _checked of readSegments({ segments, after, open, onGap: gap => gaps.push(gap) }));
+    if (nextLsn <= appliedLsn) gaps.push({ from: nextLsn, to: appliedLsn, where: `at the end of ${dir}` })
+    const fatal = gaps.find(({ to }) => to > appliedLsn)
     if (fatal)
       throw new JournalDamageError(
         `${describeGap(fatal)}; nothing was applied. Put the file back, or restore a backup (docs/operating/backup.md)`,
       )
     nextLsn = Math.max(nextLsn, appliedLsn + 1)
-    return lost.map(describeGap)
+    return gaps.map(describeGap)
   }
 
   function flush(): void {
     const flushing = batch
     batch = undefined
-    const rows = flushing ? [...unwritten, rowOf(flushing.first, flushing.bodies)] : unwritten
+    const rows = flushing ? [...unwrittenRows, rowOf(flushing.first, flushing.bodies)] : unwrittenRows
     if (rows.length === 0) return
     try {
       commitWithReserve(rows)
-      unwritten = []
+      unwrittenRows = []
       flushing?.done.resolve()
     } catch (error) {
-      unwritten = rows
+      unwrittenRows = rows
       const why = new Error(`the journal cannot be written: ${(error as Error).message}`, { cause: error })
       flushing?.done.reject(new UnreachableError(why))
       return
@@ -153,7 +153,7 @@ export function createJournal(deps: JournalDeps) {
       if (!hasReserve) throw error
       rmSync(reserve, { force: true })
       hasReserve = false
-      onShort(error as Error)
+      onReserveReleased(error as Error)
       commit(rows)
     }
   }
@@ -176,20 +176,20 @@ export function createJournal(deps: JournalDeps) {
   }
 
   function rotate(): void {
-    const full = segment
+    const previous = segment
     try {
       segment = openSegment(nextLsn)
     } catch {
-      // The disk is full or failing: the current file grows on, and the next failing commit reports the reason.
+      // The disk is full or failing: keep the current segment. The next commit that fails reports the reason.
       rmSync(segmentPath(dir, nextLsn), { force: true })
       return
     }
-    markFollowed(full.db)
-    full.db.close()
+    markSuccessor(previous.db)
+    previous.db.close()
     sweep()
   }
 
-  /** Keeps applied segments for a day and at most 1 GiB, so that a store restored from a backup can catch up. */
+  /** Deletes applied segments after a day or above 1 GiB. Until then, a store restored from a backup can replay them. */
   function sweep(): void {
     const segments = segmentsOf(dir)
     let bytes = 0
@@ -198,7 +198,7 @@ export function createJournal(deps: JournalDeps) {
       bytes += stat.size
       const following = segments[index + 1]?.first
       const isApplied = following !== undefined && following - 1 <= neededAfter && first !== segment.first
-      if (isApplied && (nowMs() - stat.mtimeMs > KEEP_MS || bytes > KEEP_BYTES))
+      if (isApplied && (nowMs() - stat.mtimeMs > RETENTION_MS || bytes > RETENTION_BYTES))
         for (const suffix of ['', '-wal', '-shm']) rmSync(`${path}${suffix}`, { force: true })
     }
   }
@@ -208,10 +208,10 @@ export function createJournal(deps: JournalDeps) {
 
   return {
     readAfter,
-    /** Whether new requests may be accepted: their settlement can still be written. */
+    /** Whether new requests may be accepted: with the reserve file, their settlements can be written even to a full disk. */
     hasRoom: ensureReserve,
     resume,
-    /** Returns the record's number and JSON at once. It is safe to act on the record when `committed` resolves. */
+    /** Returns the sequence number and JSON of the record at once. The record is durable when `committed` resolves. */
     append(record: JournalRecord): { lsn: number; body: string; committed: Promise<void> } {
       if (!batch) {
         batch = { first: nextLsn, bodies: [], done: Promise.withResolvers() }
@@ -224,14 +224,14 @@ export function createJournal(deps: JournalDeps) {
       batch.bodies.push(body)
       return { lsn, body, committed: batch.done.promise }
     },
-    /** Commits the waiting records now, before the end of the turn. */
+    /** Commits the appended records now instead of at the end of the turn. */
     flush,
-    /** The store has applied all records up to this one, and every running request started after it. */
+    /** Allows the deletion of records up to this one: all are applied, and every running request started later. */
     markNeededAfter(lsn: number): void {
       neededAfter = lsn
     },
-    /** The number of records that wait because the disk refused one. */
-    unwritten: () => (unwritten[0] ? nextLsn - unwritten[0].lsn : 0),
+    /** The number of records in memory since the disk refused a commit. */
+    unwritten: () => (unwrittenRows[0] ? nextLsn - unwrittenRows[0].lsn : 0),
     close(): void {
       flush()
       segment.db.close()

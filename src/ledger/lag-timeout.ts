@@ -1,8 +1,8 @@
 const TICKS = 10
 
 /**
- * A timeout that runs longer by as much as the event loop lags: a store that has answered is not given up only because
- * this process had no time to read the answer. Returns a function that cancels the timeout.
+ * A timeout that is extended by the lag of the event loop: a store that has responded does not time out only because this
+ * process was too busy to read the response. Returns a function that cancels the timeout.
  */
 export function lagTimeout(ms: number, onTimeout: () => void): () => void {
   let ticksLeft = TICKS

@@ -1,13 +1,13 @@
 import type { AccountId } from '../domain/account.ts'
 import { NO_TOKEN } from '../domain/token.ts'
 
-/** The part of an account that this node may spend without asking the store, and the holds of its running requests. */
+/** The part of an account that is leased to this node, which may spend it without the store, and the holds on it. */
 export type LeasedBalance = {
   readonly account: AccountId
   isUnlimited: boolean
   /** Leased and not held. */
   free: number
-  /** Leased before the account changed, and released since: it returns to the store and is never spent here. */
+  /** Leased before the account changed and released since. It must be returned to the store and is not spent here. */
   surplus: number
   /** Held by running requests. */
   held: number
@@ -15,35 +15,35 @@ export type LeasedBalance = {
   leaseRequest: Promise<boolean> | undefined
   /** Settles when the previous lease change has completed or failed. Changes of one account are serialized. */
   lastChange: Promise<void> | undefined
-  /** A change that was sent and not acknowledged. It is sent again, unchanged, before the next one. */
+  /** A change that was sent and not acknowledged. It is retried, unchanged, before the next change. */
   unacknowledged: LeaseChange | undefined
   /** Counts changes of the account in the store. */
   version: number
   /** Counts how often the free part of the lease was withdrawn. */
   withdrawals: number
-  /** Until then this node leases nothing ahead, because another node needed the free part. */
+  /** Until then this node leases only what it needs, because another node needed the free part. */
   lowUntilMs: number
 }
 
-/** A change of a lease. The store executes each number once, so sending it again is safe. */
-type LeaseChange = { readonly kind: 'lease' | 'give back'; readonly amount: number; readonly number: number }
+/** A change of a lease. The store executes each number once, so a retry is safe. */
+type LeaseChange = { readonly kind: 'lease' | 'return'; readonly amount: number; readonly number: number }
 
 type LeasesDeps = {
   /** Undefined: there is no such account. */
   find(account: AccountId): Promise<{ isUnlimited: boolean } | undefined>
   /** Leases up to `want` from the account and returns the granted amount. */
   lease(account: AccountId, want: number, number: number): Promise<number>
-  giveBack(account: AccountId, amount: number, number: number): Promise<void>
+  returnToStore(account: AccountId, amount: number, number: number): Promise<void>
   /** Larger than every earlier number of this process and of earlier processes of the node. */
   nextNumber(): number
   nowMs(): number
 }
 
 /** A lease covers this many requests of the current size. Holds are far above real costs, so a lease lasts long. */
-const WANT_TIMES = 16
-const IDLE_MS = 1_000
+const LEASE_FACTOR = 16
+const RETURN_IDLE_MS = 1_000
 const LOW_MS = 1_000
-const FORGET_MS = 60_000
+const EVICT_IDLE_MS = 60_000
 
 const nameOf = ({ kind, ownerId }: AccountId) => `${kind}:${ownerId}`
 
@@ -62,7 +62,7 @@ const emptyBalance = (account: AccountId, isUnlimited: boolean, lastUsedMs: numb
   lowUntilMs: 0,
 })
 
-export function createLeases({ find, lease, giveBack, nextNumber, nowMs }: LeasesDeps) {
+export function createLeases({ find, lease, returnToStore: returnToStore, nextNumber, nowMs }: LeasesDeps) {
   const balances = new Map<string, LeasedBalance>()
   const opening = new Map<string, Promise<LeasedBalance | undefined>>()
 
@@ -74,10 +74,10 @@ export function createLeases({ find, lease, giveBack, nextNumber, nowMs }: Lease
     return balance
   }
 
-  /** For requests without a token: no account stands behind it, so it limits nothing. */
+  /** The unlimited balance of requests without a token. It belongs to no account. */
   const noTokenBalance = emptyBalance({ kind: 'token', ownerId: NO_TOKEN }, true, 0)
 
-  /** Returns a cached balance synchronously: the hot path does not wait. */
+  /** Returns a cached balance synchronously, because this is the hot path of every request. */
   function open(account: AccountId): LeasedBalance | Promise<LeasedBalance | undefined> {
     if (account.kind === 'token' && account.ownerId === NO_TOKEN) return noTokenBalance
     const name = nameOf(account)
@@ -96,13 +96,13 @@ export function createLeases({ find, lease, giveBack, nextNumber, nowMs }: Lease
   const covers = (balance: LeasedBalance, amount: number) => balance.isUnlimited || balance.free >= amount
 
   /**
-   * Leases more from the store, or joins a lease request that is already running. The returned function reports whether
-   * the account is exhausted: the store granted all it had, so a request that is not covered now cannot be. It reports
-   * false if the account has changed since, or if the grant has been withdrawn.
+   * Leases more from the store, or joins a running lease request. The returned function reports whether the account is
+   * exhausted, because the store granted all that was left. It returns false if the account has changed or the grant was
+   * withdrawn since.
    */
   async function requestMore(balance: LeasedBalance, amount: number): Promise<() => boolean> {
     const { version, withdrawals } = balance
-    balance.leaseRequest ??= requestLease(balance, Math.min(amount * WANT_TIMES, Number.MAX_SAFE_INTEGER))
+    balance.leaseRequest ??= requestLease(balance, Math.min(amount * LEASE_FACTOR, Number.MAX_SAFE_INTEGER))
     const hasGrantedAll = await balance.leaseRequest
     return () => hasGrantedAll && balance.version === version && balance.withdrawals === withdrawals
   }
@@ -112,16 +112,16 @@ export function createLeases({ find, lease, giveBack, nextNumber, nowMs }: Lease
     const { account } = balance
     let granted = 0
     if (change.kind === 'lease') granted = await lease(account, change.amount, change.number)
-    else await giveBack(account, change.amount, change.number)
+    else await returnToStore(account, change.amount, change.number)
     balance.unacknowledged = undefined
     balance.free += granted
     return granted
   }
 
   /**
-   * Changes the lease in the store. Changes are serialized: if a lease overtook an amount that is being returned, the
-   * store would seem empty. An unacknowledged change is sent again first, unchanged: the store may have executed it, and
-   * must not execute it twice. Until it is acknowledged, its amount can be spent neither here nor by other nodes.
+   * Changes the lease in the store. Changes are serialized: otherwise a lease request could find the account empty while
+   * an amount is being returned. An unacknowledged change is retried first, unchanged, so that the store executes it once.
+   * Until it is acknowledged, no node can spend its amount.
    */
   async function change(balance: LeasedBalance, amountToLease: () => number): Promise<number> {
     const before = balance.lastChange
@@ -133,7 +133,7 @@ export function createLeases({ find, lease, giveBack, nextNumber, nowMs }: Lease
       const want = amountToLease()
       const surplus = balance.surplus
       balance.surplus = 0
-      if (surplus > 0) await send(balance, { kind: 'give back', amount: surplus, number: nextNumber() })
+      if (surplus > 0) await send(balance, { kind: 'return', amount: surplus, number: nextNumber() })
       return want > 0 ? await send(balance, { kind: 'lease', amount: want, number: nextNumber() }) : 0
     } finally {
       resolve()
@@ -150,7 +150,7 @@ export function createLeases({ find, lease, giveBack, nextNumber, nowMs }: Lease
     return 0
   }
 
-  /** The same after a change of the account: amounts that running requests release are not spent here either. */
+  /** Withdraws the lease after a change of the account: amounts that running requests release are not spent here either. */
   function invalidate(balance: LeasedBalance): 0 {
     balance.version += 1
     return withdraw(balance)
@@ -172,7 +172,7 @@ export function createLeases({ find, lease, giveBack, nextNumber, nowMs }: Lease
     open,
     covers,
     requestMore,
-    /** Holds an amount and returns how much of it came out of the lease. */
+    /** Holds an amount and returns the part of it that was taken from the lease. */
     take(balance: LeasedBalance, amount: number): number {
       const leased = balance.isUnlimited ? 0 : amount
       balance.lastUsedMs = nowMs()
@@ -181,8 +181,8 @@ export function createLeases({ find, lease, giveBack, nextNumber, nowMs }: Lease
       return leased
     },
     /**
-     * Ends a hold and returns how much of the lease was spent. The remainder is free again, unless the account changed
-     * after the hold was taken: then only the store knows whether anything is left to spend.
+     * Ends a hold and returns the spent part of the lease. The remainder becomes free, unless the account changed after the
+     * hold was taken: then it is returned to the store, which knows the new balance.
      */
     end(
       balance: LeasedBalance,
@@ -197,20 +197,20 @@ export function createLeases({ find, lease, giveBack, nextNumber, nowMs }: Lease
       return spent
     },
     heldOf: (account: AccountId) => balances.get(nameOf(account))?.held ?? 0,
-    /** Returns the free part of the lease, so that the store alone knows the balance of the account. */
+    /** Returns the free part of the lease, so that the store has the whole balance of the account. */
     async returnIdle(account: AccountId): Promise<void> {
       const balance = balances.get(nameOf(account))
       if (balance) await returnLease(balance)
     },
     isLow: (balance: LeasedBalance) => balance.lowUntilMs > nowMs(),
-    /** The same on request of another node. For a while, requests on this node lease nothing ahead. */
+    /** Does the same for another node that needs it. For a while this node leases only what it needs. */
     async returnIdleForPeer(account: AccountId): Promise<void> {
       const balance = balances.get(nameOf(account)) ?? (await opening.get(nameOf(account)))
       if (!balance) return
       balance.lowUntilMs = nowMs() + LOW_MS
       await returnLease(balance)
     },
-    /** Leases exactly what is missing to the amount. The lease cannot be returned before `used` resolves. */
+    /** Leases exactly the amount that is missing. The lease is not returned before `used` resolves. */
     async fill(balance: LeasedBalance, amount: number, used: Promise<void>): Promise<void> {
       await balance.leaseRequest?.catch(() => false)
       balance.lowUntilMs = nowMs() + LOW_MS
@@ -222,13 +222,13 @@ export function createLeases({ find, lease, giveBack, nextNumber, nowMs }: Lease
         .finally(() => {
           balance.leaseRequest = undefined
         })
-      // Often no request waits for it, and an unhandled rejection would end the process; `filled` reports the failure.
+      // An unhandled rejection would end the process. The caller gets the error from `filled`.
       balance.leaseRequest.catch(() => {})
       await filled
     },
     /**
-     * Invalidates the cached state of an account after it changed in the store. A request may have leased from it just
-     * before: the free part of that lease is returned, so that the new balance decides the next request.
+     * Invalidates the cached state of an account after a change in the store. The free part of the lease is returned, so
+     * that the new balance decides the next request.
      */
     async refresh(account: AccountId): Promise<void> {
       const balance = balances.get(nameOf(account)) ?? (await opening.get(nameOf(account)))
@@ -237,17 +237,17 @@ export function createLeases({ find, lease, giveBack, nextNumber, nowMs }: Lease
       const row = await find(account)
       if (row) balance.isUnlimited = row.isUnlimited
       await balance.leaseRequest?.catch(() => false)
-      // A lease that was being granted while the account changed has arrived by now.
+      // A lease request that ran during the change has completed by now, so its grant is withdrawn too.
       await change(balance, () => invalidate(balance))
     },
     async sweep(): Promise<void> {
       for (const [name, balance] of balances) {
         const idleMs = () => nowMs() - balance.lastUsedMs
         if (balance.surplus > 0) await change(balance, () => 0)
-        if (idleMs() < IDLE_MS || balance.held > 0) continue
+        if (idleMs() < RETURN_IDLE_MS || balance.held > 0) continue
         await returnLease(balance)
-        // Checked again: a request may have opened this balance meanwhile, and its lease would be lost with it.
-        if (idleMs() > FORGET_MS && balance.held === 0 && balance.free + balance.surplus === 0)
+        // Checked again after the await: a request may have opened this balance and leased for it.
+        if (idleMs() > EVICT_IDLE_MS && balance.held === 0 && balance.free + balance.surplus === 0)
           balances.delete(name)
       }
     },

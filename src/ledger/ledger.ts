@@ -35,7 +35,7 @@ export type Hold = {
   /** Records that the request is about to be sent to a channel. It may be sent once the promise resolves. */
   attempt(channelId: number, estimate: number): Promise<void>
   progress(cost: number): void
-  /** Increases the hold; false if user or token have nothing left. */
+  /** Increases the hold; false if the user or the token has not enough quota left. */
   extend(amount: number): Promise<boolean>
   held(): number
   /** Returns the amount that user and token pay. Once it resolves, the last byte may be delivered. */
@@ -44,68 +44,68 @@ export type Hold = {
   release(): void
 }
 
-/** Reading one account applies at once; all other reads may lag this much. */
+/** Settled requests reach the store after at most this long. Reads of a single account apply them at once. */
 const APPLY_EVERY_MS = 200
 const SWEEP_EVERY_MS = 500
 const MAX_BATCH = 256
-/** With more unapplied records than this, new requests are refused: the journal bridges outages of minutes, not of days. */
+/** With more unapplied records, new requests are refused: the journal can bridge a store outage of minutes, not of days. */
 const MAX_UNAPPLIED = 200_000
-/** The most lease changes of one process: the next process that opens the node numbers its changes above these. */
+/** The range of lease change numbers of one process. The next process that opens the node numbers its changes above it. */
 const CHANGES_PER_EPOCH = 2 ** 32
-/** The most records that may wait in memory for a disk that refuses writes. */
+/** The maximum number of records that wait in memory while the disk refuses writes. */
 const MAX_UNWRITTEN = 10_000
 const LEASE_TIMEOUT_MS = 1_000
 
-/** The smallest amount that an account can have left. */
+/** One nanodollar: the smallest positive balance. */
 const SMALLEST_AMOUNT = 1
 
-type Pair = readonly [user: LeasedBalance, token: LeasedBalance]
+type AccountPair = readonly [user: LeasedBalance, token: LeasedBalance]
 
 /** The versions of the two accounts when the hold was taken. */
 type Versions = { readonly user: number; readonly token: number }
 
 type OpenHold = {
   readonly open: OpenRecord
-  /** The number of that record in the journal. */
+  /** The log sequence number of the open record. */
   readonly lsn: number
   readonly user: LeasedBalance
   readonly token: LeasedBalance
   readonly versions: Versions
 }
 
-const insufficient = () =>
+const insufficientQuota = () =>
   new Refusal('insufficient_quota', 'the token or its user has not enough quota left for this request')
-const unavailable = () =>
+const ledgerUnavailable = () =>
   new Refusal('ledger_unavailable', 'the ledger cannot be reached; the request was not sent to a provider', {
     retryAfterS: 5,
   })
 
-const within = <T>(promise: Promise<T>, ms: number): Promise<T> => {
-  const late = Promise.withResolvers<never>()
-  const stop = lagTimeout(ms, () => late.reject(unavailable()))
-  return Promise.race([promise, late.promise]).finally(stop)
+const withTimeout = <T>(promise: Promise<T>, ms: number): Promise<T> => {
+  const timeout = Promise.withResolvers<never>()
+  const stop = lagTimeout(ms, () => timeout.reject(ledgerUnavailable()))
+  return Promise.race([promise, timeout.promise]).finally(stop)
 }
 
-/** The ledger of a node: holds are in memory, every step is in the journal, settled requests are applied to the store. */
+/** The ledger of a node: holds are in memory, every step is journaled, and settled requests are applied to the store. */
 export async function openLedger({ nodeId, journal, books, otherNodes, nowMs, onFailure }: LedgerDeps) {
   const leases = createLeases({
     find: account => books.findAccount(account),
     lease: (account, want, number) => books.lease(nodeId, account, want, number),
-    giveBack: (account, amount, number) => books.giveBack(nodeId, account, amount, number),
+    returnToStore: (account, amount, number) => books.returnLease(nodeId, account, amount, number),
     nextNumber: () => ++lastNumber,
     nowMs,
   })
   const lowBalance = createLowBalance({ leases, otherNodes })
   let unapplied: { lsn: number; body: string }[] = []
-  /** Sent to the store and not yet acknowledged. */
+  /** The batch that was sent to the store and is not acknowledged yet. */
   let batch: Batch | undefined
   let applying: Promise<void> | undefined
-  /** The first records of running requests, oldest first: recovery reads from the oldest. */
+  /** The open records of running requests, oldest first. Recovery reads the journal from the oldest. */
   const openLsns = new Set<number>()
 
-  const onLost = (what: string) =>
+  const onMissingRecords = (what: string) =>
     onFailure(new JournalDamageError(what), 'records that the store has are missing from the journal')
-  const recovered = await recover({ nodeId, journal, books, nowMs, onLost })
+  const recovered = await recover({ nodeId, journal, books, nowMs, onMissingRecords: onMissingRecords })
   let { appliedLsn } = recovered
   let lastNumber = recovered.epoch * CHANGES_PER_EPOCH
 
@@ -116,10 +116,10 @@ export async function openLedger({ nodeId, journal, books, otherNodes, nowMs, on
     return { settled: records.map(({ body }) => body), afterLsn: appliedLsn, lastLsn, oldestOpenLsn }
   }
 
-  /** Applies the settled requests in order, one batch a transaction. */
+  /** Applies the settled requests in order, each batch in one transaction. */
   async function applyAll(): Promise<void> {
     while (unapplied.length > 0) {
-      // A failed batch may be in the store all the same. It is sent again unchanged, or parts of it would be applied twice.
+      // A failed batch may have been committed without an acknowledgement. It is retried unchanged, and `apply` is idempotent.
       batch ??= nextBatch()
       const { settled, lastLsn, oldestOpenLsn } = batch
       await books.apply(nodeId, batch)
@@ -152,7 +152,7 @@ export async function openLedger({ nodeId, journal, books, otherNodes, nowMs, on
   sweepTimer.unref()
 
   /** Cached balances are returned synchronously, without a turn of the event loop. */
-  function balancesOf(userId: number, tokenId: number): Pair | Promise<Pair> {
+  function balancesOf(userId: number, tokenId: number): AccountPair | Promise<AccountPair> {
     const user = leases.open({ kind: 'user', ownerId: userId })
     const token = leases.open({ kind: 'token', ownerId: tokenId })
     if (!(user instanceof Promise) && !(token instanceof Promise)) return [user, token]
@@ -163,25 +163,25 @@ export async function openLedger({ nodeId, journal, books, otherNodes, nowMs, on
   }
 
   /** Leases more from the store where a lease does not cover the amount; false if the account is exhausted. */
-  async function leaseMore(pair: Pair, amount: number): Promise<boolean> {
-    const short = pair.filter(balance => !leases.covers(balance, amount))
+  async function leaseMore(pair: AccountPair, amount: number): Promise<boolean> {
+    const uncovered = pair.filter(balance => !leases.covers(balance, amount))
     try {
-      const answers = await within(
-        Promise.all(short.map(balance => leases.requestMore(balance, amount))),
+      const leaseResults = await withTimeout(
+        Promise.all(uncovered.map(balance => leases.requestMore(balance, amount))),
         LEASE_TIMEOUT_MS,
       )
-      return short.every((balance, index) => leases.covers(balance, amount) || !answers[index]?.())
+      return uncovered.every((balance, index) => leases.covers(balance, amount) || !leaseResults[index]?.())
     } catch (error) {
       onFailure(error as Error, 'quota could not be leased from the store')
-      throw unavailable()
+      throw ledgerUnavailable()
     }
   }
 
   /**
-   * Calls `take` and returns true as soon as both cover the amount; false if they cannot. `take` runs in the same turn of
-   * the event loop as the check, because other requests that waited for the same lease run next.
+   * Calls `take` and returns true as soon as both accounts cover the amount; false if they cannot. `take` runs in the same
+   * turn of the event loop as the check: otherwise another request that waited for the same lease could spend it first.
    */
-  async function makeRoom(pair: Pair, amount: number, take: () => void): Promise<boolean> {
+  async function coverAndTake(pair: AccountPair, amount: number, take: () => void): Promise<boolean> {
     while (!pair.every(balance => leases.covers(balance, amount))) {
       if (pair.some(leases.isLow)) return waitForDecision(pair, amount, take)
       if (await leaseMore(pair, amount)) continue
@@ -191,40 +191,44 @@ export async function openLedger({ nodeId, journal, books, otherNodes, nowMs, on
     return true
   }
 
-  async function waitForDecision([user, token]: Pair, amount: number, take: () => void): Promise<boolean> {
+  async function waitForDecision(
+    [user, token]: AccountPair,
+    amount: number,
+    take: () => void,
+  ): Promise<boolean> {
     const isCovered = await lowBalance.wait(user, token, amount, take, LEASE_TIMEOUT_MS).catch(error => {
       onFailure(error, 'quota could not be leased from the store')
       return undefined
     })
-    if (isCovered === undefined) throw unavailable()
+    if (isCovered === undefined) throw ledgerUnavailable()
     return isCovered
   }
 
-  const hasSome = (balance: LeasedBalance) => balance.isUnlimited || balance.free > 0 || balance.held > 0
+  const hasQuota = (balance: LeasedBalance) => balance.isUnlimited || balance.free > 0 || balance.held > 0
 
-  /** Whether user and token have anything left to spend. It takes no hold. */
+  /** Whether user and token have any quota left. It takes no hold. */
   async function canSpend(userId: number, tokenId: number): Promise<boolean> {
     const opened = balancesOf(userId, tokenId)
-    const pair = opened instanceof Promise ? await within(opened, LEASE_TIMEOUT_MS) : opened
-    return pair.every(hasSome) || makeRoom(pair, SMALLEST_AMOUNT, () => {})
+    const pair = opened instanceof Promise ? await withTimeout(opened, LEASE_TIMEOUT_MS) : opened
+    return pair.every(hasQuota) || coverAndTake(pair, SMALLEST_AMOUNT, () => {})
   }
 
   async function hold(request: HoldRequest): Promise<Hold> {
     if (unapplied.length >= MAX_UNAPPLIED || journal.unwritten() >= MAX_UNWRITTEN || !journal.hasRoom())
-      throw unavailable()
+      throw ledgerUnavailable()
     const opened = balancesOf(request.userId, request.tokenId)
-    const [user, token] = opened instanceof Promise ? await within(opened, LEASE_TIMEOUT_MS) : opened
+    const [user, token] = opened instanceof Promise ? await withTimeout(opened, LEASE_TIMEOUT_MS) : opened
     let userLeased = 0
     let tokenLeased = 0
     let versions: Versions = { user: user.version, token: token.version }
-    // User and token are checked and held in one turn of the event loop: no other request runs between the two.
+    // User and token are checked and held in one turn of the event loop, so no other request can intervene.
     const take = () => {
       versions = { user: user.version, token: token.version }
       userLeased = leases.take(user, request.amount)
       tokenLeased = leases.take(token, request.amount)
     }
     if (leases.covers(user, request.amount) && leases.covers(token, request.amount)) take()
-    else if (!(await makeRoom([user, token], request.amount, take))) throw insufficient()
+    else if (!(await coverAndTake([user, token], request.amount, take))) throw insufficientQuota()
     const open: OpenRecord = { kind: 'open', timeMs: nowMs(), ...request, userLeased, tokenLeased }
     const { lsn } = journal.append(open)
     openLsns.add(lsn)
@@ -253,12 +257,12 @@ export async function openLedger({ nodeId, journal, books, otherNodes, nowMs, on
       }
     }
 
-    const extend = (more: number) => makeRoom([user, token], more, () => take(more))
+    const extend = (more: number) => coverAndTake([user, token], more, () => take(more))
 
-    /** Cost above the hold is paid from the remaining quota of user and token, the smaller of the two. */
+    /** The part of the cost that can be paid. Above the hold, that is the smaller remaining quota of user and token. */
     async function payable(cost: number): Promise<number> {
       if (cost <= amount) return cost
-      // An unreachable store counts as an exhausted account: the request has been served and must be settled now.
+      // The request has been served and must be settled now, so an unreachable store counts as an exhausted account.
       if (await extend(cost - amount).catch(() => false)) return cost
       const free = [user, token].map(balance =>
         balance.isUnlimited ? Number.MAX_SAFE_INTEGER : balance.free,
@@ -311,9 +315,9 @@ export async function openLedger({ nodeId, journal, books, otherNodes, nowMs, on
     hold,
     canSpend,
     heldOf: (account: AccountId) => leases.heldOf(account),
-    /** When it resolves, the store has every request that was settled before the call. */
+    /** Resolves when every request that was settled before the call is applied to the store. */
     async barrier(): Promise<void> {
-      // A run in progress may have started before the newest record was added; the second run includes it.
+      // A running `apply` may have started before the newest record was added; the second call includes that record.
       await apply()
       await apply()
     },
@@ -323,7 +327,7 @@ export async function openLedger({ nodeId, journal, books, otherNodes, nowMs, on
       await apply()
       await leases.returnIdle(account)
     },
-    /** Returns the free leases of accounts that another node needs; for a while, nothing is leased ahead of need. */
+    /** Returns the free leases of accounts that another node needs. For a while this node leases only what it needs. */
     async returnIdle(accounts: readonly AccountId[]): Promise<void> {
       for (const account of accounts) await leases.returnIdleForPeer(account)
     },

@@ -4,11 +4,11 @@ import type { LeasedBalance, Leases } from './leases.ts'
 
 /** Other nodes that spend from the same accounts. */
 export type OtherNodes = {
-  /** This node is the only one: if the store has nothing left, no node has. */
+  /** This node is the only one: if the store has no quota left, the account is exhausted. */
   readonly areNone: boolean
-  /** They return the free part of their leases of these accounts, and for a while lease only what they need. */
+  /** Makes the other nodes return the free part of their leases and, for a while, lease only what they need. */
   returnIdle(accounts: readonly AccountId[]): Promise<void>
-  /** Runs one piece of work at a time for a user, over all nodes. */
+  /** Runs the work under a lock of the user that all nodes share. */
   exclusively<T>(userId: number, work: () => Promise<T>): Promise<T>
 }
 
@@ -21,9 +21,9 @@ type Waiter = {
 }
 
 /**
- * Decides requests on accounts that are too low to lease from ahead. They wait until one node at a time has made the
- * others return their idle leases, has leased exactly what its waiting requests need, and has decided all of them in
- * order. So no request is refused while another node holds idle money of the same account.
+ * Decides requests on accounts with a low balance. One node at a time makes the others return their idle leases, leases
+ * exactly what its waiting requests need, and decides them in order. So no request is refused while another node has an
+ * idle lease of the same account.
  */
 export function createLowBalance({ leases, otherNodes }: { leases: Leases; otherNodes: OtherNodes }) {
   /** By user and token; requests without a token share one queue per user. */
@@ -64,7 +64,7 @@ export function createLowBalance({ leases, otherNodes }: { leases: Leases; other
       await otherNodes.exclusively(user.account.ownerId, async () => {
         const limited = [user, token].filter(balance => !balance.isUnlimited)
         await otherNodes.returnIdle(limited.map(({ account }) => account))
-        // Read only now, so that requests that arrived meanwhile are decided too.
+        // Read after the awaits, so that requests that arrived in the meantime are decided too.
         waiters = takeWaiting(nameOf(user, token))
         await decideAll(user, token, waiters)
       })
@@ -74,7 +74,7 @@ export function createLowBalance({ leases, otherNodes }: { leases: Leases; other
   }
 
   return {
-    /** Whether the amount was available and has been taken; undefined if that could not be decided in time. */
+    /** Whether the amount was available and has been taken; undefined after the timeout. */
     wait(
       user: LeasedBalance,
       token: LeasedBalance,

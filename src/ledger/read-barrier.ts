@@ -1,12 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { AccountId } from '../domain/account.ts'
 
-/** A read of a balance waits this long for all workers; then it is answered with what the store has. */
+/** A read of a balance waits at most this long for all workers; then it returns the current values of the store. */
 const MAX_WAIT_MS = 1_000
 
 type ReadBarrierDeps = {
   readonly ledger: { flushAndReturn(account: AccountId): Promise<void>; barrier(): Promise<void> }
-  /** The same on every other worker. */
+  /** Broadcasts the same calls to all other workers. */
   readonly others: { flushAndReturn(account: AccountId): Promise<void>; barrier(): Promise<void> }
   readonly maxWaitMs?: number
 }
@@ -29,7 +29,7 @@ export function createReadBarrier({ ledger, others, maxWaitMs = MAX_WAIT_MS }: R
     try {
       return await Promise.race([caughtUp, isLate])
     } finally {
-      // The promise that lost the race may still reject, with no reader left.
+      // The promise that lost the race may still reject; an unhandled rejection would end the process.
       isLate.catch(() => false)
       caughtUp.catch(() => false)
       timeout.abort()

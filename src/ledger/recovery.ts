@@ -2,15 +2,20 @@ import type { Books, Lease, NodePosition } from './books.ts'
 import type { Journal } from './journal.ts'
 import type { AttemptRecord, Numbered, OpenRecord, SettleRecord } from './record.ts'
 
-type Unfinished = { lsn: number; open: OpenRecord; attempts: AttemptRecord[]; progress: number | undefined }
+type UnfinishedRequest = {
+  lsn: number
+  open: OpenRecord
+  attempts: AttemptRecord[]
+  progress: number | undefined
+}
 
 type RecoveryDeps = {
   readonly nodeId: string
   readonly journal: Journal
   readonly books: Books
   nowMs(): number
-  /** Called for records that the store has and the journal no longer has. */
-  onLost(what: string): void
+  /** Called for each gap in the journal whose records the store has applied already. */
+  onMissingRecords(what: string): void
 }
 
 const BATCH = 512
@@ -20,17 +25,17 @@ function unresolvedAttempts({
   open,
   attempts,
   progress,
-}: Pick<Unfinished, 'open' | 'attempts' | 'progress'>) {
+}: Pick<UnfinishedRequest, 'open' | 'attempts' | 'progress'>) {
   if (open.videoId !== undefined) return attempts.slice(-1)
   return progress === undefined ? attempts : attempts.slice(0, -1)
 }
 
 /**
- * Ends a request that a killed process left open, in exactly one entry. Never sent: its hold is released (undefined). Sent
- * and nothing delivered: the user pays nothing and the estimate is an unresolved charge. Delivered in part: the user pays
- * for that part.
+ * The settlement of a request that a killed process left open. Undefined if it was never sent: its hold is released. If it
+ * was sent and nothing was delivered, the user pays nothing and the estimate becomes an unresolved charge. If a part was
+ * delivered, the user pays for that part.
  */
-function endingOf({ open, attempts, progress }: Unfinished, nowMs: number): SettleRecord | undefined {
+function endingOf({ open, attempts, progress }: UnfinishedRequest, nowMs: number): SettleRecord | undefined {
   const last = attempts.at(-1)
   if (!last) return undefined
   const cost = Math.min(progress ?? 0, open.amount)
@@ -69,8 +74,8 @@ function endingOf({ open, attempts, progress }: Unfinished, nowMs: number): Sett
 }
 
 /**
- * A settlement reduces the lease by the amount that was held for it. A store that was restored from a backup has an older
- * lease, which may be smaller: the cost is charged in full, and the lease is reduced to zero at most.
+ * Limits the amounts that settlements take from leases. A store restored from a backup may have a smaller lease than the
+ * journal assumes: the cost is still charged in full, but the lease never becomes negative.
  */
 function createLeaseCap(leases: readonly Lease[]) {
   const remaining = new Map(leases.map(({ kind, ownerId, amount }) => [`${kind}:${ownerId}`, amount]))
@@ -87,23 +92,23 @@ function createLeaseCap(leases: readonly Lease[]) {
   })
 }
 
-/** Applies the journal to the store. It may itself be killed: run again, it produces the same entries. */
+/** Replays the journal into the store. It is idempotent: after a crash, the next run produces the same entries. */
 export async function recover({
   nodeId,
   journal,
   books,
   nowMs,
-  onLost,
+  onMissingRecords: onMissingRecords,
 }: RecoveryDeps): Promise<Pick<NodePosition, 'appliedLsn' | 'epoch'>> {
   const { appliedLsn, oldestOpenLsn, epoch } = await books.openNode(nodeId, Math.floor(nowMs() / 1000))
-  // Requests may have started before the applied position and ended after it: reading starts at the oldest of them.
+  // A request may have started before the applied position and ended after it, so replay starts at the oldest open request.
   const after = Math.min(oldestOpenLsn - 1, appliedLsn)
-  const lost = journal.resume({ after, appliedLsn })
-  for (const what of lost) onLost(what)
+  const missingRecords = journal.resume({ after, appliedLsn })
+  for (const what of missingRecords) onMissingRecords(what)
   const capToLease = createLeaseCap(await books.leasesOf(nodeId))
-  const unfinished = new Map<string, Unfinished>()
+  const unfinished = new Map<string, UnfinishedRequest>()
   let settled: Numbered<SettleRecord>[] = []
-  let last = appliedLsn
+  let lastAppliedLsn = appliedLsn
 
   async function apply(): Promise<void> {
     const lastLsn = settled.at(-1)?.lsn
@@ -111,9 +116,14 @@ export async function recover({
     const [oldest] = unfinished.values()
     const bodies = settled.map(({ record }) => JSON.stringify(record))
     const oldestOpen = oldest?.lsn ?? lastLsn + 1
-    await books.apply(nodeId, { settled: bodies, afterLsn: last, lastLsn, oldestOpenLsn: oldestOpen })
+    await books.apply(nodeId, {
+      settled: bodies,
+      afterLsn: lastAppliedLsn,
+      lastLsn,
+      oldestOpenLsn: oldestOpen,
+    })
     settled = []
-    last = lastLsn
+    lastAppliedLsn = lastLsn
   }
 
   for (const { lsn, record } of journal.readAfter(after)) {
@@ -131,8 +141,9 @@ export async function recover({
     if (settled.length === BATCH) await apply()
   }
 
-  // The end of a request may be among the missing records while the store has its entry.
-  const ended = lost.length > 0 ? await books.settledAmong([...unfinished.keys()]) : new Set<string>()
+  // The settle record of a request may be missing from the journal although the store has applied it.
+  const ended =
+    missingRecords.length > 0 ? await books.settledAmong([...unfinished.keys()]) : new Set<string>()
   const endings: Numbered<SettleRecord>[] = []
   for (const each of unfinished.values()) {
     const { rid } = each.open
@@ -141,14 +152,14 @@ export async function recover({
     if (ending) endings.push({ lsn, record: capToLease(ending) })
   }
   journal.flush()
-  // From here on the journal itself has the end of each of them.
+  // The journal now has the end of each unfinished request, so no request is open any more.
   unfinished.clear()
   await apply()
   for (let start = 0; start < endings.length; start += BATCH) {
     settled = endings.slice(start, start + BATCH)
     await apply()
   }
-  journal.markNeededAfter(last)
-  await books.giveBackAll(nodeId)
-  return { appliedLsn: last, epoch }
+  journal.markNeededAfter(lastAppliedLsn)
+  await books.returnAllLeases(nodeId)
+  return { appliedLsn: lastAppliedLsn, epoch }
 }

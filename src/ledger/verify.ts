@@ -33,12 +33,12 @@ export type ChainReport = {
 const BATCH = 1_000
 
 /** Verifies a chain from its first link to its head. A further call verifies the links that were added since. */
-export function createChainWalk<Row extends Link>(source: ChainSource<Row>, key: ChainKey) {
+export function createChainVerifier<Row extends Link>(source: ChainSource<Row>, key: ChainKey) {
   let seq = 0
   let hash = GENESIS
   let unkeyed = 0
   let isKeyed = false
-  // Smaller than every number, so that a record inserted before the first one is read too.
+  // Smaller than every sequence number, so that a record inserted before the first one is read too.
   let cursor = Number.MIN_SAFE_INTEGER
 
   function faultOf(row: Row): string | undefined {
@@ -55,7 +55,7 @@ export function createChainWalk<Row extends Link>(source: ChainSource<Row>, key:
     return undefined
   }
 
-  async function walk(each: Each<Row>): Promise<string | undefined> {
+  async function verifyLinks(each: Each<Row>): Promise<string | undefined> {
     const head = await source.head()
     if (!head) return 'its head is missing'
     let hashAtHead = seq === head.seq ? hash : undefined
@@ -73,7 +73,7 @@ export function createChainWalk<Row extends Link>(source: ChainSource<Row>, key:
       if (rows.length < BATCH) break
     }
     if (seq < head.seq) return `records after ${seq} are missing, the chain's head is ${head.seq}`
-    // Records beyond the first head were appended meanwhile, and the head has moved with them; or they were forged.
+    // Records after the head were appended during the verification, and the head moved with them. Otherwise they are forged.
     const isCovered = seq === head.seq || seq <= ((await source.head())?.seq ?? 0)
     if (hashAtHead !== head.hash || !isCovered) return "the chain's head does not match its last record"
     if (seq > 0 && !isKeyed) return 'none of its records is under the chain key'
@@ -82,8 +82,8 @@ export function createChainWalk<Row extends Link>(source: ChainSource<Row>, key:
     return undefined
   }
 
-  return async function goOn(each: Each<Row> = () => {}): Promise<ChainReport> {
-    const fault = await walk(each)
+  return async function verifyNewLinks(each: Each<Row> = () => {}): Promise<ChainReport> {
+    const fault = await verifyLinks(each)
     return { chain: source.name, links: seq, unkeyed, fault }
   }
 }
@@ -93,4 +93,4 @@ export const verifyChain = <Row extends Link>(
   source: ChainSource<Row>,
   key: ChainKey,
   each?: Each<Row>,
-): Promise<ChainReport> => createChainWalk(source, key)(each)
+): Promise<ChainReport> => createChainVerifier(source, key)(each)

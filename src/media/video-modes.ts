@@ -1,6 +1,6 @@
 import { isObject, type JsonObject } from '../domain/json-value.ts'
 import type { When } from '../domain/price.ts'
-import { isUsual } from '../domain/service.ts'
+import { isDefault } from '../domain/service.ts'
 import { isDearerVideoField, plainName } from './dearer-fields.ts'
 
 /** Fields of vendors that ask for another way of making a video, each a condition of a price. */
@@ -27,7 +27,7 @@ function wordOf(value: unknown): string {
   return typeof word === 'string' || typeof word === 'number' ? String(word) : ''
 }
 
-const isUsualWord = (mode: Mode, word: string): boolean => word === 'off' || isUsual(mode, word)
+const isUsualWord = (mode: Mode, word: string): boolean => word === 'off' || isDefault(mode, word)
 
 /** The modes that these fields ask for beyond the usual ones, however deep they stand; of several the first. */
 export function modesIn(fields: unknown): Pick<When, Mode> {

@@ -80,7 +80,7 @@ function invalidFor(error: unknown): WholeReading {
 
 /** The answer without its long texts; of one with more values than are parsed, its short members and the length of its list. */
 async function skim(body: Buffer, scan: Scan, { list = 'choices' }: WholeMeterOptions): Promise<unknown> {
-  const { cuts, places, isParsable } = scan
+  const { cuts, members: places, isParsable } = scan
   if (isParsable) return parseSkeleton(body, cuts)
   const answer: Record<string, unknown> = {}
   for (const { start, nameEnd, valueStart, end, entries } of places) {

@@ -1,4 +1,4 @@
-import { HEADER_NAME, HEADER_VALUE, isFraming, mayPass } from '../domain/header.ts'
+import { HEADER_NAME, HEADER_VALUE, isFraming, mayForward } from '../domain/header.ts'
 import { isObject, type JsonObject } from '../domain/json-value.ts'
 import { isOnlyPlaceholders, isSecretName } from '../domain/secret-name.ts'
 import { type Conditions, doHold, readConditions } from './condition.ts'
@@ -278,7 +278,7 @@ function headerName(name: unknown, at: string): OverrideReading<string> {
 /** The name of a client header that may be passed on. */
 function passableName(name: unknown, at: string): OverrideReading<string> {
   const read = headerName(name, at)
-  if ('fault' in read || mayPass(read.value)) return read
+  if ('fault' in read || mayForward(read.value)) return read
   return fault(at, 'is a credential of the client, which is never passed on')
 }
 

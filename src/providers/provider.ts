@@ -147,9 +147,9 @@ export type Provider = { readonly [operation in Operation]?: Paths } & {
   /** Values derived from the key or other fields; they override those fields. */
   readonly placeholders?: (key: string, fields: Values) => Values
   /** The formats that a model supports, if they depend on its name. Absent: those of the operation's paths. */
-  readonly speaks?: (model: string) => readonly FormatName[]
+  readonly formatsOfModel?: (model: string) => readonly FormatName[]
   /** Whether an error response is about the key or its credit although its status says otherwise. */
-  readonly isKeyTrouble?: (status: number, body: unknown) => boolean
+  readonly isKeyError?: (status: number, body: unknown) => boolean
   /** `reasoningOutside`: reasoning tokens are not included in `completion_tokens`. */
   readonly usage?: { readonly reasoningOutside: boolean }
   /** What the vendor's hosts accept or reject beyond the format, for chats translated to it. */
@@ -179,12 +179,12 @@ export function operationsOf(provider: Provider): Operation[] {
 /** The formats of this model for this operation, preferred first; empty if it is not offered. */
 export function formatsFor(provider: Provider, operation: Operation, model: string): FormatName[] {
   const offered = formatsIn(provider[operation])
-  const supported = provider.speaks?.(model)
+  const supported = provider.formatsOfModel?.(model)
   return supported === undefined ? offered : offered.filter(format => supported.includes(format))
 }
 
 /** The same vendor with only these chat formats: many compatible hosts support fewer. */
-export function speakingOnly(provider: Provider, formats: unknown): Provider {
+export function withChatFormats(provider: Provider, formats: unknown): Provider {
   if (!Array.isArray(formats) || formats.length === 0) return provider
   const chatPaths = Object.entries(provider.chat ?? {}).filter(([format]) => formats.includes(format))
   return { ...provider, chat: Object.fromEntries(chatPaths) }

@@ -5,7 +5,7 @@ export const monotonicMs = (): number => performance.now()
  * A clock that never goes back. When the system clock is set back, this clock continues from its last value: it does not
  * stand still until the old time returns, and it counts no time twice.
  */
-export function steady(nowMs: () => number): () => number {
+export function createMonotonicClock(nowMs: () => number): () => number {
   let lastMs = nowMs()
   let elapsedMs = lastMs
   return () => {

@@ -50,7 +50,7 @@ function indexAt(ends: Float64Array, point: number): number {
 export type Draw<T> = {
   next(): T | undefined
   /** Removes the members that do not pass from those not drawn yet. */
-  sift(passes: (member: T) => boolean): void
+  removeUnless(passes: (member: T) => boolean): void
 }
 
 /**
@@ -71,15 +71,15 @@ export function createDraw<T>(all: Pool<T>, random: () => number): Draw<T> {
     return pool.members[index]
   }
 
-  function sift(passes: (member: T) => boolean): void {
+  function removeUnless(passes: (member: T) => boolean): void {
     pool = only(pool, (member, index) => !drawnIndexes?.has(index) && passes(member))
     drawnIndexes = undefined
     drawnWeight = 0
   }
-  const compact = () => sift(() => true)
+  const compact = () => removeUnless(() => true)
 
   return {
-    sift,
+    removeUnless,
     next: () => {
       if (pool.members.length === (drawnIndexes?.size ?? 0)) return undefined
       if (drawnWeight * 2 > total()) compact()

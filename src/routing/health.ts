@@ -1,5 +1,5 @@
 import { KEY_STATUS } from '../domain/channel-key.ts'
-import { steady } from './clock.ts'
+import { createMonotonicClock } from './clock.ts'
 import {
   beginCooldown,
   beginTrial,
@@ -85,7 +85,7 @@ export function createHealth(deps: {
   readonly nowMs: () => number
   readonly onDisable: (disabling: Disabling) => void
 }): Health {
-  const now = steady(deps.nowMs)
+  const now = createMonotonicClock(deps.nowMs)
   const book = createCooldownBook()
   const nextKeyIndexes = new Map<number, number>()
   let serial = 0

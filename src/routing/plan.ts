@@ -130,7 +130,7 @@ function* stepsOf<C extends RoutedChannel>(
         progress.taken += 1
         yield step
       } else if (misses === MAX_MISSES) {
-        draw.sift(other => stepOn(other) !== undefined)
+        draw.removeUnless(other => stepOn(other) !== undefined)
       }
     }
   }

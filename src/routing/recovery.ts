@@ -1,6 +1,6 @@
 import { CHANNEL_STATUS } from '../domain/channel.ts'
 import { KEY_STATUS } from '../domain/channel-key.ts'
-import { steady } from './clock.ts'
+import { createMonotonicClock } from './clock.ts'
 import { NO_KEY, type RoutedChannel, type RoutedKey } from './table.ts'
 
 /** A channel and one of its keys, at least one of which the gateway disabled. */
@@ -29,7 +29,7 @@ export function createRecovery<C extends RoutedChannel>(deps: {
   readonly nowMs: () => number
   readonly onRecover: (recovered: Recovered) => void
 }): Recovery<C> {
-  const now = steady(deps.nowMs)
+  const now = createMonotonicClock(deps.nowMs)
   let schedules = new Map<string, Schedule>()
 
   return {

@@ -4,10 +4,10 @@ import type { StoredFile, Upload } from './multipart.ts'
 
 const FILE = Symbol('file')
 
-/** A file in the place of a string in a JSON document. */
+/** A file that replaces a string of a JSON document. */
 export type Embedded = { readonly [FILE]: StoredFile; readonly before: string }
 
-/** The file in base64, after these characters: `data:image/png;base64,` makes it an address. */
+/** A file that is sent in base64, after a prefix such as `data:image/png;base64,`. */
 export const embed = (file: StoredFile, before = ''): Embedded => ({ [FILE]: file, before })
 
 const isEmbedded = (value: unknown): value is Embedded =>
@@ -15,7 +15,7 @@ const isEmbedded = (value: unknown): value is Embedded =>
 
 const base64Length = (size: number) => Math.ceil(size / 3) * 4
 
-/** Encodes groups of three bytes, also across the borders of chunks. */
+/** Encodes a file in groups of three bytes, also across chunk boundaries. */
 async function* base64Of(file: StoredFile): AsyncGenerator<Buffer> {
   let remainder: Buffer = Buffer.alloc(0)
   for await (const chunk of file.open() as AsyncIterable<Buffer>) {
@@ -27,19 +27,19 @@ async function* base64Of(file: StoredFile): AsyncGenerator<Buffer> {
   if (remainder.length > 0) yield Buffer.from(remainder.toString('base64'), 'latin1')
 }
 
-/** The document as JSON. With files in it, the JSON is produced while it is sent, so that no file is in memory whole. */
+/** Serializes a document. With embedded files, the JSON is streamed, so that no whole file is in memory. */
 export function encodeDocument(document: object): Buffer | Upload {
   const files: StoredFile[] = []
-  let mark = ''
+  let marker = ''
   const text = JSON.stringify(document, (_name, value: unknown) => {
     if (!isEmbedded(value)) return value
     files.push(value[FILE])
-    // Random, so that no client can write it.
-    mark ||= randomBytes(16).toString('hex')
-    return `${value.before}${mark}`
+    // Random, so that no client can forge it.
+    marker ||= randomBytes(16).toString('hex')
+    return `${value.before}${marker}`
   })
   if (files.length === 0) return Buffer.from(text)
-  const texts = text.split(mark).map(piece => Buffer.from(piece))
+  const texts = text.split(marker).map(piece => Buffer.from(piece))
   const length =
     texts.reduce((sum, piece) => sum + piece.length, 0) +
     files.reduce((sum, { size }) => sum + base64Length(size), 0)

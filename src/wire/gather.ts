@@ -1,8 +1,8 @@
 import { JOINED_BYTES, joinInSlices } from './json-slices.ts'
 
-const NOTHING = Buffer.alloc(0)
-/** Smaller pieces are copied into a shared block. */
-const OWN_BYTES = 4 * 1024
+const EMPTY = Buffer.alloc(0)
+/** Smaller pieces are copied into a block. */
+const MIN_UNCOPIED_BYTES = 4 * 1024
 const BLOCK_BYTES = 64 * 1024
 
 /**
@@ -15,7 +15,7 @@ export function createGatherer() {
   let used = 0
   let size = 0
 
-  function seal(): void {
+  function closeBlock(): void {
     if (block && used > 0) pieces.push(block.subarray(0, used))
     block = undefined
     used = 0
@@ -25,27 +25,27 @@ export function createGatherer() {
     size: () => size,
     push(piece: Buffer): void {
       // Most bodies are a single piece, which need not be copied.
-      const isOwn = piece.length >= OWN_BYTES || size === 0
+      const isUncopied = piece.length >= MIN_UNCOPIED_BYTES || size === 0
       size += piece.length
-      if (isOwn) {
-        seal()
+      if (isUncopied) {
+        closeBlock()
         pieces.push(piece)
         return
       }
-      if (block && used + piece.length > block.length) seal()
+      if (block && used + piece.length > block.length) closeBlock()
       block ??= Buffer.allocUnsafeSlow(BLOCK_BYTES)
       used += piece.copy(block, used)
     },
-    /** Returns the pieces so far and forgets them. */
+    /** Returns and removes the pieces so far. */
     take(): readonly Buffer[] {
-      seal()
+      closeBlock()
       size = 0
       return pieces.splice(0)
     },
-    /** The whole body. A large one is joined in slices, so that other requests get their turn. */
+    /** The whole body. A large one is joined in slices, which does not block the event loop. */
     whole(): Buffer | Promise<Buffer> {
-      seal()
-      const [only = NOTHING] = pieces
+      closeBlock()
+      const [only = EMPTY] = pieces
       if (pieces.length < 2) return only
       return size <= JOINED_BYTES ? Buffer.concat(pieces, size) : joinInSlices(pieces)
     },

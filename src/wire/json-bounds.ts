@@ -13,15 +13,15 @@ import { createJsonScanner, type ScanLimits } from './json-scan.ts'
 
 /** Up to this length only deep nesting makes a parser slow. */
 const SHORT_LENGTH = 64 * 1024
-/** The longest text that is parsed in one go; a longer document is parsed in slices (json-slices.ts). */
+/** The longest text that is parsed synchronously; a longer document is parsed in slices (json-slices.ts). */
 export const MAX_PARSED_LENGTH = 2 * 1_048_576
-/** Stricter than for whole documents: this is parsed in one go, between two events of a stream. */
+/** Stricter than for whole documents, because this is parsed synchronously, between two events of a stream. */
 const LIMITS: ScanLimits = { names: 2_000, texts: 50_000, values: 100_000, otherBytes: MAX_PARSED_LENGTH }
 
-/** Longer strings are searched by `indexOf`, which is slow to start but fast once it runs. */
+/** Longer strings are searched with `indexOf`, which has a high fixed cost and a low cost per character. */
 const SHORT_TEXT = 64
 
-/** Counts that make a parser slow. `names` and `values` count every one, also those that repeat. */
+/** Counts the parts that make a parser slow. Repeated names and values count each time. */
 function measure(text: string): {
   readonly deepest: number
   readonly names: number
@@ -64,19 +64,19 @@ function closingQuote(text: string, from: number): number {
   return i
 }
 
-/** Whether the counts are within the limits even if every name differs. Every string is a name or follows a comma or bracket. */
-const isSurelyWithin = ({ names, values }: ReturnType<typeof measure>): boolean =>
+/** Whether the limits hold even if all names differ. Every string is a name or follows a comma or bracket. */
+const isCertainlyWithinLimits = ({ names, values }: ReturnType<typeof measure>): boolean =>
   names <= LIMITS.names && values < Math.min(LIMITS.values, LIMITS.texts)
 
 /**
- * Parses JSON that a provider or a client wrote, in one go: an event of a stream, an error, the arguments of a tool call. Throws a
- * JsonError for invalid JSON, and, before parsing, for JSON that would stall the parser.
+ * Parses untrusted JSON synchronously: an event of a stream, an error, the arguments of a tool call. Throws a JsonError
+ * for invalid JSON and, before parsing, for JSON that would stall the parser.
  */
 export function parseBounded(text: string): unknown {
   if (text.length > MAX_PARSED_LENGTH) throw new JsonError(`is longer than ${MAX_PARSED_LENGTH} characters`)
   const size = measure(text)
   if (size.deepest > MAX_DEPTH) throw new JsonError(`is nested deeper than ${MAX_DEPTH} levels`)
-  if (text.length > SHORT_LENGTH && !isSurelyWithin(size)) {
+  if (text.length > SHORT_LENGTH && !isCertainlyWithinLimits(size)) {
     const scanner = createJsonScanner({ limits: LIMITS })
     scanner.push(Buffer.from(text))
     scanner.end()
@@ -88,7 +88,7 @@ export function parseBounded(text: string): unknown {
   }
 }
 
-/** The same, with undefined in place of a JsonError. */
+/** Like `parseBounded`, but returns undefined instead of throwing a JsonError. */
 export function parsedOrNothing(text: string): unknown {
   try {
     return parseBounded(text)

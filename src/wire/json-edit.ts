@@ -19,12 +19,12 @@ export type Member = {
   readonly end: number
 }
 
-/** Longer strings are searched by `indexOf`, which is slow to start but fast once it runs. */
+/** Longer strings are searched with `indexOf`, which has a high fixed cost and a low cost per byte. */
 const SHORT_TEXT = 64
 
 /**
- * The members of a JSON object, in their order, found in one pass over its bytes. It expects JSON that a parser has
- * accepted; for anything else it may throw a JsonError or return wrong members.
+ * The members of a JSON object, in order, found in one pass over its bytes. The JSON must be valid: otherwise this may
+ * throw a JsonError or return wrong members.
  */
 export function topLevel(bytes: Buffer): readonly Member[] {
   const members: Member[] = []
@@ -47,7 +47,7 @@ export function topLevel(bytes: Buffer): readonly Member[] {
   return members
 }
 
-/** The elements of the array at `start`, by their byte offsets; none if no array begins there. Expects what `topLevel` does. */
+/** The byte offsets of the elements of the array at `start`; empty if no array begins there. The JSON must be valid. */
 export function elements(bytes: Buffer, start: number): readonly Pick<Member, 'start' | 'end'>[] {
   const places: { start: number; end: number }[] = []
   if (bytes[start] !== OPEN_ARRAY) return places
@@ -62,20 +62,20 @@ export function elements(bytes: Buffer, start: number): readonly Pick<Member, 's
   return places
 }
 
-/** A new value as JSON; a buffer is JSON already. */
+/** Serializes a new value. A buffer contains JSON already. */
 const valueBytes = (value: unknown): Buffer =>
   Buffer.isBuffer(value) ? value : Buffer.from(JSON.stringify(value))
 
 /** Edits of array elements by index: undefined removes the element, an object sets members of it. */
 export type ElementEdits = ReadonlyMap<number, Readonly<Record<string, unknown>> | undefined>
 
-/** The array at `start` with its elements edited; all others stay byte for byte. Undefined: no element remains. */
+/** The array at `start` with these edits; all other elements stay byte for byte. Undefined if no element remains. */
 export function editElements(bytes: Buffer, start: number, edits: ElementEdits): Buffer | undefined {
   const remaining = elements(bytes, start).flatMap((element, index) => {
     const edit = edits.get(index)
-    const own = bytes.subarray(element.start, element.end)
-    if (!edits.has(index)) return [own]
-    return edit === undefined ? [] : [editTopLevel(own, edit)]
+    const elementBytes = bytes.subarray(element.start, element.end)
+    if (!edits.has(index)) return [elementBytes]
+    return edit === undefined ? [] : [editTopLevel(elementBytes, edit)]
   })
   if (remaining.length === 0) return undefined
   const pieces = remaining.flatMap((piece, index) => [Buffer.from(index === 0 ? '[' : ','), piece])
@@ -83,7 +83,7 @@ export function editElements(bytes: Buffer, start: number, edits: ElementEdits):
 }
 
 /**
- * Sets members of the outermost object, or removes those set to undefined, and leaves every other byte as it is: numbers
+ * Sets members of the outermost object, and removes those set to undefined. Every other byte stays unchanged: numbers
  * beyond a parser's precision, the order of keys, spaces. New members come last.
  */
 export function editTopLevel(
@@ -92,33 +92,33 @@ export function editTopLevel(
   members: readonly Member[] = topLevel(bytes),
 ): Buffer {
   const pieces: Buffer[] = []
-  // Every byte before this is in the pieces or removed.
+  // All bytes before this offset are copied to the pieces or removed.
   let from = 0
-  const keepTo = (end: number) => {
+  const copyTo = (end: number) => {
     if (end > from) pieces.push(bytes.subarray(from, end))
   }
-  let hasKept = false
+  let hasMembers = false
   for (const [index, member] of members.entries()) {
     const isEdited = Object.hasOwn(edits, member.key)
     if (isEdited && edits[member.key] === undefined) {
-      // The comma before a member goes with it.
-      keepTo(members[index - 1]?.end ?? member.start)
+      // The comma before a member is removed with it.
+      copyTo(members[index - 1]?.end ?? member.start)
       from = member.end
       continue
     }
-    if (!hasKept && index > 0) from = member.start
-    hasKept = true
+    if (!hasMembers && index > 0) from = member.start
+    hasMembers = true
     if (!isEdited) continue
-    keepTo(member.valueStart)
+    copyTo(member.valueStart)
     pieces.push(valueBytes(edits[member.key]))
     from = member.end
   }
   const end = members.at(-1)?.end ?? skipSpace(bytes, 0) + 1
-  keepTo(end)
+  copyTo(end)
   from = end
   const added = addedMembers(edits, members)
-  if (added !== '') pieces.push(Buffer.from(hasKept ? `,${added}` : added))
-  keepTo(bytes.length)
+  if (added !== '') pieces.push(Buffer.from(hasMembers ? `,${added}` : added))
+  copyTo(bytes.length)
   return Buffer.concat(pieces)
 }
 
@@ -165,7 +165,7 @@ function containerEnd(bytes: Buffer, start: number): number {
   throw new JsonError('is not valid JSON')
 }
 
-/** The offset behind the closing quote of the string that opens at `start`. */
+/** The offset after the closing quote of the string that opens at `start`. */
 export function textEnd(bytes: Buffer, start: number): number {
   let i = start + 1
   while (i < bytes.length) {

@@ -2,23 +2,23 @@ import { LF } from './ascii.ts'
 import { parseBounded } from './json-bounds.ts'
 import type { Stage } from './stage.ts'
 
-/** A line holds one piece of an answer, at most a tool call with all of its arguments. */
+/** A line contains one part of a response. The longest is a tool call with all its arguments. */
 const MAX_LINE_BYTES = 4 * 2 ** 20
 
-/** Splits a stream into lines, each a JSON value. An incomplete line at the end is left out. */
+/** Splits a stream into lines and parses each as JSON. An incomplete line at the end is omitted. */
 export function createLineScanner(): Stage<Buffer, unknown> {
-  let rest: Buffer[] = []
+  let pending: Buffer[] = []
   let size = 0
 
-  function take(): Buffer {
-    const line = Buffer.concat(rest, size)
-    rest = []
+  function takeLine(): Buffer {
+    const line = Buffer.concat(pending, size)
+    pending = []
     size = 0
     return line
   }
 
-  function keep(chunk: Buffer): void {
-    rest.push(chunk)
+  function append(chunk: Buffer): void {
+    pending.push(chunk)
     size += chunk.length
     if (size > MAX_LINE_BYTES) throw new Error('a line of the provider’s stream is too long')
   }
@@ -28,18 +28,18 @@ export function createLineScanner(): Stage<Buffer, unknown> {
       const values: unknown[] = []
       let from = 0
       for (let at = chunk.indexOf(LF); at !== -1; at = chunk.indexOf(LF, from)) {
-        keep(chunk.subarray(from, at))
+        append(chunk.subarray(from, at))
         from = at + 1
-        values.push(...valueIn(take()))
+        values.push(...valueIn(takeLine()))
       }
-      keep(chunk.subarray(from))
+      append(chunk.subarray(from))
       return values
     },
     end() {
       try {
-        return valueIn(take())
+        return valueIn(takeLine())
       } catch {
-        // The line was cut off; the decoder reports that the stream was incomplete.
+        // The line is incomplete; the decoder reports that the stream was incomplete.
         return []
       }
     },

@@ -7,26 +7,26 @@ export type JsonProgress = {
   isWhole(): boolean
 }
 
-/** Longer strings are searched by `indexOf`, which is slow to start but fast once it runs. */
+/** Longer strings are searched with `indexOf`, which has a high fixed cost and a low cost per character. */
 const SHORT_TEXT = 64
 
 export function createJsonProgress(): JsonProgress {
   let depth = 0
   let isInText = false
   let isEscaped = false
-  let hasBegun = false
+  let hasContent = false
 
-  function passUnit(unit: number): void {
+  function scanUnit(unit: number): void {
     if (isEscaped) isEscaped = false
     else if (unit === BACKSLASH) isEscaped = true
     else if (unit === QUOTE) isInText = false
   }
 
-  /** Reads a string up to its end or the end of the piece; returns where it stopped. */
-  function passText(text: string, from: number): number {
+  /** Scans a string up to its closing quote or the end of the piece; returns the index of that position. */
+  function scanText(text: string, from: number): number {
     let i = from
     const short = Math.min(text.length, from + SHORT_TEXT)
-    for (; i < short && isInText; i++) passUnit(text.charCodeAt(i))
+    for (; i < short && isInText; i++) scanUnit(text.charCodeAt(i))
     if (!isInText || isEscaped || i === text.length) return i
     const quote = text.indexOf('"', i)
     const end = quote === -1 ? text.length : quote
@@ -40,17 +40,17 @@ export function createJsonProgress(): JsonProgress {
     push(text) {
       for (let i = 0; i < text.length; ) {
         if (isInText) {
-          i = passText(text, i)
+          i = scanText(text, i)
           continue
         }
         const unit = text.charCodeAt(i)
         if (unit === QUOTE) isInText = true
         else if (unit === OPEN_OBJECT || unit === OPEN_ARRAY) depth += 1
         else if (unit === CLOSE_OBJECT || unit === CLOSE_ARRAY) depth -= 1
-        if (unit > SPACE) hasBegun = true
+        if (unit > SPACE) hasContent = true
         i += 1
       }
     },
-    isWhole: () => hasBegun && !isInText && depth === 0,
+    isWhole: () => hasContent && !isInText && depth === 0,
   }
 }

@@ -9,20 +9,20 @@ export type RepeatedName = {
   readonly isTopLevel: boolean
 }
 
-/** An object or list that is open, and its step in the path from the enclosing one. */
+/** An open object or list, and its step in the path from the enclosing one. */
 type Frame = {
   readonly step: string
   /** Absent for a list. */
   readonly names: Set<string> | undefined
-  /** Whether repeats inside it count. */
+  /** Whether repeated names inside it are reported. */
   readonly isWatched: boolean
   index: number
   name: string
 }
 
 /**
- * The first name that occurs twice in one object, found in one pass over bytes that a parser has accepted. A parser keeps
- * one of the two values without an error. `isWatched` decides whether the value of a member is checked too.
+ * The first name that occurs twice in one object, found in one pass over valid JSON. Parsers drop one of the two values
+ * without an error. `isWatched` decides whether the value of a member is checked too.
  */
 export function repeatedName(
   bytes: Buffer,
@@ -54,7 +54,7 @@ export function repeatedName(
     const frame = frames.at(-1)
     if (byte === QUOTE) {
       const end = textEnd(bytes, i)
-      // A string is a name only if a colon follows; other strings are never looked at.
+      // A string is a name only if a colon follows. Other strings are not decoded.
       if (frame?.names && bytes.length > end) text = nameBefore(bytes, i, end)
       i = end
       continue

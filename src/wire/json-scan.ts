@@ -16,13 +16,13 @@ import {
 import { JsonError, MAX_DEPTH } from './json.ts'
 import { isWordEnd, MALFORMED, nextWordState } from './json-word.ts'
 
-/** Limits for what makes a parser slow out of all proportion to the bytes. */
+/** Limits on documents that take a parser far longer than their size suggests. */
 export const SCAN_LIMITS: ScanLimits = {
-  /** Different member names: for each new one the engine creates another object shape. */
+  /** Different member names: V8 creates an object shape for each of them. */
   names: 10_000,
   texts: 100_000,
   values: 350_000,
-  /** Bytes outside of long texts and long lists, including spaces. */
+  /** Bytes outside long texts and long lists, including spaces. */
   otherBytes: 8 * 1_048_576,
 }
 
@@ -43,28 +43,28 @@ export const NAMES_ONLY: ScanLimits = {
 
 export type ScanOptions = {
   readonly limits?: ScanLimits
-  /** Long lists of numbers are cut as well as long texts. The numbers in them do not count as values. */
+  /** Also cut long lists of numbers, whose numbers then do not count as values. */
   readonly cutsNumbers?: boolean
 }
 
-/** A text or a list of numbers that is left out of the parsed document, with its quotes or brackets. */
+/** The byte range of a long text or list of numbers, with its quotes or brackets. It is cut out before parsing. */
 export type Cut = { readonly start: number; readonly end: number }
 
 /** A member of the outermost object, by its byte offsets. */
-type Place = {
+type MemberRange = {
   readonly start: number
   readonly nameEnd: number
   readonly valueStart: number
   readonly end: number
-  /** The number of elements of its list; 0 if it is no list. */
+  /** The number of elements if the value is a list; else 0. */
   readonly entries: number
-  /** Commas of its list at which the list may be parsed in parts; none if it is short. */
+  /** Offsets of the commas at which a long list can be split, to parse it in parts; empty if it is short. */
   readonly splits: readonly number[]
 }
 
 export type Scan = {
   readonly cuts: readonly Cut[]
-  readonly places: readonly Place[]
+  readonly members: readonly MemberRange[]
   /** Whether the document is within the limits for parsing. */
   readonly isParsable: boolean
   /** The number of member names at any depth. */
@@ -74,33 +74,33 @@ export type Scan = {
 const ESCAPES: ReadonlySet<number> = new Set(Buffer.from('"\\/bfnrtu'))
 const HEX: ReadonlySet<number> = new Set(Buffer.from('0123456789abcdefABCDEF'))
 
-/** Further digits have no meaning, and a parser reads them one by one. */
+/** The maximum length of a number: further digits have no meaning and only cost time. */
 const MAX_WORD = 1_000
 
-/** The grammar of JSON: what may come next. */
+/** The states of the grammar: the tokens that may come next. */
 const NEXT = { value: 0, valueOrClose: 1, name: 2, nameOrClose: 3, colon: 4, commaOrClose: 5 } as const
 
 const LONG_TEXT = 1_024
 const LONG_LIST = 4_096
-/** A list of the outermost object is parsed in parts of this size, long texts not counted. */
+/** A list of the outermost object is parsed in parts of this size, without its long texts. */
 const PART_BYTES = 256 * 1024
-/** Once so many bytes remain to be parsed, only short texts stay in. */
-const ROOMY_BYTES = 2 * 1_048_576
+/** Up to this size the document without its cuts has room for texts up to `LONG_TEXT`; above it, up to `SHORT_TEXT`. */
+const SMALL_SKELETON_BYTES = 2 * 1_048_576
 const SHORT_TEXT = 64
 
 const FNV_START = 0x811c9dc5
 const FNV_PRIME = 0x01000193
 
 /**
- * Scans JSON piece by piece, so that no call takes long. It throws for invalid JSON and for JSON that would stall a parser.
- * It builds no values.
+ * Validates JSON piece by piece, so that no call takes long, and finds the ranges to cut. It throws for invalid JSON and
+ * for JSON that would stall a parser. It builds no values.
  */
 export function createJsonScanner({ limits = SCAN_LIMITS, cutsNumbers = false }: ScanOptions = {}) {
   const isInObject = new Uint8Array(MAX_DEPTH + 1)
   const names = new Set<number>()
   const cuts: Cut[] = []
   let nameCount = 0
-  let place = 0
+  let offset = 0
   let depth = 0
   let values = 0
   let texts = 0
@@ -112,26 +112,26 @@ export function createJsonScanner({ limits = SCAN_LIMITS, cutsNumbers = false }:
   let next: number = NEXT.value
   let textStart = 0
   let hash = 0
-  const places: Place[] = []
+  const members: MemberRange[] = []
   let member: { start: number; nameEnd: number; valueStart: number } | undefined
   let entries = 0
   let splits: number[] = []
   /** The bytes before the last split that are parsed. */
   let parsedBytes = 0
-  /** The offset behind the last byte that is no space. */
-  let solidEnd = 0
+  /** The offset after the last byte that is not a space. */
+  let contentEnd = 0
   let wordLength = 0
   let wordState = 0
-  /** The start of the open list, while it holds only numbers; -1: there is none. */
+  /** The start of the current list while it contains only numbers; else -1. */
   let numbersStart = -1
   let numbers = 0
 
   const malformed = () => new JsonError('is not valid JSON')
 
-  /** Records the members of the outermost object, so that they need not be searched for later. */
+  /** Records the byte range of a member of the outermost object. */
   function endMember(): void {
-    if (depth === 1 && member !== undefined) places.push({ ...member, end: solidEnd, entries, splits })
-    if (places.length > SCAN_LIMITS.names) throw new JsonError('names a member twice')
+    if (depth === 1 && member !== undefined) members.push({ ...member, end: contentEnd, entries, splits })
+    if (members.length > SCAN_LIMITS.names) throw new JsonError('names a member twice')
     if (depth <= 1) {
       member = undefined
       entries = 0
@@ -140,14 +140,14 @@ export function createJsonScanner({ limits = SCAN_LIMITS, cutsNumbers = false }:
   }
 
   function split(): void {
-    if (place - cutBytes - parsedBytes < PART_BYTES) return
-    parsedBytes = place - cutBytes
-    splits.push(place)
+    if (offset - cutBytes - parsedBytes < PART_BYTES) return
+    parsedBytes = offset - cutBytes
+    splits.push(offset)
   }
 
   function beginValue(): void {
     if (next !== NEXT.value && next !== NEXT.valueOrClose) throw malformed()
-    if (member !== undefined && member.valueStart === 0) member.valueStart = place
+    if (member !== undefined && member.valueStart === 0) member.valueStart = offset
     else if (depth === 2 && member !== undefined && isInObject[2] === 0) entries += 1
   }
 
@@ -160,26 +160,26 @@ export function createJsonScanner({ limits = SCAN_LIMITS, cutsNumbers = false }:
     next = isObject ? NEXT.nameOrClose : NEXT.valueOrClose
     countValue()
     if (isObject || !cutsNumbers) return
-    numbersStart = place
+    numbersStart = offset
     numbers = 0
   }
 
   function close(isObject: boolean): void {
-    const isRight = depth > 0 && (isInObject[depth] === 1) === isObject
-    const isDone = next === NEXT.commaOrClose || next === (isObject ? NEXT.nameOrClose : NEXT.valueOrClose)
-    if (!isRight || !isDone) throw malformed()
-    if (numbersStart !== -1 && place - numbersStart > LONG_LIST) {
-      cuts.push({ start: numbersStart, end: place + 1 })
-      cutBytes += place - numbersStart
+    const isMatching = depth > 0 && (isInObject[depth] === 1) === isObject
+    const mayClose = next === NEXT.commaOrClose || next === (isObject ? NEXT.nameOrClose : NEXT.valueOrClose)
+    if (!isMatching || !mayClose) throw malformed()
+    if (numbersStart !== -1 && offset - numbersStart > LONG_LIST) {
+      cuts.push({ start: numbersStart, end: offset + 1 })
+      cutBytes += offset - numbersStart
       numbersStart = -1
     } else endNumbers()
     endMember()
-    solidEnd = place + 1
+    contentEnd = offset + 1
     depth -= 1
     next = NEXT.commaOrClose
   }
 
-  function separate(): void {
+  function endElement(): void {
     if (next !== NEXT.commaOrClose || depth === 0) throw malformed()
     endMember()
     if (depth === 2 && member !== undefined && isInObject[2] === 0) split()
@@ -188,7 +188,7 @@ export function createJsonScanner({ limits = SCAN_LIMITS, cutsNumbers = false }:
     else numbers += 1
   }
 
-  /** Elements of a list that is no long list of numbers count as values. */
+  /** The current list is not cut as a list of numbers, so its elements count as values. */
   function endNumbers(): void {
     if (numbersStart === -1) return
     numbersStart = -1
@@ -205,7 +205,7 @@ export function createJsonScanner({ limits = SCAN_LIMITS, cutsNumbers = false }:
 
   function beginText(): void {
     isInText = true
-    textStart = place
+    textStart = offset
     isName = next === NEXT.name || next === NEXT.nameOrClose
     if (!isName) {
       beginValue()
@@ -216,10 +216,10 @@ export function createJsonScanner({ limits = SCAN_LIMITS, cutsNumbers = false }:
 
   function endText(): void {
     isInText = false
-    solidEnd = place + 1
+    contentEnd = offset + 1
     if (isName) {
       next = NEXT.colon
-      if (depth === 1) member = { start: textStart, nameEnd: place + 1, valueStart: 0 }
+      if (depth === 1) member = { start: textStart, nameEnd: offset + 1, valueStart: 0 }
       names.add(hash)
       if (names.size > limits.names)
         throw new JsonError(`has members of more than ${limits.names} different names`)
@@ -228,27 +228,27 @@ export function createJsonScanner({ limits = SCAN_LIMITS, cutsNumbers = false }:
     next = NEXT.commaOrClose
     texts += 1
     if (texts > limits.texts) throw new JsonError(`holds more than ${limits.texts} texts`)
-    const length = place - textStart
-    const isRoomy = place - cutBytes < ROOMY_BYTES || depth < 2
-    if (length <= (isRoomy ? LONG_TEXT : SHORT_TEXT)) return
-    cuts.push({ start: textStart, end: place + 1 })
+    const length = offset - textStart
+    const isSmall = offset - cutBytes < SMALL_SKELETON_BYTES || depth < 2
+    if (length <= (isSmall ? LONG_TEXT : SHORT_TEXT)) return
+    cuts.push({ start: textStart, end: offset + 1 })
     cutBytes += length
   }
 
-  /** The parser does not see texts that are left out, so their escapes are checked here. */
-  function passEscape(byte: number): void {
+  /** The parser does not see texts that are cut, so their escapes are validated here. */
+  function scanEscape(byte: number): void {
     const isGood = hexLeft > 0 ? HEX.has(byte) : ESCAPES.has(byte)
     if (!isGood) throw malformed()
     hexLeft = hexLeft > 0 ? hexLeft - 1 : byte === LOWER_U ? 4 : 0
     isEscaped = false
   }
 
-  /** Reads a text up to its end or the end of the piece; returns where it stopped. */
-  function passText(piece: Buffer, from: number): number {
+  /** Scans a text up to its closing quote or the end of the piece; returns the index of that position. */
+  function scanText(piece: Buffer, from: number): number {
     let i = from
     while (i < piece.length) {
       const byte = piece[i] as number
-      if (isEscaped || hexLeft > 0) passEscape(byte)
+      if (isEscaped || hexLeft > 0) scanEscape(byte)
       else if (byte === BACKSLASH) isEscaped = true
       else if (byte === QUOTE) return i
       else if (byte < SPACE) throw malformed()
@@ -258,8 +258,8 @@ export function createJsonScanner({ limits = SCAN_LIMITS, cutsNumbers = false }:
     return i
   }
 
-  /** The same for a number or `true`, `false`, `null`. */
-  function passWord(piece: Buffer, from: number): number {
+  /** Scans a number or `true`, `false`, `null` up to its end or the end of the piece. */
+  function scanWord(piece: Buffer, from: number): number {
     let i = from
     while (i < piece.length) {
       const byte = piece[i] as number
@@ -275,14 +275,14 @@ export function createJsonScanner({ limits = SCAN_LIMITS, cutsNumbers = false }:
 
   function endWord(): void {
     if (!isWordEnd(wordState)) throw malformed()
-    solidEnd = place
+    contentEnd = offset
     wordLength = 0
     wordState = 0
     next = NEXT.commaOrClose
   }
 
-  /** Reads one byte outside of texts and words. */
-  function passByte(byte: number): void {
+  /** Scans one byte outside texts and words. */
+  function scanByte(byte: number): void {
     switch (byte) {
       case QUOTE:
         beginText()
@@ -300,7 +300,7 @@ export function createJsonScanner({ limits = SCAN_LIMITS, cutsNumbers = false }:
         close(false)
         break
       case COMMA:
-        separate()
+        endElement()
         break
       case COLON:
         if (next !== NEXT.colon) throw malformed()
@@ -311,8 +311,8 @@ export function createJsonScanner({ limits = SCAN_LIMITS, cutsNumbers = false }:
       case LF:
       case CR:
       case TAB:
-        // A list with long runs of spaces is not left out as a list of numbers.
-        if (place - solidEnd > LONG_LIST) endNumbers()
+        // A list with long runs of spaces is not cut as a list of numbers.
+        if (offset - contentEnd > LONG_LIST) endNumbers()
         break
       default:
         throw malformed()
@@ -321,42 +321,42 @@ export function createJsonScanner({ limits = SCAN_LIMITS, cutsNumbers = false }:
 
   return {
     push(piece: Buffer): void {
-      const base = place
+      const base = offset
       let i = 0
       while (i < piece.length) {
         const byte = piece[i] as number
         if (isInText) {
-          i = passText(piece, i)
-          place = base + i
+          i = scanText(piece, i)
+          offset = base + i
           if (i === piece.length) return
           endText()
           i += 1
         } else if (wordState !== 0 || nextWordState(0, byte) !== MALFORMED) {
-          place = base + i
+          offset = base + i
           if (wordState === 0) beginValue()
-          i = passWord(piece, i)
-          place = base + i
+          i = scanWord(piece, i)
+          offset = base + i
           if (i === piece.length) return
           endWord()
         } else {
-          place = base + i
-          passByte(byte)
+          offset = base + i
+          scanByte(byte)
           i += 1
         }
       }
-      place = base + piece.length
+      offset = base + piece.length
     },
     end(): Scan {
-      // A text that never ends is not left out, so that the parser would read all of it to find the fault.
+      // Fail here on an unterminated text: it is not cut, and the parser would have to read all of it.
       if (isInText) throw malformed()
       if (wordState !== 0) endWord()
       if (depth > 0 || next !== NEXT.commaOrClose) throw malformed()
-      const otherBytes = place - cutBytes
+      const otherBytes = offset - cutBytes
       if (otherBytes > limits.otherBytes)
         throw new JsonError(`holds more than ${limits.otherBytes} bytes beside its long texts`)
       const isParsable =
         texts <= SCAN_LIMITS.texts && values <= SCAN_LIMITS.values && otherBytes <= SCAN_LIMITS.otherBytes
-      return { cuts, places, isParsable, nameCount }
+      return { cuts, members: members, isParsable, nameCount }
     },
   }
 }

@@ -6,47 +6,47 @@ import { keyOf, type Member, topLevel } from './json-edit.ts'
 import type { Cut, Scan } from './json-scan.ts'
 import { parseScanned, SLICED_BYTES, scanInSlices } from './json-slices.ts'
 
-/** Bodies up to this size are parsed in one go: even the worst of them is fast. */
+/** Bodies up to this size are parsed synchronously, which is fast even for hostile ones. */
 export const LARGE_BYTES = SLICED_BYTES
-/** Above this size, operations that need only the lengths of long texts get a LongText in the place of each. */
+/** Above this size, operations that need only the lengths of long texts get a LongText instead of each. */
 export const SKIM_BYTES = 1_048_576
 const HEAD_BYTES = 32
-const MAX_NOTE_BYTES = 80
+const MAX_PLACEHOLDER_BYTES = 80
 const CUTS_AT_ONCE = 4_096
 const OPEN = Buffer.from('[')
 const CLOSE = Buffer.from(']')
 
-/** Random, so that no client can forge a text of another length. */
-const NOTE = `long ${randomUUID().slice(0, 13)}`
+/** The member name of a LongText placeholder. Random, so that no client can forge one. */
+const LONG_TEXT_NAME = `long ${randomUUID().slice(0, 13)}`
 
-/** Stands for a long text that was not parsed. */
+/** Describes a long text that was not parsed. */
 export type LongText = {
-  /** Its length in JSON, which is never less than that of the text itself. */
+  /** Its length as JSON, which is at least the length of the decoded text. */
   readonly bytes: number
   /** Its first characters, up to the first that needs an escape or is not ASCII. */
   readonly head: string
 }
 
-/** Whether an object with a member of this name stands for a long text. */
-export const isLongTextName = (name: string): boolean => name === NOTE
+/** Whether an object with a member of this name is the placeholder of a long text. */
+export const isLongTextName = (name: string): boolean => name === LONG_TEXT_NAME
 
 export function longText(value: unknown): LongText | undefined {
-  if (typeof value !== 'object' || value === null || !Object.hasOwn(value, NOTE)) return undefined
-  const note = (value as Record<string, string>)[NOTE] ?? ''
-  const space = note.indexOf(' ')
-  return { bytes: Number(note.slice(0, space)), head: note.slice(space + 1) }
+  if (typeof value !== 'object' || value === null || !Object.hasOwn(value, LONG_TEXT_NAME)) return undefined
+  const description = (value as Record<string, string>)[LONG_TEXT_NAME] ?? ''
+  const space = description.indexOf(' ')
+  return { bytes: Number(description.slice(0, space)), head: description.slice(space + 1) }
 }
 
 export type JsonRead = {
   readonly value: unknown
   readonly members: readonly Member[]
-  /** The number of names that the value has if no object repeats one. */
+  /** The number of member names in the text. A parsed value with fewer had a repeated name. */
   readonly names: number
 }
 
 /**
- * Parses a body of any size without blocking the event loop. `isSkimmed`: long texts may become a LongText. The members
- * are those of the outermost object; none if the body is no object. Throws a JsonError.
+ * Parses a body of any size without blocking the event loop. With `isSkimmed`, long texts may be returned as LongText.
+ * `members` are those of the outermost object; empty if the body is no object. Throws a JsonError.
  */
 export async function readJson(bytes: Buffer, isSkimmed: boolean): Promise<JsonRead> {
   if (bytes.length <= LARGE_BYTES) {
@@ -54,12 +54,14 @@ export async function readJson(bytes: Buffer, isSkimmed: boolean): Promise<JsonR
     const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
     return { value, members: isObject ? topLevel(bytes) : [], names }
   }
-  const { cuts, places, nameCount } = await scanInSlices(bytes)
+  const { cuts, members: ranges, nameCount } = await scanInSlices(bytes)
   if (!isUtf8(bytes)) throw new JsonError('is not valid UTF-8')
   const isSkeleton = isSkimmed && bytes.length > SKIM_BYTES
-  const value = await (isSkeleton ? parseSkimmed(bytes, { cuts, places }) : parseScanned(bytes, cuts))
-  // The names are read after parsing: only then is it certain that they are names.
-  const members = places.map(({ start, nameEnd, valueStart, end }) => ({
+  const value = await (isSkeleton
+    ? parseSkimmed(bytes, { cuts, members: ranges })
+    : parseScanned(bytes, cuts))
+  // Names are decoded after parsing, because only then they are known to be valid.
+  const members = ranges.map(({ start, nameEnd, valueStart, end }) => ({
     key: keyOf(bytes, start, nameEnd),
     start,
     valueStart,
@@ -69,12 +71,12 @@ export async function readJson(bytes: Buffer, isSkimmed: boolean): Promise<JsonR
   return { value, members, names: nameCount + (isSkeleton ? cuts.length : 0) }
 }
 
-/** Parses the document without its long texts, a part of a long list at a time. */
+/** Parses the document without its long texts, and long lists in parts. */
 async function parseSkimmed(
   bytes: Buffer,
-  { cuts, places }: Pick<Scan, 'cuts' | 'places'>,
+  { cuts, members }: Pick<Scan, 'cuts' | 'members'>,
 ): Promise<unknown> {
-  const lists = places.filter(({ splits }) => splits.length > 0)
+  const lists = members.filter(({ splits }) => splits.length > 0)
   const marks = lists.flatMap(({ splits, end }) => [...splits, end - 1])
   const skeleton = await skeletonOf(bytes, cuts, marks)
   const head: Buffer[] = []
@@ -96,10 +98,10 @@ async function parseSkimmed(
   for (const { name, start, end } of parts) {
     await setImmediate()
     const list = document[name]
-    // Of a name that stands twice the last value is kept, which may be no list. Such a document is refused later.
+    // If a name is repeated, the parser keeps the last value, which may be no list. Such a document is refused later.
     if (Array.isArray(list)) for (const element of parseList(skeleton.bytes, start, end)) list.push(element)
   }
-  // Those who read the document next do so in a turn of their own.
+  // The caller starts in a new turn of the event loop.
   if (parts.length > 0) await setImmediate()
   return document
 }
@@ -108,12 +110,12 @@ const parseList = (bytes: Buffer, start: number, end: number) =>
   parseMeasured(Buffer.concat([OPEN, bytes.subarray(start, end), CLOSE])) as unknown[]
 
 /**
- * The same JSON with a LongText in the place of each long text, built in slices. `marks` are offsets outside of the cuts,
- * in order; they are returned as offsets of the skeleton.
+ * The JSON with a LongText placeholder for each long text, built in slices. `marks` are ascending offsets outside the cuts;
+ * they are returned as offsets of the skeleton.
  */
 async function skeletonOf(bytes: Buffer, cuts: readonly Cut[], marks: readonly number[]) {
   const cutBytes = cuts.reduce((sum, { start, end }) => sum + end - start, 0)
-  const skeleton = Buffer.allocUnsafe(bytes.length - cutBytes + cuts.length * MAX_NOTE_BYTES)
+  const skeleton = Buffer.allocUnsafe(bytes.length - cutBytes + cuts.length * MAX_PLACEHOLDER_BYTES)
   const skeletonMarks: number[] = []
   let from = 0
   let end = 0
@@ -128,7 +130,7 @@ async function skeletonOf(bytes: Buffer, cuts: readonly Cut[], marks: readonly n
     if (index % CUTS_AT_ONCE === CUTS_AT_ONCE - 1) await setImmediate()
     copyUntil(cut.start)
     const length = cut.end - cut.start - 2
-    end += skeleton.write(`{"${NOTE}":"${length} ${headOf(bytes, cut.start + 1)}"}`, end, 'latin1')
+    end += skeleton.write(`{"${LONG_TEXT_NAME}":"${length} ${headOf(bytes, cut.start + 1)}"}`, end, 'latin1')
     from = cut.end
   }
   copyUntil(bytes.length)

@@ -4,13 +4,13 @@ import { BACKSLASH, COMMA, LOWER_U, QUOTE } from './ascii.ts'
 import { parseBounded } from './json-bounds.ts'
 import { type Cut, createJsonScanner, type Scan, type ScanOptions } from './json-scan.ts'
 
-/** Up to this size a document is scanned, parsed and written in one go. */
+/** Up to this size a document is scanned, parsed and written synchronously. */
 export const SLICED_BYTES = 64 * 1024
-/** A slice: what is processed before other requests get their turn, a few milliseconds. */
+/** The bytes that are processed in one turn of the event loop: a few milliseconds. */
 const SLICE_BYTES = 128 * 1024
 const CUTS_AT_ONCE = 2_048
 
-/** Before the scanner is compiled, a byte takes it a hundred times longer; so its turns are limited by time. */
+/** Before V8 has compiled the scanner, it is a hundred times slower, so its turns are limited by time. */
 const SCANNED_BYTES = 8 * 1024
 const TURN_MS = 4
 
@@ -28,12 +28,12 @@ export async function scanInSlices(bytes: Buffer, options?: ScanOptions): Promis
   return scanner.end()
 }
 
-/** Random, so that no provider can forge a cut. */
-const CUT = `cut ${randomUUID().slice(0, 13)}`
+/** The member name of the placeholder of a cut. Random, so that no provider can forge one. */
+const CUT_NAME = `cut ${randomUUID().slice(0, 13)}`
 
 /**
- * Parses a document of any size without blocking the event loop: the long texts and lists are left out of the parsed
- * document first, and put back one by one. Invalid UTF-8 becomes U+FFFD. Throws a JsonError.
+ * Parses a document of any size without blocking the event loop: it parses a skeleton without the long texts and lists,
+ * then restores them one by one. Invalid UTF-8 becomes U+FFFD. Throws a JsonError.
  */
 export async function parseInSlices(bytes: Buffer): Promise<unknown> {
   if (bytes.length <= SLICED_BYTES) return parseBounded(bytes.toString('utf8'))
@@ -41,62 +41,63 @@ export async function parseInSlices(bytes: Buffer): Promise<unknown> {
   return parseScanned(bytes, cuts)
 }
 
-/** The same for a document that has been scanned, and is within the limits. */
+/** Parses a document that has been scanned and is within the limits. */
 export async function parseScanned(bytes: Buffer, cuts: readonly Cut[]): Promise<unknown> {
   const document = { value: await parseSkeleton(bytes, cuts) }
   await restore(bytes, cuts, document)
   return document.value
 }
 
-/** The document with an object in the place of each long text and list; see `isCutText`. */
+/** The parsed document with a placeholder object for each long text and list; see `isCutText`. */
 export async function parseSkeleton(bytes: Buffer, cuts: readonly Cut[]): Promise<unknown> {
   await setImmediate()
   return JSON.parse(await skeletonOf(bytes, cuts))
 }
 
-/** Whether this value of a skeleton stands for a text. */
+/** Whether this value of a skeleton is the placeholder of a text. */
 export function isCutText(value: unknown, bytes: Buffer, cuts: readonly Cut[]): boolean {
   const cut = typeof value === 'object' && value !== null ? cuts[cutIndex(value) ?? -1] : undefined
   return cut !== undefined && bytes[cut.start] === QUOTE
 }
 
-/** The same JSON with an object in the place of each cut. */
+/** The JSON with a placeholder object for each cut. */
 async function skeletonOf(bytes: Buffer, cuts: readonly Cut[]): Promise<string> {
   let text = ''
   let from = 0
   for (const [index, cut] of cuts.entries()) {
     if (index % CUTS_AT_ONCE === CUTS_AT_ONCE - 1) await setImmediate()
-    text += `${bytes.toString('utf8', from, cut.start)}{"${CUT}":${index}}`
+    text += `${bytes.toString('utf8', from, cut.start)}{"${CUT_NAME}":${index}}`
     from = cut.end
   }
   return text + bytes.toString('utf8', from)
 }
 
-type Holder = Record<string, unknown>
+type Container = Record<string, unknown>
 
-/** The index of the cut that this value stands for. */
+/** The index of the cut, if this value is a placeholder. */
 function cutIndex(value: object): number | undefined {
-  return Object.hasOwn(value, CUT) ? (value as Record<string, number>)[CUT] : undefined
+  return Object.hasOwn(value, CUT_NAME) ? (value as Record<string, number>)[CUT_NAME] : undefined
 }
 
-async function restore(bytes: Buffer, cuts: readonly Cut[], document: Holder): Promise<void> {
-  const places: { holder: Holder; name: string; cut: Cut }[] = []
-  const look = (holder: Holder): void => {
-    for (const name of Object.keys(holder)) {
-      const value = holder[name]
+async function restore(bytes: Buffer, cuts: readonly Cut[], document: Container): Promise<void> {
+  const cutPlaces: { container: Container; name: string; cut: Cut }[] = []
+  const collectCuts = (container: Container): void => {
+    for (const name of Object.keys(container)) {
+      const value = container[name]
       if (typeof value !== 'object' || value === null) continue
       const cut = cuts[cutIndex(value) ?? -1]
-      if (cut) places.push({ holder, name, cut })
-      else look(value as Holder)
+      if (cut) cutPlaces.push({ container, name, cut })
+      else collectCuts(value as Container)
     }
   }
-  look(document)
+  collectCuts(document)
   let done = 0
-  for (const { holder, name, cut } of places) {
+  for (const { container, name, cut } of cutPlaces) {
     const isText = bytes[cut.start] === QUOTE
     const size = cut.end - cut.start
-    if (size > SLICE_BYTES) holder[name] = await (isText ? longText(bytes, cut) : longList(bytes, cut))
-    else holder[name] = isText ? textIn(bytes, cut.start + 1, cut.end - 1) : listIn(bytes, cut.start, cut.end)
+    if (size > SLICE_BYTES) container[name] = await (isText ? longText(bytes, cut) : longList(bytes, cut))
+    else
+      container[name] = isText ? textIn(bytes, cut.start + 1, cut.end - 1) : listIn(bytes, cut.start, cut.end)
     done += size
     if (done < SLICE_BYTES) continue
     done = 0
@@ -104,7 +105,7 @@ async function restore(bytes: Buffer, cuts: readonly Cut[], document: Holder): P
   }
 }
 
-/** The text between two offsets, which must not split a character or an escape. */
+/** The decoded text between two offsets, which must not split a character or an escape. */
 function textIn(bytes: Buffer, from: number, to: number): string {
   const escapedText = bytes.toString('utf8', from, to)
   return escapedText.includes('\\') ? JSON.parse(`"${escapedText}"`) : escapedText
@@ -133,7 +134,7 @@ export function textBorder(bytes: Buffer, from: number, at: number): number {
   if (slash < Math.max(from, border - 6)) return border
   let first = slash
   while (first > from && bytes[first - 1] === BACKSLASH) first -= 1
-  // In a row of backslashes every other one begins an escape.
+  // In a run of backslashes every second one is escaped by the one before it.
   if ((slash - first) % 2 === 1) return border
   return Math.max(border, slash + (bytes[slash + 1] === LOWER_U ? 6 : 2))
 }
@@ -151,10 +152,10 @@ async function longList(bytes: Buffer, { start, end }: Cut): Promise<unknown[]> 
   return list
 }
 
-/** Longer texts and lists of numbers are written apart from the rest. */
+/** Longer texts and lists of numbers are serialized separately, in pieces. */
 const LONG_TEXT = 4_096
 const LONG_LIST = 256
-/** What is written in one go: a number takes as long as many characters. */
+/** The size of a piece that is serialized synchronously. A number takes as long as many characters. */
 const TEXT_AT_ONCE = 128 * 1024
 const NUMBERS_AT_ONCE = 8 * 1024
 
@@ -168,14 +169,14 @@ export async function writeInSlices(value: unknown): Promise<Buffer> {
   const skeleton = JSON.stringify(value, (_name, each: unknown) => {
     if (!isLongText(each) && !isLongList(each)) return each
     long.push(each)
-    return { [CUT]: long.length - 1 }
+    return { [CUT_NAME]: long.length - 1 }
   })
   const pieces: Buffer[] = []
   let from = 0
   let share = 0
   for (const [index, each] of long.entries()) {
-    const note = `{"${CUT}":${index}}`
-    const at = skeleton.indexOf(note, from)
+    const placeholder = `{"${CUT_NAME}":${index}}`
+    const at = skeleton.indexOf(placeholder, from)
     pieces.push(Buffer.from(skeleton.slice(from, at)))
     for (const piece of typeof each === 'string' ? textPieces(each) : listPieces(each)) {
       pieces.push(Buffer.from(piece.text))
@@ -184,13 +185,13 @@ export async function writeInSlices(value: unknown): Promise<Buffer> {
       share = 0
       await setImmediate()
     }
-    from = at + note.length
+    from = at + placeholder.length
   }
   pieces.push(Buffer.from(skeleton.slice(from)))
   return joinInSlices(pieces)
 }
 
-/** A piece of JSON, and its share of what is written in one go. */
+/** A piece of JSON, and its share of the work that is done in one turn of the event loop. */
 type Piece = { readonly text: string; readonly share: number }
 
 function* textPieces(text: string): Generator<Piece> {
@@ -219,14 +220,14 @@ function* listPieces(list: readonly number[]): Generator<Piece> {
   }
 }
 
-/** Joins pieces in slices: copying a large body in one go would block the event loop. */
+/** Joins pieces in slices: copying a large body at once would block the event loop. */
 export async function joinInSlices(pieces: readonly Buffer[]): Promise<Buffer> {
   const whole = Buffer.allocUnsafeSlow(pieces.reduce((sum, { length }) => sum + length, 0))
   await copyInSlices(pieces, whole)
   return whole
 }
 
-/** The same bytes in memory that a thread can read too. */
+/** Copies bytes into shared memory, which threads can read. */
 export async function shareInSlices(bytes: Buffer): Promise<Uint8Array<SharedArrayBuffer>> {
   const shared = new SharedArrayBuffer(bytes.length)
   await copyInSlices([bytes], Buffer.from(shared))
@@ -249,5 +250,5 @@ async function copyInSlices(pieces: readonly Buffer[], whole: Buffer): Promise<v
   }
 }
 
-/** Copying into fresh memory takes far longer than copying alone, up to 5 ms for each MiB. */
+/** The bytes that are copied in one turn of the event loop. Copying into newly allocated memory takes up to 5 ms per MiB. */
 export const JOINED_BYTES = 512 * 1024

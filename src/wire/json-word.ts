@@ -1,4 +1,4 @@
-/** The states of a number, named by its last byte so far. State 0 is before its first byte. */
+/** The states of a number, named after the last byte read. State 0 is before the first byte. */
 const NUMBER = { minus: 1, zero: 2, int: 3, dot: 4, fraction: 5, e: 6, sign: 7, exponent: 8 } as const
 /** The states from `LETTERS` on: eight for each of the three words. */
 const WORDS = ['true', 'false', 'null'] as const

@@ -35,7 +35,7 @@ function measure(bytes: Buffer): { readonly deepest: number; readonly names: num
   return { deepest, names }
 }
 
-/** The engine's message quotes the input, which may hold a secret: only the reason and the position are kept. */
+/** V8's message quotes the input, which may contain a secret: only the reason and the position are returned. */
 const reasonOf = (error: unknown) => (error as Error).message.replace(/(^|, )(\.\.\.)?".*$/s, '')
 
 const utf8 = new TextDecoder('utf-8', { fatal: true })
@@ -46,14 +46,14 @@ const textOf = (bytes: Buffer) => (isAscii(bytes) ? bytes.toString('latin1') : u
 /** Parses JSON. Throws a JsonError for invalid UTF-8, invalid JSON or too deep nesting. */
 export const parseJson = (bytes: Buffer): unknown => parseCounted(bytes).value
 
-/** The same with the number of member names in the text. */
+/** Parses JSON and counts the member names in the text. */
 export function parseCounted(bytes: Buffer): { readonly value: unknown; readonly names: number } {
   const { deepest, names } = measure(bytes)
   if (deepest > MAX_DEPTH) throw new JsonError(`is nested deeper than ${MAX_DEPTH} levels`)
   return { value: parseMeasured(bytes), names }
 }
 
-/** The same for bytes whose nesting has been checked already. */
+/** Parses JSON whose nesting depth has been checked already. */
 export function parseMeasured(bytes: Buffer): unknown {
   let text: string
   try {

@@ -9,7 +9,7 @@ export type StoredFile = {
   open(): Readable
   /** At most `length` bytes; fewer at its end. */
   read(offset: number, length: number): Promise<Buffer>
-  /** The whole file, if it is in memory anyway. */
+  /** The whole file, if it is in memory. */
   inMemory?(): readonly Buffer[] | undefined
 }
 
@@ -21,11 +21,11 @@ export type FormPart =
 export type Upload = {
   readonly length: number
   open(): Readable
-  /** The same if all of it is in memory: a small body in one piece, because one write costs less than many. */
+  /** The whole body, if it is in memory. A small body is one piece, because one write costs less than several. */
   inMemory?(): Buffer | readonly Buffer[] | undefined
 }
 
-/** Longer bodies are not joined: that would cost more than their writes, and as much memory again. */
+/** Longer bodies are not joined: joining would cost more than several writes, and double the memory. */
 const ONE_PIECE_BYTES = 256 * 1024
 
 const BREAKERS = /["\r\n]/g

@@ -1,11 +1,11 @@
 import { setImmediate } from 'node:timers/promises'
 
-/** Searched in one go: about a quarter of a millisecond for each pattern. */
+/** The bytes that are searched synchronously: about a quarter of a millisecond for each pattern. */
 const SEARCHED_BYTES = 1_048_576
 
 /**
- * Whether a search finds something in the bytes. A large body is searched in slices, so that other requests get their turn.
- * No pattern of the search may be longer than `overlap` bytes.
+ * Whether a search matches in the bytes. A large body is searched in slices, which does not block the event loop. No
+ * pattern of the search may be longer than `overlap` bytes.
  */
 export function findInSlices(
   bytes: Buffer,

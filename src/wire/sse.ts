@@ -1,7 +1,7 @@
 import { COLON, CR, LF, SPACE } from './ascii.ts'
 import type { Stage } from './stage.ts'
 
-/** Why a stream of events is read no further. */
+/** A stream of events exceeds a limit and is not read any further. */
 export class SseError extends Error {
   readonly code: 'line_too_long' | 'event_too_long'
 
@@ -13,19 +13,19 @@ export class SseError extends Error {
 }
 
 /**
- * One event with all its bytes, up to and with the blank line that ends it; or bytes between events, which have no data:
- * a comment or an extra blank line. The frames of a stream, concatenated, are the stream.
+ * The bytes of one event, including the blank line that ends it, or of a comment or an extra blank line between events,
+ * which has no data. The concatenated frames of a stream are the stream.
  */
 export type SseFrame = {
   /** The frame is the bytes [start, end) of `source`, which it shares with its neighbours. */
   readonly source: Buffer
   readonly start: number
   readonly end: number
-  /** The event's name; empty where it has none. */
+  /** The event's name; empty if it has none. */
   readonly event: string
-  /** Where its data lies in `source`: a start and an end for each `data` line. */
+  /** The offsets of its data in `source`: a start and an end for each `data` line. */
   readonly data: readonly number[]
-  /** False only for bytes at the end of the stream that no blank line follows. */
+  /** False only for an incomplete event at the end of the stream, without a blank line. */
   readonly isWhole: boolean
 }
 
@@ -36,27 +36,26 @@ const LIMITS: SseLimits = { maxLineBytes: 2 ** 20, maxEventBytes: 4 * 2 ** 20 }
 const DATA = Buffer.from('data')
 const EVENT = Buffer.from('event')
 const BYTE_ORDER_MARK = Buffer.from('\ufeff')
-const NOWHERE = Number.POSITIVE_INFINITY
+const NOT_FOUND = Number.POSITIVE_INFINITY
 const NO_DATA: readonly number[] = []
-const NOTHING: Buffer = Buffer.alloc(0)
+const EMPTY: Buffer = Buffer.alloc(0)
 
 /**
- * Splits a stream of server-sent events into frames, independent of chunk borders. Chunks that hold whole frames, as they do
- * in practice, are not copied. The bytes of an unfinished frame are kept until it is complete: no client can act on a part
- * of an event, and only a whole event can be judged, so that sending the part ahead gains nothing. Complete frames are
- * returned at once, including a comment before an event.
+ * Splits a stream of server-sent events into frames, independent of chunk boundaries. A chunk of whole frames, the usual
+ * case, is not copied. An incomplete frame is buffered, because neither the gateway nor a client can use a part of an event.
+ * Complete frames are returned at once, including a comment before an event.
  */
 export function createSseScanner(limits: Partial<SseLimits> = {}): Stage<Buffer, SseFrame> {
   const { maxLineBytes, maxEventBytes } = { ...LIMITS, ...limits }
-  let unread = NOTHING
-  let keptLength = 0
+  let pending = EMPTY
+  let pendingLength = 0
   let failure: SseError | undefined
 
-  // Offsets into the unread bytes and the chunk just pushed.
-  let source = NOTHING
+  // The pending bytes with the chunk just pushed, and offsets into them.
+  let source = EMPTY
   let frameStart = 0
   let lineStart = 0
-  let unseen = 0
+  let searchFrom = 0
 
   let event = ''
   let data: number[] | undefined
@@ -67,73 +66,73 @@ export function createSseScanner(limits: Partial<SseLimits> = {}): Stage<Buffer,
   return {
     push(chunk) {
       if (failure !== undefined) throw failure
-      source = keptLength === 0 ? chunk : lines(chunk)
+      source = pendingLength === 0 ? chunk : appendPending(chunk)
       const frames: SseFrame[] = []
       scan(frames, false)
       if (failure !== undefined && frames.length === 0) throw failure
-      keepRest()
-      // A chunk that has been read must not stay in memory until the next one arrives.
-      source = NOTHING
+      retainPending()
+      // Release the chunk: it must not stay in memory until the next one arrives.
+      source = EMPTY
       return frames
     },
 
     end() {
       if (failure !== undefined) throw failure
-      source = unread.subarray(0, keptLength)
+      source = pending.subarray(0, pendingLength)
       const frames: SseFrame[] = []
       scan(frames, true)
-      if (lineStart < source.length) takeLine(frames, source.length, source.length)
-      if (frameStart < source.length) give(frames, source.length, false)
-      drop()
+      if (lineStart < source.length) scanLine(frames, source.length, source.length)
+      if (frameStart < source.length) emitFrame(frames, source.length, false)
+      reset()
       return frames
     },
   }
 
   function scan(frames: SseFrame[], isEnd: boolean): void {
-    let lf = find(LF, unseen)
-    let cr = find(CR, unseen)
+    let lf = find(LF, searchFrom)
+    let cr = find(CR, searchFrom)
     for (;;) {
       const end = Math.min(lf, cr)
-      if (end === NOWHERE) break
+      if (end === NOT_FOUND) break
       let next = end + 1
       let isLoneCr = false
       if (end === cr) {
-        // If lines end in CR alone, a blank line ends with its CR. Otherwise the CR may be the first half of a CRLF.
+        // If the previous line ended in CR alone, a blank line does too. Otherwise the CR may be the first half of a CRLF.
         const isSurelyLone = end === lineStart && lastLineEndedByCr
         if (!isSurelyLone && next === source.length && !isEnd) break
         if (!isSurelyLone && source[next] === LF) next += 1
         else isLoneCr = true
       }
-      takeLine(frames, end, next)
+      scanLine(frames, end, next)
       if (failure !== undefined) return
       lastLineEndedByCr = isLoneCr
       lineStart = next
       if (lf < next) lf = find(LF, next)
       if (cr < next) cr = find(CR, next)
     }
-    unseen = cr === NOWHERE ? source.length : cr
-    checkLength(unseen)
+    searchFrom = cr === NOT_FOUND ? source.length : cr
+    checkLength(searchFrom)
   }
 
   function find(byte: number, from: number): number {
     const at = source.indexOf(byte, from)
-    return at === -1 ? NOWHERE : at
+    return at === -1 ? NOT_FOUND : at
   }
 
-  /** A line lies at [lineStart, end); the one after it begins at `next`. */
-  function takeLine(frames: SseFrame[], end: number, next: number): void {
+  /** Handles the line [lineStart, end). The next line begins at `next`. */
+  function scanLine(frames: SseFrame[], end: number, next: number): void {
     checkLength(end)
     if (failure !== undefined) return
     const hasMark = isFirstLine && beginsWith(BYTE_ORDER_MARK, lineStart, end)
     isFirstLine = false
     const start = hasMark ? lineStart + BYTE_ORDER_MARK.length : lineStart
     if (start === end) {
-      give(frames, next, true)
+      emitFrame(frames, next, true)
       return
     }
     if (source[start] === COLON) {
-      // A comment belongs to no event; inside of one its bytes stay where they are.
-      if (!hasFields) give(frames, next, true)
+      // A comment between events is a frame of its own; inside an event it stays part of the event's frame.
+      if (!hasFields) emitFrame(frames, next, true)
       return
     }
     hasFields = true
@@ -145,7 +144,7 @@ export function createSseScanner(limits: Partial<SseLimits> = {}): Stage<Buffer,
     }
   }
 
-  function give(frames: SseFrame[], end: number, isWhole: boolean): void {
+  function emitFrame(frames: SseFrame[], end: number, isWhole: boolean): void {
     frames.push({ source, start: frameStart, end, event, data: data ?? NO_DATA, isWhole })
     frameStart = end
     event = ''
@@ -165,7 +164,7 @@ export function createSseScanner(limits: Partial<SseLimits> = {}): Stage<Buffer,
     return true
   }
 
-  /** The offset behind the colon and one space, if they are there. */
+  /** The offset after the colon and one optional space. */
   function valueStart(nameEnd: number, end: number): number {
     if (nameEnd === end) return end
     return source[nameEnd + 1] === SPACE && nameEnd + 1 < end ? nameEnd + 2 : nameEnd + 1
@@ -179,46 +178,46 @@ export function createSseScanner(limits: Partial<SseLimits> = {}): Stage<Buffer,
     }
   }
 
-  function lines(chunk: Buffer): Buffer {
-    const length = keptLength + chunk.length
-    if (length > unread.length) {
-      // The size doubles, so that a stream of single bytes is not copied again for each byte.
-      const larger = Buffer.allocUnsafeSlow(Math.max(length, 2 * unread.length))
-      unread.copy(larger, 0, 0, keptLength)
-      unread = larger
+  function appendPending(chunk: Buffer): Buffer {
+    const length = pendingLength + chunk.length
+    if (length > pending.length) {
+      // The size doubles, so that a stream of single bytes is not copied for each byte.
+      const larger = Buffer.allocUnsafeSlow(Math.max(length, 2 * pending.length))
+      pending.copy(larger, 0, 0, pendingLength)
+      pending = larger
     }
-    chunk.copy(unread, keptLength)
-    keptLength = length
-    return unread.subarray(0, length)
+    chunk.copy(pending, pendingLength)
+    pendingLength = length
+    return pending.subarray(0, length)
   }
 
-  /** Copies the unfinished frame, unless this scanner owns its bytes: returned frames still use the chunk. */
-  function keepRest(): void {
+  /** Copies the incomplete frame, unless its bytes are in the scanner's own buffer. Returned frames still use the chunk. */
+  function retainPending(): void {
     const rest = source.length - frameStart
     if (rest === 0 || failure !== undefined) {
-      drop()
+      reset()
       return
     }
-    if (keptLength > 0 && frameStart === 0) return
-    // Not from the pool: a few bytes that wait for long would keep the whole pool block in memory.
-    unread = Buffer.allocUnsafeSlow(Math.max(256, 2 * rest))
-    keptLength = source.copy(unread, 0, frameStart)
+    if (pendingLength > 0 && frameStart === 0) return
+    // Not from Node's buffer pool: a few pending bytes would keep a whole block of the pool in memory.
+    pending = Buffer.allocUnsafeSlow(Math.max(256, 2 * rest))
+    pendingLength = source.copy(pending, 0, frameStart)
     lineStart -= frameStart
-    unseen -= frameStart
+    searchFrom -= frameStart
     data = data?.map(offset => offset - frameStart)
     frameStart = 0
   }
 
-  function drop(): void {
-    unread = NOTHING
-    keptLength = 0
+  function reset(): void {
+    pending = EMPTY
+    pendingLength = 0
     frameStart = 0
     lineStart = 0
-    unseen = 0
+    searchFrom = 0
   }
 }
 
-/** The data of an event as a text; lines are joined as the standard says. */
+/** The data of an event as text; several `data` lines are joined by line feeds, as the standard requires. */
 export function dataText({ source, data }: SseFrame): string {
   let text = ''
   for (let i = 0; i < data.length; i += 2) {

@@ -1,6 +1,6 @@
 import type { AccountId } from '../domain/account.ts'
 
-/** The role of a worker, which it asks for when it starts. */
+/** The role of a worker. The supervisor sends it in reply to `hello`. */
 export type Assignment = {
   readonly slot: number
   /** The node whose journal it writes. */
@@ -11,8 +11,8 @@ export type Assignment = {
 
 /** The procedures of a worker. A broadcast is answered when every worker has completed it. */
 export type ToWorker = {
-  /** Targets of audit records that changed in the store: caches of them are invalidated. */
-  news(targets: readonly string[]): Promise<void>
+  /** Invalidates the caches of these targets, which changed in the store. */
+  invalidate(targets: readonly string[]): Promise<void>
   /** Applies all settled requests to the store. */
   apply(input: null): Promise<void>
   /** The same, and returns the free lease of an account. */
@@ -22,7 +22,7 @@ export type ToWorker = {
   ping(input: null): Promise<void>
   stop(input: null): Promise<void>
 }
-export type BroadcastName = 'news' | 'apply' | 'flushAndReturn' | 'returnIdle'
+export type BroadcastName = 'invalidate' | 'apply' | 'flushAndReturn' | 'returnIdle'
 export type Broadcast = {
   readonly [Name in BroadcastName]: { name: Name; input: Parameters<ToWorker[Name]>[0] }
 }[BroadcastName]

@@ -9,7 +9,7 @@ export type Peers = {
   broadcast(call: Broadcast): Promise<void>
   /** Runs work under a lock with this name that all workers share. */
   exclusively<T>(name: string, work: () => Promise<T>): Promise<T>
-  /** From here on this worker serves broadcasts of the others. */
+  /** Starts serving broadcasts of the other workers. */
   serve(handlers: Pick<ToWorker, BroadcastName>): void
   /** Its supervisor, which counts rates and failed sign-ins for all workers; undefined in a single process. */
   readonly supervisor: Rpc<ToSupervisor> | undefined
@@ -25,17 +25,17 @@ export const alone = (assignment: Assignment): Peers => ({
   supervisor: undefined,
 })
 
-/** Connects to the supervisor that started this process. `onStop` is called once, when all workers are to stop. */
+/** Connects to the supervisor that started this process. `onStop` is called once, when the supervisor stops all workers. */
 export async function joinSupervisor(onStop: () => void): Promise<Peers & { ready(): Promise<void> }> {
   const handlers = Promise.withResolvers<Pick<ToWorker, BroadcastName>>()
-  // Broadcasts that arrive during the start are handled after it: the worker may have read data that has changed since.
+  // Broadcasts that arrive during the start are queued until it is complete, because they may concern data already read.
   const rpc = createRpc<ToSupervisor, ToWorker>(
     {
       send: (message, onSent) => process.send?.(message, undefined, undefined, onSent),
       onMessage: listener => process.on('message', listener),
     },
     {
-      news: async targets => (await handlers.promise).news(targets),
+      invalidate: async targets => (await handlers.promise).invalidate(targets),
       apply: async () => (await handlers.promise).apply(null),
       flushAndReturn: async account => (await handlers.promise).flushAndReturn(account),
       returnIdle: async accounts => (await handlers.promise).returnIdle(accounts),

@@ -15,7 +15,7 @@ type Message =
   | { readonly call: number; readonly name: string; readonly input?: unknown }
   | { readonly notify: string; readonly input?: unknown }
   | { readonly response: number; readonly output?: unknown }
-  | { readonly response: number; readonly failure: string; readonly isOfStore: boolean }
+  | { readonly response: number; readonly failure: string; readonly isStoreError: boolean }
 
 /** The other process has ended, or the procedure failed there. */
 class RpcError extends Error {
@@ -25,10 +25,10 @@ class RpcError extends Error {
   }
 }
 
-/** A store that the other process cannot reach is reported like a store that this process cannot reach. */
-function failureOf({ failure, isOfStore }: { failure: string; isOfStore: boolean }): Error {
+/** An unreachable store of the other process is the same error as an unreachable store of this process. */
+function failureOf({ failure, isStoreError }: { failure: string; isStoreError: boolean }): Error {
   const error = new RpcError(failure)
-  return isOfStore ? new UnreachableError(error) : error
+  return isStoreError ? new UnreachableError(error) : error
 }
 
 /** Remote procedure calls between two processes: `ours` serves calls of the other side, `Theirs` are the calls we make. */
@@ -57,7 +57,11 @@ export function createRpc<Theirs extends Procedures, Ours extends Procedures>(
       if (!procedure) throw new RpcError(`there is no procedure "${name}"`)
       send({ response: id, output: await procedure(input) })
     } catch (error) {
-      send({ response: id, failure: (error as Error).message, isOfStore: error instanceof UnreachableError })
+      send({
+        response: id,
+        failure: (error as Error).message,
+        isStoreError: error instanceof UnreachableError,
+      })
     }
   }
 

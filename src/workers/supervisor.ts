@@ -75,7 +75,7 @@ export function startSupervisor(options: SupervisorOptions) {
     }),
   )
   let isStopping = false
-  let tickedMs = performance.now()
+  let lastTickMs = performance.now()
 
   function startWorker(slot: Slot): void {
     const worker = cluster.fork(env)
@@ -102,7 +102,7 @@ export function startSupervisor(options: SupervisorOptions) {
     const running: RunningWorker = { worker, rpc, startedMs: now, lastSeenMs: now, isReady: false }
     slot.running = running
     slot.occupied.resolve()
-    // A failure to send is followed by the exit, which is handled below.
+    // A worker that cannot receive messages has ended, and its exit is handled below.
     worker.on('error', () => {})
     worker.once('exit', (code, signal) => {
       rpc.fail()
@@ -121,11 +121,11 @@ export function startSupervisor(options: SupervisorOptions) {
     })
   }
 
-  /** Resolves when a worker of the slot has completed the call, even if that is a later worker than now. */
+  /** Resolves when a worker of the slot has completed the call. If the worker dies, its successor gets the call. */
   async function callSlot(slot: Slot, { name, input }: Broadcast): Promise<void> {
     while (!isStopping) {
-      // The next worker reads everything at its start, so an empty slot needs no invalidation.
-      if (!slot.running && name === 'news') return
+      // The next worker starts with empty caches, so an empty slot needs no invalidation.
+      if (!slot.running && name === 'invalidate') return
       await slot.occupied.promise
       if (!slot.running) continue
       const callee = slot.running
@@ -144,12 +144,12 @@ export function startSupervisor(options: SupervisorOptions) {
 
   function watch(): void {
     const now = performance.now()
-    // If the whole machine was suspended, missing responses mean nothing.
-    const wasAsleep = now - tickedMs > LATE_TICK_MS
-    tickedMs = now
+    // After a suspension of the whole machine, missing ping responses are no sign of a hang.
+    const wasSuspended = now - lastTickMs > LATE_TICK_MS
+    lastTickMs = now
     for (const { running } of slots) {
       if (!running) continue
-      if (wasAsleep) running.lastSeenMs = now
+      if (wasSuspended) running.lastSeenMs = now
       if (now - running.lastSeenMs > (running.isReady ? PING_TIMEOUT_MS : START_TIMEOUT_MS))
         running.worker.process.kill('SIGKILL')
       running.rpc.call('ping', null).then(
@@ -175,12 +175,12 @@ export function startSupervisor(options: SupervisorOptions) {
       isStopping = true
       clearInterval(watching)
       const workers = slots.flatMap(({ running }) => running ?? [])
-      const cut = setTimeout(() => {
+      const deadline = setTimeout(() => {
         for (const { worker } of workers) worker.process.kill('SIGKILL')
       }, drainMs + STOP_GRACE_MS)
       for (const { rpc } of workers) rpc.notify('stop', null)
       await Promise.all(workers.map(({ worker }) => exitOf(worker)))
-      clearTimeout(cut)
+      clearTimeout(deadline)
     },
   }
 }

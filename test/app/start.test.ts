@@ -16,7 +16,7 @@ import { connect, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { sql } from 'kysely'
-import { readConfig, SettingError } from '../../src/app/config.ts'
+import { readConfig, SettingError, settingsHelp } from '../../src/app/config.ts'
 import { openStoreAndKeys } from '../../src/app/store-and-keys.ts'
 import { runCli } from '../../src/cli/cli.ts'
 import { version } from '../../src/host/version.ts'
@@ -769,6 +769,7 @@ async function say(...words: string[]) {
   const complained: string[] = []
   const code = await runCli(words, {
     version,
+    settingsHelp,
     start: () => assert.fail('it started'),
     operate: () => assert.fail('it worked'),
     restore: () => assert.fail('it restored'),
@@ -800,6 +801,12 @@ describe('the command line', () => {
       assert.deepEqual(await say(...name.split(' '), '-h'), asked)
     })
   }
+
+  it('lists every setting in the help of "start"', async () => {
+    const { stdout } = await say('start', '--help')
+    assert.match(stdout, /^ {2}PORT +port to listen on \(default: 3000\)$/m)
+    assert.match(stdout, /^ {2}SLUICE_MAX_TMP_MB +\w/m)
+  })
 
   it('knows no other command', async () => {
     for (const words of [
@@ -844,7 +851,7 @@ describe('the command line', () => {
     const fault = Object.assign(new TypeError('ours'), { code: 'ERR_INVALID_ARG_TYPE' })
     const silent = () => {}
     const fail = () => assert.fail('it worked')
-    const broken = { version, print: silent, printError: silent, operate: fail, restore: fail }
+    const broken = { version, settingsHelp, print: silent, printError: silent, operate: fail, restore: fail }
     await assert.rejects(runCli(['start'], { ...broken, start: () => Promise.reject(fault) }), fault)
   })
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { bound, cost, granted, priceAt, pricesWithin, type UsageBound } from '../../src/domain/cost.ts'
+import { bound, cost, grantedConditions, priceAt, possiblePrices, type UsageBound } from '../../src/domain/cost.ts'
 import type { Price, PriceInput, When } from '../../src/domain/price.ts'
 import { readPrice } from '../../src/domain/price.ts'
 import { MAX_RATE_PICOS, type Rates, TOKEN_RATES } from '../../src/domain/rate.ts'
@@ -121,7 +121,7 @@ describe('the cost of a request', () => {
     const both = priceAt(price, { service_tier: 'priority', web_search: 'preview' })
     assert.equal(cost(both, used({ input: 1_000_000, searches: 1 })), 2_025_000_000)
     assert.equal(cost(priceAt(price, {}), used({ input: 1_000_000, searches: 1 })), 1_010_000_000)
-    const held = pricesWithin(price, { web_search: 'preview' }).map(each => each.rates.per_search)
+    const held = possiblePrices(price, { web_search: 'preview' }).map(each => each.rates.per_search)
     assert.deepEqual(held, [25_000_000_000])
   })
 
@@ -384,11 +384,11 @@ describe('the price of a service', () => {
   })
 
   it('counts for two at once only where they are named together', () => {
-    assert.deepEqual(granted(price, { service_tier: 'fast', inference_geo: 'us' }), { service_tier: 'fast' })
+    assert.deepEqual(grantedConditions(price, { service_tier: 'fast', inference_geo: 'us' }), { service_tier: 'fast' })
     assert.equal(usd({ service_tier: 'fast', inference_geo: 'us' }), 1800)
     assert.equal(usd({ service_tier: 'flex', inference_geo: 'us' }), 165)
-    assert.deepEqual(granted(price, { service_tier: 'scale', inference_geo: 'us' }), { inference_geo: 'us' })
-    assert.deepEqual(granted(price, { size: '1x1', service_tier: 'scale' }), { size: '1x1' })
+    assert.deepEqual(grantedConditions(price, { service_tier: 'scale', inference_geo: 'us' }), { inference_geo: 'us' })
+    assert.deepEqual(grantedConditions(price, { size: '1x1', service_tier: 'scale' }), { size: '1x1' })
   })
 
   it('is as many times the usual one in a tier of long prompts', () => {
@@ -399,7 +399,7 @@ describe('the price of a service', () => {
 
   it('is held where it is asked for, and only there', () => {
     const most = (asked: When | undefined, inputTokens = 100) =>
-      Math.max(...pricesWithin(price, asked).map(each => bound(each, { inputTokens, outputTokens: 100 }))) /
+      Math.max(...possiblePrices(price, asked).map(each => bound(each, { inputTokens, outputTokens: 100 }))) /
       1e3
     assert.equal(most(undefined), 300)
     assert.equal(most({ service_tier: 'scale' }), 300)
@@ -441,7 +441,7 @@ describe('the price of a picture', () => {
   it('is held at the dearest that the request leaves open', () => {
     const most = (asked: object) =>
       Math.max(
-        ...pricesWithin(price, asked).map(each =>
+        ...possiblePrices(price, asked).map(each =>
           bound(each, { inputTokens: 0, outputTokens: 0, images: 1 }),
         ),
       ) / 1e9

@@ -25,10 +25,10 @@ describe('an idle thread', () => {
   it('runs jobs in order and reports what a job threw to its owner alone', async () => {
     const { thread } = openThread()
     const order: string[] = []
-    const echo = async (text: string) => order.push(await thread.ask({ echo: text }))
+    const echo = async (text: string) => order.push(await thread.run({ echo: text }))
     await Promise.all([
       echo('the longest comes first'),
-      assert.rejects(thread.ask({ fail: 'no luck' }), /no luck/),
+      assert.rejects(thread.run({ fail: 'no luck' }), /no luck/),
       echo('short'),
     ])
     assert.deepEqual(order, ['the longest comes first', 'short'])
@@ -45,7 +45,7 @@ describe('an idle thread', () => {
       { isFatal: true },
       { echo: 'c' },
     ]
-    const results = await Promise.allSettled(jobs.map(job => thread.ask(job)))
+    const results = await Promise.allSettled(jobs.map(job => thread.run(job)))
     assert.deepEqual(
       results.map(result => (result.status === 'fulfilled' ? result.value : result.reason.endedBy)),
       ['a', 'job', 'b', 'job', 'c'],
@@ -55,7 +55,7 @@ describe('an idle thread', () => {
   it('loses no job that comes while an idle thread is ended', async () => {
     const { thread } = openThread(0)
     for (let round = 0; round < 30; round++) {
-      assert.equal(await thread.ask({ echo: `${round}` }), `${round}`)
+      assert.equal(await thread.run({ echo: `${round}` }), `${round}`)
       // The timer of an idle thread runs between two jobs.
       await new Promise(resolve => setTimeout(resolve, round % 3))
     }
@@ -63,10 +63,10 @@ describe('an idle thread', () => {
 
   it('rejects its jobs when it is closed, and every job after that', async () => {
     const { thread, failures } = openThread()
-    const running = assert.rejects(thread.ask({ echo: 'late' }), new ThreadEndedError('owner'))
+    const running = assert.rejects(thread.run({ echo: 'late' }), new ThreadEndedError('owner'))
     await thread.close()
     await running
-    await assert.rejects(thread.ask({ echo: 'later' }), new ThreadEndedError('owner'))
+    await assert.rejects(thread.run({ echo: 'later' }), new ThreadEndedError('owner'))
     assert.deepEqual(failures, [])
   })
 })

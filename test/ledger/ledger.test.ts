@@ -39,7 +39,7 @@ describe('a lease', () => {
         await nextTurn()
         return Math.min(want, 1_000_000)
       },
-      giveBack: (_account, amount, number) => {
+      returnToStore: (_account, amount, number) => {
         const settle = Promise.withResolvers<void>()
         returned.push({ amount, number, settle })
         return settle.promise
@@ -330,7 +330,7 @@ for (const engine of ENGINES) {
       const node = nodeDir()
       const ledger = await open(node, {
         lease: losingResponses('lease', books.lease),
-        giveBack: losingResponses('giveBack', books.giveBack),
+        returnLease: losingResponses('returnLease', books.returnLease),
         apply: losingResponses('apply', books.apply),
       })
       const payer = await newPayer(100, 90)
@@ -367,7 +367,7 @@ for (const engine of ENGINES) {
         leaseRows.map(({ amount }) => amount),
         [0, 0],
       )
-      assert.deepEqual([...new Set(unacknowledged)].sort(), ['apply', 'giveBack', 'lease'])
+      assert.deepEqual([...new Set(unacknowledged)].sort(), ['apply', 'returnLease', 'lease'])
       await persist(() => ledger.close())
     })
 

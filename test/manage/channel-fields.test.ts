@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { CHANNEL_NAME_LENGTH, cycleIn, suffixed } from '../../src/domain/channel.ts'
+import { CHANNEL_NAME_LENGTH, loopIn, withSuffix } from '../../src/domain/channel.ts'
 import { ENGINES, type Reply, suiteGateway } from '../support/gateway.ts'
 
 const nested = (depth: number): object => (depth === 0 ? {} : { inner: nested(depth - 1) })
@@ -278,11 +278,11 @@ for (const engine of ENGINES) {
 
 describe('a mapping of names', () => {
   it('has a cycle only if a name maps back to itself through others', () => {
-    assert.equal(cycleIn({}), undefined)
-    assert.equal(cycleIn({ a: 'a', b: 'a', c: 'b' }), undefined)
-    assert.equal(cycleIn({ x: 'a', a: 'b', b: 'a' }), 'a')
+    assert.equal(loopIn({}), undefined)
+    assert.equal(loopIn({ a: 'a', b: 'a', c: 'b' }), undefined)
+    assert.equal(loopIn({ x: 'a', a: 'b', b: 'a' }), 'a')
     assert.equal(
-      cycleIn(Object.fromEntries(Array.from({ length: 5_000 }, (_, i) => [`${i}`, `${i + 1}`]))),
+      loopIn(Object.fromEntries(Array.from({ length: 5_000 }, (_, i) => [`${i}`, `${i + 1}`]))),
       undefined,
     )
   })
@@ -290,8 +290,8 @@ describe('a mapping of names', () => {
 
 describe('a name with something behind it', () => {
   it('gives up its own end where both are too long, never half a character', () => {
-    assert.equal(suffixed('name', ' 2'), 'name 2')
+    assert.equal(withSuffix('name', ' 2'), 'name 2')
     const longest = '😀'.repeat(CHANNEL_NAME_LENGTH)
-    assert.equal(suffixed(longest, '!'), `${longest.slice(2)}!`)
+    assert.equal(withSuffix(longest, '!'), `${longest.slice(2)}!`)
   })
 })

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { before, describe, it } from 'node:test'
-import { stretches } from '../../src/domain/calendar.ts'
+import { intervalStarts } from '../../src/domain/calendar.ts'
 import { insertLog } from '../../src/store/usage/logs.ts'
 import { ENGINES } from '../support/gateway.ts'
 import { type Relay, suiteRelay } from '../support/relay.ts'
@@ -11,17 +11,17 @@ const at = (text: string) => Date.parse(`${text}Z`) / 1000
 describe('the stretches of a chart', () => {
   it('are whole days of a zone, also where the clock is changed', () => {
     assert.deepEqual(
-      iso(stretches(at('2026-03-28T00:00'), at('2026-03-31T00:00'), 86_400, 'Europe/Berlin')),
+      iso(intervalStarts(at('2026-03-28T00:00'), at('2026-03-31T00:00'), 86_400, 'Europe/Berlin')),
       ['2026-03-27T23:00', '2026-03-28T23:00', '2026-03-29T22:00', '2026-03-30T22:00'],
     )
     assert.deepEqual(
-      iso(stretches(at('2026-10-31T12:00'), at('2026-11-03T00:00'), 86_400, 'America/New_York')),
+      iso(intervalStarts(at('2026-10-31T12:00'), at('2026-11-03T00:00'), 86_400, 'America/New_York')),
       ['2026-10-31T04:00', '2026-11-01T04:00', '2026-11-02T05:00'],
     )
   })
 
   it('are hours that begin when the zone’s hours do', () => {
-    assert.deepEqual(iso(stretches(at('2026-05-01T00:00'), at('2026-05-01T02:00'), 3_600, 'Asia/Kolkata')), [
+    assert.deepEqual(iso(intervalStarts(at('2026-05-01T00:00'), at('2026-05-01T02:00'), 3_600, 'Asia/Kolkata')), [
       '2026-04-30T23:30',
       '2026-05-01T00:30',
       '2026-05-01T01:30',

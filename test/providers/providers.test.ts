@@ -488,7 +488,7 @@ describe('readers of model lists', () => {
 
 describe('trouble of key or credit behind another status', () => {
   const isTrouble = (type: number, status: number, body: unknown) =>
-    provider(type).isKeyTrouble?.(status, body)
+    provider(type).isKeyError?.(status, body)
 
   it('is a 400 that names an invalid key', () => {
     const body = { error: { code: 400, details: [{ reason: 'API_KEY_INVALID' }] } }
@@ -520,7 +520,7 @@ describe('trouble of key or credit behind another status', () => {
         { code: {} },
         { error: { details: 1 } },
       ]) {
-        assert.ok(!each.isKeyTrouble?.(400, body), each.name)
+        assert.ok(!each.isKeyError?.(400, body), each.name)
       }
     }
   })

@@ -27,7 +27,7 @@ const ANTHROPIC = channelOf(14)
 const failures: Error[] = []
 const MAX_BYTES = 64 * 1_048_576
 const openTranslator = () => {
-  const memory = createBudget({ maxBytes: MAX_BYTES, onShort() {} })
+  const memory = createBudget({ maxBytes: MAX_BYTES, onShortage() {} })
   return { memory, translator: createTranslator({ memory, onFailure: error => failures.push(error) }) }
 }
 const { translator } = openTranslator()

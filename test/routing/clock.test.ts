@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { monotonicMs, steady } from '../../src/routing/clock.ts'
+import { monotonicMs, createMonotonicClock } from '../../src/routing/clock.ts'
 
 describe('a steady clock', () => {
   it('continues from its last value when the system clock is set back', () => {
     let systemMs = 10_000_000
-    const nowMs = steady(() => systemMs)
+    const nowMs = createMonotonicClock(() => systemMs)
     const startMs = nowMs()
     systemMs -= 3_600_000
     assert.equal(nowMs(), startMs)

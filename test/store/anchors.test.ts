@@ -126,7 +126,7 @@ describe('anchors', () => {
       append() {
         throw new Error('the disk is full')
       },
-      makeRoom: () => false,
+      rotateIfFull: () => false,
       last: () => undefined,
     }
     const { anchors, journal, failures, move } = createWriter(sink)

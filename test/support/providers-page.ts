@@ -21,8 +21,17 @@ const TRANSCRIPTS = 5
 
 /** What differs from the common shape, where the vendor's file says it as data. */
 function quirksOf(provider: Provider): string[] {
-  const { headers, usage, encoding, voices, transcripts, picturesInside, isKeyTrouble, speaks, dialects } =
-    provider
+  const {
+    headers,
+    usage,
+    encoding,
+    voices,
+    transcripts,
+    picturesInside,
+    isKeyError,
+    formatsOfModel,
+    dialects,
+  } = provider
   const dialect = encoding?.dialect
   const tasks = Object.values(dialects?.images ?? {}).flatMap(each => each.tasks ?? [])
   const film = Object.values(dialects?.videos ?? {})[0]
@@ -51,8 +60,8 @@ function quirksOf(provider: Provider): string[] {
         ]
       : []),
     ...(film?.remix ? ['videos can be remixed'] : []),
-    ...(speaks ? ['the format depends on the model name'] : []),
-    ...(isKeyTrouble ? ['reports some key errors with another status than 401 or 403'] : []),
+    ...(formatsOfModel ? ['the format depends on the model name'] : []),
+    ...(isKeyError ? ['reports some key errors with another status than 401 or 403'] : []),
   ]
 }
 

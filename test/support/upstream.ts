@@ -8,7 +8,7 @@ export function openUpstream(connections: number) {
   return createUpstream({
     connector: guard.connector,
     connections,
-    memory: createBudget({ maxBytes: 1_048_576, onShort() {} }),
+    memory: createBudget({ maxBytes: 1_048_576, onShortage() {} }),
     hasDescriptors: () => true,
     onShortage() {},
   })

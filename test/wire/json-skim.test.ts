@@ -133,7 +133,7 @@ describe('a large body', () => {
     }
     const whole = scan(1e6)
     assert.equal(whole.cuts.length, 1)
-    assert.equal(whole.places.length, 3)
+    assert.equal(whole.members.length, 3)
     for (const size of [1, 2, 3, 7, 64]) assert.deepEqual(scan(size), whole)
   })
 })

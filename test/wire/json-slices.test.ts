@@ -90,7 +90,7 @@ describe('the scanner of JSON', () => {
 
   it('counts the elements of a list of the outermost object', async () => {
     const bytes = Buffer.from('{"a":[[1,2],{"b":[3]},"x",4],"c":{"d":[1,2,3]},"e":[],"f":[1]}')
-    const { places } = await scanInSlices(bytes, { limits: NAMES_ONLY })
+    const { members: places } = await scanInSlices(bytes, { limits: NAMES_ONLY })
     assert.deepEqual(
       places.map(({ entries }) => entries),
       [4, 0, 0, 1],

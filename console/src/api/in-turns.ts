@@ -1,4 +1,4 @@
-import { inTurns as runInTurns } from '../../../src/domain/in-turns.ts'
+import { mapConcurrently as runInTurns } from '../../../src/domain/map-concurrently.ts'
 
 /** Number of calls in flight at once. */
 const AT_ONCE = 5

@@ -53,7 +53,7 @@ function startSimulator(): Promise<{ url: string; child: ChildProcess }> {
   })
 }
 
-/** The demo is set up over the management API, like by any client. */
+/** A client of the management API, which the demo is set up with. */
 function createClient(address: string, accessToken: string) {
   return async <T>(method: string, path: string, body?: unknown): Promise<T> => {
     const response = await fetch(`${address}${path}`, {

@@ -55,7 +55,7 @@ async function readChannels(
 /** Other names for models (docs/reference/routing.md: Aliases). */
 export function createAliasHandlers({ db, now }: Deps): Handlers<typeof aliasContract> {
   /** Validates the target of an alias against all other aliases, under the lock. */
-  async function mustLead(trx: Trx, alias: Pick<AliasRow, 'name' | 'target'>, before?: AliasRow) {
+  async function mustBeValidTarget(trx: Trx, alias: Pick<AliasRow, 'name' | 'target'>, before?: AliasRow) {
     const targets = await aliasTargets(trx)
     if (before) targets.delete(before.name)
     if (targets.has(alias.name))
@@ -74,7 +74,7 @@ export function createAliasHandlers({ db, now }: Deps): Handlers<typeof aliasCon
     createAlias: async ({ body, change }) =>
       change(async ({ trx, audit }) => {
         await lockAliases(trx)
-        await mustLead(trx, body)
+        await mustBeValidTarget(trx, body)
         const id = await insertAlias(trx, {
           name: body.name,
           target: body.target,
@@ -97,7 +97,7 @@ export function createAliasHandlers({ db, now }: Deps): Handlers<typeof aliasCon
         if (body.status !== undefined) fields.status = body.status
         if (body.channel_ids !== undefined)
           fields.channel_ids = await readChannels(trx, body.channel_ids, channelsOf(before) ?? [])
-        await mustLead(trx, { ...before, ...fields }, before)
+        await mustBeValidTarget(trx, { ...before, ...fields }, before)
         await updateAlias(trx, before, fields)
         const view = presentAlias(await mustFind(trx, before.id))
         audit({

@@ -12,7 +12,10 @@ import type { ChannelRow } from '../../store/engine/schema.ts'
  */
 
 /** The columns of a channel that determine the destination, with `header_override` decrypted. */
-type Aimed = Pick<ChannelRow, 'type' | 'base_url' | 'setting' | 'header_override' | 'param_override'>
+type DestinationColumns = Pick<
+  ChannelRow,
+  'type' | 'base_url' | 'setting' | 'header_override' | 'param_override'
+>
 type SecretObject = 'header_override' | 'setting'
 
 /** Settings with these names are addresses that requests are sent to or through. */
@@ -34,7 +37,7 @@ const API_KEY = '{api_key}'
 const parse = (text: string) => JSON.parse(text) as JsonObject
 
 /** The origins of the channel's base URL, or of its provider's, with all placeholders filled in. */
-function originsOf({ type, base_url, setting }: Aimed): readonly string[] {
+function originsOf({ type, base_url, setting }: DestinationColumns): readonly string[] {
   const provider = providerOf(type)
   const own = base_url.trim()
   const addresses = own === '' ? [provider?.baseUrl ?? '', provider?.models?.baseUrl ?? ''] : [own]
@@ -56,7 +59,7 @@ function addressSettings(setting: JsonObject, path = 'setting'): readonly string
 type Operation = { readonly text: string; readonly words: readonly string[] }
 
 /** Operations of `param_override`, each with the texts that may name a header: `x-a`, `header:x-a`, `x-a, x-b`. */
-function operationsOf({ param_override }: Aimed): readonly Operation[] {
+function operationsOf({ param_override }: DestinationColumns): readonly Operation[] {
   const { operations } = parse(param_override)
   if (!Array.isArray(operations)) return []
   return operations.filter(isObject).map(operation => ({
@@ -69,17 +72,17 @@ function operationsOf({ param_override }: Aimed): readonly Operation[] {
   }))
 }
 
-const headersOf = ({ header_override }: Aimed) =>
+const headersOf = ({ header_override }: DestinationColumns) =>
   Object.entries(parse(header_override)).map(([name, value]) => [name.toLowerCase(), String(value)] as const)
 
-function hostHeaders(channel: Aimed): readonly string[] {
+function hostHeaders(channel: DestinationColumns): readonly string[] {
   const set = headersOf(channel).filter(([name]) => HOST_HEADERS.has(name))
   const changed = operationsOf(channel).filter(({ words }) => words.some(word => HOST_HEADERS.has(word)))
   return [...set.map(([name, value]) => `${name}: ${value}`), ...changed.map(({ text }) => text)]
 }
 
 /** What determines the destination of a channel's secrets. A change of one of these moves them. */
-const DESTINATION: Readonly<Record<string, (channel: Aimed) => readonly string[]>> = {
+const DESTINATION: Readonly<Record<string, (channel: DestinationColumns) => readonly string[]>> = {
   'the type': ({ type }) => [String(type)],
   'the origin of base_url': originsOf,
   'the proxy': ({ setting }) => addressSettings(parse(setting)),
@@ -90,7 +93,7 @@ const DESTINATION: Readonly<Record<string, (channel: Aimed) => readonly string[]
  * Where else the key is written: headers with `{api_key}`, and operations that write it or copy
  * such a header, perhaps into the body, which a client can make a model repeat.
  */
-function keyCopies(channel: Aimed): ReadonlySet<string> {
+function keyCopies(channel: DestinationColumns): ReadonlySet<string> {
   const headers = headersOf(channel).filter(([, value]) => value.includes(API_KEY))
   const copies = new Set(headers.map(([name, value]) => `${name}: ${value}`))
   const carriers = new Set(headers.map(([name]) => name))
@@ -111,7 +114,7 @@ const isSame = (one: readonly string[], other: readonly string[]) =>
   JSON.stringify(one.toSorted()) === JSON.stringify(other.toSorted())
 
 /** Why the stored secrets would be sent to a new destination; empty if they would not. */
-function movesOf(before: Aimed, after: Aimed): readonly string[] {
+function movesOf(before: DestinationColumns, after: DestinationColumns): readonly string[] {
   const moved = Object.entries(DESTINATION).flatMap(([name, read]) =>
     isSame(read(before), read(after)) ? [] : [`${name} changes`],
   )
@@ -150,8 +153,8 @@ const sentObject = (objectOrText: string | JsonObject | undefined): JsonObject =
   typeof objectOrText === 'string' ? parse(objectOrText.trim() || '{}') : (objectOrText ?? {})
 
 export type Move = {
-  readonly before: Aimed
-  readonly after: Aimed
+  readonly before: DestinationColumns
+  readonly after: DestinationColumns
   readonly sentSecrets: SentSecrets
   /** Whether the channel has stored keys; read only if needed. */
   hasKeys(): Promise<boolean>
@@ -184,4 +187,4 @@ export const DESTINATION_COLUMNS = [
   'setting',
   'header_override',
   'param_override',
-] as const satisfies readonly (keyof Aimed)[]
+] as const satisfies readonly (keyof DestinationColumns)[]

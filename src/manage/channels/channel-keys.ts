@@ -67,7 +67,7 @@ export async function changeKeys(
   const isMulti = channel.is_multi === 1
   const text = input.text?.trim() ?? ''
   const existing = await listSealedKeys(trx, channel.id)
-  if (text === '' || isSentBack(text, existing)) return { isMulti, areReplaced: false }
+  if (text === '' || isMaskedForm(text, existing)) return { isMulti, areReplaced: false }
   const isAppended = input.mode === 'append'
   const keys = isAppended || isMulti ? several(text, 'key') : one(text, 'key')
   if (!isAppended)
@@ -92,7 +92,7 @@ export async function changeKeys(
 }
 
 /** Whether the text is the masked form. Whole keys among masked ones are refused, so that no key is lost. */
-function isSentBack(text: string, existing: readonly ChannelKey[]): boolean {
+function isMaskedForm(text: string, existing: readonly ChannelKey[]): boolean {
   if (text === maskedKey(existing).trim()) return true
   if (!isMasked(text)) return false
   const parts = text.split(/[,\r\n]/).filter(part => part.trim() !== '')

@@ -94,7 +94,7 @@ export function createChannelModelHandlers(
   }
 
   /** Uses the first enabled key. */
-  async function askFor(id: number): Promise<string[]> {
+  async function fetchModelsOf(id: number): Promise<string[]> {
     const row = await rows.mustFind(db, id)
     const keys = await listSealedKeys(db, row.id)
     const chosen = keys.find(({ status }) => status === KEY_STATUS.enabled) ?? keys[0]
@@ -124,8 +124,8 @@ export function createChannelModelHandlers(
       })),
 
     listEnabledModels: () => enabledModels(db),
-    fetchModelsOf: ({ params }) => askFor(params.id),
-    fetchModelsById: ({ query }) => askFor(query.id),
+    fetchModelsOf: ({ params }) => fetchModelsOf(params.id),
+    fetchModelsById: ({ query }) => fetchModelsOf(query.id),
 
     fetchModels: async ({ body }) => {
       const provider = readProvider(body.type, 'type')

@@ -1,4 +1,4 @@
-import { cycleIn, TIMEOUTS } from '../../domain/channel.ts'
+import { loopIn, TIMEOUTS } from '../../domain/channel.ts'
 import { invalidField } from '../../domain/errors.ts'
 import {
   CLIENT_HEADER,
@@ -6,9 +6,9 @@ import {
   HEADER_VALUE,
   isFraming,
   MAX_PLACEHOLDERS,
-  mayPass,
+  mayForward,
 } from '../../domain/header.ts'
-import { stillMasked, unmaskSecrets } from '../../domain/secret-name.ts'
+import { firstMaskedPath, unmaskSecrets } from '../../domain/secret-name.ts'
 import { codePoints, hasControl } from '../../domain/text.ts'
 import { isHeaderPattern, readHeaderPattern } from '../../override/expression.ts'
 import { readOverride } from '../../override/override.ts'
@@ -38,7 +38,7 @@ export function readChannelObject(
   const { stored, path } = options
   const read = readObject(input, options)
   const object = stored === undefined ? read : unmaskSecrets(read, stored)
-  const masked = stored === undefined ? undefined : stillMasked(object, path)
+  const masked = stored === undefined ? undefined : firstMaskedPath(object, path)
   if (masked !== undefined) throw invalidField(masked, 'is masked; send the whole value')
   return READS[name]?.(object, options.path) ?? object
 }
@@ -62,7 +62,7 @@ function readMapping(input: Json, path: string): Json {
       )
     mapping[from.trim()] = to.trim()
   }
-  const cycle = cycleIn(mapping)
+  const cycle = loopIn(mapping)
   if (cycle !== undefined)
     throw invalidField(path, `must not contain a cycle; "${cycle}" maps back to itself`)
   return mapping
@@ -100,7 +100,7 @@ function placeholderFault(value: string): string | undefined {
   if (names.length > MAX_PLACEHOLDERS) return `must contain at most ${MAX_PLACEHOLDERS} placeholders`
   const bad = names.find(name => !HEADER_NAME.test(name))
   if (bad !== undefined) return `must contain header names only; "${bad.slice(0, 100)}" is not one`
-  const withheldName = names.find(name => !mayPass(name))
+  const withheldName = names.find(name => !mayForward(name))
   return withheldName === undefined
     ? undefined
     : `${withheldName} of a client cannot be forwarded: it is a credential or belongs to the connection`

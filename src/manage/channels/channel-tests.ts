@@ -1,5 +1,5 @@
 import type { ChannelTestResult } from '../../domain/channel-test.ts'
-import { inTurns } from '../../domain/in-turns.ts'
+import { mapConcurrently } from '../../domain/map-concurrently.ts'
 import type { channelContract } from '../contract/channels.ts'
 import type { Handlers } from '../server/call.ts'
 import type { Deps } from '../server/deps.ts'
@@ -34,7 +34,7 @@ export function createChannelTestHandlers({ db, channels }: Deps): TestHandlers 
       return presentTest(await channels.test(params.id, { model, isStream, keyIndex }))
     },
     async testChannels() {
-      const results = await inTurns(channels.enabledIds(), AT_ONCE, id => channels.test(id, {}))
+      const results = await mapConcurrently(channels.enabledIds(), AT_ONCE, id => channels.test(id, {}))
       return results.map(presentTest)
     },
   }

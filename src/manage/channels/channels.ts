@@ -1,4 +1,4 @@
-import { CHANNEL_STATUS, suffixed } from '../../domain/channel.ts'
+import { CHANNEL_STATUS, withSuffix } from '../../domain/channel.ts'
 import { invalidField, Refusal } from '../../domain/errors.ts'
 import type { Page } from '../../store/engine/page.ts'
 import type { ChannelRow } from '../../store/engine/schema.ts'
@@ -158,7 +158,7 @@ export function createChannelHandlers(deps: Deps): Handlers<typeof channelContra
           trx,
           keySets.map((_, index) => ({
             ...fields,
-            name: index === 0 ? name : suffixed(name, ` ${index + 1}`),
+            name: index === 0 ? name : withSuffix(name, ` ${index + 1}`),
             created_time: now(),
             is_multi: mode === 'multi_to_single' ? 1 : 0,
           })),
@@ -215,7 +215,7 @@ export function createChannelHandlers(deps: Deps): Handlers<typeof channelContra
         for (const id of [...new Set(body.ids)]) {
           try {
             const before = await stored.mustLock(trx, id)
-            const toldBefore = await presentOne(trx, before)
+            const viewBefore = await presentOne(trx, before)
             // Validated before writing, so that a refused channel does not change.
             const input = { ...body.fields, models: modelsAfter(JSON.parse(before.models), body) }
             const fields = readFields(input, { current: before, at: 'fields.', policy })
@@ -223,7 +223,7 @@ export function createChannelHandlers(deps: Deps): Handlers<typeof channelContra
             await stored.update(trx, before, fields, { actor, objects: body.fields })
             if (after.models !== before.models) await writeModels(trx, [id], JSON.parse(after.models))
             const view = await presentOne(trx, after)
-            audit({ action: 'channel.update', target: `channel:${id}`, before: toldBefore, after: view })
+            audit({ action: 'channel.update', target: `channel:${id}`, before: viewBefore, after: view })
             results.push({ id, is_changed: true, code: '', message: '' })
           } catch (error) {
             // A missing permission refuses the whole request, as everywhere else.
@@ -257,7 +257,7 @@ export function createChannelHandlers(deps: Deps): Handlers<typeof channelContra
         const [id = 0] = await stored.insert(trx, [
           {
             ...row,
-            name: suffixed(row.name, query.suffix ?? '_copy'),
+            name: withSuffix(row.name, query.suffix ?? '_copy'),
             // Auto-disabling and test results of the original do not apply to the copy.
             status: row.status === CHANNEL_STATUS.enabled ? CHANNEL_STATUS.enabled : CHANNEL_STATUS.disabled,
             status_reason: '',

@@ -1,7 +1,7 @@
 import type { Db } from '../../store/engine/store.ts'
 import { type EnabledAlias, listEnabledAliases } from '../../store/records/aliases.ts'
 import { enabledModels } from '../../store/records/channels.ts'
-import { listBackers, listMapped } from '../../store/records/served.ts'
+import { listServingChannels, listMapped } from '../../store/records/served.ts'
 
 /**
  * A model name that clients can request, and the names that may have its price, first match first
@@ -10,7 +10,7 @@ import { listBackers, listMapped } from '../../store/records/served.ts'
 export type Served = { readonly name: string; readonly pricedAs: readonly string[] }
 
 /** The resolution of a name: the names on the way, itself included, the target, and the channels if restricted. */
-type Way = {
+type Resolution = {
   readonly name: string
   readonly names: readonly string[]
   readonly target: string
@@ -23,7 +23,7 @@ function narrowed(only: Only, { channelIds }: EnabledAlias): Only {
   return new Set(only === undefined ? channelIds : channelIds.filter(id => only.has(id)))
 }
 
-function wayOf(aliases: ReadonlyMap<string, EnabledAlias>, name: string): Way {
+function resolutionOf(aliases: ReadonlyMap<string, EnabledAlias>, name: string): Resolution {
   const names = [name]
   let target = name
   let only: Only
@@ -46,19 +46,19 @@ export async function listServed(db: Db): Promise<Served[]> {
   ])
   const listed = new Set(models)
   const aliases = new Map(enabledAliases.map(alias => [alias.name, alias]))
-  const ways = [...listed.union(aliases)].map(name => wayOf(aliases, name))
-  const narrow = ways.flatMap(({ target, only }) => (only && listed.has(target) ? target : []))
-  const backers = await listBackers(db, [...new Set(narrow)])
+  const resolutions = [...listed.union(aliases)].map(name => resolutionOf(aliases, name))
+  const narrow = resolutions.flatMap(({ target, only }) => (only && listed.has(target) ? target : []))
+  const backers = await listServingChannels(db, [...new Set(narrow)])
   const mappedByModel = Map.groupBy(mapped, ({ model }) => model)
 
-  const isBacked = ({ target, only }: Way) =>
+  const isBacked = ({ target, only }: Resolution) =>
     only === undefined ? listed.has(target) : (backers.get(target) ?? []).some(id => only.has(id))
-  const sentAs = ({ target, only }: Way) =>
+  const sentAs = ({ target, only }: Resolution) =>
     (mappedByModel.get(target) ?? [])
       .filter(({ channelId }) => only === undefined || only.has(channelId))
       .map(each => each.sentAs)
 
-  return ways
+  return resolutions
     .filter(isBacked)
     .map(way => ({
       name: way.name,

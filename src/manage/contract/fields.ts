@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { codePoints, hasControl, hasControlBeyondLines } from '../../domain/text.ts'
+import { codePoints, hasControl, hasControlExceptLineBreaks } from '../../domain/text.ts'
 
 /** Building blocks of the contract: texts, pages, lists of names. */
 
@@ -17,7 +17,7 @@ export const text = ({ min = 0, max, lines = false }: TextOptions) =>
       if (length < min) refuse(min === 1 ? 'must not be empty' : `must have at least ${min} characters`)
       if (length > max) refuse(`must have at most ${max} characters`)
       if (!value.isWellFormed()) refuse('is not well-formed Unicode')
-      if (lines ? hasControlBeyondLines(value) : hasControl(value))
+      if (lines ? hasControlExceptLineBreaks(value) : hasControl(value))
         refuse('must not contain control characters')
     })
 

@@ -3,7 +3,7 @@ import { invalid, invalidField, notFound, Refusal } from '../../domain/errors.ts
 import { scaled } from '../../domain/money.ts'
 import {
   FACTOR_DIGITS,
-  multiplied,
+  multiplyPrice,
   type Price,
   type PriceFields,
   type PriceInput,
@@ -168,11 +168,11 @@ export function createPriceHandlers({ db, now }: Deps): Handlers<typeof priceCon
     readonly models: readonly string[]
     readonly isDry: boolean
     /** The new price of a model, from its current one. */
-    want(model: string, before: Price | undefined): Price
+    newPriceOf(model: string, before: Price | undefined): Price
   }
 
   /** New versions of several prices in one transaction. A refused one does not affect the others. */
-  async function changeAll({ actor, change, models, isDry, want }: Batch) {
+  async function changeAll({ actor, change, models, isDry, newPriceOf: want }: Batch) {
     async function look(source: Db, model: string) {
       const before = await inForce(source, model)
       const outcome = { model, code: '', message: '', before: before ? presentedPrice(before) : null }
@@ -213,7 +213,7 @@ export function createPriceHandlers({ db, now }: Deps): Handlers<typeof priceCon
         change,
         models: [...fieldsByModel.keys()],
         isDry: body.dry_run ?? false,
-        want(model, before) {
+        newPriceOf(model, before) {
           return parsePriceInput(mergedPrice(before && priceFields(before), fieldsByModel.get(model) ?? {}))
         },
       })
@@ -228,9 +228,9 @@ export function createPriceHandlers({ db, now }: Deps): Handlers<typeof priceCon
         change,
         models: [...new Set(models)],
         isDry: body.dry_run ?? false,
-        want(_model, before) {
+        newPriceOf(_model, before) {
           if (!before) throw new Refusal('not_found', 'has no price to multiply')
-          const after = multiplied(before, factor)
+          const after = multiplyPrice(before, factor)
           if (!after) throw invalidField('factor', 'would make a price too large')
           return after
         },

@@ -22,10 +22,10 @@ function credentialOf({ authorization, reply: { request } }: KeyRequest): string
 }
 
 /** The error code for a forbidden address, which differs between the two error tables of the APIs. */
-type Outside = 'forbidden' | 'ip_not_allowed'
+type AddressRefusalCode = 'forbidden' | 'ip_not_allowed'
 
 /** The `sk-` token of a call to a management route that accepts one. */
-export function createKeyHolder({ db, digest, now, ledger }: Deps, outside: Outside) {
+export function createKeyHolder({ db, digest, now, ledger }: Deps, addressRefusalCode: AddressRefusalCode) {
   const checkKey = createKeyCheck({
     findToken: value => findTokenByDigest(db, value),
     findUser: id => findUser(db, id),
@@ -41,7 +41,7 @@ export function createKeyHolder({ db, digest, now, ledger }: Deps, outside: Outs
     const token = await checkKey(credentialOf(request), options)
     const allowed = JSON.parse(token.allow_ips) as string[]
     if (allowed.length > 0 && !isAddressIn(request.address, allowed))
-      throw new Refusal(outside, `The token may not be used from the address ${request.address}`)
+      throw new Refusal(addressRefusalCode, `The token may not be used from the address ${request.address}`)
     return token
   }
 }

@@ -20,9 +20,9 @@ import { readJson } from '../../wire/json-skim.ts'
 import { isPage, serveConsole } from './console.ts'
 import type { Deps } from './deps.ts'
 import { serveReference } from './reference.ts'
-import { noSuchRoute, openToPages, refuseOtherMethod, serveEverything } from './routes.ts'
+import { noSuchRoute, allowAnyOrigin, refuseOtherMethod, serveEverything } from './routes.ts'
 import { bodyDigest, validatorCompiler } from './serve.ts'
-import { createStoreWatch, shapeFor } from './store-watch.ts'
+import { createStoreWatch, errorFormatOf } from './store-watch.ts'
 
 const MAX_BODY_BYTES = 4 * 1024 * 1024
 
@@ -105,7 +105,7 @@ export async function createManageApp(deps: Deps, log: FastifyBaseLogger): Promi
   // Every body is parsed as JSON, with any Content-Type: the contract has no other format.
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', async (request: FastifyRequest, payload: IncomingMessage) => {
-    mustBePlain(request)
+    mustBeUncompressed(request)
     const bytes = await readBytes(request, payload)
     request.bodyDigest = bodyDigest(bytes)
     if (bytes.length === 0) return undefined
@@ -123,7 +123,7 @@ export async function createManageApp(deps: Deps, log: FastifyBaseLogger): Promi
     const share = createShare(deps.memory)
     request.share = share
     reply.raw.once('close', share.end)
-    if (request.routeOptions.config.route?.access === 'key') openToPages(reply)
+    if (request.routeOptions.config.route?.access === 'key') allowAnyOrigin(reply)
     watchStore(reply)
   })
   app.addHook('onResponse', async (request, reply) => {
@@ -141,7 +141,7 @@ export async function createManageApp(deps: Deps, log: FastifyBaseLogger): Promi
     const refusal = frameworkRefusal(error) ?? refusalOfError(error, request.id)
     if (refusal.code === 'internal_error' || error instanceof UnreachableError)
       request.log.error({ err: error }, 'request failed')
-    send(reply, shapeFor(request)(refusal))
+    send(reply, errorFormatOf(request)(refusal))
   })
 
   await app.register(cookie)
@@ -159,7 +159,7 @@ export async function createManageApp(deps: Deps, log: FastifyBaseLogger): Promi
 }
 
 /** Only the relay accepts compressed bodies; here they would look like invalid JSON. */
-function mustBePlain({ headers }: FastifyRequest): void {
+function mustBeUncompressed({ headers }: FastifyRequest): void {
   const encoding = headers['content-encoding'] ?? 'identity'
   if (encoding !== 'identity')
     throw invalidField(

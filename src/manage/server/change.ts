@@ -30,7 +30,7 @@ export function createChange({
 }: Pick<Deps, 'db' | 'now' | 'keyring' | 'announce'>) {
   const running = new Set<string>()
 
-  function repeatOf(request: FastifyRequest, route: Route) {
+  function idempotencyOf(request: FastifyRequest, route: Route) {
     const { actor } = request.caller
     if (route.method === 'GET' || actor === undefined) return undefined
     const key = parseIdempotencyKey(request.headers['idempotency-key'], invalidField)
@@ -41,7 +41,7 @@ export function createChange({
 
   /** The transaction of one call: the change, its audit record and, for a repeatable call, the response. */
   const changeOf =
-    (request: FastifyRequest, repeat: ReturnType<typeof repeatOf>): Change =>
+    (request: FastifyRequest, repeat: ReturnType<typeof idempotencyOf>): Change =>
     async work => {
       let notes: AuditNote[] = []
       const announceNotes = () => announce(notes.map(({ target }) => target))
@@ -74,7 +74,7 @@ export function createChange({
 
   return {
     async repeatable(request: FastifyRequest, route: Route, handle: (change: Change) => Promise<unknown>) {
-      const repeat = repeatOf(request, route)
+      const repeat = idempotencyOf(request, route)
       if (!repeat) return handle(changeOf(request, undefined))
       const name = JSON.stringify([repeat.userId, repeat.path, repeat.key])
       if (running.has(name)) throw idempotencyConflict('still-running')

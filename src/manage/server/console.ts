@@ -58,7 +58,7 @@ export const isPage = ({ method, url, headers }: Pick<FastifyRequest, 'method' |
   method === 'GET' && (headers.accept ?? '').includes('text/html') && PAGES.test(url)
 
 /** A name that leaves its folder, with either kind of slash, or that no file can have. */
-const LEADS_OUT = /(?:^|[/\\])\.\.(?:[/\\]|$)|\0/
+const PATH_TRAVERSAL = /(?:^|[/\\])\.\.(?:[/\\]|$)|\0/
 
 const readPage = (folder: string) =>
   readFile(join(folder, 'index.html'), 'utf8').catch(error => {
@@ -118,7 +118,7 @@ export async function serveConsole(
 
   async function sendFile(reply: FastifyReply, file: string, caching: SendOptions): Promise<FastifyReply> {
     // Checked before any disk access: a response must not reveal whether a file exists elsewhere.
-    if (LEADS_OUT.test(file)) throw noSuchRoute(reply.request)
+    if (PATH_TRAVERSAL.test(file)) throw noSuchRoute(reply.request)
     const folders = await consoleBuilds()
     const folder = (await folderWith(file, folders)) ?? folders[0]
     if (folder === undefined) throw noSuchRoute(reply.request)

@@ -82,7 +82,7 @@ export type Deps = {
   /** The folders with the console's files, the preferred one first; none while they are being built. */
   consoleBuilds(): Promise<readonly string[]>
   /** Hands a request of an authenticated user to the relay. */
-  relayFor(asked: {
+  relayFor(request: {
     readonly request: IncomingMessage
     readonly response: ServerResponse
     readonly path: string

@@ -124,7 +124,7 @@ export const noSuchRoute = ({ method, url }: Pick<FastifyRequest, 'method' | 'ur
   new Refusal('not_found', `No such route: ${method} ${url.split('?')[0]?.slice(0, 256)}`)
 
 /** Pages of any origin may read what an `sk-` token sees of itself, as on the relay: cookies are ignored there. */
-export function openToPages(reply: FastifyReply): void {
+export function allowAnyOrigin(reply: FastifyReply): void {
   reply.header('access-control-allow-origin', '*')
 }
 
@@ -134,7 +134,7 @@ function servePreflights(app: FastifyInstance): void {
   for (const { path, method, access } of routes)
     if (access === 'key')
       app.options(path, { schema: { hide: true } }, async (request, reply) => {
-        openToPages(reply)
+        allowAnyOrigin(reply)
         return reply
           .code(204)
           .header('access-control-allow-methods', `${method}, OPTIONS`)

@@ -9,7 +9,7 @@ import { type Contract, hasKeyParameter, type Route } from '../contract/route.ts
 import type { Handlers, RouteCall } from './call.ts'
 import { createChange } from './change.ts'
 import type { Deps } from './deps.ts'
-import { faultMessage } from './fault-words.ts'
+import { faultMessage } from './fault-messages.ts'
 import { tagOf } from './reference.ts'
 
 const envelope = (data: unknown) =>

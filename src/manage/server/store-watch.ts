@@ -7,7 +7,7 @@ const SLOW_MS = 5_000
 const LOOK_EVERY_MS = 1_000
 
 /** The error format of the relay for routes that use it, else that of the management API. */
-export const shapeFor = ({ routeOptions }: FastifyRequest) =>
+export const errorFormatOf = ({ routeOptions }: FastifyRequest) =>
   routeOptions.config.route?.relayErrors ? relayError : managementError
 
 const isAnswered = ({ sent: isSent, raw }: FastifyReply) => isSent || raw.headersSent || raw.destroyed
@@ -37,7 +37,7 @@ export function createStoreWatch(
     for (const reply of long.filter(isWaitingLong)) {
       // The store may still execute a write.
       const refusal = storeUnavailable({ isOutcomeUnknown: reply.request.method !== 'GET' })
-      send(reply, shapeFor(reply.request)(refusal))
+      send(reply, errorFormatOf(reply.request)(refusal))
     }
   }
 

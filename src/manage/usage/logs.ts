@@ -9,7 +9,7 @@ import { facetOf } from '../../store/usage/log-facets.ts'
 import { isPattern, type Lists, type LogFilter, type LogPlace } from '../../store/usage/log-filter.ts'
 import { countConsumed, totalsOf, unitsOf } from '../../store/usage/log-sums.ts'
 import { timesOf } from '../../store/usage/log-times.ts'
-import { type LogWithNames, listLogs, listTokenLogs, walkLogs } from '../../store/usage/logs.ts'
+import { type LogWithNames, listLogs, listTokenLogs, readLogsAfter } from '../../store/usage/logs.ts'
 import { namesOf } from '../../store/usage/names.ts'
 import type { EXPORTED, logContract } from '../contract/logs.ts'
 import type { Query } from '../contract/route.ts'
@@ -98,7 +98,7 @@ const CSV_COLUMNS = [
 ] as const satisfies readonly (keyof LogView & Exported)[]
 
 /** Exported members of `other` by column name; empty if a row lacks them. */
-const INSIDE: Partial<Record<Exported, (other: Record<string, unknown>) => unknown>> = {
+const EXPORTED_DETAILS: Partial<Record<Exported, (other: Record<string, unknown>) => unknown>> = {
   upstream_model: other => other.upstream_model_name,
   attempts: other => (other.trace as { attempts?: unknown[] } | undefined)?.attempts?.length,
   cache_tokens: other => other.cache_tokens,
@@ -113,7 +113,7 @@ const INSIDE: Partial<Record<Exported, (other: Record<string, unknown>) => unkno
 function valuesOf(row: LogView, columns: readonly Exported[]): Value[] {
   const other = JSON.parse(row.other)
   return columns.map(name => {
-    const inside = INSIDE[name]
+    const inside = EXPORTED_DETAILS[name]
     return (inside ? (inside(other) ?? '') : (row[name as keyof LogView] ?? '')) as Value
   })
 }
@@ -232,7 +232,7 @@ export function createLogHandlers(deps: Deps): Handlers<typeof logContract> {
     if (!filter) return
     let after: LogPlace | undefined
     for (let count = 0; count < MAX_EXPORTED; ) {
-      const { rows, next } = await walkLogs(store, filter, after, EXPORT_ROWS)
+      const { rows, next } = await readLogsAfter(store, filter, after, EXPORT_ROWS)
       if (rows.length > 0) yield rows.map(line).join('')
       if (!next) return
       count += rows.length
@@ -294,7 +294,7 @@ export function createLogHandlers(deps: Deps): Handlers<typeof logContract> {
       const { limit = WALK_ROWS, cursor } = query
       const filter = await filterFor(actor, query)
       const { rows, next } = filter
-        ? await walkLogs(store, filter, cursor, limit)
+        ? await readLogsAfter(store, filter, cursor, limit)
         : { rows: [], next: undefined }
       return { rows: rows.map(presenterFor(actor)), next: next ? `${next.time}-${next.id}` : null }
     },

@@ -1,5 +1,5 @@
 import type { Actor } from '../../domain/actor.ts'
-import { stretches } from '../../domain/calendar.ts'
+import { intervalStarts } from '../../domain/calendar.ts'
 import { usdText } from '../../domain/money.ts'
 import { isAdmin } from '../../domain/role.ts'
 import { type Percentiles, timesOver } from '../../store/usage/log-times.ts'
@@ -104,7 +104,7 @@ export const createSeries =
   ({ db }: Pick<Deps, 'db'>) =>
   async ({ actor, query }: RouteCall<(typeof insightContract)['usageSeries']>) => {
     const { step, tz, group_by: group, top = TOP } = query
-    const starts = stretches(query.from, query.to, step, tz)
+    const starts = intervalStarts(query.from, query.to, step, tz)
     // Sums are per quarter hour: a period that starts within one starts at its beginning.
     const from = Math.floor((starts[0] ?? query.from) / ROLLUP_S) * ROLLUP_S
     const filter: RollupFilter = { ...narrowed(actor, query), from, to: query.to }
@@ -160,7 +160,7 @@ export const createTimes =
   ({ db, engine }: Pick<Deps, 'db' | 'engine'>) =>
   async ({ actor, query }: RouteCall<(typeof insightContract)['usageTimes']>) => {
     const { model, ...narrowing } = narrowed(actor, query)
-    const starts = stretches(query.from, query.to, query.step, query.tz)
+    const starts = intervalStarts(query.from, query.to, query.step, query.tz)
     const { points, most, isAll } = await timesOver(
       { db, engine },
       { ...narrowing, modelName: model },

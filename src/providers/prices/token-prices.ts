@@ -15,10 +15,10 @@ type ModelPrice = GenaiPrices.ModelPrice
 type Quote = NonNullable<ModelPrice[string]>
 
 /** One of our rates, and the number of tokens or searches that the package quotes it for, as a power of ten. */
-type Carried = { readonly rate: RateName; readonly per: number }
-type Quoted = Carried & { readonly quote: Quote }
+type RateSource = { readonly rate: RateName; readonly per: number }
+type Quoted = RateSource & { readonly quote: Quote }
 
-const CARRIED: Readonly<Record<string, Carried>> = {
+const RATE_SOURCES: Readonly<Record<string, RateSource>> = {
   input_mtok: { rate: 'input', per: 6 },
   output_mtok: { rate: 'output', per: 6 },
   cache_read_mtok: { rate: 'cached_input', per: 6 },
@@ -39,7 +39,7 @@ const CARRIED: Readonly<Record<string, Carried>> = {
  * Rates of the package that are ignored, because no request of ours uses them or a similar rate covers them. A model with a
  * rate in neither list is left out: no price is better than an incomplete one.
  */
-const PASSED_OVER: ReadonlySet<string> = new Set([
+const IGNORED_RATES: ReadonlySet<string> = new Set([
   'cache_audio_read_mtok',
   'cache_image_read_mtok',
   'input_video_mtok',
@@ -110,8 +110,8 @@ function dearest(usual: ModelPrice, others: readonly ModelPrice[]): ModelPrice {
 function priceOf(prices: ModelPrice, id: string): Price | undefined {
   const quoted: Quoted[] = []
   for (const [key, quote] of Object.entries(prices)) {
-    if (quote === undefined || PASSED_OVER.has(key)) continue
-    const carried = CARRIED[key]
+    if (quote === undefined || IGNORED_RATES.has(key)) continue
+    const carried = RATE_SOURCES[key]
     if (!carried) return undefined
     quoted.push({ ...carried, quote })
   }

@@ -63,7 +63,7 @@ export const dashscope = {
     },
   },
   // Older rerankers are available at the older path only, and speech-only models at another one.
-  speaks: model =>
+  formatsOfModel: model =>
     SYNTHESIZERS.test(model)
       ? ['cosyvoice']
       : /^(gte-rerank|qwen3-vl-rerank)/.test(model)
@@ -72,7 +72,7 @@ export const dashscope = {
   models: { path: '/compatible-mode/v1/models', names: openaiModels },
   fields: [baseUrlField('Empty for Beijing; Singapore is https://dashscope-intl.aliyuncs.com')],
   // An account in arrears answers 400.
-  isKeyTrouble: (status, body) => status === 400 && codeOf(body) === 'Arrearage',
+  isKeyError: (status, body) => status === 400 && codeOf(body) === 'Arrearage',
   keyHint: 'sk-…',
 } satisfies Provider
 

@@ -51,8 +51,8 @@ export const gemini = {
   },
   models: { path: '/v1beta/models?pageSize=1000', names: geminiModels },
   // Image and video models use `predict` instead of `generateContent`.
-  speaks: model => (/^(imagen|veo)-/.test(model) ? ['native'] : ['gemini']),
-  isKeyTrouble: (status, body) => status === 400 && reasonsOf(body).includes('API_KEY_INVALID'),
+  formatsOfModel: model => (/^(imagen|veo)-/.test(model) ? ['native'] : ['gemini']),
+  isKeyError: (status, body) => status === 400 && reasonsOf(body).includes('API_KEY_INVALID'),
   keyHint: 'AIza…',
 } satisfies Provider
 

@@ -25,7 +25,7 @@ export const kling = {
       'Newer addresses: https://api-singapore.klingai.com, in China https://api-beijing.klingai.com',
     ),
   ],
-  isKeyTrouble: (_, body) => {
+  isKeyError: (_, body) => {
     const code = memberOf(body, 'code')
     // 1000 to 1004: the key; 1100 to 1103: the account and its balance.
     return typeof code === 'number' && ((code >= 1000 && code <= 1004) || (code >= 1100 && code <= 1103))

@@ -40,7 +40,7 @@ export const minimax = {
   models: { path: '/v1/models', names: openaiModels },
   fields: [baseUrlField('Empty for China; elsewhere https://api.minimax.io')],
   // Errors have status 200 and a code: no permission, no balance, a wrong key.
-  isKeyTrouble: (_, body) =>
+  isKeyError: (_, body) =>
     [1004, 1008, 2049].some(code => memberOf(memberOf(body, 'base_resp'), 'status_code') === code),
   keyHint: 'eyJ… or sk-…',
 } satisfies Provider
@@ -49,7 +49,7 @@ const [SLOWEST, FASTEST] = [0.5, 2]
 const RATE = 24_000
 
 /** Errors have status 200 and a code in the body. */
-function mustBeGood(answer: unknown): void {
+function mustSucceed(answer: unknown): void {
   const code = memberOf(memberOf(answer, 'base_resp'), 'status_code')
   if (code !== undefined && code !== 0) throw new AnswerError(`the provider answered with code ${code}`)
 }
@@ -73,7 +73,7 @@ function encodeSpeech(ask: Parameters<SpeechDialect['encode']>[0], model: string
 }
 
 function decodeSpeech(answer: unknown, ask: Parameters<SpeechDialect['encode']>[0]) {
-  mustBeGood(answer)
+  mustSucceed(answer)
   const audio = memberOf(memberOf(answer, 'data'), 'audio')
   if (typeof audio !== 'string' || audio === '') throw new AnswerError('the response has no audio')
   return { audio: Buffer.from(audio, 'hex'), contentType: SPEECH_TYPES[ask.format ?? 'mp3'] }
@@ -94,7 +94,7 @@ function encodeImages(ask: Parameters<ImageDialect['encode']>[0], model: string)
 }
 
 function decodeImages(answer: unknown) {
-  mustBeGood(answer)
+  mustSucceed(answer)
   const data = memberOf(answer, 'data')
   const texts = (name: string) => {
     const list = memberOf(data, name)

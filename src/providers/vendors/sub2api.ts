@@ -16,7 +16,7 @@ export const sub2api = {
     anthropic: '/v1/messages',
     gemini: { whole: generate, streamed: '/v1beta/models/{model}:streamGenerateContent?alt=sse' },
   },
-  speaks: model => {
+  formatsOfModel: model => {
     if (model.startsWith('claude')) return ['anthropic']
     return model.startsWith('gemini') ? ['gemini'] : ['openai-chat', 'responses']
   },

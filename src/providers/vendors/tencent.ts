@@ -11,7 +11,7 @@ export const tencent = {
   chat: { 'openai-chat': '/v1/chat/completions', anthropic: '/anthropic/v1/messages' },
   embeddings: { openai: '/v1/embeddings' },
   // Anthropic's format is for the second generation only.
-  speaks: model =>
+  formatsOfModel: model =>
     model.startsWith('hunyuan-2') ? ['openai-chat', 'anthropic', 'openai'] : ['openai-chat', 'openai'],
   keyHint: 'the API key of the console (sk-…), not SecretId and SecretKey',
 } satisfies Provider

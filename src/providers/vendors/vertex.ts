@@ -43,7 +43,7 @@ export const vertex = {
     videos: { native: vertexVideos },
   },
   voices: gemini.voices,
-  isKeyTrouble: gemini.isKeyTrouble,
+  isKeyError: gemini.isKeyError,
   fields: [
     { name: 'region', label: 'Region', help: 'Such as us-central1; empty: global.', fallback: 'global' },
     { name: 'project', label: 'Project', help: 'Empty: the project of the service account.' },
@@ -55,7 +55,7 @@ export const vertex = {
     ...(project === undefined ? {} : { project }),
   }),
   // Each publisher has its own format; names with a slash belong to other publishers.
-  speaks: model => {
+  formatsOfModel: model => {
     if (model.startsWith('claude')) return ['anthropic']
     if (model.includes('/')) return ['openai-chat']
     return /^(imagen|veo|text-|multimodal|gemini-embedding)/.test(model) ? ['native'] : ['gemini']

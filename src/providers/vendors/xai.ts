@@ -37,7 +37,7 @@ export const xai = {
   },
   models: { path: '/v1/models', names: openaiModels },
   // A wrong key is a 400 with the code of any invalid argument: only the message differs.
-  isKeyTrouble: (status, body) => status === 400 && String(memberOf(body, 'error')).includes('API key'),
+  isKeyError: (status, body) => status === 400 && String(memberOf(body, 'error')).includes('API key'),
   usage: { reasoningOutside: true },
   keyHint: 'xai-…',
 } satisfies Provider

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { CLIENT_HEADER, HEADER_NAME, mayPass, passesUnnamed } from '../../domain/header.ts'
+import { CLIENT_HEADER, HEADER_NAME, mayForward, isForwardedByDefault } from '../../domain/header.ts'
 import { type Expression, isHeaderPattern, isMatch, readHeaderPattern } from '../../override/expression.ts'
 
 /** What a channel's administrator does to the headers of its requests: `header_override`, read once. */
@@ -34,7 +34,7 @@ export function readHeaderOverride(headers: Readonly<Record<string, string>>): H
     } else if (value.includes('{client_header:')) templates.push([name.toLowerCase(), value])
     else fixed[name.toLowerCase()] = value
   }
-  const passes = passesAll ? passesUnnamed : patterns.length > 0 ? createPasses(patterns) : undefined
+  const passes = passesAll ? isForwardedByDefault : patterns.length > 0 ? createPasses(patterns) : undefined
   return { fixed, templates, passes, disabled }
 }
 
@@ -46,7 +46,7 @@ function createPasses(patterns: readonly Expression[]) {
     const cached = verdicts.get(name)
     if (cached !== undefined) return cached
     if (verdicts.size >= MAX_NAMES) verdicts.clear()
-    const isPassed = HEADER_NAME.test(name) && passesUnnamed(name) && matches(name)
+    const isPassed = HEADER_NAME.test(name) && isForwardedByDefault(name) && matches(name)
     verdicts.set(name, isPassed)
     return isPassed
   }
@@ -56,7 +56,7 @@ function createPasses(patterns: readonly Expression[]) {
 export function clientHeader(headers: IncomingHttpHeaders, name: string): string | undefined {
   const value = headers[name.toLowerCase()]
   const isGood = typeof value === 'string' && value.length <= MAX_VALUE_LENGTH && CLIENT_VALUE.test(value)
-  return isGood && mayPass(name) ? value : undefined
+  return isGood && mayForward(name) ? value : undefined
 }
 
 /** Fills in a template; undefined where the client sent nothing for one of its places, or too much. */

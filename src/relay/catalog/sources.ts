@@ -7,7 +7,7 @@ import type { Digest } from '../../identity/credentials.ts'
 import type { Keyring } from '../../identity/keyring.ts'
 import { brokenOverride, type Override, readStoredOverride } from '../../override/override.ts'
 import type { OverrideFault } from '../../override/reading.ts'
-import { providerOf, speakingOnly } from '../../providers/index.ts'
+import { providerOf, withChatFormats } from '../../providers/index.ts'
 import type { RoutedKey } from '../../routing/table.ts'
 import type { ChannelKeyRow, ChannelRow } from '../../store/engine/schema.ts'
 import type { Db } from '../../store/engine/store.ts'
@@ -164,7 +164,7 @@ export function createCatalogSource(deps: Deps): CatalogSource {
         keys: channelKeys,
         limits: parseLimits(row.limits),
         autoBan: row.auto_ban === 1,
-        provider: speakingOnly(provider, setting.chat_formats),
+        provider: withChatFormats(provider, setting.chat_formats),
         baseUrl: row.base_url,
         setting,
         timeouts: readTimeouts(setting),

@@ -1,6 +1,6 @@
 import { member } from '../../domain/json-value.ts'
 import type { When } from '../../domain/price.ts'
-import { isNeverDearer, isUsual, type Service } from '../../domain/service.ts'
+import { isNeverMoreExpensive, isDefault, type Service } from '../../domain/service.ts'
 import { warningsHeader } from '../../domain/warning.ts'
 import type { UpstreamBody } from './channel-request.ts'
 import type { RequestBody } from './request-reader.ts'
@@ -27,7 +27,7 @@ export function wishesIn(body: RequestBody): readonly Wish[] {
     // A number is the speed of speech.
     if (name === 'speed' && typeof field !== 'string') continue
     const value = wordOf(field)
-    if (isUsual(service, value)) continue
+    if (isDefault(service, value)) continue
     wishes ??= []
     wishes.push({ name, service, value })
   }
@@ -40,7 +40,7 @@ function wordOf(field: unknown): string {
   return typeof word === 'string' ? word.toLowerCase() : ''
 }
 
-const isCheap = ({ service, value }: Wish) => isNeverDearer(service, value)
+const isCheap = ({ service, value }: Wish) => isNeverMoreExpensive(service, value)
 
 /** The services that decide the price: of two values for the same service the dearer one. */
 export function servicesIn(wishes: readonly Wish[]): When {

@@ -27,7 +27,7 @@ import type { ThreadTranslation } from './translator.ts'
 export const chatFormat =
   (own: string) =>
   (provider: Provider, model: string): FormatName | undefined => {
-    const isFixed = provider.speaks === undefined
+    const isFixed = provider.formatsOfModel === undefined
     if (isFixed && Object.hasOwn(provider.chat ?? {}, own)) return own as FormatName
     const offered = formatsFor(provider, 'chat', model)
     return offered.find(format => format === own) ?? offered.find(format => outboundOf(format) !== undefined)

@@ -65,7 +65,7 @@ export function createTranslator({ memory, onFailure }: TranslatorOptions): Tran
     work: number,
     task: TranslationTask & { readonly kind: Kind },
   ): Promise<TranslationResults[Kind]> {
-    const done = await thread.ask({ work, task })
+    const done = await thread.run({ work, task })
     if (done === undefined) throw new Error('a task has no result')
     if ('result' in done) return done.result as TranslationResults[Kind]
     const { code, message, errors } = done.refusal

@@ -1,4 +1,4 @@
-import { cost, bound as costBound, granted, priceAt, pricesWithin } from '../../domain/cost.ts'
+import { cost, bound as costBound, grantedConditions, priceAt, possiblePrices } from '../../domain/cost.ts'
 import { Refusal } from '../../domain/errors.ts'
 import type { Price, When } from '../../domain/price.ts'
 import { SERVICES } from '../../domain/service.ts'
@@ -82,7 +82,7 @@ const boundOf = ({ price }: CatalogPrice, work: Bounded, searches: number) => {
     ...tools?.units,
   }
   try {
-    return Math.max(...pricesWithin(price, work.asked).map(each => costBound(each, limits)))
+    return Math.max(...possiblePrices(price, work.asked).map(each => costBound(each, limits)))
   } catch (error) {
     if (!(error instanceof RangeError)) throw error
     throw new Refusal(
@@ -166,8 +166,8 @@ export function priceWork(catalog: Catalog, route: RoutedModel<RelayChannel>, wo
 
   const grantedOn = (channel: RelayChannel, services: When): When =>
     work.namedModels === undefined
-      ? granted((priceFor(channel) ?? FREE).price, services)
-      : pricesOn(channel).reduce((remaining, { price }) => granted(price, remaining), services)
+      ? grantedConditions((priceFor(channel) ?? FREE).price, services)
+      : pricesOn(channel).reduce((remaining, { price }) => grantedConditions(price, remaining), services)
 
   const pricedFor = (channel: RelayChannel, served: When = work.asked ?? {}): When =>
     grantedOn(channel, served)

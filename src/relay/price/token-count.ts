@@ -37,7 +37,7 @@ export function createTokenCounter({
       if (text === '') return 0
       if (text.length > MAX_COUNTED_LENGTH || thread.pending() >= MAX_WAITING) return undefined
       const { promise: late, resolve } = Promise.withResolvers<undefined>()
-      const counted = thread.ask(text).catch(error => {
+      const counted = thread.run(text).catch(error => {
         // The end of a thread has been reported, or was wanted.
         if (!(error instanceof ThreadEndedError)) onFailure(error)
         return undefined

@@ -117,7 +117,7 @@ export function statusFailure(
   const retryAfterS = readRetryAfter(response.headers['retry-after'] ?? error?.retryAfterS?.toString(), nowMs)
   const isMapped = status !== response.status
   // A status mapping of the administrator replaces the rules of the provider.
-  const isKeyTrouble = !isMapped && (channel.provider.isKeyTrouble?.(status, body) ?? false)
+  const isKeyTrouble = !isMapped && (channel.provider.isKeyError?.(status, body) ?? false)
   return {
     channel,
     kind: 'status',

@@ -1,4 +1,4 @@
-import { formatsFor, speakingOnly } from '../../providers/index.ts'
+import { formatsFor, withChatFormats } from '../../providers/index.ts'
 import { formatOn, type RelayChannel } from '../catalog/catalog.ts'
 import type { OperationSpec, Work } from '../operations/operation.ts'
 import type { AttemptFailure } from './failure.ts'
@@ -36,7 +36,7 @@ function withoutFormat(
   const format = formatOn(channel, spec, sentModel)
   const others = formatsFor(channel.provider, 'chat', sentModel).filter(other => other !== format)
   if (others.length === 0) return undefined
-  const narrowed = { ...channel, provider: speakingOnly(channel.provider, others) }
+  const narrowed = { ...channel, provider: withChatFormats(channel.provider, others) }
   return formatOn(narrowed, spec, sentModel) && !work.unfit?.(narrowed, sentModel) ? narrowed : undefined
 }
 

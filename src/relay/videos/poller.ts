@@ -1,6 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { SYSTEM } from '../../domain/actor.ts'
-import { hasEnded, laterStatus, RESULT_LIFE_S, THOUSANDTHS, type VideoStatus } from '../../domain/video.ts'
+import {
+  hasEnded,
+  laterStatus,
+  RESULT_LIFETIME_S,
+  THOUSANDTHS,
+  type VideoStatus,
+} from '../../domain/video.ts'
 import { AnswerError } from '../../media/dialect.ts'
 import type { UpstreamJob, VideoDialect, VideoState } from '../../media/video.ts'
 import { charge } from '../../store/books/accounts.ts'
@@ -156,7 +162,7 @@ export function createPoller(deps: VideoDeps, search: Search) {
       ...(isDone && {
         completed_time: time,
         results: JSON.stringify(results),
-        expires_time: state.expiresTime ?? Math.max(row.expires_time, time + RESULT_LIFE_S),
+        expires_time: state.expiresTime ?? Math.max(row.expires_time, time + RESULT_LIFETIME_S),
       }),
     }
   }

@@ -3,7 +3,7 @@ import { Refusal } from '../../domain/errors.ts'
 import { type FirstRequest, idempotencyConflict, replay } from '../../domain/idempotency.ts'
 import { usdText } from '../../domain/money.ts'
 import { EMPTY } from '../../domain/usage.ts'
-import { RESULT_LIFE_S } from '../../domain/video.ts'
+import { RESULT_LIFETIME_S } from '../../domain/video.ts'
 import { createShare, type Share } from '../../http/budget.ts'
 import { relayError } from '../../http/errors.ts'
 import { newVideoId } from '../../identity/credentials.ts'
@@ -107,7 +107,7 @@ export function createSubmit(
       created_time: time,
       started_time: null,
       completed_time: null,
-      expires_time: time + RESULT_LIFE_S,
+      expires_time: time + RESULT_LIFETIME_S,
       next_poll_ms: 0,
       polled_ms: 0,
       misses: 0,

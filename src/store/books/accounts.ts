@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import type { AccountId, AccountKind } from '../../domain/account.ts'
 import { MAX_UNITS, nanosOf } from '../../domain/money.ts'
 import { NO_TOKEN } from '../../domain/token.ts'
-import { listed } from '../engine/page.ts'
+import { nonEmptyIds } from '../engine/page.ts'
 import type { AccountRow, EntryKind } from '../engine/schema.ts'
 import type { Db, Trx } from '../engine/store.ts'
 import { appendLink, STORE_CHAIN } from './chains.ts'
@@ -49,8 +49,8 @@ export const findAccount = (db: Db, { kind, ownerId }: AccountId): Promise<Accou
     .executeTakeFirstOrThrow()
 
 /**
- * Locks an account until this transaction ends, so that values read from it stay true. It is an update that changes
- * nothing, because both engines support that.
+ * Locks an account until this transaction ends, so that its values do not change after they are read. An update without
+ * changes is used, because both engines support it.
  */
 export async function lockAccount(trx: Trx, { kind, ownerId }: AccountId): Promise<void> {
   await trx
@@ -75,9 +75,8 @@ export async function setUnlimited(
 }
 
 /**
- * Changes the credit of an account, together with the entry that records who did it and why: the only way in which the
- * management API changes a balance. Returns false and writes nothing if the account has less free than is subtracted, or
- * if it would exceed the largest quota.
+ * Changes the credit of an account and appends the entry with its author and reason. The management API changes balances
+ * only through this function. Returns false without a change if the free amount is too small or the result too large.
  */
 export async function post(trx: Trx, posting: Posting): Promise<boolean> {
   const account: AccountId =
@@ -116,7 +115,7 @@ const payersOf = ({ userId, tokenId }: Charge): readonly AccountId[] => [
   ...(tokenId === NO_TOKEN ? [] : [{ kind: 'token' as const, ownerId: tokenId }]),
 ]
 
-/** Charges user and token after the fact. If one has too little left, the caller must roll the transaction back. */
+/** Charges user and token without a hold. Returns false if one has too little left: then the caller must roll back. */
 export async function charge(
   trx: Trx,
   amounts: Charge,
@@ -187,15 +186,14 @@ export const entriesAfter = (db: Db, chain: string, seq: number, limit: number) 
     .execute()
 
 /**
- * Some accounts with the sums of their entries, in one statement, so that concurrent writes are in both figures or in
- * neither.
+ * Accounts with the sums of their entries. One statement reads both, so that they are consistent under concurrent writes.
  */
 export function accountsWithSums(db: Db, kind: AccountKind, ownerIds: readonly number[]) {
   const owner = kind === 'user' ? 'user_id' : 'token_id'
   const credit: EntryKind = kind === 'user' ? 'grant' : 'limit'
   const sums = db
     .selectFrom('entries')
-    .where(owner, 'in', listed(ownerIds))
+    .where(owner, 'in', nonEmptyIds(ownerIds))
     .groupBy(owner)
     .select([
       `${owner} as id`,
@@ -208,7 +206,7 @@ export function accountsWithSums(db: Db, kind: AccountKind, ownerIds: readonly n
     .selectFrom('accounts')
     .leftJoin(sums.as('sums'), 'sums.id', 'accounts.owner_id')
     .where('accounts.kind', '=', kind)
-    .where('accounts.owner_id', 'in', listed(ownerIds))
+    .where('accounts.owner_id', 'in', nonEmptyIds(ownerIds))
     .select(['accounts.owner_id', 'accounts.credited', 'accounts.posted'])
     .select(({ fn, val }) => [
       fn.coalesce('sums.credited', val(0)).as('entries_credited'),

@@ -14,7 +14,7 @@ export type BatchMessage = {
 
 type Prepare = (sql: string) => StatementSync
 
-/** Rows per INSERT: most of the cost is the call itself. */
+/** Rows per INSERT, because most of the cost of an INSERT is the call itself. */
 const ROWS_AT_ONCE = 32
 
 function insertRows(prepare: Prepare, { statement, columns, rows }: BookChange): void {

@@ -7,7 +7,7 @@ import type { EntryRow } from '../engine/schema.ts'
 import { UNITS } from '../usage/fold-units.ts'
 import { entryFields } from './entry.ts'
 
-// SQLite's thread loads this file, so it imports nothing heavy such as the query builder.
+// SQLite's thread loads this file, so it must not import large modules such as the query builder.
 
 type Value = string | number | null
 type Column = readonly [name: string, type: 'text' | 'bigint']
@@ -16,8 +16,8 @@ type Column = readonly [name: string, type: 'text' | 'bigint']
 type InsertedTable = { readonly table: string; readonly inserted: string }
 
 /**
- * One change of many rows. SQLite's thread runs it row by row, or inserts several rows at once; PostgreSQL gets all rows as
- * one parameter. The SQL does not depend on the number of rows, so each statement is prepared once.
+ * A change of many rows. SQLite's thread executes it row by row, or inserts several rows at once. PostgreSQL gets all rows
+ * as one parameter. The SQL does not depend on the number of rows, so each statement is prepared once.
  */
 export type BookChange = {
   readonly statement: (input: InsertedTable) => string
@@ -25,8 +25,8 @@ export type BookChange = {
   readonly columns: readonly Column[]
   readonly rows: readonly (readonly Value[])[]
   /**
-   * Rows that other nodes change too, by their key columns. A join locks rows in any order, so they are locked in key order
-   * first: two batches never deadlock.
+   * The table and key columns of rows that other nodes change too. They are locked in key order first, because a join locks
+   * rows in any order, and two batches could deadlock.
    */
   readonly shared?: { readonly table: string; readonly key: readonly string[] }
 }
@@ -37,19 +37,19 @@ export type ChangeResult = { readonly count: number; readonly rows: readonly unk
 export const chainOf = (nodeId: string) => `node:${nodeId}`
 
 const text = (name: string): Column => [name, 'text']
-const whole = (name: string): Column => [name, 'bigint']
+const integer = (name: string): Column => [name, 'bigint']
 
 export type Position = {
   readonly nodeId: string
-  /** The required position of the store; otherwise the batch is not the next one. */
+  /** The position that the store must have: otherwise this batch is not the next one. */
   readonly afterLsn: number
   readonly lastLsn: number
   readonly oldestOpenLsn: number
 }
 
 /**
- * A batch of settled requests with the journal's position, as the changes of one transaction. The caller executes each
- * change and passes its result to `next`.
+ * The changes of one transaction that apply a batch of settled requests and move the journal's position. The caller
+ * executes each change and passes its result to `next`.
  */
 export function* changesOf(
   position: Position,
@@ -59,17 +59,17 @@ export function* changesOf(
   const moved = yield movePosition(position)
   if (moved.count === 0) {
     const [node] = (yield readPosition(position)).rows as { at: number }[]
-    // The batch is applied already: an earlier attempt was committed without an acknowledgement.
+    // An earlier attempt to apply this batch was committed without an acknowledgement.
     if (Number(node?.at) === position.lastLsn) return
     throw new Error(
       `the store has ${position.nodeId} at record ${node?.at}; what follows record ${position.afterLsn} is not applied`,
     )
   }
-  const moves = movesOf(settled)
-  yield moveAccounts(moves)
-  yield moveLeases(position.nodeId, moves)
+  const moves = accountChangesOf(settled)
+  yield updateAccounts(moves)
+  yield reduceLeases(position.nodeId, moves)
   const chain = chainOf(position.nodeId)
-  const [head] = (yield growChain(chain, settled.length)).rows as { seq: number; hash: string }[]
+  const [head] = (yield reserveLinks(chain, settled.length)).rows as { seq: number; hash: string }[]
   if (!head) throw new Error(`there is no chain "${chain}"`)
   const { entries, hash } = entriesOf({
     chain,
@@ -86,11 +86,11 @@ export function* changesOf(
     position: lastLsn,
     oldestOpen: oldestOpenLsn,
   })
-  yield linkChain(chain, hash, mac)
+  yield updateHead(chain, hash, mac)
   yield insert('logs', LOG_COLUMNS, settled.map(logOf))
   yield addRollups(settled)
-  // After the rollups: a fold waits for transactions that have begun to write them (`folds.ts`).
-  yield unfold(settled)
+  // Must follow the rollups: a fold waits for transactions that have begun to write them (`folds.ts`).
+  yield invalidateFolds(settled)
   yield insert('suspense', SUSPENSE_COLUMNS, settled.flatMap(suspenseOf))
   yield updateVideos(settled)
   yield touchTokens(settled)
@@ -102,9 +102,9 @@ const FIRST_POLL_MS = 2_000
 const PHASES = { accepted: 'running', doubt: 'doubt', lost: 'ended' } as const
 
 /**
- * Records the outcome of video submissions in the transaction that writes the entries: after a crash both exist or neither.
- * A job that is past its submission stays unchanged. An answer that reported an unknown outcome is dropped when the job
- * turns out to be running.
+ * Records the outcome of video submissions in the transaction that writes the entries, so that a crash cannot separate
+ * them. A job that is past its submission stays unchanged. When an unresolved job turns out to be running, its stored
+ * response, which reports an unknown outcome, is deleted.
  */
 const updateVideos = (settled: readonly Settled[]): BookChange => ({
   statement: input => `update videos set phase = input.phase, node_id = null, lease_until_ms = 0,
@@ -120,12 +120,12 @@ const updateVideos = (settled: readonly Settled[]): BookChange => ({
   columns: [
     text('id'),
     text('phase'),
-    whole('due_ms'),
-    whole('cost'),
+    integer('due_ms'),
+    integer('cost'),
     text('upstream_id'),
     text('upstream_more'),
     text('status'),
-    whole('completed_time'),
+    integer('completed_time'),
     text('error_code'),
     text('error_message'),
   ],
@@ -144,7 +144,7 @@ const updateVideos = (settled: readonly Settled[]): BookChange => ({
 const movePosition = ({ nodeId, afterLsn, lastLsn, oldestOpenLsn }: Position): BookChange => ({
   statement: input => `update nodes set applied_lsn = input.last_lsn, oldest_open_lsn = input.oldest_open_lsn
     from ${input.table} where nodes.id = input.id and nodes.applied_lsn = input.after_lsn`,
-  columns: [text('id'), whole('after_lsn'), whole('last_lsn'), whole('oldest_open_lsn')],
+  columns: [text('id'), integer('after_lsn'), integer('last_lsn'), integer('oldest_open_lsn')],
   rows: [[nodeId, afterLsn, lastLsn, oldestOpenLsn]],
 })
 
@@ -169,11 +169,11 @@ function insert(
   }
 }
 
-type Move = { kind: AccountKind; ownerId: number; cost: number; leased: number; requests: number }
+type AccountChange = { kind: AccountKind; ownerId: number; cost: number; leased: number; requests: number }
 
-/** The sums of the batch for each account: a row is updated once for any number of requests. */
-function movesOf(settled: readonly Settled[]): Move[] {
-  const moves = new Map<string, Move>()
+/** The sums of the batch by account, so that each row is updated once. */
+function accountChangesOf(settled: readonly Settled[]): AccountChange[] {
+  const moves = new Map<string, AccountChange>()
   const move = (kind: AccountKind, ownerId: number) => {
     const name = `${kind}:${ownerId}`
     const account = moves.get(name) ?? { kind, ownerId, cost: 0, leased: 0, requests: 0 }
@@ -194,33 +194,33 @@ function movesOf(settled: readonly Settled[]): Move[] {
   return [...moves.values()]
 }
 
-const moveAccounts = (moves: readonly Move[]): BookChange => ({
+const updateAccounts = (moves: readonly AccountChange[]): BookChange => ({
   statement: input => `update accounts set posted = accounts.posted + input.cost,
     held = accounts.held - input.leased, request_count = accounts.request_count + input.requests
     from ${input.table} where accounts.kind = input.kind and accounts.owner_id = input.owner_id`,
   shared: { table: 'accounts', key: ['kind', 'owner_id'] },
-  columns: [text('kind'), whole('owner_id'), whole('cost'), whole('leased'), whole('requests')],
+  columns: [text('kind'), integer('owner_id'), integer('cost'), integer('leased'), integer('requests')],
   rows: moves.map(({ kind, ownerId, cost, leased, requests }) => [kind, ownerId, cost, leased, requests]),
 })
 
-const moveLeases = (nodeId: string, moves: readonly Move[]): BookChange => ({
+const reduceLeases = (nodeId: string, moves: readonly AccountChange[]): BookChange => ({
   statement: input => `update leases set amount = leases.amount - input.leased from ${input.table}
     where leases.node_id = input.node_id and leases.kind = input.kind and leases.owner_id = input.owner_id`,
-  columns: [text('node_id'), text('kind'), whole('owner_id'), whole('leased')],
+  columns: [text('node_id'), text('kind'), integer('owner_id'), integer('leased')],
   rows: moves
     .filter(({ leased }) => leased > 0)
     .map(({ kind, ownerId, leased }) => [nodeId, kind, ownerId, leased]),
 })
 
 /** Reserves the sequence numbers of the batch in the node's chain; returns the new sequence number and the old hash. */
-const growChain = (chain: string, links: number): BookChange => ({
+const reserveLinks = (chain: string, links: number): BookChange => ({
   statement: input => `update chains set seq = chains.seq + input.links from ${input.table}
     where chains.name = input.name returning chains.seq as seq, chains.hash as hash`,
-  columns: [text('name'), whole('links')],
+  columns: [text('name'), integer('links')],
   rows: [[chain, links]],
 })
 
-const linkChain = (chain: string, hash: string, mac: string): BookChange => ({
+const updateHead = (chain: string, hash: string, mac: string): BookChange => ({
   statement: input =>
     `update chains set hash = input.hash, mac = input.mac from ${input.table} where chains.name = input.name`,
   columns: [text('name'), text('hash'), text('mac')],
@@ -229,13 +229,13 @@ const linkChain = (chain: string, hash: string, mac: string): BookChange => ({
 
 const ENTRY_COLUMNS = [
   text('chain'),
-  whole('seq'),
-  whole('time'),
+  integer('seq'),
+  integer('time'),
   text('kind'),
-  whole('user_id'),
-  whole('token_id'),
-  whole('channel_id'),
-  whole('amount'),
+  integer('user_id'),
+  integer('token_id'),
+  integer('channel_id'),
+  integer('amount'),
   text('actor'),
   text('reason'),
   text('request_id'),
@@ -250,7 +250,7 @@ type NewLinks = {
   readonly key: ChainKey
 }
 
-/** The links of the node's chain, one for each settled request, with the columns that the chain digests. */
+/** The ledger entries of the settled requests, each a link of the node's chain. */
 function entriesOf({ chain, head, settled, key }: NewLinks): { entries: Value[][]; hash: string } {
   let { hash } = head
   const entries = settled.map((record, index) => {
@@ -275,26 +275,26 @@ function entriesOf({ chain, head, settled, key }: NewLinks): { entries: Value[][
 }
 
 const LOG_COLUMNS = [
-  whole('created_time'),
-  whole('type'),
-  whole('user_id'),
-  whole('token_id'),
+  integer('created_time'),
+  integer('type'),
+  integer('user_id'),
+  integer('token_id'),
   text('token_name'),
-  whole('channel_id'),
+  integer('channel_id'),
   text('model_name'),
   text('content'),
-  whole('cost'),
-  whole('prompt_tokens'),
-  whole('completion_tokens'),
-  whole('use_time_ms'),
-  whole('is_stream'),
+  integer('cost'),
+  integer('prompt_tokens'),
+  integer('completion_tokens'),
+  integer('use_time_ms'),
+  integer('is_stream'),
   text('address'),
   text('request_id'),
   text('upstream_request_id'),
   text('other'),
 ]
 
-/** A failure that cost something has the type of a paid request (docs/reference/money.md: Log rows). */
+/** A failed request with a cost is logged as a paid request (docs/reference/money.md: Log rows). */
 const isFreeFailure = ({ isError }: UsageLog, cost: number) => isError && cost === 0
 
 const logOf = ({ timeMs, userId, tokenId, channelId, cost, overrun, rid, log }: Settled): Value[] => [
@@ -319,59 +319,65 @@ const logOf = ({ timeMs, userId, tokenId, channelId, cost, overrun, rid, log }: 
 
 const QUARTER_HOUR_S = 900
 const HOUR_S = 3600
-const ROLLUP_KEY = [whole('bucket'), whole('user_id'), whole('token_id'), whole('channel_id'), text('model')]
+const ROLLUP_KEY = [
+  integer('bucket'),
+  integer('user_id'),
+  integer('token_id'),
+  integer('channel_id'),
+  text('model'),
+]
 const ROLLUP_COUNTS = [
-  whole('requests'),
-  whole('failures'),
-  whole('prompt_tokens'),
-  whole('completion_tokens'),
-  whole('cost'),
+  integer('requests'),
+  integer('failures'),
+  integer('prompt_tokens'),
+  integer('completion_tokens'),
+  integer('cost'),
 ]
 const SUMS_ON_CONFLICT = ROLLUP_COUNTS.map(([name]) => `${name} = rollups.${name} + excluded.${name}`).join(
   ', ',
 )
 
-/** Sums by quarter hour, which stay when usage rows are deleted. */
+/** Adds the batch to the sums by quarter hour, which are kept when usage rows are deleted. */
 function addRollups(settled: readonly Settled[]): BookChange {
   const sums = new Map<string, { key: readonly Value[]; counts: number[] }>()
   for (const { timeMs, userId, tokenId, channelId, cost, log } of settled) {
     const bucket = Math.floor(timeMs / 1000 / QUARTER_HOUR_S) * QUARTER_HOUR_S
-    const added = [1, isFreeFailure(log, cost) ? 1 : 0, log.promptTokens, log.completionTokens, cost]
+    const counts = [1, isFreeFailure(log, cost) ? 1 : 0, log.promptTokens, log.completionTokens, cost]
     const name = `${bucket}\n${userId}\n${tokenId}\n${channelId}\n${log.model}`
     const sum = sums.get(name)
     if (sum)
-      for (const [index, count] of added.entries()) sum.counts[index] = (sum.counts[index] ?? 0) + count
-    else sums.set(name, { key: [bucket, userId, tokenId, channelId, log.model], counts: added })
+      for (const [index, count] of counts.entries()) sum.counts[index] = (sum.counts[index] ?? 0) + count
+    else sums.set(name, { key: [bucket, userId, tokenId, channelId, log.model], counts: counts })
   }
   return insert(
     'rollups',
     [...ROLLUP_KEY, ...ROLLUP_COUNTS],
-    // Sorted, so that every node locks sums in the same order and two batches never deadlock.
+    // Sorted, so that every node locks the rows in the same order and two batches cannot deadlock.
     [...sums].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, { key, counts }]) => [...key, ...counts]),
     `on conflict (${ROLLUP_KEY.map(([name]) => name).join(', ')}) do update set ${SUMS_ON_CONFLICT}`,
   )
 }
 
-/** Invalidates folds that were made before these requests were applied; nearly always there are none. */
-function unfold(settled: readonly Settled[]): BookChange {
+/** Invalidates folds of hours that these requests belong to. Usually there are none yet. */
+function invalidateFolds(settled: readonly Settled[]): BookChange {
   const hours = new Set(settled.map(({ timeMs }) => Math.floor(timeMs / 1000 / HOUR_S) * HOUR_S))
   const units = [...hours].flatMap(hour => UNITS.map(({ unit }) => `${unit} ${hour - (hour % unit)}`))
   return {
     statement: input =>
       `delete from rollup_folds where (unit, start) in (select input.unit, input.start from ${input.table})`,
     shared: { table: 'rollup_folds', key: ['unit', 'start'] },
-    columns: [whole('unit'), whole('start')],
+    columns: [integer('unit'), integer('start')],
     rows: [...new Set(units)].map(name => name.split(' ').map(Number)),
   }
 }
 
 const SUSPENSE_COLUMNS = [
-  whole('time'),
+  integer('time'),
   text('request_id'),
-  whole('user_id'),
-  whole('token_id'),
-  whole('channel_id'),
-  whole('amount'),
+  integer('user_id'),
+  integer('token_id'),
+  integer('channel_id'),
+  integer('amount'),
   text('reason'),
 ]
 
@@ -392,14 +398,14 @@ function touchTokens(settled: readonly Settled[]): BookChange {
     statement: input =>
       `update tokens set accessed_time = input.time from ${input.table} where tokens.id = input.id`,
     shared: { table: 'tokens', key: ['id'] },
-    columns: [whole('id'), whole('time')],
+    columns: [integer('id'), integer('time')],
     rows: [...times],
   }
 }
 
 type ChannelCosts = { cost: number; vendorCost: number; compared: number }
 
-/** The cost of each channel. For requests with a vendor-reported cost, also that sum and our sum of the same requests. */
+/** Adds the costs to each channel. Vendor-reported costs are summed too, with our costs of the same requests. */
 function chargeChannels(settled: readonly Settled[]): BookChange {
   const channels = new Map<number, ChannelCosts>()
   for (const { channelId, cost, overrun, log } of settled) {
@@ -417,7 +423,7 @@ function chargeChannels(settled: readonly Settled[]): BookChange {
       vendor_compared = channels.vendor_compared + input.compared
       from ${input.table} where channels.id = input.id`,
     shared: { table: 'channels', key: ['id'] },
-    columns: [whole('id'), whole('cost'), whole('vendor_cost'), whole('compared')],
+    columns: [integer('id'), integer('cost'), integer('vendor_cost'), integer('compared')],
     rows: [...channels]
       .filter(([, { cost, vendorCost, compared }]) => cost + vendorCost + compared > 0)
       .map(([id, { cost, vendorCost, compared }]) => [id, cost, vendorCost, compared]),

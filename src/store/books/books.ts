@@ -127,7 +127,7 @@ export const CHAIN_START = 'chain.start'
 const recordChain = (trx: Trx, chain: string, time: number) =>
   appendSystemAudit(trx, { time, action: CHAIN_START, target: `chain:${chain}` })
 
-/** The store's side of the books; each function is one transaction. */
+/** The ledger's access to the store. Each function is one transaction. */
 export function createBooks(db: Db, engine: Engine) {
   return {
     async openNode(nodeId: string, time: number) {
@@ -162,13 +162,13 @@ export function createBooks(db: Db, engine: Engine) {
       return row && { isUnlimited: row.unlimited === 1 }
     },
 
-    /** Grants as much of `want` as the account has free: the sum of spent and leased never exceeds the credit. */
+    /** Leases at most `want`: the spent and the leased amount together never exceed the credit of the account. */
     lease(nodeId: string, account: AccountId, want: number, number: number): Promise<number> {
       const name = { ...account, nodeId, number }
       return engine === 'postgres' ? leaseInOneStatement(db, name, want) : leaseInTransaction(db, name, want)
     },
 
-    async giveBack(
+    async returnLease(
       nodeId: string,
       { kind, ownerId }: AccountId,
       amount: number,
@@ -180,7 +180,7 @@ export function createBooks(db: Db, engine: Engine) {
           .select('owner_id')
           .where('kind', '=', kind)
           .where('owner_id', '=', ownerId)
-        // Locked before the lease, in the same order as everywhere, against deadlocks.
+        // The account is always locked before the lease, so that transactions cannot deadlock.
         await (engine === 'postgres' ? account.forUpdate() : account).execute()
         const { numUpdatedRows } = await trx
           .updateTable('leases')
@@ -201,7 +201,7 @@ export function createBooks(db: Db, engine: Engine) {
       })
     },
 
-    async giveBackAll(nodeId: string): Promise<void> {
+    async returnAllLeases(nodeId: string): Promise<void> {
       await transact(db, async trx => {
         await sql`update accounts set held = accounts.held - leases.amount from leases
           where leases.node_id = ${nodeId} and leases.kind = accounts.kind and leases.owner_id = accounts.owner_id`.execute(

@@ -37,8 +37,8 @@ async function closeChain(trx: Trx, key: ChainKey, head: StoredHead, time: numbe
 }
 
 /**
- * Closes every chain that was started before chains had a key: its head goes into its first keyed record. The audit log
- * also records the existing chains, and the state of every row whose changes it covers from now on.
+ * Closes every chain that was started before chains had a key: its head becomes part of its first keyed record. The audit
+ * log also records the existing chains, and the state of every row whose changes it covers from now on.
  */
 export async function closeUnkeyedChains(trx: Trx, key: ChainKey, time: number): Promise<number> {
   const heads = await listChains(trx)

@@ -3,7 +3,7 @@ import { type ChainFields, type ChainHead, GENESIS, headMac, link } from '../../
 import type { Db, Trx } from '../engine/store.ts'
 import { chainKeyOf } from './chain-key.ts'
 
-/** The chains of the store itself; the chain of a node has the node's name. */
+/** The chains that are not those of nodes. */
 export const STORE_CHAIN = 'store'
 export const AUDIT_CHAIN = 'audit'
 

@@ -1,6 +1,6 @@
 import type { Db } from './store.ts'
 
-/** Facts about the store as a whole. */
+/** Values that belong to the store as a whole. */
 type MetaKey = 'digest_key' | 'chain_key'
 
 export async function readMeta(db: Db, key: MetaKey): Promise<string | undefined> {
@@ -8,7 +8,7 @@ export async function readMeta(db: Db, key: MetaKey): Promise<string | undefined
   return row?.value
 }
 
-/** False if another process was first: several may start at once. */
+/** Inserts a value. False if another process has inserted one before: several may start at once. */
 export async function claimMeta(db: Db, key: MetaKey, value: string): Promise<boolean> {
   const { numInsertedOrUpdatedRows } = await db
     .insertInto('meta')

@@ -5,7 +5,7 @@ import type { Db } from './store.ts'
 export type Paging = { readonly page: number; readonly pageSize: number }
 export type Page<Row> = { readonly items: Row[]; readonly total: number }
 
-/** Counts end here: no list makes the store read more rows than this for its total. */
+/** The maximum of exact counts: no list reads more rows than this for its total. */
 const MAX_COUNT = 1_000_000
 
 // biome-ignore lint/suspicious/noExplicitAny: any table of ours, with any row
@@ -30,7 +30,7 @@ export async function pageOf<Row>(
 }
 
 /** Ids for `in (…)`, which must not be empty; no row has the id -1. */
-export const listed = (ids: readonly number[]) => [...ids, -1]
+export const nonEmptyIds = (ids: readonly number[]) => [...ids, -1]
 
 /** Escapes the wildcards of LIKE in a search text. */
 export const literal = (text: string) => text.replace(/[\\%_]/g, '\\$&')

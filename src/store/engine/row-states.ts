@@ -3,9 +3,9 @@ import { type ChainFields, type ChainKey, rowMac } from '../../domain/chain.ts'
 import type { Db } from './store.ts'
 
 /**
- * The name and keyed digest of a row that decides who may spend what. The digest is empty if the row was deleted. An audit
- * record contains the states after its change; as the audit log is a keyed chain, the last recorded state proves what the
- * row must be.
+ * The name and keyed digest of a row that determines permissions or money; the digest of a deleted row is empty. An audit
+ * record contains the states after its change. The audit log is a keyed chain, so a row that differs from its last recorded
+ * state was changed outside the gateway.
  */
 export type RowState = readonly [name: string, digest: string]
 
@@ -21,7 +21,7 @@ type Table = {
 const account = (kind: string, table: string) =>
   `${table} left join accounts on accounts.kind = '${kind}' and accounts.owner_id = ${table}.id`
 
-/** By the first word of the audit records' targets. Sealed texts are left out: they are authenticated, and rotation rewrites them. */
+/** Tables by the kind of audit target. Encrypted columns are omitted: they are authenticated, and rotation rewrites them. */
 const TABLES: Readonly<Record<string, Table>> = {
   user: {
     from: account('user', 'users'),
@@ -145,7 +145,7 @@ async function* tableStates(db: Db, key: ChainKey, kind: string, table: Table): 
   }
 }
 
-/** The states of all rows, in batches that keep memory flat. */
+/** The states of all rows, read in batches to bound memory. */
 export async function* listStates(db: Db, key: ChainKey): AsyncGenerator<RowState> {
   for (const [kind, table] of Object.entries(TABLES)) yield* tableStates(db, key, kind, table)
   const models = await db.selectFrom('prices').select('model').distinct().execute()

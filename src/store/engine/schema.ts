@@ -86,12 +86,12 @@ type EntriesTable = {
   hash: string
 }
 /**
- * grant and limit move `credited` of a user or a token; settle and refund move `posted` of both; keyed moves nothing and
- * is the first link under the chain key in a chain that began without one.
+ * `grant` and `limit` change `credited` of a user or a token. `settle` and `refund` change `posted` of both. `keyed` changes
+ * no amount: it is the first keyed link of a chain that was started without a key.
  */
 export type EntryKind = 'grant' | 'limit' | 'settle' | 'refund' | 'keyed'
 
-/** The last link of every chain, and the keyed digest that proves it to be the last. */
+/** The head of every chain: its last link, and a keyed digest that proves that it is the last. */
 type ChainsTable = { name: string; seq: number; hash: string; mac: string }
 
 type TokensTable = {
@@ -148,7 +148,7 @@ type ChannelsTable = {
   base_url: string
   /** JSON: string[], in the administrator's order. */
   models: string
-  /** JSON: {asked: sent}. */
+  /** JSON: {requested model: sent model}. */
   model_mapping: string
   priority: number
   weight: number
@@ -221,7 +221,7 @@ type PricesTable = {
   created_time: number
   author_id: number
   ended_time: number | null
-  /** The order in which the model's versions came into force; null before that. Later clock changes do not affect it. */
+  /** A number that orders the model's versions by activation; null before that. Clock changes do not affect it. */
   activation: number | null
 }
 
@@ -264,7 +264,7 @@ type AuditTable = {
   before: string | null
   after: string | null
   hash: string
-  /** JSON: [name, digest][]. The states of the rows after the change (`row-states.ts`). */
+  /** JSON: [name, digest][]. Digests of the rows after the change (`row-states.ts`). */
   state: string | null
 }
 
@@ -273,7 +273,7 @@ type IdempotencyTable = {
   path: string
   key: string
   body_digest: string
-  /** The answer, sealed, because it may contain a credential that is shown only once. */
+  /** The response, encrypted, because it may contain a credential that is shown only once. */
   answer_sealed: string
   created_time: number
 }
@@ -298,7 +298,7 @@ type LeasesTable = {
   granted: number
 }
 
-/** Amounts that a provider may have billed for answers that no client received: open until Root decides. */
+/** Amounts that a provider may have billed for responses that no client received. An entry is open until Root resolves it. */
 type SuspenseTable = {
   id: Generated<number>
   time: number
@@ -328,7 +328,7 @@ type RollupsTable = {
   cost: number
 }
 
-/** Sums of rollups, by the step and the dimensions of each `kind`; 0 and '' for dimensions that were summed over. */
+/** Sums of rollups by the step and the dimensions of each `kind`; 0 and '' for the other dimensions. */
 type RollupSumsTable = Omit<RollupsTable, 'bucket'> & { kind: string; start: number }
 export type RollupSumRow = Selectable<RollupSumsTable>
 
@@ -338,7 +338,7 @@ type RollupFoldsTable = { unit: number; start: number; run: string }
 /** Video jobs. Rows outlive their channels; times are in seconds, except for columns with another unit in their name. */
 type VideosTable = {
   id: string
-  /** Grows with time: the order of lists. */
+  /** Increases with time; lists are sorted by it. */
   seq: number
   request_id: string
   user_id: number
@@ -349,7 +349,7 @@ type VideosTable = {
   sent_model: string
   channel_id: number
   channel_type: number
-  /** The key and address that the job was sent with, sealed: it is polled with them even if the channel changes. */
+  /** The key and address that the job was sent with, encrypted. It is polled with them even if the channel changes. */
   access_sealed: string
   /** A variant of the submission that the vendor's module needs for polling. */
   kind: string
@@ -391,7 +391,7 @@ type VideosTable = {
   lease_by: string
   repeat_key: string | null
   repeat_digest: string | null
-  /** JSON: {status, body}. The answer for repeated requests; null: the current job. */
+  /** JSON: {status, body}. The response for repeated requests; null: the current state of the job. */
   answer: string | null
   refunded_time: number | null
   refunded_by: string | null

@@ -2,12 +2,9 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { openDatabase, type SQLInputValue, type StatementSync } from '../../host/sqlite-open.ts'
 import { applySettled, type BatchMessage } from '../books/apply-sqlite.ts'
 
-/**
- * A thread that owns one connection to the store's SQLite file. `node:sqlite` blocks its thread, so it never runs
- * on the main one.
- */
+/** The options of a thread with one connection to the SQLite file. `node:sqlite` is synchronous and would block the main one. */
 export type ThreadOptions = { path: string; readonly: boolean; fullSync: boolean }
-/** A single statement, or a batch that runs here as a whole: a round trip costs more than a statement. */
+/** A single statement, or a whole batch: a round trip to the thread costs more than a statement. */
 export type ThreadTask =
   | { readonly sql: string; readonly parameters: readonly unknown[] }
   | { readonly batch: BatchMessage }
@@ -19,7 +16,7 @@ export type ThreadResponse =
 
 const BUSY_TIMEOUT_MS = 10_000
 const MAX_STATEMENTS = 500
-/** Twice SQLite's default: requests of many tokens touch more pages than fit into that. */
+/** Twice SQLite's default, which is too small for the pages of requests with many different tokens. */
 const CACHE_KIB = 4_000
 
 const { path, readonly, fullSync } = workerData as ThreadOptions
@@ -48,7 +45,7 @@ function run(task: ThreadTask): TaskResult {
   }
   const statement = prepare(task.sql)
   const values = task.parameters as SQLInputValue[]
-  // A statement with columns returns rows, RETURNING included.
+  // A statement with columns returns rows; this includes RETURNING.
   if (statement.columns().length > 0) return { rows: statement.all(...values), changes: 0 }
   return { rows: [], changes: Number(statement.run(...values).changes) }
 }

@@ -44,11 +44,11 @@ function errorOf(task: ThreadTask, { message, errcode }: { message: string; errc
   const error = new SqliteError(message, errcode)
   const primary = (errcode ?? 0) & 0xff
   if (!FILE_FAILURES.has(primary)) return error
-  // A commit that failed on the disk may have been written all the same; any other statement has not been executed.
+  // A commit that failed with a disk error may have been written. Any other statement has had no effect.
   return new UnreachableError(error, { isOutcomeUnknown: isCommit(task) && primary === DISK_FAILS })
 }
 
-/** Objects of a statement are garbage as soon as it has run; a larger young generation would only keep more memory. */
+/** The objects of a statement are short-lived, so a larger young generation would only use more memory. */
 const YOUNG_MB = 8
 
 type Waiting = {
@@ -131,8 +131,8 @@ export const applyOnSqlite = (db: Kysely<Database>, batch: BatchMessage): Promis
 type SqliteOptions = { path: string; fullSync: boolean; readers?: number }
 
 /**
- * Kysely over `node:sqlite`: one thread writes, others read. A transaction holds the writer from BEGIN IMMEDIATE to
- * its end; a lone SELECT goes to the least busy reader and sees everything committed before it was sent.
+ * Kysely over `node:sqlite`: one thread writes, others read. A transaction occupies the writer from BEGIN IMMEDIATE to its
+ * end. A single SELECT runs on the least busy reader and sees everything that was committed before it was sent.
  */
 export function createSqliteDialect({
   path,
@@ -153,9 +153,9 @@ export function createSqliteDialect({
       return thread
     }
 
-    /** Starts another reader when all are busy: each takes some megabytes, and an idle gateway needs only one. */
+    /** Starts another reader only when all are busy, because each takes some megabytes. */
     const leastBusy = () => {
-      // A thread that has ended has no load, and would always be chosen.
+      // A thread that has ended has no load and would always be selected.
       if (!isClosed) readerThreads = readerThreads.filter(thread => !thread.hasEnded())
       const [first = startReader(), ...others] = readerThreads
       const idlest = others.reduce((a, b) => (b.load() < a.load() ? b : a), first)
@@ -189,12 +189,12 @@ export function createSqliteDialect({
         },
         async finish(sql) {
           const done = release
-          // After a failed commit Kysely asks for a rollback too; by then another connection may have the turn.
+          // After a failed commit Kysely requests a rollback too, when another connection may already use the writer.
           if (!done) return
           try {
             await writer.run({ sql, parameters: [] })
           } catch (error) {
-            // SQLite may have rolled back by itself; either way no transaction is open when the next turn begins.
+            // SQLite may have rolled back by itself. In both cases no transaction is open for the next connection.
             await writer.run({ sql: 'ROLLBACK', parameters: [] }).catch(() => {})
             if (sql === 'COMMIT') throw error
           } finally {
@@ -221,7 +221,7 @@ export function createSqliteDialect({
     return {
       async init() {
         writer = startWriter()
-        // The writer creates the file and its WAL before a reader looks for them.
+        // The writer must create the file and its WAL before a reader opens them.
         await writer.run({ sql: 'SELECT 1', parameters: [] })
         startReader()
       },
@@ -248,7 +248,7 @@ export function createSqliteDialect({
 
 /** Migrations run inside BEGIN IMMEDIATE, which is the lock: SQLite's DDL is transactional. */
 class TransactionalAdapter extends KeyedSqliteAdapter {
-  // Otherwise Kysely would let one query at a time through, and every read would wait for open transactions.
+  // Without this, Kysely would serialize all queries, and every read would wait for open transactions.
   override get supportsMultipleConnections(): boolean {
     return true
   }

@@ -23,7 +23,7 @@ export type StoreOptions =
   | { engine: 'sqlite'; path: string; fullSync: boolean }
   | { engine: 'postgres'; url: string; maxConnections?: number }
 
-/** The store was written by a newer version: this one must not change it. */
+/** A newer version has migrated the store, so this version must not change it. */
 export class NewerStoreError extends Error {
   constructor(migration: string) {
     super(
@@ -94,7 +94,7 @@ export function openStore(options: StoreOptions) {
 
 export type Store = ReturnType<typeof openStore>
 
-/** Brings the schema up to date under a lock, so that several processes may start at once. */
+/** Migrates the schema under a lock, so that several processes may start at once. */
 async function migrate(db: Db, engine: Engine): Promise<void> {
   const migrations: Record<string, Migration> = Object.fromEntries(
     Object.entries(MIGRATIONS).map(([name, up]) => [name, { up: (trx: Kysely<unknown>) => up(trx, engine) }]),
@@ -120,12 +120,12 @@ const isPostgres = (error: unknown, code: string) =>
   error instanceof Error && 'code' in error && error.code === code
 
 const POSTGRES_DEADLOCK = '40P01'
-/** In every round of a deadlock one of the waiting transactions completes. */
+/** The maximum number of attempts. In each round of a deadlock one of the transactions completes. */
 const MAX_TRIES = 10
 
 /**
- * Runs work in one transaction. PostgreSQL rolls back one of two transactions in a deadlock, which is retried here, so
- * effects of the work outside its transaction must be repeatable.
+ * Runs work in one transaction. PostgreSQL rolls back one of two deadlocked transactions, which is retried here. So side
+ * effects of the work outside the transaction must be idempotent.
  */
 export async function transact<Result>(db: Db, work: (trx: Trx) => Promise<Result>): Promise<Result> {
   for (let tries = 1; ; tries++)

@@ -174,8 +174,8 @@ export async function foundation(db: Kysely<unknown>, engine: Engine): Promise<v
       .addColumn('model_mapping', 'text', column => column.notNull())
       .addColumn('models', 'text', column => column.notNull()),
   )
-  // SQLite keeps long texts inside the rows, so its lists are read from an index that has every column they filter and
-  // sort by. PostgreSQL keeps them apart by itself, and bounds what an index may hold.
+  // SQLite stores long texts inside the rows, so lists are read from an index with every column they filter and sort by.
+  // PostgreSQL stores long texts separately, and limits the size of an index row.
   const listed = ['priority', 'id']
   const filtered = ['type', 'status', 'tag', 'channel_group', 'search', 'response_time', 'test_time']
   await db.schema

@@ -1,7 +1,7 @@
 import { type ColumnDataType, type CreateTableBuilder, type Kysely, sql } from 'kysely'
 import type { Engine } from '../engine/schema.ts'
 
-/** Sums of sums, so that a chart of a quarter of a year reads thousands of rows and not millions. */
+/** Folds: sums of rollups, so that a chart of three months reads thousands of rows instead of millions. */
 export async function folds(db: Kysely<unknown>, engine: Engine): Promise<void> {
   const whole: ColumnDataType = engine === 'sqlite' ? 'integer' : 'bigint'
   // Rows are only read by their key, so SQLite stores them in its order.

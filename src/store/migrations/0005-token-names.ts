@@ -33,6 +33,6 @@ export async function tokenNames(db: Kysely<unknown>, engine: Engine): Promise<v
       on conflict (token_id, name) do nothing`.execute(db)
   await db.schema.dropIndex('logs_token_name').execute()
 
-  // There is a further sum from here on, so existing folds have to be made again.
+  // Folds get a further sum with this version, so existing folds must be computed again.
   await sql`delete from rollup_folds`.execute(db)
 }

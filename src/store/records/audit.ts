@@ -36,7 +36,7 @@ export async function appendAudit(
 ): Promise<void> {
   let state: string | null = null
   const { seq, hash } = await appendLink(trx, AUDIT_CHAIN, async next => {
-    // Read under the chain's lock, so that of two changes of one row the later record has the later state.
+    // Read under the chain's lock, so that after two changes of one row the later record has the later state.
     state = json(states ?? (await stateOfTarget(trx, chainKeyOf(trx), record.target)))
     return auditFields({ ...record, seq: next, state })
   })

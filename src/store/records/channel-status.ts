@@ -11,7 +11,7 @@ type GatewayDecision = {
   readonly time: number
 }
 
-/** Writes the decision, unless an administrator has changed the status meanwhile. False if nothing was changed. */
+/** Writes the decision. False if it was not written, because an administrator has changed the status. */
 export async function decideStatus(db: Db, decision: GatewayDecision): Promise<boolean> {
   const { channelId, keyPosition, status, reason, time } = decision
   return transact(db, async trx => {

@@ -27,7 +27,7 @@ export const countChannels = (db: Db): Promise<number> =>
 export const findChannel = (db: Db, id: number): Promise<ChannelRow | undefined> =>
   db.selectFrom('channels').selectAll().where('id', '=', id).executeTakeFirst()
 
-/** Those of the ids that exist. */
+/** The subset of the ids that exist. */
 export async function existingChannels(db: Db, ids: readonly number[]): Promise<Set<number>> {
   const existing = new Set<number>()
   for (const chunk of chunksOf(ids, CHUNK)) {
@@ -43,8 +43,8 @@ export type ChannelSelection =
   | { readonly status: readonly number[] }
 
 /**
- * Reads channels for a change. An update that changes nothing locks the rows until the transaction ends, on both engines, so
- * that the change is based on current values.
+ * Reads channels for a change and locks them until the transaction ends, so that the change is based on current values. An
+ * update without changes is used for locking, because both engines support it.
  */
 export async function lockChannels(trx: Trx, selection: ChannelSelection): Promise<ChannelRow[]> {
   const touched = trx.updateTable('channels').set(row => ({ status: row.ref('status') }))
@@ -142,8 +142,8 @@ export async function modelsOfTag(db: Db, tag: string): Promise<string[][]> {
 }
 
 /**
- * Every model that a channel lists, without duplicates, as `names`. A million rows have a few thousand names, so the query
- * jumps in the index from each name to the next. The last one is null.
+ * Every model that a channel lists, without duplicates, as `names`. A million rows have a few thousand names, so a loose
+ * index scan jumps from each name to the next. The last name is null.
  */
 export const modelNames = (db: Db) =>
   db.withRecursive('names(model)', names =>

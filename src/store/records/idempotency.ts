@@ -20,7 +20,7 @@ export const findAnswer = (db: Db, { userId, path, key }: Repeat, now: number) =
     .where('created_time', '>', now - IDEMPOTENCY_LIFETIME_S)
     .executeTakeFirst()
 
-/** Runs in the transaction of the change itself: after a crash both exist or neither. */
+/** Saves the response in the transaction of the change itself, so that a crash cannot separate them. */
 export async function saveAnswer(
   trx: Trx,
   { userId, path, key }: Repeat,

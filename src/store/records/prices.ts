@@ -2,7 +2,15 @@ import { type Expression, type ExpressionBuilder, expressionBuilder, sql } from 
 import type { Price } from '../../domain/price.ts'
 import { fold } from '../../domain/text.ts'
 import { AUDIT_CHAIN } from '../books/chains.ts'
-import { boundedCount, containing, like, listed, type Page, type Paging, pageOf } from '../engine/page.ts'
+import {
+  boundedCount,
+  containing,
+  like,
+  nonEmptyIds,
+  type Page,
+  type Paging,
+  pageOf,
+} from '../engine/page.ts'
 import type { Database, PriceRow } from '../engine/schema.ts'
 import { type Db, type Trx, transact } from '../engine/store.ts'
 import { appendSystemAudit } from './audit.ts'
@@ -46,8 +54,8 @@ const idInForce = (
 }
 
 /**
- * The version in force of every model that has one.
- * A model may have thousands of versions, so the query jumps in an index from each model to the next.
+ * The version in force of every model that has one. A model may have thousands of versions, so a loose index scan jumps
+ * from each model to the next.
  */
 const inForce = (db: Db, now: number) => {
   const current = db
@@ -179,13 +187,13 @@ export async function listPricesInForce(
   if (keyword !== undefined) ids = ids.where(like('prices.search', containing(fold(keyword))))
   const page = await pageOf(ids.orderBy('prices.model'), boundedCount(db, ids), paging)
   const rows = await withAuthor(db)
-    .where('prices.id', 'in', listed(page.items.map(row => row.id)))
+    .where('prices.id', 'in', nonEmptyIds(page.items.map(row => row.id)))
     .orderBy('prices.model')
     .execute()
   return { items: rows, total: page.total }
 }
 
-/** Those of these models that have an administrator's price in force. */
+/** The subset of these models that have an administrator's price in force. */
 export async function pricedAmong(db: Db, models: readonly string[], now: number): Promise<Set<string>> {
   if (models.length === 0) return new Set()
   const rows = await inForce(db, now).select('prices.model').where('prices.model', 'in', models).execute()
@@ -204,7 +212,7 @@ export async function listPriceHistory(
   const sorted = ofModel.orderBy(model === undefined ? 'prices.id' : 'prices.version', 'desc')
   const page = await pageOf(sorted, boundedCount(db, ofModel), paging)
   const rows = await withAuthor(db)
-    .where('prices.id', 'in', listed(page.items.map(row => row.id)))
+    .where('prices.id', 'in', nonEmptyIds(page.items.map(row => row.id)))
     .orderBy('prices.id', 'desc')
     .execute()
   return { items: rows, total: page.total }

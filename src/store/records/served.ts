@@ -36,7 +36,7 @@ function follow(mapping: ReadonlyMap<string, string>, model: string): string {
 }
 
 /** The enabled channels that list each of these models. */
-export async function listBackers(
+export async function listServingChannels(
   db: Db,
   models: readonly string[],
 ): Promise<ReadonlyMap<string, readonly number[]>> {

@@ -3,7 +3,7 @@ import {
   boundedCount,
   containing,
   like,
-  listed,
+  nonEmptyIds,
   literal,
   type Page,
   type Paging,
@@ -29,7 +29,7 @@ export const findToken = (db: Db, userId: number, id: number): Promise<TokenWith
   withAccount(db).where('tokens.id', '=', id).where('tokens.user_id', '=', userId).executeTakeFirst()
 
 export const findTokens = (db: Db, userId: number, ids: readonly number[]): Promise<TokenWithAccount[]> =>
-  withAccount(db).where('tokens.id', 'in', listed(ids)).where('tokens.user_id', '=', userId).execute()
+  withAccount(db).where('tokens.id', 'in', nonEmptyIds(ids)).where('tokens.user_id', '=', userId).execute()
 
 export const findTokenByDigest = (db: Db, digest: string): Promise<TokenWithAccount | undefined> =>
   withAccount(db).where('tokens.key_digest', '=', digest).executeTakeFirst()
@@ -54,7 +54,7 @@ export async function listTokens(
   if (hint) ids = ids.where(like('tokens.key_hint', `${literal(hint.head)}%…%${literal(hint.tail)}`))
   const page = await pageOf(ids.orderBy('tokens.id', 'desc'), boundedCount(db, ids), paging)
   const rows = await withAccount(db)
-    .where('tokens.id', 'in', listed(page.items.map(row => row.id)))
+    .where('tokens.id', 'in', nonEmptyIds(page.items.map(row => row.id)))
     .orderBy('tokens.id', 'desc')
     .execute()
   return { items: rows, total: page.total }
@@ -98,12 +98,12 @@ export async function updateToken(trx: Trx, id: number, change: TokenChange): Pr
   if (change.name !== undefined) await recordName(trx, id)
 }
 
-/** The account and its entries stay: the ledger is never deleted from. */
+/** Deletes tokens. Their accounts and entries are kept, because the ledger is append-only. */
 export async function deleteTokens(trx: Trx, userId: number, ids: readonly number[]): Promise<number> {
   const { numDeletedRows } = await trx
     .deleteFrom('tokens')
     .where('user_id', '=', userId)
-    .where('id', 'in', listed(ids))
+    .where('id', 'in', nonEmptyIds(ids))
     .executeTakeFirst()
   return Number(numDeletedRows)
 }

@@ -1,7 +1,15 @@
 import { NANOS_PER_UNIT } from '../../domain/money.ts'
 import { ROLE } from '../../domain/role.ts'
 import { fold } from '../../domain/text.ts'
-import { boundedCount, containing, like, listed, type Page, type Paging, pageOf } from '../engine/page.ts'
+import {
+  boundedCount,
+  containing,
+  like,
+  nonEmptyIds,
+  type Page,
+  type Paging,
+  pageOf,
+} from '../engine/page.ts'
 import type { AccountRow, UserRow } from '../engine/schema.ts'
 import type { Db, Trx } from '../engine/store.ts'
 
@@ -47,7 +55,7 @@ type UserFilter = {
   readonly quota_below?: number | undefined
 }
 
-/** Units are shown rounded down, so fewer units means fewer nanodollars than those whole units. */
+/** Balances are presented in units, rounded down: less than `units` means fewer nanodollars than that many whole units. */
 const withLess = (db: Db, units: number) =>
   db
     .selectFrom('accounts')
@@ -75,7 +83,7 @@ export async function listUsers(db: Db, filter: UserFilter, paging: Paging): Pro
   // The page's ids come from the index alone; whole rows are read for the page only.
   const page = await pageOf(ids.orderBy('users.id', 'desc'), total, paging)
   const rows = await withAccount(db)
-    .where('users.id', 'in', listed(page.items.map(row => row.id)))
+    .where('users.id', 'in', nonEmptyIds(page.items.map(row => row.id)))
     .orderBy('users.id', 'desc')
     .execute()
   return { items: rows, total: page.total }
@@ -135,7 +143,7 @@ export async function touchLogin(trx: Trx, id: number, time: number): Promise<vo
   await trx.updateTable('users').set({ last_login_time: time }).where('id', '=', id).execute()
 }
 
-/** Keeps the id and the ledger; deletes personal data and all credentials. */
+/** Deletes the personal data and all credentials of a user. The id and the ledger are kept. */
 export async function eraseUser(trx: Trx, id: number, time: number): Promise<void> {
   await trx.deleteFrom('tokens').where('user_id', '=', id).execute()
   await trx.deleteFrom('access_tokens').where('user_id', '=', id).execute()

@@ -63,7 +63,7 @@ export const suspendVideo = async (db: Db, id: string, answer: string): Promise<
     .where('phase', '=', 'submitting')
     .execute())
 
-/** Saves the answer of the client for repeated requests. */
+/** Saves the response to the client for repeated requests. */
 export const saveVideoAnswer = async (db: Db, id: string, answer: string): Promise<void> =>
   void (await db
     .updateTable('videos')
@@ -72,7 +72,7 @@ export const saveVideoAnswer = async (db: Db, id: string, answer: string): Promi
     .where('repeat_key', 'is not', null)
     .execute())
 
-/** No channel accepted the job. Only its answer is kept, if the request may be repeated. */
+/** Deletes a job that no channel accepted. If the request may be repeated, its response is kept. */
 export async function dropVideo(db: Db, id: string, answer: string | undefined, now: number): Promise<void> {
   if (answer === undefined) await db.deleteFrom('videos').where('id', '=', id).execute()
   else
@@ -113,8 +113,8 @@ type DueVideosQuery = {
 }
 
 /**
- * A lease of the same node counts as free: the node excludes the jobs that it is polling, so this one is left over from a
- * failed poll or from before a restart.
+ * Whether a job can be leased. A lease of the same node does not count: the node excludes the jobs that it is polling, so
+ * the lease is from a failed poll or from before a restart.
  */
 const isFree = (by: string, nowMs: number) => (row: ExpressionBuilder<Database, 'videos'>) =>
   row.or([row('lease_until_ms', '<', nowMs), row('lease_by', '=', by)])

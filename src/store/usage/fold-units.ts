@@ -29,9 +29,8 @@ const DAY_S = 24 * HOUR_S
 const WEEK_S = 7 * DAY_S
 
 /**
- * A unit is folded whole, once it is over. Hours are for charts in any time zone, days and weeks for sums over long
- * stretches: users and tokens are too many for anything finer to be worth its room, and their quarter hours are found by
- * user.
+ * A unit is folded as a whole, after its end. Hours are for charts in any time zone, days and weeks for sums over long
+ * periods. Sums of users and tokens have no finer unit: they would be too many, and their quarter hours are indexed by user.
  */
 export const UNITS: readonly FoldUnit[] = [
   {

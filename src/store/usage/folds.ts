@@ -7,7 +7,7 @@ import { type FoldUnit, GRAINS, type Grain, kindOf, UNITS } from './fold-units.t
 
 /** The `run` of a unit whose fold is complete. */
 const DONE = ''
-/** The time that requests at the end of an hour have to be applied; a later one undoes the fold that it missed. */
+/** A unit is folded this long after its end, so that its last requests are applied. A later request invalidates the fold. */
 const LATE_REQUESTS_S = 60
 const FIRST_AFTER_MS = 2_000
 const EVERY_MS = 60_000
@@ -55,8 +55,8 @@ async function readSums(
 }
 
 /**
- * Folds one unit. A late request may be applied meanwhile, and applying it deletes the unit's mark: the sums are saved only
- * if the mark is still the one that was set before they were read.
+ * Folds one unit. A late request that is applied concurrently deletes the unit's mark. So the sums are saved only if the
+ * mark that was set before reading is still there.
  */
 async function foldUnit(db: Db, engine: Engine, { unit, sums }: FoldUnit, start: number) {
   const run = randomUUID()
@@ -65,7 +65,7 @@ async function foldUnit(db: Db, engine: Engine, { unit, sums }: FoldUnit, start:
     .values({ unit, start, run })
     .onConflict(conflict => conflict.columns(['unit', 'start']).doUpdateSet({ run }))
     .execute()
-  // Transactions that began before the mark was set do not see it: wait until they have ended.
+  // Transactions that began before the mark was set cannot see it, so wait until they have ended.
   if (engine === 'postgres') await transact(db, trx => sql`lock table rollups in share mode`.execute(trx))
   const rows: RollupSumRow[] = []
   for (const { grain, step } of sums) rows.push(...(await readSums(db, { unit, start, grain, step })))
@@ -94,7 +94,7 @@ type FoldingDeps = {
   readonly db: Db
   readonly engine: Engine
   now(): number
-  /** Waits between two units, so that other work has the store for most of the time. */
+  /** Waits between two units, so that the store stays available for other work. */
   pause(): Promise<void>
   onFailure(error: Error): void
 }
@@ -115,7 +115,7 @@ export function createFolding({ db, engine, now, pause, onFailure }: FoldingDeps
     const from = oldest.bucket - (oldest.bucket % unit)
     const over = now() - LATE_REQUESTS_S
     const to = over - (over % unit)
-    // Nearly always nothing is missing, and there are thousands of units in a year.
+    // A count first: usually no unit is missing, and there are thousands of units in a year.
     const { count } = await db
       .selectFrom('rollup_folds')
       .select(sql<number>`count(*)`.as('count'))
@@ -140,7 +140,7 @@ export function createFolding({ db, engine, now, pause, onFailure }: FoldingDeps
       }
   }
 
-  /** The first run over years of hours may take longer than the interval: runs never overlap. */
+  /** Runs never overlap. The first run over years of hours may take longer than the interval. */
   function fold(): Promise<void> {
     running ??= foldAll().finally(() => {
       running = undefined

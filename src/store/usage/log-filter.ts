@@ -64,11 +64,11 @@ export type Tokens = {
 /** The last row that a reader of the log has reached. */
 export type LogPlace = { readonly time: number; readonly id: number }
 
-/** Conditions without an index are tested on this many of the newest rows that an index finds, which bounds the cost. */
+/** The number of newest index rows on which conditions without an index are tested. It bounds the cost of a query. */
 export const MAX_SCANNED = 20_000
 
 /** More than the pages of a list and the counts by row ever read. */
-const MAX_WALKED = 200_000
+const MAX_INDEX_ROWS = 200_000
 
 export const isPattern = (text: string | undefined): text is string => text?.includes('%') ?? false
 
@@ -249,20 +249,20 @@ export function filtered({ db, engine }: LogStore, filter: LogFilter, maxScanned
    * The engines merge several index scans by taking the newest row of each. PostgreSQL does so only if each scan is sorted
    * and has a limit.
    */
-  function walkOf(value: string | number | undefined): ReturnType<typeof rowsOf> {
+  function indexScanOf(value: string | number | undefined): ReturnType<typeof rowsOf> {
     const all = rowsOf(value)
-    if (engine !== 'postgres' || others.length === 0 || maxScanned > MAX_WALKED) return all
-    const walked = all.orderBy('created_time', 'desc').orderBy('id', 'desc').limit(MAX_WALKED)
+    if (engine !== 'postgres' || others.length === 0 || maxScanned > MAX_INDEX_ROWS) return all
+    const walked = all.orderBy('created_time', 'desc').orderBy('id', 'desc').limit(MAX_INDEX_ROWS)
     return db.selectFrom(walked.as('logs')).selectAll('logs')
   }
-  const rows = others.reduce((all, value) => all.unionAll(walkOf(value)), walkOf(one))
+  const rows = others.reduce((all, value) => all.unionAll(indexScanOf(value)), indexScanOf(one))
   const isScan = conditions.length > 0
   const newestFirst = rows.orderBy('created_time', 'desc').orderBy('id', 'desc')
   let matches = db.selectFrom((isScan ? newestFirst.limit(maxScanned) : rows).as('matches'))
   for (const condition of conditions) matches = matches.where(condition)
 
   /** The last row that was tested, if the limit was reached; else undefined. */
-  async function reached(): Promise<LogPlace | undefined> {
+  async function lastScanned(): Promise<LogPlace | undefined> {
     if (!isScan) return undefined
     return db
       .selectFrom(
@@ -279,5 +279,5 @@ export function filtered({ db, engine }: LogStore, filter: LogFilter, maxScanned
     .select(['matches.created_time', 'matches.id'])
     .orderBy('matches.created_time', 'desc')
     .orderBy('matches.id', 'desc')
-  return { matches, newest, reached }
+  return { matches, newest, reached: lastScanned }
 }

@@ -141,7 +141,7 @@ const total = (parts: readonly UnitSums[]) =>
   parts.reduce((sum, { units }) => sum + Number(units), 0) +
   unitsUsed(parts.reduce((sum, { rest }) => sum + Number(rest), 0))
 
-/** Whether no index narrows the filter: it has a pattern, or a name that many tokens have. */
+/** Whether no index can be used: the filter has a pattern, or a name that many tokens have. */
 const isInAnyRow = ({ tokenName, tokens, modelName, username }: LogFilter) =>
   [tokenName, modelName, username].some(isPattern) || (tokenName !== undefined && tokens === undefined)
 

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { LOG_TYPE } from '../../domain/log.ts'
-import { listed, type Page, type Paging } from '../engine/page.ts'
+import { nonEmptyIds, type Page, type Paging } from '../engine/page.ts'
 import type { LogRow, NewLog } from '../engine/schema.ts'
 import type { Db } from '../engine/store.ts'
 import {
@@ -40,7 +40,7 @@ export async function insertLog(
     .execute()
 }
 
-/** Counts and pages of log rows end here. */
+/** The maximum number of log rows that are counted or paged through. */
 const MAX_COUNT = 100_000
 
 /** A log row with the current names of its user and channel; null if deleted. */
@@ -62,7 +62,7 @@ const withNames = (db: Db, ids: readonly { readonly id: number }[]): Promise<Log
     .leftJoin('channels', 'channels.id', 'logs.channel_id')
     .selectAll('logs')
     .select(['users.username', 'channels.name as channel_name'])
-    .where('logs.id', 'in', listed(ids.map(row => row.id)))
+    .where('logs.id', 'in', nonEmptyIds(ids.map(row => row.id)))
     .orderBy('logs.created_time', 'desc')
     .orderBy('logs.id', 'desc')
     .execute()
@@ -89,10 +89,10 @@ export async function listLogs(
 type LogWalk = { readonly rows: LogWithNames[]; readonly next: LogCursor | undefined }
 
 /**
- * The next rows after a cursor, newest first; equally fast at any depth. With conditions that no index answers, a step may
- * return fewer rows than requested, even none, and still have a next cursor: it has tested as many rows as allowed.
+ * The next rows after a cursor, newest first, at the same speed at any depth. With conditions that no index supports, a
+ * call may return fewer rows than requested, even none, and still a next cursor, because it tests a limited number of rows.
  */
-export async function walkLogs(
+export async function readLogsAfter(
   store: LogStore,
   requested: LogFilter,
   after: LogCursor | undefined,

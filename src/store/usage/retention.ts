@@ -12,7 +12,7 @@ type RetentionDeps = {
   /** After this time a session has ended even without a sign-out. */
   readonly sessionLastsS: number
   now(): number
-  /** Waits between two batches, so that other work has the store for most of the time. */
+  /** Waits between two batches, so that the store stays available for other work. */
   pause(): Promise<void>
   onFailure(error: Error): void
 }
@@ -46,7 +46,7 @@ export function createRetention({ db, engine, sessionLastsS, now, pause, onFailu
     const { usage_retention_days: days } = await readSettings(db)
     if (days === 0) return 0
     const before = now() - days * DAY_S
-    // Rows of other types stay, so each batch starts at the end of the last one instead of skipping them again.
+    // Rows of other types are kept, so each batch starts at the end of the previous one instead of skipping them again.
     let from = 0
     return drain(async () => {
       const rows = await db
@@ -61,7 +61,7 @@ export function createRetention({ db, engine, sessionLastsS, now, pause, onFailu
             .orderBy('created_time')
             .orderBy('id')
             .limit(BATCH)
-          // Several nodes may run this: none waits for rows that another one is deleting.
+          // Several nodes may run this. SKIP LOCKED avoids waiting for rows that another node is deleting.
           return engine === 'postgres' ? oldest.forUpdate().skipLocked() : oldest
         })
         .returning('created_time')
@@ -108,7 +108,7 @@ export function createRetention({ db, engine, sessionLastsS, now, pause, onFailu
     }
   }
 
-  /** The first run over millions of rows may take longer than the interval: runs never overlap. */
+  /** Runs never overlap. The first run over millions of rows may take longer than the interval. */
   function run(): void {
     running ??= sweep()
       .then(() => {}, onFailure)

@@ -13,7 +13,7 @@ export type RollupFilter = {
   readonly tokenIds?: readonly number[] | undefined
   readonly channelId?: number | undefined
   readonly model?: string | undefined
-  /** Times that no sum may span; without them, no sum is longer than the requested step. */
+  /** Times at which sums must be split. Without cuts, no sum is longer than the requested step. */
   readonly cuts?: readonly number[] | undefined
 }
 
@@ -132,7 +132,7 @@ async function existingSpan(db: Db, { from, to }: { from: number; to: number }) 
   }
 }
 
-/** Lists every start: the index begins with the time, so that a user's rows can be looked up in each of them. */
+/** Lists every start time, because the index begins with the time: a user's rows are looked up for each of them. */
 const eachOf = (column: string, { from, to }: { from: number; to: number }, stepS: number) =>
   sql`${sql.ref(column)} in (with recursive starts(at) as (select cast(${sql.lit(from)} as bigint) where ${sql.lit(from)} < ${sql.lit(to)}
     union all select at + ${sql.lit(stepS)} from starts where at + ${sql.lit(stepS)} < ${sql.lit(to)}) select at from starts)`

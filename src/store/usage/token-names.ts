@@ -1,5 +1,5 @@
 import { NO_TOKEN, NO_TOKEN_NAME } from '../../domain/token.ts'
-import { listed } from '../engine/page.ts'
+import { nonEmptyIds } from '../engine/page.ts'
 import type { Db, Trx } from '../engine/store.ts'
 
 // Usage rows have the name of their token at that time, and outlive both. They are looked up by token, because an index of
@@ -21,7 +21,7 @@ export async function tokenOwners(db: Db, ids: readonly number[]): Promise<numbe
     .selectFrom('token_names')
     .select(['token_id', 'user_id'])
     .distinct()
-    .where('token_id', 'in', listed(ids))
+    .where('token_id', 'in', nonEmptyIds(ids))
     .execute()
   const owners = new Map(rows.map(({ token_id, user_id }) => [token_id, user_id]))
   return owners.size === new Set(ids).size && ids.length > 0 ? [...new Set(owners.values())] : undefined
@@ -47,7 +47,7 @@ export async function tokensNamed(
   const another = await db
     .selectFrom('token_names')
     .select('token_id')
-    .where('token_id', 'in', listed(ids))
+    .where('token_id', 'in', nonEmptyIds(ids))
     .where('name', '<>', name)
     .limit(1)
     .executeTakeFirst()

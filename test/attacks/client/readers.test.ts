@@ -19,7 +19,7 @@ const RUNS = 3_000
 const MODEL_MAXIMUM = 1_000
 
 const bounds = {
-  share: createShare(createBudget({ maxBytes: Number.MAX_SAFE_INTEGER, onShort() {} })),
+  share: createShare(createBudget({ maxBytes: Number.MAX_SAFE_INTEGER, onShortage() {} })),
   isFunded: async () => true,
 }
 const deps = { maxBodyBytes: 1_048_576, forms: {} as Forms, readContext: READ_CONTEXT }

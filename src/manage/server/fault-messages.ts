@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 
 /** Descriptions of the types in schemas. */
-const KINDS: Readonly<Record<string, string>> = {
+const TYPE_DESCRIPTIONS: Readonly<Record<string, string>> = {
   string: 'a string',
   number: 'a number',
   int: 'a whole number',
@@ -12,7 +12,7 @@ const KINDS: Readonly<Record<string, string>> = {
 }
 
 /** What the length of a value counts; a number is compared itself. */
-const COUNTED: Readonly<Record<string, string>> = { string: 'characters', array: 'entries' }
+const LENGTH_UNITS: Readonly<Record<string, string>> = { string: 'characters', array: 'entries' }
 
 type Issue = z.core.$ZodRawIssue
 
@@ -21,11 +21,11 @@ function wrongType(expected: string, { input, path = [] }: Issue): string {
   if (input === undefined) return 'is required'
   // A parameter that occurs more than once in a query is an array.
   if (expected === 'string' && Array.isArray(input)) return 'must occur only once'
-  return `must be ${KINDS[expected] ?? `of the type ${expected}`}`
+  return `must be ${TYPE_DESCRIPTIONS[expected] ?? `of the type ${expected}`}`
 }
 
 function outOfRange(bound: number | bigint, origin: string, word: 'least' | 'most'): string {
-  const counted = COUNTED[origin]
+  const counted = LENGTH_UNITS[origin]
   if (counted === undefined) return `must be at ${word} ${bound}`
   return word === 'least' && bound === 1 ? 'must not be empty' : `must have at ${word} ${bound} ${counted}`
 }

@@ -1,7 +1,7 @@
-/** Runs `run` for each item, at most `atOnce` at a time, and returns the results in order. An item that hangs blocks only its own slot. */
-export async function inTurns<In, Out>(
+/** Calls `run` for each item with limited concurrency, and returns the results in order. A hanging item blocks one slot. */
+export async function mapConcurrently<In, Out>(
   items: readonly In[],
-  atOnce: number,
+  concurrency: number,
   run: (item: In) => Promise<Out>,
 ): Promise<Out[]> {
   const results: Out[] = []
@@ -10,6 +10,6 @@ export async function inTurns<In, Out>(
     for (let index = next++; index < items.length; index = next++)
       results[index] = await run(items[index] as In)
   }
-  await Promise.all(Array.from({ length: Math.min(atOnce, items.length) }, work))
+  await Promise.all(Array.from({ length: Math.min(concurrency, items.length) }, work))
   return results
 }
