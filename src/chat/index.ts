@@ -7,7 +7,7 @@ import { ollama } from './ollama/format.ts'
 import { openaiChat } from './openai/chat-completions/format.ts'
 import { responses } from './openai/responses/format.ts'
 
-/** Every format that is spoken both ways. One that only upstreams speak goes into `OUTBOUND` alone. */
+/** The formats that both clients and upstreams use. A format of upstreams only belongs in `OUTBOUND` alone. */
 export const FORMATS: readonly Format[] = [openaiChat, anthropic, responses, gemini]
 
 export const OUTBOUND: readonly Outbound[] = [...FORMATS, bedrock, cohere, ollama]
@@ -19,5 +19,5 @@ const inboundByName: ReadonlyMap<string, Inbound> = new Map(FORMATS.map(format =
 /** The format that clients use under this name. */
 export const inboundOf = (name: string): Inbound | undefined => inboundByName.get(name)
 
-/** How upstreams are spoken to in a format; undefined where we do not speak it. */
+/** The encoder and decoder for upstreams of a format; undefined: the gateway does not support it. */
 export const outboundOf = (name: string): Outbound | undefined => outboundByName.get(name)

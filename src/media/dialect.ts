@@ -1,10 +1,10 @@
 import type { JsonObject } from '../domain/json-value.ts'
 import type { FormPart, StoredFile } from '../wire/multipart.ts'
 
-/** A request in a vendor's own words: one document, several that are asked one by one, a form, or a bare file. */
+/** A request in a vendor's own format: one document, several that are sent one by one, a form, or a file. */
 export type Encoded = {
   readonly query?: Readonly<Record<string, string>>
-  /** What the vendor cannot be told of the request. */
+  /** Warnings about parts of the request that the vendor does not support. */
   readonly warnings?: readonly string[]
 } /** Where a text is a file, `embed` says so. */ & (
   | { readonly json: JsonObject; readonly headers?: Readonly<Record<string, string>> }
@@ -13,7 +13,7 @@ export type Encoded = {
   | { readonly file: StoredFile }
 )
 
-/** An answer that says it is good and is none: the request may go to another channel. */
+/** An answer with a success status and an invalid body: the request may be retried on another channel. */
 export class AnswerError extends Error {
   constructor(message: string) {
     super(message)
@@ -21,14 +21,14 @@ export class AnswerError extends Error {
   }
 }
 
-/** How a vendor words an operation that it does not speak in the common shape. */
+/** How a vendor encodes an operation that it does not support in the common format. */
 export type Dialect<Ask, Answer> = {
-  /** `maxOutput`: what the hold covers, for vendors that would say more. */
+  /** `maxOutput`: the output that the hold covers, for vendors that would generate more. */
   encode(ask: Ask, model: string, maxOutput?: number): Encoded
-  /** Of several questions the answers come as a list. Throws AnswerError where there is no answer in it. */
+  /** Gets a list of answers if several documents were sent. Throws AnswerError if there is no valid answer. */
   decode(answer: unknown, ask: Ask): Answer
 }
 
-/** The members that have a value. */
+/** The members that are not undefined. */
 export const presentFields = (fields: Readonly<Record<string, unknown>>): Record<string, unknown> =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined && value !== null))

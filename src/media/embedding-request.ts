@@ -4,12 +4,12 @@ import { type RequestReading, readRequest } from '../requests/request-fields.ts'
 import { readTextInput } from '../requests/token-input.ts'
 import { ENCODINGS, type Encoding } from './vectors.ts'
 
-/** What routing and billing need of a request for embeddings. */
+/** The facts of an embedding request that routing and billing need. */
 type EmbeddingFacts = PromptSize & {
   readonly model: string
-  /** How many vectors are asked for. */
+  /** The number of requested vectors. */
   readonly inputs: number
-  /** The inputs are no texts, but tokens. */
+  /** The inputs are tokens, not texts. */
   readonly isTokens: boolean
   readonly encoding: Encoding
   readonly dimensions: number | undefined

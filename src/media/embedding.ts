@@ -4,28 +4,28 @@ import { vendorCostIn } from '../metering/openai-usage.ts'
 import { AnswerError, type Dialect } from './dialect.ts'
 import { type Encoding, encodeEmbeddings, encodeEmbeddingsInSlices, floatsFromBase64 } from './vectors.ts'
 
-/** What is asked of a model that makes vectors, in any format. */
+/** An embedding request in any format. */
 export type EmbeddingAsk = {
   readonly model: string
   readonly inputs: readonly string[]
   readonly dimensions?: number
-  /** What a request of the common shape says beyond that. */
+  /** Further fields of a request in the common format. */
   readonly rest?: JsonObject
 }
 
 export type Vector = readonly number[]
 
-/** A vector for each input, in their order. */
+/** One vector per input, in order. */
 type EmbeddingAnswer = {
   readonly vectors: readonly Vector[]
-  /** Absent where the vendor does not tell them. */
+  /** Absent: the vendor does not report tokens. */
   readonly tokens?: number | undefined
-  /** What the vendor says it bills. */
+  /** The cost that the vendor reports. */
   readonly vendorCost?: string | undefined
 }
 export type EmbeddingDialect = Dialect<EmbeddingAsk, EmbeddingAnswer>
 
-/** A request of the common shape; undefined where its inputs are tokens, which mean something to their own vendor only. */
+/** Reads a request in the common format; undefined if its inputs are tokens, which only their own vendor can decode. */
 export function embeddingAskOf(body: JsonObject): EmbeddingAsk | undefined {
   const { model, input, dimensions, encoding_format: _, ...rest } = body as Record<string, unknown>
   const inputs = Array.isArray(input) ? input : [input]
@@ -33,14 +33,14 @@ export function embeddingAskOf(body: JsonObject): EmbeddingAsk | undefined {
   return { model: String(model), inputs, ...(typeof dimensions === 'number' && { dimensions }), rest }
 }
 
-/** The names of what else is asked for, by vendors that have no word for any of it. */
+/** The fields that a vendor without any further parameters cannot be sent. */
 export const lostWishes = ({ rest = {} }: EmbeddingAsk): string[] =>
-  // Who asks is nothing that vectors depend on.
+  // Vectors do not depend on the user.
   Object.keys(rest)
     .filter(name => name !== 'user')
     .map(name => `${name}: has no counterpart and was left out`)
 
-/** The common shape, for vendors that are asked what a client of another format wants to know. */
+/** Encodes a request of another format in the common one. */
 export const encodeCommonEmbedding = ({ inputs, dimensions }: EmbeddingAsk, model: string): JsonObject => ({
   model,
   input: inputs,
@@ -64,7 +64,7 @@ export function readCommonVectors(answer: unknown, ask: EmbeddingAsk): Embedding
   }
 }
 
-/** A list of vectors that has one for each input; anything else is no answer. */
+/** The vectors of an answer, one per input; anything else throws. */
 export function vectorsIn(list: unknown, { inputs }: EmbeddingAsk): readonly Vector[] {
   if (!Array.isArray(list) || !list.every(isVector))
     throw new AnswerError('the answer has no vectors of numbers')
@@ -75,13 +75,13 @@ export function vectorsIn(list: unknown, { inputs }: EmbeddingAsk): readonly Vec
 const isVector = (value: unknown): value is Vector =>
   Array.isArray(value) && value.length > 0 && value.every(each => typeof each === 'number')
 
-/** A count of tokens that could be true. */
+/** A plausible count of tokens. */
 export function countIn(value: unknown, name: string): number | undefined {
   const count = member(value, name)
   return Number.isSafeInteger(count) && Number(count) >= 0 ? Number(count) : undefined
 }
 
-/** Vectors that were cut short, brought back to the length of 1 that clients of the common shape rely on. */
+/** Scales shortened vectors back to length 1, which clients of the common format rely on. */
 export function normalised(vector: Vector): Vector {
   let squares = 0
   for (const value of vector) squares += value * value
@@ -91,11 +91,11 @@ export function normalised(vector: Vector): Vector {
 
 type Written = { readonly model: string; readonly encoding: Encoding; readonly usage: Usage }
 
-/** The answer of the common shape. */
+/** Encodes an answer in the common format. */
 export const writeVectors = (vectors: readonly Vector[], layout: Written): JsonObject =>
   encodeEmbeddings(asList(vectors, layout), layout.encoding)
 
-/** The same for a large answer, without holding up the event loop. */
+/** The same for a large answer, in slices that do not block the event loop. */
 export const writeVectorsInSlices = (vectors: readonly Vector[], layout: Written): Promise<JsonObject> =>
   encodeEmbeddingsInSlices(asList(vectors, layout), layout.encoding)
 

@@ -9,17 +9,17 @@ import type { SoundMeter } from './audio/sound-meter.ts'
 
 /** What the meter looks for in a stream of typed events. */
 type EventMeterOptions = {
-  /** Types of event that end an answer: `speech.audio.done`. */
+  /** The types of events that end an answer, such as `speech.audio.done`. */
   readonly last: readonly string[]
-  /** How many of them an answer has. */
+  /** The number of such events in a complete answer. */
   readonly times?: number
-  /** Counts that the usage does not tell: the request does, or how often an answer has ended. */
+  /** Counts that the usage does not contain, from the request or the number of finished answers. */
   units?(finishes: number): Partial<Usage>
-  /** Looks at the members of an event that ends an answer. */
+  /** Reads members of an event that ends an answer. */
   onLast?(member: (name: string) => unknown): void
-  /** Reads the usage that the last event tells. */
+  /** Reads the usage of the last event. */
   readUsage?(value: unknown): Usage | undefined
-  /** Hears the sound that events bring along in `audio`: no usage tells its length. */
+  /** Measures the audio in `audio` members, because no usage reports its length. */
   readonly sound?: SoundMeter | undefined
   readonly limits?: Partial<SseLimits>
 }
@@ -29,8 +29,8 @@ const LONG_TEXT_BYTES = 65_536
 const MAX_CLOSING_BYTES = 64 * 1_048_576
 
 /**
- * Meters a stream whose events name their type, one of which comes last and tells the usage. All bytes pass as they are;
- * the last event and what follows it are held back until the books are written.
+ * Meters a stream of typed events, the last of which reports the usage. All bytes are forwarded unchanged. The last event
+ * and everything after it are held back until the request is settled.
  */
 export function createEventMeter(options: EventMeterOptions): AnswerMeter {
   const { last, times = 1, units, onLast, readUsage = readMediaUsage, sound, limits } = options
@@ -59,14 +59,14 @@ export function createEventMeter(options: EventMeterOptions): AnswerMeter {
     return []
   }
 
-  /** Only the blank line is missing where the data is whole; an event that was cut is left out. */
+  /** If the data is complete, only the blank line is missing and is added. An event that was cut off is dropped. */
   function passLast(frame: SseFrame): readonly Buffer[] {
     const [start, end] = frame.data
     const isWhole = start !== undefined && membersOf(frame.source.subarray(start, end)) !== undefined
     return isWhole ? pass(completed(frame)) : []
   }
 
-  /** Whether the answer is over with this event. */
+  /** Returns whether the answer ends with this event. */
   function read({ source, data }: SseFrame): boolean {
     const [start, end] = data
     if (start === undefined || end === undefined) return false
@@ -105,7 +105,7 @@ export function createEventMeter(options: EventMeterOptions): AnswerMeter {
   }
 }
 
-/** A long text is a picture or sound, and no more than its quotes have to be taken off; everything else is bounded. */
+/** A long text is an image or audio: only its quotes are removed. Everything else is parsed within limits. */
 function memberIn(bytes: Buffer, { valueStart, end }: Member): unknown {
   const isLong = end - valueStart > LONG_TEXT_BYTES && bytes[valueStart] === QUOTE
   const isPlain = isLong && !bytes.subarray(valueStart, end).includes('\\')
@@ -113,7 +113,7 @@ function memberIn(bytes: Buffer, { valueStart, end }: Member): unknown {
   return parseBounded(bytes.toString('utf8', valueStart, end))
 }
 
-/** Members of an object by name, each parsed only when it is asked for: a picture in it may have megabytes. */
+/** The members of an object by name. Each is parsed on demand: an image in it may have megabytes. */
 function membersOf(bytes: Buffer): ((name: string) => unknown) | undefined {
   try {
     const members = topLevel(bytes)
@@ -122,7 +122,7 @@ function membersOf(bytes: Buffer): ((name: string) => unknown) | undefined {
       return match && memberIn(bytes, match)
     }
   } catch {
-    // No JSON object; it is passed on all the same.
+    // Not a JSON object; it is forwarded anyway.
     return undefined
   }
 }

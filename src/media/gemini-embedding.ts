@@ -19,14 +19,14 @@ import {
 type DecodedEmbedding =
   | {
       readonly request: EmbeddingAsk
-      /** Asked by `batchEmbedContents`: the answer is a list. */
+      /** The method is `batchEmbedContents`: the answer is a list. */
       readonly isBatch: boolean
-      /** What other vendors have no word for. */
+      /** Warnings about fields that other vendors do not support. */
       readonly warnings: readonly Warning[]
     }
   | { readonly fault: RequestFault }
 
-/** The body of `embedContent`, or of `batchEmbedContents`, which holds several of them. */
+/** Decodes the body of `embedContent`, or of `batchEmbedContents`, which contains several of them. */
 export function decodeEmbedding(body: unknown, address: RequestAddress = {}): DecodedEmbedding {
   const warnings = createWarnings(FORMAT)
   const decoded = decoding(() => decode(strictFields(canonical(body), ''), address, warnings))
@@ -49,7 +49,7 @@ function decode(body: FieldReader, address: RequestAddress, warnings: Warnings) 
   return { request, isBatch }
 }
 
-/** What is said of the text beyond itself. The model is named once more in every entry of a batch. */
+/** The fields beside the text. Every entry of a batch repeats the model. */
 const otherWishes = (entry: FieldReader): readonly string[] => {
   entry.any('model')
   const rest = entry.rest() ?? {}
@@ -65,13 +65,13 @@ function textOf(entry: FieldReader): string {
     .join('\n')
 }
 
-/** Vectors as the client asked for them: one, or a list. */
+/** Encodes vectors for the client: one, or a list. */
 export const encodeVectors = (vectors: readonly Vector[], isBatch: boolean): JsonObject => {
   const embeddings = vectors.map(values => ({ values }))
   return isBatch ? { embeddings } : { embedding: embeddings[0] ?? { values: [] } }
 }
 
-/** `batchEmbedContents`, whose entries name the model again. */
+/** `batchEmbedContents`, whose entries repeat the model. */
 export const geminiEmbedding = {
   encode: (ask, model) => ({
     json: {
@@ -88,14 +88,14 @@ export const geminiEmbedding = {
     const values = Array.isArray(embeddings) ? embeddings.map(each => member(each, 'values')) : embeddings
     const vectors = vectorsIn(values, ask)
     return {
-      // The vendor does not bring shortened vectors back to the length of 1.
+      // The vendor does not normalize shortened vectors.
       vectors: ask.dimensions === undefined ? vectors : vectors.map(normalised),
       tokens: readEmbeddingTokens(answer),
     }
   },
 } satisfies EmbeddingDialect
 
-/** Newer models tell what the texts came to. */
+/** Newer models report the tokens of the texts. */
 export const readEmbeddingTokens = (answer: unknown): number | undefined =>
   countIn(member(answer, 'usageMetadata'), 'promptTokenCount')
 
@@ -103,7 +103,7 @@ export const readEmbeddingTokens = (answer: unknown): number | undefined =>
 export const hasVectors = (answer: unknown): boolean =>
   Array.isArray(member(answer, 'embeddings')) || Array.isArray(member(member(answer, 'embedding'), 'values'))
 
-/** A body of either method under another name of its model, wherever it names one. */
+/** Replaces the model in a body of either method, wherever it is named. */
 export function withModel(body: JsonObject, model: string): JsonObject {
   const renamed = (each: unknown) =>
     isObject(each) && each.model !== undefined ? { ...each, model: `models/${model}` } : each

@@ -12,7 +12,7 @@ import { lookOf } from './video-extent.ts'
 
 export type ImageTask = 'generations' | 'edits' | 'variations'
 
-/** What a request for pictures says. */
+/** An image request. */
 export type ImageAsk = {
   readonly task: ImageTask
   readonly model: string
@@ -24,7 +24,7 @@ export type ImageAsk = {
   readonly isStream: boolean
   readonly images: readonly StoredFile[]
   readonly mask: StoredFile | undefined
-  /** Everything that was asked, in the common shape. */
+  /** The entire request in the common format. */
   readonly body: JsonObject
 }
 
@@ -38,9 +38,9 @@ export type ImageAnswer = {
   readonly usage?: Usage | undefined
 }
 export type ImageDialect = Dialect<ImageAsk, ImageAnswer> & {
-  /** What it can do beside making a picture of words. */
+  /** The supported tasks beside text to image. */
   readonly tasks?: readonly ImageTask[]
-  /** Why it cannot be asked this, by the field at fault. */
+  /** Why the vendor cannot take this request, with the field at fault. */
   unfit?(ask: ImageAsk): { readonly path: string; readonly message: string } | undefined
 }
 
@@ -56,10 +56,10 @@ function shortText(fields: RequestFields, name: string): string | undefined {
   return text === '' ? undefined : text
 }
 
-/** Names by which hosts are told how many pictures to make. */
+/** Fields by which hosts accept a number of images. */
 const COUNTS = ['num_images', 'number_of_images', 'batch_size', 'num_outputs', 'sample_count']
 
-/** Pictures are held and paid for by `n`: no other field may ask for more of them. */
+/** Images are held and billed by `n`, so no other field may request more. */
 function checkCounts(fields: RequestFields, body: JsonObject, n: number): void {
   for (const name of COUNTS) {
     const count = member(body, name) ?? undefined
@@ -67,7 +67,7 @@ function checkCounts(fields: RequestFields, body: JsonObject, n: number): void {
   }
 }
 
-/** The size that the price may depend on, by whichever fields it is told; those must agree. */
+/** The size that the price may depend on, from any of its fields. They must agree. */
 function readSize(fields: RequestFields, body: JsonObject): string | undefined {
   const size = shortText(fields, 'size')
   const [first, other] = lookOf(body).sizes
@@ -102,7 +102,7 @@ export function readImageRequest(
 
 const isOpen = (value: string | undefined) => value === undefined || value === 'auto'
 
-/** What the price may depend on; what is left to the provider stays open. */
+/** The price conditions of the request; properties that the provider chooses are absent. */
 export const askedOf = ({ size, quality }: ImageAsk): When => ({
   ...(isOpen(size) ? {} : { size: size as string }),
   ...(isOpen(quality) ? {} : { quality: quality as string }),
@@ -111,12 +111,12 @@ export const askedOf = ({ size, quality }: ImageAsk): When => ({
 type ImageReading = {
   readonly count: number
   readonly usage: Usage | undefined
-  /** What the vendor says it bills, also where it tells no tokens. */
+  /** The cost that the vendor reports, even without tokens. */
   readonly vendorCost: string | undefined
   readonly made: When
 }
 
-/** Reads an answer of the common shape. `isText` knows the texts of a large answer that were not parsed. */
+/** Reads an answer in the common format. `isText` recognizes the unparsed texts of a large answer. */
 export function readImages(
   answer: unknown,
   isText = (value: unknown): boolean => typeof value === 'string',
@@ -126,7 +126,7 @@ export function readImages(
   const error = memberNamed('error')
   if (error) throw new AnswerError('the answer is an error')
   const data = memberNamed('data')
-  // A picture or its address is a text; what there is none of may stand there as null.
+  // An image or its URL is a text; the other one may be null.
   const isPicture = (entry: unknown) => isText(member(entry, 'url')) || isText(member(entry, 'b64_json'))
   const count = Array.isArray(data) ? data.filter(isPicture).length : 0
   if (count === 0) throw new AnswerError('the answer has no pictures')
@@ -134,7 +134,7 @@ export function readImages(
   return { count, usage: pictureUsage(usage), vendorCost: vendorCostIn(usage), made: madeOf(memberNamed) }
 }
 
-/** What a picture turned out to be, by what its answer says of it. */
+/** The actual properties of an image, as its answer reports them. */
 export function madeOf(memberNamed: (name: string) => unknown): When {
   const word = (name: 'size' | 'quality') => {
     const value = memberNamed(name)
@@ -143,14 +143,14 @@ export function madeOf(memberNamed: (name: string) => unknown): When {
   return { ...word('size'), ...word('quality') }
 }
 
-/** All that such a model puts out is pictures, unless it says otherwise. */
+/** All output tokens of such a model are image tokens, unless the details differ. */
 export function pictureUsage(source: unknown): Usage | undefined {
   const usage = readMediaUsage(source)
   if (usage === undefined || member(source, 'output_tokens_details') !== undefined) return usage
   return { ...usage, output: 0, imageOutput: usage.imageOutput + usage.output }
 }
 
-/** An address that holds the picture itself, for clients that want one. */
+/** A data URL, for clients that request a URL. */
 const dataUrl = (base64: string) => `data:${pictureTypeOf(base64) ?? 'image/png'};base64,${base64}`
 
 export function inAskedForm({ url, b64_json, revised_prompt }: Picture, format: ImageAsk['format']): Picture {
@@ -169,13 +169,13 @@ export function writeImages({ pictures }: ImageAnswer, { format }: ImageAsk, cre
   return { created: createdS, data: pictures.map(picture => inAskedForm(picture, format)) }
 }
 
-/** What a client is told by vendors that make one quality, and keep pictures at addresses. */
+/** The warnings of vendors with one quality that return URLs only. */
 export const addressesOnly = ({ format, quality }: ImageAsk): readonly string[] => [
   ...(quality === undefined ? [] : ['quality is not supported']),
   ...(format === 'b64_json' ? ['response_format is url'] : []),
 ]
 
-/** Width and height of `1024x1536`; undefined where a size is told in other words. */
+/** Width and height of `1024x1536`; undefined for a size in another form. */
 export function pixelsOf(size: string | undefined): { width: number; height: number } | undefined {
   const [, width, height] = /^(\d{2,5})x(\d{2,5})$/.exec(size ?? '') ?? []
   return width === undefined || height === undefined
@@ -185,7 +185,7 @@ export function pixelsOf(size: string | undefined): { width: number; height: num
 
 const RATIOS = ['1:1', '3:4', '4:3', '9:16', '16:9'] as const
 
-/** The usual shape that comes nearest, for vendors that know no pixels. */
+/** The nearest common aspect ratio, for vendors that accept no pixels. */
 export function ratioOf(size: string | undefined): string | undefined {
   if (size !== undefined && /^\d{1,2}:\d{1,2}$/.test(size)) return size
   const pixels = pixelsOf(size)

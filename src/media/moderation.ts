@@ -19,9 +19,9 @@ const MAX_INPUTS = 2_048
 /** A moderation request (docs/reference/relay-api.md: Moderation). */
 type ModerationAsk = {
   readonly model: string
-  /** A text each; or the parts of the one thing that is judged, pictures among them. */
+  /** One text per input; undefined: the parts of one input, with images. */
   readonly inputs: readonly string[] | undefined
-  /** How many results are owed. */
+  /** The number of results that the answer must have. */
   readonly count: number
   readonly body: JsonObject
 }
@@ -30,7 +30,7 @@ type Judgement = {
   readonly flagged: boolean
   readonly categories: Readonly<Record<string, boolean>>
   readonly scores: Readonly<Record<string, number>>
-  /** What else the vendor says of this input, passed on. */
+  /** Further members of the vendor's result, forwarded unchanged. */
   readonly more?: JsonObject
 }
 type ModerationAnswer = {
@@ -63,7 +63,7 @@ export function readModerationRequest(
     }
     if (input.every(each => typeof each === 'string'))
       return { model, inputs: input as readonly string[], count: input.length, body }
-    // Parts are one input, however many they are: a picture with the words beside it.
+    // A list of parts is one input: an image with the text beside it.
     const isPart = (each: unknown) => isObject(each) && typeof each.type === 'string'
     const isTexts = typeof input[0] === 'string'
     const wrong = input.findIndex(each => (isTexts ? typeof each !== 'string' : !isPart(each)))
@@ -82,7 +82,7 @@ const entriesOf = <Value>(value: unknown, isValue: (each: unknown) => each is Va
 const isBoolean = (value: unknown): value is boolean => typeof value === 'boolean'
 const isNumber = (value: unknown): value is number => typeof value === 'number'
 
-/** One result of the common shape. */
+/** Reads one result in the common format. */
 function readJudgement(value: unknown): Judgement {
   if (!isObject(value)) throw new AnswerError('a result is no object')
   const { flagged, categories, category_scores, ...more } = value

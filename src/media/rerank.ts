@@ -8,9 +8,9 @@ import { AnswerError, type Dialect } from './dialect.ts'
 type RerankAsk = {
   readonly model: string
   readonly query: string
-  /** As the client gave them: texts, or objects of any shape. */
+  /** As the client sent them: texts, or objects of any shape. */
   readonly documents: readonly (string | JsonObject)[]
-  /** What of each of them is ranked. */
+  /** The text of each document that is ranked. */
   readonly texts: readonly string[]
   readonly topN: number | undefined
   readonly returnDocuments: boolean
@@ -23,17 +23,17 @@ type RerankAnswer = {
   readonly ranked: readonly Ranked[]
   readonly searches?: number | undefined
   readonly tokens?: number | undefined
-  /** What the vendor says beside, passed on. */
+  /** Further members of the vendor's answer, forwarded unchanged. */
   readonly meta?: JsonObject | undefined
-  /** What the vendor says it bills. */
+  /** The cost that the vendor reports. */
   readonly vendorCost?: string | undefined
 }
 export type RerankDialect = Dialect<RerankAsk, RerankAnswer>
 
 const MAX_DOCUMENTS = 1_000
-/** A search unit is a query with up to so many documents. */
+/** The maximum number of documents per search unit. */
 const DOCUMENTS_PER_SEARCH = 100
-/** Documents that are longer than this with the query beside them are split, and each piece counts as one. */
+/** A document that is longer than this together with the query is split, and each piece counts as a document. */
 const BYTES_PER_PIECE = 500
 const LEAST_PIECE = 100
 
@@ -72,7 +72,7 @@ export function readRerankRequest(parsed: unknown): RequestReading<RerankAsk> {
   })
 }
 
-/** The members of objects that are ranked, in this order, where a client names them. */
+/** The members of objects to rank, in order, if the client names them. */
 function readRankFields(fields: RequestFields, body: JsonObject): readonly string[] {
   const fieldNames = member(body, 'rank_fields') ?? []
   if (Array.isArray(fieldNames) && fieldNames.every(each => typeof each === 'string')) return fieldNames
@@ -80,7 +80,7 @@ function readRankFields(fields: RequestFields, body: JsonObject): readonly strin
   return []
 }
 
-/** What of a document is ranked: the fields named for it, else its text, else the address of its picture. */
+/** The ranked text of a document: the named fields, else its text, else the URL of its image. */
 function textIn(document: unknown, rankFields: readonly string[]): string | undefined {
   if (typeof document === 'string') return document
   if (!isObject(document)) return undefined
@@ -93,14 +93,14 @@ function textIn(document: unknown, rankFields: readonly string[]): string | unde
 
 const wordsOf = (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value))
 
-/** Objects as their texts, for servers that read nothing else; undefined where a document is no text. */
+/** All documents as texts, for servers that accept nothing else; undefined if one of them is not text. */
 export function plainDocuments({ documents, texts }: RerankAsk): readonly string[] | undefined {
   const isText = (each: string | JsonObject, index: number) =>
     typeof each === 'string' || member(each, 'image') !== texts[index]
   return documents.some(isObject) && documents.every(isText) ? texts : undefined
 }
 
-/** No vendor counts more searches for these documents. */
+/** An upper bound of the searches that any vendor counts for these documents. */
 export const searchesBound = ({ query, texts }: RerankAsk): number => {
   const room = Math.max(LEAST_PIECE, BYTES_PER_PIECE - Buffer.byteLength(query))
   const piecesOf = (text: string) => Math.max(1, Math.ceil(Buffer.byteLength(text) / room))
@@ -115,7 +115,7 @@ const numberIn = (value: unknown, name: string): number | undefined => {
     : undefined
 }
 
-/** The list of an answer in any of the shapes that rerankers share. */
+/** The list of results, in any of the shapes that rerankers share. */
 export function readRanked(list: unknown, score = 'relevance_score'): Ranked[] {
   if (!Array.isArray(list)) throw new AnswerError('the answer has no list of results')
   return list.map(each => {
@@ -127,7 +127,7 @@ export function readRanked(list: unknown, score = 'relevance_score'): Ranked[] {
   })
 }
 
-/** The shape of Cohere, which Jina, vLLM, SiliconFlow and most others share. */
+/** The format of Cohere, which Jina, vLLM, SiliconFlow and most others share. */
 export function readCommonRanking(answer: unknown): RerankAnswer {
   if (member(answer, 'error')) throw new AnswerError('the answer is an error')
   const meta = member(answer, 'meta')
@@ -148,7 +148,7 @@ export function readCommonRanking(answer: unknown): RerankAnswer {
   }
 }
 
-/** Results sorted and cut, with the client's own documents on request (docs/reference/relay-api.md: Rerank). */
+/** The results sorted and truncated, with the client's own documents on request (docs/reference/relay-api.md: Rerank). */
 export function writeRanking(answer: RerankAnswer, ask: RerankAsk, newId: () => string) {
   const { documents, texts, topN = documents.length, returnDocuments } = ask
   const indexes = new Set<number>()
@@ -190,8 +190,8 @@ const backOf = (document: string | JsonObject, text: string): JsonObject =>
   typeof document === 'string' ? { text } : { text, ...document }
 
 /**
- * One search where a vendor reports none, and counted tokens where it reports searches only: a price may charge by either, no
- * matter what the vendor bills.
+ * A price may charge by searches or by tokens, whatever the vendor bills. One search if the vendor reports none, and
+ * counted tokens if it reports only searches.
  */
 export function rankingUsage(
   { tokens, searches, vendorCost }: RerankAnswer,

@@ -25,14 +25,14 @@ const MAX_VOICE = 200
 export type SpeechAsk = {
   readonly model: string
   readonly input: string
-  /** As people count them: code points. */
+  /** Counted in code points. */
   readonly characters: number
   readonly voice: string
-  /** Undefined: the vendor's default, mp3 where it has it. */
+  /** Undefined: the vendor's default, which is mp3 if the vendor supports it. */
   readonly format: SpeechFormat | undefined
   readonly speed: number
   readonly instructions: string | undefined
-  /** Events with pieces of the sound instead of a file. */
+  /** The client requests events with pieces of audio instead of a file. */
   readonly isEvents: boolean
   readonly body: JsonObject
 }
@@ -60,10 +60,10 @@ export function readSpeechRequest(parsed: unknown): RequestReading<SpeechAsk> {
   })
 }
 
-/** A name, or the id of a voice that an account has made for itself. */
+/** A name, or the id of a voice that an account has created. */
 function voiceIn(value: unknown): string | undefined {
   const voice = isObject(value) ? member(value, 'id') : value
-  // A missing one has been refused by the time this is asked.
+  // A missing voice has already been refused.
   if (voice === undefined || voice === '') return ''
   return typeof voice === 'string' && codePoints(voice) <= MAX_VOICE ? voice : undefined
 }

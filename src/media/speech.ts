@@ -2,36 +2,36 @@ import type { Usage } from '../domain/usage.ts'
 import type { Dialect } from './dialect.ts'
 import type { SpeechAsk, SpeechFormat } from './speech-request.ts'
 
-/** Speech that came inside a document. */
+/** Speech inside a JSON document. */
 type SpokenAnswer = {
   readonly audio: Buffer
   readonly contentType: string
   readonly usage?: Usage | undefined
 }
 
-/** A vendor that answers a bare file needs no `decode`: its bytes pass as they come. */
+/** A vendor that returns a plain file needs no `decode`: its bytes are forwarded. */
 export type SpeechDialect = Pick<Dialect<SpeechAsk, SpokenAnswer>, 'encode'> &
   Partial<Pick<Dialect<SpeechAsk, SpokenAnswer>, 'decode'>> & {
-    /** What it can be asked for; the first is what is had where the client does not say. */
+    /** The formats that the vendor supports; the first is its default. */
     readonly formats: readonly SpeechFormat[]
-    /** It answers with events; `decode` is given their documents as a list. */
+    /** The vendor answers with events; `decode` gets their documents as a list. */
     readonly isEvents?: true
-    /** Where they are others than the vendor's usual ones. */
+    /** The voices for this dialect, if they differ from the vendor's other ones. */
     readonly voices?: Voices
   }
 
 /** The voices of a vendor. */
 export type Voices = {
-  /** All voices; absent where they cannot be listed, so that any name is passed on. */
+  /** All voices; absent: they cannot be listed, so any name is forwarded. */
   readonly names?: readonly string[]
-  /** The vendor's voices for the six common names, where a channel's `setting.voices` maps none. */
+  /** The vendor's voices for the six common names, unless a channel's `setting.voices` maps them. */
   readonly standIns?: Readonly<Record<string, string>>
 }
 
 const PCM_CHANNELS = 1
 const PCM_BITS = 16
 
-/** A file of raw samples: 16 bits, one channel. */
+/** Wraps raw samples (16 bits, mono) in a WAV file. */
 export function wavOf(samples: Buffer, rate: number): Buffer {
   const header = Buffer.alloc(44)
   const frame = (PCM_CHANNELS * PCM_BITS) / 8

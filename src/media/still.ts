@@ -2,24 +2,24 @@ import { isObject, member } from '../domain/json-value.ts'
 import type { StoredFile } from '../wire/multipart.ts'
 import { pictureTypeOf } from '../wire/picture-type.ts'
 
-/** A picture that came with a request: an address that is passed on and never fetched, or the picture itself. */
+/** An image of a request: a URL that is forwarded and never fetched, or the image itself. */
 export type Still =
   | { readonly kind: 'url'; readonly url: string }
   | { readonly kind: 'data'; readonly type: string; readonly base64: string }
   | { readonly kind: 'file'; readonly file: StoredFile }
 
-/** A picture that has to go into JSON is held in memory, so it is bounded more closely than an upload. */
+/** An image that is embedded in JSON is buffered in memory, so its limit is lower than that of an upload. */
 export const MAX_STILL_BYTES = 20 * 1_048_576
 
 const DATA = /^data:(image\/[\w.+-]+);base64,/i
 const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/
-/** Enough to tell base64 from words; the vendor reads the rest. */
+/** Enough characters to tell base64 from text; the vendor checks the rest. */
 const GLANCE = 1_024
-/** Tools that write base64 break it into lines. */
+/** Base64 may be broken into lines. */
 const BREAKS = /[\r\n]+/g
 const USUAL_TYPE = 'image/png'
 
-/** An address, a data address, bare base64, or an object around one of them; undefined where it is none of these. */
+/** A URL, a data URL, bare base64, or an object around one of them; undefined: none of these. */
 export function readStill(value: unknown): Still | undefined {
   if (isObject(value)) {
     const inner = member(value, 'image_url') ?? member(value, 'url')
@@ -36,7 +36,7 @@ export function readStill(value: unknown): Still | undefined {
   return { kind: 'data', type, base64 }
 }
 
-/** The picture itself; undefined for an address, which the gateway does not fetch. */
+/** The image itself; undefined for a URL, which the gateway does not fetch. */
 export async function inlineOf(still: Still): Promise<{ type: string; base64: string } | undefined> {
   if (still.kind === 'url') return undefined
   if (still.kind === 'data') return still
@@ -44,7 +44,7 @@ export async function inlineOf(still: Still): Promise<{ type: string; base64: st
   return { type: still.file.type, base64: bytes.toString('base64') }
 }
 
-/** An address of the picture: its own, or one that holds the picture itself. */
+/** The URL of the image: its own, or a data URL. */
 export async function addressOf(still: Still): Promise<string> {
   if (still.kind === 'url') return still.url
   const { type, base64 } = (await inlineOf(still)) ?? { type: '', base64: '' }

@@ -7,7 +7,7 @@ import type { Segment, Transcript, Word } from './transcript.ts'
 const numberOf = (value: unknown) => (typeof value === 'number' && Number.isFinite(value) ? value : 0)
 const textOf = (value: unknown) => (typeof value === 'string' ? value : undefined)
 
-/** Words or segments of any vendor: a text with a start and an end. */
+/** Words or segments of any vendor: a text with start and end. */
 function readTimed(list: unknown, name: string): { text: string; start: number; end: number }[] {
   if (!Array.isArray(list)) return []
   return list.flatMap(each => {
@@ -28,7 +28,7 @@ const segmentsIn = (list: unknown): Segment[] | undefined => {
   return segments.length > 0 ? segments : undefined
 }
 
-/** What an answer tells of its length or its tokens; some vendors tell both in one object. */
+/** The length or tokens that an answer reports; some vendors report both in one object. */
 function transcriptUsage(answer: unknown): Usage | undefined {
   const usage = member(answer, 'usage')
   const audio = secondsIn(member(usage, 'prompt_audio_seconds'))
@@ -38,7 +38,7 @@ function transcriptUsage(answer: unknown): Usage | undefined {
   return seconds === undefined || seconds === 0 ? undefined : { ...EMPTY, seconds, calls: 1 }
 }
 
-/** A transcript of the common shape, with the times that the vendor reports. */
+/** Reads a transcript in the common format, with the timestamps that the vendor reports. */
 export function readCommonTranscript(answer: unknown): Transcript {
   if (member(answer, 'error')) throw new AnswerError('the answer is an error')
   const text = member(answer, 'text')

@@ -2,7 +2,7 @@ import type { Usage } from '../domain/usage.ts'
 import type { StoredFile } from '../wire/multipart.ts'
 import type { Dialect } from './dialect.ts'
 
-/** The forms of a transcript (docs/reference/relay-api.md: Transcription). */
+/** The formats of a transcript (docs/reference/relay-api.md: Transcription). */
 export const TRANSCRIPT_FORMATS = ['json', 'text', 'srt', 'verbose_json', 'vtt'] as const
 export type TranscriptFormat = (typeof TRANSCRIPT_FORMATS)[number]
 
@@ -12,7 +12,7 @@ export type Granularity = (typeof GRANULARITIES)[number]
 export type Word = { readonly word: string; readonly start: number; readonly end: number }
 export type Segment = { readonly text: string; readonly start: number; readonly end: number }
 
-/** A transcript, the same for every vendor. */
+/** A transcript, independent of the vendor. */
 export type Transcript = {
   readonly text: string
   readonly language?: string | undefined
@@ -23,26 +23,26 @@ export type Transcript = {
   readonly usage?: Usage | undefined
 }
 
-/** What a request for a transcript, or for its translation, says. */
+/** A request for a transcript or its translation. */
 export type TranscriptionAsk = {
   readonly task: 'transcribe' | 'translate'
   readonly model: string
   readonly file: StoredFile
   readonly language: string | undefined
   readonly prompt: string | undefined
-  /** One of the five, or one that a vendor has beyond them. */
+  /** One of the five formats, or a vendor's own. */
   readonly format: string
   readonly temperature: number | undefined
   readonly granularities: readonly Granularity[]
   readonly isStream: boolean
-  /** Every field as it came, for vendors that speak the common shape. */
+  /** Every field unchanged, for vendors of the common format. */
   readonly fields: readonly (readonly [name: string, value: string])[]
-  /** Seconds by the file's own headers. */
+  /** The seconds according to the file itself. */
   readonly seconds: number | undefined
 }
 
 export type TranscriptionDialect = Dialect<TranscriptionAsk, Transcript> & {
-  /** Why it cannot be asked this, by the field at fault. */
+  /** Why the vendor cannot take this request, with the field at fault. */
   unfit?(
     ask: TranscriptionAsk,
     model: string,
@@ -51,25 +51,25 @@ export type TranscriptionDialect = Dialect<TranscriptionAsk, Transcript> & {
 
 export const WITHOUT_TIMES = 'the provider tells no times: one segment lasts from beginning to end'
 
-/** Whether what the client wants has times in it. */
+/** Whether the requested format has timestamps. */
 export const needsTimes = ({ format }: Pick<TranscriptionAsk, 'format'>) =>
   format !== 'json' && format !== 'text'
 
 export const isTranscriptFormat = (format: string): format is TranscriptFormat =>
   (TRANSCRIPT_FORMATS as readonly string[]).includes(format)
 
-/** A line of subtitles is no longer than this, in characters and in seconds. */
+/** The maximum length of a subtitle line, in characters and in seconds. */
 const LINE_CHARACTERS = 84
 const LINE_SECONDS = 7
 
-/** Scripts that leave no room between words. */
+/** Scripts without spaces between words. */
 const UNSPACED =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}、。，！？]/u
 
 const joint = (before: string, after: string) =>
   UNSPACED.test(Array.from(before).at(-1) ?? '') && UNSPACED.test(Array.from(after)[0] ?? '') ? '' : ' '
 
-/** Lines made of words: a new one begins after the end of a sentence, and where one would be too long to read. */
+/** Joins words to lines: a new line begins after a sentence, or when a line would be too long to read. */
 function linesOf(words: readonly Word[]): Segment[] {
   const lines: Segment[] = []
   for (const { word, start, end } of words) {
@@ -86,7 +86,7 @@ function linesOf(words: readonly Word[]): Segment[] {
   return lines
 }
 
-/** Always at least one where anything was said: without any times it lasts as long as the sound. */
+/** At least one segment if there is any text: without timestamps it lasts as long as the audio. */
 export function segmentsOf(transcript: Transcript): readonly Segment[] {
   const { segments, words, text, duration = 0 } = transcript
   if (segments && segments.length > 0) return segments
@@ -102,7 +102,7 @@ function stamp(seconds: number, mark: ',' | '.'): string {
   return `${clock.map(two).join(':')}${mark}${String(ms % 1000).padStart(3, '0')}`
 }
 
-/** A blank line or an arrow in a text would end it there, and begin another. */
+/** A blank line or an arrow inside the text would end the cue. */
 const cueOf = (text: string) =>
   text
     .split(/[\r\n]+/)
@@ -141,7 +141,7 @@ export function verboseOf(transcript: Transcript, ask: Pick<TranscriptionAsk, 't
 const JSON_TYPE = 'application/json; charset=utf-8'
 const TEXT_TYPE = 'text/plain; charset=utf-8'
 
-/** A transcript in the form the client asked for. */
+/** Encodes a transcript in the requested format. */
 export function writeTranscript(
   transcript: Transcript,
   ask: Pick<TranscriptionAsk, 'task' | 'granularities' | 'isStream' | 'format'>,
@@ -163,7 +163,7 @@ export function writeTranscript(
   }
 }
 
-/** The events of an answer that came in one piece. */
+/** The events for an answer that was not streamed. */
 function eventsOf({ text }: Transcript): string {
   const event = (value: unknown) => `data: ${JSON.stringify(value)}\n\n`
   return (

@@ -6,17 +6,17 @@ import { GRANULARITIES, type Granularity, TRANSCRIPT_FORMATS, type Transcription
 
 /** Accepted file name extensions (docs/reference/relay-api.md: Transcription). */
 const SOUND_FILES = ['flac', 'mp3', 'mp4', 'mpeg', 'mpga', 'm4a', 'ogg', 'wav', 'webm'] as const
-/** A form with speakers in it, of the models that tell them apart. */
+/** The format with speakers, of models that distinguish them. */
 const DIARIZED = 'diarized_json'
-/** The languages without a code of two letters that the standard model knows. */
+/** Languages of the standard model without a two-letter code. */
 const LONG_CODES = ['haw', 'yue']
 
 type FormFields = readonly (readonly [name: string, value: string])[]
 
-/** A place in a list, which some clients number. */
+/** A list index in a field name, which some clients add. */
 const LISTED = /\[\d{0,3}\]$/
 
-/** Fields of a form as a body: what is repeated or named `…[]` is a list, whose members need no brackets elsewhere. */
+/** Converts form fields to a body: repeated fields and fields named `…[]` become lists. */
 export function bodyOfForm(fields: FormFields): JsonObject {
   const body: Record<string, unknown> = Object.create(null)
   for (const [fieldName, value] of fields) {
@@ -32,7 +32,7 @@ export function bodyOfForm(fields: FormFields): JsonObject {
 
 const NUMBER = /^-?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d{1,3})?$/i
 
-/** Everything in a form is text; these are meant as something else. */
+/** All form fields are text; these are parsed as numbers and flags. */
 export function typed(body: JsonObject, numbers: readonly string[], flags: readonly string[]): JsonObject {
   const read = (name: string, value: unknown) => {
     if (numbers.includes(name) && typeof value === 'string' && NUMBER.test(value)) return Number(value)
@@ -42,7 +42,7 @@ export function typed(body: JsonObject, numbers: readonly string[], flags: reado
   return Object.fromEntries(Object.entries(body).map(([name, value]) => [name, read(name, value)]))
 }
 
-/** Made when it is first asked: it reads megabytes of names. */
+/** Created on first use: it loads megabytes of names. */
 let languages: Intl.DisplayNames | undefined
 
 function isLanguage(code: string): boolean {
@@ -69,7 +69,7 @@ function readGranularities(fields: RequestFields, body: JsonObject, format: stri
   return [...new Set(listed)] as readonly Granularity[]
 }
 
-/** A list may also be written as JSON in one field. */
+/** A list may also be JSON in one field. */
 function listIn(value: unknown): readonly unknown[] {
   if (typeof value !== 'string' || !value.startsWith('[')) return [value]
   try {
@@ -91,7 +91,7 @@ export function readTranscriptionRequest(
   { task, file, head, seconds }: Heard,
 ): RequestReading<TranscriptionAsk> {
   const body = typed(bodyOfForm(form), ['temperature'], ['stream'])
-  // A file is no field of the form, but it is missed like one.
+  // The file is not a form field, but is checked like a required one.
   return readRequest({ ...body, file: file?.name }, fields => {
     const model = fields.model()
     if (fields.required('file') !== undefined) checkFile(fields, file, head)

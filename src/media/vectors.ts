@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises'
 import { isObject, type JsonObject, member } from '../domain/json-value.ts'
 
-/** How an embedding travels: as a list of numbers, or as the base64 of little-endian 32-bit floats. */
+/** The encoding of an embedding: a list of numbers, or base64 of little-endian 32-bit floats. */
 export const ENCODINGS = ['float', 'base64'] as const
 export type Encoding = (typeof ENCODINGS)[number]
 
@@ -13,7 +13,7 @@ export function base64FromFloats(values: readonly number[]): string {
   return bytes.toString('base64')
 }
 
-/** Undefined where the text is not the base64 of whole floats. */
+/** Undefined if the text is not base64 of complete floats. */
 export function floatsFromBase64(text: string): number[] | undefined {
   const bytes = Buffer.from(text, 'base64')
   if (bytes.length % FLOAT_BYTES !== 0 || bytes.toString('base64') !== text) return undefined
@@ -23,9 +23,9 @@ export function floatsFromBase64(text: string): number[] | undefined {
 }
 
 /**
- * An answer with embeddings in the encoding that the client asked for. A client that asked for base64 makes nonsense of a
- * list without noticing, so an upstream that knows only one encoding has its answer changed here. The same object where
- * nothing had to change; an embedding that is of neither kind stays as it is.
+ * Converts embeddings to the encoding that the client requested. An upstream may support one encoding only, and a client
+ * that requested base64 would misread a list. Returns the same object if nothing had to change. An embedding in neither
+ * encoding stays as it is.
  */
 export function encodeEmbeddings(answer: JsonObject, encoding: Encoding): JsonObject {
   const data = member(answer, 'data')
@@ -37,10 +37,10 @@ export function encodeEmbeddings(answer: JsonObject, encoding: Encoding): JsonOb
   )
 }
 
-/** Entries that are encoded before other requests get their turn. */
+/** The number of entries that are encoded per turn of the event loop. */
 const ENTRIES_AT_ONCE = 16
 
-/** The same for a large answer, without holding up the event loop. */
+/** The same for a large answer, in slices that do not block the event loop. */
 export async function encodeEmbeddingsInSlices(answer: JsonObject, encoding: Encoding): Promise<JsonObject> {
   const data = member(answer, 'data')
   if (!Array.isArray(data)) return answer
@@ -63,10 +63,10 @@ function encodeEntry(entry: unknown, encoding: Encoding): unknown {
 
 const EMBEDDING = '"embedding"'
 const VALUE_BEGIN = /^\s*:\s*(["[])/
-/** It is looked for in the first entries only. */
+/** The first embedding is expected within this many bytes. */
 const LOOK_BYTES = 65_536
 
-/** Whether the first embedding of a large answer is in another encoding: all of them are alike. */
+/** Whether the first embedding of a large answer has another encoding; all of them have the same. */
 export function isEncodedOtherwise(body: Buffer, encoding: Encoding): boolean {
   const head = body.toString('latin1', 0, LOOK_BYTES)
   for (let at = head.indexOf(EMBEDDING); at !== -1; at = head.indexOf(EMBEDDING, at + 1)) {

@@ -1,6 +1,6 @@
 import { spellingsOf } from '../requests/field-names.ts'
 
-/** The vendor's own fields that say how much is made: a price counts seconds and videos under every name. */
+/** The seconds and videos that a vendor's own fields request: a price counts them under any name. */
 export type VideoExtent = { readonly seconds?: number | undefined; readonly videos?: number | undefined }
 
 const namedAs = (...names: readonly string[]): ReadonlySet<string> => new Set(spellingsOf(names))
@@ -8,12 +8,12 @@ const namedAs = (...names: readonly string[]): ReadonlySet<string> => new Set(sp
 const LENGTHS = namedAs('duration', 'seconds', 'duration_seconds', 'video_length')
 const FRAMES = namedAs('frames', 'num_frames', 'frame_num')
 const COUNTS = namedAs('n', 'sample_count', 'num_videos', 'number_of_videos', 'num_outputs')
-/** Names under which vendors are told sides: `1280x720`, `1280*720`, `1280:720`. */
+/** Names of size fields: `1280x720`, `1280*720`, `1280:720`. */
 const SIZES = namedAs('size', 'video_size', 'image_size', 'resolution', 'ratio', 'aspect_ratio')
 const RESOLUTIONS = namedAs('resolution', 'video_resolution')
 const SIDES = /^(\d{3,5})[x*:](\d{3,5})$/i
 const MAX_DEPTH = 8
-/** The lowest default frame rate of any vendor: it gives the longest duration of a number of frames. */
+/** The lowest default frame rate of any vendor: it yields the longest duration for a number of frames. */
 const FEWEST_FPS = 16
 
 /** `5`, `"5"` and `"5s"`. */
@@ -23,7 +23,7 @@ function numberOf(value: unknown): number | undefined {
   return typeof number === 'number' && Number.isFinite(number) ? number : undefined
 }
 
-/** The longest and the most that is named anywhere in these fields. */
+/** The maximum length and number anywhere in these fields. */
 export function extentOf(fields: unknown, fps = FEWEST_FPS): VideoExtent {
   let seconds: number | undefined
   let videos: number | undefined
@@ -44,12 +44,12 @@ export function extentOf(fields: unknown, fps = FEWEST_FPS): VideoExtent {
   return { seconds, videos }
 }
 
-/** How a film shall look, where a price may depend on it; a shape without pixels, such as `16:9`, costs nothing. */
+/** The sizes and resolutions of a video that a price may depend on. An aspect ratio such as `16:9` costs nothing. */
 type VideoLook = { readonly sizes: readonly string[]; readonly resolutions: readonly string[] }
 
 const spelt = (resolution: string) => resolution.toLowerCase().replace(/^2160p$/, '4k')
 
-/** Everything that these fields say of sides and resolutions, each in one spelling. */
+/** All sizes and resolutions in these fields, each in one spelling. */
 export function lookOf(fields: unknown): VideoLook {
   const sizes = new Set<string>()
   const resolutions = new Set<string>()

@@ -3,7 +3,7 @@ import type { When } from '../domain/price.ts'
 import { isDefault } from '../domain/service.ts'
 import { isDearerVideoField, plainName } from './dearer-fields.ts'
 
-/** Fields of vendors that ask for another way of making a video, each a condition of a price. */
+/** Vendor fields that request another mode of generation. Each is a price condition. */
 const MODES = {
   mode: new Set(['mode', 'generationmode', 'qualitymode']),
   sound: new Set([
@@ -19,7 +19,7 @@ const modeOf = (name: string): Mode | undefined => NAMES.find(mode => MODES[mode
 const ON: readonly unknown[] = [true, 1, '1', 'true', 'yes']
 const OFF: readonly unknown[] = [false, 0, '0', 'false', 'no', '', null]
 
-/** What is asked for in one word; empty where it is none, which no price names. */
+/** The requested mode as text; empty for any other value, which no price names. */
 function wordOf(value: unknown): string {
   const word = typeof value === 'string' ? value.toLowerCase().trim() : value
   if (ON.includes(word)) return 'on'
@@ -29,7 +29,7 @@ function wordOf(value: unknown): string {
 
 const isUsualWord = (mode: Mode, word: string): boolean => word === 'off' || isDefault(mode, word)
 
-/** The modes that these fields ask for beyond the usual ones, however deep they stand; of several the first. */
+/** The requested modes other than the defaults, at any depth; of several values the first. */
 export function modesIn(fields: unknown): Pick<When, Mode> {
   const modes: { [mode in Mode]?: string } = {}
   function look(value: unknown): void {
@@ -44,12 +44,12 @@ export function modesIn(fields: unknown): Pick<When, Mode> {
   return modes
 }
 
-/** What of a vendor's own fields is sent, and the names of what is left out. */
+/** The vendor fields that are sent, and the names of those that are left out. */
 type SentFields = { readonly fields: JsonObject; readonly removed: readonly string[] }
 
 /**
- * The fields of a vendor's own that may go to it: a mode where the price names it (`granted`), or where it is what the vendor
- * makes anyway (`usual`); nothing else that may make a video dearer.
+ * The vendor fields that may be sent. A mode is sent if the price names it (`granted`) or if it is the vendor's default
+ * (`usual`). Other fields that may raise the cost are left out.
  */
 export function pricedFields(own: JsonObject, granted: When, usual: When = {}): SentFields {
   const removed: string[] = []

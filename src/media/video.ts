@@ -17,7 +17,7 @@ export type VideoAsk = {
   /** Empty: the gateway's default. */
   readonly model: string
   readonly prompt: string | undefined
-  /** The frame it begins with, then the one it ends with, or further references. */
+  /** The first frame, then the last frame or further references. */
   readonly stills: readonly Still[]
   readonly seconds: number | undefined
   readonly width: number | undefined
@@ -25,21 +25,21 @@ export type VideoAsk = {
   readonly fps: number | undefined
   readonly n: number
   readonly seed: number | undefined
-  /** The vendor's own fields and unknown ones: they replace the gateway's fields, except for the model. */
+  /** Vendor-specific and unknown fields. They replace the gateway's fields, except for the model. */
   readonly metadata: JsonObject
-  /** Fields of the client that no vendor is sent, since they would choose another model or host. */
+  /** Fields of the client that are sent to no vendor, since they would choose another model or host. */
   readonly removed?: readonly string[]
   readonly user: string | undefined
   readonly responseFormat: string | undefined
 }
 
-/** What of a request is kept with its job. */
+/** The facts of a request that are stored with its job. */
 export type VideoFacts = Pick<VideoAsk, 'seconds' | 'width' | 'height' | 'fps' | 'n' | 'seed'> & {
   readonly prompt: string
   readonly stills: number
 }
 
-/** One HTTP call about a job. A path may have the placeholders of a provider's paths. */
+/** One HTTP call about a job. Its path may have the placeholders of a provider's paths. */
 export type VideoCall = {
   readonly method: 'GET' | 'POST' | 'DELETE'
   readonly path: string
@@ -50,16 +50,16 @@ export type VideoCall = {
 }
 
 export type Submission = VideoCall & {
-  /** What it depends on where the job is asked about later. */
+  /** The kind of job, if later calls depend on it. */
   readonly kind?: string
-  /** What the vendor cannot be told of the request. */
+  /** Warnings about parts of the request that the vendor does not support. */
   readonly warnings?: readonly string[]
 }
 
-/** Why a vendor refused although its status says otherwise, as a status that says it. */
+/** A refusal inside a response with a success status, with the error status that it should have. */
 export type VendorRefusal = { readonly status: number; readonly code: string; readonly message: string }
 
-/** A made video: where it lies, or what it is called there. */
+/** A finished video: its URL, or the vendor's name for it. */
 export type VideoResult = { readonly url?: string; readonly ref?: string }
 
 export type UpstreamJob = {
@@ -79,56 +79,56 @@ export type VideoState = {
   readonly size?: string | undefined
 }
 
-/** What a lost submission is looked for by. */
+/** The facts by which a lost submission is searched for. */
 export type Sought = VideoFacts & {
   readonly model: string
   readonly sentTime: number
   readonly kind: string
-  /** What it was called by us, where the vendor keeps such a name. */
+  /** The gateway's name for the job, if the vendor stores one. */
   readonly reference: string
 }
 
-/** Where a result's bytes are had: by a call with the channel's key, or at an address that needs none. */
+/** Where to fetch a result: by a call with the channel's key, or at a URL without a key. */
 export type VideoSource =
   | { readonly call: VideoCall }
   | { readonly url: string; readonly withKey?: boolean }
   | { readonly type: string; readonly base64: string }
 
-/** Asks a vendor something about a job, and answers the parsed body of a success. */
+/** Calls a vendor about a job, and returns the parsed body of a success. */
 type AskVendor = (call: VideoCall) => Promise<unknown>
 
-/** How a vendor takes video jobs. */
+/** How a vendor accepts video jobs. */
 export type VideoDialect = {
-  /** The default length of a video in seconds; absent: the request must state it where the price depends on it. */
+  /** The default length of a video in seconds; absent: the request must state it if the price depends on it. */
   readonly secondsOf?: (model: string) => number | undefined
-  /** Modes that the vendor chooses by itself, so that its usual price is theirs: asking for them asks for nothing more. */
+  /** The vendor's default modes: its base price includes them, so requesting them costs nothing more. */
   readonly usualModes?: When
-  /** How many videos one call can ask for; absent: 1. */
+  /** The maximum number of videos per call; absent: 1. */
   readonly most?: number
-  /** Seconds between two looks at a job; absent: 2. */
+  /** Seconds between two polls of a job; absent: 2. */
   readonly pauseS?: number
-  /** Why it cannot be asked this, by the field at fault. */
+  /** Why the vendor cannot take this request, with the field at fault. */
   unfit?(ask: VideoAsk, model: string): { readonly path: string; readonly message: string } | undefined
-  /** `reference` is a name of ours by which the job could be found again. */
+  /** `reference`: the gateway's name for the job, by which it can be found again. */
   submit(ask: VideoAsk, model: string, reference?: string): Submission | Promise<Submission>
-  /** What the vendor calls the job; throws AnswerError where there is none. */
+  /** The vendor's id of the job; throws AnswerError if there is none. */
   accepted(answer: unknown): string
-  /** A refusal inside an answer whose status is good. */
+  /** A refusal inside a response with a success status. */
   refused?(answer: unknown): VendorRefusal | undefined
   poll(job: UpstreamJob): VideoCall
   state(answer: unknown, job: UpstreamJob): VideoState
-  /** A further call where a finished job has its results, or the reason why there are none (a 4xx). */
+  /** A further call for the results of a finished job, or for the reason why there are none (a 4xx). */
   readonly finish?: { call(job: UpstreamJob): VideoCall; state(answer: unknown): VideoState }
-  /** Where jobs can be looked for whose submission was never answered; ids, oldest first. */
+  /** Searches for jobs whose submission was not answered; returns ids, oldest first. */
   readonly find?: { call(sought: Sought): VideoCall; ids(answer: unknown, sought: Sought): readonly string[] }
-  /** Where the bytes are; absent: at the result's own address, without a key. */
+  /** Where to fetch the bytes; absent: at the result's own URL, without a key. */
   source?(
     job: UpstreamJob,
     result: VideoResult,
     ask: AskVendor,
     variant: string | undefined,
   ): VideoSource | Promise<VideoSource>
-  /** Other renderings of a result that it has. */
+  /** The other renderings of a result. */
   readonly variants?: readonly string[]
   remove?(job: UpstreamJob): VideoCall
   remix?(job: UpstreamJob, prompt: string): Submission
@@ -143,7 +143,7 @@ const MAX_WORD = 128
 const MAX_METADATA_BYTES = 65_536
 const MAX_STILLS = 8
 
-/** What a request says in words of ours; all else is in a vendor's. */
+/** The gateway's own request fields; all others belong to a vendor. */
 export const VIDEO_FIELDS: ReadonlySet<string> = new Set([
   'model',
   'prompt',
@@ -163,12 +163,12 @@ export const VIDEO_FIELDS: ReadonlySet<string> = new Set([
   'user',
 ])
 
-/** Numbers that a form, and some clients in JSON too, send as text. */
+/** Numbers that forms, and some JSON clients, send as text. */
 const VIDEO_NUMBERS = ['duration', 'seconds', 'width', 'height', 'fps', 'n', 'seed'] as const
 
 const presentMember = (body: JsonObject, name: string) => member(body, name) ?? undefined
 
-/** `duration` and `seconds` are two names of one thing. */
+/** `duration` and `seconds` are synonyms. */
 function readSeconds(fields: RequestFields, body: JsonObject): number | undefined {
   const durationFields = (['duration', 'seconds'] as const).filter(
     name => presentMember(body, name) !== undefined,
@@ -181,7 +181,7 @@ function readSeconds(fields: RequestFields, body: JsonObject): number | undefine
   return values[0]
 }
 
-/** What a vendor's own fields say of length and number: they are asked for like any other, and paid like any other. */
+/** The length and number in a vendor's own fields: they are checked and charged like the gateway's own. */
 function readExtent(
   fields: RequestFields,
   own: JsonObject,
@@ -202,14 +202,14 @@ function readExtent(
   return longest === 0 ? undefined : longest
 }
 
-/** The class of a resolution that is told in pixels; `auto` leaves it to the vendor. */
+/** The class of a resolution in pixels; `auto` lets the vendor choose. */
 const classOf = (size: string) => {
   const [width, height] = size.split('x').map(Number)
   return resolutionOf({ width, height })
 }
 const isLeftOpen = (resolution: string) => resolution === 'auto' || resolution === 'adaptive'
 
-/** A film is paid as it is asked for, so what a vendor's own fields say of its look must not differ from the rest. */
+/** A video is billed as requested, so a vendor's own fields must not contradict its size and resolution. */
 function checkLook(fields: RequestFields, own: JsonObject, sides: Pick<VideoAsk, 'width' | 'height'>): void {
   const requestedSize = sizeText(sides)
   const sizeFields = {
@@ -271,8 +271,8 @@ function readMetadata(fields: RequestFields, body: JsonObject): JsonObject {
 }
 
 /**
- * A vendor's own fields without those that name a model: the gateway names it. Some servers lay objects inside over the
- * body as well, so that a model may be named in none of them.
+ * A vendor's own fields without those that name a model, which the gateway sets. Some servers merge nested objects into
+ * the body, so those must not name a model either.
  */
 function withoutModel(fields: RequestFields, own: JsonObject): JsonObject {
   const entries = Object.entries(own).filter(([name]) => !MODEL_NAMES.has(name))
@@ -318,7 +318,7 @@ function shortText(fields: RequestFields, name: string): string | undefined {
   return text === '' ? undefined : text
 }
 
-/** Numbers in quotes are taken for numbers: `seconds` is a text in the common format. */
+/** Parses numbers in quotes: `seconds` is a text in the common format. */
 const unquoted = (body: JsonObject): JsonObject =>
   Object.fromEntries(
     Object.entries(body).map(([name, value]) => {
@@ -383,14 +383,14 @@ type Sides = { readonly width?: number | undefined; readonly height?: number | u
 export const sizeText = ({ width, height }: Sides, between = 'x'): string | undefined =>
   width === undefined || height === undefined ? undefined : `${width}${between}${height}`
 
-/** The class of a resolution, which goes by its shorter side: 720p. */
+/** The class of a resolution, by its shorter side: 720p. */
 export function resolutionOf({ width, height }: Sides): string | undefined {
   if (width === undefined || height === undefined) return undefined
   const side = Math.min(width, height)
   return side >= 2_160 ? '4k' : `${side}p`
 }
 
-/** Sides in their lowest terms: 16:9. */
+/** The aspect ratio in lowest terms: 16:9. */
 export function ratioOf({ width, height }: Sides): string | undefined {
   if (width === undefined || height === undefined) return undefined
   const common = (a: number, b: number): number => (b === 0 ? a : common(b, a % b))
@@ -398,7 +398,7 @@ export function ratioOf({ width, height }: Sides): string | undefined {
   return `${width / by}:${height / by}`
 }
 
-/** What a video is asked to be, where its price depends on it. */
+/** The price conditions of a video. */
 export function whenOf(ask: VideoAsk): When {
   const { sizes, resolutions } = lookOf(ask.metadata)
   const size = sizeText(ask) ?? sizes[0]
@@ -415,7 +415,7 @@ export function whenOf(ask: VideoAsk): When {
   }
 }
 
-/** Names what of a request has no place in a vendor's call. */
+/** The fields of a request that a vendor's call cannot express. */
 export function uncarried(ask: VideoAsk, carried: readonly (keyof VideoAsk)[]): string[] {
   const fieldLabels: readonly (readonly [keyof VideoAsk, string])[] = [
     ['width', 'width and height'],

@@ -16,24 +16,24 @@ import { textBorder } from '../wire/json-slices.ts'
 import type { TextSample } from './text-sample.ts'
 
 /**
- * What the bytes of an answer, or of one chunk of it, say at a glance. Most chunks of a stream carry a few letters inside
- * three hundred bytes of envelope; one walk over the bytes finds the letters without making objects and texts of them all.
+ * The facts of an answer, or of one chunk, from a scan of its bytes. Most chunks carry a few characters inside an
+ * envelope of three hundred bytes. One pass over the bytes finds them without creating objects and strings.
  */
 type ChunkScan = {
-  /** UTF-8 bytes of what the model wrote: text, refusals, names and arguments of tool calls, transcripts. */
+  /** UTF-8 bytes of the output: text, refusals, names and arguments of tool calls, transcripts. */
   readonly textBytes: number
   readonly reasoningBytes: number
-  /** Pictures or sound, which are no text to count. */
+  /** Images or audio, which have no text to count. */
   readonly hasMedia: boolean
-  /** How many choices give a reason to have finished. */
+  /** The number of choices with a finish reason. */
   readonly finishes: number
-  /** It has a `usage`, or an `error` of its own, that is not null: worth parsing. */
+  /** It has a `usage` or `error` other than null, so it is worth parsing. */
   readonly isNotable: boolean
-  /** It begins as an object, and every bracket that opens also closes; false for what is surely no chunk. */
+  /** It starts as an object and all brackets match; false: certainly not a chunk. */
   readonly isBalanced: boolean
 }
 
-/** Where the words of a choice are: `delta` in a stream, `message` in a whole answer. */
+/** The member of a choice with the text: `delta` in a stream, `message` otherwise. */
 type ChoiceMember = 'delta' | 'message'
 
 type Meaning =
@@ -61,7 +61,7 @@ const KEYS: Readonly<Record<string, Meaning>> = {
   data: 'media',
   url: 'media',
   b64_json: 'media',
-  // The same reasoning once more, with signatures; and what others wrote.
+  // The same reasoning again with signatures, and the output of others.
   reasoning_details: 'aside',
   annotations: 'aside',
   usage: 'usage',
@@ -82,7 +82,7 @@ function groupByLength(keys: readonly Key[]): (readonly Key[] | undefined)[] {
   return Array.from({ length: Math.max(...groups.keys()) + 1 }, (_, length) => groups.get(length))
 }
 
-/** The object that is the answer is 1 deep, its list of choices 2, a choice 3. */
+/** Nesting depths: the answer is 1, its list of choices 2, a choice 3. */
 const ANSWER_DEPTH = 1
 const CHOICE_DEPTH = 3
 const NOT_IN = Number.MAX_SAFE_INTEGER
@@ -94,22 +94,25 @@ type Walk = {
 } & {
   readonly part: ChoiceMember
   readonly sample: TextSample | undefined
-  /** Long texts whose length is counted later, in slices; undefined where all is counted at once. */
+  /** Long texts whose length is counted later, in slices; undefined: all are counted immediately. */
   deferred: { readonly from: number; readonly to: number; readonly name: Counted }[] | undefined
-  /** Where long texts end, by where they begin; undefined where each is looked through. */
+  /** The ends of long texts by their starts; undefined: every text is scanned. */
   ends: ReadonlyMap<number, number> | undefined
   depth: number
-  /** Of the key whose value comes next. */
+  /** The meaning of the key whose value follows. */
   meaning: Meaning | undefined
-  /** Depths of the objects that we are inside a member of. */
+  /** The depth of the enclosing part. */
   partDepth: number
   asideDepth: number
   thinkingDepth: number
-  /** Some hosts tell the same reasoning under both of its names: it counts once. */
+  /** Some hosts send the same reasoning under both names: it counts once. */
   reasoningContentBytes: number
 }
 
-/** Walks the JSON at [start, end) of `source` once; what the model wrote is shown to the sample, if there is one. Anything but JSON gives a useless glimpse, never an error. */
+/**
+ * Scans the JSON at [start, end) of `source` once, and adds generated text to the sample, if there is one. Invalid JSON
+ * yields a useless result, never an error.
+ */
 export function glimpse(
   source: Buffer,
   start: number,
@@ -122,10 +125,10 @@ export function glimpse(
   return finished(walk, source[start], last === end)
 }
 
-/** Bytes that are walked over before other requests get their turn. */
+/** Bytes that are scanned per turn of the event loop. */
 const SLICE_BYTES = 128 * 1024
 
-/** The same for a whole document of any size, without holding up the event loop. It has been scanned: `cuts` are its long texts. */
+/** The same for a document of any size, without blocking the event loop. `cuts`: its long texts, from an earlier scan. */
 export async function glimpseInSlices(
   source: Buffer,
   cuts: readonly Cut[],
@@ -160,7 +163,7 @@ function finished(walk: Walk, first: number | undefined, isAtEnd: boolean): Chun
 
 type Range = { readonly from: number; readonly stop: number; readonly end: number }
 
-/** Walks on from `from` to the first border of a token behind `stop`, which it returns. */
+/** Continues at `from` to the first token boundary after `stop`, which it returns. */
 function walkTo(walk: Walk, source: Buffer, { from, stop, end }: Range): number {
   let i = from
   while (i < stop) {
@@ -239,10 +242,10 @@ function takeKey(walk: Walk, source: Buffer, valueStart: number): void {
   }
 }
 
-/** A text that is a value, not empty, at [from, to). */
+/** A non-empty text value at [from, to). */
 function takeText(walk: Walk, source: Buffer, from: number, to: number): void {
   const { meaning, depth } = walk
-  // A choice of a plain completion holds its text itself.
+  // A choice of a plain completion contains its text itself.
   const isPlain = meaning === 'text' && depth === CHOICE_DEPTH && walk.partDepth === NOT_IN
   const isInPart = depth > walk.partDepth && depth <= walk.asideDepth
   if (!isInPart && !isPlain) return
@@ -305,7 +308,7 @@ function skipSpace(source: Buffer, from: number, end: number): number {
   return i
 }
 
-/** How many bytes of UTF-8 a JSON text stands for. */
+/** The number of UTF-8 bytes that a JSON text decodes to. */
 function decodedLength(source: Buffer, from: number, to: number): number {
   let length = 0
   let i = from
@@ -324,7 +327,7 @@ function decodedLength(source: Buffer, from: number, to: number): number {
   return length
 }
 
-/** Half of a surrogate pair is half of the four bytes that the pair takes. */
+/** Half of a surrogate pair counts as half of the four bytes of the pair. */
 function utf8Length(unit: number): number {
   if (unit < 0x80) return 1
   if (unit < 0x800) return 2

@@ -12,13 +12,13 @@ const countIn = (value: unknown, name: string): number => {
 
 const MAX_SECONDS = 1e7
 
-/** A length that can be true, in started seconds. */
+/** A plausible length, rounded up to seconds. */
 export const secondsIn = (value: unknown): number | undefined =>
   typeof value === 'number' && value >= 0 && value <= MAX_SECONDS ? wholeSeconds(value) : undefined
 
 /**
- * Usage as the operations beside chat tell it: `input_tokens` and `output_tokens` with their kinds, or `seconds`. Undefined
- * when it is no usage, or one that cannot be true.
+ * Reads the usage of operations other than chat: `input_tokens` and `output_tokens` with details, or `seconds`. Undefined
+ * if it is invalid.
  */
 export function readMediaUsage(value: unknown): Usage | undefined {
   if (member(value, 'type') === 'duration') {

@@ -2,27 +2,27 @@ import { isObject, member } from '../domain/json-value.ts'
 import { decimalText, sumVendorUsd, vendorUsd } from '../domain/money.ts'
 import type { Usage } from '../domain/usage.ts'
 
-/** How a vendor's counts differ from the common meaning. */
+/** How a vendor's counts differ from the common definition. */
 export type UsageOptions = {
   /**
-   * Reasoning stands beside `completion_tokens`, not inside it. What `total_tokens` has beyond the other two is the
-   * witness: it holds also where reasoning is not itemised, or is inside after all.
+   * `completion_tokens` excludes reasoning. `total_tokens` beyond the sum of the other two confirms it, even if reasoning
+   * is not itemized or is included after all.
    */
   readonly reasoningOutside?: boolean
 }
 
-/** No context is so long; a greater count is a fault of the vendor's, and a product with it might be no exact amount. */
+/** No context is that long: a greater count is an error of the vendor, and multiplied by a price it might be inexact. */
 export const MAX_COUNT = 1e9
 
 /**
- * Reads a `usage` object of the common shape: `prompt_tokens` holds the cached and cache-written tokens, `completion_tokens`
- * the reasoning, details are parts of them. Undefined when it is no usage, or one that cannot be true; the caller then
- * counts for itself. Details that cannot be true count as not given, and never more than what they are part of.
+ * Reads a `usage` object in the common format: `prompt_tokens` includes cache reads and writes, `completion_tokens`
+ * includes reasoning, and details are parts of them. Undefined if it is invalid; the gateway then counts itself. Invalid
+ * details are ignored, and details never exceed their total.
  */
 export function readOpenAiUsage(value: unknown, options: UsageOptions = {}): Usage | undefined {
   if (!isObject(value)) return undefined
   const total = count(value, 'total_tokens')
-  // What is not told is what the total leaves for it; some embedders tell a total and nothing else.
+  // A missing count is computed from the total; some embedding hosts report a total only.
   const completionTold = isGiven(value, 'completion_tokens') ? count(value, 'completion_tokens') : 0
   const prompt = isGiven(value, 'prompt_tokens')
     ? count(value, 'prompt_tokens')
@@ -33,14 +33,14 @@ export function readOpenAiUsage(value: unknown, options: UsageOptions = {}): Usa
     count(member(value, 'completion_tokens_details'), 'reasoning_tokens') ??
     count(value, 'reasoning_tokens') ??
     0
-  // A vendor that bills what it cites counts that and its reasoning beside the other two, and in no total.
+  // A vendor that bills citations reports them and its reasoning beside the other two, and in no total.
   const cited = count(value, 'citation_tokens')
   const witnessed = options.reasoningOutside ? (difference(total, prompt + completion) ?? reasoning) : 0
   const outside = cited === undefined ? witnessed : reasoning
   const { input, cachedInput, cacheWrite, audioInput, imageInput } = splitPrompt(value, prompt)
   const split = splitCompletion(value, { completion, reasoning, outside })
   const serverTools = member(value, 'server_tool_use')
-  // Written out: laying objects over one another is slow, and this is read of every answer.
+  // Written out, because spreading objects is slow and every answer is read here.
   const usage: Usage = {
     input: input + (cited ?? 0),
     cachedInput,
@@ -68,8 +68,8 @@ export function readOpenAiUsage(value: unknown, options: UsageOptions = {}): Usa
 const TICK_DIGITS = 10
 
 /**
- * What the vendor says the request costs: dollars (`cost`, `estimated_cost`), an object of them with a total, or ticks of
- * which 10^10 are a dollar. Where the account brings its own key to the vendor behind this one, that vendor's bill comes on top.
+ * The cost that the vendor reports: in dollars (`cost`, `estimated_cost`), as an object with a total, or in ticks of
+ * 1e-10 dollars. If the account uses its own key for the vendor behind this one, that vendor's cost is added.
  */
 export function vendorCostIn(usage: unknown): string | undefined {
   const cost = member(usage, 'cost') ?? member(usage, 'estimated_cost')
@@ -89,7 +89,7 @@ export function vendorCostIn(usage: unknown): string | undefined {
     : undefined
 }
 
-/** The usage that an answer or a chunk of a stream carries, in any of the places where vendors put it. */
+/** The usage of an answer or of a chunk, in any of the places where vendors put it. */
 export function usageIn(answer: unknown, options: UsageOptions = {}): Usage | undefined {
   const usage =
     readOpenAiUsage(member(answer, 'usage'), options) ??
@@ -107,7 +107,7 @@ function splitPrompt(usage: unknown, prompt: number) {
     count(usage, 'num_cached_tokens') ??
     count(usage, 'cached_tokens')
   const cacheWrites = count(details, 'cache_write_tokens') ?? count(details, 'cache_creation_input_tokens')
-  // Audio from the cache is told twice, as cached and as audio; it costs what is cached.
+  // Cached audio is reported twice, as cached and as audio; it is billed as cached.
   const cachedDetails = member(details, 'cached_tokens_details')
   const uncached = (kind: string) => (count(details, kind) ?? 0) - (count(cachedDetails, kind) ?? 0)
   const take = taker(prompt)
@@ -133,7 +133,7 @@ function splitCompletion(usage: unknown, { completion, reasoning, outside }: Tol
   }
 }
 
-/** Hands out shares of a whole, each as much as is left of it. */
+/** Returns a function that takes shares of a total, each limited to what is left. */
 function taker(whole: number): (wanted: number | undefined) => number {
   let remaining = whole
   return (amount = 0) => {
@@ -145,7 +145,7 @@ function taker(whole: number): (wanted: number | undefined) => number {
 
 const isGiven = (usage: unknown, name: string): boolean => (member(usage, name) ?? undefined) !== undefined
 
-/** Negative, fractional, endless or written as a text: such a count is none. */
+/** A negative, fractional, infinite or textual count is invalid. */
 export function count(usage: unknown, name: string): number | undefined {
   const value = member(usage, name)
   if (typeof value !== 'number' || !Number.isInteger(value) || value < 0 || value > MAX_COUNT)

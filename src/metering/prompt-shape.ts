@@ -1,8 +1,8 @@
 import { isObject, type JsonObject, member } from '../domain/json-value.ts'
 
 /**
- * What of a chat request vendors frame and show beside its texts, whichever format it is written in: the same conversation
- * must come to the same count in each.
+ * The parts of a chat request that vendors frame or show to the model beside its texts. The same conversation must yield
+ * the same count in every format.
  */
 
 const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
@@ -11,13 +11,13 @@ const isPresent = (value: unknown) => value !== undefined && value !== null && v
 
 // --- Messages -----------------------------------------------------------------------------------------------------
 
-/** Instructions that stand beside the messages, by each format's name for them. */
+/** Instructions beside the messages, by each format's name for them. */
 export const instructionsIn = (request: JsonObject): unknown =>
   [request.system, request.instructions, request.systemInstruction, request.system_instruction].find(
     isPresent,
   )
 
-/** How many messages a chat has to a vendor. `isChat`: a bare text or a single turn is one, too. */
+/** The number of messages that a vendor counts. `isChat`: a bare text or a single turn is one, too. */
 export function messageCount(request: JsonObject, isChat: boolean): number {
   const turns = [request.messages, request.contents, request.input].find(
     each => Array.isArray(each) && each.some(isObject),
@@ -28,7 +28,7 @@ export function messageCount(request: JsonObject, isChat: boolean): number {
   return turns.reduce((sum: number, turn, at) => sum + messagesOf(turn, turns[at - 1]), before)
 }
 
-/** Each result of a tool is a message; items of Responses that the assistant made in a row are one. */
+/** Each tool result is a message. Consecutive assistant items of Responses are one message. */
 function messagesOf(turn: unknown, previous: unknown): number {
   const isItem = isAssistantItem(turn) || isAssistantItem(previous)
   if (isItem && isAssistants(turn) && isAssistants(previous)) return 0
@@ -43,15 +43,15 @@ const isResult = (part: unknown) =>
 
 const isAssistants = (turn: unknown) => member(turn, 'role') === 'assistant' || isAssistantItem(turn)
 
-/** A call or a thought of Responses, which stand beside messages. */
+/** A call or reasoning item of Responses, which is not inside a message. */
 function isAssistantItem(turn: unknown): boolean {
   const type = member(turn, 'type')
   return typeof type === 'string' && type !== 'message' && !type.endsWith('_output')
 }
 
-// --- Tools and the form of the answer -----------------------------------------------------------------------------
+// --- Tools and output format --------------------------------------------------------------------------------------
 
-/** The tools as chat completions words them. */
+/** The tools in the format of chat completions. */
 export const toolsIn = (request: JsonObject): readonly unknown[] => [
   ...listOf(request.tools).flatMap(inChatWords),
   ...listOf(request.functions).map(described => ({ type: 'function', function: described })),
@@ -75,7 +75,7 @@ function asFunction(tool: JsonObject): JsonObject {
   return { type: 'function', function: { name, description, parameters } }
 }
 
-/** The schema that the answer must fit. */
+/** The schema that the answer must match. */
 export function schemaIn(request: JsonObject): unknown {
   const config = request.generationConfig ?? request.generation_config
   const format = member(request.text, 'format') ?? member(request.output_config, 'format')

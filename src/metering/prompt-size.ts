@@ -1,7 +1,7 @@
 import { isObject, type JsonObject } from '../domain/json-value.ts'
 import { isLongTextName, type LongText, longText } from '../wire/json-skim.ts'
 
-/** Things in a prompt whose tokens do not follow from their bytes. */
+/** Media in a prompt, whose tokens do not follow from their bytes. */
 type MediaCounts = {
   readonly images: number
   readonly audio: number
@@ -10,10 +10,10 @@ type MediaCounts = {
 }
 
 /**
- * Tokens to hold for one of each, since neither a link nor a compressed file tells its own.
- * images: the most that a picture is cut into by those who do not scale their counts (OpenAI and Anthropic stay below 5,000,
- * Qwen's largest setting is 16,384). audio: 17 minutes at Gemini's 32 tokens a second, 54 at OpenAI's 10. files and videos:
- * 40 pages at Anthropic's dearest 3,000, or seven minutes of film at Gemini's 300 a second.
+ * Tokens to hold for each, since neither a URL nor a compressed file reveals them. images: the maximum of vendors that do
+ * not limit their counts (OpenAI and Anthropic stay below 5,000, Qwen's largest setting is 16,384). audio: 17 minutes at
+ * Gemini's 32 tokens a second, 54 at OpenAI's 10. files and videos: 40 pages at Anthropic's maximum of 3,000, or seven
+ * minutes of video at Gemini's 300 a second.
  */
 export const MEDIA_TOKENS: MediaCounts = { images: 16_384, audio: 32_768, files: 131_072, videos: 131_072 }
 
@@ -26,14 +26,14 @@ const MEDIA_PARTS: Readonly<Record<string, keyof MediaCounts>> = {
   file: 'files',
   input_file: 'files',
   document: 'files',
-  // It stands for something that the vendor has stored.
+  // Refers to content that the vendor stores.
   item_reference: 'files',
   video_url: 'videos',
   input_video: 'videos',
   video: 'videos',
 }
 
-/** Google's format names no kind of part: the member that holds a file tells its type. */
+/** Google's format does not name the kind of a part: the member with the file has its type. */
 const CARRIERS: ReadonlySet<string> = new Set(['inlineData', 'inline_data', 'fileData', 'file_data'])
 
 function carriedKind({ mimeType, mime_type }: JsonObject): keyof MediaCounts {
@@ -43,7 +43,7 @@ function carriedKind({ mimeType, mime_type }: JsonObject): keyof MediaCounts {
   return type.startsWith('video/') ? 'videos' : 'files'
 }
 
-/** Members of a media part that hold the thing itself or a link to it. */
+/** Members of a media part that hold the data or a URL. */
 const PAYLOADS: ReadonlySet<string> = new Set([
   'url',
   'data',
@@ -62,7 +62,7 @@ export const isMediaPart = ({ type }: JsonObject) =>
 const PDF = 'data:application/pdf'
 const BYTES_PER_BASE64_CHARACTER = 3 / 4
 
-// What JSON puts around and between values; a model that is shown a schema is shown these too.
+// JSON syntax around and between values; a model that is shown a schema sees it too.
 const TEXT_FRAME_BYTES = 2
 const MEMBER_FRAME_BYTES = 4
 const LIST_FRAME_BYTES = 2
@@ -70,14 +70,14 @@ const NUMBER_BYTES = 24
 const WORD_BYTES = 5
 
 export type PromptSize = {
-  /** No tokenizer makes more tokens of a text than it has bytes of UTF-8. */
+  /** No tokenizer yields more tokens than the text has UTF-8 bytes. */
   readonly textBytes: number
   readonly media: MediaCounts
 }
 
 /**
- * The size of everything in a request that could become prompt: all keys and values at any depth and under any name,
- * since a field we do not know may well be shown to the model. `except` names members of the outermost object to leave out.
+ * The size of everything in a request that may become prompt: all keys and values at any depth, since an unknown field
+ * may be shown to the model. `except`: top-level members to leave out.
  */
 export function sizeOf(request: JsonObject, except: readonly string[] = []): PromptSize {
   const media = { images: 0, audio: 0, files: 0, videos: 0 }
@@ -105,9 +105,9 @@ export function sizeOf(request: JsonObject, except: readonly string[] = []): Pro
     const kind = typeof type === 'string' && Object.hasOwn(MEDIA_PARTS, type) ? MEDIA_PARTS[type] : undefined
     if (kind !== undefined && !isInMedia) media[kind] += 1
     let bytes = LIST_FRAME_BYTES
-    // Inside a document, too, a text is a text: it has no link or file to leave out.
+    // Text inside a document counts as text: it has no URL or file.
     const isMedia = (isInMedia || kind !== undefined) && type !== 'text'
-    // Own names alone, without a list of them: a parsed object inherits no name that can be enumerated.
+    // A `for in` loop without a list of keys: parsed objects inherit no enumerable names.
     for (const key in object) {
       if (isLongTextName(key)) return (longText(object)?.bytes ?? 0) + TEXT_FRAME_BYTES
       const inner = object[key]
@@ -125,7 +125,7 @@ export function sizeOf(request: JsonObject, except: readonly string[] = []): Pro
   }
 }
 
-/** A short text is measured here: the call into native code takes longer. */
+/** A short text is measured here, because a native call takes longer. */
 const SHORT_LENGTH = 24
 
 function utf8Bytes(text: string): number {
@@ -137,7 +137,7 @@ function utf8Bytes(text: string): number {
 const lengthOf = (value: unknown): LongText | undefined =>
   typeof value === 'string' ? { bytes: value.length, head: value.slice(0, PDF.length) } : longText(value)
 
-/** A file that is no PDF is mostly text, and costs what the text does, beside the constant. */
+/** A file other than PDF is mostly text: its text counts in addition to the constant. */
 function payloadSize(key: string, { bytes, head }: LongText): number {
   if (key !== 'file_data' || head.startsWith(PDF)) return 0
   return Math.ceil(bytes * BYTES_PER_BASE64_CHARACTER)

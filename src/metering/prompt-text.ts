@@ -3,22 +3,22 @@ import { longText } from '../wire/json-skim.ts'
 import { instructionsIn, messageCount, schemaIn, toolsIn } from './prompt-shape.ts'
 import { isCarrier, isMediaPart, isPayload } from './prompt-size.ts'
 
-/** What of a request the model is shown, as far as we know, for a count where a provider tells none. */
+/** The text of a request that the model sees, for a token count if the provider reports no usage. */
 export type PromptText = {
-  /** The beginning of it. */
+  /** The beginning of the text. */
   readonly text: string
-  /** Of all of it, of which `text` may be a part. */
+  /** The bytes of the complete text. */
   readonly bytes: number
   /** Tokens beside those of the text. */
   readonly extra: number
 }
 
 const MAX_TEXT_LENGTH = 64 * 1024
-// As OpenAI documents its own format: markers around a message, and the beginning of the answer.
+// From OpenAI's documentation: markers around a message, and the beginning of the answer.
 const TOKENS_PER_MESSAGE = 4
 const TOKENS_PER_ANSWER = 3
 
-/** Members of a message that are shown to no model. */
+/** Members of a message that the model does not see. */
 const ASIDE: ReadonlySet<string> = new Set([
   'role',
   'type',
@@ -42,7 +42,7 @@ const ASIDE: ReadonlySet<string> = new Set([
   'extra_content',
 ])
 
-/** `mediaTokens`: what its pictures and sounds are taken for. `isChat`: a bare text is framed as a message, too. */
+/** `mediaTokens`: the estimate for images and audio. `isChat`: a bare text counts as a message too. */
 export function promptText(request: JsonObject, mediaTokens: number, isChat = false): PromptText {
   const pieces: string[] = []
   let length = 0
@@ -57,7 +57,7 @@ export function promptText(request: JsonObject, mediaTokens: number, isChat = fa
     pieces.push(piece)
   }
 
-  /** What is shown as JSON; a text in it that was too long to be parsed counts by its bytes. */
+  /** Content that the model sees as JSON. A text that was too long to be parsed counts by its bytes. */
   function takeJson(value: unknown): void {
     const json = JSON.stringify(value, (_, each) => {
       const long = longText(each)
@@ -73,7 +73,7 @@ export function promptText(request: JsonObject, mediaTokens: number, isChat = fa
       take(value)
       return
     }
-    // A list of numbers is a text that was made tokens already.
+    // A list of numbers is a tokenized text.
     if (typeof value === 'number') {
       extra += 1
       return
@@ -94,7 +94,7 @@ export function promptText(request: JsonObject, mediaTokens: number, isChat = fa
       if (!ASIDE.has(name) && !(isInMedia && isPayload(name))) walk(each, isInMedia || isCarrier(name))
   }
 
-  /** Calls and results of tools, as formats word them that hold objects where others hold texts. */
+  /** Tool calls and results in formats whose arguments are objects, not texts. */
   function walkTool(part: JsonObject): boolean {
     const call = part.type === 'tool_use' ? part : (part.functionCall ?? part.function_call)
     const result = part.functionResponse ?? part.function_response

@@ -8,31 +8,31 @@ import { glimpse } from './chunk-scan.ts'
 import { type UsageOptions, usageIn } from './openai-usage.ts'
 import { createTextSample, type TextSample } from './text-sample.ts'
 
-/** What a stream has shown so far. Counts only, no text: it stays as small as it is however long the stream gets. */
+/** The totals of a stream so far. It contains counts but no text, so its size does not grow with the stream. */
 export type StreamReading<Failure = unknown> = {
-  /** The last one told. Vendors that tell several tell running totals, so they are never added. */
+  /** The last reported usage. Vendors that report several times report totals, so they are never added. */
   readonly usage: Usage | undefined
-  /** How many of the bytes below had come by then. What a model writes after that is in no usage yet. */
+  /** The bytes below at the time of that report. Later output is not in the usage yet. */
   readonly toldBytes: number
-  /** Calls of the provider's own tools that the events show. */
+  /** Calls of the provider's own tools in the events. */
   readonly toolCalls: ToolCalls | undefined
-  /** Events with data, `[DONE]` not among them. */
+  /** Events with data, except `[DONE]`. */
   readonly events: number
-  /** Events that carried something of the answer itself; a role alone is nothing yet. */
+  /** Events with content of the answer; a role alone does not count. */
   readonly contentEvents: number
-  /** UTF-8 bytes of what the model wrote, for a count where no usage is told. */
+  /** UTF-8 bytes of the generated text, for a count if no usage is reported. */
   readonly textBytes: number
   readonly reasoningBytes: number
-  /** Choices that gave a reason to have finished. */
+  /** Choices with a finish reason. */
   readonly finishes: number
   readonly isDone: boolean
-  /** What the vendor says went wrong inside the stream, in its own words. */
+  /** The error that the vendor reports inside the stream. */
   readonly error: Failure | undefined
   /** Events whose data is not JSON. They pass unchanged (docs/reference/formats.md: Malformed events). */
   readonly malformed: number
 }
 
-/** What a meter begins with, and writes into. */
+/** The initial state of a meter, which the meter updates. */
 export const emptyReading = <Failure = unknown>(): Writable<StreamReading<Failure>> => ({
   usage: undefined,
   toldBytes: 0,
@@ -52,32 +52,32 @@ type Writable<Thing> = { -readonly [Name in keyof Thing]: Thing[Name] }
 export type StreamEnding = 'complete' | 'incomplete' | 'error'
 
 /**
- * Feed it with the bytes of the upstream and send on what it gives back, untouched but for two things: the chunk that holds
- * only usage is left out where the client has not asked for it, and the end is held back (see `closing`). When the upstream
- * breaks off, do not call `end`: a partial event would corrupt the bytes that are sent after it.
+ * Takes the bytes of the upstream and returns the bytes to forward. They are unchanged, with two exceptions: a chunk with
+ * only usage is dropped if the client did not request it, and the end is held back (see `closing`). If the upstream
+ * breaks off, `end` must not be called: a partial event would corrupt the bytes that are sent after it.
  */
 export type AnswerMeter = Stage<Buffer, Buffer> & {
   readonly reading: StreamReading
-  /** How the text begins that it has counted the bytes of; bounded too. */
+  /** The beginning of the counted text; its size is limited too. */
   readonly sample?: TextSample
   /**
-   * `[DONE]`, or the event that tells an error, and all that came after: no last byte goes out before the settlement is
-   * written. An error's events may then be sent on or told in other words; `[DONE]` must not follow an error.
-   * `counted` is told where the stream is put into other words and told no usage itself.
+   * `[DONE]`, or the error event, and everything after it: the last byte is sent after the settlement is recorded. The
+   * caller may forward an error or encode its own; `[DONE]` must not follow an error. `counted`: the usage for a
+   * translated stream without reported usage.
    */
   closing(counted?: Usage): readonly Buffer[]
-  /** Whether the stream, as far as it has come, is an answer from beginning to end. */
+  /** Whether the stream so far is a complete answer. */
   ending(): StreamEnding
 }
 
 export type StreamMeterOptions = {
-  /** The client asked for the chunk that holds the usage. */
+  /** The client requested the chunk with the usage. */
   readonly includeUsage: boolean
-  /** How many choices were asked for: an answer is whole when each of them has finished. */
+  /** The number of requested choices: an answer is complete when each of them has finished. */
   readonly choices?: number
   readonly usageOptions?: UsageOptions
   readonly limits?: Partial<SseLimits>
-  /** A whole answer ends in `[DONE]`, also where its host leaves that out. */
+  /** A complete answer ends in `[DONE]`, even if its host omits it. */
   readonly endsInDone?: boolean
 }
 
@@ -105,7 +105,8 @@ export function createStreamMeter(options: StreamMeterOptions): AnswerMeter {
       const frames = scanner.end()
       const last = frames.at(-1)
       if (last === undefined || last.isWhole) return sort(frames)
-      // Only the blank line is missing where the data is whole; the client's reader needs it to see the event at all.
+      // If the data is complete, only the blank line is missing. It is added, because clients ignore the event without
+      // it.
       return isWholeData(last) ? sort([...frames.slice(0, -1), completed(last)]) : sort(frames.slice(0, -1))
     },
     closing: () =>
@@ -116,7 +117,7 @@ export function createStreamMeter(options: StreamMeterOptions): AnswerMeter {
     },
   }
 
-  /** Frames that go on and lie side by side become one piece. */
+  /** Adjacent frames that are forwarded become one chunk. */
   function sort(frames: readonly SseFrame[]): readonly Buffer[] {
     const pieces: Buffer[] = []
     let first: SseFrame | undefined
@@ -176,18 +177,18 @@ export function createStreamMeter(options: StreamMeterOptions): AnswerMeter {
   }
 }
 
-/** As clients do: what follows the word does not matter. */
+/** Like clients, ignores anything after the marker. */
 function endsWithDone({ source, data }: SseFrame): boolean {
   const start = data[data.length - 2] as number
-  // No other data begins with a bracket, so that a glance at one byte settles it for all but one event.
+  // No other data begins with a bracket, so one byte is enough to rule out nearly every event.
   return source[start] === DONE[0] && source.compare(DONE, 0, DONE.length, start, start + DONE.length) === 0
 }
 
-/** A chunk that cannot be read has nothing to count. */
+/** A chunk that cannot be parsed has nothing to count. */
 function chunksOf(frame: SseFrame): readonly unknown[] {
   const whole = parsedOrNothing(dataText(frame))
   if (whole !== undefined || frame.data.length === 2) return [whole]
-  // A host that forgets the blank line between its events makes one of several.
+  // A host that omits the blank line between events joins several of them into one.
   return dataText(frame).split('\n').map(parsedOrNothing)
 }
 
@@ -199,7 +200,7 @@ const isUsageAlone = (chunk: unknown): boolean => {
 const isWholeData = (frame: SseFrame): boolean =>
   frame.data.length > 0 && (endsWithDone(frame) || chunksOf(frame).every(isObject))
 
-/** The frame with the blank line that it lacks. */
+/** Adds the missing blank line to a frame. */
 export function completed(frame: SseFrame): SseFrame {
   const bytes = bytesBetween(frame, frame)
   const isLineEnded = bytes.at(-1) === LF || bytes.at(-1) === CR
@@ -208,7 +209,7 @@ export function completed(frame: SseFrame): SseFrame {
   return { ...frame, source, start: 0, end: source.length, data, isWhole: true }
 }
 
-/** Not copied; two frames of one source with nothing of another's between them. */
+/** The bytes from the first frame to the last, without a copy. Both must belong to the same buffer. */
 function bytesBetween({ source, start }: SseFrame, { end }: SseFrame): Buffer {
   return start === 0 && end === source.length ? source : source.subarray(start, end)
 }

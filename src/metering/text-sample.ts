@@ -1,6 +1,6 @@
 import { SPACE } from '../wire/ascii.ts'
 
-/** The beginning of what a model wrote, kept as JSON wrote it: enough to tell how many bytes make a token here. */
+/** The beginning of the generated text, JSON-encoded: enough to estimate how many bytes a token has. */
 export type TextSample = {
   /** The text between two quotes, at [from, to). */
   take(source: Buffer, from: number, to: number): void
@@ -18,7 +18,7 @@ export function createTextSample(): TextSample {
   function room(length: number): Buffer {
     const buffer = sample ?? Buffer.allocUnsafe(FIRST_BYTES)
     if (size + length <= buffer.length) return buffer
-    // Not out of the pool, all of which it would keep for as long as the stream runs.
+    // Not from the pool: the sample would keep the entire pool alive while the stream runs.
     const grown = Buffer.allocUnsafeSlow(Math.min(MAX_BYTES, Math.max(buffer.length * 2, size + length)))
     buffer.copy(grown, 0, 0, size)
     return grown
@@ -30,7 +30,7 @@ export function createTextSample(): TextSample {
       let end = to
       if (size + to - from > MAX_BYTES) {
         isFull = true
-        // No escape and no letter of several bytes reaches over a space.
+        // Neither an escape nor a multibyte character contains a space.
         end = source.lastIndexOf(SPACE, from + MAX_BYTES - size)
         if (end <= from) return
       }
@@ -43,7 +43,7 @@ export function createTextSample(): TextSample {
       try {
         return JSON.parse(`"${text}"`)
       } catch {
-        // A provider that escapes wrongly: its letters count as they stand.
+        // The provider escapes incorrectly: the raw text counts.
         return text
       }
     },

@@ -2,9 +2,9 @@ import { type JsonObject, member } from '../domain/json-value.ts'
 import type { ToolCalls, ToolCount } from '../domain/usage.ts'
 import { count } from './openai-usage.ts'
 
-/** Items and blocks of an answer that stand for one charged call of a tool that the provider ran. */
+/** Items and blocks of an answer that count as one charged call of a provider tool. */
 const CALLS: Readonly<Record<string, ToolCount>> = {
-  // Responses, of OpenAI, Azure and xAI.
+  // Responses API of OpenAI, Azure and xAI.
   web_search_call: 'searches',
   x_search_call: 'searches',
   file_search_call: 'fileSearches',
@@ -13,36 +13,36 @@ const CALLS: Readonly<Record<string, ToolCount>> = {
   code_execution_call: 'codeInterpreterCalls',
   shell_call: 'codeInterpreterCalls',
   image_generation_call: 'imageGenerationCalls',
-  // Anthropic: results and not calls, because a search that failed is not charged.
+  // Anthropic: results instead of calls, because a failed search is not charged.
   web_search_tool_result: 'searches',
   code_execution_tool_result: 'codeInterpreterCalls',
   bash_code_execution_tool_result: 'codeInterpreterCalls',
   text_editor_code_execution_tool_result: 'codeInterpreterCalls',
 }
 
-/** What a call must be besides of its type to be charged. */
+/** Further conditions for a call to be charged. */
 const CHARGED: Readonly<Record<string, (item: JsonObject) => boolean>> = {
-  // Opening a page that was found, and searching in it, belong to the search.
+  // Opening a found page and searching in it are part of the search.
   web_search_call: ({ action }) => (member(action, 'type') ?? 'search') === 'search',
   web_search_tool_result: ({ content }) => Array.isArray(content),
-  // A shell runs at the client's unless the provider gave it a container.
+  // A shell runs on the client, unless the provider created a container.
   shell_call: ({ environment }) => member(environment, 'container_id') !== undefined,
 }
 
-/** The count that an item of an answer adds to; undefined where it is no charged call. */
+/** The count that an item of an answer adds to; undefined: not a charged call. */
 export function toolCallOf(item: JsonObject): ToolCount | undefined {
   const { type } = item
   if (typeof type !== 'string' || !Object.hasOwn(CALLS, type)) return undefined
   return CHARGED[type]?.(item) === false ? undefined : CALLS[type]
 }
 
-/** One more call. */
+/** Adds one call. */
 export const withCall = (calls: ToolCalls | undefined, call: ToolCount): ToolCalls => ({
   ...calls,
   [call]: (calls?.[call] ?? 0) + 1,
 })
 
-/** Calls of a list of items; undefined where there are none. */
+/** The calls in a list of items; undefined: none. */
 export function toolCallsIn(items: readonly unknown[]): ToolCalls | undefined {
   let calls: ToolCalls | undefined
   for (const item of items) {
@@ -59,7 +59,7 @@ export function mostCalls(one: ToolCalls | undefined, other: ToolCalls | undefin
   return Object.fromEntries([...names].map(name => [name, Math.max(one[name] ?? 0, other[name] ?? 0)]))
 }
 
-/** xAI sums up its calls in the usage of an answer, by the tool. */
+/** xAI reports its calls per tool in the usage of an answer. */
 const SUMS: readonly (readonly [name: string, count: ToolCount])[] = [
   ['web_search_calls', 'searches'],
   ['x_search_calls', 'searches'],
@@ -71,7 +71,7 @@ const SUMS: readonly (readonly [name: string, count: ToolCount])[] = [
   ['code_execution_calls', 'codeInterpreterCalls'],
 ]
 
-/** The calls that a response of the Responses format sums up itself, beside its items. */
+/** The total calls that a Responses answer reports beside its items. */
 export function reportedCalls(response: JsonObject): ToolCalls | undefined {
   const details = member(response.usage, 'server_side_tool_usage_details')
   const sums: Record<string, number> = {}

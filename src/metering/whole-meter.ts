@@ -9,38 +9,38 @@ import { glimpse, glimpseInSlices } from './chunk-scan.ts'
 import { type UsageOptions, usageIn } from './openai-usage.ts'
 import type { TextSample } from './text-sample.ts'
 
-/** A whole answer that can be delivered, with what is needed to bill it. */
+/** A valid non-stream answer, with the data to bill it. */
 type WholeAnswer = {
   readonly kind: 'answer'
   readonly usage: Usage | undefined
-  /** UTF-8 bytes of what the model wrote, where no usage is told and a count is needed; else 0. */
+  /** UTF-8 bytes of the generated text, if no usage is reported and a count is needed; else 0. */
   readonly textBytes: number
   readonly reasoningBytes: number
 }
 
-/** Anything else that came with a status of success, in the vendor's own words where it has any. */
+/** The reading of a non-stream answer with a success status, which may be an error or invalid. */
 export type WholeReading =
   | WholeAnswer
   | { readonly kind: 'error'; readonly error: unknown }
   | { readonly kind: 'invalid'; readonly reason: string }
 
-/** A member that tells usage or an error is short. */
+/** Members with usage or an error are short. */
 const MAX_MEMBER_BYTES = 16 * 1024
 
 export type WholeMeterOptions = {
-  /** The list that makes an object an answer: `data` for embeddings. */
+  /** The list that an answer must have: `data` for embeddings. */
   readonly list?: 'choices' | 'data'
-  /** How many entries it owes; one with fewer is none. */
+  /** The minimum number of entries. */
   readonly least?: number
   readonly usageOptions?: UsageOptions
-  /** Is shown what the model wrote, where no usage is told. */
+  /** Collects the generated text if no usage is reported. */
   readonly sample?: TextSample
 }
 
-/** What an answer says that need not be counted. */
+/** The facts of an answer that need no counting. */
 type Facts = Exclude<WholeReading, WholeAnswer> | Pick<WholeAnswer, 'kind' | 'usage'>
 
-/** Reads an answer of up to 64 KiB in one go. */
+/** Reads an answer of up to 64 KiB synchronously. */
 export function meterWhole(body: Buffer, options: WholeMeterOptions = {}): WholeReading {
   if (body.length === 0) return { kind: 'invalid', reason: 'the answer is empty' }
   let facts: Facts
@@ -50,13 +50,13 @@ export function meterWhole(body: Buffer, options: WholeMeterOptions = {}): Whole
     return invalidFor(error)
   }
   if (facts.kind !== 'answer') return facts
-  // Counting is for answers that tell no usage: the walk over a long one is not free.
+  // Text is only counted if no usage is reported, because scanning a long answer costs time.
   if (facts.usage !== undefined) return { ...facts, textBytes: 0, reasoningBytes: 0 }
   const { textBytes, reasoningBytes } = glimpse(body, 0, body.length, 'message', options.sample)
   return { ...facts, textBytes, reasoningBytes }
 }
 
-/** Reads an answer of any size without holding up the event loop, and without making a value of its long texts. */
+/** Reads an answer of any size without blocking the event loop, and without parsing its long texts. */
 export async function meterLarge(body: Buffer, options: WholeMeterOptions = {}): Promise<WholeReading> {
   let facts: Facts
   let cuts: readonly Cut[]
@@ -78,7 +78,7 @@ function invalidFor(error: unknown): WholeReading {
   throw error
 }
 
-/** The answer without its long texts; of one with more values than are parsed, its short members and the length of its list. */
+/** The answer without its long texts. If it has too many values to parse: its short members and the length of its list. */
 async function skim(body: Buffer, scan: Scan, { list = 'choices' }: WholeMeterOptions): Promise<unknown> {
   const { cuts, members: places, isParsable } = scan
   if (isParsable) return parseSkeleton(body, cuts)

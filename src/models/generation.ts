@@ -29,7 +29,7 @@ const findOpenAi = createLookup<OpenAiGeneration>(OPENAI)
 const findClaude = createLookup<ClaudeGeneration>(CLAUDE, claudeVersion)
 const findGemini = createLookup<GeminiGeneration>(GEMINI, geminiVersion)
 
-/** Undefined for models of other makers whose hosts speak OpenAI's formats. */
+/** Undefined for models of other makers on hosts with OpenAI's formats. */
 export const openAiGeneration = (model: string): OpenAiGeneration | undefined => findOpenAi(model)
 export const claudeGeneration = (model: string): ClaudeGeneration => findClaude(model) ?? OTHER_IN_MESSAGES
 export const geminiGeneration = (model: string): GeminiGeneration => findGemini(model) ?? OTHER_IN_GEMINI

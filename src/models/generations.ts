@@ -5,14 +5,14 @@
 
 // --- OpenAI -------------------------------------------------------------------------------------------------------
 
-/** Where a fact is absent, it is not known, and the gateway leaves that part of a request as it is. */
+/** An absent fact is unknown: the gateway leaves that part of a request unchanged. */
 export type OpenAiGeneration = {
   readonly matches: readonly string[]
-  /** The reasoning efforts that the model accepts, weakest first; empty where it does not reason. */
+  /** The reasoning efforts that the model accepts, lowest first; empty: it does not reason. */
   readonly efforts?: readonly string[]
-  /** Whether the model accepts `temperature`, `top_p` and the like. */
+  /** When the model accepts sampling parameters such as `temperature` and `top_p`. */
   readonly sampling?: 'always' | 'withoutReasoning' | 'never'
-  /** The most output tokens that a request may ask for. */
+  /** The maximum output tokens of a request. */
   readonly maxOutputTokens?: number
 }
 
@@ -61,7 +61,7 @@ export const OPENAI = [
     maxOutputTokens: 4_096,
   },
   { matches: ['gpt-4*', 'gpt-3*', 'chatgpt-*'], ...WITHOUT_REASONING },
-  // Nothing is known of these yet, and the vendor judges the request.
+  // Their facts are unknown, so the vendor validates the request.
   { matches: ['gpt-6*', 'gpt-oss*', 'gpt-chat-latest', 'codex*', 'computer-use*', 'ft:*'], ...UNKNOWN },
   { matches: ['gpt-audio*', 'gpt-realtime*'], ...UNKNOWN },
   { matches: ['ada', 'babbage*', 'curie', 'davinci*', 'text-*'], ...UNKNOWN },
@@ -71,20 +71,20 @@ export const OPENAI = [
 
 export type ClaudeGeneration = {
   readonly matches: readonly string[]
-  /** The lowest version that the row is for, as in `claude-opus-4-6` or `claude-3-5-sonnet-20241022`. */
+  /** The lowest version of the row, as in `claude-opus-4-6` or `claude-3-5-sonnet-20241022`. */
   readonly from?: string
   /**
-   * `budget`: the client sets a number of tokens. `adaptive`: the model decides, guided by an effort, and accepts a budget
-   * too. `adaptiveOnly`: it refuses a budget.
+   * `budget`: the client sets a number of tokens. `adaptive`: the model decides, guided by an effort, and accepts a
+   * budget too. `adaptiveOnly`: it rejects a budget.
    */
   readonly thinking: 'budget' | 'adaptive' | 'adaptiveOnly'
-  /** Whether the model accepts `temperature` and `top_p` together, one of the two, or no parameter of sampling. */
+  /** Whether the model accepts `temperature` and `top_p` together, one of the two, or no sampling parameters. */
   readonly sampling: 'both' | 'temperatureOrTopP' | 'never'
-  /** Whether an answer or the arguments of a tool can be held to a schema. */
+  /** Whether the vendor enforces a schema for answers and tool arguments. */
   readonly takesSchemas: boolean
-  /** Sent as `max_tokens`, which the format demands, where neither the client nor the price says how much. */
+  /** The required `max_tokens` if neither the client nor the price sets a limit. */
   readonly defaultOutputTokens: number
-  /** The most output tokens that a request may ask for; absent where it is not known. */
+  /** The maximum output tokens of a request; absent: unknown. */
   readonly maxOutputTokens?: number
 }
 
@@ -160,7 +160,7 @@ export const CLAUDE = [
   },
 ] as const satisfies readonly ClaudeGeneration[]
 
-/** Names without a version, and models of other makers whose hosts speak this format in its first form. */
+/** Names without a version, and models of other makers on hosts with the first version of this format. */
 export const OTHER_IN_MESSAGES = {
   matches: ['*'],
   thinking: 'budget',
@@ -173,23 +173,23 @@ export const OTHER_IN_MESSAGES = {
 
 export type GeminiGeneration = {
   readonly matches: readonly string[]
-  /** The lowest version that the row is for, as in `gemini-2.5-flash`. */
+  /** The lowest version of the row, as in `gemini-2.5-flash`. */
   readonly from?: string
-  /** How the client says how much to think: not at all, by a number of tokens, or by a level as well. */
+  /** How a client controls thinking: not at all, by a number of tokens, or also by a level. */
   readonly thinking: 'none' | 'budget' | 'level'
-  /** The range of a thinking budget; a model whose minimum is above 0 cannot stop thinking. */
+  /** The range of the thinking budget; a model with a minimum above 0 always thinks. */
   readonly budget: { readonly min: number; readonly max: number }
   /** The lowest thinking level. */
   readonly leastLevel: 'MINIMAL' | 'LOW'
-  /** The most output tokens that a request may ask for; absent where it is not known. */
+  /** The maximum output tokens of a request; absent: unknown. */
   readonly maxOutputTokens?: number
-  /** Refuses a turn whose first function call has no signature. */
+  /** Rejects a turn whose first function call has no signature. */
   readonly needsSignedCalls: boolean
   /** Accepts media inside the result of a function. */
   readonly takesMediaInResults: boolean
-  /** Accepts a resolution for each image. */
+  /** Accepts a resolution per image. */
   readonly takesMediaResolution: boolean
-  /** Bills each search query; the generations before bill a grounded prompt once. */
+  /** Bills each search query; earlier generations bill once per grounded prompt. */
   readonly billsEachSearch: boolean
 }
 
@@ -216,7 +216,7 @@ export const GEMINI = [
   { matches: ['*gemini*pro*'], from: '2.5', ...BEFORE_3, ...PRO, maxOutputTokens: 65_536 },
   { matches: ['*gemini*'], from: '2.5', ...BEFORE_3, ...FLASH, maxOutputTokens: 65_536 },
   { matches: ['*gemini*'], from: '0', ...BEFORE_3, ...FLASH, thinking: 'none', maxOutputTokens: 8_192 },
-  // A name without a version, such as `gemini-flash-latest`, is that of the newest generation.
+  // A name without a version, such as `gemini-flash-latest`, belongs to the newest generation.
   { matches: ['*gemini*pro*'], ...SINCE_3, ...PRO },
   { matches: ['*gemini*'], ...SINCE_3, ...FLASH },
   { matches: ['*pro*'], ...BEFORE_3, ...PRO },
@@ -226,7 +226,7 @@ export const OTHER_IN_GEMINI = { matches: ['*'], ...BEFORE_3, ...FLASH } as cons
 
 // --- Any vendor ---------------------------------------------------------------------------------------------------
 
-/** Models that bill only the output they deliver: they have no hidden reasoning. A model not listed here may have some. */
+/** Models without hidden reasoning: they bill only the output that they deliver. Models not listed may have some. */
 export const WITHOUT_HIDDEN_REASONING = [
   'gpt-3.5-turbo*',
   'gpt-4',
@@ -246,5 +246,5 @@ export const WITHOUT_HIDDEN_REASONING = [
   'command-r*',
 ] as const satisfies readonly string[]
 
-/** Models that Ollama gives a thinking level; it only switches the thinking of all others on or off. */
+/** Models with a thinking level in Ollama; for all others it can only switch thinking on or off. */
 export const OLLAMA_THINKING_LEVELS = ['*gpt-oss*'] as const satisfies readonly string[]

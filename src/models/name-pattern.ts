@@ -1,6 +1,6 @@
 /**
- * Compiles patterns of model names, of which one must match the whole name: `*` stands for any characters, `[2-5]` for one
- * of a range. Letter case does not count, because hosts that rename models change it.
+ * Compiles patterns of model names, one of which must match the entire name: `*` matches any characters, `[2-5]` one of a
+ * range. Case is ignored, because hosts that rename models change it.
  */
 export function compilePatterns(patterns: readonly string[]): (model: string) => boolean {
   const sources = patterns.map(pattern => pattern.replaceAll(/[\\^$.|?+(){}]/g, '\\$&').replaceAll('*', '.*'))
@@ -10,12 +10,12 @@ export function compilePatterns(patterns: readonly string[]): (model: string) =>
 
 type Row = { readonly matches: readonly string[]; readonly from?: string }
 
-/** Numbers of a version: 4.6 is `[4, 6]`. */
+/** The numbers of a version: 4.6 is `[4, 6]`. */
 export type Version = readonly [major: number, minor: number]
 
 /**
- * Makes the lookup of a table: the first row that matches wins. A row with `from` matches names with this version or a later
- * one, so that rows stand newest first.
+ * Creates the lookup function of a table: the first matching row wins. A row with `from` matches this version or later
+ * ones, so rows are sorted newest first.
  */
 export function createLookup<R extends Row>(
   rows: readonly R[],

@@ -6,11 +6,11 @@ export type ModelPurpose = 'transcription' | 'rerank' | 'moderation' | 'embeddin
 type PurposeRow = {
   readonly purpose: ModelPurpose
   readonly matches: readonly string[]
-  /** A whole word of the name, such as `tts` in `gpt-4o-mini-tts`. */
+  /** A complete word of the name, such as `tts` in `gpt-4o-mini-tts`. */
   readonly word?: string
 }
 
-/** What a model is for, by the words that its maker puts into names. The first row that matches wins. */
+/** The purpose of a model, by words in its name. The first matching row wins. */
 export const PURPOSES = [
   {
     purpose: 'transcription',
@@ -25,7 +25,7 @@ export const PURPOSES = [
 
 const compiled = PURPOSES.map((row: PurposeRow) => ({ ...row, isMatch: compilePatterns(row.matches) }))
 
-/** Undefined where the name does not say it; nearly all of these models are for chat. */
+/** Undefined: the name does not tell, and nearly all of these models are for chat. */
 export function purposeOf(model: string): ModelPurpose | undefined {
   const words = model.toLowerCase().split(/\W+/)
   return compiled.find(({ word, isMatch }) => isMatch(model) || (word && words.includes(word)))?.purpose

@@ -2,7 +2,7 @@ import { createLookup } from './name-pattern.ts'
 
 type SearchingRow = { readonly matches: readonly string[]; readonly searches: number }
 
-/** Models that search the web with every request, and the most searches that one request makes. */
+/** Models that search the web on every request, and the maximum number of searches per request. */
 export const SEARCHING = [
   { matches: ['sonar-deep-research*', '*/sonar-deep-research*'], searches: 50 },
   { matches: ['sonar', 'sonar-*', '*/sonar', '*/sonar-*'], searches: 1 },
@@ -16,5 +16,5 @@ export const SEARCHING = [
 
 const findSearching = createLookup<SearchingRow>(SEARCHING)
 
-/** Searches that a model may make with every request, though the request asks for none; 0 for nearly all models. */
+/** The searches that a model may run even if the request has no search tool; 0 for nearly all models. */
 export const searchesOf = (model: string): number => findSearching(model)?.searches ?? 0

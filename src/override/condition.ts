@@ -10,7 +10,7 @@ type Condition = {
   readonly mode: Mode
   readonly value: unknown
   readonly invert: boolean
-  /** The result where the path has no value. */
+  /** The result if the path has no value. */
   readonly passMissing: boolean
 }
 

@@ -1,15 +1,15 @@
-/** The request that an operation changes: the parsed members of the body, and the headers to send. */
+/** The request that an operation edits: the parsed members of the body, and the headers to send. */
 export type Edit = {
   readonly body: Record<string, unknown>
   /** Top-level members that an operation has changed. */
   readonly touched: Set<string>
   /** By lower-case name. */
   readonly headers: Record<string, string>
-  /** A header of the client that may be passed on. */
+  /** A client header that may be forwarded. */
   clientHeader(name: string): string | undefined
-  /** Replaces placeholders; undefined where the client did not send such a header. */
+  /** Replaces placeholders; undefined: the client did not send such a header. */
   fill(template: string): string | undefined
-  /** Counts characters that the override adds; throws above the limit for one request. */
+  /** Counts characters that the override adds; throws above the limit of a request. */
   spend(characters: number): void
 }
 

@@ -3,16 +3,16 @@ import { RE2JS, RE2JSException } from 're2js'
 const MAX_EXPRESSION_LENGTH = 500
 
 /**
- * RE2 finds one match in linear time, but all matches of some expressions (`x*y|x`) only in quadratic time, and it is slower
- * than V8. These two bounds keep one text from blocking the event loop.
+ * RE2 finds one match in linear time, but all matches of some expressions (`x*y|x`) in quadratic time, and it is slower
+ * than V8. These two limits keep one text from blocking the event loop.
  */
 const MAX_TEXT_LENGTH = 262_144
 const REPLACE_CPU_MS = 50
 
-/** A regular expression in the syntax of RE2, the one that overrides of other gateways are written in. */
+/** A regular expression in RE2 syntax, which overrides of other gateways use. */
 export type Expression = RE2JS
 
-/** A text that an expression is not run over, or not to its end. */
+/** The text or the search exceeds a limit of the expression. */
 export class ExpressionLimitError extends Error {
   constructor(message: string) {
     super(message)
@@ -33,13 +33,13 @@ export function readExpression(source: unknown, { ignoreCase = false } = {}): Ex
   }
 }
 
-/** Replaces every match. `to` is read as in JavaScript: `$1`, `$<name>`, `$&` and `$$`. */
+/** Replaces every match. `to` follows JavaScript: `$1`, `$<name>`, `$&` and `$$`. */
 export function replaceMatches(text: string, expression: Expression, to: string): string {
   if (text.length > MAX_TEXT_LENGTH)
     throw new ExpressionLimitError(
       `a regular expression is not run over a text of more than ${MAX_TEXT_LENGTH} characters`,
     )
-  // The search for any match is many times cheaper than the search for all of them.
+  // Searching for any match is much cheaper than searching for all of them.
   if (!expression.test(text)) return text
   const before = process.threadCpuUsage()
   const matcher = expression.matcher(text)
@@ -53,7 +53,7 @@ export function replaceMatches(text: string, expression: Expression, to: string)
     })
   const groupNamed = (name: string) =>
     Object.hasOwn(expression.namedGroups(), name) ? (matcher.group(name) ?? '') : ''
-  // `$12` is the twelfth group where there are so many, else the first one and a 2.
+  // `$12` is the twelfth group if it exists, else the first group followed by a 2.
   const groupNumbered = (digits: string) => {
     const length = [2, 1].find(size => isGroup(digits.slice(0, size), size))
     if (length === undefined) return undefined
@@ -78,7 +78,7 @@ export const isMatch = (text: string, expression: Expression): boolean => expres
 
 const HEADER_PATTERN = 're:'
 
-/** `re:` and an expression stands for the client's headers whose names match, in any case of letters. */
+/** `re:` and an expression: the client headers whose names match, in any case. */
 export const isHeaderPattern = (name: string): boolean => name.startsWith(HEADER_PATTERN)
 export const readHeaderPattern = (name: string): ExpressionReading =>
   readExpression(name.slice(HEADER_PATTERN.length), { ignoreCase: true })

@@ -30,14 +30,14 @@ const MEMBERS = [
   'description',
 ] as const
 
-/** Members that decide routing, billing and the reading of the answer, so that an override cannot change them. */
+/** Members that decide about routing, billing and the decoding of the answer: an override cannot change them. */
 const OURS: Readonly<Record<string, string>> = {
   model: 'cannot be overridden: model_mapping says which name is sent',
   stream: 'cannot be overridden: whether an answer is streamed is for the client to say',
   stream_options: 'can only be deleted as a whole, for a provider that does not know it',
 }
 
-/** Why a member of the body may not be written to. */
+/** Why a member of the body must not be written. */
 export const refusalOf = (root: string | undefined) =>
   root !== undefined && Object.hasOwn(OURS, root) ? OURS[root] : undefined
 
@@ -111,7 +111,7 @@ function readSource(text: unknown, at: string): OverrideReading<FieldPath> {
   return path === undefined ? fault(at, PATH_WANTED) : { value: path }
 }
 
-/** Adds to a text, a list or an object, at its beginning or its end. */
+/** Adds to a text, a list or an object, at its start or its end. */
 const add =
   (isFirst: boolean): Read =>
   ({ path, value, keep_origin }, at) => {
@@ -139,7 +139,7 @@ const add =
     return { value: { roots: rootsOf(read.value), run } }
   }
 
-/** Changes a value that is a string. */
+/** Changes a string. */
 const text =
   (change: (found: string, value: string) => string, needsValue: boolean): Read =>
   ({ path, value = '' }, at) => {
@@ -183,7 +183,7 @@ const regexReplace: Read = ({ path, from, to = '' }, at) => {
   const expression = readExpression(from)
   if ('fault' in expression)
     return { fault: { path: `${at}.from`, message: expression.fault, isExpression: true } }
-  // These insert the whole text before or after the match, once for every match.
+  // These patterns insert the text before or after the match, once per match.
   if (typeof to !== 'string' || /\$[`']/.test(to))
     return fault(`${at}.to`, "must be a string without $` and $'")
   const run = (edit: Edit) => {
@@ -196,7 +196,7 @@ const regexReplace: Read = ({ path, from, to = '' }, at) => {
 
 const PRUNE_MEMBERS = ['type', 'where', 'conditions', 'logic', 'recursive'] as const
 
-/** Removes objects from lists: by their `type`, by members that must be equal, or by conditions inside them. */
+/** Removes objects from lists: by `type`, by equal members, or by conditions on them. */
 const pruneObjects: Read = ({ path = '', value }, at) => {
   const read: OverrideReading<FieldPath> = path === '' ? { value: [] } : writable(path, `${at}.path`)
   if ('fault' in read) return read
@@ -275,7 +275,7 @@ function headerName(name: unknown, at: string): OverrideReading<string> {
   return { value: name.toLowerCase() }
 }
 
-/** The name of a client header that may be passed on. */
+/** The name of a client header that may be forwarded. */
 function passableName(name: unknown, at: string): OverrideReading<string> {
   const read = headerName(name, at)
   if ('fault' in read || mayForward(read.value)) return read
@@ -364,7 +364,7 @@ function readPlace(place: unknown, at: string): OverrideReading<Place> {
   return 'fault' in header ? header : { value: { header: header.value } }
 }
 
-/** Keeps two places equal: the empty one takes the value of the other. */
+/** Keeps two locations equal: an empty one gets the value of the other. */
 const syncFields: Read = ({ from, to }, at) => {
   const first = readPlace(from, `${at}.from`)
   if ('fault' in first) return first

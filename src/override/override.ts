@@ -10,28 +10,28 @@ import { fault, type OverrideFault, type OverrideReading } from './reading.ts'
 export type Override = {
   /** Set in the body as they are. */
   readonly members: JsonObject
-  /** Then applied, in their order. */
+  /** Applied afterwards, in order. */
   readonly operations: readonly OverrideOperation[]
 }
 
 const MAX_OPERATIONS = 100
 
-/** Reads the plain form, an object to merge over the body; the rich form, `operations`; or both in one. */
+/** Reads the plain form (an object that is merged into the body), the rich form (`operations`), or both in one. */
 export function readOverride(source: JsonObject): OverrideReading<Override> {
   const { reading, disabled } = readStoredOverride(source)
   const [first] = disabled
   return first === undefined ? reading : { fault: first }
 }
 
-/** An override as the store has it, and the faults of those of its operations that are disabled. */
+/** An override from the store, and the faults of its disabled operations. */
 type StoredOverride = {
   readonly reading: OverrideReading<Override>
   readonly disabled: readonly OverrideFault[]
 }
 
 /**
- * Reads an override that an earlier version may have accepted. An operation whose regular expression RE2 does not accept is
- * disabled, and the rest of the override stays in force.
+ * Reads an override that an earlier version may have accepted. An operation whose regular expression RE2 does not accept
+ * is disabled; the rest of the override stays in force.
  */
 export function readStoredOverride(source: JsonObject): StoredOverride {
   const disabled: OverrideFault[] = []
@@ -68,8 +68,8 @@ type Outgoing = Pick<Edit, 'clientHeader' | 'fill'> & {
 }
 
 /**
- * Applies the operations to a body that is otherwise ready to be sent. Members that no operation reads are not parsed, and
- * unchanged ones keep their bytes. Throws an OverrideError, or the ReturnedError of an operation.
+ * Applies the operations to a body that is otherwise ready to be sent. Members that no operation reads are not parsed,
+ * and unchanged ones keep their bytes. Throws an OverrideError, or the ReturnedError of an operation.
  */
 export function applyOperations(
   operations: readonly OverrideOperation[],
@@ -119,7 +119,7 @@ function parseSome(bytes: Buffer, members: readonly Member[], roots: ReadonlySet
 export const isEmpty = ({ members, operations }: Override) =>
   operations.length === 0 && Object.keys(members).length === 0
 
-/** Replaces an override that cannot be parsed: every request fails with the reason, so that none is sent without it. */
+/** Replaces an override that cannot be parsed: every request fails with the reason, and none is sent without the override. */
 export function brokenOverride(message: string): Override {
   const run = () => {
     throw new OverrideError(message)

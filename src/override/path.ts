@@ -1,16 +1,16 @@
-/** A place in a body: names of members, and indexes of lists, where -1 is the last. */
+/** A location in a body: member names and list indexes, where -1 is the last. */
 export type FieldPath = readonly string[]
 
 const MAX_STEPS = 32
 const PLACE = /^-?\d{1,9}$/
 
-/** `messages.-1.content`; a dot that belongs to a name is written `\.`. Undefined: not a path. */
+/** Parses `messages.-1.content`; a dot inside a name is written `\.`. Undefined: not a path. */
 export function readPath(text: unknown): FieldPath | undefined {
   if (typeof text !== 'string' || text === '') return undefined
   const steps = (text.match(/(?:\\.|[^.\\])+|\.(?=\.)|^\.|\.$/gs) ?? []).map(step =>
     step.replace(/\\(.)/gs, '$1'),
   )
-  // This name leads to the prototype of an object.
+  // `__proto__` would address the prototype of an object.
   const isGood = steps.length <= MAX_STEPS && steps.every(step => step !== '.' && step !== '__proto__')
   return isGood && steps.length > 0 ? steps : undefined
 }
@@ -19,7 +19,7 @@ type Container = Record<string, unknown> | unknown[]
 
 const isContainer = (value: unknown): value is Container => typeof value === 'object' && value !== null
 
-/** The index in a list that a step stands for; undefined where it is not an index of the list. */
+/** The list index of a step; undefined: not an index of this list. */
 function placeIn(list: readonly unknown[], step: string): number | undefined {
   if (!PLACE.test(step)) return undefined
   const place = Number(step) < 0 ? list.length + Number(step) : Number(step)
@@ -41,7 +41,7 @@ export function valueAt(root: unknown, path: FieldPath): unknown {
   return value
 }
 
-/** Sets the value at a path and creates the objects on the way; does nothing where a string or number is in the way. */
+/** Sets the value at a path and creates missing objects. Does nothing if a string or number is in the way. */
 export function putAt(root: Container, path: FieldPath, value: unknown): void {
   let container: Container = root
   for (const step of path.slice(0, -1)) {
@@ -56,7 +56,7 @@ export function putAt(root: Container, path: FieldPath, value: unknown): void {
   put(container, path.at(-1) ?? '', value)
 }
 
-/** A list grows by one place at a time: holes would be values that the override does not set. */
+/** A list grows by one entry at a time: holes would be values that the override does not set. */
 function put(container: Container, step: string, value: unknown): boolean {
   if (!Array.isArray(container)) {
     container[step] = value

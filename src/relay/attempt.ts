@@ -22,9 +22,9 @@ type Answered = {
   readonly health: Attempt
   readonly ticket: Ticket
   readonly exchange: UpstreamExchange
-  /** The request as the channel was sent it. */
+  /** The request that was sent to the channel. */
   readonly outgoing: ChannelRequest
-  /** The request as the overrides of the channel changed it; undefined where there are none. */
+  /** The request after the channel's overrides changed it; undefined without overrides. */
   readonly changed: Ready['changed']
   readonly trace: Trace
 }
@@ -46,9 +46,9 @@ export type AnsweredAttempt =
   | (LastAttempt & {
       readonly kind: 'failed'
       readonly refusal: Refusal
-      /** The error response of the provider, where the client gets that one. */
+      /** The provider's error response; undefined if the client gets the gateway's own refusal instead. */
       readonly answer: WholeResponse | undefined
-      /** The same error, decoded where its format is known. */
+      /** The same error, decoded; undefined if the format of the response is unknown. */
       readonly error: ChatError | undefined
       readonly trace: Trace
       readonly earlyHeaders: EarlyHeaders
@@ -56,11 +56,11 @@ export type AnsweredAttempt =
 
 type LastAttempt = {
   readonly channel: RelayChannel
-  /** The request as the channel was sent it; undefined where it was not sent. */
+  /** The request that was sent to the channel; undefined if none was sent. */
   readonly outgoing?: ChannelRequest | undefined
 }
 
-/** One pass over the candidates of a request. */
+/** The state of one request while its candidate channels are tried in turn. */
 type Pass = {
   readonly request: RelayRequest
   readonly candidates: Candidates
@@ -71,7 +71,7 @@ type Pass = {
 
 const CLIENT_LEFT = Symbol('client left')
 
-/** Undefined: the channel was not asked. */
+/** Undefined: nothing was sent to the channel. */
 type AttemptResult =
   | Extract<AnsweredAttempt, { kind: 'whole' | 'stream' }>
   | AttemptFailure
@@ -81,7 +81,10 @@ type AttemptResult =
 const isFailure = (result: AttemptResult): result is AttemptFailure =>
   typeof result === 'object' && 'isRetryable' in result
 
-/** Tries channels until one answers. Before the first byte of an answer, any failure may move on to the next channel. */
+/**
+ * Tries channels until one answers. Until the first byte of an answer arrives, a retryable failure moves on to the next
+ * one.
+ */
 export async function firstAnswer(request: RelayRequest): Promise<AnsweredAttempt> {
   const { deps, response } = request
   const candidates = candidatesOf(request)
@@ -127,7 +130,7 @@ function candidatesOf({ deps, spec, work, route, priced }: RelayRequest): Candid
 
 type Client = ReturnType<typeof watchClient>
 
-/** Notices when the client disconnects, and aborts the running exchange then. */
+/** Detects that the client disconnected, and then aborts the running exchange. */
 function watchClient(response: ServerResponse) {
   let isClosed = response.destroyed
   let running: UpstreamExchange | undefined
@@ -145,7 +148,7 @@ function watchClient(response: ServerResponse) {
   }
 }
 
-/** The client gets the provider's error response where another channel would give the same one. */
+/** Forwards the provider's error response if every other channel would return the same one. */
 function allFailed(last: LastAttempt, trace: Trace, earlyHeaders: EarlyHeaders): AnsweredAttempt {
   const final = trace.failures.at(-1)
   const isForClient = final?.answer !== undefined && (!final.isRetryable || final.status === 404)
@@ -160,7 +163,7 @@ function allFailed(last: LastAttempt, trace: Trace, earlyHeaders: EarlyHeaders):
   }
 }
 
-/** Asks one channel; where it lacks the format, again in the next one that it may have. */
+/** Sends the request to one channel. If the channel lacks the format, retries it in the next format that it may support. */
 async function askChannel(pass: Pass, planned: PlanStep<RelayChannel>): Promise<AttemptResult> {
   const { spec, work, deps } = pass.request
   const { formats } = deps
@@ -177,7 +180,7 @@ async function askChannel(pass: Pass, planned: PlanStep<RelayChannel>): Promise<
       return result
     }
     const isLacking = lacksFormat(result)
-    // That the channel lacks a second format too is no news: the client gets the first error.
+    // A second "format not supported" error adds nothing: the client gets the first error.
     if (failure === undefined || !(isLacking && lacksFormat(failure))) failure = result
     if (isLacking) formats.forget(planned.channel, formatRequest)
     const next: RelayChannel | undefined = pass.client.hasLeft()
@@ -190,7 +193,7 @@ async function askChannel(pass: Pass, planned: PlanStep<RelayChannel>): Promise<
   return failure
 }
 
-/** One attempt: takes a turn, notes it in the books, sends the request and judges the outcome. */
+/** One attempt: enters the channel's limits, journals the attempt, sends the request and judges the outcome. */
 async function attempt(pass: Pass, step: PlanStep<RelayChannel>): Promise<AttemptResult> {
   const { request, candidates } = pass
   const call = prepareCall(request.deps, step, {
@@ -227,7 +230,7 @@ async function attempt(pass: Pass, step: PlanStep<RelayChannel>): Promise<Attemp
     const result = await exchange(pass, step, { call, turn, ready })
     return isFailure(result) ? { ...result, estimate } : result
   } catch (error) {
-    // For example, the books could not note the attempt: the channel was not asked.
+    // Nothing was sent to the channel: for example, the ledger could not record the attempt.
     await turn.end({ kind: 'client' })
     throw error
   }
@@ -252,7 +255,7 @@ async function exchange(
   client.waitsFor(running)
   const outcome = await outcomeOf(running)
   if (client.hasLeft() && outcome.kind === 'failure') {
-    // Without a connection the provider has done no work (docs/reference/money.md: Who pays).
+    // Without a connection the provider did no work (docs/reference/money.md: Who pays).
     candidates.note(step, outcome.wasSent ? 'left' : 'not sent', sentMs)
     void turn.end({ kind: 'client' })
     return CLIENT_LEFT
@@ -276,7 +279,7 @@ async function exchange(
   return judgement
 }
 
-/** An override may make a request more expensive than the client's own. The difference is held before it is sent. */
+/** An override may make a request more expensive. Holds the difference before the request is sent. */
 async function cover(
   { hold, priced }: RelayRequest,
   channel: RelayChannel,

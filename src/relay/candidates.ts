@@ -10,11 +10,11 @@ export type PlanDeps = Pick<RelayDeps, 'catalog' | 'health' | 'rates' | 'random'
 
 type CandidateRequest = {
   readonly route: RoutedModel<RelayChannel>
-  /** Why a channel is not eligible; undefined: it is. */
+  /** The reason why a channel is not eligible; undefined: it is eligible. */
   readonly ineligible: (channel: RelayChannel) => string | undefined
 }
 
-/** How channels are chosen, the same for requests that are sent and for those that are only explained. */
+/** The options of the routing plan, the same for requests that are sent and for explanations of a route. */
 export const planOptions = (
   { catalog, health, rates, random }: PlanDeps,
   { route, ineligible }: CandidateRequest,
@@ -27,11 +27,11 @@ export const planOptions = (
   attempts: catalog.settings().attempts,
 })
 
-/** A place under the limits of a channel, taken for one attempt. */
+/** A slot within the limits of a channel, taken for one attempt. */
 export type AttemptTurn = {
   readonly health: Attempt
   readonly ticket: Ticket
-  /** Ends an attempt that used no tokens; only the first call counts. */
+  /** Ends an attempt that used no tokens; only the first call has an effect. */
   end(outcome: AttemptOutcome): Release
 }
 
@@ -45,12 +45,12 @@ export function openCandidates(
   const { steps, passedOver, turnedAway, passOver } = planCursor(planOptions(deps, request))
   const trace: Trace = { failures: [], passedOver, attempts: [] }
 
-  /** Undefined where other requests have filled the channel since the plan chose it. */
+  /** Undefined if other requests have used up the channel's limits since the plan chose it. */
   function takeTurn(
     step: PlanStep<RelayChannel>,
   ): AttemptTurn | undefined | Promise<AttemptTurn | undefined> {
     const { id, limits } = step.channel
-    // Before anything asynchronous: the next plan must see that the trial is taken.
+    // Synchronous, before the first await: the next plan must see that the trial request is taken.
     const health = deps.health.begin(step)
     const enter = (admission: Admission): AttemptTurn | undefined => {
       if (!admission.ok) {
@@ -78,13 +78,13 @@ export function openCandidates(
     steps,
     trace,
     takeTurn,
-    /** The channel of the last step cannot take the request after all, for this reason. */
+    /** Skips the channel of the last step for this reason, although the plan chose it. */
     passOver,
-    /** Records an attempt, sent at `sentMs`; one that was never sent took no time. */
+    /** Records an attempt. An attempt that was never sent has a duration of 0. */
     note({ channel }: PlanStep<RelayChannel>, status: number | string, sentMs = deps.nowMs()): void {
       trace.attempts.push({ channel: channel.id, status, ms: deps.nowMs() - sentMs })
     },
-    /** For a request that no channel could take: it may come back when the first of them is ready again. */
+    /** The refusal if no channel can take the request, with a Retry-After for the first channel that is ready again. */
     noChannel: () =>
       new Refusal(
         'no_channel_available',

@@ -33,15 +33,15 @@ export type CallDeps = {
   nowMs(): number
 }
 
-/** A request, as far as its call to a channel depends on it. */
+/** The part of a request that a call to a channel depends on. */
 type CallRequest = {
   readonly spec: OperationSpec
   readonly work: Work
-  /** Headers of the client; none for a test. */
+  /** The client's headers; empty for a channel test. */
   readonly client: IncomingHttpHeaders
   readonly requestId?: string
   readonly limits?: WorkLimits
-  /** The memory for the answer; absent: nothing is counted. */
+  /** The memory budget that the answer counts against; absent: not counted. */
   readonly share?: Share
 }
 
@@ -53,11 +53,11 @@ const CLIENT_HEADERS = ['openai-beta', 'anthropic-beta', 'anthropic-version'] as
 
 function acceptOf({ work, spec }: CallRequest): string {
   if (work.isStream) return 'text/event-stream'
-  // Operations on files may be answered in other forms than JSON.
+  // Operations on files may return other content types than JSON.
   return work.passes || spec.readForm ? '*/*' : 'application/json'
 }
 
-/** The gateway's own headers and the allowed ones of the client, then those of the provider and its administrator. */
+/** The gateway's own headers and the allowed ones of the client, then those of the provider and of the channel's settings. */
 function headersOf(
   request: CallRequest,
   channel: RelayChannel,
@@ -78,7 +78,7 @@ function headersOf(
   return Object.assign(headers, forwardedHeaders(channel.headerOverride, client), address.headers)
 }
 
-/** One request for one channel: how it is encoded, sent and judged. Undefined: the channel has no address for it. */
+/** Prepares one request for one channel: encode, send, judge. Undefined: the channel has no address for the operation. */
 export function prepareCall(deps: CallDeps, { channel, key, sentModel }: Target, request: CallRequest) {
   const { spec, work, client } = request
   const format = formatOn(channel, spec, sentModel)
@@ -95,10 +95,10 @@ export function prepareCall(deps: CallDeps, { channel, key, sentModel }: Target,
     })
   if (!address) return undefined
   return {
-    /** The body for the channel, and how its answer is read; a large body that is translated takes a while. */
+    /** The body for the channel, and the reader of its answer. Asynchronous if a large body is translated. */
     request: (): ChannelRequest | Promise<ChannelRequest> =>
       work.requestFor(channel, sentModel, request.limits),
-    /** The request as it leaves, or why the overrides of the channel prevent that. */
+    /** The request as it is sent, or the failure if the channel's overrides reject it. */
     encode: (channelRequest: ChannelRequest): Ready | AttemptFailure =>
       encodeOutgoing(
         { channel, key, requestedModel: work.model, sentModel, client },
@@ -119,7 +119,7 @@ export function prepareCall(deps: CallDeps, { channel, key, sentModel }: Target,
       }),
     judge: (outcome: Exclude<UpstreamOutcome, StreamedResponse>, outgoing: ChannelRequest) =>
       judge(outcome, outgoing, { channel, work, share: request.share, format, nowMs: deps.nowMs }),
-    /** After the provider has refused the credential for which a key was exchanged: the next request gets a new one. */
+    /** Called when the provider rejects an exchanged credential, so that the next request exchanges the key again. */
     forgetCredential(): void {
       if (address.traded) deps.keys.forget(address.traded.key)
     },
@@ -128,7 +128,7 @@ export function prepareCall(deps: CallDeps, { channel, key, sentModel }: Target,
 
 export type ChannelCall = NonNullable<ReturnType<typeof prepareCall>>
 
-/** The outcome of an exchange. A stream that begins with an error counts as the error response it should have been. */
+/** The outcome of an exchange. A stream whose first event is an error becomes an error response. */
 export async function outcomeOf(exchange: UpstreamExchange): Promise<UpstreamOutcome> {
   const outcome = await exchange.outcome
   const error = outcome.kind === 'stream' ? errorAtOnce(outcome) : undefined
@@ -143,7 +143,7 @@ type Judging = Pick<CallRequest, 'work'> & {
   nowMs(): number
 }
 
-/** A good answer, or what is wrong with it; synchronously where the answer is small. */
+/** The answer with its reading, or the failure. Synchronous for a small answer. */
 function judge(
   outcome: Exclude<UpstreamOutcome, StreamedResponse>,
   outgoing: ChannelRequest,
@@ -152,7 +152,7 @@ function judge(
   if (outcome.kind === 'failure') return connectionFailure(channel, outcome)
   if (outcome.status < 200 || outcome.status >= 300)
     return statusFailure(channel, outcome, { nowMs: nowMs(), format })
-  // The answer stays in memory until the client has it.
+  // The answer stays in memory until it is delivered to the client.
   if (share?.take(outcome.body.length) === false) return outOfMemory(channel)
   if (work.isStream && !work.isWholeTaken)
     return invalidAnswer(channel, 'the provider answered without a stream of events')

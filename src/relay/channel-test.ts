@@ -13,11 +13,11 @@ export type TestOptions = {
   readonly model?: string | undefined
   readonly isStream?: boolean | undefined
   readonly key?: RoutedKey
-  /** Which key of the channel to test; absent: the first enabled one. */
+  /** The index of the key to test; absent: the first enabled key. */
   readonly keyIndex?: number | undefined
 }
 
-/** With the key that was tested. */
+/** The result, with the key that was tested. */
 export type KeyTestResult = ChannelTestResult & { readonly key: RoutedKey }
 
 const FALLBACK_MODEL = 'gpt-4o-mini'
@@ -37,7 +37,7 @@ function findingOf(failure: AttemptFailure, status: number | null): Finding {
   return { status, error: kind === 'invalid' ? message : `${kind}: ${message}`, firstTokenMs: null }
 }
 
-/** Sends a small request to one channel, encoded, sent and judged like the requests of clients. It charges no account. */
+/** Sends a small request to one channel through the same steps as client requests. It charges no account. */
 export function createChannelTest({
   catalog,
   upstream,

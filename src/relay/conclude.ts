@@ -25,7 +25,7 @@ import { streamFault, streamHealth } from './stream-outcome.ts'
 
 const errorFormatOf = ({ spec }: RelayRequest): ErrorFormat => spec.errorFormat ?? COMMON_ERROR_FORMAT
 
-/** Headers of every good answer beside those of its content. */
+/** The headers of every successful answer, except those of its content. */
 export function answerHeaders(
   { requestId, admitted, spec }: RelayRequest,
   { channel }: Of<'stream'>['step'],
@@ -37,7 +37,7 @@ export function answerHeaders(
   return headers
 }
 
-/** Ends a request: settles it in the books first, then answers the client. */
+/** Ends a request: settles it in the ledger first, then completes the response to the client. */
 export async function conclude(
   request: RelayRequest,
   answered: AnsweredAttempt,
@@ -55,7 +55,7 @@ export async function conclude(
   }
 }
 
-/** The usage of a request whose provider did not report it. */
+/** Counts the usage of a request if the provider reports none. */
 const countFor = (
   { deps, work, priced }: RelayRequest,
   channel: RelayChannel,
@@ -64,7 +64,7 @@ const countFor = (
 
 type Of<Kind extends AnsweredAttempt['kind']> = Extract<AnsweredAttempt, { kind: Kind }>
 
-/** Releases the places under the limits of channel, token and user. The last byte waits for that. */
+/** Releases the slots within the limits of channel, token and user. The last byte of the answer waits for that. */
 function endTickets(answered: Pick<Of<'stream'>, 'ticket'>, ticket: Ticket, tokens: number): Release {
   const channel = answered.ticket.end(tokens)
   const caller = ticket.end(tokens)
@@ -111,7 +111,7 @@ async function concludeWhole(request: RelayRequest, answered: Of<'whole'>, ticke
   })
   if (release) await release
   if (response.destroyed) return
-  // The headers of a stream may be out already, where the provider answered a stream in one piece.
+  // If the provider answered a stream request without a stream, the stream's headers may have been sent early.
   if (!response.headersSent) {
     const headers = answerHeaders(request, answered.step, answered.outgoing.warnings)
     headers['content-type'] = contentType
@@ -142,7 +142,7 @@ async function concludeStream(request: RelayRequest, answered: Of<'stream'>, tic
     onProgress: createStreamBudget(request, { channel, outgoing, meter, limits }),
   })
   if (delivery.ending === 'left') {
-    // The client's next request must not wait until the tokens of this one are counted.
+    // The client disconnected. Its next request must not wait until the tokens of this one are counted.
     answered.ticket.leave()
     ticket.leave()
   }
@@ -150,7 +150,7 @@ async function concludeStream(request: RelayRequest, answered: Of<'stream'>, tic
   const fault = streamFault(delivery, meter)
   answered.health.end(streamHealth(delivery, fault))
   const release = endTickets(answered, ticket, allTokens(usage))
-  // A stream that did not reach its end is not stored: a retry runs again.
+  // An incomplete stream is not stored, so that a retry runs the request again.
   if (recorder && fault === undefined && delivery.ending === 'end')
     await request.storeAnswer?.({
       status: streamed.status,
@@ -175,7 +175,7 @@ async function concludeStream(request: RelayRequest, answered: Of<'stream'>, tic
   endStream(request, answered, { meter, delivery, fault, usage })
 }
 
-/** The meter of a stream, with secrets masked, and recorded where the answer may be asked for again. */
+/** The stream's meter with secrets masked, and recorded if the answer is stored for an `Idempotency-Key`. */
 function metersOf(request: RelayRequest, answered: Of<'stream'>) {
   const { step, streamed, outgoing } = answered
   const length = isFile(request, answered) ? Number(streamed.headers['content-length']) : Number.NaN
@@ -187,7 +187,7 @@ function metersOf(request: RelayRequest, answered: Of<'stream'>) {
 
 type Metered = { readonly meter: StreamMeter; readonly limits: UsageLimits }
 
-/** The usage that the provider reported, or a count in its place; `usage` is the part of it that is possible. */
+/** The usage that the provider reported or the gateway counted; `usage` is the plausible part of it, which is charged. */
 async function streamUsage(
   request: RelayRequest,
   { step: { channel, sentModel } }: Of<'stream'>,
@@ -222,12 +222,12 @@ function endStream(
     response.end()
     return
   }
-  // A file has no place for an error: the broken connection is the sign.
+  // A file cannot carry an error, so the gateway closes the connection.
   if (isFile(request, answered)) {
     response.destroy()
     return
   }
-  // The provider's own error, if it reported one; else the gateway's.
+  // The provider's own error if it reported one, else the gateway's.
   const { error } = meter.reading
   const isReported = error !== undefined && delivery.ending !== 'stopped'
   const relayError = isReported ? upstreamErrorEvent(error, answered.step.channel) : relayErrorOf(fault)
@@ -237,11 +237,11 @@ function endStream(
   )
 }
 
-/** Whether the answer is a file that passes byte by byte, rather than a stream of events. */
+/** Whether the answer is a file that is forwarded byte by byte, not a stream of events. */
 const isFile = ({ work }: RelayRequest, { streamed }: Of<'stream'>): boolean =>
   work.passes?.(String(streamed.headers['content-type'] ?? '')) ?? false
 
-/** A file may come compressed although the gateway did not ask for it: the client must know. */
+/** A provider may compress a file although the gateway requested identity, so its encoding is forwarded too. */
 const FILE_HEADERS = ['content-encoding', 'content-length', 'content-range', 'accept-ranges'] as const
 
 function headersOf(request: RelayRequest, answered: Of<'stream'>): Record<string, string> {
@@ -256,7 +256,7 @@ function headersOf(request: RelayRequest, answered: Of<'stream'>): Record<string
   return { ...common, ...Object.fromEntries(forwarded), 'content-type': type }
 }
 
-/** Nothing was delivered, but the provider has worked on the input (docs/reference/money.md: Who pays). */
+/** Nothing was delivered, but the provider processed the input (docs/reference/money.md: Who pays). */
 async function concludeLeft(
   request: RelayRequest,
   { channel, outgoing, trace }: Of<'left'>,
@@ -272,7 +272,7 @@ async function concludeLeft(
     return
   }
   const { usage, by } = await countFor(request, channel, { bytes: 0 })
-  // Tokens that are paid for count under the limits too.
+  // Charged tokens count against the rate limits too.
   ticket.end(allTokens(usage))
   await settle(request, { channel, outgoing, usage, source: 'input_only', countedBy: by, trace })
 }
@@ -284,7 +284,7 @@ async function concludeFailed(request: RelayRequest, answered: Of<'failed'>, tic
   earlyHeaders.close()
   const forwarded = answer && upstreamError(answer, channel, answered.error)
   const error = forwarded?.message ?? refusal.message
-  // A provider would refuse the same request again; a failure may be temporary.
+  // The same request would get the same 4xx again. A failure may be temporary and is not stored.
   const isFinal = forwarded !== undefined && forwarded.status < 500
   await request.storeAnswer?.(isFinal ? storedError(forwarded) : undefined)
   const errorCode = errorCodeOf(refusal, forwarded)
@@ -301,7 +301,7 @@ async function concludeFailed(request: RelayRequest, answered: Of<'failed'>, tic
   else answerRefusal(response, refusal, options)
 }
 
-/** Only operations with the common error format are stored for an `Idempotency-Key`. */
+/** An error response is only stored in the common error format, the one of all operations with an `Idempotency-Key`. */
 const storedError = ({ status, body }: UpstreamError) => ({
   status,
   contentType: 'application/json; charset=utf-8',

@@ -6,24 +6,24 @@ import { type Catalog, type FormatChoice, formatOn, type RelayChannel } from './
 import type { ChannelRequest, WorkLimits } from './operations/channel-request.ts'
 import type { Work } from './operations/operation.ts'
 
-/** Reasons that depend on the request, beside those of the plan. */
+/** Skip reasons that depend on the request. The plan has others. */
 export const NOT_OFFERED = 'not_offered'
 const UNPRICED = 'unpriced'
 
-/** What a channel must have to take a request. The plan judges its health and its limits. */
+/** The requirements of a request to a channel. The plan checks health and limits. */
 type Demand = {
   readonly catalog: Pick<Catalog, 'table'>
   readonly route: RoutedModel<RelayChannel>
   readonly spec: FormatChoice
-  /** Whether the content of the request is one that the channel cannot take; absent where there is no content yet. */
+  /** Whether the channel cannot take the content of the request; absent: there is no content yet. */
   isUnfit?(channel: RelayChannel, sentModel: string): boolean
-  /** Undefined: the channel has no price, so it cannot be billed. */
+  /** Undefined: the channel has no price, so that its use cannot be billed. */
   priceFor(channel: RelayChannel): object | undefined
 }
 
 /**
- * Decides why a channel is not eligible for a request; undefined: it is. This is the only such rule: chat, media, video
- * jobs and the explanation of a route all use it.
+ * Returns why a channel is not eligible for a request; undefined: it is eligible. Chat, media, video jobs and the
+ * explanation of a route share this rule.
  */
 export const createEligibility =
   ({ catalog, route, spec, isUnfit, priceFor }: Demand) =>
@@ -35,7 +35,7 @@ export const createEligibility =
     return priceFor(channel) === undefined ? UNPRICED : undefined
   }
 
-/** Refuses a request that fits no channel of its model: only the client can change that. */
+/** Refuses a request that no channel of its model can take. Only the client can correct it. */
 export function mustFit({ tiers, model }: RoutedModel<RelayChannel>, work: Work): void {
   if (!work.unfit) return
   const channels = tiers.flatMap(tier => tier.channels)
@@ -44,7 +44,7 @@ export function mustFit({ tiers, model }: RoutedModel<RelayChannel>, work: Work)
   if (first && faults.every(fault => fault !== undefined)) throw first
 }
 
-/** Why a strict client does not want this request sent: a part of it would be left out. */
+/** The refusal of a strict request from which a part would be left out on this channel. */
 export function strictRefusal({
   warnings = [],
   removed = [],
@@ -56,7 +56,7 @@ export function strictRefusal({
   return new Refusal('invalid_parameter', message, path === undefined ? {} : { errors: [{ path, message }] })
 }
 
-/** Refuses a strict request of which every channel would leave something out. */
+/** Refuses a strict request if every channel would leave a part of it out. */
 export async function mustFitStrictly(
   { tiers, model }: RoutedModel<RelayChannel>,
   work: Work,

@@ -8,17 +8,17 @@ import { channelPrices } from './price/price.ts'
 import { isOfVideos } from './videos/price.ts'
 import { videoSpec } from './videos/request.ts'
 
-/** An operation that several paths serve is explained for the first of them. */
+/** The first specification of an operation: several paths may serve the same operation. */
 function choiceOf(operation: Operation): FormatChoice {
   const choice = [...SPECS, videoSpec].find(spec => spec.operation === operation)
   if (!choice) throw new Error(`no path serves the operation ${operation}`)
   return choice
 }
 
-/** Whether a price bills this operation. A price by the second needs a length, which only the request has. */
+/** Whether a price bills this operation. Videos have no tokens, so they need a price per video or per second. */
 const isBilledBy = (operation: Operation, price: CatalogPrice) => operation !== 'videos' || isOfVideos(price)
 
-/** The plan for a request as it stands now, by the same rules as a request that is sent. */
+/** Explains the current plan for a model, by the same rules as for a request that is sent. */
 export const createExplain =
   (deps: PlanDeps) =>
   (model: string, operation: Operation): RouteExplanation<RelayChannel> => {

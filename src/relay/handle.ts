@@ -79,12 +79,12 @@ type IncomingOperation = Pick<
 
 async function handleAdmitted(incoming: IncomingOperation): Promise<void> {
   const { deps, work, response, requestId, request, credential, identified } = incoming
-  // The caller may have changed while the body was read.
+  // The caller's token may have changed while the body was read.
   const isCurrent = deps.directory.isCurrent(credential, identified.caller)
   const admitted = isCurrent ? identified : await identify(deps, request, credential)
   const route = admit(deps, admitted, work)
   const priced = work.answer ? undefined : priceWork(deps.catalog, route, work)
-  // Prices decide which services and tools a channel is sent.
+  // The check needs prices: they decide which services and tools are sent to a channel.
   if (work.isStrict) await mustFitStrictly(route, work, priced)
   if (priced === undefined) return answerItself(incoming, admitted)
   const claimed = work.digest && (await claimRepeat(incoming, admitted))
@@ -96,7 +96,7 @@ async function handleAdmitted(incoming: IncomingOperation): Promise<void> {
   }
 }
 
-/** An answer of the gateway itself costs nothing, but counts under the limits. */
+/** Answers without a provider. This is free, but counts against the limits. */
 async function answerItself(
   { deps, spec, work, response, requestId }: IncomingOperation,
   admitted: AdmittedCaller,
@@ -111,7 +111,7 @@ async function answerItself(
   }
 }
 
-/** Only operations with a digest of their requests support `Idempotency-Key`. */
+/** Only operations that compute a digest of their requests support `Idempotency-Key`. */
 async function claimRepeat({ deps, work, request }: IncomingOperation, { caller }: AdmittedCaller) {
   const key = idempotencyKeyOf(request)
   if (key === undefined || !work.digest) return undefined
@@ -143,7 +143,7 @@ async function serve(incoming: IncomingOperation, served: Served): Promise<void>
       // Bytes overestimate tokens. Before refusing for insufficient quota, count the tokens once and try again.
       const isShort = error instanceof Refusal && error.code === 'insufficient_quota'
       const inputTokens = isShort ? await closerInput(deps.counter, work) : undefined
-      // A caller that changed while the tokens were counted stays refused, and may retry.
+      // If the caller changed while the tokens were counted, the refusal stands and the client may retry.
       if (inputTokens === undefined || !deps.directory.isCurrent(credential, admitted.caller)) throw error
       priced = priceWork(deps.catalog, route, { ...work, inputTokens })
       return holdOf(priced.bound)
@@ -166,10 +166,10 @@ async function serve(incoming: IncomingOperation, served: Served): Promise<void>
       const answered = await firstAnswer(relayRequest)
       await conclude(relayRequest, answered, ticket)
     } finally {
-      hold.release() // returns what was not settled
+      hold.release() // returns what is not settled
     }
   } finally {
-    // Only the first end counts, and an answer has reported its tokens already.
+    // Only the first `end` counts. After an answer, `conclude` has already reported the tokens.
     const release = ticket.end(0)
     if (release) await release
   }
@@ -182,7 +182,7 @@ const pathOf = ({ url = '/' }: IncomingMessage): string =>
     ?.replace(/\/{2,}/g, '/')
     .replace(/(.)\/$/, '$1') ?? '/'
 
-/** A name with an invalid escape belongs to no model. */
+/** A model name with an invalid percent escape matches no model. */
 function modelIn(escaped: string | undefined): string | undefined {
   if (escaped === undefined) return undefined
   try {
@@ -195,7 +195,7 @@ function modelIn(escaped: string | undefined): string | undefined {
 const MESSAGES = /^\/v1\/messages\//
 const GEMINI = /^\/v1beta\//
 
-/** The error format for lists of models and for unknown routes. */
+/** The error format for model lists and for unknown routes. */
 function errorFormatAt(path: string, request: IncomingMessage): ErrorFormat | undefined {
   if (MESSAGES.test(path)) return ERROR_FORMATS.anthropic
   if (GEMINI.test(path)) return ERROR_FORMATS.gemini
@@ -205,11 +205,11 @@ function errorFormatAt(path: string, request: IncomingMessage): ErrorFormat | un
 
 const MODELS = /^\/v1(?:beta)?\/models(?:\/(.+?))?\/?$/
 const READS = ['GET', 'HEAD']
-/** The content of a video: the only route of the relay that people open in a browser. */
+/** The content of a video: the only relay route that users open in a browser. */
 const VIDEO_CONTENT = /^\/v1\/videos\/[^/]+\/content$/
 const BILLING = /^\/(v1\/)?dashboard\/billing\/(subscription|usage)$/
 
-/** `/v1`: chooses the operation. An unknown route is a 404 in the format of the relay, never an HTML page. */
+/** `/v1`: routes requests to operations. An unknown route is a JSON 404 in the relay's format, never an HTML page. */
 export function createRelay(deps: RelayDeps, videos: Pick<Videos, 'route'>): RequestListener {
   const newRequestId = createRequestIds()
   const fail = (
@@ -264,7 +264,7 @@ export function createRelay(deps: RelayDeps, videos: Pick<Videos, 'route'>): Req
       if (BILLING.test(path)) return deps.manage(request, response)
       if (models) {
         if (!READS.includes(request.method ?? '')) {
-          // An unknown method after the name of a model.
+          // The name of a model with an unknown method, such as `gemini-pro:unknown`.
           if (request.method === 'POST' && path.includes(':')) throw noSuchRoute(request)
           throw wrongMethod(path, READS, request.method)
         }

@@ -30,18 +30,18 @@ export type RelayDeps = {
   readonly upstream: Upstream
   readonly keys: KeyExchange
   readonly addressOf: AddressBook
-  /** The formats that channels were found to lack. */
+  /** The formats that each channel turned out to lack. */
   readonly formats: FormatMemory
   readonly counter: TokenCounter
   readonly clientAddress: ClientAddress
   readonly maxBodyBytes: number
-  /** The memory that all bodies of this process may take. */
+  /** The memory budget of all bodies in this process. */
   readonly memory: Budget
-  /** Logs a resource that the machine has run out of. */
+  /** Logs a resource that this machine has run out of. */
   onShortage(shortage: Shortage): void
   readonly forms: Forms
   readonly readContext: ReadContext
-  /** True while new requests are refused; running ones go on. */
+  /** True during shutdown: new requests are refused, running ones continue. */
   isStopping(): boolean
   isOverloaded(request: IncomingMessage): boolean
   nowMs(): number
@@ -51,13 +51,13 @@ export type RelayDeps = {
   onFailure(error: Error, requestId: string): void
   /** Runs a request once per `Idempotency-Key`. */
   readonly repeats: IdempotentRequests
-  /** The user of the console session, for a request that the user made in a browser; undefined: there is none. */
+  /** The user of the console session, if the request comes from a signed-in browser. */
   sessionUser(request: IncomingMessage): Promise<number | undefined>
   /** The management API, which serves the billing endpoints. */
   readonly manage: RequestListener
 }
 
-/** An admitted request: its caller, its content, its price, and the hold that pays for it. */
+/** An admitted request: its caller, its content, its price, and the hold that covers it. */
 export type RelayRequest = {
   readonly deps: RelayDeps
   readonly spec: OperationSpec
@@ -69,13 +69,13 @@ export type RelayRequest = {
   readonly requestId: string
   readonly startedMs: number
   readonly admitted: AdmittedCaller
-  /** The memory that the request occupies, of that for all bodies. */
+  /** The memory that the request takes from the budget of all bodies. */
   readonly share: Share
   /** Stores the answer for a retry with the same `Idempotency-Key`. */
   readonly storeAnswer?: Claim['storeAnswer']
 }
 
-/** What happened before the answer, stored in the usage row of the request. */
+/** The attempts and failures before the answer, stored in the usage row of the request. */
 export type Trace = {
   readonly failures: AttemptFailure[]
   readonly passedOver: readonly SkipReason[]

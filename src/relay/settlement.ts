@@ -17,14 +17,14 @@ import { type SettledUsage, servedIn, usageDetails } from './usage-details.ts'
 const NO_SUSPENSE: readonly UnresolvedCharge[] = []
 
 type Settling = SettledUsage & {
-  /** Calls of the provider's own tools that the answer shows; `usage` may not count them. */
+  /** Calls of the provider's own tools that the answer contains; `usage` may not count them. */
   readonly toolCalls?: ToolCalls | undefined
   readonly error?: string
   readonly doubts?: readonly UnresolvedCharge[]
   readonly upstreamRequestId?: string
 }
 
-/** Attempts that were cut or timed out may have been billed by their providers (docs/reference/money.md: Suspense). */
+/** The providers of attempts that were cut off or timed out may still bill them (docs/reference/money.md: Suspense). */
 function failedSuspense({ priced }: RelayRequest, { failures }: Trace): readonly UnresolvedCharge[] {
   if (failures.length === 0) return NO_SUSPENSE
   return failures
@@ -40,13 +40,13 @@ function failedSuspense({ priced }: RelayRequest, { failures }: Trace): readonly
 export const errorCodeOf = (refusal: Refusal, forwarded: UpstreamError | undefined) =>
   forwarded ? `upstream_${forwarded.status}` : refusal.code
 
-/** The usage that is charged, with the tool calls that the answer shows and those that no answer reports. */
+/** The charged usage: with the tool calls that the answer contains, and those that no provider reports. */
 function usedIn({ priced }: RelayRequest, { channel, usage, toolCalls, source, outgoing }: Settling): Usage {
   const reported = withToolCalls(usage, toolCalls)
   return source === 'zero' ? reported : withToolCalls(reported, priced.unreported(channel, outgoing?.tools))
 }
 
-/** Settles a request in the books, once. The last byte of the answer may go out when this resolves. */
+/** Settles a request in the ledger, once. The last byte of the answer is sent after this resolves. */
 export async function settle(
   request: RelayRequest,
   settling: Settling,
@@ -85,7 +85,7 @@ export async function settle(
   return { paid, cost }
 }
 
-/** The provider's own id of a request. */
+/** The provider's own request id. */
 export const upstreamIdOf = (headers: Readonly<Record<string, unknown>>, { secrets }: RelayChannel) => {
   const id = headers['x-request-id'] ?? headers['request-id']
   return typeof id === 'string' ? secrets.scrub(id).slice(0, 128) : ''

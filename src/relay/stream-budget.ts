@@ -13,8 +13,8 @@ type Budgeted = {
 }
 
 /**
- * Keeps the hold of a running stream above its cost. The returned function is called as the stream progresses; false:
- * the quota does not cover the stream any longer.
+ * Keeps the hold of a running stream above its cost. The returned function is called as the stream progresses. It returns
+ * false as soon as the quota no longer covers the stream.
  */
 export function createStreamBudget(
   { hold, priced }: Pick<RelayRequest, 'hold' | 'priced'>,
@@ -26,10 +26,11 @@ export function createStreamBudget(
   async function extend(costSoFar: number): Promise<void> {
     isExtending = true
     try {
-      // Twice the cost saves an extension soon; the cost so far is enough to go on.
+      // Extending to twice the cost avoids another extension soon. If the quota does not allow that, the cost so far is
+      // enough.
       isRefused = !((await hold.extend(costSoFar)) || (await hold.extend(costSoFar - hold.held())))
     } catch {
-      // Without an answer of the ledger the stream is stopped like one whose quota is used up.
+      // If the ledger fails, the stream is stopped as if the quota were used up.
       isRefused = true
     } finally {
       isExtending = false
@@ -41,7 +42,7 @@ export function createStreamBudget(
     const usage = withToolCalls(plausibleUsage(used, limits), meter.reading.toolCalls)
     const costSoFar = priced.costOf(channel, usage, outgoing.services)
     hold.progress(costSoFar)
-    // The hold bounds the requested answer; a provider may go beyond that.
+    // The hold covers the requested maximum output, but a provider may exceed it.
     if (costSoFar > hold.held() && !isExtending) void extend(costSoFar)
     return !isRefused
   }

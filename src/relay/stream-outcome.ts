@@ -3,7 +3,7 @@ import type { AttemptOutcome } from '../routing/health.ts'
 import type { Delivery } from './answer/deliver.ts'
 import type { StreamMeter } from './operations/channel-request.ts'
 
-/** Why a stream is not a complete answer; undefined: it is one, or its client disconnected. */
+/** Why a stream is not a complete answer; undefined: it is complete, or its client disconnected. */
 export function streamFault(delivery: Delivery, meter: Pick<StreamMeter, 'ending'>): Refusal | undefined {
   if (delivery.ending === 'left') return undefined
   if (delivery.ending === 'stopped')
@@ -16,7 +16,7 @@ export function streamFault(delivery: Delivery, meter: Pick<StreamMeter, 'ending
   return new Refusal('upstream_error', 'The provider closed the connection before its answer was complete')
 }
 
-/** What a stream says about the health of its channel. */
+/** The outcome of a stream for the health of its channel. */
 export function streamHealth({ ending }: Delivery, fault: Refusal | undefined): AttemptOutcome {
   if (ending === 'left' || ending === 'stopped') return { kind: 'client' }
   return fault === undefined ? { kind: 'ok' } : { kind: '5xx' }

@@ -10,7 +10,7 @@ import { rerank } from './operations/rerank.ts'
 import { speech } from './operations/speech.ts'
 import { transcription } from './operations/transcription.ts'
 
-/** A small request for a channel, by the purpose of its model. */
+/** The test request for a channel, chosen by the purpose of its model. */
 type TestQuestion = { readonly spec: OperationSpec; readonly work: Work }
 
 /** Enough for a model that reasons before it answers. */
@@ -32,7 +32,7 @@ const QUESTIONS: Readonly<
   image: [imageGenerations, { prompt: 'a dot' }],
 }
 
-/** By the model name that the channel sends, which says more than the administrator's name for it. */
+/** Chosen by the upstream model name, which is more telling than the administrator's alias. */
 export async function questionOf(
   model: string,
   sentModel: string,

@@ -14,30 +14,30 @@ import type { RequestPrice } from './price/price.ts'
 import type { CountedUsage } from './price/usage-count.ts'
 import type { RelayRequest, Trace } from './request.ts'
 
-/** Where the counts of a settlement come from. */
+/** The source of the token counts in a settlement. */
 type Source = 'provider' | 'counted' | 'input_only' | 'zero'
 
-/** The usage that a request is settled with, and what explains it. */
+/** The usage that settles a request, with its explanation. */
 export type SettledUsage = {
   readonly channel: RelayChannel
   readonly usage: Usage
-  /** The usage that the provider reported, where a part of it is impossible and not in `usage`. */
+  /** The usage that the provider reported, if a part of it is implausible and not in `usage`. */
   readonly reported?: Usage | undefined
-  /** The properties of a generated picture, where the answer reports them. */
+  /** The properties of a generated image, if the answer reports them. */
   readonly made?: When
   readonly source: Source
-  /** How the tokens were counted, where the provider did not report them. */
+  /** How the gateway counted the tokens, if the provider did not report them. */
   readonly countedBy?: CountedUsage['by'] | undefined
   readonly trace: Trace
-  /** Classifies failed requests: the gateway's code, or `upstream_400` where the client got the provider's error. */
+  /** Classifies failed requests: the gateway's code, or `upstream_400` if the client got the provider's error. */
   readonly errorCode?: string | undefined
   readonly firstByteMs?: number
   readonly video?: VideoNote
-  /** The request as the channel was sent it, where there is one. */
+  /** The request that was sent to the channel, if any. */
   readonly outgoing?: Pick<ChannelRequest, 'services' | 'tools'> | undefined
 }
 
-/** What the price depends on beside usage: the services that were sent, and the picture that was delivered. */
+/** The price conditions beside usage: the services that were sent, and the image that was delivered. */
 export function servedIn(
   { work }: Pick<RelayRequest, 'work'>,
   settled: Pick<SettledUsage, 'outgoing' | 'made'>,
@@ -46,7 +46,7 @@ export function servedIn(
   return settled.made ? { ...services, ...settled.made } : services
 }
 
-/** The JSON column of a usage row: details beside the row's own columns. Empty details are left out. */
+/** The JSON column of a usage row: details that have no column of their own. Empty details are left out. */
 export function usageDetails(
   request: RelayRequest,
   settled: SettledUsage,
@@ -62,7 +62,7 @@ export function usageDetails(
   else {
     details.price = price?.version
     details.priced_as = price?.model
-    // What the price depends on beside tokens, so that the lines of the cost can be computed later.
+    // The price conditions beside tokens, so that the cost can be itemized later.
     if (price?.price.variants) details.priced_for = priced.pricedFor(channel, servedIn(request, settled))
     if (price?.price.rates.per_call !== undefined && usage.calls > 0) details.calls = usage.calls
   }
@@ -72,13 +72,13 @@ export function usageDetails(
   if (reported) details.reported = reportedFields(reported)
   if (usage.inferences) details.inferences = usage.inferences.map(each => inferenceFields(each, priced))
   if (usage.vendorCost !== undefined) details.vendor_cost = usage.vendorCost
-  // The row's own columns describe one good attempt; only the trace explains failures.
+  // One successful attempt is described by the row's own columns; failures need the trace.
   if (trace.attempts.length > 1 || trace.failures.length > 0 || trace.passedOver.length > 0)
     details.trace = { attempts: trace.attempts, passed_over: trace.passedOver.slice(0, 20) }
   return details
 }
 
-/** The usage that the provider reported, where the gateway charged another one. */
+/** The usage that the provider reported, if the gateway charged a different one. */
 function reportedFields(reported: Usage): Record<string, number> {
   const { seconds, searches, ...tokens } = allCounts(reported)
   return {
@@ -89,7 +89,7 @@ function reportedFields(reported: Usage): Record<string, number> {
   }
 }
 
-/** A further inference: its tokens, and the price of the model that ran it. */
+/** A further inference of the provider: its tokens, and the price of its model. */
 function inferenceFields({ counts, model }: Inference, priced: RequestPrice): Record<string, unknown> {
   const price = model === undefined ? undefined : priced.priceOfModel(model)
   const fields: Record<string, unknown> = {
@@ -102,7 +102,7 @@ function inferenceFields({ counts, model }: Inference, priced: RequestPrice): Re
   return fields
 }
 
-/** Counts beside plain tokens. */
+/** Counts other than plain tokens. */
 const DETAILS: readonly (readonly [name: string, count: (usage: Counts) => number])[] = [
   ['cache_tokens', usage => usage.cachedInput],
   ['cache_write_tokens', usage => usage.cacheWrite + usage.cacheWrite1h],

@@ -2,28 +2,28 @@ import { isObject, type JsonObject, member } from '../domain/json-value.ts'
 import { type PromptSize, sizeOf } from '../metering/prompt-size.ts'
 import { MAX_LIMIT, type RequestFields, type RequestReading, readRequest } from './request-fields.ts'
 
-/** What routing and billing need of a chat request. Everything else in it is the model's business. */
+/** The facts of a chat request that routing and billing need. */
 export type ChatFacts = PromptSize & {
   readonly model: string
   readonly stream: boolean
   readonly n: number
-  /** Tokens that each choice may have; undefined where the request sets no limit. */
+  /** The output limit of each choice; undefined: the request sets none. */
   readonly maxOutput: number | undefined
   readonly includeUsage: boolean
-  /** Choices that are made and paid for, where a host makes more than it sends back. */
+  /** Generated and billed choices, if a host generates more than it returns. */
   readonly choicesMade?: number
-  /** Tokens of each choice that hosts count beside its limit: budgets of thought, a rejected prediction. */
+  /** Tokens of each choice that hosts count in addition to its limit: thinking budgets, a rejected prediction. */
   readonly outputBeside?: number
-  /** How many of `textBytes` stand for what vendors may add, and not for what the client wrote. */
+  /** The part of `textBytes` that vendors may add, beyond the client's own text. */
   readonly overhead: number
-  /** Inferences that the vendor may run beside the answer, each over the whole prompt; absent: none. */
+  /** Further inferences of the vendor, each over the entire prompt; absent: none. */
   readonly furtherInferences?: number
 }
 
 const MAX_CHOICES = 128
 
-// Tokens that vendors add: around a message (markers, role), for a tool (how to call it), for the use of tools as such
-// (Anthropic's instructions are the longest known, at 530) and for any prompt (a model's own system text).
+// Tokens that vendors add: per message (markers, role), per tool (how to call it), for the use of tools at all
+// (Anthropic's instructions are the longest known, at 530) and per prompt (a model's own system text).
 const TOKENS_PER_MESSAGE = 16
 const TOKENS_PER_TOOL = 32
 const TOKENS_FOR_TOOLS = 600
@@ -57,7 +57,7 @@ export function readChatRequest(parsed: unknown): RequestReading<ChatFacts> {
   })
 }
 
-/** Names by which hosts are told to make several choices, of which they may send back fewer. */
+/** Fields that make hosts generate several choices, of which they may return fewer. */
 const CHOICES_MADE = ['best_of', 'num_return_sequences', 'candidate_count'] as const
 
 function readChoicesMade(fields: RequestFields): number {
@@ -66,14 +66,14 @@ function readChoicesMade(fields: RequestFields): number {
   return most
 }
 
-/** Where formats and hosts tell how long a model may think; -1 leaves it to the model. */
+/** Where formats and hosts take a thinking budget; -1 lets the model decide. */
 const BUDGETS = [
   ['thinking', 'budget_tokens'],
   ['reasoning', 'max_tokens'],
   ['thinking_config', 'thinking_budget'],
 ] as const
 
-/** The greatest budget of thought that a request names. */
+/** The largest thinking budget in a request. */
 export function readReasoningBudget(fields: RequestFields, body: JsonObject): number {
   let most = Math.max(0, fields.integer('thinking_budget', MAX_LIMIT, -1) ?? 0)
   for (const [object, name] of BUDGETS) {
@@ -86,7 +86,7 @@ export function readReasoningBudget(fields: RequestFields, body: JsonObject): nu
   return most
 }
 
-/** Some hosts count thoughts beside the limit, and all of them what a prediction brought that was not used. */
+/** Some hosts count thinking in addition to the limit, and all of them rejected tokens of a prediction. */
 function readOutputBeside(fields: RequestFields, body: JsonObject): number {
   const { prediction } = body
   const predicted = (prediction ?? undefined) === undefined ? 0 : sizeOf({ prediction }).textBytes
@@ -114,7 +114,7 @@ function countTools(body: JsonObject): number {
   return (Array.isArray(tools) ? tools.length : 0) + (Array.isArray(functions) ? functions.length : 0)
 }
 
-/** Tokens that a vendor may put around what the client wrote. */
+/** Tokens that a vendor may add to the client's text. */
 export function addedTokens(messages: number, tools: number): number {
   const forTools = tools === 0 ? 0 : TOKENS_FOR_TOOLS + tools * TOKENS_PER_TOOL
   return TOKENS_PER_REQUEST + messages * TOKENS_PER_MESSAGE + forTools

@@ -2,15 +2,15 @@ import { type PromptSize, sizeOf } from '../metering/prompt-size.ts'
 import { type RequestReading, readRequest } from './request-fields.ts'
 import { readTextInput } from './token-input.ts'
 
-/** What routing and billing need of a request for a plain completion. */
+/** The facts of a plain completion request that routing and billing need. */
 type CompletionFacts = PromptSize & {
   readonly model: string
   readonly stream: boolean
-  /** Completions that are made and paid for: of every prompt, `best_of` or `n`, whichever is more. */
+  /** Generated and billed completions: per prompt, the greater of `best_of` and `n`. */
   readonly choices: number
-  /** Choices that are sent back. */
+  /** Returned choices. */
   readonly n: number
-  /** Tokens that each of them may have; undefined where the request sets no limit, which hosts take as they like. */
+  /** The output limit of each choice; undefined: the request sets none, and defaults of hosts differ. */
   readonly maxOutput: number | undefined
   readonly includeUsage: boolean
 }
@@ -25,7 +25,7 @@ export function readCompletionRequest(parsed: unknown): RequestReading<Completio
     const n = fields.integer('n', MAX_CHOICES) ?? 1
     const bestOf = fields.integer('best_of', MAX_CHOICES) ?? n
     if (bestOf < n) fields.refuse('best_of', 'must be n or more')
-    // None at all, with `echo` and `logprobs`, is how texts are scored.
+    // A limit of 0 with `echo` and `logprobs` scores texts.
     const maxOutput = fields.outputLimit(0)
     const includeUsage = fields.includeUsage()
     if (prompt === undefined) return undefined

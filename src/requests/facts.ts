@@ -10,19 +10,19 @@ import {
   readRequest,
 } from './request-fields.ts'
 
-/** Where a format says what routing and billing need of a request. Everything else in it is the model's business. */
+/** Where a format has the fields that routing and billing need. */
 type FactNames = {
-  /** The list of what was said so far. */
+  /** The list of messages. */
   readonly turns: string
-  /** It may also be one text. */
+  /** It may also be a single text. */
   readonly isTextTaken?: boolean
-  /** The least that the limit of an answer may be; 1 where nothing is said. */
+  /** The minimum output limit; absent: 1. */
   readonly leastLimit?: number
-  /** Fields that cannot be taken in any case, and why. */
+  /** Fields that are always refused, and why. */
   readonly refused?: Readonly<Record<string, string>>
 }
 
-/** Reads the facts of a request whose format has one answer and its limit at the top. */
+/** Creates a reader for formats with one answer and a top-level output limit. */
 export const createFactsReader =
   (names: FactNames) =>
   (parsed: unknown, address: RequestAddress = {}): RequestReading<ChatFacts> =>
@@ -48,14 +48,14 @@ export const createFactsReader =
         overhead,
         media,
         ...furtherInferences(body),
-        // A budget within the limit is part of it; one that is greater counts over several turns of tools.
+        // A budget within the limit is part of it. A greater one applies to several turns of tools.
         ...(maxOutput !== undefined && budget > maxOutput && { outputBeside: budget }),
       }
     })
 
 /**
- * A request may have the vendor summarise a long conversation before it answers (`context_management`: an edit, or an entry,
- * whose type begins with `compact`). The summary is billed like an answer of its own.
+ * The vendor may summarize a long conversation before it answers (`context_management`: an edit, or an entry, whose type
+ * begins with `compact`). The summary is billed like another answer.
  */
 function furtherInferences({
   context_management: management,
@@ -66,7 +66,7 @@ function furtherInferences({
   return Array.isArray(edits) && edits.some(isCompaction) ? { furtherInferences: 1 } : {}
 }
 
-/** A field that is null, false or empty asks for nothing. */
+/** A null, false or empty field requests nothing. */
 const isWanted = (value: unknown) => value !== undefined && value !== null && value !== false && value !== ''
 
 function countTurns(fields: RequestFields, { turns: name, isTextTaken = false }: FactNames): number {
@@ -82,10 +82,10 @@ function countTurns(fields: RequestFields, { turns: name, isTextTaken = false }:
   return 0
 }
 
-/** A very long one is an object that stands for it. */
+/** A very long text is represented by an object. */
 const isText = (value: unknown) => typeof value === 'string' || isObject(value)
 
-/** The same of Google's format: the model stands in the address, limits in an object of their own. */
+/** The same for Google's format: the URL names the model, and limits are in a nested object. */
 export const readContentFacts = (parsed: unknown, address: RequestAddress = {}): RequestReading<ChatFacts> =>
   readRequest(parsed, (fields, body) => {
     const contents = fields.required('contents')
@@ -120,7 +120,7 @@ export const readContentFacts = (parsed: unknown, address: RequestAddress = {}):
     }
   })
 
-/** The address names the model; a body that names one too must name the same. */
+/** The URL names the model; a model in the body must equal it. */
 export function checkModel(
   fields: Pick<RequestFields, 'refuse'>,
   body: JsonObject,
@@ -140,7 +140,7 @@ export function checkModel(
 
 const MAX_CHOICES = 128
 
-/** Functions are declared several to a tool. */
+/** One tool may declare several functions. */
 function countDeclared({ tools }: JsonObject): number {
   if (!Array.isArray(tools)) return 0
   const declared = (tool: unknown) =>
@@ -155,7 +155,7 @@ const LIMITS = spellingsOf(DECISIVE.outputLimit)
 const CHOICES = spellingsOf(['n', 'best_of', 'candidate_count', 'num_return_sequences'])
 const TURNS = ['messages', 'input', 'contents']
 
-/** What no answer to a body can pass, in whichever format it is written. */
+/** Upper bounds for any answer to a body, in any format. */
 export type Bounds = {
   readonly inputTokens: number
   outputTokens(modelMaximum: number | undefined): number
@@ -163,8 +163,8 @@ export type Bounds = {
 }
 
 /**
- * The bounds of a body that an administrator's override may have changed. Limits stand at the top or in an object there;
- * where several are given, the largest counts.
+ * The bounds of a body that an administrator's override may have changed. Limits are at the top level or in a nested
+ * object; the largest one counts.
  */
 export function boundsOf(body: JsonObject): Bounds {
   const places = [body, ...Object.values(body).filter(isObject)]

@@ -1,11 +1,10 @@
 /**
- * The names of request members that decide money or rights, and the one rule about them: a member is taken in its own
- * spelling only, and once. Servers read names differently (some fold case, some take the first of a repeated name and some
- * the last, some take camel case for snake case), so a request that two servers could read differently is refused
- * (docs/requests.md).
+ * The names of request members that decide about money or permissions. A member is accepted in its own spelling only, and
+ * once. Servers read names differently: some ignore case, some use the first of a repeated name and some the last, some
+ * accept camel case for snake case. A request that two servers could read differently is refused (docs/requests.md).
  */
 
-/** Fields by what they decide, as most formats spell them. */
+/** Fields by what they decide, in the spelling of most formats. */
 export const DECISIVE = {
   model: ['model', 'model_name', 'model_id', 'req_key'],
   outputLimit: [
@@ -134,16 +133,16 @@ export const DECISIVE = {
 } as const satisfies Readonly<Record<string, readonly string[]>>
 
 /**
- * Fields of routers and proxies that choose another model, host or account than the one that is routed to and paid for.
- * They stand at the top of a body and are removed. A channel may let those through whose models can be paid for
+ * Fields of routers and proxies that choose another model, host or account than the routed and billed one. They are
+ * top-level members, and are removed. A channel may forward those whose models have a price
  * (`setting.allow_routing_fields`).
  */
 export const ROUTING = {
-  /** They name the models to choose from. */
+  /** Fields that name the models to choose from. */
   naming: ['models', 'fallbacks', 'fallback_models', 'context_window_fallbacks', 'content_policy_fallbacks'],
-  /** They choose among hosts of a model that is named. */
+  /** Fields that choose among hosts of a named model. */
   hosts: ['route', 'provider'],
-  /** What they lead to is named nowhere, and has no price: no channel lets them through. */
+  /** Fields whose effect has no price: no channel forwards them. */
   unpriced: [
     'preset',
     'provider_options',
@@ -168,10 +167,10 @@ export const ROUTING = {
 
 export const ROUTING_FIELDS: readonly string[] = Object.values(ROUTING).flat()
 
-/** Objects that servers lay over the body around them: nothing decisive may stand in them. */
+/** Objects that servers merge into the body around them: they must not contain decisive fields. */
 const WRAPPERS = ['extra_body', 'options', 'google'] as const
 
-/** Frequent names that decide nothing, known so that they need not be compared with all others. */
+/** Frequent names that decide nothing, listed so that they need no comparison with all others. */
 const PLAIN = [
   ...['role', 'name', 'id', 'user', 'store', 'stop', 'seed', 'voice', 'top_p', 'top_k', 'top_n', 'min_p'],
   ...['temperature', 'presence_penalty', 'frequency_penalty', 'repetition_penalty', 'logit_bias', 'logprobs'],
@@ -209,10 +208,10 @@ const PLAIN = [
   ],
 ] as const
 
-/** Decisive fields whose objects hold the client's own words: any name is fine there. */
+/** Decisive fields whose objects contain the client's own data: any name is allowed there. */
 const OWN_WORDS: ReadonlySet<string> = new Set(['metadata', 'documents', 'query', 'data'])
 
-/** Other objects whose members are fields too. Those of all other names hold the client's own words. */
+/** Other objects whose members are fields too. All objects not listed contain the client's own data. */
 const WALKED: ReadonlySet<string> = new Set([
   ...Object.values(DECISIVE).flat(),
   ...ROUTING_FIELDS,
@@ -222,10 +221,10 @@ const WALKED: ReadonlySet<string> = new Set([
 
 const isWalkedName = (name: string) => WALKED.has(name) && !OWN_WORDS.has(name)
 
-/** Of these only lists are walked: an object of the same name holds the arguments of a call. */
+/** Only lists of these names are checked: an object of the same name contains the arguments of a call. */
 const WALKED_AS_LIST: ReadonlySet<string> = new Set(['input', 'output'])
 
-/** Read in both spellings in every format (relay/operations/services.ts, openai/prompt-size.ts). */
+/** Read in both spellings in every format (relay/operations/services.ts, metering/prompt-size.ts). */
 const EITHER_EVERYWHERE: ReadonlySet<string> = new Set([
   'service_tier',
   'mime_type',
@@ -233,26 +232,26 @@ const EITHER_EVERYWHERE: ReadonlySet<string> = new Set([
   'file_data',
 ])
 
-/** How a format spells its fields: in snake case, or as Google's in camel case as well, though never in both at once. */
+/** The spelling of a format: snake case, or as in Google's also camel case, but never both at once. */
 export type Spelling = 'snake' | 'either'
 
-/** What is known of a member by its exact name. */
+/** The facts of a member, by its exact name. */
 export type KnownName = {
-  /** Whether its value holds fields: always, never, or where it is a list. */
+  /** Whether its value contains fields: always, never, or if it is a list. */
   readonly isWalked: boolean | 'list'
   readonly isWrapper: boolean
-  /** The other spelling that is taken. */
+  /** The other accepted spelling. */
   readonly twin: string | undefined
 }
 
 const camelOf = (name: string) => name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
 
-/** Every spelling that is taken of these names. */
+/** Every accepted spelling of these names. */
 export const spellingsOf = (names: readonly string[]): readonly string[] => [
   ...new Set(names.flatMap(name => [name, camelOf(name)])),
 ]
 
-/** A model is named in one way only: what the gateway says of it must not stand beside another spelling of it. */
+/** A model is accepted in one spelling only: the gateway sets it, and another spelling must not stand beside it. */
 const ONE_SPELLING: ReadonlySet<string> = new Set(DECISIVE.model)
 
 function knownNames(spelling: Spelling): ReadonlyMap<string, KnownName> {
@@ -271,15 +270,15 @@ function knownNames(spelling: Spelling): ReadonlyMap<string, KnownName> {
   return byName
 }
 
-/** The exact names that are known, by how a format spells them. */
+/** The known names, by the spelling of a format. */
 export const KNOWN_NAMES: Readonly<Record<Spelling, ReadonlyMap<string, KnownName>>> = {
   snake: knownNames('snake'),
   either: knownNames('either'),
 }
 
 /**
- * A name as the most generous reader sees it: without case, by any case mapping of Unicode (`ſ` is an s, the Kelvin sign a
- * k), full-width letters as plain ones, up to a NUL, and without dashes, underscores and spaces, which some readers ignore.
+ * A name as the most lenient reader sees it: without case by any Unicode mapping (`ſ` is an s, the Kelvin sign a k),
+ * full-width letters as plain ones, up to a NUL, and without dashes, underscores and spaces, which some readers ignore.
  */
 export function foldName(name: string): string {
   if (PLAIN_ASCII.test(name)) return name.replaceAll('_', '')
@@ -296,14 +295,17 @@ const PLAIN_ASCII = /^[a-z0-9_]+$/
 
 const folds = (names: readonly string[]) => new Map(names.map(name => [foldName(name), name]))
 
-/** Decisive fields by their folded names: what another spelling is a spelling of. */
+/** Decisive fields by folded name, to recognize other spellings of them. */
 export const DECISIVE_FOLDS: ReadonlyMap<string, string> = folds([
   ...Object.values(DECISIVE).flat(),
   ...ROUTING_FIELDS,
   ...WRAPPERS,
 ])
 
-/** What may stand in no wrapper, by folded name. Budgets of thought may: Google's compatible host takes them there. */
+/**
+ * Fields that no wrapper may contain, by folded name. Thinking budgets are allowed: Google's compatible host reads them
+ * there.
+ */
 export const KEPT_OUT_OF_WRAPPERS: ReadonlyMap<string, string> = folds([
   ...DECISIVE.model,
   ...DECISIVE.outputLimit,

@@ -11,7 +11,7 @@ import {
 } from './field-names.ts'
 import type { RequestFault } from './request-fields.ts'
 
-/** How the members of an operation's requests are named; `vendor`: every object in it holds fields of some vendor. */
+/** The naming rules of an operation's requests. `vendor`: every object contains fields of some vendor. */
 export type NameRules = Spelling | 'vendor'
 
 const spellingOf = (rules: NameRules): Spelling => (rules === 'vendor' ? 'either' : rules)
@@ -20,7 +20,7 @@ const TWICE = 'stands there twice: send it once'
 
 const MAX_PATH = 200
 
-/** Long names are the client's, and an error repeats only the end of a path, which tells the member. */
+/** Long names are the client's own. The error repeats the end of the path only, which identifies the member. */
 const refusal = ({ path, message }: FieldFault): RequestFault => {
   const param = path.length > MAX_PATH ? `…${path.slice(-MAX_PATH)}` : path
   return { param, code: 'invalid_parameter', message: `${param} ${message}` }
@@ -31,7 +31,10 @@ const within = (step: string, fault: FieldFault | undefined): FieldFault | undef
 
 const anotherSpelling = (name: string) => `is another spelling of ${name}: send ${name}`
 
-/** Checks names against the table, and counts them on the way. One request is checked at a time, without a pause. */
+/**
+ * Checks names against the table and counts them. The state is reused, so one request is checked at a time,
+ * synchronously.
+ */
 function createNameCheck(rules: NameRules) {
   const knownNames = KNOWN_NAMES[spellingOf(rules)]
   const isDeep = rules === 'vendor'
@@ -74,7 +77,7 @@ function createNameCheck(rules: NameRules) {
     return strangers && checkStrangers(strangers)
   }
 
-  /** Names that are not known as they are written must not be read as one that is, nor two of them as one. */
+  /** An unknown name must not be readable as a known one, nor two of them as the same name. */
   function checkStrangers(names: readonly string[]): FieldFault | undefined {
     const folded = new Set<string>()
     for (const name of names) {
@@ -87,7 +90,7 @@ function createNameCheck(rules: NameRules) {
     return undefined
   }
 
-  /** What a server lays over the body must not decide anything. */
+  /** An object that a server merges into the body must not decide anything. */
   function checkWrapper(value: object): FieldFault | undefined {
     const names = Object.keys(value)
     count += names.length
@@ -108,7 +111,7 @@ function createNameCheck(rules: NameRules) {
   }
 
   return {
-    /** A fault, or how many names the value has. */
+    /** The fault, or the number of names in the value. */
     check(value: JsonObject): FieldFault | number {
       count = 0
       return checkObject(value) ?? count
@@ -126,18 +129,15 @@ const CHECKS = {
   vendor: createNameCheck('vendor'),
 } satisfies Readonly<Record<NameRules, unknown>>
 
-/** A JSON body as it was read: `names` is how many names its bytes have (wire/json-skim.ts). */
+/** A parsed JSON body. `names`: the number of names in its bytes (wire/json-skim.ts). */
 type ReadBody = { readonly value: JsonObject; readonly names: number; readonly bytes: Buffer }
 
-/**
- * Why a body cannot be taken because of how its members are named: one could be read as a field that decides money or
- * rights, or one stands there twice.
- */
+/** The fault of a body whose member names are ambiguous: one could be read as a decisive field, or occurs twice. */
 export function nameFault({ value, names, bytes }: ReadBody, rules: NameRules): RequestFault | undefined {
   const { check, isWalked } = CHECKS[rules]
   const checked = check(value)
   if (typeof checked === 'object') return refusal(checked)
-  // A parser keeps one of two members of a name.
+  // A parser keeps only one of two members with the same name, so the counts differ.
   if (checked === names) return undefined
   const repeated = repeatedName(bytes, isWalked)
   return repeated && repeatFault(repeated)
@@ -148,10 +148,10 @@ const repeatFault = ({ path, isTopLevel }: RepeatedName): RequestFault =>
     ? { param: null, code: 'invalid_json', message: `the body names "${path.slice(0, 100)}" twice` }
     : refusal({ path, message: TWICE })
 
-/** Brackets and dots lead to a member of an object: `metadata[model]`. */
+/** Brackets and dots address a member of an object: `metadata[model]`. */
 const STEPS = /[[\].]+/
 
-/** `metadata[style]` is read as a member of the object before the bracket, where that is one that a form may write so. */
+/** The object that a form may write member by member: `metadata[style]`. */
 const WRITTEN_AS_MEMBERS = 'metadata'
 
 /** An entry of a list: `image[]`, `image[0]`. */
@@ -159,7 +159,7 @@ const LISTED = /\[\d*\]$/
 
 const isPlace = (step: string) => /^\d+$/.test(step)
 
-/** The same for the names of a form's fields. One that decides nothing may be repeated: then it is a list. */
+/** The same for the field names of a form. A field that decides nothing may be repeated: it is a list. */
 export function formNameFault(names: readonly string[], rules: NameRules): RequestFault | undefined {
   const knownNames = KNOWN_NAMES[spellingOf(rules)]
   const earlier = new Map<string, { readonly written: string; readonly isList: boolean }>()
@@ -186,7 +186,7 @@ export function formNameFault(names: readonly string[], rules: NameRules): Reque
   return undefined
 }
 
-/** The same for an object that a field holds as a JSON text, which stands at `path`. */
+/** The same for an object inside a JSON text field at `path`. */
 export function textNameFault(text: string, value: JsonObject, path: string): FieldFault | undefined {
   const checked = CHECKS.vendor.check(value)
   if (typeof checked === 'object') return within(path, checked)

@@ -4,60 +4,60 @@ import type { ToolCalls } from '../domain/usage.ts'
 import { TOOL_COUNTS } from '../domain/usage.ts'
 
 /**
- * Tools that the provider runs during a request: searches, code, pictures. They cost something beside tokens, and what
- * they find is read by the model as input. A tool that this table does not know is taken for one of them.
+ * Tools that the provider runs during a request: searches, code, images. They cost more than tokens, and their results
+ * count as input. A tool that this table does not list is treated as one of them.
  */
 
-/** The price of a call; `tokens`: nothing but the input that its results add; undefined: nothing that has a price here. */
+/** The price of a call. `tokens`: only the input that its results add. Undefined: it has no price here. */
 type Charge = ToolName | 'tokens' | undefined
 
-/** Where a request names a tool: an element of a list, a member of that element, or a member of the body. */
+/** The location of a tool in a request: an element of a list, a member of that element, or a member of the body. */
 type ToolPlace =
   | { readonly list: 'tools' | 'plugins'; readonly index: number; readonly member?: string }
   | { readonly member: string }
 
 export type RequestedTool = {
-  /** For messages: `tools[2]`, `web_search_options`. */
+  /** The field name for messages: `tools[2]`, `web_search_options`. */
   readonly field: string
   readonly place: ToolPlace
   readonly charge: Charge
   readonly maxCalls: number
   readonly resultTokens: number
-  /** No answer reports its calls, so that each request is charged for as many. */
+  /** No answer reports its calls, so each request is charged for this many. */
   readonly perRequest?: number
-  /** How the search is asked for, where prices depend on it. */
+  /** The kind of search, if prices depend on it. */
   readonly search?: string
-  /** Members of the tool that make the provider keep to `maxCalls` and `resultTokens`. */
+  /** Members of the tool that make the provider enforce `maxCalls` and `resultTokens`. */
   readonly limits?: JsonObject
   /** The names by which `tool_choice` may refer to it. */
   readonly names: readonly string[]
-  /** What is wrong with a limit that the request sets: the field, and a message that follows it. */
+  /** The fault of a limit in the request: the field, and the rest of the message. */
   readonly fault?: { readonly field: string; readonly message: string }
 }
 
 export type RequestedTools = {
   readonly list: readonly RequestedTool[]
-  /** Calls of all tools together (responses: `max_tool_calls`); undefined: each tool has its own limit. */
+  /** The limit for all tools together (responses: `max_tool_calls`); undefined: each tool has its own limit. */
   readonly maxCalls?: number
-  /** The request sets no `max_tool_calls`, and has a place for it. */
+  /** The request has no `max_tool_calls`, but its format supports it. */
   readonly isUnlimited?: true
   readonly fault?: RequestedTool['fault']
 }
 
-/** Calls of one tool, where the request sets no limit: providers that take a limit are sent this one. */
+/** The limit of calls per tool if the request sets none; it is sent to providers that accept a limit. */
 const DEFAULT_CALLS = 5
-/** Input that the result of one call adds. */
+/** The input that the result of one call adds. */
 const RESULT_TOKENS = 8_192
-/** The same of a page that is read whole; sent as the limit where the request sets none. */
+/** The same for an entire page; sent as the limit if the request sets none. */
 const PAGE_TOKENS = 25_000
-/** A provider goes on after so many rounds of calls only when it is asked again. */
+/** A provider pauses after this many rounds of calls, until it gets another request. */
 const MAX_ROUNDS = 10
 
 export const NO_TOOLS: RequestedTools = { list: [] }
 
 // --- Reading ------------------------------------------------------------------------------------------------------
 
-/** Types of `tools[].type`, dates removed. Null: the client runs it. */
+/** Types of `tools[].type` without dates. Null: the client runs it. */
 const TYPES: Readonly<Record<string, Charge | null>> = {
   function: null,
   custom: null,
@@ -114,7 +114,7 @@ type MemberRule = { readonly charge: Charge; isAsked(value: unknown): boolean }
 const isOn = (value: unknown) => value !== false && value !== 0 && value !== ''
 const isFilled = (value: unknown) => !Array.isArray(value) || value.length > 0
 
-/** Members of a body by which vendors are asked for a tool. */
+/** Members of a body that request a tool. */
 const MEMBERS: Readonly<Record<string, MemberRule>> = {
   web_search_options: { charge: 'web_search', isAsked: isOn },
   // DashScope, Tencent, Baidu.
@@ -122,17 +122,17 @@ const MEMBERS: Readonly<Record<string, MemberRule>> = {
   enable_enhancement: { charge: 'web_search', isAsked: isOn },
   force_search_enhancement: { charge: 'web_search', isAsked: isOn },
   web_search: { charge: 'web_search', isAsked: value => isOn(value) && member(value, 'enable') !== false },
-  // xAI charged each source that it read, for which there is no price.
+  // xAI charged per source, which has no price here.
   search_parameters: { charge: undefined, isAsked: value => member(value, 'mode') !== 'off' },
   connectors: { charge: undefined, isAsked: isFilled },
-  // A list of them is read one by one; nothing else is known to be read by any host.
+  // The entries of a list are read one by one; no host is known to accept another form.
   plugins: { charge: undefined, isAsked: isFilled },
   mcp_servers: { charge: 'tokens', isAsked: isFilled },
 }
 
 const DATE = /_20\d\d_?\d\d_?\d\d$/
 
-/** The tools that a body asks the provider to run, in whichever format it is written. */
+/** The tools that a body asks the provider to run, in any format. */
 export function requestedTools(body: JsonObject): RequestedTools {
   let list: RequestedTool[] | undefined
   const add = (tool: RequestedTool | undefined) => {
@@ -165,7 +165,7 @@ function readTools(tools: unknown, body: JsonObject, add: Add): void {
   }
 }
 
-/** Google takes an object for a list of one. It is sent only where the client runs all that it names. */
+/** Google accepts an object as a list of one. It is sent only if the client runs all its tools. */
 function readLoneTool(tool: unknown, isGoogle: boolean): RequestedTool | undefined {
   if (!isObject(tool)) return undefined
   const hosted: RequestedTool[] = []
@@ -181,7 +181,7 @@ function readLoneTool(tool: unknown, isGoogle: boolean): RequestedTool | undefin
   }
 }
 
-/** `isResponses`: the answer shows every call as an item. */
+/** `isResponses`: the answer contains every call as an item. */
 function readTool(tool: JsonObject, index: number, isResponses: boolean): RequestedTool | undefined {
   const place = { list: 'tools', index } as const
   const field = `tools[${index}]`
@@ -198,12 +198,12 @@ function readTool(tool: JsonObject, index: number, isResponses: boolean): Reques
     names,
     ...(isReported ? {} : { perRequest: 1 }),
     ...(type === 'web_search_preview' && { search: 'preview' }),
-    // Only tools with a date are Anthropic's, which take limits of their own.
+    // Only Anthropic's tools have a date in their type; these accept limits of their own.
     ...callLimits(tool, field, type !== fullType && !isResponses ? type : undefined),
   }
 }
 
-/** Some readers of JSON ignore case, and would see another type than we do. */
+/** Some JSON parsers ignore case, and would read another type than the gateway. */
 const hasOddType = (tool: JsonObject): boolean => {
   for (const name in tool)
     if (name.length === 4 && name !== 'type' && name.toLowerCase() === 'type') return true
@@ -211,7 +211,7 @@ const hasOddType = (tool: JsonObject): boolean => {
 }
 
 function chargeOf(tool: JsonObject, type: string | undefined): Charge | null {
-  // Anthropic's own format: a tool without a type is the client's.
+  // Anthropic's own format: the client runs a tool without a type.
   if (type === undefined && tool.type === undefined)
     return isObject(tool.function) || typeof tool.name === 'string' ? null : undefined
   if (type === 'shell') return isHostedShell(tool) ? containerCharge(tool.environment) : null
@@ -220,7 +220,7 @@ function chargeOf(tool: JsonObject, type: string | undefined): Charge | null {
   return type !== undefined && Object.hasOwn(TYPES, type) ? TYPES[type] : undefined
 }
 
-/** The price is that of the smallest container: larger ones cost up to 64 times as much. */
+/** The price covers the smallest container; larger ones cost up to 64 times as much. */
 const containerCharge = (container: unknown): Charge =>
   (member(container, 'memory_limit') ?? '1g') === '1g' ? 'code_interpreter' : undefined
 
@@ -233,7 +233,7 @@ const isOfFunctions = ({ tools }: JsonObject): boolean =>
     tool => isObject(tool) && !hasOddType(tool) && ['function', 'custom'].includes(String(tool.type)),
   )
 
-/** Tools of Anthropic that take a limit of their calls. */
+/** Tools of Anthropic that accept a limit of calls. */
 const TAKE_LIMITS = ['web_search', 'web_fetch']
 
 type CallLimits = Pick<RequestedTool, 'maxCalls' | 'resultTokens' | 'limits' | 'fault'>
@@ -261,7 +261,7 @@ function callLimits(tool: JsonObject, field: string, anthropicType: string | und
   }
 }
 
-/** Longer limits than any provider takes would make a product that is no exact amount. */
+/** Higher limits than any provider accepts; multiplied by a price they would be inexact. */
 const MAX_COUNT = 1e6
 const COUNT_WANTED = `must be an integer from 1 to ${MAX_COUNT}`
 
@@ -286,7 +286,7 @@ function readGoogleTool(tool: JsonObject, index: number, add: Add): void {
   }
 }
 
-/** OpenRouter sells what a search finds by fives. */
+/** OpenRouter bills search results in units of five. */
 const RESULTS_PER_SEARCH = 5
 
 function readPlugins(plugins: readonly unknown[], add: Add): void {
@@ -324,7 +324,7 @@ function readMember(name: string, value: unknown): RequestedTool | undefined {
   }
 }
 
-/** Perplexity charges by how much a search reads, and more where it may plan several: `medium`, `pro`, `pro-high`. */
+/** Perplexity charges by the size of the search context, and more for planned searches: `medium`, `pro`, `pro-high`. */
 function searchKind(options: unknown): string | undefined {
   const size = member(options, 'search_context_size')
   const type = member(options, 'search_type') ?? 'fast'
@@ -332,7 +332,7 @@ function searchKind(options: unknown): string | undefined {
   return words.flat().join('-').toLowerCase() || undefined
 }
 
-/** In the Responses format one limit is for all tools together. */
+/** In the Responses format, one limit applies to all tools together. */
 function limited(list: readonly RequestedTool[], body: JsonObject): RequestedTools {
   const fault = list.find(tool => tool.fault !== undefined)?.fault
   if (!Object.hasOwn(body, 'input')) return { list, ...(fault && { fault }) }
@@ -344,12 +344,12 @@ function limited(list: readonly RequestedTool[], body: JsonObject): RequestedToo
 
 // --- Bounds -------------------------------------------------------------------------------------------------------
 
-/** What the tools of a request may add to it at most. */
+/** Upper bounds of what the tools of a request add to it. */
 type ToolBounds = { readonly units: ToolCalls; readonly inputTokens: number }
 
 /**
- * `isSent` says which of the tools go out. After each round of calls the model reads the prompt once more, with all that
- * the tools have found by then.
+ * `isSent`: which of the tools are sent. After each round of calls the model reads the prompt again, with all tool
+ * results so far.
  */
 export function toolBounds(
   { list, maxCalls }: RequestedTools,
@@ -379,7 +379,7 @@ const readAgain = (prompt: number, calls: number, resultTokens: number): number 
   return prompt * (rounds + 1) + Math.ceil((resultTokens * (rounds + 1)) / 2)
 }
 
-/** The calls that each request is charged for, because no answer reports them. */
+/** The calls that are charged per request, because no answer reports them. */
 export function unreportedCalls(sentTools: readonly RequestedTool[]): ToolCalls | undefined {
   let calls: ToolCalls | undefined
   for (const { charge, perRequest } of sentTools) {
@@ -390,7 +390,7 @@ export function unreportedCalls(sentTools: readonly RequestedTool[]): ToolCalls 
   return calls
 }
 
-/** The bounds of a request to a model that searches in any case. */
+/** Adds the searches of a model that always searches. */
 export const withSearches = ({ units, inputTokens }: ToolBounds, searches: number): ToolBounds => ({
   units: { ...units, searches: Math.max(units.searches ?? 0, searches) },
   inputTokens: readAgain(inputTokens, searches, searches * RESULT_TOKENS),

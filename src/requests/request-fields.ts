@@ -2,31 +2,31 @@ import { isObject, type JsonObject, member } from '../domain/json-value.ts'
 import { codePoints, hasControl } from '../domain/text.ts'
 import { DECISIVE } from './field-names.ts'
 
-/** The first field at fault, named by `param` (docs/reference/relay-api.md: Request bodies). */
+/** The first invalid field, named by `param` (docs/reference/relay-api.md: Request bodies). */
 export type RequestFault = {
   readonly param: string | null
   readonly code: 'invalid_json' | 'missing_parameter' | 'invalid_parameter'
   readonly message: string
 }
 
-/** What the address of a request says and its body does not (gemini, bedrock: model and whether to stream). */
+/** The part of a request that is in its URL (gemini, bedrock: the model and the stream flag). */
 export type RequestAddress = { readonly model?: string; readonly stream?: boolean }
 
 export type RequestReading<Facts> = { readonly request: Facts } | { readonly fault: RequestFault }
 
-/** Reads fields of a body and notes the first fault; a field that is null or at fault reads as if it were not there. */
+/** Reads fields of a body and records the first fault. A null or invalid field reads as absent. */
 export type RequestFields = {
-  /** Absent, null or an empty string is `missing_parameter` (docs/reference/relay-api.md: Request bodies). */
+  /** An absent, null or empty field is a `missing_parameter` (docs/reference/relay-api.md: Request bodies). */
   required(name: string): unknown
   model(): string
   flag(name: string): boolean
-  /** A whole number, from 1 on where no other least is given. */
+  /** An integer; the default minimum is 1. */
   integer(name: string, max?: number, min?: number): number | undefined
-  /** The greatest limit of an answer, by any of its names: hosts know different ones. */
+  /** The largest output limit under any of its names: hosts support different ones. */
   outputLimit(least?: number): number | undefined
   number(name: string, min: number, max: number): number | undefined
   text(name: string): string | undefined
-  /** One of these words. */
+  /** One of these values. */
   choice<Word extends string>(name: string, words: readonly Word[]): Word | undefined
   /** `stream_options.include_usage` */
   includeUsage(): boolean
@@ -35,10 +35,10 @@ export type RequestFields = {
 }
 
 export const MAX_MODEL_LENGTH = 255
-/** No answer is so long, so that a higher limit is a mistake; its product with a price would not be an exact amount. */
+/** No answer is that long, so a higher limit is a mistake; multiplied by a price it would be inexact. */
 export const MAX_LIMIT = 1e12
 
-/** Checks a parsed body: `read` says what it needs of the fields, and is not heard where one of them is at fault. */
+/** Checks a parsed body. `read` returns the facts from its fields; they are discarded if a field is invalid. */
 export function readRequest<Facts>(
   parsed: unknown,
   read: (fields: RequestFields, body: JsonObject) => Facts | undefined,

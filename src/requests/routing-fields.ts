@@ -8,10 +8,10 @@ const NAMING = spellingsOf(ROUTING.naming)
 
 export const isRoutingField = (name: string) => ALL.has(name)
 
-/** A routing field that no channel lets through. */
+/** A routing field that no channel forwards. */
 export const isUnpricedRouting = (name: string) => UNPRICED.has(name)
 
-/** The fields of a body that would choose another model or host; a field that is null chooses nothing. */
+/** The fields of a body that would choose another model or host; a null field has no effect. */
 export const routingFieldsIn = (body: JsonObject): readonly string[] =>
   Object.keys(body).filter(name => isRoutingField(name) && (member(body, name) ?? null) !== null)
 
@@ -30,6 +30,6 @@ export function modelsNamedIn(body: JsonObject): readonly string[] {
   return [...names]
 }
 
-/** What a client is told of fields that were removed. */
+/** The warning to the client about removed fields. */
 export const removedWarning = (fields: readonly string[]): string =>
   warningsHeader(fields.map(field => ({ field, message: 'chooses another model or host, and was removed' })))

@@ -1,20 +1,20 @@
 import { longText } from '../wire/json-skim.ts'
 import type { RequestFields } from './request-fields.ts'
 
-/** What completions and embeddings are asked about: one text or several, or their tokens. */
+/** The input of completions and embeddings: one text or several, or their tokens. */
 export type TextInput = {
-  /** How many texts, each with an answer of its own. */
+  /** The number of texts, each with an answer of its own. */
   readonly count: number
-  /** An upper bound of the tokens of them all. */
+  /** An upper bound of the tokens of all texts. */
   readonly tokens: number
-  /** They are tokens already. */
+  /** The input is tokenized already. */
   readonly isTokens: boolean
 }
 
-// A tokenizer may put a marker before and behind a text.
+// A tokenizer may add a marker before and after a text.
 const MARKERS = 2
 
-/** Reads a field that holds a text, a list of texts, a list of tokens, or a list of such lists. */
+/** Reads a field with a text, a list of texts, a list of tokens, or a list of such lists. */
 export function readTextInput(fields: RequestFields, name: string): TextInput | undefined {
   const value = fields.required(name)
   if (value === undefined || value === '') return undefined

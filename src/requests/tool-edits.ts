@@ -5,7 +5,7 @@ import type { RequestedTool, RequestedTools } from './provider-tools.ts'
 
 type Edit = Readonly<Record<string, unknown>> | undefined
 
-/** What has to change in a body so that it asks only for tools that are paid for, and within their limits. */
+/** The edits of a body that remove unpriced tools and set limits for the others. */
 export type ToolEdits = {
   readonly lists: ReadonlyMap<string, ElementEdits>
   /** Members of the body; undefined removes one. */
@@ -16,13 +16,13 @@ export type ToolEdits = {
 
 type Choice = {
   isSent(tool: RequestedTool): boolean
-  /** The provider takes `max_tool_calls`. */
+  /** The provider accepts `max_tool_calls`. */
   readonly takesMaxCalls: boolean
 }
 
 const REMOVED = 'was removed: a tool that the provider runs needs a price, and this model has none for it'
 
-/** Members that are refused where no tool is left. */
+/** Members that the provider rejects if no tool is left. */
 const ABOUT_TOOLS = ['tool_choice', 'parallel_tool_calls', 'toolConfig', 'tool_config']
 
 export function toolEdits(body: JsonObject, requested: RequestedTools, choice: Choice): ToolEdits {
@@ -64,7 +64,7 @@ export function toolEdits(body: JsonObject, requested: RequestedTools, choice: C
 
 const CHOICE_REMOVED = 'was removed with the tool that it names'
 
-/** An element that loses all its members is gone. */
+/** An element that loses all its members is removed. */
 function removeEmpty(list: unknown, edits: Map<number, Edit>): void {
   if (!Array.isArray(list)) return
   for (const [index, edit] of edits) {
@@ -79,7 +79,7 @@ const isAllRemoved = (tools: unknown, edits: ElementEdits | undefined): boolean 
   edits !== undefined &&
   tools.every((_, index) => edits.has(index) && edits.get(index) === undefined)
 
-/** The members that speak of tools which are gone. */
+/** The edits of members that refer to removed tools. */
 function choiceEdits(
   body: JsonObject,
   removed: readonly RequestedTool[],
@@ -101,7 +101,7 @@ function namesRemoved(choice: unknown, removed: readonly RequestedTool[]): boole
 export const isUnedited = ({ lists, members }: ToolEdits): boolean =>
   lists.size === 0 && Object.keys(members).length === 0
 
-/** The edits as members of the outermost object, for `editTopLevel`. */
+/** The edits as top-level members, for `editTopLevel`. */
 export function memberEdits(
   { lists, members }: ToolEdits,
   bytes: Buffer,
@@ -115,7 +115,7 @@ export function memberEdits(
   return edits
 }
 
-/** The same for a body that is not written yet. */
+/** The same for a body that is not serialized yet. */
 export function editedBody(body: JsonObject, { lists, members }: ToolEdits): JsonObject {
   const edited: Record<string, unknown> = { ...body, ...members }
   for (const [list, elements] of lists) {

@@ -8,7 +8,7 @@ import { decodeError } from './error.ts'
 import { decodeStop, isFailed } from './stop.ts'
 import { readCohereUsage } from './usage.ts'
 
-/** An answer names no model. */
+/** The vendor's answers have no model name. */
 export function decodeAnswer(
   body: unknown,
   { idsAndClock }: DecodeOptions,

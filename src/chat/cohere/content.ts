@@ -4,7 +4,7 @@ import type { Citation, Part, TextPart, ToolCallPart } from '../hub/hub.ts'
 
 export const FORMAT = 'cohere'
 
-/** A call; one without arguments comes with the text `null`. */
+/** Decodes a call; without arguments, the vendor sends the text `null`. */
 export function decodeCall(call: unknown, newId: (prefix: string) => string): ToolCallPart {
   const functionFields = member(call, 'function')
   const [id, name, json] = [
@@ -25,7 +25,7 @@ export function argumentsText(json: unknown): string {
   return typeof json === 'string' && json.trim() !== 'null' ? json : ''
 }
 
-/** The blocks of a message; a plan of tools is a thought as well. */
+/** The blocks of a message; a tool plan becomes reasoning. */
 export function decodeContent(message: FieldReader): readonly Part[] {
   const content = message.any('content')
   if (typeof content === 'string') return content === '' ? [] : [{ type: 'text', text: content }]
@@ -40,7 +40,7 @@ function decodeBlock(block: FieldReader): readonly Part[] {
   return Object.keys(block.value).length === 0 ? [] : [{ type: 'vendor', format: FORMAT, value: block.value }]
 }
 
-/** What stands behind it is told with each source; the first one names the citation. */
+/** Each source has its own description; the first one names the citation. */
 export function decodeCitation(value: JsonObject): Citation {
   const { start, end, content_index: _, ...rest } = value as Record<string, unknown>
   const sources = Array.isArray(value.sources) ? value.sources : []
@@ -55,10 +55,10 @@ export function decodeCitation(value: JsonObject): Citation {
   })
 }
 
-/** Citations of a plan stand on no part of the answer. */
+/** Citations of a tool plan belong to no part of the answer. */
 export const isOfText = (citation: JsonObject): boolean => citation.type !== 'PLAN'
 
-/** Gives the texts of an answer the citations that stand on them; without a number it is the first text. */
+/** Adds the citations to the texts that they belong to; without an index, to the first text. */
 export function withCitations(parts: readonly Part[], citations: readonly JsonObject[]): readonly Part[] {
   if (citations.length === 0) return parts
   const first = parts.findIndex(part => part.type === 'text')

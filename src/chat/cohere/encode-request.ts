@@ -14,7 +14,7 @@ import { warnBeyondText, warnOfDescription, warnUnsayable } from '../hub/unsayab
 import { createWarnings, type Warnings } from '../hub/warnings.ts'
 import { FORMAT } from './content.ts'
 
-/** Documents of all turns are sent beside the conversation. */
+/** The documents of all turns are sent beside the conversation. */
 type Writing = { readonly warnings: Warnings; readonly documents: JsonObject[] }
 
 export function encodeRequest(original: ChatRequest): EncodedRequest {
@@ -65,7 +65,7 @@ function encodeMessage(message: Message, path: string, writing: Writing): readon
   return [{ ...ownExtras(FORMAT, message), role, content: plainOrList(content) }]
 }
 
-/** Thoughts before calls are their plan; any others are blocks. */
+/** Reasoning before calls becomes the tool plan; other reasoning becomes a block. */
 function encodeAssistant(message: Message, path: string, writing: Writing): JsonObject {
   const { thought, calls } = deedsOf(message, path, writing.warnings)
   const content = encodeParts(message.content, path, writing)
@@ -103,7 +103,7 @@ const encodeResults = (message: Message, path: string, writing: Writing): readon
     showing: content => ({ role: 'user', content }),
   })
 
-/** Thoughts and calls have places of their own and are left to the caller. */
+/** The caller encodes reasoning and calls, which have separate fields. */
 function encodeParts(parts: readonly Part[], path: string, writing: Writing): readonly JsonObject[] {
   return parts.flatMap((part, index) => encodePart(part, `${path}.content[${index}]`, writing))
 }
@@ -148,9 +148,9 @@ function encodeMedia(part: MediaPart, path: string, { warnings, documents }: Wri
   return []
 }
 
-// --- Wishes -------------------------------------------------------------------------------------------------------
+// --- Parameters ---------------------------------------------------------------------------------------------------
 
-/** No tool can be asked for by its name, but it can be the only one. */
+/** The format cannot force a tool by name, but can offer that tool only. */
 function encodeTools(request: ChatRequest, warnings: Warnings): JsonObject {
   const tools = allowedFunctions(request, warnings)
   if (request.parallelTools === false) {
@@ -184,7 +184,7 @@ function encodeThinking({ reasoning, maxTokens }: ChatRequest, warnings: Warning
   if (budget !== undefined) return { type: 'enabled', token_budget: budget }
   const worth = effort === undefined ? undefined : budgetOf(effort)
   if (worth !== undefined && !isAdaptive) {
-    // Thoughts are part of the limit that the request was admitted for: they must fit in.
+    // Thinking counts against the output limit that the hold covers, so the budget must fit.
     const room = maxTokens === undefined ? worth : Math.min(worth, Math.floor(maxTokens / 2))
     return room < 1 ? { type: 'disabled' } : { type: 'enabled', token_budget: room }
   }

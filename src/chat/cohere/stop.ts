@@ -7,7 +7,7 @@ const REASONS: Readonly<Record<string, StopReason>> = {
   TOOL_CALL: 'tools',
 }
 
-/** Words under which there is no answer, or half of one. */
+/** Finish reasons of a missing or partial answer. */
 const FAILED: ReadonlySet<unknown> = new Set(['ERROR', 'TIMEOUT', 'ERROR_TOXIC', 'ERROR_LIMIT'])
 
 export const isFailed = (word: unknown): boolean => FAILED.has(word)

@@ -10,8 +10,8 @@ import { decodeStop, isFailed } from './stop.ts'
 import { readCohereUsage } from './usage.ts'
 
 /**
- * Blocks open with their first word, since they begin empty; a citation may come after its block has ended, so that only
- * the next part closes a text. Calls are numbered apart from blocks.
+ * Blocks start empty, so parts open with their first delta. A citation may arrive after its block has ended, so a text is
+ * closed only by the next part. Calls are numbered separately from blocks.
  */
 export function createStreamDecoder({ idsAndClock }: StreamDecoderOptions): StreamDecoder {
   const calls = new Map<unknown, number>()
@@ -67,7 +67,7 @@ export function createStreamDecoder({ idsAndClock }: StreamDecoderOptions): Stre
         end(delta, emit)
         break
       default:
-      // Ends of blocks, and event types that are new.
+      // Ends of blocks, and unknown event types.
     }
   }
 
@@ -112,6 +112,6 @@ export function createStreamDecoder({ idsAndClock }: StreamDecoderOptions): Stre
   }
 }
 
-/** `{message}` without a type: the body of an error in the middle of a stream. */
+/** `{message}` without a type: an error in the middle of a stream. */
 const isBareError = (data: unknown): boolean =>
   member(data, 'type') === undefined && typeof member(data, 'message') === 'string'

@@ -3,9 +3,9 @@ import { EMPTY, type Usage } from '../../domain/usage.ts'
 import { count } from '../../metering/openai-usage.ts'
 
 /**
- * Reads a `usage` of this format. `billed_units` are what the vendor charges for; `tokens` hold the instructions that it
- * adds to every prompt, which are not billed, and count only where nothing else is reported. `cached_tokens` are a part of
- * `tokens` and may be more than what is billed.
+ * Reads a `usage` of this format. `billed_units` is charged by the vendor. `tokens` includes instructions that the vendor
+ * adds and does not bill, so it counts only if there is nothing else. `cached_tokens` is a part of `tokens` and may
+ * exceed the billed ones.
  */
 export function readCohereUsage(value: unknown): Usage | undefined {
   const billed = countsIn(member(value, 'billed_units'))

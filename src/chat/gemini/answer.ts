@@ -32,7 +32,7 @@ export function decodeAnswer(
   return compact<ChatAnswer>({ ...headOf(answer), choices, usage: usageIn(body), toolCalls: callsIn(body) })
 }
 
-/** What an answer and each event of a stream begin with. */
+/** The members that an answer and each event of a stream have in common. */
 export function headOf(answer: FieldReader): Omit<ChatAnswer, 'choices' | 'usage' | 'toolCalls'> {
   for (const name of ['candidates', 'usageMetadata', 'promptFeedback']) answer.any(name)
   const createdMs = Date.parse(answer.text('createTime') ?? '')
@@ -64,7 +64,7 @@ function decodeCandidate(candidate: FieldReader, newId: () => string): Choice {
   })
 }
 
-/** Citations belong to the text that they are in; one of no text belongs to the first. */
+/** A citation belongs to the text of its part; without one, to the first text. */
 function withCitations(parts: readonly Part[], metadata: unknown): readonly Part[] {
   if (!isObject(metadata)) return parts
   const first = parts.findIndex(part => part.type === 'text')
@@ -100,7 +100,7 @@ export const encodeHead = (
   responseId: id === '' ? newId('resp_') : id,
 })
 
-/** Why a prompt was not let through, where that is all there is to tell. */
+/** Why the prompt was blocked, if that is the entire answer. */
 export const feedbackIn = (stop: Stop | undefined): unknown =>
   member(stop?.extras?.[FORMAT], 'promptFeedback')
 

@@ -17,12 +17,12 @@ import type { Warnings } from '../hub/warnings.ts'
 
 export const FORMAT = 'gemini'
 
-/** What the vendor takes in place of a signature for calls that it has not made itself (protocols 2.5). */
+/** The value that the vendor accepts as the signature of calls that another model made. */
 const NO_SIGNATURE = 'skip_thought_signature_validator'
 
 // --- Reading ------------------------------------------------------------------------------------------------------
 
-/** Does not decode parts whose meaning depends on others, such as the result of a call: the caller does. */
+/** Decodes a part by itself. Parts that depend on others, such as tool results, are decoded by the caller. */
 export function decodePart(part: FieldReader, newId: () => string): Part {
   const { value } = part
   if (isObject(value.functionCall)) return extended(part, decodeCall(part, newId))
@@ -35,7 +35,7 @@ export function decodePart(part: FieldReader, newId: () => string): Part {
   return extended(part, compact<Part>({ type: 'text', text, signature: signatureIn(part) }))
 }
 
-/** The last part of a stream may be a signature of what was said before, and nothing else. */
+/** The last part of a stream may contain only the signature of the text before it. */
 const isBareSignature = (part: JsonObject): boolean =>
   'thoughtSignature' in part &&
   Object.keys(part).every(name => name === 'thoughtSignature' || name === 'thought')
@@ -78,7 +78,7 @@ function decodeInline(part: FieldReader): MediaPart {
   return medium(part, inline, { data: inline.needText('data') })
 }
 
-/** Files of the vendor's own storage mean nothing to others; any other address is one. */
+/** URIs in the vendor's own storage, which other vendors cannot open. All others are ordinary URLs. */
 const STORED = /^(gs:\/\/|https:\/\/generativelanguage\.googleapis\.com\/|files\/)/
 
 function decodeFile(part: FieldReader): MediaPart {
@@ -112,7 +112,7 @@ function medium(part: FieldReader, holder: FieldReader, source: MediaSource): Me
 
 export type PartPlace = { readonly model: string; readonly path: string; readonly warnings: Warnings }
 
-/** The parts of a message that goes to the vendor: what it would refuse stays out, with a warning. */
+/** Encodes the parts of a message for the vendor. Content that it would reject is left out, with a warning. */
 export function encodePart(part: Part, place: PartPlace): readonly JsonObject[] {
   const { path, warnings } = place
   if (part.type !== 'vendor') warnings.foreign(`${path}.`, part)
@@ -137,7 +137,7 @@ export function encodePart(part: Part, place: PartPlace): readonly JsonObject[] 
   }
 }
 
-/** Empty texts are refused, unless they are there to be signed. */
+/** The vendor rejects an empty text unless it carries a signature. */
 function encodeText(
   part: Extract<Part, { type: 'text' }>,
   { path, warnings }: PartPlace,
@@ -152,7 +152,7 @@ function encodeText(
   return [{ ...ownExtras(FORMAT, part), text: part.text, ...(thoughtSignature && { thoughtSignature }) }]
 }
 
-/** Thoughts may go back without a proof; a foreign one would be refused. */
+/** Reasoning may be sent without a signature; a foreign one would be rejected. */
 function encodeThought(part: ReasoningPart, { path, warnings }: PartPlace): readonly JsonObject[] {
   const thoughtSignature = nativeSignature(FORMAT, part.signature)
   if (thoughtSignature === undefined && (part.signature ?? part.encrypted) !== undefined) {
@@ -182,7 +182,7 @@ function encodeCall(part: ToolCallPart, { path, warnings }: PartPlace): JsonObje
   }
 }
 
-/** The newer models refuse a turn whose first call is not signed; of several at once only the first is. */
+/** Newer models reject a turn whose first call is not signed. Of parallel calls only the first is signed. */
 export function signFirstCall(parts: readonly JsonObject[], model: string): readonly JsonObject[] {
   const first = parts.findIndex(part => isObject(part.functionCall))
   if (first === -1 || !geminiGeneration(model).needsSignedCalls) return parts
@@ -195,7 +195,7 @@ const LEVELS: Readonly<Record<string, string>> = {
   high: 'MEDIA_RESOLUTION_HIGH',
 }
 
-/** A type must be given; where none is known it is the likeliest of the kind. */
+/** A media type is required; if none is known, the most common of the kind is used. */
 const LIKELY_TYPES = {
   image: 'image/jpeg',
   audio: 'audio/mpeg',
@@ -226,7 +226,7 @@ const TYPES_BY_ENDING: Readonly<Record<string, string>> = {
   jpeg: 'image/jpeg',
 }
 
-/** What the name of a picture at an address says of its type. */
+/** The media type of an image URL by its extension. */
 function typeInUrl(source: MediaSource): string | undefined {
   if (!('url' in source)) return undefined
   const ending = /\.(\w+)(?:[?#]|$)/.exec(source.url.toLowerCase())?.[1] ?? ''
@@ -256,7 +256,7 @@ function encodeDetail({ detail }: MediaPart, { model, path, warnings }: PartPlac
 const signed = (proof: string | undefined): JsonObject =>
   proof === undefined ? {} : { thoughtSignature: armored(proof) }
 
-/** The parts of an answer that goes to a client. Foreign proofs are packed, so that the client hands them back. */
+/** Encodes the parts of an answer for a client. Foreign signatures are packed, so that the client sends them back. */
 export function answerParts(part: Part): readonly JsonObject[] {
   const own = part.type === 'vendor' ? {} : ownExtras(FORMAT, part)
   switch (part.type) {

@@ -19,13 +19,13 @@ import { canonical } from './names.ts'
 import { fromOpenApi } from './schema.ts'
 import { decodeResult, type OpenCalls } from './tool-result.ts'
 
-/** The model and whether to stream stand in the address. */
+/** The URL contains the model and the stream flag. */
 export const decodeRequest = (body: unknown, address: RequestAddress = {}): DecodedRequest =>
   decoding(() => decode(strictFields(canonical(body), ''), address))
 
 function decode(body: FieldReader, address: RequestAddress): ChatRequest {
   const model = modelIn(body, address.model)
-  // Some clients repeat the address in the body.
+  // Some clients repeat the model of the URL in the body.
   body.any('model')
   const config = body.fields('generationConfig') ?? strictFields({}, 'generationConfig')
   const calling = body.fields('toolConfig')
@@ -42,7 +42,7 @@ function decode(body: FieldReader, address: RequestAddress): ChatRequest {
   })
 }
 
-/** The unread fields of the body and of the objects inside it that were read field by field. */
+/** The unread fields of the body, and of the nested objects that were read field by field. */
 function withRests(
   body: FieldReader,
   inner: Readonly<Record<string, FieldReader | undefined>>,
@@ -69,7 +69,7 @@ const ROLES: Readonly<Record<string, Message['role']>> = {
 function decodeInstruction(body: FieldReader): readonly Message[] {
   const instruction = body.fields('systemInstruction')
   if (instruction === undefined) return []
-  // It has a role that means nothing.
+  // Its role has no meaning.
   instruction.any('role')
   const content = instruction.each('parts').map(part => decodePart(part, () => ''))
   return content.length === 0 ? [] : [{ role: 'system', content }]
@@ -80,7 +80,7 @@ function decodeContents(body: FieldReader): readonly Message[] {
     body.refuse('contents', 'must be a list of at least one content')
   const open: OpenCalls = []
   let idCount = 0
-  // Older clients know no ids: a call gets one by its place, the same in every turn that repeats it.
+  // Older clients send no ids: a call gets one by its position, which is the same in every later turn.
   const newId = () => `call_${++idCount}`
   return body.each('contents').flatMap(content => {
     const role = ROLES[content.text('role') ?? 'user']
@@ -95,7 +95,7 @@ function decodeContents(body: FieldReader): readonly Message[] {
   })
 }
 
-/** Clients keep the pieces of a streamed thought apart; another vendor's proof is of all that was thought before it. */
+/** Clients do not merge the pieces of streamed reasoning, but another vendor's signature covers all pieces before it. */
 function joinThoughts(parts: readonly Part[]): readonly Part[] {
   const merged: Part[] = []
   for (const part of parts) {
@@ -117,7 +117,7 @@ const hasForeignProofIn = ({ signature, encrypted }: ReasoningPart) =>
 const isPieceOfThought = (part: Part | undefined): part is ReasoningPart =>
   part?.type === 'reasoning' && (part.signature ?? part.encrypted ?? part.extras) === undefined
 
-/** Results of tools are a role of their own in the hub; what the user adds to them comes after. */
+/** In the hub, tool results are messages of their own role; other content of the user follows them. */
 function splitResults(
   role: Message['role'],
   content: readonly Part[],
@@ -133,7 +133,7 @@ function splitResults(
 
 // --- Tools --------------------------------------------------------------------------------------------------------
 
-/** An entry holds functions, or tools of the vendor's own, or both. */
+/** An entry contains functions, the vendor's own tools, or both. */
 function decodeTools(entry: FieldReader): readonly Tool[] {
   const functions = entry.each('functionDeclarations').map(decodeFunction)
   const rest = entry.rest()
@@ -175,7 +175,7 @@ function decodeChoice(config: FieldReader | undefined): ToolChoice | undefined {
   }
 }
 
-/** Settings that say more than a category and a threshold stay as they are. */
+/** Settings with more than a category and a threshold stay as they are. */
 function decodeSafety(body: FieldReader): ChatRequest['safety'] {
   const settings = member(body.value, 'safetySettings')
   if (!Array.isArray(settings)) return undefined
@@ -187,7 +187,7 @@ function decodeSafety(body: FieldReader): ChatRequest['safety'] {
   }))
 }
 
-// --- Wishes -------------------------------------------------------------------------------------------------------
+// --- Parameters ---------------------------------------------------------------------------------------------------
 
 function decodeConfig(config: FieldReader): Partial<ChatRequest> {
   const isLogged = config.flag('responseLogprobs') === true
@@ -219,7 +219,7 @@ function decodeOutput(config: FieldReader): Output | undefined {
   return { type: 'schema', schema: schema ?? fromOpenApi(openApi ?? {}) }
 }
 
-/** Thoughts are told only on demand; a budget of 0 forbids them, −1 leaves it to the model. */
+/** Reasoning is returned only on request. A budget of 0 disables it, −1 lets the model decide. */
 function decodeThinking(thinking: FieldReader | undefined): Reasoning | undefined {
   if (thinking === undefined) return undefined
   const budget = thinking.number('thinkingBudget')

@@ -17,7 +17,7 @@ import { encodePart, FORMAT, signFirstCall } from './content.ts'
 import { isEmptySchema, toVendorSchema } from './schema.ts'
 import { encodeResult } from './tool-result.ts'
 
-/** The model and whether to stream stand in the address, not in the body. */
+/** The URL, not the body, contains the model and the stream flag. */
 export function encodeRequest(original: ChatRequest): EncodedRequest {
   const warnings = createWarnings(FORMAT)
   const request = withoutCacheMarks(withoutCustomTools(original, warnings), warnings)
@@ -41,7 +41,7 @@ export function encodeRequest(original: ChatRequest): EncodedRequest {
 
 // --- Contents -----------------------------------------------------------------------------------------------------
 
-/** A request of nothing but instructions is refused: the turn that is asked for has to follow something. */
+/** The text of the user turn for a request with instructions only, which the vendor would reject. */
 const NOTHING_SAID = ' '
 
 function encodeMessages(request: ChatRequest, warnings: Warnings): JsonObject {
@@ -81,7 +81,7 @@ function encodeParts(
       warnings.lost(place.path, 'belongs to no tool call: its id is sent as the name of the tool')
     return encodeResult(part, name ?? part.callId, place)
   })
-  // Results stand together, directly after their calls; media that could not be put into them follow.
+  // Results directly follow their calls; media that do not fit into a result come after them.
   return [...parts.filter(isResult), ...parts.filter(part => !isResult(part))]
 }
 
@@ -89,7 +89,7 @@ const isResult = (part: JsonObject): boolean => part.functionResponse !== undefi
 
 // --- Tools --------------------------------------------------------------------------------------------------------
 
-/** All functions are one entry, where the first of them stands. */
+/** All functions share one entry, at the position of the first. */
 function encodeTools(
   { tools, toolChoice }: ChatRequest,
   warnings: Warnings,
@@ -100,7 +100,7 @@ function encodeTools(
   for (const [index, tool] of tools.entries()) {
     const path = `tools[${index}]`
     if (tool.type === 'function') {
-      // Calls that must be made are held to their schemas; those that may be made are not.
+      // The vendor enforces schemas only for forced calls, not for optional ones.
       if (tool.strict && (toolChoice?.mode ?? 'auto') === 'auto') {
         warnings.lost(`${path}.strict`, 'cannot be guaranteed and was left out')
       }
@@ -129,20 +129,20 @@ const MODES = { auto: 'AUTO', none: 'NONE', required: 'ANY' } as const satisfies
   string
 >
 
-/** A choice without functions to choose from is refused. */
+/** The vendor rejects a tool choice without functions. */
 function encodeToolConfig({ tools = [], toolChoice }: ChatRequest, own: unknown): JsonObject | undefined {
   const rest = isObject(own) ? own : {}
   if (toolChoice === undefined || !tools.some(tool => tool.type === 'function')) {
     return Object.keys(rest).length === 0 ? undefined : rest
   }
   const { mode, only } = toolChoice
-  // Names may be given only where calls are held to them.
+  // Names are only allowed in a mode that enforces calls.
   const word = mode === 'auto' && only !== undefined ? 'VALIDATED' : MODES[mode]
   const allowed = only === undefined || mode === 'none' ? {} : { allowedFunctionNames: only }
   return { ...rest, functionCallingConfig: { mode: word, ...allowed } }
 }
 
-// --- Wishes -------------------------------------------------------------------------------------------------------
+// --- Parameters ---------------------------------------------------------------------------------------------------
 
 const MAX_STOPS = 5
 
@@ -192,7 +192,7 @@ const TIERS: Readonly<Record<string, string>> = {
   default: 'standard',
 }
 
-/** Words for effort that the newer models take; stronger ones are worth the strongest of them. */
+/** Efforts that the newer models accept; higher ones map to the highest of them. */
 const LEVELS: Readonly<Record<string, string>> = {
   minimal: 'MINIMAL',
   low: 'LOW',
@@ -215,7 +215,7 @@ function encodeThinking(
   }
   if (effort === 'none') return withoutThoughts(generation, warnings)
   const visibility = { includeThoughts: summary !== 'none' }
-  // A word and a budget together are refused; the budget is the more exact.
+  // The vendor rejects an effort together with a budget; the budget is more precise.
   if (budget !== undefined) return { ...visibility, thinkingBudget: fitBudget(budget, generation, warnings) }
   if (effort === undefined) return isAdaptive ? { ...visibility, thinkingBudget: -1 } : visibility
   if (generation.thinking === 'level')
@@ -225,13 +225,13 @@ function encodeThinking(
     warnings.lost('reasoning_effort', 'is not known to this vendor and was left out')
     return visibility
   }
-  // Thoughts are part of the limit, and the answer needs room in it too.
+  // Thinking counts against the output limit, and the answer needs room in it too.
   const { min, max } = generation.budget
   const room = maxTokens === undefined ? max : Math.floor(maxTokens / 2)
   return { ...visibility, thinkingBudget: Math.max(Math.min(worth, max, room), min, 1) }
 }
 
-/** Budgets beyond what a model takes are refused, and other vendors' models take more. */
+/** The vendor rejects budgets beyond a model's maximum, and models of other vendors allow more. */
 function fitBudget(budget: number, generation: GeminiGeneration, warnings: Warnings): number {
   const { min, max } = generation.budget
   const fitted = Math.max(Math.min(budget, max), min)
@@ -240,7 +240,7 @@ function fitBudget(budget: number, generation: GeminiGeneration, warnings: Warni
   return fitted
 }
 
-/** Some models cannot be kept from thinking; they get as little as they take. */
+/** Some models always think; they get their minimum budget. */
 function withoutThoughts(generation: GeminiGeneration, warnings: Warnings): JsonObject {
   const { thinking, budget, leastLevel } = generation
   const takesLevels = thinking === 'level'

@@ -19,7 +19,7 @@ const WORDS = {
   server: 'INTERNAL',
 } as const satisfies Record<ErrorKind, string>
 
-/** The word decides where there is one: inside of a stream there is no status. */
+/** The vendor's status name decides if there is one: an error inside a stream has no HTTP status. */
 const KINDS: Readonly<Record<string, ErrorKind>> = {
   UNAUTHENTICATED: 'auth',
   PERMISSION_DENIED: 'permission',
@@ -30,7 +30,7 @@ const KINDS: Readonly<Record<string, ErrorKind>> = {
   INTERNAL: 'server',
 }
 
-/** One word of the vendor's stands for several things; the reason in the details tells them apart. */
+/** One status name covers several kinds of errors; the reason in the details distinguishes them. */
 const REASONS: Readonly<Record<string, ErrorKind>> = {
   API_KEY_INVALID: 'auth',
   API_KEY_SERVICE_BLOCKED: 'permission',
@@ -50,7 +50,7 @@ const OUR_REASONS: Partial<Record<ErrorKind, string>> = {
 const TYPE = 'type.googleapis.com/google.rpc.'
 
 export function decodeError({ status, body, header }: VendorErrorAnswer): ChatError {
-  // A stream that is an array of answers tells an error as one of them.
+  // A stream that is an array of answers sends an error as one of its entries.
   const envelope = Array.isArray(body) ? body.find(each => member(each, 'error') !== undefined) : body
   const error = member(envelope, 'error')
   const word = textOf(member(error, 'status'))

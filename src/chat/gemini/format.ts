@@ -23,7 +23,7 @@ export const gemini = {
   encodeError,
 } as const satisfies Format
 
-/** The same for clients that stream without `alt=sse`. It has a name of its own, since no upstream is asked for it. */
+/** The same for clients that stream without `alt=sse`. It has a separate name, since no upstream uses it. */
 export const geminiList = {
   name: 'gemini-list',
   contentType: 'application/json',

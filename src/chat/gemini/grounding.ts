@@ -3,12 +3,12 @@ import { addressOf } from '../hub/citation.ts'
 import { bodyOf, compact } from '../hub/fields.ts'
 import type { Citation } from '../hub/hub.ts'
 
-/** A citation, and which part of the content it belongs to. */
+/** A citation, and the index of the part that it belongs to. */
 type Grounded = { readonly part: number; readonly citation: Citation }
 
 /**
- * The sources that an answer names. Places are counted in bytes of the part's text, which `textOf` gives; a source that no
- * place relies on is named all the same.
+ * The citations of an answer. Offsets count the bytes of the part's text (`textOf`). A source without an offset is cited
+ * too.
  */
 export function decodeGrounding(metadata: unknown, textOf: (part: number) => string): readonly Grounded[] {
   const sources = listOf(member(metadata, 'groundingChunks')).map(sourceOf)
@@ -54,10 +54,10 @@ function placeIn(text: Buffer, segment: unknown): Pick<Citation, 'start' | 'end'
   return { start: unitsAt(countIn(segment, 'startIndex') ?? 0), end: unitsAt(end) }
 }
 
-/** The citations of one part that goes to a client. */
+/** The citations of one part of an answer for a client. */
 export type Cited = { readonly part: number; readonly text: string; readonly citations: readonly Citation[] }
 
-/** Pages, and files or documents as what the vendor's own retrieval would have found. */
+/** Web pages as such; files and documents in the form of the vendor's own retrieval. */
 export function encodeGrounding(parts: readonly Cited[]): JsonObject | undefined {
   const sources = parts.flatMap(({ part, text, citations }) =>
     citations.flatMap(citation => {
@@ -97,7 +97,7 @@ function segmentOf({ part, text, citation }: Placed): JsonObject {
   }
 }
 
-/** A place in the middle of a character is taken for the one after it. */
+/** An offset inside a character becomes the offset after it. */
 export function borderAt(text: string, at: number): number {
   const unit = text.charCodeAt(at)
   return unit >= 0xdc00 && unit <= 0xdfff ? at + 1 : at

@@ -3,7 +3,7 @@ import type { TokenLogprob } from '../hub/hub.ts'
 
 type Alternative = TokenLogprob['top'][number]
 
-/** `logprobsResult` of a candidate: the tokens in one list, the alternatives to each in another. */
+/** `logprobsResult` of a candidate: one list of tokens, and one list of alternatives per token. */
 export function decodeLogprobs(result: unknown): readonly TokenLogprob[] {
   const tops = listOf(member(result, 'topCandidates'))
   return listOf(member(result, 'chosenCandidates'))

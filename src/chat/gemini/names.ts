@@ -1,6 +1,6 @@
 import { isObject, type JsonObject } from '../../domain/json-value.ts'
 
-/** Fields that the vendor takes in two spellings: `inline_data` is `inlineData`. */
+/** Fields that the vendor accepts in two spellings: `inline_data` is `inlineData`. */
 const NAMES = [
   'allowedFunctionNames',
   'cachedContent',
@@ -54,7 +54,7 @@ const SPELLINGS: ReadonlyMap<string, string> = new Map(
   NAMES.map(name => [name.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`), name]),
 )
 
-/** What a client's own words stand in: their fields are nobody's to rename. */
+/** Members with the client's own data: the names inside them are not normalized. */
 const OPAQUE = new Set([
   'args',
   'response',
@@ -66,10 +66,10 @@ const OPAQUE = new Set([
   'partMetadata',
 ])
 
-/** Lists that may be given as their only entry. */
+/** Lists that may be given as a single entry. */
 const LISTS = new Set(['contents', 'functionDeclarations', 'parts', 'requests', 'safetySettings', 'tools'])
 
-/** The body in one spelling, with lists where lists are meant. */
+/** Normalizes a body: one spelling, and lists in place of single entries. */
 export function canonical(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(canonical)
   return isObject(value) ? canonicalObject(value) : value

@@ -1,16 +1,16 @@
 import { isObject } from '../../domain/json-value.ts'
 
-/** Arguments that come piece by piece, each with the path of the value it belongs to (`$.items[0].name`). */
+/** Collects arguments that arrive in pieces, each with the path of its value (`$.items[0].name`). */
 export type PartialArgs = { add(pieces: unknown): void; text(): string }
 
-/** No call has a list so long; a greater index is a fault of the vendor's. */
+/** No call has so long a list; a greater index is an error of the vendor. */
 const MAX_INDEX = 65_535
 
 type Container = Record<string, unknown> | unknown[]
 
 export function createPartialArgs(): PartialArgs {
   const root: Container = emptyObject()
-  /** The path of a text that goes on. */
+  /** The path of a text that continues in the next piece. */
   let openPath: string | undefined
 
   function add(piece: unknown): void {
@@ -31,7 +31,7 @@ export function createPartialArgs(): PartialArgs {
   }
 }
 
-/** Without a prototype every name is an ordinary one. */
+/** Without a prototype, `__proto__` is an ordinary name. */
 const emptyObject = (): Record<string, unknown> => Object.create(null) as Record<string, unknown>
 
 function givenIn({

@@ -1,16 +1,16 @@
 import { isObject, type JsonObject } from '../../domain/json-value.ts'
 import type { Warnings } from '../hub/warnings.ts'
 
-/** Where schemas stand inside of schemas. */
+/** Members that contain nested schemas. */
 const MAPS = new Set(['properties', '$defs', 'definitions'])
 const LISTS = new Set(['anyOf', 'oneOf', 'prefixItems'])
 const INNER = new Set(['items', 'additionalProperties'])
 
-// --- What the vendor's own schemas mean ----------------------------------------------------------------------------
+// --- Vendor schema to JSON schema ----------------------------------------------------------------------------------
 
 const COUNTS = new Set(['minItems', 'maxItems', 'minLength', 'maxLength', 'minProperties', 'maxProperties'])
 
-/** An OpenAPI schema as the vendor has them (types in capitals, counts as texts), as a JSON schema. */
+/** Converts the vendor's OpenAPI schema (upper-case types, counts as text) to a JSON schema. */
 export function fromOpenApi(schema: JsonObject): JsonObject {
   const { nullable, propertyOrdering, example, ...rest } = schema as Record<string, unknown>
   const read: Record<string, unknown> = {}
@@ -27,7 +27,7 @@ export function fromOpenApi(schema: JsonObject): JsonObject {
   return read
 }
 
-/** The order is told apart from the properties; in JSON it is theirs. */
+/** The vendor lists the order of properties separately; in JSON it is the order of members. */
 function ordered(properties: JsonObject, order: readonly unknown[]): JsonObject {
   const first = order.filter(name => typeof name === 'string' && Object.hasOwn(properties, name)) as string[]
   return { ...Object.fromEntries(first.map(name => [name, properties[name]])), ...properties }
@@ -41,12 +41,12 @@ function nested(name: string, value: unknown, change: (schema: JsonObject) => Js
   return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, changed(inner)]))
 }
 
-// --- What the vendor takes of a JSON schema ------------------------------------------------------------------------
+// --- JSON schema to vendor schema ----------------------------------------------------------------------------------
 
-/** Said about a schema, not by it: nothing is lost without them. */
+/** Annotations without effect on validation: they are removed without a warning. */
 const REMARKS = new Set(['$schema', '$id', '$comment', 'examples', 'deprecated', 'readOnly', 'writeOnly'])
 
-/** Rules that the vendor refuses or does not hold an answer to. */
+/** Rules that the vendor rejects or does not enforce. */
 const UNKNOWN = new Set([
   'contains',
   'contentEncoding',
@@ -72,7 +72,7 @@ const UNKNOWN = new Set([
 
 const FORMATS = new Set(['date-time', 'date', 'time', 'enum', 'float', 'double', 'int32', 'int64'])
 
-/** A JSON schema as the vendor takes it. `path` is where it stands, for the warnings. */
+/** Converts a JSON schema to the vendor's form. `path`: its location, for warnings. */
 export function toVendorSchema(schema: JsonObject, path: string, warnings: Warnings): JsonObject {
   const result: Record<string, unknown> = {}
   for (const [name, value] of Object.entries(mergedAll(schema))) {
@@ -85,7 +85,7 @@ export function toVendorSchema(schema: JsonObject, path: string, warnings: Warni
   return result
 }
 
-/** The vendor knows no `allOf`: what must hold together is written together. */
+/** The vendor does not support `allOf`, so its schemas are merged. */
 function mergedAll(schema: JsonObject): JsonObject {
   const { allOf, ...rest } = schema as Record<string, unknown>
   if (!Array.isArray(allOf)) return schema
@@ -107,7 +107,7 @@ function mergedTwo(one: JsonObject, other: JsonObject): JsonObject {
   }
 }
 
-/** A tool without parameters: the vendor wants no schema at all for it. */
+/** A tool without parameters: the vendor requires that its schema is absent. */
 export const isEmptySchema = ({
   properties,
   $ref,

@@ -27,14 +27,14 @@ const WORDS = {
   pause: 'STOP',
 } as const satisfies Record<StopReason, string>
 
-/** What the model made of its tools cannot be used: there is no answer. */
+/** The model's tool call cannot be used, so there is no answer. */
 export const FAILED: ReadonlySet<unknown> = new Set([
   'MALFORMED_FUNCTION_CALL',
   'UNEXPECTED_TOOL_CALL',
   'TOO_MANY_TOOL_CALLS',
 ])
 
-/** Of a candidate that has been asked for everything but its end; what only this vendor tells of it is kept here. */
+/** Reads the end of a candidate, after all its other fields. Fields that only this vendor has become extras. */
 export function decodeStop(candidate: FieldReader, hasCalls: boolean): Stop {
   const word = candidate.text('finishReason')
   const reason = (word !== undefined && REASONS[word]) || 'stop'
@@ -49,7 +49,7 @@ export function decodeStop(candidate: FieldReader, hasCalls: boolean): Stop {
   })
 }
 
-/** A prompt that was not let through has no candidates at all. */
+/** A blocked prompt has no candidates at all. */
 export function blockedStop(feedback: unknown): Stop | undefined {
   if (!isObject(feedback) || typeof feedback.blockReason !== 'string') return undefined
   const { blockReason, blockReasonMessage } = feedback

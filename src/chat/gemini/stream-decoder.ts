@@ -13,18 +13,18 @@ import { createPartialArgs, type PartialArgs } from './partial-args.ts'
 import { blockedStop, decodeStop, FAILED } from './stop.ts'
 import { searchesIn, usageIn } from './usage.ts'
 
-/** The text at hand, if the last part is one; its words are kept because places in it are told in bytes, and at the end. */
+/** The current text part. Its text is buffered, because citations refer to it by byte offset and arrive at the end. */
 type Speaking = { readonly part: number; readonly words: string[] }
 
 type ChoiceState = {
   readonly parts: Assembler
   text: Speaking | undefined
-  /** A call whose arguments come piece by piece. */
+  /** A call whose arguments arrive in pieces. */
   call: { readonly part: number; readonly args: PartialArgs } | undefined
   stop: Stop | undefined
 }
 
-/** Every event is a piece of an answer, with all usage so far; there is no terminator. */
+/** Every event is a piece of an answer, with the total usage so far. There is no terminator. */
 export function createStreamDecoder(options: StreamDecoderOptions): StreamDecoder {
   const { idsAndClock, choices: choiceCount = 1 } = options
   const choices = new Map<number, ChoiceState>()
@@ -51,7 +51,7 @@ export function createStreamDecoder(options: StreamDecoderOptions): StreamDecode
     },
   })
 
-  /** A prompt that was not let through has one answer, however many were asked for. */
+  /** A blocked prompt has one answer, however many were requested. */
   function isBlocked(): boolean {
     return member(choices.get(0)?.stop?.extras?.[FORMAT], 'promptFeedback') !== undefined
   }
@@ -70,7 +70,7 @@ export function createStreamDecoder(options: StreamDecoderOptions): StreamDecode
     if (usage !== undefined) emit({ type: 'usage', usage: { ...usage, ...searches } })
   }
 
-  /** Searches are told with the event that names their sources, usage with every one. */
+  /** The event that names the sources reports searches; every event reports usage. */
   function countSearches(chunk: JsonObject, emit: Emit): void {
     const counts = searchesIn(chunk)
     if (counts.searches <= searches.searches && counts.fileSearches <= searches.fileSearches) return
@@ -109,7 +109,7 @@ export function createStreamDecoder(options: StreamDecoderOptions): StreamDecode
     state.stop = decodeStop(readAs(candidate), state.parts.hasToolCalls)
   }
 
-  /** Nearly all pieces are a few words and nothing else. */
+  /** Nearly all parts contain a short text and nothing else. */
   function readPart(part: JsonObject, state: ChoiceState): void {
     if (isBareText(part)) {
       endCall(state)
@@ -143,7 +143,7 @@ export function createStreamDecoder(options: StreamDecoderOptions): StreamDecode
 
   function readCall(part: FieldReader, called: JsonObject, state: ChoiceState): void {
     state.text = undefined
-    // A call that goes on has no name, and its last piece has nothing at all.
+    // The continuation of a call has no name, and its last piece is empty.
     if (typeof called.name === 'string' && called.name !== '') {
       endCall(state)
       const decoded = decodePart(part, newId) as ToolCallPart
@@ -157,7 +157,7 @@ export function createStreamDecoder(options: StreamDecoderOptions): StreamDecode
   }
 }
 
-/** The vendor tells some errors as an entry of a list. */
+/** The vendor sends some errors as an entry of a list. */
 const hasError = (data: unknown): boolean => [data].flat().some(each => Boolean(member(each, 'error')))
 
 const NO_PROOF: Delta = {}
@@ -170,7 +170,7 @@ const objectsIn = (list: unknown): readonly JsonObject[] =>
 const isBareText = (part: JsonObject): part is { readonly text: string } =>
   typeof part.text === 'string' && Object.keys(part).length === 1
 
-/** A candidate whose stop is to be told, without what has been read of it. */
+/** A candidate without the members that have been read already, so that only its stop reason is left. */
 function readAs(candidate: JsonObject): FieldReader {
   const fields = lenientFields(candidate)
   for (const name of ['index', 'content', 'logprobsResult']) fields.any(name)
@@ -185,7 +185,7 @@ function endCall(state: ChoiceState): void {
   state.parts.close(call.part)
 }
 
-/** A signature comes with a text or after it, in one that is empty. */
+/** A signature arrives with a text, or after it with an empty text. */
 function speak(state: ChoiceState, text: string, proof: Delta): void {
   const isSigned = proof !== NO_PROOF && Object.keys(proof).length > 0
   if (text === '' && !isSigned) return

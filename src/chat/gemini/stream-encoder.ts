@@ -12,16 +12,16 @@ import { encodeLogprobs } from './logprobs.ts'
 import { encodeStop } from './stop.ts'
 import { encodeUsage } from './usage.ts'
 
-/** `text` is kept of what can only be written whole, or is cited at its end. */
+/** `text` buffers content that must be encoded at once, or is cited at its end. */
 type OpenPart = { content: Part; text: string; readonly citations: Citation[] }
 type ChoiceState = { readonly parts: Map<number, OpenPart>; stop: Stop | undefined; isCited: boolean }
 type Start = Extract<ChatEvent, { type: 'start' }>
 
-/** For clients that ask for server-sent events. */
+/** For clients that request server-sent events. */
 export const createStreamEncoder = (options: AnswerOptions): Stage<ChatEvent, Buffer> =>
   createChunkEncoder(options, chunk => sseEvent(chunk))
 
-/** For clients that do not: the same pieces as the entries of one list. */
+/** For other clients: the same chunks as the entries of one JSON array. */
 export function createListEncoder(options: AnswerOptions): Stage<ChatEvent, Buffer> {
   let isBegun = false
   const encoder = createChunkEncoder(options, chunk => {
@@ -44,7 +44,7 @@ export function createListEncoder(options: AnswerOptions): Stage<ChatEvent, Buff
 
 const CLOSING = Buffer.from(']')
 
-/** A choice that gave no reason has simply stopped. */
+/** The stop of a choice that reported no reason. */
 const STOPPED: Stop = { reason: 'stop' }
 
 function createChunkEncoder(
@@ -136,7 +136,7 @@ function createChunkEncoder(
     return [candidate(choice, [], { groundingMetadata })]
   }
 
-  /** The reasons to stop come last, with the usage: clients take the answer for whole when they see them. */
+  /** The stop reasons come last, with the usage: clients consider the answer complete when they see them. */
   function finish(): readonly Buffer[] {
     const first = choices.get(0)?.stop
     const feedback = feedbackIn(first)
@@ -146,7 +146,7 @@ function createChunkEncoder(
     if (choices.size === 0) stateOf(0)
     const candidates = [...choices].map(([index, { stop = STOPPED, isCited }]) => {
       const { groundingMetadata, ...ended } = encodeStop(stop)
-      // Sources that were told with their text are not told again.
+      // Sources that were cited with their text are not repeated.
       const grounded = groundingMetadata === undefined || isCited ? {} : { groundingMetadata }
       return { content: { parts: [{ text: '' }], role: 'model' }, ...ended, ...grounded, index }
     })
@@ -163,7 +163,7 @@ const isEmptySound = (content: Part): boolean =>
 const soundOf = (content: MediaPart, data: string): readonly JsonObject[] =>
   answerParts({ ...content, source: { data } })
 
-/** What a delta adds to a text or a thought, as a part of its own: the same that it would be whole. */
+/** Encodes a delta of a text or reasoning as a separate part. */
 function grownParts(content: Part, { text = '', signature, encrypted }: Delta): readonly JsonObject[] {
   if (content.type !== 'text' && content.type !== 'refusal' && content.type !== 'reasoning') return []
   if (text === '' && signature === undefined && encrypted === undefined) return []

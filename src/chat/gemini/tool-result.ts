@@ -5,11 +5,11 @@ import { compact, extrasOf, type FieldReader, ownExtras } from '../hub/fields.ts
 import type { MediaPart, Part, ToolResultPart } from '../hub/hub.ts'
 import { decodePart, encodeMedia, FORMAT, type PartPlace } from './content.ts'
 
-/** What a tool says is a text in the hub and an object here: under one of these names it is nothing but the text. */
+/** A tool result is text in the hub and an object here. An object with one of these names only stands for its text. */
 const SAID = ['output', 'result'] as const
 const FAILED = 'error'
 
-/** The calls that still wait for a result, oldest first: a result without an id belongs to the first of its name. */
+/** The calls without a result yet, oldest first. A result without an id belongs to the first call with its name. */
 export type OpenCalls = { readonly id: string; readonly name: string }[]
 
 export function decodeResult(part: FieldReader, open: OpenCalls, newId: () => string): ToolResultPart {
@@ -30,7 +30,7 @@ export function decodeResult(part: FieldReader, open: OpenCalls, newId: () => st
   })
 }
 
-/** Whether an object holds nothing but a text, or several, under one of these names. */
+/** Whether an object contains nothing but texts under one of these names. */
 function isSaid(response: JsonObject, names: readonly string[]): boolean {
   const [name, ...others] = Object.keys(response)
   if (name === undefined || others.length > 0 || !names.includes(name)) return false
@@ -46,7 +46,7 @@ function textsIn(response: JsonObject): readonly Part[] {
   return plainText.map(text => ({ type: 'text', text: String(text) }))
 }
 
-/** Media of a result stand inside of it where the model takes them there, and after it otherwise. */
+/** Media go inside the result if the model accepts that, otherwise after it. */
 export function encodeResult(part: ToolResultPart, name: string, place: PartPlace): readonly JsonObject[] {
   const { path, warnings, model } = place
   warnings.foreign(`${path}.`, part)
@@ -80,7 +80,7 @@ function responseOf(texts: readonly string[], isError: boolean): JsonObject {
   return objectIn(only) ?? { [SAID[0]]: only }
 }
 
-/** An object goes as it is, if it comes back as the same text. */
+/** An object is sent as it is, if it serializes to the same text again. */
 function objectIn(text: string): JsonObject | undefined {
   if (!text.startsWith('{')) return undefined
   try {
@@ -88,7 +88,7 @@ function objectIn(text: string): JsonObject | undefined {
     const isSame = isObject(value) && JSON.stringify(value) === text
     return isSame && Object.keys(value).length > 0 && !isSaid(value, [...SAID, FAILED]) ? value : undefined
   } catch {
-    // A text that begins like an object is still a text.
+    // Text that only starts like an object stays text.
     return undefined
   }
 }

@@ -4,8 +4,8 @@ import { count } from '../../metering/openai-usage.ts'
 import { geminiGeneration } from '../../models/generation.ts'
 
 /**
- * The usage of an answer or of an event of a stream: `promptTokenCount` holds what came from the cache, and
- * `candidatesTokenCount` holds no thoughts. Undefined where the prompt is not told.
+ * The usage of an answer or event: `promptTokenCount` includes cached tokens, and `candidatesTokenCount` excludes
+ * thinking. Undefined: no prompt count is reported.
  */
 export function usageIn(answer: unknown): Usage | undefined {
   const metadata = member(answer, 'usageMetadata')
@@ -21,7 +21,7 @@ export function usageIn(answer: unknown): Usage | undefined {
   }
 }
 
-/** What a tool of the vendor's own has found is read by the model like a prompt, and never comes from the cache. */
+/** Results of the vendor's own tools count as prompt tokens, and are never cached. */
 function splitPrompt(metadata: unknown, prompt: number, forTools: number) {
   const take = taker(prompt)
   const fresh = (modality: string) =>
@@ -34,7 +34,7 @@ function splitPrompt(metadata: unknown, prompt: number, forTools: number) {
   }
 }
 
-/** Counts that are not told are what the total leaves for them. */
+/** Missing counts are computed from the total. */
 function splitAnswer(metadata: unknown, input: number) {
   const total = count(metadata, 'totalTokenCount')
   const thoughts = count(metadata, 'thoughtsTokenCount')
@@ -50,7 +50,7 @@ function splitAnswer(metadata: unknown, input: number) {
   }
 }
 
-/** Hands out shares of a whole, each as much as is left of it. */
+/** Returns a function that takes shares of a total, each limited to what is left. */
 function taker(whole: number): (wanted: number) => number {
   let remaining = whole
   return amount => {
@@ -70,7 +70,7 @@ function tokensOf(metadata: unknown, details: string, modality: string): number 
   return tokens
 }
 
-/** Older models sell an answer with searches once, newer ones each search; places on a map are sold like searches. */
+/** Older models bill one search per answer, newer ones each search. Maps queries are billed as searches. */
 export function searchesIn(answer: unknown): Pick<Usage, 'searches' | 'fileSearches'> {
   const candidates = member(answer, 'candidates')
   let queries = 0
@@ -89,13 +89,13 @@ export function searchesIn(answer: unknown): Pick<Usage, 'searches' | 'fileSearc
   return { searches: isEachSold ? queries : Math.min(queries, 1), fileSearches }
 }
 
-/** The same of a whole answer, whether or not it has a usage; undefined where nothing was searched. */
+/** The same for a non-stream answer, with or without usage; undefined: no searches. */
 export function callsIn(answer: unknown): ToolCalls | undefined {
   const calls = searchesIn(answer)
   return calls.searches + calls.fileSearches > 0 ? calls : undefined
 }
 
-/** Usage as this format tells it; tokens written to a cache are tokens of the prompt. */
+/** Encodes usage in this format; tokens written to a cache count as prompt tokens. */
 export function encodeUsage(requestUsage: Usage): JsonObject {
   const usage = allCounts(requestUsage)
   const { audioInput, imageInput, output, audioOutput, imageOutput, reasoning, cachedInput } = usage

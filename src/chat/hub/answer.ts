@@ -1,6 +1,6 @@
 import type { ChatAnswer, ChatEvent, Delta, Part } from './hub.ts'
 
-/** A whole answer as a stream would have told it. */
+/** The events of a stream for a complete answer. */
 export function eventsOf(answer: ChatAnswer): readonly ChatEvent[] {
   const { id, model, createdS, extras, choices, usage } = answer
   const events: ChatEvent[] = [
@@ -13,7 +13,7 @@ export function eventsOf(answer: ChatAnswer): readonly ChatEvent[] {
     },
   ]
   for (const [choice, { parts, stop, logprobs }] of choices.entries()) {
-    // Tokens are those of the text, and told while it is.
+    // Log probabilities belong to the text, and are emitted with the first one.
     const firstText = parts.findIndex(part => part.type === 'text')
     const tokens: readonly ChatEvent[] =
       logprobs === undefined ? [] : [{ type: 'logprobs', choice, tokens: logprobs }]
@@ -29,7 +29,7 @@ export function eventsOf(answer: ChatAnswer): readonly ChatEvent[] {
   return events
 }
 
-/** Opens a part that already has content: what grows opens empty, and its content follows as deltas. */
+/** Opens a part with content: growing parts open empty, and their content follows as deltas. */
 export function openPart(choice: number, part: number, content: Part): readonly ChatEvent[] {
   const delta = (added: Delta): ChatEvent => ({ type: 'delta', choice, part, ...added })
   switch (content.type) {
@@ -57,7 +57,7 @@ export function openPart(choice: number, part: number, content: Part): readonly 
         ...(content.text === '' ? [] : [delta({ text: content.text })]),
       ]
     case 'toolCall':
-      // A call's signature stays with its beginning: formats that carry one carry it there.
+      // The signature of a call stays in its opening event, where formats carry it.
       return [
         { type: 'open', choice, part, content: { ...content, arguments: '' } },
         ...(content.arguments === '' ? [] : [delta({ text: content.arguments })]),

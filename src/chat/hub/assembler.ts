@@ -4,42 +4,42 @@ import type { Delta, Part, ToolCallPart } from './hub.ts'
 import type { Emit } from './stream.ts'
 
 /**
- * Numbers, opens and closes the parts of one choice, for decoders of formats that tell no borders between them. A format
- * that tells them uses `open`, `add` and `close`; one that only sends pieces uses `say`.
+ * Numbers, opens and closes the parts of one choice. For decoders of formats with explicit part boundaries: `open`, `add`
+ * and `close`. For formats that send fragments only: `say`.
  */
 export type Assembler = {
-  /** Goes on with the text at hand if it is of this type, and begins one otherwise. */
+  /** Appends to the current text if it has this type, else opens a new one. */
   say(type: 'text' | 'reasoning' | 'refusal', text: string): void
-  /** Adds to the part at hand, if it is of this type; begins one otherwise. */
+  /** Adds to the current part if it has this type, else opens a new one. */
   annotate(type: 'text' | 'reasoning', delta: Delta): void
   /** Opens a part, emits its initial content as deltas, and returns its number. */
   open(part: Part): number
   add(part: number, delta: Delta): void
   close(part: number): void
-  /** A part that came whole. */
+  /** A part that arrived complete. */
   whole(part: Part): void
   closeAll(): void
-  /** What the reasoning at hand says so far; empty where none is at hand. */
+  /** The text of the current reasoning so far; empty: none is open. */
   thought(): string
   readonly hasToolCalls: boolean
-  /** Whether the part at hand is a text. */
+  /** Whether the current part is a text. */
   readonly isText: boolean
 }
 
-/** No model makes so many calls at a time. */
+/** No model makes more calls at the same time. */
 const MAX_OPEN = 256
 
 type Open = {
   readonly content: Part
   text: string
   isSealed: boolean
-  /** Of the arguments of a call: whether they are a whole JSON value yet. */
+  /** Of a call: whether its arguments are complete JSON yet. */
   readonly progress: JsonProgress
 }
 
 export function createAssembler(choice: number, emit: Emit): Assembler {
   const open = new Map<number, Open>()
-  /** Open parts that end when the next part begins. */
+  /** Open parts that close when the next part opens. */
   const settled = new Set<number>()
   let next = 0
   let current: number | undefined
@@ -58,7 +58,7 @@ export function createAssembler(choice: number, emit: Emit): Assembler {
     },
     annotate(type, delta) {
       const currentPart = current === undefined ? undefined : open.get(current)
-      // A thought that has its proof is complete: what comes is the next one.
+      // Signed reasoning is complete: what follows is a new part.
       const goesOn = currentPart?.content.type === type && !currentPart.isSealed
       assembler.add(goesOn && current !== undefined ? current : begin(type), delta)
     },
@@ -96,7 +96,7 @@ export function createAssembler(choice: number, emit: Emit): Assembler {
       open.delete(part)
       settled.delete(part)
       if (current === part) current = undefined
-      // Clients parse the arguments, so a call without any has an empty object.
+      // Clients parse the arguments, so a call without any gets an empty object.
       if (isCall(opened.content) && !opened.content.isCustom && opened.text === '') {
         emit({ type: 'delta', choice, part, text: '{}' })
       }
@@ -120,15 +120,15 @@ export function createAssembler(choice: number, emit: Emit): Assembler {
   }
 
   /**
-   * Before a part begins, the others end. Only a call whose arguments are not complete yet stays open: its vendor tells
-   * several calls at a time, piece by piece.
+   * Closes other parts before a new one opens. Only a call with incomplete arguments stays open: its vendor streams
+   * several calls at the same time.
    */
   function closeSettled(): void {
     if (settled.size === 0) return
     for (const part of [...settled].sort((a, b) => a - b)) assembler.close(part)
   }
 
-  /** Many unfinished calls may be open: they are not looked at again each time that a part opens. */
+  /** Many unfinished calls may be open: they are not checked again whenever a part opens. */
   function noteSettled(part: number, { content, progress }: Open): void {
     if (!isCall(content) || content.isCustom || progress.isWhole()) settled.add(part)
     else settled.delete(part)

@@ -1,7 +1,7 @@
 import type { Message, ToolCallPart } from './hub.ts'
 import type { Warnings } from './warnings.ts'
 
-/** What an assistant did beside talking, for formats that take back no proofs. */
+/** The reasoning and calls of an assistant message, for formats that accept no signatures. */
 type Deeds = {
   readonly thought: string | undefined
   readonly calls: readonly { readonly call: ToolCallPart; readonly path: string }[]

@@ -1,7 +1,7 @@
 import type { ChatRequest, Part } from './hub.ts'
 import type { Warnings } from './warnings.ts'
 
-/** For formats without cache marks: the request as it is without them, and one warning for all. */
+/** For formats without cache marks: removes them, with one warning for all. */
 export function withoutCacheMarks(request: ChatRequest, warnings: Warnings): ChatRequest {
   const isMarked =
     request.messages.some(({ content }) => content.some(isMarkedPart)) ||

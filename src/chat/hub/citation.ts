@@ -1,8 +1,8 @@
 import type { Citation } from './hub.ts'
 
 /**
- * The address of what a citation names. Clients of some formats know pages only, so that a stored file or a document of the
- * request is named by an address that says which one it is and leads nowhere. Undefined where nothing is named at all.
+ * The URL of a citation. Some formats can cite web pages only: there, a stored file or a document of the request gets an
+ * identifying URL that cannot be opened. Undefined: the citation names no source.
  */
 export function addressOf({ url, file, title }: Citation): string | undefined {
   if (url !== undefined) return url

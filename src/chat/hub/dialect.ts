@@ -1,15 +1,15 @@
 import type { IdRule } from './tools/call-id.ts'
 
-/** How a host words chat completions that refuses what it does not know. */
+/** The dialect of a chat completions host that rejects unknown fields. */
 export type ChatDialect = {
-  /** Fields that it calls otherwise. */
+  /** Fields with a different name. */
   readonly renamed: Readonly<Record<string, string>>
-  /** Fields that it refuses; what a client asked for by them is lost. */
+  /** Fields that the host rejects; their effect is lost. */
   readonly refused: readonly string[]
-  /** Fields that can be removed without a warning: the host does the same without them. */
+  /** Fields that can be removed without a warning: the host's default has the same effect. */
   readonly needless: readonly string[]
-  /** Its word for «some tool must be called». */
+  /** The host's value for "some tool must be called". */
   readonly required: string
-  /** The ids of calls that it takes. */
+  /** The call ids that the host accepts. */
   readonly ids: IdRule
 }

@@ -1,7 +1,7 @@
 import { compact } from './fields.ts'
 import type { ChatError, ErrorKind } from './hub.ts'
 
-/** What each kind is to the client: its status, and the words of the common format for it. */
+/** The status, type and code of each kind in the common format. */
 export const ERROR_KINDS = {
   invalid: { status: 400, type: 'invalid_request_error' },
   context: { status: 400, type: 'invalid_request_error', code: 'context_length_exceeded' },
@@ -32,11 +32,11 @@ const STATUS_KINDS: Readonly<Record<number, ErrorKind>> = {
   529: 'overloaded',
 }
 
-/** Vendors report it in the message only (docs/reference/formats.md: Provider error shapes). */
+/** Vendors report a full context in the message only (docs/reference/formats.md: Provider error shapes). */
 const CONTEXT_WORDS =
   /maximum context length|context[_ ]length[_ ]exceeded|exceeds the context window|prompt is too long|input token count .{0,40}exceeds the maximum|too many tokens|total length of all messages is too long|input is too long/i
 
-/** The kind by the status, refined by the words that vendors use under one status for several things. */
+/** The kind by status, refined by the message if vendors use one status for several kinds. */
 export function errorKind(
   status: number,
   message: string,
@@ -64,7 +64,7 @@ export const chatError = (
   } = {},
 ): ChatError => compact<ChatError>({ kind, message, ...details })
 
-/** Seconds of a `retry-after` header; a date or nonsense counts as none. */
+/** The seconds of a `retry-after` header; a date or an invalid value counts as absent. */
 export function retryAfterS(header: ((name: string) => string | undefined) | undefined): number | undefined {
   const milliseconds = Number(header?.('retry-after-ms') ?? Number.NaN)
   if (milliseconds >= 0) return Math.ceil(milliseconds / 1000)

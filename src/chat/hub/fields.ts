@@ -14,8 +14,8 @@ class FieldError extends Error {
 }
 
 /**
- * The fields of one object, each read by name. A field that is null reads as absent. One of the wrong type is refused
- * with its path; read leniently, as answers of vendors are, it reads as absent too.
+ * Reads the fields of one object by name. A null field counts as absent. A strict reader rejects a wrong type with its
+ * path; a lenient reader, for answers of vendors, treats it as absent.
  */
 export type FieldReader = {
   readonly value: JsonObject
@@ -23,20 +23,20 @@ export type FieldReader = {
   any(name: string): unknown
   text(name: string): string | undefined
   number(name: string): number | undefined
-  /** A whole number from 1 on. */
+  /** An integer of at least 1. */
   count(name: string, max?: number): number | undefined
   flag(name: string): boolean | undefined
   list(name: string): readonly unknown[] | undefined
   texts(name: string): readonly string[] | undefined
   object(name: string): JsonObject | undefined
-  /** The fields of an object inside. Its unread fields are not part of this object's `rest`. */
+  /** The fields of a nested object. Its unread fields are not part of this object's `rest`. */
   fields(name: string): FieldReader | undefined
-  /** Each object of a list. */
+  /** The objects of a list. */
   each(name: string): readonly FieldReader[]
   needText(name: string): string
   needList(name: string): readonly unknown[]
   needFields(name: string): FieldReader
-  /** All unread fields: a decoder keeps them as extras, so that new fields survive. */
+  /** All unread fields: a decoder stores them as extras, so that new fields survive. */
   rest(): JsonObject | undefined
   refuse(name: string, message: string): never
   missing(name: string): never
@@ -54,10 +54,10 @@ const JSON_TYPES = {
   object: { word: 'an object', is: isObject },
 } as const
 
-/** Reads an object of a client: a wrong type is refused. */
+/** Reads an object from a client: a wrong type is rejected. */
 export const strictFields = (value: unknown, path: string): FieldReader => createFields(value, path, true)
 
-/** Reads an object of a vendor: nothing is refused. */
+/** Reads an object from a vendor: nothing is rejected. */
 export const lenientFields = (value: unknown): FieldReader => createFields(value, '', false)
 
 /** Runs a request decoder and returns its first fault. */
@@ -168,13 +168,13 @@ export function compact<T extends object>(source: Given<T>): T {
 
 const ORDINARY = { configurable: true, enumerable: true, writable: true }
 
-/** The same for an object that goes over the wire. */
+/** The same for an object of the wire format. */
 export const bodyOf = (source: JsonObject): JsonObject => compact<Record<string, unknown>>(source)
 
-/** Unknown fields of a format as extras; undefined where there are none. */
+/** Unknown fields of a format as extras; undefined: none. */
 export const extrasOf = (format: string, rest: JsonObject | undefined): Extras | undefined =>
   rest === undefined ? undefined : { [format]: rest }
 
-/** The extras of this very format, to be written first, so that a field we know wins over one of the same name. */
+/** The extras of this format. Spread them first, so that known fields override them. */
 export const ownExtras = (format: string, { extras }: { readonly extras?: Extras }): JsonObject =>
   extras?.[format] ?? {}

@@ -2,23 +2,23 @@ import type { JsonObject } from '../../domain/json-value.ts'
 import type { ToolCalls, Usage } from '../../domain/usage.ts'
 
 /**
- * The chat that every format is translated into and out of. It is no vendor's wire format and has a place for everything that
- * one of the formats can express. An encoder whose format lacks such a field gives a warning.
- * An absent field was not in the request; 0, '' and false are values.
+ * The hub: the model of a chat that every format is translated into and out of. It is no vendor's wire format and can
+ * express everything that one of the formats can. An encoder whose format lacks a field adds a warning. An absent field
+ * was not in the request; 0, '' and false are values.
  */
 
 /**
- * Fields that only one format knows, under that format's name. They are written back unchanged in the same format,
- * and reported as a warning in another one. A decoder collects them with `Fields.rest()`, so that new fields survive.
+ * Fields that only one format has, under that format's name. An encoder of the same format writes them back unchanged, an
+ * encoder of another one adds a warning. A decoder collects them with `Fields.rest()`, so that new fields survive.
  */
 export type Extras = Readonly<Record<string, JsonObject>>
 
 type Extendable = { readonly extras?: Extras }
 
-/** A signature that only the vendor that made it can check; other formats cannot use it. */
+/** A signature that only the vendor that created it can verify; other formats cannot use it. */
 export type Signature = { readonly format: string; readonly value: string }
 
-/** Asks the vendor to cache the prompt up to here (anthropic, bedrock; without a ttl: the vendor's default). */
+/** Requests that the vendor cache the prompt up to here (anthropic, bedrock). Without a ttl: the vendor's default. */
 export type CacheMark = { readonly ttl?: string }
 
 // --- Content ------------------------------------------------------------------------------------------------------
@@ -28,42 +28,42 @@ export type TextPart = Extendable & {
   readonly text: string
   readonly citations?: readonly Citation[]
   readonly cache?: CacheMark
-  /** gemini signs text as well */
+  /** gemini: text may be signed too */
   readonly signature?: Signature
 }
 
 /** The model's reasoning before its answer. */
 export type ReasoningPart = Extendable & {
   readonly type: 'reasoning'
-  /** Empty where the vendor returns only the encrypted form. */
+  /** Empty if the vendor returns the encrypted form only. */
   readonly text: string
   readonly signature?: Signature
   /** anthropic: redacted thinking; responses: `encrypted_content` */
   readonly encrypted?: Signature
-  /** responses: neighbours with the same id are the summaries of one item */
+  /** responses: adjacent parts with the same id are the summaries of one item */
   readonly id?: string
 }
 
-/** The text with which the model refuses; some formats have a field for it beside the answer. */
+/** The text of the model's refusal; some formats have a separate field for it. */
 type RefusalPart = Extendable & { readonly type: 'refusal'; readonly text: string }
 
 export type ToolCallPart = Extendable & {
   readonly type: 'toolCall'
   readonly id: string
   readonly name: string
-  /** A JSON text, as the model wrote it; for a custom tool any text. */
+  /** JSON text as the model generated it; any text for a custom tool. */
   readonly arguments: string
-  /** A tool that takes free text (openai-chat, responses). */
+  /** A call of a tool that takes free text (openai-chat, responses). */
   readonly isCustom?: true
   readonly cache?: CacheMark
-  /** gemini: without it the call is refused when it is sent back */
+  /** gemini: the vendor rejects the call in later turns without it */
   readonly signature?: Signature
 }
 
 export type ToolResultPart = Extendable & {
   readonly type: 'toolResult'
   readonly callId: string
-  /** gemini and ollama identify results by the tool's name; `toolNames` finds it where it is absent. */
+  /** gemini and ollama identify results by the tool's name; if it is absent, `toolNames` looks it up. */
   readonly name?: string
   readonly content: readonly Part[]
   readonly isError?: true
@@ -74,7 +74,7 @@ export type ToolResultPart = Extendable & {
 export type MediaSource =
   | { readonly data: string }
   | { readonly url: string }
-  /** An id that only the vendor that stores the file knows, in that vendor's format. */
+  /** The id of a file that a vendor stores, and that vendor's format. Other vendors do not know the id. */
   | { readonly fileId: string; readonly format: string }
   /** A document as plain text (anthropic, cohere). */
   | { readonly text: string }
@@ -88,7 +88,7 @@ export type MediaPart = Extendable & {
   readonly name?: string
   /** The level of detail in which an image is processed (openai-chat, responses, cohere). */
   readonly detail?: string
-  /** A document that the answer shall cite, and its context for the model (anthropic, bedrock). */
+  /** The answer shall cite this document; `context` describes it to the model (anthropic, bedrock). */
   readonly isCited?: true
   readonly context?: string
   /** The transcript of an audio answer (openai-chat). */
@@ -96,7 +96,7 @@ export type MediaPart = Extendable & {
   readonly cache?: CacheMark
 }
 
-/** A block that only one format has: a server tool's call and its result, say. */
+/** A block that only one format has, such as the call and result of a server tool. */
 type VendorPart = { readonly type: 'vendor'; readonly format: string; readonly value: JsonObject }
 
 export type Part =
@@ -108,10 +108,10 @@ export type Part =
   | MediaPart
   | VendorPart
 
-/** Where a statement of the answer comes from: a page, a stored file, or a document of the request. */
+/** The source of a statement in the answer: a web page, a stored file, or a document of the request. */
 export type Citation = Extendable & {
   readonly url?: string
-  /** A file that the vendor stores, perhaps in a container that its tools run in. */
+  /** A file that the vendor stores, perhaps in a container of its tools. */
   readonly file?: { readonly id: string; readonly container?: string }
   readonly title?: string
   /** The quoted text. */
@@ -121,7 +121,7 @@ export type Citation = Extendable & {
   readonly end?: number
 }
 
-/** The alternatives to a token, likeliest first, and the token itself. */
+/** A token of the answer, and its alternatives, most likely first. */
 export type TokenLogprob = {
   readonly token: string
   readonly logprob: number
@@ -136,7 +136,7 @@ export type TokenLogprob = {
 // --- The request --------------------------------------------------------------------------------------------------
 
 export type Message = Extendable & {
-  /** `tool` holds nothing but results: all of those that answer one turn of the assistant. */
+  /** `tool`: only results, all of those for one assistant turn. */
   readonly role: 'system' | 'developer' | 'user' | 'assistant' | 'tool'
   readonly content: readonly Part[]
   readonly name?: string
@@ -154,7 +154,7 @@ export type FunctionTool = Extendable & {
 
 export type Tool =
   | FunctionTool
-  /** Takes free text, perhaps of a grammar (openai-chat, responses). */
+  /** Takes free text, optionally constrained by a grammar (openai-chat, responses). */
   | (Extendable & {
       readonly type: 'custom'
       readonly name: string
@@ -166,11 +166,11 @@ export type Tool =
 
 export type ToolChoice = {
   readonly mode: 'auto' | 'none' | 'required'
-  /** Only these of the tools. `required` with one name is that very tool. */
+  /** The model may call only these tools. `required` with one name forces that tool. */
   readonly only?: readonly string[]
 }
 
-/** The form that the answer must have. */
+/** The required format of the answer. */
 export type Output =
   | { readonly type: 'json' }
   | {
@@ -186,11 +186,11 @@ export type Reasoning = {
   readonly effort?: string
   /** The thinking budget in tokens (anthropic, gemini). */
   readonly budget?: number
-  /** The model decides how much (anthropic `adaptive`, gemini's budget of −1). */
+  /** The model decides the budget (anthropic `adaptive`, gemini's budget of −1). */
   readonly isAdaptive?: true
   /** Whether and how reasoning is returned: `auto`, `concise`, `detailed`, `none` (responses, gemini, anthropic). */
   readonly summary?: string
-  /** Reasoning is returned encrypted, to be sent back (responses; other vendors sign theirs anyway). */
+  /** Reasoning is returned encrypted, so that the client can send it back (responses; other vendors always sign it). */
   readonly isReturned?: true
 }
 
@@ -201,9 +201,9 @@ export type ChatRequest = Extendable & {
   readonly tools?: readonly Tool[]
   readonly toolChoice?: ToolChoice
   readonly parallelTools?: boolean
-  /** Tools were offered as `functions`, and the client knows one `function_call` an answer (openai-chat, its first form). */
+  /** The client uses the deprecated `functions`, with at most one `function_call` per answer (openai-chat). */
   readonly isFirstForm?: true
-  /** Tokens that each choice may have, its reasoning included. */
+  /** The output limit of each choice, including reasoning. */
   readonly maxTokens?: number
   readonly temperature?: number
   readonly topP?: number
@@ -212,21 +212,21 @@ export type ChatRequest = Extendable & {
   readonly stop?: readonly string[]
   readonly presencePenalty?: number
   readonly frequencyPenalty?: number
-  /** The number of answers. */
+  /** The number of choices. */
   readonly choices?: number
-  /** The number of alternatives for each token; 0: only the token's own probability. */
+  /** The number of alternatives per token; 0: only the token's own probability. */
   readonly logprobs?: number
   readonly output?: Output
   readonly reasoning?: Reasoning
   readonly verbosity?: string
-  /** What the answer may consist of: text, image, audio (openai-chat, gemini). */
+  /** The types of output: text, image, audio (openai-chat, gemini). */
   readonly modalities?: readonly string[]
   readonly audio?: JsonObject
   /** gemini's `safetySettings`, cohere's `safety_mode` */
   readonly safety?: readonly { readonly category: string; readonly threshold: string }[]
   readonly user?: string
   readonly serviceTier?: string
-  /** The client asked for the usage at the end of the stream (openai-chat). The gateway always asks the provider for it. */
+  /** The client requests usage at the end of the stream (openai-chat). The gateway requests it from the provider anyway. */
   readonly includeUsage?: boolean
 }
 
@@ -236,22 +236,22 @@ export type StopReason =
   | 'stop'
   | 'sequence'
   | 'length'
-  /** The context window is full; the limit of the request was not reached (anthropic, bedrock, mistral). */
+  /** The context window is full, before the limit of the request was reached (anthropic, bedrock, mistral). */
   | 'context'
   | 'tools'
   | 'filter'
-  /** A long turn of server tools was paused and can be continued (anthropic). */
+  /** The vendor paused a long turn of server tools; the client can continue it (anthropic). */
   | 'pause'
 
 export type Stop = Extendable & {
   readonly reason: StopReason
-  /** Which of the stop sequences it was (anthropic). */
+  /** The stop sequence that was generated (anthropic). */
   readonly sequence?: string
-  /** Why it was filtered, in the vendor's words. */
+  /** The vendor's explanation of the filter. */
   readonly explanation?: string
 }
 
-/** The kind of an error, as far as retries and statuses depend on it. */
+/** The kind of an error, which decides about retries and the status. */
 export type ErrorKind =
   | 'invalid'
   | 'context'
@@ -261,7 +261,7 @@ export type ErrorKind =
   | 'notFound'
   | 'tooLarge'
   | 'rateLimit'
-  /** The quota is used up: a retry does not help. */
+  /** The quota is used up, so a retry does not help. */
   | 'quota'
   | 'timeout'
   | 'overloaded'
@@ -272,7 +272,7 @@ export type ErrorKind =
 export type ChatError = {
   readonly kind: ErrorKind
   readonly message: string
-  /** The vendor's own code for it. */
+  /** The vendor's own type and code. */
   readonly type?: string
   readonly code?: string
   readonly param?: string
@@ -280,9 +280,9 @@ export type ChatError = {
 }
 
 /**
- * An answer over time. Parts are numbered within a choice in the order they open, from 0. Text, reasoning, refusals and
- * tool calls open empty and grow by deltas; media and vendor parts open whole (streamed audio grows by `data`). Several
- * parts may be open at once. Every stream of events ends with exactly one `end` or one `error`.
+ * A streamed answer. Parts are numbered within a choice from 0, in the order in which they open. Text, reasoning,
+ * refusals and tool calls open empty and grow by deltas; media and vendor parts open complete (streamed audio grows by
+ * `data`). Several parts may be open at the same time. Every stream of events ends with exactly one `end` or one `error`.
  */
 export type ChatEvent =
   | (Extendable & {
@@ -296,32 +296,32 @@ export type ChatEvent =
   | { readonly type: 'close'; readonly choice: number; readonly part: number }
   | { readonly type: 'logprobs'; readonly choice: number; readonly tokens: readonly TokenLogprob[] }
   | { readonly type: 'finish'; readonly choice: number; readonly stop: Stop }
-  /** The whole usage so far, never an increment: the last one counts. */
+  /** The total usage so far, never an increment: the last one counts. */
   | { readonly type: 'usage'; readonly usage: Usage }
-  /** The calls of the provider's own tools so far, never an increment; usage that follows may know more. */
+  /** The total calls of the provider's own tools so far, never an increment. A later `usage` may be more complete. */
   | { readonly type: 'providerTools'; readonly calls: ToolCalls }
   | { readonly type: 'error'; readonly error: ChatError }
   | { readonly type: 'end' }
 
-/** What is added to an open part. */
+/** An addition to an open part. */
 export type Delta = {
-  /** Goes on with a text, a reasoning, a refusal, the arguments of a call, the transcript of an audio. */
+  /** Appended to a text, reasoning, refusal, the arguments of a call, or the transcript of audio. */
   readonly text?: string
-  /** Base64 that goes on with an audio. */
+  /** Base64 that is appended to audio. */
   readonly data?: string
   readonly citation?: Citation
   readonly signature?: Signature
   readonly encrypted?: Signature
 }
 
-/** The same answer all at once; `answerOf` and `eventsOf` turn one into the other. */
+/** The same answer without streaming; `eventsOf` converts it to events. */
 export type ChatAnswer = Extendable & {
   readonly id: string
   readonly model: string
   readonly createdS?: number
   readonly choices: readonly Choice[]
   readonly usage?: Usage
-  /** Calls of the provider's own tools that the answer shows, whether or not it has a usage. */
+  /** The calls of the provider's own tools in the answer, with or without usage. */
   readonly toolCalls?: ToolCalls
 }
 

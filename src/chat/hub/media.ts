@@ -1,11 +1,11 @@
 import { pictureTypeOf } from '../../wire/picture-type.ts'
 import type { MediaPart, MediaSource } from './hub.ts'
 
-/** Tools that write base64 break it into lines, the first of which is not long. */
+/** Base64 may be broken into lines; the first line break occurs within this length. */
 const FIRST_LINE = 1_024
 const BREAKS = /\s+/g
 
-/** `data:image/png;base64,…` taken apart; undefined for any other address. */
+/** Parses `data:image/png;base64,…`; undefined for any other URL. */
 export function parseDataUrl(url: string): { readonly mediaType: string; readonly data: string } | undefined {
   if (!url.startsWith('data:')) return undefined
   const comma = url.indexOf(',')
@@ -29,7 +29,7 @@ function escapedBytes(text: string): string | undefined {
   }
 }
 
-/** Vendors refuse a picture that is not what it is said to be, and clients often guess: its own bytes know better. */
+/** Vendors reject an image whose declared type is wrong, and clients often guess it, so the first bytes decide. */
 function typeOf(declaredType: string, data: string): string {
   if (declaredType !== '' && !declaredType.startsWith('image/')) return declaredType
   const [type = ''] = declaredType.split(';')
@@ -39,21 +39,21 @@ function typeOf(declaredType: string, data: string): string {
 
 export const dataUrl = (mediaType: string, data: string): string => `data:${mediaType};base64,${data}`
 
-/** The address of a medium, where it has one: its own, or its bytes as one. */
+/** The URL of media, if possible: its own, or a data URL. */
 export function urlOf(source: MediaSource, mediaType: string | undefined): string | undefined {
   if ('url' in source) return source.url
   if ('data' in source) return dataUrl(mediaType ?? 'application/octet-stream', source.data)
   return undefined
 }
 
-/** A medium for clients whose answers are text: an image is shown the way texts show images. */
+/** Media for clients whose answers are text only: an image becomes Markdown. */
 export function mediaText({ kind, source, mediaType, transcript }: MediaPart): string {
   if (transcript !== undefined) return transcript
   const url = urlOf(source, mediaType) ?? ''
   return kind === 'image' ? `![image](${url})` : url
 }
 
-/** What a document says, where it is plain text. */
+/** The content of a plain-text document. */
 export function documentText({ kind, source, mediaType = '' }: MediaPart): string | undefined {
   if (kind !== 'file') return undefined
   if ('text' in source) return source.text

@@ -6,11 +6,11 @@ import type { Stage } from '../../wire/stage.ts'
 import type { StreamDecoder } from './format.ts'
 import type { ChatError, ChatEvent } from './hub.ts'
 
-/** The totals of the events of an answer so far. */
+/** The totals over the events of an answer so far. */
 type EventMeter = {
   readonly reading: StreamReading<ChatError>
   readonly sample: TextSample
-  /** Whether this was the last event. */
+  /** Returns whether this was the last event. */
   read(event: ChatEvent): boolean
   countMalformed(): void
   ending: AnswerMeter['ending']
@@ -19,14 +19,14 @@ type EventMeter = {
 export function createEventMeter(): EventMeter {
   const sample = createTextSample()
   const reading = emptyReading<ChatError>()
-  // Parts of an answer are few; which of them are thoughts is all that is kept of them.
+  // The keys of the parts that are reasoning: their text is counted separately.
   const thoughts = new Set<string>()
 
   function write(text: string, isThought: boolean): void {
     const bytes = Buffer.byteLength(text)
     if (isThought) reading.reasoningBytes += bytes
     else reading.textBytes += bytes
-    // The sample is kept as JSON writes it.
+    // The sample is stored JSON-encoded.
     const encodedText = Buffer.from(JSON.stringify(text))
     sample.take(encodedText, 1, encodedText.length - 1)
   }
@@ -78,7 +78,7 @@ export function createEventMeter(): EventMeter {
 
 type TranslatingMeter = AnswerMeter & {
   readonly reading: EventMeter['reading']
-  /** An error in the client's format that ends the stream; for errors that the provider does not report itself. */
+  /** Encodes an error that ends the stream, for errors that the provider does not report itself. */
   breakOff(error: ChatError): readonly Buffer[]
 }
 
@@ -87,10 +87,10 @@ type Translation = {
   readonly encoder: Stage<ChatEvent, Buffer>
 }
 
-/** Turns the stream of one format into that of another. The last event is held back, as with every meter of streams. */
+/** Translates a stream from one format into another. Like every stream meter, it holds the last event back. */
 export function createTranslatingMeter({ decoder, encoder }: Translation): TranslatingMeter {
   const meter = createEventMeter()
-  // Encoded only on demand: an error of the provider may have to be reported differently.
+  // Encoded on demand, because an error of the provider may have to be reported differently.
   let last: ChatEvent | undefined
   let closing: readonly Buffer[] | undefined
 
@@ -100,11 +100,11 @@ export function createTranslatingMeter({ decoder, encoder }: Translation): Trans
       if (meter.read(event)) last = event
       else pieces.push(...encoder.push(event))
     }
-    // What came in one piece leaves in one: a write to a socket costs more than a copy of a few events.
+    // Events that arrived together are written together: a socket write costs more than a copy of a few events.
     return pieces.length > 1 ? [Buffer.concat(pieces)] : pieces
   }
 
-  /** The usage that the gateway counted, where the provider reported none. */
+  /** The usage that the gateway counted, if the provider reported none. */
   const toldAtLast = (usage: Usage | undefined): readonly Buffer[] =>
     usage === undefined || meter.reading.usage !== undefined ? [] : encoder.push({ type: 'usage', usage })
 
@@ -126,9 +126,9 @@ export function createTranslatingMeter({ decoder, encoder }: Translation): Trans
 const MAX_CLOSING_BYTES = 65_536
 
 /**
- * Passes a stream of server-sent events on as it is, and reads it beside with its decoder. The event that ends it is held
- * back with all that comes after; one that was cut is not sent. Where the format has no such event, its last word is.
- * An event that cannot be read passes like the others and is left out of the metering.
+ * Forwards server-sent events unchanged, and decodes them for metering. It holds back the event that ends the stream and
+ * everything after it. If the format has no such event, it holds back the last one. An end event that was cut off is not
+ * sent. A malformed event is forwarded but not metered.
  */
 export function createPassingMeter(decoder: StreamDecoder): AnswerMeter {
   const scanner = createSseScanner()
@@ -144,7 +144,7 @@ export function createPassingMeter(decoder: StreamDecoder): AnswerMeter {
     isHeld ||= isOver || decoder.isWhole?.() === true
   }
 
-  /** Neighbours lie in one buffer and leave in one piece. */
+  /** Adjacent frames of one buffer are forwarded as one chunk. */
   function take(frames: readonly SseFrame[]): readonly Buffer[] {
     const [first] = frames
     if (first === undefined) return []
@@ -175,7 +175,7 @@ export function createPassingMeter(decoder: StreamDecoder): AnswerMeter {
       const rest = last?.source.subarray(last.start, last.end)
       if (!isOver && rest !== undefined) read(decoder.push(rest))
       if (!isOver) read(decoder.end())
-      // Where only the blank line is missing, the client needs it to see the event at all.
+      // If only the blank line is missing, it is added: without it the client would ignore the event.
       if (rest !== undefined && meter.ending() === 'complete') hold(completed(rest))
       return pieces
     },

@@ -2,7 +2,7 @@ import { codePoints, hasControl } from '../../domain/text.ts'
 import { MAX_MODEL_LENGTH } from '../../requests/request-fields.ts'
 import type { FieldReader } from './fields.ts'
 
-/** The model that a request names, in its body or in its address; checked as every format's are. */
+/** The model that a request names, in its body or in its URL. All formats share this check. */
 export function modelIn(body: FieldReader, inAddress?: string): string {
   const model = inAddress ?? body.needText('model')
   if (model === '') body.missing('model')

@@ -1,10 +1,10 @@
 import type { JsonObject } from '../../domain/json-value.ts'
 
-/** A part that says nothing but its text. */
+/** A part with nothing but text. */
 export const isPlainText = (part: JsonObject | undefined, type = 'text'): boolean =>
   part?.type === type && Object.keys(part).length === 2
 
-/** One plain text is written as such: every host takes it, and not every one takes a list. */
+/** A single plain text is encoded as a string: every host accepts that, but not every one accepts a list. */
 export function plainOrList(parts: readonly JsonObject[], type?: string): string | readonly JsonObject[] {
   const [only] = parts
   if (only === undefined) return ''

@@ -1,4 +1,4 @@
-/** What a word for effort is worth in tokens, where one vendor takes words and another a budget (protocols 2.5). */
+/** The token budget of each reasoning effort, for translations between vendors with efforts and vendors with budgets. */
 const BUDGETS: Readonly<Record<string, number>> = {
   minimal: 1_024,
   low: 1_024,
@@ -8,11 +8,11 @@ const BUDGETS: Readonly<Record<string, number>> = {
   max: 65_536,
 }
 
-/** Undefined for a word that only its vendor knows. */
+/** Undefined for an effort that only its vendor knows. */
 export const budgetOf = (effort: string): number | undefined =>
   Object.hasOwn(BUDGETS, effort) ? BUDGETS[effort] : undefined
 
-/** The least effort that is worth as much. */
+/** The lowest effort with at least this budget. */
 export function effortOf(budget: number): string {
   if (budget <= 0) return 'none'
   for (const effort of ['low', 'medium', 'high', 'xhigh']) if (budget <= (BUDGETS[effort] ?? 0)) return effort

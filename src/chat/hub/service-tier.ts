@@ -1,6 +1,6 @@
 import type { Warnings } from './warnings.ts'
 
-/** The vendor's word for a tier; one that it has no word for is not asked for. */
+/** The vendor's name for a tier; undefined: the vendor lacks this tier, and it is not requested. */
 export function tierIn(
   words: Readonly<Record<string, string>>,
   tier: string | undefined,

@@ -1,9 +1,9 @@
 import type { Part, ReasoningPart, Signature, ToolCallPart } from './hub.ts'
 
 /**
- * A client must be able to send back signatures of a vendor of another format, or the next turn of a tool loop fails there.
- * Such a signature is packed into the field of the client's own format: a prefix names its format, and a suffix of that name
- * says what was signed if it is not the text of reasoning.
+ * Clients must be able to send back signatures of a vendor of another format, or the next turn of a tool loop fails
+ * there. Such a signature is packed into the signature field of the client's format: a prefix names its own format, and a
+ * suffix of that name tells what was signed, unless it is the text of reasoning.
  */
 const MARK = 'sluice:'
 const ENCRYPTED = '!'
@@ -20,7 +20,7 @@ export function unpackSignature(home: string, text: string): Signature {
   return { format: text.slice(MARK.length, end), value: text.slice(end + 1) }
 }
 
-/** Where signatures of a format are bytes, strict clients accept base64 only: the prefix goes inside. */
+/** If a format's signatures are bytes, strict clients accept base64 only, so the prefix is encoded too. */
 export const armored = (text: string): string =>
   text.startsWith(MARK) ? Buffer.from(text).toString('base64') : text
 
@@ -33,16 +33,16 @@ const ARMORED_MARK = Buffer.from(MARK).toString('base64').slice(0, 9)
 const MARKS_IN_JSON = [MARK, ARMORED_MARK].map(mark => Buffer.from(`"${mark}`))
 
 /**
- * Whether a body contains a signature of another vendor, which the provider would refuse. Such a request is translated even
- * where the format stays the same, since encoders leave foreign signatures out.
+ * Whether a body contains a signature of another vendor, which the provider would reject. Such a request is translated
+ * even if the format stays the same, since encoders leave foreign signatures out.
  */
 export const hasForeignProof = (body: Buffer): boolean => MARKS_IN_JSON.some(mark => body.includes(mark))
 
-/** The value, if it was made in this format; a foreign one would be refused. */
+/** The value of a signature of this format; a foreign one would be rejected. */
 export const nativeSignature = (home: string, signature: Signature | undefined): string | undefined =>
   signature?.format === home ? signature.value : undefined
 
-/** The signature of reasoning for a format that has one field for signatures and encrypted content. */
+/** The signature of reasoning, for a format that has one field for signatures and encrypted content. */
 export function packProof(home: string, { signature, encrypted }: ReasoningPart): string | undefined {
   if (signature !== undefined) return packSignature(home, signature)
   if (encrypted === undefined) return undefined
@@ -62,7 +62,7 @@ export function unpackProof(
   return { encrypted: { ...proof, format: proof.format.slice(0, -ENCRYPTED.length) } }
 }
 
-/** A call's signature, where calls have no field for it: an empty reasoning part before the call. */
+/** The signature of a call, for formats without a field for it: an empty reasoning part before the call. */
 export const packCallSignature = (home: string, { signature }: ToolCallPart): string | undefined =>
   signature && packSignature(home, { ...signature, format: signature.format + CALL })
 
@@ -75,8 +75,8 @@ export const callSignatureOf = ({ format, value }: Signature): Signature => ({
 })
 
 /**
- * The signature of a text, as an empty reasoning part after the text: a stream brings it last. Clients of every format send
- * reasoning back unchanged, and most formats have no such field on a text.
+ * The signature of a text, as an empty reasoning part after it, because a stream sends it last. Clients of every format
+ * send reasoning back unchanged, and most formats have no signature field on text.
  */
 export const textSignatureThought = (signature: Signature): ReasoningPart => ({
   type: 'reasoning',
@@ -84,13 +84,13 @@ export const textSignatureThought = (signature: Signature): ReasoningPart => ({
   signature: { ...signature, format: signature.format + TEXT },
 })
 
-/** The signature of a text that a reasoning part carries; undefined for any other reasoning. */
+/** The signature of a text that this reasoning part carries; undefined for ordinary reasoning. */
 export function signatureOfText({ signature }: Pick<ReasoningPart, 'signature'>): Signature | undefined {
   if (!signature?.format.endsWith(TEXT)) return undefined
   return { format: signature.format.slice(0, -TEXT.length), value: signature.value }
 }
 
-/** Gives the last part its signature if it is a text that has none; otherwise an empty text carries it. */
+/** Signs the last part if it is an unsigned text; otherwise appends an empty text with the signature. */
 export function signLastText(parts: Part[], signature: Signature): void {
   const last = parts.at(-1)
   if (last?.type === 'text' && last.signature === undefined) parts[parts.length - 1] = { ...last, signature }
@@ -98,8 +98,8 @@ export function signLastText(parts: Part[], signature: Signature): void {
 }
 
 /**
- * Gives calls the signatures that stand before them, and texts those that stand after them. A signature
- * without its call is dropped.
+ * Moves signatures to their parts: to the call that follows, or to the text before. A signature without its call is
+ * dropped.
  */
 export function attachSignatures(parts: readonly Part[]): readonly Part[] {
   const attached: Part[] = []

@@ -5,7 +5,7 @@ import { chatError, TRUNCATED } from './error.ts'
 import type { StreamDecoder } from './format.ts'
 import type { ChatEvent } from './hub.ts'
 
-/** The longest answer: some formats repeat the whole answer at the end, so that it must be kept in memory. */
+/** The maximum length of an answer: some formats repeat the complete answer at the end, so it is kept in memory. */
 const MAX_ANSWER_LENGTH = 32 * 2 ** 20
 
 export type Emit = (event: ChatEvent) => void
@@ -32,8 +32,8 @@ class MalformedEvent extends Error {
 const TOO_LONG: ChatEvent = { type: 'error', error: chatError('server', 'the provider’s answer is too long') }
 
 /**
- * Makes a decoder from a scanner, which cuts bytes into frames, and a reader of those frames. It ensures that every stream ends
- * with one `end` or one `error` and that nothing follows; an exception of the scanner becomes an `error`.
+ * Creates a decoder from a scanner, which splits bytes into frames, and a reader of those frames. It ensures that every
+ * stream ends with one `end` or one `error` and that nothing follows. An exception of the scanner becomes an `error`.
  */
 export function createDecoder<F>(
   scanner: Stage<Buffer, F | MalformedEvent>,
@@ -61,7 +61,7 @@ export function createDecoder<F>(
       if (frame instanceof MalformedEvent) throw frame
       reader.frame(frame, emit)
     } catch (error) {
-      // Where bytes pass, the client receives the event; a translated stream must not drop one silently.
+      // If bytes are forwarded, the client still receives the event. A translated stream must not drop one silently.
       if (onMalformed === undefined) throw error
       onMalformed()
     }
@@ -93,20 +93,20 @@ export function createDecoder<F>(
   }
 }
 
-/** An event of an SSE stream whose data is JSON. `text` is the data as it came, for terminators that are none. */
+/** An SSE event whose data is JSON. `text` is the raw data, for terminators that are not JSON. */
 export type JsonFrame = { readonly event: string; readonly text: string; readonly data: unknown }
 
-/** Terminators that vendors send in place of JSON; readers get them as `text`. */
+/** A terminator that is not JSON; readers get it as `text`. */
 const DONE = '[DONE]'
 
 type ScannedFrame = JsonFrame | MalformedEvent
 
 const NONE: readonly ScannedFrame[] = []
 
-/** Cuts SSE into JSON events. Data that is no JSON is a malformed event, unless it stands in an event that was cut. */
+/** Splits SSE into JSON events. Data that is not JSON is a malformed event, unless the event was cut off. */
 export function createJsonScanner(): Stage<Buffer, ScannedFrame> {
   const scanner = createSseScanner()
-  // Most chunks of the network hold one event.
+  // Most network chunks hold one event.
   const framesOf = (frames: readonly SseFrame[]) => {
     const [only] = frames
     if (only === undefined) return NONE
@@ -122,13 +122,13 @@ function jsonFrames(frame: SseFrame): readonly ScannedFrame[] {
   if (text.trim() === '') return NONE
   const whole = jsonFrame(event, text)
   if (!(whole instanceof MalformedEvent)) return [whole]
-  // The event is cut in the middle: the stream is reported as incomplete.
+  // The event was cut off: the stream is reported as incomplete.
   if (!frame.isWhole) return NONE
-  // A host that forgets the blank line between its events makes one of several.
+  // A host that omits the blank line between events joins several of them into one.
   return frame.data.length > 2 ? text.split('\n').map(line => jsonFrame(event, line)) : [whole]
 }
 
-/** The name of an error event, whose data is plain text at some hosts. */
+/** The name of an error event. Some hosts send plain text as its data. */
 const ERROR_EVENT = 'error'
 
 function jsonFrame(event: string, text: string): ScannedFrame {
@@ -141,7 +141,7 @@ function jsonFrame(event: string, text: string): ScannedFrame {
   }
 }
 
-/** Makes an encoder from a function that writes one event: it writes exactly one end, and nothing after it. */
+/** Creates an encoder from a function that encodes one event. It encodes exactly one end, and nothing after it. */
 export function createEncoder(write: (event: ChatEvent) => readonly Buffer[]): Stage<ChatEvent, Buffer> {
   let isOver = false
   const push = (event: ChatEvent) => {
@@ -152,6 +152,6 @@ export function createEncoder(write: (event: ChatEvent) => readonly Buffer[]): S
   return { push, end: () => push({ type: 'error', error: TRUNCATED }) }
 }
 
-/** One event of an SSE stream; `name` where the format names its events. */
+/** One SSE event, with a name if the format names its events. */
 export const sseEvent = (data: unknown, name?: string): Buffer =>
   Buffer.from(`${name === undefined ? '' : `event: ${name}\n`}data: ${JSON.stringify(data)}\n\n`)

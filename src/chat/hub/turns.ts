@@ -2,26 +2,26 @@ import type { JsonObject } from '../../domain/json-value.ts'
 import type { Message } from './hub.ts'
 import type { Warnings } from './warnings.ts'
 
-/** What one side said until the other did, and the message it begins with; none where a turn had to be added. */
+/** The consecutive messages of one role, and the index of the first one; no index for a turn that the gateway inserted. */
 export type Turn = {
   readonly role: 'user' | 'assistant'
   readonly content: JsonObject[]
   readonly first?: Message
 }
 
-/** A conversation whose roles take turns, with its instructions apart. */
+/** A conversation with alternating roles, and its instructions separately. */
 export type Conversation = { readonly system: JsonObject[]; readonly turns: Turn[] }
 
 export type TurnWriting = {
   readonly warnings: Warnings
   blocksOf(message: Message, path: string): readonly JsonObject[]
-  /** Of these, what may be told as an instruction; all where it is not given. */
+  /** Selects the blocks that may be sent as instructions; absent: all. */
   instructionsOf?(blocks: readonly JsonObject[], path: string): readonly JsonObject[]
 }
 
 /**
- * Instructions before the first turn are the system's; later ones go into the user's turn beside them. Neighbours of one
- * role become one turn, so that the results of tools stand together after their calls.
+ * Instructions before the first turn become the system prompt; later ones join the user's turn. Adjacent messages of one
+ * role become one turn, so that tool results follow their calls together.
  */
 export function gatherTurns(
   messages: readonly Message[],

@@ -1,7 +1,7 @@
 import type { ChatRequest } from './hub.ts'
 import type { Warnings } from './warnings.ts'
 
-/** Wishes by the names that clients know them by. */
+/** The names by which clients know these parameters. */
 const NAMES = {
   topK: 'top_k',
   seed: 'seed',
@@ -18,14 +18,14 @@ const NAMES = {
 
 type Wish = keyof typeof NAMES
 
-/** Warns of those wishes of a request that no field of a format can say. */
+/** Warns about the parameters of a request that a format has no field for. */
 export function warnUnsayable(request: ChatRequest, wishes: readonly Wish[], warnings: Warnings): void {
   for (const wish of wishes) {
     if (request[wish] !== undefined) warnings.unsayable(NAMES[wish])
   }
 }
 
-/** Warns of more than one answer of text. */
+/** Warns about several choices, and about output other than text. */
 export function warnBeyondText(request: ChatRequest, warnings: Warnings): void {
   if ((request.choices ?? 1) > 1) warnings.lost('n', 'only one answer can be had')
   if (request.modalities?.some(each => each !== 'text')) warnings.lost('modalities', 'only text can be had')

@@ -3,19 +3,19 @@ import type { Extras } from './hub.ts'
 
 /** Collects the parts of a request that an encoder cannot express. */
 export type Warnings = {
-  /** `field` as the hub names it: `messages[2].content[0]`, `seed`. */
+  /** `field`: the path in the hub, such as `messages[2].content[0]` or `seed`. */
   lost(field: string, message: string): void
-  /** The same for a field that the format does not have; `what` describes it where the name does not. */
+  /** The same for a field that the format lacks; `what` describes it if the name does not. */
   unsayable(field: string, what?: string): void
   /** Fields of an object that only other formats have. `path` ends with a dot, or is empty for the request itself. */
   foreign(path: string, thing: { readonly extras?: Extras }): void
   list(): readonly Warning[]
 }
 
-/** A header holds no more, so only the first warnings are reported. */
+/** The warnings are sent in a header, so only the first ones are reported. */
 const MAX_WARNINGS = 32
 
-/** `home`: the formats whose extras are understood. */
+/** `home`: the formats whose extras can be sent. */
 export function createWarnings(...home: readonly string[]): Warnings {
   const warnings: Warning[] = []
   const lost = (field: string, message: string) => {
@@ -31,7 +31,7 @@ export function createWarnings(...home: readonly string[]): Warnings {
       for (const [format, fields] of Object.entries(extras)) {
         if (home.includes(format)) continue
         for (const [name, value] of Object.entries(fields)) {
-          // Clients write null for fields that they do not set.
+          // Clients send null for fields that they do not set.
           if (value !== null) unsayable(`${path}${name}`)
         }
       }

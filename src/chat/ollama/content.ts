@@ -3,7 +3,7 @@ import type { Part, ToolCallPart } from '../hub/hub.ts'
 
 export const FORMAT = 'ollama'
 
-/** The calls of a message; older servers give them no ids, and arguments are an object. */
+/** The calls of a message. Older servers send no ids, and arguments are an object. */
 function decodeCalls(message: unknown, newId: (prefix: string) => string): readonly ToolCallPart[] {
   const calls = member(message, 'tool_calls')
   if (!Array.isArray(calls)) return []
@@ -24,7 +24,7 @@ function argumentsText(value: unknown): string {
   return JSON.stringify(isObject(value) ? value : {})
 }
 
-/** What a message says, in the order that models say it in. */
+/** The parts of a message, in the order in which models generate them. */
 export function decodeParts(message: unknown, newId: (prefix: string) => string): readonly Part[] {
   const [thinking, content] = [member(message, 'thinking'), member(message, 'content')]
   const thoughts: readonly Part[] =
@@ -34,7 +34,7 @@ export function decodeParts(message: unknown, newId: (prefix: string) => string)
   return [...thoughts, ...texts, ...decodeCalls(message, newId)]
 }
 
-/** Seconds of `2024-05-24T20:01:31.01558Z`. */
+/** Unix seconds of `2024-05-24T20:01:31.01558Z`. */
 export function createdIn(answer: unknown): number | undefined {
   const createdAt = member(answer, 'created_at')
   const ms = typeof createdAt === 'string' ? Date.parse(createdAt) : Number.NaN

@@ -45,7 +45,7 @@ export function encodeRequest(original: ChatRequest): EncodedRequest {
     ...own,
     model: request.model,
     messages,
-    // It streams unless it is told not to.
+    // The server streams by default, so `stream` is always set.
     stream: request.stream,
     tools,
     format: request.output?.type === 'schema' ? request.output.schema : request.output?.type,
@@ -55,18 +55,18 @@ export function encodeRequest(original: ChatRequest): EncodedRequest {
   return { body, warnings: warnings.list() }
 }
 
-/** What the server takes without being told otherwise, and the most that is asked for. */
+/** The server's default context, and the largest that is requested. */
 const USUAL_CONTEXT = 4_096
 const MAX_CONTEXT = 131_072
 const USUAL_ANSWER = 1_024
 const BYTES_PER_TOKEN = 3
 
-/** What an image takes is the model's to know, and not what its bytes take. */
+/** The model decides how many tokens an image takes, so its bytes do not count. */
 const withoutImages = (name: string, value: unknown): unknown => (name === 'images' ? undefined : value)
 
 /**
- * A prompt that does not fit is cut without a word, so that a longer one asks for room. In doublings: with every other size
- * the server loads the model anew.
+ * The server silently truncates a prompt that does not fit, so a longer one requests a larger context. Sizes double: the
+ * server reloads the model for every new size.
  */
 function contextFor(prompt: string, maxTokens = USUAL_ANSWER): number | undefined {
   const need = Buffer.byteLength(prompt) / BYTES_PER_TOKEN + maxTokens
@@ -82,7 +82,7 @@ type Writing = {
   readonly warnings: Warnings
 }
 
-/** The texts and the images of some parts; thoughts and calls have places of their own. */
+/** The text and images of some parts. Reasoning and calls have fields of their own. */
 type Said = { readonly content: string; readonly images: readonly string[] | undefined }
 
 function encodeMessage(message: Message, writing: Writing): readonly JsonObject[] {
@@ -150,13 +150,13 @@ function encodeParts(parts: readonly Part[], path: string, warnings: Warnings): 
         warnings.unsayable(at, `a part of the type ${String(part.value.type)}`)
         break
       default:
-      // Thoughts, calls and results: the caller's.
+      // The caller encodes reasoning, calls and results.
     }
   }
   return { content: texts.join('\n'), images: images.length === 0 ? undefined : images }
 }
 
-/** Images as bare base64, documents as what they say. */
+/** Images as bare base64, documents as their text. */
 function encodeMedia(
   part: MediaPart,
   path: string,
@@ -173,9 +173,9 @@ function encodeMedia(
   else warnings.lost(path, `media of the type ${part.kind} cannot be sent and was left out`)
 }
 
-// --- Wishes -------------------------------------------------------------------------------------------------------
+// --- Parameters ---------------------------------------------------------------------------------------------------
 
-/** Nothing says whether tools must or must not be used: one that must not is not offered. */
+/** The format has no tool choice: tools that must not be used are left out. */
 function encodeTools(request: ChatRequest, warnings: Warnings): readonly JsonObject[] | undefined {
   const { toolChoice, parallelTools } = request
   const tools = allowedFunctions(request, warnings)

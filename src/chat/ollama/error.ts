@@ -3,7 +3,7 @@ import { chatError, errorKind, retryAfterS } from '../hub/error.ts'
 import type { VendorErrorAnswer } from '../hub/format.ts'
 import type { ChatError } from '../hub/hub.ts'
 
-/** `{error: "…"}`, with any status and as a line of a stream; some proxies put an object there. */
+/** `{error: "…"}`, with any status and as a line of a stream. Some proxies send an object as `error`. */
 export function decodeError({ status, body, header }: VendorErrorAnswer): ChatError {
   const error = member(body, 'error')
   const reportedMessage = textOf(error) ?? textOf(member(error, 'message')) ?? textOf(body)

@@ -6,7 +6,7 @@ import { decodeError } from './error.ts'
 import { createStreamDecoder } from './stream-decoder.ts'
 import { readOllamaUsage } from './usage.ts'
 
-/** Ollama's own chat: streams are lines of JSON. */
+/** Ollama's own chat API: streams are lines of JSON. */
 export const ollama = {
   name: FORMAT,
   encodeRequest,

@@ -10,7 +10,7 @@ import { decodeError } from './error.ts'
 import { decodeStop } from './stop.ts'
 import { readOllamaUsage } from './usage.ts'
 
-/** Each line is a piece of an answer in the form of a whole one; calls come whole. */
+/** Each line has the shape of a complete answer and holds a piece of it; calls are never split. */
 export function createStreamDecoder({ idsAndClock }: StreamDecoderOptions): StreamDecoder {
   let parts: Assembler | undefined
   let stop: StopReason | undefined

@@ -1,7 +1,7 @@
 import { compact, type FieldReader } from '../hub/fields.ts'
 import type { Output } from '../hub/hub.ts'
 
-/** `wantedIn` finds the schema and what is said about it. */
+/** `wantedIn`: finds the object with the schema and its name. */
 export function decodeOutput(
   format: FieldReader | undefined,
   wantedIn: (format: FieldReader) => FieldReader,

@@ -7,7 +7,7 @@ import type { Warnings } from '../hub/warnings.ts'
 export const canThink = (model: string): boolean => openAiGeneration(model)?.efforts?.length !== 0
 
 const ORDER = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max']
-/** Every reasoning model accepts this effort; stronger ones were added later. */
+/** Every reasoning model accepts this effort; higher ones were added later. */
 const STRONGEST_EVERYWHERE = 'high'
 
 /** The reasoning effort to send, one that the model accepts. */
@@ -33,7 +33,7 @@ function commonEffort(budget: number): string {
   return ORDER.indexOf(effort) > ORDER.indexOf(STRONGEST_EVERYWHERE) ? STRONGEST_EVERYWHERE : effort
 }
 
-/** The requested effort, else the strongest weaker one, else the weakest. An unknown effort is sent unchanged. */
+/** The requested effort, else the highest lower one, else the lowest. An unknown effort is sent unchanged. */
 function acceptedEffort(wish: string, accepted: readonly string[] | undefined): string | undefined {
   if (accepted === undefined || accepted.includes(wish)) return wish
   if (accepted.length > 0 && !ORDER.includes(wish)) return wish
@@ -56,7 +56,7 @@ const DEFAULTS: Partial<Record<keyof ChatRequest, number>> = {
   frequencyPenalty: 0,
 }
 
-/** The request without the sampling parameters that a reasoning model refuses. */
+/** Removes the sampling parameters that a reasoning model rejects. */
 export function fitSampling(
   request: ChatRequest,
   effort: string | undefined,
@@ -83,7 +83,7 @@ export function fitSampling(
 
 const MAX_STOPS = 4
 
-/** Fits the limits of a request to the model: clients of other vendors' models may ask for more. */
+/** Reduces the limits of a request to those of the model: clients of other vendors' models may request more. */
 export function fitLimits(request: ChatRequest, warnings: Warnings): ChatRequest {
   const { model, maxTokens, stop } = request
   const { maxOutputTokens: most, sampling } = openAiGeneration(model) ?? {}

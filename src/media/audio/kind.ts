@@ -1,9 +1,9 @@
-/** What sound can be kept in. */
+/** Audio containers and codecs. */
 export type SoundKind = 'wav' | 'mp3' | 'flac' | 'ogg' | 'mp4' | 'webm' | 'aac' | 'mpeg'
 
 const SYNC_WITHIN = 4_096
 
-/** Tells by a file's first bytes what it is; its name may say anything. */
+/** Detects the kind of a file by its first bytes, because its name may be wrong. */
 export function soundKind(head: Buffer): SoundKind | undefined {
   const has = (text: string, at: number) => head.toString('latin1', at, at + text.length) === text
   if (has('RIFF', 0) && has('WAVE', 8)) return 'wav'
@@ -14,12 +14,15 @@ export function soundKind(head: Buffer): SoundKind | undefined {
   if (head.length >= 4 && head.readUInt32BE(0) === 0x1a45dfa3) return 'webm'
   if (has('ID3', 0)) return 'mp3'
   if (head.length >= 4 && (head.readUInt32BE(0) === 0x1ba || head.readUInt32BE(0) === 0x1b3)) return 'mpeg'
-  // The same sync word; AAC has the layer 0 that MPEG sound never has.
+  // The same sync word; AAC has layer 0, which MPEG audio never has.
   if (head[0] === 0xff && ((head[1] ?? 0) & 0xf6) === 0xf0) return 'aac'
   return isMpegSound(head) ? 'mp3' : undefined
 }
 
-/** Encoders may put silence or rubbish before the first frame, so it is looked for; one frame after another is no chance. */
+/**
+ * Encoders may put silence or garbage before the first frame, so it is searched for. Two consecutive frames rule out
+ * chance.
+ */
 function isMpegSound(head: Buffer): boolean {
   const within = Math.min(head.length - 4, SYNC_WITHIN)
   for (let at = 0; at <= within; at += 1) {
@@ -53,7 +56,7 @@ const BITRATES = {
 } as const
 const MPEG_RATES = [44_100, 48_000, 32_000] as const
 
-/** The frame of MPEG sound that begins there, if one does. */
+/** The frame of MPEG audio at this offset, if there is one. */
 export function mpegFrame(bytes: Buffer, at: number): SoundFrame | undefined {
   if (at + 4 > bytes.length || bytes[at] !== 0xff) return undefined
   const second = bytes[at + 1] ?? 0
@@ -82,7 +85,7 @@ export const AAC_RATES = [
 ]
 const AAC_SAMPLES = 1024
 
-/** The same for AAC in its own frames. */
+/** The same for AAC in ADTS frames. */
 export function aacFrame(bytes: Buffer, at: number): SoundFrame | undefined {
   if (at + 7 > bytes.length || bytes[at] !== 0xff) return undefined
   const byte = (offset: number) => bytes[at + offset] ?? 0

@@ -14,8 +14,8 @@ const MAX_SECONDS = 1e7
 type Measure = (file: Sound, head: Buffer) => Promise<number | undefined>
 
 /**
- * What a file is and how many seconds it lasts; undefined where that cannot be known. An uploader writes the headers and would
- * be paid for a short one: wherever the sound itself lasts longer than its header states, the sound counts.
+ * The kind of a file and its duration in seconds; undefined: unknown. Headers cannot be trusted, because an uploader
+ * gains by a short one: if the audio lasts longer than its header states, the audio counts.
  */
 export async function measureSound(
   file: Sound,
@@ -30,7 +30,7 @@ export async function measureSound(
   }
 }
 
-/** No sound of these kinds has more bytes a second. */
+/** The maximum bytes per second of these kinds. */
 const MOST_BYTES_PER_SECOND = { mp3: 56_000, aac: 144_000, ogg: 128_000 } as const
 
 const MEASURES: Readonly<Record<SoundKind, Measure>> = {
@@ -52,7 +52,7 @@ const MEASURES: Readonly<Record<SoundKind, Measure>> = {
     const granule = Math.max(lastGranule(head), lastGranule(tail))
     const statedSeconds = Math.max(0, granule - start.skip) / start.rate
     const packetSeconds = await oggSeconds(file)
-    // Short blocks of Vorbis sound for less than what is taken for each: a position beyond half of that is believed.
+    // Short Vorbis blocks last less than assumed, so a stated position above half of the measured time is plausible.
     const isPlausible = start.isVorbis && statedSeconds > packetSeconds / 2
     return Math.max(statedSeconds, isPlausible ? 0 : packetSeconds, file.size / MOST_BYTES_PER_SECOND.ogg)
   },
@@ -61,7 +61,7 @@ const MEASURES: Readonly<Record<SoundKind, Measure>> = {
   mpeg: async () => undefined,
 }
 
-/** Frames of MPEG sound or AAC: every one of them counts, and a list of them in the first one where it counts more. */
+/** Frames of MPEG audio or AAC: all are counted. If the first frame lists more of them, that list counts. */
 async function measureFrames(file: Sound, head: Buffer, kind: 'mp3' | 'aac'): Promise<number | undefined> {
   const frameAt = kind === 'aac' ? aacFrame : mpegFrame
   const tag = tagLength(head, 0)

@@ -5,7 +5,7 @@ const MAX_BOXES = 20_000
 
 type Box = { readonly type: string; readonly start: number; readonly end: number }
 
-/** The boxes that lie side by side in a part of an MP4 file. */
+/** The sibling boxes in a section of an MP4 file. */
 async function* boxesIn(file: Sound, start: number, end: number): AsyncGenerator<Box> {
   let at = start
   for (let count = 0; at + 8 <= end && count < MAX_BOXES; count += 1) {
@@ -37,7 +37,7 @@ const numberAt = async (file: Sound, at: number): Promise<number> => {
   return bytes.length < 4 ? 0 : bytes.readUInt32BE(0)
 }
 
-/** Version, times and scale lie in the same places of `mvhd` and `mdhd`. */
+/** `mvhd` and `mdhd` have version, times and scale at the same offsets. */
 async function timeIn(file: Sound, { start }: Box): Promise<{ scale: number; duration: number } | undefined> {
   const bytes = await file.read(start, 32)
   if (bytes.length < 32) return undefined
@@ -51,7 +51,7 @@ async function statedSeconds(file: Sound, moov: Box): Promise<number> {
   const header = await boxAt(file, moov, 'mvhd')
   const time = header && (await timeIn(file, header))
   if (!time) return 0
-  // A file that was written in fragments states its length beside them.
+  // A fragmented file states its length separately.
   const mehd = await boxAt(file, moov, 'mvex', 'mehd')
   const bytes = mehd ? await file.read(mehd.start, 12) : Buffer.alloc(0)
   const isLong = bytes[0] === 1 && bytes.length === 12
@@ -59,7 +59,7 @@ async function statedSeconds(file: Sound, moov: Box): Promise<number> {
   return Math.max(time.duration, inFragments) / time.scale
 }
 
-/** Samples of sound in one sample of the file, by the name of the codec: a decoder makes as many of each. */
+/** Audio samples per MP4 sample, by codec name. */
 const SAMPLES: Readonly<Record<string, number>> = {
   mp4a: 1_024,
   alac: 4_096,
@@ -73,11 +73,11 @@ const ENTRY_BYTES = 36
 const MAX_DESCRIPTION = 4_096
 const CONFIG_TAG = 5
 
-/** The rate that a decoder of AAC goes by: not that of the entry, but that of the codec's own configuration. */
+/** The sample rate that AAC decoders use: that of the codec configuration, not that of the sample entry. */
 function configuredRate(description: Buffer): number | undefined {
   const esds = description.indexOf('esds')
   if (esds < 0) return undefined
-  // Version, a descriptor with three bytes of its own, one with thirteen, and in it the configuration.
+  // Skips the version, a descriptor with three bytes of its own, and one with thirteen, which contains the configuration.
   let at = esds + 8
   for (const own of [3, 13]) at = descriptorStart(description, at) + own
   if (description[at] !== CONFIG_TAG) return undefined
@@ -86,14 +86,14 @@ function configuredRate(description: Buffer): number | undefined {
   return AAC_RATES[(config >> 7) & 15]
 }
 
-/** Where the content of a descriptor begins: its length takes a byte for every seven bits. */
+/** The offset of a descriptor's content: its length takes one byte per seven bits. */
 function descriptorStart(bytes: Buffer, at: number): number {
   let next = at + 1
   while (((bytes[next] ?? 0) & 0x80) !== 0) next += 1
   return next + 1
 }
 
-/** What one sample of a track sounds for, in seconds; undefined where the track is no sound that is known. */
+/** The duration of one sample of a track in seconds; undefined if the track is not known audio. */
 async function sampleSeconds(file: Sound, trak: Box): Promise<number | undefined> {
   const stsd = await boxAt(file, trak, 'mdia', 'minf', 'stbl', 'stsd')
   if (!stsd) return undefined
@@ -105,7 +105,7 @@ async function sampleSeconds(file: Sound, trak: Box): Promise<number | undefined
   return samples === undefined || rate === 0 ? undefined : samples / rate
 }
 
-/** Samples that the fragments of a file bring, by the id of their track. */
+/** The samples in the fragments of a file, by track id. */
 async function fragmentSamples(file: Sound): Promise<ReadonlyMap<number, number>> {
   const samples = new Map<number, number>()
   for await (const moof of boxesIn(file, 0, file.size)) {
@@ -130,7 +130,7 @@ async function trackId(file: Sound, trak: Box): Promise<number> {
   return numberAt(file, tkhd.start + (version === 1 ? 20 : 12))
 }
 
-/** Seconds of an MP4: the longest of what its header states and of the samples of each track of sound. */
+/** The seconds of an MP4: the maximum of its header and of the samples of each audio track. */
 export async function mp4Seconds(file: Sound): Promise<number | undefined> {
   const moov = await boxAt(file, { type: '', start: 0, end: file.size }, 'moov')
   if (!moov) return undefined

@@ -9,7 +9,7 @@ type Codec =
   | { readonly name: 'opus' }
   | { readonly name: 'vorbis'; readonly rate: number; readonly block: number }
 
-/** What a first packet says of the sound that follows. */
+/** The codec that the first packet names. */
 function codecIn(packet: Buffer): Codec | undefined {
   if (packet.toString('latin1', 0, 8) === 'OpusHead') return { name: 'opus' }
   if (packet.toString('latin1', 0, 7) !== '\x01vorbis' || packet.length < 29) return undefined
@@ -17,7 +17,7 @@ function codecIn(packet: Buffer): Codec | undefined {
   return rate === 0 ? undefined : { name: 'vorbis', rate, block: 2 ** ((packet[28] ?? 0) >> 4) }
 }
 
-/** What stands before the sound: comments, and the books of codes of Vorbis. */
+/** Packets before the audio: comments, and Vorbis codebooks. */
 const HEADERS = ['OpusTags', '\x03vorbis', '\x05vorbis']
 const isHeader = (packet: Buffer) => {
   const begin = packet.toString('latin1', 0, 8)
@@ -25,8 +25,8 @@ const isHeader = (packet: Buffer) => {
 }
 
 /**
- * Seconds of an Ogg file by its packets: the positions that its pages state are only a claim. A packet of Opus says how long
- * it sounds; one of Vorbis sounds for half of a long block at most, and most do.
+ * The seconds of an Ogg file, measured by its packets: the positions in its page headers may be false. An Opus packet
+ * encodes its duration. A Vorbis packet lasts at most half of a long block, and most do.
  */
 export async function oggSeconds(file: Sound): Promise<number> {
   let codec: Codec | undefined
@@ -43,7 +43,7 @@ export async function oggSeconds(file: Sound): Promise<number> {
         : codec.block / 2 / codec.rate
   }
 
-  /** The packets that begin in a page; the rest of one that began before is no new one. */
+  /** Counts the packets that begin in a page. The continuation of an earlier packet is not counted again. */
   function readPage(page: Buffer, segments: number): void {
     const isContinued = ((page[5] ?? 0) & CONTINUED) !== 0
     let isFirst = true

@@ -6,7 +6,7 @@ const FRAME_MS = [
 ]
 const MAX_PACKET_MS = 120
 
-/** How long a packet of Opus sounds, by its first two bytes. */
+/** The duration of an Opus packet, by its first two bytes. */
 export function opusPacketMs(first: number, second: number): number {
   const frame = FRAME_MS[first >> 3] ?? 0
   const code = first & 3

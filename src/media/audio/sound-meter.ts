@@ -1,13 +1,13 @@
 import { aacFrame, mpegFrame, type SoundFrame } from './kind.ts'
 
-/** Measures the duration of audio as it passes in pieces of any size. */
+/** Measures the duration of audio that arrives in chunks of any size. */
 export type SoundMeter = { push(chunk: Buffer): void; seconds(): number }
 
-/** Longer than any header or frame that is looked for. */
+/** Longer than any header or frame that is parsed. */
 const MAX_KEPT_BYTES = 65_536
 const PCM_BYTES_PER_SECOND = 48_000
 
-/** Raw samples as vendors of speech give them: 24 kHz, 16 bits, one channel. */
+/** Raw samples as speech vendors send them: 24 kHz, 16 bits, mono. */
 function meterPcm(): SoundMeter {
   let bytes = 0
   return {
@@ -18,7 +18,7 @@ function meterPcm(): SoundMeter {
   }
 }
 
-/** Gathers pieces until `read` says how many of the bytes it has used up. */
+/** Buffers chunks until `read` returns how many bytes it has consumed. */
 function gatherer(read: (bytes: Buffer) => number): (chunk: Buffer) => void {
   let pending: Buffer = Buffer.alloc(0)
   let skip = 0
@@ -65,7 +65,7 @@ function meterFrames(
   return { push, seconds: () => seconds }
 }
 
-/** Where the next frame or tag may begin; the end where none does. A search by the byte would cost more than the rest. */
+/** The offset where the next frame or tag may begin, else the end. Scanning byte by byte would cost more than the rest. */
 function nextStart(bytes: Buffer, at: number): number {
   const frame = bytes.indexOf(0xff, at)
   const end = frame < 0 ? bytes.length : frame
@@ -76,9 +76,9 @@ function nextStart(bytes: Buffer, at: number): number {
 const TAG_HEADER = 10
 const I = 0x49
 
-/** How long the ID3 tag is that begins there; 0: none does. */
+/** The length of the ID3 tag at this offset; 0: none. */
 export function tagLength(bytes: Buffer, at: number): number {
-  // A glance at one byte settles it for every frame.
+  // One byte is enough to rule out a tag before nearly every frame.
   if (bytes[at] !== I || at + TAG_HEADER > bytes.length) return 0
   if (bytes.toString('latin1', at, at + 3) !== 'ID3') return 0
   const [a = 0, b = 0, c = 0, d = 0] = bytes.subarray(at + 6, at + TAG_HEADER)
@@ -107,7 +107,7 @@ const OPUS_RATE = 48_000
 const PAGE_HEADER = 27
 const NO_GRANULE = 0xffffffffffffffffn
 
-/** Rate and first sample of an Ogg stream, from its first packet. */
+/** The sample rate and first sample of an Ogg stream, from its first packet. */
 export function oggHead(bytes: Buffer): { rate: number; skip: number; isVorbis: boolean } | undefined {
   const opus = bytes.indexOf('OpusHead')
   if (opus >= 0 && opus + 12 <= bytes.length)
@@ -118,7 +118,7 @@ export function oggHead(bytes: Buffer): { rate: number; skip: number; isVorbis: 
   return undefined
 }
 
-/** The highest sample that any page in these bytes ends at. */
+/** The highest end position of any page in these bytes. */
 export function lastGranule(bytes: Buffer): number {
   let last = 0
   for (let at = bytes.indexOf('OggS'); at >= 0; at = bytes.indexOf('OggS', at + 4)) {
@@ -135,7 +135,7 @@ function meterOgg(): SoundMeter {
   const push = gatherer(bytes => {
     head ??= oggHead(bytes)
     granule = Math.max(granule, lastGranule(bytes))
-    // A page's header may lie across two pieces.
+    // The header of a page may span two chunks.
     return head ? Math.max(0, bytes.length - PAGE_HEADER) : 0
   })
   return { push, seconds: () => (head ? Math.max(0, granule - head.skip) / head.rate : 0) }
@@ -146,7 +146,7 @@ const FLAC_RATES = [
 ]
 const FLAC_HEADER = 16
 
-/** Frames of FLAC do not tell their length, so each is known by its sync word and the checksum of its header. */
+/** FLAC frames do not state their length, so each is detected by its sync word and the checksum of its header. */
 function meterFlac(): SoundMeter {
   let seconds = 0
   let rate = 0
@@ -206,10 +206,10 @@ function crc8(bytes: Buffer, start: number, end: number): number {
   return crc
 }
 
-/** Decoders pass a tag only before the sound: one amid the frames hides none of them. */
+/** Decoders skip a tag only before the audio. Among frames it must not hide any of them. */
 const noTag = () => 0
 
-/** A meter for the frames of a file that its sender would like to be short. */
+/** A frame meter for uploads, whose sender gains by a shorter length. */
 export const createFrameMeter = (kind: 'mp3' | 'aac'): SoundMeter =>
   kind === 'aac' ? meterFrames(aacFrame, 7, noTag) : meterFrames(mpegFrame, 4, noTag)
 
@@ -222,7 +222,7 @@ const METERS: readonly (readonly [RegExp, () => SoundMeter])[] = [
   [/pcm|l16/, meterPcm],
 ]
 
-/** A meter for sound of this type; undefined where we cannot tell its length. */
+/** A meter for audio of this type; undefined: its length cannot be measured. */
 export function createSoundMeter(contentType: string): SoundMeter | undefined {
   return METERS.find(([type]) => type.test(contentType.toLowerCase()))?.[1]()
 }

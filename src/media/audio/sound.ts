@@ -1,11 +1,11 @@
 import type { StoredFile } from '../../wire/multipart.ts'
 
-/** A file of sound that was uploaded. */
+/** An uploaded audio file. */
 export type Sound = Pick<StoredFile, 'size' | 'read'>
 
 const PIECE_BYTES = 1_048_576
 
-/** The bytes of a file from there on, a megabyte at a time. */
+/** The bytes of a file from an offset on, a megabyte at a time. */
 export async function* piecesOf(file: Sound, start = 0): AsyncGenerator<Buffer> {
   for (let at = start; at < file.size; ) {
     const piece = await file.read(at, PIECE_BYTES)

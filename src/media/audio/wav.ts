@@ -4,7 +4,7 @@ const MAX_CHUNKS = 256
 const FORMAT_BYTES = 40
 const EXTENSIBLE = 0xfffe
 
-/** Bits of a sample by the format's number: PCM and floats say it themselves, the others are fixed. */
+/** Bits per sample by format number: PCM and floats declare it, the others are fixed. */
 const BITS: Readonly<Record<number, 'declared' | number>> = {
   1: 'declared',
   3: 'declared',
@@ -15,7 +15,7 @@ const BITS: Readonly<Record<number, 'declared' | number>> = {
   49: 1.625, // GSM 6.10: 65 bytes for 320 samples
 }
 
-/** What a decoder takes for a second: it goes by rate, channels and bits, and not by the byte rate that stands beside them. */
+/** The bytes per second as decoders compute them: from rate, channels and bits, not from the declared byte rate. */
 function bytesPerSecond(format: Buffer): number | undefined {
   if (format.length < 16) return undefined
   const formatTag = format.readUInt16LE(0)
@@ -28,8 +28,8 @@ function bytesPerSecond(format: Buffer): number | undefined {
 }
 
 /**
- * Seconds of a WAV by the bytes of its sound. A size of the sound that leaves over what is no chunk of the format either is
- * not believed: all that follows is sound.
+ * The seconds of a WAV, by the bytes of its data. If no valid chunk follows the declared data, the declared size is
+ * ignored and all remaining bytes count as audio.
  */
 export async function wavSeconds(file: Sound): Promise<number | undefined> {
   let rate: number | undefined
@@ -42,11 +42,11 @@ export async function wavSeconds(file: Sound): Promise<number | undefined> {
     const start = at + 8
     if (!/^[\x20-\x7e]{4}$/.test(id)) break
     if (id === 'fmt ') rate ??= bytesPerSecond(await file.read(start, Math.min(size, FORMAT_BYTES)))
-    // A recorder that did not know the size yet wrote none, or the largest one.
+    // A recorder that does not know the size yet writes 0 or the maximum.
     const isOpen = id === 'data' && (size === 0 || start + size > file.size)
     const end = isOpen ? file.size : start + size
     if (id === 'data') sound += end - start
-    // Chunks begin at even places.
+    // Chunks start at even offsets.
     at = end + (end % 2)
   }
   const rest = sound > 0 ? Math.max(0, file.size - at) : 0

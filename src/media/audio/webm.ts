@@ -17,11 +17,11 @@ const ID = {
   codec: 0x86,
 } as const
 
-/** Elements whose content is read as elements; all others are passed by their size. */
+/** Elements whose content is parsed as elements; all others are skipped by their size. */
 const ENTERED: ReadonlySet<number> = new Set([ID.segment, ID.info, ID.cluster, ID.group, ID.tracks, ID.entry])
 
 const CLUSTER = Buffer.from(ID.cluster.toString(16), 'hex')
-/** How long a cluster lasts at most of which no block can be read. */
+/** The assumed maximum duration of a cluster without readable blocks. */
 const CLUSTER_SECONDS = 5
 const NANOS = 1e9
 const DEFAULT_SCALE = 1_000_000
@@ -29,7 +29,7 @@ const MAX_ELEMENTS = 5_000_000
 const VALUE_BYTES = 16
 const WINDOW_BYTES = 262_144
 
-/** A number whose first byte says how long it is; its mark is kept in ids and taken from sizes. */
+/** A number of variable length, encoded in its first byte. Ids keep the length marker, sizes do not. */
 function variable(bytes: Buffer, at: number, keepMark: boolean): { value: number; end: number } | undefined {
   const first = bytes[at]
   if (first === undefined || first === 0) return undefined
@@ -48,7 +48,7 @@ const floatIn = (bytes: Buffer): number =>
 
 type Element = { readonly id: number; readonly value: Buffer }
 
-/** The elements of a file in their order, each with its first bytes. */
+/** The elements of a file in order, each with its first bytes. */
 async function* elementsOf(file: Sound): AsyncGenerator<Element> {
   let window: Buffer = Buffer.alloc(0)
   let from = 0
@@ -60,7 +60,7 @@ async function* elementsOf(file: Sound): AsyncGenerator<Element> {
     const id = variable(window, at - from, true)
     const size = id && variable(window, id.end, false)
     if (!id || !size) {
-      // As decoders do: behind what cannot be read they go on with the next cluster.
+      // Like decoders, skips unreadable bytes up to the next cluster.
       const next = window.indexOf(CLUSTER, at - from + 1)
       at = next >= 0 ? from + next : Math.max(at + 1, from + window.length - CLUSTER.length + 1)
       continue
@@ -71,8 +71,8 @@ async function* elementsOf(file: Sound): AsyncGenerator<Element> {
 }
 
 /**
- * Seconds of a WebM: the longest of what its header states, of the time of its last block, and of the packets of Opus in it,
- * of the track that sounds longest.
+ * The seconds of a WebM: the maximum of the header, the time of the last block, and the Opus packets of the longest
+ * track.
  */
 export async function webmSeconds(file: Sound): Promise<number | undefined> {
   let scale = DEFAULT_SCALE

@@ -1,7 +1,10 @@
 import { MAX_STORED_BYTES } from '../intake/repeat.ts'
 import type { StreamMeter } from '../operations/channel-request.ts'
 
-/** A meter that records what goes out, for a retry with the same `Idempotency-Key`. It stops when the answer is too long to store. */
+/**
+ * A meter that records the sent bytes, for a retry with the same `Idempotency-Key`. It stops when they are too many to
+ * store.
+ */
 export function recordingMeter(meter: StreamMeter): StreamMeter & { recording(): Buffer } {
   const chunks: Buffer[] = []
   let size = 0
@@ -26,7 +29,7 @@ export function recordingMeter(meter: StreamMeter): StreamMeter & { recording():
     push: chunk => record(meter.push(chunk)),
     end: () => record(meter.end()),
     closing,
-    /** The whole answer, once the stream is complete. */
+    /** The recorded answer, once the stream is complete. */
     recording() {
       closing()
       return Buffer.concat(chunks)

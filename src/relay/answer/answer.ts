@@ -6,7 +6,7 @@ import type { StoredAnswer } from '../intake/repeat.ts'
 import { ownType } from './content-type.ts'
 import { COMMON_ERROR_FORMAT, type ErrorFormat, type RelayError, relayErrorOf } from './error-format.ts'
 
-/** Response headers that browsers may read. CORS forbids a star with credentials. */
+/** Response headers that browsers may read. CORS forbids `*` with credentials. */
 const EXPOSED = [
   'x-request-id',
   'request-id',
@@ -45,7 +45,7 @@ export function answerPreflight(request: IncomingMessage, response: ServerRespon
   response.end()
 }
 
-/** Repeats the stored answer to the same request with the same `Idempotency-Key`. */
+/** Replays the stored answer to the same request with the same `Idempotency-Key`. */
 export function answerStored(response: ServerResponse, stored: StoredAnswer, requestId: string): void {
   const { status, contentType, body } = stored
   response.writeHead(status, {
@@ -72,7 +72,7 @@ export function answerJson(
   response.end(bytes)
 }
 
-/** SDKs read `x-should-retry` before they retry. A retry does not help against these. */
+/** SDKs read `x-should-retry`. A retry does not help against these errors. */
 const NOT_RETRYABLE = new Set(['insufficient_quota', 'model_not_priced'])
 
 /** Answers with an error in the client's format. */
@@ -94,7 +94,7 @@ type ErrorOptions = {
 export function answerRefusal(response: ServerResponse, refusal: Refusal, options: ErrorOptions): void {
   const { headers } = relayError(refusal)
   const repeat = NOT_RETRYABLE.has(refusal.code) ? { 'x-should-retry': 'false' } : {}
-  // The rest of an unread body would be parsed as the next request.
+  // The rest of an unread body would be parsed as the next request, so the connection is closed.
   const close =
     refusal.code === 'request_too_large' || refusal.code === 'request_timeout' ? { connection: 'close' } : {}
   answerError(response, relayErrorOf(refusal), {

@@ -1,7 +1,7 @@
 import type { StreamMeter } from '../operations/channel-request.ts'
 import type { Flow } from '../upstream/upstream.ts'
 
-/** Reads a stream to its last event without forwarding it. Resolves to what is wrong with it; undefined: nothing. */
+/** Reads a stream to its end without forwarding it. Resolves to its fault; undefined: it is complete. */
 export function consumeStream(flow: Flow, meter: StreamMeter): Promise<string | undefined> {
   return new Promise(resolve => {
     const conclude = () => {

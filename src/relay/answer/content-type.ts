@@ -1,4 +1,4 @@
-/** The type of an answer is the gateway's choice, never a provider's: a browser decides by it what to do with the bytes. */
+/** The gateway chooses the type of an answer, never the provider: the type decides how a browser handles the bytes. */
 
 export const JSON_TYPE = 'application/json'
 export const TEXT_TYPE = 'text/plain; charset=utf-8'
@@ -7,7 +7,7 @@ export const BYTES_TYPE = 'application/octet-stream'
 
 const typesOf = (kind: string, names: string) => names.split(' ').map(name => `${kind}/${name}`)
 
-/** What browsers play or show, and never run. Drawings (SVG) may contain scripts, so they are no media here. */
+/** Types that browsers play or show but never execute. SVG may contain scripts, so it is not among them. */
 const MEDIA_TYPES: ReadonlySet<string> = new Set([
   ...typesOf(
     'audio',
@@ -18,10 +18,10 @@ const MEDIA_TYPES: ReadonlySet<string> = new Set([
   ...typesOf('image', 'avif bmp gif heic heif jpeg jpg png tiff webp'),
 ])
 
-/** Parameters without which sound cannot be played. */
+/** Parameters that are required to play audio. */
 const MEDIA_PARAMETER = /;\s*(rate|channels|codecs?)=("?)([\w.,-]{1,40})\2(?=\s*(?:;|$))/gi
 
-/** The type of a medium that is on the list, in the gateway's own spelling; undefined for anything else. */
+/** The normalized type of media on the list; undefined for any other type. */
 export function mediaType(text: string | undefined): string | undefined {
   const name = text?.split(';', 1)[0]?.trim().toLowerCase() ?? ''
   if (text === undefined || !MEDIA_TYPES.has(name)) return undefined
@@ -31,7 +31,7 @@ export function mediaType(text: string | undefined): string | undefined {
   return `${name}${parameters.join('')}`
 }
 
-/** The nearest type that the gateway answers with, for an answer that was saved with another one. */
+/** The nearest allowed type, for a stored answer with another type. */
 export function ownType(text: string): string {
   if (/^application\/(?:[\w.+-]*\+)?json\b/i.test(text)) return JSON_TYPE
   if (/^text\/event-stream\b/i.test(text)) return EVENTS_TYPE

@@ -14,12 +14,12 @@ type Delivering = {
   readonly response: ServerResponse
   readonly flow: Flow
   readonly meter: StreamMeter
-  /** Sent while the provider sends nothing; absent: the format allows nothing, as inside a file. */
+  /** Sent while the provider is idle; absent: not allowed, as inside a file. */
   readonly keepAlive: string | undefined
-  /** The memory that all bodies of this process may take. */
+  /** The memory budget of all bodies in this process. */
   readonly memory: Budget
   abort(): void
-  /** Called with the first bytes that go out, and after that at most once a second. False stops the stream. */
+  /** Called with the first bytes that are sent, then at most once a second. False stops the stream. */
   onProgress(): boolean
   nowMs(): number
 }
@@ -28,20 +28,20 @@ type Delivering = {
 const STALL_MS = 60_000
 const PROGRESS_MS = 1_000
 const KEEP_ALIVE_MS = 15_000
-/** Nothing follows the last event. A provider that keeps the answer open longer is not waited for. */
+/** Nothing follows the last event. The gateway waits only this long for the provider to end the response. */
 const AFTER_LAST_MS = 250
 
-/** After this much of one stream the event loop serves other requests: a provider may send faster than it is read. */
+/** After this many bytes of one stream the event loop serves other requests: a provider may send faster than it is read. */
 const TURN_BYTES = 64 * 1024
-/** Memory that a client which reads nothing occupies (docs/limits.md). */
+/** The memory that a stalled client occupies (docs/limits.md). */
 const STALLED_BYTES = 256 * 1024
 
 /** Above this size a copy costs more than it saves. */
 const SMALL_BYTES = 16_384
 
 /**
- * Writes a small chunk with its HTTP framing as one latin1 string: one plain write instead of four gathered ones. Node.js
- * must not frame it again, so `chunkedEncoding` is off meanwhile.
+ * Writes a small chunk with its HTTP framing as one latin1 string: one plain write instead of four gathered ones.
+ * `chunkedEncoding` is off during the write, so that Node.js does not frame it again.
  */
 function writeSmall(response: ServerResponse, bytes: Buffer): boolean {
   response.chunkedEncoding = false
@@ -52,7 +52,7 @@ function writeSmall(response: ServerResponse, bytes: Buffer): boolean {
   }
 }
 
-/** The one loop that owns both sockets of a stream: bytes, backpressure, disconnects, silence. */
+/** The loop that owns both sockets of a stream: bytes, backpressure, disconnects, timeouts. */
 export function deliver(delivering: Delivering): Promise<Delivery> {
   const { response, flow, meter, keepAlive, memory, abort, onProgress, nowMs } = delivering
   const { promise, resolve } = Promise.withResolvers<Delivery>()
@@ -85,7 +85,7 @@ export function deliver(delivering: Delivering): Promise<Delivery> {
     if (turn === undefined) flow.resume()
   }
 
-  /** Lets other requests run, then reads on. */
+  /** Lets other requests run, then resumes. */
   function yieldTurn(): void {
     turnBytes = 0
     flow.pause()
@@ -105,11 +105,11 @@ export function deliver(delivering: Delivering): Promise<Delivery> {
     stalledSinceMs = lastWriteMs
     flow.pause()
     share = createShare(memory)
-    // Without memory for its buffer, a client that does not read is disconnected.
+    // Without memory for its buffer, a stalled client is disconnected.
     if (!share.take(STALLED_BYTES)) response.destroy()
   }
 
-  /** False when the bytes are not a readable stream: an endless line or an endless event. */
+  /** False: the bytes are not a readable stream, such as an endless line or event. */
   function pass(read: () => readonly Buffer[]): boolean {
     try {
       for (const bytes of read()) write(bytes)
@@ -127,7 +127,7 @@ export function deliver(delivering: Delivering): Promise<Delivery> {
     if (!isOver && pass(() => meter.end())) finish({ ending: 'end' })
   }
 
-  /** The last event is sent after the settlement, and the settlement waits for the end of the answer. */
+  /** The last event is sent after the settlement, which waits for the end of the answer. */
   function endSoon(): void {
     closing ??= setTimeout(() => {
       end()
@@ -135,7 +135,7 @@ export function deliver(delivering: Delivering): Promise<Delivery> {
     }, AFTER_LAST_MS)
   }
 
-  // One timer per stream checks for silence and for stalls.
+  // One timer per stream checks for idle providers and stalled clients.
   const watch = setInterval(() => {
     const now = nowMs()
     if (stalledSinceMs !== 0 && now - stalledSinceMs > STALL_MS) {

@@ -7,11 +7,11 @@ import { COMMON_ERROR_FORMAT, type ErrorFormat } from './error-format.ts'
 
 const EVERY_MS = 15_000
 
-/** The headers of a stream may go out before a channel answers, so that clients do not time out. */
+/** Sends the headers of a stream before a channel answers, so that clients do not time out. */
 export type EarlyHeaders = {
-  /** The 200 is out: a failure from here on is an event of the stream. */
+  /** The 200 is sent: from now on a failure is an event of the stream. */
   isOpen(): boolean
-  /** No more keep-alives: an answer begins, or there will be none. */
+  /** Stops the keep-alives: the answer starts, or there is none. */
   close(): void
 }
 
@@ -24,7 +24,7 @@ export const streamHeaders = (requestId: string, errorFormat?: ErrorFormat): Rec
 
 type Waiting = Pick<RelayRequest, 'spec' | 'work' | 'response' | 'requestId' | 'admitted'>
 
-/** After `afterMs` without an answer the head and a first keep-alive go out together, then one every 15 s; 0: never. */
+/** After `afterMs` without an answer, sends the headers with a first keep-alive, then one every 15 s. 0: never. */
 export function openEarlyHeaders(
   { spec, work, response, requestId, admitted }: Waiting,
   afterMs: number,

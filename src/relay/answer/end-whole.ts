@@ -3,7 +3,7 @@ import type { ServerResponse } from 'node:http'
 /** Above this size a copy costs more than it saves. */
 const SMALL_BYTES = 65_536
 
-/** Sends a body. A small one goes out as one latin1 string with the headers: one plain write instead of a gathered one. */
+/** Sends a body. A small one is sent as one latin1 string with the headers: one plain write instead of a gathered one. */
 export function endWhole(response: ServerResponse, body: Buffer): void {
   if (body.length <= SMALL_BYTES) {
     response.end(body.toString('latin1'), 'latin1')
@@ -21,7 +21,7 @@ function closeStalled(response: ServerResponse): void {
   const { socket } = response
   if (!socket) return
   let stalledMs = 0
-  // Bytes in the buffer of the operating system count as read; `writableLength` is what remains here.
+  // Bytes in the operating system's buffer count as read; `writableLength` are those still in this process.
   const bytesTaken = () => socket.bytesWritten - socket.writableLength
   let lastBytes = bytesTaken()
   const watch = setInterval(() => {

@@ -15,17 +15,17 @@ export type RelayError = {
       readonly code: string | number | null
     }
   }
-  /** The kind of the error, where the provider's format names it. */
+  /** The kind of the error, if the provider's format names it. */
   readonly kind?: ErrorKind | undefined
 }
 
-/** How a format writes everything that is not an answer. */
+/** How a format encodes errors, keep-alives and headers. */
 export type ErrorFormat = {
-  /** Headers of every answer beside the common ones. */
+  /** Headers of every answer in addition to the common ones. */
   headers?(requestId: string): Readonly<Record<string, string>>
-  /** Keeps an idle stream alive; absent: the format has no such event. */
+  /** An event that keeps an idle stream alive; absent: the format has none. */
   readonly keepAlive?: string
-  /** The content type of a stream, where it is not `text/event-stream`. */
+  /** The content type of a stream, if it is not `text/event-stream`. */
   readonly streamType?: string
   errorBody(error: RelayError, requestId: string): unknown
   /** Ends a stream with an error, without the event that ends a complete one. */

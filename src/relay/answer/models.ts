@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 
-/** A model of the list, in any format. */
+/** An entry of the model list, in any format. */
 type ListedModel = {
   readonly id: string
   readonly ownedBy: string

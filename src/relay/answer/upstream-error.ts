@@ -17,7 +17,7 @@ type Said = { readonly secrets: Pick<ChannelSecrets, 'scrub'>; readonly baseUrl:
 /** No header value and no key is longer. */
 const MAX_SECRET = 8_192
 
-/** The forwarded part of a text. A secret that the end cuts in half could not be recognized, so the end is dropped. */
+/** The forwarded beginning of a text. A secret cut off at its end could not be recognized, so the end is dropped. */
 function scrubHead(text: string, { secrets }: Said): string {
   const head = text.slice(0, MAX_MESSAGE + MAX_SECRET)
   const clean = secrets.scrub(head)
@@ -75,7 +75,7 @@ function kindOf(error: unknown): ErrorKind | undefined {
   return Object.hasOwn(ERROR_KINDS, kind) ? (kind as ErrorKind) : undefined
 }
 
-/** The provider's error, and the defaults for its missing parts. */
+/** The provider's error, and defaults for its missing members. */
 type Words = {
   readonly parsed: unknown
   readonly status: number
@@ -84,7 +84,7 @@ type Words = {
   readonly error?: ChatError | undefined
 }
 
-/** Clients look for some errors by a common code, which most vendors do not send. */
+/** Clients recognize some errors by a common code, which most vendors do not send. */
 function codeOf(code: unknown, status: number, error: ChatError | undefined): unknown {
   const isSilent = code === null || code === status
   const meant = isSilent && error ? ERROR_KINDS[error.kind] : {}

@@ -15,10 +15,10 @@ const queryOf = (url = '') => new URLSearchParams(url.split('?')[1] ?? '')
 
 const ASSUMED = Symbol('assumed')
 
-/** A request whose caller the gateway has identified already. A client cannot set the symbol. */
+/** A request whose caller is already identified. A client cannot set the symbol. */
 type Assumed = IncomingMessage & { [ASSUMED]?: string }
 
-/** Assigns the request to this credential, which replaces the one that it carries. */
+/** Assigns this credential to the request; it replaces the one in the headers. */
 export function assignCaller(request: Assumed, credential: string): void {
   request[ASSUMED] = credential
 }
@@ -26,9 +26,7 @@ export function assignCaller(request: Assumed, credential: string): void {
 const GEMINI_PATH = /^\/+v1beta(?:[/?]|$)/
 const MODELS_PATH = /^\/+v1\/+models(?:[/?]|$)/
 
-/**
- * Google's SDKs send the token as `?key=`. Other paths do not accept it: any web page could open such an address.
- */
+/** Google's SDKs send the token as `?key=`. Other paths do not accept it, because any web page could link to such a URL. */
 function keyInQuery({ method, url = '' }: IncomingMessage): string {
   const isRead = method === 'GET' || method === 'HEAD'
   const isTaken = GEMINI_PATH.test(url) || (isRead && MODELS_PATH.test(url))
@@ -43,7 +41,7 @@ const sentCredential = (request: IncomingMessage): string => {
   return textOf(headers['x-api-key']) || textOf(headers['x-goog-api-key']) || keyInQuery(request)
 }
 
-/** Whether a request has no credential, so that a session may identify its caller. */
+/** Whether a request has no credential, so that a console session may identify its caller. */
 export const isWithoutCredential = (request: IncomingMessage): boolean =>
   sentCredential(request) === '' && !queryOf(request.url).has('key')
 
@@ -57,13 +55,13 @@ export function credentialOf(request: Assumed): string {
   return value
 }
 
-/** A caller that was admitted, and its rate limits. */
+/** An admitted caller and its rate limits. */
 export type AdmittedCaller = {
   readonly caller: Caller
   readonly address: string
-  /** Takes a place under the limits of token and user, or throws 429; synchronously where this process counts alone. */
+  /** Takes a slot within the limits of token and user, or throws 429. Synchronous if this process counts alone. */
   enter(countedInput: number): Ticket | Promise<Ticket>
-  /** The remaining allowance, once it has entered. */
+  /** The remaining allowance after `enter`. */
   remaining(): Remaining
 }
 
@@ -116,7 +114,7 @@ export function admit(
   return route
 }
 
-/** Where a channel lets the provider choose, a token that is limited to some models may name no others. */
+/** On channels that let the provider choose a model, a token with a model list may only name models on that list. */
 function mustMayUse(
   requestedModels: readonly string[],
   allowed: ReadonlySet<string>,
@@ -128,7 +126,7 @@ function mustMayUse(
     throw new Refusal('model_not_allowed', `the token may not use the model "${other.slice(0, 255)}"`)
 }
 
-/** `x-ratelimit-…` where a limit is set. */
+/** `x-ratelimit-…` headers for the limits that are set. */
 export function rateHeaders({ requests, tokens }: Remaining): Record<string, string> {
   const headers: Record<string, string> = {}
   if (!requests && !tokens) return headers

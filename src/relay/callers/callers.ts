@@ -8,7 +8,7 @@ type CallerLimits = {
   readonly concurrency: number | null
 }
 
-/** The token and the user of a credential, as far as the relay needs them. */
+/** The token and user of a credential, reduced to the fields that the relay needs. */
 export type Caller = {
   readonly tokenId: number
   readonly tokenName: string
@@ -37,7 +37,7 @@ const refused = (message: string) => new Refusal('invalid_api_key', message)
 /** Callers by credential, cached until they are invalidated. */
 export function createCallers({ find }: CallersDeps) {
   const callers = new Map<string, Caller>()
-  /** Counts invalidations: a caller that was read before one is neither cached nor admitted after it. */
+  /** Counts invalidations. A caller that was read before an invalidation is neither cached nor admitted after it. */
   let edition = 0
 
   async function load(credential: string): Promise<Caller | undefined> {

@@ -4,7 +4,7 @@ import type { RelayDeps } from '../request.ts'
 import { type AdmittedCaller, createAdmittedCaller } from './admit.ts'
 import { type Caller, mustBeLive } from './callers.ts'
 
-/** Who is calling, before a byte of the body is read; at once where the caller is known. */
+/** Identifies the caller before the body is read. Synchronous for a cached caller. */
 export function identify(
   deps: RelayDeps,
   request: IncomingMessage,

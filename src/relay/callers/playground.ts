@@ -2,7 +2,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import { NO_TOKEN } from '../../domain/token.ts'
 import { assignCaller } from './admit.ts'
 
-/** A user with a console session, without a token or as one of the user's tokens. */
+/** A user with a console session: without a token, or with one of the user's tokens. */
 export type Person = { readonly userId: number; readonly tokenId: number }
 
 const SIGN = 'person:'
@@ -19,12 +19,12 @@ export function personOf(credential: string): Person | undefined {
 type PlaygroundRequest = {
   readonly request: IncomingMessage
   readonly response: ServerResponse
-  /** Where on the relay it goes, such as `/v1/rerank`. */
+  /** The relay path of the request, such as `/v1/rerank`. */
   readonly path: string
   readonly person: Person
 }
 
-/** Relays requests of signed-in users under the rules of every other request; the console session replaces the token. */
+/** Relays requests of signed-in users by the same rules as other requests; the console session replaces the token. */
 export const createPlayground =
   (relay: RequestListener) =>
   ({ request, response, path, person }: PlaygroundRequest): void => {

@@ -36,12 +36,12 @@ export type RelayChannel = RoutedChannel & {
   readonly timeouts: Timeouts
   readonly override: Override
   readonly headerOverride: HeaderOverride
-  /** Why operations of its overrides are disabled. */
+  /** Why some operations of its overrides are disabled. */
   readonly disabledOverrides: readonly string[]
-  /** Replaces error statuses of the provider. */
+  /** Replaces the provider's error statuses. */
   readonly statusMapping: ReadonlyMap<number, number>
   readonly testModel: string
-  /** The secrets that are removed from everything the provider sends. */
+  /** Secrets that are removed from every answer of the provider. */
   readonly secrets: ChannelSecrets
 }
 
@@ -50,7 +50,7 @@ export type CatalogPrice = { readonly price: Price; readonly model: string; read
 
 type PriceVersion = { readonly version: number; readonly price: Price }
 
-/** The administrators' prices: those in force by model, and the upcoming ones in order. */
+/** The administrators' prices: those in force, by model, and the upcoming ones in order of time. */
 export type PriceBook = {
   readonly inForce: ReadonlyMap<string, PriceVersion>
   readonly upcoming: readonly (PriceVersion & { readonly model: string; readonly effectiveTime: number })[]
@@ -58,7 +58,7 @@ export type PriceBook = {
 
 export type CatalogSource = {
   channels(): Promise<RelayChannel[]>
-  /** Those of these ids that still exist. */
+  /** The channels with these ids that still exist. */
   channelsOf(ids: readonly number[]): Promise<RelayChannel[]>
   aliases(): Promise<RoutedAlias[]>
   prices(): Promise<PriceBook>
@@ -67,7 +67,7 @@ export type CatalogSource = {
   shippedPrice(model: string): Price | undefined
 }
 
-/** Everything that routing and billing depend on, in memory; replaced as a whole when something changes. */
+/** All data that routing and billing depend on, in memory. A refresh replaces it atomically. */
 export async function openCatalog(source: CatalogSource) {
   let channels = new Map((await source.channels()).map(channel => [channel.id, channel]))
   let aliases = await source.aliases()
@@ -76,7 +76,7 @@ export async function openCatalog(source: CatalogSource) {
   let settings = await source.settings()
   let table: Table<RelayChannel> = createTable([...channels.values()], aliases)
 
-  /** Refreshes are serialized: of two concurrent reads, the older one could win. */
+  /** Refreshes are serialized: of two concurrent reads, the older one could finish last. */
   let turn: Promise<void> = Promise.resolve()
   const inTurn = (refresh: () => Promise<void>): Promise<void> => {
     const done = turn.then(refresh)
@@ -91,7 +91,7 @@ export async function openCatalog(source: CatalogSource) {
   return {
     table: () => table,
     settings: () => settings,
-    /** The first of these names that has a price. */
+    /** The price of the first of these names that has one. */
     priceOf(names: readonly string[]): CatalogPrice | undefined {
       for (const model of names) {
         const set = prices.inForce().get(model)
@@ -153,7 +153,7 @@ function createPriceTable(nowMs: () => number) {
   return { inForce: () => inForce, load, close: () => clearTimeout(timer) }
 }
 
-/** Whether two versions of a channel send requests to the same place in the same way; keys and weights aside. */
+/** Whether two versions of a channel send requests to the same address in the same way; keys and weights may differ. */
 export const isAskedAlike = (one: RelayChannel, other: RelayChannel): boolean =>
   one.type === other.type &&
   one.baseUrl === other.baseUrl &&
@@ -167,7 +167,7 @@ export type Catalog = Awaited<ReturnType<typeof openCatalog>>
 export type ChannelAddress = {
   readonly url: URL
   readonly headers: Readonly<Record<string, string>>
-  /** For a key that is not sent itself: how it signs a request, or which key is exchanged for a credential. */
+  /** For a key that is not sent itself: the signer of requests, or the key to exchange for a credential. */
   readonly sign?: Signer
   readonly traded?: { readonly provider: Provider; readonly key: string }
 }
@@ -184,7 +184,7 @@ type AddressRequest = {
   readonly values?: Values | undefined
 }
 
-/** Caches the addresses of a channel by key and model. A channel that was changed is a new object. */
+/** Caches the addresses of a channel by key and model. An edited channel is a new object and has no cached addresses. */
 export function createAddressBook() {
   const books = new WeakMap<RelayChannel, Map<string, ChannelAddress>>()
   return function addressOf(channel: RelayChannel, request: AddressRequest): ChannelAddress | undefined {
@@ -210,7 +210,7 @@ function makeAddress(
   const path = channel.provider[operation]?.[format]
   if (path === undefined) return undefined
   const plain = pathFor(path, isStream)
-  // Other formats name the operation in the body.
+  // In other formats the body names the operation.
   const fullPath = format === 'openai' ? siblingPath(plain, sibling) : plain
   return addressAt(channel, fullPath, key.value, { model, ...values })
 }
@@ -220,7 +220,7 @@ type Reach = Pick<RelayChannel, 'provider' | 'baseUrl' | 'setting'> & {
   readonly headerOverride: Pick<HeaderOverride, 'fixed'>
 }
 
-/** A path of a channel's vendor, with the headers of one of its keys; undefined when a placeholder has no value. */
+/** The URL of a vendor's path, with the headers of one key; undefined if a placeholder has no value. */
 export function addressAt(
   { provider, baseUrl, setting, headerOverride }: Reach,
   path: string,
@@ -243,7 +243,7 @@ export function addressAt(
 
 type Proving = { nowMs(): number; readonly keys: Pick<KeyExchange, 'headersFor'> }
 
-/** How a request to this address is authenticated when it is sent; nothing where the key is a header. */
+/** The signer or credential for a request to this address; empty if the key is sent as a header. */
 export function signing(
   { sign, traded }: ChannelAddress,
   { nowMs, keys }: Proving,
@@ -252,18 +252,18 @@ export function signing(
   return traded ? { sign: () => keys.headersFor(traded.provider, traded.key) } : {}
 }
 
-/** The same path with another last segment; the query stays. */
+/** The same path with another last segment. The query is unchanged. */
 const siblingPath = (path: string, sibling: string | undefined) =>
   sibling === undefined ? path : path.replace(/[^/?]+(?=\?|$)/, sibling)
 
-/** The part of an operation that decides in which format a channel is asked. */
+/** The part of an operation that decides the format for a channel. */
 export type FormatChoice = {
   readonly operation: Operation
   readonly format: FormatName
   formatFor?(provider: Provider, model: string): FormatName | undefined
 }
 
-/** The format in which a channel is asked this; undefined when it cannot be asked at all. */
+/** The format of this operation on a channel; undefined: the channel does not support the operation. */
 export function formatOn(
   { provider }: RelayChannel,
   spec: FormatChoice,
@@ -273,7 +273,7 @@ export function formatOn(
   return formatsFor(provider, spec.operation, model).includes(spec.format) ? spec.format : undefined
 }
 
-/** Enabled channels with override operations that are disabled, and why. */
+/** Enabled channels with disabled override operations, and the reasons. */
 export const listDisabledOverrides = (channels: readonly RelayChannel[]) =>
   channels
     .filter(({ status, disabledOverrides }) => status === 1 && disabledOverrides.length > 0)

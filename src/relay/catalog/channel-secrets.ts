@@ -11,11 +11,11 @@ import { isSecretName } from '../../domain/secret-name.ts'
 type SecretHolder = {
   readonly keys: readonly string[]
   readonly headers: Readonly<Record<string, string>>
-  /** `setting`, `param_override` and the like. */
+  /** Parsed columns with secrets, such as `setting` and `param_override`. */
   readonly fields: readonly JsonObject[]
 }
 
-/** Shorter ones may be words of an answer; what a model writes is not changed for them. */
+/** A shorter secret may occur in an answer by chance, so it is not masked there. */
 const LEAST_IN_ANSWER = 16
 const MASK = '*'.charCodeAt(0)
 
@@ -24,11 +24,11 @@ const needlesOf = (secrets: readonly string[]) =>
     .filter(secret => secret.length >= LEAST_IN_ANSWER)
     .map(secret => Buffer.from(secret))
 
-/** Values of other headers may be words, such as the name of a place. */
+/** Other headers may have common words as values, such as a region. */
 const secretlyNamed = (headers: Readonly<Record<string, string>>) =>
   Object.fromEntries(Object.entries(headers).filter(([name]) => isSecretName(name)))
 
-/** The same bytes with every needle masked. The length stays, because headers have reported it already. */
+/** Masks every needle in the bytes. The length stays the same, because the headers already contain it. */
 export function maskBytes(bytes: Buffer, needles: readonly Buffer[]): Buffer {
   let masked = bytes
   for (const needle of needles) {
@@ -40,7 +40,7 @@ export function maskBytes(bytes: Buffer, needles: readonly Buffer[]): Buffer {
   return masked
 }
 
-/** What must not come back from a channel's provider, worked out when it is first needed. */
+/** The secrets that must not appear in a provider's answers, computed on first use. */
 export function createChannelSecrets({ keys, headers, fields }: SecretHolder) {
   let scrub: Scrub | undefined
   let ofHeaders: readonly Buffer[] | undefined
@@ -57,7 +57,7 @@ export function createChannelSecrets({ keys, headers, fields }: SecretHolder) {
     return ofHeaders
   }
   return {
-    /** For what a provider says of an error. */
+    /** For error messages of a provider. */
     scrub(text: string): string {
       scrub ??= createScrub([
         ...keys.flatMap(secretsOfKey),
@@ -66,9 +66,9 @@ export function createChannelSecrets({ keys, headers, fields }: SecretHolder) {
       ])
       return scrub(text)
     },
-    /** For an answer in one piece to a request that was sent with this key. */
+    /** For a non-stream answer to a request that was sent with this key. */
     maskAnswer: (body: Buffer, key: string) => maskBytes(maskBytes(body, needlesOfKey(key)), headerNeedles()),
-    /** For the pieces of a stream: looking for keys in each would cost too much. */
+    /** For the chunks of a stream. Searching each chunk for keys would cost too much. */
     headerNeedles,
   }
 }

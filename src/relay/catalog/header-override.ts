@@ -2,13 +2,13 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { CLIENT_HEADER, HEADER_NAME, mayForward, isForwardedByDefault } from '../../domain/header.ts'
 import { type Expression, isHeaderPattern, isMatch, readHeaderPattern } from '../../override/expression.ts'
 
-/** What a channel's administrator does to the headers of its requests: `header_override`, read once. */
+/** A channel's `header_override`, parsed once. */
 export type HeaderOverride = {
-  /** Those that are the same for every request; `{api_key}` still stands for the key. */
+  /** Headers that are the same for every request, except for the placeholder `{api_key}`. */
   readonly fixed: Readonly<Record<string, string>>
-  /** Those that say what the client said, by lower-case name. */
+  /** Templates that refer to headers of the client, by lower-case name. */
   readonly templates: readonly (readonly [name: string, template: string])[]
-  /** Whether a header of the client goes along by itself; undefined: none does. */
+  /** Whether a client header is forwarded as it is; undefined: none is. */
   readonly passes: ((name: string) => boolean) | undefined
   /** Why some of its patterns are disabled: RE2 does not accept their regular expressions. */
   readonly disabled: readonly string[]
@@ -16,7 +16,7 @@ export type HeaderOverride = {
 
 const MAX_NAMES = 1_000
 const MAX_VALUE_LENGTH = 8_192
-/** What a header may hold besides plain ASCII: bytes that clients send as they are. */
+/** The allowed header values: ASCII, and bytes that clients send beyond it. */
 const CLIENT_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
 
 export function readHeaderOverride(headers: Readonly<Record<string, string>>): HeaderOverride {
@@ -38,7 +38,7 @@ export function readHeaderOverride(headers: Readonly<Record<string, string>>): H
   return { fixed, templates, passes, disabled }
 }
 
-/** Clients send the same few names again and again, so each is matched once. */
+/** Clients send the same few header names repeatedly, so each name is matched once. */
 function createPasses(patterns: readonly Expression[]) {
   const verdicts = new Map<string, boolean>()
   const matches = (name: string) => patterns.some(pattern => isMatch(name, pattern))
@@ -52,14 +52,14 @@ function createPasses(patterns: readonly Expression[]) {
   }
 }
 
-/** What the client sent under a name, if that may reach a provider. */
+/** The value of a client header, if it may be forwarded to a provider. */
 export function clientHeader(headers: IncomingHttpHeaders, name: string): string | undefined {
   const value = headers[name.toLowerCase()]
   const isGood = typeof value === 'string' && value.length <= MAX_VALUE_LENGTH && CLIENT_VALUE.test(value)
   return isGood && mayForward(name) ? value : undefined
 }
 
-/** Fills in a template; undefined where the client sent nothing for one of its places, or too much. */
+/** Fills in a template; undefined if the client lacks one of its headers, or if the result is too long. */
 export function fillHeader(template: string, headers: IncomingHttpHeaders, key: string): string | undefined {
   let isWhole = true
   const filled = template
@@ -72,7 +72,7 @@ export function fillHeader(template: string, headers: IncomingHttpHeaders, key: 
   return isWhole && filled.length <= MAX_VALUE_LENGTH ? filled : undefined
 }
 
-/** The client's headers that go along, to be put before everything that is ours or the channel's. */
+/** The client headers to forward. The gateway's and the channel's own headers override them. */
 export function forwardedHeaders(
   { passes }: HeaderOverride,
   headers: IncomingHttpHeaders,

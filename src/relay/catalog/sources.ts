@@ -24,7 +24,7 @@ import type { CatalogSource, RelayChannel } from './catalog.ts'
 import { createChannelSecrets } from './channel-secrets.ts'
 import { readHeaderOverride } from './header-override.ts'
 
-/** Versions that come into force so soon are kept ready; the store is looked at every second. */
+/** Versions that take effect within this time are loaded ahead; the store is polled every second. */
 const UPCOMING_S = 10
 
 const NO_LIMITS = parseLimits('{}')
@@ -44,7 +44,7 @@ function readTimeouts(setting: Readonly<Record<string, unknown>>): Timeouts {
 
 const faultText = ({ path, message }: OverrideFault) => `param_override${path}: ${message}`
 
-/** Checked when it was saved; one saved under other rules is an error of this channel alone. */
+/** The override was validated when it was saved. One that current rules reject fails this channel only. */
 function readParamOverride(row: ChannelRow): { override: Override; disabled: readonly string[] } {
   const { reading, disabled } = readStoredOverride(JSON.parse(row.param_override))
   return {
@@ -59,13 +59,13 @@ type Deps = {
   readonly digest: Digest
   readonly shippedPrice: (model: string) => Price | undefined
   nowMs(): number
-  /** A key that no secret opens any more is left out; the channel's others serve on. */
+  /** A key that cannot be decrypted is left out; the other keys of the channel stay in use. */
   onUnreadable(channelId: number, error: Error): void
-  /** Part of a channel's overrides is disabled; the rest of them stays in force. */
+  /** A part of a channel's overrides is disabled; the rest stays in force. */
   onDisabledOverride(channelId: number, reason: string): void
 }
 
-/** A user without a token: only the limits of the user apply. */
+/** A user without a token: only the user's limits apply. */
 async function findOwnCaller(db: Db, userId: number): Promise<Caller | undefined> {
   const user = await findUser(db, userId)
   return (
@@ -85,7 +85,7 @@ async function findOwnCaller(db: Db, userId: number): Promise<Caller | undefined
   )
 }
 
-/** Who stands behind a credential, read from the store. */
+/** Reads the caller of a credential from the store. */
 export const findCaller =
   ({ db, digest }: Pick<Deps, 'db' | 'digest'>) =>
   async (credential: string): Promise<Caller | undefined> => {
@@ -111,7 +111,7 @@ export const findCaller =
     }
   }
 
-/** What the catalog is loaded from. */
+/** Loads the catalog from the store. */
 export function createCatalogSource(deps: Deps): CatalogSource {
   const { db, keyring, shippedPrice, nowMs, onUnreadable, onDisabledOverride } = deps
   function readKeys(channelId: number, rows: readonly ChannelKeyRow[]): RoutedKey[] {

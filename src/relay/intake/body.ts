@@ -5,16 +5,16 @@ import { overloaded, type Share } from '../../http/budget.ts'
 import { createGatherer } from '../../wire/gather.ts'
 import { encodingOf, inflaterFor } from './content-encoding.ts'
 
-/** What a body may come to. */
+/** The limits of a body. */
 export type BodyBounds = {
   readonly maxBytes: number
-  /** What the body takes of the memory of all bodies. */
+  /** The memory that the body takes from the budget of all bodies. */
   readonly share: Share
-  /** Whether the caller has anything to pay with. */
+  /** Whether the caller has quota left. */
   isFunded(): Promise<boolean>
 }
 
-/** Enough for models that cost nothing (docs/reference/money.md: Callers without balance). */
+/** Enough for free models (docs/reference/money.md: Callers without balance). */
 export const UNFUNDED_BYTES = 64 * 1024
 
 const BODY_TIMEOUT_MS = 60_000
@@ -31,21 +31,21 @@ export const unfunded = () =>
 export const disconnected = () =>
   new Refusal('request_timeout', 'the client disconnected before its request was whole')
 
-/** How long the body says it is; undefined where it does not say. */
+/** The declared content length; undefined: not declared. */
 export const declaredLength = ({ headers }: IncomingMessage): number | undefined =>
   headers['content-length'] === undefined ? undefined : Number(headers['content-length'])
 
-/** The body as the client meant it, inflated if it was packed. */
+/** Reads the body, decompressed. */
 export async function readBody(request: IncomingMessage, bounds: BodyBounds): Promise<Buffer> {
   const encoding = encodingOf(request)
   const create = encoding === undefined ? undefined : inflaterFor(encoding)
   const declared = declaredLength(request)
   if (declared !== undefined && declared > bounds.maxBytes) throw tooLarge(bounds.maxBytes)
   if (declared !== undefined && declared > UNFUNDED_BYTES && !(await bounds.isFunded())) throw unfunded()
-  // A small body comes with its head, and is whole as soon as the parser is through with the chunk at hand: then nothing
-  // has to be waited for.
+  // A small body arrives with the headers. After this microtask the parser has finished the chunk, so the body is
+  // complete.
   await undefined
-  // The client may have disconnected while its credential was looked up; no event would report that any more.
+  // The client may have disconnected while its credential was looked up. No further event would report that.
   if (request.destroyed) throw disconnected()
   if (create) return receive(request, await grown(bounds, undefined), { encoding, create })
   const bytes = request.complete ? (request.read() as Buffer | null) : null
@@ -58,7 +58,7 @@ export async function readBody(request: IncomingMessage, bounds: BodyBounds): Pr
 
 type Receiving = Pick<BodyBounds, 'maxBytes' | 'share'> & { tooLarge(): Refusal }
 
-/** The bounds of a body that comes in several pieces, whose length may not be known. */
+/** The limits of a body that arrives in several chunks, perhaps without a declared length. */
 async function grown(
   { maxBytes, share, isFunded }: BodyBounds,
   declared: number | undefined,

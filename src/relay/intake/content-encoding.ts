@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import { createBrotliDecompress, createGunzip, createInflate, createZstdDecompress } from 'node:zlib'
 import { Refusal } from '../../domain/errors.ts'
 
-/** One layer of these; limits count inflated bytes (docs/reference/relay-api.md: Request bodies). */
+/** One layer of these is accepted; limits apply to decompressed bytes (docs/reference/relay-api.md: Request bodies). */
 const INFLATERS: Readonly<Record<string, () => NodeJS.ReadWriteStream>> = {
   gzip: createGunzip,
   'x-gzip': createGunzip,
@@ -11,13 +11,13 @@ const INFLATERS: Readonly<Record<string, () => NodeJS.ReadWriteStream>> = {
   zstd: createZstdDecompress,
 }
 
-/** How the body is packed; undefined where it is not. */
+/** The content encoding of the body; undefined: not compressed. */
 export function encodingOf({ headers }: IncomingMessage): string | undefined {
   const encoding = headers['content-encoding']?.trim().toLowerCase() ?? 'identity'
   return encoding === 'identity' || encoding === '' ? undefined : encoding
 }
 
-/** Creates what unpacks a body. An encoding that is not known is refused before a byte is read. */
+/** Creates the decompressor. An unknown encoding is refused before a byte is read. */
 export function inflaterFor(encoding: string): () => NodeJS.ReadWriteStream {
   const create = Object.hasOwn(INFLATERS, encoding) ? INFLATERS[encoding] : undefined
   if (!create)

@@ -1,9 +1,9 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { Refusal } from '../../domain/errors.ts'
 
-/** What browsers say of a request that no script made: the address bar, a link, a form, a frame, an image, a script tag. */
+/** The `sec-fetch-mode` of requests that no script made: address bar, link, form, frame, image, script tag. */
 const UNSCRIPTED_MODES: ReadonlySet<string> = new Set(['navigate', 'nested-navigate', 'no-cors'])
-/** Where the answer would become a document. */
+/** The destinations that render the response as a document. */
 const DOCUMENT_DESTINATIONS: ReadonlySet<string> = new Set([
   'document',
   'embed',
@@ -13,7 +13,10 @@ const DOCUMENT_DESTINATIONS: ReadonlySet<string> = new Set([
   'object',
 ])
 
-/** Types that a form of any site may send without asking first, or a script as a text or a blob without a type. */
+/**
+ * Content types that any site may send without a CORS preflight: from a form, or from a script as text or an untyped
+ * blob.
+ */
 const TEXT_FORM = /^\s*(?:text\/plain|application\/x-www-form-urlencoded)\b/i
 const MULTIPART_FORM = /^\s*multipart\/form-data\b/i
 
@@ -23,8 +26,8 @@ const isFromElsewhere = ({ 'sec-fetch-site': site, origin, host }: IncomingHttpH
 }
 
 /**
- * Whether this is a form of another site. A script that sends its files as a multipart form is none: it says that it is
- * in CORS mode, or, in browsers that say nothing, does not accept a page.
+ * Whether this is a form of another site. A script that uploads a multipart form is not: it is in CORS mode, or, in
+ * browsers without these headers, does not accept HTML.
  */
 function isForeignForm({ method, headers }: IncomingMessage): boolean {
   if (method !== 'POST' || !isFromElsewhere(headers)) return false
@@ -34,9 +37,9 @@ function isForeignForm({ method, headers }: IncomingMessage): boolean {
 }
 
 /**
- * Refuses what a browser sends without a script of the caller's own: navigations, tags of a page, and forms of other
- * sites. They carry no header of the caller's choice, so none of them is a client of the API, and an answer to them would
- * be rendered on the origin of the console. Requests of no browser have none of these headers.
+ * Refuses browser requests that no script of the caller made: navigations, tags of a page, and forms of other sites. They
+ * cannot carry an API key in a header, and the browser would render the response on the origin of the console. Other
+ * clients send none of these headers.
  */
 export function mustNotBeCrossSite(request: IncomingMessage): void {
   const {

@@ -12,7 +12,7 @@ import type { StoredFile } from '../../wire/multipart.ts'
 import { type BodyBounds, declaredLength, disconnected, UNFUNDED_BYTES, unfunded } from './body.ts'
 import { encodingOf, inflaterFor } from './content-encoding.ts'
 
-/** Every bound of an upload, documented in docs/limits.md. */
+/** The limits of an upload, documented in docs/limits.md. */
 const MAX_FILE_BYTES = 100 * 1_048_576
 const MAX_FILES_BYTES = 256 * 1_048_576
 const MAX_BODY_BYTES = MAX_FILES_BYTES + 8 * 1_048_576
@@ -24,7 +24,7 @@ const MAX_NAME_BYTES = 100
 const MAX_FILE_NAME = 255
 const MAX_BOUNDARY = 70
 const MAX_HEADER_BYTES = 2_048
-/** A file up to this size stays in memory while all of them together have room; one of a larger body goes to disk at once. */
+/** A file up to this size stays in memory if there is room. The files of a larger body are written to disk at once. */
 const MEMORY_BYTES = 2 * 1_048_576
 const ALL_MEMORY_BYTES = 64 * 1_048_576
 const PIECE_BYTES = 262_144
@@ -32,11 +32,11 @@ const IDLE_MS = 60_000
 
 export type FormFile = StoredFile & { readonly field: string }
 
-/** What a client sent as multipart: its fields in their order, and its files. */
+/** A multipart body: its fields in order, and its files. */
 export type Form = {
   readonly fields: readonly (readonly [name: string, value: string])[]
   readonly files: readonly FormFile[]
-  /** Deletes the files; they must not be read after this. */
+  /** Deletes the files; they must not be read afterwards. */
   dispose(): void
 }
 
@@ -47,16 +47,16 @@ const faulty = (path: string, message: string) =>
 const tooLarge = (what: string, bytes: number) =>
   new Refusal('request_too_large', `${what} larger than ${bytes / 1_048_576} MB`)
 
-/** What an upload may come to, beside its own limits. */
+/** The limits of an upload beside the constants above. */
 type FormBounds = Omit<BodyBounds, 'maxBytes'>
 
 export type Forms = { read(request: IncomingMessage, bounds: FormBounds): Promise<Form> }
 
-/** Receives uploads. Nothing in its directory outlives the process that made it; `disk` is what all files may take there. */
+/** Receives uploads. Files in its directory never outlive the process. `disk`: the budget of all files on disk. */
 export function openForms(dataDir: string, disk: Budget): Forms {
   const dir = join(dataDir, 'tmp')
   mkdirSync(dir, { recursive: true, mode: 0o700 })
-  // A file loses its name as soon as it is open; what still has one was left by a process that died in that moment.
+  // A file is unlinked as soon as it is open. Files that still have a name were left by a process that crashed before.
   for (const name of readdirSync(dir)) rmSync(join(dir, name), { force: true, recursive: true })
   let fileCount = 0
   const space: Space = {
@@ -67,16 +67,16 @@ export function openForms(dataDir: string, disk: Budget): Forms {
   return { read: (request, bounds) => readForm(request, space, bounds) }
 }
 
-/** Where files are kept: so many bytes of memory are in use, and the disk has more. */
+/** Where files are stored: in memory up to a total, then on disk. */
 type Space = { inMemory: number; readonly disk: Budget; openFile(): Promise<FileHandle> }
 
-/** A file without a name, which the operating system deletes when the process ends. */
+/** Opens an unlinked file, which the operating system deletes when the process ends. */
 async function openNameless(path: string): Promise<FileHandle> {
   const handle = await open(path, constants.O_RDWR | constants.O_CREAT | constants.O_EXCL, 0o600)
   try {
     await unlink(path)
   } catch (error) {
-    // Another process of this directory may have swept it away already.
+    // Another process may have deleted the file at its start.
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') {
       await handle.close()
       throw error
@@ -92,7 +92,7 @@ async function writeAll(handle: FileHandle, bytes: Buffer, at: number): Promise<
   }
 }
 
-/** Takes a file's bytes: in memory while it is small, then on disk. */
+/** Stores the bytes of one file: in memory while it is small, then on disk. */
 function createStored(space: Space, share: Share, memoryBytes: number) {
   const chunks: Buffer[] = []
   let size = 0
@@ -101,7 +101,7 @@ function createStored(space: Space, share: Share, memoryBytes: number) {
   let users = 0
   let isOver = false
 
-  /** What is in memory is given back to all. */
+  /** Returns the memory to the total. */
   function forgetChunks(): void {
     for (const chunk of chunks) space.inMemory -= chunk.length
     chunks.length = 0
@@ -115,11 +115,11 @@ function createStored(space: Space, share: Share, memoryBytes: number) {
     if (handle === undefined) return
     const closing = handle
     handle = undefined
-    // The file is not used any more, so a failed close changes nothing.
+    // The file is no longer used, so a failed close has no consequence.
     closing.close().catch(() => {})
   }
 
-  /** Whether there is room in memory, which is then taken. */
+  /** Reserves memory for a chunk; false: there is no room. */
   const takeRoom = ({ length }: Buffer): boolean =>
     size + length <= memoryBytes && space.inMemory + length <= ALL_MEMORY_BYTES && share.take(length)
 
@@ -137,7 +137,7 @@ function createStored(space: Space, share: Share, memoryBytes: number) {
     return all
   }
 
-  /** Copies only where the piece lies across several. */
+  /** Copies only if the range spans several chunks. */
   function piece(offset: number, length: number): Buffer {
     const parts: Buffer[] = []
     let start = 0
@@ -222,13 +222,13 @@ function nameOf(name: string | undefined): string {
 
 const TYPE = /^[\w.+-]+\/[\w.+-]+(?:;[\x20-\x7e]*)?$/
 
-/** The bytes as the client meant them, inflated if they were packed. */
+/** The body, decompressed. */
 function inflated(request: IncomingMessage): NodeJS.ReadableStream {
   const encoding = encodingOf(request)
   return encoding === undefined ? request : request.pipe(inflaterFor(encoding)())
 }
 
-/** Whether all that the limits allow may be read: not of a caller without balance. */
+/** Whether the full limits apply. Without quota, a caller may send only a small body. */
 async function isWholeTaken(request: IncomingMessage, { isFunded }: FormBounds): Promise<boolean> {
   const declared = declaredLength(request)
   if (declared !== undefined && declared > MAX_BODY_BYTES) throw tooLarge('the body is', MAX_BODY_BYTES)
@@ -238,7 +238,7 @@ async function isWholeTaken(request: IncomingMessage, { isFunded }: FormBounds):
   return false
 }
 
-/** Receives a multipart body, files and fields in any order, within its bounds. */
+/** Receives a multipart body with files and fields in any order, within its limits. */
 async function readForm(request: IncomingMessage, space: Space, bounds: FormBounds): Promise<Form> {
   const contentType = request.headers['content-type'] ?? ''
   boundaryOf(contentType)
@@ -292,7 +292,7 @@ async function readForm(request: IncomingMessage, space: Space, bounds: FormBoun
     busboy.destroy()
     dispose()
     request.pause()
-    // A disk that fails us is no fault of the client's.
+    // A disk error is not the client's fault.
     const isOurs = error instanceof Refusal || 'syscall' in error
     reject(isOurs ? error : malformed(error.message.toLowerCase()))
   }
@@ -300,7 +300,7 @@ async function readForm(request: IncomingMessage, space: Space, bounds: FormBoun
   const onCut = () => {
     if (!request.complete) fail(disconnected())
   }
-  /** As the client meant them: what a few packed bytes become is bounded like the rest, wherever in the body it stands. */
+  /** Limits apply to decompressed bytes, wherever in the body they occur. */
   const count = ({ length }: Buffer) => {
     bodyBytes += length
     if (!isWhole && bodyBytes > UNFUNDED_BYTES) fail(unfunded())

@@ -39,7 +39,7 @@ type Reading = { readonly maxBodyBytes: number; readonly forms: Forms; readonly 
 
 type Bounds = Omit<BodyBounds, 'maxBytes'>
 
-/** The request as its operation understands it. */
+/** Reads the request as its operation needs it. */
 export async function readRequest<W extends Work>(
   request: IncomingMessage,
   spec: Reader<W>,
@@ -60,11 +60,11 @@ async function readWork<W extends Work>(
   if (spec.readForm && isMultipart(contentType)) {
     const form = await forms.read(request, bounds)
     try {
-      // A text under the name of a file would be taken for it by some servers.
+      // Some servers would take a text field with a file's name for that file.
       const names = [...form.files.map(({ field }) => field), ...form.fields.map(([name]) => name)]
       const fault = formNameFault(names, spec.names ?? 'snake')
       if (fault) throw refusalOfFault(fault)
-      // Videos see to it themselves: their fields may stand in an object.
+      // Video operations check this themselves: their fields may be nested in an object.
       if (spec.names === 'vendor')
         return { ...(await spec.readForm(form, readContext)), dispose: form.dispose }
       const { form: plainForm, removed } = withoutRoutingFields(form)
@@ -86,10 +86,11 @@ async function readWork<W extends Work>(
   if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed))
     throw new Refusal('invalid_json', 'the body is not a JSON object')
   const value = parsed as Record<string, unknown>
-  // A large body has been parsed in this turn; its names and its content are read in turns of their own.
+  // Parsing a large body has used up this turn of the event loop. Its names and its content are read in turns of their
+  // own.
   const isLarge = bytes.length > LARGE_BYTES
   if (isLarge) await setImmediate()
-  // The provider must find the same values that the gateway routes and bills by.
+  // The provider must read the same values that the gateway routes and bills by.
   const fault = nameFault({ value, names, bytes }, spec.names ?? 'snake')
   if (fault) throw refusalOfFault(fault)
   if (isLarge) await setImmediate()

@@ -14,26 +14,26 @@ import {
 import { badParameter } from '../operations/carry.ts'
 import type { Form } from './form.ts'
 
-/** A response as it was sent, to be repeated for the same key. */
+/** A response as it was sent, to be replayed for the same key. */
 export type StoredAnswer = { readonly status: number; readonly contentType: string; readonly body: Buffer }
 
-/** The exclusive right to run the request of a key. */
+/** The exclusive right to run the request with this key. */
 export type Claim = {
   /**
-   * Called before the request is settled and the response is complete, so that a paid response is never made twice.
-   * Nothing is stored of a failure.
+   * Called before the request is settled and the response is complete, so that a paid response is never generated twice.
+   * A failure stores nothing.
    */
   storeAnswer(answer: StoredAnswer | undefined): Promise<void>
-  /** Releases the key unless a response was stored. */
+  /** Releases the key unless a response is stored. */
   end(): Promise<void>
 }
 
-/** A larger response is not stored: the same key is then refused rather than run again. */
+/** A larger response is not stored. A retry with the same key is then refused, not run again. */
 export const MAX_STORED_BYTES = 16 * 1_048_576
-/** No request runs this long: the node that claimed the key is gone. */
+/** No request runs this long, so the node that claimed the key has crashed. */
 const STALE_S = 15 * 60
 
-/** The content of the sealed column. */
+/** The content of the encrypted column. */
 type Saved =
   | { readonly pending: string; readonly boot: string }
   | { readonly status: number; readonly type: string; readonly body: string }
@@ -45,7 +45,7 @@ export const idempotencyKeyOf = ({ headers }: IncomingMessage): string | undefin
 type Deps = {
   readonly db: Db
   readonly keyring: Keyring
-  /** This node and its start: a claim of an earlier start of the same node is abandoned. */
+  /** The id of this node, and of its process: a claim of an earlier process of the same node is abandoned. */
   readonly nodeId: string
   readonly boot: string
   now(): number
@@ -57,7 +57,7 @@ function responseOf(saved: Saved): FirstRequest<StoredAnswer>['response'] {
   return { status: saved.status, contentType: saved.type, body: Buffer.from(saved.body, 'base64') }
 }
 
-/** Requests that run once for an `Idempotency-Key` (docs/reference/relay-api.md: Idempotency on the relay). */
+/** Runs a request once per `Idempotency-Key` (docs/reference/relay-api.md: Idempotency on the relay). */
 export function createIdempotentRequests({ db, keyring, nodeId, boot, now }: Deps) {
   const seal = (repeat: Repeat, saved: Saved) => keyring.seal(JSON.stringify(saved), answerPlace(repeat))
 
@@ -95,12 +95,12 @@ export function createIdempotentRequests({ db, keyring, nodeId, boot, now }: Dep
   }
 
   return {
-    /** The stored response of the first request, or the right to run this one. */
+    /** The stored response of the first request, or a claim to run this one. */
     async begin(repeat: Repeat, digest: string): Promise<StoredAnswer | Claim> {
       for (;;) {
         if (await claim(repeat, digest)) return claimOf(repeat)
         const first = await findAnswer(db, repeat, now())
-        // The claim was released in between, or has expired.
+        // The claim was released in the meantime, or has expired.
         if (!first) {
           await dropAnswer(db, repeat, now())
           continue
@@ -119,7 +119,7 @@ export function createIdempotentRequests({ db, keyring, nodeId, boot, now }: Dep
 
 export type IdempotentRequests = ReturnType<typeof createIdempotentRequests>
 
-/** Two forms are the same if their fields and files are; boundaries and headers of parts do not count. */
+/** Two forms are equal if their fields and files are. Boundaries and part headers do not count. */
 export async function digestOfForm({ fields, files }: Form): Promise<string> {
   const hash = createHash('sha256').update(JSON.stringify(fields))
   for (const { field, name, open } of files) {

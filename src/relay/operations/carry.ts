@@ -17,7 +17,7 @@ import type { AnswerReading, UpstreamBody } from './channel-request.ts'
 
 type Spoken = keyof DialectOf
 
-/** The vendor's first format that is the common one, or that its file has a dialect for. */
+/** The vendor's first format that is either the common one or has a dialect in its file. */
 export const formatWith =
   (operation: Spoken, common: FormatName) =>
   (provider: Provider, model: string): FormatName | undefined =>
@@ -25,7 +25,7 @@ export const formatWith =
       format => format === common || provider.dialects?.[operation]?.[format] !== undefined,
     )
 
-/** The vendor's dialect for this model; undefined if it takes the common format. */
+/** The vendor's dialect for this model; undefined: the vendor takes the common format. */
 export function dialectOf<Name extends Spoken>(
   operation: Name,
   common: FormatName,
@@ -37,7 +37,7 @@ export function dialectOf<Name extends Spoken>(
   return format && (dialects?.[format] as DialectOf[Name] | undefined)
 }
 
-/** A request in a vendor's dialect as a body, with the channel's overrides applied. */
+/** The body of a request in a vendor's dialect, with the channel's overrides applied. */
 export function carry(encoded: Encoded, { override }: RelayChannel): UpstreamBody {
   const more = {
     ...(encoded.query && { query: encoded.query }),
@@ -82,7 +82,7 @@ export function reading(read: () => AnswerReading): AnswerReading {
   }
 }
 
-/** The same for a large answer. */
+/** The same for a large answer, asynchronously. */
 export async function readingLater(read: () => Promise<AnswerReading>): Promise<AnswerReading> {
   try {
     return await read()
@@ -105,13 +105,13 @@ function faultOf(error: unknown): AnswerReading {
 const MARK = '\ufeff'
 const MARK_BYTES = Buffer.byteLength(MARK)
 
-/** The JSON of a small answer, with or without a byte order mark before it. */
+/** Parses the JSON of a small answer, with or without a byte order mark. */
 export function parsedAnswer(body: Buffer): unknown {
   const text = body.toString('utf8')
   return parseBounded(text.startsWith(MARK) ? text.slice(MARK.length) : text)
 }
 
-/** Reads an answer that is a JSON document: a large one in slices, so that other requests get their turn. */
+/** Reads an answer that is a JSON document. A large one is parsed in slices, so that the event loop stays responsive. */
 export function readingDocument(
   body: Buffer,
   read: (document: unknown) => AnswerReading,
@@ -129,13 +129,13 @@ export const jsonAnswer = (value: unknown) => ({
   contentType: JSON_UTF8_TYPE,
 })
 
-/** The client's answer from a provider's answer (`source`). A large one is written in slices, when it is needed. */
+/** The client's answer, derived from a provider's answer (`source`). A large one is serialized in slices, on demand. */
 export const answerFrom = (source: Buffer, value: () => unknown) =>
   source.length <= SLICED_BYTES
     ? jsonAnswer(value())
     : async () => ({ body: await writeInSlices(value()), contentType: JSON_UTF8_TYPE })
 
-/** The meter of operations whose answers are always whole. */
+/** The meter of operations that never stream. */
 export function neverStreams(): never {
   throw new Error('this operation has no streamed answers')
 }

@@ -9,71 +9,74 @@ import type { Upload } from '../../wire/multipart.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
 import type { WholeResponse } from '../upstream/upstream.ts'
 
-/** An answer as it goes to the client. */
+/** An answer as it is sent to the client. */
 export type ClientAnswer = { readonly body: Buffer; readonly contentType: string }
 
-/** A whole answer, as its operation reads it. `fault` says why it is no answer of this kind. */
+/** A non-stream answer as its operation reads it. `fault`: the reason why the answer is invalid. */
 export type AnswerReading = {
   readonly usage: Usage | undefined
-  /** The usage that the answer itself shows, such as its pictures or seconds; charged where the provider reports none. */
+  /** The usage measured from the answer itself, such as images or seconds. It is charged if the provider reports none. */
   readonly measured?: Usage
-  /** The cost that the vendor reports, where no usage reports it. */
+  /** The cost that the vendor reports, if it is not part of the usage. */
   readonly vendorCost?: string | undefined
   readonly outputBytes: number
-  /** The beginning of the output, where its tokens have to be counted. */
+  /** The beginning of the output, if its tokens have to be counted. */
   readonly sample?: Pick<TextSample, 'text'> | undefined
   readonly fault?: string
-  /** Calls of the provider's own tools, where the answer has no usage that counts them. */
+  /** Calls of the provider's own tools, if no usage counts them. */
   readonly toolCalls?: ToolCalls
-  /** The client's answer, where it is not the provider's own bytes; a function where it reports the counted usage. */
+  /** The answer for the client; absent: the provider's own bytes. A function if it contains the counted usage. */
   readonly answer?: ClientAnswer | ((usage: Usage) => ClientAnswer | Promise<ClientAnswer>)
-  /** What a picture turned out to be, where the answer says so: its price may depend on it. */
+  /** The actual properties of a generated image, if the answer reports them: its price may depend on them. */
   readonly made?: When
 }
 
 export type StreamMeter = Meter & {
-  /** What a picture turned out to be, where the events say so. */
+  /** The actual properties of a generated image, if the events report them. */
   made?(): When
-  /** As in `AnswerReading`: the usage that the stream itself shows so far. */
+  /** As in `AnswerReading`: the usage measured from the stream so far. */
   measured?(): Usage
-  /** Ends a translated stream with an error in the client's format, which only the stream's encoder can write. */
+  /** Ends a translated stream with an error in the client's format. Only the stream's encoder can write it. */
   breakOff?(error: ChatError): readonly Buffer[]
 }
 
-/** A request as it goes to one channel, and how the channel's answer is read. */
+/** The request for one channel, and the readers of its answer. */
 export type ChannelRequest = {
-  /** Several: the provider takes them one at a time, and answers each. */
+  /** A list: the provider takes one body per request and answers each. */
   readonly body: Buffer | Upload | readonly (Buffer | Upload)[]
   readonly headers?: Readonly<Record<string, string>>
   readonly query?: Readonly<Record<string, string>>
-  /** What this provider cannot take of the request: the client is warned. */
+  /** Warnings to the client about parts of the request that this provider does not support. */
   readonly warnings?: readonly string[]
-  /** Fields that no provider is sent, as the client named them; the first warning is about these. */
+  /** Fields that are sent to no provider, as the client named them. The first warning is about these. */
   readonly removed?: readonly string[]
-  /** The body is in the client's own format, so that the operation itself can read it again. */
+  /** The body is in the client's own format, so that the operation can read it again. */
   readonly isOwnFormat?: boolean
-  /** The bounds of a body in another format after an override has changed it; absent: they are unknown. */
+  /** The bounds of a body in another format after an override changed it; absent: unknown. */
   boundsOf?(parsed: Readonly<Record<string, unknown>>): Bounds
-  /** The services that the body asks for, where its format may lack words for some; absent: those of the client. */
+  /**
+   * The services that the translated body requests, if its format cannot express all of them; absent: those of the
+   * client.
+   */
   readonly services?: When
-  /** The provider's tools that the body asks for, where it is translated; absent: those of the client. */
+  /** The provider tools that the translated body requests; absent: those of the client. */
   readonly tools?: RequestedTools
-  /** At once for a small answer; a large one is read in slices, so that other requests get their turn. */
+  /** Synchronous for a small answer. A large one is read in slices, so that the event loop stays responsive. */
   readWhole(answer: WholeResponse): AnswerReading | Promise<AnswerReading>
-  /** `length` is that of a file, where the provider reports it. */
+  /** `length`: the size of a file, if the provider reports it. */
   meter(length?: number): StreamMeter
 }
 
-/** The part of it that is sent. */
+/** The part that is sent. */
 export type UpstreamBody = Omit<ChannelRequest, 'readWhole' | 'meter'>
 
-/** What a channel's price allows of a request; without it, a body is looked at but not sent. */
+/** What a channel's price allows; without it, a body is only inspected, not sent. */
 export type WorkLimits = {
-  /** The longest answer, for vendors that require a limit. */
+  /** The maximum output, for vendors that require a limit. */
   maxOutput(channel: RelayChannel): number
-  /** The requested services that the price names. */
+  /** The requested services that have a price. */
   granted(channel: RelayChannel): When
   priceOn(channel: RelayChannel): Price
-  /** Whether every model that the request lets the provider choose from has a price. */
+  /** Whether every model that the provider may choose for the request has a price. */
   passesRouting(channel: RelayChannel): boolean
 }

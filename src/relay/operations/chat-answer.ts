@@ -9,18 +9,18 @@ import type { UsageOptions } from '../../metering/openai-usage.ts'
 import { answerFrom, readingDocument } from './carry.ts'
 import type { AnswerReading } from './channel-request.ts'
 
-/** How whole answers of a channel are translated. It is plain data, so that a thread can take it. */
+/** How non-stream answers of a channel are translated. It is plain data, so that it can be posted to a worker thread. */
 export type AnswerTranslation = {
   readonly upstreamFormat: string
   readonly clientFormat: string
   readonly usage?: UsageOptions
-  /** Tool names that the channel was sent otherwise. */
+  /** Tool names that were changed for the channel. */
   readonly names: FittedNames | undefined
-  /** The request as its answers repeat it. */
+  /** The request as answers repeat its fields. */
   readonly answered: ChatRequest
 }
 
-/** Reads a whole answer in the channel's format, and writes it in the client's. */
+/** Decodes a non-stream answer from the channel's format, and encodes it in the client's. */
 export function translateAnswer(
   body: Buffer,
   { upstreamFormat, clientFormat, usage: usageOptions, names, answered }: AnswerTranslation,
@@ -36,7 +36,7 @@ export function translateAnswer(
     const answerToClient = withOwnNames(whole.answer, names)
     const encodedAnswer = (answer: ChatAnswer) =>
       answerFrom(body, () => client.encodeAnswer(answer, { idsAndClock, request: answered }))
-    // Where the provider reports no usage, the client gets the counted one.
+    // If the provider reports no usage, the client gets the counted one.
     const isReported = answerToClient.usage !== undefined
     return {
       ...measured(whole.answer),
@@ -50,7 +50,7 @@ export function translateAnswer(
 const writtenNow = (answer: ReturnType<typeof answerFrom>) =>
   typeof answer === 'function' ? answer() : answer
 
-/** The decoded answer, or why it cannot be decoded. */
+/** The decoded answer, or the reason why it cannot be decoded. */
 export function decodeWhole(
   format: Outbound,
   document: unknown,
@@ -60,7 +60,7 @@ export function decodeWhole(
   return 'error' in answer ? { usage: undefined, outputBytes: 0, fault: answer.error.message } : { answer }
 }
 
-/** The usage that an answer reports; if it reports none, its output for a count. */
+/** The usage that an answer reports; without one, its output for a token count. */
 export function measured(answer: ChatAnswer): AnswerReading {
   const { usage, toolCalls } = answer
   if (usage !== undefined) return { usage: withToolCalls(usage, toolCalls), outputBytes: 0 }

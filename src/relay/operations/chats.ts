@@ -28,15 +28,18 @@ type Dialect = {
   readonly format: Inbound
   readonly facts: (parsed: unknown, address?: RequestAddress) => RequestReading<ChatFacts>
   readonly errorFormat: ErrorFormat
-  /** How its members are named; absent: in snake case. */
+  /** The spelling of its member names; absent: snake case. */
   readonly names?: NameRules
-  /** For formats whose URL holds the model and the stream flag. */
+  /** For formats whose URL contains the model and the stream flag. */
   readonly address?: RequestAddress
-  /** A member that no provider is sent; `check` refuses some values of it. */
+  /** A member that is removed before the request is sent; `check` refuses some of its values. */
   readonly kept?: { readonly name: string; check(value: unknown): void }
 }
 
-/** Chats in this format: its own vendors get the client's bytes, all others a translation through the hub. */
+/**
+ * Chat operations of one format: providers of that format get the client's bytes, all others a translation through the
+ * hub.
+ */
 function chatIn({
   format,
   facts: readFacts,
@@ -72,7 +75,7 @@ function chatIn({
     }
     const removedMembers = {
       ...(unsentMember && unsentValue !== undefined && { [unsentMember.name]: undefined }),
-      // The URL names the model, and a mapped model has another name there.
+      // The URL names the model, and a mapped model has a different name there.
       ...(address?.model !== undefined && parsed.model !== undefined && { model: undefined }),
     }
     const native = own
@@ -106,7 +109,7 @@ type Passing = ReadBody & {
   readonly tools: RequestedTools
 }
 
-/** The channel speaks the client's format: bytes pass through, and are only metered. */
+/** For a channel with the client's format: its bytes are forwarded and only metered. */
 const passing = (
   own: Outbound,
   facts: ChatFacts,
@@ -117,7 +120,7 @@ const passing = (
     const tools = editsFor(parsed, requested, toolTermsOn(channel, limits))
     const edits = { ...unnamed?.edits, ...editsOfBytes(tools, source) }
     const special = { ...removedMembers, ...edits, ...channel.provider.bodies?.[own.name as FormatName] }
-    // A model in the URL is no field of the body.
+    // If the URL names the model, the body has no such field.
     const isTold = address?.model === undefined && !('model' in special)
     const body = encodedBody(source, isTold ? facts.model : sentModel, sentModel, channel, special)
     return withWarnings(body, unnamed, toolWarnings(tools))
@@ -141,10 +144,10 @@ const unspoken = (): never => {
 const UNSPOKEN: NativeFormat = { encode: unspoken, readers: unspoken }
 
 /**
- * A thread is a conversation that the vendor stores for one of its own accounts. The gateway may send the next request to
- * another account, and computes its bound from its content, so that every request must hold the whole conversation. Starting
- * a thread is harmless and the member is removed. Continuing one is refused with the vendor's error code, after which clients
- * send the whole conversation.
+ * Anthropic stores a thread for one of its own accounts. The gateway may send the next request to another account and
+ * computes the hold from the content of the request, so each request must contain the entire conversation. The gateway
+ * removes the member if it starts a thread. It refuses to continue one, with the vendor's error code: clients then send
+ * the entire conversation.
  */
 const refuseThread = (thread: unknown) => {
   if (member(thread, 'type') !== 'continue') return
@@ -194,7 +197,7 @@ const generateContent = (address: RequestAddress, isEvents: boolean) => {
   })
 }
 
-/** Counts the tokens of a request without asking its vendor. */
+/** Counts the tokens of a request without a call to its vendor. */
 const counting = (chat: ReturnType<typeof chatIn>, bodyOf: (tokens: number) => object) =>
   ({
     ...chat,
@@ -218,17 +221,17 @@ export const countResponses = counting(responses, input_tokens => ({
   input_tokens,
 }))
 
-/** Error formats for requests outside of any operation, by the client's format. */
+/** Error formats by the client's format, for requests that match no operation. */
 export const ERROR_FORMATS = { anthropic: MESSAGES.errorFormat, gemini: errorFormatOf(gemini) } as const
 
-/** Gemini's methods follow the model's name in the path. `isEvents`: the client reads server-sent events. */
+/** Gemini's methods, which follow the model's name in the path. `isEvents`: the client reads server-sent events. */
 export const GEMINI_METHODS: Readonly<Record<string, (model: string, isEvents: boolean) => OperationSpec>> = {
   generateContent: model => generateContent({ model, stream: false }, true),
   streamGenerateContent: (model, isEvents) => generateContent({ model, stream: true }, isEvents),
   countTokens: model => {
     const chat = generateContent({ model, stream: false }, true)
     const counted = counting(chat, totalTokens => ({ totalTokens }))
-    // Clients may wrap the whole request that they would send to generateContent.
+    // Clients may wrap the entire request for generateContent in a member.
     return {
       ...counted,
       read: (parsed, bytes, readContext) =>

@@ -57,11 +57,11 @@ const commonOr = formatWith('embeddings', 'openai')
 const dialectFor = (channel: RelayChannel, sentModel: string) =>
   dialectOf('embeddings', 'openai', channel, sentModel)
 
-/** Google's embedding methods follow the model's name in the path: one for a single text, one for many. */
+/** Google's embedding methods follow the model's name in the path: one for a single text, one for a batch. */
 const METHODS = ['embedContent', 'batchEmbedContents'] as const
 type Method = (typeof METHODS)[number]
 
-/** Only Google's paths have a placeholder for the method; the addresses of all others are cached. */
+/** Only Google's paths have a placeholder for the method. The addresses of other vendors are cached. */
 const methodOn = ({ provider }: RelayChannel, method: Method) =>
   provider.embeddings?.gemini === undefined ? undefined : { method }
 
@@ -74,7 +74,7 @@ export const embeddings = {
     const facts = mustRead(readEmbeddingRequest(parsed))
     const { encoding } = facts
     let whole: EmbeddingAsk | undefined
-    /** The parsed form of a large body lacks the long texts. */
+    /** A large body is parsed without its long texts, so it is parsed again in full here. */
     const wholeAsk = () => {
       whole ??= embeddingAskOf(bytes.length > SKIM_BYTES ? JSON.parse(bytes.toString('utf8')) : parsed)
       if (whole === undefined) throw onlyTexts()
@@ -134,7 +134,7 @@ const askInDialect = (
   meter: () => createStreamMeter({ includeUsage: true }),
 })
 
-/** The reading, with an answer whose vectors have the encoding that the client asked for. */
+/** Re-encodes the vectors of the answer as the client requested. */
 function withEncoding(reading: AnswerReading, received: Buffer, encoding: Encoding): AnswerReading {
   if (reading.fault !== undefined) return reading
   const answerOf = (body: Buffer) => ({ body, contentType: JSON_TYPE })
@@ -145,7 +145,7 @@ function withEncoding(reading: AnswerReading, received: Buffer, encoding: Encodi
   return { ...reading, answer }
 }
 
-/** The vectors of an answer in the encoding that the client asked for; a large answer is changed in slices. */
+/** The vectors of an answer in the encoding that the client requested. A large answer is converted in slices. */
 function inEncoding(body: Buffer, encoding: Encoding): Buffer | Promise<Buffer> {
   if (body.length > SLICED_BYTES)
     return isEncodedOtherwise(body, encoding) ? changeLarge(body, encoding) : body
@@ -183,17 +183,17 @@ const COMMON: EmbeddingDialect = {
 const isNative = (provider: Provider, sentModel: string) =>
   formatsFor(provider, 'embeddings', sentModel).includes('gemini')
 
-/** Whether the fault is a part that is no text, which only Google's own models take. */
+/** Whether the fault is a part other than text, which only Google's own models accept. */
 const isMedia = ({ param }: RequestFault) => /parts\[\d+\]\.text$/.test(param ?? '')
 
-/** The bounds of a body with a mapped model, which the operation cannot read again: embeddings have input only. */
+/** The bounds of a body that the operation cannot read again. Embeddings have input only. */
 const inputOnly = (body: Readonly<Record<string, unknown>>) => ({
   inputTokens: inputBound(sizeOf(body)),
   outputTokens: () => 0,
   tools: NO_TOOLS,
 })
 
-/** The URL names the model; every model in the body must be the same. */
+/** The URL names the model; every model in the body must equal it. */
 function mustNameModel(body: Readonly<Record<string, unknown>>, model: string): void {
   const refuse = (path: string, message: string) => {
     throw badParameter(path, message)
@@ -204,7 +204,7 @@ function mustNameModel(body: Readonly<Record<string, unknown>>, model: string): 
     checkModel({ refuse }, each, { model }, `requests[${index}].`)
 }
 
-/** Embeddings in Google's format: Google gets the client's bytes, other vendors a translation. */
+/** Embeddings in Google's format: Google gets the client's bytes, other vendors get a translation. */
 const contentEmbeddings = (model: string, method: Method): OperationSpec => ({
   operation: 'embeddings',
   format: 'openai',
@@ -269,7 +269,7 @@ function readNativeVectors(document: unknown): AnswerReading {
   return hasVectors(document) ? { usage, outputBytes: 0 } : NO_VECTORS
 }
 
-/** The counted input if the provider reports none: the texts, or the whole body if it has parts that are no text. */
+/** The estimated input if the provider reports none: its texts, or the entire body if it has parts other than text. */
 function countedTexts(decoded: ReturnType<typeof decodeEmbedding>, size: PromptSize) {
   if ('fault' in decoded) return { countedInput: Math.ceil(countedInput(size)) }
   const { inputs } = decoded.request

@@ -3,17 +3,18 @@ import { createSoundMeter, type SoundMeter } from '../../media/audio/sound-meter
 import { emptyReading } from '../../metering/stream-meter.ts'
 import type { StreamMeter } from './channel-request.ts'
 
-/** For audio whose length cannot be measured. */
+/** The assumed rate of audio whose length cannot be measured. */
 const USUAL_BYTES_PER_SECOND = 16_000
 
-/** No speech codec has fewer: a header that claims more seconds for the delivered bytes is ignored. */
+/** No speech codec needs fewer. A header that claims more seconds than that for the delivered bytes is ignored. */
 export const FEWEST_BYTES_PER_SECOND = 100
 
 const READING = emptyReading()
 
 /**
- * Meters an audio file that passes through. If its length is known, its last byte is held back until the request is settled:
- * the client would otherwise have the whole file before. If not, only the end of the answer shows that it is complete.
+ * Meters an audio file that is forwarded. If its length is known, the last byte is held back until the request is
+ * settled: otherwise the client would have the complete file before that. If not, only the end of the response marks it
+ * as complete.
  */
 export function createFileMeter(askedType: string, length?: number): StreamMeter & { seconds(): number } {
   let last: Buffer | undefined

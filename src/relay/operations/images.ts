@@ -49,7 +49,7 @@ const MAX_IMAGES = 16
 const MAX_ANSWER_BYTES = 64 * 1_048_576
 const EVENT_LIMITS = { maxLineBytes: 32 * 1_048_576, maxEventBytes: 32 * 1_048_576 }
 const BYTES_PER_TOKEN = 4
-/** Tokens of a picture of the usual size and quality, if the provider reports none. */
+/** The tokens of an image of the usual size and quality, if the provider reports none. */
 const USUAL_PICTURE_TOKENS = 1_056
 const LAST = ['image_generation.completed', 'image_edit.completed']
 
@@ -57,7 +57,7 @@ type Encode = (channel: RelayChannel, sentModel: string) => UpstreamBody
 
 type Reading = Omit<AnswerReading, 'usage'> & { readonly count: number; readonly usage: Usage | undefined }
 
-/** Reads the answer of a vendor with a dialect of its own. */
+/** Reads the answer of a vendor with its own dialect. */
 function readDialect(
   dialect: ImageDialect,
   ask: ImageAsk,
@@ -74,7 +74,7 @@ function readDialect(
   }
 }
 
-/** Whether the client wants a URL and the answer holds the picture itself: only then is the answer rewritten. */
+/** Whether the client requested a URL but the answer contains the image itself. Only then is the answer rewritten. */
 const isRewritten = (body: Buffer, { format }: ImageAsk) => format === 'url' && body.includes('"b64_json"')
 
 function readCommon(ask: ImageAsk, body: Buffer, document: unknown): Reading {
@@ -85,7 +85,7 @@ function readCommon(ask: ImageAsk, body: Buffer, document: unknown): Reading {
   return { ...reading, answer: answerFrom(body, value) }
 }
 
-/** Pictures are large: they are not parsed unless the answer has to be rewritten. */
+/** Images are large, so they are only parsed if the answer has to be rewritten. */
 async function readLarge(ask: ImageAsk, body: Buffer): Promise<Reading> {
   if (isRewritten(body, ask)) return readCommon(ask, body, await parseInSlices(body))
   const { cuts } = await scanInSlices(body)
@@ -93,12 +93,12 @@ async function readLarge(ask: ImageAsk, body: Buffer): Promise<Reading> {
   return { ...readImages(await parseSkeleton(body, cuts), isText), outputBytes: 0 }
 }
 
-/** Members that hold pictures or their URLs: their tokens do not follow from their bytes. */
+/** Members with images or image URLs: their tokens do not follow from their bytes. */
 const PICTURES = ['image', 'images', 'mask']
 
 const isGiven = (value: unknown) => value !== undefined && value !== null && value !== ''
 
-/** The number of pictures in the body, without uploaded files. */
+/** The number of images in the body, without uploaded files. */
 const picturesIn = (body: JsonObject): number =>
   PICTURES.flatMap(name => [body[name]].flat()).filter(isGiven).length
 
@@ -171,7 +171,7 @@ function unfit(ask: ImageAsk, channel: RelayChannel, sentModel: string) {
   return fault && badParameter(fault.path, fault.message)
 }
 
-/** Some models always return the picture itself, and refuse a `response_format`. */
+/** Some models always return the image itself, and reject `response_format`. */
 const withoutForm = (channel: RelayChannel, sentModel: string) =>
   channel.provider.picturesInside?.(sentModel) ? { response_format: undefined } : {}
 
@@ -229,7 +229,7 @@ const readForm =
     return workOf(ask, fromForm(ask, form), () => digestOfForm(form))
   }
 
-/** The picture to edit: a file, or in JSON a URL or the picture itself. */
+/** The image to edit: a file, or in JSON a URL or the image data. */
 function mustHaveImage({ image, images }: JsonObject): void {
   const count = [image, images].flat().filter(isGiven).length
   if (count === 0)

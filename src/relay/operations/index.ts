@@ -30,7 +30,7 @@ const OPERATIONS: Readonly<Record<string, OperationSpec>> = {
   '/v1/images/variations': imageVariations,
 }
 
-/** The paths, without the methods that follow a model's name. */
+/** The paths of the operations, except those with a method after the model's name. */
 export const PATHS: readonly string[] = Object.keys(OPERATIONS)
 
 export const SPECS: readonly OperationSpec[] = [...new Set(Object.values(OPERATIONS))]
@@ -39,7 +39,7 @@ export const SPECS: readonly OperationSpec[] = [...new Set(Object.values(OPERATI
 const METHODS = { ...GEMINI_METHODS, ...EMBEDDING_METHODS }
 const METHOD = /^\/v1(?:beta)?\/models\/(.+):(\w+)$/
 
-/** The operation of a path, or of the method that follows a model's name in it. */
+/** The operation at a path, or of the method after a model's name in the path. */
 export function operationAt(path: string, url = ''): OperationSpec | undefined {
   if (Object.hasOwn(OPERATIONS, path)) return OPERATIONS[path]
   const [, model = '', method = ''] = METHOD.exec(path) ?? []
@@ -48,7 +48,7 @@ export function operationAt(path: string, url = ''): OperationSpec | undefined {
   return METHODS[method]?.(unescaped(model), isEvents)
 }
 
-/** A badly escaped name stays as it is, and is then refused as an unknown model. */
+/** A name with an invalid percent escape stays as it is, and is refused later as an unknown model. */
 function unescaped(name: string): string {
   try {
     return decodeURIComponent(name)

@@ -9,7 +9,7 @@ import { clientBody, mustRead } from './request-reader.ts'
 
 const BYTES_PER_TOKEN = 4
 
-/** The default models in their order (docs/reference/relay-api.md: Moderation). */
+/** The default models, in order of preference (docs/reference/relay-api.md: Moderation). */
 const USUAL_MODELS = ['omni-moderation-latest', 'text-moderation-latest', 'text-moderation-stable']
 
 const newId = () => `modr-${randomBytes(12).toString('hex')}`
@@ -24,7 +24,7 @@ export const moderation = {
   read(parsed, bytes, readContext): Work {
     const ask = mustRead(readModerationRequest(parsed, () => defaultModel(readContext)))
     const size = sizeOf(ask.body, ['model'])
-    // If the client names no model, the body gets the one that was routed.
+    // If the client names no model, the body gets the routed one.
     const bodyModel = typeof parsed.model === 'string' ? parsed.model : ''
     return {
       model: ask.model,

@@ -25,21 +25,21 @@ import { chatFormat, type NativeFormat, translating } from './translate.ts'
 /** A token has about four bytes of text. */
 const BYTES_PER_TOKEN = 4
 
-/** A hold takes the most tokens that a picture or audio can have; this is a likely number. */
+/** A likely number of tokens for images and audio. A hold takes the maximum instead. */
 const mediaTokens = ({ media }: PromptSize) => inputBound({ textBytes: 0, media }) / 16
 
 export const countedInput = (size: PromptSize) =>
   Math.ceil(size.textBytes / BYTES_PER_TOKEN) + mediaTokens(size)
 
-/** The texts of a request, for token counts. */
+/** The texts of a request, for counting tokens. */
 export const texts = (
   facts: PromptSize & { readonly overhead?: number },
   parsed: RequestBody,
   bytes: Buffer,
 ) => ({
-  // Only chats have an overhead: vendors add tokens around their messages.
+  // Only chats have an overhead: vendors add tokens around messages.
   promptText: () => promptText(parsed, mediaTokens(facts), facts.overhead !== undefined),
-  // Pictures and audio have fixed bounds: there is no text to count.
+  // Images and audio have fixed bounds: there is no text to count.
   boundText: () =>
     mediaTokens(facts) > 0 ? undefined : { text: bytes.toString('utf8'), extra: facts.overhead ?? 0 },
 })
@@ -62,12 +62,12 @@ function readingOf(reading: MeteredWhole, sample: TextSample): AnswerReading {
   return { usage: undefined, outputBytes: 0, fault }
 }
 
-/** Streams are always asked to report usage: billing needs it. */
+/** The gateway always requests usage for a stream, because billing needs it. */
 const streamOptions = (parsed: RequestBody) => ({
   stream_options: { ...(parsed.stream_options as RequestBody | null | undefined), include_usage: true },
 })
 
-/** A host whose dialect does not need `stream_options` reports usage anyway, and refuses the field. */
+/** A host whose dialect rejects `stream_options` reports usage without them. */
 const tellsUsageUnasked = ({ provider }: RelayChannel): boolean =>
   provider.encoding?.dialect?.needless.includes('stream_options') === true
 
@@ -75,7 +75,7 @@ const hasStreamOptions = (parsed: RequestBody) => (parsed.stream_options ?? unde
 
 export const usageOptionsOf = ({ provider }: RelayChannel) => provider.usage ?? {}
 
-/** The bounds and counts of a chat in any format. */
+/** The token bounds and estimates of a chat in any format. */
 export const generation = (facts: ChatFacts, parsed: RequestBody, bytes: Buffer) => {
   const { furtherInferences = 0, outputBeside = 0, choicesMade = facts.n } = facts
   return {
@@ -84,7 +84,7 @@ export const generation = (facts: ChatFacts, parsed: RequestBody, bytes: Buffer)
     inputTokens: inputBound(facts) * (1 + furtherInferences),
     ...texts(facts, parsed, bytes),
     countedInput: Math.ceil(countedInput({ ...facts, textBytes: facts.textBytes - facts.overhead })),
-    // The client's limit is for the answer; further inferences of the vendor are limited by the model only.
+    // The client's limit applies to the answer. Further inferences of the vendor are limited by the model only.
     outputTokens: (maximum: number | undefined) =>
       ((facts.maxOutput ?? maximum ?? 0) + outputBeside) * choicesMade +
       (maximum ?? facts.maxOutput ?? 0) * furtherInferences,
@@ -101,13 +101,13 @@ type Generation = PromptSize & {
   readonly model: string
   readonly stream: boolean
   readonly includeUsage: boolean
-  /** Choices that are sent back: an answer is whole when each of them has finished. */
+  /** The choices of the answer, which is complete when each of them has finished. */
   readonly n: number
 }
 
 type Wishing = ReadBody & { readonly wishes: readonly Wish[]; readonly tools: RequestedTools }
 
-/** What chat and plain completions share: text is generated, whole or as a stream. */
+/** The native format of chat completions and of plain completions. */
 const generating = (facts: Generation, parsed: RequestBody, source: Wishing): NativeFormat => ({
   encode(channel: RelayChannel, sentModel: string, limits?: WorkLimits) {
     const omitted = omittedServices(source.wishes, limits?.granted(channel))
@@ -136,7 +136,7 @@ const generating = (facts: Generation, parsed: RequestBody, source: Wishing): Na
   }),
 })
 
-/** The meter of a stream in a dialect: chunks that clients cannot read are rewritten before they are metered. */
+/** The meter for a host with a dialect. It rewrites chunks that clients cannot parse before it meters them. */
 function fittingChunks(meter: AnswerMeter): AnswerMeter {
   const fitter = createChunkFitter()
   return {

@@ -11,7 +11,7 @@ import { badParameter } from './carry.ts'
 import type { WorkLimits } from './channel-request.ts'
 import type { ReadBody, RequestBody } from './request-reader.ts'
 
-/** The tools that a request asks the provider to run. An unreadable limit of a tool is refused. */
+/** The tools that a request asks the provider to run. A tool with an unreadable limit is refused. */
 export function toolsIn(body: RequestBody): RequestedTools {
   const tools = requestedTools(body)
   if (tools.fault !== undefined) throw badParameter(tools.fault.field, tools.fault.message)
@@ -22,21 +22,21 @@ export function toolsIn(body: RequestBody): RequestedTools {
 export const searchAsked = ({ list }: RequestedTools): string | undefined =>
   list.find(({ search }) => search !== undefined)?.search
 
-/** A tool is sent if its calls have a price, or cost only tokens. */
+/** A tool is only sent if its calls have a price, or cost tokens only. */
 export const isPaidFor = ({ charge }: RequestedTool, { rates }: Price): boolean =>
   charge === 'tokens' || (charge !== undefined && rates[TOOL_RATES[charge]] !== undefined)
 
-/** What decides which tools a channel is sent. */
+/** The price and the capability that decide which tools are sent to a channel. */
 export type ToolTerms = { readonly price: Price; readonly takesMaxCalls: boolean }
 
-/** Undefined: without prices the tools are only looked at. */
+/** Undefined: without prices, the tools are only inspected. */
 export const toolTermsOn = (channel: RelayChannel, limits: WorkLimits | undefined): ToolTerms | undefined =>
   limits && {
     price: limits.priceOn(channel),
     takesMaxCalls: channel.provider.takesMaxToolCalls === true,
   }
 
-/** The edits of the tools in a body for a channel; undefined: there are none. */
+/** The edits of the tools in a body for a channel; undefined: none. */
 export function editsFor(
   body: RequestBody,
   tools: RequestedTools,
@@ -54,7 +54,7 @@ export const editsOfBytes = (
   { bytes, members }: ReadBody,
 ): RequestBody | undefined => edits && memberEdits(edits, bytes, members ?? topLevel(bytes))
 
-/** A translated body with its tools edited, and the warnings about the edits. */
+/** A translated body with its tools edited, and warnings about the edits. */
 export function withPaidTools(
   body: RequestBody,
   terms: ToolTerms | undefined,
@@ -70,7 +70,7 @@ export const toolWarnings = (edits: ToolEdits | undefined): readonly string[] =>
 
 const overriding = new WeakMap<RelayChannel, readonly RequestedTool[]>()
 
-/** Tools that the channel's own override asks for with every request, beside its list of tools. */
+/** Tools that the channel's own override requests outside of its `tools` member. */
 export function overrideTools(channel: RelayChannel): readonly RequestedTool[] {
   const existing = overriding.get(channel)
   if (existing !== undefined) return existing
@@ -82,7 +82,7 @@ export function overrideTools(channel: RelayChannel): readonly RequestedTool[] {
 
 const searchCounts = new WeakMap<RelayChannel, Map<string, number>>()
 
-/** The most searches that a channel makes for each request of a model. Cached: it is asked for with every request. */
+/** The maximum number of searches that a channel runs per request of a model. Cached, because every request needs it. */
 export function searchesOn(channel: RelayChannel, model: string): number {
   const book = searchCounts.get(channel) ?? new Map<string, number>()
   searchCounts.set(channel, book)
@@ -97,7 +97,7 @@ export function searchesOn(channel: RelayChannel, model: string): number {
 
 const routeSearches = new WeakMap<RoutedModel<RelayChannel>, number>()
 
-/** The same for the channels that a request may go to. */
+/** The maximum of these over the channels of a route. */
 export function searchesIn(route: RoutedModel<RelayChannel>): number {
   const count = routeSearches.get(route)
   if (count !== undefined) return count

@@ -5,10 +5,10 @@ import type { RelayChannel } from '../catalog/catalog.ts'
 import type { UpstreamBody } from './channel-request.ts'
 
 export type RequestBody = Readonly<Record<string, unknown>>
-/** The body as the client wrote it. */
+/** The body as the client sent it. */
 export type ReadBody = { readonly bytes: Buffer; readonly members?: readonly Member[] | undefined }
 
-/** A fault in a request as a refusal. */
+/** Converts a fault in a request to a refusal. */
 export const refusalOfFault = ({ code, message, param }: RequestFault): Refusal =>
   new Refusal(code, message, param === null ? {} : { errors: [{ path: param, message }] })
 
@@ -17,7 +17,7 @@ export function mustRead<Facts>(reading: RequestReading<Facts>): Facts {
   throw refusalOfFault(reading.fault)
 }
 
-/** The same as the body of a request for the channel. */
+/** The same as `encodedBody`, as an `UpstreamBody`. */
 export const clientBody = (...source: Parameters<typeof encodedBody>): UpstreamBody => ({
   body: encodedBody(...source),
   isOwnFormat: true,

@@ -13,7 +13,7 @@ import type { OperationSpec, Work } from './operation.ts'
 import { clientBody, mustRead } from './request-reader.ts'
 
 const BYTES_PER_TOKEN = 4
-/** A tokenizer may put markers around the query and the document. */
+/** Tokens that a tokenizer may add around the query and the document. */
 const MARKERS = 8
 
 const newId = () => `rerank-${randomUUID()}`
@@ -25,7 +25,7 @@ export const rerank = {
   read(parsed, bytes): Work {
     const ask = mustRead(readRerankRequest(parsed))
     const query = Buffer.byteLength(ask.query)
-    // The model reads the query with every document.
+    // The model processes the query again with every document.
     const textBytes = ask.texts.reduce((sum, each) => sum + query + MARKERS + Buffer.byteLength(each), 0)
     const countedInput = Math.ceil(textBytes / BYTES_PER_TOKEN)
     return {

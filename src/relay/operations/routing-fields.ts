@@ -24,7 +24,7 @@ type Read<W extends Work> = (
 
 export const allowsRouting = ({ setting }: RelayChannel) => setting.allow_routing_fields === true
 
-/** Whether a body has fields that would choose another model or host. */
+/** Whether a body has fields that let the provider choose another model or host. */
 export const hasRoutingFields = (members: readonly Member[]): boolean => {
   for (const { key } of members) if (isRoutingField(key)) return true
   return false
@@ -43,7 +43,7 @@ const warnOfRemoved = (request: ChannelRequest, removed: readonly string[]): Cha
     ? request
     : { ...request, removed, warnings: [removedWarning(removed), ...(request.warnings ?? [])] }
 
-/** The requests of the work, with a warning to the client about removed fields. */
+/** Adds a warning about removed fields to the requests of the work. */
 const warningRequests =
   (work: Work, removed: readonly string[]): Work['requestFor'] =>
   (channel, sentModel, limits) => {
@@ -54,7 +54,7 @@ const warningRequests =
   }
 
 /**
- * A request with routing fields is read twice: without any of them, for most channels, and with those that name models, for
+ * A request with routing fields is read twice: without them for most channels, and with those that name models for
  * channels that allow them.
  */
 export function readRouted<W extends Work>(read: Read<W>, request: Request, readContext: ReadContext): W {
@@ -82,7 +82,7 @@ export function readRouted<W extends Work>(read: Read<W>, request: Request, read
   } satisfies Partial<Work> as W
 }
 
-/** Fields of a form: they are removed on every channel. */
+/** Removes routing fields from a form, for every channel. */
 export function withoutRoutingFields<F extends { readonly fields: readonly (readonly [string, string])[] }>(
   form: F,
 ): { readonly form: F; readonly removed: readonly string[] } {
@@ -93,6 +93,6 @@ export function withoutRoutingFields<F extends { readonly fields: readonly (read
   return { form: { ...form, fields: form.fields.filter(([name]) => !removed.includes(name)) }, removed }
 }
 
-/** The work, with a warning to its client about the fields that were removed. */
+/** The work, with a warning to its client about the removed fields. */
 export const reportingRemoved = <W extends Work>(work: W, removed: readonly string[]): W =>
   removed.length === 0 ? work : { ...work, requestFor: warningRequests(work, removed) }

@@ -5,7 +5,7 @@ import { warningsHeader } from '../../domain/warning.ts'
 import type { UpstreamBody } from './channel-request.ts'
 import type { RequestBody } from './request-reader.ts'
 
-/** The members by which formats ask for a service. Hosts may understand each other's members, so all are looked for. */
+/** The members that request a service in any format. Hosts may support members of other formats, so all are checked. */
 const MEMBERS = [
   ['service_tier', 'service_tier'],
   ['serviceTier', 'service_tier'],
@@ -13,18 +13,18 @@ const MEMBERS = [
   ['inference_geo', 'inference_geo'],
 ] as const satisfies readonly (readonly [name: string, service: Service])[]
 
-/** A member of a request that asks for another service than the usual one. */
+/** A requested service other than the default. */
 export type Wish = { readonly name: string; readonly service: Service; readonly value: string }
 
 const NONE: readonly Wish[] = []
 
-/** The requested services other than the usual ones. A plain request allocates nothing. */
+/** The requested services other than the defaults. Most requests have none, and then nothing is allocated. */
 export function wishesIn(body: RequestBody): readonly Wish[] {
   let wishes: Wish[] | undefined
   for (const [name, service] of MEMBERS) {
     const field = body[name]
     if (field === undefined || field === null) continue
-    // A number is the speed of speech.
+    // A number is the speed of speech, not a service.
     if (name === 'speed' && typeof field !== 'string') continue
     const value = wordOf(field)
     if (isDefault(service, value)) continue
@@ -34,7 +34,7 @@ export function wishesIn(body: RequestBody): readonly Wish[] {
   return wishes ?? NONE
 }
 
-/** A service's name; an unreadable value becomes a name that no price has. */
+/** The name of a service. An unreadable value becomes a name that has no price. */
 function wordOf(field: unknown): string {
   const word = typeof field === 'string' ? field : member(field, 'type')
   return typeof word === 'string' ? word.toLowerCase() : ''
@@ -42,7 +42,7 @@ function wordOf(field: unknown): string {
 
 const isCheap = ({ service, value }: Wish) => isNeverMoreExpensive(service, value)
 
-/** The services that decide the price: of two values for the same service the dearer one. */
+/** The services that decide the price. Of two values for the same service, the more expensive one counts. */
 export function servicesIn(wishes: readonly Wish[]): When {
   const services: { [service in Service]?: string } = {}
   for (const wish of [...wishes.filter(wish => !isCheap(wish)), ...wishes.filter(isCheap)])
@@ -50,19 +50,19 @@ export function servicesIn(wishes: readonly Wish[]): When {
   return services
 }
 
-/** The same as a part of the work, with the kind of its web search; absent for a plain request. */
+/** The price conditions of the work: its services and the kind of its web search. Empty for a plain request. */
 export function asking(wishes: readonly Wish[], search: string | undefined): { readonly asked?: When } {
   if (wishes.length === 0 && search === undefined) return {}
   return { asked: { ...servicesIn(wishes), ...(search !== undefined && { web_search: search }) } }
 }
 
-/** Services that a channel is not asked for, as edits of the body and as a warning. */
+/** Services that are not requested from a channel, as edits of the body and as a warning. */
 export type OmittedServices = {
   readonly edits: Readonly<Record<string, undefined>>
   readonly warnings: string
 }
 
-/** Services that may cost more than the usual one and have no price: the client would not pay for them. */
+/** The services that may cost more than the default and have no price. They are left out: they could not be billed. */
 export function omittedServices(
   wishes: readonly Wish[],
   granted: When | undefined,
@@ -78,7 +78,7 @@ export function omittedServices(
   }
 }
 
-/** The client's body with the warnings about what was left out of it. */
+/** The client's body, with warnings about the members that were removed from it. */
 export function withWarnings(
   body: Buffer,
   omitted: OmittedServices | undefined,

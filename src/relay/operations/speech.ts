@@ -15,16 +15,16 @@ import { createFileMeter, FEWEST_BYTES_PER_SECOND } from './file-meter.ts'
 import type { OperationSpec, Work } from './operation.ts'
 import { clientBody, mustRead } from './request-reader.ts'
 
-/** An upper bound for any voice: even a digit, or a symbol with a long name, takes no longer. */
+/** An upper bound for any voice: no character takes longer, not even a digit or a symbol with a long name. */
 const SECONDS_PER_CHARACTER = 1
 const LEAST_SECONDS = 10
-/** The most, and the usual, tokens that vendors count for a second of audio. */
+/** The maximum and the usual number of tokens that vendors count per second of audio. */
 const MOST_TOKENS_PER_SECOND = 50
 const TOKENS_PER_SECOND = 25
 const BYTES_PER_TOKEN = 4
-/** The usual speed of speech. */
+/** The usual rate of speech. */
 const CHARACTERS_PER_SECOND = 14
-/** Events hold audio in base64, a few seconds each. */
+/** Each event holds a few seconds of audio in base64. */
 const EVENT_LIMITS = { maxLineBytes: 16 * 1_048_576, maxEventBytes: 16 * 1_048_576 }
 
 const isDocument = /^(application\/(?:[\w.+-]*\+)?(?:json|xml)|text\/|image\/)/i
@@ -34,7 +34,7 @@ const textOf = (value: unknown) => (typeof value === 'string' && value !== '' ? 
 const voicesOf = (channel: RelayChannel, sentModel: string) =>
   dialectOf('speech', 'openai', channel, sentModel)?.voices ?? channel.provider.voices
 
-/** The voice's name on a channel: by the channel's setting, else by the vendor's file, else as requested. */
+/** The name of the voice on a channel: from the channel's setting, else from the provider's file, else as requested. */
 function voiceOn({ setting }: RelayChannel, voice: string, { standIns }: Voices = {}): string {
   const { voices } = setting
   const isMapped = typeof voices === 'object' && voices !== null && Object.hasOwn(voices, voice)
@@ -43,7 +43,7 @@ function voiceOn({ setting }: RelayChannel, voice: string, { standIns }: Voices 
 }
 
 function isVoiceOf(channel: RelayChannel, { voice, body }: SpeechAsk, voices: Voices | undefined): boolean {
-  // An object names a voice that belongs to the account behind the key.
+  // An object refers to a voice of the account that owns the key.
   if (typeof body.voice === 'object') return true
   const names = voices?.names
   const name = voiceOn(channel, voice, voices)
@@ -64,7 +64,7 @@ function unfit(ask: SpeechAsk, channel: RelayChannel, sentModel: string) {
     : badParameter('response_format', `must be one of ${dialect.formats.join(', ')} for this model`)
 }
 
-/** The client's own body for vendors of the common format, without fields that might cost more. */
+/** The client's own body for vendors of the common format, without fields that may raise the cost. */
 function encodeCommon(
   ask: SpeechAsk,
   bytes: Buffer,
@@ -80,7 +80,7 @@ function encodeCommon(
   return removed.length === 0 ? encoded : { ...encoded, warnings: removed.map(name => `${name} ${UNPRICED}`) }
 }
 
-/** A vendor without mp3 sends the type that it has where the client names none, and the client is warned. */
+/** If the client names no format and the vendor has no mp3, the vendor's own format is used and the client is warned. */
 function encode(ask: SpeechAsk, bytes: Buffer, channel: RelayChannel, sentModel: string) {
   const voice = voiceOn(channel, ask.voice, voicesOf(channel, sentModel))
   const dialect = dialectOf('speech', 'openai', channel, sentModel)
@@ -91,10 +91,10 @@ function encode(ask: SpeechAsk, bytes: Buffer, channel: RelayChannel, sentModel:
   return carry({ ...encoded, warnings: [...(encoded.warnings ?? []), ...other] }, channel)
 }
 
-/** An answer with more events is refused. */
+/** An answer with more events is rejected. */
 const MAX_EVENTS = 10_000
 
-/** The documents of an answer's events, one each. */
+/** The JSON documents of an answer, one per event. */
 async function documentsIn(body: Buffer): Promise<unknown[]> {
   const documents: unknown[] = []
   for (const frame of framesIn(body)) documents.push(await parseInSlices(Buffer.from(dataText(frame))))
@@ -113,7 +113,7 @@ function framesIn(body: Buffer): readonly SseFrame[] {
   }
 }
 
-/** The usage of speech of so many seconds. */
+/** The usage for this many seconds of speech. */
 type UsageOf = (seconds: number) => Usage
 
 function meterOf(ask: SpeechAsk, usageOf: UsageOf, length: number | undefined): StreamMeter {
@@ -181,7 +181,7 @@ export const speech = {
       countedInput,
       outputTokens: () => seconds * MOST_TOKENS_PER_SECOND,
       units: { characters: ask.characters, seconds, calls: 1 },
-      // The gateway measures the length while it delivers the audio, so that no report has to be checked.
+      // The gateway measures the length while it delivers the audio, so no reported length has to be checked.
       secondsLimit: Number.POSITIVE_INFINITY,
       counted: () => usageOf(0),
       estimated: () => usageOf(ask.characters / CHARACTERS_PER_SECOND / ask.speed),

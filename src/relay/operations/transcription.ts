@@ -27,18 +27,18 @@ import type { OperationSpec, Work } from './operation.ts'
 import { mustRead } from './request-reader.ts'
 
 const HEAD_BYTES = 65_536
-/** The hold takes audio of unknown length to have at least so many bytes a second. */
+/** The assumed minimum of bytes per second, for the hold of audio whose length is unknown. */
 const LEAST_BYTES_PER_SECOND = 1_000
-/** If neither the file nor the provider has a length, the audio is taken as speech of 32 kbit/s. */
+/** If neither the file nor the provider reports a length, the gateway assumes speech of 32 kbit/s. */
 const USUAL_BYTES_PER_SECOND = 4_000
-/** The most and the usual number of tokens that vendors count for a second of audio. */
+/** The maximum and the usual number of tokens that vendors count per second of audio. */
 const MOST_TOKENS_PER_SECOND = 32
 const USUAL_TOKENS_PER_SECOND = 10
-/** Faster than any speech, including marks for speakers and times. */
+/** Faster than any speech, including speaker labels and timestamps. */
 const OUTPUT_TOKENS_PER_SECOND = 50
-/** The instruction that vendors without a transcription endpoint are sent as a prompt. */
+/** The instruction that is sent as a prompt to vendors without a transcription endpoint. */
 const INSTRUCTION_TOKENS = 512
-/** The least length that vendors charge. */
+/** The minimum length that vendors charge. */
 const LEAST_SECONDS = 10
 
 type Task = 'transcription' | 'translation'
@@ -46,8 +46,8 @@ type Task = 'transcription' | 'translation'
 const isText = (format: string) => format === 'text' || format === 'srt' || format === 'vtt'
 
 /**
- * The response format that a vendor is asked for: the client's, or one from which that can be made. A bare text lacks the
- * length of the audio, which the vendor bills: vendors that have a format with the length are asked for that one.
+ * The response format to request from a vendor: the client's, or one that can be converted to it. Plain text lacks the
+ * length of the audio, which is billed: if the vendor has a format with the length, that one is requested.
  */
 function formOn({ provider }: RelayChannel, sentModel: string, { format }: TranscriptionAsk): string {
   const formats = provider.transcripts?.(sentModel) ?? TRANSCRIPT_FORMATS
@@ -55,14 +55,14 @@ function formOn({ provider }: RelayChannel, sentModel: string, { format }: Trans
   return !isTranscriptFormat(format) || formats.includes(format) ? format : 'json'
 }
 
-/** Fields that the gateway writes itself. */
+/** Fields that the gateway sets itself. */
 const REWORDED = /^(?:model|response_format|timestamp_granularities(?:\[\d*\])?)$/
 
 /** The client's own form, with the model and the response format set for the vendor. */
 function common(ask: TranscriptionAsk, channel: RelayChannel, sentModel: string) {
   const form = formOn(channel, sentModel, ask)
   const isOwn = ([name, value]: readonly [string, string]) => value !== '' && !REWORDED.test(name)
-  // Only this response format has times.
+  // Only this response format has timestamps.
   const times = form === 'verbose_json' ? ask.granularities : []
   const hasNoTimes = form === 'json' && needsTimes(ask)
   return carry(
@@ -82,7 +82,7 @@ function common(ask: TranscriptionAsk, channel: RelayChannel, sentModel: string)
   )
 }
 
-/** A plain text. Some servers send it under the type of JSON, with or without quotes. */
+/** A plain text. Some servers send it with the content type of JSON, with or without quotes. */
 function plainText(body: Buffer, type: string): AnswerReading | Promise<AnswerReading> | undefined {
   const read = (text: Buffer): AnswerReading => ({
     usage: undefined,
@@ -97,7 +97,7 @@ function plainText(body: Buffer, type: string): AnswerReading | Promise<AnswerRe
 
 const usualSeconds = ({ seconds, file }: TranscriptionAsk) => seconds ?? file.size / USUAL_BYTES_PER_SECOND
 
-/** Usage in tokens gets the length as well, because the price may be by length. Empty usage stays empty. */
+/** Adds the length to usage in tokens, because the price may be per second. Empty usage stays empty. */
 const timed = (usage: Usage, seconds: number): Usage =>
   usage.seconds > 0 || totalInput(usage) + totalOutput(usage) === 0
     ? usage
@@ -119,7 +119,7 @@ function read(
   if (/html/i.test(type)) return { usage: undefined, outputBytes: 0, fault: 'the answer is a page' }
   const dialect = dialectOf(TASKS[ask.task], 'openai', channel, sentModel)
   const isAsked = !dialect && formOn(channel, sentModel, ask) === ask.format && !ask.isStream
-  // A host may use the client's format although another was requested, or send a text under the type of JSON.
+  // A host may answer in the client's format although another was requested, or send text with the content type of JSON.
   const isPlain = !dialect && !ask.isStream && isText(ask.format) && (isAsked || body[0] !== OPEN_OBJECT)
   const plain = isPlain ? plainText(body, type) : undefined
   if (plain) return plain
@@ -129,7 +129,7 @@ function read(
 type Heard = {
   readonly document: unknown
   readonly dialect: ReturnType<typeof dialectOf<'transcription' | 'translation'>>
-  /** The vendor was asked for the client's own response format. */
+  /** The client's own response format was requested from the vendor. */
   readonly isAsked: boolean
 }
 

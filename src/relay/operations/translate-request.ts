@@ -9,25 +9,25 @@ import { searchAsked, type ToolTerms, withPaidTools } from './provider-tools.ts'
 import type { RequestBody } from './request-reader.ts'
 import { asking, omittedServices, wishesIn } from './services.ts'
 
-/** Everything about a channel that decides what a translated request says. It is plain data, so that a thread can take it. */
+/** The channel's part in translating a request. It is plain data, so that it can be posted to a worker thread. */
 export type TranslationTarget = {
   readonly format: string
   readonly sentModel: string
   readonly options: EncodeOptions
   /**
-   * Whether the answer is translated as well, so that tool names can be turned back. `if-tools-differ`: only if the client
-   * names or writes its tools otherwise than the channel takes them.
+   * Whether the answer is translated too, so that tool names can be restored. `if-tools-differ`: only if the tools of the
+   * request had to be renamed or rewritten for the channel.
    */
   readonly answers: 'translated' | 'passed' | 'if-tools-differ'
-  /** Whether the client's own bytes are sent where its answers pass. */
+  /** Whether the channel accepts the client's own bytes, if its answers need no translation. */
   readonly takesOwnBytes: boolean
-  /** Whether the client asks for a service other than the usual one, or for tools that the provider runs. */
+  /** Whether the client requests a non-default service, or tools that the provider runs. */
   readonly hasWishes: boolean
   readonly hasTools: boolean
-  /** Absent: the request is looked at but not sent. */
+  /** Absent: the request is only inspected, not sent. */
   readonly granted?: When | undefined
   readonly toolTerms?: ToolTerms | undefined
-  /** Members that the provider's file and the channel's override set. */
+  /** Members that the provider's file and the channel's override set in the body. */
   readonly members: RequestBody
 }
 
@@ -39,7 +39,7 @@ export type TranslatedRequest = {
   readonly tools?: RequestedTools
   readonly isAnswerTranslated: boolean
   readonly names: FittedNames | undefined
-  /** The request as its answers repeat it. */
+  /** The request as answers repeat its fields. */
   readonly answered: ChatRequest
 }
 
@@ -48,7 +48,7 @@ function isAnswerTranslated(request: ChatRequest, { answers, format }: Translati
   return request.isFirstForm === true || fittedNames(request, format) !== undefined
 }
 
-/** The request in the channel's format; undefined: its own bytes will do. */
+/** Translates the request into the channel's format; undefined: the client's own bytes can be sent. */
 export function translateRequest(
   request: ChatRequest,
   target: TranslationTarget,
@@ -87,7 +87,7 @@ export function translateRequest(
   }
 }
 
-/** The request without its conversation, and without a service that the channel was not asked for. */
+/** The request without its conversation, and without a service that the channel was not sent. */
 function answeredRequest(request: ChatRequest, services: When | undefined): ChatRequest {
   const { serviceTier, ...rest } = request
   const isServed = services?.service_tier !== undefined && serviceTier !== undefined

@@ -23,7 +23,10 @@ import type { Wish } from './services.ts'
 import { type TranslatedRequest, type TranslationTarget, translateRequest } from './translate-request.ts'
 import type { ThreadTranslation } from './translator.ts'
 
-/** The format for a chat: the client's own if the model takes it, else the first that the gateway speaks. */
+/**
+ * Chooses the format for a chat: the client's own if the model supports it, else the first one that the gateway can
+ * encode.
+ */
 export const chatFormat =
   (own: string) =>
   (provider: Provider, model: string): FormatName | undefined => {
@@ -33,7 +36,7 @@ export const chatFormat =
     return offered.find(format => format === own) ?? offered.find(format => outboundOf(format) !== undefined)
   }
 
-/** How requests and answers of the client's own format are handled, for channels that speak it. */
+/** Encodes requests and reads answers for channels with the client's own format. */
 export type NativeFormat = {
   encode(channel: RelayChannel, sentModel: string, limits?: WorkLimits): UpstreamBody
   readers(channel: RelayChannel): AnswerReaders
@@ -41,33 +44,33 @@ export type NativeFormat = {
 
 type AnswerReaders = Pick<ChannelRequest, 'readWhole' | 'meter'>
 
-/** The client's request, and its format. */
+/** The client's request and its format. */
 export type TranslationSource = ReadBody & {
   readonly format: Inbound
-  /** `chatFormat` of it. */
+  /** The `chatFormat` function for this format. */
   readonly formatOf: ReturnType<typeof chatFormat>
   readonly parsed: RequestBody
   readonly address?: RequestAddress | undefined
   readonly choices: number
   readonly wishes: readonly Wish[]
   readonly tools: RequestedTools
-  /** It has earlier answers in it, which may carry a vendor's signatures. */
+  /** Whether the request contains earlier answers, which may carry a vendor's signatures. */
   readonly hasAnswers: boolean
 }
 
 const usageOf = ({ provider }: RelayChannel): Pick<DecodeOptions, 'usage'> =>
   provider.usage === undefined ? {} : { usage: provider.usage }
 
-/** The host's dialect of chat completions, where the client speaks them too. */
+/** The host's dialect of chat completions, if the client uses chat completions too. */
 const dialectOn = ({ format }: TranslationSource, { provider }: RelayChannel) =>
   format.name === OPENAI_CHAT ? provider.encoding?.dialect : undefined
 
 const REASONING_MEMBERS = ['"reasoning_content"', '"reasoning_details"', '"reasoning"']
 
-/** Longer than each of them, and than the marks of another vendor's signatures. */
+/** Longer than each of these members, and than the prefix of another vendor's signature. */
 const PATTERN_BYTES = 64
 
-/** Whether earlier answers in the request hold something that this channel would refuse. */
+/** Whether earlier answers in the request contain something that this channel rejects. */
 function hasRefusedContent(
   { format, bytes, hasAnswers }: TranslationSource,
   { provider }: RelayChannel,
@@ -79,15 +82,16 @@ function hasRefusedContent(
   return findInSlices(bytes, isRefused, PATTERN_BYTES)
 }
 
-/** A channel that speaks none of our formats: it is passed over before anything is sent. */
+/** For a channel whose format the gateway cannot encode. The plan skips it, so its request is never sent. */
 const unreadable = (): never => {
   throw new Error('this channel cannot be asked')
 }
 const UNSENDABLE: ChannelRequest = { body: Buffer.alloc(0), readWhole: unreadable, meter: unreadable }
 
 /**
- * Whether answers are translated. A host with a dialect of the client's format streams chunks that pass, rewritten one by one
- * if clients cannot read them, unless its tool calls differ in name or form from the client's.
+ * Whether answers are translated. Chunks from a host with a dialect of the client's format are forwarded, and rewritten
+ * one by one if clients cannot parse them. They are translated if the host's tool calls differ in name or form from the
+ * client's.
  */
 function answersOn(
   { format, parsed }: TranslationSource,
@@ -100,10 +104,13 @@ function answersOn(
   return (parsed.tools ?? parsed.functions ?? null) === null ? 'passed' : 'if-tools-differ'
 }
 
-/** Documents above this size are translated on a thread. Below it, the message to the thread may cost more than it saves. */
+/**
+ * Documents above this size are translated on a worker thread. Below it, the message to the thread may cost more than it
+ * saves.
+ */
 const THREAD_BYTES = 256 * 1024
 
-/** Channels that speak the client's format get its own bytes; for all others its request goes through the hub. */
+/** Channels with the client's format get its own bytes. For all others the request is translated through the hub. */
 export function translating(
   source: TranslationSource,
   native: NativeFormat,
@@ -114,13 +121,13 @@ export function translating(
   let thread: ThreadTranslation | undefined
 
   function decodedRequest(): ChatRequest {
-    // The parsed form of a large body lacks the long texts.
+    // A large body is parsed without its long texts, so it is parsed again in full here.
     const whole = () => (bytes.length > SKIM_BYTES ? JSON.parse(bytes.toString('utf8')) : source.parsed)
     decoded ??= mustRead(client.decodeRequest(whole(), address))
     return decoded
   }
 
-  /** The thread for a document of this size; undefined where it is translated at once. */
+  /** The worker thread for a document of this size; undefined: translate it on this thread. */
   function onThread({ length }: Buffer): ThreadTranslation | undefined {
     if (translator === undefined || length <= THREAD_BYTES) return undefined
     thread ??= translator.open({ format: client.name, address, bytes })

@@ -10,7 +10,7 @@ import { type AnswerTranslation, translateAnswer } from './chat-answer.ts'
 import { mustRead } from './request-reader.ts'
 import { type TranslatedRequest, type TranslationTarget, translateRequest } from './translate-request.ts'
 
-/** A document in memory that both threads can read. */
+/** A document in memory shared by both threads. */
 type SharedBytes = Uint8Array<SharedArrayBuffer>
 
 /** A client's request. */
@@ -20,23 +20,23 @@ export type SharedRequest = {
   readonly bytes: SharedBytes
 }
 
-/** A provider's answer, and how it is translated. */
+/** A provider's answer, and how to translate it. */
 export type SharedAnswer = { readonly bytes: SharedBytes; readonly translation: AnswerTranslation }
 
-/** What the thread is asked to do, by kind. A task is complete in itself: an earlier thread may have run the one before. */
+/** A task for the thread. Each task is self-contained: the task before it may have run on a thread that has ended. */
 export type TranslationTask =
   | { readonly kind: 'request'; readonly request: SharedRequest; readonly target: TranslationTarget }
   | { readonly kind: 'answer'; readonly answer: SharedAnswer }
-  /** The answer is written with the usage that was counted for it. */
+  /** Writes the answer with its counted usage. */
   | { readonly kind: 'write'; readonly answer: SharedAnswer; readonly usage: Usage }
 
 export type TranslationJob =
-  /** `work` is the id of the work that the task belongs to. */
+  /** `work`: the id of the work that the task belongs to. */
   | { readonly work: number; readonly task: TranslationTask }
-  /** The work is done: nothing of it is needed any more. */
+  /** The work is done: the thread drops its state. */
   | { readonly endedWork: number }
 
-/** The reading of an answer without its functions. */
+/** The reading of an answer without its functions, which cannot be posted to a thread. */
 export type AnswerReport = Omit<AnswerReading, 'answer' | 'sample'> & {
   readonly sampleText?: string
   /** Absent: the answer has a fault, or is written once its usage is counted. */
@@ -51,12 +51,12 @@ export type TranslationResults = {
 
 type RefusalFields = Pick<Refusal, 'code' | 'message' | 'errors'>
 
-/** An error class does not survive a message, so a refusal is a result. */
+/** An error class does not survive structured cloning, so a refusal is a result. */
 export type TranslationDone =
   | { readonly result: TranslationResults[keyof TranslationResults] }
   | { readonly refusal: RefusalFields }
 
-/** What is kept of a work until it is done: its request is parsed once, however many channels it is translated for. */
+/** The state of a work until it is done. Its request is parsed once, for all channels that it is translated for. */
 type WorkState = { request?: ChatRequest; write?: (usage: Usage) => ClientAnswer | Promise<ClientAnswer> }
 
 const works = new Map<number, WorkState>()
@@ -121,7 +121,7 @@ async function runJob(job: TranslationJob): Promise<TranslationDone | undefined>
   }
 }
 
-/** A body with memory of its own is handed over; a small one lies in memory that other buffers share. */
+/** A body with an ArrayBuffer of its own is transferred. A small one may share its ArrayBuffer with other buffers. */
 function ownMemory(done: TranslationDone | undefined): ArrayBuffer[] {
   const { result } = done && 'result' in done ? done : {}
   const body =

@@ -18,12 +18,12 @@ import type {
   TranslationTask,
 } from './translation-thread.ts'
 
-/** The documents of one work that are translated on a thread. */
+/** The documents of one request that are translated on a worker thread. */
 export type ThreadTranslation = {
-  /** The request for one more channel; undefined: its own bytes will do. */
+  /** Translates the request for one more channel; undefined: the client's own bytes can be sent. */
   translateRequest(target: TranslationTarget): Promise<TranslatedRequest | undefined>
   translateAnswer(body: Buffer, translation: AnswerTranslation): Promise<AnswerReading>
-  /** To be called when the work is done. */
+  /** Must be called when the work is done. */
   end(): void
 }
 
@@ -43,14 +43,14 @@ const TOO_LARGE =
   'The request is too large to be translated for another API. Send fewer messages or shorter ones.'
 
 type TranslatorOptions = {
-  /** What the copies for the thread are counted in. */
+  /** The memory budget that the copies for the thread count against. */
   readonly memory: Budget
   onFailure(error: Error): void
 }
 
 /**
- * Translates large documents on a thread: a conversation of many messages takes seconds, in which the event loop would stand
- * still. A document that takes more memory than the thread may have ends the thread, and is refused.
+ * Translates large documents on a worker thread: a conversation of many messages would block the event loop for seconds.
+ * A document that exceeds the thread's memory limit ends the thread and is refused.
  */
 export function createTranslator({ memory, onFailure }: TranslatorOptions): Translator {
   const thread = createIdleThread<TranslationJob, TranslationDone | undefined>({
@@ -93,7 +93,7 @@ export function createTranslator({ memory, onFailure }: TranslatorOptions): Tran
       },
       async translateAnswer(body, translation) {
         isUsed = true
-        // The provider has been paid: its answer is translated even if the budget is used up.
+        // The provider has been paid, so its answer is translated even if the budget is used up.
         share.take(body.length)
         const answer: SharedAnswer = { bytes: await shareInSlices(body), translation }
         const report = await run(work, { kind: 'answer', answer }).catch(faultOfTooLarge)
@@ -109,7 +109,7 @@ export function createTranslator({ memory, onFailure }: TranslatorOptions): Tran
   return { open, close: thread.close }
 }
 
-/** Whether the document took more memory than the thread may have. */
+/** Whether the document exceeded the thread's memory limit. */
 const isTooLarge = (error: unknown) => error instanceof ThreadEndedError && error.endedBy === 'job'
 
 function refuseTooLarge(error: unknown): never {
@@ -121,7 +121,7 @@ function faultOfTooLarge(error: unknown): AnswerReport {
   return { usage: undefined, outputBytes: 0, fault: 'the answer is too large to be translated' }
 }
 
-/** A message carries bytes, no buffers. */
+/** Structured cloning turns buffers into byte arrays. */
 function withBuffer<Carrier extends ClientAnswer | TranslatedRequest>(carrier: Carrier): Carrier {
   const { buffer, byteOffset, byteLength } = carrier.body
   return { ...carrier, body: Buffer.from(buffer, byteOffset, byteLength) }

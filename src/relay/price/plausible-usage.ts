@@ -14,13 +14,13 @@ import type { RelayChannel } from '../catalog/catalog.ts'
 import type { Work } from '../operations/operation.ts'
 import type { RelayRequest } from '../request.ts'
 
-/** The greatest usage that is believed of a provider; Infinity where nothing sets a limit. */
+/** The maximum usage that is plausible in a provider's report; Infinity: no limit. */
 export type UsageLimits = {
   readonly input: number
   readonly output: number
-  /** Reasoning, where the vendor's limit of an answer leaves it out; undefined: it is a part of `output`. */
+  /** Reasoning tokens, if the vendor's output limit excludes them; undefined: they are part of `output`. */
   readonly reasoning: number | undefined
-  /** Output of inferences beside the answer, all together. */
+  /** The total output of further inferences. */
   readonly furtherOutput: number
   readonly seconds: number
   readonly searches: number
@@ -28,20 +28,20 @@ export type UsageLimits = {
 
 const SLACK_TOKENS = 64
 
-/** Vendors count a little differently than they limit: a tenth more, and a few tokens around an answer. */
+/** Vendors count slightly differently than they limit: up to a tenth more, and a few tokens around an answer. */
 const plausible = (limit: number): number => Math.ceil((limit * 11) / 10) + SLACK_TOKENS
 
-/** What a vendor may add to a prompt: instructions of its own and results of its tools, one long context of them. */
+/** Tokens that a vendor may add to a prompt: its own instructions and tool results, up to one long context. */
 const ADDED_INPUT_TOKENS = 1_000_000
-/** What a vendor may search for one answer. */
+/** The searches that a vendor may run for one answer. */
 const ADDED_SEARCHES = 1_000
-/** The longest answer of any model, where a price does not say how long the answers of its model are. */
+/** The maximum output of any model, if a price names no maximum for its model. */
 const LONGEST_OUTPUT_TOKENS = 131_072
 
 type LimitedRequest = Pick<RelayRequest, 'work' | 'priced'>
 type Changed = Pick<Work, 'inputTokens' | 'outputTokens'>
 
-/** What a request can have used on a channel, whose override may have `changed` what the client asked for. */
+/** The limits of a request on a channel. `changed`: the request after the channel's overrides. */
 export function limitsOf(
   { work, priced }: LimitedRequest,
   channel: RelayChannel,
@@ -64,7 +64,7 @@ export function limitsOf(
   }
 }
 
-/** A model that keeps nothing to itself cannot have written more tokens than bytes were delivered. */
+/** A model without hidden reasoning cannot have generated more tokens than bytes were delivered. */
 export function limitedByDelivery(
   limits: UsageLimits,
   usage: Usage,
@@ -90,7 +90,7 @@ const isWithin = (usage: Usage, limits: UsageLimits): boolean =>
   usage.seconds <= limits.seconds &&
   usage.searches <= limits.searches
 
-/** Fills the limit with these kinds in their order. */
+/** Takes counts of these kinds in order until the limit is reached. */
 function trimmed(counts: Counts, kinds: readonly Count[], limit: number): Partial<Counts> {
   let remaining = limit
   return Object.fromEntries(
@@ -102,7 +102,7 @@ function trimmed(counts: Counts, kinds: readonly Count[], limit: number): Partia
   )
 }
 
-/** The part of a usage that is possible: the same object where all of it is. */
+/** The plausible part of a usage; the same object if all of it is plausible. */
 export function plausibleUsage(usage: Usage, limits: UsageLimits): Usage {
   if (isWithin(usage, limits)) return usage
   const { reasoning } = limits
@@ -134,10 +134,10 @@ export function plausibleUsage(usage: Usage, limits: UsageLimits): Usage {
 const isSame = (one: Usage, other: Usage): boolean =>
   allTokens(one) === allTokens(other) && one.seconds === other.seconds && one.searches === other.searches
 
-/** The largest amount that one entry of suspense states: sums of many stay exact. */
+/** The maximum amount of one suspense entry, so that sums of many entries stay exact. */
 const MAX_EXCESS_NANOS = 1e14
 
-/** What the provider reports beyond what is possible, for Root to decide. */
+/** A suspense entry for reported usage beyond the plausible, for Root to decide. */
 export function excessSuspense(
   channelId: number,
   charged: number,

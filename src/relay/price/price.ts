@@ -19,41 +19,41 @@ import { allowsRouting } from '../operations/routing-fields.ts'
 
 /** The prices at the time when the request was admitted. Later changes do not affect it. */
 export type RequestPrice = {
-  /** Nanodollars; no answer to this request costs more. */
+  /** Nanodollars. No answer to this request costs more. */
   readonly bound: number
   /** Undefined: the channel has no price, and is not eligible. */
   priceFor(channel: RelayChannel): CatalogPrice | undefined
-  /** `served` is what the price depends on: the services and the picture that were asked for, or that were delivered. */
+  /** `served`: the price conditions, that is the services and image properties that were requested or delivered. */
   costOf(channel: RelayChannel, usage: Usage, served?: When): number
-  /** The price of a model that the vendor runs beside the requested one; undefined: the requested model's counts. */
+  /** The price of a further model that the vendor runs; undefined: it is billed as the requested model. */
   priceOfModel(model: string): CatalogPrice | undefined
-  /** The price that this cost is taken from: of several models that a request names, the dearest one's. */
+  /** The price that applies: of several models that a request names, the most expensive one's. */
   billedBy(channel: RelayChannel, usage: Usage, served?: When): CatalogPrice | undefined
-  /** What of that the price depends on. */
+  /** The part of `served` that the price depends on. */
   pricedFor(channel: RelayChannel, served?: When): When
-  /** The usage of a request whose provider reports none; `measured` is what its answer shows. */
+  /** The usage of a request whose provider reports none. `measured`: the usage measured from its answer. */
   counted(channel: RelayChannel, outputTokens: number, measured?: Usage): Usage
-  /** The cost of an attempt that may have been billed although it was never answered. */
+  /** The cost of an attempt that the provider may have billed although it never answered. */
   estimate(channel: RelayChannel, sent?: SentRequest): number
-  /** What is asked for, without the services that the price of this channel does not name. */
+  /** The requested services that the channel's price names. */
   granted(channel: RelayChannel): When
   readonly priceOn: WorkLimits['priceOn']
-  /** Calls of tools that are charged though no answer reports them. */
+  /** Tool calls that are charged although no answer reports them. */
   unreported(channel: RelayChannel, sentTools?: RequestedTools): ToolCalls | undefined
-  /** Whether the channel is sent fields that choose among models: each of these has a price. */
+  /** Whether fields that choose among models are sent to the channel: every such model must have a price. */
   passesRouting(channel: RelayChannel): boolean
-  /** The longest answer that was held for, where the client sets no limit. */
+  /** The maximum output that the hold covers, if the client sets no limit. */
   maxOutput(channel: RelayChannel): number
-  /** The longest answer that the price names; undefined where it names none. */
+  /** The maximum output that the price names; undefined: none. */
   modelMaximum(channel: RelayChannel): number | undefined
-  /** The same bound for one channel, which may make more of the request than the client did. */
+  /** The same bound for one channel, whose override may request more than the client did. */
   boundFor(channel: RelayChannel, work: Bounded): number
 }
 
-/** What of a request as it was sent to a channel decides its cost; absent: as the client asked. */
+/** The part of the request sent to a channel that decides its cost; absent: as the client requested. */
 type SentRequest = Pick<ChannelRequest, 'services' | 'tools'>
 
-/** What of a request says how much it may cost. */
+/** The part of a request that limits its cost. */
 type Bounded = Pick<Work, 'inputTokens' | 'outputTokens' | 'units' | 'asked' | 'tools'>
 
 const FREE: CatalogPrice = { price: { rates: {} } as Price, model: '', version: 'unpriced' }
@@ -65,7 +65,7 @@ const maxOutputOf = (price: Price) => price.maxOutputTokens ?? DEFAULT_MAX_OUTPU
 
 const NO_TOOLS: RequestedTools = { list: [] }
 
-/** What tools of the provider may add: those that have a price, and searches that the model makes in any case. */
+/** The units that provider tools may add: tools with a price, and searches that the model always runs. */
 function toolBoundsOf(price: Price, { tools = NO_TOOLS, inputTokens }: Bounded, searches: number) {
   if (tools.list.length === 0 && searches === 0) return undefined
   const bounds = toolBounds(tools, inputTokens, tool => isPaidFor(tool, price))
@@ -92,7 +92,7 @@ const boundOf = ({ price }: CatalogPrice, work: Bounded, searches: number) => {
   }
 }
 
-/** A channel's override may change what a request asks for, but not what its client was granted. */
+/** A channel's override may change the requested services, but not those granted to the client. */
 const servicesOf = ({ asked: services = {} }: Work): When =>
   Object.fromEntries(SERVICES.flatMap(name => (services[name] === undefined ? [] : [[name, services[name]]])))
 
@@ -102,7 +102,7 @@ export function channelPrices(catalog: Catalog, route: RoutedModel<RelayChannel>
   const shared = catalog.priceOf(route.names)
   const byChannel = new Map<number, CatalogPrice | undefined>()
   return {
-    /** The price that every channel of the route has; undefined where it depends on the channel. */
+    /** The price that all channels of the route share; undefined: it depends on the channel. */
     shared,
     isFreeAllowed,
     priceFor(channel: RelayChannel): CatalogPrice | undefined {
@@ -130,14 +130,14 @@ export function priceWork(catalog: Catalog, route: RoutedModel<RelayChannel>, wo
       `the model "${route.requestedModel}" has no price; an administrator can set one`,
     )
 
-  /** Prices of the models that the provider may choose from; undefined where the channel lets it choose none. */
+  /** Prices of the models that the provider may choose from; undefined: the channel allows no choice. */
   function alternativesOn(channel: RelayChannel): readonly CatalogPrice[] | undefined {
     if (work.namedModels === undefined || !allowsRouting(channel)) return undefined
     const prices = work.namedModels.map(name => catalog.priceOf([name]) ?? (isFreeAllowed ? FREE : undefined))
     return prices.every(each => each !== undefined) ? prices : undefined
   }
 
-  /** Every price that an answer of the channel may be billed at. */
+  /** Every price that may apply to an answer of the channel. */
   const pricesOn = (channel: RelayChannel): readonly CatalogPrice[] => [
     priceFor(channel) ?? FREE,
     ...(alternativesOn(channel) ?? []),
@@ -172,7 +172,7 @@ export function priceWork(catalog: Catalog, route: RoutedModel<RelayChannel>, wo
   const pricedFor = (channel: RelayChannel, served: When = work.asked ?? {}): When =>
     grantedOn(channel, served)
 
-  /** A length that was measured says more than tokens that were guessed from it. */
+  /** A measured length is more accurate than tokens estimated from it. */
   function byLength(channel: RelayChannel, usage: Usage): Usage {
     const { per_second, per_minute } = (priceFor(channel) ?? FREE).price.rates
     const hasLength = usage.seconds > 0 && (per_second ?? per_minute) !== undefined

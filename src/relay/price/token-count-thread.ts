@@ -1,13 +1,13 @@
 import { runJobs } from '../../host/thread-jobs.ts'
 
-/** The merging of a word takes the square of its length, so that no word is longer than this. */
+/** Merging takes time quadratic in the length of a word, so longer words are split. */
 const PIECE_LENGTH = 2_048
 
 const table = import('gpt-tokenizer/encoding/o200k_base')
-/** The vendor's special tokens are ordinary text when a client writes them. */
+/** In a client's text, the vendor's special tokens are ordinary text. */
 const options = { disallowedSpecial: new Set<string>() }
 
-/** The table is large and a long text takes its time, so neither is on the main thread. */
+/** The table is large and a long text takes time, so both are kept off the main thread. */
 async function countTokens(text: string): Promise<number> {
   const { countTokens: countPiece } = await table
   let tokens = 0

@@ -1,7 +1,7 @@
 import { createIdleThread, ThreadEndedError } from '../../host/idle-thread.ts'
 import { programFile } from '../../host/program-file.ts'
 
-/** Counts the tokens of a text, or returns undefined where the count does not come in time. */
+/** Counts the tokens of a text; undefined: the count timed out. */
 export type TokenCounter = {
   count(text: string): Promise<number | undefined>
   close(): Promise<void>
@@ -9,7 +9,7 @@ export type TokenCounter = {
 
 /** A settlement waits this long for a count. Then the tokens are estimated. */
 const WAIT_MS = 1_000
-/** The first count loads the table, which takes seconds on a busy machine. Waiting once is better than an estimate. */
+/** The first count loads the table, which takes seconds on a busy machine. Waiting once is better than estimating. */
 const FIRST_WAIT_MS = 10_000
 const MAX_WAITING = 64
 export const MAX_COUNTED_LENGTH = 1_048_576
@@ -19,7 +19,7 @@ const MAX_HEAP_MB = 384
 
 type Options = { readonly waitMs?: number; readonly firstWaitMs?: number; onFailure(error: Error): void }
 
-/** Counts on a thread. */
+/** Counts tokens on a worker thread. */
 export function createTokenCounter({
   waitMs = WAIT_MS,
   firstWaitMs = FIRST_WAIT_MS,
@@ -38,11 +38,11 @@ export function createTokenCounter({
       if (text.length > MAX_COUNTED_LENGTH || thread.pending() >= MAX_WAITING) return undefined
       const { promise: late, resolve } = Promise.withResolvers<undefined>()
       const counted = thread.run(text).catch(error => {
-        // The end of a thread has been reported, or was wanted.
+        // The end of a thread is either reported already or intended.
         if (!(error instanceof ThreadEndedError)) onFailure(error)
         return undefined
       })
-      // The place in the queue is kept when the time is up: the thread will still run the job.
+      // The job stays in the queue after the timeout: the thread will still run it.
       const timer = setTimeout(() => resolve(undefined), thread.isWarm() ? waitMs : firstWaitMs)
       return Promise.race([counted, late]).finally(() => clearTimeout(timer))
     },

@@ -4,18 +4,18 @@ import type { TextSample } from '../../metering/text-sample.ts'
 import type { Work } from '../operations/operation.ts'
 import { MAX_COUNTED_LENGTH, type TokenCounter } from './token-count.ts'
 
-/** Four bytes of text are a token, more or less: what is owed where nothing better can be had. */
+/** A rough average, charged if nothing better is available. */
 const BYTES_PER_TOKEN = 4
 export const tokensOf = (bytes: number) => Math.ceil(bytes / BYTES_PER_TOKEN)
 
-/** Other vendors make more tokens of a text than the table we count with, but never half as many again. */
+/** Other vendors' tokenizers yield more tokens than ours, but less than half as many again. */
 const OTHER_TABLES = 1.5
 
 export type CountedUsage = { readonly usage: Usage; readonly by: 'o200k_base' | 'bytes' }
 
 export type CountedOutput = { readonly bytes: number; readonly sample?: Pick<TextSample, 'text'> | undefined }
 
-/** Tokens of a text of which the beginning was counted: the rest is taken to be like it. */
+/** Extrapolates the tokens of a text from a sample of its beginning. */
 async function countLike(
   counter: TokenCounter,
   { text, bytes }: { readonly text: string; readonly bytes: number },
@@ -26,7 +26,7 @@ async function countLike(
   return tokens === undefined ? undefined : Math.ceil(tokens * Math.max(1, bytes / sampled))
 }
 
-/** What a request used, where its provider does not say; `guess` where its text cannot be counted. */
+/** Counts the usage of a request if its provider reports none; `guess` estimates it if the text cannot be counted. */
 export async function countUsage(
   counter: TokenCounter,
   work: Work,
@@ -44,22 +44,22 @@ export async function countUsage(
     : { usage: guess(tokensOf(bytes)), by: 'bytes' }
 }
 
-/** Bytes that the model wrote after the last reported usage. The last report of a complete answer covers all of them. */
+/** Bytes that were generated after the last usage report. The last report of a complete answer covers all of them. */
 function untoldBytes(reading: StreamReading, ending: StreamEnding): number {
   const { usage, textBytes, reasoningBytes, toldBytes } = reading
   const later = usage === undefined ? 0 : textBytes + reasoningBytes - toldBytes
-  // Some say at the beginning what the prompt was, and never again.
+  // Some providers report the prompt at the beginning, and nothing after that.
   const isBeginning = usage !== undefined && toldBytes === 0 && totalOutput(usage) === 0
   return ending === 'complete' && !isBeginning ? 0 : later
 }
 
-/** The reported usage, with the tokens written since then. */
+/** Adds the tokens that were generated after the reported usage. */
 function withLater(usage: Usage, { toldBytes }: StreamReading, tokens: number): Usage {
-  // A count reported before any text is an announcement; a later one counts the text so far.
+  // A count that was reported before any text is a forecast; a later one covers the text so far.
   return { ...usage, output: toldBytes === 0 ? Math.max(usage.output, tokens) : usage.output + tokens }
 }
 
-/** What a stream has used so far, roughly and at once. */
+/** A rough estimate of the usage of a stream so far, without counting. */
 export function usageSoFar(reading: StreamReading, guess: (outputTokens: number) => Usage): Usage {
   const { usage, textBytes, reasoningBytes } = reading
   return usage === undefined
@@ -74,8 +74,8 @@ type Streamed = {
 }
 
 /**
- * The usage that the provider of a stream reported, with a count of the rest: a stream that is cut, or whose client left,
- * has often reported the prompt only. Undefined where nothing was reported.
+ * The usage that the provider of a stream reported, plus a count of later output: a stream that was cut, or whose client
+ * disconnected, has often reported the prompt only. Undefined: nothing was reported.
  */
 export async function reportedUsage(
   counter: TokenCounter,
@@ -95,9 +95,9 @@ export async function reportedUsage(
       }
 }
 
-/** A closer bound of the input than its bytes; undefined where there is none. */
+/** A tighter bound of the input than its bytes; undefined: there is none. */
 export async function closerInput(counter: TokenCounter, work: Work): Promise<number | undefined> {
-  // Bytes are never fewer than letters, so that a longer body need not be made a text to know.
+  // A text never has more characters than bytes, so a body above this limit need not be decoded.
   if (work.inputTokens > 4 * MAX_COUNTED_LENGTH) return undefined
   const bound = work.boundText?.()
   const tokens = bound && (await counter.count(bound.text))

@@ -1,8 +1,8 @@
-/** Below this a time-out has a timer of its own, for its precision. */
+/** A shorter timeout gets its own timer, for precision. */
 const SHORT_MS = 10_000
 const TICK_MS = 500
 
-/** Cancelled when the event comes in time. */
+/** Cancelled if the event occurs in time. */
 type Deadline = { cancel(): void }
 
 type Waiting = { readonly atMs: number; place: number; onLate(): void }
@@ -10,12 +10,10 @@ type Waiting = { readonly atMs: number; place: number; onLate(): void }
 const OUT = -1
 
 /**
- * The long time-outs of many requests, looked at together twice a second: nearly all are taken back, so setting and
- * taking back is what has to be cheap. They come up to half a second late.
- *
- * They lie in an array, each knowing its place, not in a Set: a Set that thousands enter and leave makes a new table each
- * time it is full of holes, the tables left behind point to the next one, and what they hold (here whole requests) stays
- * until V8 walks the whole heap.
+ * The long timeouts of many requests, checked together twice a second. Nearly all are cancelled, so setting and
+ * cancelling must be cheap. They fire up to half a second late. They are stored in an array with their index, not in a
+ * Set: a Set with many insertions and deletions rehashes often, and its old tables keep references to entire requests
+ * until a full garbage collection.
  */
 export function createDeadlines() {
   const waiting: Waiting[] = []
@@ -34,7 +32,7 @@ export function createDeadlines() {
   function look(): void {
     const nowMs = performance.now()
     for (const each of waiting.filter(({ atMs }) => atMs <= nowMs)) {
-      // A deadline that fired before may have cancelled this one.
+      // A deadline that fired in this tick may have cancelled this one.
       if (each.place === OUT) continue
       takeOut(each)
       each.onLate()

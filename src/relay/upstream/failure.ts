@@ -9,25 +9,25 @@ import { parsedOrNothing } from '../../wire/json-bounds.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
 import type { ConnectionFailure, WholeResponse } from './upstream.ts'
 
-/** Why an attempt did not answer the request. */
+/** The failure of an attempt. */
 export type AttemptFailure = {
   readonly channel: RelayChannel
   readonly kind: ConnectionFailure['reason'] | 'status'
   readonly status: number
   readonly message: string
   readonly retryAfterS: number | undefined
-  /** The provider may bill for the attempt although no answer was delivered. */
+  /** The provider may bill the attempt although no answer was delivered. */
   readonly mayBeBilled: boolean
-  /** What it says about the health of the channel. */
+  /** The outcome for the health of the channel. */
   readonly health: HealthOutcome
   /** The next channel may be tried; false: the client gets this failure. */
   readonly isRetryable: boolean
   readonly answer: WholeResponse | undefined
-  /** What the attempt may have cost, in nanodollars; absent: what any attempt on the channel may cost. */
+  /** The possible cost of the attempt in nanodollars; absent: that of any attempt on the channel. */
   readonly estimate?: number
-  /** The resource that this machine has run out of, where that is the reason. */
+  /** The resource that this machine has run out of, if that is the reason. */
   readonly shortage?: Shortage | undefined
-  /** The decoded error, where the provider's format is known. */
+  /** The decoded error, if the provider's format is known. */
   readonly error?: ChatError | undefined
 }
 
@@ -36,10 +36,10 @@ const NEXT_CHANNEL = new Set([401, 402, 403, 404, 405, 408, 409, 425, 429])
 const DEFAULT_RETRY_S = 5
 const MAX_RETRY_S = 300
 
-/** `Date.parse` makes a date of almost anything with a number in it: `-5`, `5, 10`. */
+/** `Date.parse` accepts almost anything with a number in it: `-5`, `5, 10`. */
 const DATE = /^(?:[A-Z][a-z]{2,8},? |\d{4}-\d{2}-\d{2}T).*\d{2}:\d{2}:\d{2}/
 
-/** Seconds or a date; anything else counts as absent. */
+/** Parses seconds or a date; anything else counts as absent. */
 export function readRetryAfter(header: string | string[] | undefined, nowMs: number): number | undefined {
   const text = (Array.isArray(header) ? header[0] : header)?.trim()
   if (!text) return undefined
@@ -73,12 +73,12 @@ export function connectionFailure(
 
 function connectionHealth(reason: ConnectionFailure['reason'], message: string): HealthOutcome {
   if (reason === 'connect' || reason === 'timeout') return { kind: reason }
-  // What this machine has run out of says nothing about the channel.
+  // A shortage on this machine does not affect the health of the channel.
   if (reason === 'local') return { kind: 'client' }
   return reason === 'key' ? { kind: 'auth', detail: message } : { kind: '5xx' }
 }
 
-/** An answer with a good status and an invalid body. */
+/** An answer with a success status and an invalid body. */
 export const invalidAnswer = (channel: RelayChannel, message: string): AttemptFailure =>
   connectionFailure(channel, {
     kind: 'failure',
@@ -89,7 +89,7 @@ export const invalidAnswer = (channel: RelayChannel, message: string): AttemptFa
 
 const parsed = (body: Buffer): unknown => parsedOrNothing(body.toString('utf8'))
 
-/** An error decoded by the format of the request; undefined where the format has no decoder. */
+/** Decodes an error in the format of the request; undefined if the format has no decoder. */
 function errorIn(
   { status, headers, body }: WholeResponse,
   format: string | undefined,
@@ -104,7 +104,7 @@ function errorIn(
 
 type FailureContext = { readonly nowMs: number; readonly format: string | undefined }
 
-/** A failure by status. The status mapping of the channel decides what is tried next and what the client gets. */
+/** A failure by status. The status mapping of the channel decides about retries and the client's status. */
 export function statusFailure(
   channel: RelayChannel,
   response: WholeResponse,
@@ -113,10 +113,10 @@ export function statusFailure(
   const status = channel.statusMapping.get(response.status) ?? response.status
   const body = parsed(response.body)
   const error = errorIn(response, format, body)
-  // Some vendors report the time to wait in the body only.
+  // Some vendors report the delay in the body only.
   const retryAfterS = readRetryAfter(response.headers['retry-after'] ?? error?.retryAfterS?.toString(), nowMs)
   const isMapped = status !== response.status
-  // A status mapping of the administrator replaces the rules of the provider.
+  // An administrator's status mapping overrides the rules of the provider.
   const isKeyTrouble = !isMapped && (channel.provider.isKeyError?.(status, body) ?? false)
   return {
     channel,
@@ -132,7 +132,7 @@ export function statusFailure(
   }
 }
 
-/** An override of the channel prevented the request. Nothing was sent, so it says nothing about the channel's health. */
+/** An override of the channel rejected the request. Nothing was sent, so the channel's health does not change. */
 export const overrideFailure = (channel: RelayChannel, message: string): AttemptFailure => ({
   channel,
   kind: 'invalid',
@@ -170,7 +170,7 @@ function healthOf(status: number, isKeyTrouble: boolean, retryAfterS: number | u
 
 const isTimeout = ({ kind, status }: AttemptFailure) => kind === 'timeout' || status === 408
 
-/** The error for a client whose attempts all failed (docs/reference/errors.md: Failed attempts). */
+/** The error for a client after all attempts failed (docs/reference/errors.md: Failed attempts). */
 export function refusalFor(failures: readonly AttemptFailure[]): Refusal {
   const shortage = failures.at(-1)?.shortage
   if (shortage) return overloaded(shortage)

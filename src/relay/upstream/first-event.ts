@@ -3,7 +3,7 @@ import { parsedOrNothing } from '../../wire/json-bounds.ts'
 import { createSseScanner, dataText } from '../../wire/sse.ts'
 import type { StreamedResponse, WholeResponse } from './upstream.ts'
 
-/** The statuses of vendors' error names, where they send no number. */
+/** The status of each vendor error name, for errors without a numeric status. */
 const STATUS_OF: Readonly<Record<string, number>> = {
   invalid_request_error: 400,
   context_length_exceeded: 400,

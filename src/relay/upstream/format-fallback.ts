@@ -3,12 +3,12 @@ import { formatOn, type RelayChannel } from '../catalog/catalog.ts'
 import type { OperationSpec, Work } from '../operations/operation.ts'
 import type { AttemptFailure } from './failure.ts'
 
-/** After this time the gateway asks for a missing format again: the server may have been updated. */
+/** After this time the gateway tries the missing format again: the server may have been updated. */
 const REMEMBERED_MS = 600_000
-/** An error that only reports an unknown path is short. */
+/** An error about an unknown path is short. */
 const INSPECTED_BYTES = 4_096
 
-/** What the choice of a format depends on beside the channel. */
+/** The request's part in the choice of a format. */
 export type FormatRequest = {
   readonly spec: OperationSpec
   readonly work: Work
@@ -16,8 +16,8 @@ export type FormatRequest = {
 }
 
 /**
- * Whether a server reports that it has no such path, rather than no such model. Some vendors serve a model at one path
- * only, and name that path in the error.
+ * Whether the error reports an unknown path, not an unknown model. Some vendors serve a model at one path only, and name
+ * that path in the error.
  */
 export function lacksFormat({ answer, status }: AttemptFailure): boolean {
   if (answer === undefined) return false
@@ -27,7 +27,7 @@ export function lacksFormat({ answer, status }: AttemptFailure): boolean {
   return !/model/i.test(message) || /\bv1\/(chat\/completions|responses|messages)/.test(message)
 }
 
-/** The same channel without its current format; undefined where it offers no other. */
+/** The same channel without its current format; undefined: it has no other. */
 function withoutFormat(
   channel: RelayChannel,
   { spec, work, sentModel }: FormatRequest,
@@ -42,7 +42,7 @@ function withoutFormat(
 
 const UNKNOWN_FIELD = new Set([400, 422])
 
-/** Whether a server refused the `stream_options` that the gateway added, and the client never sent. */
+/** Whether the server rejected `stream_options`, which the gateway added. */
 function refusesStreamUsage(
   { override }: RelayChannel,
   { answer, status }: AttemptFailure,
@@ -62,8 +62,8 @@ const withoutStreamUsage = (channel: RelayChannel): RelayChannel => ({
 })
 
 /**
- * The same channel as it is asked again after a failure; undefined: it is not. Many servers that are compatible with a
- * vendor offer fewer formats than the vendor, and some refuse fields that they do not know.
+ * The variant of the channel to try after this failure; undefined: none. Many servers that claim to be compatible with a
+ * vendor support fewer formats, and some reject unknown fields.
  */
 export function nextAttempt(
   channel: RelayChannel,
@@ -74,13 +74,13 @@ export function nextAttempt(
   return lacksFormat(failure) ? withoutFormat(channel, request) : undefined
 }
 
-/** A channel in the variant that worked, and until when later requests begin with it. */
+/** The variant of a channel that worked, and the time until which later requests start with it. */
 type Variant = { readonly channel: RelayChannel; readonly untilMs: number }
 
 const keyOf = (channel: RelayChannel, { spec, work, sentModel }: FormatRequest) =>
   `${formatOn(channel, spec, sentModel)} ${work.hasStreamOptions === true} ${sentModel}`
 
-/** The variants of channels that worked. A channel that an administrator changed is a new object, with no variants. */
+/** Remembers the variants of channels that worked. An edited channel is a new object without variants. */
 export function createFormatMemory(nowMs: () => number) {
   const variants = new WeakMap<RelayChannel, Map<string, Variant>>()
   return {

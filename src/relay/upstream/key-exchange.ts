@@ -1,18 +1,18 @@
 import type { KeyExchangeScheme, Provider, TokenSource } from '../../providers/index.ts'
 import type { Upstream } from './upstream.ts'
 
-/** The body of a token response is parsed in one piece, so it must be short. */
+/** The body of a token response is parsed synchronously, so it must be short. */
 const MAX_TOKEN_BYTES = 65_536
 const TIMEOUTS = { connectMs: 10_000, firstByteMs: 15_000, idleMs: 15_000, totalMs: 20_000 } as const
 
 type KeyExchangeDeps = {
   nowMs(): number
   readonly upstream: Pick<Upstream, 'exchange'>
-  /** Why the gateway must not connect to a URL; undefined if it may. */
+  /** The reason why the gateway must not connect to a URL; undefined: it may. */
   refuseUrl(url: string): string | undefined
 }
 
-/** Exchanges keys that must not be sent themselves for tokens, in the way of each provider. */
+/** Exchanges keys that must not be sent themselves for tokens, by the rules of each provider. */
 export function createKeyExchange({ nowMs, upstream, refuseUrl }: KeyExchangeDeps) {
   const sources = new Map<KeyExchangeScheme, TokenSource>()
 
@@ -44,7 +44,7 @@ export function createKeyExchange({ nowMs, upstream, refuseUrl }: KeyExchangeDep
       const source = exchange?.takes(key) === true ? sourceOf(exchange) : undefined
       return source === undefined ? {} : { authorization: `Bearer ${await source.tokenFor(key)}` }
     },
-    /** Call it for a token that the provider rejected before its expiry. */
+    /** Called for a token that the provider rejected before its expiry. */
     forget(key: string): void {
       for (const source of sources.values()) source.forget(key)
     },

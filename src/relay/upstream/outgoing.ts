@@ -13,16 +13,16 @@ import { type AttemptFailure, overrideFailure, reportedFailure } from './failure
 export type Sending = {
   readonly channel: RelayChannel
   readonly key: RoutedKey
-  /** The name the client asked for, and the one that is sent. */
+  /** The model that the client requested. `sentModel` is the one that is sent. */
   readonly requestedModel: string
   readonly sentModel: string
-  /** What the client sent with its request; nothing for a test. */
+  /** The client's headers; empty for a channel test. */
   readonly client: IncomingHttpHeaders
 }
 
 type EncodedRequest = { readonly headers: Readonly<Record<string, string>>; readonly body: Buffer }
 
-/** Header overrides, then the operations on a body that is JSON; a channel without any costs a look. */
+/** Applies the header overrides, then the operations on a JSON body. */
 function applyOverrides(
   { channel, key, requestedModel, sentModel, client }: Sending,
   encoded: EncodedRequest,
@@ -51,24 +51,24 @@ type Bounded = Parameters<RequestPrice['boundFor']>[1]
 export type Ready<Request extends UpstreamBody = ChannelRequest> = {
   readonly headers: Readonly<Record<string, string>>
   readonly outgoing: Request
-  /** The request as the channel makes it, where that may cost more than what the client asked for. */
+  /** The request after the channel's overrides, if it may cost more than the client's own. */
   readonly changed: Bounded | undefined
 }
 
-/** Forms and lists of questions have no one document that operations could change. */
+/** Forms and lists of bodies are not a single document that operations could change. */
 const NO_DOCUMENT = Buffer.alloc(0)
 
 const documentOf = ({ body }: UpstreamBody) => (Buffer.isBuffer(body) ? body : NO_DOCUMENT)
 
 type Reader = { readonly spec: OperationSpec; readonly readContext: ReadContext }
 
-/** The body is read once more after the overrides: they may ask for more than the client did. */
+/** Reads the body again after the overrides, because they may request more than the client did. */
 function reread({ isOwnFormat, boundsOf }: UpstreamBody, body: Buffer, { spec, readContext }: Reader) {
   const parsed = () => JSON.parse(body.toString('utf8')) as Record<string, unknown>
   return isOwnFormat ? spec.read?.(parsed(), body, readContext) : boundsOf?.(parsed())
 }
 
-/** A request as it goes to one channel, or why the channel's own overrides keep it from going there. */
+/** The request for one channel, or the failure if the channel's own overrides reject it. */
 export function encodeOutgoing<Request extends UpstreamBody>(
   sending: Sending,
   reader: Reader,

@@ -4,24 +4,27 @@ import type { AddressAuthor } from '../../http/upstream-address.ts'
 
 const MAX_HEADER_BYTES = 16 * 1024
 const KEEP_ALIVE_MS = 30_000
-/** Servers of one's own often close after five seconds without saying so; a new connection to them costs little. */
+/** Self-hosted servers often close idle connections after five seconds without notice. Reconnecting to them is cheap. */
 const PLAIN_KEEP_ALIVE_MS = 4_000
-/** Counting a pool's connections takes longer the more it has, so many that close together are counted once. */
+/**
+ * Counting a pool's connections takes time in proportion to their number, so connections that close together are counted
+ * once.
+ */
 const UNUSED_CHECK_MS = 1_000
 
 export type PoolsOptions = {
   readonly connector: AddressGuard['connector']
   /**
-   * To one origin. As many as clients may have: an answer takes a connection for as long as it runs, and a request that
-   * waited for one would look like a slow provider.
+   * Connections per origin. As many as clients may have: an answer occupies its connection while it runs, and a request
+   * that waited for one would look like a slow provider.
    */
   readonly connections: number
 }
 
 /**
- * One pool for each origin and connect timeout, kept alive, never pipelined. Addresses that providers name have pools of
- * their own: a connection that was opened for an administrator's address must not serve them. A pool that has neither
- * connections nor requests is removed.
+ * One pool per origin and connect timeout, with keep-alive and without pipelining. Addresses that a provider names have
+ * separate pools: they must not reuse a connection to an administrator's address. A pool without connections and requests
+ * is removed.
  */
 export function createPools({ connector, connections }: PoolsOptions) {
   const pools: Readonly<Record<AddressAuthor, Map<string, Pool>>> = {

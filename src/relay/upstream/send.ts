@@ -9,7 +9,7 @@ import {
   type WholeResponse,
 } from './upstream.ts'
 
-/** How many parts of one request are sent to a provider at once. */
+/** The number of bodies of one request that are sent concurrently. */
 const AT_ONCE = 4
 
 /** Sends a request to its channel. */
@@ -42,8 +42,8 @@ const TOO_LONG: UpstreamOutcome = {
 }
 
 /**
- * Joins the answers to several bodies into one list, in the order of the bodies. The first failure fails all of them and
- * aborts the others.
+ * Sends several bodies and joins their answers into one list, in the order of the bodies. The first failure fails the
+ * request and aborts the others.
  */
 function exchangeEach(
   upstream: Pick<Upstream, 'exchange'>,
@@ -52,7 +52,7 @@ function exchangeEach(
 ): UpstreamExchange {
   const running = new Set<UpstreamExchange>()
   const answers: WholeResponse[] = []
-  // The limit of one answer applies to all of them together.
+  // The size limit applies to all answers together.
   let room = ask.maxAnswerBytes ?? MAX_WHOLE_BYTES
   let bad: UpstreamOutcome | undefined
   let next = 0

@@ -15,7 +15,7 @@ export type Timeouts = {
   readonly connectMs: number
   readonly firstByteMs: number
   readonly idleMs: number
-  /** 0: none. */
+  /** 0: no limit. */
   readonly totalMs: number
 }
 
@@ -24,24 +24,24 @@ export type UpstreamRequest = {
   readonly method?: 'GET' | 'POST' | 'DELETE'
   readonly url: URL
   readonly headers: Readonly<Record<string, string>>
-  /** Absent only where the method has none. */
+  /** Absent only for methods without a body. */
   readonly body?: Buffer | Upload
   readonly timeouts: Timeouts
-  /** A streamed answer is handed over with its first event; any other is received whole first. */
+  /** A streamed answer is handed over with its first event; any other answer is buffered first. */
   readonly isStream: boolean
-  /** A document in place of the stream is received whole. */
+  /** A JSON answer to a stream request is accepted and buffered. */
   readonly isWholeTaken?: boolean
-  /** Whether an answer of this type is bytes that are handed over as they come, from the first one on. */
+  /** Whether an answer of this content type is a file that is handed over from its first byte on. */
   passes?(contentType: string): boolean
-  /** Proves the request as it leaves, where the key itself must not travel. */
+  /** Signs the final request, if the key itself must not be sent. */
   sign?(request: Leaving): Promise<Readonly<Record<string, string>>>
-  /** The longest answer that is received whole; absent: 32 MiB. */
+  /** The maximum size of a buffered answer; absent: 32 MiB. */
   readonly maxAnswerBytes?: number
-  /** Who chose the address; absent: an administrator. */
+  /** The author of the address; absent: an administrator. */
   readonly author?: AddressAuthor
 }
 
-/** A request that is about to be sent. */
+/** The final request, about to be sent. */
 type Leaving = {
   readonly method: 'GET' | 'POST' | 'DELETE'
   readonly url: URL
@@ -49,18 +49,18 @@ type Leaving = {
   readonly body: Buffer
 }
 
-/** What went wrong with the connection or the bytes on it; a status is never a failure here. */
+/** A failure of the connection or of the bytes on it. An HTTP status is never a failure here. */
 export type ConnectionFailure = {
   readonly kind: 'failure'
   /**
-   * `key`: the provider does not accept the key, so that nothing could be sent. `local`: this machine has run out of something, and the
+   * `key`: the provider rejects the key, so nothing was sent. `local`: this machine has run out of a resource; the
    * provider is not at fault.
    */
   readonly reason: 'connect' | 'timeout' | 'cut' | 'invalid' | 'key' | 'local'
   readonly message: string
-  /** False where no connection was had, so that the provider cannot have done the work. */
+  /** False: there was no connection, so the provider did no work. */
   readonly wasSent: boolean
-  /** What the machine has run out of. */
+  /** The resource that this machine has run out of. */
   readonly shortage?: Shortage
 }
 export type WholeResponse = {
@@ -83,9 +83,9 @@ type Receiver = {
   fail(failure: ConnectionFailure): void
 }
 
-/** A running answer. The listener first gets the bytes that came before it listened. */
+/** The body of a streamed answer. The listener first gets the bytes that were buffered before it. */
 export type Flow = {
-  /** The bytes before the first listener, with the data of the first event; empty where the stream has no events. */
+  /** The buffered bytes, including the data of the first event; empty if the stream has no server-sent events. */
   begun(): Buffer
   listen(receiver: Receiver): void
   pause(): void
@@ -104,7 +104,7 @@ const CONNECT_ERRORS = new Set([
   'EAI_AGAIN',
   'EHOSTUNREACH',
   'ENETUNREACH',
-  // Of an IPv6 address on a machine without IPv6; everywhere else it is a shortage.
+  // The error of an IPv6 address on a machine without IPv6; otherwise it is a shortage.
   'EADDRNOTAVAIL',
   'UND_ERR_CONNECT_TIMEOUT',
   'ETIMEDOUT',
@@ -123,7 +123,7 @@ const TIMEOUT_ERRORS = new Set([
   'ETIMEDOUT',
 ])
 
-/** Streams that are not server-sent events: they begin with their first byte. */
+/** Streams other than server-sent events: they start with their first byte. */
 const FRAMED = /^application\/(x-ndjson|vnd\.amazon\.eventstream)\b/i
 
 const NOTHING = Buffer.alloc(0)
@@ -138,32 +138,32 @@ function failureOf(error: Error & { code?: string }, wasSent: boolean): Connecti
       : /HTTPParser|UND_ERR_RES|HPE_/.test(`${error.name}${code}`)
         ? 'invalid'
         : 'cut'
-  // Why the gateway itself refused an address is worth more than the code; only administrators see it.
+  // The reason why the gateway refused an address is more useful than the code. Only administrators see it.
   const message = error instanceof RefusedAddressError ? error.message : code || error.name
   return { kind: 'failure', reason, message, wasSent }
 }
 
-/** Pieces may stand in an array, of which the library's types know nothing. */
+/** undici also accepts an array of buffers, which its types do not declare. */
 const sendable = (body: UpstreamRequest['body']) =>
   body === undefined || Buffer.isBuffer(body)
     ? (body ?? null)
     : ((body.inMemory?.() as Buffer | undefined) ?? body.open())
 
 type UpstreamOptions = PoolsOptions & {
-  /** The memory that all bodies of this process may take: whole answers take of it while they come in. */
+  /** The memory budget of all bodies in this process; buffered answers count against it while they are received. */
   readonly memory: Budget
-  /** Whether this process can open one more file or socket. */
+  /** Whether this process can open another file or socket. */
   hasDescriptors(): boolean
   onShortage(shortage: Shortage): void
 }
 
-/** Exchanges with providers over pooled connections; redirects are not followed. */
+/** Exchanges requests with providers over pooled connections. Redirects are not followed. */
 export function createUpstream({ memory, hasDescriptors, onShortage, ...options }: UpstreamOptions) {
   const pools = createPools(options)
   const deadlines = createDeadlines()
   const places = new WeakMap<URL, { readonly origin: string; readonly path: string }>()
 
-  /** An address is asked again and again, and each part of a URL is put together anew when it is read. */
+  /** Cached, because the same URLs are used repeatedly and a URL serializes its parts on each access. */
   function placeOf(url: URL) {
     const cached = places.get(url)
     if (cached) return cached
@@ -205,7 +205,7 @@ export function createUpstream({ memory, hasDescriptors, onShortage, ...options 
       else resolveWhole()
     }
 
-    /** At once, but for a large answer: its pieces are put together in slices. */
+    /** Synchronous, except for a large answer: its chunks are joined in slices. */
     function resolveWhole(): void {
       const body = gathered.whole()
       const answer = (bytes: Buffer): WholeResponse => ({
@@ -225,7 +225,7 @@ export function createUpstream({ memory, hasDescriptors, onShortage, ...options 
       controller?.abort(new Error(shortage.code))
     }
 
-    /** No provider is blamed for what this machine has run out of. */
+    /** A shortage on this machine is not reported as a failure of the provider. */
     function failed(error: Error & { code?: string }): void {
       const failure = failureOf(error, controller !== undefined)
       const shortage = shortageOf(error) ?? (isNameless(failure) ? DESCRIPTORS : undefined)
@@ -233,7 +233,7 @@ export function createUpstream({ memory, hasDescriptors, onShortage, ...options 
       else finish(failure)
     }
 
-    /** Without a free descriptor no name can be looked up, and the system says that there is no such name. */
+    /** Without a free file descriptor, DNS lookups fail as if the name did not exist. */
     const isNameless = ({ reason }: ConnectionFailure) => reason === 'connect' && !hasDescriptors()
 
     function stop(reason: ConnectionFailure['reason'], message: string): void {
@@ -257,9 +257,9 @@ export function createUpstream({ memory, hasDescriptors, onShortage, ...options 
 
     let isPassing = false
     let isFramed = false
-    /** Of the memory of all bodies. */
+    /** Taken from the memory budget of all bodies. */
     let reservedBytes = 0
-    // Less than an answer that is put together in slices.
+    // The prelude is too short to be joined in slices, so this is synchronous.
     const begunBytes = () => gathered.whole() as Buffer
     const prelude = createPrelude()
     const handsOver = () => (isStream || isPassing) && status >= 200 && status < 300
@@ -288,7 +288,7 @@ export function createUpstream({ memory, hasDescriptors, onShortage, ...options 
               ? proven
               : { ...proven, 'content-length': String(body.length) },
           body: sendable(body),
-          // The first byte has its own deadline above, which also waits for the first event.
+          // `first` above is the deadline for the first byte, and also waits for the first event.
           headersTimeout: 0,
           bodyTimeout: timeouts.idleMs,
         },
@@ -299,7 +299,7 @@ export function createUpstream({ memory, hasDescriptors, onShortage, ...options 
           },
           onResponseStart(started, code, rawHeaders) {
             if (code < 200) return
-            // As they came, they keep the 64 KiB that they came in for as long as the stream runs.
+            // The raw headers would keep a 64 KiB socket buffer alive for as long as the stream runs.
             started.rawHeaders = null
             status = code
             answerHeaders = rawHeaders
@@ -307,7 +307,7 @@ export function createUpstream({ memory, hasDescriptors, onShortage, ...options 
             isPassing = ask.passes?.(type) ?? false
             isFramed = isStream && FRAMED.test(type)
             if (ask.isWholeTaken && type.includes('json')) isStream = false
-            // A streamed answer has begun with its first event, a whole one with its status.
+            // The deadline of a stream ends with its first event, that of any other answer with its status.
             if (!handsOver()) first.cancel()
           },
           onResponseData(_controller, chunk) {
@@ -323,7 +323,7 @@ export function createUpstream({ memory, hasDescriptors, onShortage, ...options 
             if (handsOver()) {
               if (!isHandedOver) handOver(chunk)
             } else if (status >= 400 && size > MAX_ERROR_BYTES) {
-              // Enough of an error body to report; the rest is not received.
+              // The error body is long enough to report; the rest is not received.
               finish('end')
               controller?.abort(new Error('enough'))
             } else if (size > maxAnswerBytes) stop('invalid', `more than ${maxAnswerBytes / 1_048_576} MiB`)
@@ -361,7 +361,7 @@ export function createUpstream({ memory, hasDescriptors, onShortage, ...options 
 
   return {
     exchange,
-    /** How many origins the gateway keeps connections to. */
+    /** The number of origins with open connections. */
     poolCount: pools.count,
     close: pools.close,
   }

@@ -21,7 +21,7 @@ export type VideoRequest = RelayRequest & {
   readonly priced: VideoPrice
   readonly ask: VideoAsk
   readonly videoId: string
-  /** The job it is made from: the channel that has it is the only one that can be asked. */
+  /** The source job of a remix: only the channel that stores it can run the remix. */
   readonly source?: {
     readonly access: VendorAccess
     readonly channelId: number
@@ -33,15 +33,15 @@ type AcceptedJob = {
   readonly kind: 'accepted'
   readonly step: PlanStep<RelayChannel>
   readonly ids: readonly string[]
-  /** How many videos those jobs make. */
+  /** The number of videos that those jobs generate. */
   readonly videos: number
-  /** How many more were submitted without an answer. */
+  /** The number of further videos that were submitted without a response. */
   readonly unansweredVideos: number
   readonly warnings: readonly string[]
   readonly answer: WholeResponse
 }
 
-/** The job was sent, and the provider did not say whether it took it. */
+/** The job was sent, but the provider did not report whether it accepted the job. */
 type UnansweredJob = {
   readonly kind: 'unanswered'
   readonly channel: RelayChannel
@@ -49,14 +49,14 @@ type UnansweredJob = {
   readonly reason: string
 }
 
-/** No channel took the job. */
+/** No channel accepted the job. */
 type FailedJob = {
   readonly kind: 'failed'
   readonly channel: RelayChannel
   readonly failure: AttemptFailure
 }
 
-/** How a submission ended. */
+/** The outcome of a submission. */
 export type SubmittedJob = { readonly trace: Trace } & (AcceptedJob | UnansweredJob | FailedJob)
 
 /** Only these and connection errors are retried (docs/reference/videos.md: Video submission). */
@@ -67,7 +67,7 @@ type Judged =
   | { readonly kind: 'accepted'; readonly id: string; readonly answer: WholeResponse }
   | { readonly kind: 'next' | 'refused' | 'unanswered'; readonly failure: AttemptFailure }
 
-/** A refusal inside an answer whose status is good, as an answer whose status says so. */
+/** Turns a refusal inside a response with a success status into one with an error status. */
 function honest(dialect: VideoDialect, answer: WholeResponse): WholeResponse {
   const refusal = dialect.refused?.(parsedBody(answer))
   if (!refusal) return answer
@@ -104,7 +104,7 @@ function judge(
   return { kind: answer.status >= 500 || answer.status === 408 ? 'unanswered' : 'refused', failure }
 }
 
-/** A remix goes to the channel that has its source; any other job goes where it fits. */
+/** A remix goes to the channel of its source; any other job to any eligible channel. */
 function candidatesOf({ deps, spec, priced, route, work, source }: VideoRequest): Candidates {
   const ineligible = createEligibility({
     catalog: deps.catalog,
@@ -117,7 +117,7 @@ function candidatesOf({ deps, spec, priced, route, work, source }: VideoRequest)
   return openCandidates(deps, { route, ineligible, countedInput: 0 })
 }
 
-/** What an attempt is about to do; written down before it is done. */
+/** A planned attempt, recorded before it is sent. */
 export type PlannedSubmission = {
   readonly channel: RelayChannel
   readonly sentModel: string
@@ -127,17 +127,17 @@ export type PlannedSubmission = {
 
 type VideoSubmission = {
   readonly videoRequest: VideoRequest
-  /** Says where the job goes, in the store and in the journal; nothing is sent before it resolves. */
+  /** Records the channel of the job in the store and in the journal. Nothing is sent before this resolves. */
   aim(planned: PlannedSubmission): Promise<void>
-  /** Whether a submission is in flight, with an unknown outcome. */
+  /** Called when a submission is in flight, with an unknown outcome, and when it no longer is. */
   onFlight(isFlying: boolean): void
 }
 
 type RejectedJob = { readonly kind: 'next' | 'refused'; readonly failure: AttemptFailure }
 
 /**
- * Tries channels until one takes the job, or one leaves it unknown whether it has: a job that may run is not submitted
- * elsewhere. A submission that was sent goes on when its client disconnects.
+ * Tries channels until one accepts the job or leaves the outcome unknown: a job that may be running is not submitted
+ * elsewhere. A submission that was sent continues after its client disconnects.
  */
 export async function submitSomewhere(submission: VideoSubmission): Promise<SubmittedJob> {
   const candidates = candidatesOf(submission.videoRequest)
@@ -178,7 +178,7 @@ async function attempt(
     return { kind: prepared.isRetryable ? 'next' : 'refused', failure: prepared }
   }
   await aim({ channel, sentModel, access: prepared.access, kind: prepared.first.kind ?? '' })
-  // A client that disconnected before anything was sent pays nothing, and would never learn of the job.
+  // If the client disconnected before anything was sent, it pays nothing and would never learn of the job.
   if (response.destroyed)
     throw new Refusal('request_timeout', 'the client disconnected before its job was sent')
   const sentMs = deps.nowMs()
@@ -205,13 +205,13 @@ async function attempt(
 type Prepared = {
   readonly dialect: VideoDialect
   readonly access: VendorAccess
-  /** How many videos one call asks for. */
+  /** The number of videos that one call requests. */
   readonly most: number
   readonly first: Submission
   more(videos: number, reference?: string): Promise<Submission | AttemptFailure>
 }
 
-/** What is sent to a channel, or why its own overrides keep it from going there. */
+/** The submission for a channel, or the failure if the channel's own overrides reject it. */
 async function prepare(
   videoRequest: VideoRequest,
   step: PlanStep<RelayChannel>,
@@ -271,7 +271,7 @@ async function sendOne(
   }
 }
 
-/** A vendor that makes one video a call is asked for each of the others too, and what it refuses is not paid. */
+/** Submits the remaining videos to a vendor that generates one per call. Those that it refuses are not charged. */
 async function submitRest(
   videoRequest: VideoRequest,
   step: PlanStep<RelayChannel>,

@@ -22,9 +22,9 @@ const PASSED = [
   'accept-ranges',
   'last-modified',
 ] as const
-/** A page or a document in the place of a film says that there is none. */
+/** An HTML page or a document in place of a video means that there is none. */
 const DOCUMENT = /^(?:text\/(?:html|xml)|application\/(?:[\w.+-]*\+)?(?:json|xml))\b/i
-/** How a saved file is called, where its type is a usual one. */
+/** File extensions of common video types, for a saved file. */
 const EXTENSIONS: Readonly<Record<string, string>> = {
   'video/mp4': '.mp4',
   'video/webm': '.webm',
@@ -35,7 +35,7 @@ const EXTENSIONS: Readonly<Record<string, string>> = {
 }
 const REDIRECTS = new Set([301, 302, 303, 307, 308])
 
-/** Bytes pass as they come; nothing is counted, for the job was paid when it was taken. */
+/** Forwards bytes without metering: the job was charged when the provider accepted it. */
 const passing = (): StreamMeter => {
   let isWhole = false
   return {
@@ -57,15 +57,15 @@ type Fetching = {
   readonly row: VideoRow
   readonly request: IncomingMessage
   readonly response: ServerResponse
-  /** What every answer of this API carries. */
+  /** The headers of every response of this API. */
   readonly headers: Readonly<Record<string, string>>
-  /** Called before the first byte; from then on nothing is thrown. */
+  /** Called before the first byte. After that nothing is thrown. */
   onStart?(): void
 }
 
 /** Streams a finished video to the client, without the provider's address and key. */
 export function createContent({ keyring, vendor, upstream, memory, nowMs }: VideoDeps) {
-  /** The requested result of a job; throws why there is none. */
+  /** The requested result of a job; throws if there is none. */
   function requestedResult({ row, request }: Fetching) {
     if (row.status === 'failed')
       throw new Refusal('video_not_ready', 'the video failed; there is nothing to fetch')
@@ -90,7 +90,7 @@ export function createContent({ keyring, vendor, upstream, memory, nowMs }: Vide
     ...(typeof headers['if-range'] === 'string' && { 'if-range': headers['if-range'] }),
   })
 
-  /** No end but the silence of the other side: a film may be long, and its reader slow. */
+  /** No total timeout, only an idle timeout: a video may be long and its client slow. */
   const patient = ({ timeouts }: VendorAccess) => ({ ...timeouts, totalMs: 0 })
 
   async function open(
@@ -107,7 +107,7 @@ export function createContent({ keyring, vendor, upstream, memory, nowMs }: Vide
     return openAddress(url, source.withKey === true, { access, model: row.sent_model, ranges })
   }
 
-  /** Opens an address that the provider named: a private one only where it is the channel's own origin. */
+  /** Opens a URL that the provider returned. A private address is allowed only on the channel's own origin. */
   async function openAddress(
     url: URL,
     isWithKey: boolean,
@@ -126,7 +126,7 @@ export function createContent({ keyring, vendor, upstream, memory, nowMs }: Vide
     })
   }
 
-  /** Follows where a provider sends us; its key goes along only as far as the provider itself. */
+  /** Follows the provider's redirects. The key is sent to the provider's own origin only. */
   async function follow(
     first: UpstreamExchange,
     source: VideoSource,
@@ -141,7 +141,7 @@ export function createContent({ keyring, vendor, upstream, memory, nowMs }: Vide
     let outcome: UpstreamOutcome = await exchange.outcome
     let from = 'url' in source ? source.url : access.baseUrl || (access.provider.baseUrl ?? '')
     const isSentWithKey = 'call' in source || (source as { withKey?: boolean }).withKey === true
-    // Of the first address: a foreign host that redirects to itself is still foreign.
+    // The origin of the first URL: another host that redirects to itself still gets no key.
     const keyedOrigin = isSentWithKey ? URL.parse(from)?.origin : undefined
     for (let turn = 0; turn < MOST_REDIRECTS; turn++) {
       if (outcome.kind === 'failure' || !REDIRECTS.has(outcome.status)) break
@@ -161,12 +161,12 @@ export function createContent({ keyring, vendor, upstream, memory, nowMs }: Vide
     return { exchange, outcome }
   }
 
-  /** Without a word on what it is, a film is the usual one. */
+  /** Without a content type, a video is assumed to be MP4. */
   function typeOf({ 'content-type': type = 'video/mp4' }: IncomingHttpHeaders): string {
     return mediaType(type) ?? BYTES_TYPE
   }
 
-  /** The content security policy forbids a browser to play the file, so the header asks it to save the file. */
+  /** The content security policy keeps browsers from playing the file, so the header makes them save it. */
   const typeHeaders = (type: string, { request, row }: Fetching): Record<string, string> =>
     request.headers['sec-fetch-mode'] === 'navigate'
       ? {

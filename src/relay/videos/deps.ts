@@ -4,7 +4,7 @@ import type { Db, Engine } from '../../store/engine/store.ts'
 import type { RelayDeps } from '../request.ts'
 import type { Vendor } from './vendor.ts'
 
-/** The dependencies of video jobs beside those of every request. */
+/** The dependencies of video jobs, in addition to those of every request. */
 export type VideoDeps = RelayDeps & {
   readonly db: Db
   readonly engine: Engine
@@ -13,9 +13,9 @@ export type VideoDeps = RelayDeps & {
   readonly vendor: Vendor
   /** Returns the leases of an account to the store before a charge there. */
   flushAndReturn(account: AccountId): Promise<void>
-  /** How long an unanswered submission is searched for. */
+  /** How long the gateway searches for an unanswered submission. */
   readonly searchMs: number
-  /** A job that has not ended by then has failed. */
+  /** A job that has not ended after this time has failed. */
   readonly deadlineMs: number
   /** The path prefix behind a proxy. */
   readonly basePath: string

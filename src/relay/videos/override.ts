@@ -12,7 +12,7 @@ type Document = Readonly<Record<string, unknown>>
 
 const isText = (part: FormPart): part is Extract<FormPart, { value: string }> => 'value' in part
 
-/** Of a form, the texts that stand alone under their names. */
+/** For a form: its text fields whose names occur once. */
 function documentOf({ json, parts = [] }: Submission): Document {
   if (json) return json
   const texts = parts.filter(isText)
@@ -22,7 +22,7 @@ function documentOf({ json, parts = [] }: Submission): Document {
 
 const textOf = (value: unknown) => (typeof value === 'object' ? JSON.stringify(value) : String(value))
 
-/** The same submission with another document in it: files, and names that stand there twice, stay as they were. */
+/** Replaces the document of a submission. Files, and form fields whose names occur more than once, are unchanged. */
 function withDocument(submission: Submission, before: Document, after: Document): Submission {
   if (submission.json) return { ...submission, json: after }
   const files = (submission.parts ?? []).filter(({ name }) => !Object.hasOwn(before, name))
@@ -33,11 +33,11 @@ function withDocument(submission: Submission, before: Document, after: Document)
   }
 }
 
-/** More than is paid for, where an operation has made it so; what plain members say is in the price already. */
+/** Whether an operation of the override requests more than the hold covers. */
 const exceeds = (actual: VideoExtent, { seconds = Number.POSITIVE_INFINITY, videos = 1 }: VideoExtent) =>
   (actual.videos ?? 0) > videos || (actual.seconds ?? 0) > seconds
 
-/** Lays a channel's overrides over a submission, in the vendor's words, as over any other request. */
+/** Applies a channel's overrides to a submission in the vendor's format. */
 export function overrideSubmission(
   submission: Submission,
   videoRequest: RelayRequest & { readonly ask: { readonly fps: number | undefined } },
@@ -58,7 +58,7 @@ export function overrideSubmission(
   const { outgoing, headers } = ready
   const document = JSON.parse(outgoing.body.toString('utf8')) as Document
   const seconds = extentOf(plain, ask.fps).seconds ?? 0
-  // A vendor that counts frames may say in them what is paid by the second.
+  // A vendor's frame count may already express more seconds than those in the price.
   const most = { ...paid, seconds: paid.seconds === undefined ? undefined : Math.max(paid.seconds, seconds) }
   if (exceeds(extentOf(document, ask.fps), most))
     return overrideFailure(channel, 'the override makes more of a video than is paid for')

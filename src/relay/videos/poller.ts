@@ -37,15 +37,15 @@ const TICK_MS = 1_000
 /** Concurrent polls, in total and per channel: a provider that does not answer must not delay the jobs of others. */
 const AT_ONCE = 32
 const AT_ONCE_OF_CHANNEL = 8
-/** Longer than a look can take, so that no second one begins before the first is over. */
+/** Longer than a poll can take, so that two polls of a job never overlap. */
 const LEASE_MS = 90_000
 const LEAST_PAUSE_MS = 2_000
 const MOST_PAUSE_MS = 30_000
 const MOST_ERROR_PAUSE_MS = 120_000
-/** A request for a job polls it, but not more often than this. */
+/** A client's request for a job polls it, but at most this often. */
 const REFRESH_MS = 3_000
 const REFRESH_WAIT_MS = 5_000
-/** A provider that has not known a job so often in a row does not have it. */
+/** After this many consecutive 404 responses the gateway considers the job lost. */
 const MOST_MISSES = 10
 const SWEEP_MS = 3_600_000
 
@@ -54,7 +54,10 @@ const TOO_LATE = { code: 'timeout', message: 'the video was not finished within 
 
 type Failing = { readonly code: string; readonly message: string }
 
-/** Several jobs of a provider that are one of ours: it has ended when all have, and is good if one is. */
+/**
+ * Merges the states of a provider's jobs that belong to one job of ours. It ends when all have ended, and succeeds if one
+ * has.
+ */
 function together(states: readonly VideoState[]): VideoState {
   const [first] = states
   if (states.length === 1 && first) return first
@@ -78,33 +81,36 @@ function together(states: readonly VideoState[]): VideoState {
   }
 }
 
-/** Looks at running jobs, each by one process at a time, until they end. It goes on where another stopped. */
+/**
+ * Polls running jobs until they end. A lease ensures that one process polls a job at a time, and another one takes over
+ * after a crash.
+ */
 export function createPoller(deps: VideoDeps, search: Search) {
   const { db, nowMs, nodeId, keyring, vendor } = deps
-  /** What is looked at by this process, by its job. A lease in its name without one of these counts for nothing. */
+  /** The running polls of this process, by job. A lease of this process without an entry here is void. */
   const looks = new Map<string, { readonly channelId: number; readonly done: Promise<void> }>()
   let isClosed = false
-  /** There is more to do than places to do it at. */
+  /** More jobs are due than there are free slots. */
   let isShort = false
 
   const lease = (id: string, polledBeforeMs?: number) =>
     leaseVideo(db, id, { by: nodeId, nowMs: nowMs(), untilMs: nowMs() + LEASE_MS }, polledBeforeMs)
 
-  /** The older a job, the longer until the next look; the vendor's own wish counts. */
+  /** The pause until the next poll grows with the age of a job; a delay that the vendor requests counts too. */
   function pauseMs({ created_time, sent_model }: VideoRow, access: VendorAccess | undefined): number {
     const ageMs = nowMs() - created_time * 1000
     const wishS = (access && videoDialect(access.provider, sent_model)?.pauseS) ?? 0
     return Math.max(LEAST_PAUSE_MS, wishS * 1000, Math.min(MOST_PAUSE_MS, Math.round(ageMs / 20)))
   }
 
-  /** A failed poll doubles the planned pause. */
+  /** A failed poll doubles the pause. */
   function failedPoll(row: VideoRow, message: string, access?: VendorAccess): VideoProgress {
     const last = row.poll_error === '' ? 0 : row.next_poll_ms - row.polled_ms
     const pause = Math.max(pauseMs(row, access), Math.min(MOST_ERROR_PAUSE_MS, last * 2))
     return { poll_error: message.slice(0, 200), polled_ms: nowMs(), next_poll_ms: nowMs() + pause }
   }
 
-  /** What the job was sent with, and what its channel has now. */
+  /** The secrets that the job was sent with, and those of its channel now. */
   function secretsAt({ channel_id }: VideoRow, access: VendorAccess): Pick<ChannelSecrets, 'scrub'> {
     const accessSecrets = secretsOf(access)
     const current = deps.catalog.table().channel(channel_id)?.secrets
@@ -131,7 +137,7 @@ export function createPoller(deps: VideoDeps, search: Search) {
     }
   }
 
-  /** What the states of the provider's jobs make of ours. */
+  /** The progress of our job, derived from the states of the provider's jobs. */
   function progressed(
     row: VideoRow,
     state: VideoState,
@@ -153,7 +159,7 @@ export function createPoller(deps: VideoDeps, search: Search) {
       ...polled,
       status,
       phase: isDone ? 'ended' : 'running',
-      // Done is done: before that the last thousandth is kept back.
+      // Only a finished job shows 100 %: until then the progress stays one thousandth below.
       progress: isDone ? THOUSANDTHS : Math.max(row.progress, Math.min(progress, THOUSANDTHS - 1)),
       states: JSON.stringify({ [status]: time, ...JSON.parse(row.states) }),
       seconds: state.seconds ?? row.seconds,
@@ -181,7 +187,10 @@ export function createPoller(deps: VideoDeps, search: Search) {
     )
   }
 
-  /** What a finished job has made, where that is asked for by itself; a refusal of it is the job's own failure. */
+  /**
+   * Fetches the results of a finished job, if the vendor has a separate request for them. If the vendor refuses, the job
+   * has failed.
+   */
   async function finished(
     state: VideoState,
     { finish }: VideoDialect,
@@ -217,7 +226,7 @@ export function createPoller(deps: VideoDeps, search: Search) {
     }
   }
 
-  /** Charges the suspense of a job that was found after its hold was released, as Root would have decided. */
+  /** Charges the suspense of a job that was found after its hold was released, as Root would decide. */
   async function chargeFound(row: VideoRow): Promise<void> {
     await deps.flushAndReturn({ kind: 'user', ownerId: row.user_id })
     await deps.flushAndReturn({ kind: 'token', ownerId: row.token_id })
@@ -288,7 +297,7 @@ export function createPoller(deps: VideoDeps, search: Search) {
     if (updated) await progressVideo(db, row, updated)
   }
 
-  /** Polls a job if this process gets its lease and does not poll it already. */
+  /** Polls a job if this process gets its lease and is not polling it already. */
   function lookAt({ id, channel_id: channelId }: DueVideo, polledBeforeMs?: number): Promise<void> {
     if (looks.has(id)) return Promise.resolve()
     const done = lease(id, polledBeforeMs)
@@ -298,7 +307,7 @@ export function createPoller(deps: VideoDeps, search: Search) {
           looks.delete(id)
           if (isShort) take()
         },
-        // Tried again by the next turn, not at once.
+        // The next turn tries again.
         error => {
           looks.delete(id)
           deps.onProblem(error as Error, 'what a look at a video job found could not be written', id)
@@ -313,7 +322,7 @@ export function createPoller(deps: VideoDeps, search: Search) {
       .filter(([, those]) => those.length >= AT_ONCE_OF_CHANNEL)
       .map(([channelId]) => channelId)
 
-  /** Fills the free places with what is due. */
+  /** Fills the free slots with jobs that are due. */
   async function turn(): Promise<void> {
     const started = new Set<string>()
     for (;;) {
@@ -357,7 +366,7 @@ export function createPoller(deps: VideoDeps, search: Search) {
   sweeper.unref()
 
   return {
-    /** The current job, polled again unless it was polled just now; waits a few seconds at most. */
+    /** The current job, polled again unless it was polled just now. Waits a few seconds at most. */
     async refresh(row: VideoRow): Promise<VideoRow> {
       if (row.phase !== 'running' || row.polled_ms > nowMs() - REFRESH_MS) return row
       const late = new AbortController()

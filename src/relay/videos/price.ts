@@ -7,10 +7,10 @@ import { priceWork, type RequestPrice } from '../price/price.ts'
 import { secondsOn, usageOf, type VideoWork } from './request.ts'
 
 export type VideoPrice = RequestPrice & {
-  /** What so many videos of this request use up on a channel. */
+  /** The usage of this many videos of the request on a channel. */
   usageOn(channel: RelayChannel, videos: number): Usage
   secondsOn(channel: RelayChannel): number | undefined
-  /** Whether a longer video costs more there. */
+  /** Whether a longer video costs more on the channel. */
   isByLength(channel: RelayChannel): boolean
 }
 
@@ -22,7 +22,7 @@ const ratesOf = ({ price }: CatalogPrice) => [
   ...(price.variants ?? []).map(({ rates }) => rates),
 ]
 
-/** Whether a price bills videos. Videos have no tokens, so a price by the token would make them free. */
+/** Whether a price bills videos. Videos have no tokens, so a price per token would make them free. */
 export const isOfVideos = (price: CatalogPrice) =>
   price.version === 'unpriced' || ratesOf(price).some(rates => UNITS.some(unit => rates[unit] !== undefined))
 

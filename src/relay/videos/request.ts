@@ -13,19 +13,19 @@ import type { OperationSpec, ReadContext, Work } from '../operations/operation.t
 import { mustRead } from '../operations/request-reader.ts'
 import { videoDialect, videoFormat } from './vendor.ts'
 
-/** A request for a video, with the digest that distinguishes it under the same `Idempotency-Key`. */
+/** A request for a video, with the digest that tells it from other requests with the same `Idempotency-Key`. */
 export type VideoWork = Work & { readonly ask: VideoAsk; digest(): Promise<string> }
 
 const PICTURE = /^(image|images|input_reference)(\[\])?$/
 
 const notOffered = () => badParameter('model', 'is no model that makes videos')
 
-/** Submissions of videos encode their requests and read their answers themselves. */
+/** Video submissions encode their requests and read their answers themselves. */
 const unused = (): never => {
   throw new Error('a video job is submitted by itself')
 }
 
-/** Seconds of one video: as the channel has it, else as asked, else what the vendor makes by itself. */
+/** The seconds of one video: as the channel's override sets them, else as requested, else the vendor's default. */
 export const secondsOn = (
   ask: VideoAsk,
   { provider, override }: RelayChannel,
@@ -73,14 +73,14 @@ const PICTURE_MEMBER = /^(input_reference|image)\[(?:image_url|url)\]$/
 const METADATA_MEMBER = /^metadata\[([^[\]]+)\]$/
 const LITERAL = /^(?:-?\d{1,15}(?:\.\d{1,15})?|true|false)$/
 
-/** A form knows only texts, a vendor's own fields are numbers and flags as well: those that are written as such. */
+/** Form fields are text, but a vendor's own fields may be numbers and flags: such literals are parsed. */
 function literalOf(text: string): unknown {
   if (!LITERAL.test(text)) return text
   const value = text === 'true' ? true : text === 'false' ? false : Number(text)
   return String(value) === text ? value : text
 }
 
-/** A form can say an object by naming its members, as SDKs do; what is left empty is not said. */
+/** A form spells an object as one field per member, as SDKs do. Empty fields are skipped. */
 function bodyIn(form: Form): Readonly<Record<string, unknown>> {
   const metadata: [string, unknown][] = []
   const fields: [string, string][] = []
@@ -123,7 +123,7 @@ export const videoSpec = {
   },
 } satisfies OperationSpec
 
-/** The words of a remix: everything else is the source's. */
+/** The operation of a remix: a prompt; all other fields come from the source job. */
 export const remixSpec = (source: { readonly model: string; readonly ask: Omit<VideoAsk, 'prompt'> }) => ({
   operation: 'videos' as const,
   format: 'openai' as const,
@@ -140,7 +140,7 @@ export const remixSpec = (source: { readonly model: string; readonly ask: Omit<V
   },
 })
 
-/** Without words a remix would be the film there is already. */
+/** Without a prompt, a remix would equal its source. */
 function remixPrompt({ prompt: value }: Readonly<Record<string, unknown>>): string {
   const { prompt } = mustRead(readVideoRequest({ prompt: value ?? null }, []))
   if (prompt !== undefined) return prompt
@@ -148,7 +148,7 @@ function remixPrompt({ prompt: value }: Readonly<Record<string, unknown>>): stri
   throw new Refusal('missing_parameter', `prompt ${message}`, { errors: [{ path: 'prompt', message }] })
 }
 
-/** The `Idempotency-Key`, which belongs to its path; undefined where none was sent. */
+/** The `Idempotency-Key`, scoped to its path; undefined: none was sent. */
 export function repeatKeyOf(request: IncomingMessage, path: string): string | undefined {
   const key = idempotencyKeyOf(request)
   return key === undefined ? undefined : `${path} ${key}`

@@ -17,13 +17,10 @@ type Lost = Pick<
   | 'upstream_id'
 >
 
-/**
- * Searches the vendor's list of jobs for a job whose submission was not answered, and assigns the match to it. Undefined:
- * it is not there, or not yet.
- */
+/** Searches the vendor's list of jobs for an unanswered submission, and assigns the match to it. Undefined: no match yet. */
 export function createSearch({ db, engine, keyring, vendor }: VideoDeps) {
   return async function search(row: Lost): Promise<string | undefined> {
-    // Another process found the job, and died before it was charged.
+    // Another process found the job, and crashed before charging it.
     if (row.upstream_id) return row.upstream_id
     const access = openAccess(keyring, row.id, row.access_sealed)
     const dialect = access && videoDialect(access.provider, row.sent_model)

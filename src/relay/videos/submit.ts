@@ -41,21 +41,21 @@ type SubmitRequest = {
   readonly requestId: string
   readonly path: string
   readonly spec: Pick<typeof videoSpec, 'read' | 'readForm' | 'names'>
-  /** Answered with `task_id` beside `id`. */
+  /** The response has `task_id` beside `id`. */
   readonly isTask: boolean
   readonly identified: AdmittedCaller
-  /** The job a remix is made from. */
+  /** The source job of a remix. */
   readonly remix?: { readonly of: string } & NonNullable<VideoRequest['source']>
 }
 
 type Answer = { readonly status: number; readonly body: unknown }
 
-/** The provider may run the job already, so SDKs must not retry by themselves. */
+/** The provider may already run the job, so SDKs must not retry by themselves. */
 const AFTER_DISPATCH = { 'x-should-retry': 'false' }
 
 let sequence = 0
 
-/** Submits video jobs: money is held before the request is sent, and charged once when the provider accepts the job. */
+/** Submits video jobs: the cost is held before the request is sent, and charged once when the provider accepts the job. */
 export function createSubmit(
   deps: VideoDeps,
   suspense: SuspenseBook,
@@ -75,7 +75,7 @@ export function createSubmit(
     const { caller } = admitted
     return {
       id: newVideoId(),
-      // Keeps the order of jobs within one millisecond.
+      // Preserves the order of jobs within one millisecond.
       seq: nowMs() * 1_000 + (sequence++ % 1_000),
       request_id: submission.requestId,
       user_id: caller.userId,
@@ -245,7 +245,7 @@ export function createSubmit(
         address: admitted.address,
         videoId: row.id,
       })
-      // The token may have been deleted meanwhile.
+      // The token may have been deleted in the meantime.
       if (!deps.directory.isCurrent(credentialOf(request), admitted.caller))
         await identify(deps, request, credentialOf(request))
       const placedHold = hold
@@ -361,7 +361,7 @@ export function createSubmit(
       video: { id: row.id, outcome: 'accepted', upstreamIds: ids },
     })
     const body = viewOf(submission, row)
-    // The journal has the settlement; the row follows when the store is reachable again.
+    // The settlement is in the journal. The row is updated when the store is reachable again.
     await Promise.all([
       deps.ledger.barrier(),
       saveVideoAnswer(db, row.id, JSON.stringify({ status: 200, body } satisfies Answer)),
@@ -445,7 +445,7 @@ export function createSubmit(
       running.add(submitting)
       return submitting
     },
-    /** Resolves when no submission is running; a submission goes on when its client disconnects. */
+    /** Resolves when no submission is running. A submission continues after its client disconnects. */
     settled: async (): Promise<void> => void (await Promise.allSettled(running)),
   }
 }

@@ -12,7 +12,7 @@ type UnansweredSubmission = {
   readonly videoRequest: VideoRequest
   readonly row: VideoRow
   readonly channel: RelayChannel
-  /** How many videos it would make. */
+  /** The number of videos that it would generate. */
   readonly videos: number
   readonly reason: string
   readonly trace: Trace
@@ -27,8 +27,9 @@ export const LOST = {
 }
 
 /**
- * Keeps the holds of unanswered submissions while it searches for their jobs. A job that is found is charged. One that is
- * not found in time has failed: its hold is released, and its estimate goes to suspense (docs/reference/videos.md: Unresolved submissions).
+ * Keeps the holds of unanswered submissions while it searches for their jobs. A job that is found is charged. A job that
+ * is not found in time has failed: its hold is released, and its estimate goes to suspense (docs/reference/videos.md:
+ * Unresolved submissions).
  */
 export function createSuspenseBook(deps: VideoDeps, search: Search) {
   const stopping = new AbortController()
@@ -83,7 +84,7 @@ export function createSuspenseBook(deps: VideoDeps, search: Search) {
       trace,
       error: unanswered.reason,
       doubts: suspenseOf(unanswered),
-      // After a restart the poller goes on searching; the amount is in suspense from now on.
+      // After a restart the poller continues the search. From now on the amount is in suspense.
       video: isLost ? { ...video, outcome: 'lost', ...LOST } : { ...video, outcome: 'doubt' },
     })
   }

@@ -25,7 +25,7 @@ export const accessOf = (channel: RelayChannel, key: RoutedKey): VendorAccess =>
   provider: channel.provider,
   baseUrl: channel.baseUrl,
   setting: channel.setting,
-  // Polls have no client, so overrides that depend on the client's headers do not apply.
+  // Polls have no client, so overrides that depend on client headers do not apply.
   headerOverride: { fixed: channel.headerOverride.fixed },
   key: key.value,
   timeouts: channel.timeouts,
@@ -40,7 +40,7 @@ const place = (id: string) => ({ table: 'videos', row: id, field: 'access' })
 export const sealAccess = (keyring: Keyring, id: string, { provider, ...access }: VendorAccess): string =>
   keyring.seal(JSON.stringify({ ...access, type: provider.type }), place(id))
 
-/** Undefined where it is not stored any more, or its vendor is not supported any more. */
+/** Undefined: it is no longer stored, or its vendor is no longer supported. */
 export function openAccess(keyring: Keyring, id: string, sealed: string): VendorAccess | undefined {
   if (sealed === '') return undefined
   const { type, ...access } = JSON.parse(keyring.open(sealed, place(id)))
@@ -48,21 +48,21 @@ export function openAccess(keyring: Keyring, id: string, sealed: string): Vendor
   return provider && { ...access, provider }
 }
 
-/** The format in which a vendor takes video jobs of this model; undefined where it takes none. */
+/** The format of video jobs for this model; undefined: the vendor does not support them. */
 export function videoFormat(provider: Provider, model: string): FormatName | undefined {
   const dialects = provider.dialects?.videos
   return formatsFor(provider, 'videos', model).find(format => dialects?.[format] !== undefined)
 }
 
-/** How a vendor takes video jobs of this model; undefined where it takes none. */
+/** The dialect of video jobs for this model; undefined: the vendor does not support them. */
 export function videoDialect(provider: Provider, model: string): VideoDialect | undefined {
   const format = videoFormat(provider, model)
   return format && provider.dialects?.videos?.[format]
 }
 
-/** The request could not be sent to the vendor, or the vendor did not answer with a success. */
+/** The request could not be sent, or the vendor answered with an error. */
 export class VendorError extends Error {
-  /** 0: there was no answer. */
+  /** 0: no response. */
   readonly status: number
   constructor(message: string, status = 0) {
     super(message)
@@ -79,10 +79,10 @@ type Sending = {
   readonly timeouts?: Timeouts
 }
 
-/** Short: a poll holds the lease of its job. */
+/** Short, because a poll holds the lease of its job. */
 const LOOK_TIMEOUTS = { firstByteMs: 20_000, idleMs: 20_000, totalMs: 30_000 } as const
 
-/** Undefined for a body that is not JSON, or too large for an answer about a job. */
+/** Undefined for a body that is not JSON, or too large for a response about a job. */
 export const parsedBody = ({ body }: WholeResponse): unknown => parsedOrNothing(body.toString('utf8'))
 
 function bodyOf({ json, parts }: VideoCall) {
@@ -95,9 +95,9 @@ function bodyOf({ json, parts }: VideoCall) {
 
 type Deps = { readonly upstream: Upstream; readonly keys: KeyExchange; nowMs(): number }
 
-/** Calls to the vendors of jobs. */
+/** Calls vendors about jobs. */
 export function createVendor({ upstream, keys, nowMs }: Deps) {
-  /** Throws VendorError where the channel has no address for the call, or its key yields no credential. */
+  /** Throws VendorError if the channel has no address for the call, or its key yields no credential. */
   async function send(call: VideoCall, sending: Sending): Promise<UpstreamExchange> {
     const { access, model, passes, timeouts = access.timeouts } = sending
     const address = addressAt(access, call.path, access.key, { model })
@@ -129,7 +129,7 @@ export function createVendor({ upstream, keys, nowMs }: Deps) {
     })
   }
 
-  /** The parsed body of a success. */
+  /** The parsed body of a successful response. */
   async function ask(call: VideoCall, access: VendorAccess, model: string): Promise<unknown> {
     const timeouts = { ...LOOK_TIMEOUTS, connectMs: access.timeouts.connectMs }
     const outcome = await (await send(call, { access, model, timeouts })).outcome
@@ -139,7 +139,7 @@ export function createVendor({ upstream, keys, nowMs }: Deps) {
     }
     if (outcome.status < 200 || outcome.status >= 300)
       throw new VendorError(`the provider answered ${outcome.status}`, outcome.status)
-    // It may contain a whole video.
+    // The body may contain an entire video.
     return parseInSlices(outcome.body).catch(error => {
       throw error instanceof JsonError
         ? new VendorError(`the answer ${error.message}`, outcome.status)
@@ -147,7 +147,7 @@ export function createVendor({ upstream, keys, nowMs }: Deps) {
     })
   }
 
-  /** The headers that carry a job's key, for an address of the vendor's that is no path of ours. */
+  /** The headers that carry a job's key, for a URL that the vendor returned. */
   async function credentials({ provider, key }: VendorAccess): Promise<Readonly<Record<string, string>>> {
     const exchanged = await keys.headersFor(provider, key)
     return provider.exchange?.takes(key) === true ? exchanged : (provider.auth?.(key) ?? {})

@@ -2,13 +2,13 @@ import { THOUSANDTHS } from '../../domain/video.ts'
 import type { VideoFacts, VideoResult } from '../../media/video.ts'
 import type { VideoRow } from '../../store/engine/schema.ts'
 
-/** A result with the provider's job it came from. */
+/** A result, with the id of the provider's job. */
 export type StoredResult = VideoResult & { readonly job: string }
 
 export const factsIn = (row: Pick<VideoRow, 'parameters'>): VideoFacts => JSON.parse(row.parameters)
 export const resultsIn = (row: Pick<VideoRow, 'results'>): readonly StoredResult[] => JSON.parse(row.results)
 
-/** The gateway's address of a result; the provider's own address stays secret. */
+/** The gateway's URL of a result; the provider's own URL stays secret. */
 const contentOf = (base: string, id: string, index: number) =>
   `${base}/v1/videos/${id}/content${index === 0 ? '' : `?index=${index}`}`
 

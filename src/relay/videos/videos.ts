@@ -46,14 +46,14 @@ export function createVideos(deps: VideoDeps) {
   const fetchContent = createContent(deps)
   const { submit, settled } = createSubmit(deps, suspense, baseOf)
 
-  /** The address at which this client reaches the gateway. */
+  /** The base URL at which this client reaches the gateway. */
   function baseOf(request: IncomingMessage): string {
     const { host = '' } = request.headers
     if (!HOST.test(host)) return basePath
     return `${deps.clientAddress(request).isTls ? 'https' : 'http'}://${host}${basePath}`
   }
 
-  /** A job of the caller; jobs of other users do not exist for it. */
+  /** A job of the caller; jobs of other users are not found. */
   async function own({ request, id }: VideoRouteCall): Promise<VideoRow> {
     const { caller } = await identify(deps, request, credentialOf(request))
     const row = /^video_[A-Za-z0-9]{24}$/.test(id) ? await findVideo(db, id) : undefined
@@ -110,7 +110,7 @@ export function createVideos(deps: VideoDeps) {
     await fetchContent({ row, request, response, headers: commonHeaders(requestId) })
   }
 
-  /** Deletes the job at the provider too, where that is possible; its answer changes nothing. */
+  /** Deletes the job at the provider too, if possible; the provider's response is ignored. */
   function forget(row: VideoRow): void {
     const access = openAccess(keyring, row.id, row.access_sealed)
     const dialect = access && videoDialect(access.provider, row.sent_model)
@@ -187,7 +187,7 @@ export function createVideos(deps: VideoDeps) {
       for (const [pattern, methods] of ROUTES) {
         const match = pattern.exec(path)
         if (!match) continue
-        // HEAD is answered like GET; Node.js leaves the body out.
+        // HEAD is handled like GET; Node.js omits the body.
         const verb = method === 'HEAD' ? 'GET' : method
         const serve = Object.hasOwn(methods, verb) ? methods[verb] : undefined
         if (!serve) throw wrongMethod(path, Object.keys(methods), method)
@@ -198,7 +198,7 @@ export function createVideos(deps: VideoDeps) {
     fetchContent,
     refresh: poller.refresh,
     forget,
-    /** Waits a moment for running submissions, then aborts the rest: their charges go to suspense. */
+    /** Waits briefly for running submissions, then aborts the rest: their charges go to suspense. */
     async close(cut: () => Promise<void>): Promise<void> {
       await poller.close()
       await Promise.race([settled(), delay(LAST_MOMENT_MS, undefined, { ref: false })])

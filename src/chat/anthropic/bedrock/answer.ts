@@ -8,7 +8,7 @@ import { decodeError } from './error.ts'
 import { decodeStop, isFailed } from './stop.ts'
 import { readBedrockUsage } from './usage.ts'
 
-/** An answer has neither an id nor a model's name. */
+/** The vendor's answers have neither an id nor a model name. */
 export function decodeAnswer(
   body: unknown,
   { idsAndClock }: DecodeOptions,

@@ -75,7 +75,7 @@ const textsIn = (list: unknown): string =>
 
 // --- Writing ------------------------------------------------------------------------------------------------------
 
-/** Names of documents must differ, so that they are remembered through the whole request. */
+/** Document names must be unique within a request, so the used ones are tracked. */
 export type Writing = { readonly warnings: Warnings; readonly documents: Set<string> }
 
 export const encodeBlocks = (parts: readonly Part[], path: string, writing: Writing): readonly JsonObject[] =>
@@ -86,7 +86,7 @@ export const encodeBlocks = (parts: readonly Part[], path: string, writing: Writ
     return 'cache' in part && blocks.length > 0 ? [...blocks, cachePoint(part.cache)] : blocks
   })
 
-/** A mark is a block of its own, behind what it marks. */
+/** A cache mark is a separate block after the marked one. */
 export const cachePoint = (mark: CacheMark | undefined): JsonObject => ({
   cachePoint: bodyOf({ type: 'default', ttl: mark?.ttl }),
 })
@@ -128,10 +128,10 @@ function encodeBlock(part: Part, path: string, writing: Writing): readonly JsonO
   }
 }
 
-/** Blanks alone are refused, and say nothing. */
+/** The vendor rejects whitespace only, so such texts are left out. */
 const textBlocks = (text: string): readonly JsonObject[] => (text.trim() === '' ? [] : [{ text }])
 
-/** Thoughts go back only with the vendor's own proof; any other is refused. */
+/** The vendor accepts reasoning with its own signature only. */
 function encodeThought(part: ReasoningPart, path: string, warnings: Warnings): readonly JsonObject[] {
   const signature = nativeSignature(FORMAT, part.signature)
   const redactedContent = nativeSignature(FORMAT, part.encrypted)
@@ -144,7 +144,7 @@ function encodeThought(part: ReasoningPart, path: string, warnings: Warnings): r
   return []
 }
 
-/** Formats by media types; what is not here is called by the last word of its type. */
+/** Formats by media type; for others, the last part of the type is the format. */
 const FORMATS: Readonly<Record<string, string>> = {
   'application/msword': 'doc',
   'application/vnd.openxmlformats-officedocument.wordprocessingml.document': 'docx',
@@ -200,14 +200,14 @@ function formatOf(kind: MediaPart['kind'], mediaType: string | undefined): strin
   return (TAKEN[kind] as readonly string[]).includes(format) ? format : undefined
 }
 
-/** Bytes, words, or an object of the vendor's own store; nothing is fetched from elsewhere. */
+/** Bytes, text, or an object in the vendor's own storage; the vendor fetches no URLs. */
 function encodeSource(source: MediaSource): JsonObject | undefined {
   if ('data' in source) return { bytes: source.data }
   if ('text' in source) return { text: source.text }
   return 'url' in source && source.url.startsWith('s3://') ? { s3Location: { uri: source.url } } : undefined
 }
 
-/** Only letters, digits, single blanks, hyphens and brackets are taken, and no name twice. */
+/** The vendor accepts only letters, digits, single spaces, hyphens and brackets, and requires unique names. */
 function uniqueName(wish: string | undefined, usedNames: Set<string>): string {
   const clean = (wish ?? '')
     .replace(/[^a-zA-Z0-9\s\-()[\]]/g, ' ')

@@ -19,7 +19,7 @@ import { encodeThinking } from '../messages/thinking.ts'
 import { cachePoint, encodeBlocks, FORMAT, type Writing } from './content.ts'
 import { effortFields, topKFields } from './maker-fields.ts'
 
-/** The model and whether to stream are told by the address. */
+/** The URL contains the model and the stream flag. */
 export function encodeRequest(original: ChatRequest, options: EncodeOptions = {}): EncodedRequest {
   const warnings = createWarnings(FORMAT)
   const maker = bedrockMaker(original.model)
@@ -52,7 +52,7 @@ export function encodeRequest(original: ChatRequest, options: EncodeOptions = {}
 
 // --- Messages -----------------------------------------------------------------------------------------------------
 
-/** Roles must take turns, and instructions lead the conversation. */
+/** Roles must alternate, and instructions come first. */
 function encodeMessages(request: ChatRequest, warnings: Warnings) {
   const writing: Writing = { warnings, documents: new Set() }
   const { system, turns } = encodeConversation(request, {
@@ -79,8 +79,8 @@ function instructions(blocks: readonly JsonObject[], path: string, warnings: War
 type Deciding = { readonly maker: BedrockMaker; readonly warnings: Warnings }
 
 /**
- * Calls and results in the conversation are refused unless tools are told, so that those that were called are told again
- * where the request has none.
+ * The vendor rejects calls and results in the conversation if the request has no tools. In that case the called tools are
+ * added.
  */
 function encodeTools(request: ChatRequest, { maker, warnings }: Deciding) {
   const allowed = allowedFunctions(
@@ -121,7 +121,7 @@ function encodeToolChoice({ tools = [], toolChoice }: ChatRequest): JsonObject {
   return { toolChoice: isNamed(toolChoice) ? { tool: { name: toolChoice.only?.[0] } } : { any: {} } }
 }
 
-/** One call at a time is a wish that only Claude can be told, in its own words. */
+/** Only Claude accepts serial calls, in its own field. */
 function encodeSerial(
   { parallelTools, tools = [], toolChoice }: ChatRequest,
   { isClaude }: BedrockMaker,
@@ -136,7 +136,7 @@ function encodeSerial(
   return {}
 }
 
-// --- Wishes -------------------------------------------------------------------------------------------------------
+// --- Parameters ---------------------------------------------------------------------------------------------------
 
 type Wishing = Deciding & { readonly options: EncodeOptions }
 type Wishes = { readonly inference: JsonObject; readonly additional: JsonObject }
@@ -161,7 +161,7 @@ function encodeWishes(request: ChatRequest, { maker, options, warnings }: Wishin
   return { inference, additional }
 }
 
-/** The highest temperature that all makers take is 1. */
+/** Limits the temperature to 1, the highest that all makers accept. */
 function coolest({ temperature, topP, topK }: ChatRequest, warnings: Warnings): Sampling {
   if (temperature !== undefined && temperature > 1)
     warnings.lost('temperature', 'was lowered to 1, the maximum')
@@ -190,7 +190,7 @@ function encodeEffort({ reasoning }: ChatRequest, maker: BedrockMaker, warnings:
   return fields
 }
 
-/** The schema is a text here. */
+/** The schema is JSON text in this format. */
 function encodeOutput({ output, model }: ChatRequest, warnings: Warnings): JsonObject | undefined {
   if (output?.type !== 'schema' || !claudeGeneration(model).takesSchemas) return undefined
   const schema = heldSchema(output.schema, 'response_format.schema', warnings)

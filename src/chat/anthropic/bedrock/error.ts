@@ -3,7 +3,7 @@ import { chatError, errorKind, retryAfterS } from '../../hub/error.ts'
 import type { VendorErrorAnswer } from '../../hub/format.ts'
 import type { ChatError, ErrorKind } from '../../hub/hub.ts'
 
-/** The class of an error says more than its status, and inside of a stream there is none. */
+/** The error class is more precise than the status, and an error inside a stream has no status. */
 const KINDS: Readonly<Record<string, ErrorKind>> = {
   accessdenied: 'permission',
   unrecognizedclient: 'auth',
@@ -21,7 +21,7 @@ const KINDS: Readonly<Record<string, ErrorKind>> = {
   internalserver: 'server',
 }
 
-/** `{message}`; its class stands in a header, in `__type`, or in the head of a frame. */
+/** `{message}`; the class is in a header, in `__type`, or in the headers of a frame. */
 export function decodeError({ status, body, header }: VendorErrorAnswer): ChatError {
   const errorType = header?.('x-amzn-errortype') ?? textOf(member(body, '__type'))
   // `ThrottlingException:http://…`, `com.amazon.coral#ThrottlingException`

@@ -2,20 +2,20 @@ import { createRequire } from 'node:module'
 import { parseBounded } from '../../../wire/json-bounds.ts'
 import type { Stage } from '../../../wire/stage.ts'
 
-/** What a frame of the vendor's event streams says: `kind` is `event`, `exception` or `error`. */
+/** A decoded frame of the vendor's event streams. `kind`: `event`, `exception` or `error`. */
 export type EventFrame = { readonly kind: string; readonly name: string; readonly data: unknown }
 
-/** The vendor allows no longer frame; its head and its checksums take at least so much. */
+/** The vendor's maximum frame size; the minimum is the prelude with its checksums. */
 const MAX_FRAME_BYTES = 16 * 2 ** 20
 const MIN_FRAME_BYTES = 16
 
 const LENGTH_BYTES = 4
 
 const require = createRequire(import.meta.url)
-/** Loaded with the first such stream, and at once, since a scanner is made in the middle of one: few gateways need it. */
+/** Loaded synchronously with the first such stream, since few gateways need it. */
 const codecLibrary = () => require('@smithy/eventstream-codec') as typeof import('@smithy/eventstream-codec')
 
-/** Cuts binary frames. One that is cut in the middle at the end is left out; a broken one is an error. */
+/** Splits bytes into binary frames. A frame that is cut off at the end is dropped; a corrupt one is an error. */
 export function createFrameScanner(): Stage<Buffer, EventFrame> {
   const { EventStreamCodec } = codecLibrary()
   const codec = new EventStreamCodec(

@@ -7,7 +7,7 @@ import { decodeError } from './error.ts'
 import { createStreamDecoder } from './stream-decoder.ts'
 import { readBedrockUsage } from './usage.ts'
 
-/** Converse and ConverseStream of Amazon Bedrock: one form for the models of many makers. */
+/** Converse and ConverseStream of Amazon Bedrock: one format for the models of many makers. */
 export const bedrock = {
   name: FORMAT,
   encodeRequest,

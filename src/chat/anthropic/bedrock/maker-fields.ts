@@ -3,11 +3,11 @@ import type { BedrockMaker } from '../../../models/bedrock-makers.ts'
 
 const LEVELS: Readonly<Record<string, string>> = { minimal: 'low', xhigh: 'high', max: 'high' }
 
-/** `top_k` under the name that the maker gave it; undefined where its models do not accept it. */
+/** `top_k` under the maker's own name; undefined: its models do not accept it. */
 export const topKFields = ({ topK: path }: BedrockMaker, value: number): JsonObject | undefined =>
   path?.split('.').reduceRight<unknown>((inner, name) => ({ [name]: inner }), value) as JsonObject | undefined
 
-/** The reasoning effort in the maker's own field; undefined where its models do not accept one. */
+/** The reasoning effort in the maker's own field; undefined: its models do not accept one. */
 export function effortFields({ effort: field }: BedrockMaker, effort: string): JsonObject | undefined {
   const level = LEVELS[effort] ?? effort
   switch (field) {

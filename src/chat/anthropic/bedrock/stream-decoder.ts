@@ -10,7 +10,7 @@ import { createFrameScanner, type EventFrame } from './event-stream.ts'
 import { decodeStop, isFailed } from './stop.ts'
 import { readBedrockUsage } from './usage.ts'
 
-/** Only calls have a beginning of their own: texts and thoughts begin with their first word. */
+/** Only calls have a start event: texts and reasoning open with their first delta. */
 export function createStreamDecoder({ idsAndClock }: StreamDecoderOptions): StreamDecoder {
   const blocks = new Map<unknown, number>()
   const waiting = new Map<unknown, Citation[]>()
@@ -32,7 +32,7 @@ export function createStreamDecoder({ idsAndClock }: StreamDecoderOptions): Stre
       const error = errorOf(name, message, { status: typeof status === 'number' ? status : 0 })
       emit({ type: 'error', error })
     },
-    // The usage comes after the end of the message: without it the answer is whole nevertheless.
+    // The usage follows the end of the message: without it the answer is still complete.
     isWhole: () => stop !== undefined,
     finish(emit) {
       parts?.closeAll()
@@ -65,7 +65,7 @@ export function createStreamDecoder({ idsAndClock }: StreamDecoderOptions): Stre
         break
       }
       default:
-      // Event types that are new.
+      // Unknown event types.
     }
   }
 
@@ -105,7 +105,7 @@ export function createStreamDecoder({ idsAndClock }: StreamDecoderOptions): Stre
     }
   }
 
-  /** A citation may come before the words that rely on it. */
+  /** A citation may arrive before the text that it supports. */
   function cite(index: unknown, citation: Citation): void {
     const part = blocks.get(index)
     if (part !== undefined) parts?.add(part, { citation })

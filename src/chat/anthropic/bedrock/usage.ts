@@ -3,8 +3,8 @@ import { EMPTY, type Usage } from '../../../domain/usage.ts'
 import { count } from '../../../metering/openai-usage.ts'
 
 /**
- * Reads a `usage` of this format: `inputTokens` are only those that came from no cache and went into none. Older answers
- * name the counts of the cache otherwise, some tell both; `cacheDetails` tell how long what was written is kept.
+ * Reads a `usage` of this format: `inputTokens` excludes cache reads and writes. Older answers use other names for the
+ * cache counts, and some use both. `cacheDetails` reports the ttl of the written tokens.
  */
 export function readBedrockUsage(value: unknown): Usage | undefined {
   const input = count(value, 'inputTokens')

@@ -31,7 +31,7 @@ export function decodeAnswer(body: unknown, _options: DecodeOptions): ChatAnswer
   })
 }
 
-/** Answers of this format are of one choice. */
+/** An answer in this format has one choice. */
 export function encodeAnswer(answer: ChatAnswer, { idsAndClock, request }: AnswerOptions): JsonObject {
   const [choice] = answer.choices
   return {
@@ -46,13 +46,10 @@ export function encodeAnswer(answer: ChatAnswer, { idsAndClock, request }: Answe
   }
 }
 
-/**
- * The name that was asked for. Clients hand proofs of thoughts back only to the model that they think has made them, and
- * know no name but theirs (Claude Code).
- */
+/** The requested name. Some clients (Claude Code) send reasoning signatures back only to the model that they requested. */
 export const toldModel = (model: string, request: AnswerOptions['request']): string => request?.model || model
 
-/** Ids of messages begin alike; what another vendor calls its own follows. */
+/** Message ids of this format share a prefix; the id of another vendor follows it. */
 export function messageId(id: string, newId: (prefix: string) => string): string {
   if (id === '') return newId('msg_')
   return id.startsWith('msg_') ? id : `msg_${id}`

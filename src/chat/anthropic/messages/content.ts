@@ -44,7 +44,7 @@ const CLIENT_BLOCKS = new Set(['image', 'document', 'tool_result'])
 
 export function decodeBlock(block: FieldReader): Part {
   const type = block.needText('type')
-  // What a client may send with a fault in it is refused; in an answer it is the vendor's own.
+  // A malformed block in a request is rejected. In an answer it is kept as a block of the vendor.
   if (!block.isStrict && CLIENT_BLOCKS.has(type))
     return { type: 'vendor', format: FORMAT, value: block.value }
   switch (type) {
@@ -114,7 +114,7 @@ function decodeResult(block: FieldReader): ToolResultPart {
 
 function decodeDocument(block: FieldReader): Part {
   const source = block.needFields('source')
-  // Blocks inside of a document are a form of its own.
+  // A document of blocks is a form that only this format has.
   if (source.text('type') === 'content') return { type: 'vendor', format: FORMAT, value: block.value }
   const isCited = block.fields('citations')?.flag('enabled')
   return compact<MediaPart>({
@@ -146,7 +146,7 @@ function decodeSource(source: FieldReader): { source: MediaSource; mediaType?: s
   }
 }
 
-/** A result of the client's own search names its source, mostly an address. */
+/** A citation of the client's own search result names its source, usually a URL. */
 const SEARCH_RESULT = 'search_result_location'
 
 export function decodeCitation(value: JsonObject): Citation {
@@ -162,7 +162,7 @@ export function decodeCitation(value: JsonObject): Citation {
   })
 }
 
-/** A citation that came from elsewhere gets the form that asks for the least. */
+/** A citation from another format gets the form with the fewest required fields. */
 export function encodeCitation(citation: Citation): JsonObject {
   const { url, file, title = null, quote = '' } = citation
   const own = ownExtras(FORMAT, citation)
@@ -190,7 +190,7 @@ export const cacheControl = (cache: CacheMark | undefined): JsonObject =>
 
 // --- Writing ------------------------------------------------------------------------------------------------------
 
-/** The blocks of a message that goes to the vendor: what it would refuse stays out, with a warning. */
+/** Encodes the blocks of a message for the vendor. Content that it would reject is left out, with a warning. */
 export const encodeBlocks = (
   parts: readonly Part[],
   path: string,
@@ -234,7 +234,7 @@ function encodeBlock(part: Part, path: string, warnings: Warnings): readonly Jso
   }
 }
 
-/** Empty texts are refused, and say nothing. Only citations of the vendor's own can be sent back to it. */
+/** The vendor rejects empty texts, so they are left out. It accepts its own citations only. */
 function encodeText(part: TextPart, path: string, warnings: Warnings): readonly JsonObject[] {
   if (part.text === '') return []
   const ownCitations = part.citations?.filter(citation => citation.extras?.[FORMAT] !== undefined) ?? []
@@ -248,7 +248,7 @@ function encodeText(part: TextPart, path: string, warnings: Warnings): readonly 
   ]
 }
 
-/** Thoughts go back only with the vendor's own proof; any other is refused. */
+/** The vendor accepts reasoning with its own signature only. */
 function encodeThought(part: ReasoningPart, path: string, warnings: Warnings): readonly JsonObject[] {
   const signature = nativeSignature(FORMAT, part.signature)
   const data = nativeSignature(FORMAT, part.encrypted)
@@ -309,7 +309,7 @@ function encodeSource(source: MediaSource, mediaType: string): JsonObject | unde
   return source.format === FORMAT ? { type: 'file', file_id: source.fileId } : undefined
 }
 
-/** PDF as it is, text as text; no other document is taken. */
+/** PDF and plain text; the vendor accepts no other documents. */
 function encodeDocumentSource(source: MediaSource, mediaType: string): JsonObject | undefined {
   if ('data' in source && mediaType.startsWith('text/')) {
     return encodeSource({ text: Buffer.from(source.data, 'base64').toString() }, mediaType)
@@ -320,11 +320,11 @@ function encodeDocumentSource(source: MediaSource, mediaType: string): JsonObjec
 
 // --- Answers ------------------------------------------------------------------------------------------------------
 
-/** The blocks of an answer that goes to a client. Foreign proofs are packed, so that the client hands them back. */
+/** Encodes the blocks of an answer for a client. Foreign signatures are packed, so that the client sends them back. */
 export function answerBlocks(part: Part): readonly JsonObject[] {
   switch (part.type) {
     case 'text':
-      // The vendor leaves out what was not cited, and some clients take no null in its place.
+      // The vendor omits `citations` if there are none, and some clients do not accept null.
       return [
         {
           ...ownExtras(FORMAT, part),

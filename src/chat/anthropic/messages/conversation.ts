@@ -5,11 +5,11 @@ import type { Warnings } from '../../hub/warnings.ts'
 
 type Writing = TurnWriting & {
   textOf(text: string): JsonObject
-  /** Whether the model is held to a schema by a field, so that no words are needed. */
+  /** Whether a field enforces the schema, so that no instruction is needed. */
   readonly takesSchemas: boolean
 }
 
-/** The turns as Claude's hosts take them: the user begins, and what no field can ask for is asked for in words. */
+/** The turns for Claude's hosts: the user begins, and output that no field can request is requested in an instruction. */
 export function encodeConversation(request: ChatRequest, writing: Writing): Conversation {
   const { warnings, textOf, takesSchemas } = writing
   const conversation = gatherTurns(request.messages, writing)
@@ -24,7 +24,7 @@ export function encodeConversation(request: ChatRequest, writing: Writing): Conv
 
 const ASK_FOR_JSON = 'Answer with JSON that has no words around it and no code fence'
 
-/** JSON of no schema cannot be asked for otherwise, and JSON of one only of newer models. */
+/** JSON without a schema always needs an instruction; JSON with a schema needs one for older models. */
 function outputInWords({ output }: ChatRequest): string | undefined {
   if (output === undefined) return undefined
   return output.type === 'json'
@@ -32,7 +32,7 @@ function outputInWords({ output }: ChatRequest): string | undefined {
     : `${ASK_FOR_JSON}, and fits this schema: ${JSON.stringify(output.schema)}`
 }
 
-/** The beginning of an answer that the client has written itself must not end with a blank. */
+/** A prefilled beginning of the answer must not end with whitespace. */
 function trimLast(turns: readonly Turn[]): void {
   const last = turns.at(-1)
   const block = last?.content.at(-1)
@@ -40,12 +40,12 @@ function trimLast(turns: readonly Turn[]): void {
   last.content[last.content.length - 1] = { ...block, text: block.text.trimEnd() }
 }
 
-/** What stands for a user who has said nothing: blanks are refused. */
+/** The text of an inserted user turn: the vendor rejects whitespace. */
 const NOTHING_SAID = '.'
 
 /**
- * A conversation begins with the user. One of nothing but instructions has them as the user's words; one that begins with
- * the assistant, such as a greeting, gets a turn before it.
+ * A conversation must begin with the user. If it has instructions only, they become a user turn. If it begins with the
+ * assistant, a user turn is inserted before it.
  */
 function beginWithUser(
   { system, turns }: Conversation,

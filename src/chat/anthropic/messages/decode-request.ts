@@ -21,7 +21,7 @@ function decode(body: FieldReader): ChatRequest {
   const config = body.fields('output_config')
   const serial = choice?.flag('disable_parallel_tool_use')
   const reasoning = decodeReasoning(body, config?.text('effort'))
-  // Only the vendor itself holds a conversation.
+  // Only the vendor itself stores conversations.
   body.any('thread')
   return compact<ChatRequest>({
     model: modelIn(body),
@@ -60,7 +60,7 @@ function decodeMessages(body: FieldReader): readonly Message[] {
   })
 }
 
-/** Results of tools are a role of their own in the hub; what the user adds to them comes after. */
+/** In the hub, tool results are messages of their own role; other content of the user follows them. */
 function splitResults(content: readonly Part[], extras: Message['extras']): readonly Message[] {
   const results = content.filter(part => part.type === 'toolResult')
   const others = content.filter(part => part.type !== 'toolResult')

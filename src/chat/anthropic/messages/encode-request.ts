@@ -16,7 +16,7 @@ import { fitSampling } from './sampling.ts'
 import { createStrictness, heldSchema } from './schema.ts'
 import { encodeThinking } from './thinking.ts'
 
-/** Wishes that no field of this format can say. */
+/** Parameters that this format has no field for. */
 const UNSAYABLE = [
   'seed',
   'presencePenalty',
@@ -78,7 +78,10 @@ function encodeMessages(request: ChatRequest, warnings: Warnings) {
 
 // --- Tools --------------------------------------------------------------------------------------------------------
 
-/** Calls in the conversation are refused unless tools are told: those that were called are, and may not be called. */
+/**
+ * The vendor rejects calls in the conversation if the request has no tools. The called tools are added, but may not be
+ * called.
+ */
 export function withCalledTools(request: ChatRequest): ChatRequest {
   if (request.tools !== undefined && request.tools.length > 0) return request
   const names = calledTools(request.messages)
@@ -123,7 +126,7 @@ function encodeTools(
 
 function encodeToolChoice({ tools = [], toolChoice, parallelTools }: ChatRequest): JsonObject | undefined {
   if (tools.length === 0) return undefined
-  // One call at a time is a wish inside of a choice, so that one must be made.
+  // Serial calls are part of the tool choice, so a choice is always sent.
   const serial = parallelTools === false ? { disable_parallel_tool_use: true } : {}
   switch (toolChoice?.mode) {
     case 'none':
@@ -139,7 +142,7 @@ function encodeToolChoice({ tools = [], toolChoice, parallelTools }: ChatRequest
   }
 }
 
-// --- Wishes -------------------------------------------------------------------------------------------------------
+// --- Parameters ---------------------------------------------------------------------------------------------------
 
 function encodeSampling(request: ChatRequest, isThinking: boolean, warnings: Warnings): JsonObject {
   const { temperature, topP, topK } = fitSampling(request, isThinking, warnings)

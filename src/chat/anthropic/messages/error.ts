@@ -19,7 +19,7 @@ const TYPES = {
   server: 'api_error',
 } as const satisfies Record<ErrorKind, string>
 
-/** The word decides where there is one: inside of a stream there is no status. */
+/** The vendor's error type decides if there is one: an error inside a stream has no HTTP status. */
 const KINDS: Readonly<Record<string, ErrorKind>> = {
   authentication_error: 'auth',
   billing_error: 'quota',
@@ -45,7 +45,7 @@ export function decodeError({ status, body, header }: VendorErrorAnswer): ChatEr
   return chatError(kind, message, { type, retryAfterS: retryAfterS(header) })
 }
 
-/** Codes of the vendor's own, by which its SDKs tell what to do; all else is told apart by the type. */
+/** Codes that the vendor's SDKs act on; all other errors are distinguished by their type. */
 const CODES = new Set(['thread_not_found'])
 
 export const errorBody = ({ kind, message, code }: ChatError): JsonObject => ({

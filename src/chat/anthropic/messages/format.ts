@@ -9,7 +9,7 @@ import { createStreamDecoder } from './stream-decoder.ts'
 import { createStreamEncoder } from './stream-encoder.ts'
 import { readAnthropicUsage } from './usage.ts'
 
-/** Anthropic's Messages, which several other hosts speak too. */
+/** Anthropic's Messages API, which several other hosts support too. */
 export const anthropic = {
   name: FORMAT,
   contentType: 'text/event-stream',

@@ -3,7 +3,7 @@ import type { EncodeOptions } from '../../hub/format.ts'
 import type { ChatRequest } from '../../hub/hub.ts'
 import type { Warnings } from '../../hub/warnings.ts'
 
-/** The limit that Claude must be given: the client's as far as the model takes it, else as much as it may write. */
+/** The required output limit: the client's, reduced to the model's maximum; without one, the model's maximum. */
 export function fitLimit(
   { model, maxTokens }: ChatRequest,
   { maxOutputTokens }: EncodeOptions,
@@ -16,7 +16,7 @@ export function fitLimit(
   return allowed
 }
 
-/** Sequences of blanks are refused. */
+/** The vendor rejects stop sequences of whitespace only. */
 export function fitStops(
   stop: readonly string[] | undefined,
   warnings: Warnings,

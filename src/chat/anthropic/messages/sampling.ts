@@ -8,7 +8,7 @@ export type Sampling = {
   readonly topK?: number | undefined
 }
 
-/** A thinking model may leave out no more than this of what it chooses from. */
+/** The minimum `top_p` that the vendor accepts with thinking. */
 const MIN_TOP_P_THINKING = 0.95
 
 /** The sampling parameters for Claude on any host, without those that the vendor would refuse. */
@@ -21,7 +21,7 @@ export function fitSampling(request: ChatRequest, isThinking: boolean, warnings:
   return { ...fitPair(model, temperature && Math.min(temperature, 1), topP, warnings), topK }
 }
 
-/** The vendor's default changes nothing, so that it can be left out without a warning. */
+/** The vendor's default has no effect, so it can be left out without a warning. */
 const isSaid = (value: number | undefined): value is number => value !== undefined && value !== 1
 
 function withoutSampling({ temperature, topP, topK }: ChatRequest, warnings: Warnings): Sampling {
@@ -45,7 +45,7 @@ function fitThinking({ model, temperature, topP, topK }: ChatRequest, warnings: 
   return fitPair(model, temperature === 1 ? 1 : undefined, isNarrow ? undefined : topP, warnings)
 }
 
-/** Where only one of them is taken, a default gives way to what was chosen. */
+/** If the vendor accepts only one of the two, a default value is dropped first. */
 function fitPair(
   model: string,
   temperature: number | undefined,

@@ -1,11 +1,11 @@
 import { isObject, type JsonObject } from '../../../domain/json-value.ts'
 import type { Warnings } from '../../hub/warnings.ts'
 
-/** Where schemas stand inside of schemas. */
+/** Members that contain nested schemas. */
 const MAPS = new Set(['properties', '$defs', 'definitions'])
 const LISTS = new Set(['anyOf', 'allOf'])
 
-/** What answers can be held to. Anything else in a schema is refused. */
+/** Rules that the vendor enforces. It rejects a schema with any others. */
 const HELD = new Set([
   '$ref',
   'additionalProperties',
@@ -34,7 +34,7 @@ const FORMATS = new Set([
   'uuid',
 ])
 
-/** Said about a schema, not by it: nothing is lost without them. */
+/** Annotations without effect on validation: they are removed without a warning. */
 const REMARKS = new Set(['$schema', '$id', '$comment', 'examples', 'deprecated', 'readOnly', 'writeOnly'])
 
 const isHeld = (name: string, value: unknown): boolean =>
@@ -43,8 +43,8 @@ const isHeld = (name: string, value: unknown): boolean =>
   (name === 'minItems' && (value === 0 || value === 1))
 
 /**
- * A schema that an answer of Claude's, or a strict call of a tool, can be held to: objects are closed, and rules that
- * would be refused are told to the model in words.
+ * Converts a schema to one that Claude enforces for answers and strict tools: objects are closed, and unsupported rules
+ * become text in descriptions.
  */
 export function heldSchema(schema: JsonObject, path: string, warnings: Warnings): JsonObject {
   const { oneOf, ...rest } = schema as Record<string, unknown>
@@ -78,10 +78,10 @@ function nested(name: string, value: unknown, change: (schema: JsonObject) => Js
   return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, changed(inner)]))
 }
 
-/** What the strict tools of one request may have together. */
+/** The vendor's limits for all strict tools of one request together. */
 const LIMITS = { tools: 20, optional: 24, unions: 16 } as const
 
-/** Says of tool after tool whether it can be strict beside those before it. */
+/** Returns a function that decides for one tool after another whether it can be strict within these limits. */
 export function createStrictness(): (schema: JsonObject) => boolean {
   const used = { tools: 0, optional: 0, unions: 0 }
   return schema => {

@@ -23,7 +23,7 @@ const WORDS = {
   pause: 'pause_turn',
 } as const satisfies Record<StopReason, string>
 
-/** `message` of a whole answer, or the `delta` at the end of a stream. */
+/** `message`: a non-stream answer, or the `delta` at the end of a stream. */
 export function decodeStop(message: unknown, hasCalls: boolean): Stop {
   const word = member(message, 'stop_reason')
   const reason = (typeof word === 'string' && REASONS[word]) || 'stop'

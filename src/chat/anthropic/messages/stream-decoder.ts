@@ -14,18 +14,18 @@ import { decodeError } from './error.ts'
 import { decodeStop } from './stop.ts'
 import { readAnthropicUsage, restated } from './usage.ts'
 
-/** What a block of the stream has become. */
+/** The decoded part of a block in the stream. */
 type Block =
   | { readonly kind: 'part'; readonly part: number }
-  /** Opens with its first word: without any it is perhaps no thought at all. */
+  /** Opens with its first text: an empty block may turn out not to be reasoning. */
   | { readonly kind: 'thought' }
-  /** Told whole when it has ended. */
+  /** Emitted when it is complete. */
   | { readonly kind: 'vendor'; readonly value: JsonObject; json: string }
 
-/** Inputs of the vendor's own tools are queries and the like; a longer one is left unfinished. */
+/** Inputs of the vendor's own tools, such as queries, are short; a longer one is truncated. */
 const MAX_VENDOR_INPUT = 2 ** 20
 
-/** Anything but a word does not say that the answer has ended. */
+/** Any value other than a text does not end the answer. */
 const isReason = (value: unknown) => typeof value === 'string' && value !== ''
 
 export function createStreamDecoder(_options: StreamDecoderOptions): StreamDecoder {
@@ -73,7 +73,7 @@ export function createStreamDecoder(_options: StreamDecoderOptions): StreamDecod
         emit({ type: 'end' })
         break
       default:
-      // Pings, and event types that are new.
+      // Pings and unknown event types.
     }
   }
 
@@ -100,8 +100,8 @@ export function createStreamDecoder(_options: StreamDecoderOptions): StreamDecod
   }
 
   /**
-   * A proxy that lost its upstream may begin anew inside of the same stream. What was said cannot be taken back: words are
-   * simply gone on with, but a call would be made twice, or from half of its arguments.
+   * A proxy that lost its upstream may restart the answer within the same stream. Text simply continues, because it
+   * cannot be taken back. A call would be made twice or with partial arguments, so it is an error.
    */
   function restart(emit: Emit): void {
     if (parts?.hasToolCalls) {
@@ -142,7 +142,7 @@ export function createStreamDecoder(_options: StreamDecoderOptions): StreamDecod
     else blocks.set(index, { kind: 'part', part: assembler(emit).open(part) })
   }
 
-  /** The input that a call begins with is a placeholder, unless it says something. */
+  /** The input at the start of a call is a placeholder, unless it has members. */
   function openCall(call: ToolCallPart, emit: Emit): number {
     const signature = pending
     pending = undefined
@@ -150,7 +150,7 @@ export function createStreamDecoder(_options: StreamDecoderOptions): StreamDecod
     return assembler(emit).open({ ...call, arguments: text, ...(signature && { signature }) })
   }
 
-  /** The number of the part that a thought is told in; it begins here if it has not. */
+  /** The number of the reasoning part of a block, which opens here if it has not yet. */
   function think(index: number, text: string, emit: Emit): number {
     const block = blocks.get(index)
     const part = block?.kind === 'part' ? block.part : assembler(emit).open({ type: 'reasoning', text: '' })
@@ -187,7 +187,7 @@ export function createStreamDecoder(_options: StreamDecoderOptions): StreamDecod
     if (proof.signature !== undefined && isCallSignature(proof.signature)) {
       pending = callSignatureOf(proof.signature)
     } else if (ofText !== undefined) {
-      // The block of the text is over by now.
+      // The block of the text has already ended.
       assembler(emit).whole({ type: 'text', text: '', signature: ofText })
     } else assembler(emit).add(think(index, '', emit), proof)
   }
@@ -209,7 +209,7 @@ function withInput(value: JsonObject, json: string): JsonObject {
   try {
     return { ...value, input: parseBounded(json) }
   } catch {
-    // Half of an input is none; the block itself still tells that the tool was called.
+    // A partial input is dropped; the block still shows that the tool was called.
     return value
   }
 }

@@ -13,12 +13,12 @@ import { errorBody } from './error.ts'
 import { encodeStop } from './stop.ts'
 import { encodeUsage } from './usage.ts'
 
-/** `index` is given with the first block written: a thought may turn out to have none, or to be redacted. */
+/** `index` is assigned with the first block that is written: reasoning may turn out to be empty or redacted. */
 type OpenPart = {
   readonly content: Part
   index: number | undefined
   readonly input?: ArgumentsWriter
-  /** Of a text; told after it. */
+  /** The signature of a text, written after it. */
   signature?: Signature
 }
 
@@ -29,7 +29,7 @@ const eventOf = (type: string, data: JsonObject = {}): Buffer => sseEvent({ type
 const delta = (index: number, change: JsonObject): Buffer =>
   eventOf('content_block_delta', { index, delta: change })
 
-/** Answers of this format are of one choice; others were never asked for. */
+/** An answer in this format has one choice; further choices are never requested. */
 export function createStreamEncoder({ idsAndClock, request }: AnswerOptions): Stage<ChatEvent, Buffer> {
   const parts = new Map<number, OpenPart>()
   let isStarted = false

@@ -5,13 +5,13 @@ import { budgetOf, effortOf } from '../../hub/reasoning.ts'
 import { nativeSignature } from '../../hub/signature.ts'
 import type { Warnings } from '../../hub/warnings.ts'
 
-/** The least that may be asked for. */
+/** The minimum budget that the vendor accepts. */
 const MIN_BUDGET = 1_024
 
-/** What a model may think with that cannot decide it itself, where the client leaves it to the model. */
+/** The effort for models without adaptive thinking, if the client requests adaptive thinking. */
 const FREE_EFFORT = 'high'
 
-/** Why the vendor would refuse to let the model think, where the client could not know. */
+/** Why the vendor would reject thinking for this request, for reasons that the client cannot know. */
 function obstacleToThinking(
   { reasoning, messages, model, tools, toolChoice }: ChatRequest,
   home: string,
@@ -31,10 +31,10 @@ const isOwnThought = (part: Part, home: string): boolean =>
   part.type === 'reasoning' &&
   (nativeSignature(home, part.signature) ?? nativeSignature(home, part.encrypted)) !== undefined
 
-/** `body` is the field `thinking`, `config` belongs into `output_config`. */
+/** `body` is the field `thinking`; `config` belongs in `output_config`. */
 type Thinking = { readonly body?: JsonObject; readonly config?: JsonObject; readonly isOn: boolean }
 
-/** `home`: the format whose proofs of thoughts the host takes. */
+/** `home`: the format whose reasoning signatures the host accepts. */
 type Bounds = { readonly home: string; readonly maxTokens: number; readonly warnings: Warnings }
 
 /** The thinking parameters for Claude on any host. */
@@ -60,7 +60,7 @@ export function encodeThinking(request: ChatRequest, { home, maxTokens, warnings
     return { body: { type: 'adaptive', ...display }, config: { effort: word }, isOn: true }
   }
   if (budget !== undefined) {
-    // What the client asked for in this very form is the vendor's to judge.
+    // If the client used this very form, the vendor decides whether it is valid.
     const own = effort !== undefined && thinking === 'adaptive' ? config : {}
     return {
       body: { type: 'enabled', budget_tokens: Math.max(budget, MIN_BUDGET), ...display },
@@ -71,7 +71,7 @@ export function encodeThinking(request: ChatRequest, { home, maxTokens, warnings
   if (thinking !== 'budget') return { body: { type: 'adaptive', ...display }, config, isOn: true }
   const worth = budgetOf(effort ?? (isAdaptive ? FREE_EFFORT : ''))
   if (worth === undefined) return { isOn: false }
-  // Thoughts are part of `max_tokens`, which is what the request was admitted for: they must fit in.
+  // Thinking counts against `max_tokens`, which the hold covers, so the budget must fit.
   const room = Math.min(worth, Math.floor(maxTokens / 2))
   if (room < MIN_BUDGET) {
     warnings.lost('reasoning_effort', 'max_tokens is too small for a thinking budget')

@@ -11,8 +11,8 @@ import {
 import { count, vendorCostIn } from '../../../metering/openai-usage.ts'
 
 /**
- * Reads a `usage` of this format: `input_tokens` are only those that came from no cache and went into none, and
- * `output_tokens` hold the thinking. Undefined when the two are not told.
+ * Reads a `usage` of this format: `input_tokens` excludes cache reads and writes, and `output_tokens` includes thinking.
+ * Undefined if either is missing.
  */
 export function readAnthropicUsage(value: unknown): Usage | undefined {
   const counts = countsIn(value)
@@ -49,9 +49,9 @@ function countsIn(value: unknown): Counts | undefined {
 
 type Iteration = Inference & { readonly isMessage: boolean }
 
-/** Iterations that the requested model runs itself; the others name the model that ran them. */
+/** Iterations of the requested model itself; all others name their model. */
 const OWN_ITERATIONS: readonly unknown[] = ['message', 'compaction']
-/** The vendor ends a request after ten rounds of its tools, each with a summary and advice at most. */
+/** The vendor ends a request after ten rounds of its tools, each with at most a summary and an advice. */
 const MAX_ITERATIONS = 64
 
 const tokensOf = (counts: Counts) => totalInput(counts) + totalOutput(counts)
@@ -71,9 +71,9 @@ function iterationIn(entry: unknown): readonly Iteration[] {
 }
 
 /**
- * `iterations` list every inference of a request, and each is billed. The counts beside them leave out the summary of a
- * long conversation (compaction), the advice of another model, and the prompts of later rounds. A list with fewer tokens
- * than those counts is not the whole list.
+ * `iterations` lists every inference of a request, and each is billed. The counts beside it exclude the summary of a long
+ * conversation (compaction), the advice of another model, and the prompts of later rounds. A list with fewer tokens than
+ * those counts is incomplete.
  */
 function withIterations(usage: Usage, list: readonly unknown[]): Usage {
   const iterations = list.slice(0, MAX_ITERATIONS).flatMap(iterationIn)
@@ -93,13 +93,13 @@ function withIterations(usage: Usage, list: readonly unknown[]): Usage {
   return { ...usage, ...main.counts, searches, calls, output: output - reasoning, reasoning, inferences }
 }
 
-/** A count that is told again replaces the first: the last word on each of them is the right one. */
+/** A later report of a count replaces the earlier one. */
 export const restated = (previous: JsonObject, update: unknown): JsonObject =>
   isObject(update)
     ? { ...previous, ...Object.fromEntries(Object.entries(update).filter(([, value]) => value !== null)) }
     : previous
 
-/** Usage as this format tells it; audio and images are tokens like any other here. */
+/** Encodes usage in this format; audio and image tokens count as ordinary tokens. */
 export function encodeUsage(requestUsage: Usage): JsonObject {
   const usage = allCounts(requestUsage)
   const cacheWrites = usage.cacheWrite + usage.cacheWrite1h

@@ -1,19 +1,19 @@
 import { isObject, type JsonObject } from '../../../domain/json-value.ts'
 import { parseBounded } from '../../../wire/json-bounds.ts'
 
-/** The member that holds the free text of a call, where a format knows objects only. */
+/** The member that holds the free text of a call, for formats whose arguments are objects. */
 export const FREE_TEXT = 'input'
-/** The member that holds what a model wrote in place of an object. */
+/** The member that holds arguments that are not an object. */
 const WRITTEN = 'arguments'
 
-/** The arguments of a call for formats that want an object; what the model wrote otherwise is a text inside of one. */
+/** The arguments of a call, for formats that require an object. Anything else becomes a text in a member of an object. */
 export function parseArguments(text: string, lost: (field: string, message: string) => void): JsonObject {
   if (text.trim() === '') return {}
   try {
     const input: unknown = parseBounded(text)
     if (isObject(input)) return input
   } catch {
-    // What the model wrote is no JSON; it is passed on as a text below, and the client is told.
+    // The arguments are not JSON. They are sent as text, with a warning to the client.
   }
   lost('arguments', 'are no JSON object and are sent as a text inside of one')
   return { [WRITTEN]: text }
@@ -22,13 +22,13 @@ export function parseArguments(text: string, lost: (field: string, message: stri
 export type ArgumentsWriter = { push(text: string): string; end(): string }
 
 /**
- * The same for a stream: takes the arguments of a call piece by piece and gives pieces that together are one JSON object.
- * Free text, and what does not begin like an object, becomes a text inside of one.
+ * The same for a stream: takes arguments in pieces and emits pieces that together form one JSON object. Free text, and
+ * anything that does not start like an object, becomes a text in a member.
  */
 export function createArgumentsWriter(isFreeText: boolean): ArgumentsWriter {
   let isBegun = false
   let isText = isFreeText
-  // Blanks before the first character that tells what the arguments are.
+  // Whitespace before the first character that reveals the kind of arguments.
   let blanks = ''
   const begin = (field: string) => `{${JSON.stringify(field)}:"`
   return {
@@ -51,5 +51,5 @@ export function createArgumentsWriter(isFreeText: boolean): ArgumentsWriter {
   }
 }
 
-/** Halves of a surrogate pair that come apart are escaped one by one, so that they make the same character again. */
+/** Separated halves of a surrogate pair are escaped one by one, so that they form the same character again. */
 const escaped = (text: string): string => JSON.stringify(text).slice(1, -1)

@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto'
 
-/** What a vendor takes as the id of a call, or of a user. */
+/** The ids of calls or users that a vendor accepts. */
 export type IdRule = { readonly maxLength: number; readonly pattern: RegExp }
 
 /**
- * The id as it is where the vendor takes it; else letters and digits made of it, the same every time, so that a call and
- * its result still belong together.
+ * The id itself if the vendor accepts it; otherwise a deterministic hash of it, so that a call and its result still
+ * match.
  */
 export function fitId(id: string, { maxLength, pattern }: IdRule): string {
   if (id.length <= maxLength && pattern.test(id)) return id

@@ -6,8 +6,8 @@ import type { Warnings } from '../warnings.ts'
 import { FREE_TEXT as FIELD } from './arguments.ts'
 
 /**
- * Tools that take free text, for formats that have none: each is offered as a function with one field, and its calls are
- * turned back for the client. The field is called so on both ways.
+ * Tools with free text, for formats that lack them: each becomes a function with one field, and its calls are converted
+ * back for the client. Both directions use the same field.
  */
 const SCHEMA = {
   type: 'object',
@@ -15,7 +15,7 @@ const SCHEMA = {
   required: [FIELD],
 }
 
-/** The request with functions in place of tools that take free text. */
+/** Replaces tools with free text by functions. */
 export function withoutCustomTools(request: ChatRequest, warnings: Warnings): ChatRequest {
   const { tools, messages } = request
   const hasCustom =
@@ -53,7 +53,7 @@ function asFunctionPart(part: Part): Part {
   return result
 }
 
-/** The names of the tools whose calls a client expects as free text. */
+/** The names of the tools whose calls the client expects as free text. */
 function customNames(request: ChatRequest | undefined): ReadonlySet<string> {
   return new Set(request?.tools?.flatMap(tool => (tool.type === 'custom' ? [tool.name] : [])))
 }
@@ -61,7 +61,7 @@ function customNames(request: ChatRequest | undefined): ReadonlySet<string> {
 const isDisguised = (part: Part, names: ReadonlySet<string>): part is ToolCallPart =>
   part.type === 'toolCall' && !part.isCustom && names.has(part.name)
 
-/** The free text in the arguments of a call; what a model made otherwise is passed on as it wrote it. */
+/** The free text in the arguments of a call; other arguments are returned unchanged. */
 function freeText(json: string): string {
   try {
     const text = member(parseBounded(json), FIELD)
@@ -71,7 +71,7 @@ function freeText(json: string): string {
   }
 }
 
-/** The answer with the calls of such tools as the client of this request expects them. */
+/** Converts the calls of such tools back to the form that the client expects. */
 export function withCustomCalls(answer: ChatAnswer, request: ChatRequest | undefined): ChatAnswer {
   const names = customNames(request)
   if (names.size === 0) return answer
@@ -83,7 +83,7 @@ export function withCustomCalls(answer: ChatAnswer, request: ChatRequest | undef
   }
 }
 
-/** The same for a stream: the text of such a call comes in one piece, since only whole JSON can be read. */
+/** The same for a stream: the text of such a call is emitted at once, since only complete JSON can be parsed. */
 export function restoringCustomCalls(
   encoder: Stage<ChatEvent, Buffer>,
   request: ChatRequest | undefined,

@@ -3,8 +3,8 @@ import type { Stage } from '../../../wire/stage.ts'
 import type { ChatAnswer, ChatEvent, ChatRequest, Message, Part, Tool } from '../hub.ts'
 
 /**
- * Names of tools that one vendor takes and another refuses: they go out in a form that is taken, and the calls come back
- * under the names that the client knows.
+ * Tool names that some vendors reject: they are sent in an accepted form, and calls are returned under the client's
+ * names.
  */
 const COMMON = /^[a-zA-Z0-9_-]{1,64}$/
 const RULES: Readonly<Record<string, RegExp>> = {
@@ -18,14 +18,14 @@ const RULES: Readonly<Record<string, RegExp>> = {
 const KEPT_LENGTH = 50
 const HASH_LENGTH = 10
 
-/** The same every time, so that calls of earlier turns fit the tools; the hash keeps names apart that look alike now. */
+/** Deterministic, so that calls of earlier turns match the tools. The hash distinguishes names that become equal. */
 function fit(name: string): string {
   const plain = name.replace(/[^a-zA-Z0-9_-]/g, '_').slice(0, KEPT_LENGTH)
   const hash = createHash('sha256').update(name).digest('hex').slice(0, HASH_LENGTH)
   return `${/^[a-zA-Z_]/.test(plain) ? '' : '_'}${plain}_${hash}`
 }
 
-/** The names that go out otherwise, by the client's; undefined where all of them are taken as they are. */
+/** The changed names by the client's names; undefined: none had to change. */
 export type FittedNames = ReadonlyMap<string, string>
 
 export function fittedNames({ tools = [], messages }: ChatRequest, format: string): FittedNames | undefined {
@@ -41,7 +41,7 @@ export function fittedNames({ tools = [], messages }: ChatRequest, format: strin
   return fitted.size === 0 ? undefined : fitted
 }
 
-/** The request under the names that the vendor takes. */
+/** The request with the names that the vendor accepts. */
 export function withFittedNames(request: ChatRequest, names: FittedNames | undefined): ChatRequest {
   if (names === undefined) return request
   const fittedName = (name: string) => names.get(name) ?? name
@@ -70,7 +70,7 @@ function restoring(names: FittedNames): (name: string) => string {
   return name => originals.get(name) ?? name
 }
 
-/** The answer under the names that the client knows. */
+/** The answer with the client's own names. */
 export function withOwnNames(answer: ChatAnswer, names: FittedNames | undefined): ChatAnswer {
   if (names === undefined) return answer
   const restoreName = restoring(names)
@@ -83,7 +83,7 @@ export function withOwnNames(answer: ChatAnswer, names: FittedNames | undefined)
   }
 }
 
-/** The same for a stream: a call tells its name where it opens. */
+/** The same for a stream: only the event that opens a call has its name. */
 export function restoringNames(
   encoder: Stage<ChatEvent, Buffer>,
   names: FittedNames | undefined,

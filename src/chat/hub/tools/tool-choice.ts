@@ -3,14 +3,14 @@ import { bodyOf, ownExtras } from '../fields.ts'
 import type { ChatRequest, FunctionTool, Message, Tool, ToolChoice } from '../hub.ts'
 import type { Warnings } from '../warnings.ts'
 
-/** What is said of a tool that runs at another vendor's. */
+/** The warning text for a tool that another vendor runs. */
 export const HOSTED_TOOL = 'a tool that another vendor runs'
 
-/** Whether the choice is for one tool by its name. */
+/** Whether the choice forces one tool by name. */
 export const isNamed = (choice: ToolChoice | undefined): boolean =>
   choice?.mode === 'required' && choice.only?.length === 1
 
-/** The functions that may be called, for formats that have no other tools and no list of those allowed. */
+/** The functions that may be called, for formats without other tools and without a list of allowed ones. */
 export function allowedFunctions(
   { tools = [], toolChoice }: ChatRequest,
   warnings: Warnings,
@@ -28,14 +28,14 @@ export function allowedFunctions(
 const isAllowed = (tool: Exclude<Tool, { type: 'vendor' }>, choice: ToolChoice | undefined): boolean =>
   choice?.only === undefined || choice.only.includes(tool.name)
 
-/** The names of the tools that a conversation has calls of, each once. */
+/** The distinct names of the tools that a conversation calls. */
 export const calledTools = (messages: readonly Message[]): readonly string[] => [
   ...new Set(
     messages.flatMap(({ content }) => content.flatMap(part => (part.type === 'toolCall' ? [part.name] : []))),
   ),
 ]
 
-/** A function the way the common format describes it, which several vendors took over. */
+/** A function in the common format, which several vendors share. */
 export const describedFunction = (format: string, tool: FunctionTool): JsonObject => ({
   ...ownExtras(format, tool),
   type: 'function',

@@ -1,6 +1,6 @@
 import type { Message } from '../hub.ts'
 
-/** The names of tools by the ids of their calls, for formats that want a result to name its tool. */
+/** The names of tools by call id, for formats whose results name the tool. */
 export function toolNames(messages: readonly Message[]): ReadonlyMap<string, string> {
   const names = new Map<string, string>()
   for (const { content } of messages) {

@@ -2,7 +2,7 @@ import type { JsonObject } from '../../../domain/json-value.ts'
 import type { Message, Part, ToolResultPart } from '../hub.ts'
 import type { Warnings } from '../warnings.ts'
 
-/** What a result says, and what it shows. */
+/** The text and the media of a tool result. */
 type Said<Words, Medium> = { readonly words: Words; readonly media: readonly Medium[] }
 
 type Writing<Words, Medium> = {
@@ -13,7 +13,7 @@ type Writing<Words, Medium> = {
   showing(media: readonly Medium[]): JsonObject
 }
 
-/** Where a result is a message of its own and holds text only; media follow as the user's. */
+/** For formats whose results are messages of their own with text only: media follow in a user message. */
 export function encodeResultMessages<Words, Medium>(
   message: Message,
   { path, warnings, encode, messageOf, showing }: Writing<Words, Medium>,
@@ -36,7 +36,7 @@ export function encodeResultMessages<Words, Medium>(
 
 const isText = (part: JsonObject): boolean => part.type === 'text'
 
-/** For formats whose parts tell by their type what they are. */
+/** For formats whose parts have a `type` member. */
 export const byType = (parts: readonly JsonObject[]): Said<readonly JsonObject[], JsonObject> => ({
   words: parts.filter(isText),
   media: parts.filter(part => !isText(part)),

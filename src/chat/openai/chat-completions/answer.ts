@@ -62,7 +62,7 @@ function decodeChoice(
   sources: readonly Citation[],
   newId: (prefix: string) => string,
 ): Choice {
-  // A choice that was filtered may have no message at all.
+  // A filtered choice may have no message.
   const message = choice.fields('message') ?? lenientFields({})
   const parts = decodeMessage(message, sources, newId)
   const logprobs = decodeLogprobs(choice.any('logprobs'))
@@ -94,14 +94,14 @@ function decodeMessage(
   ]
 }
 
-/** Annotations are of the whole message; its text is one in practice. */
+/** Annotations apply to the entire message, which in practice has one text. */
 function cited(parts: readonly Part[], citations: NonNullable<TextPart['citations']>): readonly Part[] {
   if (citations.length === 0) return parts
   const first = parts.findIndex(part => part.type === 'text')
   return parts.map((part, at) => (at === first ? ({ ...part, citations } as TextPart) : part))
 }
 
-/** Images in answers are an extension that hosts agree on. */
+/** Images in answers are a de facto extension of hosts. */
 export function decodeImages(images: readonly unknown[]): readonly MediaPart[] {
   return images.flatMap(image => {
     const url = member(member(image, 'image_url'), 'url')
@@ -173,7 +173,7 @@ function encodeMessage(parts: readonly Part[], isFirstForm: boolean): JsonObject
   }
 }
 
-/** A client that knows calls of functions only knows of one an answer. */
+/** A client with the deprecated `functions` expects one call per answer. */
 function encodeCalls(calls: readonly ToolCallPart[], isFirstForm: boolean): JsonObject {
   const [first] = calls
   if (first === undefined) return {}

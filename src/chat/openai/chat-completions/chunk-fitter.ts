@@ -6,9 +6,8 @@ import { thinkingText } from './content.ts'
 import { errorBody, errorInside } from './error.ts'
 
 /**
- * Rewrites the chunks of a dialect's stream that clients of the common format cannot read: content that is a list of parts,
- * calls without an index, by which clients gather their pieces, and errors that are not told as `error`. Every other event
- * passes byte for byte.
+ * Rewrites chunks of a dialect that clients of the common format cannot parse: content as a list of parts, calls without
+ * an index, and errors outside of `error`. All other events are forwarded byte for byte.
  */
 export function createChunkFitter(): Stage<Buffer, Buffer> {
   const scanner = createSseScanner()
@@ -29,7 +28,7 @@ export function createChunkFitter(): Stage<Buffer, Buffer> {
         pieces.push(fitted)
         continue
       }
-      // Neighbours lie in one buffer and leave in one piece.
+      // Adjacent frames of one buffer are forwarded as one chunk.
       if (from?.source !== frame.source) pass()
       from ??= frame
       to = frame
@@ -68,7 +67,7 @@ function parse(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    // `[DONE]`, or an event that the client has to judge itself.
+    // `[DONE]`, or an event that is left to the client.
     return undefined
   }
 }
@@ -83,7 +82,7 @@ function isStrange(choice: unknown): boolean {
   return Array.isArray(member(delta, 'content')) || hasUnnumbered
 }
 
-/** Words and thoughts, each in the field that clients read. */
+/** Splits content into text and reasoning, each in the field that clients read. */
 function fitContent(content: unknown): JsonObject {
   if (!Array.isArray(content)) return {}
   const words = content.map(part => member(part, 'text')).filter(text => typeof text === 'string')
@@ -96,7 +95,7 @@ function fitContent(content: unknown): JsonObject {
 
 type CallIndexes = { of(call: JsonObject): number }
 
-/** Numbers the calls of one choice in the order they begin: by their index where they have one, else by their id. */
+/** Numbers the calls of one choice in the order in which they start: by index, else by id. */
 function createCallIndexes(): CallIndexes {
   const byId = new Map<string, number>()
   let last = -1

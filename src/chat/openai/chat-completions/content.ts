@@ -23,13 +23,13 @@ import type { Warnings } from '../../hub/warnings.ts'
 
 export const FORMAT = 'openai-chat'
 
-/** The same vendor's other format; an id of a file is good in both. */
+/** The vendor's other format; file ids are valid in both. */
 const SISTER = 'responses'
 
 const AUDIO_TYPES: Readonly<Record<string, string>> = { mp3: 'audio/mpeg' }
 const AUDIO_FORMATS: Readonly<Record<string, string>> = { 'audio/mpeg': 'mp3' }
 
-/** `content` of a message: a text, a list of parts, or nothing. */
+/** `content` of a message: a text, a list of parts, or absent. */
 export function decodeContent(message: FieldReader): readonly Part[] {
   const content = message.any('content')
   if (content === undefined || content === '') return []
@@ -75,7 +75,7 @@ const withExtras = (part: FieldReader, decoded: Part): Part => {
   return extras === undefined ? decoded : ({ ...decoded, extras } as Part)
 }
 
-/** Some hosts write the address itself where others write an object around it. */
+/** Some hosts send the URL itself in place of an object around it. */
 function linked(part: FieldReader, name: string, kind: 'image' | 'video'): MediaPart {
   const field = part.any(name)
   const url = typeof field === 'string' ? field : part.needFields(name).needText('url')
@@ -117,7 +117,7 @@ export function thinkingText(thinking: unknown): string {
     .join('')
 }
 
-/** A common extension: Anthropic's mark on a part or a tool. */
+/** A common extension: Anthropic's cache mark on a part or a tool. */
 export function cacheIn(fields: FieldReader): { cache?: CacheMark } {
   const mark = fields.any('cache_control')
   if (mark === undefined) return {}
@@ -128,7 +128,7 @@ export function cacheIn(fields: FieldReader): { cache?: CacheMark } {
 export const cacheControl = (cache: CacheMark | undefined): JsonObject =>
   cache === undefined ? {} : { cache_control: { type: 'ephemeral', ...cache } }
 
-/** One part for a message's `content`; undefined where the format has no word for it, which is then warned about. */
+/** Encodes one part of a message's `content`; undefined: the format has no such part, and a warning is added. */
 export function encodePart(part: Part, path: string, warnings: Warnings): JsonObject | undefined {
   if (part.type !== 'vendor') warnings.foreign(`${path}.`, part)
   switch (part.type) {
@@ -151,7 +151,7 @@ export function encodePart(part: Part, path: string, warnings: Warnings): JsonOb
   }
 }
 
-/** The parts that the format has words for. `path` is the message's. */
+/** Encodes the parts that the format supports. `path`: the path of the message. */
 export const encodeParts = (
   parts: readonly Part[],
   path: string,
@@ -205,7 +205,7 @@ function encodeMedia(part: MediaPart, path: string, warnings: Warnings): JsonObj
 const audioFormat = (mediaType = 'audio/wav'): string =>
   AUDIO_FORMATS[mediaType] ?? mediaType.replace(/^audio\//, '')
 
-// --- Reasoning (contract, names): `reasoning_content`, and `reasoning_details` where signatures must survive ------
+// --- Reasoning: `reasoning_content`, and `reasoning_details` if signatures must survive ---------------------------
 
 type Detail = {
   readonly type: string
@@ -217,13 +217,13 @@ type Detail = {
   readonly id?: string
 }
 
-/** The thoughts of a message, in any of the ways hosts tell them. */
+/** The reasoning of a message, in any of the forms that hosts use. */
 export function decodeReasoning(message: FieldReader): readonly ReasoningPart[] {
   const text = message.text('reasoning_content')
   const reasoning = message.any('reasoning')
   const plain = text ?? (typeof reasoning === 'string' ? reasoning : undefined)
   const details = (message.list('reasoning_details') ?? []).filter(isObject).map(decodeDetail)
-  // Where details hold the text, the other field repeats it.
+  // If the details contain the text, the other field repeats it.
   if (details.some(detail => detail.text !== '')) return details
   return plain ? [{ type: 'reasoning', text: plain }, ...details] : details
 }
@@ -244,7 +244,7 @@ export function decodeDetail(value: JsonObject): ReasoningPart {
 
 const asText = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined)
 
-/** A thought whose proof must come back unchanged; its text stands with it, so that several are told apart. */
+/** Reasoning whose signature must be sent back unchanged, with its text, so that several can be distinguished. */
 export function encodeDetail(part: ReasoningPart, index: number): JsonObject {
   const { text, signature, encrypted, id } = part
   const proof = signature ?? encrypted
@@ -259,7 +259,7 @@ export function encodeDetail(part: ReasoningPart, index: number): JsonObject {
   })
 }
 
-/** The thoughts of an answer. The signature of its text is one more of them, the last. */
+/** The reasoning of an answer. The signature of its text is added as the last entry. */
 export function encodeReasoning(parts: readonly Part[]): JsonObject {
   const thoughts = parts.filter((part): part is ReasoningPart => part.type === 'reasoning')
   const signature = parts.findLast(isSignedText)?.signature
@@ -277,7 +277,7 @@ export function encodeReasoning(parts: readonly Part[]): JsonObject {
 
 const isSignedText = (part: Part): part is TextPart => part.type === 'text' && part.signature !== undefined
 
-/** Thoughts and what was said after them, the text with the signature that stands among the thoughts. */
+/** Reasoning and the content after it; a text signature found in the reasoning moves to the text. */
 export function withTextSignature(
   thoughts: readonly ReasoningPart[],
   content: readonly Part[],
@@ -319,13 +319,13 @@ export function decodeToolCall(call: FieldReader, newId: (prefix: string) => str
   })
 }
 
-/** Some hosts send an object where a JSON text is due, or nothing for a tool without arguments. */
+/** Some hosts send an object in place of JSON text, or nothing for a tool without arguments. */
 export function argumentsText(value: unknown): string {
   if (typeof value === 'string') return value === '' ? '{}' : value
   return value === undefined || value === null ? '{}' : JSON.stringify(value)
 }
 
-/** Google's own compatible endpoint carries its signatures so; other vendors' travel in the same place. */
+/** Google's OpenAI-compatible endpoint uses this member for its signatures. The gateway uses it for other vendors' too. */
 export function decodeCallSignature(extra: unknown): Signature | undefined {
   const text = member(member(extra, 'google'), 'thought_signature')
   return typeof text === 'string' && text !== '' ? unpackSignature('gemini', text) : undefined
@@ -363,8 +363,8 @@ export function decodeAnnotation(value: unknown): Citation | undefined {
 }
 
 /**
- * `from` and `to`: where the text of the part lies in the message, for a citation that is of all of it. Strict clients know
- * citations of pages only, so that a file is named by its address.
+ * `from` and `to`: the position of the part's text in the message, for a citation without a range. Strict clients accept
+ * web citations only, so a file is cited by a URL.
  */
 export function encodeAnnotation(citation: Citation, from: number, to: number): readonly JsonObject[] {
   const { title = '', start, end } = citation
@@ -375,7 +375,7 @@ export function encodeAnnotation(citation: Citation, from: number, to: number): 
   return [{ type: 'url_citation', url_citation: { url, title, start_index, end_index } }]
 }
 
-/** A page that this format tells beside the choices anyway, by the extras of the answer. */
+/** Marks a citation that this format already has in the extras of the answer. */
 export const asToldBeside = (citation: Citation): Citation => ({
   ...citation,
   extras: { [FORMAT]: { isToldBeside: true } },

@@ -33,7 +33,7 @@ function decode(body: FieldReader): ChatRequest {
   const wantsLogprobs = body.flag('logprobs')
   const topLogprobs = body.number('top_logprobs')
   const options = body.fields('stream_options')
-  // Not to store is what happens anyhow.
+  // The gateway never stores answers, so `store: false` needs no warning.
   const store = body.flag('store') ? { store: true } : {}
   const request = compact<ChatRequest>({
     model: modelIn(body),
@@ -65,7 +65,7 @@ function decode(body: FieldReader): ChatRequest {
 
 type Offer = Pick<ChatRequest, 'tools' | 'toolChoice' | 'parallelTools' | 'isFirstForm'>
 
-/** Tools, or what they were at first: functions, one call of which fits into an answer. */
+/** Decodes `tools`, or the deprecated `functions` with one call per answer. */
 function decodeTools(body: FieldReader): Offer {
   const parallelTools = body.flag('parallel_tool_calls')
   const tools = body.list('tools') && body.each('tools').map(decodeTool)
@@ -100,7 +100,7 @@ function decodeFunctionChoice(body: FieldReader): ToolChoice | undefined {
   return { mode: 'required', only: [body.needFields('function_call').needText('name')] }
 }
 
-/** Calls of functions had no ids: each is given one, by which its result is known. */
+/** Deprecated function calls have no ids: each gets one, so that its result can be assigned. */
 type FunctionCalls = { readonly id: string; readonly name: string }[]
 
 function decodeMessages(body: FieldReader): readonly Message[] {
@@ -111,7 +111,7 @@ function decodeMessages(body: FieldReader): readonly Message[] {
   for (const each of body.each('messages')) {
     const message = decodeMessage(each, calls)
     const last = messages.at(-1)
-    // Results come one a message; all that answer one turn belong together.
+    // Each result is a message of its own; results for one turn are joined.
     if (message.role === 'tool' && last?.role === 'tool') {
       messages[messages.length - 1] = { ...last, content: [...last.content, ...message.content] }
     } else messages.push(message)
@@ -148,7 +148,7 @@ function decodeAssistant(message: FieldReader, functionCalls: FunctionCalls): Me
   const refusal = message.text('refusal')
   if (refusal) parts.push({ type: 'refusal', text: refusal })
   const calls = message.each('tool_calls')
-  // An id that the client leaves out cannot be answered to, and is its own affair: no new one is made up.
+  // A call without an id cannot have a result, so none is generated.
   for (const call of calls) parts.push(decodeToolCall(call, () => ''))
   const functionCall = message.fields('function_call')
   if (functionCall !== undefined) parts.push(decodeFunctionCall(functionCall, functionCalls))

@@ -2,7 +2,7 @@ import { isObject, type JsonObject } from '../../../domain/json-value.ts'
 import type { ChatDialect } from '../../hub/dialect.ts'
 import type { Warnings } from '../../hub/warnings.ts'
 
-/** A body in the dialect, with a warning for each wish that it has no field for. */
+/** Converts a body to the dialect, with a warning for each unsupported field. */
 export function fitDialect(body: JsonObject, dialect: ChatDialect, warnings: Warnings): JsonObject {
   const entries = Object.entries(body).flatMap(([name, value]) => {
     if (dialect.needless.includes(name)) return []
@@ -15,14 +15,14 @@ export function fitDialect(body: JsonObject, dialect: ChatDialect, warnings: War
   return Object.fromEntries(entries)
 }
 
-/** Whether the host takes this body as it is, so that its bytes may pass. */
+/** Whether the host accepts this body, so that its bytes can be forwarded unchanged. */
 export function isInDialect(body: JsonObject, dialect: ChatDialect): boolean {
   const { renamed, refused, needless, ids } = dialect
   const isStrange = (name: string) =>
     Object.hasOwn(renamed, name) || refused.includes(name) || needless.includes(name)
   if (Object.keys(body).some(isStrange)) return false
   if (body.tool_choice === 'required' || isAllowedTools(body.tool_choice)) return false
-  // The first form of tools is older than any such host.
+  // No host with a dialect supports the deprecated `functions`.
   if ('functions' in body || 'function_call' in body) return false
   const messages = Array.isArray(body.messages) ? body.messages.filter(isObject) : []
   const isFitting = (id: unknown) =>
@@ -39,7 +39,7 @@ export function isInDialect(body: JsonObject, dialect: ChatDialect): boolean {
   })
 }
 
-/** What every host knows of a message and of a call; thoughts, refusals and signatures are worded otherwise. */
+/** The members of messages and calls that every host supports. Reasoning, refusals and signatures differ. */
 const MESSAGE_FIELDS = ['role', 'content', 'name', 'tool_calls', 'tool_call_id', 'prefix']
 const CALL_FIELDS = ['id', 'type', 'function', 'index']
 
@@ -62,7 +62,7 @@ function fitToolChoice(choice: unknown, { required }: ChatDialect, warnings: War
 
 const isAllowedTools = (choice: unknown): boolean => isObject(choice) && choice.type === 'allowed_tools'
 
-/** Instructions have one role, thoughts are parts of what is said, and nothing holds another vendor's proofs. */
+/** In a dialect, instructions have one role, reasoning is a content part, and foreign signatures have no field. */
 function fitMessage(message: unknown, warnings: Warnings): unknown {
   if (!isObject(message)) return message
   const { reasoning_content: thought, reasoning_details: proofs, refusal, ...rest } = message as Fields

@@ -22,7 +22,7 @@ import { fitEffort, fitLimits, fitSampling } from '../parameters.ts'
 import { cacheControl, encodeParts, encodeReasoning, encodeToolCall, FORMAT } from './content.ts'
 import { fitDialect } from './dialect.ts'
 
-/** Fields that mean the same in the same vendor's other format. */
+/** Fields with the same meaning in the vendor's Responses format. */
 const SHARED_WITH_RESPONSES = [
   'metadata',
   'moderation',
@@ -33,7 +33,7 @@ const SHARED_WITH_RESPONSES = [
   'store',
 ] as const
 
-/** Longer ids are refused, of calls and of users. */
+/** The vendor rejects longer ids of calls and users. */
 const USER_RULE: IdRule = { maxLength: 64, pattern: /^/ }
 const ID_RULE: IdRule = { maxLength: 40, pattern: /^/ }
 
@@ -55,7 +55,7 @@ export function encodeRequest(original: ChatRequest, options: EncodeOptions = {}
     model: request.model,
     messages: encodeMessages(request.messages, options, warnings),
     stream: request.stream ? true : undefined,
-    // Billing needs the usage whether or not the client does.
+    // Billing needs the usage even if the client does not.
     stream_options: request.stream ? { include_usage: true } : undefined,
     tools: encodeTools(request.tools, warnings),
     tool_choice: encodeToolChoice(request.toolChoice, request.tools),
@@ -82,7 +82,7 @@ export function encodeRequest(original: ChatRequest, options: EncodeOptions = {}
   return { body: worded, warnings: warnings.list() }
 }
 
-/** Takes the fields that two formats of one vendor share out of the extras of the other. */
+/** Takes the fields that two formats of one vendor share from the extras of the other. */
 export function sharedFields(request: ChatRequest, other: string) {
   const theirs = request.extras?.[other]
   if (theirs === undefined) return { extras: request.extras ?? {}, shared: {} }

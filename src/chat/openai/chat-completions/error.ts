@@ -4,8 +4,8 @@ import type { EncodedError, VendorErrorAnswer } from '../../hub/format.ts'
 import type { ChatError } from '../../hub/hub.ts'
 
 /**
- * Reads an error in any of the shapes that hosts of this format have: an object, a text (xAI), `detail` (Mistral's
- * gateway, FastAPI), `message` as a text or an object (docs/reference/formats.md: Provider error shapes).
+ * Decodes the error shapes of all hosts of this format: an object, a text (xAI), `detail` (Mistral's gateway, FastAPI),
+ * `message` as text or object (docs/reference/formats.md: Provider error shapes).
  */
 export function decodeError({ status, body, header }: VendorErrorAnswer): ChatError {
   const inner = member(body, 'error')
@@ -18,7 +18,7 @@ export function decodeError({ status, body, header }: VendorErrorAnswer): ChatEr
     `the provider answered with the status ${status}`
   const type = textOf(member(source, 'type'))
   const code = wordOf(member(source, 'code'))
-  // Hosts that send an error with a status of success put the status inside of it.
+  // Hosts that send an error with a success status put the error status into the body.
   const reportedStatus = Number(member(source, 'code') ?? member(source, 'status'))
   const guess = type === 'invalid_request_error' ? 400 : 500
   const meant =
@@ -32,7 +32,7 @@ export function decodeError({ status, body, header }: VendorErrorAnswer): ChatEr
   })
 }
 
-/** An error that came inside an answer or a stream with a status of success. */
+/** An error inside an answer or a stream with a success status. */
 export const errorInside = (body: unknown): ChatError => decodeError({ status: 200, body })
 
 function textOf(value: unknown): string | undefined {

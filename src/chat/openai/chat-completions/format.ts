@@ -9,7 +9,7 @@ import { decodeError, encodeError } from './error.ts'
 import { createStreamDecoder } from './stream-decoder.ts'
 import { createStreamEncoder } from './stream-encoder.ts'
 
-/** Chat completions, as OpenAI and most hosts speak them. */
+/** Chat completions of OpenAI and of most other hosts. */
 export const openaiChat = {
   name: FORMAT,
   contentType: 'text/event-stream',

@@ -4,7 +4,7 @@ import type { TokenLogprob } from '../../hub/hub.ts'
 
 type Alternative = TokenLogprob['top'][number]
 
-/** `logprobs` of a choice, whole or of one chunk. */
+/** `logprobs` of a choice or of one chunk. */
 export function decodeLogprobs(value: unknown): readonly TokenLogprob[] {
   const content = member(value, 'content')
   if (!Array.isArray(content)) return []

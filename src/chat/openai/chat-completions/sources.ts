@@ -3,8 +3,8 @@ import { compact } from '../../hub/fields.ts'
 import type { Citation } from '../../hub/hub.ts'
 
 /**
- * The pages that an answer relies on as Perplexity and xAI tell them: beside the choices, as a list of addresses, and of what
- * the search has found there. The numbers in the text (`[1]`) count the first list.
+ * The sources of an answer in the form of Perplexity and xAI: beside the choices, as a list of URLs and a list of search
+ * results. Numbers in the text (`[1]`) refer to the first list.
  */
 export function sourcesIn({ citations, search_results }: JsonObject): readonly Citation[] {
   const pages = new Map<string, Citation>()
@@ -27,6 +27,6 @@ export function sourcesIn({ citations, search_results }: JsonObject): readonly C
 
 const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
 
-/** Whether an object of the wire may tell such pages; most have neither field. */
+/** Whether an object may contain sources; most have neither field. */
 export const hasSources = (body: JsonObject): boolean =>
   body.citations !== undefined || body.search_results !== undefined

@@ -1,6 +1,9 @@
 import type { StopReason } from '../../hub/hub.ts'
 
-/** The words of this format and of its hosts (docs/reference/formats.md: Finish reasons). Any other word is a plain stop. */
+/**
+ * The finish reasons of this format and of its hosts (docs/reference/formats.md: Finish reasons). Any other value is a
+ * plain stop.
+ */
 const REASONS: Readonly<Record<string, StopReason>> = {
   stop: 'stop',
   eos: 'stop',
@@ -11,10 +14,10 @@ const REASONS: Readonly<Record<string, StopReason>> = {
   content_filter: 'filter',
 }
 
-/** Hosts that end for a fault of theirs say so here. */
+/** Finish reasons of a failure on the host's side. */
 export const FAILED = new Set(['error', 'insufficient_system_resource'])
 
-/** That tools were called is told by the calls: several hosts say `stop` all the same. */
+/** The calls decide whether tools were called: several hosts report `stop` nevertheless. */
 export function decodeStop(word: string, hasCalls: boolean): StopReason {
   const reason = REASONS[word] ?? 'stop'
   return hasCalls && reason === 'stop' ? 'tools' : reason
@@ -30,6 +33,6 @@ const FINISH_REASONS = {
   pause: 'stop',
 } as const satisfies Record<StopReason, string>
 
-/** `isFirstForm`: the client knows calls of functions only. */
+/** `isFirstForm`: the client uses the deprecated `functions`. */
 export const finishReason = (reason: StopReason, isFirstForm: boolean): string =>
   reason === 'tools' && isFirstForm ? 'function_call' : FINISH_REASONS[reason]

@@ -25,7 +25,7 @@ import { decodeStop, FAILED } from './stop.ts'
 type Call = { readonly part: number; readonly id: string }
 type ChoiceState = {
   readonly parts: Assembler
-  /** Addresses of pages that were cited. */
+  /** URLs of pages that were cited. */
   readonly cited: Set<string>
   readonly calls: Map<number, Call>
   lastCall: Call | undefined
@@ -50,7 +50,7 @@ export function createStreamDecoder(options: StreamDecoderOptions): StreamDecode
       if (isObject(data)) readChunk(data, emit)
       if (isError) emit({ type: 'error', error: errorInside(data ?? text) })
     },
-    // Several hosts leave `[DONE]` out; the answer is over when each choice has said so.
+    // Several hosts omit `[DONE]`; the answer is complete when each choice has finished.
     isWhole: () => choices.size >= choiceCount && [...choices.values()].every(choice => choice.isFinished),
     finish(emit) {
       for (const [index, choice] of choices) {
@@ -68,7 +68,7 @@ export function createStreamDecoder(options: StreamDecoderOptions): StreamDecode
   function readChunk(chunk: JsonObject, emit: Emit): void {
     const list = Array.isArray(chunk.choices) ? chunk.choices.filter(isObject) : []
     if (hasSources(chunk)) gatherSources(chunk)
-    // Azure begins with a chunk that names neither id nor model.
+    // Azure starts with a chunk that has neither id nor model.
     if (!isStarted && (list.length > 0 || chunk.id)) start(chunk, emit)
     for (const choice of list) readChoice(choice, emit)
     if (list.length === 0 && sources.size > 0) citeAfterwards()
@@ -98,7 +98,7 @@ export function createStreamDecoder(options: StreamDecoderOptions): StreamDecode
     )
   }
 
-  /** Told with every chunk, or with the last; those of the first chunk are among the extras of the answer. */
+  /** Hosts send sources with every chunk or with the last. Those of the first chunk become extras of the answer. */
   function gatherSources(chunk: JsonObject): void {
     for (const source of sourcesIn(chunk)) {
       const { url = '' } = source
@@ -106,7 +106,7 @@ export function createStreamDecoder(options: StreamDecoderOptions): StreamDecode
     }
   }
 
-  /** Which words rely on a page is not told: it is cited for all of the text, when that ends. */
+  /** The text that relies on a page is not reported, so the page is cited for the entire text, at its end. */
   function cite({ parts, cited }: ChoiceState): void {
     for (const [url, citation] of sources) {
       if (cited.has(url)) continue
@@ -115,7 +115,7 @@ export function createStreamDecoder(options: StreamDecoderOptions): StreamDecode
     }
   }
 
-  /** Pages that are named when the choices have finished are cited by a text of their own. */
+  /** Pages that are named after the choices have finished are cited by an empty text part. */
   function citeAfterwards(): void {
     for (const state of choices.values()) {
       if (!state.isFinished || state.parts.hasToolCalls) continue
@@ -143,7 +143,7 @@ export function createStreamDecoder(options: StreamDecoderOptions): StreamDecode
   function readChoice(choice: JsonObject, emit: Emit): void {
     const index = typeof choice.index === 'number' ? choice.index : 0
     const state = stateOf(index, emit)
-    // A message beside the delta repeats all that was said; alone it is all there is.
+    // A `message` beside the delta repeats the entire content; without a delta it is the content.
     const delta = isObject(choice.delta) ? choice.delta : choice.message
     if (isObject(delta)) readDelta(delta, state)
     const tokens = decodeLogprobs(choice.logprobs)
@@ -191,7 +191,7 @@ export function createStreamDecoder(options: StreamDecoderOptions): StreamDecode
       if (text !== '') state.parts.add(existing.part, { text })
       return
     }
-    // What was said ends here.
+    // The current text ends here.
     if (state.parts.isText) cite(state)
     const name = member(described, 'name')
     const id = typeof call.id === 'string' && call.id !== '' ? call.id : idsAndClock.newId('call_')
@@ -223,8 +223,8 @@ export function createStreamDecoder(options: StreamDecoderOptions): StreamDecode
 }
 
 /**
- * Which call a piece goes on with. The index tells it, unless a host numbers all calls alike: then a new id begins a new
- * one. Later pieces may repeat an empty id. Without an index, a piece without an id goes on with the last call.
+ * Finds the call that a piece continues, by its index. Some hosts give all calls the same index: then a new id starts a
+ * new call. Later pieces may repeat an empty id. Without an index, a piece without an id continues the last call.
  */
 function knownCall(call: JsonObject, { calls, lastCall }: ChoiceState): Call | undefined {
   const { id, index } = call
@@ -232,7 +232,7 @@ function knownCall(call: JsonObject, { calls, lastCall }: ChoiceState): Call | u
     typeof id === 'string' && id !== '' && candidate?.id !== id
   const existing = typeof index === 'number' ? calls.get(index) : lastCall
   if (existing === undefined || hasNewId(existing)) return undefined
-  // Whole calls without index and id come one after the other, each with its name.
+  // Complete calls without index and id arrive one after the other, each with its name.
   const isAnother = typeof index !== 'number' && !id && Boolean(member(call.function, 'name'))
   return isAnother ? undefined : existing
 }
@@ -243,7 +243,7 @@ function readPart(part: unknown, parts: Assembler): void {
   else if (member(part, 'type') === 'thinking') parts.say('reasoning', thinkingText(member(part, 'thinking')))
 }
 
-/** Details repeat the text beside them; where they hold it, they are the ones to read. */
+/** `reasoning_details` repeats the text of the other field; if it has text, only the details are read. */
 function readReasoning(delta: JsonObject, state: ChoiceState): void {
   const { parts } = state
   const { reasoning_content, reasoning, reasoning_details } = delta
@@ -259,7 +259,7 @@ function readReasoning(delta: JsonObject, state: ChoiceState): void {
       continue
     }
     const { text, signature, encrypted } = thought
-    // A proof may come with the whole thought that its pieces have told already.
+    // A signature may arrive with the complete reasoning text, which earlier pieces already contained.
     const isRepeated = (signature ?? encrypted) !== undefined && text === parts.thought()
     const at = typeof detail.index === 'number' ? detail.index : undefined
     if (at !== state.detail && state.detail !== undefined && !isRepeated) parts.closeAll()

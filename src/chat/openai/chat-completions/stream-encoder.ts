@@ -23,7 +23,7 @@ export function createStreamEncoder({ idsAndClock, request }: AnswerOptions): St
   const includeUsage = request?.includeUsage ?? false
   const isFirstForm = request?.isFirstForm === true
   const choices = new Map<number, ChoiceState>()
-  // Every chunk repeats it, so that it is written out once.
+  // The beginning of every chunk, serialized once.
   let head: string | undefined
   let usage: Usage | undefined
 
@@ -160,7 +160,7 @@ export function createStreamEncoder({ idsAndClock, request }: AnswerOptions): St
 
   type Thought = { readonly state: ChoiceState; readonly part: OpenPart; readonly delta: Delta }
 
-  /** A proof goes out with the whole thought it is for: that is what the client must send back. */
+  /** A signature is sent with the complete reasoning text, because the client must send both back. */
   function think(index: number, { state, part, delta }: Thought): readonly Buffer[] {
     const { text, signature, encrypted } = delta
     const pieces: Buffer[] = []

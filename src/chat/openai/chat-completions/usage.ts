@@ -1,7 +1,7 @@
 import type { JsonObject } from '../../../domain/json-value.ts'
 import { allCounts, totalInput, totalOutput, type Usage } from '../../../domain/usage.ts'
 
-/** Usage as this format tells it: the prompt holds what is cached and written, the completion holds the reasoning. */
+/** Encodes usage in this format: prompt tokens include cache reads and writes, completion tokens include reasoning. */
 export function encodeUsage(requestUsage: Usage): JsonObject {
   const usage = allCounts(requestUsage)
   const prompt = totalInput(usage)

@@ -30,7 +30,7 @@ import {
 import { encodeRequest } from './encode-request.ts'
 import { callsIn, encodeUsage, usageIn } from './usage.ts'
 
-/** Fields that say what the answer is made of; the rest of a response is extras. */
+/** The members that are decoded; all others become extras. */
 const KNOWN = ['object', 'status', 'error', 'incomplete_details', 'output', 'usage', 'output_text'] as const
 
 export function decodeAnswer(body: unknown, options: DecodeOptions): ChatAnswer | { error: ChatError } {
@@ -55,7 +55,7 @@ export function decodeAnswer(body: unknown, options: DecodeOptions): ChatAnswer 
   })
 }
 
-/** Why there is no answer, where there is none. */
+/** The error of a failed response; undefined: it has not failed. */
 export function failureIn(response: JsonObject): ChatError | undefined {
   if (member(response, 'error')) return errorInside(response)
   if (response.status === 'failed') return chatError('server', 'the provider failed without saying why')
@@ -79,7 +79,7 @@ export function decodeStop(response: JsonObject, hasCalls: boolean): Stop {
 
 // --- Writing ------------------------------------------------------------------------------------------------------
 
-/** Answers of this format are of one choice. */
+/** An answer in this format has one choice. */
 export function encodeAnswer(answer: ChatAnswer, options: AnswerOptions): JsonObject {
   const { idsAndClock, request } = options
   const [choice] = answer.choices
@@ -94,7 +94,7 @@ export function encodeAnswer(answer: ChatAnswer, options: AnswerOptions): JsonOb
 
 type Head = Pick<ChatAnswer, 'id' | 'model' | 'createdS' | 'extras'>
 
-/** What every object of a response has around its output: who answers, and what was asked. */
+/** The members around the output of every response object: id, model, and fields of the request. */
 export function frameOf(head: Head, { idsAndClock, request }: AnswerOptions): JsonObject {
   const { id, model, createdS, extras } = head
   return {
@@ -116,7 +116,7 @@ function responseId(id: string, newId: (prefix: string) => string): string {
   return id.startsWith('resp_') ? id : `resp_${id}`
 }
 
-/** The wishes of a request as its answer repeats them. */
+/** The parameters of the request, which the answer repeats. */
 function echo(request: ChatRequest | undefined): JsonObject {
   const requestFields = request === undefined ? {} : encodeRequest({ ...request, messages: [] }).body
   const { text, reasoning } = requestFields
@@ -160,7 +160,7 @@ function encodeParts(
   logprobs: readonly TokenLogprob[] | undefined,
   newId: (prefix: string) => string,
 ): readonly JsonObject[] {
-  // Which text the tokens are of is not told; the first one's they are in practice.
+  // The format does not report which text the log probabilities belong to; in practice it is the first.
   let tokens = logprobs
   return grouped(parts).flatMap(group => {
     const [first] = group
@@ -212,11 +212,11 @@ export function contentPart(part: Part, tokens: readonly TokenLogprob[] = []): J
   return { type: 'output_text', text: '', annotations: [], logprobs: [] }
 }
 
-/** The signature of a call has no field here: it travels in a thought without words before it. */
+/** Calls have no signature field in this format: the signature is sent in an empty reasoning item before the call. */
 export const callSignatureItem = (call: ToolCallPart, newId: (prefix: string) => string) =>
   proofItem(packCallSignature(FORMAT, call), newId)
 
-/** That of a text travels in one after it. */
+/** The signature of a text is sent in an empty reasoning item after it. */
 export const textSignatureItem = (part: Part | undefined, newId: (prefix: string) => string) =>
   part?.type === 'text' && part.signature !== undefined
     ? proofItem(packProof(FORMAT, textSignatureThought(part.signature)), newId)
@@ -225,7 +225,7 @@ export const textSignatureItem = (part: Part | undefined, newId: (prefix: string
 const proofItem = (proof: string | undefined, newId: (prefix: string) => string): readonly JsonObject[] =>
   proof === undefined ? [] : [{ id: newId('rs_'), type: 'reasoning', summary: [], encrypted_content: proof }]
 
-/** An image is what the vendor's own tool would have made; anything else is told as a text. */
+/** An image becomes the result of the vendor's own image tool; other media become text. */
 export function mediaItem(part: MediaPart, newId: (prefix: string) => string): JsonObject {
   const { kind, source, mediaType } = part
   if (kind === 'image' && 'data' in source) {

@@ -17,7 +17,7 @@ import { decodeLogprobs } from '../chat-completions/logprobs.ts'
 
 export const FORMAT = 'responses'
 
-/** The same vendor's other format; an id of a file is good in both. */
+/** The vendor's other format; file ids are valid in both. */
 const SISTER = 'openai-chat'
 
 // --- Reading ------------------------------------------------------------------------------------------------------
@@ -98,10 +98,10 @@ function decodeFile(part: FieldReader): MediaPart {
   })
 }
 
-/** The parts that an item of the assistant's consists of; undefined for an item of another role. */
+/** The parts of an assistant item; undefined for an item of another role. */
 export function decodeItem(item: FieldReader, newId: (prefix: string) => string): readonly Part[] {
   const type = item.text('type') ?? 'message'
-  // Ids of items are good only where answers are stored.
+  // Item ids are valid only if answers are stored.
   switch (type) {
     case 'message': {
       const parts = decodeContent(item)
@@ -120,7 +120,7 @@ export function decodeItem(item: FieldReader, newId: (prefix: string) => string)
   }
 }
 
-/** Fields of the message itself (`phase`) stay with the first of its parts, under `item`. */
+/** Fields of the message itself (`phase`) are kept with the first of its parts, under `item`. */
 function ofItem(parts: readonly Part[], rest: JsonObject | undefined): readonly Part[] {
   const [first, ...others] = parts
   if (rest === undefined || first === undefined || first.type === 'vendor') return parts
@@ -130,14 +130,14 @@ function ofItem(parts: readonly Part[], rest: JsonObject | undefined): readonly 
   ]
 }
 
-/** The fields of the message that a part came in, and those of the part. */
+/** The extras of the message, and those of the part itself. */
 export function splitExtras(part: Part): { readonly item: JsonObject; readonly own: JsonObject } {
   if (part.type === 'vendor') return { item: {}, own: {} }
   const { item, ...own } = ownExtras(FORMAT, part)
   return { item: isObject(item) ? item : {}, own }
 }
 
-/** Each summary is a thought of its own; the proof is of all of them and stands with the last. */
+/** Each summary becomes a reasoning part; the signature covers all of them and is kept with the last. */
 function decodeReasoning(item: FieldReader): readonly ReasoningPart[] {
   const id = item.text('id')
   const proof = item.text('encrypted_content')
@@ -162,7 +162,7 @@ function decodeCall(item: FieldReader, isCustom: boolean, newId: (prefix: string
   })
 }
 
-/** An image that the vendor's own tool has made is an image to every client. */
+/** An image of the vendor's own tool becomes an image for every client. */
 function decodeGeneratedImage(item: FieldReader): readonly Part[] {
   const data = item.text('result')
   if (data === undefined) return [{ type: 'vendor', format: FORMAT, value: item.value }]
@@ -198,7 +198,7 @@ export function decodeAnnotation(value: JsonObject): Citation {
   return extras === undefined ? citation : { ...citation, extras }
 }
 
-/** The tokens of every text of a message. */
+/** The log probabilities of all texts in a message. */
 export const logprobsIn = (item: unknown) => {
   const content = member(item, 'content')
   return Array.isArray(content)
@@ -208,14 +208,14 @@ export const logprobsIn = (item: unknown) => {
 
 // --- Writing ------------------------------------------------------------------------------------------------------
 
-/** `length`: of the text the citation is of, for one that says not where it belongs. */
+/** `length`: the length of the text, for a citation without a range. */
 export function encodeAnnotation(citation: Citation, length: number): JsonObject {
   const { url, file, title = '', start = 0, end = length } = citation
   const place = { start_index: start, end_index: end }
   if (url !== undefined) return { type: 'url_citation', url, title, ...place }
   const own = ownExtras(FORMAT, citation)
   const file_id = file?.id ?? ''
-  // A file that the model has made has no name.
+  // A file that the model created has no name.
   if (own.type === 'file_path') return { ...own, file_id }
   if (file?.container === undefined)
     return { type: 'file_citation', index: end, ...own, file_id, filename: title }
@@ -223,7 +223,7 @@ export function encodeAnnotation(citation: Citation, length: number): JsonObject
   return { type: 'container_file_citation', ...own, container_id, file_id, filename: title, ...place }
 }
 
-/** A part of what the user or a tool says. */
+/** Encodes a part of a user message or tool result. */
 export function encodeInput(part: Part, path: string, warnings: Warnings): JsonObject | undefined {
   if (part.type !== 'vendor') warnings.foreign(`${path}.`, part)
   switch (part.type) {
@@ -271,7 +271,7 @@ function encodeMedia(part: MediaPart, path: string, warnings: Warnings): JsonObj
   return bodyOf({ type: 'input_file', file_data, filename: name, detail })
 }
 
-/** A text of the assistant's, in an answer or in what was said before. */
+/** Encodes a text of the assistant, in an answer or in the history. */
 export const outputText = (part: TextPart): JsonObject => ({
   ...splitExtras(part).own,
   type: 'output_text',
@@ -279,7 +279,7 @@ export const outputText = (part: TextPart): JsonObject => ({
   annotations: part.citations?.map(citation => encodeAnnotation(citation, part.text.length)) ?? [],
 })
 
-/** The thoughts of one item: they share an id, and one proof. */
+/** The reasoning parts of one item share an id and one signature. */
 export function reasoningItem(parts: readonly ReasoningPart[], id: string | undefined): JsonObject {
   const proofs = parts.map(part => packProof(FORMAT, part)).filter(proof => proof !== undefined)
   return bodyOf({
@@ -295,7 +295,7 @@ export const callItem = ({ id, name, arguments: text, isCustom }: ToolCallPart):
     ? { type: 'custom_tool_call', call_id: id, name, input: text }
     : { type: 'function_call', call_id: id, name, arguments: text }
 
-/** Neighbours that make one item: words of one message, thoughts of one id. A signed text ends its message. */
+/** Groups adjacent parts that form one item: texts of a message, reasoning with one id. A signed text ends its message. */
 export function grouped(parts: readonly Part[]): readonly (readonly Part[])[] {
   const groups: Part[][] = []
   for (const part of parts) {

@@ -10,7 +10,7 @@ import { decodeContent, decodeItem, decodeResult, FORMAT } from './content.ts'
 export const ENCRYPTED = 'reasoning.encrypted_content'
 export const LOGPROBS = 'message.output_text.logprobs'
 
-/** What only works where answers are stored, and what to do instead. */
+/** Features that need stored answers, and what to do instead. */
 const STORED = {
   previous_response_id: 'cannot be taken: answers are not stored, so send the whole conversation as input',
   conversation: 'cannot be taken: conversations are not stored, so send the whole of it as input',
@@ -33,7 +33,7 @@ function decode(body: FieldReader): ChatRequest {
   const { choice, hosted } = decodeChoice(body)
   const others = include.filter(each => each !== ENCRYPTED && each !== LOGPROBS)
   const messages = decodeInput(body)
-  // Not to store is what happens anyhow.
+  // The gateway never stores answers, so `store: false` needs no warning.
   const store = body.flag('store') ? { store: true } : {}
   const request: ChatRequest = compact<ChatRequest>({
     model,
@@ -59,7 +59,7 @@ function decode(body: FieldReader): ChatRequest {
   return Object.keys(rest).length === 0 ? request : { ...request, extras: { [FORMAT]: rest } }
 }
 
-/** Items stand side by side; what the assistant said, thought and called in a row is one turn of it. */
+/** Joins consecutive items of the assistant (texts, reasoning, calls) into one turn. */
 function decodeInput(body: FieldReader): readonly Message[] {
   const input = body.any('input')
   if (typeof input === 'string') return [{ role: 'user', content: [{ type: 'text', text: input }] }]
@@ -88,7 +88,7 @@ function decodeInputItem(item: FieldReader): Message {
       'id',
       'is not supported: items are not stored, so send the item itself, as SDKs do with store: false',
     )
-  // An id that the client leaves out cannot be answered to: no new one is made up.
+  // A call without an id cannot have a result, so none is generated.
   if (type !== 'message') return { role: 'assistant', content: decodeItem(item, () => '') }
   const role = item.needText('role')
   switch (role) {
@@ -130,7 +130,7 @@ function decodeTool(tool: FieldReader): Tool {
   return { type: 'vendor', format: FORMAT, value: tool.value }
 }
 
-/** `hosted`: the choice of a tool that the vendor runs, kept as it is. */
+/** `hosted`: the choice of a tool that the vendor runs, unchanged. */
 function decodeChoice(body: FieldReader): { choice?: ToolChoice; hosted?: JsonObject } {
   const choiceField = body.any('tool_choice')
   if (choiceField === undefined) return {}

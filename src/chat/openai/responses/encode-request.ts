@@ -23,10 +23,10 @@ import { canThink, fitEffort, fitLimits, fitSampling } from '../parameters.ts'
 import { callItem, encodeInput, FORMAT, grouped, outputText, reasoningItem, splitExtras } from './content.ts'
 import { ENCRYPTED, LOGPROBS } from './decode-request.ts'
 
-/** Wishes that no field of this format can say. */
+/** Parameters that this format has no field for. */
 const UNSAYABLE = ['topK', 'seed', 'stop', 'presencePenalty', 'frequencyPenalty', 'audio', 'safety'] as const
 
-/** Longer ids are refused, of calls and of users. */
+/** The vendor rejects longer ids of calls and users. */
 const USER_RULE: IdRule = { maxLength: 64, pattern: /^/ }
 const ID_RULE: IdRule = { maxLength: 64, pattern: /^/ }
 
@@ -49,7 +49,7 @@ export function encodeRequest(original: ChatRequest): EncodedRequest {
   const text = bodyOf({ format: encodeOutput(request.output), verbosity: request.verbosity })
   const reasoning = encodeReasoning(request, effort)
   const body = bodyOf({
-    // The gateway could not read stored responses again, so the vendor is asked to store none.
+    // The gateway cannot read stored responses, so the vendor shall not store them.
     store: false,
     ...shared,
     ...own,
@@ -73,14 +73,14 @@ export function encodeRequest(original: ChatRequest): EncodedRequest {
   return { body, warnings: warnings.list() }
 }
 
-/** Models that do not think refuse to be asked for anything about it. */
+/** Models without reasoning reject all reasoning parameters. */
 function withoutIdleThoughts(request: ChatRequest): ChatRequest {
   if (canThink(request.model)) return request
   const { reasoning, ...rest } = request
   return rest
 }
 
-/** So do those that are asked not to think. */
+/** Requests with reasoning disabled are rejected in the same way. */
 function wantsThoughts({ reasoning }: ChatRequest): boolean {
   if (reasoning === undefined) return false
   const isThinking =
@@ -92,7 +92,7 @@ function wantsThoughts({ reasoning }: ChatRequest): boolean {
 
 type Placed = { readonly message: Message; readonly index: number }
 
-/** The first message of the system, if it is a plain text, has a field of its own. */
+/** The first system message, if it is plain text, has a field of its own. */
 function takeInstructions(messages: readonly Message[]): {
   readonly instructions: string | undefined
   readonly rest: readonly Placed[]
@@ -162,7 +162,7 @@ function encodeSaid(group: readonly Part[], path: string, warnings: Warnings): J
   return { ...item, role: 'assistant', content: plainOrList(content, 'output_text') }
 }
 
-/** Thoughts go back only with the vendor's own proof; without one they would be asked for by their id. */
+/** The vendor accepts reasoning with its own signature only; without one it would look up the id. */
 function encodeThoughts(
   group: readonly ReasoningPart[],
   path: string,
@@ -193,7 +193,7 @@ function encodeResults(parts: readonly Part[], path: string, warnings: Warnings)
   })
 }
 
-// --- Tools and wishes ---------------------------------------------------------------------------------------------
+// --- Tools and parameters -----------------------------------------------------------------------------------------
 
 function encodeTools(
   tools: readonly Tool[] | undefined,
@@ -209,7 +209,7 @@ function encodeTools(
     const { type, name, description } = tool
     const own = ownExtras(FORMAT, tool)
     if (tool.type === 'custom') return [bodyOf({ ...own, type, name, description, format: tool.grammar })]
-    // Schemas are strict here unless one says otherwise, and most are not written for that.
+    // Schemas are strict by default in this format, and most are not written for that.
     const { parameters = { type: 'object', properties: {} }, strict = false } = tool
     return [bodyOf({ ...own, type, name, description, parameters, strict })]
   })

@@ -11,7 +11,7 @@ import { createStreamDecoder } from './stream-decoder.ts'
 import { createStreamEncoder } from './stream-encoder.ts'
 import { usageIn } from './usage.ts'
 
-/** OpenAI's Responses, without what needs answers to be stored. */
+/** OpenAI's Responses API, without the features that need stored answers. */
 export const responses = {
   name: FORMAT,
   contentType: 'text/event-stream',

@@ -13,12 +13,12 @@ import { decodeStop, failureIn, partsOf } from './answer.ts'
 import { decodeAnnotation, decodeItem, FORMAT } from './content.ts'
 import { callsIn, readResponsesUsage } from './usage.ts'
 
-/** A part that is being told; `hasText` once a piece of it has come. */
+/** An open part; `hasText` after its first delta. */
 type Told = { readonly part: number; hasText: boolean; hasLogprobs: boolean }
 
 export function createStreamDecoder(options: StreamDecoderOptions): StreamDecoder {
   const { idsAndClock, usage } = options
-  // Items are known by their place: some servers change ids in the middle of a stream.
+  // Items are identified by position: some servers change ids in the middle of a stream.
   const sentTexts = new Map<string, Told>()
   let parts: Assembler | undefined
   let isStarted = false
@@ -34,7 +34,7 @@ export function createStreamDecoder(options: StreamDecoderOptions): StreamDecode
       }
       if (isObject(data)) read(data, emit)
     },
-    // The last event tells the whole answer; without it there is none.
+    // The last event contains the complete answer; without it the answer is incomplete.
     isWhole: () => false,
   })
 
@@ -108,7 +108,7 @@ export function createStreamDecoder(options: StreamDecoderOptions): StreamDecode
         break
       }
       default:
-      // Progress of the vendor's own tools, and event types that are new.
+      // Progress of the vendor's own tools, and unknown event types.
     }
   }
 
@@ -165,7 +165,7 @@ export function createStreamDecoder(options: StreamDecoderOptions): StreamDecode
     return sentTexts.get(key) ?? open(key, { type, text: '' }, emit)
   }
 
-  /** The last thought of an item stays open: the item's proof comes with its end. */
+  /** The last reasoning part of an item stays open, because the signature comes with the end of the item. */
   function thoughtAt(data: JsonObject, emit: Emit): Told {
     const key = `${itemKey(data)}.thought.${String(data.summary_index ?? data.content_index)}`
     const existing = sentTexts.get(key)
@@ -196,7 +196,7 @@ export function createStreamDecoder(options: StreamDecoderOptions): StreamDecode
     if (at !== undefined) say(at, data, emit)
   }
 
-  /** What has come in pieces is repeated as a whole; what has not comes here. */
+  /** The closing event repeats the text; it is only used if no delta arrived before. */
   function complete(at: Told, data: JsonObject, name: string, emit: Emit): void {
     const text = data[name]
     if (!at.hasText && typeof text === 'string' && text !== '') {
@@ -260,7 +260,7 @@ export function createStreamDecoder(options: StreamDecoderOptions): StreamDecode
       const added = { ...(signature && { signature }), ...(encrypted && { encrypted }) }
       const ofText = signature && signatureOfText({ signature })
       if (signature !== undefined && isCallSignature(signature)) pending = callSignatureOf(signature)
-      // The message of the text is over by now.
+      // The message of the text has already ended.
       else if (ofText !== undefined) assembler(emit).whole({ type: 'text', text: '', signature: ofText })
       else if (at !== undefined) assembler(emit).add(at.part, added)
       else {
@@ -276,7 +276,7 @@ export function createStreamDecoder(options: StreamDecoderOptions): StreamDecode
 
   function finish(response: JsonObject, emit: Emit): void {
     start(response, emit)
-    // A server that tells nothing before the end tells it all there.
+    // Some servers send the content in the last event only.
     if (!hasParts) for (const part of partsOf(response, options)) assembler(emit).whole(part)
     const all = mostCalls(calls, callsIn(response))
     if (all !== undefined) emit({ type: 'providerTools', calls: all })

@@ -29,7 +29,7 @@ import {
 import { callItem, encodeAnnotation, FORMAT, reasoningItem } from './content.ts'
 import { encodeUsage } from './usage.ts'
 
-/** An item of the output while it is told. The format repeats every item whole at its end, and all of them at the last. */
+/** An open output item. The format repeats each item at its end, and all items in the last event. */
 type Item = { readonly index: number; readonly id: string }
 type Saying = Item & {
   readonly kind: 'said'
@@ -44,7 +44,7 @@ type Thinking = Item & { readonly kind: 'thought'; part: ReasoningPart; hasSumma
 
 type Message = Item & { readonly content: JsonObject[] }
 
-/** Answers of this format are of one choice; others were never asked for. */
+/** An answer in this format has one choice; further choices are never requested. */
 export function createStreamEncoder(options: AnswerOptions): Stage<ChatEvent, Buffer> {
   const { idsAndClock, request } = options
   const open = new Map<number, Saying | Calling | Thinking>()
@@ -99,7 +99,7 @@ export function createStreamEncoder(options: AnswerOptions): Stage<ChatEvent, Bu
     ]
   }
 
-  /** What must be told before another item begins: messages hold several parts and end when something else begins. */
+  /** Closes the open message before another item: a message holds several parts and ends when another item begins. */
   function endMessage(): readonly Buffer[] {
     if (message === undefined) return []
     const { index, id, content } = message
@@ -139,7 +139,7 @@ export function createStreamEncoder(options: AnswerOptions): Stage<ChatEvent, Bu
         return [...before, addItem(item.index, { id: item.id, type: 'reasoning', summary: [] })]
       }
       case 'media':
-        // Spoken answers are told by their words.
+        // Audio is sent as its transcript.
         if (content.kind === 'audio') return beginText(number, 'text')
         return [...endMessage(), ...wholeItem(mediaItem(content, idsAndClock.newId))]
       case 'vendor':

@@ -11,8 +11,8 @@ import { readOpenAiUsage, type UsageOptions } from '../../../metering/openai-usa
 import { mostCalls, reportedCalls, toolCallsIn } from '../../../metering/tool-calls.ts'
 
 /**
- * Reads a `usage` of this format: other names for what chat completions tell. An answer that was cut may come with zeros
- * all over; no request has an empty prompt, so that this is no usage at all.
+ * Reads a `usage` of this format. An interrupted answer may report only zeros; no request has an empty prompt, so that
+ * counts as absent.
  */
 export function readResponsesUsage(value: unknown, options: UsageOptions = {}): Usage | undefined {
   if (!isObject(value)) return undefined
@@ -28,11 +28,11 @@ export function readResponsesUsage(value: unknown, options: UsageOptions = {}): 
   return input_tokens === undefined ? undefined : readOpenAiUsage(renamed, options)
 }
 
-/** The calls of the vendor's tools in a whole response: its items, or its own sum where that is greater. */
+/** The calls of the vendor's tools in a response: the count of its items, or the reported total if that is greater. */
 export const callsIn = (response: JsonObject): ToolCalls | undefined =>
   mostCalls(toolCallsIn(Array.isArray(response.output) ? response.output : []), reportedCalls(response))
 
-/** The usage of a whole response, with the calls of the vendor's tools: `usage` itself is silent about them. */
+/** The usage of a response, with the calls of the vendor's tools, which `usage` does not contain. */
 export function usageIn(response: JsonObject, options?: UsageOptions): Usage | undefined {
   const usage = readResponsesUsage(response.usage, options)
   return usage && withToolCalls(usage, callsIn(response))
