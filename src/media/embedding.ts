@@ -68,7 +68,8 @@ export function readCommonVectors(answer: unknown, ask: EmbeddingAsk): Embedding
 export function vectorsIn(list: unknown, { inputs }: EmbeddingAsk): readonly Vector[] {
   if (!Array.isArray(list) || !list.every(isVector))
     throw new AnswerError('the answer has no vectors of numbers')
-  if (list.length !== inputs.length) throw new AnswerError('the answer has not one vector for each input')
+  if (list.length !== inputs.length)
+    throw new AnswerError('the answer does not have one vector for each input')
   return list
 }
 

@@ -63,7 +63,8 @@ const COUNTS = ['num_images', 'number_of_images', 'batch_size', 'num_outputs', '
 function checkCounts(fields: RequestFields, body: JsonObject, n: number): void {
   for (const name of COUNTS) {
     const count = member(body, name) ?? undefined
-    if (count !== undefined && Number(count) !== n) fields.refuse(name, 'sets the number of images: use n')
+    if (count !== undefined && Number(count) !== n)
+      fields.refuse(name, 'must not set the number of images: use n')
   }
 }
 
@@ -129,7 +130,7 @@ export function readImages(
   // A picture or its address is a text; what there is none of may stand there as null.
   const isPicture = (entry: unknown) => isText(member(entry, 'url')) || isText(member(entry, 'b64_json'))
   const count = Array.isArray(data) ? data.filter(isPicture).length : 0
-  if (count === 0) throw new AnswerError('the answer has no pictures')
+  if (count === 0) throw new AnswerError('the answer has no images')
   const usage = memberNamed('usage')
   return { count, usage: pictureUsage(usage), vendorCost: vendorCostIn(usage), made: madeOf(memberNamed) }
 }
@@ -165,7 +166,7 @@ export function inAskedForm({ url, b64_json, revised_prompt }: Picture, format: 
 }
 
 export function writeImages({ pictures }: ImageAnswer, { format }: ImageAsk, createdS: number) {
-  if (pictures.length === 0) throw new AnswerError('the answer has no pictures')
+  if (pictures.length === 0) throw new AnswerError('the answer has no images')
   return { created: createdS, data: pictures.map(picture => inAskedForm(picture, format)) }
 }
 

@@ -54,11 +54,12 @@ export function readModerationRequest(
     const input = fields.required('input')
     if (typeof input === 'string') return { model, inputs: [input], count: 1, body }
     if (!Array.isArray(input)) {
-      if (input !== undefined) fields.refuse('input', 'must be a text, a list of texts or a list of parts')
+      if (input !== undefined)
+        fields.refuse('input', 'must be a string, a list of strings or a list of parts')
       return undefined
     }
     if (input.length === 0 || input.length > MAX_INPUTS) {
-      fields.refuse('input', `must be 1 to ${MAX_INPUTS} texts`)
+      fields.refuse('input', `must have 1 to ${MAX_INPUTS} items`)
       return undefined
     }
     if (input.every(each => typeof each === 'string'))
@@ -67,8 +68,7 @@ export function readModerationRequest(
     const isPart = (each: unknown) => isObject(each) && typeof each.type === 'string'
     const isTexts = typeof input[0] === 'string'
     const wrong = input.findIndex(each => (isTexts ? typeof each !== 'string' : !isPart(each)))
-    if (wrong >= 0)
-      fields.refuse(`input.${wrong}`, 'must be a text, as all the others, or a part with a type')
+    if (wrong >= 0) fields.refuse(`input.${wrong}`, 'must be a string like all others, or a part with a type')
     return { model, inputs: undefined, count: 1, body }
   })
 }
@@ -84,7 +84,7 @@ const isNumber = (value: unknown): value is number => typeof value === 'number'
 
 /** One result of the common shape. */
 function readJudgement(value: unknown): Judgement {
-  if (!isObject(value)) throw new AnswerError('a result is no object')
+  if (!isObject(value)) throw new AnswerError('a result is not an object')
   const { flagged, categories, category_scores, ...more } = value
   if (!isObject(categories) && !isObject(category_scores)) throw new AnswerError('a result has no categories')
   const judged = entriesOf(categories, isBoolean)

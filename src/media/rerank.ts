@@ -47,14 +47,14 @@ export function readRerankRequest(parsed: unknown): RequestReading<RerankAsk> {
     if (documents !== undefined && documents !== '' && !isList)
       fields.refuse('documents', 'must be a list of strings or objects')
     if (isList && (documents.length === 0 || documents.length > MAX_DOCUMENTS))
-      fields.refuse('documents', `must be 1 to ${MAX_DOCUMENTS}`)
+      fields.refuse('documents', `must have 1 to ${MAX_DOCUMENTS} items`)
     const rankFields = readRankFields(fields, body)
     const texts: string[] = []
     if (isList && documents.length <= MAX_DOCUMENTS)
       for (const [index, document] of documents.entries()) {
         const text = textIn(document, rankFields)
         if (text === undefined)
-          fields.refuse(`documents.${index}`, 'must be a text or an object with a field text')
+          fields.refuse(`documents.${index}`, 'must be a string, or an object with the field text')
         else texts.push(text)
       }
     const topN = fields.integer('top_n')
@@ -154,7 +154,7 @@ export function writeRanking(answer: RerankAnswer, ask: RerankAsk, newId: () => 
   const indexes = new Set<number>()
   for (const { index } of answer.ranked) {
     if (index >= documents.length || indexes.has(index))
-      throw new AnswerError('a result names no document of the request, or one twice')
+      throw new AnswerError('a result has the index of no document, or the same index as another result')
     indexes.add(index)
   }
   if (answer.ranked.length < Math.min(topN, documents.length))

@@ -44,7 +44,7 @@ export function readRequest<Facts>(
   read: (fields: RequestFields, body: JsonObject) => Facts | undefined,
 ): RequestReading<Facts> {
   if (!isObject(parsed)) {
-    return { fault: { param: null, code: 'invalid_json', message: 'the body must be a JSON object' } }
+    return { fault: { param: null, code: 'invalid_json', message: 'The body must be a JSON object.' } }
   }
   const fields = createFields(parsed)
   const request = read(fields, parsed)
@@ -83,7 +83,7 @@ function createFields(body: JsonObject): RequestFields {
         fields.refuse('model', `must be at most ${MAX_MODEL_LENGTH} characters`)
       }
       if (hasControl(model) || !model.isWellFormed()) {
-        fields.refuse('model', 'contains characters that no name can have')
+        fields.refuse('model', 'must be valid Unicode without control characters')
       }
       return model
     },

@@ -19,7 +19,7 @@ export function decodeAnswer(body: unknown, { ambience }: DecodeOptions): ChatAn
   if (failed !== undefined) return { error: failure(failed.value) }
   const blocked = blockedStop(answer.any('promptFeedback'))
   if (candidates.length === 0 && blocked === undefined) {
-    return { error: chatError('server', 'the provider’s answer has no candidates') }
+    return { error: chatError('server', 'The response of the provider has no candidates.') }
   }
   const newId = () => ambience.newId('call_')
   const choices =
@@ -45,7 +45,7 @@ export function failure(candidate: JsonObject): ChatError {
   const { finishReason, finishMessage } = candidate
   const message = typeof finishMessage === 'string' && finishMessage !== '' ? finishMessage : undefined
   const reason = String(finishReason)
-  return chatError('server', message ?? `the model could not use its tools (${reason})`, { code: reason })
+  return chatError('server', message ?? `The model could not use its tools (${reason}).`, { code: reason })
 }
 
 function decodeCandidate(candidate: FieldReader, newId: () => string): Choice {

@@ -147,7 +147,7 @@ function createFields(source: unknown, path: string, isStrict: boolean): FieldRe
 
 function objectExpected(path: string): FieldError {
   return path === ''
-    ? new FieldError({ param: null, code: 'invalid_json', message: 'the body must be a JSON object' })
+    ? new FieldError({ param: null, code: 'invalid_json', message: 'The body must be a JSON object.' })
     : new FieldError({ param: path, code: 'invalid_parameter', message: `${path} must be an object` })
 }
 

@@ -10,7 +10,7 @@ export function modelIn(body: FieldReader, inAddress?: string): string {
     body.refuse('model', `must be at most ${MAX_MODEL_LENGTH} characters`)
   }
   if (hasControl(model) || !model.isWellFormed()) {
-    body.refuse('model', 'contains characters that no name can have')
+    body.refuse('model', 'must be valid Unicode without control characters')
   }
   return model
 }

@@ -38,7 +38,7 @@ export function createKeyHolder({ db, digest, now, ledger }: Deps, outside: Outs
     const token = await checkKey(credentialOf(asking), options)
     const allowed = JSON.parse(token.allow_ips) as string[]
     if (allowed.length > 0 && !isAddressIn(asking.address, allowed))
-      throw new Refusal(outside, `The token may not be used from the address ${asking.address}`)
+      throw new Refusal(outside, `The token may not be used from the address ${asking.address}.`)
     return token
   }
 }

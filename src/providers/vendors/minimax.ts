@@ -51,7 +51,7 @@ const RATE = 24_000
 /** Errors have status 200 and a code in the body. */
 function mustBeGood(answer: unknown): void {
   const code = memberOf(memberOf(answer, 'base_resp'), 'status_code')
-  if (code !== undefined && code !== 0) throw new AnswerError(`the provider answered with code ${code}`)
+  if (code !== undefined && code !== 0) throw new AnswerError(`The provider returned code ${code}.`)
 }
 
 function encodeSpeech(ask: Parameters<SpeechDialect['encode']>[0], model: string) {

@@ -42,7 +42,7 @@ function readTimeouts(setting: Readonly<Record<string, unknown>>): Timeouts {
   }
 }
 
-const faultText = ({ path, message }: OverrideFault) => `param_override${path}: ${message}`
+const faultText = ({ path, message }: OverrideFault) => `param_override${path} ${message}`
 
 /** Checked when it was saved; one saved under other rules is an error of this channel alone. */
 function readParamOverride(row: ChannelRow): { override: Override; disabled: readonly string[] } {

@@ -172,7 +172,7 @@ function writtenVectors(
 }
 
 const onlyTexts = () =>
-  badParameter('input', 'must be texts: this model is served by a vendor that takes no tokens')
+  badParameter('input', 'must be text: the provider of this model does not accept tokens')
 
 /** The common format as a dialect. */
 const COMMON: EmbeddingDialect = {

@@ -73,7 +73,10 @@ export function omittedServices(
   return {
     edits: Object.fromEntries(unpriced.map(({ name }) => [name, undefined])),
     warnings: warningsHeader(
-      unpriced.map(({ name }) => ({ field: name, message: 'asks for what has no price, and was left out' })),
+      unpriced.map(({ name }) => ({
+        field: name,
+        message: 'selects a service without a price and was left out',
+      })),
     ),
   }
 }

@@ -58,7 +58,7 @@ function unfit(ask: SpeechAsk, channel: RelayChannel, sentModel: string) {
     return badParameter('voice', `must be one of ${voices?.names?.join(', ')}`)
   const dialect = dialectOf('speech', 'openai', channel, sentModel)
   if (!dialect) return undefined
-  if (ask.isEvents) return badParameter('stream_format', 'must be audio: the provider sends no events')
+  if (ask.isEvents) return badParameter('stream_format', 'must be audio: the provider does not support SSE')
   return ask.format === undefined || dialect.formats.includes(ask.format)
     ? undefined
     : badParameter('response_format', `must be one of ${dialect.formats.join(', ')} for this model`)
@@ -135,7 +135,7 @@ function readSpeech(
   body: Buffer,
 ): AnswerReading | Promise<AnswerReading> {
   const decode = dialect?.decode
-  if (!decode) return { usage: undefined, outputBytes: 0, fault: 'the answer is no sound' }
+  if (!decode) return { usage: undefined, outputBytes: 0, fault: 'the answer is not audio' }
   const read = (document: unknown): AnswerReading => {
     const { audio, contentType, usage } = decode(document, ask)
     const sound = createSoundMeter(contentType)

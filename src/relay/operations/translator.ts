@@ -39,8 +39,7 @@ export type Translator = {
 const IDLE_MS = 60_000
 const MAX_HEAP_MB = 1_024
 
-const TOO_LARGE =
-  'The request is too large to be translated for another API. Send fewer messages or shorter ones.'
+const TOO_LARGE = 'The request is too large to translate for the provider. Send fewer or shorter messages.'
 
 type TranslatorOptions = {
   /** What the copies for the thread are counted in. */

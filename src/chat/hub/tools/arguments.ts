@@ -15,7 +15,7 @@ export function parseArguments(text: string, lost: (field: string, message: stri
   } catch {
     // What the model wrote is no JSON; it is passed on as a text below, and the client is told.
   }
-  lost('arguments', 'are no JSON object and are sent as a text inside of one')
+  lost('arguments', 'are not a JSON object and are sent as a string inside one')
   return { [WRITTEN]: text }
 }
 
