@@ -4,7 +4,7 @@ import { isAddressOrRange } from '../http/address.ts'
 /** An invalid setting. The start prints this message and exits with code 78. */
 export class SettingError extends Error {
   constructor(setting: string, why: string) {
-    super(`${setting}: ${why}`)
+    super(`${setting} ${why}`)
     this.name = 'SettingError'
   }
 }
@@ -52,12 +52,12 @@ export function readKeyring(text: string, source: string): readonly string[] {
     .split(',')
     .map(part => part.trim())
     .filter(part => part !== '')
-  if (secrets.length === 0) throw new SettingError(source, 'is empty')
+  if (secrets.length === 0) throw new SettingError(source, 'must not be empty')
   for (const secret of secrets) {
     if (secret.length < MIN_SECRET)
-      throw new SettingError(source, `every secret must have at least ${MIN_SECRET} characters`)
+      throw new SettingError(source, `must have at least ${MIN_SECRET} characters in every secret`)
     if (KNOWN_SECRETS.test(secret) || new Set(secret).size < 8)
-      throw new SettingError(source, 'is a well-known or too simple secret. Use random characters')
+      throw new SettingError(source, 'is a well-known or too simple secret: use random characters')
   }
   return secrets
 }
@@ -85,7 +85,10 @@ function trustedProxies(env: Env): readonly string[] {
   const parts = (env.SLUICE_TRUSTED_PROXIES ?? '').split(/[\s,]+/).filter(part => part !== '')
   for (const part of parts) {
     if (!isAddressOrRange(part))
-      throw new SettingError('SLUICE_TRUSTED_PROXIES', `"${part}" is not an IP address or CIDR range`)
+      throw new SettingError(
+        'SLUICE_TRUSTED_PROXIES',
+        `must be a list of IP addresses and CIDR ranges; "${part}" is neither`,
+      )
   }
   return parts
 }
@@ -102,7 +105,7 @@ function basePath(env: Env): string {
 function host(env: Env): string {
   const text = env.HOST?.trim() || '127.0.0.1'
   if (!/^[A-Za-z0-9.:_-]+$/.test(text))
-    throw new SettingError('HOST', `"${text}" is not a host name or IP address`)
+    throw new SettingError('HOST', `must be a host name or IP address, not "${text}"`)
   return text
 }
 

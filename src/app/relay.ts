@@ -127,9 +127,9 @@ export async function buildRelay({
       shippedPrice,
       nowMs: Date.now,
       onUnreadable: (channelId, error) =>
-        log.error({ err: error, channel_id: channelId }, 'the key of a channel cannot be decrypted'),
+        log.error({ err: error, channel_id: channelId }, 'The key of a channel cannot be decrypted.'),
       onDisabledOverride: (channelId, reason) =>
-        log.warn({ channel_id: channelId, reason }, 'an override operation is disabled'),
+        log.warn({ channel_id: channelId, reason }, 'An override operation is disabled.'),
     }),
   )
   const rates = ratesOf(peers)
@@ -146,11 +146,11 @@ export async function buildRelay({
   })
   const keys = createKeyExchange({ nowMs: Date.now, upstream, refuseUrl: guard.refuseUrl })
   const counter = createTokenCounter({
-    onFailure: error => log.error({ err: error }, 'tokens could not be counted'),
+    onFailure: error => log.error({ err: error }, 'Tokens could not be counted.'),
   })
   const translator = createTranslator({
     memory,
-    onFailure: error => log.error({ err: error }, 'the translation thread failed'),
+    onFailure: error => log.error({ err: error }, 'The translation thread failed.'),
   })
   const care = createChannelCare<RelayChannel>({
     channels: () => catalog.table().channels,
@@ -175,7 +175,7 @@ export async function buildRelay({
     activatePrices: async () => {
       if (slot === 0) await activateDuePrices(db, nowS())
     },
-    onFailure: error => log.error({ err: error }, 'changes could not be read; retried in a second'),
+    onFailure: error => log.error({ err: error }, 'Changes could not be read. Retrying in a second.'),
   })
   invalidation.start()
   const overload = watchOverload()
@@ -215,7 +215,7 @@ export async function buildRelay({
     random: Math.random,
     ownerOf: type => (type === undefined ? 'custom' : (providerOf(type)?.name.toLowerCase() ?? 'custom')),
     endpointTypes: model => endpointTypes(model, catalog.priceOf([model])?.price),
-    onFailure: (error, requestId) => log.error({ err: error, request_id: requestId }, 'a request failed'),
+    onFailure: (error, requestId) => log.error({ err: error, request_id: requestId }, 'A request failed.'),
     sessionUser,
     manage,
   } satisfies RelayDeps

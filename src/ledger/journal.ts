@@ -122,7 +122,7 @@ export function createJournal(deps: JournalDeps) {
     const fatal = lost.find(({ to }) => to > appliedLsn)
     if (fatal)
       throw new JournalDamageError(
-        `${describeGap(fatal)}; nothing was applied. Put the file back, or restore a backup (docs/operating/backup.md)`,
+        `${describeGap(fatal)}; nothing was applied. Put the file back or restore a backup (docs/operating/backup.md)`,
       )
     nextLsn = Math.max(nextLsn, appliedLsn + 1)
     return lost.map(describeGap)

@@ -49,7 +49,7 @@ function endingOf({ open, attempts, progress }: Unfinished, nowMs: number): Sett
     doubts: doubts.map(({ channelId, estimate }) => ({
       channelId,
       amount: estimate,
-      reason: 'the gateway ended while the request ran',
+      reason: 'The gateway stopped during the request.',
     })),
     log: {
       tokenName: open.tokenName,
@@ -60,7 +60,7 @@ function endingOf({ open, attempts, progress }: Unfinished, nowMs: number): Sett
       isStream: open.isStream,
       address: open.address,
       isError: progress === undefined,
-      content: 'recovered after the gateway ended while the request ran',
+      content: 'Recovered after the gateway stopped during the request.',
       upstreamRequestId: '',
       other: { source: 'recovered' },
     },

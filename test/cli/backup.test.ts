@@ -274,7 +274,7 @@ for (const engine of ENGINES) {
       assert.equal((await run(['restore', file], { env: settingsOf(place) })).code, 0)
       const secretless = await run(['verify'], { env: settingsOf(place) })
       assert.equal(secretless.code, 78)
-      assert.match(secretless.stderr, /SLUICE_SECRET: is not set and .*secret is missing/)
+      assert.match(secretless.stderr, /SLUICE_SECRET is not set and .*secret is missing/)
     })
   })
 }
