@@ -49,9 +49,9 @@ export const encodeCommonEmbedding = ({ inputs, dimensions }: EmbeddingAsk, mode
 })
 
 export function readCommonVectors(answer: unknown, ask: EmbeddingAsk): EmbeddingAnswer {
-  if (member(answer, 'error')) throw new AnswerError('the answer is an error')
+  if (member(answer, 'error')) throw new AnswerError('the response is an error')
   const data = member(answer, 'data')
-  if (!Array.isArray(data)) throw new AnswerError('the answer has no list of vectors')
+  if (!Array.isArray(data)) throw new AnswerError('the response has no list of vectors')
   const vectors = data.map(entry => {
     const embedding = member(entry, 'embedding')
     return typeof embedding === 'string' ? floatsFromBase64(embedding) : embedding
@@ -67,9 +67,9 @@ export function readCommonVectors(answer: unknown, ask: EmbeddingAsk): Embedding
 /** A list of vectors that has one for each input; anything else is no answer. */
 export function vectorsIn(list: unknown, { inputs }: EmbeddingAsk): readonly Vector[] {
   if (!Array.isArray(list) || !list.every(isVector))
-    throw new AnswerError('the answer has no vectors of numbers')
+    throw new AnswerError('the response has no vectors of numbers')
   if (list.length !== inputs.length)
-    throw new AnswerError('the answer does not have one vector for each input')
+    throw new AnswerError('the response does not have one vector for each input')
   return list
 }
 

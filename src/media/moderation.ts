@@ -97,8 +97,9 @@ function readJudgement(value: unknown): Judgement {
 }
 
 export function readCommonModeration(answer: unknown): ModerationAnswer {
-  if (member(answer, 'error')) throw new AnswerError('the answer is an error')
-  if (!isObject(answer) || !Array.isArray(answer.results)) throw new AnswerError('the answer has no results')
+  if (member(answer, 'error')) throw new AnswerError('the response is an error')
+  if (!isObject(answer) || !Array.isArray(answer.results))
+    throw new AnswerError('the response has no results')
   const { id, model, results, ...more } = answer
   return {
     id: typeof id === 'string' ? id : undefined,
@@ -111,7 +112,7 @@ export function readCommonModeration(answer: unknown): ModerationAnswer {
 /** One result for each input, in order, with all categories (docs/reference/relay-api.md: Moderation). */
 export function writeModeration(answer: ModerationAnswer, ask: ModerationAsk, newId: () => string) {
   if (answer.results.length !== ask.count)
-    throw new AnswerError(`the answer has ${answer.results.length} results for ${ask.count} inputs`)
+    throw new AnswerError(`the response has ${answer.results.length} results for ${ask.count} inputs`)
   return {
     id: answer.id ?? newId(),
     model: answer.model ?? ask.model,

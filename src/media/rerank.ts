@@ -117,7 +117,7 @@ const numberIn = (value: unknown, name: string): number | undefined => {
 
 /** The list of an answer in any of the shapes that rerankers share. */
 export function readRanked(list: unknown, score = 'relevance_score'): Ranked[] {
-  if (!Array.isArray(list)) throw new AnswerError('the answer has no list of results')
+  if (!Array.isArray(list)) throw new AnswerError('the response has no list of results')
   return list.map(each => {
     const index = numberIn(each, 'index')
     const value = member(each, score) ?? member(each, 'score')
@@ -129,7 +129,7 @@ export function readRanked(list: unknown, score = 'relevance_score'): Ranked[] {
 
 /** The shape of Cohere, which Jina, vLLM, SiliconFlow and most others share. */
 export function readCommonRanking(answer: unknown): RerankAnswer {
-  if (member(answer, 'error')) throw new AnswerError('the answer is an error')
+  if (member(answer, 'error')) throw new AnswerError('the response is an error')
   const meta = member(answer, 'meta')
   const billed = member(meta, 'billed_units')
   const usage = member(answer, 'usage')
@@ -158,7 +158,7 @@ export function writeRanking(answer: RerankAnswer, ask: RerankAsk, newId: () => 
     indexes.add(index)
   }
   if (answer.ranked.length < Math.min(topN, documents.length))
-    throw new AnswerError('the answer has fewer results than documents')
+    throw new AnswerError('the response has fewer results than documents')
   const results = answer.ranked
     .toSorted((a, b) => b.score - a.score || a.index - b.index)
     .slice(0, topN)

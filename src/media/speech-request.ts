@@ -46,7 +46,7 @@ export function readSpeechRequest(parsed: unknown): RequestReading<SpeechAsk> {
     const characters = typeof input === 'string' ? codePoints(input) : 0
     if (input !== undefined && typeof input !== 'string') fields.refuse('input', 'must be a string')
     else if (characters > MAX_SPEECH_CHARACTERS)
-      fields.refuse('input', `must be at most ${MAX_SPEECH_CHARACTERS} characters`)
+      fields.refuse('input', `must have at most ${MAX_SPEECH_CHARACTERS} characters`)
     const voiceField = fields.required('voice')
     const voice = voiceIn(voiceField)
     if (isObject(voiceField) && voice === '')

@@ -176,7 +176,7 @@ function readSeconds(fields: RequestFields, body: JsonObject): number | undefine
   const [first] = durationFields
   if (first === undefined) return undefined
   const values = durationFields.map(name => fields.number(name, 0, MAX_VIDEO_SECONDS))
-  if (values.includes(0)) fields.refuse(first, 'must be more than 0')
+  if (values.includes(0)) fields.refuse(first, 'must be greater than 0')
   if (new Set(values).size > 1) fields.refuse('seconds', 'must be the same as duration')
   return values[0]
 }
@@ -266,7 +266,7 @@ function readMetadata(fields: RequestFields, body: JsonObject): JsonObject {
   const fault = typeof value === 'string' ? textNameFault(value, parsed, 'metadata') : undefined
   if (fault) fields.refuse(fault.path, fault.message)
   if (Buffer.byteLength(JSON.stringify(parsed)) > MAX_METADATA_BYTES)
-    fields.refuse('metadata', `must be at most ${MAX_METADATA_BYTES} bytes`)
+    fields.refuse('metadata', `must have at most ${MAX_METADATA_BYTES} bytes`)
   return parsed
 }
 
@@ -314,7 +314,7 @@ function readSeed(fields: RequestFields, body: JsonObject): number | undefined {
 function shortText(fields: RequestFields, name: string): string | undefined {
   const text = fields.text(name)
   if (text !== undefined && codePoints(text) > MAX_WORD)
-    fields.refuse(name, `must be at most ${MAX_WORD} characters`)
+    fields.refuse(name, `must have at most ${MAX_WORD} characters`)
   return text === '' ? undefined : text
 }
 
@@ -337,7 +337,7 @@ export function readVideoRequest(parsed: unknown, files: readonly StoredFile[]):
       presentMember(requested, 'model') === undefined || requested.model === '' ? '' : fields.model()
     const prompt = fields.text('prompt')
     if (prompt !== undefined && codePoints(prompt) > MAX_PROMPT)
-      fields.refuse('prompt', `must be at most ${MAX_PROMPT} characters`)
+      fields.refuse('prompt', `must have at most ${MAX_PROMPT} characters`)
     const fps = fields.integer('fps', MAX_FPS)
     const vendorFields = readMetadata(fields, requested)
     const others = Object.fromEntries(Object.entries(requested).filter(([name]) => !VIDEO_FIELDS.has(name)))

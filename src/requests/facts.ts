@@ -99,7 +99,7 @@ export const readContentFacts = (parsed: unknown, address: RequestAddress = {}):
     const read = (name: string, other: string) => {
       const value = member(config, name) ?? member(config, other) ?? undefined
       if (value !== undefined && !isCount(value))
-        fields.refuse(`generationConfig.${name}`, 'must be an integer, 1 or more')
+        fields.refuse(`generationConfig.${name}`, 'must be an integer of 1 or more')
       return isCount(value) ? value : undefined
     }
     const maxOutput = read('maxOutputTokens', 'max_output_tokens')

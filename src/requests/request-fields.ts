@@ -80,7 +80,7 @@ function createFields(body: JsonObject): RequestFields {
         return ''
       }
       if (codePoints(model) > MAX_MODEL_LENGTH) {
-        fields.refuse('model', `must be at most ${MAX_MODEL_LENGTH} characters`)
+        fields.refuse('model', `must have at most ${MAX_MODEL_LENGTH} characters`)
       }
       if (hasControl(model) || !model.isWellFormed()) {
         fields.refuse('model', 'must be valid Unicode without control characters')
@@ -125,8 +125,8 @@ function createFields(body: JsonObject): RequestFields {
       if (value === undefined) return undefined
       if (typeof value === 'number' && Number.isSafeInteger(value) && value >= min && value <= max)
         return value
-      const range = max === Number.MAX_SAFE_INTEGER ? `${min} or more` : `from ${min} to ${max}`
-      fields.refuse(name, `must be an integer, ${range}`)
+      const range = max === Number.MAX_SAFE_INTEGER ? `of ${min} or more` : `from ${min} to ${max}`
+      fields.refuse(name, `must be an integer ${range}`)
       return undefined
     },
   }

@@ -549,7 +549,7 @@ describe('an entry of /api/channel/types', () => {
       assert.equal(required, each.baseUrl === undefined, each.name)
     }
     assert.deepEqual(typeEntry(plain).fields, [
-      { name: 'base_url', label: 'Base URL', required: true, secret: false, help: 'Address of the server.' },
+      { name: 'base_url', label: 'Base URL', required: true, secret: false, help: 'URL of the server.' },
     ])
   })
 

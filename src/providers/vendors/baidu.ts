@@ -14,7 +14,12 @@ export const baiduV2 = {
   images: { openai: '/v2/images/generations' },
   models: { path: '/v2/models', names: openaiModels },
   fields: [
-    { name: 'appid', label: 'App id', help: 'Only to book usage on one application: app-…', header: 'appid' },
+    {
+      name: 'appid',
+      label: 'App ID',
+      help: 'Only to attribute usage to one application: app-…',
+      header: 'appid',
+    },
   ],
   placeholders: key => splitKey(key).fields,
   keyHint: 'bce-v3/ALTAK-…',

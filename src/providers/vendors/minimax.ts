@@ -38,7 +38,7 @@ export const minimax = {
     },
   },
   models: { path: '/v1/models', names: openaiModels },
-  fields: [baseUrlField('Empty for China; elsewhere https://api.minimax.io')],
+  fields: [baseUrlField('Leave blank for China; elsewhere https://api.minimax.io')],
   // Errors have status 200 and a code: no permission, no balance, a wrong key.
   isKeyTrouble: (_, body) =>
     [1004, 1008, 2049].some(code => memberOf(memberOf(body, 'base_resp'), 'status_code') === code),

@@ -116,7 +116,7 @@ function read(
   sentModel: string,
 ): AnswerReading | Promise<AnswerReading> {
   const type = String(headers['content-type'] ?? '')
-  if (/html/i.test(type)) return { usage: undefined, outputBytes: 0, fault: 'the answer is an HTML page' }
+  if (/html/i.test(type)) return { usage: undefined, outputBytes: 0, fault: 'the response is an HTML page' }
   const dialect = dialectOf(TASKS[ask.task], 'openai', channel, sentModel)
   const isAsked = !dialect && formOn(channel, sentModel, ask) === ask.format && !ask.isStream
   // A host may use the client's format although another was requested, or send a text under the type of JSON.

@@ -117,7 +117,7 @@ function refuseTooLarge(error: unknown): never {
 
 function faultOfTooLarge(error: unknown): AnswerReport {
   if (!isTooLarge(error)) throw error
-  return { usage: undefined, outputBytes: 0, fault: 'the answer is too large to be translated' }
+  return { usage: undefined, outputBytes: 0, fault: 'the response is too large to translate' }
 }
 
 /** A message carries bytes, no buffers. */
