@@ -4,26 +4,27 @@
  */
 export const gatewayZhCN: Readonly<Record<string, string>> = {
   // Fields of a channel.
-  '32 hexadecimal digits, in the address of the dashboard.': '32 位十六进制字符，见控制台网址。',
-  'A date such as {}; versions before {} report no usage in streams.':
+  '32 hexadecimal digits, shown in the URL of the dashboard.': '32 位十六进制字符，见控制台网址。',
+  'A date such as {}. Versions before {} report no usage in streams.':
     '日期，例如 {}；早于 {} 的版本在流式响应中不报告用量。',
-  'Address of the other gateway.': '另一个网关的地址。',
-  'Address of the resource: {}': '资源地址：{}',
-  'Address of the server, usually {}': '服务器地址，通常为 {}',
-  'Address of the server, with or without /v1, or of its chat call. One that ends in # is used as it is.':
+  'URL of the other gateway.': '另一个网关的地址。',
+  'URL of the resource: {}': '资源地址：{}',
+  'URL of the server.': '服务器地址。',
+  'URL of the server, usually {}': '服务器地址，通常为 {}',
+  'URL of the server, with or without /v1, or of its chat endpoint. A URL that ends in # is used unchanged.':
     '服务器地址，可带或不带 /v1，也可以是其对话接口的地址。以 # 结尾的地址原样使用。',
-  'Empty for Beijing; Singapore is {}': '留空为北京；新加坡为 {}',
-  'Empty for China; elsewhere {}': '留空为中国；其他地区为 {}',
-  'Empty for this machine; the vendor’s cloud is {}': '留空为本机；官方云端为 {}',
-  'Empty: the project of the service account.': '留空：使用服务账号所属的项目。',
-  'Named as the caller in the vendor’s rankings.': '在供应商排行榜中显示为调用方。',
-  'Newer addresses: {}, in China {}': '新地址：{}；中国为 {}',
+  'Leave blank for Beijing; Singapore is {}': '留空为北京；新加坡为 {}',
+  'Leave blank for China; elsewhere {}': '留空为中国；其他地区为 {}',
+  'Leave blank for this machine; the provider’s cloud is {}': '留空为本机；官方云端为 {}',
+  'Leave blank to use the project of the service account.': '留空：使用服务账号所属的项目。',
+  'Identifies your app in the provider’s rankings.': '在供应商排行榜中标识您的应用。',
+  'Newer URLs: {}, in China {}': '新地址：{}；中国为 {}',
   'Only for keys that belong to several organizations: {}': '仅用于属于多个组织的密钥：{}',
   'Only for keys that belong to several projects: {}': '仅用于属于多个项目的密钥：{}',
-  'Only to book usage on one application: {}': '仅用于把用量记到某个应用：{}',
-  'Shown beside the site’s URL.': '显示在站点网址旁。',
-  'Such as {}; empty: {}.': '例如 {}；留空：{}。',
-  'Such as {}; one that the key names wins.': '例如 {}；密钥中写明的优先。',
+  'Only to attribute usage to one application: {}': '仅用于把用量记到某个应用：{}',
+  'Shown next to the site URL.': '显示在站点网址旁。',
+  'For example {}. Leave blank for {}.': '例如 {}；留空：{}。',
+  'For example {}. A region in the key takes precedence.': '例如 {}；密钥中写明的优先。',
   'must be sent again because {}; only Root may omit it': '{}，因此需要重新填写；只有超级管理员可以省略',
   'the origin of base_url changes': '地址的来源（协议、主机、端口）已更改',
   'the type changes': '类型已更改',
@@ -42,9 +43,10 @@ export const gatewayZhCN: Readonly<Record<string, string>> = {
     '<访问密钥>|<私有密钥>|<区域>，第四段可为会话令牌；或 <API 密钥>|<区域>',
   '<id>.<secret>': '<ID>.<私有密钥>',
   '<id>:<secret>': '<ID>:<私有密钥>',
-  'an API token with the right "Workers AI: read"': '具有 “Workers AI: read” 权限的 API 令牌',
+  'an API token with the permission "Workers AI: Read"': '具有 “Workers AI: Read” 权限的 API 令牌',
   'any text': '任意文本',
-  'any text for a local server, the account’s key for the cloud': '本地服务器可填任意文本，云端填账号的密钥',
+  'any text for a local server, the API key of the account for the cloud':
+    '本地服务器可填任意文本，云端填账号的密钥',
   'any text, unless the server was started with a key': '任意文本，除非服务器启动时设置了密钥',
   'any text, unless the server was started with authentication': '任意文本，除非服务器启动时启用了认证',
   '{} or {}': '{} 或 {}',
@@ -57,7 +59,7 @@ export const gatewayZhCN: Readonly<Record<string, string>> = {
   'the APIPassword of the model, or APIKey:APISecret': '该模型的 APIPassword，或 APIKey:APISecret',
   'the JSON key file of a service account, or an API key': '服务账号的 JSON 密钥文件，或 API 密钥',
   'the access key of the console': '控制台的访问密钥',
-  'what the server asks for as bearer token': '服务器要求的 Bearer 令牌',
+  'the bearer token that the server expects': '服务器要求的 Bearer 令牌',
   // Exposure of the gateway.
   'Put a proxy with TLS in front of the gateway and add it to SLUICE_TRUSTED_PROXIES.':
     '请在前面部署启用 TLS 的代理，并写入 SLUICE_TRUSTED_PROXIES。',
