@@ -58,7 +58,7 @@ function fillLogs(engine: Engine, from: number, to: number, count: number, first
       prompt_tokens, completion_tokens, use_time_ms, is_stream, address, request_id, upstream_request_id, other)
     select time, case when ${isError} then 5 else 2 end, 1 + token * ${whole(SIZES.users)} / ${whole(SIZES.tokens)},
       1 + token, 'token ' || token, 1 + channel, 'model-' || model,
-      case when ${isError} then 'the provider answered 503' else '' end,
+      case when ${isError} then 'The provider returned status 503.' else '' end,
       case when ${isError} then 0 else (input * 150 + output * 600) end,
       case when ${isError} then 0 else input end, case when ${isError} then 0 else output end,
       wait + output * 8, case when size % 10 < 7 then 1 else 0 end, '10.0.' || (token / 250) || '.' || (token % 250),

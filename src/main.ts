@@ -42,7 +42,7 @@ function configOf({ port, host, data }: Pick<StartOptions, 'port' | 'host' | 'da
   if (Buffer.byteLength(socketPath(config.dataDir)) > MAX_SOCKET_PATH)
     throw new SettingError(
       'SLUICE_DATA',
-      `${config.dataDir} is too long for the control socket in it; the maximum is ${MAX_SOCKET_PATH} characters`,
+      `is too long for the control socket in it (${config.dataDir}); the maximum is ${MAX_SOCKET_PATH} characters`,
     )
   return config
 }
@@ -135,13 +135,19 @@ function explain(thrown: unknown): { code: number; message: string } {
   const exitCode = EXIT_CODES[name]
   if (exitCode !== undefined) return { code: exitCode, message }
   if (name === 'SqliteError')
-    return { code: EXIT.failed, message: `cannot use the database in SLUICE_DATA (${message})` }
+    return { code: EXIT.failed, message: `the database in SLUICE_DATA cannot be used: ${message}` }
   if (code === 'EADDRINUSE')
-    return { code: EXIT.config, message: `PORT: another program already listens on ${address}:${port}` }
+    return {
+      code: EXIT.config,
+      message: `PORT is already in use: another program listens on ${address}:${port}`,
+    }
   if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND' || code === 'EAI_AGAIN')
-    return { code: EXIT.config, message: 'HOST: this machine does not have that address' }
+    return { code: EXIT.config, message: 'HOST must be an address of this machine' }
   if (code === 'EACCES' || code === 'EPERM' || code === 'EROFS' || code === 'ENOSPC')
-    return { code: EXIT.config, message: `${syscall === 'listen' ? 'PORT' : 'SLUICE_DATA'}: ${message}` }
+    return {
+      code: EXIT.config,
+      message: `${syscall === 'listen' ? 'PORT' : 'SLUICE_DATA'} cannot be used: ${message}`,
+    }
   return { code: EXIT.failed, message: (error as Error).stack ?? String(error) }
 }
 

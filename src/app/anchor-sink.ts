@@ -9,7 +9,10 @@ export function createAnchorSink({ anchor }: Pick<Config, 'anchor'>, log: Logger
     try {
       return createAnchorFile(anchor.file)
     } catch (error) {
-      throw new SettingError('SLUICE_ANCHOR', `cannot write ${anchor.file} (${(error as Error).message})`)
+      throw new SettingError(
+        'SLUICE_ANCHOR',
+        `must be a file that the gateway can write: ${(error as Error).message}`,
+      )
     }
   }
   const lines = log.child({}, { level: 'info' })

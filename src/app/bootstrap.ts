@@ -22,7 +22,7 @@ import { type Config, SettingError } from './config.ts'
 const DIGEST_KEY_PLACE = { table: 'meta', row: 'digest_key', field: 'value' } as const
 
 const WRONG_SECRET =
-  'is not the secret that this database is encrypted with. Nothing was written. Set the right one, or append it to the new one: new,old'
+  'is not the secret that this database is encrypted with; nothing was written. Set the right secret, or append it to the new one: new,old'
 
 /** Decrypts the digest key. This proves the master secret before anything is written under it. */
 export async function openDigest(db: Db, keyring: Keyring, source: string) {
@@ -38,7 +38,7 @@ export async function openDigest(db: Db, keyring: Keyring, source: string) {
 
 const CHAIN_KEY_PLACE = { table: 'meta', row: 'chain_key', field: 'value' } as const
 const LOST_CHAIN_KEY =
-  'The database has lost its chain key (table meta, row chain_key), although its hash chains were written with one. Restore a backup'
+  'the database has lost its chain key (table meta, row chain_key), although its hash chains were written with one: restore a backup'
 
 /**
  * Decrypts the key of the hash chains. A store from before chains had a key gets one here, and its chains are closed with it

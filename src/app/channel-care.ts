@@ -42,10 +42,12 @@ export function createChannelCare<C extends RoutedChannel>(deps: ChannelCareDeps
       if (await deps.saveDecision(decision)) await deps.announce([`channel:${channelId}`])
       log.warn(
         { channel_id: channelId, key: keyPosition, status, reason },
-        status === 3 ? 'channel or key auto-disabled' : 'channel or key enabled after a successful test',
+        status === 3
+          ? 'A channel or key was auto-disabled.'
+          : 'A channel or key was enabled after a successful test.',
       )
     } catch (error) {
-      log.error({ err: error, channel_id: channelId }, 'the status of a channel could not be saved')
+      log.error({ err: error, channel_id: channelId }, 'The status of a channel could not be saved.')
     }
   }
 
@@ -77,7 +79,7 @@ export function createChannelCare<C extends RoutedChannel>(deps: ChannelCareDeps
       const { isGood } = await deps.testChannel(channel.id, { key })
       if (isGood) recovery.passed({ channel, key })
     } catch (error) {
-      log.error({ err: error, channel_id: channel.id }, 'a recovery test failed')
+      log.error({ err: error, channel_id: channel.id }, 'A recovery test could not be run.')
     }
   }
 

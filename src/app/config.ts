@@ -4,7 +4,7 @@ import { isAddressOrRange } from '../http/address.ts'
 /** An invalid setting. The start prints this message and exits with code 78. */
 export class SettingError extends Error {
   constructor(setting: string, why: string) {
-    super(`${setting}: ${why}`)
+    super(`${setting} ${why}`)
     this.name = 'SettingError'
   }
 }
@@ -33,7 +33,7 @@ const oneOf =
 
 function host(text: string, name: string): string {
   if (!/^[A-Za-z0-9.:_-]+$/.test(text))
-    throw new SettingError(name, `"${text}" is not a host name or IP address`)
+    throw new SettingError(name, `must be a host name or IP address, not "${text}"`)
   return text
 }
 
@@ -57,12 +57,12 @@ export function readKeyring(text: string, source: string): readonly string[] {
     .split(',')
     .map(part => part.trim())
     .filter(part => part !== '')
-  if (secrets.length === 0) throw new SettingError(source, 'is empty')
+  if (secrets.length === 0) throw new SettingError(source, 'must not be empty')
   for (const secret of secrets) {
     if (secret.length < MIN_SECRET_LENGTH)
-      throw new SettingError(source, `every secret must have at least ${MIN_SECRET_LENGTH} characters`)
+      throw new SettingError(source, `must have at least ${MIN_SECRET_LENGTH} characters in every secret`)
     if (KNOWN_SECRETS.test(secret) || new Set(secret).size < 8)
-      throw new SettingError(source, 'is a well-known or too simple secret. Use random characters')
+      throw new SettingError(source, 'is a well-known or too simple secret: use random characters')
   }
   return secrets
 }
@@ -84,7 +84,8 @@ function rootPassword(text: string, name: string): string {
 function trustedProxies(text: string, name: string): readonly string[] {
   const parts = text.split(/[\s,]+/).filter(part => part !== '')
   for (const part of parts) {
-    if (!isAddressOrRange(part)) throw new SettingError(name, `"${part}" is not an IP address or CIDR range`)
+    if (!isAddressOrRange(part))
+      throw new SettingError(name, `must be a list of IP addresses and CIDR ranges; "${part}" is neither`)
   }
   return parts
 }

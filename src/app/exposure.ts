@@ -10,7 +10,7 @@ export function warnOfPublicHost(log: Logger, config: Config): void {
   if (!isPublicWithoutTls(config)) return
   log.warn(
     { host: config.host },
-    'HOST is a public address and no TLS proxy is configured: passwords and keys are sent unencrypted. Put a TLS proxy in front and add it to SLUICE_TRUSTED_PROXIES, or set HOST=127.0.0.1',
+    'HOST is a public address and no TLS proxy is configured: passwords and keys are sent unencrypted. Put a TLS proxy in front and add it to SLUICE_TRUSTED_PROXIES, or set HOST=127.0.0.1.',
   )
 }
 
@@ -19,5 +19,5 @@ export const warnOfProxy =
   ({ peer }: UntrustedProxy): void =>
     log.warn(
       { peer },
-      'ignoring forwarding headers such as X-Forwarded-For from a peer that is not in SLUICE_TRUSTED_PROXIES: all clients behind it count as one address. If it is your proxy, add it to SLUICE_TRUSTED_PROXIES',
+      'Ignoring forwarding headers such as X-Forwarded-For from a peer that is not in SLUICE_TRUSTED_PROXIES: all clients behind it count as one address. If it is your proxy, add it to SLUICE_TRUSTED_PROXIES.',
     )

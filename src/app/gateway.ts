@@ -74,13 +74,14 @@ export async function buildServer(
     },
     digest,
     now,
-    onUntouched: error => log.error({ err: error }, 'could not save the last use of a credential'),
+    onUntouched: error =>
+      log.error({ err: error }, 'The time of last use of a credential could not be saved.'),
   })
   const isStoreAnswering = () =>
     store.ping().then(
       () => true,
       error => {
-        log.error({ err: error }, 'the database does not answer')
+        log.error({ err: error }, 'The database does not respond.')
         return false
       },
     )
@@ -93,7 +94,7 @@ export async function buildServer(
   const allowPrivateUpstreams = config.privateUpstreams === 'allow'
   const guard = createAddressGuard({
     policy: { allowPrivate: allowPrivateUpstreams },
-    onRefused: ({ message }) => log.warn({ reason: message }, 'refused a connection to a provider'),
+    onRefused: ({ message }) => log.warn({ reason: message }, 'Refused a connection to a provider.'),
   })
   const relay = await buildRelay({
     config,
@@ -119,7 +120,8 @@ export async function buildServer(
           now,
           sessionLastsS: SESSION_ABSOLUTE_S,
           pause: () => delay(RETENTION_PAUSE_MS),
-          onFailure: error => log.error({ err: error }, 'could not remove old rows; retried in an hour'),
+          onFailure: error =>
+            log.error({ err: error }, 'Old rows could not be removed. Retrying in an hour.'),
         })
       : undefined
   const folding =
@@ -129,7 +131,8 @@ export async function buildServer(
           engine,
           now,
           pause: () => delay(FOLDING_PAUSE_MS),
-          onFailure: error => log.error({ err: error }, 'could not aggregate usage; retried in a minute'),
+          onFailure: error =>
+            log.error({ err: error }, 'Usage could not be aggregated. Retrying in a minute.'),
         })
       : undefined
   const outbound = createOutboundClient(guard)

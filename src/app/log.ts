@@ -22,7 +22,7 @@ export const scrub = (line: string) =>
   )
 
 const droppedLinesEntry = (lines: number) =>
-  `${JSON.stringify({ level: 'warn', time: new Date().toISOString(), lines, msg: 'log lines were dropped: the reader of the log is too slow or the disk is full' })}\n`
+  `${JSON.stringify({ level: 'warn', time: new Date().toISOString(), lines, msg: 'Log lines were dropped: the reader of the log is too slow or the disk is full.' })}\n`
 
 /** JSON lines on stdout, pretty-printed on a terminal. Bodies and headers are never logged, and credentials are redacted by shape. */
 export function createLog(level: string): pino.Logger {

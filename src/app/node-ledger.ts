@@ -27,7 +27,7 @@ export async function openNodeLedger({ config, log, store, peers }: Deps) {
   const onReserveReleased = (error: Error) =>
     log.error(
       { err: error },
-      'the disk is full: running requests are settled from the journal reserve, new ones are refused until there is room',
+      'The disk is full: running requests are settled from the journal reserve, new ones are refused until there is space.',
     )
   for (const orphan of orphans) {
     const { journal, release } = openNode(config, orphan, onReserveReleased)
@@ -37,7 +37,7 @@ export async function openNodeLedger({ config, log, store, peers }: Deps) {
       books,
       nowMs: Date.now,
       onMissingRecords: what =>
-        log.error({ node: orphan, what }, 'a journal lacks records that are in the ledger'),
+        log.error({ node: orphan, what }, 'A journal lacks records that are in the ledger.'),
     })
     journal.close()
     release()
@@ -68,7 +68,7 @@ export async function openNodeLedger({ config, log, store, peers }: Deps) {
     journal: (anchor, isFiled) => void node.journal.append({ kind: 'anchor', anchor, isFiled }),
     now: () => Math.floor(Date.now() / 1000),
     onFailure: error =>
-      log.error({ err: error }, 'the chain heads could not be anchored; retried in a minute'),
+      log.error({ err: error }, 'The chain heads could not be anchored. Retrying in a minute.'),
   })
   await anchors.start()
   return {

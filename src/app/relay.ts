@@ -111,7 +111,7 @@ export async function buildRelay({
   sessionUser,
   limits,
   isStopping,
-  exceedsConnectionLimit: exceedsConnectionLimit,
+  exceedsConnectionLimit,
 }: Deps) {
   const { db, engine } = store
   const { nodeId, slot } = peers.assignment
@@ -129,9 +129,9 @@ export async function buildRelay({
       shippedPrice,
       nowMs: Date.now,
       onUnreadable: (channelId, error) =>
-        log.error({ err: error, channel_id: channelId }, 'the key of a channel cannot be decrypted'),
+        log.error({ err: error, channel_id: channelId }, 'The key of a channel cannot be decrypted.'),
       onDisabledOverride: (channelId, reason) =>
-        log.warn({ channel_id: channelId, reason }, 'an override operation is disabled'),
+        log.warn({ channel_id: channelId, reason }, 'An override operation is disabled.'),
     }),
   )
   const rates = ratesOf(peers)
@@ -148,11 +148,11 @@ export async function buildRelay({
   })
   const keys = createKeyExchange({ nowMs: Date.now, upstream, refuseUrl: guard.refuseUrl })
   const counter = createTokenCounter({
-    onFailure: error => log.error({ err: error }, 'tokens could not be counted'),
+    onFailure: error => log.error({ err: error }, 'Tokens could not be counted.'),
   })
   const translator = createTranslator({
     memory,
-    onFailure: error => log.error({ err: error }, 'the translation thread failed'),
+    onFailure: error => log.error({ err: error }, 'The translation thread failed.'),
   })
   const care = createChannelCare<RelayChannel>({
     channels: () => catalog.table().channels,
@@ -177,7 +177,7 @@ export async function buildRelay({
     activatePrices: async () => {
       if (slot === 0) await activateDuePrices(db, nowS())
     },
-    onFailure: error => log.error({ err: error }, 'changes could not be read; retried in a second'),
+    onFailure: error => log.error({ err: error }, 'Changes could not be read. Retrying in a second.'),
   })
   invalidation.start()
   const overload = watchOverload()
@@ -217,7 +217,7 @@ export async function buildRelay({
     random: Math.random,
     ownerOf: type => (type === undefined ? 'custom' : (providerOf(type)?.name.toLowerCase() ?? 'custom')),
     endpointTypes: model => endpointTypes(model, catalog.priceOf([model])?.price),
-    onFailure: (error, requestId) => log.error({ err: error, request_id: requestId }, 'a request failed'),
+    onFailure: (error, requestId) => log.error({ err: error, request_id: requestId }, 'A request failed.'),
     sessionUser,
     manage,
   } satisfies RelayDeps

@@ -69,7 +69,7 @@ export async function serve({ settings, options, env, print }: Serving): Promise
   const { rootPassword } = storeAndKeys
   // Printed before any step that can fail, because the password cannot be shown again.
   if (rootPassword && !demo)
-    print(`\n  Created the user root. Its password, shown this once:  ${rootPassword}\n`)
+    print(`\n  Created the user root. Password (shown only once):  ${rootPassword}\n`)
   const gateway = await (config.workers === 1
     ? serveHere(config, log, storeAndKeys)
     : serveByWorkers(config, log))
@@ -88,26 +88,26 @@ export async function serve({ settings, options, env, print }: Serving): Promise
   }
   log.info(
     { address, version, engine: storeAndKeys.store.engine, workers: config.workers },
-    'sluice is ready',
+    'Sluice is ready.',
   )
   warnOfPublicHost(log, config)
   for (const mismatch of mismatches(config, readMachine(config.dataDir))) log.warn(mismatch)
   if (config.databaseUrl !== undefined && config.keyring === undefined)
     log.warn(
-      'the master secret is in SLUICE_DATA/secret. Gateways that share this database need the same SLUICE_SECRET',
+      'The master secret is in SLUICE_DATA/secret. Gateways that share this database need the same SLUICE_SECRET.',
     )
 
   const signal = await stopSignal
   log.info(
     { signal, drain_s: config.drainS },
-    'stopping: refusing new connections, finishing running requests',
+    'Shutting down: refusing new connections, finishing running requests.',
   )
   consoleFiles.close()
   await gateway.stop()
   control.close()
   await storeAndKeys.close()
   demo?.close()
-  log.info('stopped')
+  log.info('Sluice has stopped.')
   await endLog(log)
   return EXIT.ok
 }

@@ -25,7 +25,10 @@ function lockDataDirectory(dataDir: string) {
     return lock
   } catch (error) {
     if (error instanceof DirectoryInUseError) throw error
-    throw new SettingError('SLUICE_DATA', `cannot use ${dataDir} (${(error as Error).message})`)
+    throw new SettingError(
+      'SLUICE_DATA',
+      `must be a directory that the gateway can use: ${(error as Error).message}`,
+    )
   }
 }
 
@@ -35,8 +38,8 @@ const lacksDatabaseFile = ({ databaseUrl, dataDir }: Config) =>
 
 const noGateway = ({ databaseUrl, dataDir }: Config) =>
   databaseUrl === undefined
-    ? new SettingError('SLUICE_DATA', `there is no gateway in ${dataDir} yet. Run "sluice start" first`)
-    : new SettingError('DATABASE_URL', 'there is no gateway in this database yet. Run "sluice start" first')
+    ? new SettingError('SLUICE_DATA', `contains no gateway yet (${dataDir}): run "sluice start" first`)
+    : new SettingError('DATABASE_URL', 'contains no gateway yet: run "sluice start" first')
 
 /** Whether the store has data. The first query to PostgreSQL also shows whether DATABASE_URL is right. */
 async function hasData(store: Store): Promise<boolean> {
@@ -44,7 +47,7 @@ async function hasData(store: Store): Promise<boolean> {
     return await store.isInitialised()
   } catch (error) {
     if (store.engine === 'sqlite' || error instanceof NewerStoreError) throw error
-    throw new SettingError('DATABASE_URL', `cannot use PostgreSQL (${(error as Error).message})`)
+    throw new SettingError('DATABASE_URL', `cannot be used: ${(error as Error).message}`)
   }
 }
 
@@ -67,7 +70,7 @@ function masterSecret({ keyring, dataDir }: Config, isInitialised: boolean): Mas
   if (isInitialised)
     throw new SettingError(
       'SLUICE_SECRET',
-      `is not set and ${join(dataDir, 'secret')} is missing. The database is encrypted with a secret: set it, or restore the file`,
+      `is not set and ${join(dataDir, 'secret')} is missing, but the database is encrypted with a secret: set it, or restore the file`,
     )
   return { secrets: [newSecret()], source: SECRET_FILE, isNew: true }
 }

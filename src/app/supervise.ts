@@ -42,6 +42,6 @@ export function startWorkers(config: Config, port: number, log: Logger) {
         end: rateServer.close,
       }
     },
-    onExit: (slot, how) => log.error({ worker: slot, how }, 'a worker died; starting another one'),
+    onExit: (slot, how) => log.error({ worker: slot, how }, 'A worker exited. Starting another one.'),
   })
 }

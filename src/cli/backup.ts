@@ -22,7 +22,7 @@ export function syncPath(path: string): void {
   closeSync(file)
 }
 
-const exists = (file: string) => new CommandError(`${file} exists already; a backup never overwrites a file`)
+const exists = (file: string) => new CommandError(`${file} already exists; a backup never overwrites a file`)
 
 /** Gives the finished file its name, without replacing a file that was created meanwhile. */
 function publish(part: string, file: string): void {

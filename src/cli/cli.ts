@@ -57,7 +57,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     usage: 'sluice start [--demo] [--port N] [--host H] [--data DIR]',
     options: { demo: { type: 'boolean' }, port: { type: 'string' }, host: { type: 'string' }, ...DATA },
     help: [
-      '--demo          try Sluice: a simulated provider, a channel and a token, in a temporary directory',
+      '--demo          try Sluice with a simulated provider, a channel and a token, in a temporary directory',
       '--port N        the port to listen on (default: PORT, else 3000)',
       '--host H        the address to listen on (default: HOST, else 127.0.0.1)',
       DATA_HELP,
@@ -74,13 +74,13 @@ const COMMANDS: Readonly<Record<string, Command>> = {
       }),
   },
   'admin reset-password': {
-    summary: 'set a new password for a user and end the user’s sessions',
+    summary: 'set a new password for a user and sign out all sessions of the user',
     usage: 'sluice admin reset-password [USERNAME] [--password TEXT] [--revoke-access-tokens] [--data DIR]',
     options: { password: { type: 'string' }, 'revoke-access-tokens': { type: 'boolean' }, ...DATA },
     help: [
       'USERNAME        the user (default: root)',
       '--password TEXT the new password (default: a random one, printed)',
-      '--revoke-access-tokens  revoke every system access token of the user as well',
+      '--revoke-access-tokens  also revoke all system access tokens of the user',
       DATA_HELP,
     ],
     positionals: 1,
@@ -158,7 +158,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     },
   },
   backup: {
-    summary: 'copy database and journals into one file, while the gateway runs or is stopped',
+    summary: 'back up the database and journals into one file, while the gateway runs or is stopped',
     usage: 'sluice backup FILE [--data DIR]',
     options: DATA,
     help: [
@@ -181,7 +181,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
       'FILE            a file written by sluice backup',
       DATA_HELP,
       'With DATABASE_URL set, the data goes into that database, which must be empty. A backup from SQLite can be',
-      'restored into PostgreSQL and the reverse. Exit 0: restored. Exit 1: nothing was changed.',
+      'restored into PostgreSQL and vice versa. Exit 0: restored. Exit 1: nothing was changed.',
     ],
     positionals: 1,
     run: async (deps, values, [file]) =>
@@ -241,12 +241,12 @@ const overview = () =>
     '',
     ...Object.entries(COMMANDS).map(([name, { summary }]) => `  sluice ${name.padEnd(22)} ${summary}`),
     '',
-    'Every command takes --help. In a checkout, type ./sluice instead of sluice.',
-    'Exit codes: 0 success, 1 failure, 64 wrong usage, 65 damaged data or ledger, 78 invalid setting.',
+    'Run "sluice COMMAND --help" for details. In a source checkout, run ./sluice instead of sluice.',
+    'Exit codes: 0 success, 1 failure, 64 invalid usage, 65 damaged data or ledger, 78 invalid setting.',
   ].join('\n')
 
 function unknown(deps: CliDeps, words: string): number {
-  deps.printError(`sluice: there is no command "${words}"; "sluice help" lists the commands`)
+  deps.printError(`sluice: unknown command "${words}"; run "sluice help" for a list`)
   return EXIT.usage
 }
 

@@ -19,7 +19,7 @@ export function createOperations(deps: OperationDeps) {
 
   async function mustFind(username: string) {
     const user = await findUserByName(db, username)
-    if (!user) throw new CommandError(`there is no user "${username}"`)
+    if (!user) throw new CommandError(`user "${username}" does not exist`)
     return user
   }
 

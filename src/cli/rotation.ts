@@ -52,7 +52,7 @@ export function createRotation(
       }
     } else if (keyring.size() < 2) {
       throw new CommandError(
-        'SLUICE_SECRET contains one secret only. Start the gateway with SLUICE_SECRET=new,old, then run this command again',
+        'SLUICE_SECRET contains only one secret: start the gateway with SLUICE_SECRET=new,old, then run this command again',
       )
     }
     const count = (await resealMost()) + (await resealRest())

@@ -223,8 +223,8 @@ export function createVerify({ db, dataDir, anchorFile: ownFile, record }: Verif
     const drifts = [...ledger.drifts, ...orphans.map(name => `${name}: there are entries but no account`)]
     findings.note(
       drifts.length === 0
-        ? `balances: ${ledger.accounts} accounts, exact`
-        : `balances: ${drifts.length} do not match`,
+        ? `balances: ${ledger.accounts} accounts match their entries`
+        : `balances: ${drifts.length} of ${ledger.accounts} accounts do not match their entries`,
     )
     findings.add(drifts)
     return { findings, lost, orphans }
@@ -232,7 +232,7 @@ export function createVerify({ db, dataDir, anchorFile: ownFile, record }: Verif
 
   async function accept(reason: string, options: VerifyOptions): Promise<string> {
     if (reason.trim() === '' || reason.length > MAX_REASON)
-      throw new CommandError(`--accept-restore needs a reason of 1 to ${MAX_REASON} characters`)
+      throw new CommandError(`--accept-restore requires a reason of 1 to ${MAX_REASON} characters`)
     const { lost, orphans: accounts } = await examine(options)
     if (lost.length === 0 && accounts.length === 0)
       throw new CommandError('there is nothing to accept: no anchored record is missing')

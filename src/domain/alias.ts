@@ -13,12 +13,14 @@ export function refuseAlias(
   name: string,
   target: string,
 ): string | undefined {
-  if (name === target) return `The alias "${name}" would point to itself.`
+  if (name === target) return `The alias "${name}" cannot point to itself. Choose another target.`
   const all = new Map(targets).set(name, target)
   const lengthFromName = chainLength(all, name)
-  if (lengthFromName === undefined) return `The alias "${name}" would form a loop through "${target}".`
+  if (lengthFromName === undefined)
+    return `The alias "${name}" would form a loop through "${target}". Choose another target.`
   const length = longestTo(all, name) + lengthFromName
-  if (length > MAX_CHAIN) return `The chain would have ${length} aliases; the maximum is ${MAX_CHAIN}.`
+  if (length > MAX_CHAIN)
+    return `The chain would have ${length} aliases; the maximum is ${MAX_CHAIN}. Choose another target.`
   return undefined
 }
 

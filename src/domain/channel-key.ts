@@ -33,7 +33,7 @@ export function readKeys(text: string): KeysRead {
   if (keys.length > MAX_KEYS) return { fault: `has ${keys.length} keys; the maximum is ${MAX_KEYS}` }
   for (const [index, key] of keys.entries()) {
     const fault = keyFault(key)
-    if (fault !== undefined) return { fault: `key ${index + 1} ${fault}` }
+    if (fault !== undefined) return { fault: `contains an invalid key: key ${index + 1} ${fault}` }
   }
   return { keys }
 }

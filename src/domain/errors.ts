@@ -99,7 +99,7 @@ export class UnreachableError extends Error {
 /** A request with invalid fields. The message names the first one, so that one log line is enough. */
 export function invalid(errors: readonly FieldFault[]): Refusal {
   const [first] = errors
-  const message = first ? `${first.path}: ${first.message}` : 'The request is not valid.'
+  const message = first ? `${first.path} ${first.message}` : 'The request is not valid.'
   return new Refusal('invalid_request', message, { errors })
 }
 

@@ -128,7 +128,7 @@ export function parseSetting(
     case 'text': {
       if (typeof value === 'string' && codePoints(value) <= 255 && value.isWellFormed() && !hasControl(value))
         return { value: value.trim() }
-      return { fault: 'must be a text of at most 255 characters, without control characters' }
+      return { fault: 'must be a string of at most 255 characters, without control characters' }
     }
   }
 }

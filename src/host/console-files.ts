@@ -95,10 +95,10 @@ export function createConsoleFiles(log: Logger) {
         if ((await findBuild(digest)) !== undefined) return
         const startedMs = Date.now()
         await build(digest)
-        log.info({ ms: Date.now() - startedMs }, 'the console was built')
+        log.info({ ms: Date.now() - startedMs }, 'The console was built.')
       } catch (error) {
         if (isClosed) return
-        log.warn({ err: error }, 'the console could not be built: install the development packages (npm ci)')
+        log.warn({ err: error }, 'The console could not be built. Install the development packages (npm ci).')
       }
     },
     /** Aborts a build: a gateway that stops does not wait for it. */

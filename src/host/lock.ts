@@ -7,7 +7,7 @@ const SQLITE_BUSY = 5
 /** Another process has the data directory. */
 export class DirectoryInUseError extends Error {
   constructor(dataDir: string, pid: string) {
-    super(`the data directory ${dataDir} is in use by another Sluice, pid ${pid}`)
+    super(`the data directory ${dataDir} is in use by another Sluice process (pid ${pid})`)
     this.name = 'DirectoryInUseError'
   }
 }

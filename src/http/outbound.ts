@@ -17,7 +17,7 @@ async function readBounded(body: AsyncIterable<Buffer>): Promise<Buffer> {
   let size = 0
   for await (const chunk of body) {
     size += chunk.length
-    if (size > MAX_RESPONSE_BYTES) throw upstreamError('the provider answered with more than 8 MiB')
+    if (size > MAX_RESPONSE_BYTES) throw upstreamError('The response of the provider is larger than 8 MiB.')
     chunks.push(chunk)
   }
   return Buffer.concat(chunks)
@@ -45,7 +45,7 @@ export function createOutboundClient(guard: AddressGuard) {
     async getJson(url: string, headers: Readonly<Record<string, string>>): Promise<unknown> {
       const scrub = createScrub(secretsOf(headers))
       const reason = guard.refuseUrl(url.split('?')[0] ?? url)
-      if (reason) throw upstreamError(`the address ${reason}`)
+      if (reason) throw upstreamError(`The address of the provider ${reason}.`)
       let status: number
       let bytes: Buffer
       try {
@@ -59,14 +59,15 @@ export function createOutboundClient(guard: AddressGuard) {
       } catch (error) {
         if (error instanceof Refusal) throw error
         throw upstreamError(
-          `the provider could not be reached: ${excerpt(Buffer.from((error as Error).message), scrub)}`,
+          `The provider could not be reached: ${excerpt(Buffer.from((error as Error).message), scrub)}`,
         )
       }
-      if (status !== 200) throw upstreamError(`the provider answered ${status}: ${excerpt(bytes, scrub)}`)
+      if (status !== 200)
+        throw upstreamError(`The provider returned status ${status}: ${excerpt(bytes, scrub)}`)
       try {
         return (await readJson(bytes, false)).value
       } catch (error) {
-        if (error instanceof JsonError) throw upstreamError(`the provider's answer ${error.message}`)
+        if (error instanceof JsonError) throw upstreamError(`The response of the provider ${error.message}.`)
         throw error
       }
     },

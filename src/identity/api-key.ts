@@ -22,14 +22,15 @@ const refused = (message: string) => new Refusal('invalid_api_key', message)
 export function createKeyCheck<T extends Token>({ findToken, findUser, digest, now }: Deps<T>) {
   return async function checkKey(header: string, { evenIfExpired = false } = {}): Promise<T> {
     const value = bearerOf(header)
-    if (value === '') throw refused('no token was sent; use the header Authorization: Bearer sk-…')
-    if (!isApiKey(value)) throw refused('this is not an sk- token')
+    if (value === '') throw refused('No token was sent. Use the header Authorization: Bearer sk-….')
+    if (!isApiKey(value)) throw refused('This is not an sk- token.')
     const token = await findToken(digest(value))
-    if (!token) throw refused('the token is unknown or was deleted')
-    if (token.status !== 1) throw refused('the token is disabled')
-    if (!evenIfExpired && isExpired(token, now())) throw refused('the token has expired')
+    if (!token) throw refused('The token is unknown or was deleted.')
+    if (token.status !== 1) throw refused('The token is disabled.')
+    if (!evenIfExpired && isExpired(token, now()))
+      throw refused('The token has expired. Create a new one or extend it.')
     const user = await findUser(token.user_id)
-    if (user?.status !== 1) throw refused("the token's user is disabled")
+    if (user?.status !== 1) throw refused('The user of the token is disabled.')
     return token
   }
 }

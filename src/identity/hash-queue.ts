@@ -15,7 +15,7 @@ const MAX_WAITING = 40
 const MAX_WAITING_OF_ONE = 5
 
 const overloaded = () =>
-  new Refusal('overloaded', 'too many sign-ins at once; try again in a moment', { retryAfterS: 2 })
+  new Refusal('overloaded', 'Too many sign-ins at once. Try again in a moment.', { retryAfterS: 2 })
 
 type Waiter = { start(): void; refuse(): void }
 

@@ -31,7 +31,7 @@ type IdentityStore = {
 export const unauthorized = (why: string) =>
   new Refusal(
     'unauthorized',
-    `${why}; send a system access token in the header Authorization: Bearer … (New-Api-User is not needed)`,
+    `${why} Send a system access token in the header Authorization: Bearer sat-… (New-Api-User is not needed).`,
   )
 
 /** The value of an `Authorization` header, with or without its scheme. */
@@ -66,21 +66,21 @@ export function createIdentify({
 
   async function actorOf(userId: number, via: Actor['via'], credentialId: number): Promise<Actor> {
     const user = await store.findUser(userId)
-    if (!user) throw unauthorized('the user of this credential was deleted')
-    if (user.status !== 1) throw unauthorized('the user of this credential is disabled')
+    if (!user) throw unauthorized('The user of this credential was deleted.')
+    if (user.status !== 1) throw unauthorized('The user of this credential is disabled.')
     return { id: user.id, username: user.username, role: user.role as Role, via, credentialId }
   }
 
   return {
     async byAccessToken(header: string): Promise<Actor> {
       const value = bearerOf(header)
-      if (value === '') throw unauthorized('the credential is empty')
-      if (isApiKey(value)) throw unauthorized('an sk- token is for the relay API and is not accepted here')
+      if (value === '') throw unauthorized('The credential is empty.')
+      if (isApiKey(value)) throw unauthorized('An sk- token is for the relay API and is not accepted here.')
       const accessToken = await store.findAccessToken(digest(value))
-      if (!accessToken) throw unauthorized('the system access token is unknown or was revoked')
+      if (!accessToken) throw unauthorized('The system access token is unknown or was revoked.')
       const time = now()
       if (accessToken.expired_time !== -1 && accessToken.expired_time <= time)
-        throw unauthorized('the system access token has expired')
+        throw unauthorized('The system access token has expired.')
       const actor = await actorOf(accessToken.user_id, 'access_token', accessToken.id)
       if (time - accessToken.last_used_time >= TOUCH_EVERY_S)
         await touch(`access token ${accessToken.id}`, () => store.touchAccessToken(accessToken.id, time))
@@ -94,7 +94,7 @@ export function createIdentify({
         !session ||
         time - session.last_seen_time > SESSION_IDLE_S ||
         time - session.created_time > SESSION_ABSOLUTE_S
-      if (hasEnded) throw unauthorized('the session has ended; sign in again')
+      if (hasEnded) throw unauthorized('The session has ended. Sign in again.')
       const actor = await actorOf(session.user_id, 'session', session.id)
       if (time - session.last_seen_time >= TOUCH_EVERY_S)
         await touch(`session ${session.id}`, () => store.touchSession(session.id, time))

@@ -22,7 +22,7 @@ const MAX_BUCKETS = 50_000
 const BUCKETS_AFTER_EVICTION = 45_000
 
 const tooMany = (retryAfterS: number) =>
-  new Refusal('rate_limited', `too many failed attempts; try again in ${retryAfterS} s`, { retryAfterS })
+  new Refusal('rate_limited', `Too many failed attempts. Try again in ${retryAfterS} s.`, { retryAfterS })
 
 const NO_FAILURES: Bucket = { failures: 0, lastMs: 0, blockedUntilMs: 0 }
 

@@ -7,9 +7,9 @@ import {
   describeGap,
   type Gap,
   hasRecordTable,
+  hasSuccessor,
   INSERT_RECORD,
   inspectSegment,
-  hasSuccessor,
   JournalDamageError,
   type JournalDatabase,
   lastLsnOf,
@@ -122,7 +122,7 @@ export function createJournal(deps: JournalDeps) {
     const fatal = gaps.find(({ to }) => to > appliedLsn)
     if (fatal)
       throw new JournalDamageError(
-        `${describeGap(fatal)}; nothing was applied. Put the file back, or restore a backup (docs/operating/backup.md)`,
+        `${describeGap(fatal)}; nothing was applied. Put the file back or restore a backup (docs/operating/backup.md)`,
       )
     nextLsn = Math.max(nextLsn, appliedLsn + 1)
     return gaps.map(describeGap)

@@ -74,11 +74,15 @@ type OpenHold = {
 }
 
 const insufficientQuota = () =>
-  new Refusal('insufficient_quota', 'the token or its user has not enough quota left for this request')
+  new Refusal('insufficient_quota', 'The token or its user does not have enough quota for this request.')
 const ledgerUnavailable = () =>
-  new Refusal('ledger_unavailable', 'the ledger cannot be reached; the request was not sent to a provider', {
-    retryAfterS: 5,
-  })
+  new Refusal(
+    'ledger_unavailable',
+    'The ledger is unavailable, so the request was not sent to a provider. Try again in a moment.',
+    {
+      retryAfterS: 5,
+    },
+  )
 
 const withTimeout = <T>(promise: Promise<T>, ms: number): Promise<T> => {
   const timeout = Promise.withResolvers<never>()
@@ -104,7 +108,7 @@ export async function openLedger({ nodeId, journal, books, otherNodes, nowMs, on
   const openLsns = new Set<number>()
 
   const onMissingRecords = (what: string) =>
-    onFailure(new JournalDamageError(what), 'records that the store has are missing from the journal')
+    onFailure(new JournalDamageError(what), 'The journal lacks records that are in the store.')
   const recovered = await recover({ nodeId, journal, books, nowMs, onMissingRecords: onMissingRecords })
   let { appliedLsn } = recovered
   let lastNumber = recovered.epoch * CHANGES_PER_EPOCH
@@ -138,7 +142,7 @@ export async function openLedger({ nodeId, journal, books, otherNodes, nowMs, on
   }
 
   const applySoon = () => {
-    apply().catch(error => onFailure(error, 'settled requests could not be applied to the store; retrying'))
+    apply().catch(error => onFailure(error, 'Settled requests could not be applied to the store. Retrying.'))
   }
   const applyTimer = setInterval(() => {
     if (unapplied.length > 0) applySoon()
@@ -146,7 +150,7 @@ export async function openLedger({ nodeId, journal, books, otherNodes, nowMs, on
   const sweepTimer = setInterval(() => {
     leases
       .sweep()
-      .catch(error => onFailure(error, 'idle leases could not be returned to the store; retrying'))
+      .catch(error => onFailure(error, 'Idle leases could not be returned to the store. Retrying.'))
   }, SWEEP_EVERY_MS)
   applyTimer.unref()
   sweepTimer.unref()
@@ -157,7 +161,7 @@ export async function openLedger({ nodeId, journal, books, otherNodes, nowMs, on
     const token = leases.open({ kind: 'token', ownerId: tokenId })
     if (!(user instanceof Promise) && !(token instanceof Promise)) return [user, token]
     return Promise.all([user, token]).then(([u, t]) => {
-      if (!u || !t) throw new Refusal('invalid_api_key', 'the token was deleted')
+      if (!u || !t) throw new Refusal('invalid_api_key', 'The token was deleted.')
       return [u, t]
     })
   }
@@ -172,7 +176,7 @@ export async function openLedger({ nodeId, journal, books, otherNodes, nowMs, on
       )
       return uncovered.every((balance, index) => leases.covers(balance, amount) || !leaseResults[index]?.())
     } catch (error) {
-      onFailure(error as Error, 'quota could not be leased from the store')
+      onFailure(error as Error, 'Quota could not be leased from the store.')
       throw ledgerUnavailable()
     }
   }
@@ -197,7 +201,7 @@ export async function openLedger({ nodeId, journal, books, otherNodes, nowMs, on
     take: () => void,
   ): Promise<boolean> {
     const isCovered = await lowBalance.wait(user, token, amount, take, LEASE_TIMEOUT_MS).catch(error => {
-      onFailure(error, 'quota could not be leased from the store')
+      onFailure(error, 'Quota could not be leased from the store.')
       return undefined
     })
     if (isCovered === undefined) throw ledgerUnavailable()

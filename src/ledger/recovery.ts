@@ -54,7 +54,7 @@ function endingOf({ open, attempts, progress }: UnfinishedRequest, nowMs: number
     doubts: doubts.map(({ channelId, estimate }) => ({
       channelId,
       amount: estimate,
-      reason: 'the gateway ended while the request ran',
+      reason: 'The gateway stopped during the request.',
     })),
     log: {
       tokenName: open.tokenName,
@@ -65,7 +65,7 @@ function endingOf({ open, attempts, progress }: UnfinishedRequest, nowMs: number
       isStream: open.isStream,
       address: open.address,
       isError: progress === undefined,
-      content: 'recovered after the gateway ended while the request ran',
+      content: 'Recovered after the gateway stopped during the request.',
       upstreamRequestId: '',
       other: { source: 'recovered' },
     },
@@ -98,7 +98,7 @@ export async function recover({
   journal,
   books,
   nowMs,
-  onMissingRecords: onMissingRecords,
+  onMissingRecords,
 }: RecoveryDeps): Promise<Pick<NodePosition, 'appliedLsn' | 'epoch'>> {
   const { appliedLsn, oldestOpenLsn, epoch } = await books.openNode(nodeId, Math.floor(nowMs() / 1000))
   // A request may have started before the applied position and ended after it, so replay starts at the oldest open request.

@@ -49,9 +49,9 @@ export const encodeCommonEmbedding = ({ inputs, dimensions }: EmbeddingAsk, mode
 })
 
 export function readCommonVectors(answer: unknown, ask: EmbeddingAsk): EmbeddingAnswer {
-  if (member(answer, 'error')) throw new AnswerError('the answer is an error')
+  if (member(answer, 'error')) throw new AnswerError('the response is an error')
   const data = member(answer, 'data')
-  if (!Array.isArray(data)) throw new AnswerError('the answer has no list of vectors')
+  if (!Array.isArray(data)) throw new AnswerError('the response has no list of vectors')
   const vectors = data.map(entry => {
     const embedding = member(entry, 'embedding')
     return typeof embedding === 'string' ? floatsFromBase64(embedding) : embedding
@@ -67,8 +67,9 @@ export function readCommonVectors(answer: unknown, ask: EmbeddingAsk): Embedding
 /** The vectors of an answer, one per input; anything else throws. */
 export function vectorsIn(list: unknown, { inputs }: EmbeddingAsk): readonly Vector[] {
   if (!Array.isArray(list) || !list.every(isVector))
-    throw new AnswerError('the answer has no vectors of numbers')
-  if (list.length !== inputs.length) throw new AnswerError('the answer has not one vector for each input')
+    throw new AnswerError('the response has no vectors of numbers')
+  if (list.length !== inputs.length)
+    throw new AnswerError('the response does not have one vector for each input')
   return list
 }
 

@@ -38,7 +38,7 @@ function decode(body: FieldReader, address: RequestAddress, warnings: Warnings) 
   const entries = isBatch ? body.each('requests') : [body]
   if (entries.length === 0) body.refuse('requests', 'must be a list of at least one request')
   const dimensions = new Set(entries.map(each => each.count('outputDimensionality')))
-  if (dimensions.size > 1) body.refuse('requests', 'must all ask for vectors of one length')
+  if (dimensions.size > 1) body.refuse('requests', 'must all have the same output dimensionality')
   const [length] = dimensions
   const request = compact<EmbeddingAsk>({
     model: modelIn(body, address.model),

@@ -52,7 +52,7 @@ const FORMATS = ['url', 'b64_json'] as const
 function shortText(fields: RequestFields, name: string): string | undefined {
   const text = fields.text(name)
   if (text !== undefined && codePoints(text) > MAX_WORD)
-    fields.refuse(name, `must be at most ${MAX_WORD} characters`)
+    fields.refuse(name, `must have at most ${MAX_WORD} characters`)
   return text === '' ? undefined : text
 }
 
@@ -63,7 +63,8 @@ const COUNTS = ['num_images', 'number_of_images', 'batch_size', 'num_outputs', '
 function checkCounts(fields: RequestFields, body: JsonObject, n: number): void {
   for (const name of COUNTS) {
     const count = member(body, name) ?? undefined
-    if (count !== undefined && Number(count) !== n) fields.refuse(name, 'sets the number of images: use n')
+    if (count !== undefined && Number(count) !== n)
+      fields.refuse(name, 'must not set the number of images: use n')
   }
 }
 
@@ -87,7 +88,7 @@ export function readImageRequest(
     const prompt = task === 'variations' ? (fields.text('prompt') ?? '') : fields.required('prompt')
     if (prompt !== undefined && typeof prompt !== 'string') fields.refuse('prompt', 'must be a string')
     if (typeof prompt === 'string' && codePoints(prompt) > MAX_PROMPT)
-      fields.refuse('prompt', `must be at most ${MAX_PROMPT} characters`)
+      fields.refuse('prompt', `must have at most ${MAX_PROMPT} characters`)
     const n = fields.integer('n', MAX_PICTURES) ?? 1
     checkCounts(fields, body, n)
     const size = readSize(fields, body)
@@ -121,15 +122,15 @@ export function readImages(
   answer: unknown,
   isText = (value: unknown): boolean => typeof value === 'string',
 ): ImageReading {
-  if (!isObject(answer)) throw new AnswerError('the answer is not a JSON object')
+  if (!isObject(answer)) throw new AnswerError('the response is not a JSON object')
   const memberNamed = (name: string): unknown => member(answer, name)
   const error = memberNamed('error')
-  if (error) throw new AnswerError('the answer is an error')
+  if (error) throw new AnswerError('the response is an error')
   const data = memberNamed('data')
   // An image or its URL is a text; the other one may be null.
   const isPicture = (entry: unknown) => isText(member(entry, 'url')) || isText(member(entry, 'b64_json'))
   const count = Array.isArray(data) ? data.filter(isPicture).length : 0
-  if (count === 0) throw new AnswerError('the answer has no pictures')
+  if (count === 0) throw new AnswerError('the response has no images')
   const usage = memberNamed('usage')
   return { count, usage: pictureUsage(usage), vendorCost: vendorCostIn(usage), made: madeOf(memberNamed) }
 }
@@ -165,7 +166,7 @@ export function inAskedForm({ url, b64_json, revised_prompt }: Picture, format: 
 }
 
 export function writeImages({ pictures }: ImageAnswer, { format }: ImageAsk, createdS: number) {
-  if (pictures.length === 0) throw new AnswerError('the answer has no pictures')
+  if (pictures.length === 0) throw new AnswerError('the response has no images')
   return { created: createdS, data: pictures.map(picture => inAskedForm(picture, format)) }
 }
 

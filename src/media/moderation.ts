@@ -54,11 +54,12 @@ export function readModerationRequest(
     const input = fields.required('input')
     if (typeof input === 'string') return { model, inputs: [input], count: 1, body }
     if (!Array.isArray(input)) {
-      if (input !== undefined) fields.refuse('input', 'must be a text, a list of texts or a list of parts')
+      if (input !== undefined)
+        fields.refuse('input', 'must be a string, a list of strings or a list of parts')
       return undefined
     }
     if (input.length === 0 || input.length > MAX_INPUTS) {
-      fields.refuse('input', `must be 1 to ${MAX_INPUTS} texts`)
+      fields.refuse('input', `must have 1 to ${MAX_INPUTS} items`)
       return undefined
     }
     if (input.every(each => typeof each === 'string'))
@@ -67,8 +68,7 @@ export function readModerationRequest(
     const isPart = (each: unknown) => isObject(each) && typeof each.type === 'string'
     const isTexts = typeof input[0] === 'string'
     const wrong = input.findIndex(each => (isTexts ? typeof each !== 'string' : !isPart(each)))
-    if (wrong >= 0)
-      fields.refuse(`input.${wrong}`, 'must be a text, as all the others, or a part with a type')
+    if (wrong >= 0) fields.refuse(`input.${wrong}`, 'must be a string like all others, or a part with a type')
     return { model, inputs: undefined, count: 1, body }
   })
 }
@@ -84,7 +84,7 @@ const isNumber = (value: unknown): value is number => typeof value === 'number'
 
 /** Reads one result in the common format. */
 function readJudgement(value: unknown): Judgement {
-  if (!isObject(value)) throw new AnswerError('a result is no object')
+  if (!isObject(value)) throw new AnswerError('a result is not an object')
   const { flagged, categories, category_scores, ...more } = value
   if (!isObject(categories) && !isObject(category_scores)) throw new AnswerError('a result has no categories')
   const judged = entriesOf(categories, isBoolean)
@@ -97,8 +97,9 @@ function readJudgement(value: unknown): Judgement {
 }
 
 export function readCommonModeration(answer: unknown): ModerationAnswer {
-  if (member(answer, 'error')) throw new AnswerError('the answer is an error')
-  if (!isObject(answer) || !Array.isArray(answer.results)) throw new AnswerError('the answer has no results')
+  if (member(answer, 'error')) throw new AnswerError('the response is an error')
+  if (!isObject(answer) || !Array.isArray(answer.results))
+    throw new AnswerError('the response has no results')
   const { id, model, results, ...more } = answer
   return {
     id: typeof id === 'string' ? id : undefined,
@@ -111,7 +112,7 @@ export function readCommonModeration(answer: unknown): ModerationAnswer {
 /** One result for each input, in order, with all categories (docs/reference/relay-api.md: Moderation). */
 export function writeModeration(answer: ModerationAnswer, ask: ModerationAsk, newId: () => string) {
   if (answer.results.length !== ask.count)
-    throw new AnswerError(`the answer has ${answer.results.length} results for ${ask.count} inputs`)
+    throw new AnswerError(`the response has ${answer.results.length} results for ${ask.count} inputs`)
   return {
     id: answer.id ?? newId(),
     model: answer.model ?? ask.model,

@@ -47,14 +47,14 @@ export function readRerankRequest(parsed: unknown): RequestReading<RerankAsk> {
     if (documents !== undefined && documents !== '' && !isList)
       fields.refuse('documents', 'must be a list of strings or objects')
     if (isList && (documents.length === 0 || documents.length > MAX_DOCUMENTS))
-      fields.refuse('documents', `must be 1 to ${MAX_DOCUMENTS}`)
+      fields.refuse('documents', `must have 1 to ${MAX_DOCUMENTS} items`)
     const rankFields = readRankFields(fields, body)
     const texts: string[] = []
     if (isList && documents.length <= MAX_DOCUMENTS)
       for (const [index, document] of documents.entries()) {
         const text = textIn(document, rankFields)
         if (text === undefined)
-          fields.refuse(`documents.${index}`, 'must be a text or an object with a field text')
+          fields.refuse(`documents.${index}`, 'must be a string, or an object with the field text')
         else texts.push(text)
       }
     const topN = fields.integer('top_n')
@@ -117,7 +117,7 @@ const numberIn = (value: unknown, name: string): number | undefined => {
 
 /** The list of results, in any of the shapes that rerankers share. */
 export function readRanked(list: unknown, score = 'relevance_score'): Ranked[] {
-  if (!Array.isArray(list)) throw new AnswerError('the answer has no list of results')
+  if (!Array.isArray(list)) throw new AnswerError('the response has no list of results')
   return list.map(each => {
     const index = numberIn(each, 'index')
     const value = member(each, score) ?? member(each, 'score')
@@ -129,7 +129,7 @@ export function readRanked(list: unknown, score = 'relevance_score'): Ranked[] {
 
 /** The format of Cohere, which Jina, vLLM, SiliconFlow and most others share. */
 export function readCommonRanking(answer: unknown): RerankAnswer {
-  if (member(answer, 'error')) throw new AnswerError('the answer is an error')
+  if (member(answer, 'error')) throw new AnswerError('the response is an error')
   const meta = member(answer, 'meta')
   const billed = member(meta, 'billed_units')
   const usage = member(answer, 'usage')
@@ -154,11 +154,11 @@ export function writeRanking(answer: RerankAnswer, ask: RerankAsk, newId: () => 
   const indexes = new Set<number>()
   for (const { index } of answer.ranked) {
     if (index >= documents.length || indexes.has(index))
-      throw new AnswerError('a result names no document of the request, or one twice')
+      throw new AnswerError('a result has the index of no document, or the same index as another result')
     indexes.add(index)
   }
   if (answer.ranked.length < Math.min(topN, documents.length))
-    throw new AnswerError('the answer has fewer results than documents')
+    throw new AnswerError('the response has fewer results than documents')
   const results = answer.ranked
     .toSorted((a, b) => b.score - a.score || a.index - b.index)
     .slice(0, topN)

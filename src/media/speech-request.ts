@@ -46,11 +46,12 @@ export function readSpeechRequest(parsed: unknown): RequestReading<SpeechAsk> {
     const characters = typeof input === 'string' ? codePoints(input) : 0
     if (input !== undefined && typeof input !== 'string') fields.refuse('input', 'must be a string')
     else if (characters > MAX_SPEECH_CHARACTERS)
-      fields.refuse('input', `must be at most ${MAX_SPEECH_CHARACTERS} characters`)
+      fields.refuse('input', `must have at most ${MAX_SPEECH_CHARACTERS} characters`)
     const voiceField = fields.required('voice')
     const voice = voiceIn(voiceField)
-    if (isObject(voiceField) && voice === '') fields.refuse('voice', 'must have an id, or be a text')
-    if (voice === undefined) fields.refuse('voice', `must be a text of at most ${MAX_VOICE} characters`)
+    if (isObject(voiceField) && voice === '')
+      fields.refuse('voice', 'must be a string, or an object with an id')
+    if (voice === undefined) fields.refuse('voice', `must be a string of at most ${MAX_VOICE} characters`)
     const format = fields.choice('response_format', FORMATS)
     const speed = fields.number('speed', ...SPEED) ?? 1
     const instructions = fields.text('instructions')

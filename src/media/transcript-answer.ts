@@ -40,9 +40,9 @@ function transcriptUsage(answer: unknown): Usage | undefined {
 
 /** Reads a transcript in the common format, with the timestamps that the vendor reports. */
 export function readCommonTranscript(answer: unknown): Transcript {
-  if (member(answer, 'error')) throw new AnswerError('the answer is an error')
+  if (member(answer, 'error')) throw new AnswerError('the response is an error')
   const text = member(answer, 'text')
-  if (typeof text !== 'string') throw new AnswerError('the answer has no text')
+  if (typeof text !== 'string') throw new AnswerError('the response has no text')
   const duration = member(answer, 'duration')
   return {
     text,

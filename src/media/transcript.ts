@@ -49,7 +49,7 @@ export type TranscriptionDialect = Dialect<TranscriptionAsk, Transcript> & {
   ): { readonly path: string; readonly message: string } | undefined
 }
 
-export const WITHOUT_TIMES = 'the provider tells no times: one segment lasts from beginning to end'
+export const WITHOUT_TIMES = 'the provider returns no timestamps: the transcript is one segment'
 
 /** Whether the requested format has timestamps. */
 export const needsTimes = ({ format }: Pick<TranscriptionAsk, 'format'>) =>

@@ -55,7 +55,7 @@ function readLanguage(fields: RequestFields): string | undefined {
   if (language === undefined || language === '') return undefined
   const isKnown = /^[a-z]{2}$/i.test(language) && isLanguage(language.toLowerCase())
   if (!isKnown && !LONG_CODES.includes(language))
-    fields.refuse('language', 'must be a code of ISO 639-1, such as en')
+    fields.refuse('language', 'must be an ISO 639-1 code, such as en')
   return language
 }
 
@@ -63,9 +63,10 @@ function readGranularities(fields: RequestFields, body: JsonObject, format: stri
   const granularityField = body.timestamp_granularities ?? []
   const listed = (Array.isArray(granularityField) ? granularityField : [granularityField]).flatMap(listIn)
   const wrong = listed.find(each => !(GRANULARITIES as readonly unknown[]).includes(each))
-  if (wrong !== undefined) fields.refuse('timestamp_granularities', `must be of ${GRANULARITIES.join(', ')}`)
+  if (wrong !== undefined)
+    fields.refuse('timestamp_granularities', `must be one or more of ${GRANULARITIES.join(', ')}`)
   else if (listed.length > 0 && format !== 'verbose_json')
-    fields.refuse('timestamp_granularities', 'needs response_format verbose_json')
+    fields.refuse('timestamp_granularities', 'requires response_format verbose_json')
   return [...new Set(listed)] as readonly Granularity[]
 }
 
@@ -124,6 +125,7 @@ function checkFile(fields: RequestFields, file: Heard['file'], head: Buffer): vo
   const accepted = SOUND_FILES.join(', ')
   if (!(SOUND_FILES as readonly string[]).includes(ending))
     fields.refuse('file', `must have a name that ends in one of ${accepted}`)
-  else if (file?.size === 0) fields.refuse('file', 'is empty')
-  else if (soundKind(head) === undefined) fields.refuse('file', `is none of ${accepted} by its content`)
+  else if (file?.size === 0) fields.refuse('file', 'must not be empty')
+  else if (soundKind(head) === undefined)
+    fields.refuse('file', `must contain audio in one of the formats ${accepted}`)
 }

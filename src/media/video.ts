@@ -176,8 +176,8 @@ function readSeconds(fields: RequestFields, body: JsonObject): number | undefine
   const [first] = durationFields
   if (first === undefined) return undefined
   const values = durationFields.map(name => fields.number(name, 0, MAX_VIDEO_SECONDS))
-  if (values.includes(0)) fields.refuse(first, 'must be more than 0')
-  if (new Set(values).size > 1) fields.refuse('seconds', 'says something else than duration')
+  if (values.includes(0)) fields.refuse(first, 'must be greater than 0')
+  if (new Set(values).size > 1) fields.refuse('seconds', 'must be the same as duration')
   return values[0]
 }
 
@@ -190,12 +190,12 @@ function readExtent(
   let longest = seconds
   for (const [name, value] of Object.entries(own)) {
     const ownExtent = extentOf({ [name]: value }, fps)
-    if ((ownExtent.videos ?? 1) !== 1) fields.refuse(name, 'sets the number of videos: use n')
+    if ((ownExtent.videos ?? 1) !== 1) fields.refuse(name, 'must not set the number of videos: use n')
     if (ownExtent.seconds === undefined) continue
     if (ownExtent.seconds > MAX_VIDEO_SECONDS || (seconds !== undefined && ownExtent.seconds > seconds))
       fields.refuse(
         name,
-        `makes a longer video than ${seconds === undefined ? 'can be had' : 'duration says'}`,
+        `must not be longer than ${seconds === undefined ? `${MAX_VIDEO_SECONDS} seconds` : 'duration'}`,
       )
     if (seconds === undefined) longest = Math.max(longest ?? 0, ownExtent.seconds)
   }
@@ -220,13 +220,13 @@ function checkLook(fields: RequestFields, own: JsonObject, sides: Pick<VideoAsk,
     const { sizes, resolutions } = lookOf({ [name]: value })
     for (const size of sizes) {
       sizeFields.size ??= size
-      if (size !== sizeFields.size) fields.refuse(name, `contradicts the size ${sizeFields.size}`)
+      if (size !== sizeFields.size) fields.refuse(name, `must match the size ${sizeFields.size}`)
     }
     for (const resolution of [...sizes.flatMap(size => classOf(size) ?? []), ...resolutions]) {
       if (isLeftOpen(resolution)) continue
       sizeFields.resolution ??= resolution
       if (resolution !== sizeFields.resolution)
-        fields.refuse(name, `contradicts the resolution ${sizeFields.resolution}`)
+        fields.refuse(name, `must match the resolution ${sizeFields.resolution}`)
     }
   }
 }
@@ -236,7 +236,7 @@ const QUALITIES = ['quality_level', 'quality'] as const
 function checkQuality(fields: RequestFields, own: JsonObject): void {
   const [first, second] = QUALITIES.map(name => presentMember(own, name))
   if (first !== undefined && second !== undefined && first !== second)
-    fields.refuse('metadata', `says ${QUALITIES.join(' and ')}, and they differ`)
+    fields.refuse('metadata', `must have the same value in ${QUALITIES.join(' and ')}`)
 }
 
 const SIZE = /^(\d{1,5})[x*:](\d{1,5})$/i
@@ -249,9 +249,9 @@ function readSides(fields: RequestFields, body: JsonObject): Pick<VideoAsk, 'wid
   const [, wide, high] = SIZE.exec(typeof size === 'string' ? size : '') ?? []
   const sides = { width: Number(wide), height: Number(high) }
   if (!(sides.width >= 1 && sides.width <= MAX_SIDE && sides.height >= 1 && sides.height <= MAX_SIDE))
-    fields.refuse('size', `must be two sides of 1 to ${MAX_SIDE} pixels, such as 1280x720`)
+    fields.refuse('size', `must be WIDTHxHEIGHT with 1 to ${MAX_SIDE} pixels each, such as 1280x720`)
   else if ((width ?? sides.width) !== sides.width || (height ?? sides.height) !== sides.height)
-    fields.refuse('size', 'says something else than width and height')
+    fields.refuse('size', 'must match width and height')
   return sides
 }
 
@@ -266,7 +266,7 @@ function readMetadata(fields: RequestFields, body: JsonObject): JsonObject {
   const fault = typeof value === 'string' ? textNameFault(value, parsed, 'metadata') : undefined
   if (fault) fields.refuse(fault.path, fault.message)
   if (Buffer.byteLength(JSON.stringify(parsed)) > MAX_METADATA_BYTES)
-    fields.refuse('metadata', `must be at most ${MAX_METADATA_BYTES} bytes`)
+    fields.refuse('metadata', `must have at most ${MAX_METADATA_BYTES} bytes`)
   return parsed
 }
 
@@ -277,7 +277,7 @@ function readMetadata(fields: RequestFields, body: JsonObject): JsonObject {
 function withoutModel(fields: RequestFields, own: JsonObject): JsonObject {
   const entries = Object.entries(own).filter(([name]) => !MODEL_NAMES.has(name))
   for (const [name, value] of entries)
-    if (namesModel(value)) fields.refuse(name, 'sets a model: use the field model')
+    if (namesModel(value)) fields.refuse(name, 'must not set a model: use the field model')
   return Object.fromEntries(entries)
 }
 
@@ -297,9 +297,9 @@ function readStills(fields: RequestFields, body: JsonObject, files: readonly Sto
     if (value === '' || value === null) continue
     const still = readStill(value)
     if (still) stills.push(still)
-    else fields.refuse(name, 'must be a URL (http or https) or an image in base64')
+    else fields.refuse(name, 'must be a URL (http or https) or a base64 image')
   }
-  if (stills.length > MAX_STILLS) fields.refuse('images', `must be at most ${MAX_STILLS}`)
+  if (stills.length > MAX_STILLS) fields.refuse('images', `must have at most ${MAX_STILLS} images`)
   return stills
 }
 
@@ -314,7 +314,7 @@ function readSeed(fields: RequestFields, body: JsonObject): number | undefined {
 function shortText(fields: RequestFields, name: string): string | undefined {
   const text = fields.text(name)
   if (text !== undefined && codePoints(text) > MAX_WORD)
-    fields.refuse(name, `must be at most ${MAX_WORD} characters`)
+    fields.refuse(name, `must have at most ${MAX_WORD} characters`)
   return text === '' ? undefined : text
 }
 
@@ -337,7 +337,7 @@ export function readVideoRequest(parsed: unknown, files: readonly StoredFile[]):
       presentMember(requested, 'model') === undefined || requested.model === '' ? '' : fields.model()
     const prompt = fields.text('prompt')
     if (prompt !== undefined && codePoints(prompt) > MAX_PROMPT)
-      fields.refuse('prompt', `must be at most ${MAX_PROMPT} characters`)
+      fields.refuse('prompt', `must have at most ${MAX_PROMPT} characters`)
     const fps = fields.integer('fps', MAX_FPS)
     const vendorFields = readMetadata(fields, requested)
     const others = Object.fromEntries(Object.entries(requested).filter(([name]) => !VIDEO_FIELDS.has(name)))
@@ -427,7 +427,7 @@ export function uncarried(ask: VideoAsk, carried: readonly (keyof VideoAsk)[]): 
   const lost = fieldLabels.filter(([name]) => ask[name] !== undefined && !carried.includes(name))
   const words = lost.map(([, word]) => `${word} is not supported by this provider`)
   if ((ask.width === undefined) !== (ask.height === undefined))
-    words.push('width and height are taken only together')
+    words.push('width and height are supported only together')
   if (ask.responseFormat !== undefined && ask.responseFormat !== 'url')
     words.push('response_format is not supported by this provider')
   return words

@@ -42,7 +42,7 @@ type Facts = Exclude<WholeReading, WholeAnswer> | Pick<WholeAnswer, 'kind' | 'us
 
 /** Reads an answer of up to 64 KiB synchronously. */
 export function meterWhole(body: Buffer, options: WholeMeterOptions = {}): WholeReading {
-  if (body.length === 0) return { kind: 'invalid', reason: 'the answer is empty' }
+  if (body.length === 0) return { kind: 'invalid', reason: 'the response is empty' }
   let facts: Facts
   try {
     facts = readFacts(parseBounded(body.toString()), options)
@@ -74,7 +74,7 @@ export async function meterLarge(body: Buffer, options: WholeMeterOptions = {}):
 }
 
 function invalidFor(error: unknown): WholeReading {
-  if (error instanceof JsonError) return { kind: 'invalid', reason: `the answer ${error.message}` }
+  if (error instanceof JsonError) return { kind: 'invalid', reason: `the response ${error.message}` }
   throw error
 }
 
@@ -93,12 +93,12 @@ async function skim(body: Buffer, scan: Scan, { list = 'choices' }: WholeMeterOp
 }
 
 function readFacts(answer: unknown, { list = 'choices', least = 0, usageOptions }: WholeMeterOptions): Facts {
-  if (!isObject(answer)) return { kind: 'invalid', reason: 'the answer is not a JSON object' }
+  if (!isObject(answer)) return { kind: 'invalid', reason: 'the response is not a JSON object' }
   const error = member(answer, 'error')
   if (error) return { kind: 'error', error }
   const entries = member(answer, list)
-  if (!Array.isArray(entries)) return { kind: 'invalid', reason: `the answer has no ${list}` }
+  if (!Array.isArray(entries)) return { kind: 'invalid', reason: `the response has no ${list}` }
   if (entries.length < least)
-    return { kind: 'invalid', reason: `the answer has ${entries.length} of ${least} ${list}` }
+    return { kind: 'invalid', reason: `the response has ${entries.length} of ${least} ${list}` }
   return { kind: 'answer', usage: usageIn(answer, usageOptions) }
 }

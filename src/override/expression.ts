@@ -29,7 +29,7 @@ export function readExpression(source: unknown, { ignoreCase = false } = {}): Ex
     return { expression: RE2JS.compile(source, ignoreCase ? RE2JS.CASE_INSENSITIVE : 0) }
   } catch (error) {
     if (!(error instanceof RE2JSException)) throw error
-    return { fault: `RE2 does not accept the regular expression "${source}": ${error.message}` }
+    return { fault: `is not a valid RE2 regular expression ("${source}"): ${error.message}` }
   }
 }
 
@@ -37,7 +37,7 @@ export function readExpression(source: unknown, { ignoreCase = false } = {}): Ex
 export function replaceMatches(text: string, expression: Expression, to: string): string {
   if (text.length > MAX_TEXT_LENGTH)
     throw new ExpressionLimitError(
-      `a regular expression is not run over a text of more than ${MAX_TEXT_LENGTH} characters`,
+      `a regular expression is not applied to a text of more than ${MAX_TEXT_LENGTH} characters`,
     )
   // Searching for any match is much cheaper than searching for all of them.
   if (!expression.test(text)) return text

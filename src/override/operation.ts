@@ -32,9 +32,9 @@ const MEMBERS = [
 
 /** Members that decide about routing, billing and the decoding of the answer: an override cannot change them. */
 const OURS: Readonly<Record<string, string>> = {
-  model: 'cannot be overridden: model_mapping says which name is sent',
-  stream: 'cannot be overridden: whether an answer is streamed is for the client to say',
-  stream_options: 'can only be deleted as a whole, for a provider that does not know it',
+  model: 'cannot be overridden: use model_mapping to change the model',
+  stream: 'cannot be overridden: the client decides whether the response is streamed',
+  stream_options: 'can only be deleted as a whole, for a provider that does not support it',
 }
 
 /** Why a member of the body must not be written. */
@@ -146,7 +146,7 @@ const text =
     const read = writable(path, `${at}.path`)
     if ('fault' in read) return read
     if (typeof value !== 'string' || (needsValue && value === ''))
-      return fault(`${at}.value`, 'must be a string that is not empty')
+      return fault(`${at}.value`, 'must be a non-empty string')
     return { value: { roots: rootsOf(read.value), run: edit => changeText(edit, read.value, change, value) } }
   }
 
@@ -166,8 +166,7 @@ function changeText(
 const replace: Read = ({ path, from, to = '' }, at) => {
   const read = writable(path, `${at}.path`)
   if ('fault' in read) return read
-  if (typeof from !== 'string' || from === '')
-    return fault(`${at}.from`, 'must be a string that is not empty')
+  if (typeof from !== 'string' || from === '') return fault(`${at}.from`, 'must be a non-empty string')
   if (typeof to !== 'string') return fault(`${at}.to`, 'must be a string')
   const run = (edit: Edit) => {
     const current = valueAt(edit.body, read.value)
@@ -211,7 +210,7 @@ const pruneObjects: Read = ({ path = '', value }, at) => {
   const conditions = readConditions({ logic: 'AND', ...members.value }, `${at}.value`)
   if ('fault' in conditions) return conditions
   if (type === undefined && Object.keys(where).length === 0 && conditions.value.list.length === 0)
-    return fault(`${at}.value`, 'must say which objects: by type, where or conditions')
+    return fault(`${at}.value`, 'must select objects by type, where or conditions')
   const requirements = Object.entries(type === undefined ? where : { ...where, type })
   const isPruned = (each: unknown) =>
     isObject(each) &&
@@ -257,7 +256,7 @@ const returnError: Read = ({ value }, at) => {
   const { message, status, status_code = status ?? 400, skip_retry = true } = members.value
   const { type = 'invalid_request_error', code = 'invalid_request' } = members.value
   if (typeof message !== 'string' || message.trim() === '')
-    return fault(`${at}.value.message`, 'must be a string that is not empty')
+    return fault(`${at}.value.message`, 'must be a non-empty string')
   if (!Number.isInteger(status_code) || (status_code as number) < 400 || (status_code as number) > 599)
     return fault(`${at}.value.status_code`, 'must be an integer from 400 to 599')
   if (typeof type !== 'string') return fault(`${at}.value.type`, 'must be a string')
@@ -291,7 +290,10 @@ const setHeader: Read = ({ path, value, keep_origin }, at) => {
       'must be a string of plain ASCII without line breaks, at most 8192 characters',
     )
   if (isSecretName(name.value) && !isOnlyPlaceholders(value))
-    return fault(`${at}.value`, 'looks like a credential; header_override keeps such values masked')
+    return fault(
+      `${at}.value`,
+      'looks like a credential: use header_override, which keeps such values masked',
+    )
   for (const [, clientName] of value.matchAll(/\{client_header:([^{}]*)\}/g)) {
     const passable = passableName(clientName, `${at}.value`)
     if ('fault' in passable) return passable
@@ -335,7 +337,7 @@ const MAX_PASSED = 50
 const passHeaders: Read = ({ value }, at) => {
   const names = typeof value === 'string' ? value.split(',').map(name => name.trim()) : value
   if (!Array.isArray(names) || names.length === 0 || names.length > MAX_PASSED)
-    return fault(`${at}.value`, `must be a list of 1 to ${MAX_PASSED} names of headers`)
+    return fault(`${at}.value`, `must be a list of 1 to ${MAX_PASSED} header names`)
   const headerNames: string[] = []
   for (const each of names) {
     const name = passableName(each, `${at}.value`)
@@ -359,7 +361,7 @@ function readPlace(place: unknown, at: string): OverrideReading<Place> {
     const path = writable(name, at)
     return 'fault' in path ? path : { value: { path: path.value } }
   }
-  if (kind !== 'header') return fault(at, 'must be json: and a path, or header: and a name')
+  if (kind !== 'header') return fault(at, 'must be json:PATH or header:NAME')
   const header = passableName(name, at)
   return 'fault' in header ? header : { value: { header: header.value } }
 }

@@ -49,7 +49,7 @@ function readAll(source: JsonObject, disabled: OverrideFault[]): OverrideReading
   }
   if (!isRich) return { value: { members, operations: [] } }
   if (listed.length > MAX_OPERATIONS)
-    return fault('.operations', `must hold at most ${MAX_OPERATIONS} operations`)
+    return fault('.operations', `must have at most ${MAX_OPERATIONS} operations`)
   const operations: OverrideOperation[] = []
   for (const [index, each] of listed.entries()) {
     const operation = readOperation(each, `.operations.${index}`)

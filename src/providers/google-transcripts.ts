@@ -79,7 +79,7 @@ function unfit({ file, task }: TranscriptionAsk, model: string) {
   if (isScribe(model) && task === 'translate')
     return { path: 'model', message: 'transcribes only and does not support translation' }
   return file.size > MAX_INLINE_BYTES
-    ? { path: 'file', message: `must be at most ${MAX_INLINE_BYTES} bytes for this model` }
+    ? { path: 'file', message: `must have at most ${MAX_INLINE_BYTES} bytes for this model` }
     : undefined
 }
 

@@ -41,7 +41,7 @@ function fieldsOf(provider: Provider): FieldEntry[] {
   const needsBaseUrl = provider.baseUrl === undefined
   const names = fields.map(field => field.name)
   const all =
-    needsBaseUrl && !names.includes('base_url') ? [baseUrlField('Address of the server.'), ...fields] : fields
+    needsBaseUrl && !names.includes('base_url') ? [baseUrlField('URL of the server.'), ...fields] : fields
   return all.map(({ name, label, help, required = false, secret = false }) => ({
     name,
     label,

@@ -287,5 +287,8 @@ async function cover(
 ): Promise<void> {
   const more = changed === undefined ? 0 : priced.boundFor(channel, changed) - hold.held()
   if (more > 0 && !(await hold.extend(more)))
-    throw new Refusal('insufficient_quota', 'the quota does not cover what this request may cost')
+    throw new Refusal(
+      'insufficient_quota',
+      'The token or its user does not have enough quota for this request.',
+    )
 }

@@ -88,7 +88,7 @@ export function openCandidates(
     noChannel: () =>
       new Refusal(
         'no_channel_available',
-        `No channel can take the model "${request.route.requestedModel}" now`,
+        `No channel for the model "${request.route.requestedModel}" is available now. Try again later.`,
         {
           retryAfterS: retryAfterS(passedOver) ?? RETRY_AFTER_S,
         },

@@ -155,7 +155,7 @@ function judge(
   // The answer stays in memory until it is delivered to the client.
   if (share?.take(outcome.body.length) === false) return outOfMemory(channel)
   if (work.isStream && !work.isWholeTaken)
-    return invalidAnswer(channel, 'the provider answered without a stream of events')
+    return invalidAnswer(channel, 'the provider did not answer with a stream')
   const judgement = (reading: AnswerReading): Judgement =>
     reading.fault === undefined ? { answer: outcome, reading } : invalidAnswer(channel, reading.fault)
   const reading = outgoing.readWhole(outcome)

@@ -78,7 +78,7 @@ export function createChannelTest({
     { model: requestedModel, isStream = false, key = undefined, keyIndex }: TestOptions,
   ): Promise<KeyTestResult> {
     const channel = catalog.table().channel(id)
-    if (!channel) throw new Refusal('not_found', 'there is no such channel')
+    if (!channel) throw new Refusal('not_found', 'No such channel.')
     const model = requestedModel ?? (channel.testModel || channel.models[0] || FALLBACK_MODEL)
     const step = {
       channel,
@@ -92,7 +92,11 @@ export function createChannelTest({
     const startedMs = nowMs()
     const finding = call
       ? await ask(call)
-      : { status: null, error: unfit?.message ?? 'the provider does not offer this', firstTokenMs: null }
+      : {
+          status: null,
+          error: unfit?.message ?? 'The provider does not support this operation.',
+          firstTokenMs: null,
+        }
     const error = finding.error === null ? null : channel.secrets.scrub(finding.error)
     return { ...subject, ...finding, error, isGood: error === null, latencyMs: nowMs() - startedMs }
   }

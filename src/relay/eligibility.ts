@@ -51,7 +51,7 @@ export function strictRefusal({
 }: Pick<ChannelRequest, 'warnings' | 'removed'>): Refusal | undefined {
   const [warning] = warnings
   if (warning === undefined) return undefined
-  const message = `${warning}, and x-sluice-strict does not allow that`
+  const message = `${warning}; x-sluice-strict does not allow this`
   const [path] = removed
   return new Refusal('invalid_parameter', message, path === undefined ? {} : { errors: [{ path, message }] })
 }

@@ -188,7 +188,7 @@ function modelIn(escaped: string | undefined): string | undefined {
   try {
     return decodeURIComponent(escaped)
   } catch {
-    throw new Refusal('model_not_found', 'there is no such model')
+    throw new Refusal('model_not_found', 'No such model.')
   }
 }
 
@@ -249,7 +249,8 @@ export function createRelay(deps: RelayDeps, videos: Pick<Videos, 'route'>): Req
         commonHeaders(requestId),
         presentModels(format, names.map(listed), created),
       )
-    if (!names.includes(id)) throw new Refusal('model_not_found', `there is no model "${id}" for this token`)
+    if (!names.includes(id))
+      throw new Refusal('model_not_found', `The model "${id}" does not exist, or the token may not use it.`)
     answerJson(response, 200, commonHeaders(requestId), presentModel(format, listed(id), created))
   }
 

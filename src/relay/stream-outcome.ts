@@ -7,13 +7,13 @@ import type { StreamMeter } from './operations/channel-request.ts'
 export function streamFault(delivery: Delivery, meter: Pick<StreamMeter, 'ending'>): Refusal | undefined {
   if (delivery.ending === 'left') return undefined
   if (delivery.ending === 'stopped')
-    return new Refusal('insufficient_quota', 'The quota was used up in the middle of the answer')
+    return new Refusal('insufficient_quota', 'The quota was used up during the response.')
   if (meter.ending() === 'error')
-    return new Refusal('upstream_error', 'The provider reported an error inside its answer')
+    return new Refusal('upstream_error', 'The provider reported an error during the response.')
   if (meter.ending() === 'complete') return undefined
   if (delivery.ending === 'cut' && delivery.failure.reason === 'timeout')
-    return new Refusal('upstream_timeout', 'The provider timed out in the middle of its answer')
-  return new Refusal('upstream_error', 'The provider closed the connection before its answer was complete')
+    return new Refusal('upstream_timeout', 'The provider timed out during the response.')
+  return new Refusal('upstream_error', 'The provider closed the connection before the response was complete.')
 }
 
 /** The outcome of a stream for the health of its channel. */

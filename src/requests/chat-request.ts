@@ -81,7 +81,7 @@ export function readReasoningBudget(fields: RequestFields, body: JsonObject): nu
     if (budget === undefined) continue
     if (typeof budget === 'number' && Number.isSafeInteger(budget) && budget >= -1 && budget <= MAX_LIMIT)
       most = Math.max(most, budget)
-    else fields.refuse(`${object}.${name}`, 'must be an integer of tokens')
+    else fields.refuse(`${object}.${name}`, 'must be a number of tokens, as an integer')
   }
   return most
 }

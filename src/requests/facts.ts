@@ -90,7 +90,7 @@ export const readContentFacts = (parsed: unknown, address: RequestAddress = {}):
   readRequest(parsed, (fields, body) => {
     const contents = fields.required('contents')
     if (contents !== undefined && !Array.isArray(contents) && !isObject(contents))
-      fields.refuse('contents', 'must be a list of at least one turn')
+      fields.refuse('contents', 'must be a list of at least one content')
     checkModel(fields, body, address)
     const cached = ['cachedContent', 'cached_content'].find(name => isWanted(member(body, name)))
     if (cached !== undefined)
@@ -99,7 +99,7 @@ export const readContentFacts = (parsed: unknown, address: RequestAddress = {}):
     const read = (name: string, other: string) => {
       const value = member(config, name) ?? member(config, other) ?? undefined
       if (value !== undefined && !isCount(value))
-        fields.refuse(`generationConfig.${name}`, 'must be an integer, 1 or more')
+        fields.refuse(`generationConfig.${name}`, 'must be an integer of 1 or more')
       return isCount(value) ? value : undefined
     }
     const maxOutput = read('maxOutputTokens', 'max_output_tokens')
@@ -135,7 +135,7 @@ export function checkModel(
     requestedModel === `models/${model}`
   )
     return
-  fields.refuse(`${at}model`, 'names another model than the address')
+  fields.refuse(`${at}model`, 'must be the same model as in the URL')
 }
 
 const MAX_CHOICES = 128

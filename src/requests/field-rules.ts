@@ -16,7 +16,7 @@ export type NameRules = Spelling | 'vendor'
 
 const spellingOf = (rules: NameRules): Spelling => (rules === 'vendor' ? 'either' : rules)
 
-const TWICE = 'stands there twice: send it once'
+const TWICE = 'was sent twice: send it once'
 
 const MAX_PATH = 200
 
@@ -64,7 +64,7 @@ function createNameCheck(rules: NameRules) {
         strangers ??= []
         strangers.push(name)
       } else if (about.twin !== undefined && Object.hasOwn(object, about.twin))
-        return { path: about.twin, message: `stands beside ${name}: send one of them` }
+        return { path: about.twin, message: `cannot be combined with ${name}: send one of them` }
       const value = object[name]
       if (typeof value !== 'object' || value === null) continue
       const fault = about?.isWrapper
@@ -84,7 +84,7 @@ function createNameCheck(rules: NameRules) {
       const fold = foldName(name)
       const meant = DECISIVE_FOLDS.get(fold)
       if (meant !== undefined) return { path: name, message: anotherSpelling(meant) }
-      if (folded.has(fold)) return { path: name, message: 'stands beside another spelling of it' }
+      if (folded.has(fold)) return { path: name, message: 'was sent in two spellings: send one of them' }
       folded.add(fold)
     }
     return undefined
@@ -96,7 +96,8 @@ function createNameCheck(rules: NameRules) {
     count += names.length
     for (const name of names) {
       const meant = KEPT_OUT_OF_WRAPPERS.get(foldName(name))
-      if (meant !== undefined) return { path: name, message: `cannot stand there: send ${meant} at the top` }
+      if (meant !== undefined)
+        return { path: name, message: `is not supported here: send ${meant} at the top level` }
       const inner = (value as JsonObject)[name]
       if (typeof inner !== 'object' || inner === null) continue
       const fault = knownNames.get(name)?.isWrapper ? checkWrapper(inner) : countNames(inner)
@@ -145,7 +146,11 @@ export function nameFault({ value, names, bytes }: ReadBody, rules: NameRules): 
 
 const repeatFault = ({ path, isTopLevel }: RepeatedName): RequestFault =>
   isTopLevel
-    ? { param: null, code: 'invalid_json', message: `the body names "${path.slice(0, 100)}" twice` }
+    ? {
+        param: null,
+        code: 'invalid_json',
+        message: `The body contains "${path.slice(0, 100)}" twice. Send it once.`,
+      }
     : refusal({ path, message: TWICE })
 
 /** Brackets and dots address a member of an object: `metadata[model]`. */
@@ -171,13 +176,13 @@ export function formNameFault(names: readonly string[], rules: NameRules): Reque
       const meant = knownNames.has(step) ? undefined : DECISIVE_FOLDS.get(fold)
       if (meant !== undefined) return refusal({ path: name, message: anotherSpelling(meant) })
       if (at > 0 && !isMember && KEPT_OUT_OF_WRAPPERS.has(fold))
-        return refusal({ path: name, message: 'cannot stand there: send it at the top' })
+        return refusal({ path: name, message: 'is not supported here: send it at the top level' })
     }
     const folded = steps.map(foldName).join('.')
     const field = { written: steps.join('.'), isList: LISTED.test(name) }
     const other = earlier.get(folded)
     if (other !== undefined && other.written !== field.written)
-      return refusal({ path: name, message: 'stands beside another spelling of it' })
+      return refusal({ path: name, message: 'was sent in two spellings: send one of them' })
     const isDecisive = DECISIVE_FOLDS.has(foldName(steps.at(-1) ?? ''))
     if (other !== undefined && isDecisive && !(other.isList && field.isList))
       return refusal({ path: name, message: TWICE })

@@ -44,7 +44,7 @@ export function readRequest<Facts>(
   read: (fields: RequestFields, body: JsonObject) => Facts | undefined,
 ): RequestReading<Facts> {
   if (!isObject(parsed)) {
-    return { fault: { param: null, code: 'invalid_json', message: 'the body must be a JSON object' } }
+    return { fault: { param: null, code: 'invalid_json', message: 'The body must be a JSON object.' } }
   }
   const fields = createFields(parsed)
   const request = read(fields, parsed)
@@ -80,10 +80,10 @@ function createFields(body: JsonObject): RequestFields {
         return ''
       }
       if (codePoints(model) > MAX_MODEL_LENGTH) {
-        fields.refuse('model', `must be at most ${MAX_MODEL_LENGTH} characters`)
+        fields.refuse('model', `must have at most ${MAX_MODEL_LENGTH} characters`)
       }
       if (hasControl(model) || !model.isWellFormed()) {
-        fields.refuse('model', 'contains characters that no name can have')
+        fields.refuse('model', 'must be valid Unicode without control characters')
       }
       return model
     },
@@ -125,8 +125,8 @@ function createFields(body: JsonObject): RequestFields {
       if (value === undefined) return undefined
       if (typeof value === 'number' && Number.isSafeInteger(value) && value >= min && value <= max)
         return value
-      const range = max === Number.MAX_SAFE_INTEGER ? `${min} or more` : `from ${min} to ${max}`
-      fields.refuse(name, `must be an integer, ${range}`)
+      const range = max === Number.MAX_SAFE_INTEGER ? `of ${min} or more` : `from ${min} to ${max}`
+      fields.refuse(name, `must be an integer ${range}`)
       return undefined
     },
   }

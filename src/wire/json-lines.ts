@@ -20,7 +20,7 @@ export function createLineScanner(): Stage<Buffer, unknown> {
   function append(chunk: Buffer): void {
     pending.push(chunk)
     size += chunk.length
-    if (size > MAX_LINE_BYTES) throw new Error('a line of the provider’s stream is too long')
+    if (size > MAX_LINE_BYTES) throw new Error('A line in the provider’s stream is too long.')
   }
 
   return {
@@ -52,6 +52,6 @@ function valueIn(line: Buffer): readonly unknown[] {
   try {
     return [parseBounded(text)]
   } catch (cause) {
-    throw new Error('a line of the provider’s stream is not JSON', { cause })
+    throw new Error('A line in the provider’s stream is not JSON.', { cause })
   }
 }

@@ -131,7 +131,7 @@ export function createJsonScanner({ limits = SCAN_LIMITS, cutsNumbers = false }:
   /** Records the byte range of a member of the outermost object. */
   function endMember(): void {
     if (depth === 1 && member !== undefined) members.push({ ...member, end: contentEnd, entries, splits })
-    if (members.length > SCAN_LIMITS.names) throw new JsonError('names a member twice')
+    if (members.length > SCAN_LIMITS.names) throw new JsonError('contains a member twice')
     if (depth <= 1) {
       member = undefined
       entries = 0
@@ -196,7 +196,7 @@ export function createJsonScanner({ limits = SCAN_LIMITS, cutsNumbers = false }:
     if (values > limits.values) throw tooManyValues()
   }
 
-  const tooManyValues = () => new JsonError(`holds more than ${limits.values} values`)
+  const tooManyValues = () => new JsonError(`contains more than ${limits.values} values`)
 
   function countValue(): void {
     values += 1
@@ -221,13 +221,12 @@ export function createJsonScanner({ limits = SCAN_LIMITS, cutsNumbers = false }:
       next = NEXT.colon
       if (depth === 1) member = { start: textStart, nameEnd: offset + 1, valueStart: 0 }
       names.add(hash)
-      if (names.size > limits.names)
-        throw new JsonError(`has members of more than ${limits.names} different names`)
+      if (names.size > limits.names) throw new JsonError(`contains more than ${limits.names} different names`)
       return
     }
     next = NEXT.commaOrClose
     texts += 1
-    if (texts > limits.texts) throw new JsonError(`holds more than ${limits.texts} texts`)
+    if (texts > limits.texts) throw new JsonError(`contains more than ${limits.texts} strings`)
     const length = offset - textStart
     const isSmall = offset - cutBytes < SMALL_SKELETON_BYTES || depth < 2
     if (length <= (isSmall ? LONG_TEXT : SHORT_TEXT)) return
@@ -269,7 +268,7 @@ export function createJsonScanner({ limits = SCAN_LIMITS, cutsNumbers = false }:
       i += 1
     }
     wordLength += i - from
-    if (wordLength > MAX_WORD) throw new JsonError(`holds a number of more than ${MAX_WORD} digits`)
+    if (wordLength > MAX_WORD) throw new JsonError(`contains a number of more than ${MAX_WORD} digits`)
     return i
   }
 
@@ -353,7 +352,7 @@ export function createJsonScanner({ limits = SCAN_LIMITS, cutsNumbers = false }:
       if (depth > 0 || next !== NEXT.commaOrClose) throw malformed()
       const otherBytes = offset - cutBytes
       if (otherBytes > limits.otherBytes)
-        throw new JsonError(`holds more than ${limits.otherBytes} bytes beside its long texts`)
+        throw new JsonError(`contains more than ${limits.otherBytes} bytes besides its long strings`)
       const isParsable =
         texts <= SCAN_LIMITS.texts && values <= SCAN_LIMITS.values && otherBytes <= SCAN_LIMITS.otherBytes
       return { cuts, members: members, isParsable, nameCount }

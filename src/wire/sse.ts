@@ -172,9 +172,15 @@ export function createSseScanner(limits: Partial<SseLimits> = {}): Stage<Buffer,
 
   function checkLength(end: number): void {
     if (end - lineStart > maxLineBytes) {
-      failure = new SseError('line_too_long', `a line of the stream is longer than ${maxLineBytes} bytes`)
+      failure = new SseError(
+        'line_too_long',
+        `A line in the provider’s stream is longer than ${maxLineBytes} bytes.`,
+      )
     } else if (end - frameStart > maxEventBytes) {
-      failure = new SseError('event_too_long', `an event of the stream is longer than ${maxEventBytes} bytes`)
+      failure = new SseError(
+        'event_too_long',
+        `An event in the provider’s stream is longer than ${maxEventBytes} bytes.`,
+      )
     }
   }
 

@@ -211,7 +211,7 @@ for (const engine of ENGINES) {
           await setTimeout(draw.whole(200, START_MS))
           starting.signal('SIGKILL')
           const { stdout } = await starting.ended
-          if (!stdout.includes('sluice is ready')) untouched += 1
+          if (!stdout.includes('Sluice is ready.')) untouched += 1
         }
         server = await startServer(ground)
         const { body } = await server.api('GET', '/api/user/?page_size=500')

@@ -158,7 +158,7 @@ function readsAnswers({ format, transcripts, strange, events: cut = sseEvents }:
   for (const { name, status, value } of errors) {
     law(`reads the error ${name}`, { transcript: name }, () => {
       const { kind, message } = format.decodeError({ status, body: value })
-      assert.doesNotMatch(message, /^the provider answered with the status/)
+      assert.doesNotMatch(message, /^The provider returned status/)
       assert.ok(status >= 500 || kind !== 'server', `${status} is no fault of the server`)
     })
   }

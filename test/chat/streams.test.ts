@@ -237,7 +237,7 @@ describe('a stream of messages', () => {
 
   it('ends in an error where a call would be made twice', () => {
     const call = block(0, { type: 'tool_use', id: 'x', name: 'f', input: {} })
-    assert.match(errorOf(anthropic, sse(started, ...call, started)).message, /anew/)
+    assert.match(errorOf(anthropic, sse(started, ...call, started)).message, /restarted/)
   })
 
   it('keeps the vendor’s own blocks whole, with what was streamed into them', () => {

@@ -103,7 +103,7 @@ const booksOf = (ground: ServerOptions) =>
     const recovered = await db
       .selectFrom('logs')
       .select(['request_id', 'cost'])
-      .where('content', 'like', 'recovered%')
+      .where('content', 'like', 'Recovered%')
       .execute()
     const leases = await db.selectFrom('leases').selectAll().where('amount', '>', 0).execute()
     return { entries, accounts, recovered, leases, ids: entries.map(entry => entry.request_id ?? '') }
@@ -249,7 +249,7 @@ for (const engine of ENGINES) {
       const whole = readFileSync(file)
       const twice = await run(['backup', file], { env })
       assert.equal(twice.code, 1)
-      assert.match(twice.stderr, /sluice\.backup exists already/)
+      assert.match(twice.stderr, /sluice\.backup already exists/)
       assert.deepEqual(readFileSync(file), whole)
       assert.match((await run(['backup', join(dir, 'no/where')], { env })).stderr, /no is not a directory/)
       assert.deepEqual(readdirSync(dir), ['sluice.backup'])
@@ -274,7 +274,7 @@ for (const engine of ENGINES) {
       assert.equal((await run(['restore', file], { env: settingsOf(place) })).code, 0)
       const secretless = await run(['verify'], { env: settingsOf(place) })
       assert.equal(secretless.code, 78)
-      assert.match(secretless.stderr, /SLUICE_SECRET: is not set and .*secret is missing/)
+      assert.match(secretless.stderr, /SLUICE_SECRET is not set and .*secret is missing/)
     })
   })
 }

@@ -266,7 +266,7 @@ for (const engine of ENGINES) {
         const before = await everythingOf(ground)
         const { code, stdout, stderr } = await run(args, { env: envOf(ground, WRONG) })
         assert.deepEqual([code, stdout], [78, ''])
-        assert.match(stderr, /^sluice: SLUICE_SECRET: is not the secret [^\n]*\n$/)
+        assert.match(stderr, /^sluice: SLUICE_SECRET is not the secret [^\n]*\n$/)
         assert.deepEqual(await everythingOf(ground), before)
       })
     }
@@ -275,7 +275,7 @@ for (const engine of ENGINES) {
       const before = await everythingOf(ground)
       const { code, stderr } = await run(['start'], { env: envOf(ground) })
       assert.equal(code, 78)
-      assert.match(stderr, /^sluice: SLUICE_SECRET: is not set and [^\n]*\n$/)
+      assert.match(stderr, /^sluice: SLUICE_SECRET is not set and [^\n]*\n$/)
       assert.deepEqual(await everythingOf(ground), before)
     })
 
@@ -284,7 +284,7 @@ for (const engine of ENGINES) {
       const before = await everythingOf(ground)
       await assert.rejects(
         opening(ground, undefined, async () => {}),
-        /^SettingError: SLUICE_DATA\/secret: is not the secret/,
+        /^SettingError: SLUICE_DATA\/secret is not the secret/,
       )
       assert.deepEqual(await everythingOf(ground), before)
       rmSync(join(ground.dataDir, 'secret'))
@@ -457,7 +457,7 @@ for (const engine of ENGINES) {
       )
       const { code, stderr } = await run(['admin', 'rotate-secret'], { env: envOf(ground, OLD) })
       assert.equal(code, 1)
-      assert.match(stderr, /^sluice: SLUICE_SECRET contains one secret only[^\n]*\n$/)
+      assert.match(stderr, /^sluice: SLUICE_SECRET contains only one secret[^\n]*\n$/)
     })
 
     it('loses nothing of what is made while it runs, however often it runs', async () => {

@@ -117,7 +117,7 @@ function describeAccount(): void {
       await page.getByText(/Re-enter the key when you change the host/).waitFor()
       await page.getByLabel('Base URL').fill('http://127.0.0.1:10')
       await page.getByRole('button', { name: 'Save', exact: true }).click()
-      await page.getByText('the origin of base_url changes, so it must be sent again').waitFor()
+      await page.getByText('must be sent again because the origin of base_url changes').waitFor()
       await page.getByLabel('API key', { exact: true }).fill('a-new-key-5678')
       await page.getByRole('button', { name: 'Save', exact: true }).click()
       await page.waitForURL(new RegExp(`/channels/${id}$`))

@@ -40,7 +40,7 @@ function describeConsole(): void {
     after(() => server.close())
 
     it('leads from the printed password to a response in a shell in twelve actions', async () => {
-      const password = /shown this once:\s+(\S+)/.exec(server.stdout())?.[1] ?? ''
+      const password = /shown only once\):\s+(\S+)/.exec(server.stdout())?.[1] ?? ''
       const { page, context, faults } = await visit(browser, server.origin)
       await context.grantPermissions(['clipboard-read', 'clipboard-write'])
       let actions = 0

@@ -42,6 +42,27 @@ const FROM_THE_GATEWAY = /^(fault\.|audit\.(actions|sources)\.|usage\.row\.)/
 /** Names of API parameters, the same in every language. */
 const PARAMETER_NAMES = new Set(['Top P'])
 
+/** Messages that the gateway joins from several texts. */
+const COMPOSED: Readonly<Record<string, readonly string[]>> = {
+  'the type changes': ["'the type'", '`{} changes`'],
+  'the origin of base_url changes': ["'the origin of base_url'", '`{} changes`'],
+  'the proxy changes': ["'the proxy'", '`{} changes`'],
+  'the Host header changes': ["'the Host header'", '`{} changes`'],
+  '{}: {} records, unbroken; the first {} are from before the upgrade and were checked without a key': [
+    '`{}: {} records, unbroken`',
+    '`{}; the first {} are from before the upgrade and were checked without a key`',
+  ],
+  'rows: {} users, tokens, channels, aliases, prices and settings match the audit log': [
+    "'users, tokens, channels, aliases, prices and settings'",
+    '`rows: {} {} match the audit log`',
+  ],
+  'journal of {}: {} records in {} files, intact': [
+    '`journal of {}: {}`',
+    '`{} records in {} files, intact`',
+  ],
+  'journal of {}: BROKEN: {}': ['`journal of {}: {}`', '`BROKEN: {}`'],
+}
+
 const HAN = /\p{Script=Han}/u
 /** True for prose, false for the format of a key or a URL. */
 const isSentence = (text: string) => /[a-z]{2,} [a-z]{2,}/i.test(text)
@@ -65,8 +86,30 @@ describe('gateway messages in 简体中文', () => {
       zh('node-1: BROKEN after 3 records: record 4 was changed'),
       'node-1：在第 3 条记录之后断裂：第 4 条记录被改动',
     )
-    assert.equal(zh('key 2: the provider answered 401'), '密钥 2：供应商返回 401')
+    assert.equal(zh('Key 2: The provider returned status 401.'), '密钥 2：供应商返回状态码 401')
     assert.equal(zh('something new'), 'something new')
+  })
+
+  it('are keyed by messages that occur in the source of the gateway', () => {
+    const code = globSync('src/**/*.ts')
+      .map(file => readFileSync(file, 'utf8').replaceAll(/^\s*(\*|\/\/|\/\*).*$/gm, ''))
+      .join('\n')
+    const occurs = (text: string) => {
+      const pattern = new RegExp(
+        text
+          .replaceAll(/^\{\}|\{\}$/g, '')
+          .split('{}')
+          .map(part => RegExp.escape(part))
+          .join('.*'),
+      )
+      return pattern.test(code)
+    }
+    const unknown = Object.keys(gatewayZhCN).filter(key => !(COMPOSED[key] ?? [key]).every(occurs))
+    assert.deepEqual(unknown, [])
+    assert.deepEqual(
+      Object.keys(COMPOSED).filter(key => gatewayZhCN[key] === undefined),
+      [],
+    )
   })
 
   it('have as many values as their English text', () => {

@@ -78,7 +78,7 @@ describe('the documents', () => {
       )
       assert.ok(messages.length > 3, path)
       for (const message of messages)
-        for (const part of message.split(/^[A-Z_]+: |…|between X and Y|in X|\b[ABNXY]\b|127\.0\.0\.1:3000/))
+        for (const part of message.split(/^[A-Z_]+ |…|between X and Y|in X|\b[ABNXY]\b|127\.0\.0\.1:3000/))
           if (part.length > 6) assert.ok(source.includes(part.trim()), `${path} quotes "${message}"`)
     }
   })

@@ -110,7 +110,7 @@ for (const engine of ENGINES) {
     it('are required as a field if neither form was sent', async () => {
       for (const body of [{}, { mode: 'single' }, { mode: 'batch', channel: null }]) {
         const reply = await api('POST', '/api/channel/', body)
-        assert.deepEqual([reply.status, reply.body.message], [400, 'channel: is required'])
+        assert.deepEqual([reply.status, reply.body.message], [400, 'channel is required'])
       }
     })
 

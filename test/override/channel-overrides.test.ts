@@ -185,7 +185,7 @@ for (const engine of ENGINES)
         const { data } = (await relay.api('GET', '/api/attention')).body
         const need = data.find(({ kind }: Fields) => kind === 'override_disabled')
         assert.deepEqual([need.level, need.target, need.name], ['warning', `channel:${id}`, name])
-        assert.match(need.detail, /^param_override\.operations\.0\.from: .*"a\(\?=b\)"/)
+        assert.match(need.detail, /^param_override\.operations\.0\.from .*"a\(\?=b\)"/)
 
         const reports: unknown[] = []
         const source = createCatalogSource({

@@ -487,8 +487,7 @@ describe('readers of model lists', () => {
 })
 
 describe('trouble of key or credit behind another status', () => {
-  const isTrouble = (type: number, status: number, body: unknown) =>
-    provider(type).isKeyError?.(status, body)
+  const isTrouble = (type: number, status: number, body: unknown) => provider(type).isKeyError?.(status, body)
 
   it('is a 400 that names an invalid key', () => {
     const body = { error: { code: 400, details: [{ reason: 'API_KEY_INVALID' }] } }
@@ -549,7 +548,7 @@ describe('an entry of /api/channel/types', () => {
       assert.equal(required, each.baseUrl === undefined, each.name)
     }
     assert.deepEqual(typeEntry(plain).fields, [
-      { name: 'base_url', label: 'Base URL', required: true, secret: false, help: 'Address of the server.' },
+      { name: 'base_url', label: 'Base URL', required: true, secret: false, help: 'URL of the server.' },
     ])
   })
 

@@ -127,7 +127,7 @@ describe('a large answer of a channel of another format', () => {
     const request = await requestOf(threaded)
     const { body } = completion({})
     const { fault } = await request.readWhole({ ...completion({}), body: body.subarray(0, -1) })
-    assert.equal(fault, 'the answer is not valid JSON')
+    assert.equal(fault, 'the response is not valid JSON')
   })
 })
 

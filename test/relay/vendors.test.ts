@@ -215,7 +215,7 @@ describe('a vendor with a protocol of its own', () => {
     assert.deepEqual([long.status, long.body.error.param], [400, 'file'])
     const verbose = soundForm({ model, response_format: 'verbose_json' }, wavOf(1))
     const untimed = await media.post('/v1/audio/transcriptions', key, verbose)
-    assert.match(untimed.headers.get('x-sluice-warnings') ?? '', /tells no times/)
+    assert.match(untimed.headers.get('x-sluice-warnings') ?? '', /no timestamps/)
   })
 
   it('transcribes into a stream although it has none', async () => {

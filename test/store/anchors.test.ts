@@ -181,6 +181,6 @@ describe('SLUICE_ANCHOR', () => {
     const env = { SLUICE_ANCHOR: join(newDirectory(), 'nowhere', 'anchors.log') }
     const ended = await run(['start'], { env: settingsOf({ ...ground, env }) })
     assert.equal(ended.code, 78)
-    assert.match(ended.stderr, /^sluice: SLUICE_ANCHOR: cannot write [^\n]*\n$/)
+    assert.match(ended.stderr, /^sluice: SLUICE_ANCHOR must be a file [^\n]*\n$/)
   })
 })

@@ -122,7 +122,7 @@ describe('a gateway whose PostgreSQL is unavailable', () => {
     assert.equal((await fetch(`${server.origin}/healthz`)).status, 200)
     await busy.end()
     const faults = server.lines().filter(({ level, err }) => level === 'error' && err)
-    assert.ok(faults.some(({ msg }) => msg === 'the database does not answer'))
+    assert.ok(faults.some(({ msg }) => msg === 'The database does not respond.'))
     assert.ok(faults.some(({ request_id }) => request_id === stranger.headers.get('x-request-id')))
   }
 

@@ -211,7 +211,7 @@ export async function startServer(options: ServerOptions) {
   const said = () => `${program.stderr()}${program.stdout()}`
   const address = await until('a server to be ready', () => {
     if (!program.isRunning()) throw new Error(`the server ended: ${said()}`)
-    const line = logLines(program.stdout()).find(({ msg }) => msg === 'sluice is ready')
+    const line = logLines(program.stdout()).find(({ msg }) => msg === 'Sluice is ready.')
     return line?.address as string | undefined
   }).catch(error => {
     throw new Error(`${error.message}; it said: ${said()}`)

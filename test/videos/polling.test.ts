@@ -152,7 +152,7 @@ for (const engine of ENGINES) {
       const { id } = await sdk.videos.create({ model, prompt: 'A lake' })
       const update = relay.gateway.db.updateTable('videos').where('id', '=', id)
       await update.set({ access_sealed: 'not sealed by us' }).execute()
-      await untilRow(id, ({ poll_error }) => poll_error === 'the gateway could not poll it')
+      await untilRow(id, ({ poll_error }) => poll_error === 'The gateway could not poll the job.')
       await update
         .set({ created_time: Math.floor(Date.now() / 1000) - 2 * 86_400, next_poll_ms: 0 })
         .execute()

@@ -68,7 +68,7 @@ describe('a request for a video (docs/reference/videos.md: Video request)', () =
 
   it('names a side that has no use without the other', () => {
     assert.deepEqual(uncarried(taken({ width: 1280 }), ['width']), [
-      'width and height are taken only together',
+      'width and height are supported only together',
     ])
     assert.deepEqual(uncarried(taken({ width: 1280, height: 720 }), ['width']), [])
   })

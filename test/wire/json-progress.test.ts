@@ -54,7 +54,7 @@ describe('JSON that is parsed in one go', () => {
     const names = Array.from({ length: 20_000 }, (_, i) => `"name ${i}":1`).join(',')
     refused(`{${names}}`, /different names/)
     refused('['.repeat(200), /nested/)
-    refused(`[${'"",'.repeat(60_000)}1]`, /texts/)
+    refused(`[${'"",'.repeat(60_000)}1]`, /strings/)
     const signs = '{[,:'.repeat(60_000)
     assert.deepEqual(parseBounded(JSON.stringify({ signs })), { signs })
     const same = `[${'{"a":1},'.repeat(30_000)}1]`

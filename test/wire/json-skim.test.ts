@@ -106,7 +106,7 @@ describe('a large body', () => {
     await refusal(`{${many(SCAN_LIMITS.names + 2, () => '"same":1')}}`, /twice/)
     await refusal(padded(`{"a":${'1'.repeat(1_001)}}`), /digits/)
     await refusal(`[${many(SCAN_LIMITS.values + 1, () => '1')}]`, /values/)
-    await refusal(`[${many(SCAN_LIMITS.texts + 1, () => '""')}]`, /texts/)
+    await refusal(`[${many(SCAN_LIMITS.texts + 1, () => '""')}]`, /strings/)
   })
 
   it('is refused where it is no JSON or no UTF-8, in a long text too', async () => {

@@ -135,7 +135,7 @@ describe('a document that is parsed in slices', () => {
     await refused(`{${many(10_001, index => `"name ${index}":1`)}}`, /different names/)
     await refused(`[${many(350_001, () => '{}')}]`, /values/)
     await refused(`{${pad},"a":[1,2}`, /not valid JSON/)
-    await refused(`[1,${' '.repeat(9 * MB)}2]`, /beside its long texts/)
+    await refused(`[1,${' '.repeat(9 * MB)}2]`, /besides its long strings/)
   })
 })
 

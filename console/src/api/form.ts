@@ -14,7 +14,7 @@ export async function validateBody(route: RouteName, body: unknown): Promise<voi
   const judged = schema?.safeParse(body)
   if (!judged || judged.success) return
   const errors = judged.error.issues.map(({ path, message }) => ({ path: path.join('.'), message }))
-  const message = errors.map(fault => `${fault.path}: ${fault.message}`).join('; ')
+  const message = errors.map(fault => `${fault.path} ${fault.message}`).join('; ')
   throw new ApiError({ status: 400, code: 'invalid_request', message, errors })
 }
 

@@ -158,7 +158,7 @@ async function createVideo(address: string, key: string): Promise<void> {
       seconds: '4',
     }),
   })
-  if (!response.ok) throw new Error(`the demo could not create a video: ${await response.text()}`)
+  if (!response.ok) throw new Error(`the demo could not create a video (${await response.text()})`)
 }
 
 const baseUrlOf = async (call: Client, id: number) =>

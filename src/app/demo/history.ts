@@ -82,7 +82,7 @@ function historyOf({ spenders, channels, nowMs }: History): SettleRecord[] {
         isStream,
         address: '127.0.0.1',
         isError,
-        content: isError ? 'the provider answered 503' : '',
+        content: isError ? 'The provider returned status 503.' : '',
         upstreamRequestId: '',
         other: {
           demo: true,

@@ -13,7 +13,8 @@ export function decodeAnswer(
   body: unknown,
   { idsAndClock }: DecodeOptions,
 ): ChatAnswer | { error: ChatError } {
-  if (!isObject(body)) return { error: chatError('server', 'the provider’s answer is not a JSON object') }
+  if (!isObject(body))
+    return { error: chatError('server', 'The response of the provider is not a JSON object.') }
   if (!isObject(body.message)) return { error: decodeError({ status: 200, body }) }
   if (isFailed(body.finish_reason)) return { error: failure(body.finish_reason) }
   const answer = lenientFields(body)
@@ -43,9 +44,11 @@ export function decodeAnswer(
 
 export const failure = (word: unknown, message?: unknown): ChatError =>
   word === 'TIMEOUT'
-    ? chatError('timeout', 'the provider did not finish its answer in time', { type: 'TIMEOUT' })
+    ? chatError('timeout', 'The provider timed out during the response.', { type: 'TIMEOUT' })
     : chatError(
         'server',
-        typeof message === 'string' && message !== '' ? message : 'the provider could not finish its answer',
+        typeof message === 'string' && message !== ''
+          ? message
+          : 'The provider could not finish the response.',
         { type: String(word) },
       )

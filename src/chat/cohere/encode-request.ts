@@ -24,7 +24,8 @@ export function encodeRequest(original: ChatRequest): EncodedRequest {
   warnUnsayable(request, ['verbosity', 'audio', 'safety', 'user', 'serviceTier'], warnings)
   warnBeyondText(request, warnings)
   warnOfDescription(request, warnings)
-  if (request.logprobs) warnings.lost('top_logprobs', 'only the tokens’ own probabilities can be had')
+  if (request.logprobs)
+    warnings.lost('top_logprobs', 'only the probabilities of the chosen tokens are available')
   const documents: JsonObject[] = []
   const messages = request.messages.flatMap((message, index) =>
     encodeMessage(message, `messages[${index}]`, { warnings, documents }),
@@ -159,7 +160,7 @@ function encodeTools(request: ChatRequest, warnings: Warnings): JsonObject {
   if (tools.length === 0) return {}
   const strict = tools.filter(tool => tool.strict)
   if (strict.length > 0 && strict.length < tools.length) {
-    warnings.lost('tools.strict', 'holds for all of the tools or for none, and was left out')
+    warnings.lost('tools.strict', 'must be the same for all tools, and was left out')
   }
   const mode = request.toolChoice?.mode
   return {

@@ -22,7 +22,7 @@ export function decodeAnswer(
   if (failed !== undefined) return { error: failure(failed.value) }
   const blocked = blockedStop(answer.any('promptFeedback'))
   if (candidates.length === 0 && blocked === undefined) {
-    return { error: chatError('server', 'the provider’s answer has no candidates') }
+    return { error: chatError('server', 'The response of the provider has no candidates.') }
   }
   const newId = () => idsAndClock.newId('call_')
   const choices =
@@ -48,7 +48,7 @@ export function failure(candidate: JsonObject): ChatError {
   const { finishReason, finishMessage } = candidate
   const message = typeof finishMessage === 'string' && finishMessage !== '' ? finishMessage : undefined
   const reason = String(finishReason)
-  return chatError('server', message ?? `the model could not use its tools (${reason})`, { code: reason })
+  return chatError('server', message ?? `The model could not use its tools (${reason}).`, { code: reason })
 }
 
 function decodeCandidate(candidate: FieldReader, newId: () => string): Choice {

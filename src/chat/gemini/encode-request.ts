@@ -52,7 +52,7 @@ function encodeMessages(request: ChatRequest, warnings: Warnings): JsonObject {
     blocksOf: (message, path) => encodeParts(message, names, { model, path, warnings }),
   })
   if (turns.length === 0) {
-    warnings.lost('messages', 'instructions alone are refused: an empty user message was added')
+    warnings.lost('messages', 'instructions alone are not accepted: an empty user message was added')
     turns.push({ role: 'user', content: [{ text: NOTHING_SAID }] })
   }
   return {

@@ -56,7 +56,7 @@ export function decodeError({ status, body, header }: VendorErrorAnswer): ChatEr
   const word = textOf(member(error, 'status'))
   const reason = textOf(member(detail(error, 'ErrorInfo'), 'reason'))
   const message =
-    textOf(member(error, 'message')) ?? textOf(error) ?? `the provider answered with the status ${status}`
+    textOf(member(error, 'message')) ?? textOf(error) ?? `The provider returned status ${status}.`
   const code = member(error, 'code')
   const meant = status >= 400 ? status : typeof code === 'number' && code >= 400 ? code : 500
   const kind =

@@ -78,7 +78,7 @@ export function toVendorSchema(schema: JsonObject, path: string, warnings: Warni
   for (const [name, value] of Object.entries(mergedAll(schema))) {
     if (REMARKS.has(name)) continue
     if (UNKNOWN.has(name) || (name === 'format' && !FORMATS.has(String(value)))) {
-      warnings.lost(`${path}.${name}`, 'is no rule that this vendor knows and was left out')
+      warnings.lost(`${path}.${name}`, 'is not supported by this provider and was left out')
     } else if (name === 'const') result.enum = [value]
     else result[name] = nested(name, value, inner => toVendorSchema(inner, `${path}.${name}`, warnings))
   }

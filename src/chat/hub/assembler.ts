@@ -64,7 +64,8 @@ export function createAssembler(choice: number, emit: Emit): Assembler {
     },
     open(content) {
       closeSettled()
-      if (open.size >= MAX_OPEN) throw new Error('the provider’s answer has too many unfinished parts')
+      if (open.size >= MAX_OPEN)
+        throw new Error('The response of the provider has too many unfinished parts.')
       const part = next
       next += 1
       current = part

@@ -7,7 +7,7 @@ export function withoutCacheMarks(request: ChatRequest, warnings: Warnings): Cha
     request.messages.some(({ content }) => content.some(isMarkedPart)) ||
     (request.tools?.some(tool => 'cache' in tool) ?? false)
   if (!isMarked) return request
-  warnings.lost('cache_control', 'marks were left out: the provider decides itself what it caches')
+  warnings.lost('cache_control', 'was left out: the provider decides what it caches')
   return {
     ...request,
     messages: request.messages.map(message => ({ ...message, content: message.content.map(unmarkedPart) })),

@@ -74,6 +74,6 @@ export function retryAfterS(header: ((name: string) => string | undefined) | und
 
 export const TRUNCATED: ChatError = {
   kind: 'truncated',
-  message: 'the provider broke off its answer before the end',
+  message: 'The provider closed the connection before the response was complete.',
   code: 'upstream_error',
 }

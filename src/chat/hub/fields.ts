@@ -92,8 +92,8 @@ function createFields(source: unknown, path: string, isStrict: boolean): FieldRe
       const count = fields.number(name)
       const isCount = count === undefined || (Number.isInteger(count) && count >= 1 && count <= max)
       if (isCount || !isStrict) return isCount ? count : undefined
-      const range = max === Number.MAX_SAFE_INTEGER ? '1 or more' : `from 1 to ${max}`
-      return fields.refuse(name, `must be an integer, ${range}`)
+      const range = max === Number.MAX_SAFE_INTEGER ? 'of 1 or more' : `from 1 to ${max}`
+      return fields.refuse(name, `must be an integer ${range}`)
     },
     flag: name => typed(name, JSON_TYPES.flag),
     list: name => typed(name, JSON_TYPES.list),
@@ -147,7 +147,7 @@ function createFields(source: unknown, path: string, isStrict: boolean): FieldRe
 
 function objectExpected(path: string): FieldError {
   return path === ''
-    ? new FieldError({ param: null, code: 'invalid_json', message: 'the body must be a JSON object' })
+    ? new FieldError({ param: null, code: 'invalid_json', message: 'The body must be a JSON object.' })
     : new FieldError({ param: path, code: 'invalid_parameter', message: `${path} must be an object` })
 }
 

@@ -7,10 +7,10 @@ export function modelIn(body: FieldReader, inAddress?: string): string {
   const model = inAddress ?? body.needText('model')
   if (model === '') body.missing('model')
   if (codePoints(model) > MAX_MODEL_LENGTH) {
-    body.refuse('model', `must be at most ${MAX_MODEL_LENGTH} characters`)
+    body.refuse('model', `must have at most ${MAX_MODEL_LENGTH} characters`)
   }
   if (hasControl(model) || !model.isWellFormed()) {
-    body.refuse('model', 'contains characters that no name can have')
+    body.refuse('model', 'must be valid Unicode without control characters')
   }
   return model
 }

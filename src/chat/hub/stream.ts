@@ -29,7 +29,10 @@ class MalformedEvent extends Error {
   }
 }
 
-const TOO_LONG: ChatEvent = { type: 'error', error: chatError('server', 'the provider’s answer is too long') }
+const TOO_LONG: ChatEvent = {
+  type: 'error',
+  error: chatError('server', 'The response of the provider is too long.'),
+}
 
 /**
  * Creates a decoder from a scanner, which splits bytes into frames, and a reader of those frames. It ensures that every
@@ -137,7 +140,7 @@ function jsonFrame(event: string, text: string): ScannedFrame {
     return { event, text, data: parseBounded(text) }
   } catch (cause) {
     if (event === ERROR_EVENT) return { event, text, data: { error: { message: text } } }
-    return new MalformedEvent('an event of the provider’s stream is not JSON', { cause })
+    return new MalformedEvent('An event in the provider’s stream is not JSON.', { cause })
   }
 }
 

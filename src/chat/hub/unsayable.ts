@@ -27,8 +27,8 @@ export function warnUnsayable(request: ChatRequest, wishes: readonly Wish[], war
 
 /** Warns about several choices, and about output other than text. */
 export function warnBeyondText(request: ChatRequest, warnings: Warnings): void {
-  if ((request.choices ?? 1) > 1) warnings.lost('n', 'only one answer can be had')
-  if (request.modalities?.some(each => each !== 'text')) warnings.lost('modalities', 'only text can be had')
+  if ((request.choices ?? 1) > 1) warnings.lost('n', 'only one choice is available')
+  if (request.modalities?.some(each => each !== 'text')) warnings.lost('modalities', 'only text is available')
 }
 
 export function warnOfDescription({ output }: ChatRequest, warnings: Warnings): void {

@@ -12,10 +12,11 @@ export function decodeAnswer(
   body: unknown,
   { idsAndClock }: DecodeOptions,
 ): ChatAnswer | { error: ChatError } {
-  if (!isObject(body)) return { error: chatError('server', 'the provider’s answer is not a JSON object') }
+  if (!isObject(body))
+    return { error: chatError('server', 'The response of the provider is not a JSON object.') }
   if (body.error) return { error: decodeError({ status: 200, body }) }
   if (!isObject(body.message)) {
-    return { error: chatError('server', 'the provider’s answer has no message') }
+    return { error: chatError('server', 'The response of the provider has no message.') }
   }
   const answer = lenientFields(body)
   const parts = decodeParts(body.message, idsAndClock.newId)

@@ -7,7 +7,7 @@ import type { ChatError } from '../hub/hub.ts'
 export function decodeError({ status, body, header }: VendorErrorAnswer): ChatError {
   const error = member(body, 'error')
   const reportedMessage = textOf(error) ?? textOf(member(error, 'message')) ?? textOf(body)
-  const message = reportedMessage ?? `the provider answered with the status ${status}`
+  const message = reportedMessage ?? `The provider returned status ${status}.`
   const kind = errorKind(status >= 400 ? status : 500, message, [])
   return chatError(kind, message, { retryAfterS: retryAfterS(header) })
 }

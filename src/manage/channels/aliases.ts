@@ -59,9 +59,9 @@ export function createAliasHandlers({ db, now }: Deps): Handlers<typeof aliasCon
     const targets = await aliasTargets(trx)
     if (before) targets.delete(before.name)
     if (targets.has(alias.name))
-      throw new Refusal('conflict', `The alias "${alias.name}" exists already. Choose another name.`)
+      throw new Refusal('conflict', `The alias "${alias.name}" already exists. Choose another name.`)
     if (targets.size >= MAX_ALIASES)
-      throw new Refusal('conflict', `There are ${MAX_ALIASES} aliases, the maximum. Delete some first.`)
+      throw new Refusal('conflict', `There may be at most ${MAX_ALIASES} aliases. Delete some first.`)
     const refused = refuseAlias(targets, alias.name, alias.target)
     if (refused) throw new Refusal('conflict', refused)
   }

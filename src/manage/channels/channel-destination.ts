@@ -165,7 +165,7 @@ export async function mustNotMoveSecrets({ before, after, sentSecrets, hasKeys }
   if (sentSecrets.actor.role >= ROLE.root) return
   const moves = movesOf(before, after)
   if (moves.length === 0) return
-  const why = `${moves.join(', ')}, so it must be sent again; only Root may omit it`
+  const why = `must be sent again because ${moves.join(', ')}; only Root may omit it`
   const faults: FieldFault[] = []
   if (!sentSecrets.areKeysReplaced && (await hasKeys())) faults.push({ path: 'key', message: why })
   for (const name of ['header_override', 'setting'] as const)
@@ -177,7 +177,7 @@ export async function mustNotMoveSecrets({ before, after, sentSecrets, hasKeys }
     ))
       faults.push({ path, message: why })
   const [first] = faults
-  if (first) throw new Refusal('forbidden', `${first.path}: ${first.message}`, { errors: faults })
+  if (first) throw new Refusal('forbidden', `${first.path} ${first.message}`, { errors: faults })
 }
 
 /** Columns without which a change moves no secret. */

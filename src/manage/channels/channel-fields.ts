@@ -172,12 +172,12 @@ const COLUMN_FIELDS: ReadonlySet<string> = new Set(['base_url', 'openai_organiza
 type WithFields = { readonly base_url: string; readonly openai_organization: string; readonly setting: Json }
 
 export function checkProviderFields(provider: Provider, channel: WithFields, at: string): void {
-  for (const { name, label, required } of typeEntry(provider).fields) {
+  for (const { name, required } of typeEntry(provider).fields) {
     const path = COLUMN_FIELDS.has(name) ? `${at}${name}` : `${at}setting.${name}`
     const value = COLUMN_FIELDS.has(name) ? channel[name as 'base_url'] : channel.setting[name]
     const isEmpty =
       value === undefined || value === null || (typeof value === 'string' && value.trim() === '')
-    if (isEmpty && required) throw invalidField(path, `${label} is required for ${provider.name}`)
+    if (isEmpty && required) throw invalidField(path, `is required for ${provider.name}`)
     if (isEmpty || COLUMN_FIELDS.has(name)) continue
     const fault = fieldFault(
       value,

@@ -62,7 +62,10 @@ export function createChannelModelHandlers(
   }: Upstream): Promise<string[]> {
     const provider = readProvider(type, 'type')
     if (!provider.models)
-      throw invalidField('type', `${provider.name} does not list its models; enter their names by hand`)
+      throw invalidField(
+        'type',
+        `must be a provider that lists its models; ${provider.name} does not, so enter the names by hand`,
+      )
     const values = fieldValues(provider, key, { ...setting, openai_organization: organization })
     const host = provider.models.baseUrl ?? provider.baseUrl
     const listed = host === undefined ? provider : { ...provider, baseUrl: host }

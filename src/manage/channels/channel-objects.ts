@@ -86,7 +86,7 @@ function checkHeaders(headers: Json, path: string): undefined {
     const nameFault = headerNameFault(name)
     if (nameFault !== undefined) throw invalidField(at, nameFault)
     if (isFraming(name)) throw invalidField(at, 'is set by the connection and cannot be overridden')
-    if (lowercaseNames.has(lower)) throw invalidField(at, 'is the same header as another one')
+    if (lowercaseNames.has(lower)) throw invalidField(at, 'must not be the same header as another one')
     lowercaseNames.add(lower)
     if (typeof value !== 'string' || !HEADER_VALUE.test(value))
       throw invalidField(at, 'must be a string of at most 8192 ASCII characters, without line breaks')
@@ -103,7 +103,7 @@ function placeholderFault(value: string): string | undefined {
   const withheldName = names.find(name => !mayForward(name))
   return withheldName === undefined
     ? undefined
-    : `${withheldName} of a client cannot be forwarded: it is a credential or belongs to the connection`
+    : `must not forward ${withheldName} of the client: it is a credential or belongs to the connection`
 }
 
 /** Why a name is invalid: it is neither a header name nor `re:` with a regular expression. */

@@ -41,7 +41,7 @@ export function createChannelSeals({ keyring, digest }: Pick<Deps, 'keyring' | '
         if (!(error instanceof SealError)) throw error
         throw new Refusal(
           'conflict',
-          `The key at index ${position} cannot be decrypted with the current master key. Enter it again.`,
+          `The key at index ${position} cannot be decrypted with the current master secret. Enter it again.`,
         )
       }
     },

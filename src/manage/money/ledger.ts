@@ -80,7 +80,7 @@ export function createLedgerHandlers({ db, now, ledger, verify }: Deps): Handler
           closed_as: body.action,
           closed_reason: body.reason,
         })
-        if (!closed) throw new Refusal('conflict', 'This charge was resolved already.')
+        if (!closed) throw new Refusal('conflict', 'This charge is already resolved.')
         if (body.action === 'charge') {
           const outcome = await charge(trx, {
             userId: closed.user_id,

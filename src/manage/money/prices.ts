@@ -229,7 +229,7 @@ export function createPriceHandlers({ db, now }: Deps): Handlers<typeof priceCon
         models: [...new Set(models)],
         isDry: body.dry_run ?? false,
         newPriceOf(_model, before) {
-          if (!before) throw new Refusal('not_found', 'has no price to multiply')
+          if (!before) throw new Refusal('not_found', 'The model has no price to multiply.')
           const after = multiplyPrice(before, factor)
           if (!after) throw invalidField('factor', 'would make a price too large')
           return after

@@ -41,7 +41,7 @@ export function createKeyHolder({ db, digest, now, ledger }: Deps, addressRefusa
     const token = await checkKey(credentialOf(request), options)
     const allowed = JSON.parse(token.allow_ips) as string[]
     if (allowed.length > 0 && !isAddressIn(request.address, allowed))
-      throw new Refusal(addressRefusalCode, `The token may not be used from the address ${request.address}`)
+      throw new Refusal(addressRefusalCode, `The token may not be used from the address ${request.address}.`)
     return token
   }
 }

@@ -67,7 +67,7 @@ export function createSelfHandlers({
     password: string | undefined,
     address: string,
   ): Promise<void> {
-    const wrong = new Refusal('wrong_password', 'original_password: is missing or wrong')
+    const wrong = new Refusal('wrong_password', 'original_password is missing or wrong')
     if (password === undefined) throw wrong
     const account = fold(user.username)
     await mustBeAllowed(throttle, account, address)

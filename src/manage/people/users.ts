@@ -131,7 +131,7 @@ export function createUserHandlers({ db, now, passwords, ledger }: Deps): Handle
   }
   const mustGrant = (actor: Actor, role: Role) => {
     if (!outranks(actor.role, role))
-      throw new Refusal('forbidden', `You can only assign a role below your own; ${roleName(role)} is not.`)
+      throw new Refusal('forbidden', `You can only assign a role below your own, not ${roleName(role)}.`)
   }
 
   const list = async ({ query }: { query: Query<(typeof userContract)['listUsers']> }) => {
@@ -153,7 +153,7 @@ export function createUserHandlers({ db, now, passwords, ledger }: Deps): Handle
     },
     promote: async ({ trx }, { actor }, user) => {
       mustGrant(actor, ROLE.admin)
-      if (user.role >= ROLE.admin) throw new Refusal('conflict', 'This user is an administrator already.')
+      if (user.role >= ROLE.admin) throw new Refusal('conflict', 'This user is already an administrator.')
       await updateUser(trx, user, { role: ROLE.admin })
     },
     demote: async ({ trx }, _call, user) => {

@@ -20,7 +20,7 @@ import { readJson } from '../../wire/json-skim.ts'
 import { isPage, serveConsole } from './console.ts'
 import type { Deps } from './deps.ts'
 import { serveReference } from './reference.ts'
-import { noSuchRoute, allowAnyOrigin, refuseOtherMethod, serveEverything } from './routes.ts'
+import { allowAnyOrigin, noSuchRoute, refuseOtherMethod, serveEverything } from './routes.ts'
 import { bodyDigest, validatorCompiler } from './serve.ts'
 import { createStoreWatch, errorFormatOf } from './store-watch.ts'
 
@@ -68,7 +68,7 @@ function frameworkRefusal(error: Error & { statusCode?: number; code?: string })
   if (error.statusCode !== undefined && error.statusCode >= 400 && error.statusCode < 500)
     return invalidField('body', error.message)
   return error.statusCode === 503
-    ? new Refusal('shutting_down', 'The server is shutting down.', { retryAfterS: 5 })
+    ? new Refusal('shutting_down', 'The gateway is shutting down. Try again in a moment.', { retryAfterS: 5 })
     : undefined
 }
 
@@ -140,7 +140,7 @@ export async function createManageApp(deps: Deps, log: FastifyBaseLogger): Promi
   app.setErrorHandler((error: Error, request, reply) => {
     const refusal = frameworkRefusal(error) ?? refusalOfError(error, request.id)
     if (refusal.code === 'internal_error' || error instanceof UnreachableError)
-      request.log.error({ err: error }, 'request failed')
+      request.log.error({ err: error }, 'A request failed.')
     send(reply, errorFormatOf(request)(refusal))
   })
 

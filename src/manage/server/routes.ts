@@ -121,7 +121,7 @@ function reserveFixedPaths(app: FastifyInstance): void {
 }
 
 export const noSuchRoute = ({ method, url }: Pick<FastifyRequest, 'method' | 'url'>) =>
-  new Refusal('not_found', `No such route: ${method} ${url.split('?')[0]?.slice(0, 256)}`)
+  new Refusal('not_found', `No such route: ${method} ${url.split('?')[0]?.slice(0, 256)}.`)
 
 /** Pages of any origin may read what an `sk-` token sees of itself, as on the relay: cookies are ignored there. */
 export function allowAnyOrigin(reply: FastifyReply): void {

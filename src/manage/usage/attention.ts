@@ -60,7 +60,7 @@ export function createAttention({
           level: 'error',
           target: `channel:${id}`,
           name,
-          detail: `${count} requests reported more usage than is possible; the excess is in suspense`,
+          detail: `${count} requests reported more usage than is possible. The excess is an unresolved charge.`,
           since: oldest,
         }),
       ),
@@ -80,7 +80,7 @@ export function createAttention({
           level: 'warning',
           target: `channel:${id}`,
           name,
-          detail: `key ${position}: ${reason}`,
+          detail: `Key ${position}: ${reason}`,
           since: disabled_time,
         }),
       ),
@@ -90,7 +90,7 @@ export function createAttention({
           level: 'warning',
           target: `channel:${id}`,
           name: coolingNames.get(id) ?? String(id),
-          detail: `cooling down for another ${Math.ceil(channel.againInMs / 1000)} s`,
+          detail: `Cooling down for another ${Math.ceil(channel.againInMs / 1000)} s.`,
           since: null,
         }),
       ),
@@ -107,7 +107,7 @@ export function createAttention({
         level: 'warning',
         target: 'ledger:suspense',
         name: String(doubts.count),
-        detail: 'a provider may have billed for responses that were not delivered',
+        detail: 'A provider may have billed for responses that were not delivered.',
         since: doubts.oldest,
       })
     if (videos.count > 0)
@@ -116,7 +116,7 @@ export function createAttention({
         level: 'warning',
         target: 'video:unrefunded',
         name: String(videos.count),
-        detail: 'failed, billed and not refunded',
+        detail: 'Failed, billed and not refunded.',
         since: videos.oldest,
       })
     return needs
@@ -154,7 +154,7 @@ export function createAttention({
       level: 'info',
       target: `model:${model}`,
       name: model,
-      detail: `only ${name} serves it`,
+      detail: `Only ${name} serves it.`,
       since: null,
     }))
   }
@@ -169,7 +169,7 @@ export function createAttention({
         level: 'warning',
         target: `model:${name}`,
         name,
-        detail: 'has no price, so requests are refused',
+        detail: 'It has no price, so requests are rejected.',
         since: null,
       }))
   }
@@ -183,10 +183,10 @@ export function createAttention({
         ? {
             ...common,
             kind: 'token_low',
-            detail: `${Math.floor((posted / credited) * 100)} % of its quota is used`,
+            detail: `${Math.floor((posted / credited) * 100)} % of its quota is used.`,
             since: null,
           }
-        : { ...common, kind: 'token_expiring', detail: 'expires within a week', since: expired_time }
+        : { ...common, kind: 'token_expiring', detail: 'Expires within a week.', since: expired_time }
     })
   }
 

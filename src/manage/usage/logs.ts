@@ -270,7 +270,7 @@ export function createLogHandlers(deps: Deps): Handlers<typeof logContract> {
       const filter = { requestId: params.request_id, ...(isAdmin(actor) ? {} : { userId: actor.id }) }
       const { items } = await listLogs(store, filter, { page: 1, pageSize: MAX_ROWS_OF_REQUEST })
       const [first] = items
-      if (!first) throw new Refusal('not_found', 'There is no such request.')
+      if (!first) throw new Refusal('not_found', 'No such request.')
       const costs = await Promise.all(items.map(async row => (await costLinesOf(db, row)) ?? null))
       if (!isAdmin(actor)) return { rows: items.map(presentToOwner), costs, entries: [], doubts: [] }
       const [entries, doubts] = await Promise.all([

@@ -208,6 +208,6 @@ function throwManagementError(error: unknown): never {
 
 function whyNot(row: VideoWithNames): string {
   if (row.status !== 'failed') return `Only failed jobs can be refunded; this one is ${row.status}.`
-  if (row.cost === 0) return 'This job was not billed.'
-  return 'This job was refunded already.'
+  if (row.cost === 0) return 'This job was not billed, so there is nothing to refund.'
+  return 'This job is already refunded.'
 }

@@ -28,11 +28,11 @@ export const azure = {
   transcripts: openaiTranscripts,
   picturesInside: openaiPicturesInside,
   fields: [
-    baseUrlField('Address of the resource: https://<resource>.openai.azure.com'),
+    baseUrlField('URL of the resource: https://<resource>.openai.azure.com'),
     {
       name: 'api_version',
       label: 'API version',
-      help: 'A date such as 2024-10-21; versions before 2024-09-01-preview report no usage in streams.',
+      help: 'A date such as 2024-10-21. Versions before 2024-09-01-preview report no usage in streams.',
       fallback: '2025-04-01-preview',
     },
   ],

@@ -16,8 +16,8 @@ export const baiduV2 = {
   fields: [
     {
       name: 'appid',
-      label: 'App id',
-      help: 'Only to assign usage to one application: app-…',
+      label: 'App ID',
+      help: 'Only to attribute usage to one application: app-…',
       header: 'appid',
     },
   ],

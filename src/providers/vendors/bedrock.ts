@@ -27,7 +27,7 @@ export const bedrock = {
     {
       name: 'region',
       label: 'Region',
-      help: 'Such as eu-central-1; one that the key names wins.',
+      help: 'For example eu-central-1. A region in the key takes precedence.',
       fallback: FALLBACK_REGION,
     },
   ],

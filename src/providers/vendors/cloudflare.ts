@@ -20,10 +20,10 @@ export const cloudflare = {
   fields: [
     {
       name: 'account_id',
-      label: 'Account id',
-      help: '32 hexadecimal digits, in the address of the dashboard.',
+      label: 'Account ID',
+      help: '32 hexadecimal digits, shown in the URL of the dashboard.',
       required: true,
     },
   ],
-  keyHint: 'an API token with the permission "Workers AI: read"',
+  keyHint: 'an API token with the permission "Workers AI: Read"',
 } satisfies Provider

@@ -23,7 +23,7 @@ export const custom = {
   models: { path: '/v1/models', names: openaiModels },
   fields: [
     baseUrlField(
-      'Address of the server, with or without /v1, or of its chat call. One that ends in # is used as it is.',
+      'URL of the server, with or without /v1, or of its chat endpoint. A URL that ends in # is used unchanged.',
     ),
   ],
   keyHint: 'the bearer token that the server expects',

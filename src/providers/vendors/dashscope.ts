@@ -70,7 +70,7 @@ export const dashscope = {
         ? ['native']
         : ['openai-chat', 'responses', 'anthropic', 'openai', 'cohere', 'native'],
   models: { path: '/compatible-mode/v1/models', names: openaiModels },
-  fields: [baseUrlField('Empty for Beijing; Singapore is https://dashscope-intl.aliyuncs.com')],
+  fields: [baseUrlField('Leave blank for Beijing; Singapore is https://dashscope-intl.aliyuncs.com')],
   // An account in arrears answers 400.
   isKeyError: (status, body) => status === 400 && codeOf(body) === 'Arrearage',
   keyHint: 'sk-…',

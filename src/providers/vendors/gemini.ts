@@ -124,7 +124,7 @@ function unfitEdit(ask: ImageAsk) {
     }
   const bytes = ask.images.reduce((sum, { size }) => sum + size, 0)
   return bytes > MAX_INLINE_BYTES
-    ? { path: 'image', message: `must be at most ${MAX_INLINE_BYTES} bytes together for this model` }
+    ? { path: 'image', message: `must have at most ${MAX_INLINE_BYTES} bytes in total for this model` }
     : undefined
 }
 

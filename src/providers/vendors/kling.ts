@@ -21,9 +21,7 @@ export const kling = {
   videos: { native: '/v1/videos/text2video' },
   dialects: { videos: { native: klingVideos } },
   fields: [
-    baseUrlField(
-      'Newer addresses: https://api-singapore.klingai.com, in China https://api-beijing.klingai.com',
-    ),
+    baseUrlField('Newer URLs: https://api-singapore.klingai.com, in China https://api-beijing.klingai.com'),
   ],
   isKeyError: (_, body) => {
     const code = memberOf(body, 'code')

@@ -11,6 +11,6 @@ export const lmStudio = {
   completions: { openai: '/v1/completions' },
   embeddings: { openai: '/v1/embeddings' },
   models: { path: '/v1/models', names: openaiModels },
-  fields: [baseUrlField('Address of the server, usually http://<host>:1234')],
+  fields: [baseUrlField('URL of the server, usually http://<host>:1234')],
   keyHint: 'any text',
 } satisfies Provider

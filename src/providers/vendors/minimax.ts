@@ -38,7 +38,7 @@ export const minimax = {
     },
   },
   models: { path: '/v1/models', names: openaiModels },
-  fields: [baseUrlField('Empty for China; elsewhere https://api.minimax.io')],
+  fields: [baseUrlField('Leave blank for China; elsewhere https://api.minimax.io')],
   // Errors have status 200 and a code: no permission, no balance, a wrong key.
   isKeyError: (_, body) =>
     [1004, 1008, 2049].some(code => memberOf(memberOf(body, 'base_resp'), 'status_code') === code),
@@ -51,7 +51,7 @@ const RATE = 24_000
 /** Errors have status 200 and a code in the body. */
 function mustSucceed(answer: unknown): void {
   const code = memberOf(memberOf(answer, 'base_resp'), 'status_code')
-  if (code !== undefined && code !== 0) throw new AnswerError(`the provider answered with code ${code}`)
+  if (code !== undefined && code !== 0) throw new AnswerError(`The provider returned code ${code}.`)
 }
 
 function encodeSpeech(ask: Parameters<SpeechDialect['encode']>[0], model: string) {

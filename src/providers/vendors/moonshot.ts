@@ -11,6 +11,6 @@ export const moonshot = {
   auth: bearer,
   chat: { 'openai-chat': '/v1/chat/completions', anthropic: '/anthropic/v1/messages' },
   models: { path: '/v1/models', names: openaiModels },
-  fields: [baseUrlField('Empty for China; elsewhere https://api.moonshot.ai')],
+  fields: [baseUrlField('Leave blank for China; elsewhere https://api.moonshot.ai')],
   keyHint: 'sk-…',
 } satisfies Provider

@@ -28,6 +28,6 @@ export const newApi = {
   videos: { openai: '/v1/videos' },
   dialects: { videos: { openai: openaiVideos({ takesAll: true }) } },
   models: { path: '/v1/models', names: openaiModels },
-  fields: [baseUrlField('Address of the other gateway.')],
+  fields: [baseUrlField('URL of the other gateway.')],
   keyHint: 'sk-…',
 } satisfies Provider

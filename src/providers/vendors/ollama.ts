@@ -19,6 +19,6 @@ export const ollama = {
   completions: { openai: '/v1/completions' },
   embeddings: { openai: '/v1/embeddings', ollama: '/api/embed' },
   models: { path: '/api/tags', names: ollamaModels },
-  fields: [baseUrlField('Empty for this machine; the vendor’s cloud is https://ollama.com')],
-  keyHint: 'any text for a local server, the account’s key for the cloud',
+  fields: [baseUrlField('Leave blank for this machine; the provider’s cloud is https://ollama.com')],
+  keyHint: 'any text for a local server, the API key of the account for the cloud',
 } satisfies Provider

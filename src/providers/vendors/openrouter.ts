@@ -19,10 +19,10 @@ export const openrouter = {
     {
       name: 'site_url',
       label: 'Site URL',
-      help: 'Named as the caller in the vendor’s rankings.',
+      help: 'Identifies your app in the provider’s rankings.',
       header: 'http-referer',
     },
-    { name: 'site_name', label: 'Site name', help: 'Shown beside the site’s URL.', header: 'x-title' },
+    { name: 'site_name', label: 'Site name', help: 'Shown next to the site URL.', header: 'x-title' },
   ],
   keyHint: 'sk-or-v1-…',
 } satisfies Provider

@@ -12,6 +12,6 @@ export const sglang = {
   embeddings: { openai: '/v1/embeddings' },
   rerank: { cohere: '/v1/rerank' },
   models: { path: '/v1/models', names: openaiModels },
-  fields: [baseUrlField('Address of the server, usually http://<host>:30000')],
+  fields: [baseUrlField('URL of the server, usually http://<host>:30000')],
   keyHint: 'any text, unless the server was started with a key',
 } satisfies Provider

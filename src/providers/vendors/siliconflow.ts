@@ -27,7 +27,7 @@ export const siliconflow = {
   },
   transcripts: () => ['json'],
   models: { path: '/v1/models', names: openaiModels },
-  fields: [baseUrlField('Empty for China; elsewhere https://api.siliconflow.com')],
+  fields: [baseUrlField('Leave blank for China; elsewhere https://api.siliconflow.com')],
   keyHint: 'sk-…',
 } satisfies Provider
 

@@ -21,6 +21,6 @@ export const sub2api = {
     return model.startsWith('gemini') ? ['gemini'] : ['openai-chat', 'responses']
   },
   models: { path: '/v1/models', names: openaiModels },
-  fields: [baseUrlField('Address of the other gateway.')],
+  fields: [baseUrlField('URL of the other gateway.')],
   keyHint: 'sk-…',
 } satisfies Provider

@@ -18,6 +18,6 @@ export const textEmbeddingsInference = {
       },
     },
   },
-  fields: [baseUrlField('Address of the server, usually http://<host>:8080')],
+  fields: [baseUrlField('URL of the server, usually http://<host>:8080')],
   keyHint: 'any text, unless the server was started with a key',
 } satisfies Provider

@@ -45,8 +45,13 @@ export const vertex = {
   voices: gemini.voices,
   isKeyError: gemini.isKeyError,
   fields: [
-    { name: 'region', label: 'Region', help: 'Such as us-central1; empty: global.', fallback: 'global' },
-    { name: 'project', label: 'Project', help: 'Empty: the project of the service account.' },
+    {
+      name: 'region',
+      label: 'Region',
+      help: 'For example us-central1. Leave blank for global.',
+      fallback: 'global',
+    },
+    { name: 'project', label: 'Project', help: 'Leave blank to use the project of the service account.' },
   ],
   placeholders: (key, { region = 'global', project = projectOf(key) }) => ({
     // The global location has no host of its own.

@@ -12,6 +12,6 @@ export const vidu = {
   auth: authorization('Token'),
   videos: { native: '/ent/v2/text2video' },
   dialects: { videos: { native: viduVideos } },
-  fields: [baseUrlField('Empty for China; elsewhere https://api.vidu.com')],
+  fields: [baseUrlField('Leave blank for China; elsewhere https://api.vidu.com')],
   keyHint: 'vda_…',
 } satisfies Provider

@@ -14,6 +14,6 @@ export const vllm = {
   translation: { openai: '/v1/audio/translations' },
   rerank: { cohere: '/v1/rerank' },
   models: { path: '/v1/models', names: openaiModels },
-  fields: [baseUrlField('Address of the server, usually http://<host>:8000')],
+  fields: [baseUrlField('URL of the server, usually http://<host>:8000')],
   keyHint: 'any text, unless the server was started with a key',
 } satisfies Provider

@@ -6,7 +6,7 @@ import { readPictures } from '../pictures.ts'
 import type { Provider } from '../provider.ts'
 import { seedanceVideos } from '../videos/seedance.ts'
 
-const fields = [baseUrlField('Empty for China; elsewhere https://ark.ap-southeast.bytepluses.com')]
+const fields = [baseUrlField('Leave blank for China; elsewhere https://ark.ap-southeast.bytepluses.com')]
 
 // The name of a model may be the id of an endpoint (ep-…). Video jobs are polled at their path with /{id}.
 export const volcengine = {

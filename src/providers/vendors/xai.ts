@@ -120,6 +120,6 @@ function unfitEdit(ask: ImageAsk) {
   if (addresses.some(address => address === undefined))
     return { path: 'image', message: 'must be a URL (http or https) or a base64 image' }
   return addresses.length > MAX_SOURCES
-    ? { path: 'image', message: `must be at most ${MAX_SOURCES} for this model` }
+    ? { path: 'image', message: `must be at most ${MAX_SOURCES} images for this model` }
     : undefined
 }

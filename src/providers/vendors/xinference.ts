@@ -16,6 +16,6 @@ export const xinference = {
   rerank: { cohere: '/v1/rerank' },
   images: { openai: '/v1/images/generations' },
   models: { path: '/v1/models', names: openaiModels },
-  fields: [baseUrlField('Address of the server, usually http://<host>:9997')],
+  fields: [baseUrlField('URL of the server, usually http://<host>:9997')],
   keyHint: 'any text, unless the server was started with authentication',
 } satisfies Provider

@@ -42,7 +42,7 @@ export const falVideos: VideoDialect = {
     const status = statusOf(STATES, textAt(answer, 'status'))
     return {
       status,
-      ...(status === 'failed' && { error: { code: 'canceled', message: 'the job was cancelled' } }),
+      ...(status === 'failed' && { error: { code: 'canceled', message: 'The job was canceled.' } }),
     }
   },
   /** A failed job is `COMPLETED` too, and its result is an error. */

@@ -43,7 +43,7 @@ function refused(answer: unknown): VendorRefusal | undefined {
   const code = numberAt(answer, 'code') ?? GOOD
   if (code === GOOD) return undefined
   const status = BUSY.has(code) ? 429 : BROKEN.has(code) ? 500 : 400
-  return { status, code: String(code), message: messageOf(answer) ?? `the provider answered ${code}` }
+  return { status, code: String(code), message: messageOf(answer) ?? `The provider returned code ${code}.` }
 }
 
 /** URLs and base64 images have two fields, and the vendor reads only one of them. */

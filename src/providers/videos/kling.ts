@@ -35,7 +35,7 @@ const STATES: States = {
 function refused(answer: unknown): VendorRefusal | undefined {
   const code = numberAt(answer, 'code') ?? 0
   if (code === 0) return undefined
-  const message = textAt(answer, 'message') ?? `the provider answered ${code}`
+  const message = textAt(answer, 'message') ?? `The provider returned code ${code}.`
   const status =
     code >= 1_000 && code <= 1_004
       ? 401

@@ -33,7 +33,7 @@ const CODES: Readonly<Record<number, number>> = {
 function refused(answer: unknown): VendorRefusal | undefined {
   const code = numberAt(answer, 'base_resp.status_code') ?? 0
   if (code === 0) return undefined
-  const message = textAt(answer, 'base_resp.status_msg') ?? `the provider answered ${code}`
+  const message = textAt(answer, 'base_resp.status_msg') ?? `The provider returned code ${code}.`
   return { status: CODES[code] ?? 400, code: String(code), message }
 }
 

@@ -104,4 +104,4 @@ export function answerRefusal(response: ServerResponse, refusal: Refusal, option
 }
 
 export const noSuchRoute = (request: IncomingMessage) =>
-  new Refusal('not_found', `No such route: ${request.method} ${(request.url ?? '').split('?')[0]}`)
+  new Refusal('not_found', `No such route: ${request.method} ${(request.url ?? '').split('?')[0]}.`)

@@ -51,7 +51,7 @@ export const upstreamError = (
     {
       parsed: parse(body),
       status,
-      otherwise: `the provider answered ${status}`,
+      otherwise: `The provider returned status ${status}.`,
       type: error?.type ?? 'invalid_request_error',
       error,
     },
@@ -63,7 +63,7 @@ export const upstreamError = (
 /** An error that a provider reports inside a stream: the value of its `error`, or plain text. */
 export const upstreamErrorEvent = (error: unknown, channel: RelayChannel): UpstreamError => ({
   ...presentError(
-    { parsed: { error }, status: 200, otherwise: 'the provider reported an error', type: 'upstream_error' },
+    { parsed: { error }, status: 200, otherwise: 'The provider reported an error.', type: 'upstream_error' },
     channel,
   ),
   kind: kindOf(error),

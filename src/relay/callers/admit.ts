@@ -50,8 +50,8 @@ export function credentialOf(request: Assumed): string {
   if (assumed !== undefined) return assumed
   const value = sentCredential(request)
   if (value === '')
-    throw new Refusal('invalid_api_key', 'no token was sent; use the header Authorization: Bearer sk-…')
-  if (!value.startsWith('sk-')) throw new Refusal('invalid_api_key', 'this is not an sk- token')
+    throw new Refusal('invalid_api_key', 'No token was sent. Use the header Authorization: Bearer sk-….')
+  if (!value.startsWith('sk-')) throw new Refusal('invalid_api_key', 'This is not an sk- token.')
   return value
 }
 
@@ -71,7 +71,7 @@ export function createAdmittedCaller(
   address: string,
 ): AdmittedCaller {
   if (caller.allowIps.length > 0 && !isAddressIn(address, caller.allowIps))
-    throw new Refusal('ip_not_allowed', `the token may not be used from ${address}`)
+    throw new Refusal('ip_not_allowed', `The token may not be used from the address ${address}.`)
   const subjects: readonly Subject[] = [
     { kind: 'token', id: caller.tokenId, limits: caller.tokenLimits },
     { kind: 'user', id: caller.userId, limits: caller.userLimits },
@@ -83,10 +83,14 @@ export function createAdmittedCaller(
       return ticket
     }
     const { subject, limit, retryAfterS, remaining } = admission
-    throw new Refusal('rate_limit_exceeded', `the ${subject.kind} is over its limit of ${limit}`, {
-      retryAfterS,
-      headers: rateHeaders(remaining),
-    })
+    throw new Refusal(
+      'rate_limit_exceeded',
+      `The ${subject.kind} has reached its ${limit} limit. Try again in ${retryAfterS} s.`,
+      {
+        retryAfterS,
+        headers: rateHeaders(remaining),
+      },
+    )
   }
   return {
     caller,
@@ -106,9 +110,9 @@ export function admit(
   work: Work,
 ): RoutedModel<RelayChannel> {
   if (caller.models !== undefined && !caller.models.has(work.model))
-    throw new Refusal('model_not_allowed', `the token may not use the model "${work.model}"`)
+    throw new Refusal('model_not_allowed', `The token may not use the model "${work.model}".`)
   const route = catalog.table().resolve(work.model)
-  if (!route) throw new Refusal('model_not_found', `no channel serves the model "${work.model}"`)
+  if (!route) throw new Refusal('model_not_found', `No enabled channel serves the model "${work.model}".`)
   if (work.namedModels && caller.models) mustMayUse(work.namedModels, caller.models, route)
   mustFit(route, work)
   return route
@@ -123,7 +127,7 @@ function mustMayUse(
   if (!tiers.some(({ channels }) => channels.some(allowsRouting))) return
   const other = requestedModels.find(model => !allowed.has(model))
   if (other !== undefined)
-    throw new Refusal('model_not_allowed', `the token may not use the model "${other.slice(0, 255)}"`)
+    throw new Refusal('model_not_allowed', `The token may not use the model "${other.slice(0, 255)}".`)
 }
 
 /** `x-ratelimit-…` headers for the limits that are set. */

@@ -78,9 +78,10 @@ export type Callers = ReturnType<typeof createCallers>
 
 /** Throws if a caller's credential is not valid (docs/reference/relay-api.md: Relay credentials). */
 export function mustBeLive(caller: Caller | undefined, now: number): Caller {
-  if (!caller) throw refused('the token is unknown or was deleted')
-  if (!caller.isTokenEnabled) throw refused('the token is disabled')
-  if (isExpired({ expired_time: caller.expiredTime }, now)) throw refused('the token has expired')
-  if (!caller.isUserEnabled) throw refused("the token's user is disabled")
+  if (!caller) throw refused('The token is unknown or was deleted.')
+  if (!caller.isTokenEnabled) throw refused('The token is disabled.')
+  if (isExpired({ expired_time: caller.expiredTime }, now))
+    throw refused('The token has expired. Create a new one or extend it.')
+  if (!caller.isUserEnabled) throw refused('The user of the token is disabled.')
   return caller
 }

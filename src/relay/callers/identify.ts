@@ -10,9 +10,12 @@ export function identify(
   request: IncomingMessage,
   credential: string,
 ): AdmittedCaller | Promise<AdmittedCaller> {
-  if (deps.isStopping()) throw new Refusal('shutting_down', 'the gateway is stopping', { retryAfterS: 5 })
+  if (deps.isStopping())
+    throw new Refusal('shutting_down', 'The gateway is shutting down. Try again in a moment.', {
+      retryAfterS: 5,
+    })
   if (deps.isOverloaded(request))
-    throw new Refusal('overloaded', 'the gateway is overloaded', { retryAfterS: 1 })
+    throw new Refusal('overloaded', 'The gateway is overloaded. Try again in a moment.', { retryAfterS: 1 })
   const letIn = (caller: Caller | undefined) =>
     createAdmittedCaller(
       deps,

@@ -42,7 +42,7 @@ function readTimeouts(setting: Readonly<Record<string, unknown>>): Timeouts {
   }
 }
 
-const faultText = ({ path, message }: OverrideFault) => `param_override${path}: ${message}`
+const faultText = ({ path, message }: OverrideFault) => `param_override${path} ${message}`
 
 /** The override was validated when it was saved. One that current rules reject fails this channel only. */
 function readParamOverride(row: ChannelRow): { override: Override; disabled: readonly string[] } {

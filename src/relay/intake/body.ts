@@ -20,16 +20,16 @@ export const UNFUNDED_BYTES = 64 * 1024
 const BODY_TIMEOUT_MS = 60_000
 
 const tooLarge = (maxBytes: number) =>
-  new Refusal('request_too_large', `the body is larger than ${Math.floor(maxBytes / 1_048_576)} MB`)
+  new Refusal('request_too_large', `The body is larger than ${Math.floor(maxBytes / 1_048_576)} MB.`)
 
 export const unfunded = () =>
   new Refusal(
     'insufficient_quota',
-    `the token or its user has no quota left; without quota a body may have ${UNFUNDED_BYTES / 1024} KiB`,
+    `The token or its user has no quota left. Without quota a body may have at most ${UNFUNDED_BYTES / 1024} KiB.`,
   )
 
 export const disconnected = () =>
-  new Refusal('request_timeout', 'the client disconnected before its request was whole')
+  new Refusal('request_timeout', 'The client disconnected before the request was complete.')
 
 /** The declared content length; undefined: not declared. */
 export const declaredLength = ({ headers }: IncomingMessage): number | undefined =>
@@ -77,7 +77,7 @@ function receive(request: IncomingMessage, bounds: Receiving, packing?: Packing)
   const inflater = packing?.create()
   const source: NodeJS.ReadableStream = inflater ? request.pipe(inflater) : request
   const timer = setTimeout(
-    () => refuse(new Refusal('request_timeout', 'the request came in too slowly')),
+    () => refuse(new Refusal('request_timeout', 'The request body arrived too slowly.')),
     BODY_TIMEOUT_MS,
   )
   const finish = () => {
@@ -103,7 +103,9 @@ function receive(request: IncomingMessage, bounds: Receiving, packing?: Packing)
   const onCut = () => {
     if (!request.complete) refuse(disconnected())
   }
-  inflater?.on('error', () => refuse(new Refusal('invalid_json', `the body is no ${packing?.encoding}`)))
+  inflater?.on('error', () =>
+    refuse(new Refusal('invalid_json', `The body is not valid ${packing?.encoding}.`)),
+  )
   source.on('data', onData).on('end', onEnd)
   request.on('error', onCut).on('close', onCut)
   return promise

@@ -23,7 +23,7 @@ export function inflaterFor(encoding: string): () => NodeJS.ReadWriteStream {
   if (!create)
     throw new Refusal(
       'unsupported_media_type',
-      `content-encoding "${encoding.slice(0, 40)}" is not taken; use gzip, deflate, br or zstd, one layer`,
+      `Content-Encoding "${encoding.slice(0, 40)}" is not supported. Use gzip, deflate, br or zstd, and only one of them.`,
     )
   return create
 }

@@ -41,11 +41,11 @@ export type Form = {
 }
 
 const malformed = (why: string) =>
-  new Refusal('invalid_parameter', `the body is no valid multipart/form-data: ${why}`)
+  new Refusal('invalid_parameter', `The body is not valid multipart/form-data: ${why}.`)
 const faulty = (path: string, message: string) =>
   new Refusal('invalid_parameter', `${path} ${message}`, { errors: [{ path, message }] })
 const tooLarge = (what: string, bytes: number) =>
-  new Refusal('request_too_large', `${what} larger than ${bytes / 1_048_576} MB`)
+  new Refusal('request_too_large', `${what} larger than ${bytes / 1_048_576} MB.`)
 
 /** The limits of an upload beside the constants above. */
 type FormBounds = Omit<BodyBounds, 'maxBytes'>
@@ -231,7 +231,7 @@ function inflated(request: IncomingMessage): NodeJS.ReadableStream {
 /** Whether the full limits apply. Without quota, a caller may send only a small body. */
 async function isWholeTaken(request: IncomingMessage, { isFunded }: FormBounds): Promise<boolean> {
   const declared = declaredLength(request)
-  if (declared !== undefined && declared > MAX_BODY_BYTES) throw tooLarge('the body is', MAX_BODY_BYTES)
+  if (declared !== undefined && declared > MAX_BODY_BYTES) throw tooLarge('The body is', MAX_BODY_BYTES)
   const isSmall = declared !== undefined && declared <= UNFUNDED_BYTES && encodingOf(request) === undefined
   if (isSmall || (await isFunded())) return true
   if (declared !== undefined && declared > UNFUNDED_BYTES) throw unfunded()
@@ -304,11 +304,14 @@ async function readForm(request: IncomingMessage, space: Space, bounds: FormBoun
   const count = ({ length }: Buffer) => {
     bodyBytes += length
     if (!isWhole && bodyBytes > UNFUNDED_BYTES) fail(unfunded())
-    else if (bodyBytes > MAX_BODY_BYTES) fail(tooLarge('the body is', MAX_BODY_BYTES))
+    else if (bodyBytes > MAX_BODY_BYTES) fail(tooLarge('The body is', MAX_BODY_BYTES))
   }
   const onBytes = () => {
     clearTimeout(idle)
-    idle = setTimeout(() => fail(new Refusal('request_timeout', 'the request came in too slowly')), IDLE_MS)
+    idle = setTimeout(
+      () => fail(new Refusal('request_timeout', 'The request body arrived too slowly.')),
+      IDLE_MS,
+    )
   }
 
   async function receive(field: string, stream: BusboyFileStream, name: string, type: string): Promise<void> {
@@ -318,7 +321,7 @@ async function readForm(request: IncomingMessage, space: Space, bounds: FormBoun
     for await (const chunk of stream as AsyncIterable<Buffer>) {
       if (isOver) return
       filesBytes += chunk.length
-      if (filesBytes > MAX_FILES_BYTES) throw tooLarge('the files together are', MAX_FILES_BYTES)
+      if (filesBytes > MAX_FILES_BYTES) throw tooLarge('The files together are', MAX_FILES_BYTES)
       await file.take(chunk)
     }
     const { open, readAt: read, inMemory } = file
@@ -331,7 +334,7 @@ async function readForm(request: IncomingMessage, space: Space, bounds: FormBoun
       if (codePoints(name) > MAX_FILE_NAME || hasControl(name))
         throw faulty(
           nameOf(field),
-          `has a file name of more than ${MAX_FILE_NAME} characters or with controls`,
+          `must have a file name of at most ${MAX_FILE_NAME} characters, without control characters`,
         )
       const done = receive(
         nameOf(field),
@@ -353,7 +356,7 @@ async function readForm(request: IncomingMessage, space: Space, bounds: FormBoun
       const name = nameOf(field)
       if (isCut) throw tooLarge(`${name} is`, MAX_FIELD_BYTES)
       fieldsBytes += Buffer.byteLength(value)
-      if (fieldsBytes > MAX_FIELDS_BYTES) throw tooLarge('the fields together are', MAX_FIELDS_BYTES)
+      if (fieldsBytes > MAX_FIELDS_BYTES) throw tooLarge('The fields together are', MAX_FIELDS_BYTES)
       if (!share.take(Buffer.byteLength(value))) throw overloaded(BUDGET_SHORTAGES.memory)
       if (!value.isWellFormed() || value.includes('\ufffd')) throw faulty(name, 'is not valid UTF-8')
       fields.push([name, value])
@@ -378,7 +381,7 @@ async function readForm(request: IncomingMessage, space: Space, bounds: FormBoun
   request.on('close', onCut).on('error', onCut).on('data', onBytes)
   onBytes()
   source.on('data', count)
-  if (source !== request) source.on('error', () => fail(malformed('its content-encoding is broken')))
+  if (source !== request) source.on('error', () => fail(malformed('its Content-Encoding is damaged')))
   source.pipe(busboy)
   return promise
 }

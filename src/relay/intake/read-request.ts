@@ -79,12 +79,15 @@ async function readWork<W extends Work>(
   }
   if (!spec.read || !isJson(contentType)) {
     const types = [...(spec.read ? [TAKES.json] : []), ...(spec.readForm ? [TAKES.form] : [])]
-    throw new Refusal('unsupported_media_type', `send the body as ${types.join(' or ')}`)
+    throw new Refusal(
+      'unsupported_media_type',
+      `The Content-Type is not supported. Send the body as ${types.join(' or ')}.`,
+    )
   }
   const bytes = await readBody(request, { ...bounds, maxBytes: maxBodyBytes })
   const { value: parsed, members, names } = await parse(bytes, spec.skims === true)
   if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed))
-    throw new Refusal('invalid_json', 'the body is not a JSON object')
+    throw new Refusal('invalid_json', 'The body must be a JSON object.')
   const value = parsed as Record<string, unknown>
   // Parsing a large body has used up this turn of the event loop. Its names and its content are read in turns of their
   // own.
@@ -103,7 +106,7 @@ async function parse(bytes: Buffer, isSkimmed: boolean): Promise<JsonRead> {
   try {
     return await readJson(bytes, isSkimmed)
   } catch (error) {
-    if (error instanceof JsonError) throw new Refusal('invalid_json', `the body ${error.message}`)
+    if (error instanceof JsonError) throw new Refusal('invalid_json', `The body ${error.message}.`)
     throw error
   }
 }

@@ -96,7 +96,7 @@ function faultOf(error: unknown): AnswerReading {
     error instanceof AnswerError
       ? error.message
       : error instanceof JsonError
-        ? `the answer ${error.message}`
+        ? `the response ${error.message}`
         : undefined
   if (fault === undefined) throw error
   return { usage: undefined, outputBytes: 0, fault }

@@ -151,7 +151,7 @@ const UNSPOKEN: NativeFormat = { encode: unspoken, readers: unspoken }
  */
 const refuseThread = (thread: unknown) => {
   if (member(thread, 'type') !== 'continue') return
-  throw new Refusal('thread_not_found', 'threads are not stored here: send the whole conversation')
+  throw new Refusal('thread_not_found', 'The gateway stores no threads. Send the whole conversation.')
 }
 
 const MESSAGES: Dialect = {
@@ -166,7 +166,7 @@ const MESSAGES: Dialect = {
   }),
 }
 
-const NOT_STORED = 'cannot be taken: nothing is stored here'
+const NOT_STORED = 'is not supported: the gateway stores nothing'
 
 const RESPONSES: Dialect = {
   format: responsesFormat,

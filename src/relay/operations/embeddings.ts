@@ -172,7 +172,7 @@ function writtenVectors(
 }
 
 const onlyTexts = () =>
-  badParameter('input', 'must be texts: this model is served by a vendor that takes no tokens')
+  badParameter('input', 'must be text: the provider of this model does not accept tokens')
 
 /** The common format as a dialect. */
 const COMMON: EmbeddingDialect = {
@@ -277,7 +277,7 @@ function countedTexts(decoded: ReturnType<typeof decodeEmbedding>, size: PromptS
   return { countedInput: tokensOf(bytes), promptText: () => promptText({ input: inputs }, 0) }
 }
 
-const NO_VECTORS = { usage: undefined, outputBytes: 0, fault: 'the answer has no vectors' }
+const NO_VECTORS = { usage: undefined, outputBytes: 0, fault: 'the response has no vectors' }
 
 export const EMBEDDING_METHODS = Object.fromEntries(
   METHODS.map(method => [method, (model: string) => contentEmbeddings(model, method)]),

@@ -164,9 +164,9 @@ function workOf(ask: ImageAsk, encode: Encode, digest: () => string | Promise<st
 function unfit(ask: ImageAsk, channel: RelayChannel, sentModel: string) {
   const dialect = dialectOf('images', 'openai', channel, sentModel)
   if (!dialect) return undefined
-  if (ask.isStream) return badParameter('stream', 'must be false: the provider sends no events')
+  if (ask.isStream) return badParameter('stream', 'must be false: the provider does not support streaming')
   if (ask.task !== 'generations' && !dialect.tasks?.includes(ask.task))
-    return badParameter('model', `does not offer ${ask.task} of pictures`)
+    return badParameter('model', `does not support image ${ask.task}`)
   const fault = dialect.unfit?.(ask)
   return fault && badParameter(fault.path, fault.message)
 }
@@ -208,11 +208,12 @@ function filesOf(form: Form, task: ImageTask) {
   const images = form.files.filter(isImage)
   const mask = form.files.find(({ field }) => field === 'mask')
   const other = form.files.find(file => !isImage(file) && file !== mask)
-  if (other) throw badParameter(other.field, 'is not a file field of this operation')
+  if (other) throw badParameter(other.field, 'must not be a file')
   const most = task === 'edits' ? MAX_IMAGES : 1
-  if (images.length > most) throw badParameter('image', `must be at most ${most}`)
+  if (images.length > most)
+    throw badParameter('image', `must be at most ${most} image${most === 1 ? '' : 's'}`)
   const empty = form.files.find(({ size }) => size === 0)
-  if (empty) throw badParameter(empty.field, 'is empty')
+  if (empty) throw badParameter(empty.field, 'must not be empty')
   return { images, mask }
 }
 
@@ -234,7 +235,7 @@ function mustHaveImage({ image, images }: JsonObject): void {
   const count = [image, images].flat().filter(isGiven).length
   if (count === 0)
     mustRead({ fault: { param: 'image', code: 'missing_parameter', message: 'image is missing' } })
-  if (count > MAX_IMAGES) throw badParameter('image', `must be at most ${MAX_IMAGES}`)
+  if (count > MAX_IMAGES) throw badParameter('image', `must be at most ${MAX_IMAGES} images`)
 }
 
 const specOf = (task: ImageTask) => ({

@@ -58,7 +58,7 @@ function readingOf(reading: MeteredWhole, sample: TextSample): AnswerReading {
       outputBytes: reading.textBytes + reading.reasoningBytes,
       sample,
     }
-  const fault = reading.kind === 'error' ? 'the answer is an error' : reading.reason
+  const fault = reading.kind === 'error' ? 'the response is an error' : reading.reason
   return { usage: undefined, outputBytes: 0, fault }
 }
 

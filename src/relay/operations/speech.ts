@@ -58,7 +58,7 @@ function unfit(ask: SpeechAsk, channel: RelayChannel, sentModel: string) {
     return badParameter('voice', `must be one of ${voices?.names?.join(', ')}`)
   const dialect = dialectOf('speech', 'openai', channel, sentModel)
   if (!dialect) return undefined
-  if (ask.isEvents) return badParameter('stream_format', 'must be audio: the provider sends no events')
+  if (ask.isEvents) return badParameter('stream_format', 'must be audio: the provider does not support SSE')
   return ask.format === undefined || dialect.formats.includes(ask.format)
     ? undefined
     : badParameter('response_format', `must be one of ${dialect.formats.join(', ')} for this model`)
@@ -105,7 +105,7 @@ function framesIn(body: Buffer): readonly SseFrame[] {
   const scanner = createSseScanner(EVENT_LIMITS)
   try {
     const frames = [...scanner.push(body), ...scanner.end()].filter(({ data }) => data.length > 0)
-    if (frames.length > MAX_EVENTS) throw new AnswerError(`the answer has more than ${MAX_EVENTS} events`)
+    if (frames.length > MAX_EVENTS) throw new AnswerError(`the response has more than ${MAX_EVENTS} events`)
     return frames
   } catch (error) {
     if (error instanceof SseError) throw new AnswerError(error.message)
@@ -135,7 +135,7 @@ function readSpeech(
   body: Buffer,
 ): AnswerReading | Promise<AnswerReading> {
   const decode = dialect?.decode
-  if (!decode) return { usage: undefined, outputBytes: 0, fault: 'the answer is no sound' }
+  if (!decode) return { usage: undefined, outputBytes: 0, fault: 'the response is not audio' }
   const read = (document: unknown): AnswerReading => {
     const { audio, contentType, usage } = decode(document, ask)
     const sound = createSoundMeter(contentType)

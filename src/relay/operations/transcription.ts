@@ -116,7 +116,7 @@ function read(
   sentModel: string,
 ): AnswerReading | Promise<AnswerReading> {
   const type = String(headers['content-type'] ?? '')
-  if (/html/i.test(type)) return { usage: undefined, outputBytes: 0, fault: 'the answer is a page' }
+  if (/html/i.test(type)) return { usage: undefined, outputBytes: 0, fault: 'the response is an HTML page' }
   const dialect = dialectOf(TASKS[ask.task], 'openai', channel, sentModel)
   const isAsked = !dialect && formOn(channel, sentModel, ask) === ask.format && !ask.isStream
   // A host may answer in the client's format although another was requested, or send text with the content type of JSON.
@@ -157,7 +157,7 @@ const TASKS = { transcribe: 'transcription', translate: 'translation' } as const
 async function askOf(form: Form, task: TranscriptionAsk['task']): Promise<TranscriptionAsk> {
   const [file, ...others] = form.files
   if (file && (file.field !== 'file' || others.length > 0))
-    throw badParameter(file.field, 'must be one file, named file')
+    throw badParameter(file.field, 'must be one file, in the field file')
   const head = (await file?.read(0, HEAD_BYTES)) ?? Buffer.alloc(0)
   const measured = file && (await measureSound(file))
   return mustRead(readTranscriptionRequest(form.fields, { task, file, head, seconds: measured?.seconds }))

@@ -39,8 +39,7 @@ export type Translator = {
 const IDLE_MS = 60_000
 const MAX_HEAP_MB = 1_024
 
-const TOO_LARGE =
-  'The request is too large to be translated for another API. Send fewer messages or shorter ones.'
+const TOO_LARGE = 'The request is too large to translate for the provider. Send fewer or shorter messages.'
 
 type TranslatorOptions = {
   /** The memory budget that the copies for the thread count against. */
@@ -118,7 +117,7 @@ function refuseTooLarge(error: unknown): never {
 
 function faultOfTooLarge(error: unknown): AnswerReport {
   if (!isTooLarge(error)) throw error
-  return { usage: undefined, outputBytes: 0, fault: 'the answer is too large to be translated' }
+  return { usage: undefined, outputBytes: 0, fault: 'the response is too large to translate' }
 }
 
 /** Structured cloning turns buffers into byte arrays. */

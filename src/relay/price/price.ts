@@ -1,4 +1,4 @@
-import { cost, bound as costBound, grantedConditions, priceAt, possiblePrices } from '../../domain/cost.ts'
+import { cost, bound as costBound, grantedConditions, possiblePrices, priceAt } from '../../domain/cost.ts'
 import { Refusal } from '../../domain/errors.ts'
 import type { Price, When } from '../../domain/price.ts'
 import { SERVICES } from '../../domain/service.ts'
@@ -85,10 +85,7 @@ const boundOf = ({ price }: CatalogPrice, work: Bounded, searches: number) => {
     return Math.max(...possiblePrices(price, work.asked).map(each => costBound(each, limits)))
   } catch (error) {
     if (!(error instanceof RangeError)) throw error
-    throw new Refusal(
-      'invalid_parameter',
-      'the request may cost more than any quota; ask for a shorter answer',
-    )
+    throw new Refusal('invalid_parameter', 'The request may cost more than any quota. Lower max_tokens.')
   }
 }
 
@@ -127,7 +124,7 @@ export function priceWork(catalog: Catalog, route: RoutedModel<RelayChannel>, wo
   if (prices.length === 0 && route.tiers.length > 0)
     throw new Refusal(
       'model_not_priced',
-      `the model "${route.requestedModel}" has no price; an administrator can set one`,
+      `The model "${route.requestedModel}" has no price. Ask an administrator to set one.`,
     )
 
   /** Prices of the models that the provider may choose from; undefined: the channel allows no choice. */

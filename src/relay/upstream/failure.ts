@@ -122,7 +122,7 @@ export function statusFailure(
     channel,
     kind: 'status',
     status,
-    message: isMapped ? `status ${response.status}, taken for ${status}` : `status ${status}`,
+    message: isMapped ? `status ${response.status}, mapped to ${status}` : `status ${status}`,
     retryAfterS,
     mayBeBilled: false,
     health: healthOf(status, isKeyTrouble, retryAfterS),
@@ -174,10 +174,15 @@ const isTimeout = ({ kind, status }: AttemptFailure) => kind === 'timeout' || st
 export function refusalFor(failures: readonly AttemptFailure[]): Refusal {
   const shortage = failures.at(-1)?.shortage
   if (shortage) return overloaded(shortage)
-  if (failures.every(isTimeout)) return new Refusal('upstream_timeout', 'All channels timed out')
+  if (failures.every(isTimeout))
+    return new Refusal('upstream_timeout', 'All channels timed out. Try again later.')
   if (failures.every(({ status }) => status === 429)) {
     const retryAfterS = Math.min(...failures.map(failure => failure.retryAfterS ?? DEFAULT_RETRY_S))
-    return new Refusal('upstream_rate_limited', 'All channels are rate limited', { retryAfterS })
+    return new Refusal(
+      'upstream_rate_limited',
+      'All channels are rate limited by their providers. Try again later.',
+      { retryAfterS },
+    )
   }
-  return new Refusal('upstream_error', 'All channels failed')
+  return new Refusal('upstream_error', 'All channels failed. Try again later.')
 }

@@ -37,7 +37,7 @@ function withQuery(url: URL, query: UpstreamBody['query']): URL {
 const TOO_LONG: UpstreamOutcome = {
   kind: 'failure',
   reason: 'invalid',
-  message: 'the answers together are too long',
+  message: 'the responses together are too long',
   wasSent: true,
 }
 

@@ -7,7 +7,7 @@ import { removedWarning } from '../../requests/routing-fields.ts'
 import type { PlanStep } from '../../routing/plan.ts'
 import { type AttemptTurn, type Candidates, openCandidates } from '../candidates.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
-import { createEligibility } from '../eligibility.ts'
+import { createEligibility, strictRefusal } from '../eligibility.ts'
 import type { RelayRequest, Trace } from '../request.ts'
 import { type AttemptFailure, connectionFailure, invalidAnswer, statusFailure } from '../upstream/failure.ts'
 import type { UpstreamOutcome, WholeResponse } from '../upstream/upstream.ts'
@@ -180,7 +180,7 @@ async function attempt(
   await aim({ channel, sentModel, access: prepared.access, kind: prepared.first.kind ?? '' })
   // If the client disconnected before anything was sent, it pays nothing and would never learn of the job.
   if (response.destroyed)
-    throw new Refusal('request_timeout', 'the client disconnected before its job was sent')
+    throw new Refusal('request_timeout', 'The client disconnected before the job was sent.')
   const sentMs = deps.nowMs()
   onFlight(true)
   const judged = await sendOne(videoRequest, step, prepared, prepared.first)
@@ -240,13 +240,8 @@ async function prepare(
   if ('isRetryable' in first) return first
   const removed = videoRequest.ask.removed ?? []
   const warnings = [...(removed.length > 0 ? [removedWarning(removed)] : []), ...(first.warnings ?? [])]
-  const [lost] = warnings
-  if (videoRequest.work.isStrict && lost !== undefined)
-    throw new Refusal(
-      'invalid_parameter',
-      lost,
-      removed[0] ? { errors: [{ path: removed[0], message: lost }] } : {},
-    )
+  const refusal = videoRequest.work.isStrict ? strictRefusal({ warnings, removed }) : undefined
+  if (refusal) throw refusal
   return { dialect, access, most, more, first: { ...first, warnings } }
 }
 
@@ -304,7 +299,7 @@ async function submitRest(
   const warnings = [
     ...(first.warnings ?? []),
     ...(refused + unansweredVideos > 0
-      ? [`${refused + unansweredVideos} of ${videoRequest.ask.n} videos were not taken`]
+      ? [`${refused + unansweredVideos} of ${videoRequest.ask.n} videos were not accepted by the provider`]
       : []),
   ]
   return { kind: 'accepted', step, ids, videos, unansweredVideos, warnings, answer } as const

@@ -50,8 +50,9 @@ const passing = (): StreamMeter => {
   }
 }
 
-const gone = () => new Refusal('video_expired', 'the video is no longer kept by its provider')
-const unreached = () => new Refusal('upstream_error', 'the video could not be fetched from its provider')
+const gone = () => new Refusal('video_expired', 'The provider no longer has the video. Create it again.')
+const unreached = () =>
+  new Refusal('upstream_error', 'The video could not be fetched from its provider. Try again later.')
 
 type Fetching = {
   readonly row: VideoRow
@@ -68,9 +69,9 @@ export function createContent({ keyring, vendor, upstream, memory, nowMs }: Vide
   /** The requested result of a job; throws if there is none. */
   function requestedResult({ row, request }: Fetching) {
     if (row.status === 'failed')
-      throw new Refusal('video_not_ready', 'the video failed; there is nothing to fetch')
+      throw new Refusal('video_not_ready', 'The video job failed, so there is no video to fetch.')
     if (row.status !== 'completed')
-      throw new Refusal('video_not_ready', `the video is ${row.status}; ask again later`)
+      throw new Refusal('video_not_ready', `The video is ${row.status}. Try again later.`)
     if (row.expires_time * 1000 <= nowMs()) throw gone()
     const access = openAccess(keyring, row.id, row.access_sealed)
     const dialect = access && videoDialect(access.provider, row.sent_model)
@@ -81,7 +82,7 @@ export function createContent({ keyring, vendor, upstream, memory, nowMs }: Vide
     if (!result) throw badParameter('index', `must be from 0 to ${resultsIn(row).length - 1}`)
     const variant = query.get('variant') ?? undefined
     if (variant !== undefined && variant !== 'video' && !dialect.variants?.includes(variant))
-      throw badParameter('variant', `must be ${(dialect.variants ?? ['video']).join(', ')}`)
+      throw badParameter('variant', `must be one of ${(dialect.variants ?? ['video']).join(', ')}`)
     return { access, dialect, result, variant }
   }
 
@@ -184,7 +185,7 @@ export function createContent({ keyring, vendor, upstream, memory, nowMs }: Vide
     if (outcome.kind === 'failure' && outcome.shortage) throw overloaded(outcome.shortage)
     if (outcome.kind === 'failure')
       throw outcome.reason === 'timeout'
-        ? new Refusal('upstream_timeout', 'the provider was too slow')
+        ? new Refusal('upstream_timeout', 'The provider timed out. Try again later.')
         : unreached()
     if (outcome.status === 404 || outcome.status === 410) throw gone()
     if (outcome.status === 416) return outcome

@@ -61,6 +61,9 @@ export function overrideSubmission(
   // A vendor's frame count may already express more seconds than those in the price.
   const most = { ...paid, seconds: paid.seconds === undefined ? undefined : Math.max(paid.seconds, seconds) }
   if (exceeds(extentOf(document, ask.fps), most))
-    return overrideFailure(channel, 'the override makes more of a video than is paid for')
+    return overrideFailure(
+      channel,
+      'the override makes the video longer or larger than the amount held for it',
+    )
   return { ...withDocument(submission, plain, document), headers }
 }

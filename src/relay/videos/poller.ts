@@ -49,8 +49,8 @@ const REFRESH_WAIT_MS = 5_000
 const MOST_MISSES = 10
 const SWEEP_MS = 3_600_000
 
-const FORGOTTEN = { code: 'video_not_found', message: 'the provider does not know the job any more' }
-const TOO_LATE = { code: 'timeout', message: 'the video was not finished within the time there is for one' }
+const FORGOTTEN = { code: 'video_not_found', message: 'The provider no longer knows the job.' }
+const TOO_LATE = { code: 'timeout', message: 'The video was not finished within the time limit.' }
 
 type Failing = { readonly code: string; readonly message: string }
 
@@ -150,7 +150,11 @@ export function createPoller(deps: VideoDeps, search: Search) {
     if (state.status === 'failed')
       return {
         ...polled,
-        ...failed(row, state.error ?? { code: 'video_failed', message: 'the video failed' }, access),
+        ...failed(
+          row,
+          state.error ?? { code: 'video_failed', message: 'The provider could not create the video.' },
+          access,
+        ),
       }
     const status = laterStatus(row.status, state.status)
     const isDone = status === 'completed'
@@ -231,7 +235,7 @@ export function createPoller(deps: VideoDeps, search: Search) {
     await deps.flushAndReturn({ kind: 'user', ownerId: row.user_id })
     await deps.flushAndReturn({ kind: 'token', ownerId: row.token_id })
     const time = Math.floor(nowMs() / 1000)
-    const reason = `the video job ${row.id} was found`
+    const reason = `The video job ${row.id} was found at the provider.`
     const isCharged = await transact(db, async trx => {
       const [suspense] = await suspenseOfRequest(trx, row.request_id)
       if (!suspense) {
@@ -277,7 +281,7 @@ export function createPoller(deps: VideoDeps, search: Search) {
   async function pollUnanswered(row: VideoRow): Promise<VideoProgress | undefined> {
     const isOver = nowMs() >= row.created_time * 1000 + deps.searchMs
     const upstreamId = await search(row).catch(error => {
-      deps.onProblem(error, 'a lost video job could not be looked for', row.id)
+      deps.onProblem(error, 'The search for an unconfirmed video job failed.', row.id)
       return undefined
     })
     if (upstreamId !== undefined) {
@@ -291,8 +295,8 @@ export function createPoller(deps: VideoDeps, search: Search) {
   async function look(row: VideoRow): Promise<void> {
     const at = row.phase === 'doubt' ? pollUnanswered(row) : pollRunning(row)
     const updated = await at.catch(error => {
-      deps.onProblem(error as Error, 'a video job could not be looked at', row.id)
-      return failedPoll(row, 'the gateway could not poll it')
+      deps.onProblem(error as Error, 'A video job could not be polled.', row.id)
+      return failedPoll(row, 'The gateway could not poll the job.')
     })
     if (updated) await progressVideo(db, row, updated)
   }
@@ -310,7 +314,7 @@ export function createPoller(deps: VideoDeps, search: Search) {
         // The next turn tries again.
         error => {
           looks.delete(id)
-          deps.onProblem(error as Error, 'what a look at a video job found could not be written', id)
+          deps.onProblem(error as Error, 'The state of a video job could not be saved.', id)
         },
       )
     looks.set(id, { channelId, done })
@@ -351,7 +355,7 @@ export function createPoller(deps: VideoDeps, search: Search) {
   function take(): void {
     if (isClosed) return
     turning ??= turn()
-      .catch(error => deps.onProblem(error as Error, 'video jobs could not be read', ''))
+      .catch(error => deps.onProblem(error as Error, 'Video jobs could not be read.', ''))
       .finally(() => {
         turning = undefined
       })
@@ -359,7 +363,7 @@ export function createPoller(deps: VideoDeps, search: Search) {
   const timer = setInterval(take, TICK_MS)
   const sweeper = setInterval(() => {
     clearExpiredKeys(db, Math.floor(nowMs() / 1000)).catch(error =>
-      deps.onProblem(error as Error, 'keys of ended video jobs could not be removed', ''),
+      deps.onProblem(error as Error, 'Keys of finished video jobs could not be removed.', ''),
     )
   }, SWEEP_MS)
   timer.unref()

@@ -49,9 +49,9 @@ export function priceVideo(catalog: Catalog, route: RoutedModel<RelayChannel>, w
     if (!prices.some(isOfVideos))
       throw new Refusal(
         'model_not_priced',
-        `the model "${route.requestedModel}" has no price by video or second`,
+        `The model "${route.requestedModel}" has no price per video or per second. Ask an administrator to set one.`,
       )
-    const message = 'is missing, and the model has no length of its own'
+    const message = 'is missing, and the model has no default length'
     throw new Refusal('missing_parameter', `seconds ${message}`, { errors: [{ path: 'seconds', message }] })
   }
 

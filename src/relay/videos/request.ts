@@ -18,7 +18,7 @@ export type VideoWork = Work & { readonly ask: VideoAsk; digest(): Promise<strin
 
 const PICTURE = /^(image|images|input_reference)(\[\])?$/
 
-const notOffered = () => badParameter('model', 'is no model that makes videos')
+const notOffered = () => badParameter('model', 'must be a model that creates videos')
 
 /** Video submissions encode their requests and read their answers themselves. */
 const unused = (): never => {
@@ -44,7 +44,7 @@ export const usageOf = (videos: number, seconds: number | undefined): Usage => (
 function modelOf(ask: VideoAsk, readContext: ReadContext): string {
   const model = ask.model || readContext.settings().default_video_model
   if (model) return model
-  const message = 'is missing, and the gateway has no default_video_model'
+  const message = 'is missing, and the gateway has no default_video_model setting'
   throw new Refusal('missing_parameter', `model ${message}`, { errors: [{ path: 'model', message }] })
 }
 
@@ -101,9 +101,9 @@ function bodyIn(form: Form): Readonly<Record<string, unknown>> {
 
 function picturesOf(form: Form): readonly FormFile[] {
   const other = form.files.find(({ field }) => !PICTURE.test(field))
-  if (other) throw badParameter(other.field, 'is no file that is taken here')
+  if (other) throw badParameter(other.field, 'must not be a file')
   for (const { field, size } of form.files) {
-    if (size === 0) throw badParameter(field, 'is empty')
+    if (size === 0) throw badParameter(field, 'must not be empty')
     if (size > MAX_STILL_BYTES)
       throw new Refusal('request_too_large', `${field} is larger than ${MAX_STILL_BYTES / 1_048_576} MB`)
   }

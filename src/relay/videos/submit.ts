@@ -285,14 +285,14 @@ export function createSubmit(
       // The outcome of a submission in flight is unknown, unless the job has been settled.
       if (!isFlying)
         await dropVideo(db, row.id, undefined, nowS()).catch(lost =>
-          deps.onProblem(lost, 'a video job that was not sent could not be removed', row.id),
+          deps.onProblem(lost, 'A video job that was not sent could not be removed.', row.id),
         )
       else
         await hold?.settle({
           channelId,
           cost: 0,
           doubts: [
-            { channelId, amount: row.estimate, reason: 'a video job was sent, and the gateway failed' },
+            { channelId, amount: row.estimate, reason: 'The gateway failed after the video job was sent.' },
           ],
           log: {
             tokenName: row.token_name,
@@ -303,7 +303,7 @@ export function createSubmit(
             isStream: false,
             address: admitted.address,
             isError: true,
-            content: 'a video job was sent, and the gateway failed',
+            content: 'The gateway failed after the video job was sent.',
             upstreamRequestId: '',
             other: { source: 'zero', video_id: row.id },
           },
@@ -356,7 +356,13 @@ export function createSubmit(
       upstreamRequestId: upstreamIdOf(answer.headers, channel),
       doubts:
         unansweredVideos > 0
-          ? [{ channelId: channel.id, amount, reason: 'a part of a video job was not answered' }]
+          ? [
+              {
+                channelId: channel.id,
+                amount,
+                reason: 'The provider did not confirm some videos of the job.',
+              },
+            ]
           : [],
       video: { id: row.id, outcome: 'accepted', upstreamIds: ids },
     })
@@ -365,7 +371,13 @@ export function createSubmit(
     await Promise.all([
       deps.ledger.barrier(),
       saveVideoAnswer(db, row.id, JSON.stringify({ status: 200, body } satisfies Answer)),
-    ]).catch(error => deps.onProblem(error as Error, 'a video job waits for the store', row.id))
+    ]).catch(error =>
+      deps.onProblem(
+        error as Error,
+        'A video job could not be saved. The journal has it until the store is available.',
+        row.id,
+      ),
+    )
     if (response.destroyed) return
     answerJson(
       response,
@@ -388,12 +400,16 @@ export function createSubmit(
     const { channel, videos, reason, trace } = submitted
     const refusal = new Refusal(
       'upstream_timeout',
-      `the provider did not say whether it took the job; it is looked for as ${row.id}`,
+      `The provider did not confirm the job. The gateway searches for it; check GET /v1/videos/${row.id}.`,
     )
     const { status, body } = relayError(refusal)
     suspense.keep({ videoRequest, row, channel, videos, reason, trace })
     await suspendVideo(db, row.id, JSON.stringify({ status, body } satisfies Answer)).catch(error =>
-      deps.onProblem(error, 'an unresolved charge waits for the store', row.id),
+      deps.onProblem(
+        error,
+        'An unresolved charge could not be saved. The journal has it until the store is available.',
+        row.id,
+      ),
     )
     const { response, requestId } = submission
     if (response.destroyed) return

@@ -23,7 +23,7 @@ const MOST_MS = 30_000
 
 export const LOST = {
   code: 'upstream_timeout',
-  message: 'the provider did not answer the submission, and the job was not found there',
+  message: 'The provider did not confirm the job, and the job was not found there.',
 }
 
 /**
@@ -39,7 +39,7 @@ export function createSuspenseBook(deps: VideoDeps, search: Search) {
     {
       channelId: channel.id,
       amount: videoRequest.priced.costOf(channel, videoRequest.priced.usageOn(channel, videos)),
-      reason: `a video job was sent and not answered: ${reason}`,
+      reason: `The provider did not confirm the video job: ${reason}`,
     },
   ]
 
@@ -47,7 +47,7 @@ export function createSuspenseBook(deps: VideoDeps, search: Search) {
     try {
       return await search(row)
     } catch (error) {
-      deps.onProblem(error as Error, 'a lost video job could not be looked for', row.id)
+      deps.onProblem(error as Error, 'The search for an unconfirmed video job failed.', row.id)
       return undefined
     }
   }
@@ -93,7 +93,7 @@ export function createSuspenseBook(deps: VideoDeps, search: Search) {
     keep(unanswered: UnansweredSubmission): void {
       const watching = watch(unanswered)
         .catch(error =>
-          deps.onProblem(error as Error, 'an unresolved charge could not be settled', unanswered.row.id),
+          deps.onProblem(error as Error, 'An unresolved charge could not be settled.', unanswered.row.id),
         )
         .finally(() => running.delete(watching))
       running.add(watching)

@@ -101,9 +101,9 @@ export function createVendor({ upstream, keys, nowMs }: Deps) {
   async function send(call: VideoCall, sending: Sending): Promise<UpstreamExchange> {
     const { access, model, passes, timeouts = access.timeouts } = sending
     const address = addressAt(access, call.path, access.key, { model })
-    if (!address) throw new VendorError('the channel has no address for this')
+    if (!address) throw new VendorError('The channel has no URL for this call.')
     const exchanged = await keys.headersFor(access.provider, access.key).catch(error => {
-      throw new VendorError(`the key could not be exchanged: ${(error as Error).name}`)
+      throw new VendorError(`The key could not be exchanged for an access token: ${(error as Error).name}`)
     })
     const { url } = address
     for (const [name, value] of Object.entries(call.query ?? {})) url.searchParams.set(name, value)
@@ -135,14 +135,14 @@ export function createVendor({ upstream, keys, nowMs }: Deps) {
     const outcome = await (await send(call, { access, model, timeouts })).outcome
     if (outcome.kind !== 'whole') {
       const what = outcome.kind === 'failure' ? `${outcome.reason}: ${outcome.message}` : 'a stream'
-      throw new VendorError(`the provider did not answer (${what})`)
+      throw new VendorError(`The provider did not respond (${what}).`)
     }
     if (outcome.status < 200 || outcome.status >= 300)
-      throw new VendorError(`the provider answered ${outcome.status}`, outcome.status)
+      throw new VendorError(`The provider returned status ${outcome.status}.`, outcome.status)
     // The body may contain an entire video.
     return parseInSlices(outcome.body).catch(error => {
       throw error instanceof JsonError
-        ? new VendorError(`the answer ${error.message}`, outcome.status)
+        ? new VendorError(`The response of the provider ${error.message}.`, outcome.status)
         : error
     })
   }

@@ -32,7 +32,10 @@ export function presentVideo(row: VideoRow, base: string) {
     prompt: prompt === '' ? null : prompt,
     remixed_from_video_id: row.remixed_from,
     ...(row.status === 'failed' && {
-      error: { code: row.error_code ?? 'video_failed', message: row.error_message ?? 'the video failed' },
+      error: {
+        code: row.error_code ?? 'video_failed',
+        message: row.error_message ?? 'The provider could not create the video.',
+      },
     }),
     ...(url !== undefined && { url, metadata: { url, ...(urls.length > 1 && { urls }) } }),
   }

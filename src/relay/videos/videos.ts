@@ -25,7 +25,8 @@ const DEFAULT_PAGE = 20
 const MAX_PAGE = 100
 const LAST_MOMENT_MS = 5_000
 
-const notFound = (id: string) => new Refusal('video_not_found', `there is no video "${id.slice(0, 64)}"`)
+const notFound = (id: string) =>
+  new Refusal('video_not_found', `The video "${id.slice(0, 64)}" does not exist.`)
 
 type VideoRouteCall = {
   readonly request: IncomingMessage
@@ -86,7 +87,7 @@ export function createVideos(deps: VideoDeps) {
     if (order !== 'asc' && order !== 'desc') throw badParameter('order', 'must be asc or desc')
     const after = query.get('after') || undefined
     const page = await listOwnVideos(db, caller.userId, { after, limit, isAscending: order === 'asc' })
-    if (!page) throw badParameter('after', 'is no video of yours')
+    if (!page) throw badParameter('after', 'must be the id of one of your videos')
     const data = page.rows.map(row => presentVideo(row, baseOf(request)))
     answerJson(response, 200, commonHeaders(requestId), {
       object: 'list',
@@ -118,13 +119,16 @@ export function createVideos(deps: VideoDeps) {
     const job = { id: row.upstream_id, kind: row.kind, model: row.sent_model }
     vendor
       .ask(dialect.remove(job), access, row.sent_model)
-      .catch(error => deps.onProblem(error, 'a provider did not delete a video', row.id))
+      .catch(error => deps.onProblem(error, 'The provider did not delete a video.', row.id))
   }
 
   const remove: Serve = async call => {
     const row = await own(call)
     if (row.phase !== 'ended')
-      throw new Refusal('video_not_ready', `the video is ${row.status}; it cannot be deleted yet`)
+      throw new Refusal(
+        'video_not_ready',
+        `The video is ${row.status}. It can be deleted when it has finished.`,
+      )
     if (!(await deleteVideo(db, row.id, Math.floor(nowMs() / 1000)))) throw notFound(row.id)
     forget(row)
     const body = { id: row.id, object: 'video.deleted', deleted: true }
@@ -135,9 +139,13 @@ export function createVideos(deps: VideoDeps) {
     const source = await own(call)
     const access = openAccess(keyring, source.id, source.access_sealed)
     const remixIt = access && videoDialect(access.provider, source.sent_model)?.remix
-    if (source.status !== 'completed') throw new Refusal('video_not_ready', `the video is ${source.status}`)
+    if (source.status !== 'completed')
+      throw new Refusal(
+        'video_not_ready',
+        `The video is ${source.status}. Only a completed video can be remixed.`,
+      )
     if (!access || !remixIt || !source.upstream_id)
-      throw new Refusal('invalid_parameter', 'the provider of this video makes no remixes')
+      throw new Refusal('invalid_parameter', 'The provider of this video does not support remixes.')
     const job = { id: source.upstream_id, kind: source.kind, model: source.sent_model }
     const { request, response, requestId, path } = call
     const identified = await identify(deps, request, credentialOf(request))

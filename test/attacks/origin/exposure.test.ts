@@ -95,7 +95,7 @@ for (const workers of ['1', '2'])
         const told = await Promise.all(Array.from({ length: 6 }, () => exposureIn(server.api)))
         return told.every(needs => needs.some(({ kind }) => kind === 'untrusted_proxy')) ? true : undefined
       })
-      const lines = warnings('ignoring forwarding headers')
+      const lines = warnings('Ignoring forwarding headers')
       assert.deepEqual(
         lines.map(({ level, peer }) => [level, peer]),
         [['warn', '127.0.0.1']],

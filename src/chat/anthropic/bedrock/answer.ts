@@ -13,7 +13,8 @@ export function decodeAnswer(
   body: unknown,
   { idsAndClock }: DecodeOptions,
 ): ChatAnswer | { error: ChatError } {
-  if (!isObject(body)) return { error: chatError('server', 'the provider’s answer is not a JSON object') }
+  if (!isObject(body))
+    return { error: chatError('server', 'The response of the provider is not a JSON object.') }
   const content = member(member(body.output, 'message'), 'content')
   if (!Array.isArray(content)) return { error: decodeError({ status: 200, body }) }
   if (isFailed(body.stopReason)) return { error: malformed(body.stopReason) }
@@ -31,4 +32,4 @@ export function decodeAnswer(
 }
 
 export const malformed = (word: unknown): ChatError =>
-  chatError('server', 'the model wrote what the provider cannot read', { type: String(word) })
+  chatError('server', 'The model produced output that the provider cannot parse.', { type: String(word) })

@@ -27,7 +27,7 @@ export function decodeError({ status, body, header }: VendorErrorAnswer): ChatEr
   // `ThrottlingException:http://…`, `com.amazon.coral#ThrottlingException`
   const type = errorType?.split(':')[0]?.split('#').at(-1)
   const message = textOf(member(body, 'message')) ?? textOf(member(body, 'Message')) ?? textOf(body)
-  return errorOf(type, message ?? `the provider answered with the status ${status}`, {
+  return errorOf(type, message ?? `The provider returned status ${status}.`, {
     status,
     retryAfterS: retryAfterS(header),
   })

@@ -49,7 +49,7 @@ export function createFrameScanner(): Stage<Buffer, EventFrame> {
       while (bytes.length - from >= neededBytes) {
         const length = bytes.readUInt32BE(from)
         if (length < MIN_FRAME_BYTES || length > MAX_FRAME_BYTES) {
-          throw new Error('a frame of the provider’s stream has an impossible length')
+          throw new Error('A frame in the provider’s stream has an invalid length.')
         }
         neededBytes = length
         if (bytes.length - from < length) break
@@ -69,6 +69,6 @@ function parse(text: string): unknown {
   try {
     return text === '' ? undefined : parseBounded(text)
   } catch (cause) {
-    throw new Error('an event of the provider’s stream is not JSON', { cause })
+    throw new Error('An event in the provider’s stream is not JSON.', { cause })
   }
 }

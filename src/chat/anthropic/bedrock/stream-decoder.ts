@@ -27,7 +27,7 @@ export function createStreamDecoder({ idsAndClock }: StreamDecoderOptions): Stre
       const message =
         typeof reportedMessage === 'string' && reportedMessage !== ''
           ? reportedMessage
-          : `the provider’s stream ended in ${name}`
+          : `The provider’s stream ended with ${name}.`
       const status = member(data, 'originalStatusCode')
       const error = errorOf(name, message, { status: typeof status === 'number' ? status : 0 })
       emit({ type: 'error', error })

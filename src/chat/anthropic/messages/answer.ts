@@ -11,10 +11,11 @@ import { decodeStop, encodeStop } from './stop.ts'
 import { encodeUsage, readAnthropicUsage } from './usage.ts'
 
 export function decodeAnswer(body: unknown, _options: DecodeOptions): ChatAnswer | { error: ChatError } {
-  if (!isObject(body)) return { error: chatError('server', 'the provider’s answer is not a JSON object') }
+  if (!isObject(body))
+    return { error: chatError('server', 'The response of the provider is not a JSON object.') }
   if (body.type === 'error' || member(body, 'error')) return { error: decodeError({ status: 200, body }) }
   if (!Array.isArray(body.content)) {
-    return { error: chatError('server', 'the provider’s answer has no content') }
+    return { error: chatError('server', 'The response of the provider has no content.') }
   }
   const answer = lenientFields(body)
   const parts = decodeBlocks(answer)

@@ -16,7 +16,7 @@ export function encodeConversation(request: ChatRequest, writing: Writing): Conv
   const wish = takesSchemas && request.output?.type === 'schema' ? undefined : outputInWords(request)
   if (wish !== undefined) {
     conversation.system.push(textOf(wish))
-    warnings.lost('response_format', 'JSON is asked for in words')
+    warnings.lost('response_format', 'JSON output is requested in the prompt')
   }
   trimLast(conversation.turns)
   return beginWithUser(conversation, textOf, warnings)
@@ -55,10 +55,10 @@ function beginWithUser(
   const [first] = turns
   if (first === undefined) {
     if (system.length === 0) return { system, turns }
-    warnings.lost('messages', 'instructions alone are refused and were sent as words of the user')
+    warnings.lost('messages', 'instructions alone are not accepted: they were sent as a user message')
     return { system: [], turns: [{ role: 'user', content: [...system] }] }
   }
   if (first.role === 'user') return { system, turns }
-  warnings.lost('messages', 'a conversation begins with the user: a turn without words was added')
+  warnings.lost('messages', 'a conversation must begin with the user: an empty user message was added')
   return { system, turns: [{ role: 'user', content: [textOf(NOTHING_SAID)] }, ...turns] }
 }

@@ -39,7 +39,7 @@ export function decodeError({ status, body, header }: VendorErrorAnswer): ChatEr
     textOf(member(error, 'message')) ??
     textOf(error) ??
     textOf(member(body, 'message')) ??
-    `the provider answered with the status ${status}`
+    `The provider returned status ${status}.`
   const meant = status >= 400 ? status : type === 'invalid_request_error' ? 400 : 500
   const kind = (type !== undefined && KINDS[type]) || errorKind(meant, message, [type])
   return chatError(kind, message, { type, retryAfterS: retryAfterS(header) })

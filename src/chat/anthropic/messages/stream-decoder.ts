@@ -105,7 +105,7 @@ export function createStreamDecoder(_options: StreamDecoderOptions): StreamDecod
    */
   function restart(emit: Emit): void {
     if (parts?.hasToolCalls) {
-      const message = 'the provider began its answer anew after a tool was called'
+      const message = 'The provider restarted the response after a tool call.'
       emit({ type: 'error', error: chatError('server', message) })
       return
     }

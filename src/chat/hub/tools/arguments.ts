@@ -15,7 +15,7 @@ export function parseArguments(text: string, lost: (field: string, message: stri
   } catch {
     // The arguments are not JSON. They are sent as text, with a warning to the client.
   }
-  lost('arguments', 'are no JSON object and are sent as a text inside of one')
+  lost('arguments', 'are not a JSON object and are sent as a string inside one')
   return { [WRITTEN]: text }
 }
 

@@ -33,17 +33,20 @@ import { decodeStop, FAILED, finishReason } from './stop.ts'
 import { encodeUsage } from './usage.ts'
 
 export function decodeAnswer(body: unknown, options: DecodeOptions): ChatAnswer | { error: ChatError } {
-  if (!isObject(body)) return { error: chatError('server', 'the provider’s answer is not a JSON object') }
+  if (!isObject(body))
+    return { error: chatError('server', 'The response of the provider is not a JSON object.') }
   if (member(body, 'error')) return { error: errorInside(body) }
   const answer = lenientFields(body)
   const choices = answer.list('choices')
-  if (choices === undefined) return { error: chatError('server', 'the provider’s answer has no choices') }
+  if (choices === undefined)
+    return { error: chatError('server', 'The response of the provider has no choices.') }
   const ordered = answer
     .each('choices')
     .map((choice, at) => ({ choice, at: choice.number('index') ?? at }))
     .sort((one, other) => one.at - other.at)
   const failed = ordered.find(({ choice }) => FAILED.has(choice.text('finish_reason') ?? ''))
-  if (failed !== undefined) return { error: chatError('server', 'the provider could not finish its answer') }
+  if (failed !== undefined)
+    return { error: chatError('server', 'The provider could not finish the response.') }
   answer.any('object')
   answer.any('usage')
   const sources = sourcesIn(body).map(asToldBeside)

@@ -66,7 +66,8 @@ const isAllowedTools = (choice: unknown): boolean => isObject(choice) && choice.
 function fitMessage(message: unknown, warnings: Warnings): unknown {
   if (!isObject(message)) return message
   const { reasoning_content: thought, reasoning_details: proofs, refusal, ...rest } = message as Fields
-  if (proofs !== undefined) warnings.lost('reasoning_details', 'what another vendor has signed was left out')
+  if (proofs !== undefined)
+    warnings.lost('reasoning_details', 'content that another vendor signed was left out')
   const content = typeof refusal === 'string' ? withRefusal(rest.content, refusal) : rest.content
   const fitted: Fields = { ...rest }
   if (rest.role === 'developer') fitted.role = 'system'
@@ -81,7 +82,7 @@ function fitMessage(message: unknown, warnings: Warnings): unknown {
 
 function fitCall(call: unknown, warnings: Warnings): unknown {
   if (!isObject(call) || !('extra_content' in call)) return call
-  warnings.lost('tool_calls.extra_content', 'what another vendor has signed was left out')
+  warnings.lost('tool_calls.extra_content', 'content that another vendor signed was left out')
   const { extra_content: _, ...rest } = call as Fields
   return rest
 }

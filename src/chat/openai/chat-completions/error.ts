@@ -15,7 +15,7 @@ export function decodeError({ status, body, header }: VendorErrorAnswer): ChatEr
     textOf(inner) ??
     textOf(member(body, 'message')) ??
     textOf(member(body, 'detail')) ??
-    `the provider answered with the status ${status}`
+    `The provider returned status ${status}.`
   const type = textOf(member(source, 'type'))
   const code = wordOf(member(source, 'code'))
   // Hosts that send an error with a success status put the error status into the body.

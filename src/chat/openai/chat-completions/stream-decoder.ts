@@ -151,7 +151,7 @@ export function createStreamDecoder(options: StreamDecoderOptions): StreamDecode
     const { finish_reason } = choice
     if (typeof finish_reason !== 'string' || finish_reason === '' || state.isFinished) return
     if (FAILED.has(finish_reason)) {
-      emit({ type: 'error', error: chatError('server', 'the provider could not finish its answer') })
+      emit({ type: 'error', error: chatError('server', 'The provider could not finish the response.') })
       return
     }
     state.isFinished = true

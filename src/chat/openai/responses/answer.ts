@@ -34,11 +34,12 @@ import { callsIn, encodeUsage, usageIn } from './usage.ts'
 const KNOWN = ['object', 'status', 'error', 'incomplete_details', 'output', 'usage', 'output_text'] as const
 
 export function decodeAnswer(body: unknown, options: DecodeOptions): ChatAnswer | { error: ChatError } {
-  if (!isObject(body)) return { error: chatError('server', 'the provider’s answer is not a JSON object') }
+  if (!isObject(body))
+    return { error: chatError('server', 'The response of the provider is not a JSON object.') }
   const failure = failureIn(body)
   if (failure !== undefined) return { error: failure }
   if (!Array.isArray(body.output)) {
-    return { error: chatError('server', 'the provider’s answer has no output') }
+    return { error: chatError('server', 'The response of the provider has no output.') }
   }
   const answer = lenientFields(body)
   const parts = partsOf(body, options)
@@ -58,8 +59,9 @@ export function decodeAnswer(body: unknown, options: DecodeOptions): ChatAnswer 
 /** The error of a failed response; undefined: it has not failed. */
 export function failureIn(response: JsonObject): ChatError | undefined {
   if (member(response, 'error')) return errorInside(response)
-  if (response.status === 'failed') return chatError('server', 'the provider failed without saying why')
-  return response.status === 'cancelled' ? chatError('server', 'the answer was cancelled') : undefined
+  if (response.status === 'failed')
+    return chatError('server', 'The provider failed without an error message.')
+  return response.status === 'cancelled' ? chatError('server', 'The response was canceled.') : undefined
 }
 
 export const partsOf = (response: JsonObject, { idsAndClock }: DecodeOptions): readonly Part[] =>

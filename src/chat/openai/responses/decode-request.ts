@@ -12,9 +12,9 @@ export const LOGPROBS = 'message.output_text.logprobs'
 
 /** Features that need stored answers, and what to do instead. */
 const STORED = {
-  previous_response_id: 'cannot be taken: answers are not stored, so send the whole conversation as input',
-  conversation: 'cannot be taken: conversations are not stored, so send the whole of it as input',
-  prompt: 'cannot be taken: prompts are not stored, so send the text itself',
+  previous_response_id: 'is not supported: responses are not stored, so send the whole conversation as input',
+  conversation: 'is not supported: conversations are not stored, so send the whole conversation as input',
+  prompt: 'is not supported: prompts are not stored, so send the text itself',
 } as const
 
 export const decodeRequest = (body: unknown): DecodedRequest => decoding(() => decode(strictFields(body, '')))
@@ -23,7 +23,7 @@ function decode(body: FieldReader): ChatRequest {
   for (const [name, message] of Object.entries(STORED)) {
     if (body.any(name) !== undefined) body.refuse(name, message)
   }
-  if (body.flag('background')) body.refuse('background', 'cannot be taken: answers are not stored')
+  if (body.flag('background')) body.refuse('background', 'is not supported: responses are not stored')
   const model = modelIn(body)
   const instructions = body.text('instructions')
   const text = body.fields('text')
