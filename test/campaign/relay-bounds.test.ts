@@ -251,7 +251,7 @@ for (const engine of ENGINES) {
       const early = openClient(server.url, 1)
       const { text } = await early.begin(key, ask(model, { stream: true }))
       const client = openClient(server.url, 1)
-      await client.get('/healthz', { 'x-stall': '3' })
+      await client.get('/healthz', { 'x-stall': '7' })
       const replies = []
       for (let i = 0; i < 12; i++) replies.push(await client.chat(key, ask(quick)))
       const overloaded = replies.filter(({ status }) => status === 503)
