@@ -520,7 +520,7 @@ describe('a wrong password of the database', () => {
       env: settingsOf({ dataDir, databaseUrl: url.href }),
     })
     assert.equal(code, 78)
-    assert.match(stderr, /^sluice: DATABASE_URL: /)
+    assert.match(stderr, /^sluice: DATABASE_URL cannot be used: /)
     assert.ok(!isIn(secret, stdout + stderr))
     await database.drop()
   })

@@ -46,6 +46,8 @@ const faulty = (path: string, message: string) =>
   new Refusal('invalid_parameter', `${path} ${message}`, { errors: [{ path, message }] })
 const tooLarge = (what: string, bytes: number) =>
   new Refusal('request_too_large', `${what} larger than ${bytes / 1_048_576} MB.`)
+const fieldTooLarge = (field: string, bytes: number) =>
+  new Refusal('request_too_large', `${field} is larger than ${bytes / 1_048_576} MB`)
 
 /** The limits of an upload beside the constants above. */
 type FormBounds = Omit<BodyBounds, 'maxBytes'>
@@ -317,7 +319,7 @@ async function readForm(request: IncomingMessage, space: Space, bounds: FormBoun
   async function receive(field: string, stream: BusboyFileStream, name: string, type: string): Promise<void> {
     const file = createStored(space, share, isLarge ? 0 : MEMORY_BYTES)
     stored.push(file)
-    stream.once('limit', () => fail(tooLarge(`${field} is`, MAX_FILE_BYTES)))
+    stream.once('limit', () => fail(fieldTooLarge(field, MAX_FILE_BYTES)))
     for await (const chunk of stream as AsyncIterable<Buffer>) {
       if (isOver) return
       filesBytes += chunk.length
@@ -354,7 +356,7 @@ async function readForm(request: IncomingMessage, space: Space, bounds: FormBoun
     try {
       if (isNameCut) throw malformed(`a part's name is longer than ${MAX_NAME_BYTES} bytes`)
       const name = nameOf(field)
-      if (isCut) throw tooLarge(`${name} is`, MAX_FIELD_BYTES)
+      if (isCut) throw fieldTooLarge(name, MAX_FIELD_BYTES)
       fieldsBytes += Buffer.byteLength(value)
       if (fieldsBytes > MAX_FIELDS_BYTES) throw tooLarge('The fields together are', MAX_FIELDS_BYTES)
       if (!share.take(Buffer.byteLength(value))) throw overloaded(BUDGET_SHORTAGES.memory)
