@@ -3,7 +3,7 @@ import { ProviderError } from './provider-error.ts'
 
 export const BODY_LIMIT = 128 * 1024 * 1024
 
-/** The body; or the client disconnected while sending it; or the rest was not wanted. */
+/** The body, or why it is incomplete: the client disconnected, or the rest was not needed. */
 export type Body =
   | { readonly kind: 'read'; readonly bytes: Buffer }
   | { readonly kind: 'left' }
@@ -15,7 +15,7 @@ export type Body =
  */
 export function readBody(
   request: IncomingMessage,
-  isUnwanted: (start: Buffer) => boolean = () => false,
+  isRestUnneeded: (start: Buffer) => boolean = () => false,
 ): Promise<Body> {
   return new Promise((resolve, reject) => {
     let chunks: Buffer[] = []
@@ -23,7 +23,7 @@ export function readBody(
     function isRefusable(chunk: Buffer): boolean {
       const isWhole = chunk.length === Number(request.headers['content-length'])
       try {
-        return size === 0 && !isWhole && isUnwanted(chunk)
+        return size === 0 && !isWhole && isRestUnneeded(chunk)
       } catch (error) {
         reject(error)
         return false
@@ -42,7 +42,7 @@ export function readBody(
     }
     request.on('data', take)
     request.on('end', () => {
-      // A body that is too large is read to its end and discarded: a client that is still writing would miss the error.
+      // A body that is too large is read to its end and discarded: a client that is still writing could not read the error.
       if (size > BODY_LIMIT)
         reject(new ProviderError('too_large', `A body may have ${BODY_LIMIT} bytes at most.`))
       else resolve({ kind: 'read', bytes: Buffer.concat(chunks, size) })

@@ -15,7 +15,7 @@ export type Tally = (completionTokens: number, isFinished: boolean) => void
 // Long enough for any client to read the response before its upload fails.
 const LINGER_MS = 5_000
 
-/** Sends a script at its pace, until the client disconnects and no faster than it reads. */
+/** Sends a script at its pace and with backpressure, until the client disconnects. */
 export async function deliver(
   response: ServerResponse,
   script: Script,
@@ -45,7 +45,7 @@ export async function deliver(
     if (client.hasLeft()) return tally(tokens, false)
     current = next
   }
-  // A fault that cuts the answer does so after the frames were sent, and counts them before the client can notice.
+  // A fault that cuts the answer waits until the frames are sent, and counts them before it closes the connection.
   if (ending !== 'end') await client.flushed(out)
   if (ending === 'silence') await client.pause(Number.POSITIVE_INFINITY)
   tally(tokens, isFinished)
@@ -89,7 +89,7 @@ async function stop(
 
 type Client = ReturnType<typeof watch>
 
-/** The client. Every wait ends when it disconnects. */
+/** Tracks the client's connection. Every wait ends when the client disconnects. */
 function watch(response: ServerResponse) {
   let isGone = response.destroyed
   let wake = () => {}

@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import * as content from './faults/content.ts'
 import * as endings from './faults/endings.ts'
 import * as errors from './faults/errors.ts'
-import type { Fault, Scene } from './faults/fault.ts'
+import type { Fault, FaultContext } from './faults/fault.ts'
 import * as usage from './faults/usage.ts'
 import * as wire from './faults/wire.ts'
 import { ProviderError } from './provider-error.ts'
@@ -146,7 +146,7 @@ export function createFaults() {
     spoil(
       { name, fault, numbers }: ActiveFault,
       script: Script,
-      scene: Omit<Scene, 'numbers' | 'turn'>,
+      scene: Omit<FaultContext, 'numbers' | 'turn'>,
     ): Script {
       const turn = turns.get(name) ?? 0
       turns.set(name, turn + 1)

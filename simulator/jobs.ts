@@ -31,8 +31,8 @@ const numberAfter = (model: string, word: string): number | undefined => {
 const has = (model: string, word: string) => model.split('-').includes(word)
 
 /**
- * The progress of a job. Words of its model's name control it: `lasts-N` milliseconds, `fails`, `never` ends, `odd` states in
- * between, `backwards` in its progress.
+ * The progress of a job, which words of its model's name control: `lasts-N` (milliseconds), `fails`, `never` (never ends),
+ * `odd` (unknown states), `backwards` (decreasing progress).
  */
 export function stateOf({ model, createdMs, looks }: Job, nowMs: number): JobState {
   const lastsMs = numberAfter(model, 'lasts') ?? LASTS_MS

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { hintOf } from './count.ts'
 
-const REMEMBERED = 50
+const MAX_RECORDED = 50
 /** Further paths are counted together, to bound the memory. */
 const PATH_LIMIT = 1_000
 const OTHER_PATHS = '(other)'
@@ -16,7 +16,7 @@ const SECRET_HEADERS = new Set([
 ])
 
 /** A received request; the model is added when the body is read. */
-export type Visit = {
+export type RecordedRequest = {
   readonly method: string
   readonly path: string
   readonly key: string | undefined
@@ -30,24 +30,24 @@ export type RequestLog = ReturnType<typeof createRequestLog>
 /** Records requests, so that a test can see where a gateway sent them. */
 export function createRequestLog() {
   const counts = new Map<string, Map<string, number>>()
-  const last: Visit[] = []
+  const last: RecordedRequest[] = []
   let total = 0
 
   return {
-    note(came: Pick<Visit, 'method' | 'path' | 'key' | 'headers'>): Visit {
-      const { method, path, key, headers } = came
-      const visit: Visit = { method, path, key, headers, model: null, fault: null }
-      last[total % REMEMBERED] = visit
+    record(request: Pick<RecordedRequest, 'method' | 'path' | 'key' | 'headers'>): RecordedRequest {
+      const { method, path, key, headers } = request
+      const recorded: RecordedRequest = { method, path, key, headers, model: null, fault: null }
+      last[total % MAX_RECORDED] = recorded
       total += 1
-      const counted = counts.has(path) || counts.size < PATH_LIMIT ? path : OTHER_PATHS
-      const ofPath = counts.get(counted) ?? new Map<string, number>()
-      counts.set(counted, ofPath)
+      const countedPath = counts.has(path) || counts.size < PATH_LIMIT ? path : OTHER_PATHS
+      const ofPath = counts.get(countedPath) ?? new Map<string, number>()
+      counts.set(countedPath, ofPath)
       const hint = hintOf(key ?? '')
       ofPath.set(hint, (ofPath.get(hint) ?? 0) + 1)
-      return visit
+      return recorded
     },
     report() {
-      const start = total > REMEMBERED ? total % REMEMBERED : 0
+      const start = total > MAX_RECORDED ? total % MAX_RECORDED : 0
       return {
         total,
         counts: [...counts].flatMap(([path, ofPath]) =>
@@ -60,7 +60,7 @@ export function createRequestLog() {
   }
 }
 
-function describe({ method, path, key, headers, model, fault }: Visit) {
+function describe({ method, path, key, headers, model, fault }: RecordedRequest) {
   const maskedHeaders = Object.entries(headers).map(([name, value]) => {
     return [name, SECRET_HEADERS.has(name) ? mask(String(value)) : value]
   })

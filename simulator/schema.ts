@@ -19,7 +19,7 @@ const SAMPLES_BY_FORMAT: WireObject = {
   duration: 'PT1H',
 }
 
-type Walk = { readonly root: unknown; valuesLeft: number }
+type SampleContext = { readonly root: unknown; valuesLeft: number }
 
 /**
  * A value that satisfies a simple JSON schema, always the same one. Understood: `type`, `properties`, `required`,
@@ -30,7 +30,7 @@ export function sampleOf(schema: unknown, name: string): unknown {
   return sample(schema, name, 0, { root: schema, valuesLeft: VALUE_LIMIT })
 }
 
-function sample(subschema: unknown, name: string, depth: number, walk: Walk): unknown {
+function sample(subschema: unknown, name: string, depth: number, walk: SampleContext): unknown {
   walk.valuesLeft -= 1
   if (depth > DEPTH_LIMIT || walk.valuesLeft < 0) return null
   if (!isObject(subschema)) return sampleText({}, name)
@@ -48,7 +48,10 @@ function sample(subschema: unknown, name: string, depth: number, walk: Walk): un
     : sampleText(schema, name)
 }
 
-const SAMPLERS: Record<string, (schema: WireObject, name: string, depth: number, walk: Walk) => unknown> = {
+const SAMPLERS: Record<
+  string,
+  (schema: WireObject, name: string, depth: number, walk: SampleContext) => unknown
+> = {
   object: sampleObject,
   array: sampleArray,
   string: sampleText,
@@ -106,7 +109,7 @@ function resolve(root: unknown, reference: string): unknown {
   return target
 }
 
-function sampleObject(schema: WireObject, _name: string, depth: number, walk: Walk): unknown {
+function sampleObject(schema: WireObject, _name: string, depth: number, walk: SampleContext): unknown {
   const required = asArray(schema.required)
   const included = Object.entries(asObject(schema.properties)).filter(
     ([name]) => depth <= DEPTH_OF_OPTIONAL || required.includes(name),
@@ -116,7 +119,7 @@ function sampleObject(schema: WireObject, _name: string, depth: number, walk: Wa
   )
 }
 
-function sampleArray(schema: WireObject, name: string, depth: number, walk: Walk): unknown {
+function sampleArray(schema: WireObject, name: string, depth: number, walk: SampleContext): unknown {
   const prefix = asArray(schema.prefixItems)
   const values = prefix.map(item => sample(item, name, depth + 1, walk))
   const least = numberOf(schema.minItems) ?? 0

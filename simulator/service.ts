@@ -10,7 +10,7 @@ import { fallback, findRoute, type Match } from './formats.ts'
 import { createJobs } from './jobs.ts'
 import { modelIn, peekModel } from './json.ts'
 import { ProviderError } from './provider-error.ts'
-import { createRequestLog, type Visit } from './requests.ts'
+import { createRequestLog, type RecordedRequest } from './requests.ts'
 import { honest, type Script } from './script.ts'
 import { bound, steer } from './steering.ts'
 
@@ -33,7 +33,7 @@ type PendingRequest = {
   readonly match: Match | undefined
   readonly format: Protocol
   readonly key: string | undefined
-  readonly visit: Visit
+  readonly visit: RecordedRequest
 }
 
 /** The correct response and the fault to apply to it. */
@@ -66,15 +66,15 @@ export function createService(options: ServiceOptions, count: CountFile): Simula
         return
       }
       const key = format.keyOf(headers)
-      const visit = requests.note({ method, path, key, headers })
-      await attend({ id, path, request, match, format, key, visit }, response)
+      const visit = requests.record({ method, path, key, headers })
+      await handle({ id, path, request, match, format, key, visit }, response)
     } catch (error) {
       refuse(response, format, error)
     }
   }
 
   /** Handles a request: route, key, body, answer, fault, delivery. */
-  async function attend(pending: PendingRequest, response: ServerResponse): Promise<void> {
+  async function handle(pending: PendingRequest, response: ServerResponse): Promise<void> {
     const outcome = await decide(pending)
     if (outcome === undefined) return
     const { headers } = pending.request
@@ -92,8 +92,8 @@ export function createService(options: ServiceOptions, count: CountFile): Simula
   async function decide(pending: PendingRequest): Promise<Outcome | undefined> {
     const { id, request, match, path, format, key, visit } = pending
     const { method = '', headers } = request
-    const imposed = faults.ofRequest(headers)
-    if (imposed?.fault.isEarly === true) return { script: honest(NOTHING), chosen: imposed }
+    const globalFault = faults.ofRequest(headers)
+    if (globalFault?.fault.isEarly === true) return { script: honest(EMPTY_REPLY), chosen: globalFault }
     let text = ''
     let bytes: Buffer = Buffer.alloc(0)
     try {
@@ -104,7 +104,7 @@ export function createService(options: ServiceOptions, count: CountFile): Simula
         if (body.kind === 'left') return undefined
         if (body.kind === 'unwanted') {
           visit.model = peekModel(body.start)
-          return { script: honest(NOTHING), chosen: faults.ofModel(visit.model) }
+          return { script: honest(EMPTY_REPLY), chosen: faults.ofModel(visit.model) }
         }
         bytes = body.bytes
         text = isForm(headers) ? '' : bytes.toString('utf8')
@@ -112,9 +112,10 @@ export function createService(options: ServiceOptions, count: CountFile): Simula
       const query = new URLSearchParams((request.url ?? '').split('?')[1] ?? '')
       const time = new Date(now())
       const reply = route.answer({ id, time, headers, params, body: text, bytes, query, key, path, jobs })
-      if (reply.kind === 'free' || reply.kind === 'file') return { script: honest(reply), chosen: imposed }
+      if (reply.kind === 'free' || reply.kind === 'file')
+        return { script: honest(reply), chosen: globalFault }
       visit.model = reply.bill.model
-      const chosen = imposed ?? faults.ofModel(reply.bill.model)
+      const chosen = globalFault ?? faults.ofModel(reply.bill.model)
       // An error response means that no work was done; every other fault occurs after the job was accepted.
       if (reply.kind === 'whole' && !chosen?.name.startsWith('status-')) reply.take?.()
       return { script: honest(reply), chosen }
@@ -122,9 +123,9 @@ export function createService(options: ServiceOptions, count: CountFile): Simula
       if (!(error instanceof ProviderError)) throw error
       visit.model ??= modelIn(text)
       // A fault for all requests also applies to requests that would have been refused.
-      if (imposed === undefined) throw error
+      if (globalFault === undefined) throw error
       const reply = { kind: 'free', body: format.encodeRefusal(error) } as const
-      return { script: honest(reply, error.status), chosen: imposed }
+      return { script: honest(reply, error.status), chosen: globalFault }
     }
   }
 
@@ -176,8 +177,8 @@ export function createService(options: ServiceOptions, count: CountFile): Simula
   }
 }
 
-/** A placeholder for the answer when a fault does not wait for the body. */
-const NOTHING: Reply = { kind: 'free', body: '' }
+/** The reply when a fault responds before the body is read. */
+const EMPTY_REPLY: Reply = { kind: 'free', body: '' }
 
 const isForm = ({ 'content-type': type = '' }: IncomingMessage['headers']) =>
   /^(multipart\/|audio\/|application\/octet-stream)/i.test(type)

@@ -10,7 +10,7 @@ export function countTokens(text: string): number {
   return count
 }
 
-/** The tokens; joined, they are the text again. */
+/** The tokens of a text. Concatenated, they are the text. */
 export function splitTokens(text: string): readonly string[] {
   const tokens: string[] = []
   for (let at = 0; at < text.length; ) {
@@ -34,7 +34,7 @@ function isSpace(unit: number): boolean {
   return unit <= 0x20 || unit === 0xa0
 }
 
-// From U+00C0 to U+1FFF lie the alphabetic scripts; what follows is punctuation, symbols and ideographs.
+// U+00C0 to U+1FFF are the alphabetic scripts. Above them are punctuation, symbols and ideographs.
 function isWordUnit(unit: number): boolean {
   if (unit < 0x80) {
     const isDigit = unit >= 0x30 && unit <= 0x39

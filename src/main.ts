@@ -16,7 +16,7 @@ import { WorkerStartError } from './workers/supervisor.ts'
 /** The maximum length of a socket path on every system. */
 const MAX_SOCKET_PATH = 103
 
-// Libraries create databases, journals and sockets with the default mode: only the owner may read them.
+// Libraries create databases, journals and sockets with the default mode, so the umask restricts them to the owner.
 process.umask(0o077)
 
 /** A reader that stops early (`sluice verify | head`) does not change the exit code. */
@@ -62,15 +62,15 @@ function cacheCompiledCode(dataDir: string): void {
   enableCompileCache(process.env.NODE_COMPILE_CACHE)
 }
 
-/** Three weeks: practically never. */
+/** Three weeks, which disables the memory reducer in practice. */
 const IDLE_COLLECTION_MS = 2_000_000_000
 
 /**
  * Socket buffers are outside V8's heap. By default V8 marks the whole heap after every 64 MiB of them, which was half of the
  * CPU time of large transfers. Accounted in the global limit, they are freed with the young generation.
  *
- * When a process is idle for some seconds, V8 collects twice to free memory, drops the shapes of objects of which none is
- * alive, and with them the optimized code that relied on them: after each pause the gateway was as slow as after its start.
+ * When a process is idle for some seconds, V8 runs its memory reducer, which also drops unused object shapes and the
+ * optimized code that depends on them: after each pause the gateway was as slow as after its start.
  */
 const tuneV8 = () => {
   setFlagsFromString('--external-memory-accounted-in-global-limit')

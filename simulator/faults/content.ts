@@ -1,5 +1,5 @@
 import type { StreamFrame } from '../formats/format.ts'
-import type { Spoil } from './fault.ts'
+import type { ApplyFault } from './fault.ts'
 import {
   BIG,
   bodyOf,
@@ -20,22 +20,23 @@ import {
 const PAGE =
   '<!doctype html><html><head><title>Welcome</title></head><body><h1>It works!</h1></body></html>\n'
 
-export const html: Spoil = script => instead(script, { status: 200, type: 'text/html', body: PAGE })
+export const html: ApplyFault = script => instead(script, { status: 200, type: 'text/html', body: PAGE })
 
-export const empty: Spoil = script => instead(script, { status: 200, type: 'application/json', body: '' })
+export const empty: ApplyFault = script =>
+  instead(script, { status: 200, type: 'application/json', body: '' })
 
-export const array: Spoil = script =>
+export const array: ApplyFault = script =>
   instead(script, { status: 200, type: 'application/json', body: '[{"message":"a list is no answer"}]' })
 
 /** One event with invalid JSON between two good ones; a whole answer ends inside its JSON. */
-export const badJson: Spoil = script => {
+export const badJson: ApplyFault = script => {
   if (!script.isStream) return withBody(script, firstHalf(script)[0]?.data ?? '')
   const bad = frameOf('data: {"id":"chatcmpl-broken","choices":[{"index":0,"delta":{"content":\n\n')
   return { ...script, frames: insert(script.frames, TOKENS_BEFORE_FAULT, bad) }
 }
 
 /** A line of 100 MB; in a whole answer, a member of 100 MB before all others. */
-export const bigLine: Spoil = script => {
+export const bigLine: ApplyFault = script => {
   const before = '{"padding":"'
   if (script.isStream) {
     const frames = chain(take(script.frames, TOKENS_BEFORE_FAULT), [frameOf(`data: ${before}`)], filler())
@@ -48,13 +49,13 @@ export const bigLine: Spoil = script => {
 }
 
 /** Lines without the blank line that would end an event. */
-export const noBlank: Spoil = script => {
+export const noBlank: ApplyFault = script => {
   if (!script.isStream) return script
   return { ...script, frames: unblanked(script.frames) }
 }
 
 /** The provider fails in the middle and reports it in place of the next token. */
-export const errorInStream: Spoil = (script, { format }) => {
+export const errorInStream: ApplyFault = (script, { format }) => {
   const body = format.encodeFailure({ status: 500, message: 'The simulator was told to fail in the middle.' })
   if (!script.isStream) return instead(script, { status: 200, type: 'application/json', body })
   const frames = chain(take(script.frames, TOKENS_BEFORE_FAULT), [

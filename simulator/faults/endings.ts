@@ -1,6 +1,6 @@
 import type { StreamFrame } from '../formats/format.ts'
 import type { Script } from '../script.ts'
-import type { Spoil } from './fault.ts'
+import type { ApplyFault } from './fault.ts'
 import { firstHalf, frameOf, instead, take, tokensOf, withHeaders } from './frames.ts'
 
 // Responses that end too early, too late or never.
@@ -8,22 +8,22 @@ import { firstHalf, frameOf, instead, take, tokensOf, withHeaders } from './fram
 const DRIP_MS = 1_000
 
 /** Accepts the request and never answers. */
-export const hang: Spoil = script => ({ ...nothing(script), ending: 'silence' })
+export const hang: ApplyFault = script => ({ ...nothing(script), ending: 'silence' })
 
-export const reset: Spoil = script => ({ ...nothing(script), ending: 'reset' })
+export const reset: ApplyFault = script => ({ ...nothing(script), ending: 'reset' })
 
-export const cut: Spoil = (script, { numbers: [tokens = 0] }) => ({
+export const cut: ApplyFault = (script, { numbers: [tokens = 0] }) => ({
   ...partOf(script, tokens),
   ending: 'cut',
 })
 
-export const stall: Spoil = (script, { numbers: [tokens = 0] }) => ({
+export const stall: ApplyFault = (script, { numbers: [tokens = 0] }) => ({
   ...partOf(script, tokens),
   ending: 'silence',
 })
 
 /** A clean end of the HTTP message in the middle of the answer. */
-export const eof: Spoil = (script, { numbers: [tokens = 0] }) => {
+export const eof: ApplyFault = (script, { numbers: [tokens = 0] }) => {
   const part = partOf(script, tokens)
   if (script.isStream) return part
   const [half = frameOf('')] = part.frames
@@ -31,17 +31,17 @@ export const eof: Spoil = (script, { numbers: [tokens = 0] }) => {
 }
 
 /** Everything before the first token, then the connection is closed. */
-export const preamble: Spoil = script => {
+export const preamble: ApplyFault = script => {
   const frames = script.isStream ? opening(script.frames) : [{ data: '', tokens: tokensOf(script) }]
   return { ...script, frames, ending: 'cut', isFinished: false }
 }
 
-export const drip: Spoil = script => ({ ...script, frames: bytesOf(script.frames), paceMs: DRIP_MS })
+export const drip: ApplyFault = script => ({ ...script, frames: bytesOf(script.frames), paceMs: DRIP_MS })
 
-export const slow: Spoil = (script, { numbers: [waitMs = 0] }) => ({ ...script, waitMs })
+export const slow: ApplyFault = (script, { numbers: [waitMs = 0] }) => ({ ...script, waitMs })
 
 /** Answers while the client is still sending, and does not read the body. */
-export const early: Spoil = (script, { format }) => {
+export const early: ApplyFault = (script, { format }) => {
   const body = format.encodeFailure({ status: 413, message: 'The simulator will not read so large a body.' })
   const length = `content-length: ${Buffer.byteLength(body)}`
   const lines = [

@@ -1,5 +1,5 @@
 import type { Script } from '../script.ts'
-import type { Scene, Spoil } from './fault.ts'
+import type { FaultContext, ApplyFault } from './fault.ts'
 import { BIG, filler, frameOf, instead, withHeaders } from './frames.ts'
 
 // Error responses and redirects.
@@ -9,29 +9,30 @@ const JSON_TYPE = 'application/json'
 // Coprime to 100, so that failures are scattered and every hundred requests have their exact share.
 const FLAKY_STRIDE = 37
 
-export const status: Spoil = (script, scene) => failure(script, scene)
+export const status: ApplyFault = (script, scene) => failure(script, scene)
 
-export const statusRetry: Spoil = (script, scene) => failure(script, scene, String(scene.numbers[1]))
+export const statusRetry: ApplyFault = (script, scene) => failure(script, scene, String(scene.numbers[1]))
 
-export const statusRetryDate: Spoil = (script, scene) =>
+export const statusRetryDate: ApplyFault = (script, scene) =>
   failure(script, scene, new Date(scene.time.getTime() + RETRY_DATE_MS).toUTCString())
 
-export const statusRetryGarbage: Spoil = (script, scene) => failure(script, scene, 'when the moon is full')
+export const statusRetryGarbage: ApplyFault = (script, scene) =>
+  failure(script, scene, 'when the moon is full')
 
 /** Insufficient credit instead of a rate limit: retrying soon does not help. */
-export const statusQuota: Spoil = (script, { format, numbers: [code = 429] }) => {
+export const statusQuota: ApplyFault = (script, { format, numbers: [code = 429] }) => {
   const message = 'The simulator was told that your account is used up.'
   const body = format.encodeFailure({ status: code, message, isOutOfQuota: true })
   return instead(script, { status: code, type: JSON_TYPE, body })
 }
 
 /** An error that repeats the key, as some providers do. */
-export const errorKey: Spoil = (script, { format, key = '' }) => {
+export const errorKey: ApplyFault = (script, { format, key = '' }) => {
   const body = format.encodeFailure({ status: 401, message: `Incorrect API key provided: ${key}.` })
   return instead(script, { status: 401, type: JSON_TYPE, body })
 }
 
-export const bigError: Spoil = (script, { format }) => {
+export const bigError: ApplyFault = (script, { format }) => {
   const mark = '@'
   const [before = '', after = ''] = format.encodeFailure({ status: 500, message: mark }).split(mark)
   function* frames() {
@@ -45,13 +46,13 @@ export const bigError: Spoil = (script, { format }) => {
 }
 
 /** Fails in N of a hundred requests. */
-export const flaky: Spoil = (script, scene) => {
+export const flaky: ApplyFault = (script, scene) => {
   const [percent = 0] = scene.numbers
   const isBad = ((scene.turn + 1) * FLAKY_STRIDE) % 100 < percent
   return isBad ? failure(script, { ...scene, numbers: [500] }) : script
 }
 
-export const redirect: Spoil = (script, { headers, url }) => {
+export const redirect: ApplyFault = (script, { headers, url }) => {
   const target = headers['x-sim-redirect-to']
   const location = typeof target === 'string' ? target : `http://${headers.host}${url}`
   const redirectScript = instead(script, {
@@ -62,7 +63,11 @@ export const redirect: Spoil = (script, { headers, url }) => {
   return { ...redirectScript, head: withHeaders(redirectScript.head, { location }) }
 }
 
-function failure(script: Script, { format, numbers: [code = 500] }: Scene, retryAfter?: string): Script {
+function failure(
+  script: Script,
+  { format, numbers: [code = 500] }: FaultContext,
+  retryAfter?: string,
+): Script {
   const body = format.encodeFailure({ status: code, message: `The simulator was told to fail with ${code}.` })
   const errorScript = instead(script, { status: code, type: JSON_TYPE, body })
   const headers = {

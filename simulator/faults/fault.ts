@@ -3,7 +3,7 @@ import type { Protocol } from '../formats/format.ts'
 import type { Script } from '../script.ts'
 
 /** The input of a fault: the request, and how often this fault was applied. */
-export type Scene = {
+export type FaultContext = {
   readonly format: Protocol
   readonly key: string | undefined
   readonly headers: IncomingHttpHeaders
@@ -17,10 +17,10 @@ export type Scene = {
 }
 
 /** Turns the correct response into the faulty one. Without sockets and clocks: `deliver.ts` sends the result. */
-export type Spoil = (script: Script, scene: Scene) => Script
+export type ApplyFault = (script: Script, scene: FaultContext) => Script
 
 export type Fault = {
-  readonly spoil: Spoil
+  readonly spoil: ApplyFault
   /** The minimum and maximum of each N in its name; by default at most a million. */
   readonly bounds?: readonly (readonly [least: number, most: number])[]
   /** Answers before the request's body is read. */

@@ -1,7 +1,7 @@
 import type { Framing, StreamFrame } from '../formats/format.ts'
 import { isObject, type WireObject } from '../json.ts'
 import type { Script } from '../script.ts'
-import type { Scene, Spoil } from './fault.ts'
+import type { FaultContext, ApplyFault } from './fault.ts'
 import { bodyOf, withBody } from './frames.ts'
 
 // Responses that are correct except for their usage. The count file has the true usage.
@@ -9,20 +9,20 @@ import { bodyOf, withBody } from './frames.ts'
 /** The values that `badusage` puts in place of every number, one per request. */
 export const BAD_NUMBERS: readonly unknown[] = [-7, 2.5, 1e18, '12']
 
-export const noUsage: Spoil = (script, scene) => edit(script, scene, json => withoutUsage(json))
+export const noUsage: ApplyFault = (script, scene) => edit(script, scene, json => withoutUsage(json))
 
-export const zeroUsage: Spoil = (script, scene) => edit(script, scene, json => renumber(json, () => 0))
+export const zeroUsage: ApplyFault = (script, scene) => edit(script, scene, json => renumber(json, () => 0))
 
-export const badUsage: Spoil = (script, scene) =>
+export const badUsage: ApplyFault = (script, scene) =>
   edit(script, scene, json => renumber(json, () => BAD_NUMBERS[scene.turn % BAD_NUMBERS.length]))
 
-export const overuse: Spoil = (script, scene) => {
+export const overuse: ApplyFault = (script, scene) => {
   const [times = 1] = scene.numbers
   return edit(script, scene, json => renumber(json, value => value * times))
 }
 
 /** Every chunk has the usage so far; a whole answer has the member twice, and the last one is right. */
-export const dupUsage: Spoil = script => {
+export const dupUsage: ApplyFault = script => {
   if (script.isStream) return { ...script, frames: withRunningUsage(script) }
   const { usage, ...rest } = JSON.parse(bodyOf(script).toString('utf8')) as WireObject
   if (!isObject(usage)) return script
@@ -36,7 +36,7 @@ export const dupUsage: Spoil = script => {
 type Edit = (json: WireObject) => WireObject | undefined
 
 /** Changes every JSON object of the answer that has usage; an object that becomes empty is removed. */
-function edit(script: Script, { format: { framing = EVENTS } }: Scene, change: Edit): Script {
+function edit(script: Script, { format: { framing = EVENTS } }: FaultContext, change: Edit): Script {
   if (script.isStream) return { ...script, frames: editFrames(script.frames, framing, change) }
   const body = bodyOf(script).toString('utf8')
   const changed = change(JSON.parse(body) as WireObject)

@@ -1,7 +1,7 @@
 import { gzipSync } from 'node:zlib'
 import type { StreamFrame } from '../formats/format.ts'
 import type { Script } from '../script.ts'
-import type { Spoil } from './fault.ts'
+import type { ApplyFault } from './fault.ts'
 import { bodyOf, frameOf, instead, withBody, withHeaders } from './frames.ts'
 
 // Responses with correct content and wrong or unusual HTTP.
@@ -14,21 +14,21 @@ const STREAM_LENGTHS = { short: 100, long: 1_000_000_000 } as const
 const BOMB_MEMBER = 10 * 1024 * 1024
 const BOMB_MEMBERS = 1_000
 
-/** Compressed, without regard to `accept-encoding`. Each frame of a stream is a gzip member of its own, so that it is sent at once. */
-export const gzip: Spoil = script => {
+/** Compressed, regardless of `accept-encoding`. Each frame of a stream is its own gzip member, so that it is sent at once. */
+export const gzip: ApplyFault = script => {
   const zipped = script.isStream
     ? { ...script, frames: zip(script.frames) }
     : withBody(script, gzipSync(bodyOf(script)))
   return { ...zipped, head: withHeaders(zipped.head, { 'content-encoding': 'gzip' }) }
 }
 
-export const gzipFalse: Spoil = script => ({
+export const gzipFalse: ApplyFault = script => ({
   ...script,
   head: withHeaders(script.head, { 'content-encoding': 'gzip' }),
 })
 
 /** A compression bomb: ten megabytes that become ten gigabytes. */
-export const gzipBomb: Spoil = script => {
+export const gzipBomb: ApplyFault = script => {
   const member = gzipSync(Buffer.alloc(BOMB_MEMBER), { level: 9 })
   function* frames(): Generator<StreamFrame> {
     for (let count = 0; count < BOMB_MEMBERS; count += 1) yield frameOf(member)
@@ -39,37 +39,37 @@ export const gzipBomb: Spoil = script => {
 }
 
 /** More bytes than announced: the surplus stays in the connection, in place of the next response. */
-export const lengthShort: Spoil = script => {
+export const lengthShort: ApplyFault = script => {
   const length = script.isStream ? STREAM_LENGTHS.short : bodyOf(script).length - LENGTH_ERROR
   return { ...script, head: withHeaders(script.head, { 'content-length': length }), isFinished: false }
 }
 
 /** Fewer bytes than announced, then the connection is closed. */
-export const lengthLong: Spoil = script => {
+export const lengthLong: ApplyFault = script => {
   const length = script.isStream ? STREAM_LENGTHS.long : bodyOf(script).length + LENGTH_ERROR
   const head = withHeaders(script.head, { 'content-length': length })
   return { ...script, head, ending: 'cut', isFinished: false }
 }
 
-export const lengthNegative: Spoil = script => ({
+export const lengthNegative: ApplyFault = script => ({
   ...raw(script, { omit: ['content-length'], lines: ['content-length: -5'] }),
   isFinished: false,
 })
 
-export const lengthTwice: Spoil = script => ({
+export const lengthTwice: ApplyFault = script => ({
   ...raw(script, { omit: ['content-length'], lines: ['content-length: 10', 'content-length: 20'] }),
   isFinished: false,
 })
 
 /** A content length and chunks at once: two possible ends, as in request smuggling. */
-export const lengthChunked: Spoil = script => ({
+export const lengthChunked: ApplyFault = script => ({
   ...raw(script, { omit: ['content-length'], lines: ['content-length: 10', 'transfer-encoding: chunked'] }),
   frames: chunked(script.frames, []),
   isFinished: false,
 })
 
 /** A header value with line breaks, which injects further headers. */
-export const crlfHeader: Spoil = script =>
+export const crlfHeader: ApplyFault = script =>
   raw(script, {
     lines: [
       'server: simulator',
@@ -77,29 +77,29 @@ export const crlfHeader: Spoil = script =>
     ],
   })
 
-export const bigHeader: Spoil = script => ({
+export const bigHeader: ApplyFault = script => ({
   ...script,
   head: withHeaders(script.head, { 'x-sim-big': 'x'.repeat(BIG_HEADER) }),
 })
 
 /** Interim responses (1xx) before the final one. */
-export const interim: Spoil = script =>
+export const interim: ApplyFault = script =>
   raw(script, {
     before:
       'HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: </style.css>; rel=preload\r\n\r\n',
   })
 
 /** A protocol switch that was not requested. */
-export const upgrade: Spoil = script => ({
+export const upgrade: ApplyFault = script => ({
   ...script,
   head: { raw: 'HTTP/1.1 101 Switching Protocols\r\nupgrade: simulated\r\nconnection: upgrade\r\n\r\n' },
   isFinished: false,
 })
 
 /** No length and no chunks: only the end of the connection ends the response. */
-export const http10: Spoil = script => raw(script, { version: 'HTTP/1.0', omit: ['content-length'] })
+export const http10: ApplyFault = script => raw(script, { version: 'HTTP/1.0', omit: ['content-length'] })
 
-export const trailers: Spoil = script => ({
+export const trailers: ApplyFault = script => ({
   ...raw(script, {
     omit: ['content-length'],
     lines: ['transfer-encoding: chunked', 'trailer: x-sim-trailer'],

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { type AnswerChoice, type Ask, answer, countOpening, type OfferedTool } from '../answer.ts'
+import { type AnswerChoice, type ChatRequest, answer, countOpening, type OfferedTool } from '../answer.ts'
 import { isObject, textOf, type WireObject } from '../json.ts'
 import { ProviderError } from '../provider-error.ts'
 import { steer } from '../steering.ts'
@@ -9,7 +9,7 @@ import { TOKENS_PER_MEDIA_PART } from './openai-chat.ts'
 import { decodeCount, decodeRequest, missing } from './openai-request.ts'
 import { EVENT_STREAM } from './openai-stream.ts'
 import { searchesFor, searchUnits } from './searches.ts'
-import { cacheShares, proofOf, thoughtFor } from './thought.ts'
+import { cacheShares, signatureOf, thoughtFor } from './thought.ts'
 
 /** Anthropic's Messages, under a prefix of its own, because the model lists of both vendors have the same path. */
 export const anthropic = {
@@ -67,7 +67,7 @@ function check(request: WireObject, { headers }: Inquiry): void {
     for (const block of blocks) {
       if (block.type === 'text' && block.text === '')
         throw new ProviderError('bad_value', 'messages: text content blocks must be non-empty', 'messages')
-      if (block.type === 'thinking' && block.signature !== proofOf(textOf(block.thinking) ?? ''))
+      if (block.type === 'thinking' && block.signature !== signatureOf(textOf(block.thinking) ?? ''))
         throw new ProviderError('bad_value', 'messages: Invalid `signature` in `thinking` block', 'messages')
       if (block.type === 'tool_result' && !open.delete(block.tool_use_id))
         throw new ProviderError(
@@ -143,7 +143,7 @@ function countPrompt(request: WireObject): number {
   return schema === undefined ? count : count + countTokens(JSON.stringify(schema))
 }
 
-function decodeAsk(request: WireObject, model: string, words: number | undefined): Ask {
+function decodeAsk(request: WireObject, model: string, words: number | undefined): ChatRequest {
   const choice = objectOf(request.tool_choice)
   const offered = listOf(request.tools).flatMap(decodeTool)
   const eligible = choice.type === 'tool' ? offered.filter(({ name }) => name === choice.name) : offered
@@ -152,7 +152,7 @@ function decodeAsk(request: WireObject, model: string, words: number | undefined
     model,
     words,
     promptTokens: countPrompt(request),
-    lastMessage: lastSaid(messagesOf(request)),
+    lastMessage: lastMessageOf(messagesOf(request)),
     tools: eligible,
     toolMode:
       choice.type === 'none' ? 'none' : choice.type === 'any' || choice.type === 'tool' ? 'required' : 'auto',
@@ -171,7 +171,7 @@ function decodeTool(tool: unknown): readonly OfferedTool[] {
   return typeof name === 'string' && name !== '' ? [{ name, parameters, isCustom: false }] : []
 }
 
-function lastSaid(messages: readonly WireObject[]): Ask['lastMessage'] {
+function lastMessageOf(messages: readonly WireObject[]): ChatRequest['lastMessage'] {
   const blocks = blocksOf(messages.findLast(({ role }) => role === 'user')?.content)
   const results = blocks.filter(({ type }) => type === 'tool_result')
   const textIn = (list: readonly WireObject[]) => list.map(({ text }) => textOf(text) ?? '').join(' ')
@@ -184,7 +184,7 @@ type Completion = {
   readonly id: string
   readonly model: string
   readonly choice: AnswerChoice
-  readonly ask: Ask
+  readonly ask: ChatRequest
   readonly searches: number
   readonly thought: readonly string[]
 }
@@ -230,7 +230,7 @@ function encodeWhole(completion: Completion): string {
   const thinking = thought.join('')
   const content = [
     ...searchBlocks(completion),
-    ...(thought.length > 0 ? [{ type: 'thinking', thinking, signature: proofOf(thinking) }] : []),
+    ...(thought.length > 0 ? [{ type: 'thinking', thinking, signature: signatureOf(thinking) }] : []),
     ...(choice.text.length > 0 ? [{ type: 'text', text: choice.text.join('') }] : []),
     ...choice.calls.map(({ tool, tokens }, at) => ({
       type: 'tool_use',
@@ -279,7 +279,7 @@ function* encodeStream(completion: Completion): Generator<StreamFrame> {
   }
   for (const searched of searchBlocks(completion)) yield* block(searched, [])
   if (thought.length > 0) {
-    const signature = proofOf(thought.join(''))
+    const signature = signatureOf(thought.join(''))
     yield* block({ type: 'thinking', thinking: '', signature: '' }, [
       ...thought.map(thinking => [{ type: 'thinking_delta', thinking }, 1] as const),
       [{ type: 'signature_delta', signature }, 0],

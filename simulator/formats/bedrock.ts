@@ -1,5 +1,5 @@
 import { EventStreamCodec } from '@smithy/eventstream-codec'
-import { type AnswerChoice, type Ask, answer, countOpening } from '../answer.ts'
+import { type AnswerChoice, type ChatRequest, answer, countOpening } from '../answer.ts'
 import { isObject, type WireObject } from '../json.ts'
 import { MODELS } from '../models.ts'
 import { ProviderError } from '../provider-error.ts'
@@ -8,13 +8,13 @@ import { splitTokens } from '../tokens.ts'
 import type { Inquiry, Protocol, Reply, StreamFrame } from './format.ts'
 import { decodeAsk } from './openai-chat.ts'
 import { decodeRequest } from './openai-request.ts'
-import { cacheShares, proofOf, thoughtFor } from './thought.ts'
+import { cacheShares, signatureOf, thoughtFor } from './thought.ts'
 
 const objectOf = (value: unknown): WireObject => (isObject(value) ? value : {})
 const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
 
 /** The same request in the common format. */
-function askOf(request: WireObject, model: string, headers: Inquiry['headers']): Ask {
+function askOf(request: WireObject, model: string, headers: Inquiry['headers']): ChatRequest {
   const { toolConfig, inferenceConfig, outputConfig, system } = request
   const { tools, toolChoice } = objectOf(toolConfig)
   const offered = listOf(tools).flatMap(tool => {
@@ -64,7 +64,7 @@ function turnsOf(request: WireObject): readonly WireObject[] {
       throw new ProviderError('bad_value', 'The text field in the ContentBlock object is blank.', 'messages')
     if (results.length + calls.length > 0 && toolConfig === undefined)
       throw new ProviderError('missing_field', 'The toolConfig field must be defined.', 'toolConfig')
-    const messageBlocks = blocks.filter(block => !ASIDE.some(name => name in block))
+    const messageBlocks = blocks.filter(block => !UNCOMMON_BLOCKS.some(name => name in block))
     return {
       role: results.length > 0 ? 'tool' : role,
       content: [...results.flatMap(result => listOf(result.content)), ...messageBlocks],
@@ -73,8 +73,8 @@ function turnsOf(request: WireObject): readonly WireObject[] {
   })
 }
 
-/** Blocks that the common format has elsewhere or not at all. */
-const ASIDE = ['toolResult', 'toolUse', 'reasoningContent', 'cachePoint']
+/** Blocks that the common format represents differently or not at all. */
+const UNCOMMON_BLOCKS = ['toolResult', 'toolUse', 'reasoningContent', 'cachePoint']
 
 const isThinking = ({ additionalModelRequestFields }: WireObject): boolean =>
   ['enabled', 'adaptive'].includes(String(objectOf(objectOf(additionalModelRequestFields).thinking).type))
@@ -85,7 +85,7 @@ function checkThought(calling: WireObject | undefined, isNeeded: boolean): void 
   const proofs = blocks.flatMap(({ reasoningContent }) =>
     reasoningContent === undefined ? [] : [objectOf(objectOf(reasoningContent).reasoningText)],
   )
-  if (proofs.some(({ text, signature }) => signature !== proofOf(String(text))))
+  if (proofs.some(({ text, signature }) => signature !== signatureOf(String(text))))
     throw new ProviderError('bad_value', 'Invalid signature in thinking block', 'messages')
   if (isNeeded && blocks.some(block => 'toolUse' in block) && proofs.length === 0)
     throw new ProviderError('bad_value', 'Expected thinking, but found tool_use', 'messages')
@@ -113,7 +113,7 @@ function withModel(body: string, model: string): string {
 function converse(inquiry: Inquiry): Reply {
   const { model, choice, bill, usage, thought } = answered(inquiry)
   const text = thought.join('')
-  const reasoningContent = { reasoningText: { text, signature: proofOf(text) } }
+  const reasoningContent = { reasoningText: { text, signature: signatureOf(text) } }
   const completion =
     choice.calls.length > 0
       ? choice.calls.map(({ tool, tokens }, at) => ({
@@ -176,7 +176,7 @@ function* stream({ choice, usage, thought }: ReturnType<typeof answered>): Gener
     frame('contentBlockDelta', { contentBlockIndex, delta }, tokens)
   for (const text of thought) yield grown(0, { reasoningContent: { text } })
   if (thought.length > 0) {
-    yield grown(0, { reasoningContent: { signature: proofOf(thought.join('')) } }, 0)
+    yield grown(0, { reasoningContent: { signature: signatureOf(thought.join('')) } }, 0)
     yield frame('contentBlockStop', { contentBlockIndex: 0 })
   }
   const first = thought.length > 0 ? 1 : 0
@@ -199,7 +199,7 @@ const codec = new EventStreamCodec(
 )
 const header = (value: string) => ({ type: 'string', value }) as const
 
-/** Padded with a meaningless text, like by the vendor. */
+/** Encodes an event with padding, as the vendor does. */
 function frame(name: string, payload: WireObject, tokens = 0): StreamFrame {
   const headers = {
     ':event-type': header(name),

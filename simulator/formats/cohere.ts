@@ -1,4 +1,4 @@
-import { type AnswerChoice, type Ask, answer, countOpening } from '../answer.ts'
+import { type AnswerChoice, type ChatRequest, answer, countOpening } from '../answer.ts'
 import { isObject, type WireObject } from '../json.ts'
 import { steer } from '../steering.ts'
 import { splitTokens } from '../tokens.ts'
@@ -7,12 +7,12 @@ import { decodeAsk } from './openai-chat.ts'
 import { decodeRequest } from './openai-request.ts'
 import { EVENT_STREAM } from './openai-stream.ts'
 import { thoughtFor } from './thought.ts'
-import { behind, vendor } from './vendor.ts'
+import { schemeKey, vendor } from './vendor.ts'
 
 /** The vendor's own instructions are counted as tokens and not billed. */
 const OWN_INSTRUCTIONS = 495
 
-function askOf(request: WireObject, model: string, headers: Inquiry['headers']): Ask {
+function askOf(request: WireObject, model: string, headers: Inquiry['headers']): ChatRequest {
   const { tool_choice: choice, response_format: format } = request
   const schema = isObject(format) ? format.json_schema : undefined
   return decodeAsk(
@@ -120,6 +120,6 @@ const event = (type: string, rest: WireObject, tokens = 0): StreamFrame => ({
 })
 
 /** Cohere's chat, version 2; refusals are `{message}`. */
-export const cohere = vendor('Cohere', behind('Bearer'), [
+export const cohere = vendor('Cohere', schemeKey('Bearer'), [
   { method: 'POST', path: /^\/cohere\/v2\/chat$/, answer: chat },
 ])

@@ -5,7 +5,7 @@ import type { Inquiry, Reply } from './format.ts'
 import { decodeRequest, missing } from './openai-request.ts'
 import { EVENT_STREAM } from './openai-stream.ts'
 import { rank } from './rerank.ts'
-import { behind, vendor } from './vendor.ts'
+import { schemeKey, vendor } from './vendor.ts'
 
 const objectOf = (value: unknown) => (isObject(value) ? value : {})
 
@@ -102,7 +102,7 @@ function generate(inquiry: Inquiry): Reply {
   return isSpeech(decodeRequest(inquiry.body).model) ? speak(inquiry) : draw(inquiry)
 }
 
-export const dashscope = vendor('DashScope', behind('Bearer'), [
+export const dashscope = vendor('DashScope', schemeKey('Bearer'), [
   {
     method: 'POST',
     path: /^\/dashscope\/api\/v1\/services\/rerank\/text-rerank\/text-rerank$/,

@@ -3,7 +3,7 @@ import { ProviderError } from '../provider-error.ts'
 import { SOUNDS } from '../sound.ts'
 import type { Inquiry, Reply } from './format.ts'
 import { lengthOf, timedWords, transcriptOf } from './openai-transcription.ts'
-import { behind, vendor } from './vendor.ts'
+import { schemeKey, vendor } from './vendor.ts'
 
 const ENCODINGS: Readonly<Record<string, keyof typeof SOUNDS>> = {
   mp3: 'mp3',
@@ -51,7 +51,7 @@ function listen({ id, bytes, query }: Inquiry): Reply {
   return { kind: 'whole', body, tokens: 0, bill: { id, model, promptTokens: 0, units } }
 }
 
-export const deepgram = vendor('Deepgram', behind('Token'), [
+export const deepgram = vendor('Deepgram', schemeKey('Token'), [
   { method: 'POST', path: /^\/deepgram\/v1\/speak$/, answer: speak },
   { method: 'POST', path: /^\/deepgram\/v1\/listen$/, answer: listen },
 ])

@@ -1,4 +1,4 @@
-import type { Ask, OfferedTool } from '../answer.ts'
+import type { ChatRequest, OfferedTool } from '../answer.ts'
 import { isObject, textOf, type WireObject } from '../json.ts'
 import { ProviderError } from '../provider-error.ts'
 import { countTokens } from '../tokens.ts'
@@ -12,9 +12,9 @@ const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? v
 export const SIGNATURE = Buffer.from('sim-signature-gemini').toString('base64')
 const NO_SIGNATURE = 'skip_thought_signature_validator'
 
-export type Thinking = { readonly isOn: boolean; readonly isTold: boolean }
+export type Thinking = { readonly isOn: boolean; readonly isIncluded: boolean }
 
-export type GeminiAsk = { readonly ask: Ask; readonly choices: number; readonly thinking: Thinking }
+export type GeminiAsk = { readonly ask: ChatRequest; readonly choices: number; readonly thinking: Thinking }
 
 export function parse(body: string): WireObject {
   let request: unknown
@@ -104,11 +104,11 @@ export function decodeAsk(request: WireObject, model: string, words: number | un
   const thinking = decodeThinking(config.thinkingConfig)
   check(request, thinking)
   const contents = contentsOf(request)
-  const ask: Ask = {
+  const ask: ChatRequest = {
     model,
     words,
     promptTokens: countPrompt(request),
-    lastMessage: lastSaid(contents),
+    lastMessage: lastMessageOf(contents),
     ...decodeTools(request),
     allowsParallelCalls: true,
     json: config.responseMimeType === 'application/json' ? { schema: schemaIn(config) } : undefined,
@@ -118,7 +118,7 @@ export function decodeAsk(request: WireObject, model: string, words: number | un
 }
 
 function decodeThinking(config: unknown): Thinking {
-  if (!isObject(config)) return { isOn: false, isTold: false }
+  if (!isObject(config)) return { isOn: false, isIncluded: false }
   if (config.thinkingBudget !== undefined && config.thinkingLevel !== undefined) {
     throw new ProviderError(
       'bad_value',
@@ -127,10 +127,10 @@ function decodeThinking(config: unknown): Thinking {
     )
   }
   const isOn = config.thinkingBudget !== 0
-  return { isOn, isTold: isOn && config.includeThoughts === true }
+  return { isOn, isIncluded: isOn && config.includeThoughts === true }
 }
 
-function lastSaid(contents: readonly WireObject[]): Ask['lastMessage'] {
+function lastMessageOf(contents: readonly WireObject[]): ChatRequest['lastMessage'] {
   const parts = partsOf(contents.findLast(({ role }) => role !== 'model') ?? {})
   const results = parts.filter(part => isObject(part.functionResponse))
   if (results.length > 0) {
@@ -140,9 +140,9 @@ function lastSaid(contents: readonly WireObject[]): Ask['lastMessage'] {
   return { by: 'user', text: parts.map(({ text }) => textOf(text) ?? '').join(' ') }
 }
 
-const MODES: Readonly<Record<string, Ask['toolMode']>> = { ANY: 'required', NONE: 'none' }
+const MODES: Readonly<Record<string, ChatRequest['toolMode']>> = { ANY: 'required', NONE: 'none' }
 
-function decodeTools(request: WireObject): Pick<Ask, 'tools' | 'toolMode'> {
+function decodeTools(request: WireObject): Pick<ChatRequest, 'tools' | 'toolMode'> {
   const offered = listOf(request.tools)
     .flatMap(entry => listOf(objectOf(entry).functionDeclarations))
     .flatMap(decodeTool)

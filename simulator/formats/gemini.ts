@@ -9,7 +9,7 @@ import { vectorOf } from '../vector.ts'
 import type { Failure, Inquiry, Protocol, Reply, StreamFrame } from './format.ts'
 import { contentsOf, countPrompt, decodeAsk, parse, SIGNATURE, type Thinking } from './gemini-request.ts'
 import { decodeCount, missing } from './openai-request.ts'
-import { takeTurns } from './openai-stream.ts'
+import { interleave } from './openai-stream.ts'
 import { cacheShares, thoughtFor } from './thought.ts'
 import { inHeader } from './vendor.ts'
 
@@ -113,7 +113,7 @@ export function answerWhole(inquiry: Inquiry): Reply {
     const words = choice.text.join('')
     const signed = thinking.isOn ? { thoughtSignature: SIGNATURE } : {}
     const parts = [
-      ...(thinking.isTold ? [{ text: thought.join(''), thought: true }] : []),
+      ...(thinking.isIncluded ? [{ text: thought.join(''), thought: true }] : []),
       ...(words === '' ? [] : [{ text: words, ...signed }]),
       ...callsOf(choice, thinking.isOn),
     ]
@@ -166,7 +166,7 @@ function* encodePieces(completion: Completion): Generator<Piece> {
   const speakers = completion.choices.map((choice, index) =>
     encodeCandidate(completion, choice, { index, progress }),
   )
-  yield* takeTurns(speakers)
+  yield* interleave(speakers)
 }
 
 function* encodeCandidate(
@@ -184,7 +184,7 @@ function* encodeCandidate(
     tokens,
   })
   progress.thinkers += 1
-  const opening = thinking.isTold ? [{ text: thought.join(''), thought: true }] : []
+  const opening = thinking.isIncluded ? [{ text: thought.join(''), thought: true }] : []
   if (thinking.isOn) yield piece(opening, thought.length)
   for (const token of choice.text) {
     progress.candidates += 1

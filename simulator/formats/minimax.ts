@@ -3,7 +3,7 @@ import { isSoundName, SOUNDS } from '../sound.ts'
 import type { Inquiry, Reply } from './format.ts'
 import { PICTURE } from './openai-images.ts'
 import { decodeRequest, missing } from './openai-request.ts'
-import { behind, vendor } from './vendor.ts'
+import { schemeKey, vendor } from './vendor.ts'
 
 const GOOD = { status_code: 0, status_msg: 'success' }
 
@@ -38,7 +38,7 @@ function draw({ id, body }: Inquiry): Reply {
   return { kind: 'whole', body: JSON.stringify({ id, data, base_resp: GOOD }), tokens: 0, bill }
 }
 
-export const minimax = vendor('MiniMax', behind('Bearer'), [
+export const minimax = vendor('MiniMax', schemeKey('Bearer'), [
   { method: 'POST', path: /^\/minimax\/v1\/t2a_v2$/, answer: speak },
   { method: 'POST', path: /^\/minimax\/v1\/image_generation$/, answer: draw },
 ])

@@ -3,7 +3,7 @@ import { ProviderError } from '../provider-error.ts'
 import type { Inquiry, Protocol, Reply } from './format.ts'
 import { answerChat } from './openai-chat.ts'
 import { decodeRequest } from './openai-request.ts'
-import { behind } from './vendor.ts'
+import { schemeKey } from './vendor.ts'
 
 /** Fields of the common format that this vendor rejects as unknown. */
 const REFUSED = [
@@ -54,7 +54,7 @@ function chat(inquiry: Inquiry): Reply {
 /** Mistral's chat; errors have the path of the field. */
 export const mistralChat = {
   name: 'Mistral chat',
-  keyOf: behind('Bearer'),
+  keyOf: schemeKey('Bearer'),
   routes: [{ method: 'POST', path: /^\/mistral\/v1\/chat\/completions$/, answer: chat }],
   encodeRefusal: ({ kind, message, field }) =>
     kind === 'no_key'

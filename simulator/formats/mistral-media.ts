@@ -4,7 +4,7 @@ import { isSoundName, SOUNDS } from '../sound.ts'
 import type { Inquiry, Reply } from './format.ts'
 import { decodeRequest, missing } from './openai-request.ts'
 import { lengthOf, transcriptOf } from './openai-transcription.ts'
-import { behind, vendor } from './vendor.ts'
+import { schemeKey, vendor } from './vendor.ts'
 
 function speak({ id, body }: Inquiry): Reply {
   const { request, model } = decodeRequest(body)
@@ -60,7 +60,7 @@ function moderate({ id, body }: Inquiry): Reply {
   return { kind: 'whole', body: JSON.stringify({ id, model, results }), tokens: 0, bill }
 }
 
-export const mistralMedia = vendor('Mistral', behind('Bearer'), [
+export const mistralMedia = vendor('Mistral', schemeKey('Bearer'), [
   { method: 'POST', path: /^\/mistral\/v1\/audio\/speech$/, answer: speak },
   { method: 'POST', path: /^\/mistral\/v1\/audio\/transcriptions$/, answer: transcribe },
   { method: 'POST', path: /^\/mistral\/v1\/moderations$/, answer: moderate },

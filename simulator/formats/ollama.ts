@@ -1,4 +1,4 @@
-import { type AnswerChoice, type Ask, answer, countOpening } from '../answer.ts'
+import { type AnswerChoice, type ChatRequest, answer, countOpening } from '../answer.ts'
 import { isObject, type WireObject } from '../json.ts'
 import { MODELS } from '../models.ts'
 import { steer } from '../steering.ts'
@@ -13,15 +13,15 @@ const USUAL_CONTEXT = 4_096
 
 const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
 
-function askOf(request: WireObject, model: string, headers: Inquiry['headers']): Ask {
+function askOf(request: WireObject, model: string, headers: Inquiry['headers']): ChatRequest {
   const { options, format, messages } = request
-  const wishes = isObject(options) ? options : {}
+  const parameters = isObject(options) ? options : {}
   const isSchema = isObject(format)
   return decodeAsk(
     {
       tools: request.tools,
       messages: Array.isArray(messages) ? messages.map(messageOf) : messages,
-      ...(typeof wishes.num_predict === 'number' && { max_tokens: wishes.num_predict }),
+      ...(typeof parameters.num_predict === 'number' && { max_tokens: parameters.num_predict }),
       ...(format === 'json' && { response_format: { type: 'json_object' } }),
       ...(isSchema && { response_format: { type: 'json_schema', json_schema: { schema: format } } }),
     },
@@ -87,9 +87,13 @@ function objectIn(json: string): unknown {
   }
 }
 
-type Said = { readonly choice: AnswerChoice; readonly thought: readonly string[] }
+type Completion = { readonly choice: AnswerChoice; readonly thought: readonly string[] }
 
-function* stream({ choice, thought }: Said, common: WireObject, last: WireObject): Generator<StreamFrame> {
+function* stream(
+  { choice, thought }: Completion,
+  common: WireObject,
+  last: WireObject,
+): Generator<StreamFrame> {
   const line = (message: WireObject, rest: WireObject = { done: false }) =>
     `${JSON.stringify({ ...common, message: { role: 'assistant', ...message }, ...rest })}\n`
   for (const thinking of thought) yield { data: line({ content: '', thinking }), tokens: 1 }

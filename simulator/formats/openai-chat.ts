@@ -1,7 +1,7 @@
 import {
   type AnswerChoice,
   type AnsweredCall,
-  type Ask,
+  type ChatRequest,
   answer,
   countOpening,
   type OfferedTool,
@@ -11,8 +11,8 @@ import { ProviderError } from '../provider-error.ts'
 import { steer } from '../steering.ts'
 import { countTokens } from '../tokens.ts'
 import type { Inquiry, Reply, StreamFrame } from './format.ts'
-import { asksUsage, CHOICE_LIMIT, decodeCount, decodeRequest, missing } from './openai-request.ts'
-import { EVENT_STREAM, takeTurns, wrapChunks } from './openai-stream.ts'
+import { requestsUsage, CHOICE_LIMIT, decodeCount, decodeRequest, missing } from './openai-request.ts'
+import { EVENT_STREAM, interleave, wrapChunks } from './openai-stream.ts'
 
 /** The tokens of a part that is no text (an image, audio, a file). */
 export const TOKENS_PER_MEDIA_PART = 85
@@ -34,7 +34,7 @@ export function answerChat({ id, time, headers, body }: Inquiry): Reply {
   if (request.stream !== true) {
     return { kind: 'whole', body: encodeWhole(envelope, choices, usage), tokens, bill }
   }
-  const frames = encodeStream(envelope, choices, asksUsage(request) ? usage : undefined)
+  const frames = encodeStream(envelope, choices, requestsUsage(request) ? usage : undefined)
   return { kind: 'stream', contentType: EVENT_STREAM, frames, bill }
 }
 
@@ -59,13 +59,13 @@ export function countPrompt(request: WireObject): number {
   return schema === undefined ? count : count + countTokens(JSON.stringify(schema))
 }
 
-export function decodeAsk(request: WireObject, model: string, words: number | undefined): Ask {
+export function decodeAsk(request: WireObject, model: string, words: number | undefined): ChatRequest {
   const limits = [decodeCount(request, 'max_completion_tokens'), decodeCount(request, 'max_tokens')]
   return {
     model,
     words,
     promptTokens: countPrompt(request),
-    lastMessage: lastSaid(messagesOf(request)),
+    lastMessage: lastMessageOf(messagesOf(request)),
     ...decodeTools(request),
     allowsParallelCalls: request.parallel_tool_calls !== false,
     json: decodeJson(request.response_format),
@@ -86,7 +86,7 @@ function partsOf({ content }: WireObject): readonly unknown[] {
   return Array.isArray(content) ? content : typeof content === 'string' ? [content] : []
 }
 
-function lastSaid(messages: readonly WireObject[]): Ask['lastMessage'] {
+function lastMessageOf(messages: readonly WireObject[]): ChatRequest['lastMessage'] {
   const last = messages.at(-1)
   const isResult = last?.role === 'tool' || last?.role === 'function'
   const message = isResult ? last : messages.findLast(({ role }) => role === 'user')
@@ -95,7 +95,7 @@ function lastSaid(messages: readonly WireObject[]): Ask['lastMessage'] {
   return { by: isResult ? 'tool' : 'user', text }
 }
 
-function decodeTools(request: WireObject): Pick<Ask, 'tools' | 'toolMode'> {
+function decodeTools(request: WireObject): Pick<ChatRequest, 'tools' | 'toolMode'> {
   const offered = listOf(request.tools).flatMap(decodeTool)
   const choice = request.tool_choice
   if (choice === 'none' || choice === 'required') return { tools: offered, toolMode: choice }
@@ -124,7 +124,7 @@ function nameOf(tool: unknown): string | undefined {
   return textOf(objectOf(own ?? custom).name)
 }
 
-function decodeJson(format: unknown): Ask['json'] {
+function decodeJson(format: unknown): ChatRequest['json'] {
   const { type, json_schema: jsonSchema } = objectOf(format)
   if (type === 'json_object') return { schema: undefined }
   return type === 'json_schema' ? { schema: objectOf(jsonSchema).schema } : undefined
@@ -206,7 +206,7 @@ function* encodeStream(
     { ...common, service_tier: 'default', system_fingerprint: FINGERPRINT },
     usage,
   )
-  yield* takeTurns(choices.map((choice, index) => encodeChoice(choice, index, { envelope, head, tail })))
+  yield* interleave(choices.map((choice, index) => encodeChoice(choice, index, { envelope, head, tail })))
   yield* close()
 }
 

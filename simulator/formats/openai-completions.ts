@@ -1,9 +1,9 @@
-import { type AnswerChoice, type Ask, answer } from '../answer.ts'
+import { type AnswerChoice, type ChatRequest, answer } from '../answer.ts'
 import { ProviderError } from '../provider-error.ts'
 import { steer } from '../steering.ts'
 import type { Inquiry, Reply, StreamFrame } from './format.ts'
 import {
-  asksUsage,
+  requestsUsage,
   CHOICE_LIMIT,
   countPassage,
   decodeCount,
@@ -11,7 +11,7 @@ import {
   decodeRequest,
   type Passage,
 } from './openai-request.ts'
-import { EVENT_STREAM, takeTurns, wrapChunks } from './openai-stream.ts'
+import { EVENT_STREAM, interleave, wrapChunks } from './openai-stream.ts'
 
 const FINGERPRINT = 'fp_simulator'
 
@@ -47,11 +47,11 @@ export function answerCompletions({ id, time, headers, body }: Inquiry): Reply {
   if (request.stream !== true) {
     return { kind: 'whole', body: encodeWhole(envelope, choices, usage), tokens, bill }
   }
-  const frames = encodeStream(envelope, choices, asksUsage(request) ? usage : undefined)
+  const frames = encodeStream(envelope, choices, requestsUsage(request) ? usage : undefined)
   return { kind: 'stream', contentType: EVENT_STREAM, frames, bill }
 }
 
-function askAbout(prompt: Passage, options: Pick<Ask, 'model' | 'words' | 'maxTokens'>): Ask {
+function askAbout(prompt: Passage, options: Pick<ChatRequest, 'model' | 'words' | 'maxTokens'>): ChatRequest {
   return {
     ...options,
     promptTokens: countPassage(prompt),
@@ -97,7 +97,7 @@ function* encodeStream(
   const { id, created, model } = envelope
   const common = { id, object: 'text_completion', created, model, system_fingerprint: FINGERPRINT }
   const { head, tail, close } = wrapChunks(common, usage)
-  yield* takeTurns(choices.map((choice, index) => encodeChoice(choice, index, { head, tail })))
+  yield* interleave(choices.map((choice, index) => encodeChoice(choice, index, { head, tail })))
   yield* close()
 }
 

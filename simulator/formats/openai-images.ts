@@ -17,7 +17,7 @@ const PIECE = 'A'.repeat(1_048_576)
 
 const isInside = (model: string) => /^(chat)?gpt-image/.test(model)
 
-type Asked = { readonly request: WireObject; readonly model: string; readonly pictures: number }
+type ImageRequest = { readonly request: WireObject; readonly model: string; readonly pictures: number }
 
 /** An image, or as many megabytes as the model's name has in `words`. */
 function pictureOf(model: string): string {
@@ -25,7 +25,7 @@ function pictureOf(model: string): string {
   return megabytes === undefined ? PICTURE : PIECE.repeat(megabytes)
 }
 
-function answer({ id, time }: Inquiry, { request, model, pictures }: Asked, task: string): Reply {
+function answer({ id, time }: Inquiry, { request, model, pictures }: ImageRequest, task: string): Reply {
   const n = decodeCount(request, 'n', 10) ?? 1
   const prompt = textOf(request.prompt) ?? ''
   if (isInside(model) && request.response_format !== undefined)

@@ -68,6 +68,6 @@ export function missing(field: string): ProviderError {
   return new ProviderError('missing_field', `The request lacks '${field}'.`, field)
 }
 
-export function asksUsage({ stream_options: options }: WireObject): boolean {
+export function requestsUsage({ stream_options: options }: WireObject): boolean {
   return isObject(options) && options.include_usage === true
 }

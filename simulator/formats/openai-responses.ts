@@ -1,4 +1,4 @@
-import { type AnswerChoice, type Ask, answer, countOpening, type OfferedTool } from '../answer.ts'
+import { type AnswerChoice, type ChatRequest, answer, countOpening, type OfferedTool } from '../answer.ts'
 import { isObject, textOf, type WireObject } from '../json.ts'
 import { ProviderError } from '../provider-error.ts'
 import { steer } from '../steering.ts'
@@ -8,7 +8,7 @@ import { TOKENS_PER_MEDIA_PART } from './openai-chat.ts'
 import { decodeCount, decodeRequest, missing } from './openai-request.ts'
 import { EVENT_STREAM } from './openai-stream.ts'
 import { searchesFor, searchUnits } from './searches.ts'
-import { cacheShares, proofOf, thoughtFor } from './thought.ts'
+import { cacheShares, signatureOf, thoughtFor } from './thought.ts'
 
 const objectOf = (value: unknown): WireObject => (isObject(value) ? value : {})
 const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
@@ -67,7 +67,7 @@ export function answerResponses({ id, time, headers, body }: Inquiry): Reply {
     createdS: Math.floor(time.getTime() / 1000),
     thought: isThinking ? splitTokens(thoughtFor(ask)) : [],
     searches: searches.count,
-    isProofAsked: listOf(request.include).includes('reasoning.encrypted_content'),
+    includesSignature: listOf(request.include).includes('reasoning.encrypted_content'),
     request,
   }
   const tokens = choice.tokenCount + completion.thought.length
@@ -101,7 +101,7 @@ function countPrompt(request: WireObject): number {
   return schema === undefined ? count : count + countTokens(JSON.stringify(schema))
 }
 
-function decodeAsk(request: WireObject, model: string, words: number | undefined): Ask {
+function decodeAsk(request: WireObject, model: string, words: number | undefined): ChatRequest {
   const items = itemsOf(request)
   const last = items.at(-1)
   const isResult = String(last?.type).endsWith('_call_output')
@@ -136,12 +136,12 @@ function decodeTool(tool: unknown): readonly OfferedTool[] {
 type Completion = {
   readonly id: string
   readonly model: string
-  readonly ask: Ask
+  readonly ask: ChatRequest
   readonly choice: AnswerChoice
   readonly createdS: number
   readonly thought: readonly string[]
   readonly searches: number
-  readonly isProofAsked: boolean
+  readonly includesSignature: boolean
   readonly request: WireObject
 }
 
@@ -161,7 +161,7 @@ const nameFor = ({ id }: Completion, kind: string, at = 0) => `${kind}_${id.slic
 
 const reasoningItem = (completion: Completion) => {
   const text = completion.thought.join('')
-  const proof = completion.isProofAsked ? { encrypted_content: proofOf(text) } : {}
+  const proof = completion.includesSignature ? { encrypted_content: signatureOf(text) } : {}
   return {
     id: nameFor(completion, 'rs'),
     type: 'reasoning',

@@ -2,11 +2,11 @@ import type { StreamFrame } from './format.ts'
 
 export const EVENT_STREAM = 'text/event-stream; charset=utf-8'
 
-/** The choices of an answer alternate, one frame each, like those of the real provider. */
-export function* takeTurns<Said>(speakers: readonly Generator<Said>[]): Generator<Said> {
-  let speaking = speakers
+/** Interleaves the frames of the choices, one frame each, as the real provider does. */
+export function* interleave<Frame>(generators: readonly Generator<Frame>[]): Generator<Frame> {
+  let speaking = generators
   while (speaking.length > 0) {
-    const still: Generator<Said>[] = []
+    const still: Generator<Frame>[] = []
     for (const speaker of speaking) {
       const { done, value } = speaker.next()
       if (done === true) continue

@@ -1,7 +1,7 @@
 import type { Inquiry, Reply } from './format.ts'
 import { answerImages } from './openai-images.ts'
 import { decodeRequest, missing } from './openai-request.ts'
-import { behind, vendor } from './vendor.ts'
+import { schemeKey, vendor } from './vendor.ts'
 
 /** `image_size` and `batch_size`, answered in `images`. */
 function drawBatch({ id, body }: Inquiry): Reply {
@@ -19,10 +19,10 @@ function drawOne(inquiry: Inquiry): Reply {
   return answerImages({ ...inquiry, body: JSON.stringify(request) })
 }
 
-export const siliconflow = vendor('SiliconFlow', behind('Bearer'), [
+export const siliconflow = vendor('SiliconFlow', schemeKey('Bearer'), [
   { method: 'POST', path: /^\/siliconflow\/v1\/images\/generations$/, answer: drawBatch },
 ])
 
-export const volcengine = vendor('VolcEngine', behind('Bearer'), [
+export const volcengine = vendor('VolcEngine', schemeKey('Bearer'), [
   { method: 'POST', path: /^\/volcengine\/api\/v3\/images\/generations$/, answer: drawOne },
 ])

@@ -1,6 +1,6 @@
 import type { Inquiry, Reply } from './format.ts'
 import { rank } from './rerank.ts'
-import { behind, vendor } from './vendor.ts'
+import { schemeKey, vendor } from './vendor.ts'
 
 const sorted = (scores: readonly number[]) =>
   scores
@@ -27,10 +27,10 @@ function teiRank({ id, body }: Inquiry): Reply {
   }
 }
 
-export const voyage = vendor('Voyage', behind('Bearer'), [
+export const voyage = vendor('Voyage', schemeKey('Bearer'), [
   { method: 'POST', path: /^\/voyage\/v1\/rerank$/, answer: voyageRank },
 ])
 
-export const tei = vendor('Text Embeddings Inference', behind('Bearer'), [
+export const tei = vendor('Text Embeddings Inference', schemeKey('Bearer'), [
   { method: 'POST', path: /^\/tei\/rerank$/, answer: teiRank },
 ])

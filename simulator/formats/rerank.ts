@@ -35,7 +35,7 @@ export function rank(body: string, documents = 'documents'): Ranking {
   return { model, request, texts, scores: texts.map(text => scoreOf(query, text)), tokens }
 }
 
-/** The format of most rerankers. It does not sort or cut, like some, and reports tokens. */
+/** The format of most rerankers. Like some of them, it ignores `top_n` and does not sort the results. It reports tokens. */
 export function answerRerank({ id, body }: Inquiry): Reply {
   const { model, texts, scores, tokens } = rank(body)
   const results = scores.map((relevance_score, index) => ({

@@ -13,7 +13,7 @@ const SEARCH = /^web_search/
 const limitOf = (...limits: readonly unknown[]): number =>
   Math.min(...limits.map(limit => (typeof limit === 'number' ? limit : Number.POSITIVE_INFINITY)))
 
-/** As many as the request is steered to, if it offers a search tool, within its limits. */
+/** The number of searches that the request sets, if it has a search tool, within its limits. */
 export function searchesFor(request: WireObject, headers: IncomingHttpHeaders, model: string): Searches {
   const tools = Array.isArray(request.tools) ? request.tools.filter(isObject) : []
   const tool = tools.find(({ type }) => SEARCH.test(String(type)))
@@ -22,5 +22,5 @@ export function searchesFor(request: WireObject, headers: IncomingHttpHeaders, m
   return { count, tokens: count * TOKENS_PER_RESULT }
 }
 
-/** The charge for them. */
+/** The searches as billed units. */
 export const searchUnits = ({ count }: Searches) => (count > 0 ? { units: { searches: count } } : {})

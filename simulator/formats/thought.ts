@@ -1,11 +1,11 @@
-import type { Ask } from '../answer.ts'
+import type { ChatRequest } from '../answer.ts'
 
 /** The reasoning text of a model, in every format that shows reasoning. */
-export const thoughtFor = ({ lastMessage }: Ask): string =>
+export const thoughtFor = ({ lastMessage }: ChatRequest): string =>
   `The ${lastMessage.by} said something of ${lastMessage.text.length} letters. I had better answer.`
 
 /** The signature of a thought: a vendor rejects thoughts with another one. */
-export const proofOf = (thought: string): string =>
+export const signatureOf = (thought: string): string =>
   `sim-signature-${Buffer.from(thought).toString('base64').slice(0, 24)}`
 
 /** A part of a long prompt is cached; the shares always add up to the prompt. */

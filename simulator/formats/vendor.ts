@@ -15,7 +15,7 @@ export const vendor = (
 })
 
 /** The key after this scheme in `authorization`. */
-export const behind =
+export const schemeKey =
   (word: string) =>
   (headers: IncomingHttpHeaders): string | undefined =>
     new RegExp(`^${word} +(\\S+)$`, 'i').exec(headers.authorization ?? '')?.[1]

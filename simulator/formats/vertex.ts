@@ -7,7 +7,7 @@ import type { Inquiry, Protocol, Reply } from './format.ts'
 import { answerStream, answerWhole, gemini } from './gemini.ts'
 import { parse } from './gemini-request.ts'
 import { decodeCount } from './openai-request.ts'
-import { behind, inHeader } from './vendor.ts'
+import { schemeKey, inHeader } from './vendor.ts'
 
 const PLACE = '^/vertex/v1/(?:projects/[^/]+/locations/[^/]+/)?publishers'
 const method = (publisher: string, name: string) =>
@@ -20,7 +20,7 @@ const VERSION = 'vertex-2023-10-16'
 const DIMENSIONS = 768
 const USUAL_LIFE_S = 3_599
 
-const bearer = behind('Bearer')
+const bearer = schemeKey('Bearer')
 const apiKey = inHeader('x-goog-api-key')
 
 /** A token that was issued here, or an API key. */
@@ -41,8 +41,8 @@ function claimsOf(assertion: string): WireObject {
   return read(claims)
 }
 
-/** The assertion of a service account must be present and is not verified; the names `refused…` and `short…` have a special meaning. */
-function trade({ body, time, id }: Inquiry): Reply {
+/** Issues a token. The assertion is required but not verified; the account names `refused…` and `short…` are special. */
+function issueToken({ body, time, id }: Inquiry): Reply {
   const form = new URLSearchParams(body)
   try {
     const { iss, scope, aud, exp } = claimsOf(form.get('assertion') ?? '')
@@ -65,7 +65,7 @@ function trade({ body, time, id }: Inquiry): Reply {
 export const googleTokens = {
   name: 'Google’s tokens',
   keyOf: () => 'none',
-  routes: [{ method: 'POST', path: /^\/vertex\/token$/, answer: trade }],
+  routes: [{ method: 'POST', path: /^\/vertex\/token$/, answer: issueToken }],
   encodeRefusal: ({ message }) => JSON.stringify({ error: 'invalid_grant', error_description: message }),
   encodeFailure: ({ message }) => JSON.stringify({ error: 'internal_failure', error_description: message }),
 } satisfies Protocol
@@ -73,7 +73,7 @@ export const googleTokens = {
 // --- Gemini -------------------------------------------------------------------------------------------------------
 
 /** Rules that the vendor's other API does not have. */
-const strictly =
+const withStrictKeys =
   (answer: (inquiry: Inquiry) => Reply) =>
   (inquiry: Inquiry): Reply => {
     const { contents } = parse(inquiry.body)
@@ -89,8 +89,8 @@ function predict({ id, body, params: [model = ''] }: Inquiry): Reply {
   if (texts.length === 0 || texts.includes('')) throw new ProviderError('missing_field', 'empty', 'instances')
   if (texts.length > 1 && model.startsWith('gemini-'))
     throw new ProviderError('bad_value', 'this model supports only one instance', 'instances')
-  const wishes = isObject(parameters) ? parameters : {}
-  const dimensions = decodeCount(wishes, 'outputDimensionality', DIMENSIONS) ?? DIMENSIONS
+  const embeddingParameters = isObject(parameters) ? parameters : {}
+  const dimensions = decodeCount(embeddingParameters, 'outputDimensionality', DIMENSIONS) ?? DIMENSIONS
   const predictions = texts.map(text => ({
     embeddings: {
       values: [...vectorOf(text, dimensions)],
@@ -107,8 +107,8 @@ export const vertexGemini = {
   name: 'Gemini on Vertex',
   keyOf,
   routes: [
-    { method: 'POST', path: method('google', 'generateContent'), answer: strictly(answerWhole) },
-    { method: 'POST', path: method('google', 'streamGenerateContent'), answer: strictly(answerStream) },
+    { method: 'POST', path: method('google', 'generateContent'), answer: withStrictKeys(answerWhole) },
+    { method: 'POST', path: method('google', 'streamGenerateContent'), answer: withStrictKeys(answerStream) },
     { method: 'POST', path: method('google', 'predict'), answer: predict },
   ],
 } satisfies Protocol

@@ -6,7 +6,7 @@ import type { Inquiry, Reply } from './format.ts'
 import { answerImageEdits, answerImages } from './openai-images.ts'
 import { missing } from './openai-request.ts'
 import { lengthOf, timedWords, transcriptOf } from './openai-transcription.ts'
-import { behind, vendor } from './vendor.ts'
+import { schemeKey, vendor } from './vendor.ts'
 
 const MODEL = 'grok-voice'
 
@@ -57,7 +57,7 @@ function redraw(inquiry: Inquiry): Reply {
   return answerImageEdits(inquiry)
 }
 
-export const xaiMedia = vendor('xAI', behind('Bearer'), [
+export const xaiMedia = vendor('xAI', schemeKey('Bearer'), [
   { method: 'POST', path: /^\/xai\/v1\/tts$/, answer: speak },
   { method: 'POST', path: /^\/xai\/v1\/stt$/, answer: transcribe },
   { method: 'POST', path: /^\/xai\/v1\/images\/generations$/, answer: draw },

@@ -89,7 +89,7 @@ async function prepareStore(config: Config, { db, migrate }: Store, keyring: Key
 
 /**
  * Locks the data directory, opens the store and decrypts its keys. A wrong secret ends this before anything is written.
- * Commands without a running server set `mustExist`; workers set `isLocked`, because their supervisor has the lock.
+ * Commands without a running server set `mustExist`. Workers set `isLocked`, because their supervisor holds the lock.
  */
 export async function openStoreAndKeys(config: Config, { mustExist = false, isLocked = false } = {}) {
   if (mustExist && lacksDatabaseFile(config)) throw noGateway(config)

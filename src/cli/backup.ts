@@ -24,7 +24,7 @@ export function syncPath(path: string): void {
 
 const exists = (file: string) => new CommandError(`${file} already exists; a backup never overwrites a file`)
 
-/** Gives the finished file its name, without replacing a file that was created meanwhile. */
+/** Renames the finished file, without replacing a file of that name. */
 function publish(part: string, file: string): void {
   try {
     linkSync(part, file)

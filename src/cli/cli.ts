@@ -3,7 +3,7 @@ import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
 import { CommandError, type Report } from './command.ts'
 import type { Operations } from './operations.ts'
 
-/** Exit codes of sysexits.h, so that supervisors can tell wrong usage from a failure. */
+/** Exit codes of sysexits.h, so that process managers can distinguish wrong usage from a failure. */
 export const EXIT = { ok: 0, failed: 1, usage: 64, badData: 65, config: 78 } as const
 
 export type StartOptions = {
@@ -18,7 +18,7 @@ export type CliDeps = {
   /** One line for each environment variable, for the help of `start`. */
   settingsHelp(): readonly string[]
   start(options: StartOptions): Promise<number>
-  /** Runs on the server that has the data directory, or takes the directory itself when none runs. */
+  /** Runs an operation on the running server of the data directory, or in this process if none runs. */
   operate<Name extends keyof Operations>(
     name: Name,
     input: Parameters<Operations[Name]>[0],

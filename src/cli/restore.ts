@@ -154,7 +154,7 @@ export async function restore({
     let journals: { nodes: number; records: number }
     try {
       journals = writeJournals(file, nodesPart)
-      // The store is written last: a start refuses journals without their store, but not a store without its journals.
+      // The store is moved last: a start detects journals without their store, but not a store without its journals.
       replaceDirectory(nodesPart, join(dataDir, 'nodes'))
       if (databaseUrl !== undefined) await fillPostgres(file, databaseUrl)
       else file.exec(DROP_BACKUP_SCHEMA)

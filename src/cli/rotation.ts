@@ -30,7 +30,7 @@ export function createRotation(
     }
   }
 
-  /** A change that began before the new secret existed may have encrypted with the old one and committed only now. */
+  /** Re-encrypts values of changes that encrypted with the old secret and committed during the rotation. */
   const resealRest = () =>
     transact(db, async trx => {
       await lockSealedTables(trx, engine)

@@ -11,7 +11,7 @@ export function createSettlementTail(settled: Uint8Array, headSeq: number) {
 
   return {
     meet(entry: EntryRow): void {
-      // Later entries were written after the journal was read.
+      // Ignore later entries, which were written after the journal was read.
       if (size === 0 || entry.kind !== 'settle' || entry.seq > headSeq) return
       const digest = digestSettlement({
         rid: entry.request_id,

@@ -72,7 +72,7 @@ type Findings = ReturnType<typeof createFindings>
 
 /** Recomputes chains and balances, compares them with journals, anchors and rows, and reports every check. */
 export function createVerify({ db, dataDir, anchorFile: ownFile, record }: VerifyDeps) {
-  /** The verified information of the audit log about chains, rows and accepted restores. */
+  /** Verifies the audit log and collects its information about chains, rows and accepted restores. */
   function createAuditReading(anchors: GatheredAnchors) {
     const states = new Map<string, string>()
     const chains = new Set<string>()
@@ -141,7 +141,7 @@ export function createVerify({ db, dataDir, anchorFile: ownFile, record }: Verif
   ) {
     const balances = createBalances(db)
     const faults: string[] = []
-    // Count entries first: a chain that a node starts meanwhile is then in the list of chains.
+    // Count entries before listing chains, so that every counted chain is in the list.
     const counts = await countEntries(db)
     const names = (await listChains(db)).map(({ name }) => name).filter(name => name !== AUDIT_CHAIN)
     for (const { chain, entries } of counts)

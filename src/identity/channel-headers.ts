@@ -9,6 +9,6 @@ export const sealHeaders = (keyring: Keyring, channelId: number, text: string): 
 
 type StoredHeaders = { readonly id: number; readonly header_override: string }
 
-/** A value that is not sealed yet begins as a JSON object; the next start seals it. */
+/** Decrypts headers. Plain JSON was stored by an older version; the next start encrypts it. */
 export const openHeaders = (keyring: Keyring, { id, header_override: text }: StoredHeaders): string =>
   text.startsWith('{') ? text : keyring.open(text, place(id))

@@ -8,7 +8,7 @@ export type Requester = {
   readonly isKnown: boolean
 }
 
-/** A hash takes 19 MiB and a core for about 50 ms: two run at a time, a short queue waits, then 503. */
+/** Concurrent hashes. Each takes 19 MiB and a core for about 50 ms. Above a short queue, requests are refused with 503. */
 const AT_ONCE = 2
 /** Of known requesters, and as many of unknown ones. */
 const MAX_WAITING = 40
@@ -26,7 +26,7 @@ function createFairQueue() {
 
   const lengthOf = (name: string) => waiters.get(name)?.length ?? 0
 
-  /** Refuses a waiter of the requester that has the most, unless that is the one that asks. */
+  /** Refuses a waiter of the requester with the most waiters. False if that is the new requester itself. */
   function displace(name: string): boolean {
     const [longest, line = []] = [...waiters].reduce((a, b) => (b[1].length > a[1].length ? b : a))
     if (longest === name || line.length <= lengthOf(name) + 1) return false

@@ -7,7 +7,7 @@ export const SESSION_IDLE_S = 12 * 3600
 export const SESSION_ABSOLUTE_S = 7 * 24 * 3600
 /** The time of last use is written at most this often, so that reads rarely cause writes. */
 const TOUCH_EVERY_S = 60
-/** The longest a request waits for that write: a store that is read-only must not lock people out. */
+/** The longest that a request waits for that write: a read-only store must not block authentication. */
 const TOUCH_MOST_MS = 500
 
 type IdentifiedUser = {

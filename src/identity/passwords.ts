@@ -44,7 +44,7 @@ export function createPasswords() {
       return encode(nonce, await derive(password, nonce, { memory: MEMORY_KIB, passes: PASSES }))
     })
 
-  /** Without a stored hash the work is done all the same, so that the time does not reveal whether a user exists. */
+  /** Hashes even without a stored hash, so that the response time does not reveal whether a user exists. */
   const verify = (password: string, stored: string | undefined, requester: Requester) =>
     bounded(requester, async () => {
       const decoded = stored === undefined ? undefined : decode(stored)

@@ -7,9 +7,9 @@ type Rule = { readonly free: number; readonly forgetMs: number; readonly maxWait
 const MINUTE_MS = 60_000
 
 /**
- * After `free` failures every further one doubles the wait, up to `maxWaitMs`; after `forgetMs` without one they are
- * forgotten. Attacks from many addresses delay an account by seconds only, so its owner is never locked out for long; a
- * network that keeps failing waits much longer.
+ * After `free` failures every further one doubles the wait, up to `maxWaitMs`. After `forgetMs` without a failure the count
+ * is reset. The maximum wait of an account is short, so that attacks from many addresses cannot lock its owner out; the
+ * maximum wait of a network is much longer.
  */
 const RULES = {
   accountAndNetwork: { free: 5, forgetMs: 5 * MINUTE_MS, maxWaitMs: 15 * MINUTE_MS },

@@ -1,6 +1,6 @@
 import type { Auth, Provider, Signer, Values } from './provider.ts'
 
-// Local servers need no key: an empty key must not become an empty header.
+// Local servers need no key, so an empty key must not be sent as an empty header.
 const unlessEmpty =
   (auth: Auth): Auth =>
   key =>

@@ -47,7 +47,7 @@ export type Auth = (key: string) => Readonly<Record<string, string>>
 export type KeyExchangeScheme = {
   /** For docs/providers.md. */
   readonly description: string
-  /** Whether a key is of this kind; any other key is sent by `auth`. */
+  /** Whether this scheme handles the key; any other key is sent by `auth`. */
   readonly takes: (key: string) => boolean
   /** The headers that sign a request. */
   readonly sign?: (
@@ -148,7 +148,7 @@ export type Provider = { readonly [operation in Operation]?: Paths } & {
   readonly placeholders?: (key: string, fields: Values) => Values
   /** The formats that a model supports, if they depend on its name. Absent: those of the operation's paths. */
   readonly formatsOfModel?: (model: string) => readonly FormatName[]
-  /** Whether an error response is about the key or its credit although its status says otherwise. */
+  /** Whether an error response concerns the key or its credit although its status does not show it. */
   readonly isKeyError?: (status: number, body: unknown) => boolean
   /** `reasoningOutside`: reasoning tokens are not included in `completion_tokens`. */
   readonly usage?: { readonly reasoningOutside: boolean }

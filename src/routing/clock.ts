@@ -1,9 +1,9 @@
-/** The clock of rate limits: a correction of the system clock neither opens a new minute nor repeats an old one. */
+/** The clock of rate limits. Corrections of the system clock do not affect it. */
 export const monotonicMs = (): number => performance.now()
 
 /**
- * A clock that never goes back. When the system clock is set back, this clock continues from its last value: it does not
- * stand still until the old time returns, and it counts no time twice.
+ * A monotonic clock. When the system clock is set back, this clock continues from its last value instead of standing still
+ * until the system clock has caught up.
  */
 export function createMonotonicClock(nowMs: () => number): () => number {
   let lastMs = nowMs()

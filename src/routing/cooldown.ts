@@ -6,7 +6,7 @@ export type Cooldown = {
   cooldowns: number
   isCoolingDown: boolean
   untilMs: number
-  /** The number of the latest cooldown, 0 before the first. Attempts that began before it have a lower number. */
+  /** The number of the latest cooldown, 0 before the first. Attempts that began earlier have a lower number. */
   serial: number
   /** The attempt that tries the channel or key after the cooldown. No other attempt may until `trialUntilMs`. */
   trial: object | undefined
@@ -23,7 +23,7 @@ export type Readiness = {
 const FIRST_COOLDOWN_MS = 30_000
 export const MAX_COOLDOWN_MS = 300_000
 
-/** A trial whose end is never reported must not block a channel for ever. */
+/** A trial whose end is never reported blocks the channel for at most this long. */
 const TRIAL_LEASE_MS = 120_000
 const TRYING_MS = 1_000
 

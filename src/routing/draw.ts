@@ -21,7 +21,7 @@ export function poolOf<T>(members: readonly T[], weightOf: (member: T) => number
 
 const weightAt = ({ ends }: Pool<unknown>, index: number) => (ends[index] ?? 0) - (ends[index - 1] ?? 0)
 
-/** One pass over the pool: a request waits for it. */
+/** The members of a pool that pass, in a new pool. One pass only, because a request waits for it. */
 function only<T>(pool: Pool<T>, passes: (member: T, index: number) => boolean): Pool<T> {
   const members: T[] = []
   const ends: number[] = []

@@ -69,7 +69,7 @@ const DISABLE_REASONS = {
   credit: 'The provider reported insufficient credit, and again at each trial.',
 } as const
 
-/** Attempts that began before the latest cooldown do not count: a hundred concurrent failures are one. */
+/** Attempts that began before the latest cooldown do not count, so that concurrent failures cause one cooldown. */
 const isOutdated = (cooldown: Cooldown | undefined, attempt: RunningAttempt) =>
   cooldown !== undefined && attempt.serial < cooldown.serial
 
@@ -139,7 +139,7 @@ export function createHealth(deps: {
     if (attempt.channel.autoBan && isGivenUp(cooldown)) disable(attempt, reason)
   }
 
-  // Repeated at each further failed trial until the table shows the key disabled: saving the first decision may have failed.
+  // Called at each further failed trial until the routing table has the key disabled, because saving may have failed.
   function disable({ channel, key }: RunningAttempt, reason: string): void {
     const channelId = channel.id
     if (channel.keys.length > 1) deps.onDisable({ channelId, key, reason })

@@ -47,9 +47,9 @@ export type PlanCursor<C> = {
   readonly steps: IterableIterator<PlanStep<C>>
   /** The channels skipped so far. */
   readonly passedOver: readonly SkipReason[]
-  /** The last step does not count: its channel reached a rate limit meanwhile. */
+  /** Undoes the last step, because its channel reached a rate limit in the meantime. */
   turnedAway(channel: C, againInS: number): void
-  /** The last step does not count: the request cannot use its channel, for this reason. */
+  /** Undoes the last step, because the request cannot use its channel for this reason. */
   passOver(channel: C, reason: string): void
 }
 
@@ -62,7 +62,7 @@ export type RouteExplanation<C> = Plan<C> & {
   readonly price: { readonly model: string; readonly version: string } | undefined
 }
 
-/** After so many skipped channels of a tier, the others are filtered in one pass: a thousand single draws cost far more. */
+/** After so many skipped channels of a tier, the others are filtered in one pass, which is faster than single draws. */
 const MAX_MISSES = 16
 
 /**

@@ -103,7 +103,7 @@ export function createRates({
     return meter
   }
 
-  /** Forgets at most `atMost` matching meters. Returns by how many it fell short. */
+  /** Removes at most `atMost` matching meters. Returns how many fewer it removed. */
   function forget(matches: (meter: Meter) => boolean, atMost: number): number {
     let toForget = atMost
     for (const ofKind of Object.values(meters)) {
@@ -140,7 +140,7 @@ export function createRates({
     return meter
   }
 
-  /** Begins the request at once, so that `makeRoom` for the next subject never finds this meter idle. */
+  /** Counts the request at once, so that `makeRoom` for the next subject does not evict this meter as idle. */
   function begin(subject: Subject, atMs: number, countedInput: number): Meter {
     const meter = find(subject, atMs) ?? make(subject, atMs)
     beginRequest(meter, atMs, countedInput)

@@ -67,7 +67,7 @@ export function createSharedRates({ admit, leave, end, nowMs }: SharedRatesDeps)
     }
     let isEnded = false
     const isCounted = subjects.some(({ limits }) => limits.concurrency !== null)
-    /** When the supervisor is gone there is no slot to wait for. */
+    /** A failed call means that the supervisor has ended: then there is no slot to wait for. */
     const released = (acknowledged: Promise<void>): Release => {
       const settled = acknowledged.catch(() => {})
       return isCounted ? settled : undefined

@@ -44,7 +44,7 @@ type Backing<C> = {
   readonly tiers: readonly PriorityTier<C>[]
   /** The same channels in the order in which they are drawn. */
   readonly pools: readonly TierPool<C>[]
-  /** Auto-disabled: they serve nothing, but the model exists (503 instead of 404). */
+  /** Auto-disabled channels. They get no requests, but their models exist (503 instead of 404). */
   readonly disabled: readonly C[]
 }
 
@@ -155,7 +155,7 @@ function listingsOf<C extends RoutedChannel>(channels: readonly C[]): ReadonlyMa
   return listings
 }
 
-/** Undefined for a loop or a chain that is too long. Saving refuses both; a request must end all the same. */
+/** Undefined for a loop or a chain that is too long. Saving refuses both, but a stored one must not hang a request. */
 function followAliases(
   aliases: ReadonlyMap<string, RoutedAlias>,
   requestedModel: string,

@@ -3,7 +3,7 @@ import type { z } from 'zod'
 import type { Input } from './client.ts'
 import type { AnswerOf, RouteName } from './contract.ts'
 import { ApiError } from './errors.ts'
-import { useAct } from './query.ts'
+import { useRouteMutation } from './query.ts'
 
 /**
  * Validates a body with the gateway's schema before it is sent, so that field errors show without a round trip.
@@ -75,7 +75,7 @@ export function useContractForm<Name extends RouteName, Values extends FieldValu
   onDone,
   ...options
 }: ContractFormOptions<Name, Values>) {
-  const act = useAct(route)
+  const act = useRouteMutation(route)
   return useSavingForm<Values>({
     ...options,
     save: async values => {

@@ -69,7 +69,7 @@ export const useCall = <Name extends RouteName>(
  * Writes through a route, then refetches all data of the page. The gateway responds after the change took
  * effect.
  */
-export function useAct<Name extends RouteName>(name: Name) {
+export function useRouteMutation<Name extends RouteName>(name: Name) {
   const client = useQueryClient()
   return useMutation<AnswerOf<Name>, Error, Input<Name>>({
     mutationFn: input => call(name, input),

@@ -1,7 +1,7 @@
 import { useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
-import { inTurns } from '../api/in-turns.ts'
+import { mapConcurrently } from '../api/map-concurrently.ts'
 import type { RowSelection } from './selection.ts'
 import { useErrorText } from './states.tsx'
 import { toast } from './toast.tsx'
@@ -20,7 +20,7 @@ export function useBulkChange<Row>({ put, onChange }: RowSelection<Row>, { idOf,
     if (rows.length === 0) return
     setBusy(true)
     setFaults([])
-    const results = await inTurns(rows, row =>
+    const results = await mapConcurrently(rows, row =>
       write(row).then(
         changed => ({ changed }),
         error => ({ row, fault: `${nameOf(row)}: ${words(error)}` }),

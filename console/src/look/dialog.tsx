@@ -12,11 +12,18 @@ type DialogProps = {
   readonly children: ReactNode
   readonly isWide?: boolean
   /** Closes only with its own buttons, because its content cannot be shown again. */
-  readonly isHeld?: boolean
+  readonly closesByButtonOnly?: boolean
 }
 
 /** A modal dialog. */
-export function Dialog({ title, isOpen, onClose, children, isWide = false, isHeld = false }: DialogProps) {
+export function Dialog({
+  title,
+  isOpen,
+  onClose,
+  children,
+  isWide = false,
+  closesByButtonOnly: closesByButtonOnly = false,
+}: DialogProps) {
   const { t } = useTranslation()
   // Focus the first field instead of the close button.
   const focusFirst = (event: Event) => {
@@ -25,7 +32,7 @@ export function Dialog({ title, isOpen, onClose, children, isWide = false, isHel
     event.preventDefault()
     field.focus()
   }
-  const hold = (event: Event) => isHeld && event.preventDefault()
+  const hold = (event: Event) => closesByButtonOnly && event.preventDefault()
   return (
     <Radix.Root open={isOpen} onOpenChange={open => !open && onClose()}>
       <Radix.Portal>
@@ -43,7 +50,7 @@ export function Dialog({ title, isOpen, onClose, children, isWide = false, isHel
         >
           <header className="flex items-center justify-between gap-3 border-b border-line py-2 pr-2 pl-4">
             <Radix.Title className="text-section font-semibold">{title}</Radix.Title>
-            {isHeld ? null : <IconButton icon={X} label={t('common.close')} onClick={onClose} />}
+            {closesByButtonOnly ? null : <IconButton icon={X} label={t('common.close')} onClick={onClose} />}
           </header>
           <div className="flex flex-col gap-4 overflow-y-auto p-4">{children}</div>
         </Radix.Content>

@@ -3,8 +3,8 @@ import { preferences } from './preferences.ts'
 import { zone } from './zone.ts'
 
 /**
- * Formats every figure of the console (docs/reference/console.md: Figures). The console computes nothing that the API does
- * not state.
+ * Formats every figure of the console (docs/reference/console.md: Figures). All figures come from the API; the console
+ * derives none.
  */
 
 const NONE = '–'

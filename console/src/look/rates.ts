@@ -19,7 +19,7 @@ export const unitRates = (t: TFunction, { tools, ...rates }: UnitRates): string 
     .join(' · ')
 
 /** The price of a model in one line. */
-export function ratesInWords(t: TFunction, rates: Rates): string {
+export function ratesText(t: TFunction, rates: Rates): string {
   const perToken = (['input', 'output'] as const)
     .filter(rate => rates[rate] !== undefined)
     .map(rate => `${t(`rate.${rate}`)} ${price(rates[rate])}`)

@@ -44,16 +44,16 @@ export function CallSnippets({ apiKey = SOME_KEY, ...call }: CallSnippetsProps) 
 }
 
 /** A curl command with a placeholder for the key. */
-export const firstCall = (model: string) => SNIPPETS.curl({ apiKey: SOME_KEY, ...questionTo(model) })
+export const firstCall = (model: string) => SNIPPETS.curl({ apiKey: SOME_KEY, ...exampleChat(model) })
 
-export const questionTo = (model: string) => ({
+export const exampleChat = (model: string) => ({
   path: '/v1/chat/completions' as const,
   body: { model, messages: [{ role: 'user', content: 'Hello!' }] },
 })
 
 /** Code examples of a chat request with this key and model. */
 export const Snippets = ({ apiKey, model }: { readonly apiKey: string; readonly model: string }) => (
-  <CallSnippets apiKey={apiKey} {...questionTo(model)} />
+  <CallSnippets apiKey={apiKey} {...exampleChat(model)} />
 )
 
 /** A row of tabs that scrolls when it is too long. The active tab is scrolled into view. */

@@ -39,13 +39,13 @@ function useWidthStep() {
   return { box, width: WIDTHS.findLast(each => each <= width) ?? 0 }
 }
 
-type RowActs = { open(): void; select(): void; selectRange(): void; selectAll(): void }
+type RowActions = { open(): void; select(): void; selectRange(): void; selectAll(): void }
 
 /**
  * Arrow keys, j and k move between rows. Enter and Space open a row. x selects it, Shift x selects a range,
  * Ctrl A selects the page.
  */
-function walkRows(event: KeyboardEvent<HTMLTableRowElement>, act: RowActs): void {
+function moveBetweenRows(event: KeyboardEvent<HTMLTableRowElement>, act: RowActions): void {
   if (!isForRow(event) || event.nativeEvent.isComposing) return
   if (event.metaKey || event.ctrlKey) {
     if (event.key !== 'a') return
@@ -173,7 +173,7 @@ function WideTable<Row extends RowData>({
                 aria-selected={selection ? isSelected : undefined}
                 onClick={event => isForRow(event) && open()}
                 onKeyDown={event =>
-                  walkRows(event, {
+                  moveBetweenRows(event, {
                     open,
                     select: () => toggle(row),
                     selectRange: () => selectTo(index),

@@ -18,7 +18,7 @@ export function fromDateField(text: string): number | undefined {
   const wallClock = Date.parse(`${text}Z`) / 1000
   if (Number.isNaN(wallClock)) return undefined
   const clockAt = createClock(zone())
-  // Two steps, because the first guess may lie on the other side of a daylight saving change.
+  // Two steps, because the first guess may be on the other side of a daylight saving change.
   const guess = wallClock - (clockAt(wallClock) - wallClock)
   return Math.floor(wallClock - (clockAt(guess) - guess))
 }

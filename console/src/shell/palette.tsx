@@ -69,15 +69,15 @@ function usePaletteItems(text: string): readonly PaletteItem[] {
       toast(words(error))
     }
   }
-  const isAsking = text.length >= MIN_LENGTH
+  const isSearching = text.length >= MIN_LENGTH
   // A key is not a name. It is searched only among tokens, and masked.
-  const isName = isAsking && !text.startsWith('sk-')
+  const isName = isSearching && !text.startsWith('sk-')
   const query = { keyword: text, page_size: MAX_RESULTS }
   const channels = useCall('searchChannels', { query }, { enabled: isName && isAdmin })
   const tokens = useCall(
     'searchTokens',
     { query: { ...tokenQuery(text), page_size: MAX_RESULTS } },
-    { enabled: isAsking },
+    { enabled: isSearching },
   )
   const models = useCall('modelOverview', {}, { enabled: isName, staleMs: 60_000 })
   const users = useCall('searchUsers', { query }, { enabled: isName && isAdmin })
@@ -131,7 +131,7 @@ function usePaletteItems(text: string): readonly PaletteItem[] {
   const lowerText = text.toLowerCase()
   const fixed = [...pages, ...acts].filter(({ words }) => words.toLowerCase().includes(lowerText))
   const recent = text === '' ? readRecent(selfId).map(item => findOf(item, t('palette.recent'))) : []
-  if (!isAsking) return [...recent, ...fixed]
+  if (!isSearching) return [...recent, ...fixed]
   return [
     ...(/^req_\w+$/.test(text) ? [findOf({ kind: 'request', key: text, words: text })] : []),
     ...(/^video_\w+$/.test(text) ? [findOf({ kind: 'video', key: text, words: text })] : []),

@@ -10,7 +10,7 @@ export function SignInDialog() {
   const self = useSelf()
   const isNeeded = useIsSignInNeeded()
   return (
-    <Dialog title={t('sign_in.again')} isOpen={isNeeded} onClose={() => {}} isHeld>
+    <Dialog title={t('sign_in.again')} isOpen={isNeeded} onClose={() => {}} closesByButtonOnly>
       <p className="text-ink-2">{t('sign_in.again_help')}</p>
       <SignInForm username={self.username} onDone={signedInAgain} />
     </Dialog>

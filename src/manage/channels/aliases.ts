@@ -38,7 +38,7 @@ async function mustFind(db: Db, id: number): Promise<AliasRow> {
   return row
 }
 
-/** Listed channels must exist, except those that the alias listed before: dropping them would widen the alias. */
+/** Listed channels must exist, except those that the alias already lists: removing them could allow more channels. */
 async function readChannels(
   trx: Trx,
   channelIds: readonly number[] | null,

@@ -21,7 +21,7 @@ type SecretObject = 'header_override' | 'setting'
 /** Settings with these names are addresses that requests are sent to or through. */
 const ADDRESS_SETTING = /proxy|endpoint|host|gateway|base_?url|token_ur[il]/i
 
-/** Headers by which servers on one address choose the site that answers. */
+/** Headers by which a server selects one of several sites on its address. */
 const HOST_HEADERS: ReadonlySet<string> = new Set([
   'forwarded',
   'host',
@@ -81,7 +81,7 @@ function hostHeaders(channel: DestinationColumns): readonly string[] {
   return [...set.map(([name, value]) => `${name}: ${value}`), ...changed.map(({ text }) => text)]
 }
 
-/** What determines the destination of a channel's secrets. A change of one of these moves them. */
+/** The properties of a channel that determine the destination of its secrets. */
 const DESTINATION: Readonly<Record<string, (channel: DestinationColumns) => readonly string[]>> = {
   'the type': ({ type }) => [String(type)],
   'the origin of base_url': originsOf,
@@ -98,7 +98,7 @@ function keyCopies(channel: DestinationColumns): ReadonlySet<string> {
   const copies = new Set(headers.map(([name, value]) => `${name}: ${value}`))
   const carriers = new Set(headers.map(([name]) => name))
   const operations = operationsOf(channel)
-  // An operation may copy what a later one copies again, so the search repeats until it adds nothing.
+  // An operation may copy the copy of another one, so the search repeats until it finds no further copy.
   for (let previousSize = -1; previousSize !== copies.size; ) {
     previousSize = copies.size
     for (const { text, words } of operations) {
@@ -180,7 +180,7 @@ export async function mustNotMoveSecrets({ before, after, sentSecrets, hasKeys }
   if (first) throw new Refusal('forbidden', `${first.path} ${first.message}`, { errors: faults })
 }
 
-/** Columns without which a change moves no secret. */
+/** The columns that determine the destination: a change of other columns moves no secret. */
 export const DESTINATION_COLUMNS = [
   'type',
   'base_url',

@@ -161,7 +161,7 @@ function defaultOf(other: string): string | undefined {
     const value = (JSON.parse(other) as Json).default
     return typeof value === 'string' && value !== '' ? value : undefined
   } catch {
-    // A text that only looks like an object has no field to read.
+    // Not valid JSON: there is no field to read.
     return undefined
   }
 }
@@ -189,7 +189,7 @@ export function checkProviderFields(provider: Provider, channel: WithFields, at:
   checkChatFormats(provider, channel.setting.chat_formats, `${at}setting.chat_formats`)
 }
 
-/** Only fields of the channel may fill in a host: with `{model}`, each request could choose the server that gets the key. */
+/** Only fields of the channel may be placeholders of a host: with `{model}`, a client could choose the server that gets the key. */
 function checkHost(provider: Provider, { base_url, setting }: WithFields, path: string): void {
   const host = /^[a-z]+:\/\/[^/]*/i.exec(base_url)?.[0] ?? ''
   const values = fieldValues(provider, '', setting)

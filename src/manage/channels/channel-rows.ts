@@ -54,7 +54,7 @@ export function createChannelRows({ keyring }: Pick<Deps, 'keyring'>) {
       return { ...row, header_override: openHeaders(keyring, row) }
     } catch (error) {
       if (!(error instanceof SealError)) throw error
-      // Presented as empty, so that an administrator can open the channel and enter them again; the relay skips the channel.
+      // Cannot be decrypted: presented as empty, so that an administrator can enter them again. The relay skips the channel.
       return { ...row, header_override: NO_HEADERS }
     }
   }
@@ -64,7 +64,7 @@ export function createChannelRows({ keyring }: Pick<Deps, 'keyring'>) {
   const setHeaders = (trx: Trx, id: number, text: string) =>
     updateChannels(trx, [id], { header_override: sealHeaders(keyring, id, text) })
 
-  /** Every change of a stored channel passes through here, so that no change moves its secrets unnoticed. */
+  /** Every change of a stored channel is checked here, so that none sends its secrets to a new destination. */
   async function mustKeepSecrets(
     trx: Trx,
     before: ChannelRow,

@@ -76,7 +76,7 @@ export function createChannelTagHandlers(
     updateTag: async ({ body, actor, change }) => {
       const { tag, new_tag, groups, models, ...rest } = body
       const fields = readFields(
-        // Existing clients send empty values for fields that were not filled in: an empty list does not remove the models.
+        // Existing clients send empty values for unset fields, so an empty list does not remove the models.
         { ...rest, tag: new_tag, group: groups || undefined, models: models?.length ? models : undefined },
         {
           current: { ...DEFAULTS, type: undefined },

@@ -9,7 +9,7 @@ import { listMapped, listServingChannels } from '../../store/records/served.ts'
  */
 export type Served = { readonly name: string; readonly pricedAs: readonly string[] }
 
-/** The resolution of a name: the names on the way, itself included, the target, and the channels if restricted. */
+/** The resolution of a name through aliases: all names including itself, the target, and the channels if restricted. */
 type Resolution = {
   readonly name: string
   readonly names: readonly string[]

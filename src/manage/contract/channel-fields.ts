@@ -18,7 +18,7 @@ const settable = z.union([z.literal(1), z.literal(2), z.enum(['enabled', 'disabl
   error: 'must be 1 or "enabled", 2 or "disabled"',
 })
 export const status = settable.transform(value => (ENABLED.has(value) ? 1 : 2))
-/** A client that sends the whole object back may send a 3, which only the gateway sets. */
+/** Accepts 3, which only the gateway sets, because clients send the whole object back. */
 const statusSentBack = z
   .union([settable, z.literal(3)], { error: 'must be 1 or "enabled", 2 or "disabled"' })
   .transform(value => (value === 3 ? undefined : ENABLED.has(value) ? 1 : 2))

@@ -21,7 +21,7 @@ export const text = ({ min = 0, max, lines = false }: TextOptions) =>
         refuse('must not contain control characters')
     })
 
-/** Clients send whole objects back, with null for unset fields: null means absent. */
+/** Null means absent: clients send whole objects back, with null for unset fields. */
 export const optional = <T extends z.ZodType>(schema: T) =>
   schema.nullish().transform(value => value ?? undefined)
 

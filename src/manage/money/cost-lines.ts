@@ -144,8 +144,8 @@ const presentLine = (line: CostLine) => ({
 })
 
 /**
- * The cost of a request, line by line, at its price at admission. Undefined if the lines do not add up to the charge,
- * to the nanodollar: a price table that has changed since does not explain the charge.
+ * The cost of a request, line by line, at its price at admission. Undefined if the lines do not add up exactly to the
+ * charge, because the price table has changed since.
  */
 export async function costLinesOf(db: Db, row: LogRow) {
   const details = JSON.parse(row.other) as StoredDetails

@@ -33,7 +33,7 @@ import type { Changing, Handlers, RouteCall } from '../server/call.ts'
 import type { Deps } from '../server/deps.ts'
 import { presentPage } from '../server/page.ts'
 
-/** Clocks differ a little: a time that has just passed counts as now, an earlier one is an error. */
+/** An effective time at most this far in the past counts as now, because clocks differ. An earlier one is an error. */
 const GRACE_S = 60
 
 const presentVersion = (row: PriceVersion) => {
@@ -85,7 +85,7 @@ function mergedPrice(before: PriceFields | undefined, change: PriceInput): Price
   }
 }
 
-/** Prices do not apply retroactively: an admitted request keeps its price. */
+/** The effective time of a price. It must not be in the past, because prices do not apply retroactively. */
 function readEffective(effectiveFrom: number | undefined, now: number): number {
   if (effectiveFrom === undefined || effectiveFrom === 0) return now
   if (effectiveFrom < now - GRACE_S)
@@ -155,7 +155,7 @@ export function createPriceHandlers({ db, now }: Deps): Handlers<typeof priceCon
     return row ? (JSON.parse(row.price) as Price) : shippedPrice(model, now() * 1000)
   }
 
-  /** The audit record contains the price until now and the new one. */
+  /** Inserts a version. The audit record contains the previous and the new price. */
   async function insert({ trx, audit }: Changing, newPrice: NewPrice): Promise<PriceView> {
     const before = await presentInForce(trx, newPrice.model)
     const id = await insertPrice(trx, newPrice)

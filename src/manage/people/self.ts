@@ -41,8 +41,8 @@ export function createSelfHandlers({
   ledger,
 }: Deps): Handlers<typeof selfContract> {
   /**
-   * A request may have been authenticated just before a password change ended its credential. What it creates would
-   * outlive the change, so a lock serializes the two.
+   * Checks again, under a lock, that the credential is valid. A password change may have revoked it after the request was
+   * authenticated, and a credential that the request creates would outlive the change.
    */
   async function mustStillBeSignedIn(trx: Trx, actor: Actor): Promise<void> {
     await mustHoldUser(trx, actor.id)
@@ -75,7 +75,7 @@ export function createSelfHandlers({
     throttle.succeed(account, address)
   }
 
-  /** An unattended browser must not be enough for an action that cannot be undone. */
+  /** Irreversible actions require a recent sign-in, so that an unattended browser cannot be used for them. */
   function mustHaveSignedInLately({ signInTime }: Actor): void {
     if (signInTime === undefined || now() - signInTime < FRESH_SIGN_IN_S) return
     throw new Refusal(

@@ -4,7 +4,7 @@ import { Refusal } from '../../domain/errors.ts'
 import type { Deps } from '../server/deps.ts'
 import { isSameOrigin, SESSION_COOKIE } from '../server/serve.ts'
 
-/** The address was typed or pasted into the address bar. A page of another site cannot cause this value. */
+/** Whether the user typed or pasted the URL. A page of another site cannot cause this header value. */
 const isTypedAddress = ({ headers }: IncomingMessage) =>
   headers['sec-fetch-site'] === 'none' && headers['sec-fetch-mode'] === 'navigate'
 

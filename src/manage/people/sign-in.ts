@@ -24,7 +24,7 @@ const REGISTRATION = ' registration'
 const wrongCredentials = () =>
   new Refusal('wrong_credentials', 'The username or password is wrong, or the user is disabled.')
 
-/** Sign-in, sign-out and registration. Anonymous callers can cause expensive work only here, so it is throttled. */
+/** Sign-in, sign-out and registration. They are throttled: only here can anonymous callers cause expensive work. */
 export function createSignInHandlers(deps: Deps): Handlers<typeof signInContract> {
   const { db, now, passwords, throttle, digest, basePath } = deps
   const cookieOf = (isTls: boolean) =>

@@ -187,7 +187,7 @@ export function createTokenHandlers({
         if (body.remain_quota !== undefined && body.remain_quota !== unitsLeft(Math.max(0, remaining)))
           await setRemaining(trx, owner, body.remain_quota, 'token updated')
         else if (body.unlimited_quota === false && remaining < 0)
-          // What an unlimited token spent beyond its quota is not deducted when it becomes limited.
+          // An unlimited token may have spent more than its quota. The excess is not deducted when it becomes limited.
           await setRemaining(trx, owner, 0, 'token limited again')
         if (body.unlimited_quota !== undefined) await setUnlimited(trx, account, body.unlimited_quota)
 

@@ -54,7 +54,7 @@ export function createUserBalance(now: () => number) {
       await move(trx, { ...request, amount })
     },
 
-    /** An unlimited user may have spent more than was granted. When limited, it starts with a balance of 0. */
+    /** An unlimited user may have spent more than its credit. When it becomes limited, its balance is set to at least 0. */
     async limit(trx: Trx, { actor, user, unlimited }: Limiting): Promise<void> {
       const missing = user.held - (user.credited - user.posted)
       if (!unlimited && missing > 0)

@@ -35,7 +35,7 @@ const SECURITY_HEADERS = {
   'cross-origin-opener-policy': 'same-origin',
 } as const
 
-/** Reads the body up to its limit. It counts against the memory of all bodies until the response is sent. */
+/** Reads the body up to its limit. Its bytes count against the memory budget until the response is sent. */
 function readBytes(request: FastifyRequest, payload: IncomingMessage): Promise<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
   const gatherer = createGatherer()
@@ -49,7 +49,7 @@ function readBytes(request: FastifyRequest, payload: IncomingMessage): Promise<B
     else if (!request.share?.take(chunk.length)) fail(overloaded(BUDGET_SHORTAGES.memory))
   }
   if (Number(request.headers['content-length'] ?? 0) > MAX_BODY_BYTES) return Promise.reject(tooLarge())
-  // Events rather than an iterator: a client that waits for 100 Continue gets it when the body is read (http/server.ts).
+  // Events instead of an iterator, because the `resume` event sends `100 Continue` (http/server.ts).
   payload
     .on('data', onData)
     .once('end', () => resolve(gatherer.whole()))
@@ -60,7 +60,7 @@ function readBytes(request: FastifyRequest, payload: IncomingMessage): Promise<B
 const tooLarge = () =>
   new Refusal('too_large', `The body is larger than ${MAX_BODY_BYTES / 1024 / 1024} MiB.`)
 
-/** Errors of the framework, as codes of our table. */
+/** Maps an error of the framework to an error code of the management API; undefined for all other errors. */
 function frameworkRefusal(error: Error & { statusCode?: number; code?: string }): Refusal | undefined {
   // The framework also sets a status on our own validation errors.
   if (error instanceof Refusal) return error
@@ -76,7 +76,7 @@ function frameworkRefusal(error: Error & { statusCode?: number; code?: string })
 export async function createManageApp(deps: Deps, log: FastifyBaseLogger): Promise<FastifyInstance> {
   const newRequestId = createRequestIds()
   const app: FastifyInstance = Fastify({
-    // Passed to the constructor, so that the framework's own compilers, with a hundred modules, are not loaded.
+    // Set in the constructor, so that Fastify does not load its own compilers, which are a hundred modules.
     schemaController: {
       compilersFactory: {
         buildValidator: () => validatorCompiler as never,
@@ -89,7 +89,7 @@ export async function createManageApp(deps: Deps, log: FastifyBaseLogger): Promi
     bodyLimit: MAX_BODY_BYTES,
     exposeHeadRoutes: false,
     routerOptions: { ignoreTrailingSlash: true, ignoreDuplicateSlashes: true, maxParamLength: 256 },
-    // Invalid URLs reach neither a hook nor a route.
+    // Fastify calls this for invalid URLs, which reach neither a hook nor a route.
     frameworkErrors: (error, request, reply) => {
       addCommonHeaders(request, reply)
       const refusal =
@@ -129,7 +129,7 @@ export async function createManageApp(deps: Deps, log: FastifyBaseLogger): Promi
   app.addHook('onResponse', async (request, reply) => {
     request.log.info({
       method: request.method,
-      // Queries may contain search terms of people, so only the path is logged.
+      // Only the path is logged: queries may contain search terms with personal data.
       path: request.url.split('?')[0],
       status: reply.statusCode,
       ms: Math.round(reply.elapsedTime * 10) / 10,
@@ -158,7 +158,7 @@ export async function createManageApp(deps: Deps, log: FastifyBaseLogger): Promi
   return app
 }
 
-/** Only the relay accepts compressed bodies; here they would look like invalid JSON. */
+/** Only the relay accepts compressed bodies. Here they would be reported as invalid JSON. */
 function mustBeUncompressed({ headers }: FastifyRequest): void {
   const encoding = headers['content-encoding'] ?? 'identity'
   if (encoding !== 'identity')

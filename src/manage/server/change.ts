@@ -10,18 +10,15 @@ import type { Deps } from './deps.ts'
 
 type Work = (changing: Changing) => Promise<unknown>
 type Change = (work: Work) => Promise<unknown>
-/** A stored response, in an object because null is a response too. The name is that of rows already stored. */
+/** A stored response, wrapped in an object because null is a valid response. Stored rows have this member name. */
 type Saved = { readonly told: unknown }
 
-/** Another process got the same request and committed first: its change stands, this one is rolled back. */
+/** Another process committed a request with the same `Idempotency-Key` first, so this transaction is rolled back. */
 function refuseSecondCommit(error: unknown): never {
   throw isUniqueViolation(error) ? idempotencyConflict('still-running') : error
 }
 
-/**
- * A write is one transaction, executed once per `Idempotency-Key`
- * (docs/reference/management-api.md: Idempotency on writes).
- */
+/** Runs each write in one transaction, once per `Idempotency-Key` (docs/reference/management-api.md: Idempotency on writes). */
 export function createChange({
   db,
   now,
@@ -39,7 +36,7 @@ export function createChange({
     return { userId: actor.id, path, key }
   }
 
-  /** The transaction of one call: the change, its audit record and, for a repeatable call, the response. */
+  /** Runs the transaction of one call: the change, its audit records and, with an `Idempotency-Key`, the response. */
   const changeOf =
     (request: FastifyRequest, repeat: ReturnType<typeof idempotencyOf>): Change =>
     async work => {
@@ -59,15 +56,15 @@ export function createChange({
             refuseSecondCommit,
           )
         }
-        // Last, because the audit chain admits one writer at a time.
+        // Audit records come last, because they lock the audit chain for all other writers.
         for (const note of notes) await auditRecord(trx, request, note, now())
         return data
       }).catch(async error => {
-        // The commit was not acknowledged: the relay reads the rows anew, now or when the store is back.
+        // The commit may have succeeded without an acknowledgement, so the relay's caches are invalidated too.
         if (error instanceof UnreachableError && error.isOutcomeUnknown) await announceNotes()
         throw error
       })
-      // Takes effect before the response is sent: the next request on any connection sees it.
+      // Invalidates the caches of all workers before the response is sent, so that the next request sees the change.
       await announceNotes()
       return response
     }

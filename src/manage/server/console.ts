@@ -57,7 +57,7 @@ const PAGES =
 export const isPage = ({ method, url, headers }: Pick<FastifyRequest, 'method' | 'url' | 'headers'>) =>
   method === 'GET' && (headers.accept ?? '').includes('text/html') && PAGES.test(url)
 
-/** A name that leaves its folder, with either kind of slash, or that no file can have. */
+/** A path that leaves its folder, with either kind of slash, or contains a NUL. */
 const PATH_TRAVERSAL = /(?:^|[/\\])\.\.(?:[/\\]|$)|\0/
 
 const readPage = (folder: string) =>
@@ -80,8 +80,8 @@ async function folderWith(file: string, folders: readonly string[]): Promise<str
 type FileError = Error & { readonly code?: string; readonly statusCode?: number }
 
 /**
- * A file that is removed while it is being sent, or whose name the library refuses, is a 404, and no cache may keep
- * that for a year.
+ * Responds with an uncached 404 if a file is removed while it is being sent, or if the library refuses its name. Without
+ * this, the 404 would have the caching headers of the file.
  */
 function errorHandler(error: FileError, request: FastifyRequest, reply: FastifyReply): never {
   const isRefused = error.statusCode === 400 || error.statusCode === 403

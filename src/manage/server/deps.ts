@@ -40,14 +40,14 @@ export type Deps = {
   readonly outbound: OutboundClient
   /** The memory that all bodies of this process may take. */
   readonly memory: Budget
-  /** Brings the store up to date with the relays of all workers. */
+  /** Applies the settled requests of all workers to the store. */
   readonly ledger: {
-    /** Before reading: waits at most a second; false if a worker did not report in time. */
+    /** Call it before a read. Waits at most a second; false if a worker did not respond in time. */
     catchUp(account?: AccountId): Promise<boolean>
-    /** Before changing an account: waits for all workers without limit. */
+    /** Call it before a change of an account. Waits for all workers without a timeout. */
     flushAndReturn(account: AccountId): Promise<void>
   }
-  /** Invalidates the relay's caches by the targets of audit records, before the change is answered with 200. */
+  /** Invalidates the relay's caches of these audit targets. A change responds with 200 only after that. */
   readonly announce: (targets: readonly string[]) => Promise<void>
   /** Recomputes chains and balances, and compares rows, journals and anchors. */
   readonly verify: (options: {
@@ -92,7 +92,7 @@ export type Deps = {
   readonly videos: {
     /** Polls a running job again, unless it was polled just now. */
     refresh(row: VideoRow): Promise<VideoRow>
-    /** Asks the provider to delete a job that was deleted here, if it can. Does not wait. */
+    /** Requests the deletion of a job at its provider, if the provider supports it. Does not wait. */
     forget(row: VideoRow): void
     /** Streams a video. Errors are thrown before `onStart`. */
     fetchContent(fetching: {

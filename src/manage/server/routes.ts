@@ -103,7 +103,7 @@ export function refuseOtherMethod(request: FastifyRequest): void {
   if (match) throw wrongMethod(match.path, match.methods, request.method)
 }
 
-/** Without this, a fixed name would be read as an id by a path with a parameter that allows more methods. */
+/** Reserves fixed paths for all methods: otherwise a path with an id parameter would read the fixed name as an id. */
 function reserveFixedPaths(app: FastifyInstance): void {
   for (const { path, methods } of KNOWN) {
     const wider = KNOWN.filter(other => other.path !== path && patternOf(other.path, '[^/]+').test(path))
@@ -123,7 +123,7 @@ function reserveFixedPaths(app: FastifyInstance): void {
 export const noSuchRoute = ({ method, url }: Pick<FastifyRequest, 'method' | 'url'>) =>
   new Refusal('not_found', `No such route: ${method} ${url.split('?')[0]?.slice(0, 256)}.`)
 
-/** Pages of any origin may read what an `sk-` token sees of itself, as on the relay: cookies are ignored there. */
+/** Allows pages of any origin to read the response, as on the relay. The route accepts an `sk-` token and no cookies. */
 export function allowAnyOrigin(reply: FastifyReply): void {
   reply.header('access-control-allow-origin', '*')
 }

@@ -13,8 +13,8 @@ export const errorFormatOf = ({ routeOptions }: FastifyRequest) =>
 const isAnswered = ({ sent: isSent, raw }: FastifyReply) => isSent || raw.headersSent || raw.destroyed
 
 /**
- * A hanging store fails a query only after half a minute. Waiting requests are answered sooner if the store does not
- * respond to a check. One timer watches all requests, and stops while there are none.
+ * Responds with 503 to waiting requests when the store does not respond to a ping: a query on a hanging store would fail
+ * only after half a minute. One timer watches all requests, and stops while there are none.
  */
 export function createStoreWatch(
   isStoreAnswering: Deps['isStoreAnswering'],

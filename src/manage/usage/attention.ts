@@ -122,7 +122,7 @@ export function createAttention({
     return needs
   }
 
-  /** How clients reach the gateway, which the operator configures at the start. */
+  /** Insecure settings of the deployment: a public address without TLS, an untrusted proxy. */
   async function needsOfDeployment(): Promise<Need[]> {
     const { publicHost } = exposure
     const proxy = await exposure.untrustedProxy()

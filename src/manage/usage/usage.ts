@@ -11,7 +11,7 @@ const NO_LIMIT_USD = 100_000_000
 const CENTS_PER_USD = 100
 const NANOS_PER_USD = 10 ** NANO_DIGITS
 
-/** A formerly unlimited token may have used more than its quota: then 0 is left, not less. */
+/** A formerly unlimited token may have used more than its quota; its remainder is 0 then. */
 const leftOf = ({ credited, posted }: TokenWithAccount) => Math.max(0, credited - posted)
 const expiryOf = ({ expired_time }: TokenWithAccount) => (expired_time === NEVER ? 0 : expired_time)
 

@@ -4,8 +4,8 @@ import { withToolPrices } from './tools.ts'
 import { vendors } from './vendors.ts'
 
 /**
- * The built-in prices, for models that an administrator has not priced. The table is built at the first call, which takes
- * tens of milliseconds: call it once at start.
+ * The built-in prices, for models without a price of an administrator. The first call builds the table, which takes tens of
+ * milliseconds, so it is made at start.
  */
 let table: ReadonlyMap<string, Listing> | undefined
 

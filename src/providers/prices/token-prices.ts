@@ -14,7 +14,7 @@ export type Listing = { readonly owner: string; readonly prices: readonly DatedP
 type ModelPrice = GenaiPrices.ModelPrice
 type Quote = NonNullable<ModelPrice[string]>
 
-/** One of our rates, and the number of tokens or searches that the package quotes it for, as a power of ten. */
+/** One of our rates, and the unit of the package's price: 10^`per` tokens or searches. */
 type RateSource = { readonly rate: RateName; readonly per: number }
 type Quoted = RateSource & { readonly quote: Quote }
 
@@ -80,8 +80,8 @@ function exactNames(match: GenaiPrices.MatchLogic): string[] {
 }
 
 /**
- * One price for each start date. If a vendor charges by the hour of the day, its highest price applies all day, so that a
- * request never costs more than it is charged for.
+ * One price for each start date. If a vendor's price depends on the time of day, its highest price applies all day, so that
+ * no request is charged less than its cost.
  */
 function datedPrices({ id, prices }: GenaiPrices.ModelInfo): DatedPrice[] {
   const entries = Array.isArray(prices) ? prices : [{ prices }]

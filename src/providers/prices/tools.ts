@@ -84,7 +84,7 @@ const prices = TOOL_PRICES.map(entry => {
   return { ...entry, price: reading.price }
 })
 
-/** The price of a model with what its maker charges for tools; one that writes no text has none. */
+/** The price of a model with the tool prices of its maker. Models without text output have no tools. */
 export function withToolPrices(owner: string, model: string, price: Price): Price {
   if (!isPerToken(price.rates) || price.rates.output === undefined) return price
   const toolPrice = prices.find(entry => entry.owner === owner && entry.models.test(model))?.price

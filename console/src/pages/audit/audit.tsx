@@ -95,7 +95,7 @@ const EXPORTED = [
   'after',
   'hash',
 ] as const
-const MOST_EXPORTED = 10_000
+const MAX_EXPORTED = 10_000
 
 /** Audit records as CSV, with ISO times and changes as JSON. */
 const auditFile = (records: readonly AuditItem[]) =>
@@ -132,10 +132,10 @@ function useActionText(): (action: string) => string {
 
 function RecordPanel({ record, onClose }: { readonly record: AuditItem; readonly onClose: () => void }) {
   const { t } = useTranslation()
-  const deed = useActionText()
+  const actionText = useActionText()
   const changes = changesIn(record)
   return (
-    <Panel title={deed(record.action)} onClose={onClose}>
+    <Panel title={actionText(record.action)} onClose={onClose}>
       <Section title={t('audit.record')}>
         <Facts
           facts={[
@@ -192,7 +192,7 @@ function RecordPanel({ record, onClose }: { readonly record: AuditItem; readonly
 export function Audit() {
   const { t } = useTranslation()
   const { pageSize } = usePreferences()
-  const deed = useActionText()
+  const actionText = useActionText()
   const [{ p = 1, actor, action, target, seq, ...time }, setFilters] = useFilters<Filters>()
   const range = rangeOf(time.range ?? 'all')
   const query = {
@@ -213,7 +213,7 @@ export function Audit() {
         id: 'action',
         header: t('audit.action'),
         place: 'title',
-        cell: row => <span title={row.action}>{deed(row.action)}</span>,
+        cell: row => <span title={row.action}>{actionText(row.action)}</span>,
       },
       {
         id: 'target',
@@ -241,7 +241,7 @@ export function Audit() {
       },
       { id: 'address', header: t('audit.address'), fromPx: 1280, cell: ({ address }) => address },
     ],
-    [t, deed],
+    [t, actionText],
   )
   return (
     <Page
@@ -251,7 +251,7 @@ export function Audit() {
           name="audit.csv"
           load={async () =>
             auditFile(
-              await allPages(paging => call('listAudit', { query: { ...paging, ...query } }), MOST_EXPORTED),
+              await allPages(paging => call('listAudit', { query: { ...paging, ...query } }), MAX_EXPORTED),
             )
           }
         />
@@ -274,7 +274,7 @@ export function Audit() {
             label={t('audit.action')}
             any={t('audit.any_action')}
             value={action}
-            options={ACTIONS.map(each => [each as string, deed(each)])}
+            options={ACTIONS.map(each => [each as string, actionText(each)])}
             onChange={value => setFilters({ action: value })}
           />
           <form

@@ -2,8 +2,8 @@ import { Activity, Pencil, Power, PowerOff, Trash2 } from 'lucide-react'
 import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import type { Channel } from '../../api/contract.ts'
-import { inTurns } from '../../api/in-turns.ts'
-import { useAct } from '../../api/query.ts'
+import { mapConcurrently } from '../../api/map-concurrently.ts'
+import { useRouteMutation } from '../../api/query.ts'
 import { Button } from '../../look/button.tsx'
 import type { RowSelection } from '../../look/selection.ts'
 import { SelectionBar } from '../../look/selection-bar.tsx'
@@ -17,7 +17,7 @@ export function BulkBar({ selection }: { readonly selection: RowSelection<Channe
   const { rows: channels, onChange: onSelect, put } = selection
   const { t } = useTranslation()
   const { test } = useTest()
-  const setStatuses = useAct('setChannelStatuses')
+  const setStatuses = useRouteMutation('setChannelStatuses')
   const [layer, setLayer] = useState<'edit' | 'delete'>()
   const [isTesting, setTesting] = useState(false)
   const clear = () => onSelect(new Set())
@@ -37,7 +37,7 @@ export function BulkBar({ selection }: { readonly selection: RowSelection<Channe
   }
   const testAll = async () => {
     setTesting(true)
-    const results = await inTurns(channels, ({ id }) => test(id))
+    const results = await mapConcurrently(channels, ({ id }) => test(id))
     setTesting(false)
     const successes = results.filter(({ success }) => success).length
     toast(t('bulk.tested', { passed: successes, count: results.length }))

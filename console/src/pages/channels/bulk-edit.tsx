@@ -2,7 +2,7 @@ import { type ReactNode, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import type { Channel } from '../../api/contract.ts'
 import { ApiError } from '../../api/errors.ts'
-import { useAct } from '../../api/query.ts'
+import { useRouteMutation } from '../../api/query.ts'
 import { Button } from '../../look/button.tsx'
 import { Dialog } from '../../look/dialog.tsx'
 import { Checkbox, Choice, TextArea, TextInput } from '../../look/field.tsx'
@@ -66,7 +66,7 @@ function editOf(values: Values, ticked: ReadonlySet<FieldName>, mode: ModelsMode
 export function BulkEdit({ channels, onSelect, onClose }: BulkEditProps) {
   const { t } = useTranslation()
   const words = useErrorText()
-  const edit = useAct('editChannels')
+  const edit = useRouteMutation('editChannels')
   const [ticked, setTicked] = useState<ReadonlySet<FieldName>>(new Set())
   const [values, setValues] = useState(NOTHING)
   const [mode, setMode] = useState<ModelsMode>('add')

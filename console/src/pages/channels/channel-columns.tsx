@@ -132,9 +132,9 @@ export const channelColumns = ({ t, byNumber, health, save }: ColumnsOptions): r
     header: t('channels.last_day'),
     fromPx: 1280,
     cell: ({ id }) => {
-      const fares = health.get(id)
-      if (!fares) return '–'
-      const { requests, failures, hours } = fares
+      const channelHealth = health.get(id)
+      if (!channelHealth) return '–'
+      const { requests, failures, hours } = channelHealth
       return (
         <span className="flex items-center gap-2">
           <HourlyChart hours={hours} words={t('channels.last_day_words', { requests, failures })} />

@@ -4,7 +4,7 @@ import { useTranslation } from 'react-i18next'
 import { call } from '../../api/client.ts'
 import type { Channel, ChannelType } from '../../api/contract.ts'
 import { useSavingForm, validateBody } from '../../api/form.ts'
-import { useAct, useCall } from '../../api/query.ts'
+import { useRouteMutation, useCall } from '../../api/query.ts'
 import { Button } from '../../look/button.tsx'
 import { useDraft } from '../../look/draft.ts'
 import { FormError } from '../../look/form-error.tsx'
@@ -43,8 +43,8 @@ function draftOf(values: ChannelValues, before: ChannelValues, type: ChannelType
 function ChannelForm({ type, channel, onClose }: FormProps) {
   const { t } = useTranslation()
   const navigate = useNavigate()
-  const create = useAct('createChannel')
-  const update = useAct('updateChannel')
+  const create = useRouteMutation('createChannel')
+  const update = useRouteMutation('updateChannel')
   const { test } = useTest()
   const [before, setBefore] = useState(() => valuesOf(channel, type))
   const [isTested, setTested] = useState(false)

@@ -4,8 +4,8 @@ import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { call } from '../../api/client.ts'
 import type { Channel } from '../../api/contract.ts'
-import { inTurns } from '../../api/in-turns.ts'
-import { useAct } from '../../api/query.ts'
+import { mapConcurrently } from '../../api/map-concurrently.ts'
+import { useRouteMutation } from '../../api/query.ts'
 import { useIsRoot } from '../../api/self.ts'
 import { Button } from '../../look/button.tsx'
 import { Confirm } from '../../look/confirm.tsx'
@@ -18,7 +18,7 @@ import { StatusBadge, type StatusName } from '../../look/status-badge.tsx'
 import { toast } from '../../look/toast.tsx'
 import { useRevealedSecret } from '../../look/use-revealed-secret.ts'
 import { GatewayText } from '../../texts/gateway-text.tsx'
-import { type TestOutcome, TestWords } from './channel-test.tsx'
+import { type TestOutcome, TestResultText } from './channel-test.tsx'
 
 const STATES: Readonly<Record<number, StatusName>> = { 1: 'enabled', 2: 'disabled', 3: 'auto_disabled' }
 
@@ -26,7 +26,7 @@ const STATES: Readonly<Record<number, StatusName>> = { 1: 'enabled', 2: 'disable
 function RevealedKey({ id }: { readonly id: number }) {
   const { t } = useTranslation()
   const words = useErrorText()
-  const reveal = useAct('revealChannelKey')
+  const reveal = useRouteMutation('revealChannelKey')
   const [key, setKey] = useRevealedSecret()
   return (
     <div className="flex flex-col gap-2">
@@ -61,7 +61,7 @@ function RevealedKey({ id }: { readonly id: number }) {
 function MoreKeys({ id }: { readonly id: number }) {
   const { t } = useTranslation()
   const words = useErrorText()
-  const update = useAct('updateChannel')
+  const update = useRouteMutation('updateChannel')
   const [text, setText] = useState('')
   const add = async () => {
     const saved = await update
@@ -121,7 +121,7 @@ function useKeyTests(id: number) {
     of: (index: number) => tests.get(index),
     isRunning: [...tests.values()].includes('running'),
     run: async (indexes: readonly number[]) => {
-      await inTurns(indexes, test)
+      await mapConcurrently(indexes, test)
       // A successful test enables an auto-disabled key again.
       await client.invalidateQueries()
     },
@@ -131,9 +131,9 @@ function useKeyTests(id: number) {
 export function ChannelKeys({ channel }: { readonly channel: Channel }) {
   const { t } = useTranslation()
   const isRoot = useIsRoot()
-  const setStatus = useAct('setChannelKeyStatus')
-  const remove = useAct('deleteChannelKey')
-  const manage = useAct('manageChannelKeys')
+  const setStatus = useRouteMutation('setChannelKeyStatus')
+  const remove = useRouteMutation('deleteChannelKey')
+  const manage = useRouteMutation('manageChannelKeys')
   const tests = useKeyTests(channel.id)
   const [deleting, setDeleting] = useState<number | 'rejected'>()
   const { keys, id } = channel
@@ -185,7 +185,7 @@ export function ChannelKeys({ channel }: { readonly channel: Channel }) {
               ) : null}
               {tested === undefined || tested === 'running' ? null : (
                 <span role="status" className="w-full text-label">
-                  <TestWords tested={tested} />
+                  <TestResultText tested={tested} />
                 </span>
               )}
             </li>

@@ -3,7 +3,7 @@ import { CopyPlus, Pencil, Power, PowerOff, Trash2 } from 'lucide-react'
 import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import type { Channel } from '../../api/contract.ts'
-import { useAct } from '../../api/query.ts'
+import { useRouteMutation } from '../../api/query.ts'
 import { Menu } from '../../look/menu.tsx'
 import { toast } from '../../look/toast.tsx'
 import { DeleteChannels } from './delete-channels.tsx'
@@ -13,7 +13,7 @@ export function ChannelMenu({ channel }: { readonly channel: Channel }) {
   const { t } = useTranslation()
   const navigate = useNavigate()
   const turn = useChannelSwitch()
-  const copy = useAct('copyChannel')
+  const copy = useRouteMutation('copyChannel')
   const [isDeleting, setDeleting] = useState(false)
   const isOn = channel.status === 1
   return (

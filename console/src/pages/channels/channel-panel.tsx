@@ -75,7 +75,7 @@ export function ChannelPanel() {
   const { byNumber } = useTypes()
   const turn = useChannelSwitch()
   const channel = result.data
-  const fares = useHealth().get(Number(id))
+  const channelHealth = useHealth().get(Number(id))
   const close = () => void navigate({ to: '/channels', search: true })
 
   return (
@@ -101,7 +101,7 @@ export function ChannelPanel() {
             <Section title={t('channels.summary')}>
               <Facts
                 facts={[
-                  [t('channels.state'), <StatusBadge key="gate" state={stateOf(channel, fares)} />],
+                  [t('channels.state'), <StatusBadge key="gate" state={stateOf(channel, channelHealth)} />],
                   ...(channel.status_reason
                     ? ([
                         [
@@ -119,16 +119,19 @@ export function ChannelPanel() {
                   [t('editor.tag'), channel.tag ?? '–'],
                   [
                     t('channels.last_day'),
-                    fares ? (
+                    channelHealth ? (
                       <span key="day" className="flex items-center gap-3">
                         <HourlyChart
-                          hours={fares.hours}
+                          hours={channelHealth.hours}
                           words={t('channels.last_day_words', {
-                            requests: fares.requests,
-                            failures: fares.failures,
+                            requests: channelHealth.requests,
+                            failures: channelHealth.failures,
                           })}
                         />
-                        {t('channels.last_day_words', { requests: fares.requests, failures: fares.failures })}
+                        {t('channels.last_day_words', {
+                          requests: channelHealth.requests,
+                          failures: channelHealth.failures,
+                        })}
                       </span>
                     ) : (
                       '–'

@@ -39,7 +39,7 @@ export function useTest() {
   return { test, isRunning: (id: number) => running.has(id) }
 }
 
-export function TestWords({ tested }: { readonly tested: TestOutcome }) {
+export function TestResultText({ tested }: { readonly tested: TestOutcome }) {
   const { t } = useTranslation()
   if (tested.success)
     return (
@@ -67,7 +67,7 @@ export function LastTest({ channel }: { readonly channel: Channel }) {
   if (tested)
     return (
       <span className="line-clamp-2 text-table">
-        <TestWords tested={tested} />
+        <TestResultText tested={tested} />
       </span>
     )
   if (channel.test_time === 0) return <span className="whitespace-nowrap text-ink-3">{t('test.never')}</span>

@@ -3,7 +3,7 @@ import { Plus } from 'lucide-react'
 import { useTranslation } from 'react-i18next'
 import { call } from '../../api/client.ts'
 import type { Channel } from '../../api/contract.ts'
-import { useAct, useCall } from '../../api/query.ts'
+import { useRouteMutation, useCall } from '../../api/query.ts'
 import { Button } from '../../look/button.tsx'
 import { Checkbox } from '../../look/field.tsx'
 import { FilterChoice, SearchBox, useFilters } from '../../look/filters.tsx'
@@ -73,7 +73,7 @@ export function Channels() {
   }
   const isFiltered = Boolean(q || status || type || tag || model)
   const list = useCall('searchChannels', { query }, { refetchMs: 15_000 })
-  const update = useAct('updateChannel')
+  const update = useRouteMutation('updateChannel')
   const { byNumber } = useTypes()
   const health = useHealth()
   const items = list.data?.items ?? []

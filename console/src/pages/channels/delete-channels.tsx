@@ -1,20 +1,20 @@
 import { useNavigate } from '@tanstack/react-router'
 import { useTranslation } from 'react-i18next'
 import type { Channel } from '../../api/contract.ts'
-import { useAct, useCall } from '../../api/query.ts'
+import { useRouteMutation, useCall } from '../../api/query.ts'
 import { Button } from '../../look/button.tsx'
 import { Confirm } from '../../look/confirm.tsx'
 import { toast } from '../../look/toast.tsx'
 
-const MOST_READ = 500
+const MAX_READ = 500
 
 /** Models that no other enabled channel serves; undefined while unknown. */
 function useOrphans(channels: readonly Channel[]): readonly string[] | undefined {
-  const others = useCall('listChannels', { query: { status: 'enabled', page_size: MOST_READ } })
-  if (!others.data || others.data.total > MOST_READ) return undefined
-  const going = new Set(channels.map(({ id }) => id))
+  const others = useCall('listChannels', { query: { status: 'enabled', page_size: MAX_READ } })
+  if (!others.data || others.data.total > MAX_READ) return undefined
+  const deletedIds = new Set(channels.map(({ id }) => id))
   const otherModels = new Set(
-    others.data.items.flatMap(item => ('id' in item && !going.has(item.id) ? item.models : [])),
+    others.data.items.flatMap(item => ('id' in item && !deletedIds.has(item.id) ? item.models : [])),
   )
   const served = channels.filter(({ status }) => status === 1).flatMap(({ models }) => models)
   return [...new Set(served)].filter(model => !otherModels.has(model))
@@ -30,8 +30,8 @@ export function DeleteChannels({ channels, onClose, onDone }: DeleteProps) {
   const { t } = useTranslation()
   const navigate = useNavigate()
   const orphans = useOrphans(channels)
-  const remove = useAct('deleteChannels')
-  const turnOff = useAct('setChannelStatuses')
+  const remove = useRouteMutation('deleteChannels')
+  const turnOff = useRouteMutation('setChannelStatuses')
   const ids = channels.map(({ id }) => id)
   const [first] = channels
   const name = channels.length === 1 && first ? first.name : t('channels.several', { count: channels.length })

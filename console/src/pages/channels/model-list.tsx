@@ -42,7 +42,7 @@ export function ModelList({ models, onChange, error, fetchModels }: ModelListPro
       setBusy(false)
     }
   }
-  const twins = new Set(
+  const duplicates = new Set(
     models.filter((model, index) =>
       models.some((other, at) => at !== index && other.toLowerCase() === model.toLowerCase()),
     ),
@@ -90,7 +90,7 @@ export function ModelList({ models, onChange, error, fetchModels }: ModelListPro
             {isPriced && !isPriced(model) ? (
               <span className="text-label text-warn">{t('picker.no_price')}</span>
             ) : null}
-            {twins.has(model) ? (
+            {duplicates.has(model) ? (
               <span className="text-label text-warn">{t('editor.differs_in_case')}</span>
             ) : null}
             <button

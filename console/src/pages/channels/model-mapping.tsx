@@ -16,7 +16,8 @@ export function ModelMapping({ rows, onChange, error }: ModelMappingProps) {
   const { t } = useTranslation()
   const set = (at: number, change: Partial<MappingRow>) =>
     onChange(rows.map((row, index) => (index === at ? { ...row, ...change } : row)))
-  const isTwice = ({ from }: MappingRow) => from !== '' && rows.filter(row => row.from === from).length > 1
+  const isDuplicate = ({ from }: MappingRow) =>
+    from !== '' && rows.filter(row => row.from === from).length > 1
   return (
     <div className="flex flex-col gap-2">
       {rows.length > 0 ? (
@@ -35,7 +36,7 @@ export function ModelMapping({ rows, onChange, error }: ModelMappingProps) {
         <div key={index} className="grid grid-cols-[1fr_auto_1fr_auto] items-center gap-2">
           <TextInput
             aria-label={t('mapping.requested')}
-            aria-invalid={isTwice(row) || undefined}
+            aria-invalid={isDuplicate(row) || undefined}
             className="font-mono"
             value={row.from}
             onChange={event => set(index, { from: event.target.value })}
@@ -54,7 +55,7 @@ export function ModelMapping({ rows, onChange, error }: ModelMappingProps) {
           />
         </div>
       ))}
-      {rows.some(isTwice) ? <p className="text-label text-bad">{t('mapping.duplicate')}</p> : null}
+      {rows.some(isDuplicate) ? <p className="text-label text-bad">{t('mapping.duplicate')}</p> : null}
       {error ? (
         <p role="alert" className="text-label text-bad">
           {error}

@@ -2,7 +2,7 @@ import { Pencil, Power, PowerOff } from 'lucide-react'
 import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import type { Channel } from '../../api/contract.ts'
-import { useAct } from '../../api/query.ts'
+import { useRouteMutation } from '../../api/query.ts'
 import { Button } from '../../look/button.tsx'
 import { DataTable } from '../../look/table.tsx'
 import type { Column, Selection } from '../../look/table-props.ts'
@@ -34,9 +34,9 @@ function GroupActions({
   readonly onSelect: Selection['onChange']
 }) {
   const { t } = useTranslation()
-  const enable = useAct('enableTag')
-  const disable = useAct('disableTag')
-  const setStatuses = useAct('setChannelStatuses')
+  const enable = useRouteMutation('enableTag')
+  const disable = useRouteMutation('disableTag')
+  const setStatuses = useRouteMutation('setChannelStatuses')
   const [isEditing, setEditing] = useState(false)
   const { tag, channels, count } = group
   if (tag === null) return null

@@ -3,15 +3,15 @@ import { useEffect, useRef, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { call } from '../../api/client.ts'
 import type { Channel } from '../../api/contract.ts'
-import { inTurns } from '../../api/in-turns.ts'
-import { useAct } from '../../api/query.ts'
+import { mapConcurrently } from '../../api/map-concurrently.ts'
+import { useRouteMutation } from '../../api/query.ts'
 import { Button } from '../../look/button.tsx'
 import { Confirm } from '../../look/confirm.tsx'
 import { Dialog } from '../../look/dialog.tsx'
 import { Checkbox, TextInput } from '../../look/field.tsx'
 import { useErrorText } from '../../look/states.tsx'
 import { toast } from '../../look/toast.tsx'
-import { type TestOutcome, TestWords } from './channel-test.tsx'
+import { type TestOutcome, TestResultText } from './channel-test.tsx'
 
 type State = 'running' | TestOutcome
 
@@ -36,7 +36,7 @@ export function TestModels({
 }) {
   const { t } = useTranslation()
   const words = useErrorText()
-  const update = useAct('updateChannel')
+  const update = useRouteMutation('updateChannel')
   const [text, setText] = useState('')
   const [isStream, setStream] = useState(false)
   const [states, setStates] = useState<ReadonlyMap<string, State>>(new Map())
@@ -75,7 +75,7 @@ export function TestModels({
     const { signal } = stopping.current
     setRunning(true)
     setStates(new Map())
-    await inTurns(matches, model => test(model, signal))
+    await mapConcurrently(matches, model => test(model, signal))
     setRunning(false)
   }
 
@@ -119,7 +119,7 @@ export function TestModels({
                 ) : state === 'running' ? (
                   <span className="text-ink-3">{t('test.running')}</span>
                 ) : (
-                  <TestWords tested={state} />
+                  <TestResultText tested={state} />
                 )}
               </span>
             </li>

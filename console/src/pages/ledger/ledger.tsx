@@ -29,19 +29,19 @@ function proofOf({ ok, lines }: { ok: boolean; lines: readonly string[] }, atMs:
 }
 
 /** The result of the ledger check. */
-function Verdict() {
+function CheckResult() {
   const { t } = useTranslation()
   const check = useQuery({ ...callQuery('verifyLedger', {}), staleTime: 60_000 })
-  const verdict = check.data
+  const checkResult = check.data
   return (
     <Sheet
       title={t('ledger.check')}
       actions={
         <>
-          {verdict ? (
+          {checkResult ? (
             <a
               download={`ledger-check-${check.dataUpdatedAt}.txt`}
-              href={proofOf(verdict, check.dataUpdatedAt)}
+              href={proofOf(checkResult, check.dataUpdatedAt)}
               className={buttonClasses('plain')}
             >
               <Download size={16} aria-hidden />
@@ -55,21 +55,21 @@ function Verdict() {
       }
     >
       {check.error ? <ErrorCard error={check.error} onRetry={() => void check.refetch()} /> : null}
-      {verdict ? (
+      {checkResult ? (
         <div className="flex flex-col gap-3 p-4">
           <p className="flex items-center gap-3 text-title font-semibold" role="status">
-            {verdict.ok ? (
+            {checkResult.ok ? (
               <BookCheck size={24} className="text-ok" aria-hidden />
             ) : (
               <BookX size={24} className="text-bad" aria-hidden />
             )}
-            {verdict.ok ? t('ledger.verified') : t('ledger.check_failed')}
+            {checkResult.ok ? t('ledger.verified') : t('ledger.check_failed')}
           </p>
           <p className="text-label text-ink-3">
             {t('ledger.checked', { time: moment(Math.floor(check.dataUpdatedAt / 1000)) })}
           </p>
           <ul className="flex flex-col gap-1 font-mono text-code">
-            {verdict.lines.map(line => (
+            {checkResult.lines.map(line => (
               <li key={line}>
                 <GatewayText text={line} />
               </li>
@@ -234,7 +234,7 @@ export function Ledger() {
   const { t } = useTranslation()
   return (
     <Page title={t('nav.ledger')}>
-      <Verdict />
+      <CheckResult />
       <OpenItems />
       <UnresolvedCharges />
       <AccountEntries />

@@ -4,7 +4,7 @@ import { useTranslation } from 'react-i18next'
 import { publicAddress } from '../../api/base-path.ts'
 import type { AccessToken } from '../../api/contract.ts'
 import { useContractForm } from '../../api/form.ts'
-import { useAct, useCall } from '../../api/query.ts'
+import { useRouteMutation, useCall } from '../../api/query.ts'
 import { Button } from '../../look/button.tsx'
 import { CodeBlock } from '../../look/code-block.tsx'
 import { Confirm } from '../../look/confirm.tsx'
@@ -29,7 +29,7 @@ function CreatedAccessToken({ value, onClose }: { readonly value: string; readon
   const { t } = useTranslation()
   const example = `curl ${publicAddress}/api/user/self -H 'Authorization: Bearer ${value}'`
   return (
-    <Dialog title={t('access.created')} isOpen isWide isHeld onClose={onClose}>
+    <Dialog title={t('access.created')} isOpen isWide closesByButtonOnly onClose={onClose}>
       <Secret label={t('access.title')} value={value} />
       <div className="flex flex-wrap items-center gap-2">
         <CodeBlock>{example}</CodeBlock>
@@ -90,7 +90,7 @@ function Create({ onClose }: { readonly onClose: () => void }) {
 export function AccessTokens() {
   const { t } = useTranslation()
   const list = useCall('listAccessTokens', { query: { page_size: 100 } })
-  const remove = useAct('deleteAccessToken')
+  const remove = useRouteMutation('deleteAccessToken')
   const [isCreating, setCreating] = useState(false)
   const [revoking, setRevoking] = useState<AccessToken>()
   const rows = list.data?.items ?? []

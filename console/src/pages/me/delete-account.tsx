@@ -12,7 +12,7 @@ export function DeleteAccount() {
   const { username } = useSelf()
   const client = useQueryClient()
   const navigate = useNavigate()
-  const [isAsking, setAsking] = useState(false)
+  const [isConfirming, setConfirming] = useState(false)
   return (
     <section
       className="flex flex-wrap items-center justify-between gap-3 px-4 py-3"
@@ -24,14 +24,14 @@ export function DeleteAccount() {
         </h3>
         <p className="text-label text-ink-3">{t('me.delete_help')}</p>
       </div>
-      <Button onClick={() => setAsking(true)}>{t('me.delete')}</Button>
-      {isAsking ? (
+      <Button onClick={() => setConfirming(true)}>{t('me.delete')}</Button>
+      {isConfirming ? (
         <Confirm
           title={t('me.delete')}
           effect={t('me.delete_effect')}
           passwordOf={username}
           verb={t('me.delete')}
-          onClose={() => setAsking(false)}
+          onClose={() => setConfirming(false)}
           onConfirm={async password => {
             // The gateway deletes an account only within minutes of a sign-in.
             await call('login', { body: { username, password } }, { askSignIn: false })

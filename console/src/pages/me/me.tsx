@@ -12,7 +12,7 @@ import { DENSITIES, MOTIONS, setPreferences, THEMES, usePreferences } from '../.
 import { toast } from '../../look/toast.tsx'
 import { zones } from '../../look/zone.ts'
 import { speak } from '../../texts/index.ts'
-import { roleWords } from '../users/user-columns.tsx'
+import { roleText } from '../users/user-columns.tsx'
 import { AccessTokens } from './access-tokens.tsx'
 import { DeleteAccount } from './delete-account.tsx'
 import { PasswordForm } from './password-form.tsx'
@@ -33,7 +33,7 @@ function Profile() {
         <Facts
           facts={[
             [t('users.username'), self.username],
-            [t('users.role'), roleWords(t, self.role)],
+            [t('users.role'), roleText(t, self.role)],
             [t('users.balance'), self.unlimited_quota ? t('balance.none') : moneyOfSpan(self.quota)],
             [t('users.spend'), moneyOfSpan(self.used_quota)],
             [t('common.created'), <Moment key="made" at={self.created_time} />],

@@ -1,7 +1,7 @@
 import { useTranslation } from 'react-i18next'
 import { ApiError } from '../../api/errors.ts'
 import { useSavingForm, validateBody } from '../../api/form.ts'
-import { useAct } from '../../api/query.ts'
+import { useRouteMutation } from '../../api/query.ts'
 import { useSelf } from '../../api/self.ts'
 import { Button } from '../../look/button.tsx'
 import { Checkbox, Field, TextInput } from '../../look/field.tsx'
@@ -25,7 +25,7 @@ const FIELDS = [
 export function PasswordForm() {
   const { t } = useTranslation()
   const { username } = useSelf()
-  const update = useAct('updateSelf')
+  const update = useRouteMutation('updateSelf')
   const { form, submit, errorOf, isBusy, fault } = useSavingForm<Values>({
     defaults: { original_password: '', password: '', confirm_password: '', revoke_access_tokens: false },
     save: async ({ original_password, password, confirm_password, revoke_access_tokens }) => {

@@ -1,5 +1,5 @@
 import { useTranslation } from 'react-i18next'
-import { useAct, useCall } from '../../api/query.ts'
+import { useRouteMutation, useCall } from '../../api/query.ts'
 import { Button } from '../../look/button.tsx'
 import { Moment } from '../../look/moment.tsx'
 import { Part } from '../../look/states.tsx'
@@ -11,8 +11,8 @@ const browserOf = (agent: string) =>
 export function Sessions() {
   const { t } = useTranslation()
   const list = useCall('listSessions', {})
-  const end = useAct('endSession')
-  const endOthers = useAct('endOtherSessions')
+  const end = useRouteMutation('endSession')
+  const endOthers = useRouteMutation('endOtherSessions')
   const sessions = list.data ?? []
   return (
     <section className="px-4 py-3" aria-labelledby="sessions">

@@ -2,7 +2,7 @@ import { useId } from 'react'
 import { useTranslation } from 'react-i18next'
 import type { Alias } from '../../api/contract.ts'
 import { useSavingForm, validateBody } from '../../api/form.ts'
-import { useAct, useCall } from '../../api/query.ts'
+import { useRouteMutation, useCall } from '../../api/query.ts'
 import { Field, Switch, TextInput } from '../../look/field.tsx'
 import { FormDialog } from '../../look/form-dialog.tsx'
 import { toast } from '../../look/toast.tsx'
@@ -24,8 +24,8 @@ export function AliasDialog({
 }) {
   const { t } = useTranslation()
   const list = useId()
-  const create = useAct('createAlias')
-  const update = useAct('updateAlias')
+  const create = useRouteMutation('createAlias')
+  const update = useRouteMutation('updateAlias')
   const models = useCall('listEnabledModels', {})
   const { form, submit, errorOf, isBusy, fault } = useSavingForm<Values>({
     defaults: {

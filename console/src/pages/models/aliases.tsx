@@ -2,7 +2,7 @@ import { Plus } from 'lucide-react'
 import { useMemo, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import type { Alias } from '../../api/contract.ts'
-import { useAct, useCall } from '../../api/query.ts'
+import { useRouteMutation, useCall } from '../../api/query.ts'
 import { Button } from '../../look/button.tsx'
 import { Confirm } from '../../look/confirm.tsx'
 import { SearchBox, useFilters } from '../../look/filters.tsx'
@@ -23,7 +23,7 @@ export function Aliases() {
   const { pageSize } = usePreferences()
   const [{ p = 1, q }, setFilters] = useFilters<ModelFilters>()
   const list = useCall('listAliases', { query: { p, page_size: pageSize, keyword: q } })
-  const remove = useAct('deleteAlias')
+  const remove = useRouteMutation('deleteAlias')
   const [editing, setEditing] = useState<Alias | 'new'>()
   const [deleting, setDeleting] = useState<Alias>()
   const rows = list.data?.items ?? []

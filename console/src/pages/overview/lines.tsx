@@ -17,7 +17,7 @@ export function Lines({ starts, stepS, tracks, format, summary }: LinesProps) {
     ...Object.fromEntries(tracks.map(({ key, values }) => [key, values[index] ?? null])),
   }))
   /** A point between two gaps has no line, so it is drawn as a dot. */
-  const isLonely = (values: Track['values'], index: number) =>
+  const isIsolated = (values: Track['values'], index: number) =>
     values[index] != null && values[index - 1] == null && values[index + 1] == null
   return (
     <ChartFrame starts={starts} tracks={tracks} format={format} summary={summary} isLines>
@@ -40,7 +40,7 @@ export function Lines({ starts, stepS, tracks, format, summary }: LinesProps) {
               strokeWidth={1.75}
               {...(dash === undefined ? {} : { strokeDasharray: dash })}
               dot={({ cx, cy, index }: { cx?: number; cy?: number; index?: number }) =>
-                index !== undefined && isLonely(values, index) ? (
+                index !== undefined && isIsolated(values, index) ? (
                   <circle key={index} cx={cx} cy={cy} r={2.5} fill={fill} />
                 ) : (
                   <g key={index} />

@@ -18,7 +18,7 @@ import { AsCode } from './workbench.tsx'
 
 const EXAMPLES = ['example_one', 'example_two'] as const
 const NOTHING: Prompt = { text: '', pictures: [] }
-const MOST_MODELS = 4
+const MAX_MODELS = 4
 const NUMBERS = [
   { name: 'temperature', max: 2, step: 0.1 },
   { name: 'top_p', max: 1, step: 0.05 },
@@ -219,7 +219,7 @@ export function Chat({ isComparing = false }: { readonly isComparing?: boolean }
               ) : null}
             </div>
           ))}
-          {isComparing && models.length < MOST_MODELS ? (
+          {isComparing && models.length < MAX_MODELS ? (
             <Button icon={Plus} disabled={!isEmpty} onClick={() => choose(each => [...each, undefined])}>
               {t('playground.add_model')}
             </Button>

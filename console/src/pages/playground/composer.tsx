@@ -5,7 +5,7 @@ import { Button, IconButton } from '../../look/button.tsx'
 import { TextArea } from '../../look/field.tsx'
 import type { Prompt } from './conversations.ts'
 
-const MOST_PICTURES = 4
+const MAX_PICTURES = 4
 
 const dataAddress = (file: File) =>
   new Promise<string>((resolve, reject) => {
@@ -34,7 +34,7 @@ export function Composer({ prompt, onChange, onRun, onStop, isBusy, canAsk }: Co
   const run = () => isReady && onRun(prompt)
   const add = async (files: FileList | null) => {
     const read = await Promise.all([...(files ?? [])].map(dataAddress))
-    onChange({ ...prompt, pictures: [...pictures, ...read].slice(0, MOST_PICTURES) })
+    onChange({ ...prompt, pictures: [...pictures, ...read].slice(0, MAX_PICTURES) })
   }
   return (
     <form
@@ -90,7 +90,7 @@ export function Composer({ prompt, onChange, onRun, onStop, isBusy, canAsk }: Co
         <IconButton
           icon={ImagePlus}
           label={t('playground.add_image')}
-          disabled={pictures.length >= MOST_PICTURES}
+          disabled={pictures.length >= MAX_PICTURES}
           onClick={() => picker.current?.click()}
         />
         {isBusy ? (

@@ -69,7 +69,7 @@ export function useConversations() {
       ),
     )
 
-  async function askOne(
+  async function sendToModel(
     column: number,
     model: string,
     messages: readonly ChatMessage[],
@@ -103,7 +103,7 @@ export function useConversations() {
     ask(prompt: Prompt, models: readonly string[], settings: ChatSettings): void {
       setColumns(models.map((model, at) => [...(columns[at] ?? []), fresh(prompt, model)]))
       for (const [at, model] of models.entries())
-        void askOne(at, model, messagesOf(columns[at] ?? [], settings.system, prompt), settings)
+        void sendToModel(at, model, messagesOf(columns[at] ?? [], settings.system, prompt), settings)
     },
     stop,
     /** Deletes this turn and all later ones. */

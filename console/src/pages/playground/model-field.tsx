@@ -1,7 +1,7 @@
 import { useId } from 'react'
 import { useTranslation } from 'react-i18next'
 import { Field, TextInput } from '../../look/field.tsx'
-import { ratesInWords } from '../../look/rates.ts'
+import { ratesText } from '../../look/rates.ts'
 import { useErrorText } from '../../look/states.tsx'
 import { type PlaygroundEndpoint, useAvailableModels, usePrices } from './available-models.ts'
 
@@ -20,7 +20,7 @@ export function ModelField({ kind, label, value, onChange }: ModelFieldProps) {
   const { error, isPending } = usePrices()
   const words = useErrorText()
   const chosen = models.find(({ model_name }) => model_name === value)
-  const price = chosen && (chosen.unpriced ? t('prices.not_priced') : ratesInWords(t, chosen))
+  const price = chosen && (chosen.unpriced ? t('prices.not_priced') : ratesText(t, chosen))
   // While models are loading, none is reported missing.
   const help = price ?? (models.length > 0 || isPending || error ? undefined : t('playground.no_model'))
   return (

@@ -32,7 +32,7 @@ const NAMES = Object.keys(TABS) as TabName[]
 type Filters = { p?: number | undefined; tab?: string | undefined; model?: string | undefined }
 
 const ENABLED = 1
-const MOST_TOKENS = 100
+const MAX_TOKENS = 100
 
 /** Tries every endpoint without code, billed to the user's account or to one of the user's tokens. */
 export function Playground() {
@@ -40,7 +40,7 @@ export function Playground() {
   const asId = useId()
   usePageKeys({ 'Ctrl Enter': { words: t('keys.run') }, Esc: { words: t('keys.stop') } })
   const [{ tab }, setFilters] = useFilters<Filters>()
-  const tokens = useCall('listTokens', { query: { page_size: MOST_TOKENS } })
+  const tokens = useCall('listTokens', { query: { page_size: MAX_TOKENS } })
   const [tokenId, setTokenId] = useState<number>()
   const working = tokens.data?.items.filter(({ status }) => status === ENABLED) ?? []
   const token = working.find(({ id }) => id === tokenId)

@@ -12,7 +12,7 @@ import { Workbench } from './workbench.tsx'
 
 const VOICES = ['alloy', 'echo', 'fable', 'onyx', 'nova', 'shimmer']
 const FORMATS = ['mp3', 'opus', 'aac', 'flac', 'wav', 'pcm']
-const MOST_CHARACTERS = 4_096
+const MAX_CHARACTERS = 4_096
 
 type Sound = { readonly blob: Blob; readonly format: string }
 
@@ -54,7 +54,7 @@ export function Speech() {
       path="/v1/audio/speech"
       body={filledFields({ model, ...values, speed: numeric(values.speed) })}
       saves={`speech.${format}`}
-      isReady={model !== '' && values.input.trim() !== '' && values.input.length <= MOST_CHARACTERS}
+      isReady={model !== '' && values.input.trim() !== '' && values.input.length <= MAX_CHARACTERS}
       read={async response => ({ blob: await response.blob(), format })}
       show={sound => <Player sound={sound} />}
       empty={t('playground.speech_empty')}
@@ -68,13 +68,13 @@ export function Speech() {
       <ModelField kind="audio-speech" value={model} onChange={setModel} />
       <Field
         label={t('playground.speech_text')}
-        help={`${count(values.input.length)} / ${count(MOST_CHARACTERS)}`}
+        help={`${count(values.input.length)} / ${count(MAX_CHARACTERS)}`}
       >
         {wiring => (
           <TextArea
             {...wiring}
             rows={5}
-            maxLength={MOST_CHARACTERS}
+            maxLength={MAX_CHARACTERS}
             value={values.input}
             onChange={event => set({ input: event.target.value })}
           />

@@ -2,7 +2,7 @@ import { Download, Percent } from 'lucide-react'
 import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import type { PriceItem } from '../../api/contract.ts'
-import { useAct } from '../../api/query.ts'
+import { useRouteMutation } from '../../api/query.ts'
 import { Button, buttonClasses } from '../../look/button.tsx'
 import { AmountInput, Field } from '../../look/field.tsx'
 import type { RowSelection } from '../../look/selection.ts'
@@ -19,7 +19,7 @@ const MAX_PRICES = 500
 function Multiply({ models, onClose }: { readonly models: readonly string[]; readonly onClose: () => void }) {
   const { t } = useTranslation()
   const words = useErrorText()
-  const act = useAct('multiplyPrices')
+  const act = useRouteMutation('multiplyPrices')
   const [factor, setFactor] = useState('1.1')
   const trial = usePricePreview(
     isDry =>

@@ -1,7 +1,7 @@
 import { Upload } from 'lucide-react'
 import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
-import { useAct } from '../../api/query.ts'
+import { useRouteMutation } from '../../api/query.ts'
 import { Field, TextArea } from '../../look/field.tsx'
 import { useErrorText } from '../../look/states.tsx'
 import { readPriceFile } from './price-file.ts'
@@ -12,7 +12,7 @@ import { usePricePreview } from './use-price-preview.ts'
 export function PriceImport({ onClose }: { readonly onClose: () => void }) {
   const { t } = useTranslation()
   const words = useErrorText()
-  const act = useAct('changePrices')
+  const act = useRouteMutation('changePrices')
   const [text, setText] = useState('')
   const [fault, setFault] = useState<string>()
   const trial = usePricePreview(async isDry => {

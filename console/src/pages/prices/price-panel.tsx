@@ -3,7 +3,7 @@ import { useTranslation } from 'react-i18next'
 import { RATES, TOKEN_RATES, TOOLS_ALONE } from '../../../../src/manage/contract/constants.ts'
 import type { PriceItem } from '../../api/contract.ts'
 import { useContractForm } from '../../api/form.ts'
-import { useAct, useCall } from '../../api/query.ts'
+import { useRouteMutation, useCall } from '../../api/query.ts'
 import { Button } from '../../look/button.tsx'
 import { Confirm } from '../../look/confirm.tsx'
 import { Field, TextInput } from '../../look/field.tsx'
@@ -17,14 +17,14 @@ import { PriceExample } from './price-example.tsx'
 
 type Tool = (typeof TOOLS_ALONE)[number]
 type Rate = (typeof RATES)[number] | Tool
-/** The current price: rates and limit, which the form edits, and parts that it only keeps. */
+/** The current price: rates and limit, which the form edits, and parts that it passes on unchanged. */
 type CurrentPrice = Pick<
   Partial<PriceItem>,
   (typeof RATES)[number] | 'tools' | 'max_output_tokens' | 'tiers' | 'variants' | 'unit_note'
 >
 type Values = { model: string; max_output_tokens: string } & Record<Rate, string>
 
-const OFTEN: readonly Rate[] = ['input', 'output', 'cached_input', 'per_call']
+const COMMON_RATES: readonly Rate[] = ['input', 'output', 'cached_input', 'per_call']
 
 const valuesOf = (model: string, current: CurrentPrice | undefined): Values => ({
   model,
@@ -108,13 +108,13 @@ function PriceForm({
             />
           )}
         </Field>
-        <div className="grid grid-cols-2 gap-3">{OFTEN.map(rateField)}</div>
+        <div className="grid grid-cols-2 gap-3">{COMMON_RATES.map(rateField)}</div>
         <p className="text-label text-ink-3">{t('prices.zero')}</p>
         <PriceExample price={versionOf(form.watch(), current)} />
         <details>
           <summary className="font-medium">{t('prices.more')}</summary>
           <div className="grid grid-cols-2 gap-3 pt-3">
-            {RATES.filter(rate => !OFTEN.includes(rate)).map(rateField)}
+            {RATES.filter(rate => !COMMON_RATES.includes(rate)).map(rateField)}
             {TOOLS_ALONE.map(rateField)}
             <Field label={t('prices.max_output')} error={errorOf('max_output_tokens')}>
               {wiring => (
@@ -141,7 +141,7 @@ function PriceForm({
 function History({ model }: { readonly model: string }) {
   const { t } = useTranslation()
   const history = useCall('listPriceHistory', { query: { model, page_size: 50 } })
-  const remove = useAct('deletePrice')
+  const remove = useRouteMutation('deletePrice')
   const [isEnding, setEnding] = useState<number>()
   const rows = history.data?.items ?? []
   const current = rows.find(({ ended_time }) => ended_time === null)

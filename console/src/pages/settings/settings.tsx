@@ -2,7 +2,7 @@ import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { isSettingKey, type Language, SETTINGS, settingTexts } from '../../../../src/domain/setting.ts'
 import type { SettingItem } from '../../api/contract.ts'
-import { useAct, useCall } from '../../api/query.ts'
+import { useRouteMutation, useCall } from '../../api/query.ts'
 import { Button } from '../../look/button.tsx'
 import { Field, Switch, TextInput } from '../../look/field.tsx'
 import { Moment } from '../../look/moment.tsx'
@@ -13,7 +13,7 @@ import { toast } from '../../look/toast.tsx'
 
 type Value = SettingItem['value']
 
-/** A page that is older than the gateway shows a setting it does not know as the gateway describes it. */
+/** A setting that this page does not know, because the gateway is newer, is shown with the gateway's description. */
 function useSettingTexts({ key, help }: SettingItem): { readonly label: string; readonly help: string } {
   const { i18n } = useTranslation()
   return isSettingKey(key) ? settingTexts(SETTINGS[key], i18n.language as Language) : { label: key, help }
@@ -111,7 +111,7 @@ export function Settings() {
   const { t } = useTranslation()
   const words = useErrorText()
   const list = useCall('listSettings', {})
-  const update = useAct('updateSettings')
+  const update = useRouteMutation('updateSettings')
   const [changes, setChanges] = useState<Readonly<Record<string, Value>>>({})
   const settings = list.data ?? []
   const changed = settings.filter(({ key, value }) => key in changes && changes[key] !== value)

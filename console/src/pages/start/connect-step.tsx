@@ -3,17 +3,17 @@ import { useTranslation } from 'react-i18next'
 import { call } from '../../api/client.ts'
 import type { Channel, ChannelType } from '../../api/contract.ts'
 import { ApiError } from '../../api/errors.ts'
-import { useAct } from '../../api/query.ts'
+import { useRouteMutation } from '../../api/query.ts'
 import { Button } from '../../look/button.tsx'
 import { Field, TextArea, TextInput } from '../../look/field.tsx'
 import { ErrorCard, useErrorText } from '../../look/states.tsx'
 import { GatewayText, useGatewayText } from '../../texts/gateway-text.tsx'
-import { type TestOutcome, TestWords, useTest } from '../channels/channel-test.tsx'
+import { type TestOutcome, TestResultText, useTest } from '../channels/channel-test.tsx'
 import { ModelPicker } from '../channels/model-picker.tsx'
 import { TypePicker } from '../channels/type-picker.tsx'
 import { useIsPriced } from '../channels/use-priced.ts'
 
-const TICKED_AT_FIRST = 40
+const INITIALLY_CHECKED = 40
 
 /** Provider-specific fields, except the one that the API has at the top level. */
 const settingOf = (own: Readonly<Record<string, string>>) =>
@@ -57,7 +57,7 @@ function Connected({ name, tested, onEdit }: ConnectedProps) {
   return (
     <p className="flex flex-wrap items-center justify-between gap-2">
       <span role="status">
-        {name} · <TestWords tested={tested} /> {t('start.enabled')}
+        {name} · <TestResultText tested={tested} /> {t('start.enabled')}
       </span>
       <Button isSmall onClick={onEdit}>
         {t('common.edit')}
@@ -75,9 +75,9 @@ export function ConnectStep({ onTested }: { readonly onTested: (model: string) =
   const gatewayText = useGatewayText()
   const words = useErrorText()
   const isPriced = useIsPriced()
-  const create = useAct('createChannel')
-  const update = useAct('updateChannel')
-  const setStatus = useAct('setChannelStatus')
+  const create = useRouteMutation('createChannel')
+  const update = useRouteMutation('updateChannel')
+  const setStatus = useRouteMutation('setChannelStatus')
   const { test } = useTest()
   const [type, setType] = useState<ChannelType>()
   const [key, setKey] = useState('')
@@ -115,7 +115,7 @@ export function ConnectStep({ onTested }: { readonly onTested: (model: string) =
       const listedModels = await call('fetchModels', { body: { type: type.type, ...connection } })
       setOffered(listedModels)
       if (models.length === 0)
-        setModels(listedModels.filter(model => isPriced?.(model)).slice(0, TICKED_AT_FIRST))
+        setModels(listedModels.filter(model => isPriced?.(model)).slice(0, INITIALLY_CHECKED))
     } catch (error) {
       setFault(error)
       setOffered(undefined)
@@ -256,7 +256,7 @@ export function ConnectStep({ onTested }: { readonly onTested: (model: string) =
       ) : null}
       {tested ? (
         <p role="status">
-          <TestWords tested={tested} /> {isEnabled ? null : t('start.stays_disabled')}
+          <TestResultText tested={tested} /> {isEnabled ? null : t('start.stays_disabled')}
         </p>
       ) : null}
       <Button

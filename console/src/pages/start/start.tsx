@@ -12,7 +12,7 @@ import { Step } from './step.tsx'
 import { TokenStep } from './token-step.tsx'
 
 /**
- * Guides to the first response on one page. A step is done when the gateway says so, not when a button was
+ * Guides the user to the first response on one page. A step is done when the gateway reports it, not when a button was
  * clicked.
  */
 export function Start() {

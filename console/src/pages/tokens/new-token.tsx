@@ -19,7 +19,13 @@ function CreatedToken({ token, onClose }: { readonly token: Token; readonly onCl
   const usable = useCall('listUsableModels', {})
   const model = (token.model_limits_enabled ? token.models : usable.data)?.[0] ?? t('tokens.some_model')
   return (
-    <Dialog title={t('tokens.created', { name: token.name })} isOpen isWide isHeld onClose={onClose}>
+    <Dialog
+      title={t('tokens.created', { name: token.name })}
+      isOpen
+      isWide
+      closesByButtonOnly
+      onClose={onClose}
+    >
       <Secret label={t('tokens.key')} value={token.key} canReveal />
       <Snippets apiKey={token.key} model={model} />
       <div className="flex justify-end">

@@ -3,7 +3,7 @@ import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { call } from '../../api/client.ts'
 import type { Token } from '../../api/contract.ts'
-import { useAct } from '../../api/query.ts'
+import { useRouteMutation } from '../../api/query.ts'
 import { BulkErrors, useBulkChange } from '../../look/bulk-change.tsx'
 import { Button, buttonClasses } from '../../look/button.tsx'
 import { Confirm } from '../../look/confirm.tsx'
@@ -71,7 +71,7 @@ export function TokenBulk({ selection }: { readonly selection: RowSelection<Toke
     idOf: ({ id }) => String(id),
     nameOf: ({ name }) => name,
   })
-  const remove = useAct('deleteTokens')
+  const remove = useRouteMutation('deleteTokens')
   const [isDeleting, setDeleting] = useState(false)
   const [isRaising, setRaising] = useState(false)
   const write = ({ id }: Token, fields: { status?: number; expired_time?: number; remain_quota?: number }) =>

@@ -3,7 +3,7 @@ import { Power, PowerOff, Trash2 } from 'lucide-react'
 import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import type { Token } from '../../api/contract.ts'
-import { useAct } from '../../api/query.ts'
+import { useRouteMutation } from '../../api/query.ts'
 import { Confirm } from '../../look/confirm.tsx'
 import { fromNow } from '../../look/format.ts'
 import { Menu } from '../../look/menu.tsx'
@@ -14,8 +14,8 @@ const DAY_S = 86_400
 export function TokenMenu({ token }: { readonly token: Token }) {
   const { t } = useTranslation()
   const navigate = useNavigate()
-  const update = useAct('updateToken')
-  const remove = useAct('deleteToken')
+  const update = useRouteMutation('updateToken')
+  const remove = useRouteMutation('deleteToken')
   const [isDeleting, setDeleting] = useState(false)
   const { id, name } = token
   const isOff = token.status === 2

@@ -4,7 +4,7 @@ import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import type { Token } from '../../api/contract.ts'
 import { useContractForm } from '../../api/form.ts'
-import { useAct, useCall } from '../../api/query.ts'
+import { useRouteMutation, useCall } from '../../api/query.ts'
 import { useSelf } from '../../api/self.ts'
 import { Button } from '../../look/button.tsx'
 import { FormError } from '../../look/form-error.tsx'
@@ -25,7 +25,7 @@ import { changesOf, type TokenValues, valuesOf } from './token-values.ts'
 function RevealKey({ token }: { readonly token: Token }) {
   const { t } = useTranslation()
   const words = useErrorText()
-  const reveal = useAct('revealToken')
+  const reveal = useRouteMutation('revealToken')
   const usable = useCall('listUsableModels', {})
   const [key, setKey] = useRevealedSecret()
   const model = (token.model_limits_enabled ? token.models : usable.data)?.[0] ?? t('tokens.some_model')

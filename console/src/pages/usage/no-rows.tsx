@@ -1,7 +1,7 @@
 import { useTranslation } from 'react-i18next'
 import { useCall } from '../../api/query.ts'
 import { Button } from '../../look/button.tsx'
-import { CallSnippets, questionTo } from '../../look/snippets.tsx'
+import { CallSnippets, exampleChat } from '../../look/snippets.tsx'
 import { Empty } from '../../look/states.tsx'
 import { FilterChips } from './filter-chips.tsx'
 import { isNarrowed, type LogQuery, NO_FILTERS, type UsageFilters } from './usage-filters.ts'
@@ -12,7 +12,7 @@ function FirstCall() {
   if (!callable) return null
   return (
     <div className="w-full text-left">
-      <CallSnippets {...questionTo(callable.model_name)} />
+      <CallSnippets {...exampleChat(callable.model_name)} />
     </div>
   )
 }

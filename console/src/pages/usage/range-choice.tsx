@@ -20,7 +20,7 @@ type RangeChoiceProps = {
 
 const DAY_S = 86_400
 /** The gateway's limit for points of a chart by day. */
-const MOST_DAYS = 180
+const MAX_DAYS = 180
 
 /** Selects a named range or a custom one. */
 export function RangeChoice({ names, range, timeRange, onRange, onTimeRange }: RangeChoiceProps) {
@@ -55,7 +55,7 @@ function Moments({ timeRange, onTimeRange }: Pick<RangeChoiceProps, 'timeRange' 
     const fields = new FormData(event.currentTarget)
     const [first, last] = [fromDateField(String(fields.get('from'))), fromDateField(String(fields.get('to')))]
     const isRange =
-      first !== undefined && last !== undefined && first < last && last - first <= MOST_DAYS * DAY_S
+      first !== undefined && last !== undefined && first < last && last - first <= MAX_DAYS * DAY_S
     setWrong(!isRange)
     if (!isRange) return
     onTimeRange({ from: first, to: last })
@@ -86,7 +86,7 @@ function Moments({ timeRange, onTimeRange }: Pick<RangeChoiceProps, 'timeRange' 
         <Field
           label={t('usage.to')}
           help={zone()}
-          error={isWrong ? t('usage.range_invalid', { days: MOST_DAYS }) : undefined}
+          error={isWrong ? t('usage.range_invalid', { days: MAX_DAYS }) : undefined}
         >
           {wiring => (
             <TextInput {...wiring} name="to" type="datetime-local" required defaultValue={toDateField(to)} />

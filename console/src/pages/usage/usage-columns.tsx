@@ -19,7 +19,7 @@ function speedOf(row: UsageItem): string {
     : '–'
 }
 
-const sourceWords = (t: TFunction, source: string | undefined) =>
+const sourceText = (t: TFunction, source: string | undefined) =>
   SOURCES.some(name => name === source) ? t(`usage.source.${source as 'zero'}`) : (source ?? '–')
 
 /** Exported fields of each column. */
@@ -169,7 +169,7 @@ export const usageColumns = (t: TFunction, isAdmin: boolean): readonly OptionalC
     id: 'source',
     header: t('usage.counted_by'),
     isExtra: true,
-    cell: row => sourceWords(t, otherOf(row).source),
+    cell: row => sourceText(t, otherOf(row).source),
   },
   {
     id: 'price',

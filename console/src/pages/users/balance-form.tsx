@@ -33,11 +33,11 @@ export function BalanceForm({ user }: { readonly user: User }) {
     },
     names: { value: 'amount' },
   })
-  const isAsked = useLocation({ select: ({ hash }) => hash === 'balance' })
+  const isLinkedTo = useLocation({ select: ({ hash }) => hash === 'balance' })
   // A link to this form focuses it.
   useEffect(() => {
-    if (isAsked) form.setFocus('amount')
-  }, [isAsked, form])
+    if (isLinkedTo) form.setFocus('amount')
+  }, [isLinkedTo, form])
   const { mode, amount, reason } = form.watch()
   const isReady = amount !== '' && reason.trim() !== ''
   return (

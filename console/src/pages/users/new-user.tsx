@@ -57,7 +57,12 @@ export function NewUser() {
   })
   if (created)
     return (
-      <Dialog title={t('users.created', { name: created.username })} isOpen isHeld onClose={close}>
+      <Dialog
+        title={t('users.created', { name: created.username })}
+        isOpen
+        closesByButtonOnly
+        onClose={close}
+      >
         <Secret label={t('sign_in.password')} value={created.password} />
         <Button kind="primary" className="self-end" onClick={close}>
           {t('tokens.done')}

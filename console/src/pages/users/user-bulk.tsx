@@ -25,10 +25,10 @@ const sending = (send: () => void, onClose: () => void) => () => {
   onClose()
 }
 
-type Gift = { readonly units: number; readonly reason: string }
+type Credit = { readonly units: number; readonly reason: string }
 
 /** Adds the same credit to each user. */
-function AddBalance({ count, onAdd, onClose }: LayerProps & { readonly onAdd: (gift: Gift) => void }) {
+function AddBalance({ count, onAdd, onClose }: LayerProps & { readonly onAdd: (gift: Credit) => void }) {
   const { t } = useTranslation()
   const [amount, setAmount] = useState('')
   const [reason, setReason] = useState('')
@@ -126,7 +126,7 @@ export function UserBulk({ selection }: { readonly selection: RowSelection<User>
       () => void change(some, user => manage(user, back)),
     )
   }
-  const add = ({ units, reason }: Gift) => {
+  const add = ({ units, reason }: Credit) => {
     // With a key per user, a retry does not add the credit twice.
     const run = crypto.getRandomValues(new Uint32Array(4)).join('-')
     void change(users, async user => {

@@ -6,7 +6,7 @@ import { Moment } from '../../look/moment.tsx'
 import { StatusBadge } from '../../look/status-badge.tsx'
 import type { Column } from '../../look/table-props.ts'
 
-export const roleWords = (t: TFunction, role: number) =>
+export const roleText = (t: TFunction, role: number) =>
   role >= ROLE.root ? t('role.root') : role >= ROLE.admin ? t('role.admin') : t('role.user')
 
 export const userColumns = (t: TFunction): readonly Column<User>[] => [
@@ -23,7 +23,7 @@ export const userColumns = (t: TFunction): readonly Column<User>[] => [
       </span>
     ),
   },
-  { id: 'role', header: t('users.role'), place: 'note', cell: ({ role }) => roleWords(t, role) },
+  { id: 'role', header: t('users.role'), place: 'note', cell: ({ role }) => roleText(t, role) },
   {
     id: 'state',
     header: t('users.state'),

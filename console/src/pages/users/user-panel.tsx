@@ -3,7 +3,7 @@ import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import type { User } from '../../api/contract.ts'
 import { useContractForm } from '../../api/form.ts'
-import { useAct, useCall } from '../../api/query.ts'
+import { useRouteMutation, useCall } from '../../api/query.ts'
 import { ROLE, useIsRoot, useSelf } from '../../api/self.ts'
 import { Button } from '../../look/button.tsx'
 import { Confirm } from '../../look/confirm.tsx'
@@ -18,15 +18,15 @@ import { Part, useErrorText } from '../../look/states.tsx'
 import { StatusBadge } from '../../look/status-badge.tsx'
 import { toast } from '../../look/toast.tsx'
 import { BalanceForm } from './balance-form.tsx'
-import { roleWords } from './user-columns.tsx'
+import { roleText } from './user-columns.tsx'
 
 function UserActions({ user }: { readonly user: User }) {
   const { t } = useTranslation()
   const navigate = useNavigate()
   const words = useErrorText()
   const isRoot = useIsRoot()
-  const manage = useAct('manageUser')
-  const remove = useAct('deleteUser')
+  const manage = useRouteMutation('manageUser')
+  const remove = useRouteMutation('deleteUser')
   const [isDeleting, setDeleting] = useState(false)
   const { id, username } = user
   const turn = (isOn: boolean, canUndo = true) =>
@@ -192,7 +192,7 @@ export function UserPanel() {
                     t('users.state'),
                     <StatusBadge key="gate" state={user.status === 1 ? 'enabled' : 'disabled'} />,
                   ],
-                  [t('users.role'), roleWords(t, user.role)],
+                  [t('users.role'), roleText(t, user.role)],
                   [t('users.balance'), user.unlimited_quota ? t('balance.none') : moneyOfSpan(user.quota)],
                   [t('tokens.on_hold'), moneyOfSpan(user.held_quota)],
                   [t('users.spend'), moneyOfSpan(user.used_quota)],

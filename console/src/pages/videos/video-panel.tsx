@@ -4,7 +4,7 @@ import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import type { VideoDetail } from '../../api/contract.ts'
 import { ApiError } from '../../api/errors.ts'
-import { useAct, useCall } from '../../api/query.ts'
+import { useRouteMutation, useCall } from '../../api/query.ts'
 import { useIsAdmin, useSelf } from '../../api/self.ts'
 import { Button } from '../../look/button.tsx'
 import { Confirm } from '../../look/confirm.tsx'
@@ -100,14 +100,14 @@ function CostSection({ video }: { readonly video: VideoDetail }) {
 function Delete({ video }: { readonly video: VideoDetail }) {
   const { t } = useTranslation()
   const navigate = useNavigate()
-  const remove = useAct('deleteVideo')
-  const [isAsking, ask] = useState(false)
+  const remove = useRouteMutation('deleteVideo')
+  const [isConfirming, ask] = useState(false)
   return (
     <>
       <Button icon={Trash2} className="self-start" onClick={() => ask(true)}>
         {t('common.delete')}
       </Button>
-      {isAsking ? (
+      {isConfirming ? (
         <Confirm
           title={t('videos.delete_title')}
           effect={t('videos.delete_effect')}
