@@ -87,6 +87,15 @@ export const SETTINGS = {
       'zh-CN': '流式请求等待首个事件多久后，网关先发送响应头和保活注释；0 表示一直等待。',
     },
   },
+  expose_provider_messages: {
+    type: 'boolean',
+    default: false,
+    label: { en: 'Expose provider messages', 'zh-CN': '向客户端显示供应商信息' },
+    help: {
+      en: 'If all channels fail, clients get the message of the last provider. It may contain organization IDs.',
+      'zh-CN': '所有渠道均失败时，把最后一个供应商的信息发给客户端；其中可能包含组织 ID。',
+    },
+  },
   usage_retention_days: {
     type: 'integer',
     default: 90,

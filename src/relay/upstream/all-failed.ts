@@ -1,0 +1,30 @@
+import { Refusal } from '../../domain/errors.ts'
+import { overloaded } from '../../http/budget.ts'
+import type { AttemptFailure } from './failure.ts'
+import { failureSummary, providerReport } from './provider-report.ts'
+
+const DEFAULT_RETRY_S = 5
+
+const isTimeout = ({ kind, status }: AttemptFailure) => kind === 'timeout' || status === 408
+
+type Disclosure = {
+  /** The setting `expose_provider_messages`: clients may read what the last provider reported. */
+  readonly exposesMessages: boolean
+}
+
+/** The error for a client after all attempts failed (docs/reference/errors.md: Failed attempts). */
+export function refusalFor(failures: readonly AttemptFailure[], { exposesMessages }: Disclosure): Refusal {
+  const last = failures.at(-1)
+  if (last?.shortage) return overloaded(last.shortage)
+  const summary = last ? ` (last: ${failureSummary(last)})` : ''
+  const message = exposesMessages && last ? providerReport(last)?.message : undefined
+  const advice = message === undefined ? 'Try again later.' : `The provider reported: ${message}`
+  if (failures.every(isTimeout))
+    return new Refusal('upstream_timeout', `All channels timed out${summary}. ${advice}`)
+  if (failures.every(({ status }) => status === 429)) {
+    const retryAfterS = Math.min(...failures.map(failure => failure.retryAfterS ?? DEFAULT_RETRY_S))
+    const fault = `All channels are rate limited by their providers${summary}. ${advice}`
+    return new Refusal('upstream_rate_limited', fault, { retryAfterS })
+  }
+  return new Refusal('upstream_error', `All channels failed${summary}. ${advice}`)
+}

@@ -1,0 +1,54 @@
+import { upstreamError } from '../answer/upstream-error.ts'
+import type { AttemptFailure } from './failure.ts'
+
+/** What a provider reported about an attempt that failed. Stored with the request and shown to administrators. */
+export type ProviderReport = {
+  readonly status: number
+  readonly code?: string
+  readonly message?: string
+  readonly request_id?: string
+  readonly retry_after_s?: number
+}
+
+const MAX_MESSAGE = 500
+const MAX_REQUEST_ID = 128
+
+/** Undefined if the provider did not respond. Secrets, addresses and host names are masked. */
+export function providerReport({
+  channel,
+  status,
+  answer,
+  error,
+  retryAfterS,
+}: AttemptFailure): ProviderReport | undefined {
+  if (answer === undefined) return undefined
+  const { message, body } = upstreamError(answer, channel, error)
+  const { code } = body.error
+  const id = answer.headers['x-request-id'] ?? answer.headers['request-id']
+  return {
+    status,
+    ...(code !== null && { code: String(code) }),
+    message: message.slice(0, MAX_MESSAGE),
+    ...(typeof id === 'string' && { request_id: channel.secrets.scrub(id).slice(0, MAX_REQUEST_ID) }),
+    ...(retryAfterS !== undefined && { retry_after_s: retryAfterS }),
+  }
+}
+
+const REASONS = {
+  connect: 'connection failed',
+  timeout: 'timeout',
+  cut: 'connection closed',
+  invalid: 'invalid response',
+  key: 'unusable key',
+  local: 'local resource exhausted',
+} as const
+
+/** A code is a name. Anything longer or freer may be a message. */
+const CODE = /^[\w.-]{1,64}$/
+
+/** The outcome of an attempt in a few words that reveal nothing of the provider's account: `429 rate_limit_exceeded`. */
+export function failureSummary(failure: AttemptFailure): string {
+  if (failure.kind !== 'status') return REASONS[failure.kind]
+  const { code = '' } = providerReport(failure) ?? {}
+  return CODE.test(code) && code !== String(failure.status) ? `${failure.status} ${code}` : String(failure.status)
+}
