@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { type AnswerChoice, type ChatRequest, answer, countOpening, type OfferedTool } from '../answer.ts'
+import { type AnswerChoice, answer, type ChatRequest, countOpening, type OfferedTool } from '../answer.ts'
 import { isObject, textOf, type WireObject } from '../json.ts'
 import { ProviderError } from '../provider-error.ts'
 import { steer } from '../steering.ts'

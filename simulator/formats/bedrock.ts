@@ -1,5 +1,5 @@
 import { EventStreamCodec } from '@smithy/eventstream-codec'
-import { type AnswerChoice, type ChatRequest, answer, countOpening } from '../answer.ts'
+import { type AnswerChoice, answer, type ChatRequest, countOpening } from '../answer.ts'
 import { isObject, type WireObject } from '../json.ts'
 import { MODELS } from '../models.ts'
 import { ProviderError } from '../provider-error.ts'

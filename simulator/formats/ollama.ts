@@ -1,4 +1,4 @@
-import { type AnswerChoice, type ChatRequest, answer, countOpening } from '../answer.ts'
+import { type AnswerChoice, answer, type ChatRequest, countOpening } from '../answer.ts'
 import { isObject, type WireObject } from '../json.ts'
 import { MODELS } from '../models.ts'
 import { steer } from '../steering.ts'

@@ -1,8 +1,8 @@
 import {
   type AnswerChoice,
   type AnsweredCall,
-  type ChatRequest,
   answer,
+  type ChatRequest,
   countOpening,
   type OfferedTool,
 } from '../answer.ts'
@@ -11,7 +11,7 @@ import { ProviderError } from '../provider-error.ts'
 import { steer } from '../steering.ts'
 import { countTokens } from '../tokens.ts'
 import type { Inquiry, Reply, StreamFrame } from './format.ts'
-import { requestsUsage, CHOICE_LIMIT, decodeCount, decodeRequest, missing } from './openai-request.ts'
+import { CHOICE_LIMIT, decodeCount, decodeRequest, missing, requestsUsage } from './openai-request.ts'
 import { EVENT_STREAM, interleave, wrapChunks } from './openai-stream.ts'
 
 /** The tokens of a part that is no text (an image, audio, a file). */

@@ -1,15 +1,15 @@
-import { type AnswerChoice, type ChatRequest, answer } from '../answer.ts'
+import { type AnswerChoice, answer, type ChatRequest } from '../answer.ts'
 import { ProviderError } from '../provider-error.ts'
 import { steer } from '../steering.ts'
 import type { Inquiry, Reply, StreamFrame } from './format.ts'
 import {
-  requestsUsage,
   CHOICE_LIMIT,
   countPassage,
   decodeCount,
   decodePassages,
   decodeRequest,
   type Passage,
+  requestsUsage,
 } from './openai-request.ts'
 import { EVENT_STREAM, interleave, wrapChunks } from './openai-stream.ts'
 

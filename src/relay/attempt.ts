@@ -11,7 +11,8 @@ import { type ChannelCall, outcomeOf, prepareCall } from './channel-call.ts'
 import { createEligibility, NOT_OFFERED, strictRefusal } from './eligibility.ts'
 import type { AnswerReading, ChannelRequest } from './operations/channel-request.ts'
 import type { RelayRequest, Trace } from './request.ts'
-import { type AttemptFailure, refusalFor } from './upstream/failure.ts'
+import { refusalFor } from './upstream/all-failed.ts'
+import type { AttemptFailure } from './upstream/failure.ts'
 import { lacksFormat, nextAttempt } from './upstream/format-fallback.ts'
 import type { Ready } from './upstream/outgoing.ts'
 import type { StreamedResponse, UpstreamExchange, WholeResponse } from './upstream/upstream.ts'
@@ -114,7 +115,8 @@ export async function firstAnswer(request: RelayRequest): Promise<AnsweredAttemp
     earlyHeaders.close()
     throw noChannel()
   }
-  return client.hasLeft() ? { ...last, kind: 'left', trace } : allFailed(last, trace, earlyHeaders)
+  if (client.hasLeft()) return { ...last, kind: 'left', trace }
+  return allFailed(request, last, trace, earlyHeaders)
 }
 
 function candidatesOf({ deps, spec, work, route, priced }: RelayRequest): Candidates {
@@ -149,13 +151,20 @@ function watchClient(response: ServerResponse) {
 }
 
 /** Forwards the provider's error response if every other channel would return the same one. */
-function allFailed(last: LastAttempt, trace: Trace, earlyHeaders: EarlyHeaders): AnsweredAttempt {
+function allFailed(
+  { deps }: RelayRequest,
+  last: LastAttempt,
+  trace: Trace,
+  earlyHeaders: EarlyHeaders,
+): AnsweredAttempt {
   const final = trace.failures.at(-1)
   const isForClient = final?.answer !== undefined && (!final.isRetryable || final.status === 404)
   return {
     ...last,
     kind: 'failed',
-    refusal: refusalFor(trace.failures),
+    refusal: refusalFor(trace.failures, {
+      exposesMessages: deps.catalog.settings().expose_provider_messages,
+    }),
     answer: isForClient ? final.answer : undefined,
     error: final?.error,
     trace,
@@ -219,7 +228,7 @@ async function attempt(pass: Pass, step: PlanStep<RelayChannel>): Promise<Attemp
     pass.last = { channel: step.channel }
     const ready = call.encode(channelRequest)
     if ('isRetryable' in ready) {
-      candidates.note(step, ready.status || ready.message)
+      candidates.noteFailure(step, ready)
       await turn.end(ready.health)
       return ready
     }
@@ -273,7 +282,7 @@ async function exchange(
     earlyHeaders.close()
     return { ...answered, kind: 'whole', answer: judgement.answer, reading: judgement.reading }
   }
-  candidates.note(step, judgement.status || judgement.message, sentMs)
+  candidates.noteFailure(step, judgement, sentMs)
   if (judgement.health.kind === 'auth') call.forgetCredential()
   await turn.end(judgement.health)
   return judgement

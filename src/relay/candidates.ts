@@ -4,7 +4,9 @@ import { type PlanOptions, type PlanStep, planCursor, retryAfterS } from '../rou
 import type { Admission, Release, Ticket } from '../routing/rates.ts'
 import type { RoutedModel } from '../routing/table.ts'
 import type { RelayChannel } from './catalog/catalog.ts'
-import type { RelayDeps, Trace } from './request.ts'
+import type { RelayDeps, Trace, TracedAttempt } from './request.ts'
+import type { AttemptFailure } from './upstream/failure.ts'
+import { providerReport } from './upstream/provider-report.ts'
 
 export type PlanDeps = Pick<RelayDeps, 'catalog' | 'health' | 'rates' | 'random'>
 
@@ -74,15 +76,26 @@ export function openCandidates(
     return admission instanceof Promise ? admission.then(enter) : enter(admission)
   }
 
+  function note(attempt: Omit<TracedAttempt, 'ms'>, sentMs = deps.nowMs()): void {
+    trace.attempts.push({ ...attempt, ms: deps.nowMs() - sentMs })
+  }
+
   return {
     steps,
     trace,
     takeTurn,
     /** Skips the channel of the last step for this reason, although the plan chose it. */
     passOver,
-    /** Records an attempt. An attempt that was never sent has a duration of 0. */
-    note({ channel }: PlanStep<RelayChannel>, status: number | string, sentMs = deps.nowMs()): void {
-      trace.attempts.push({ channel: channel.id, status, ms: deps.nowMs() - sentMs })
+    /** Records an attempt, sent at `sentMs`; one that was never sent took no time. */
+    note: ({ channel }: PlanStep<RelayChannel>, status: number | string, sentMs?: number): void =>
+      note({ channel: channel.id, status }, sentMs),
+    /** The same for an attempt that failed, with the provider's report. */
+    noteFailure({ channel }: PlanStep<RelayChannel>, failure: AttemptFailure, sentMs?: number): void {
+      const provider = providerReport(failure)
+      note(
+        { channel: channel.id, status: failure.status || failure.message, ...(provider && { provider }) },
+        sentMs,
+      )
     },
     /** The refusal if no channel can take the request, with a Retry-After for the first channel that is ready again. */
     noChannel: () =>

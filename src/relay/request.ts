@@ -18,6 +18,7 @@ import type { TokenCounter } from './price/token-count.ts'
 import type { AttemptFailure } from './upstream/failure.ts'
 import type { FormatMemory } from './upstream/format-fallback.ts'
 import type { KeyExchange } from './upstream/key-exchange.ts'
+import type { ProviderReport } from './upstream/provider-report.ts'
 import type { Upstream } from './upstream/upstream.ts'
 
 /** The dependencies of the relay. */
@@ -79,5 +80,15 @@ export type RelayRequest = {
 export type Trace = {
   readonly failures: AttemptFailure[]
   readonly passedOver: readonly SkipReason[]
-  readonly attempts: { channel: number; status: number | string; ms: number }[]
+  readonly attempts: TracedAttempt[]
+}
+
+/** An attempt as it is stored with the request. */
+export type TracedAttempt = {
+  readonly channel: number
+  /** The status, or the reason why there is none. */
+  readonly status: number | string
+  readonly ms: number
+  /** What the provider reported, if it failed with a response. */
+  readonly provider?: ProviderReport
 }

@@ -5,7 +5,12 @@ import type { AddressInfo } from 'node:net'
 export type Recorded = { readonly headers: IncomingHttpHeaders; readonly body: Record<string, unknown> }
 
 /** `stream`: the text of server-sent events, in place of a body. */
-type Answer = { readonly status?: number; readonly body?: unknown; readonly stream?: string }
+type Answer = {
+  readonly status?: number
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: unknown
+  readonly stream?: string
+}
 
 const ANSWER = {
   id: 'chatcmpl-1',
@@ -22,9 +27,9 @@ export async function startRecorder() {
     const chunks: Buffer[] = []
     for await (const chunk of request) chunks.push(chunk)
     seen.push({ headers: request.headers, body: JSON.parse(Buffer.concat(chunks).toString()) })
-    const { status = 200, body = ANSWER, stream } = answer
+    const { status = 200, headers, body = ANSWER, stream } = answer
     const type = stream === undefined ? 'application/json' : 'text/event-stream'
-    response.writeHead(status, { 'content-type': type })
+    response.writeHead(status, { ...headers, 'content-type': type })
     response.end(stream ?? JSON.stringify(body))
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')

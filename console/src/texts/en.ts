@@ -983,6 +983,8 @@ export const en = {
     },
     attempts: '{{count}} attempts',
     attempts_title: 'Attempts',
+    provider_retry: 'retry after {{seconds}} s',
+    provider_request: 'provider request {{id}}',
     bar: '{{range}} · requests: {{figure}}, failed: {{failed}}',
     by: {
       channel: 'Channel',

@@ -131,9 +131,12 @@ export const gatewayZhCN: Readonly<Record<string, string>> = {
   'The provider did not confirm some videos of the job.': '供应商未确认任务中的部分视频',
   'The provider did not confirm the video job: {}': '供应商未确认视频任务：{}',
   // Errors of requests.
-  'All channels failed. Try again later.': '所有渠道均失败，请稍后重试',
-  'All channels timed out. Try again later.': '所有渠道均超时，请稍后重试',
-  'All channels are rate limited by their providers. Try again later.': '所有渠道均被供应商限流，请稍后重试',
+  'All channels failed (last: {}). {}': '所有渠道均失败（最后一次：{}）。{}',
+  'All channels timed out (last: {}). {}': '所有渠道均超时（最后一次：{}）。{}',
+  'All channels are rate limited by their providers (last: {}). {}':
+    '所有渠道均被供应商限流（最后一次：{}）。{}',
+  'Try again later.': '请稍后重试。',
+  'The provider reported: {}': '供应商报告：{}',
   'No channel for the model "{}" is available now. Try again later.':
     '模型“{}”目前没有可用的渠道，请稍后重试',
   'The provider returned status {}.': '供应商返回状态码 {}',

@@ -928,6 +928,8 @@ export const zhCN: Texts = {
     },
     attempts: '尝试 {{count}} 次',
     attempts_title: '尝试过程',
+    provider_retry: '{{seconds}} 秒后重试',
+    provider_request: '供应商请求 {{id}}',
     bar: '{{range}}：{{figure}} 个请求，{{failed}} 个失败',
     by: { channel: '渠道', error: '错误码', model: '模型', token: '令牌', user: '用户' },
     channel: '渠道',

@@ -16,15 +16,15 @@ type Disclosure = {
 export function refusalFor(failures: readonly AttemptFailure[], { exposesMessages }: Disclosure): Refusal {
   const last = failures.at(-1)
   if (last?.shortage) return overloaded(last.shortage)
-  const summary = last ? ` (last: ${failureSummary(last)})` : ''
+  const summary = last ? failureSummary(last) : 'not sent'
   const message = exposesMessages && last ? providerReport(last)?.message : undefined
   const advice = message === undefined ? 'Try again later.' : `The provider reported: ${message}`
   if (failures.every(isTimeout))
-    return new Refusal('upstream_timeout', `All channels timed out${summary}. ${advice}`)
+    return new Refusal('upstream_timeout', `All channels timed out (last: ${summary}). ${advice}`)
   if (failures.every(({ status }) => status === 429)) {
     const retryAfterS = Math.min(...failures.map(failure => failure.retryAfterS ?? DEFAULT_RETRY_S))
-    const fault = `All channels are rate limited by their providers${summary}. ${advice}`
+    const fault = `All channels are rate limited by their providers (last: ${summary}). ${advice}`
     return new Refusal('upstream_rate_limited', fault, { retryAfterS })
   }
-  return new Refusal('upstream_error', `All channels failed${summary}. ${advice}`)
+  return new Refusal('upstream_error', `All channels failed (last: ${summary}). ${advice}`)
 }

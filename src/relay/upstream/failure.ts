@@ -1,8 +1,6 @@
 import type { ChatError } from '../../chat/hub/hub.ts'
 import { outboundOf } from '../../chat/index.ts'
-import { Refusal } from '../../domain/errors.ts'
 import type { Shortage } from '../../domain/shortage.ts'
-import { overloaded } from '../../http/budget.ts'
 import type { ErrorResponse } from '../../override/edit.ts'
 import type { AttemptOutcome as HealthOutcome } from '../../routing/health.ts'
 import { parsedOrNothing } from '../../wire/json-bounds.ts'
@@ -33,7 +31,6 @@ export type AttemptFailure = {
 
 /** The 4xx that are retried on the next channel (docs/reference/routing.md: Retries). */
 const NEXT_CHANNEL = new Set([401, 402, 403, 404, 405, 408, 409, 425, 429])
-const DEFAULT_RETRY_S = 5
 const MAX_RETRY_S = 300
 
 /** `Date.parse` accepts almost anything with a number in it: `-5`, `5, 10`. */
@@ -166,23 +163,4 @@ function healthOf(status: number, isKeyTrouble: boolean, retryAfterS: number | u
   if (status === 408) return { kind: 'timeout' }
   if (status >= 500 || status < 400) return { kind: '5xx' }
   return { kind: 'client' }
-}
-
-const isTimeout = ({ kind, status }: AttemptFailure) => kind === 'timeout' || status === 408
-
-/** The error for a client after all attempts failed (docs/reference/errors.md: Failed attempts). */
-export function refusalFor(failures: readonly AttemptFailure[]): Refusal {
-  const shortage = failures.at(-1)?.shortage
-  if (shortage) return overloaded(shortage)
-  if (failures.every(isTimeout))
-    return new Refusal('upstream_timeout', 'All channels timed out. Try again later.')
-  if (failures.every(({ status }) => status === 429)) {
-    const retryAfterS = Math.min(...failures.map(failure => failure.retryAfterS ?? DEFAULT_RETRY_S))
-    return new Refusal(
-      'upstream_rate_limited',
-      'All channels are rate limited by their providers. Try again later.',
-      { retryAfterS },
-    )
-  }
-  return new Refusal('upstream_error', 'All channels failed. Try again later.')
 }

@@ -50,5 +50,7 @@ const CODE = /^[\w.-]{1,64}$/
 export function failureSummary(failure: AttemptFailure): string {
   if (failure.kind !== 'status') return REASONS[failure.kind]
   const { code = '' } = providerReport(failure) ?? {}
-  return CODE.test(code) && code !== String(failure.status) ? `${failure.status} ${code}` : String(failure.status)
+  return CODE.test(code) && code !== String(failure.status)
+    ? `${failure.status} ${code}`
+    : String(failure.status)
 }

@@ -147,7 +147,7 @@ export async function submitSomewhere(submission: VideoSubmission): Promise<Subm
     const turn = await takeTurn(step)
     if (!turn) continue
     try {
-      const result = await attempt(submission, { step, turn, note: candidates.note })
+      const result = await attempt(submission, { step, turn, candidates })
       if (result.kind === 'accepted' || result.kind === 'unanswered') return { ...result, trace }
       trace.failures.push(result.failure)
       last = { channel: step.channel, failure: result.failure }
@@ -160,20 +160,21 @@ export async function submitSomewhere(submission: VideoSubmission): Promise<Subm
   throw noChannel()
 }
 
-type VideoAttempt = Pick<Candidates, 'note'> & {
+type VideoAttempt = {
+  readonly candidates: Pick<Candidates, 'note' | 'noteFailure'>
   readonly step: PlanStep<RelayChannel>
   readonly turn: AttemptTurn
 }
 
 async function attempt(
   { videoRequest, aim, onFlight }: VideoSubmission,
-  { step, turn, note }: VideoAttempt,
+  { step, turn, candidates }: VideoAttempt,
 ): Promise<AcceptedJob | UnansweredJob | RejectedJob> {
   const { deps, response, ask } = videoRequest
   const { channel, sentModel } = step
   const prepared = await prepare(videoRequest, step)
   if ('isRetryable' in prepared) {
-    note(step, prepared.status || prepared.message)
+    candidates.noteFailure(step, prepared)
     turn.end(prepared.health)
     return { kind: prepared.isRetryable ? 'next' : 'refused', failure: prepared }
   }
@@ -184,8 +185,9 @@ async function attempt(
   const sentMs = deps.nowMs()
   onFlight(true)
   const judged = await sendOne(videoRequest, step, prepared, prepared.first)
-  const status = judged.kind === 'accepted' ? judged.answer.status : judged.failure.status
-  note(step, status || 'no answer', sentMs)
+  if (judged.kind === 'accepted') candidates.note(step, judged.answer.status, sentMs)
+  else if (judged.failure.answer) candidates.noteFailure(step, judged.failure, sentMs)
+  else candidates.note(step, judged.failure.status || 'no answer', sentMs)
   if (judged.kind === 'accepted') {
     turn.end({ kind: 'ok' })
     return submitRest(videoRequest, step, prepared, judged)

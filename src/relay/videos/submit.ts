@@ -26,7 +26,7 @@ import { identify } from '../callers/identify.ts'
 import { answerHeaders } from '../conclude.ts'
 import { readRequest } from '../intake/read-request.ts'
 import { errorCodeOf, settle, upstreamIdOf } from '../settlement.ts'
-import { refusalFor } from '../upstream/failure.ts'
+import { refusalFor } from '../upstream/all-failed.ts'
 import { type PlannedSubmission, type SubmittedJob, submitSomewhere, type VideoRequest } from './attempt.ts'
 import type { VideoDeps } from './deps.ts'
 import { priceVideo } from './price.ts'
@@ -431,7 +431,9 @@ export function createSubmit(
     // Problems between the gateway and the provider are not forwarded to the client.
     const isOurs = failure.health.kind === 'auth' || failure.status === 402 || failure.status === 429
     const forwarded = !isOurs && failure.answer ? upstreamError(failure.answer, channel) : undefined
-    const refusal = refusalFor(trace.failures)
+    const refusal = refusalFor(trace.failures, {
+      exposesMessages: videoRequest.deps.catalog.settings().expose_provider_messages,
+    })
     await settle(videoRequest, {
       channel,
       usage: EMPTY,

@@ -6,9 +6,25 @@ import { useExclusionReason } from '../../look/exclusion-reason.ts'
 import { span } from '../../look/format.ts'
 import { Section } from '../../look/panel.tsx'
 import { StatusIcon } from '../../look/status-badge.tsx'
-import { otherOf } from './log-row.ts'
+import { otherOf, type ProviderReport } from './log-row.ts'
 
 const isGood = (status: number | string) => typeof status === 'number' && status >= 200 && status < 400
+
+function ProviderWords({ report }: { readonly report: ProviderReport }) {
+  const { t } = useTranslation()
+  const { code, message, request_id, retry_after_s } = report
+  const facts = [
+    code,
+    retry_after_s === undefined ? undefined : t('usage.provider_retry', { seconds: retry_after_s }),
+    request_id === undefined ? undefined : t('usage.provider_request', { id: request_id }),
+  ].filter(fact => fact !== undefined)
+  return (
+    <p className="col-span-2 break-words text-label text-ink-2">
+      {message ? <q>{message}</q> : null}
+      {facts.length > 0 ? <span className="block text-ink-3">{facts.join(' · ')}</span> : null}
+    </p>
+  )
+}
 
 /** A bar per attempt on a common time axis. */
 export function Attempts({ row }: { readonly row: UsageItem }) {
@@ -29,7 +45,7 @@ export function Attempts({ row }: { readonly row: UsageItem }) {
   return (
     <Section title={t('usage.attempts_title')}>
       <ol className="flex flex-col gap-2">
-        {attempts.map(({ channel, status, ms }, index) => {
+        {attempts.map(({ channel, status, ms, provider }, index) => {
           const from = elapsedMs
           elapsedMs += ms
           return (
@@ -57,6 +73,7 @@ export function Attempts({ row }: { readonly row: UsageItem }) {
                   className={isGood(status) ? 'fill-accent' : 'fill-bad'}
                 />
               </svg>
+              {provider ? <ProviderWords report={provider} /> : null}
             </li>
           )
         })}

@@ -3,7 +3,19 @@ import type { UsageItem } from '../../api/contract.ts'
 /** Row types of the API. */
 export const ROW = { topUp: 1, request: 2, management: 3, system: 4, error: 5, refund: 6, signIn: 7 } as const
 
-type Attempt = { readonly channel: number; readonly status: number | string; readonly ms: number }
+/** What a provider reported about a failed attempt. */
+export type ProviderReport = {
+  readonly code?: string
+  readonly message?: string
+  readonly request_id?: string
+  readonly retry_after_s?: number
+}
+type Attempt = {
+  readonly channel: number
+  readonly status: number | string
+  readonly ms: number
+  readonly provider?: ProviderReport
+}
 type PassedOver = { readonly channelId?: number; readonly channel_id?: number; readonly reason?: string }
 
 /** The JSON in the column `other`. */
