@@ -196,7 +196,7 @@ export async function buildRelay({
     memory,
     onShortage,
     forms: openForms(config.dataDir, budgetOf(BUDGET_SHORTAGES.tmp, limits.tmpBytes)),
-    repeats: createIdempotentRequests({
+    idempotentRequests: createIdempotentRequests({
       db,
       keyring,
       nodeId,

@@ -45,7 +45,7 @@ function decode(body: FieldReader, address: RequestAddress, warnings: Warnings) 
     inputs: entries.map(each => textOf(each)),
     dimensions: length,
   })
-  for (const name of new Set(entries.flatMap(otherWishes))) warnings.unsayable(name)
+  for (const name of new Set(entries.flatMap(otherWishes))) warnings.unsupported(name)
   return { request, isBatch }
 }
 

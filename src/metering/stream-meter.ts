@@ -13,7 +13,7 @@ export type StreamReading<Failure = unknown> = {
   /** The last reported usage. Vendors that report several times report totals, so they are never added. */
   readonly usage: Usage | undefined
   /** The bytes below at the time of that report. Later output is not in the usage yet. */
-  readonly toldBytes: number
+  readonly bytesAtUsage: number
   /** Calls of the provider's own tools in the events. */
   readonly toolCalls: ToolCalls | undefined
   /** Events with data, except `[DONE]`. */
@@ -35,7 +35,7 @@ export type StreamReading<Failure = unknown> = {
 /** The initial state of a meter, which the meter updates. */
 export const emptyReading = <Failure = unknown>(): Writable<StreamReading<Failure>> => ({
   usage: undefined,
-  toldBytes: 0,
+  bytesAtUsage: 0,
   toolCalls: undefined,
   events: 0,
   contentEvents: 0,
@@ -167,7 +167,7 @@ export function createStreamMeter(options: StreamMeterOptions): AnswerMeter {
       const reportedUsage = usageIn(chunk, usageOptions)
       if (reportedUsage !== undefined) {
         reading.usage = reportedUsage
-        reading.toldBytes = reading.textBytes + reading.reasoningBytes
+        reading.bytesAtUsage = reading.textBytes + reading.reasoningBytes
       }
       reading.error ??= member(chunk, 'error') || undefined
     }

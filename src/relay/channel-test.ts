@@ -63,7 +63,7 @@ export function createChannelTest({
         const error = await consumeStream(outcome.flow, ready.outgoing.meter())
         return { status: outcome.status, error: error ?? null, firstTokenMs }
       }
-      const status = outcome.kind === 'whole' ? outcome.status : null
+      const status = outcome.kind === 'buffered' ? outcome.status : null
       const judgement = await call.judge(outcome, ready.outgoing)
       return 'reading' in judgement
         ? { status, error: null, firstTokenMs: null }

@@ -41,11 +41,11 @@ export function decodeAnswer(
   })
 }
 
-export const failure = (word: unknown, message?: unknown): ChatError =>
-  word === 'TIMEOUT'
+export const failure = (reason: unknown, message?: unknown): ChatError =>
+  reason === 'TIMEOUT'
     ? chatError('timeout', 'the provider did not finish its answer in time', { type: 'TIMEOUT' })
     : chatError(
         'server',
         typeof message === 'string' && message !== '' ? message : 'the provider could not finish its answer',
-        { type: String(word) },
+        { type: String(reason) },
       )

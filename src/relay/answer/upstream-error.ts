@@ -4,7 +4,7 @@ import { isObject, type JsonObject } from '../../domain/json-object.ts'
 import { parsedOrNothing } from '../../wire/json-bounds.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
 import type { ChannelSecrets } from '../catalog/channel-secrets.ts'
-import type { WholeResponse } from '../upstream/upstream.ts'
+import type { BufferedResponse } from '../upstream/upstream.ts'
 import type { RelayError } from './error-format.ts'
 
 export type UpstreamError = RelayError & { readonly message: string }
@@ -43,7 +43,7 @@ const parse = (body: Buffer): unknown => parsedOrNothing(body.toString('utf8'))
  * decoded by its format: some formats report the kind in places of their own.
  */
 export const upstreamError = (
-  { status, body }: WholeResponse,
+  { status, body }: BufferedResponse,
   channel: RelayChannel,
   error?: ChatError,
 ): UpstreamError => ({

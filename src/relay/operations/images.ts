@@ -29,17 +29,17 @@ import type { FormPart } from '../../wire/multipart.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
 import type { Form, FormFile } from '../intake/form.ts'
 import { digestOfBytes, digestOfForm } from '../intake/repeat.ts'
-import type { WholeResponse } from '../upstream/upstream.ts'
+import type { BufferedResponse } from '../upstream/upstream.ts'
 import {
   answerFrom,
   badParameter,
-  carry,
   dialectOf,
   formatWith,
   parsedAnswer,
   reading,
   readingDocument,
   readingLater,
+  upstreamBody,
 } from './carry.ts'
 import type { AnswerReading, UpstreamBody } from './channel-request.ts'
 import type { OperationSpec, Work } from './operation.ts'
@@ -61,7 +61,7 @@ type Reading = Omit<AnswerReading, 'usage'> & { readonly count: number; readonly
 function readDialect(
   dialect: ImageDialect,
   ask: ImageAsk,
-  { body, headers }: WholeResponse,
+  { body, headers }: BufferedResponse,
   document: unknown,
 ): Reading {
   const answer = dialect.decode(document, ask)
@@ -124,11 +124,11 @@ function workOf(ask: ImageAsk, encode: Encode, digest: () => string | Promise<st
     outputTokens: maximum => (maximum ?? 0) * ask.n,
     outputLimit: maximum => (maximum === undefined ? undefined : maximum * ask.n),
     units: { images: ask.n, calls: ask.n },
-    asked: askedOf(ask),
+    priceConditions: askedOf(ask),
     unfit: (channel, sentModel) => unfit(ask, channel, sentModel),
     requestFor: (channel, sentModel) => ({
       ...encode(channel, sentModel),
-      readWhole(answer) {
+      readBuffered(answer) {
         const { body } = answer
         const dialect = dialectOf('images', 'openai', channel, sentModel)
         const counted = ({ count, usage, ...rest }: Reading): AnswerReading => ({
@@ -178,7 +178,7 @@ const withoutForm = (channel: RelayChannel, sentModel: string) =>
 function fromJson(ask: ImageAsk, bytes: Buffer): Encode {
   return (channel, sentModel) => {
     const dialect = dialectOf('images', 'openai', channel, sentModel)
-    if (dialect) return carry(dialect.encode(ask, sentModel), channel)
+    if (dialect) return upstreamBody(dialect.encode(ask, sentModel), channel)
     const removed = withoutForm(channel, sentModel)
     const own =
       ask.format !== undefined && 'response_format' in removed ? editTopLevel(bytes, removed) : bytes
@@ -189,7 +189,7 @@ function fromJson(ask: ImageAsk, bytes: Buffer): Encode {
 function fromForm(ask: ImageAsk, form: Form): Encode {
   return (channel, sentModel) => {
     const dialect = dialectOf('images', 'openai', channel, sentModel)
-    if (dialect) return carry(dialect.encode(ask, sentModel), channel)
+    if (dialect) return upstreamBody(dialect.encode(ask, sentModel), channel)
     const removed = withoutForm(channel, sentModel)
     const parts: FormPart[] = [
       { name: 'model', value: sentModel },
@@ -198,7 +198,7 @@ function fromForm(ask: ImageAsk, form: Form): Encode {
         .map(([name, value]) => ({ name, value })),
       ...form.files.map(file => ({ name: file.field, file })),
     ]
-    return carry({ parts }, channel)
+    return upstreamBody({ parts }, channel)
   }
 }
 

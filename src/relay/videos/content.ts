@@ -232,7 +232,7 @@ export function createContent({ keyring, vendor, upstream, memory, nowMs }: Vide
         ...passedHeaders(answer.headers),
       }
       fetching.onStart?.()
-      if (answer.kind === 'whole') {
+      if (answer.kind === 'buffered') {
         response.writeHead(answer.status, {
           ...common,
           ...answerHeaders,

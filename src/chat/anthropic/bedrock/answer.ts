@@ -30,5 +30,5 @@ export function decodeAnswer(
   })
 }
 
-export const malformed = (word: unknown): ChatError =>
-  chatError('server', 'the model wrote what the provider cannot read', { type: String(word) })
+export const malformed = (reason: unknown): ChatError =>
+  chatError('server', 'the model wrote what the provider cannot read', { type: String(reason) })

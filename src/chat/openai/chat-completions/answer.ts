@@ -15,7 +15,6 @@ import type {
 } from '../../hub/hub.ts'
 import { parseDataUrl, urlOf } from '../../hub/media.ts'
 import {
-  asToldBeside,
   decodeAnnotation,
   decodeContent,
   decodeReasoning,
@@ -24,6 +23,7 @@ import {
   encodeReasoning,
   encodeToolCall,
   FORMAT,
+  withListedMark,
   withTextSignature,
 } from './content.ts'
 import { errorInside } from './error.ts'
@@ -46,7 +46,7 @@ export function decodeAnswer(body: unknown, options: DecodeOptions): ChatAnswer 
   if (failed !== undefined) return { error: chatError('server', 'the provider could not finish its answer') }
   answer.any('object')
   answer.any('usage')
-  const sources = sourcesIn(body).map(asToldBeside)
+  const sources = sourcesIn(body).map(withListedMark)
   return compact<ChatAnswer>({
     id: answer.text('id') ?? '',
     model: answer.text('model') ?? '',
