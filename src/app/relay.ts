@@ -18,7 +18,7 @@ import { createCallers } from '../relay/callers/callers.ts'
 import { createPlayground } from '../relay/callers/playground.ts'
 import {
   createAddressBook,
-  isAskedAlike,
+  isSentAlike,
   listDisabledOverrides,
   openCatalog,
   type RelayChannel,
@@ -169,7 +169,7 @@ export async function buildRelay({
     ledger,
     catalog,
     health,
-    isSameUpstream: isAskedAlike,
+    isSameUpstream: isSentAlike,
     broadcast: targets => peers.broadcast({ name: 'news', input: targets }),
     // One worker activates prices for all.
     activatePrices: async () => {

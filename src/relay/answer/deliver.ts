@@ -100,8 +100,8 @@ export function deliver(delivering: Delivering): Promise<Delivery> {
     const isSmall = bytes.length > 0 && bytes.length <= SMALL_BYTES
     // Node.js may still buffer earlier chunks of this turn, which a direct write would overtake.
     const isNext = response.chunkedEncoding && response.writableCorked === 0
-    const isTaken = isSmall && isNext ? writeSmall(response, bytes) : response.write(bytes)
-    if (isTaken || stalledSinceMs !== 0) return
+    const hasRoom = isSmall && isNext ? writeSmall(response, bytes) : response.write(bytes)
+    if (hasRoom || stalledSinceMs !== 0) return
     stalledSinceMs = lastWriteMs
     flow.pause()
     share = createShare(memory)

@@ -13,12 +13,12 @@ export function identify(
   if (deps.isStopping()) throw new Refusal('shutting_down', 'the gateway is stopping', { retryAfterS: 5 })
   if (deps.isOverloaded(request))
     throw new Refusal('overloaded', 'the gateway is overloaded', { retryAfterS: 1 })
-  const letIn = (caller: Caller | undefined) =>
+  const admitCaller = (caller: Caller | undefined) =>
     createAdmittedCaller(
       deps,
       mustBeLive(caller, Math.floor(deps.nowMs() / 1000)),
       deps.clientAddress(request).address,
     )
   const finding = deps.directory.find(credential)
-  return finding instanceof Promise ? finding.then(letIn) : letIn(finding)
+  return finding instanceof Promise ? finding.then(admitCaller) : admitCaller(finding)
 }

@@ -3,14 +3,14 @@ import type { When } from '../../domain/price.ts'
 import { EMPTY, type Usage } from '../../domain/usage.ts'
 import { createEventMeter } from '../../media/event-meter.ts'
 import {
-  askedOf,
   type ImageAsk,
   type ImageDialect,
   type ImageTask,
-  inAskedForm,
+  inRequestedForm,
   madeOf,
   type Picture,
   pictureUsage,
+  priceConditionsOf,
   readImageRequest,
   readImages,
   writeImages,
@@ -81,7 +81,7 @@ function readCommon(ask: ImageAsk, body: Buffer, document: unknown): Reading {
   const reading = { ...readImages(document), outputBytes: 0 }
   if (!isRewritten(body, ask)) return reading
   const parsed = document as { data: Picture[] }
-  const value = () => ({ ...parsed, data: parsed.data.map(each => inAskedForm(each, ask.format)) })
+  const value = () => ({ ...parsed, data: parsed.data.map(each => inRequestedForm(each, ask.format)) })
   return { ...reading, answer: answerFrom(body, value) }
 }
 
@@ -96,11 +96,11 @@ async function readLarge(ask: ImageAsk, body: Buffer): Promise<Reading> {
 /** Members with images or image URLs: their tokens do not follow from their bytes. */
 const PICTURES = ['image', 'images', 'mask']
 
-const isGiven = (value: unknown) => value !== undefined && value !== null && value !== ''
+const isPresent = (value: unknown) => value !== undefined && value !== null && value !== ''
 
 /** The number of images in the body, without uploaded files. */
 const picturesIn = (body: JsonObject): number =>
-  PICTURES.flatMap(name => [body[name]].flat()).filter(isGiven).length
+  PICTURES.flatMap(name => [body[name]].flat()).filter(isPresent).length
 
 function workOf(ask: ImageAsk, encode: Encode, digest: () => string | Promise<string>): Work {
   const pictures = ask.images.length + (ask.mask ? 1 : 0) + picturesIn(ask.body)
@@ -124,7 +124,7 @@ function workOf(ask: ImageAsk, encode: Encode, digest: () => string | Promise<st
     outputTokens: maximum => (maximum ?? 0) * ask.n,
     outputLimit: maximum => (maximum === undefined ? undefined : maximum * ask.n),
     units: { images: ask.n, calls: ask.n },
-    priceConditions: askedOf(ask),
+    priceConditions: priceConditionsOf(ask),
     unfit: (channel, sentModel) => unfit(ask, channel, sentModel),
     requestFor: (channel, sentModel) => ({
       ...encode(channel, sentModel),
@@ -231,7 +231,7 @@ const readForm =
 
 /** The image to edit: a file, or in JSON a URL or the image data. */
 function mustHaveImage({ image, images }: JsonObject): void {
-  const count = [image, images].flat().filter(isGiven).length
+  const count = [image, images].flat().filter(isPresent).length
   if (count === 0)
     mustRead({ fault: { param: 'image', code: 'missing_parameter', message: 'image is missing' } })
   if (count > MAX_IMAGES) throw badParameter('image', `must be at most ${MAX_IMAGES}`)

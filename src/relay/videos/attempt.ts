@@ -68,7 +68,7 @@ type Judged =
   | { readonly kind: 'next' | 'refused' | 'unanswered'; readonly failure: AttemptFailure }
 
 /** Turns a refusal inside a response with a success status into one with an error status. */
-function honest(dialect: VideoDialect, answer: BufferedResponse): BufferedResponse {
+function withErrorStatus(dialect: VideoDialect, answer: BufferedResponse): BufferedResponse {
   const refusal = dialect.refused?.(parsedBody(answer))
   if (!refusal) return answer
   const { status, code, message } = refusal
@@ -89,7 +89,7 @@ function judge(
     return { kind: failure.isRetryable ? 'next' : 'refused', failure }
   }
   const isGood = outcome.status >= 200 && outcome.status < 300
-  const answer = isGood ? honest(dialect, outcome) : outcome
+  const answer = isGood ? withErrorStatus(dialect, outcome) : outcome
   if (answer.status >= 200 && answer.status < 300) {
     try {
       return { kind: 'accepted', id: dialect.accepted(parsedBody(answer)), answer }
@@ -130,7 +130,7 @@ type VideoSubmission = {
   /** Records the channel of the job in the store and in the journal. Nothing is sent before this resolves. */
   aim(planned: PlannedSubmission): Promise<void>
   /** Called when a submission is in flight, with an unknown outcome, and when it no longer is. */
-  onFlight(isFlying: boolean): void
+  onFlight(isInFlight: boolean): void
 }
 
 type RejectedJob = { readonly kind: 'next' | 'refused'; readonly failure: AttemptFailure }

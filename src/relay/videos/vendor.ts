@@ -80,7 +80,7 @@ type Sending = {
 }
 
 /** Short, because a poll holds the lease of its job. */
-const LOOK_TIMEOUTS = { firstByteMs: 20_000, idleMs: 20_000, totalMs: 30_000 } as const
+const POLL_TIMEOUTS = { firstByteMs: 20_000, idleMs: 20_000, totalMs: 30_000 } as const
 
 /** Undefined for a body that is not JSON, or too large for a response about a job. */
 export const parsedBody = ({ body }: BufferedResponse): unknown => parsedOrNothing(body.toString('utf8'))
@@ -131,7 +131,7 @@ export function createVendor({ upstream, keys, nowMs }: Deps) {
 
   /** The parsed body of a successful response. */
   async function ask(call: VideoCall, access: VendorAccess, model: string): Promise<unknown> {
-    const timeouts = { ...LOOK_TIMEOUTS, connectMs: access.timeouts.connectMs }
+    const timeouts = { ...POLL_TIMEOUTS, connectMs: access.timeouts.connectMs }
     const outcome = await (await send(call, { access, model, timeouts })).outcome
     if (outcome.kind !== 'buffered') {
       const what = outcome.kind === 'failure' ? `${outcome.reason}: ${outcome.message}` : 'a stream'
