@@ -18,7 +18,7 @@ import { createCallers } from '../relay/callers/callers.ts'
 import { createPlayground } from '../relay/callers/playground.ts'
 import {
   createAddressBook,
-  isAskedAlike,
+  isSentAlike,
   listDisabledOverrides,
   openCatalog,
   type RelayChannel,
@@ -171,7 +171,7 @@ export async function buildRelay({
     ledger,
     catalog,
     health,
-    isSameUpstream: isAskedAlike,
+    isSameUpstream: isSentAlike,
     broadcast: targets => peers.broadcast({ name: 'invalidate', input: targets }),
     // Prices are in the shared store, so one worker activates them for all.
     activatePrices: async () => {
@@ -198,7 +198,7 @@ export async function buildRelay({
     memory,
     onShortage,
     forms: openForms(config.dataDir, budgetOf(BUDGET_SHORTAGES.tmp, limits.tmpBytes)),
-    repeats: createIdempotentRequests({
+    idempotentRequests: createIdempotentRequests({
       db,
       keyring,
       nodeId,

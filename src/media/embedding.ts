@@ -34,7 +34,7 @@ export function embeddingAskOf(body: JsonObject): EmbeddingAsk | undefined {
 }
 
 /** The fields that a vendor without any further parameters cannot be sent. */
-export const lostWishes = ({ rest = {} }: EmbeddingAsk): string[] =>
+export const unsupportedFields = ({ rest = {} }: EmbeddingAsk): string[] =>
   // Vectors do not depend on the user.
   Object.keys(rest)
     .filter(name => name !== 'user')
@@ -90,17 +90,17 @@ export function normalised(vector: Vector): Vector {
   return length === 0 ? vector : vector.map(value => value / length)
 }
 
-type Written = { readonly model: string; readonly encoding: Encoding; readonly usage: Usage }
+type AnswerLayout = { readonly model: string; readonly encoding: Encoding; readonly usage: Usage }
 
 /** Encodes an answer in the common format. */
-export const writeVectors = (vectors: readonly Vector[], layout: Written): JsonObject =>
+export const writeVectors = (vectors: readonly Vector[], layout: AnswerLayout): JsonObject =>
   encodeEmbeddings(asList(vectors, layout), layout.encoding)
 
 /** The same for a large answer, in slices that do not block the event loop. */
-export const writeVectorsInSlices = (vectors: readonly Vector[], layout: Written): Promise<JsonObject> =>
+export const writeVectorsInSlices = (vectors: readonly Vector[], layout: AnswerLayout): Promise<JsonObject> =>
   encodeEmbeddingsInSlices(asList(vectors, layout), layout.encoding)
 
-function asList(vectors: readonly Vector[], { model, usage }: Written): JsonObject {
+function asList(vectors: readonly Vector[], { model, usage }: AnswerLayout): JsonObject {
   const tokens = totalInput(usage)
   return {
     object: 'list',

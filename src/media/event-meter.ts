@@ -100,7 +100,7 @@ export function createEventMeter(options: EventMeterOptions): AnswerMeter {
         : (reportedUsage ?? reading.usage)
     const length = sound && { seconds: wholeSeconds(sound.seconds()) }
     reading.usage = sofar && { ...sofar, ...units?.(reading.finishes), ...length }
-    reading.toldBytes = reading.textBytes
+    reading.bytesAtUsage = reading.textBytes
     return reading.finishes >= times
   }
 }

@@ -10,8 +10,8 @@ import {
   countIn,
   type EmbeddingAsk,
   type EmbeddingDialect,
-  lostWishes,
   normalised,
+  unsupportedFields,
   type Vector,
   vectorsIn,
 } from './embedding.ts'
@@ -45,12 +45,12 @@ function decode(body: FieldReader, address: RequestAddress, warnings: Warnings) 
     inputs: entries.map(each => textOf(each)),
     dimensions: length,
   })
-  for (const name of new Set(entries.flatMap(otherWishes))) warnings.unsayable(name)
+  for (const name of new Set(entries.flatMap(otherFields))) warnings.unsupported(name)
   return { request, isBatch }
 }
 
 /** The fields beside the text. Every entry of a batch repeats the model. */
-const otherWishes = (entry: FieldReader): readonly string[] => {
+const otherFields = (entry: FieldReader): readonly string[] => {
   entry.any('model')
   const rest = entry.rest() ?? {}
   return Object.keys(rest).filter(name => rest[name] !== null)
@@ -81,7 +81,7 @@ export const geminiEmbedding = {
         ...(ask.dimensions !== undefined && { outputDimensionality: ask.dimensions }),
       })),
     },
-    warnings: lostWishes(ask),
+    warnings: unsupportedFields(ask),
   }),
   decode(answer, ask) {
     const embeddings = member(answer, 'embeddings')

@@ -104,7 +104,7 @@ export function readImageRequest(
 const isOpen = (value: string | undefined) => value === undefined || value === 'auto'
 
 /** The price conditions of the request; properties that the provider chooses are absent. */
-export const askedOf = ({ size, quality }: ImageAsk): When => ({
+export const priceConditionsOf = ({ size, quality }: ImageAsk): When => ({
   ...(isOpen(size) ? {} : { size: size as string }),
   ...(isOpen(quality) ? {} : { quality: quality as string }),
 })
@@ -154,7 +154,10 @@ export function pictureUsage(source: unknown): Usage | undefined {
 /** A data URL, for clients that request a URL. */
 const dataUrl = (base64: string) => `data:${pictureTypeOf(base64) ?? 'image/png'};base64,${base64}`
 
-export function inAskedForm({ url, b64_json, revised_prompt }: Picture, format: ImageAsk['format']): Picture {
+export function inRequestedForm(
+  { url, b64_json, revised_prompt }: Picture,
+  format: ImageAsk['format'],
+): Picture {
   const more = revised_prompt === undefined ? {} : { revised_prompt }
   if (format === 'url' && url === undefined && b64_json !== undefined)
     return { url: dataUrl(b64_json), ...more }
@@ -167,7 +170,7 @@ export function inAskedForm({ url, b64_json, revised_prompt }: Picture, format: 
 
 export function writeImages({ pictures }: ImageAnswer, { format }: ImageAsk, createdS: number) {
   if (pictures.length === 0) throw new AnswerError('the response has no images')
-  return { created: createdS, data: pictures.map(picture => inAskedForm(picture, format)) }
+  return { created: createdS, data: pictures.map(picture => inRequestedForm(picture, format)) }
 }
 
 /** The warnings of vendors with one quality that return URLs only. */

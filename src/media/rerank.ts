@@ -165,7 +165,7 @@ export function writeRanking(answer: RerankAnswer, ask: RerankAsk, newId: () => 
     .map(({ index, score }) => ({
       index,
       relevance_score: score,
-      ...(returnDocuments && { document: backOf(documents[index] ?? '', texts[index] ?? '') }),
+      ...(returnDocuments && { document: returnedDocument(documents[index] ?? '', texts[index] ?? '') }),
     }))
   const { tokens, searches } = answer
   const units = member(answer.meta, 'billed_units')
@@ -186,7 +186,7 @@ export function writeRanking(answer: RerankAnswer, ask: RerankAsk, newId: () => 
 }
 
 /** The client's document, always with `text` (docs/reference/relay-api.md: Rerank). */
-const backOf = (document: string | JsonObject, text: string): JsonObject =>
+const returnedDocument = (document: string | JsonObject, text: string): JsonObject =>
   typeof document === 'string' ? { text } : { text, ...document }
 
 /**

@@ -3,15 +3,15 @@ import type { Dialect } from './dialect.ts'
 import type { SpeechAsk, SpeechFormat } from './speech-request.ts'
 
 /** Speech inside a JSON document. */
-type SpokenAnswer = {
+type SpeechAnswer = {
   readonly audio: Buffer
   readonly contentType: string
   readonly usage?: Usage | undefined
 }
 
 /** A vendor that returns a plain file needs no `decode`: its bytes are forwarded. */
-export type SpeechDialect = Pick<Dialect<SpeechAsk, SpokenAnswer>, 'encode'> &
-  Partial<Pick<Dialect<SpeechAsk, SpokenAnswer>, 'decode'>> & {
+export type SpeechDialect = Pick<Dialect<SpeechAsk, SpeechAnswer>, 'encode'> &
+  Partial<Pick<Dialect<SpeechAsk, SpeechAnswer>, 'decode'>> & {
     /** The formats that the vendor supports; the first is its default. */
     readonly formats: readonly SpeechFormat[]
     /** The vendor answers with events; `decode` gets their documents as a list. */

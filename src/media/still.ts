@@ -14,7 +14,7 @@ export const MAX_STILL_BYTES = 20 * 1_048_576
 const DATA = /^data:(image\/[\w.+-]+);base64,/i
 const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/
 /** Enough characters to tell base64 from text; the vendor checks the rest. */
-const GLANCE = 1_024
+const INSPECTED_CHARACTERS = 1_024
 /** Base64 may be broken into lines. */
 const BREAKS = /[\r\n]+/g
 const USUAL_TYPE = 'image/png'
@@ -29,9 +29,9 @@ export function readStill(value: unknown): Still | undefined {
   if (/^https?:\/\//i.test(value)) return URL.canParse(value) ? { kind: 'url', url: value } : undefined
   const data = DATA.exec(value)
   const payload = data ? value.slice(data[0].length) : value
-  const base64 = payload.slice(0, GLANCE).includes('\n') ? payload.replace(BREAKS, '') : payload
+  const base64 = payload.slice(0, INSPECTED_CHARACTERS).includes('\n') ? payload.replace(BREAKS, '') : payload
   if (base64.length > (MAX_STILL_BYTES * 4) / 3 + 4 || base64.length % 4 !== 0) return undefined
-  if (!BASE64.test(base64.slice(0, GLANCE))) return undefined
+  if (!BASE64.test(base64.slice(0, INSPECTED_CHARACTERS))) return undefined
   const type = data?.[1] ?? pictureTypeOf(base64) ?? USUAL_TYPE
   return { kind: 'data', type, base64 }
 }

@@ -81,7 +81,7 @@ function listIn(value: unknown): readonly unknown[] {
   }
 }
 
-export type Heard = Pick<TranscriptionAsk, 'task' | 'seconds'> & {
+export type UploadedAudio = Pick<TranscriptionAsk, 'task' | 'seconds'> & {
   readonly file: TranscriptionAsk['file'] | undefined
   /** The file's first bytes. */
   readonly head: Buffer
@@ -89,7 +89,7 @@ export type Heard = Pick<TranscriptionAsk, 'task' | 'seconds'> & {
 
 export function readTranscriptionRequest(
   form: FormFields,
-  { task, file, head, seconds }: Heard,
+  { task, file, head, seconds }: UploadedAudio,
 ): RequestReading<TranscriptionAsk> {
   const body = typed(bodyOfForm(form), ['temperature'], ['stream'])
   // The file is not a form field, but is checked like a required one.
@@ -120,7 +120,7 @@ export function readTranscriptionRequest(
   })
 }
 
-function checkFile(fields: RequestFields, file: Heard['file'], head: Buffer): void {
+function checkFile(fields: RequestFields, file: UploadedAudio['file'], head: Buffer): void {
   const ending = /\.([a-z0-9]+)$/i.exec(file?.name ?? '')?.[1]?.toLowerCase() ?? ''
   const accepted = SOUND_FILES.join(', ')
   if (!(SOUND_FILES as readonly string[]).includes(ending))

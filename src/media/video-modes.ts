@@ -20,14 +20,14 @@ const ON: readonly unknown[] = [true, 1, '1', 'true', 'yes']
 const OFF: readonly unknown[] = [false, 0, '0', 'false', 'no', '', null]
 
 /** The requested mode as text; empty for any other value, which no price names. */
-function wordOf(value: unknown): string {
+function modeValue(value: unknown): string {
   const word = typeof value === 'string' ? value.toLowerCase().trim() : value
   if (ON.includes(word)) return 'on'
   if (OFF.includes(word)) return 'off'
   return typeof word === 'string' || typeof word === 'number' ? String(word) : ''
 }
 
-const isUsualWord = (mode: Mode, word: string): boolean => word === 'off' || isDefault(mode, word)
+const isDefaultMode = (mode: Mode, word: string): boolean => word === 'off' || isDefault(mode, word)
 
 /** The requested modes other than the defaults, at any depth; of several values the first. */
 export function modesIn(fields: unknown): Pick<When, Mode> {
@@ -37,7 +37,7 @@ export function modesIn(fields: unknown): Pick<When, Mode> {
     for (const [name, each] of Object.entries(value)) {
       const mode = Array.isArray(value) ? undefined : modeOf(name)
       if (mode === undefined) look(each)
-      else if (!isUsualWord(mode, wordOf(each))) modes[mode] ??= wordOf(each)
+      else if (!isDefaultMode(mode, modeValue(each))) modes[mode] ??= modeValue(each)
     }
   }
   look(fields)
@@ -57,8 +57,8 @@ export function pricedFields(own: JsonObject, granted: When, usual: When = {}): 
   function isSent(name: string, value: unknown): boolean {
     const mode = modeOf(name)
     if (mode === undefined) return !isDearerVideoField(name)
-    const word = wordOf(value)
-    return isUsualWord(mode, word) || word === granted[mode] || word === usual[mode]
+    const word = modeValue(value)
+    return isDefaultMode(mode, word) || word === granted[mode] || word === usual[mode]
   }
 
   function sentValue(value: unknown, path: string): unknown {

@@ -416,7 +416,7 @@ export function whenOf(ask: VideoAsk): When {
 }
 
 /** The fields of a request that a vendor's call cannot express. */
-export function uncarried(ask: VideoAsk, carried: readonly (keyof VideoAsk)[]): string[] {
+export function unsupportedWarnings(ask: VideoAsk, supportedFields: readonly (keyof VideoAsk)[]): string[] {
   const fieldLabels: readonly (readonly [keyof VideoAsk, string])[] = [
     ['width', 'width and height'],
     ['fps', 'fps'],
@@ -424,7 +424,7 @@ export function uncarried(ask: VideoAsk, carried: readonly (keyof VideoAsk)[]): 
     ['seconds', 'duration'],
     ['user', 'user'],
   ]
-  const lost = fieldLabels.filter(([name]) => ask[name] !== undefined && !carried.includes(name))
+  const lost = fieldLabels.filter(([name]) => ask[name] !== undefined && !supportedFields.includes(name))
   const words = lost.map(([, word]) => `${word} is not supported by this provider`)
   if ((ask.width === undefined) !== (ask.height === undefined))
     words.push('width and height are supported only together')

@@ -89,7 +89,7 @@ const NOT_IN = Number.MAX_SAFE_INTEGER
 
 type Counted = 'textBytes' | 'reasoningBytes' | 'reasoningContentBytes'
 
-type Walk = {
+type ScanState = {
   -readonly [name in keyof ChunkScan]: ChunkScan[name]
 } & {
   readonly part: ChoiceMember
@@ -113,83 +113,83 @@ type Walk = {
  * Scans the JSON at [start, end) of `source` once, and adds generated text to the sample, if there is one. Invalid JSON
  * yields a useless result, never an error.
  */
-export function glimpse(
+export function scanChunk(
   source: Buffer,
   start: number,
   end: number,
   part: ChoiceMember,
   sample?: TextSample,
 ): ChunkScan {
-  const walk = begin(part, sample)
-  const last = walkTo(walk, source, { from: start, stop: end, end })
-  return finished(walk, source[start], last === end)
+  const state = begin(part, sample)
+  const last = scanTo(state, source, { from: start, stop: end, end })
+  return finished(state, source[start], last === end)
 }
 
 /** Bytes that are scanned per turn of the event loop. */
 const SLICE_BYTES = 128 * 1024
 
 /** The same for a document of any size, without blocking the event loop. `cuts`: its long texts, from an earlier scan. */
-export async function glimpseInSlices(
+export async function scanChunkInSlices(
   source: Buffer,
   cuts: readonly Cut[],
   part: ChoiceMember,
   sample?: TextSample,
 ): Promise<ChunkScan> {
-  const walk = begin(part, sample)
+  const state = begin(part, sample)
   const end = source.length
-  walk.ends = new Map(cuts.map(cut => [cut.start, cut.end - 1]))
-  const deferred: NonNullable<Walk['deferred']> = []
-  walk.deferred = deferred
+  state.ends = new Map(cuts.map(cut => [cut.start, cut.end - 1]))
+  const deferred: NonNullable<ScanState['deferred']> = []
+  state.deferred = deferred
   let last = 0
   while (last < end) {
-    last = walkTo(walk, source, { from: last, stop: Math.min(end, last + SLICE_BYTES), end })
+    last = scanTo(state, source, { from: last, stop: Math.min(end, last + SLICE_BYTES), end })
     await setImmediate()
   }
   for (const { from, to, name } of deferred)
     for (let at = from; at < to; ) {
       const next = at + SLICE_BYTES < to ? textBorder(source, at, at + SLICE_BYTES) : to
-      walk[name] += decodedLength(source, at, next)
+      state[name] += decodedLength(source, at, next)
       at = next
       await setImmediate()
     }
-  return finished(walk, source[0], last === end)
+  return finished(state, source[0], last === end)
 }
 
-function finished(walk: Walk, first: number | undefined, isAtEnd: boolean): ChunkScan {
-  walk.isBalanced = first === OPEN_OBJECT && walk.depth === 0 && isAtEnd
-  walk.reasoningBytes = Math.max(walk.reasoningBytes, walk.reasoningContentBytes)
-  return walk
+function finished(state: ScanState, first: number | undefined, isAtEnd: boolean): ChunkScan {
+  state.isBalanced = first === OPEN_OBJECT && state.depth === 0 && isAtEnd
+  state.reasoningBytes = Math.max(state.reasoningBytes, state.reasoningContentBytes)
+  return state
 }
 
 type Range = { readonly from: number; readonly stop: number; readonly end: number }
 
 /** Continues at `from` to the first token boundary after `stop`, which it returns. */
-function walkTo(walk: Walk, source: Buffer, { from, stop, end }: Range): number {
+function scanTo(state: ScanState, source: Buffer, { from, stop, end }: Range): number {
   let i = from
   while (i < stop) {
     switch (source[i]) {
       case QUOTE: {
-        const close = walk.ends?.get(i) ?? closingQuote(source, i + 1, end)
+        const close = state.ends?.get(i) ?? closingQuote(source, i + 1, end)
         const after = skipSpace(source, close + 1, end)
         if (after < end && source[after] === COLON) {
           const valueStart = skipSpace(source, after + 1, end)
-          walk.meaning = meaningOf(source, i + 1, close)
-          if (walk.meaning !== undefined) takeKey(walk, source, valueStart)
+          state.meaning = meaningOf(source, i + 1, close)
+          if (state.meaning !== undefined) takeKey(state, source, valueStart)
           i = valueStart
         } else {
-          if (close > i + 1) takeText(walk, source, i + 1, close)
+          if (close > i + 1) takeText(state, source, i + 1, close)
           i = after
         }
         break
       }
       case OPEN_OBJECT:
       case OPEN_ARRAY:
-        walk.depth += 1
+        state.depth += 1
         i += 1
         break
       case CLOSE_OBJECT:
       case CLOSE_ARRAY:
-        leave(walk)
+        leave(state)
         i += 1
         break
       default:
@@ -199,7 +199,7 @@ function walkTo(walk: Walk, source: Buffer, { from, stop, end }: Range): number 
   return i
 }
 
-const begin = (part: ChoiceMember, sample: TextSample | undefined): Walk => ({
+const begin = (part: ChoiceMember, sample: TextSample | undefined): ScanState => ({
   part,
   sample,
   deferred: undefined,
@@ -218,71 +218,71 @@ const begin = (part: ChoiceMember, sample: TextSample | undefined): Walk => ({
   isBalanced: false,
 })
 
-function takeKey(walk: Walk, source: Buffer, valueStart: number): void {
+function takeKey(state: ScanState, source: Buffer, valueStart: number): void {
   const value = source[valueStart]
   if (value === LOWER_N) return
-  const { meaning, depth } = walk
+  const { meaning, depth } = state
   switch (meaning) {
     case 'usage':
-      walk.isNotable = true
+      state.isNotable = true
       return
     case 'error':
-      if (depth === ANSWER_DEPTH) walk.isNotable = true
+      if (depth === ANSWER_DEPTH) state.isNotable = true
       return
     case 'finish':
-      if (depth === CHOICE_DEPTH && value === QUOTE && source[valueStart + 1] !== QUOTE) walk.finishes += 1
+      if (depth === CHOICE_DEPTH && value === QUOTE && source[valueStart + 1] !== QUOTE) state.finishes += 1
       return
-    case walk.part:
-      if (depth === CHOICE_DEPTH) walk.partDepth = depth
+    case state.part:
+      if (depth === CHOICE_DEPTH) state.partDepth = depth
       return
     default:
-      if (value === QUOTE || depth <= walk.partDepth) return
-      if (meaning === 'aside' && walk.asideDepth === NOT_IN) walk.asideDepth = depth
-      if (meaning === 'reasoning_content' && walk.thinkingDepth === NOT_IN) walk.thinkingDepth = depth
+      if (value === QUOTE || depth <= state.partDepth) return
+      if (meaning === 'aside' && state.asideDepth === NOT_IN) state.asideDepth = depth
+      if (meaning === 'reasoning_content' && state.thinkingDepth === NOT_IN) state.thinkingDepth = depth
   }
 }
 
 /** A non-empty text value at [from, to). */
-function takeText(walk: Walk, source: Buffer, from: number, to: number): void {
-  const { meaning, depth } = walk
+function takeText(state: ScanState, source: Buffer, from: number, to: number): void {
+  const { meaning, depth } = state
   // A choice of a plain completion contains its text itself.
-  const isPlain = meaning === 'text' && depth === CHOICE_DEPTH && walk.partDepth === NOT_IN
-  const isInPart = depth > walk.partDepth && depth <= walk.asideDepth
+  const isPlain = meaning === 'text' && depth === CHOICE_DEPTH && state.partDepth === NOT_IN
+  const isInPart = depth > state.partDepth && depth <= state.asideDepth
   if (!isInPart && !isPlain) return
-  if (depth > walk.thinkingDepth) {
-    if (meaning === 'text') count(walk, 'reasoningContentBytes', source, from, to)
+  if (depth > state.thinkingDepth) {
+    if (meaning === 'text') count(state, 'reasoningContentBytes', source, from, to)
     return
   }
   switch (meaning) {
     case 'text':
-      count(walk, 'textBytes', source, from, to)
-      walk.sample?.take(source, from, to)
+      count(state, 'textBytes', source, from, to)
+      state.sample?.take(source, from, to)
       return
     case 'reasoning_content':
-      walk.sample?.take(source, from, to)
-      count(walk, 'reasoningContentBytes', source, from, to)
+      state.sample?.take(source, from, to)
+      count(state, 'reasoningContentBytes', source, from, to)
       return
     case 'reasoning':
-      walk.sample?.take(source, from, to)
-      count(walk, 'reasoningBytes', source, from, to)
+      state.sample?.take(source, from, to)
+      count(state, 'reasoningBytes', source, from, to)
       return
     case 'media':
-      walk.hasMedia = true
+      state.hasMedia = true
       return
     default:
   }
 }
 
-function count(walk: Walk, name: Counted, source: Buffer, from: number, to: number): void {
-  if (walk.deferred !== undefined && to - from > SLICE_BYTES) walk.deferred.push({ from, to, name })
-  else walk[name] += decodedLength(source, from, to)
+function count(state: ScanState, name: Counted, source: Buffer, from: number, to: number): void {
+  if (state.deferred !== undefined && to - from > SLICE_BYTES) state.deferred.push({ from, to, name })
+  else state[name] += decodedLength(source, from, to)
 }
 
-function leave(walk: Walk): void {
-  walk.depth -= 1
-  if (walk.depth <= walk.partDepth) walk.partDepth = NOT_IN
-  if (walk.depth <= walk.asideDepth) walk.asideDepth = NOT_IN
-  if (walk.depth <= walk.thinkingDepth) walk.thinkingDepth = NOT_IN
+function leave(state: ScanState): void {
+  state.depth -= 1
+  if (state.depth <= state.partDepth) state.partDepth = NOT_IN
+  if (state.depth <= state.asideDepth) state.asideDepth = NOT_IN
+  if (state.depth <= state.thinkingDepth) state.thinkingDepth = NOT_IN
 }
 
 function meaningOf(source: Buffer, from: number, to: number): Meaning | undefined {

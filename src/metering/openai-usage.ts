@@ -23,11 +23,11 @@ export function readOpenAiUsage(value: unknown, options: UsageOptions = {}): Usa
   if (!isObject(value)) return undefined
   const total = count(value, 'total_tokens')
   // A missing count is computed from the total; some embedding hosts report a total only.
-  const completionTold = isGiven(value, 'completion_tokens') ? count(value, 'completion_tokens') : 0
-  const prompt = isGiven(value, 'prompt_tokens')
+  const reportedCompletion = isPresent(value, 'completion_tokens') ? count(value, 'completion_tokens') : 0
+  const prompt = isPresent(value, 'prompt_tokens')
     ? count(value, 'prompt_tokens')
-    : difference(total, completionTold)
-  const completion = isGiven(value, 'completion_tokens') ? completionTold : difference(total, prompt)
+    : difference(total, reportedCompletion)
+  const completion = isPresent(value, 'completion_tokens') ? reportedCompletion : difference(total, prompt)
   if (prompt === undefined || completion === undefined) return undefined
   const reasoning =
     count(member(value, 'completion_tokens_details'), 'reasoning_tokens') ??
@@ -35,8 +35,10 @@ export function readOpenAiUsage(value: unknown, options: UsageOptions = {}): Usa
     0
   // A vendor that bills citations reports them and its reasoning beside the other two, and in no total.
   const cited = count(value, 'citation_tokens')
-  const witnessed = options.reasoningOutside ? (difference(total, prompt + completion) ?? reasoning) : 0
-  const outside = cited === undefined ? witnessed : reasoning
+  const reasoningInTotal = options.reasoningOutside
+    ? (difference(total, prompt + completion) ?? reasoning)
+    : 0
+  const outside = cited === undefined ? reasoningInTotal : reasoning
   const { input, cachedInput, cacheWrite, audioInput, imageInput } = splitPrompt(value, prompt)
   const split = splitCompletion(value, { completion, reasoning, outside })
   const serverTools = member(value, 'server_tool_use')
@@ -120,9 +122,9 @@ function splitPrompt(usage: unknown, prompt: number) {
   }
 }
 
-type Told = { readonly completion: number; readonly reasoning: number; readonly outside: number }
+type ReportedOutput = { readonly completion: number; readonly reasoning: number; readonly outside: number }
 
-function splitCompletion(usage: unknown, { completion, reasoning, outside }: Told) {
+function splitCompletion(usage: unknown, { completion, reasoning, outside }: ReportedOutput) {
   const details = member(usage, 'completion_tokens_details')
   const take = taker(completion)
   return {
@@ -134,8 +136,8 @@ function splitCompletion(usage: unknown, { completion, reasoning, outside }: Tol
 }
 
 /** Returns a function that takes shares of a total, each limited to what is left. */
-function taker(whole: number): (wanted: number | undefined) => number {
-  let remaining = whole
+function taker(total: number): (wanted: number | undefined) => number {
+  let remaining = total
   return (amount = 0) => {
     const share = Math.min(Math.max(amount, 0), remaining)
     remaining -= share
@@ -143,7 +145,7 @@ function taker(whole: number): (wanted: number | undefined) => number {
   }
 }
 
-const isGiven = (usage: unknown, name: string): boolean => (member(usage, name) ?? undefined) !== undefined
+const isPresent = (usage: unknown, name: string): boolean => (member(usage, name) ?? undefined) !== undefined
 
 /** A negative, fractional, infinite or textual count is invalid. */
 export function count(usage: unknown, name: string): number | undefined {

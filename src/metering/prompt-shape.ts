@@ -53,11 +53,11 @@ function isAssistantItem(turn: unknown): boolean {
 
 /** The tools in the format of chat completions. */
 export const toolsIn = (request: JsonObject): readonly unknown[] => [
-  ...listOf(request.tools).flatMap(inChatWords),
+  ...listOf(request.tools).flatMap(inChatFormat),
   ...listOf(request.functions).map(described => ({ type: 'function', function: described })),
 ]
 
-function inChatWords(tool: unknown): readonly unknown[] {
+function inChatFormat(tool: unknown): readonly unknown[] {
   if (!isObject(tool) || isObject(tool.function)) return [tool]
   const declared = tool.functionDeclarations ?? tool.function_declarations
   if (Array.isArray(declared)) {

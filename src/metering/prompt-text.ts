@@ -19,7 +19,7 @@ const TOKENS_PER_MESSAGE = 4
 const TOKENS_PER_ANSWER = 3
 
 /** Members of a message that the model does not see. */
-const ASIDE: ReadonlySet<string> = new Set([
+const HIDDEN_MEMBERS: ReadonlySet<string> = new Set([
   'role',
   'type',
   'id',
@@ -68,7 +68,7 @@ export function promptText(request: JsonObject, mediaTokens: number, isChat = fa
     take(json)
   }
 
-  function walk(value: unknown, isMedia: boolean): void {
+  function visit(value: unknown, isMedia: boolean): void {
     if (typeof value === 'string') {
       take(value)
       return
@@ -79,7 +79,7 @@ export function promptText(request: JsonObject, mediaTokens: number, isChat = fa
       return
     }
     if (Array.isArray(value)) {
-      for (const each of value) walk(each, isMedia)
+      for (const each of value) visit(each, isMedia)
       return
     }
     if (!isObject(value)) return
@@ -88,28 +88,29 @@ export function promptText(request: JsonObject, mediaTokens: number, isChat = fa
       bytes += long.bytes
       return
     }
-    if (walkTool(value)) return
+    if (visitTool(value)) return
     const isInMedia = isMedia || isMediaPart(value)
     for (const [name, each] of Object.entries(value))
-      if (!ASIDE.has(name) && !(isInMedia && isPayload(name))) walk(each, isInMedia || isCarrier(name))
+      if (!HIDDEN_MEMBERS.has(name) && !(isInMedia && isPayload(name)))
+        visit(each, isInMedia || isCarrier(name))
   }
 
   /** Tool calls and results in formats whose arguments are objects, not texts. */
-  function walkTool(part: JsonObject): boolean {
+  function visitTool(part: JsonObject): boolean {
     const call = part.type === 'tool_use' ? part : (part.functionCall ?? part.function_call)
     const result = part.functionResponse ?? part.function_response
     const isCall = isObject(call) && typeof call.name === 'string' && !('arguments' in call)
     if (isCall) {
       take(String(call.name))
       takeJson(call.input ?? call.args ?? {})
-    } else if (isObject(result)) walk(result.response, false)
+    } else if (isObject(result)) visit(result.response, false)
     return isCall || isObject(result) || part.type === 'redacted_thinking'
   }
 
   const { messages, prompt, input, contents } = request
   const framed = messageCount(request, isChat)
   if (framed > 0) extra += framed * TOKENS_PER_MESSAGE + TOKENS_PER_ANSWER
-  for (const section of [instructionsIn(request), messages, prompt, input, contents]) walk(section, false)
+  for (const section of [instructionsIn(request), messages, prompt, input, contents]) visit(section, false)
   const tools = toolsIn(request)
   if (tools.length > 0) takeJson(tools)
   const schema = schemaIn(request)

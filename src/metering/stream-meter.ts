@@ -4,7 +4,7 @@ import { CR, LF } from '../wire/ascii.ts'
 import { parsedOrNothing } from '../wire/json-bounds.ts'
 import { createSseScanner, dataText, type SseFrame, type SseLimits } from '../wire/sse.ts'
 import type { Stage } from '../wire/stage.ts'
-import { glimpse } from './chunk-scan.ts'
+import { scanChunk } from './chunk-scan.ts'
 import { type UsageOptions, usageIn } from './openai-usage.ts'
 import { createTextSample, type TextSample } from './text-sample.ts'
 
@@ -13,7 +13,7 @@ export type StreamReading<Failure = unknown> = {
   /** The last reported usage. Vendors that report several times report totals, so they are never added. */
   readonly usage: Usage | undefined
   /** The bytes below at the time of that report. Later output is not in the usage yet. */
-  readonly toldBytes: number
+  readonly bytesAtUsage: number
   /** Calls of the provider's own tools in the events. */
   readonly toolCalls: ToolCalls | undefined
   /** Events with data, except `[DONE]`. */
@@ -35,7 +35,7 @@ export type StreamReading<Failure = unknown> = {
 /** The initial state of a meter, which the meter updates. */
 export const emptyReading = <Failure = unknown>(): Writable<StreamReading<Failure>> => ({
   usage: undefined,
-  toldBytes: 0,
+  bytesAtUsage: 0,
   toolCalls: undefined,
   events: 0,
   contentEvents: 0,
@@ -47,7 +47,7 @@ export const emptyReading = <Failure = unknown>(): Writable<StreamReading<Failur
   malformed: 0,
 })
 
-type Writable<Thing> = { -readonly [Name in keyof Thing]: Thing[Name] }
+type Writable<T> = { -readonly [Name in keyof T]: T[Name] }
 
 export type StreamEnding = 'complete' | 'incomplete' | 'error'
 
@@ -81,7 +81,7 @@ export type StreamMeterOptions = {
   readonly endsInDone?: boolean
 }
 
-type Fate = 'send' | 'leave out' | 'close'
+type FrameAction = 'send' | 'leave out' | 'close'
 
 const DONE = Buffer.from('[DONE]')
 const DONE_FRAME = Buffer.from('data: [DONE]\n\n')
@@ -123,9 +123,9 @@ export function createStreamMeter(options: StreamMeterOptions): AnswerMeter {
     let first: SseFrame | undefined
     let last: SseFrame | undefined
     for (const frame of frames) {
-      const fate = read(frame)
-      if (fate === 'leave out') continue
-      if (fate === 'close' || closing.length > 0) {
+      const action = read(frame)
+      if (action === 'leave out') continue
+      if (action === 'close' || closing.length > 0) {
         hold(frame)
         continue
       }
@@ -144,30 +144,30 @@ export function createStreamMeter(options: StreamMeterOptions): AnswerMeter {
     if (closing.length === 0 || closingBytes <= MAX_CLOSING_BYTES) closing.push(bytesBetween(frame, frame))
   }
 
-  function read(frame: SseFrame): Fate {
+  function read(frame: SseFrame): FrameAction {
     const { source, data, event } = frame
     if (data.length === 0) return 'send'
     const isDone = endsWithDone(frame)
     if (isDone) reading.isDone = true
     if (isDone && data.length === 2) return 'close'
     reading.events += 1
-    const delta = glimpse(source, data[0] as number, data[data.length - 1] as number, 'delta', sample)
+    const delta = scanChunk(source, data[0] as number, data[data.length - 1] as number, 'delta', sample)
     reading.textBytes += delta.textBytes
     reading.reasoningBytes += delta.reasoningBytes
     reading.finishes += delta.finishes
     if (delta.textBytes > 0 || delta.reasoningBytes > 0 || delta.hasMedia) reading.contentEvents += 1
     if (!delta.isBalanced) reading.malformed += 1
-    const fate = delta.isNotable || event === 'error' ? readClosely(frame) : 'send'
-    return isDone ? 'close' : fate
+    const action = delta.isNotable || event === 'error' ? readParsed(frame) : 'send'
+    return isDone ? 'close' : action
   }
 
-  function readClosely(frame: SseFrame): Fate {
+  function readParsed(frame: SseFrame): FrameAction {
     const chunks = chunksOf(frame)
     for (const chunk of chunks) {
       const reportedUsage = usageIn(chunk, usageOptions)
       if (reportedUsage !== undefined) {
         reading.usage = reportedUsage
-        reading.toldBytes = reading.textBytes + reading.reasoningBytes
+        reading.bytesAtUsage = reading.textBytes + reading.reasoningBytes
       }
       reading.error ??= member(chunk, 'error') || undefined
     }

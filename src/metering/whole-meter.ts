@@ -5,7 +5,7 @@ import { parseBounded } from '../wire/json-bounds.ts'
 import { keyOf } from '../wire/json-edit.ts'
 import { type Cut, NAMES_ONLY, type Scan } from '../wire/json-scan.ts'
 import { parseSkeleton, scanInSlices } from '../wire/json-slices.ts'
-import { glimpse, glimpseInSlices } from './chunk-scan.ts'
+import { scanChunk, scanChunkInSlices } from './chunk-scan.ts'
 import { type UsageOptions, usageIn } from './openai-usage.ts'
 import type { TextSample } from './text-sample.ts'
 
@@ -52,7 +52,7 @@ export function meterWhole(body: Buffer, options: WholeMeterOptions = {}): Whole
   if (facts.kind !== 'answer') return facts
   // Text is only counted if no usage is reported, because scanning a long answer costs time.
   if (facts.usage !== undefined) return { ...facts, textBytes: 0, reasoningBytes: 0 }
-  const { textBytes, reasoningBytes } = glimpse(body, 0, body.length, 'message', options.sample)
+  const { textBytes, reasoningBytes } = scanChunk(body, 0, body.length, 'message', options.sample)
   return { ...facts, textBytes, reasoningBytes }
 }
 
@@ -69,7 +69,7 @@ export async function meterLarge(body: Buffer, options: WholeMeterOptions = {}):
   }
   if (facts.kind !== 'answer') return facts
   if (facts.usage !== undefined) return { ...facts, textBytes: 0, reasoningBytes: 0 }
-  const { textBytes, reasoningBytes } = await glimpseInSlices(body, cuts, 'message', options.sample)
+  const { textBytes, reasoningBytes } = await scanChunkInSlices(body, cuts, 'message', options.sample)
   return { ...facts, textBytes, reasoningBytes }
 }
 

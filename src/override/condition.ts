@@ -54,7 +54,7 @@ function readCondition(entry: unknown, at: string): OverrideReading<Condition> {
   return { value: { path: steps, mode: mode as Mode, value, invert, passMissing: pass_missing_key } }
 }
 
-const HOLDS: Readonly<Record<Mode, (found: unknown, value: unknown) => boolean>> = {
+const COMPARISONS: Readonly<Record<Mode, (actual: unknown, value: unknown) => boolean>> = {
   full: (actual, value) => actual === value || JSON.stringify(actual) === JSON.stringify(value),
   prefix: (actual, value) => typeof actual === 'string' && actual.startsWith(value as string),
   suffix: (actual, value) => typeof actual === 'string' && actual.endsWith(value as string),
@@ -69,11 +69,11 @@ const HOLDS: Readonly<Record<Mode, (found: unknown, value: unknown) => boolean>>
 }
 
 /** Looks a path up in the body, then in the other facts of the request. */
-export function doHold({ all, list }: Conditions, body: JsonObject, facts: JsonObject = {}): boolean {
+export function areMet({ all, list }: Conditions, body: JsonObject, facts: JsonObject = {}): boolean {
   if (list.length === 0) return true
   const holds = ({ path, mode, value, invert, passMissing }: Condition) => {
     const actual = valueAt(body, path) ?? valueAt(facts, path)
-    return actual === undefined ? passMissing : HOLDS[mode](actual, value) !== invert
+    return actual === undefined ? passMissing : COMPARISONS[mode](actual, value) !== invert
   }
   return all ? list.every(holds) : list.some(holds)
 }

@@ -1,7 +1,7 @@
 import { HEADER_NAME, HEADER_VALUE, isFraming, mayForward } from '../domain/header.ts'
 import { isObject, type JsonObject } from '../domain/json-value.ts'
 import { isOnlyPlaceholders, isSecretName } from '../domain/secret-name.ts'
-import { type Conditions, doHold, readConditions } from './condition.ts'
+import { areMet, type Conditions, readConditions } from './condition.ts'
 import { copyOf, type Edit, ReturnedError } from './edit.ts'
 import { readExpression, replaceMatches } from './expression.ts'
 import { type FieldPath, putAt, readPath, removeAt, valueAt } from './path.ts'
@@ -15,8 +15,8 @@ export type OverrideOperation = {
   run(edit: Edit): void
 }
 
-type Act = Pick<OverrideOperation, 'roots' | 'run'>
-type Read = (given: JsonObject, at: string) => OverrideReading<Act>
+type Action = Pick<OverrideOperation, 'roots' | 'run'>
+type Read = (given: JsonObject, at: string) => OverrideReading<Action>
 
 const MEMBERS = [
   'mode',
@@ -31,7 +31,7 @@ const MEMBERS = [
 ] as const
 
 /** Members that decide about routing, billing and the decoding of the answer: an override cannot change them. */
-const OURS: Readonly<Record<string, string>> = {
+const PROTECTED: Readonly<Record<string, string>> = {
   model: 'cannot be overridden: use model_mapping to change the model',
   stream: 'cannot be overridden: the client decides whether the response is streamed',
   stream_options: 'can only be deleted as a whole, for a provider that does not support it',
@@ -39,7 +39,7 @@ const OURS: Readonly<Record<string, string>> = {
 
 /** Why a member of the body must not be written. */
 export const refusalOf = (root: string | undefined) =>
-  root !== undefined && Object.hasOwn(OURS, root) ? OURS[root] : undefined
+  root !== undefined && Object.hasOwn(PROTECTED, root) ? PROTECTED[root] : undefined
 
 const PATH_WANTED = 'must be a path such as messages.0.content'
 
@@ -88,7 +88,7 @@ const del: Read = ({ path }, at) => {
   return { value: { roots: rootsOf(read.value), run: edit => remove(edit, read.value) } }
 }
 
-const carry =
+const copyOrMove =
   (isMove: boolean): Read =>
   ({ from, to, keep_origin }, at) => {
     const source = isMove ? writable(from, `${at}.from`) : readSource(from, `${at}.from`)
@@ -99,9 +99,9 @@ const carry =
       const value = valueAt(edit.body, source.value)
       if (value === undefined) return
       if (keep_origin === true && valueAt(edit.body, target.value) !== undefined) return
-      const carried = copyOf(value, edit.spend)
+      const copy = copyOf(value, edit.spend)
       if (isMove) remove(edit, source.value)
-      write(edit, target.value, carried)
+      write(edit, target.value, copy)
     }
     return { value: { roots: rootsOf(source.value, target.value), run } }
   }
@@ -215,7 +215,7 @@ const pruneObjects: Read = ({ path = '', value }, at) => {
   const isPruned = (each: unknown) =>
     isObject(each) &&
     requirements.every(([name, is]) => JSON.stringify(each[name]) === JSON.stringify(is)) &&
-    doHold(conditions.value, each)
+    areMet(conditions.value, each)
   const prune = (node: unknown, depth: number): void => {
     if (depth > 1 && recursive !== true) return
     if (Array.isArray(node)) {
@@ -373,7 +373,7 @@ const syncFields: Read = ({ from, to }, at) => {
   const second = readPlace(to, `${at}.to`)
   if ('fault' in second) return second
   const places = [first.value, second.value]
-  const look = (edit: Edit, place: Place): string | undefined => {
+  const currentText = (edit: Edit, place: Place): string | undefined => {
     const current =
       'path' in place
         ? valueAt(edit.body, place.path)
@@ -385,7 +385,7 @@ const syncFields: Read = ({ from, to }, at) => {
     else if (HEADER_VALUE.test(value)) edit.headers[place.header] = value
   }
   const run = (edit: Edit) => {
-    const [one, other] = places.map(place => look(edit, place))
+    const [one, other] = places.map(place => currentText(edit, place))
     if (one !== undefined && other === undefined) fill(edit, second.value, one)
     if (one === undefined && other !== undefined) fill(edit, first.value, other)
   }
@@ -395,8 +395,8 @@ const syncFields: Read = ({ from, to }, at) => {
 const READS: Readonly<Record<string, Read>> = {
   set,
   delete: del,
-  move: carry(true),
-  copy: carry(false),
+  move: copyOrMove(true),
+  copy: copyOrMove(false),
   prepend: add(true),
   append: add(false),
   trim_prefix: text(
@@ -435,9 +435,9 @@ export function readOperation(entry: unknown, at: string): OverrideReading<Overr
   if (typeof keep_origin !== 'boolean') return fault(`${at}.keep_origin`, 'must be true or false')
   const conditions = readConditions(members.value, at)
   if ('fault' in conditions) return conditions
-  const act = read(members.value, at)
-  if ('fault' in act) return act
+  const action = read(members.value, at)
+  if ('fault' in action) return action
   const conditionRoots = rootsOf(...conditions.value.list.map(({ path }) => path))
-  const roots = act.value.roots && [...act.value.roots, ...conditionRoots]
-  return { value: { roots, conditions: conditions.value, run: act.value.run } }
+  const roots = action.value.roots && [...action.value.roots, ...conditionRoots]
+  return { value: { roots, conditions: conditions.value, run: action.value.run } }
 }

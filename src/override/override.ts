@@ -1,6 +1,6 @@
 import type { JsonObject } from '../domain/json-value.ts'
 import { editTopLevel, type Member, topLevel } from '../wire/json-edit.ts'
-import { doHold } from './condition.ts'
+import { areMet } from './condition.ts'
 import { type Edit, MAX_ADDED, OverrideError } from './edit.ts'
 import { ExpressionLimitError } from './expression.ts'
 import { type OverrideOperation, readOperation, refusalOf } from './operation.ts'
@@ -89,7 +89,7 @@ export function applyOperations(
     },
   }
   try {
-    for (const { conditions, run } of operations) if (doHold(conditions, edit.body, facts)) run(edit)
+    for (const { conditions, run } of operations) if (areMet(conditions, edit.body, facts)) run(edit)
   } catch (error) {
     throw error instanceof ExpressionLimitError ? new OverrideError(error.message) : error
   }

@@ -20,10 +20,10 @@ export function readMembers(
   at: string,
 ): OverrideReading<JsonObject> {
   if (!isObject(value)) return fault(at, 'must be an object')
-  const strange = Object.keys(value).find(name => !names.includes(name))
-  if (strange !== undefined)
+  const unknownName = Object.keys(value).find(name => !names.includes(name))
+  if (unknownName !== undefined)
     return fault(
-      `${at}.${strange.slice(0, 100)}`,
+      `${at}.${unknownName.slice(0, 100)}`,
       `is not a known field; known fields are ${names.join(', ')}`,
     )
   // Some clients send null for absent members; only `value` can be set to null.

@@ -15,7 +15,7 @@ import { refusalFor } from './upstream/all-failed.ts'
 import type { AttemptFailure } from './upstream/failure.ts'
 import { lacksFormat, nextAttempt } from './upstream/format-fallback.ts'
 import type { Ready } from './upstream/outgoing.ts'
-import type { StreamedResponse, UpstreamExchange, WholeResponse } from './upstream/upstream.ts'
+import type { BufferedResponse, StreamedResponse, UpstreamExchange } from './upstream/upstream.ts'
 
 /** An attempt that a channel answered. */
 type Answered = {
@@ -32,8 +32,8 @@ type Answered = {
 
 export type AnsweredAttempt =
   | (Answered & {
-      readonly kind: 'whole'
-      readonly answer: WholeResponse
+      readonly kind: 'buffered'
+      readonly answer: BufferedResponse
       readonly reading: AnswerReading
     })
   | (Answered & {
@@ -42,13 +42,13 @@ export type AnsweredAttempt =
       readonly earlyHeaders: EarlyHeaders
     })
   /** The client disconnected before any channel answered. */
-  | (LastAttempt & { readonly kind: 'left'; readonly trace: Trace })
+  | (LastAttempt & { readonly kind: 'disconnected'; readonly trace: Trace })
   /** No channel answered. */
   | (LastAttempt & {
       readonly kind: 'failed'
       readonly refusal: Refusal
       /** The provider's error response; undefined if the client gets the gateway's own refusal instead. */
-      readonly answer: WholeResponse | undefined
+      readonly answer: BufferedResponse | undefined
       /** The same error, decoded; undefined if the format of the response is unknown. */
       readonly error: ChatError | undefined
       readonly trace: Trace
@@ -62,7 +62,7 @@ type LastAttempt = {
 }
 
 /** The state of one request while its candidate channels are tried in turn. */
-type Pass = {
+type AttemptState = {
   readonly request: RelayRequest
   readonly candidates: Candidates
   readonly earlyHeaders: EarlyHeaders
@@ -70,13 +70,13 @@ type Pass = {
   last: LastAttempt | undefined
 }
 
-const CLIENT_LEFT = Symbol('client left')
+const CLIENT_DISCONNECTED = Symbol('client disconnected')
 
 /** Undefined: nothing was sent to the channel. */
 type AttemptResult =
-  | Extract<AnsweredAttempt, { kind: 'whole' | 'stream' }>
+  | Extract<AnsweredAttempt, { kind: 'buffered' | 'stream' }>
   | AttemptFailure
-  | typeof CLIENT_LEFT
+  | typeof CLIENT_DISCONNECTED
   | undefined
 
 const isFailure = (result: AttemptResult): result is AttemptFailure =>
@@ -91,13 +91,13 @@ export async function firstAnswer(request: RelayRequest): Promise<AnsweredAttemp
   const candidates = candidatesOf(request)
   const earlyHeaders = openEarlyHeaders(request, deps.catalog.settings().early_headers_ms)
   const client = watchClient(response)
-  const pass: Pass = { request, candidates, earlyHeaders, client, last: undefined }
+  const state: AttemptState = { request, candidates, earlyHeaders, client, last: undefined }
   try {
     for (const step of candidates.steps) {
-      if (client.hasLeft()) break
-      const result = await askChannel(pass, step)
+      if (client.hasDisconnected()) break
+      const result = await tryChannel(state, step)
       if (result === undefined) continue
-      if (result === CLIENT_LEFT) break
+      if (result === CLIENT_DISCONNECTED) break
       if (!isFailure(result)) return result
       candidates.trace.failures.push(result)
       if (!result.isRetryable) break
@@ -107,15 +107,15 @@ export async function firstAnswer(request: RelayRequest): Promise<AnsweredAttemp
     throw error
   } finally {
     client.unwatch()
-    if (client.hasLeft()) earlyHeaders.close()
+    if (client.hasDisconnected()) earlyHeaders.close()
   }
   const { trace, noChannel } = candidates
-  const { last } = pass
+  const { last } = state
   if (last === undefined) {
     earlyHeaders.close()
     throw noChannel()
   }
-  if (client.hasLeft()) return { ...last, kind: 'left', trace }
+  if (client.hasDisconnected()) return { ...last, kind: 'disconnected', trace }
   return allFailed(request, last, trace, earlyHeaders)
 }
 
@@ -142,8 +142,8 @@ function watchClient(response: ServerResponse) {
   }
   response.on('close', onClose)
   return {
-    hasLeft: () => isClosed,
-    waitsFor(exchange: UpstreamExchange): void {
+    hasDisconnected: () => isClosed,
+    setRunning(exchange: UpstreamExchange): void {
       running = exchange
     },
     unwatch: () => void response.off('close', onClose),
@@ -173,18 +173,18 @@ function allFailed(
 }
 
 /** Sends the request to one channel. If the channel lacks the format, retries it in the next format that it may support. */
-async function askChannel(pass: Pass, planned: PlanStep<RelayChannel>): Promise<AttemptResult> {
-  const { spec, work, deps } = pass.request
+async function tryChannel(state: AttemptState, planned: PlanStep<RelayChannel>): Promise<AttemptResult> {
+  const { spec, work, deps } = state.request
   const { formats } = deps
   const formatRequest = { spec, work, sentModel: planned.sentModel }
   const first = formats.recall(planned.channel, formatRequest)
   let failure: AttemptFailure | undefined
   for (let channel: RelayChannel | undefined = first; channel !== undefined; ) {
     const step = channel === planned.channel ? planned : { ...planned, channel }
-    const result = await attempt(pass, step)
+    const result = await attempt(state, step)
     if (result === undefined) return failure
     if (!isFailure(result)) {
-      if (result !== CLIENT_LEFT && channel !== first)
+      if (result !== CLIENT_DISCONNECTED && channel !== first)
         formats.remember(planned.channel, formatRequest, channel)
       return result
     }
@@ -192,7 +192,7 @@ async function askChannel(pass: Pass, planned: PlanStep<RelayChannel>): Promise<
     // A second "format not supported" error adds nothing: the client gets the first error.
     if (failure === undefined || !(isLacking && lacksFormat(failure))) failure = result
     if (isLacking) formats.forget(planned.channel, formatRequest)
-    const next: RelayChannel | undefined = pass.client.hasLeft()
+    const next: RelayChannel | undefined = state.client.hasDisconnected()
       ? undefined
       : nextAttempt(channel, result, formatRequest)
     if (next === undefined && !isLacking && channel !== first)
@@ -203,8 +203,8 @@ async function askChannel(pass: Pass, planned: PlanStep<RelayChannel>): Promise<
 }
 
 /** One attempt: enters the channel's limits, journals the attempt, sends the request and judges the outcome. */
-async function attempt(pass: Pass, step: PlanStep<RelayChannel>): Promise<AttemptResult> {
-  const { request, candidates } = pass
+async function attempt(state: AttemptState, step: PlanStep<RelayChannel>): Promise<AttemptResult> {
+  const { request, candidates } = state
   const call = prepareCall(request.deps, step, {
     spec: request.spec,
     work: request.work,
@@ -225,18 +225,18 @@ async function attempt(pass: Pass, step: PlanStep<RelayChannel>): Promise<Attemp
       await turn.end({ kind: 'client' })
       return undefined
     }
-    pass.last = { channel: step.channel }
+    state.last = { channel: step.channel }
     const ready = call.encode(channelRequest)
     if ('isRetryable' in ready) {
       candidates.noteFailure(step, ready)
       await turn.end(ready.health)
       return ready
     }
-    pass.last = { channel: step.channel, outgoing: ready.outgoing }
-    await cover(request, step.channel, ready)
+    state.last = { channel: step.channel, outgoing: ready.outgoing }
+    await extendHold(request, step.channel, ready)
     const estimate = request.priced.estimate(step.channel, ready.outgoing)
     await request.hold.attempt(step.channel.id, estimate)
-    const result = await exchange(pass, step, { call, turn, ready })
+    const result = await exchange(state, step, { call, turn, ready })
     return isFailure(result) ? { ...result, estimate } : result
   } catch (error) {
     // Nothing was sent to the channel: for example, the ledger could not record the attempt.
@@ -245,29 +245,29 @@ async function attempt(pass: Pass, step: PlanStep<RelayChannel>): Promise<Attemp
   }
 }
 
-type Started = { readonly call: ChannelCall; readonly turn: AttemptTurn; readonly ready: Ready }
+type PreparedAttempt = { readonly call: ChannelCall; readonly turn: AttemptTurn; readonly ready: Ready }
 
 async function exchange(
-  { request, candidates, earlyHeaders, client }: Pass,
+  { request, candidates, earlyHeaders, client }: AttemptState,
   step: PlanStep<RelayChannel>,
-  { call, turn, ready }: Started,
+  { call, turn, ready }: PreparedAttempt,
 ): Promise<AttemptResult> {
   const { trace } = candidates
   const { health, ticket } = turn
-  if (client.hasLeft()) {
+  if (client.hasDisconnected()) {
     void turn.end({ kind: 'client' })
-    return CLIENT_LEFT
+    return CLIENT_DISCONNECTED
   }
   const sentMs = request.deps.nowMs()
   const { outgoing, changed } = ready
   const running = call.send(ready)
-  client.waitsFor(running)
+  client.setRunning(running)
   const outcome = await outcomeOf(running)
-  if (client.hasLeft() && outcome.kind === 'failure') {
+  if (client.hasDisconnected() && outcome.kind === 'failure') {
     // Without a connection the provider did no work (docs/reference/money.md: Who pays).
     candidates.note(step, outcome.wasSent ? 'left' : 'not sent', sentMs)
     void turn.end({ kind: 'client' })
-    return CLIENT_LEFT
+    return CLIENT_DISCONNECTED
   }
   const answered = { step, health, ticket, exchange: running, outgoing, changed, trace }
   if (outcome.kind === 'stream') {
@@ -280,7 +280,7 @@ async function exchange(
   if ('reading' in judgement) {
     candidates.note(step, judgement.answer.status, sentMs)
     earlyHeaders.close()
-    return { ...answered, kind: 'whole', answer: judgement.answer, reading: judgement.reading }
+    return { ...answered, kind: 'buffered', answer: judgement.answer, reading: judgement.reading }
   }
   candidates.noteFailure(step, judgement, sentMs)
   if (judgement.health.kind === 'auth') call.forgetCredential()
@@ -289,13 +289,13 @@ async function exchange(
 }
 
 /** An override may make a request more expensive. Holds the difference before the request is sent. */
-async function cover(
+async function extendHold(
   { hold, priced }: RelayRequest,
   channel: RelayChannel,
   { changed }: Ready,
 ): Promise<void> {
-  const more = changed === undefined ? 0 : priced.boundFor(channel, changed) - hold.held()
-  if (more > 0 && !(await hold.extend(more)))
+  const missing = changed === undefined ? 0 : priced.boundFor(channel, changed) - hold.held()
+  if (missing > 0 && !(await hold.extend(missing)))
     throw new Refusal(
       'insufficient_quota',
       'The token or its user does not have enough quota for this request.',

@@ -10,7 +10,7 @@ import { providerReport } from './upstream/provider-report.ts'
 
 export type PlanDeps = Pick<RelayDeps, 'catalog' | 'health' | 'rates' | 'random'>
 
-type CandidateRequest = {
+type RoutingRequest = {
   readonly route: RoutedModel<RelayChannel>
   /** The reason why a channel is not eligible; undefined: it is eligible. */
   readonly ineligible: (channel: RelayChannel) => string | undefined
@@ -19,7 +19,7 @@ type CandidateRequest = {
 /** The options of the routing plan, the same for requests that are sent and for explanations of a route. */
 export const planOptions = (
   { catalog, health, rates, random }: PlanDeps,
-  { route, ineligible }: CandidateRequest,
+  { route, ineligible }: RoutingRequest,
 ): PlanOptions<RelayChannel> => ({
   route,
   health,
@@ -42,7 +42,7 @@ const RETRY_AFTER_S = 5
 /** The channels that a request may try, in the order of its plan, and the trace of the attempts. */
 export function openCandidates(
   deps: PlanDeps & Pick<RelayDeps, 'nowMs'>,
-  { countedInput, ...request }: CandidateRequest & { readonly countedInput: number },
+  { countedInput, ...request }: RoutingRequest & { readonly countedInput: number },
 ) {
   const { steps, passedOver, turnedAway, passOver } = planCursor(planOptions(deps, request))
   const trace: Trace = { failures: [], passedOver, attempts: [] }

@@ -18,11 +18,11 @@ import type { KeyExchange } from './upstream/key-exchange.ts'
 import { encodeOutgoing, type Ready } from './upstream/outgoing.ts'
 import { send } from './upstream/send.ts'
 import type {
+  BufferedResponse,
   StreamedResponse,
   Upstream,
   UpstreamExchange,
   UpstreamOutcome,
-  WholeResponse,
 } from './upstream/upstream.ts'
 
 export type CallDeps = {
@@ -47,7 +47,7 @@ type CallRequest = {
 
 type Target = Pick<PlanStep<RelayChannel>, 'channel' | 'key' | 'sentModel'>
 
-type Judgement = { readonly answer: WholeResponse; readonly reading: AnswerReading } | AttemptFailure
+type Judgement = { readonly answer: BufferedResponse; readonly reading: AnswerReading } | AttemptFailure
 
 const CLIENT_HEADERS = ['openai-beta', 'anthropic-beta', 'anthropic-version'] as const
 
@@ -113,7 +113,7 @@ export function prepareCall(deps: CallDeps, { channel, key, sentModel }: Target,
         timeouts: channel.timeouts,
         isStream: work.isStream,
         ...signing(address, deps),
-        ...(work.isWholeTaken && { isWholeTaken: true }),
+        ...(work.acceptsNonStream && { acceptsNonStream: true }),
         ...(work.passes && { passes: work.passes }),
         ...(work.maxAnswerBytes && { maxAnswerBytes: work.maxAnswerBytes }),
       }),
@@ -154,11 +154,11 @@ function judge(
     return statusFailure(channel, outcome, { nowMs: nowMs(), format })
   // The answer stays in memory until it is delivered to the client.
   if (share?.take(outcome.body.length) === false) return outOfMemory(channel)
-  if (work.isStream && !work.isWholeTaken)
+  if (work.isStream && !work.acceptsNonStream)
     return invalidAnswer(channel, 'the provider did not answer with a stream')
   const judgement = (reading: AnswerReading): Judgement =>
     reading.fault === undefined ? { answer: outcome, reading } : invalidAnswer(channel, reading.fault)
-  const reading = outgoing.readWhole(outcome)
+  const reading = outgoing.readBuffered(outcome)
   return reading instanceof Promise ? reading.then(judgement) : judgement(reading)
 }
 

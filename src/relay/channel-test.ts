@@ -29,9 +29,9 @@ function keyToTest({ keys }: RelayChannel, index: number | undefined): RoutedKey
   return key
 }
 
-type Finding = Pick<ChannelTestResult, 'status' | 'error' | 'firstTokenMs'>
+type TestOutcome = Pick<ChannelTestResult, 'status' | 'error' | 'firstTokenMs'>
 
-function findingOf(failure: AttemptFailure, status: number | null): Finding {
+function outcomeOfFailure(failure: AttemptFailure, status: number | null): TestOutcome {
   const { answer, channel, kind, message, error } = failure
   if (answer) return { status, error: upstreamError(answer, channel, error).message, firstTokenMs: null }
   return { status, error: kind === 'invalid' ? message : `${kind}: ${message}`, firstTokenMs: null }
@@ -51,7 +51,7 @@ export function createChannelTest({
   }
   const deps: CallDeps = { upstream, keys, nowMs, readContext, addressOf: createAddressBook() }
 
-  async function ask(call: ChannelCall): Promise<Finding> {
+  async function ask(call: ChannelCall): Promise<TestOutcome> {
     const ready = call.encode(await call.request())
     if ('isRetryable' in ready) return { status: null, error: ready.message, firstTokenMs: null }
     const startedMs = nowMs()
@@ -63,11 +63,11 @@ export function createChannelTest({
         const error = await consumeStream(outcome.flow, ready.outgoing.meter())
         return { status: outcome.status, error: error ?? null, firstTokenMs }
       }
-      const status = outcome.kind === 'whole' ? outcome.status : null
+      const status = outcome.kind === 'buffered' ? outcome.status : null
       const judgement = await call.judge(outcome, ready.outgoing)
       return 'reading' in judgement
         ? { status, error: null, firstTokenMs: null }
-        : findingOf(judgement, status)
+        : outcomeOfFailure(judgement, status)
     } finally {
       exchange.abort()
     }

@@ -8,7 +8,7 @@ import { recordingMeter } from './answer/answer-recorder.ts'
 import { BYTES_TYPE, JSON_TYPE, mediaType } from './answer/content-type.ts'
 import { type Delivery, deliver } from './answer/deliver.ts'
 import { streamHeaders } from './answer/early-headers.ts'
-import { endWhole } from './answer/end-whole.ts'
+import { endBuffered } from './answer/end-buffered.ts'
 import { COMMON_ERROR_FORMAT, chatErrorOf, type ErrorFormat, relayErrorOf } from './answer/error-format.ts'
 import { maskingMeter } from './answer/masking-meter.ts'
 import { type UpstreamError, upstreamError, upstreamErrorEvent } from './answer/upstream-error.ts'
@@ -44,12 +44,12 @@ export async function conclude(
   ticket: Ticket,
 ): Promise<void> {
   switch (answered.kind) {
-    case 'whole':
-      return concludeWhole(request, answered, ticket)
+    case 'buffered':
+      return concludeBuffered(request, answered, ticket)
     case 'stream':
       return concludeStream(request, answered, ticket)
-    case 'left':
-      return concludeLeft(request, answered, ticket)
+    case 'disconnected':
+      return concludeDisconnected(request, answered, ticket)
     default:
       return concludeFailed(request, answered, ticket)
   }
@@ -71,7 +71,11 @@ function endTickets(answered: Pick<Of<'stream'>, 'ticket'>, ticket: Ticket, toke
   return channel && caller ? Promise.all([channel, caller]).then(() => {}) : (channel ?? caller)
 }
 
-async function concludeWhole(request: RelayRequest, answered: Of<'whole'>, ticket: Ticket): Promise<void> {
+async function concludeBuffered(
+  request: RelayRequest,
+  answered: Of<'buffered'>,
+  ticket: Ticket,
+): Promise<void> {
   const { response, deps } = request
   const { step, answer, reading, trace, outgoing } = answered
   const counted =
@@ -119,7 +123,7 @@ async function concludeWhole(request: RelayRequest, answered: Of<'whole'>, ticke
     headers['x-sluice-cost'] = usdText(paid)
     response.writeHead(answer.status, headers)
   }
-  endWhole(response, body)
+  endBuffered(response, body)
 }
 
 async function concludeStream(request: RelayRequest, answered: Of<'stream'>, ticket: Ticket): Promise<void> {
@@ -141,7 +145,7 @@ async function concludeStream(request: RelayRequest, answered: Of<'stream'>, tic
     nowMs: deps.nowMs,
     onProgress: createStreamBudget(request, { channel, outgoing, meter, limits }),
   })
-  if (delivery.ending === 'left') {
+  if (delivery.ending === 'disconnected') {
     // The client disconnected. Its next request must not wait until the tokens of this one are counted.
     answered.ticket.leave()
     ticket.leave()
@@ -257,9 +261,9 @@ function headersOf(request: RelayRequest, answered: Of<'stream'>): Record<string
 }
 
 /** Nothing was delivered, but the provider processed the input (docs/reference/money.md: Who pays). */
-async function concludeLeft(
+async function concludeDisconnected(
   request: RelayRequest,
-  { channel, outgoing, trace }: Of<'left'>,
+  { channel, outgoing, trace }: Of<'disconnected'>,
   ticket: Ticket,
 ): Promise<void> {
   ticket.leave()

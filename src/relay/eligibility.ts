@@ -11,7 +11,7 @@ export const NOT_OFFERED = 'not_offered'
 const UNPRICED = 'unpriced'
 
 /** The requirements of a request to a channel. The plan checks health and limits. */
-type Demand = {
+type ChannelRequirements = {
   readonly catalog: Pick<Catalog, 'table'>
   readonly route: RoutedModel<RelayChannel>
   readonly spec: FormatChoice
@@ -26,7 +26,7 @@ type Demand = {
  * explanation of a route share this rule.
  */
 export const createEligibility =
-  ({ catalog, route, spec, isUnfit, priceFor }: Demand) =>
+  ({ catalog, route, spec, isUnfit, priceFor }: ChannelRequirements) =>
   (channel: RelayChannel): string | undefined => {
     // The channel may have been deleted or disabled since the request was admitted.
     if (catalog.table().channel(channel.id)?.status !== CHANNEL_STATUS.enabled) return SKIP_REASONS.disabled

@@ -9,7 +9,7 @@ import { isOfVideos } from './videos/price.ts'
 import { videoSpec } from './videos/request.ts'
 
 /** The first specification of an operation: several paths may serve the same operation. */
-function choiceOf(operation: Operation): FormatChoice {
+function specOf(operation: Operation): FormatChoice {
   const choice = [...SPECS, videoSpec].find(spec => spec.operation === operation)
   if (!choice) throw new Error(`no path serves the operation ${operation}`)
   return choice
@@ -29,7 +29,7 @@ export const createExplain =
     const ineligible = createEligibility({
       catalog,
       route,
-      spec: choiceOf(operation),
+      spec: specOf(operation),
       priceFor(channel) {
         const price = priceFor(channel)
         return price && isBilledBy(operation, price) ? price : undefined

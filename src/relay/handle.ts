@@ -86,8 +86,8 @@ async function handleAdmitted(incoming: IncomingOperation): Promise<void> {
   const priced = work.answer ? undefined : priceWork(deps.catalog, route, work)
   // The check needs prices: they decide which services and tools are sent to a channel.
   if (work.isStrict) await mustFitStrictly(route, work, priced)
-  if (priced === undefined) return answerItself(incoming, admitted)
-  const claimed = work.digest && (await claimRepeat(incoming, admitted))
+  if (priced === undefined) return answerLocally(incoming, admitted)
+  const claimed = work.digest && (await claimIdempotencyKey(incoming, admitted))
   if (claimed && 'body' in claimed) return answerStored(response, claimed, requestId)
   try {
     await serve(incoming, { admitted, route, priced, ...(claimed && { storeAnswer: claimed.storeAnswer }) })
@@ -97,7 +97,7 @@ async function handleAdmitted(incoming: IncomingOperation): Promise<void> {
 }
 
 /** Answers without a provider. This is free, but counts against the limits. */
-async function answerItself(
+async function answerLocally(
   { deps, spec, work, response, requestId }: IncomingOperation,
   admitted: AdmittedCaller,
 ): Promise<void> {
@@ -112,11 +112,11 @@ async function answerItself(
 }
 
 /** Only operations that compute a digest of their requests support `Idempotency-Key`. */
-async function claimRepeat({ deps, work, request }: IncomingOperation, { caller }: AdmittedCaller) {
+async function claimIdempotencyKey({ deps, work, request }: IncomingOperation, { caller }: AdmittedCaller) {
   const key = idempotencyKeyOf(request)
   if (key === undefined || !work.digest) return undefined
   const path = `POST ${pathOf(request)}`
-  return deps.repeats.begin({ userId: caller.userId, path, key }, await work.digest())
+  return deps.idempotentRequests.begin({ userId: caller.userId, path, key }, await work.digest())
 }
 
 type Served = Pick<RelayRequest, 'admitted' | 'route' | 'priced' | 'storeAnswer'>

@@ -51,7 +51,7 @@ export type RelayDeps = {
   endpointTypes(model: string): readonly string[]
   onFailure(error: Error, requestId: string): void
   /** Runs a request once per `Idempotency-Key`. */
-  readonly repeats: IdempotentRequests
+  readonly idempotentRequests: IdempotentRequests
   /** The user of the console session, if the request comes from a signed-in browser. */
   sessionUser(request: IncomingMessage): Promise<number | undefined>
   /** The management API, which serves the billing endpoints. */

@@ -5,7 +5,7 @@ import type { StreamMeter } from './operations/channel-request.ts'
 
 /** Why a stream is not a complete answer; undefined: it is complete, or its client disconnected. */
 export function streamFault(delivery: Delivery, meter: Pick<StreamMeter, 'ending'>): Refusal | undefined {
-  if (delivery.ending === 'left') return undefined
+  if (delivery.ending === 'disconnected') return undefined
   if (delivery.ending === 'stopped')
     return new Refusal('insufficient_quota', 'The quota was used up during the response.')
   if (meter.ending() === 'error')
@@ -18,6 +18,6 @@ export function streamFault(delivery: Delivery, meter: Pick<StreamMeter, 'ending
 
 /** The outcome of a stream for the health of its channel. */
 export function streamHealth({ ending }: Delivery, fault: Refusal | undefined): AttemptOutcome {
-  if (ending === 'left' || ending === 'stopped') return { kind: 'client' }
+  if (ending === 'disconnected' || ending === 'stopped') return { kind: 'client' }
   return fault === undefined ? { kind: 'ok' } : { kind: '5xx' }
 }

@@ -40,7 +40,7 @@ export async function questionOf(
 ): Promise<TestQuestion> {
   const { isStream, readContext } = options
   const purpose = purposeOf(sentModel)
-  if (purpose === 'transcription') return { spec: transcription, work: await hearing(model) }
+  if (purpose === 'transcription') return { spec: transcription, work: await transcriptionWork(model) }
   const chatFields = {
     messages: [{ role: 'user', content: 'hi' }],
     max_tokens: MAX_TOKENS,
@@ -52,7 +52,7 @@ export async function questionOf(
 }
 
 /** Half a second of silence. */
-const hearing = (model: string): Promise<Work> =>
+const transcriptionWork = (model: string): Promise<Work> =>
   transcription.readForm({
     fields: [['model', model]],
     files: [

@@ -42,7 +42,7 @@ export function servedIn(
   { work }: Pick<RelayRequest, 'work'>,
   settled: Pick<SettledUsage, 'outgoing' | 'made'>,
 ): When | undefined {
-  const services = settled.outgoing?.services ?? work.asked
+  const services = settled.outgoing?.services ?? work.priceConditions
   return settled.made ? { ...services, ...settled.made } : services
 }
 

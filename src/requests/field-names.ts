@@ -209,20 +209,20 @@ const PLAIN = [
 ] as const
 
 /** Decisive fields whose objects contain the client's own data: any name is allowed there. */
-const OWN_WORDS: ReadonlySet<string> = new Set(['metadata', 'documents', 'query', 'data'])
+const CLIENT_DATA: ReadonlySet<string> = new Set(['metadata', 'documents', 'query', 'data'])
 
 /** Other objects whose members are fields too. All objects not listed contain the client's own data. */
-const WALKED: ReadonlySet<string> = new Set([
+const FIELD_OBJECTS: ReadonlySet<string> = new Set([
   ...Object.values(DECISIVE).flat(),
   ...ROUTING_FIELDS,
   ...['output', 'output_config', 'response_format', 'tool_calls', 'function_call', 'function_response'],
   ...['function_calling_config', 'summary'],
 ])
 
-const isWalkedName = (name: string) => WALKED.has(name) && !OWN_WORDS.has(name)
+const isFieldObject = (name: string) => FIELD_OBJECTS.has(name) && !CLIENT_DATA.has(name)
 
 /** Only lists of these names are checked: an object of the same name contains the arguments of a call. */
-const WALKED_AS_LIST: ReadonlySet<string> = new Set(['input', 'output'])
+const FIELD_LISTS: ReadonlySet<string> = new Set(['input', 'output'])
 
 /** Read in both spellings in every format (relay/operations/services.ts, metering/prompt-size.ts). */
 const EITHER_EVERYWHERE: ReadonlySet<string> = new Set([
@@ -261,7 +261,7 @@ function knownNames(spelling: Spelling): ReadonlyMap<string, KnownName> {
     const isEither = spelling === 'either' ? !ONE_SPELLING.has(name) : EITHER_EVERYWHERE.has(name)
     const camel = isEither ? camelOf(name) : name
     const about = {
-      isWalked: WALKED_AS_LIST.has(name) ? ('list' as const) : isWalkedName(name),
+      isWalked: FIELD_LISTS.has(name) ? ('list' as const) : isFieldObject(name),
       isWrapper: wrappers.has(name),
     }
     byName.set(name, { ...about, twin: camel === name ? undefined : camel })
@@ -306,7 +306,7 @@ export const DECISIVE_FOLDS: ReadonlyMap<string, string> = folds([
  * Fields that no wrapper may contain, by folded name. Thinking budgets are allowed: Google's compatible host reads them
  * there.
  */
-export const KEPT_OUT_OF_WRAPPERS: ReadonlyMap<string, string> = folds([
+export const FORBIDDEN_IN_WRAPPERS: ReadonlyMap<string, string> = folds([
   ...DECISIVE.model,
   ...DECISIVE.outputLimit,
   ...DECISIVE.choices,

@@ -3,8 +3,8 @@ import type { JsonObject } from '../domain/json-value.ts'
 import { type RepeatedName, repeatedName } from '../wire/json-repeat.ts'
 import {
   DECISIVE_FOLDS,
+  FORBIDDEN_IN_WRAPPERS,
   foldName,
-  KEPT_OUT_OF_WRAPPERS,
   KNOWN_NAMES,
   type KnownName,
   type Spelling,
@@ -57,12 +57,12 @@ function createNameCheck(rules: NameRules) {
   function checkObject(object: JsonObject): FieldFault | undefined {
     const names = Object.keys(object)
     count += names.length
-    let strangers: string[] | undefined
+    let unknownNames: string[] | undefined
     for (const name of names) {
       const about = knownNames.get(name)
       if (about === undefined) {
-        strangers ??= []
-        strangers.push(name)
+        unknownNames ??= []
+        unknownNames.push(name)
       } else if (about.twin !== undefined && Object.hasOwn(object, about.twin))
         return { path: about.twin, message: `cannot be combined with ${name}: send one of them` }
       const value = object[name]
@@ -74,16 +74,16 @@ function createNameCheck(rules: NameRules) {
           : countNames(value)
       if (fault) return within(name, fault)
     }
-    return strangers && checkStrangers(strangers)
+    return unknownNames && checkUnknownNames(unknownNames)
   }
 
   /** An unknown name must not be readable as a known one, nor two of them as the same name. */
-  function checkStrangers(names: readonly string[]): FieldFault | undefined {
+  function checkUnknownNames(names: readonly string[]): FieldFault | undefined {
     const folded = new Set<string>()
     for (const name of names) {
       const fold = foldName(name)
-      const meant = DECISIVE_FOLDS.get(fold)
-      if (meant !== undefined) return { path: name, message: anotherSpelling(meant) }
+      const decisiveName = DECISIVE_FOLDS.get(fold)
+      if (decisiveName !== undefined) return { path: name, message: anotherSpelling(decisiveName) }
       if (folded.has(fold)) return { path: name, message: 'was sent in two spellings: send one of them' }
       folded.add(fold)
     }
@@ -95,9 +95,9 @@ function createNameCheck(rules: NameRules) {
     const names = Object.keys(value)
     count += names.length
     for (const name of names) {
-      const meant = KEPT_OUT_OF_WRAPPERS.get(foldName(name))
-      if (meant !== undefined)
-        return { path: name, message: `is not supported here: send ${meant} at the top level` }
+      const decisiveName = FORBIDDEN_IN_WRAPPERS.get(foldName(name))
+      if (decisiveName !== undefined)
+        return { path: name, message: `is not supported here: send ${decisiveName} at the top level` }
       const inner = (value as JsonObject)[name]
       if (typeof inner !== 'object' || inner === null) continue
       const fault = knownNames.get(name)?.isWrapper ? checkWrapper(inner) : countNames(inner)
@@ -173,9 +173,9 @@ export function formNameFault(names: readonly string[], rules: NameRules): Reque
     const isMember = steps[0] === WRITTEN_AS_MEMBERS && steps.length === 2
     for (const [at, step] of steps.entries()) {
       const fold = foldName(step)
-      const meant = knownNames.has(step) ? undefined : DECISIVE_FOLDS.get(fold)
-      if (meant !== undefined) return refusal({ path: name, message: anotherSpelling(meant) })
-      if (at > 0 && !isMember && KEPT_OUT_OF_WRAPPERS.has(fold))
+      const decisiveName = knownNames.has(step) ? undefined : DECISIVE_FOLDS.get(fold)
+      if (decisiveName !== undefined) return refusal({ path: name, message: anotherSpelling(decisiveName) })
+      if (at > 0 && !isMember && FORBIDDEN_IN_WRAPPERS.has(fold))
         return refusal({ path: name, message: 'is not supported here: send it at the top level' })
     }
     const folded = steps.map(foldName).join('.')

@@ -244,7 +244,7 @@ function callLimits(tool: JsonObject, field: string, anthropicType: string | und
   const isPage = anthropicType === 'web_fetch'
   const uses = tool.max_uses ?? undefined
   const tokens = isPage ? (tool.max_content_tokens ?? undefined) : undefined
-  const wrong = (
+  const faultOfLimit = (
     [
       ['max_uses', uses],
       ['max_content_tokens', tokens],
@@ -257,7 +257,7 @@ function callLimits(tool: JsonObject, field: string, anthropicType: string | und
       ...(uses === undefined && { max_uses: DEFAULT_CALLS }),
       ...(isPage && tokens === undefined && { max_content_tokens: PAGE_TOKENS }),
     },
-    ...(wrong && { fault: { field: `${field}.${wrong[0]}`, message: COUNT_WANTED } }),
+    ...(faultOfLimit && { fault: { field: `${field}.${faultOfLimit[0]}`, message: COUNT_WANTED } }),
   }
 }
 

@@ -4,7 +4,7 @@ import { anthropic } from '../../src/chat/anthropic/messages/format.ts'
 import { gemini } from '../../src/chat/gemini/format.ts'
 import type { Format, IdsAndClock } from '../../src/chat/hub/format.ts'
 import type { ChatRequest } from '../../src/chat/hub/hub.ts'
-import { hasForeignProof } from '../../src/chat/hub/signature.ts'
+import { hasForeignSignature } from '../../src/chat/hub/signature.ts'
 import { openaiChat } from '../../src/chat/openai/chat-completions/format.ts'
 import { decodeEmbedding, encodeVectors, geminiEmbedding } from '../../src/media/gemini-embedding.ts'
 import { answerOf } from '../support/gathered-answer.ts'
@@ -359,7 +359,7 @@ describe('what another vendor has signed, before a client of Gemini', () => {
         { role: 'user', parts: [{ text: 'And?' }] },
       ],
     }
-    assert.ok(hasForeignProof(Buffer.from(JSON.stringify(turn))))
+    assert.ok(hasForeignSignature(Buffer.from(JSON.stringify(turn))))
     const request = read(gemini, turn, 'claude-sonnet-4-5')
     const { messages } = anthropic.encodeRequest(request).body as { messages: { content: unknown }[] }
     assert.deepEqual(messages[1]?.content, [{ type: 'thinking', thinking: 'hm', signature: 'c2ln' }])

@@ -6,7 +6,7 @@ import { eventsOf } from '../../src/chat/hub/answer.ts'
 import type { Format, IdsAndClock } from '../../src/chat/hub/format.ts'
 import type { ChatAnswer, ChatEvent, ChatRequest, Part } from '../../src/chat/hub/hub.ts'
 import { createEventMeter } from '../../src/chat/hub/meter.ts'
-import { hasForeignProof } from '../../src/chat/hub/signature.ts'
+import { hasForeignSignature } from '../../src/chat/hub/signature.ts'
 import { fittedNames, restoringNames, withFittedNames } from '../../src/chat/hub/tools/fitted-names.ts'
 import { createWarnings } from '../../src/chat/hub/warnings.ts'
 import { FORMATS } from '../../src/chat/index.ts'
@@ -987,12 +987,12 @@ describe('what a vendor has signed', () => {
     }
     for (const format of [anthropic, responses]) {
       const body: object = TURNS[format.name](format.encodeAnswer(answer, { idsAndClock }))
-      assert.equal(hasForeignProof(Buffer.from(JSON.stringify(body))), true)
+      assert.equal(hasForeignSignature(Buffer.from(JSON.stringify(body))), true)
       const again = translate(format, format, body)
-      assert.equal(hasForeignProof(Buffer.from(JSON.stringify(again.body))), false)
+      assert.equal(hasForeignSignature(Buffer.from(JSON.stringify(again.body))), false)
       assert.equal(again.warned.length, 1)
     }
-    assert.equal(hasForeignProof(Buffer.from('{"content":"use sluice: it is good"}')), false)
+    assert.equal(hasForeignSignature(Buffer.from('{"content":"use sluice: it is good"}')), false)
   })
 
   it('goes back to its own vendor and to no other', () => {

@@ -28,7 +28,7 @@ const requestIn = (format: string, work: Partial<Work> = {}) =>
 const failureOf = (channel: RelayChannel, status: number, body: string) =>
   statusFailure(
     channel,
-    { kind: 'whole', status, headers: {}, body: Buffer.from(body) },
+    { kind: 'buffered', status, headers: {}, body: Buffer.from(body) },
     { nowMs: 0, format: 'openai-chat' },
   )
 

@@ -49,7 +49,7 @@ const turns = (count: number, text: string) =>
 
 const bytesOf = (body: object) => Buffer.from(JSON.stringify(body))
 const wholeAnswer = (body: object) =>
-  ({ kind: 'whole', status: 200, headers: {}, body: bytesOf(body) }) as const
+  ({ kind: 'buffered', status: 200, headers: {}, body: bytesOf(body) }) as const
 
 describe('a large request for a channel of another format', () => {
   const body = { model: 'm', max_tokens: 9, messages: turns(301, 'é"\\\n'.repeat(300)) }
@@ -105,7 +105,7 @@ describe('a large answer of a channel of another format', () => {
 
   it('is read and written as a small one is', async () => {
     const request = await requestOf(threaded)
-    const reading = await request.readWhole(completion({ usage }))
+    const reading = await request.readBuffered(completion({ usage }))
     assert.deepEqual([reading.usage?.input, reading.usage?.output], [3, 5])
     assert.ok(typeof reading.answer === 'object')
     const { content } = JSON.parse(reading.answer.body.toString())
@@ -114,7 +114,7 @@ describe('a large answer of a channel of another format', () => {
 
   it('is written with the counted usage where the provider reports none', async () => {
     const request = await requestOf(threaded)
-    const reading = await request.readWhole(completion({}))
+    const reading = await request.readBuffered(completion({}))
     assert.deepEqual([reading.usage, reading.outputBytes], [undefined, answerText.length])
     assert.ok(answerText.startsWith(reading.sample?.text() ?? 'nothing'))
     assert.ok(typeof reading.answer === 'function')
@@ -126,7 +126,7 @@ describe('a large answer of a channel of another format', () => {
   it('has the fault that a small one has', async () => {
     const request = await requestOf(threaded)
     const { body } = completion({})
-    const { fault } = await request.readWhole({ ...completion({}), body: body.subarray(0, -1) })
+    const { fault } = await request.readBuffered({ ...completion({}), body: body.subarray(0, -1) })
     assert.equal(fault, 'the response is not valid JSON')
   })
 })

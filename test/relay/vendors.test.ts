@@ -526,7 +526,7 @@ describe('a server of one’s own that answers oddly', () => {
 })
 
 it('several answers to one request are together no longer than one may be', async () => {
-  const answer = { kind: 'whole', status: 200, headers: {}, body: Buffer.from('12345') } as const
+  const answer = { kind: 'buffered', status: 200, headers: {}, body: Buffer.from('12345') } as const
   const upstream = { exchange: () => ({ outcome: Promise.resolve(answer), abort() {} }) }
   const timeouts = { connectMs: 1, firstByteMs: 1, idleMs: 1, totalMs: 1 }
   const ask = { url: new URL('http://a.example'), headers: {}, timeouts, isStream: false }

@@ -4,7 +4,7 @@ import OpenAI from 'openai'
 import { bedrock } from '../../src/chat/anthropic/bedrock/format.ts'
 import { withCalledTools } from '../../src/chat/anthropic/messages/encode-request.ts'
 import { anthropic } from '../../src/chat/anthropic/messages/format.ts'
-import { heldSchema } from '../../src/chat/anthropic/messages/schema.ts'
+import { enforcedSchema } from '../../src/chat/anthropic/messages/schema.ts'
 import { cohere } from '../../src/chat/cohere/format.ts'
 import { gemini } from '../../src/chat/gemini/format.ts'
 import { borderAt } from '../../src/chat/gemini/grounding.ts'
@@ -474,7 +474,7 @@ function fitAnthropicRequest(given: ChatRequest): ChatRequest {
 }
 
 /** What is held to a schema is closed to other properties: no model would have added any. */
-const closed = (schema: JsonObject): JsonObject => heldSchema(schema, '', createWarnings())
+const closed = (schema: JsonObject): JsonObject => enforcedSchema(schema, '', createWarnings())
 
 function fitAnthropicTool(tool: Tool, model: string): Tool {
   if (tool.type !== 'function') return tool

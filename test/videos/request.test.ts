@@ -1,6 +1,12 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { ratioOf, readVideoRequest, resolutionOf, uncarried, whenOf } from '../../src/media/video.ts'
+import {
+  ratioOf,
+  readVideoRequest,
+  resolutionOf,
+  unsupportedWarnings,
+  whenOf,
+} from '../../src/media/video.ts'
 
 const PNG = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNoAAAAggCBd81ytgAAAABJRU5ErkJggg=='
 
@@ -67,10 +73,10 @@ describe('a request for a video (docs/reference/videos.md: Video request)', () =
   })
 
   it('names a side that has no use without the other', () => {
-    assert.deepEqual(uncarried(taken({ width: 1280 }), ['width']), [
+    assert.deepEqual(unsupportedWarnings(taken({ width: 1280 }), ['width']), [
       'width and height are supported only together',
     ])
-    assert.deepEqual(uncarried(taken({ width: 1280, height: 720 }), ['width']), [])
+    assert.deepEqual(unsupportedWarnings(taken({ width: 1280, height: 720 }), ['width']), [])
   })
 
   const bad: readonly (readonly [object, string])[] = [

@@ -42,13 +42,13 @@ export function decodeAnswer(
   })
 }
 
-export const failure = (word: unknown, message?: unknown): ChatError =>
-  word === 'TIMEOUT'
+export const failure = (reason: unknown, message?: unknown): ChatError =>
+  reason === 'TIMEOUT'
     ? chatError('timeout', 'The provider timed out during the response.', { type: 'TIMEOUT' })
     : chatError(
         'server',
         typeof message === 'string' && message !== ''
           ? message
           : 'The provider could not finish the response.',
-        { type: String(word) },
+        { type: String(reason) },
       )

@@ -1,5 +1,5 @@
 import type { JsonObject } from '../../domain/json-value.ts'
-import { deedsOf } from '../hub/assistant-turn.ts'
+import { reasoningAndCallsOf } from '../hub/assistant-turn.ts'
 import { withoutCacheMarks } from '../hub/cache.ts'
 import { bodyOf, ownExtras } from '../hub/fields.ts'
 import type { EncodedRequest } from '../hub/format.ts'
@@ -10,7 +10,7 @@ import { budgetOf } from '../hub/reasoning.ts'
 import { withoutCustomTools } from '../hub/tools/custom-tools.ts'
 import { allowedFunctions, describedFunction } from '../hub/tools/tool-choice.ts'
 import { byType, encodeResultMessages } from '../hub/tools/tool-results.ts'
-import { warnBeyondText, warnOfDescription, warnUnsayable } from '../hub/unsayable.ts'
+import { warnBeyondText, warnOfDescription, warnUnsupported } from '../hub/unsupported.ts'
 import { createWarnings, type Warnings } from '../hub/warnings.ts'
 import { FORMAT } from './content.ts'
 
@@ -21,7 +21,7 @@ export function encodeRequest(original: ChatRequest): EncodedRequest {
   const warnings = createWarnings(FORMAT)
   const request = withoutCustomTools(withoutCacheMarks(original, warnings), warnings)
   warnings.foreign('', request)
-  warnUnsayable(request, ['verbosity', 'audio', 'safety', 'user', 'serviceTier'], warnings)
+  warnUnsupported(request, ['verbosity', 'audio', 'safety', 'user', 'serviceTier'], warnings)
   warnBeyondText(request, warnings)
   warnOfDescription(request, warnings)
   if (request.logprobs)
@@ -57,7 +57,7 @@ export function encodeRequest(original: ChatRequest): EncodedRequest {
 function encodeMessage(message: Message, path: string, writing: Writing): readonly JsonObject[] {
   const { warnings } = writing
   warnings.foreign(`${path}.`, message)
-  if (message.name !== undefined) warnings.unsayable(`${path}.name`)
+  if (message.name !== undefined) warnings.unsupported(`${path}.name`)
   if (message.role === 'tool') return encodeResults(message, path, writing)
   if (message.role === 'assistant') return [encodeAssistant(message, path, writing)]
   const content = encodeParts(message.content, path, writing)
@@ -68,18 +68,18 @@ function encodeMessage(message: Message, path: string, writing: Writing): readon
 
 /** Reasoning before calls becomes the tool plan; other reasoning becomes a block. */
 function encodeAssistant(message: Message, path: string, writing: Writing): JsonObject {
-  const { thought, calls } = deedsOf(message, path, writing.warnings)
+  const { reasoning, calls } = reasoningAndCallsOf(message, path, writing.warnings)
   const content = encodeParts(message.content, path, writing)
   if (calls.length > 0) {
     return bodyOf({
       ...ownExtras(FORMAT, message),
       role: 'assistant',
-      tool_plan: thought,
+      tool_plan: reasoning,
       content: content.length === 0 ? undefined : plainOrList(content),
       tool_calls: calls.map(({ call }) => encodeCall(call)),
     })
   }
-  const blocks = thought === undefined ? content : [{ type: 'thinking', thinking: thought }, ...content]
+  const blocks = reasoning === undefined ? content : [{ type: 'thinking', thinking: reasoning }, ...content]
   return { ...ownExtras(FORMAT, message), role: 'assistant', content: plainOrList(blocks) }
 }
 
@@ -124,7 +124,7 @@ function encodePart(part: Part, path: string, writing: Writing): readonly JsonOb
       return encodeMedia(part, path, writing)
     default:
       if (part.format === FORMAT) return [part.value]
-      warnings.unsayable(path, `a part of the type ${String(part.value.type)}`)
+      warnings.unsupported(path, `a part of the type ${String(part.value.type)}`)
       return []
   }
 }
@@ -183,10 +183,10 @@ function encodeThinking({ reasoning, maxTokens }: ChatRequest, warnings: Warning
   if (summary !== undefined) warnings.lost('reasoning.summary', 'is not supported and was left out')
   if (effort === 'none' || budget === 0) return { type: 'disabled' }
   if (budget !== undefined) return { type: 'enabled', token_budget: budget }
-  const worth = effort === undefined ? undefined : budgetOf(effort)
-  if (worth !== undefined && !isAdaptive) {
+  const effortBudget = effort === undefined ? undefined : budgetOf(effort)
+  if (effortBudget !== undefined && !isAdaptive) {
     // Thinking counts against the output limit that the hold covers, so the budget must fit.
-    const room = maxTokens === undefined ? worth : Math.min(worth, Math.floor(maxTokens / 2))
+    const room = maxTokens === undefined ? effortBudget : Math.min(effortBudget, Math.floor(maxTokens / 2))
     return room < 1 ? { type: 'disabled' } : { type: 'enabled', token_budget: room }
   }
   return effort !== undefined || isAdaptive ? { type: 'enabled' } : undefined

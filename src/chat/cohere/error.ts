@@ -8,7 +8,7 @@ export function decodeError({ status, body, header }: VendorErrorAnswer): ChatEr
   const type = textOf(member(body, 'error_type'))
   const reportedMessage = textOf(member(body, 'message')) ?? textOf(member(body, 'error')) ?? textOf(body)
   const message = reportedMessage ?? `The provider returned status ${status}.`
-  const words = type === 'TOO_MANY_TOKENS' ? ['context_length_exceeded'] : []
-  const kind = errorKind(status >= 400 ? status : 500, message, words)
+  const hints = type === 'TOO_MANY_TOKENS' ? ['context_length_exceeded'] : []
+  const kind = errorKind(status >= 400 ? status : 500, message, hints)
   return chatError(kind, message, { type, retryAfterS: retryAfterS(header) })
 }

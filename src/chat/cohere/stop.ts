@@ -10,9 +10,9 @@ const REASONS: Readonly<Record<string, StopReason>> = {
 /** Finish reasons of a missing or partial answer. */
 const FAILED: ReadonlySet<unknown> = new Set(['ERROR', 'TIMEOUT', 'ERROR_TOXIC', 'ERROR_LIMIT'])
 
-export const isFailed = (word: unknown): boolean => FAILED.has(word)
+export const isFailed = (vendorReason: unknown): boolean => FAILED.has(vendorReason)
 
-export function decodeStop(word: unknown, hasCalls: boolean): StopReason {
-  const reason = (typeof word === 'string' && REASONS[word]) || 'stop'
+export function decodeStop(vendorReason: unknown, hasCalls: boolean): StopReason {
+  const reason = (typeof vendorReason === 'string' && REASONS[vendorReason]) || 'stop'
   return reason === 'stop' && hasCalls ? 'tools' : reason
 }

@@ -29,7 +29,7 @@ export function createStreamDecoder({ idsAndClock }: StreamDecoderOptions): Stre
         emit({ type: 'error', error: decodeError({ status: 200, body: data ?? text }) })
       } else if (isObject(data)) read(data, emit)
     },
-    isWhole: () => stop !== undefined,
+    isComplete: () => stop !== undefined,
     finish(emit) {
       parts?.closeAll()
       emit({ type: 'finish', choice: 0, stop: { reason: stop ?? 'stop' } })
@@ -45,10 +45,10 @@ export function createStreamDecoder({ idsAndClock }: StreamDecoderOptions): Stre
         break
       case 'content-start':
       case 'content-delta':
-        say(member(message, 'content'))
+        appendContent(member(message, 'content'))
         break
       case 'tool-plan-delta':
-        sayText('reasoning', member(message, 'tool_plan'))
+        appendText('reasoning', member(message, 'tool_plan'))
         break
       case 'tool-call-start':
         isText = false
@@ -71,15 +71,15 @@ export function createStreamDecoder({ idsAndClock }: StreamDecoderOptions): Stre
     }
   }
 
-  function say(content: unknown): void {
-    sayText('reasoning', member(content, 'thinking'))
-    sayText('text', member(content, 'text'))
+  function appendContent(content: unknown): void {
+    appendText('reasoning', member(content, 'thinking'))
+    appendText('text', member(content, 'text'))
   }
 
-  function sayText(type: 'text' | 'reasoning', text: unknown): void {
+  function appendText(type: 'text' | 'reasoning', text: unknown): void {
     if (typeof text !== 'string' || text === '') return
     isText = type === 'text'
-    parts?.say(type, text)
+    parts?.append(type, text)
   }
 
   function addArguments(index: unknown, piece: unknown): void {
@@ -100,14 +100,14 @@ export function createStreamDecoder({ idsAndClock }: StreamDecoderOptions): Stre
   }
 
   function end(delta: unknown, emit: Emit): void {
-    const word = member(delta, 'finish_reason')
+    const reason = member(delta, 'finish_reason')
     const usage = readCohereUsage(member(delta, 'usage'))
     if (usage !== undefined) emit({ type: 'usage', usage })
-    if (isFailed(word)) {
-      emit({ type: 'error', error: failure(word, member(delta, 'error')) })
+    if (isFailed(reason)) {
+      emit({ type: 'error', error: failure(reason, member(delta, 'error')) })
       return
     }
-    stop = decodeStop(word, parts?.hasToolCalls ?? false)
+    stop = decodeStop(reason, parts?.hasToolCalls ?? false)
     emit({ type: 'end' })
   }
 }

@@ -7,9 +7,9 @@ import {
   armored,
   disarmed,
   nativeSignature,
-  packProof,
+  packReasoningSignature,
   packSignature,
-  unpackProof,
+  unpackReasoningSignature,
   unpackSignature,
 } from '../hub/signature.ts'
 import { FREE_TEXT, parseArguments } from '../hub/tools/arguments.ts'
@@ -31,7 +31,7 @@ export function decodePart(part: FieldReader, newId: () => string): Part {
   if (typeof value.text !== 'string' && !isBareSignature(value))
     return { type: 'vendor', format: FORMAT, value }
   const text = part.needText('text')
-  if (part.flag('thought') === true) return extended(part, { type: 'reasoning', text, ...proofIn(part) })
+  if (part.flag('thought') === true) return extended(part, { type: 'reasoning', text, ...signaturesIn(part) })
   return extended(part, compact<Part>({ type: 'text', text, signature: signatureIn(part) }))
 }
 
@@ -52,9 +52,11 @@ function signatureIn(part: FieldReader): Signature | undefined {
     : unpackSignature(FORMAT, disarmed(text))
 }
 
-function proofIn(part: FieldReader): Pick<ReasoningPart, 'signature' | 'encrypted'> {
+function signaturesIn(part: FieldReader): Pick<ReasoningPart, 'signature' | 'encrypted'> {
   const text = part.text('thoughtSignature')
-  return text === undefined || text === '' ? {} : unpackProof(FORMAT, disarmed(text), 'signature')
+  return text === undefined || text === ''
+    ? {}
+    : unpackReasoningSignature(FORMAT, disarmed(text), 'signature')
 }
 
 function decodeCall(part: FieldReader, newId: () => string): ToolCallPart {
@@ -129,7 +131,7 @@ export function encodePart(part: Part, place: PartPlace): readonly JsonObject[] 
       return encodeMedia(part, place)
     case 'vendor':
       if (part.format === FORMAT) return [part.value]
-      warnings.unsayable(path, `a part of the type ${String(part.value.type)}`)
+      warnings.unsupported(path, `a part of the type ${String(part.value.type)}`)
       return []
     default:
       warnings.lost(path, `a part of the type ${part.type} is not supported here and was left out`)
@@ -206,8 +208,8 @@ const LIKELY_TYPES = {
 export function encodeMedia(part: MediaPart, place: PartPlace): readonly JsonObject[] {
   const { path, warnings } = place
   const { name, context, isCited, source } = part
-  if (name !== undefined) warnings.unsayable(`${path}.name`)
-  if (context !== undefined) warnings.unsayable(`${path}.context`)
+  if (name !== undefined) warnings.unsupported(`${path}.name`)
+  if (context !== undefined) warnings.unsupported(`${path}.context`)
   if (isCited) warnings.lost(`${path}.citations`, 'cannot be asked for and were left out')
   const holder = holderOf(source, part.mediaType ?? typeInUrl(source) ?? LIKELY_TYPES[part.kind])
   if (holder === undefined) {
@@ -247,14 +249,14 @@ function encodeDetail({ detail }: MediaPart, { model, path, warnings }: PartPlac
   const level = LEVELS[detail]
   if (level !== undefined && geminiGeneration(model).takesMediaResolution)
     return { mediaResolution: { level } }
-  warnings.unsayable(`${path}.detail`)
+  warnings.unsupported(`${path}.detail`)
   return {}
 }
 
 // --- Answers ------------------------------------------------------------------------------------------------------
 
-const signed = (proof: string | undefined): JsonObject =>
-  proof === undefined ? {} : { thoughtSignature: armored(proof) }
+const signed = (signature: string | undefined): JsonObject =>
+  signature === undefined ? {} : { thoughtSignature: armored(signature) }
 
 /** Encodes the parts of an answer for a client. Foreign signatures are packed, so that the client sends them back. */
 export function answerParts(part: Part): readonly JsonObject[] {
@@ -265,10 +267,10 @@ export function answerParts(part: Part): readonly JsonObject[] {
     case 'refusal':
       return [{ text: part.text }]
     case 'reasoning': {
-      const proof = packProof(FORMAT, part)
-      return part.text === '' && proof === undefined
+      const signature = packReasoningSignature(FORMAT, part)
+      return part.text === '' && signature === undefined
         ? []
-        : [{ ...own, text: part.text, thought: true, ...signed(proof) }]
+        : [{ ...own, text: part.text, thought: true, ...signed(signature) }]
     }
     case 'toolCall':
       return [

@@ -38,21 +38,21 @@ function decode(body: FieldReader, address: RequestAddress): ChatRequest {
     toolChoice: decodeChoice(calling?.fields('functionCallingConfig')),
     safety: decodeSafety(body),
     serviceTier: body.text('serviceTier'),
-    extras: extrasOf(FORMAT, withRests(body, { generationConfig: config, toolConfig: calling })),
+    extras: extrasOf(FORMAT, withUnreadFields(body, { generationConfig: config, toolConfig: calling })),
   })
 }
 
 /** The unread fields of the body, and of the nested objects that were read field by field. */
-function withRests(
+function withUnreadFields(
   body: FieldReader,
   inner: Readonly<Record<string, FieldReader | undefined>>,
 ): JsonObject | undefined {
-  const rests = Object.entries(inner).flatMap(([name, fields]) => {
+  const unreadFields = Object.entries(inner).flatMap(([name, fields]) => {
     const rest = fields?.rest()
     return rest === undefined ? [] : [[name, rest] as const]
   })
   const rest = body.rest()
-  return rests.length === 0 ? rest : { ...rest, ...Object.fromEntries(rests) }
+  return unreadFields.length === 0 ? rest : { ...rest, ...Object.fromEntries(unreadFields) }
 }
 
 // --- Contents -----------------------------------------------------------------------------------------------------
@@ -224,8 +224,8 @@ function decodeThinking(thinking: FieldReader | undefined): Reasoning | undefine
   if (thinking === undefined) return undefined
   const budget = thinking.number('thinkingBudget')
   const level = thinking.text('thinkingLevel')?.toLowerCase()
-  const isTold = thinking.flag('includeThoughts')
-  const summary = isTold === true ? 'auto' : 'none'
+  const includesThoughts = thinking.flag('includeThoughts')
+  const summary = includesThoughts === true ? 'auto' : 'none'
   if (budget === 0) return { effort: 'none' }
   if (budget !== undefined && budget < 0) return { isAdaptive: true, summary }
   return compact<Reasoning>({ budget, effort: level?.replace('thinking_level_', ''), summary })

@@ -11,7 +11,7 @@ import { withoutCustomTools } from '../hub/tools/custom-tools.ts'
 import { HOSTED_TOOL } from '../hub/tools/tool-choice.ts'
 import { toolNames } from '../hub/tools/tool-names.ts'
 import { gatherTurns } from '../hub/turns.ts'
-import { warnOfDescription, warnUnsayable } from '../hub/unsayable.ts'
+import { warnOfDescription, warnUnsupported } from '../hub/unsupported.ts'
 import { createWarnings, type Warnings } from '../hub/warnings.ts'
 import { encodePart, FORMAT, signFirstCall } from './content.ts'
 import { isEmptySchema, toVendorSchema } from './schema.ts'
@@ -22,7 +22,7 @@ export function encodeRequest(original: ChatRequest): EncodedRequest {
   const warnings = createWarnings(FORMAT)
   const request = withoutCacheMarks(withoutCustomTools(original, warnings), warnings)
   warnings.foreign('', request)
-  warnUnsayable(request, ['verbosity', 'audio', 'user'], warnings)
+  warnUnsupported(request, ['verbosity', 'audio', 'user'], warnings)
   warnOfDescription(request, warnings)
   if (request.parallelTools === false && request.tools !== undefined)
     warnings.lost('parallel_tool_calls', 'cannot be disabled')
@@ -42,7 +42,7 @@ export function encodeRequest(original: ChatRequest): EncodedRequest {
 // --- Contents -----------------------------------------------------------------------------------------------------
 
 /** The text of the user turn for a request with instructions only, which the vendor would reject. */
-const NOTHING_SAID = ' '
+const PLACEHOLDER_TEXT = ' '
 
 function encodeMessages(request: ChatRequest, warnings: Warnings): JsonObject {
   const { messages, model } = request
@@ -53,7 +53,7 @@ function encodeMessages(request: ChatRequest, warnings: Warnings): JsonObject {
   })
   if (turns.length === 0) {
     warnings.lost('messages', 'instructions alone are not accepted: an empty user message was added')
-    turns.push({ role: 'user', content: [{ text: NOTHING_SAID }] })
+    turns.push({ role: 'user', content: [{ text: PLACEHOLDER_TEXT }] })
   }
   return {
     contents: turns.map(({ role, content, first }) => ({
@@ -107,7 +107,7 @@ function encodeTools(
       if (functionDeclarations.length === 0) entries.push({ functionDeclarations })
       functionDeclarations.push(encodeFunction(tool, path, warnings))
     } else if (tool.type === 'vendor' && tool.format === FORMAT) entries.push(tool.value)
-    else warnings.unsayable(path, HOSTED_TOOL)
+    else warnings.unsupported(path, HOSTED_TOOL)
   }
   return entries.length === 0 ? undefined : entries
 }
@@ -137,9 +137,9 @@ function encodeToolConfig({ tools = [], toolChoice }: ChatRequest, own: unknown)
   }
   const { mode, only } = toolChoice
   // Names are only allowed in a mode that enforces calls.
-  const word = mode === 'auto' && only !== undefined ? 'VALIDATED' : MODES[mode]
+  const modeName = mode === 'auto' && only !== undefined ? 'VALIDATED' : MODES[mode]
   const allowed = only === undefined || mode === 'none' ? {} : { allowedFunctionNames: only }
-  return { ...rest, functionCallingConfig: { mode: word, ...allowed } }
+  return { ...rest, functionCallingConfig: { mode: modeName, ...allowed } }
 }
 
 // --- Parameters ---------------------------------------------------------------------------------------------------
@@ -220,15 +220,15 @@ function encodeThinking(
   if (effort === undefined) return isAdaptive ? { ...visibility, thinkingBudget: -1 } : visibility
   if (generation.thinking === 'level')
     return { ...visibility, thinkingLevel: levelOf(effort, generation, warnings) }
-  const worth = budgetOf(effort)
-  if (worth === undefined) {
+  const effortBudget = budgetOf(effort)
+  if (effortBudget === undefined) {
     warnings.lost('reasoning_effort', 'is not known to this vendor and was left out')
     return visibility
   }
   // Thinking counts against the output limit, and the answer needs room in it too.
   const { min, max } = generation.budget
   const room = maxTokens === undefined ? max : Math.floor(maxTokens / 2)
-  return { ...visibility, thinkingBudget: Math.max(Math.min(worth, max, room), min, 1) }
+  return { ...visibility, thinkingBudget: Math.max(Math.min(effortBudget, max, room), min, 1) }
 }
 
 /** The vendor rejects budgets beyond a model's maximum, and models of other vendors allow more. */

@@ -3,7 +3,7 @@ import { chatError, ERROR_KINDS, errorKind, retryAfterS } from '../hub/error.ts'
 import type { EncodedError, VendorErrorAnswer } from '../hub/format.ts'
 import type { ChatError, ErrorKind } from '../hub/hub.ts'
 
-const WORDS = {
+const STATUS_NAMES = {
   invalid: 'INVALID_ARGUMENT',
   context: 'INVALID_ARGUMENT',
   filtered: 'INVALID_ARGUMENT',
@@ -53,18 +53,18 @@ export function decodeError({ status, body, header }: VendorErrorAnswer): ChatEr
   // A stream that is an array of answers sends an error as one of its entries.
   const envelope = Array.isArray(body) ? body.find(each => member(each, 'error') !== undefined) : body
   const error = member(envelope, 'error')
-  const word = textOf(member(error, 'status'))
+  const statusName = textOf(member(error, 'status'))
   const reason = textOf(member(detail(error, 'ErrorInfo'), 'reason'))
   const message =
     textOf(member(error, 'message')) ?? textOf(error) ?? `The provider returned status ${status}.`
   const code = member(error, 'code')
-  const meant = status >= 400 ? status : typeof code === 'number' && code >= 400 ? code : 500
+  const effectiveStatus = status >= 400 ? status : typeof code === 'number' && code >= 400 ? code : 500
   const kind =
     (reason !== undefined && REASONS[reason]) ||
-    (word !== undefined && KINDS[word]) ||
-    errorKind(meant, message, [])
+    (statusName !== undefined && KINDS[statusName]) ||
+    errorKind(effectiveStatus, message, [])
   return chatError(kind, message, {
-    type: word,
+    type: statusName,
     code: reason,
     retryAfterS: retryAfterS(header) ?? delayS(member(detail(error, 'RetryInfo'), 'retryDelay')),
   })
@@ -93,7 +93,7 @@ export function errorBody({ kind, message, retryAfterS }: ChatError): JsonObject
     error: {
       code: ERROR_KINDS[kind].status,
       message,
-      status: WORDS[kind],
+      status: STATUS_NAMES[kind],
       ...(details.length > 0 && { details }),
     },
   }

@@ -84,9 +84,9 @@ function chunkOf(citation: Citation): JsonObject | undefined {
     : { web: bodyOf({ uri, title }) }
 }
 
-type Placed = { readonly part: number; readonly text: string; readonly citation: Citation }
+type PlacedCitation = { readonly part: number; readonly text: string; readonly citation: Citation }
 
-function segmentOf({ part, text, citation }: Placed): JsonObject {
+function segmentOf({ part, text, citation }: PlacedCitation): JsonObject {
   const start = borderAt(text, citation.start ?? 0)
   const end = borderAt(text, citation.end ?? text.length)
   return {

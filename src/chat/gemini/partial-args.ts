@@ -16,7 +16,7 @@ export function createPartialArgs(): PartialArgs {
   function add(piece: unknown): void {
     if (!isObject(piece) || typeof piece.jsonPath !== 'string') return
     const keys = parsePath(piece.jsonPath)
-    const value = givenIn(piece)
+    const value = valueIn(piece)
     if (keys.length === 0 || value === undefined) return
     const goesOn = openPath === piece.jsonPath && typeof value === 'string'
     assign(root, keys, existing => (goesOn && typeof existing === 'string' ? existing + value : value))
@@ -34,7 +34,7 @@ export function createPartialArgs(): PartialArgs {
 /** Without a prototype, `__proto__` is an ordinary name. */
 const emptyObject = (): Record<string, unknown> => Object.create(null) as Record<string, unknown>
 
-function givenIn({
+function valueIn({
   stringValue,
   numberValue,
   boolValue,

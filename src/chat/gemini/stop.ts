@@ -17,7 +17,7 @@ const REASONS: Readonly<Record<string, StopReason>> = {
   IMAGE_RECITATION: 'filter',
 }
 
-const WORDS = {
+const FINISH_REASONS = {
   stop: 'STOP',
   sequence: 'STOP',
   length: 'MAX_TOKENS',
@@ -36,12 +36,12 @@ export const FAILED: ReadonlySet<unknown> = new Set([
 
 /** Reads the end of a candidate, after all its other fields. Fields that only this vendor has become extras. */
 export function decodeStop(candidate: FieldReader, hasCalls: boolean): Stop {
-  const word = candidate.text('finishReason')
-  const reason = (word !== undefined && REASONS[word]) || 'stop'
+  const vendorReason = candidate.text('finishReason')
+  const reason = (vendorReason !== undefined && REASONS[vendorReason]) || 'stop'
   const isFiltered = reason === 'filter'
   const explanation = isFiltered ? candidate.text('finishMessage') : undefined
-  const isCommon = word === undefined || WORDS[reason] === word
-  const own = { ...candidate.rest(), ...(!isCommon && { finishReason: word }) }
+  const isCommon = vendorReason === undefined || FINISH_REASONS[reason] === vendorReason
+  const own = { ...candidate.rest(), ...(!isCommon && { finishReason: vendorReason }) }
   return compact<Stop>({
     reason: reason === 'stop' && hasCalls ? 'tools' : reason,
     explanation,
@@ -63,7 +63,7 @@ export function blockedStop(feedback: unknown): Stop | undefined {
 /** The fields that end a candidate. */
 export function encodeStop({ reason, explanation, extras }: Stop): JsonObject {
   return {
-    finishReason: WORDS[reason],
+    finishReason: FINISH_REASONS[reason],
     ...(explanation !== undefined && { finishMessage: explanation }),
     ...extras?.[FORMAT],
   }

@@ -14,11 +14,11 @@ import { blockedStop, decodeStop, FAILED } from './stop.ts'
 import { searchesIn, usageIn } from './usage.ts'
 
 /** The current text part. Its text is buffered, because citations refer to it by byte offset and arrive at the end. */
-type Speaking = { readonly part: number; readonly words: string[] }
+type OpenText = { readonly part: number; readonly chunks: string[] }
 
 type ChoiceState = {
   readonly parts: Assembler
-  text: Speaking | undefined
+  text: OpenText | undefined
   /** A call whose arguments arrive in pieces. */
   call: { readonly part: number; readonly args: PartialArgs } | undefined
   stop: Stop | undefined
@@ -38,7 +38,7 @@ export function createStreamDecoder(options: StreamDecoderOptions): StreamDecode
       if (event !== 'error' && !hasError(data)) return
       emit({ type: 'error', error: decodeError({ status: 200, body: data }) })
     },
-    isWhole: () =>
+    isComplete: () =>
       choices.size > 0 &&
       [...choices.values()].every(choice => choice.stop !== undefined) &&
       (choices.size >= choiceCount || isBlocked()),
@@ -113,28 +113,28 @@ export function createStreamDecoder(options: StreamDecoderOptions): StreamDecode
   function readPart(part: JsonObject, state: ChoiceState): void {
     if (isBareText(part)) {
       endCall(state)
-      speak(state, part.text, NO_PROOF)
+      appendText(state, part.text, NO_SIGNATURES)
       return
     }
     const called = part.functionCall
     if (isObject(called)) readCall(lenientFields(part), called, state)
-    else readSaid(lenientFields(part), state)
+    else readContentPart(lenientFields(part), state)
   }
 
-  function readSaid(part: FieldReader, state: ChoiceState): void {
+  function readContentPart(part: FieldReader, state: ChoiceState): void {
     const decoded = decodePart(part, newId)
     if (decoded.type === 'text' || decoded.type === 'reasoning') {
       const { text, signature } = decoded
       const encrypted = decoded.type === 'reasoning' ? decoded.encrypted : undefined
-      const proof: Delta = { ...(signature && { signature }), ...(encrypted && { encrypted }) }
+      const signatures: Delta = { ...(signature && { signature }), ...(encrypted && { encrypted }) }
       endCall(state)
-      if (decoded.type === 'text') speak(state, text, proof)
-      else think(state, text, proof)
+      if (decoded.type === 'text') appendText(state, text, signatures)
+      else appendReasoning(state, text, signatures)
       return
     }
     endCall(state)
     state.text = undefined
-    state.parts.whole(decoded)
+    state.parts.addComplete(decoded)
   }
 
   function newId(): string {
@@ -150,7 +150,7 @@ export function createStreamDecoder(options: StreamDecoderOptions): StreamDecode
       if (called.willContinue === true) {
         const at = state.parts.open({ ...decoded, arguments: '' })
         state.call = { part: at, args: createPartialArgs() }
-      } else state.parts.whole(decoded)
+      } else state.parts.addComplete(decoded)
     }
     state.call?.args.add(called.partialArgs)
     if (called.willContinue !== true) endCall(state)
@@ -160,7 +160,7 @@ export function createStreamDecoder(options: StreamDecoderOptions): StreamDecode
 /** The vendor sends some errors as an entry of a list. */
 const hasError = (data: unknown): boolean => [data].flat().some(each => Boolean(member(each, 'error')))
 
-const NO_PROOF: Delta = {}
+const NO_SIGNATURES: Delta = {}
 
 const NOTHING: readonly JsonObject[] = []
 
@@ -186,23 +186,23 @@ function endCall(state: ChoiceState): void {
 }
 
 /** A signature arrives with a text, or after it with an empty text. */
-function speak(state: ChoiceState, text: string, proof: Delta): void {
-  const isSigned = proof !== NO_PROOF && Object.keys(proof).length > 0
+function appendText(state: ChoiceState, text: string, signatures: Delta): void {
+  const isSigned = signatures !== NO_SIGNATURES && Object.keys(signatures).length > 0
   if (text === '' && !isSigned) return
-  state.text ??= { part: state.parts.open({ type: 'text', text: '' }), words: [] }
-  if (text !== '') state.text.words.push(text)
-  state.parts.add(state.text.part, isSigned ? { ...(text !== '' && { text }), ...proof } : { text })
+  state.text ??= { part: state.parts.open({ type: 'text', text: '' }), chunks: [] }
+  if (text !== '') state.text.chunks.push(text)
+  state.parts.add(state.text.part, isSigned ? { ...(text !== '' && { text }), ...signatures } : { text })
 }
 
-function think(state: ChoiceState, text: string, proof: Delta): void {
-  if (text === '' && Object.keys(proof).length === 0) return
+function appendReasoning(state: ChoiceState, text: string, signatures: Delta): void {
+  if (text === '' && Object.keys(signatures).length === 0) return
   state.text = undefined
-  state.parts.say('reasoning', text)
-  if (Object.keys(proof).length > 0) state.parts.annotate('reasoning', proof)
+  state.parts.append('reasoning', text)
+  if (Object.keys(signatures).length > 0) state.parts.annotate('reasoning', signatures)
 }
 
 function cite(metadata: unknown, { text, parts }: ChoiceState): void {
   if (text === undefined || !isObject(metadata)) return
-  const answerText = text.words.join('')
+  const answerText = text.chunks.join('')
   for (const { citation } of decodeGrounding(metadata, () => answerText)) parts.add(text.part, { citation })
 }

@@ -23,10 +23,10 @@ export const createStreamEncoder = (options: AnswerOptions): Stage<ChatEvent, Bu
 
 /** For other clients: the same chunks as the entries of one JSON array. */
 export function createListEncoder(options: AnswerOptions): Stage<ChatEvent, Buffer> {
-  let isBegun = false
+  let hasStarted = false
   const encoder = createChunkEncoder(options, chunk => {
-    const lead = isBegun ? ',\r\n' : '['
-    isBegun = true
+    const lead = hasStarted ? ',\r\n' : '['
+    hasStarted = true
     return Buffer.from(lead + JSON.stringify(chunk))
   })
   return {

@@ -6,7 +6,7 @@ import type { MediaPart, Part, ToolResultPart } from '../hub/hub.ts'
 import { decodePart, encodeMedia, FORMAT, type PartPlace } from './content.ts'
 
 /** A tool result is text in the hub and an object here. An object with one of these names only stands for its text. */
-const SAID = ['output', 'result'] as const
+const TEXT_MEMBERS = ['output', 'result'] as const
 const FAILED = 'error'
 
 /** The calls without a result yet, oldest first. A result without an id belongs to the first call with its name. */
@@ -25,13 +25,13 @@ export function decodeResult(part: FieldReader, open: OpenCalls, newId: () => st
     callId: id || call?.id || newId(),
     name: call?.name === name ? undefined : name,
     content: [...textsIn(response), ...media],
-    isError: isSaid(response, [FAILED]) ? true : undefined,
+    isError: isTextOnly(response, [FAILED]) ? true : undefined,
     extras: extrasOf(FORMAT, result.rest()),
   })
 }
 
 /** Whether an object contains nothing but texts under one of these names. */
-function isSaid(response: JsonObject, names: readonly string[]): boolean {
+function isTextOnly(response: JsonObject, names: readonly string[]): boolean {
   const [name, ...others] = Object.keys(response)
   if (name === undefined || others.length > 0 || !names.includes(name)) return false
   const value = response[name]
@@ -40,7 +40,7 @@ function isSaid(response: JsonObject, names: readonly string[]): boolean {
 
 function textsIn(response: JsonObject): readonly Part[] {
   if (Object.keys(response).length === 0) return []
-  const plainText = isSaid(response, [...SAID, FAILED])
+  const plainText = isTextOnly(response, [...TEXT_MEMBERS, FAILED])
     ? Object.values(response).flat()
     : [JSON.stringify(response)]
   return plainText.map(text => ({ type: 'text', text: String(text) }))
@@ -76,8 +76,8 @@ function responseOf(texts: readonly string[], isError: boolean): JsonObject {
   const [only] = texts
   if (isError) return { [FAILED]: texts.length === 1 ? only : texts }
   if (only === undefined) return {}
-  if (texts.length > 1) return { [SAID[0]]: texts }
-  return objectIn(only) ?? { [SAID[0]]: only }
+  if (texts.length > 1) return { [TEXT_MEMBERS[0]]: texts }
+  return objectIn(only) ?? { [TEXT_MEMBERS[0]]: only }
 }
 
 /** An object is sent as it is, if it serializes to the same text again. */
@@ -86,7 +86,9 @@ function objectIn(text: string): JsonObject | undefined {
   try {
     const value: unknown = parseBounded(text)
     const isSame = isObject(value) && JSON.stringify(value) === text
-    return isSame && Object.keys(value).length > 0 && !isSaid(value, [...SAID, FAILED]) ? value : undefined
+    return isSame && Object.keys(value).length > 0 && !isTextOnly(value, [...TEXT_MEMBERS, FAILED])
+      ? value
+      : undefined
   } catch {
     // Text that only starts like an object stays text.
     return undefined

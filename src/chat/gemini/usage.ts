@@ -51,8 +51,8 @@ function splitAnswer(metadata: unknown, input: number) {
 }
 
 /** Returns a function that takes shares of a total, each limited to what is left. */
-function taker(whole: number): (wanted: number) => number {
-  let remaining = whole
+function taker(total: number): (wanted: number) => number {
+  let remaining = total
   return amount => {
     const share = Math.min(Math.max(amount, 0), remaining)
     remaining -= share
@@ -112,9 +112,9 @@ export function encodeUsage(requestUsage: Usage): JsonObject {
   }
 }
 
-function detailed(name: string, whole: number, kinds: Readonly<Record<string, number>>): JsonObject {
+function detailed(name: string, total: number, kinds: Readonly<Record<string, number>>): JsonObject {
   const others = Object.entries(kinds).filter(([, tokens]) => tokens > 0)
-  const text = whole - others.reduce((sum, [, tokens]) => sum + tokens, 0)
+  const text = total - others.reduce((sum, [, tokens]) => sum + tokens, 0)
   const list = [...(text > 0 ? [['TEXT', text] as const] : []), ...others]
   return { [name]: list.map(([modality, tokenCount]) => ({ modality, tokenCount })) }
 }

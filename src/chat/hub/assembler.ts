@@ -9,7 +9,7 @@ import type { Emit } from './stream.ts'
  */
 export type Assembler = {
   /** Appends to the current text if it has this type, else opens a new one. */
-  say(type: 'text' | 'reasoning' | 'refusal', text: string): void
+  append(type: 'text' | 'reasoning' | 'refusal', text: string): void
   /** Adds to the current part if it has this type, else opens a new one. */
   annotate(type: 'text' | 'reasoning', delta: Delta): void
   /** Opens a part, emits its initial content as deltas, and returns its number. */
@@ -17,10 +17,10 @@ export type Assembler = {
   add(part: number, delta: Delta): void
   close(part: number): void
   /** A part that arrived complete. */
-  whole(part: Part): void
+  addComplete(part: Part): void
   closeAll(): void
   /** The text of the current reasoning so far; empty: none is open. */
-  thought(): string
+  reasoningText(): string
   readonly hasToolCalls: boolean
   /** Whether the current part is a text. */
   readonly isText: boolean
@@ -52,7 +52,7 @@ export function createAssembler(choice: number, emit: Emit): Assembler {
     get isText() {
       return current !== undefined && open.get(current)?.content.type === 'text'
     },
-    say(type, text) {
+    append(type, text) {
       if (text === '') return
       assembler.annotate(type as 'text', { text })
     },
@@ -103,10 +103,10 @@ export function createAssembler(choice: number, emit: Emit): Assembler {
       }
       emit({ type: 'close', choice, part })
     },
-    whole(part) {
+    addComplete(part) {
       assembler.close(assembler.open(part))
     },
-    thought() {
+    reasoningText() {
       const currentPart = current === undefined ? undefined : open.get(current)
       return currentPart?.content.type === 'reasoning' ? currentPart.text : ''
     },

@@ -2,19 +2,19 @@ import type { Message, ToolCallPart } from './hub.ts'
 import type { Warnings } from './warnings.ts'
 
 /** The reasoning and calls of an assistant message, for formats that accept no signatures. */
-type Deeds = {
-  readonly thought: string | undefined
+type ReasoningAndCalls = {
+  readonly reasoning: string | undefined
   readonly calls: readonly { readonly call: ToolCallPart; readonly path: string }[]
 }
 
-export function deedsOf(message: Message, path: string, warnings: Warnings): Deeds {
+export function reasoningAndCallsOf(message: Message, path: string, warnings: Warnings): ReasoningAndCalls {
   const thoughts: string[] = []
   const calls: { call: ToolCallPart; path: string }[] = []
   for (const [index, part] of message.content.entries()) {
     const at = `${path}.content[${index}]`
     if (part.type === 'reasoning') {
-      const isProven = part.signature !== undefined || part.encrypted !== undefined
-      if (isProven) warnings.lost(at, 'content that another vendor signed or encrypted was left out')
+      const isSigned = part.signature !== undefined || part.encrypted !== undefined
+      if (isSigned) warnings.lost(at, 'content that another vendor signed or encrypted was left out')
       if (part.text !== '') thoughts.push(part.text)
     }
     if (part.type === 'toolCall') {
@@ -23,5 +23,5 @@ export function deedsOf(message: Message, path: string, warnings: Warnings): Dee
       calls.push({ call: part, path: at })
     }
   }
-  return { thought: thoughts.length === 0 ? undefined : thoughts.join('\n'), calls }
+  return { reasoning: thoughts.length === 0 ? undefined : thoughts.join('\n'), calls }
 }

@@ -24,8 +24,8 @@ function unmarkedPart(part: Part): Part {
   return plain.type === 'toolResult' ? { ...plain, content: plain.content.map(unmarkedPart) } : plain
 }
 
-function unmarked<T extends object>(thing: T): T {
-  if (!('cache' in thing)) return thing
-  const { cache: _, ...rest } = thing
+function unmarked<T extends object>(source: T): T {
+  if (!('cache' in source)) return source
+  const { cache: _, ...rest } = source
   return rest as unknown as T
 }

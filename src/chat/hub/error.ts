@@ -33,22 +33,22 @@ const STATUS_KINDS: Readonly<Record<number, ErrorKind>> = {
 }
 
 /** Vendors report a full context in the message only (docs/reference/formats.md: Provider error shapes). */
-const CONTEXT_WORDS =
+const CONTEXT_PATTERN =
   /maximum context length|context[_ ]length[_ ]exceeded|exceeds the context window|prompt is too long|input token count .{0,40}exceeds the maximum|too many tokens|total length of all messages is too long|input is too long/i
 
 /** The kind by status, refined by the message if vendors use one status for several kinds. */
 export function errorKind(
   status: number,
   message: string,
-  words: readonly (string | undefined)[],
+  hints: readonly (string | undefined)[],
 ): ErrorKind {
-  const presentWords = words.filter(word => word !== undefined)
-  if (presentWords.includes('insufficient_quota')) return 'quota'
-  if (presentWords.includes('content_filter')) return 'filtered'
+  const presentHints = hints.filter(hint => hint !== undefined)
+  if (presentHints.includes('insufficient_quota')) return 'quota'
+  if (presentHints.includes('content_filter')) return 'filtered'
   const kindOfStatus = STATUS_KINDS[status]
   if (kindOfStatus !== undefined) return kindOfStatus
   if (status >= 500) return 'server'
-  return CONTEXT_WORDS.test(message) || presentWords.includes('context_length_exceeded')
+  return CONTEXT_PATTERN.test(message) || presentHints.includes('context_length_exceeded')
     ? 'context'
     : 'invalid'
 }

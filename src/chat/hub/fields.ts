@@ -44,14 +44,14 @@ export type FieldReader = {
 }
 
 const JSON_TYPES = {
-  text: { word: 'a text', is: (value: unknown): value is string => typeof value === 'string' },
+  text: { typeName: 'a text', is: (value: unknown): value is string => typeof value === 'string' },
   number: {
-    word: 'a number',
+    typeName: 'a number',
     is: (value: unknown): value is number => typeof value === 'number' && Number.isFinite(value),
   },
-  flag: { word: 'true or false', is: (value: unknown): value is boolean => typeof value === 'boolean' },
-  list: { word: 'a list', is: (value: unknown): value is readonly unknown[] => Array.isArray(value) },
-  object: { word: 'an object', is: isObject },
+  flag: { typeName: 'true or false', is: (value: unknown): value is boolean => typeof value === 'boolean' },
+  list: { typeName: 'a list', is: (value: unknown): value is readonly unknown[] => Array.isArray(value) },
+  object: { typeName: 'an object', is: isObject },
 } as const
 
 /** Reads an object from a client: a wrong type is rejected. */
@@ -133,11 +133,11 @@ function createFields(source: unknown, path: string, isStrict: boolean): FieldRe
 
   function typed<T>(
     name: string,
-    { word, is }: { word: string; is(value: unknown): value is T },
+    { typeName, is }: { typeName: string; is(value: unknown): value is T },
   ): T | undefined {
     const value = fields.any(name)
     if (value === undefined || is(value)) return value
-    return isStrict ? fields.refuse(name, `must be ${word}`) : undefined
+    return isStrict ? fields.refuse(name, `must be ${typeName}`) : undefined
   }
 
   function absent<T>(name: string, otherwise: T): T {
@@ -152,10 +152,12 @@ function objectExpected(path: string): FieldError {
 }
 
 /** An object whose optional properties may be undefined. */
-type Given<T> = { readonly [K in keyof T]: Record<never, never> extends Pick<T, K> ? T[K] | undefined : T[K] }
+type WithUndefined<T> = {
+  readonly [K in keyof T]: Record<never, never> extends Pick<T, K> ? T[K] | undefined : T[K]
+}
 
 /** Removes undefined properties. */
-export function compact<T extends object>(source: Given<T>): T {
+export function compact<T extends object>(source: WithUndefined<T>): T {
   const fields = source as Record<string, unknown>
   const result: Record<string, unknown> = {}
   for (const name of Object.keys(fields)) {

@@ -64,7 +64,7 @@ export type VendorErrorAnswer = {
 
 export type StreamDecoder = Stage<Buffer, ChatEvent> & {
   /** Whether the answer is complete. Only for formats without a terminator, whose last event is held back instead. */
-  isWhole?(): boolean
+  isComplete?(): boolean
   /**
    * From now on a malformed event is skipped and reported; it does not end the stream with an error. For streams that are
    * forwarded unchanged, so that the client receives the event anyway.

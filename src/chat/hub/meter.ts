@@ -58,7 +58,7 @@ export function createEventMeter(): EventMeter {
           break
         case 'usage':
           reading.usage = event.usage
-          reading.toldBytes = reading.textBytes + reading.reasoningBytes
+          reading.bytesAtUsage = reading.textBytes + reading.reasoningBytes
           break
         case 'providerTools':
           reading.toolCalls = event.calls
@@ -105,7 +105,7 @@ export function createTranslatingMeter({ decoder, encoder }: Translation): Trans
   }
 
   /** The usage that the gateway counted, if the provider reported none. */
-  const toldAtLast = (usage: Usage | undefined): readonly Buffer[] =>
+  const encodeCountedUsage = (usage: Usage | undefined): readonly Buffer[] =>
     usage === undefined || meter.reading.usage !== undefined ? [] : encoder.push({ type: 'usage', usage })
 
   return {
@@ -115,7 +115,7 @@ export function createTranslatingMeter({ decoder, encoder }: Translation): Trans
     push: chunk => take(decoder.push(chunk)),
     end: () => take(decoder.end()),
     closing(counted) {
-      closing ??= last === undefined ? [] : [...toldAtLast(counted), ...encoder.push(last)]
+      closing ??= last === undefined ? [] : [...encodeCountedUsage(counted), ...encoder.push(last)]
       return closing
     },
     breakOff: error => encoder.push({ type: 'error', error }),
@@ -141,7 +141,7 @@ export function createPassingMeter(decoder: StreamDecoder): AnswerMeter {
 
   function read(events: readonly ChatEvent[]): void {
     for (const event of events) if (meter.read(event)) isOver = true
-    isHeld ||= isOver || decoder.isWhole?.() === true
+    isHeld ||= isOver || decoder.isComplete?.() === true
   }
 
   /** Adjacent frames of one buffer are forwarded as one chunk. */

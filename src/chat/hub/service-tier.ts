@@ -2,12 +2,12 @@ import type { Warnings } from './warnings.ts'
 
 /** The vendor's name for a tier; undefined: the vendor lacks this tier, and it is not requested. */
 export function tierIn(
-  words: Readonly<Record<string, string>>,
+  names: Readonly<Record<string, string>>,
   tier: string | undefined,
   warnings: Warnings,
 ): string | undefined {
   if (tier === undefined) return undefined
-  const word = words[tier]
-  if (word === undefined) warnings.unsayable('service_tier')
-  return word
+  const name = names[tier]
+  if (name === undefined) warnings.unsupported('service_tier')
+  return name
 }

@@ -36,14 +36,17 @@ const MARKS_IN_JSON = [MARK, ARMORED_MARK].map(mark => Buffer.from(`"${mark}`))
  * Whether a body contains a signature of another vendor, which the provider would reject. Such a request is translated
  * even if the format stays the same, since encoders leave foreign signatures out.
  */
-export const hasForeignProof = (body: Buffer): boolean => MARKS_IN_JSON.some(mark => body.includes(mark))
+export const hasForeignSignature = (body: Buffer): boolean => MARKS_IN_JSON.some(mark => body.includes(mark))
 
 /** The value of a signature of this format; a foreign one would be rejected. */
 export const nativeSignature = (home: string, signature: Signature | undefined): string | undefined =>
   signature?.format === home ? signature.value : undefined
 
 /** The signature of reasoning, for a format that has one field for signatures and encrypted content. */
-export function packProof(home: string, { signature, encrypted }: ReasoningPart): string | undefined {
+export function packReasoningSignature(
+  home: string,
+  { signature, encrypted }: ReasoningPart,
+): string | undefined {
   if (signature !== undefined) return packSignature(home, signature)
   if (encrypted === undefined) return undefined
   const isNative = encrypted.format === home
@@ -51,15 +54,15 @@ export function packProof(home: string, { signature, encrypted }: ReasoningPart)
 }
 
 /** `native`: the kind of the format's own signatures. */
-export function unpackProof(
+export function unpackReasoningSignature(
   home: string,
   text: string,
   native: 'signature' | 'encrypted',
 ): Pick<ReasoningPart, 'signature' | 'encrypted'> {
-  const proof = unpackSignature(home, text)
-  if (proof.format === home) return { [native]: proof }
-  if (!proof.format.endsWith(ENCRYPTED)) return { signature: proof }
-  return { encrypted: { ...proof, format: proof.format.slice(0, -ENCRYPTED.length) } }
+  const unpacked = unpackSignature(home, text)
+  if (unpacked.format === home) return { [native]: unpacked }
+  if (!unpacked.format.endsWith(ENCRYPTED)) return { signature: unpacked }
+  return { encrypted: { ...unpacked, format: unpacked.format.slice(0, -ENCRYPTED.length) } }
 }
 
 /** The signature of a call, for formats without a field for it: an empty reasoning part before the call. */

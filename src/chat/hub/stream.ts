@@ -14,7 +14,7 @@ export type Emit = (event: ChatEvent) => void
 type FrameReader<F> = {
   frame(frame: F, emit: Emit): void
   /** Called when the bytes end without the format's terminator: whether the answer may be complete. */
-  isWhole(): boolean
+  isComplete(): boolean
   /** The format has no terminator: any event may be the last one. */
   readonly isUnterminated?: true
   /** Called before the last event, to close the parts that are still open. */
@@ -81,7 +81,7 @@ export function createDecoder<F>(
     return events
   }
   return {
-    ...(reader.isUnterminated && { isWhole: () => reader.isWhole() }),
+    ...(reader.isUnterminated && { isComplete: () => reader.isComplete() }),
     skipMalformed(report) {
       onMalformed = report
     },
@@ -90,7 +90,7 @@ export function createDecoder<F>(
       const last = [...read(() => scanner.end())]
       if (isOver) return last
       events = []
-      emit(reader.isWhole() ? { type: 'end' } : { type: 'error', error: TRUNCATED })
+      emit(reader.isComplete() ? { type: 'end' } : { type: 'error', error: TRUNCATED })
       return [...last, ...events]
     },
   }
@@ -123,12 +123,12 @@ function jsonFrames(frame: SseFrame): readonly ScannedFrame[] {
   const { event } = frame
   const text = dataText(frame)
   if (text.trim() === '') return NONE
-  const whole = jsonFrame(event, text)
-  if (!(whole instanceof MalformedEvent)) return [whole]
+  const single = jsonFrame(event, text)
+  if (!(single instanceof MalformedEvent)) return [single]
   // The event was cut off: the stream is reported as incomplete.
   if (!frame.isWhole) return NONE
   // A host that omits the blank line between events joins several of them into one.
-  return frame.data.length > 2 ? text.split('\n').map(line => jsonFrame(event, line)) : [whole]
+  return frame.data.length > 2 ? text.split('\n').map(line => jsonFrame(event, line)) : [single]
 }
 
 /** The name of an error event. Some hosts send plain text as its data. */

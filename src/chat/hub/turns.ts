@@ -32,7 +32,7 @@ export function gatherTurns(
   for (const [index, message] of messages.entries()) {
     const path = `messages[${index}]`
     warnings.foreign(`${path}.`, message)
-    if (message.name !== undefined) warnings.unsayable(`${path}.name`)
+    if (message.name !== undefined) warnings.unsupported(`${path}.name`)
     const blocks = blocksOf(message, path)
     const isInstruction = message.role === 'system' || message.role === 'developer'
     if (isInstruction && turns.length === 0) system.push(...instructionsOf(blocks, path))

@@ -6,9 +6,9 @@ export type Warnings = {
   /** `field`: the path in the hub, such as `messages[2].content[0]` or `seed`. */
   lost(field: string, message: string): void
   /** The same for a field that the format lacks; `what` describes it if the name does not. */
-  unsayable(field: string, what?: string): void
+  unsupported(field: string, what?: string): void
   /** Fields of an object that only other formats have. `path` ends with a dot, or is empty for the request itself. */
-  foreign(path: string, thing: { readonly extras?: Extras }): void
+  foreign(path: string, source: { readonly extras?: Extras }): void
   list(): readonly Warning[]
 }
 
@@ -19,20 +19,20 @@ const MAX_WARNINGS = 32
 export function createWarnings(...home: readonly string[]): Warnings {
   const warnings: Warning[] = []
   const lost = (field: string, message: string) => {
-    const isTold = warnings.some(each => each.field === field && each.message === message)
-    if (!isTold && warnings.length < MAX_WARNINGS) warnings.push({ field, message })
+    const isReported = warnings.some(each => each.field === field && each.message === message)
+    if (!isReported && warnings.length < MAX_WARNINGS) warnings.push({ field, message })
   }
-  const unsayable = (field: string, what?: string) =>
+  const unsupported = (field: string, what?: string) =>
     lost(field, `${what === undefined ? '' : `${what} `}has no counterpart and was left out`)
   return {
     lost,
-    unsayable,
+    unsupported,
     foreign(path, { extras = {} }) {
       for (const [format, fields] of Object.entries(extras)) {
         if (home.includes(format)) continue
         for (const [name, value] of Object.entries(fields)) {
           // Clients send null for fields that they do not set.
-          if (value !== null) unsayable(`${path}${name}`)
+          if (value !== null) unsupported(`${path}${name}`)
         }
       }
     },

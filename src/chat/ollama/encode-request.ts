@@ -1,6 +1,6 @@
 import { isObject, type JsonObject } from '../../domain/json-value.ts'
 import { takesOllamaLevels } from '../../models/generation.ts'
-import { deedsOf } from '../hub/assistant-turn.ts'
+import { reasoningAndCallsOf } from '../hub/assistant-turn.ts'
 import { withoutCacheMarks } from '../hub/cache.ts'
 import { bodyOf, ownExtras } from '../hub/fields.ts'
 import type { EncodedRequest } from '../hub/format.ts'
@@ -12,7 +12,7 @@ import { withoutCustomTools } from '../hub/tools/custom-tools.ts'
 import { allowedFunctions, describedFunction } from '../hub/tools/tool-choice.ts'
 import { toolNames } from '../hub/tools/tool-names.ts'
 import { encodeResultMessages } from '../hub/tools/tool-results.ts'
-import { warnBeyondText, warnOfDescription, warnUnsayable } from '../hub/unsayable.ts'
+import { warnBeyondText, warnOfDescription, warnUnsupported } from '../hub/unsupported.ts'
 import { createWarnings, type Warnings } from '../hub/warnings.ts'
 import { FORMAT } from './content.ts'
 
@@ -21,7 +21,7 @@ export function encodeRequest(original: ChatRequest): EncodedRequest {
   const request = withoutCustomTools(withoutCacheMarks(original, warnings), warnings)
   const { options: ownOptions, ...own } = ownExtras(FORMAT, request)
   warnings.foreign('', request)
-  warnUnsayable(request, ['logprobs', 'verbosity', 'audio', 'safety', 'user', 'serviceTier'], warnings)
+  warnUnsupported(request, ['logprobs', 'verbosity', 'audio', 'safety', 'user', 'serviceTier'], warnings)
   warnBeyondText(request, warnings)
   warnOfDescription(request, warnings)
   const names = toolNames(request.messages)
@@ -83,12 +83,12 @@ type Writing = {
 }
 
 /** The text and images of some parts. Reasoning and calls have fields of their own. */
-type Said = { readonly content: string; readonly images: readonly string[] | undefined }
+type EncodedContent = { readonly content: string; readonly images: readonly string[] | undefined }
 
 function encodeMessage(message: Message, writing: Writing): readonly JsonObject[] {
   const { path, warnings } = writing
   warnings.foreign(`${path}.`, message)
-  if (message.name !== undefined) warnings.unsayable(`${path}.name`)
+  if (message.name !== undefined) warnings.unsupported(`${path}.name`)
   if (message.role === 'tool') return encodeResults(message, writing)
   const own = ownExtras(FORMAT, message)
   const content = encodeParts(message.content, path, warnings)
@@ -99,12 +99,12 @@ function encodeMessage(message: Message, writing: Writing): readonly JsonObject[
 }
 
 function encodeTurn(message: Message, { path, warnings }: Writing): JsonObject {
-  const { thought, calls } = deedsOf(message, path, warnings)
+  const { reasoning, calls } = reasoningAndCallsOf(message, path, warnings)
   const encoded = calls.map(({ call, path: at }) => {
     const input = parseArguments(call.arguments, (field, message) => warnings.lost(`${at}.${field}`, message))
     return { ...ownExtras(FORMAT, call), id: call.id, function: { name: call.name, arguments: input } }
   })
-  return { thinking: thought, tool_calls: encoded.length === 0 ? undefined : encoded }
+  return { thinking: reasoning, tool_calls: encoded.length === 0 ? undefined : encoded }
 }
 
 /** A result names its tool. */
@@ -114,7 +114,7 @@ const encodeResults = (message: Message, { path, names, warnings }: Writing): re
     warnings,
     encode: (parts, at) => {
       const { content, images = [] } = encodeParts(parts, at, warnings)
-      return { words: content, media: images }
+      return { text: content, media: images }
     },
     messageOf: (result, content) =>
       bodyOf({
@@ -127,7 +127,7 @@ const encodeResults = (message: Message, { path, names, warnings }: Writing): re
     showing: images => ({ role: 'user', content: '', images }),
   })
 
-function encodeParts(parts: readonly Part[], path: string, warnings: Warnings): Said {
+function encodeParts(parts: readonly Part[], path: string, warnings: Warnings): EncodedContent {
   const texts: string[] = []
   const images: string[] = []
   for (const [index, part] of parts.entries()) {
@@ -147,7 +147,7 @@ function encodeParts(parts: readonly Part[], path: string, warnings: Warnings): 
         encodeMedia(part, at, { texts, images, warnings })
         break
       case 'vendor':
-        warnings.unsayable(at, `a part of the type ${String(part.value.type)}`)
+        warnings.unsupported(at, `a part of the type ${String(part.value.type)}`)
         break
       default:
       // The caller encodes reasoning, calls and results.
@@ -164,7 +164,7 @@ function encodeMedia(
 ): void {
   const text = documentText(part)
   if (part.detail !== undefined && part.detail !== 'auto') {
-    warnings.unsayable(`${path}.detail`)
+    warnings.unsupported(`${path}.detail`)
   }
   if (text !== undefined) texts.push(part.name === undefined ? text : `${part.name}\n${text}`)
   else if (part.kind === 'image' && 'data' in part.source) images.push(part.source.data)
@@ -182,7 +182,7 @@ function encodeTools(request: ChatRequest, warnings: Warnings): readonly JsonObj
   if (tools.length === 0 || toolChoice?.mode === 'none') return undefined
   if (toolChoice?.mode === 'required') warnings.lost('tool_choice', 'a tool call cannot be required')
   if (parallelTools === false) warnings.lost('parallel_tool_calls', 'parallel tool calls cannot be disabled')
-  if (tools.some(tool => tool.strict)) warnings.unsayable('tools.strict')
+  if (tools.some(tool => tool.strict)) warnings.unsupported('tools.strict')
   return tools.map(tool => describedFunction(FORMAT, tool))
 }
 
@@ -199,11 +199,11 @@ function encodeThink({ reasoning, model }: ChatRequest, warnings: Warnings): boo
   if (reasoning === undefined) return undefined
   const { effort, budget, isAdaptive, summary } = reasoning
   if (summary !== undefined) warnings.lost('reasoning.summary', 'is not supported and was left out')
-  const wish = effort ?? (budget === undefined ? undefined : effortOf(budget))
-  if (wish === undefined) return isAdaptive ? true : undefined
-  if (wish === 'none') return false
-  const level = takesOllamaLevels(model) ? LEVELS[wish] : undefined
-  if (level !== wish || effort === undefined) {
+  const requested = effort ?? (budget === undefined ? undefined : effortOf(budget))
+  if (requested === undefined) return isAdaptive ? true : undefined
+  if (requested === 'none') return false
+  const level = takesOllamaLevels(model) ? LEVELS[requested] : undefined
+  if (level !== requested || effort === undefined) {
     warnings.lost('reasoning', `is sent as ${level ?? 'on'}, the closest value that the model accepts`)
   }
   return level ?? true

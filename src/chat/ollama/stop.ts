@@ -1,7 +1,7 @@
 import type { StopReason } from '../hub/hub.ts'
 
 /** `load` and `unload` answer requests without messages. After tool calls the reason is still `stop`. */
-export function decodeStop(word: unknown, hasCalls: boolean): StopReason {
-  if (word === 'length') return 'length'
+export function decodeStop(vendorReason: unknown, hasCalls: boolean): StopReason {
+  if (vendorReason === 'length') return 'length'
   return hasCalls ? 'tools' : 'stop'
 }

@@ -21,7 +21,7 @@ export function createStreamDecoder({ idsAndClock }: StreamDecoderOptions): Stre
       if (line.error) emit({ type: 'error', error: decodeError({ status: 200, body: line }) })
       else read(line, emit)
     },
-    isWhole: () => stop !== undefined,
+    isComplete: () => stop !== undefined,
     finish(emit) {
       parts?.closeAll()
       emit({ type: 'finish', choice: 0, stop: { reason: stop ?? 'stop' } })
@@ -36,8 +36,8 @@ export function createStreamDecoder({ idsAndClock }: StreamDecoderOptions): Stre
       emit(compact<ChatEvent>({ type: 'start', id: '', model, createdS: createdIn(line) }))
     }
     for (const part of decodeParts(line.message, idsAndClock.newId)) {
-      if (part.type === 'text' || part.type === 'reasoning') parts.say(part.type, part.text)
-      else parts.whole(part)
+      if (part.type === 'text' || part.type === 'reasoning') parts.append(part.type, part.text)
+      else parts.addComplete(part)
     }
     if (line.done !== true) return
     const usage = readOllamaUsage(line)

@@ -13,19 +13,19 @@ const STRONGEST_EVERYWHERE = 'high'
 /** The reasoning effort to send, one that the model accepts. */
 export function fitEffort({ reasoning, model }: ChatRequest, warnings: Warnings): string | undefined {
   const { effort, budget } = reasoning ?? {}
-  const wish = effort ?? (budget === undefined ? undefined : commonEffort(budget))
-  if (wish === undefined) return undefined
-  const word = acceptedEffort(wish, openAiGeneration(model)?.efforts)
-  if (word === undefined) {
-    if (wish !== 'none') warnings.lost('reasoning', 'the model does not support reasoning')
+  const requested = effort ?? (budget === undefined ? undefined : commonEffort(budget))
+  if (requested === undefined) return undefined
+  const effortName = acceptedEffort(requested, openAiGeneration(model)?.efforts)
+  if (effortName === undefined) {
+    if (requested !== 'none') warnings.lost('reasoning', 'the model does not support reasoning')
     return undefined
   }
   if (effort === undefined) {
-    warnings.lost('reasoning.budget', `a budget of ${budget} tokens is sent as the effort ${word}`)
-  } else if (word !== effort) {
-    warnings.lost('reasoning_effort', `the model does not accept ${effort}: ${word} is sent instead`)
+    warnings.lost('reasoning.budget', `a budget of ${budget} tokens is sent as the effort ${effortName}`)
+  } else if (effortName !== effort) {
+    warnings.lost('reasoning_effort', `the model does not accept ${effort}: ${effortName} is sent instead`)
   }
-  return word
+  return effortName
 }
 
 function commonEffort(budget: number): string {
@@ -34,10 +34,10 @@ function commonEffort(budget: number): string {
 }
 
 /** The requested effort, else the highest lower one, else the lowest. An unknown effort is sent unchanged. */
-function acceptedEffort(wish: string, accepted: readonly string[] | undefined): string | undefined {
-  if (accepted === undefined || accepted.includes(wish)) return wish
-  if (accepted.length > 0 && !ORDER.includes(wish)) return wish
-  return accepted.findLast(word => ORDER.indexOf(word) < ORDER.indexOf(wish)) ?? accepted[0]
+function acceptedEffort(requested: string, accepted: readonly string[] | undefined): string | undefined {
+  if (accepted === undefined || accepted.includes(requested)) return requested
+  if (accepted.length > 0 && !ORDER.includes(requested)) return requested
+  return accepted.findLast(word => ORDER.indexOf(word) < ORDER.indexOf(requested)) ?? accepted[0]
 }
 
 const SAMPLING = {

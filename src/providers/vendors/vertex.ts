@@ -1,4 +1,9 @@
-import { type EmbeddingAsk, type EmbeddingDialect, lostWishes, vectorsIn } from '../../media/embedding.ts'
+import {
+  type EmbeddingAsk,
+  type EmbeddingDialect,
+  unsupportedFields,
+  vectorsIn,
+} from '../../media/embedding.ts'
 import { keyHeader } from '../auth.ts'
 import { googleTokens } from '../google-tokens.ts'
 import { memberOf } from '../member.ts'
@@ -85,7 +90,7 @@ function encodeEmbedding(ask: EmbeddingAsk, model: string) {
     instances: texts.map(content => ({ content })),
     parameters,
   })
-  const warnings = lostWishes(ask)
+  const warnings = unsupportedFields(ask)
   return model.startsWith('gemini-')
     ? { several: ask.inputs.map(text => question([text])), warnings }
     : { json: question(ask.inputs), warnings }

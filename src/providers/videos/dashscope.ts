@@ -1,5 +1,11 @@
 import { addressOf } from '../../media/still.ts'
-import { resolutionOf, sizeText, uncarried, type VideoAsk, type VideoDialect } from '../../media/video.ts'
+import {
+  resolutionOf,
+  sizeText,
+  unsupportedWarnings,
+  type VideoAsk,
+  type VideoDialect,
+} from '../../media/video.ts'
 import { completedWith, failedFor, idAt, overlaid, type States, statusOf, textAt } from './answer-fields.ts'
 
 const SECONDS = 5
@@ -43,7 +49,7 @@ export const dashscopeVideos: VideoDialect = {
     path: '/api/v1/services/aigc/video-generation/video-synthesis',
     headers: { 'x-dashscope-async': 'enable' },
     json: await bodyOf(ask, model),
-    warnings: uncarried(ask, ['seconds', 'width', 'seed']),
+    warnings: unsupportedWarnings(ask, ['seconds', 'width', 'seed']),
   }),
   accepted: idAt('output.task_id'),
   poll: ({ id }) => ({ method: 'GET', path: `/api/v1/tasks/${encodeURIComponent(id)}` }),

@@ -1,5 +1,11 @@
 import { addressOf } from '../../media/still.ts'
-import { ratioOf, resolutionOf, type UpstreamJob, uncarried, type VideoDialect } from '../../media/video.ts'
+import {
+  ratioOf,
+  resolutionOf,
+  type UpstreamJob,
+  unsupportedWarnings,
+  type VideoDialect,
+} from '../../media/video.ts'
 import { completedWith, idAt, overlaid, type States, statusOf, textAt } from './answer-fields.ts'
 
 const STATES: States = {
@@ -33,7 +39,7 @@ export const falVideos: VideoDialect = {
         },
         ask,
       ),
-      warnings: uncarried(ask, ['seconds', 'width', 'seed']),
+      warnings: unsupportedWarnings(ask, ['seconds', 'width', 'seed']),
     }
   },
   accepted: idAt('request_id'),

@@ -2,7 +2,7 @@ import { inlineOf, type Still } from '../../media/still.ts'
 import {
   ratioOf,
   type UpstreamJob,
-  uncarried,
+  unsupportedWarnings,
   type VendorRefusal,
   type VideoAsk,
   type VideoDialect,
@@ -77,7 +77,10 @@ export const jimengVideos: VideoDialect = {
       ask,
       { req_key: model },
     ),
-    warnings: uncarried(ask, ask.stills.length > 0 ? ['seconds', 'seed'] : ['seconds', 'width', 'seed']),
+    warnings: unsupportedWarnings(
+      ask,
+      ask.stills.length > 0 ? ['seconds', 'seed'] : ['seconds', 'width', 'seed'],
+    ),
   }),
   refused,
   accepted: idAt('data.task_id'),

@@ -2,7 +2,7 @@ import { addressOf, inlineOf, type Still } from '../../media/still.ts'
 import {
   ratioOf,
   resolutionOf,
-  uncarried,
+  unsupportedWarnings,
   type VendorRefusal,
   type VideoAsk,
   type VideoDialect,
@@ -89,7 +89,7 @@ const legacy: VideoDialect = {
       path: legacyPath(kind),
       kind,
       json: await legacyBody(ask, model, reference),
-      warnings: uncarried(ask, kind === 'text2video' ? ['seconds', 'width'] : ['seconds']),
+      warnings: unsupportedWarnings(ask, kind === 'text2video' ? ['seconds', 'width'] : ['seconds']),
     }
   },
   refused,
@@ -129,7 +129,7 @@ const third: VideoDialect = {
         },
         { metadata },
       ),
-      warnings: uncarried(ask, ['seconds', 'width']),
+      warnings: unsupportedWarnings(ask, ['seconds', 'width']),
     }
   },
   refused,

@@ -1,5 +1,5 @@
 import { addressOf } from '../../media/still.ts'
-import { ratioOf, resolutionOf, uncarried, type VideoDialect } from '../../media/video.ts'
+import { ratioOf, resolutionOf, unsupportedWarnings, type VideoDialect } from '../../media/video.ts'
 import {
   completedWith,
   failedFor,
@@ -38,7 +38,7 @@ export const lumaVideos: VideoDialect = {
         },
         ask,
       ),
-      warnings: uncarried(ask, ['seconds', 'width']),
+      warnings: unsupportedWarnings(ask, ['seconds', 'width']),
     }
   },
   accepted: idAt('id'),

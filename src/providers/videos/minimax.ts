@@ -1,7 +1,7 @@
 import { addressOf } from '../../media/still.ts'
 import {
   ratioOf,
-  uncarried,
+  unsupportedWarnings,
   type VendorRefusal,
   type VideoAsk,
   type VideoDialect,
@@ -95,7 +95,7 @@ async function secondBody(ask: VideoAsk, model: string) {
 export const minimaxVideos: VideoDialect = {
   secondsOf: () => SECONDS,
   async submit(ask, model) {
-    const warnings = uncarried(ask, ['seconds', 'width'])
+    const warnings = unsupportedWarnings(ask, ['seconds', 'width'])
     return isSecond(model)
       ? {
           method: 'POST',

@@ -4,7 +4,7 @@ import {
   type Sought,
   sizeText,
   type UpstreamJob,
-  uncarried,
+  unsupportedWarnings,
   type VideoAsk,
   type VideoDialect,
   type VideoState,
@@ -117,7 +117,7 @@ export const openaiVideos = ({ root = '/v1/videos', takesAll = false } = {}): Vi
         method: 'POST',
         path: root,
         parts: await partsOf(ask, model, extra),
-        warnings: uncarried(
+        warnings: unsupportedWarnings(
           ask,
           takesAll ? ['seconds', 'width', 'fps', 'seed', 'user'] : ['seconds', 'width'],
         ),

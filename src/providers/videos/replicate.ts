@@ -1,5 +1,5 @@
 import { addressOf } from '../../media/still.ts'
-import { ratioOf, resolutionOf, uncarried, type VideoDialect } from '../../media/video.ts'
+import { ratioOf, resolutionOf, unsupportedWarnings, type VideoDialect } from '../../media/video.ts'
 import {
   at,
   completedWith,
@@ -39,7 +39,7 @@ export const replicateVideos: VideoDialect = {
       method: 'POST',
       path: '/v1/models/{+model}/predictions',
       json: { input: overlaid(input, ask) },
-      warnings: uncarried(ask, ['seconds', 'width', 'seed', 'fps']),
+      warnings: unsupportedWarnings(ask, ['seconds', 'width', 'seed', 'fps']),
     }
   },
   accepted: idAt('id'),

@@ -1,5 +1,5 @@
 import { addressOf } from '../../media/still.ts'
-import { sizeText, type UpstreamJob, uncarried, type VideoDialect } from '../../media/video.ts'
+import { sizeText, type UpstreamJob, unsupportedWarnings, type VideoDialect } from '../../media/video.ts'
 import {
   completedWith,
   failedFor,
@@ -58,7 +58,7 @@ export const runwayVideos: VideoDialect = {
         },
         ask,
       ),
-      warnings: uncarried(ask, ['seconds', 'width', 'seed']),
+      warnings: unsupportedWarnings(ask, ['seconds', 'width', 'seed']),
     }
   },
   accepted: idAt('id'),

@@ -1,5 +1,11 @@
 import { addressOf } from '../../media/still.ts'
-import { ratioOf, resolutionOf, uncarried, type VideoAsk, type VideoDialect } from '../../media/video.ts'
+import {
+  ratioOf,
+  resolutionOf,
+  unsupportedWarnings,
+  type VideoAsk,
+  type VideoDialect,
+} from '../../media/video.ts'
 import { completedWith, failedFor, idAt, overlaid, type States, statusOf, textAt } from './answer-fields.ts'
 
 const SECONDS = 5
@@ -65,7 +71,7 @@ export const seedanceVideos: VideoDialect = {
       },
       ask,
     ),
-    warnings: uncarried(ask, ['seconds', 'width', 'seed']),
+    warnings: unsupportedWarnings(ask, ['seconds', 'width', 'seed']),
   }),
   accepted: idAt('id'),
   poll: ({ id }) => ({ method: 'GET', path: `${root}/${encodeURIComponent(id)}` }),

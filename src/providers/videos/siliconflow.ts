@@ -1,5 +1,5 @@
 import { addressOf } from '../../media/still.ts'
-import { sizeText, uncarried, type VideoAsk, type VideoDialect } from '../../media/video.ts'
+import { sizeText, unsupportedWarnings, type VideoAsk, type VideoDialect } from '../../media/video.ts'
 import {
   completedWith,
   failedFor,
@@ -45,7 +45,7 @@ export const siliconflowVideos: VideoDialect = {
         ask,
       ),
       warnings: [
-        ...uncarried(ask, ['width', 'seed']),
+        ...unsupportedWarnings(ask, ['width', 'seed']),
         ...(others.length > 0 ? ['this provider supports only one image'] : []),
       ],
     }

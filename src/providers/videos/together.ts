@@ -1,5 +1,5 @@
 import { inlineOf, type Still } from '../../media/still.ts'
-import { sizeText, uncarried, type VideoDialect } from '../../media/video.ts'
+import { sizeText, unsupportedWarnings, type VideoDialect } from '../../media/video.ts'
 import { completedWith, failedFor, idAt, overlaid, type States, statusOf, textAt } from './answer-fields.ts'
 
 const STATES: States = { in_progress: 'processing', completed: 'completed', failed: 'failed' }
@@ -27,7 +27,7 @@ export const togetherVideos: VideoDialect = {
         },
         ask,
       ),
-      warnings: uncarried(ask, ['seconds', 'width', 'fps', 'seed']),
+      warnings: unsupportedWarnings(ask, ['seconds', 'width', 'fps', 'seed']),
     }
   },
   accepted: idAt('id'),

@@ -1,5 +1,5 @@
 import { addressOf } from '../../media/still.ts'
-import { ratioOf, resolutionOf, uncarried, type VideoDialect } from '../../media/video.ts'
+import { ratioOf, resolutionOf, unsupportedWarnings, type VideoDialect } from '../../media/video.ts'
 import {
   completedWith,
   failedFor,
@@ -41,7 +41,7 @@ export const viduVideos: VideoDialect = {
       },
       ask,
     ),
-    warnings: uncarried(ask, ['seconds', 'width', 'seed']),
+    warnings: unsupportedWarnings(ask, ['seconds', 'width', 'seed']),
   }),
   accepted: idAt('task_id'),
   poll: ({ id }) => ({ method: 'GET', path: `/ent/v2/tasks/${encodeURIComponent(id)}/creations` }),

@@ -1,5 +1,5 @@
 import { addressOf } from '../../media/still.ts'
-import { ratioOf, resolutionOf, uncarried, type VideoDialect } from '../../media/video.ts'
+import { ratioOf, resolutionOf, unsupportedWarnings, type VideoDialect } from '../../media/video.ts'
 import {
   at,
   completedWith,
@@ -31,7 +31,7 @@ export const xaiVideos: VideoDialect = {
         },
         ask,
       ),
-      warnings: uncarried(ask, ['seconds', 'width']),
+      warnings: unsupportedWarnings(ask, ['seconds', 'width']),
     }
   },
   accepted: idAt('request_id'),

@@ -1,5 +1,5 @@
 import { addressOf } from '../../media/still.ts'
-import { sizeText, uncarried, type VideoDialect } from '../../media/video.ts'
+import { sizeText, unsupportedWarnings, type VideoDialect } from '../../media/video.ts'
 import {
   completedWith,
   failedFor,
@@ -35,7 +35,7 @@ export const zhipuVideos: VideoDialect = {
         },
         ask,
       ),
-      warnings: uncarried(ask, ['seconds', 'width', 'fps', 'user']),
+      warnings: unsupportedWarnings(ask, ['seconds', 'width', 'fps', 'user']),
     }
   },
   accepted: idAt('id'),

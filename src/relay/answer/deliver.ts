@@ -7,7 +7,7 @@ import type { ConnectionFailure, Flow } from '../upstream/upstream.ts'
 export type Delivery =
   | { readonly ending: 'end' }
   | { readonly ending: 'cut'; readonly failure: ConnectionFailure }
-  | { readonly ending: 'left' }
+  | { readonly ending: 'disconnected' }
   | { readonly ending: 'stopped' }
 
 type Delivering = {
@@ -77,7 +77,7 @@ export function deliver(delivering: Delivering): Promise<Delivery> {
     resolve(delivery)
   }
 
-  const onClose = () => finish({ ending: 'left' })
+  const onClose = () => finish({ ending: 'disconnected' })
   const onDrain = () => {
     stalledSinceMs = 0
     share?.end()
@@ -100,8 +100,8 @@ export function deliver(delivering: Delivering): Promise<Delivery> {
     const isSmall = bytes.length > 0 && bytes.length <= SMALL_BYTES
     // Node.js may still buffer earlier chunks of this turn, which a direct write would overtake.
     const isNext = response.chunkedEncoding && response.writableCorked === 0
-    const isTaken = isSmall && isNext ? writeSmall(response, bytes) : response.write(bytes)
-    if (isTaken || stalledSinceMs !== 0) return
+    const hasRoom = isSmall && isNext ? writeSmall(response, bytes) : response.write(bytes)
+    if (hasRoom || stalledSinceMs !== 0) return
     stalledSinceMs = lastWriteMs
     flow.pause()
     share = createShare(memory)
@@ -139,7 +139,7 @@ export function deliver(delivering: Delivering): Promise<Delivery> {
   const watch = setInterval(() => {
     const now = nowMs()
     if (stalledSinceMs !== 0 && now - stalledSinceMs > STALL_MS) {
-      finish({ ending: 'left' })
+      finish({ ending: 'disconnected' })
       response.destroy()
     } else if (keepAlive !== undefined && stalledSinceMs === 0 && now - lastWriteMs >= KEEP_ALIVE_MS) {
       lastWriteMs = now
@@ -148,7 +148,7 @@ export function deliver(delivering: Delivering): Promise<Delivery> {
   }, KEEP_ALIVE_MS / 3)
 
   response.on('close', onClose).on('drain', onDrain)
-  if (response.destroyed) finish({ ending: 'left' })
+  if (response.destroyed) finish({ ending: 'disconnected' })
 
   flow.listen({
     data(chunk) {

@@ -22,12 +22,12 @@ export function listFormat({ headers, url = '' }: IncomingMessage): ListFormat {
 
 const METHODS = ['generateContent', 'countTokens', 'streamGenerateContent']
 
-type Teller = {
+type ListEncoder = {
   one(model: ListedModel, created: number): Record<string, unknown>
   many(models: readonly ListedModel[], created: number): Record<string, unknown>
 }
 
-const openai: Teller = {
+const openai: ListEncoder = {
   one: ({ id, ownedBy, endpointTypes }, created) => ({
     id,
     object: 'model',
@@ -38,7 +38,7 @@ const openai: Teller = {
   many: (models, created) => ({ object: 'list', data: models.map(model => openai.one(model, created)) }),
 }
 
-const anthropic: Teller = {
+const anthropic: ListEncoder = {
   one: ({ id }, created) => ({
     type: 'model',
     id,
@@ -53,7 +53,7 @@ const anthropic: Teller = {
   }),
 }
 
-const gemini: Teller = {
+const gemini: ListEncoder = {
   one: ({ id }) => ({
     name: `models/${id}`,
     baseModelId: id,
@@ -67,9 +67,9 @@ const gemini: Teller = {
   many: models => ({ models: models.map(model => gemini.one(model, 0)) }),
 }
 
-const TELLERS: Readonly<Record<ListFormat, Teller>> = { openai, anthropic, gemini }
+const LIST_ENCODERS: Readonly<Record<ListFormat, ListEncoder>> = { openai, anthropic, gemini }
 
 export const presentModels = (format: ListFormat, models: readonly ListedModel[], created: number) =>
-  TELLERS[format].many(models, created)
+  LIST_ENCODERS[format].many(models, created)
 export const presentModel = (format: ListFormat, model: ListedModel, created: number) =>
-  TELLERS[format].one(model, created)
+  LIST_ENCODERS[format].one(model, created)

@@ -4,7 +4,7 @@ import { isObject, type JsonObject } from '../../domain/json-object.ts'
 import { parsedOrNothing } from '../../wire/json-bounds.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
 import type { ChannelSecrets } from '../catalog/channel-secrets.ts'
-import type { WholeResponse } from '../upstream/upstream.ts'
+import type { BufferedResponse } from '../upstream/upstream.ts'
 import type { RelayError } from './error-format.ts'
 
 export type UpstreamError = RelayError & { readonly message: string }
@@ -12,20 +12,20 @@ export type UpstreamError = RelayError & { readonly message: string }
 const MAX_MESSAGE = 2_000
 const HOST = /\bhttps?:\/\/[^\s"'<>]+|\b(?:\d{1,3}\.){3}\d{1,3}(?::\d+)?\b/g
 
-type Said = { readonly secrets: Pick<ChannelSecrets, 'scrub'>; readonly baseUrl: string }
+type ErrorChannel = { readonly secrets: Pick<ChannelSecrets, 'scrub'>; readonly baseUrl: string }
 
 /** No header value and no key is longer. */
 const MAX_SECRET = 8_192
 
 /** The forwarded beginning of a text. A secret cut off at its end could not be recognized, so the end is dropped. */
-function scrubHead(text: string, { secrets }: Said): string {
+function scrubHead(text: string, { secrets }: ErrorChannel): string {
   const head = text.slice(0, MAX_MESSAGE + MAX_SECRET)
   const clean = secrets.scrub(head)
   return head.length === text.length ? clean : clean.slice(0, -MAX_SECRET)
 }
 
 /** Removes secrets and hosts of the gateway; the rest of a provider's message helps the client. */
-export function withoutSecrets(text: string, channel: Said): string {
+export function withoutSecrets(text: string, channel: ErrorChannel): string {
   let clean = scrubHead(text, channel)
   const { hostname } = URL.parse(channel.baseUrl) ?? { hostname: '' }
   if (hostname !== '') clean = clean.replaceAll(hostname, '[address]')
@@ -43,7 +43,7 @@ const parse = (body: Buffer): unknown => parsedOrNothing(body.toString('utf8'))
  * decoded by its format: some formats report the kind in places of their own.
  */
 export const upstreamError = (
-  { status, body }: WholeResponse,
+  { status, body }: BufferedResponse,
   channel: RelayChannel,
   error?: ChatError,
 ): UpstreamError => ({
@@ -76,7 +76,7 @@ function kindOf(error: unknown): ErrorKind | undefined {
 }
 
 /** The provider's error, and defaults for its missing members. */
-type Words = {
+type ErrorParts = {
   readonly parsed: unknown
   readonly status: number
   readonly otherwise: string
@@ -86,13 +86,13 @@ type Words = {
 
 /** Clients recognize some errors by a common code, which most vendors do not send. */
 function codeOf(code: unknown, status: number, error: ChatError | undefined): unknown {
-  const isSilent = code === null || code === status
-  const meant = isSilent && error ? ERROR_KINDS[error.kind] : {}
-  return 'code' in meant ? meant.code : code
+  const hasNoCode = code === null || code === status
+  const kindFields = hasNoCode && error ? ERROR_KINDS[error.kind] : {}
+  return 'code' in kindFields ? kindFields.code : code
 }
 
 function presentError(
-  { parsed, status, otherwise, type, error }: Words,
+  { parsed, status, otherwise, type, error }: ErrorParts,
   channel: RelayChannel,
 ): UpstreamError {
   const outer = objectOf(parsed)

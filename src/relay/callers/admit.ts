@@ -29,8 +29,8 @@ const MODELS_PATH = /^\/+v1\/+models(?:[/?]|$)/
 /** Google's SDKs send the token as `?key=`. Other paths do not accept it, because any web page could link to such a URL. */
 function keyInQuery({ method, url = '' }: IncomingMessage): string {
   const isRead = method === 'GET' || method === 'HEAD'
-  const isTaken = GEMINI_PATH.test(url) || (isRead && MODELS_PATH.test(url))
-  return isTaken ? (queryOf(url).get('key') ?? '') : ''
+  const acceptsKey = GEMINI_PATH.test(url) || (isRead && MODELS_PATH.test(url))
+  return acceptsKey ? (queryOf(url).get('key') ?? '') : ''
 }
 
 /** The token of `Authorization`, else of the headers of other SDKs (docs/reference/relay-api.md: Relay credentials). */

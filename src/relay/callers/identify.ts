@@ -16,12 +16,12 @@ export function identify(
     })
   if (deps.isOverloaded(request))
     throw new Refusal('overloaded', 'The gateway is overloaded. Try again in a moment.', { retryAfterS: 1 })
-  const letIn = (caller: Caller | undefined) =>
+  const admitCaller = (caller: Caller | undefined) =>
     createAdmittedCaller(
       deps,
       mustBeLive(caller, Math.floor(deps.nowMs() / 1000)),
       deps.clientAddress(request).address,
     )
   const finding = deps.directory.find(credential)
-  return finding instanceof Promise ? finding.then(letIn) : letIn(finding)
+  return finding instanceof Promise ? finding.then(admitCaller) : admitCaller(finding)
 }

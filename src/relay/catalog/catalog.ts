@@ -154,7 +154,7 @@ function createPriceTable(nowMs: () => number) {
 }
 
 /** Whether two versions of a channel send requests to the same address in the same way; keys and weights may differ. */
-export const isAskedAlike = (one: RelayChannel, other: RelayChannel): boolean =>
+export const isSentAlike = (one: RelayChannel, other: RelayChannel): boolean =>
   one.type === other.type &&
   one.baseUrl === other.baseUrl &&
   isDeepStrictEqual(one.setting, other.setting) &&
@@ -216,18 +216,18 @@ function makeAddress(
 }
 
 /** The part of a channel that its addresses depend on. */
-type Reach = Pick<RelayChannel, 'provider' | 'baseUrl' | 'setting'> & {
+type AddressSource = Pick<RelayChannel, 'provider' | 'baseUrl' | 'setting'> & {
   readonly headerOverride: Pick<HeaderOverride, 'fixed'>
 }
 
 /** The URL of a vendor's path, with the headers of one key; undefined if a placeholder has no value. */
 export function addressAt(
-  { provider, baseUrl, setting, headerOverride }: Reach,
+  { provider, baseUrl, setting, headerOverride }: AddressSource,
   path: string,
   key: string,
-  brought: Values,
+  extraValues: Values,
 ): ChannelAddress | undefined {
-  const values: Values = { ...fieldValues(provider, key, setting), ...brought }
+  const values: Values = { ...fieldValues(provider, key, setting), ...extraValues }
   const address = fill(endpoint(provider, baseUrl, path), values)
   if (address === undefined || !URL.canParse(address)) return undefined
   const overrides = Object.entries(headerOverride.fixed).map(
@@ -241,12 +241,12 @@ export function addressAt(
   }
 }
 
-type Proving = { nowMs(): number; readonly keys: Pick<KeyExchange, 'headersFor'> }
+type SigningDeps = { nowMs(): number; readonly keys: Pick<KeyExchange, 'headersFor'> }
 
 /** The signer or credential for a request to this address; empty if the key is sent as a header. */
 export function signing(
   { sign, traded }: ChannelAddress,
-  { nowMs, keys }: Proving,
+  { nowMs, keys }: SigningDeps,
 ): Pick<UpstreamRequest, 'sign'> {
   if (sign) return { sign: request => sign({ ...request, at: new Date(nowMs()) }) }
   return traded ? { sign: () => keys.headersFor(traded.provider, traded.key) } : {}

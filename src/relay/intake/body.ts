@@ -47,34 +47,38 @@ export async function readBody(request: IncomingMessage, bounds: BodyBounds): Pr
   await undefined
   // The client may have disconnected while its credential was looked up. No further event would report that.
   if (request.destroyed) throw disconnected()
-  if (create) return receive(request, await grown(bounds, undefined), { encoding, create })
+  if (create) return receive(request, await chunkedBounds(bounds, undefined), { encoding, create })
   const bytes = request.complete ? (request.read() as Buffer | null) : null
-  if (bytes === null) return receive(request, await grown(bounds, declared))
+  if (bytes === null) return receive(request, await chunkedBounds(bounds, declared))
   if (bytes.length > bounds.maxBytes) throw tooLarge(bounds.maxBytes)
   if (bytes.length > UNFUNDED_BYTES && declared === undefined && !(await bounds.isFunded())) throw unfunded()
   if (!bounds.share.take(bytes.length)) throw overloaded(BUDGET_SHORTAGES.memory)
   return bytes
 }
 
-type Receiving = Pick<BodyBounds, 'maxBytes' | 'share'> & { tooLarge(): Refusal }
+type ChunkedBounds = Pick<BodyBounds, 'maxBytes' | 'share'> & { tooLarge(): Refusal }
 
 /** The limits of a body that arrives in several chunks, perhaps without a declared length. */
-async function grown(
+async function chunkedBounds(
   { maxBytes, share, isFunded }: BodyBounds,
   declared: number | undefined,
-): Promise<Receiving> {
+): Promise<ChunkedBounds> {
   const isFree = declared === undefined && !(await isFunded())
   return isFree
     ? { maxBytes: UNFUNDED_BYTES, share, tooLarge: unfunded }
     : { maxBytes, share, tooLarge: () => tooLarge(maxBytes) }
 }
 
-type Packing = { readonly encoding: string | undefined; create(): NodeJS.ReadWriteStream }
+type Compression = { readonly encoding: string | undefined; create(): NodeJS.ReadWriteStream }
 
-function receive(request: IncomingMessage, bounds: Receiving, packing?: Packing): Promise<Buffer> {
+function receive(
+  request: IncomingMessage,
+  bounds: ChunkedBounds,
+  compression?: Compression,
+): Promise<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
   const gathered = createGatherer()
-  const inflater = packing?.create()
+  const inflater = compression?.create()
   const source: NodeJS.ReadableStream = inflater ? request.pipe(inflater) : request
   const timer = setTimeout(
     () => refuse(new Refusal('request_timeout', 'The request body arrived too slowly.')),
@@ -83,7 +87,7 @@ function receive(request: IncomingMessage, bounds: Receiving, packing?: Packing)
   const finish = () => {
     clearTimeout(timer)
     source.off('data', onData).off('end', onEnd)
-    request.off('error', onCut).off('close', onCut)
+    request.off('error', onDisconnect).off('close', onDisconnect)
   }
   function refuse(refusal: Refusal): void {
     finish()
@@ -100,13 +104,13 @@ function receive(request: IncomingMessage, bounds: Receiving, packing?: Packing)
     finish()
     resolve(gathered.whole())
   }
-  const onCut = () => {
+  const onDisconnect = () => {
     if (!request.complete) refuse(disconnected())
   }
   inflater?.on('error', () =>
-    refuse(new Refusal('invalid_json', `The body is not valid ${packing?.encoding}.`)),
+    refuse(new Refusal('invalid_json', `The body is not valid ${compression?.encoding}.`)),
   )
   source.on('data', onData).on('end', onEnd)
-  request.on('error', onCut).on('close', onCut)
+  request.on('error', onDisconnect).on('close', onDisconnect)
   return promise
 }

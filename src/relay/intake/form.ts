@@ -61,19 +61,19 @@ export function openForms(dataDir: string, disk: Budget): Forms {
   // A file is unlinked as soon as it is open. Files that still have a name were left by a process that crashed before.
   for (const name of readdirSync(dir)) rmSync(join(dir, name), { force: true, recursive: true })
   let fileCount = 0
-  const space: Space = {
+  const storage: FormStorage = {
     inMemory: 0,
     disk,
-    openFile: () => openNameless(join(dir, `${process.pid}-${++fileCount}`)),
+    openFile: () => openUnlinked(join(dir, `${process.pid}-${++fileCount}`)),
   }
-  return { read: (request, bounds) => readForm(request, space, bounds) }
+  return { read: (request, bounds) => readForm(request, storage, bounds) }
 }
 
 /** Where files are stored: in memory up to a total, then on disk. */
-type Space = { inMemory: number; readonly disk: Budget; openFile(): Promise<FileHandle> }
+type FormStorage = { inMemory: number; readonly disk: Budget; openFile(): Promise<FileHandle> }
 
 /** Opens an unlinked file, which the operating system deletes when the process ends. */
-async function openNameless(path: string): Promise<FileHandle> {
+async function openUnlinked(path: string): Promise<FileHandle> {
   const handle = await open(path, constants.O_RDWR | constants.O_CREAT | constants.O_EXCL, 0o600)
   try {
     await unlink(path)
@@ -95,7 +95,7 @@ async function writeAll(handle: FileHandle, bytes: Buffer, at: number): Promise<
 }
 
 /** Stores the bytes of one file: in memory while it is small, then on disk. */
-function createStored(space: Space, share: Share, memoryBytes: number) {
+function createStoredFile(storage: FormStorage, share: Share, memoryBytes: number) {
   const chunks: Buffer[] = []
   let size = 0
   let diskBytes = 0
@@ -104,15 +104,15 @@ function createStored(space: Space, share: Share, memoryBytes: number) {
   let isOver = false
 
   /** Returns the memory to the total. */
-  function forgetChunks(): void {
-    for (const chunk of chunks) space.inMemory -= chunk.length
+  function releaseChunks(): void {
+    for (const chunk of chunks) storage.inMemory -= chunk.length
     chunks.length = 0
   }
 
   const closeUnused = () => {
     if (!isOver || users > 0) return
-    forgetChunks()
-    space.disk.give(diskBytes)
+    releaseChunks()
+    storage.disk.give(diskBytes)
     diskBytes = 0
     if (handle === undefined) return
     const closing = handle
@@ -122,11 +122,11 @@ function createStored(space: Space, share: Share, memoryBytes: number) {
   }
 
   /** Reserves memory for a chunk; false: there is no room. */
-  const takeRoom = ({ length }: Buffer): boolean =>
-    size + length <= memoryBytes && space.inMemory + length <= ALL_MEMORY_BYTES && share.take(length)
+  const reserveMemory = ({ length }: Buffer): boolean =>
+    size + length <= memoryBytes && storage.inMemory + length <= ALL_MEMORY_BYTES && share.take(length)
 
   async function write(bytes: Buffer, at: number): Promise<void> {
-    if (!space.disk.take(bytes.length)) throw overloaded(BUDGET_SHORTAGES.tmp)
+    if (!storage.disk.take(bytes.length)) throw overloaded(BUDGET_SHORTAGES.tmp)
     diskBytes += bytes.length
     if (handle) await writeAll(handle, bytes, at)
   }
@@ -180,14 +180,14 @@ function createStored(space: Space, share: Share, memoryBytes: number) {
     async take(chunk: Buffer): Promise<void> {
       users += 1
       try {
-        if (handle === undefined && !takeRoom(chunk)) {
-          handle = await space.openFile()
+        if (handle === undefined && !reserveMemory(chunk)) {
+          handle = await storage.openFile()
           await write(joinChunks(), 0)
-          forgetChunks()
+          releaseChunks()
         }
         if (handle === undefined) {
           chunks.push(chunk)
-          space.inMemory += chunk.length
+          storage.inMemory += chunk.length
         } else await write(chunk, size)
         size += chunk.length
       } finally {
@@ -205,7 +205,7 @@ function createStored(space: Space, share: Share, memoryBytes: number) {
   }
 }
 
-type Stored = ReturnType<typeof createStored>
+type StoredUpload = ReturnType<typeof createStoredFile>
 
 function boundaryOf(contentType: string): string {
   const [, quoted, bare] = /;\s*boundary=(?:"([^"]*)"|([^\s;]+))/i.exec(contentType) ?? []
@@ -225,13 +225,13 @@ function nameOf(name: string | undefined): string {
 const TYPE = /^[\w.+-]+\/[\w.+-]+(?:;[\x20-\x7e]*)?$/
 
 /** The body, decompressed. */
-function inflated(request: IncomingMessage): NodeJS.ReadableStream {
+function decompressed(request: IncomingMessage): NodeJS.ReadableStream {
   const encoding = encodingOf(request)
   return encoding === undefined ? request : request.pipe(inflaterFor(encoding)())
 }
 
 /** Whether the full limits apply. Without quota, a caller may send only a small body. */
-async function isWholeTaken(request: IncomingMessage, { isFunded }: FormBounds): Promise<boolean> {
+async function hasFullLimits(request: IncomingMessage, { isFunded }: FormBounds): Promise<boolean> {
   const declared = declaredLength(request)
   if (declared !== undefined && declared > MAX_BODY_BYTES) throw tooLarge('The body is', MAX_BODY_BYTES)
   const isSmall = declared !== undefined && declared <= UNFUNDED_BYTES && encodingOf(request) === undefined
@@ -241,18 +241,18 @@ async function isWholeTaken(request: IncomingMessage, { isFunded }: FormBounds):
 }
 
 /** Receives a multipart body with files and fields in any order, within its limits. */
-async function readForm(request: IncomingMessage, space: Space, bounds: FormBounds): Promise<Form> {
+async function readForm(request: IncomingMessage, storage: FormStorage, bounds: FormBounds): Promise<Form> {
   const contentType = request.headers['content-type'] ?? ''
   boundaryOf(contentType)
-  const isWhole = await isWholeTaken(request, bounds)
+  const isUnrestricted = await hasFullLimits(request, bounds)
   if (request.destroyed) throw disconnected()
   const isLarge = (declaredLength(request) ?? 0) > MEMORY_BYTES + MAX_FIELDS_BYTES
   const { share } = bounds
-  const source = inflated(request)
+  const source = decompressed(request)
   const { promise, resolve, reject } = Promise.withResolvers<Form>()
   const fields: (readonly [string, string])[] = []
   const files: FormFile[] = []
-  const stored: Stored[] = []
+  const stored: StoredUpload[] = []
   const writing: Promise<void>[] = []
   let bodyBytes = 0
   let filesBytes = 0
@@ -282,7 +282,7 @@ async function readForm(request: IncomingMessage, space: Space, bounds: FormBoun
     if (isOver) return false
     isOver = true
     clearTimeout(idle)
-    request.off('close', onCut).off('error', onCut).off('data', onBytes)
+    request.off('close', onDisconnect).off('error', onDisconnect).off('data', onBytes)
     source.off('data', count)
     return true
   }
@@ -299,13 +299,13 @@ async function readForm(request: IncomingMessage, space: Space, bounds: FormBoun
     reject(isOurs ? error : malformed(error.message.toLowerCase()))
   }
 
-  const onCut = () => {
+  const onDisconnect = () => {
     if (!request.complete) fail(disconnected())
   }
   /** Limits apply to decompressed bytes, wherever in the body they occur. */
   const count = ({ length }: Buffer) => {
     bodyBytes += length
-    if (!isWhole && bodyBytes > UNFUNDED_BYTES) fail(unfunded())
+    if (!isUnrestricted && bodyBytes > UNFUNDED_BYTES) fail(unfunded())
     else if (bodyBytes > MAX_BODY_BYTES) fail(tooLarge('The body is', MAX_BODY_BYTES))
   }
   const onBytes = () => {
@@ -317,7 +317,7 @@ async function readForm(request: IncomingMessage, space: Space, bounds: FormBoun
   }
 
   async function receive(field: string, stream: BusboyFileStream, name: string, type: string): Promise<void> {
-    const file = createStored(space, share, isLarge ? 0 : MEMORY_BYTES)
+    const file = createStoredFile(storage, share, isLarge ? 0 : MEMORY_BYTES)
     stored.push(file)
     stream.once('limit', () => fail(fieldTooLarge(field, MAX_FILE_BYTES)))
     for await (const chunk of stream as AsyncIterable<Buffer>) {
@@ -366,7 +366,7 @@ async function readForm(request: IncomingMessage, space: Space, bounds: FormBoun
       fail(error as Error)
     }
   })
-  const tooMany = (what: string, most: number) => () => fail(malformed(`it has more than ${most} ${what}`))
+  const tooMany = (what: string, limit: number) => () => fail(malformed(`it has more than ${limit} ${what}`))
   busboy
     .on('partsLimit', tooMany('parts', MAX_FIELDS + MAX_FILES))
     .on('filesLimit', tooMany('files', MAX_FILES))
@@ -380,7 +380,7 @@ async function readForm(request: IncomingMessage, space: Space, bounds: FormBoun
         .catch(fail)
     })
 
-  request.on('close', onCut).on('error', onCut).on('data', onBytes)
+  request.on('close', onDisconnect).on('error', onDisconnect).on('data', onBytes)
   onBytes()
   source.on('data', count)
   if (source !== request) source.on('error', () => fail(malformed('its Content-Encoding is damaged')))

@@ -34,7 +34,7 @@ export const MAX_STORED_BYTES = 16 * 1_048_576
 const STALE_S = 15 * 60
 
 /** The content of the encrypted column. */
-type Saved =
+type StoredState =
   | { readonly pending: string; readonly boot: string }
   | { readonly status: number; readonly type: string; readonly body: string }
   | { readonly isTooLarge: true }
@@ -51,7 +51,7 @@ type Deps = {
   now(): number
 }
 
-function responseOf(saved: Saved): FirstRequest<StoredAnswer>['response'] {
+function responseOf(saved: StoredState): FirstRequest<StoredAnswer>['response'] {
   if ('pending' in saved) return 'still-running'
   if ('isTooLarge' in saved) return 'too-large'
   return { status: saved.status, contentType: saved.type, body: Buffer.from(saved.body, 'base64') }
@@ -59,7 +59,8 @@ function responseOf(saved: Saved): FirstRequest<StoredAnswer>['response'] {
 
 /** Runs a request once per `Idempotency-Key` (docs/reference/relay-api.md: Idempotency on the relay). */
 export function createIdempotentRequests({ db, keyring, nodeId, boot, now }: Deps) {
-  const seal = (repeat: Repeat, saved: Saved) => keyring.seal(JSON.stringify(saved), answerPlace(repeat))
+  const seal = (repeat: Repeat, saved: StoredState) =>
+    keyring.seal(JSON.stringify(saved), answerPlace(repeat))
 
   async function claim(repeat: Repeat, digest: string): Promise<boolean> {
     const sealed = seal(repeat, { pending: nodeId, boot })
@@ -72,7 +73,7 @@ export function createIdempotentRequests({ db, keyring, nodeId, boot, now }: Dep
     }
   }
 
-  const isAbandoned = (saved: Saved, createdTime: number): boolean =>
+  const isAbandoned = (saved: StoredState, createdTime: number): boolean =>
     'pending' in saved && ((saved.pending === nodeId && saved.boot !== boot) || createdTime < now() - STALE_S)
 
   function claimOf(repeat: Repeat): Claim {
@@ -82,7 +83,7 @@ export function createIdempotentRequests({ db, keyring, nodeId, boot, now }: Dep
         isConcluded = true
         if (answer === undefined) return dropAnswer(db, repeat)
         const { status, contentType, body } = answer
-        const saved: Saved =
+        const saved: StoredState =
           body.length > MAX_STORED_BYTES
             ? { isTooLarge: true }
             : { status, type: contentType, body: body.toString('base64') }
@@ -105,7 +106,7 @@ export function createIdempotentRequests({ db, keyring, nodeId, boot, now }: Dep
           await dropAnswer(db, repeat, now())
           continue
         }
-        const saved = JSON.parse(keyring.open(first.answer_sealed, answerPlace(repeat))) as Saved
+        const saved = JSON.parse(keyring.open(first.answer_sealed, answerPlace(repeat))) as StoredState
         const isSameBody = first.body_digest === digest
         if (isSameBody && isAbandoned(saved, first.created_time)) {
           await dropAnswer(db, repeat)

@@ -15,18 +15,18 @@ import { encodeMultipart, type FormPart } from '../../wire/multipart.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
 import type { AnswerReading, UpstreamBody } from './channel-request.ts'
 
-type Spoken = keyof DialectOf
+type DialectOperation = keyof DialectOf
 
 /** The vendor's first format that is either the common one or has a dialect in its file. */
 export const formatWith =
-  (operation: Spoken, common: FormatName) =>
+  (operation: DialectOperation, common: FormatName) =>
   (provider: Provider, model: string): FormatName | undefined =>
     formatsFor(provider, operation, model).find(
       format => format === common || provider.dialects?.[operation]?.[format] !== undefined,
     )
 
 /** The vendor's dialect for this model; undefined: the vendor takes the common format. */
-export function dialectOf<Name extends Spoken>(
+export function dialectOf<Name extends DialectOperation>(
   operation: Name,
   common: FormatName,
   { provider }: RelayChannel,
@@ -38,7 +38,7 @@ export function dialectOf<Name extends Spoken>(
 }
 
 /** The body of a request in a vendor's dialect, with the channel's overrides applied. */
-export function carry(encoded: Encoded, { override }: RelayChannel): UpstreamBody {
+export function upstreamBody(encoded: Encoded, { override }: RelayChannel): UpstreamBody {
   const more = {
     ...(encoded.query && { query: encoded.query }),
     ...(encoded.warnings && { warnings: encoded.warnings }),

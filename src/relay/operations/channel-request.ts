@@ -7,7 +7,7 @@ import type { Bounds } from '../../requests/facts.ts'
 import type { RequestedTools } from '../../requests/provider-tools.ts'
 import type { Upload } from '../../wire/multipart.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
-import type { WholeResponse } from '../upstream/upstream.ts'
+import type { BufferedResponse } from '../upstream/upstream.ts'
 
 /** An answer as it is sent to the client. */
 export type ClientAnswer = { readonly body: Buffer; readonly contentType: string }
@@ -62,13 +62,13 @@ export type ChannelRequest = {
   /** The provider tools that the translated body requests; absent: those of the client. */
   readonly tools?: RequestedTools
   /** Synchronous for a small answer. A large one is read in slices, so that the event loop stays responsive. */
-  readWhole(answer: WholeResponse): AnswerReading | Promise<AnswerReading>
+  readBuffered(answer: BufferedResponse): AnswerReading | Promise<AnswerReading>
   /** `length`: the size of a file, if the provider reports it. */
   meter(length?: number): StreamMeter
 }
 
 /** The part that is sent. */
-export type UpstreamBody = Omit<ChannelRequest, 'readWhole' | 'meter'>
+export type UpstreamBody = Omit<ChannelRequest, 'readBuffered' | 'meter'>
 
 /** What a channel's price allows; without it, a body is only inspected, not sent. */
 export type WorkLimits = {

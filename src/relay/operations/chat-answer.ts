@@ -31,15 +31,15 @@ export function translateAnswer(
   if (!upstream || !client) throw new Error(`no such format: ${upstreamFormat} or ${clientFormat}`)
   const decoding = { idsAndClock, ...(usageOptions && { usage: usageOptions }) }
   return readingDocument(body, document => {
-    const whole = decodeWhole(upstream, document, decoding)
-    if ('fault' in whole) return whole
-    const answerToClient = withOwnNames(whole.answer, names)
+    const decoded = decodeBuffered(upstream, document, decoding)
+    if ('fault' in decoded) return decoded
+    const answerToClient = withOwnNames(decoded.answer, names)
     const encodedAnswer = (answer: ChatAnswer) =>
       answerFrom(body, () => client.encodeAnswer(answer, { idsAndClock, request: answered }))
     // If the provider reports no usage, the client gets the counted one.
     const isReported = answerToClient.usage !== undefined
     return {
-      ...measured(whole.answer),
+      ...measured(decoded.answer),
       answer: isReported
         ? encodedAnswer(answerToClient)
         : usage => writtenNow(encodedAnswer({ ...answerToClient, usage })),
@@ -51,7 +51,7 @@ const writtenNow = (answer: ReturnType<typeof answerFrom>) =>
   typeof answer === 'function' ? answer() : answer
 
 /** The decoded answer, or the reason why it cannot be decoded. */
-export function decodeWhole(
+export function decodeBuffered(
   format: Outbound,
   document: unknown,
   options: DecodeOptions,

@@ -16,15 +16,21 @@ import type { Member } from '../../wire/json-edit.ts'
 import { type ErrorFormat, errorFormatOf } from '../answer/error-format.ts'
 import { tokensOf } from '../price/usage-count.ts'
 import { readingDocument } from './carry.ts'
-import { decodeWhole, measured } from './chat-answer.ts'
-import { generation, usageOptionsOf } from './openai.ts'
+import { decodeBuffered, measured } from './chat-answer.ts'
+import { generationBounds, usageOptionsOf } from './openai.ts'
 import type { OperationSpec, ReadContext, Work } from './operation.ts'
-import { editsFor, editsOfBytes, searchAsked, toolsIn, toolTermsOn, toolWarnings } from './provider-tools.ts'
+import { editsFor, editsOfBytes, searchKindOf, toolsIn, toolTermsOn, toolWarnings } from './provider-tools.ts'
 import { encodedBody, mustRead, type ReadBody, type RequestBody } from './request-reader.ts'
-import { asking, omittedServices, type Wish, wishesIn, withWarnings } from './services.ts'
-import { chatFormat, type NativeFormat, translating } from './translate.ts'
+import {
+  omittedServices,
+  priceConditionsOf,
+  type ServiceRequest,
+  serviceRequestsIn,
+  withWarnings,
+} from './services.ts'
+import { chatFormat, createTranslation, type NativeFormat } from './translate.ts'
 
-type Dialect = {
+type ClientFormat = {
   readonly format: Inbound
   readonly facts: (parsed: unknown, address?: RequestAddress) => RequestReading<ChatFacts>
   readonly errorFormat: ErrorFormat
@@ -33,21 +39,21 @@ type Dialect = {
   /** For formats whose URL contains the model and the stream flag. */
   readonly address?: RequestAddress
   /** A member that is removed before the request is sent; `check` refuses some of its values. */
-  readonly kept?: { readonly name: string; check(value: unknown): void }
+  readonly removedMember?: { readonly name: string; check(value: unknown): void }
 }
 
 /**
  * Chat operations of one format: providers of that format get the client's bytes, all others a translation through the
  * hub.
  */
-function chatIn({
+function chatOperation({
   format,
   facts: readFacts,
   errorFormat,
   names = 'snake',
   address,
-  kept: unsentMember,
-}: Dialect) {
+  removedMember: unsentMember,
+}: ClientFormat) {
   const own = outboundOf(format.name)
   const formatOf = chatFormat(format.name)
   const read = (
@@ -59,7 +65,7 @@ function chatIn({
     const unsentValue = unsentMember && parsed[unsentMember.name]
     unsentMember?.check(unsentValue)
     const facts = mustRead(readFacts(parsed, address))
-    const wishes = wishesIn(parsed)
+    const serviceRequests = serviceRequestsIn(parsed)
     const tools = toolsIn(parsed)
     const source = {
       format,
@@ -70,7 +76,7 @@ function chatIn({
       address,
       choices: facts.n,
       hasAnswers: true,
-      wishes,
+      serviceRequests,
       tools,
     }
     const removedMembers = {
@@ -79,13 +85,13 @@ function chatIn({
       ...(address?.model !== undefined && parsed.model !== undefined && { model: undefined }),
     }
     const native = own
-      ? passing(own, facts, { ...source, idsAndClock: readContext.idsAndClock, left: removedMembers })
-      : UNSPOKEN
+      ? nativeFormat(own, facts, { ...source, idsAndClock: readContext.idsAndClock, removedMembers })
+      : NO_NATIVE_FORMAT
     return {
-      ...generation(facts, parsed, bytes),
+      ...generationBounds(facts, parsed, bytes),
       tools,
-      ...asking(wishes, searchAsked(tools)),
-      ...translating(source, native, readContext),
+      ...priceConditionsOf(serviceRequests, searchKindOf(tools)),
+      ...createTranslation(source, native, readContext),
     }
   }
   return {
@@ -99,37 +105,45 @@ function chatIn({
   } as const satisfies OperationSpec
 }
 
-type Passing = ReadBody & {
+type NativeSource = ReadBody & {
   readonly address?: RequestAddress | undefined
   readonly idsAndClock: IdsAndClock
   /** Members that are removed from the body. */
-  readonly left: Readonly<Record<string, undefined>>
+  readonly removedMembers: Readonly<Record<string, undefined>>
   readonly parsed: RequestBody
-  readonly wishes: readonly Wish[]
+  readonly serviceRequests: readonly ServiceRequest[]
   readonly tools: RequestedTools
 }
 
 /** For a channel with the client's format: its bytes are forwarded and only metered. */
-const passing = (
+const nativeFormat = (
   own: Outbound,
   facts: ChatFacts,
-  { address, idsAndClock, left: removedMembers, parsed, wishes, tools: requested, ...source }: Passing,
+  {
+    address,
+    idsAndClock,
+    removedMembers,
+    parsed,
+    serviceRequests,
+    tools: requested,
+    ...source
+  }: NativeSource,
 ): NativeFormat => ({
   encode(channel, sentModel, limits) {
-    const unnamed = omittedServices(wishes, limits?.granted(channel))
+    const omitted = omittedServices(serviceRequests, limits?.granted(channel))
     const tools = editsFor(parsed, requested, toolTermsOn(channel, limits))
-    const edits = { ...unnamed?.edits, ...editsOfBytes(tools, source) }
+    const edits = { ...omitted?.edits, ...editsOfBytes(tools, source) }
     const special = { ...removedMembers, ...edits, ...channel.provider.bodies?.[own.name as FormatName] }
     // If the URL names the model, the body has no such field.
-    const isTold = address?.model === undefined && !('model' in special)
-    const body = encodedBody(source, isTold ? facts.model : sentModel, sentModel, channel, special)
-    return withWarnings(body, unnamed, toolWarnings(tools))
+    const hasModelField = address?.model === undefined && !('model' in special)
+    const body = encodedBody(source, hasModelField ? facts.model : sentModel, sentModel, channel, special)
+    return withWarnings(body, omitted, toolWarnings(tools))
   },
   readers: channel => ({
-    readWhole: ({ body }) =>
+    readBuffered: ({ body }) =>
       readingDocument(body, document => {
-        const whole = decodeWhole(own, document, { idsAndClock, usage: usageOptionsOf(channel) })
-        return 'fault' in whole ? whole : measured(whole.answer)
+        const decoded = decodeBuffered(own, document, { idsAndClock, usage: usageOptionsOf(channel) })
+        return 'fault' in decoded ? decoded : measured(decoded.answer)
       }),
     meter: () =>
       createPassingMeter(
@@ -138,10 +152,10 @@ const passing = (
   }),
 })
 
-const unspoken = (): never => {
+const unsupported = (): never => {
   throw new Error('no provider speaks this format')
 }
-const UNSPOKEN: NativeFormat = { encode: unspoken, readers: unspoken }
+const NO_NATIVE_FORMAT: NativeFormat = { encode: unsupported, readers: unsupported }
 
 /**
  * Anthropic stores a thread for one of its own accounts. The gateway may send the next request to another account and
@@ -154,9 +168,9 @@ const refuseThread = (thread: unknown) => {
   throw new Refusal('thread_not_found', 'The gateway stores no threads. Send the whole conversation.')
 }
 
-const MESSAGES: Dialect = {
+const MESSAGES: ClientFormat = {
   format: anthropic,
-  kept: { name: 'thread', check: refuseThread },
+  removedMember: { name: 'thread', check: refuseThread },
   // A limit of 0 only fills the vendor's prompt cache.
   facts: createFactsReader({ turns: 'messages', leastLimit: 0 }),
   errorFormat: errorFormatOf(anthropic, {
@@ -168,7 +182,7 @@ const MESSAGES: Dialect = {
 
 const NOT_STORED = 'is not supported: the gateway stores nothing'
 
-const RESPONSES: Dialect = {
+const RESPONSES: ClientFormat = {
   format: responsesFormat,
   facts: createFactsReader({
     turns: 'input',
@@ -183,12 +197,12 @@ const RESPONSES: Dialect = {
   errorFormat: errorFormatOf(responsesFormat, { keepAlive: ': keep-alive\n\n' }),
 }
 
-export const messages = chatIn(MESSAGES)
-export const responses = chatIn(RESPONSES)
+export const messages = chatOperation(MESSAGES)
+export const responses = chatOperation(RESPONSES)
 
 const generateContent = (address: RequestAddress, isEvents: boolean) => {
   const format = isEvents || !address.stream ? gemini : geminiList
-  return chatIn({
+  return chatOperation({
     format,
     facts: readContentFacts,
     errorFormat: errorFormatOf(format, format === geminiList ? { streamType: format.contentType } : {}),
@@ -198,7 +212,7 @@ const generateContent = (address: RequestAddress, isEvents: boolean) => {
 }
 
 /** Counts the tokens of a request without a call to its vendor. */
-const counting = (chat: ReturnType<typeof chatIn>, bodyOf: (tokens: number) => object) =>
+const countOperation = (chat: ReturnType<typeof chatOperation>, bodyOf: (tokens: number) => object) =>
   ({
     ...chat,
     read(parsed, bytes, readContext, members): Work {
@@ -215,8 +229,8 @@ const counting = (chat: ReturnType<typeof chatIn>, bodyOf: (tokens: number) => o
     },
   }) satisfies OperationSpec
 
-export const countMessages = counting(messages, input_tokens => ({ input_tokens }))
-export const countResponses = counting(responses, input_tokens => ({
+export const countMessages = countOperation(messages, input_tokens => ({ input_tokens }))
+export const countResponses = countOperation(responses, input_tokens => ({
   object: 'response.input_tokens',
   input_tokens,
 }))
@@ -230,7 +244,7 @@ export const GEMINI_METHODS: Readonly<Record<string, (model: string, isEvents: b
   streamGenerateContent: (model, isEvents) => generateContent({ model, stream: true }, isEvents),
   countTokens: model => {
     const chat = generateContent({ model, stream: false }, true)
-    const counted = counting(chat, totalTokens => ({ totalTokens }))
+    const counted = countOperation(chat, totalTokens => ({ totalTokens }))
     // Clients may wrap the entire request for generateContent in a member.
     return {
       ...counted,

@@ -40,16 +40,16 @@ import { tokensOf } from '../price/usage-count.ts'
 import {
   answerFrom,
   badParameter,
-  carry,
   dialectOf,
   formatWith,
   JSON_UTF8_TYPE,
   jsonAnswer,
   parsedAnswer,
   readingDocument,
+  upstreamBody,
 } from './carry.ts'
 import type { AnswerReading, ChannelRequest } from './channel-request.ts'
-import { countedInput, readWhole, texts, usageOptionsOf } from './openai.ts'
+import { countedInput, readBuffered, texts, usageOptionsOf } from './openai.ts'
 import type { OperationSpec, Work } from './operation.ts'
 import { clientBody, encodedBody, mustRead, refusalOfFault } from './request-reader.ts'
 
@@ -70,12 +70,12 @@ export const embeddings = {
   format: 'openai',
   formatFor: commonOr,
   skims: true,
-  read(parsed, bytes, _desk, members): Work {
+  read(parsed, bytes, _readContext, members): Work {
     const facts = mustRead(readEmbeddingRequest(parsed))
     const { encoding } = facts
     let whole: EmbeddingAsk | undefined
     /** A large body is parsed without its long texts, so it is parsed again in full here. */
-    const wholeAsk = () => {
+    const fullRequest = () => {
       whole ??= embeddingAskOf(bytes.length > SKIM_BYTES ? JSON.parse(bytes.toString('utf8')) : parsed)
       if (whole === undefined) throw onlyTexts()
       return whole
@@ -93,12 +93,12 @@ export const embeddings = {
       placeholders: channel => methodOn(channel, 'batchEmbedContents'),
       requestFor(channel, sentModel) {
         const dialect = dialectFor(channel, sentModel)
-        if (dialect) return askInDialect(dialect, wholeAsk(), { channel, sentModel, encoding })
+        if (dialect) return encodeInDialect(dialect, fullRequest(), { channel, sentModel, encoding })
         const common = { list: 'data', least: facts.inputs, usageOptions: usageOptionsOf(channel) } as const
         return {
           ...clientBody({ bytes, members }, facts.model, sentModel, channel),
-          readWhole({ body }) {
-            const reading = readWhole(body, common)
+          readBuffered({ body }) {
+            const reading = readBuffered(body, common)
             return reading instanceof Promise
               ? reading.then(each => withEncoding(each, body, encoding))
               : withEncoding(reading, body, encoding)
@@ -116,13 +116,13 @@ type DialectTarget = {
   readonly encoding: Encoding
 }
 
-const askInDialect = (
+const encodeInDialect = (
   dialect: EmbeddingDialect,
   ask: EmbeddingAsk,
   { channel, sentModel, encoding }: DialectTarget,
 ): ChannelRequest => ({
-  ...carry(dialect.encode(ask, sentModel), channel),
-  readWhole: ({ body }) =>
+  ...upstreamBody(dialect.encode(ask, sentModel), channel),
+  readBuffered: ({ body }) =>
     readingDocument(body, document => {
       const answer = dialect.decode(document, ask)
       return {
@@ -238,7 +238,7 @@ const contentEmbeddings = (model: string, method: Method): OperationSpec => ({
           return {
             body: encodedBody({ bytes: body }, sentModel, sentModel, channel),
             boundsOf: inputOnly,
-            readWhole: answer => readingDocument(answer.body, readNativeVectors),
+            readBuffered: answer => readingDocument(answer.body, readNativeVectors),
             meter: () => createStreamMeter({ includeUsage: true }),
           }
         }
@@ -247,8 +247,8 @@ const contentEmbeddings = (model: string, method: Method): OperationSpec => ({
         const encoded = dialect.encode(request, sentModel)
         const losses = warnings.length > 0 ? [warningsHeader(warnings)] : []
         return {
-          ...carry({ ...encoded, warnings: [...losses, ...(encoded.warnings ?? [])] }, channel),
-          readWhole: ({ body }) =>
+          ...upstreamBody({ ...encoded, warnings: [...losses, ...(encoded.warnings ?? [])] }, channel),
+          readBuffered: ({ body }) =>
             readingDocument(body, document => {
               const answer = dialect.decode(document, request)
               return {

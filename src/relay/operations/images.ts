@@ -3,14 +3,14 @@ import type { When } from '../../domain/price.ts'
 import { EMPTY, type Usage } from '../../domain/usage.ts'
 import { createEventMeter } from '../../media/event-meter.ts'
 import {
-  askedOf,
   type ImageAsk,
   type ImageDialect,
   type ImageTask,
-  inAskedForm,
+  inRequestedForm,
   madeOf,
   type Picture,
   pictureUsage,
+  priceConditionsOf,
   readImageRequest,
   readImages,
   writeImages,
@@ -29,17 +29,17 @@ import type { FormPart } from '../../wire/multipart.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
 import type { Form, FormFile } from '../intake/form.ts'
 import { digestOfBytes, digestOfForm } from '../intake/repeat.ts'
-import type { WholeResponse } from '../upstream/upstream.ts'
+import type { BufferedResponse } from '../upstream/upstream.ts'
 import {
   answerFrom,
   badParameter,
-  carry,
   dialectOf,
   formatWith,
   parsedAnswer,
   reading,
   readingDocument,
   readingLater,
+  upstreamBody,
 } from './carry.ts'
 import type { AnswerReading, UpstreamBody } from './channel-request.ts'
 import type { OperationSpec, Work } from './operation.ts'
@@ -61,7 +61,7 @@ type Reading = Omit<AnswerReading, 'usage'> & { readonly count: number; readonly
 function readDialect(
   dialect: ImageDialect,
   ask: ImageAsk,
-  { body, headers }: WholeResponse,
+  { body, headers }: BufferedResponse,
   document: unknown,
 ): Reading {
   const answer = dialect.decode(document, ask)
@@ -81,7 +81,7 @@ function readCommon(ask: ImageAsk, body: Buffer, document: unknown): Reading {
   const reading = { ...readImages(document), outputBytes: 0 }
   if (!isRewritten(body, ask)) return reading
   const parsed = document as { data: Picture[] }
-  const value = () => ({ ...parsed, data: parsed.data.map(each => inAskedForm(each, ask.format)) })
+  const value = () => ({ ...parsed, data: parsed.data.map(each => inRequestedForm(each, ask.format)) })
   return { ...reading, answer: answerFrom(body, value) }
 }
 
@@ -96,11 +96,11 @@ async function readLarge(ask: ImageAsk, body: Buffer): Promise<Reading> {
 /** Members with images or image URLs: their tokens do not follow from their bytes. */
 const PICTURES = ['image', 'images', 'mask']
 
-const isGiven = (value: unknown) => value !== undefined && value !== null && value !== ''
+const isPresent = (value: unknown) => value !== undefined && value !== null && value !== ''
 
 /** The number of images in the body, without uploaded files. */
 const picturesIn = (body: JsonObject): number =>
-  PICTURES.flatMap(name => [body[name]].flat()).filter(isGiven).length
+  PICTURES.flatMap(name => [body[name]].flat()).filter(isPresent).length
 
 function workOf(ask: ImageAsk, encode: Encode, digest: () => string | Promise<string>): Work {
   const pictures = ask.images.length + (ask.mask ? 1 : 0) + picturesIn(ask.body)
@@ -124,11 +124,11 @@ function workOf(ask: ImageAsk, encode: Encode, digest: () => string | Promise<st
     outputTokens: maximum => (maximum ?? 0) * ask.n,
     outputLimit: maximum => (maximum === undefined ? undefined : maximum * ask.n),
     units: { images: ask.n, calls: ask.n },
-    asked: askedOf(ask),
+    priceConditions: priceConditionsOf(ask),
     unfit: (channel, sentModel) => unfit(ask, channel, sentModel),
     requestFor: (channel, sentModel) => ({
       ...encode(channel, sentModel),
-      readWhole(answer) {
+      readBuffered(answer) {
         const { body } = answer
         const dialect = dialectOf('images', 'openai', channel, sentModel)
         const counted = ({ count, usage, ...rest }: Reading): AnswerReading => ({
@@ -178,7 +178,7 @@ const withoutForm = (channel: RelayChannel, sentModel: string) =>
 function fromJson(ask: ImageAsk, bytes: Buffer): Encode {
   return (channel, sentModel) => {
     const dialect = dialectOf('images', 'openai', channel, sentModel)
-    if (dialect) return carry(dialect.encode(ask, sentModel), channel)
+    if (dialect) return upstreamBody(dialect.encode(ask, sentModel), channel)
     const removed = withoutForm(channel, sentModel)
     const own =
       ask.format !== undefined && 'response_format' in removed ? editTopLevel(bytes, removed) : bytes
@@ -189,7 +189,7 @@ function fromJson(ask: ImageAsk, bytes: Buffer): Encode {
 function fromForm(ask: ImageAsk, form: Form): Encode {
   return (channel, sentModel) => {
     const dialect = dialectOf('images', 'openai', channel, sentModel)
-    if (dialect) return carry(dialect.encode(ask, sentModel), channel)
+    if (dialect) return upstreamBody(dialect.encode(ask, sentModel), channel)
     const removed = withoutForm(channel, sentModel)
     const parts: FormPart[] = [
       { name: 'model', value: sentModel },
@@ -198,7 +198,7 @@ function fromForm(ask: ImageAsk, form: Form): Encode {
         .map(([name, value]) => ({ name, value })),
       ...form.files.map(file => ({ name: file.field, file })),
     ]
-    return carry({ parts }, channel)
+    return upstreamBody({ parts }, channel)
   }
 }
 
@@ -232,7 +232,7 @@ const readForm =
 
 /** The image to edit: a file, or in JSON a URL or the image data. */
 function mustHaveImage({ image, images }: JsonObject): void {
-  const count = [image, images].flat().filter(isGiven).length
+  const count = [image, images].flat().filter(isPresent).length
   if (count === 0)
     mustRead({ fault: { param: 'image', code: 'missing_parameter', message: 'image is missing' } })
   if (count > MAX_IMAGES) throw badParameter('image', `must be at most ${MAX_IMAGES} images`)

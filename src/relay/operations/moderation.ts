@@ -3,7 +3,7 @@ import { member } from '../../domain/json-value.ts'
 import { readCommonModeration, readModerationRequest, writeModeration } from '../../media/moderation.ts'
 import { readOpenAiUsage } from '../../metering/openai-usage.ts'
 import { inputBound, sizeOf } from '../../metering/prompt-size.ts'
-import { answerFrom, carry, dialectOf, formatWith, neverStreams, readingDocument } from './carry.ts'
+import { answerFrom, dialectOf, formatWith, neverStreams, readingDocument, upstreamBody } from './carry.ts'
 import type { OperationSpec, ReadContext, Work } from './operation.ts'
 import { clientBody, mustRead } from './request-reader.ts'
 
@@ -35,11 +35,11 @@ export const moderation = {
       requestFor(channel, sentModel) {
         const dialect = dialectOf('moderation', 'openai', channel, sentModel)
         const encoded = dialect
-          ? carry(dialect.encode(ask, sentModel), channel)
+          ? upstreamBody(dialect.encode(ask, sentModel), channel)
           : clientBody({ bytes }, bodyModel, sentModel, channel)
         return {
           ...encoded,
-          readWhole: ({ body }) =>
+          readBuffered: ({ body }) =>
             readingDocument(body, answer => {
               const judged = dialect ? dialect.decode(answer, ask) : readCommonModeration(answer)
               return {

@@ -17,10 +17,16 @@ import { SLICED_BYTES } from '../../wire/json-slices.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
 import type { AnswerReading, WorkLimits } from './channel-request.ts'
 import type { OperationSpec, Work } from './operation.ts'
-import { editsFor, editsOfBytes, searchAsked, toolsIn, toolTermsOn, toolWarnings } from './provider-tools.ts'
+import { editsFor, editsOfBytes, searchKindOf, toolsIn, toolTermsOn, toolWarnings } from './provider-tools.ts'
 import { encodedBody, mustRead, type ReadBody, type RequestBody } from './request-reader.ts'
-import { asking, omittedServices, type Wish, wishesIn, withWarnings } from './services.ts'
-import { chatFormat, type NativeFormat, translating } from './translate.ts'
+import {
+  omittedServices,
+  priceConditionsOf,
+  type ServiceRequest,
+  serviceRequestsIn,
+  withWarnings,
+} from './services.ts'
+import { chatFormat, createTranslation, type NativeFormat } from './translate.ts'
 
 /** A token has about four bytes of text. */
 const BYTES_PER_TOKEN = 4
@@ -44,7 +50,10 @@ export const texts = (
     mediaTokens(facts) > 0 ? undefined : { text: bytes.toString('utf8'), extra: facts.overhead ?? 0 },
 })
 
-export function readWhole(body: Buffer, options: WholeMeterOptions): AnswerReading | Promise<AnswerReading> {
+export function readBuffered(
+  body: Buffer,
+  options: WholeMeterOptions,
+): AnswerReading | Promise<AnswerReading> {
   const sample = createTextSample()
   const metering = { ...options, sample }
   if (body.length <= SLICED_BYTES) return readingOf(meterWhole(body, metering), sample)
@@ -68,7 +77,7 @@ const streamOptions = (parsed: RequestBody) => ({
 })
 
 /** A host whose dialect rejects `stream_options` reports usage without them. */
-const tellsUsageUnasked = ({ provider }: RelayChannel): boolean =>
+const reportsUsageAnyway = ({ provider }: RelayChannel): boolean =>
   provider.encoding?.dialect?.needless.includes('stream_options') === true
 
 const hasStreamOptions = (parsed: RequestBody) => (parsed.stream_options ?? undefined) !== undefined
@@ -76,7 +85,7 @@ const hasStreamOptions = (parsed: RequestBody) => (parsed.stream_options ?? unde
 export const usageOptionsOf = ({ provider }: RelayChannel) => provider.usage ?? {}
 
 /** The token bounds and estimates of a chat in any format. */
-export const generation = (facts: ChatFacts, parsed: RequestBody, bytes: Buffer) => {
+export const generationBounds = (facts: ChatFacts, parsed: RequestBody, bytes: Buffer) => {
   const { furtherInferences = 0, outputBeside = 0, choicesMade = facts.n } = facts
   return {
     model: facts.model,
@@ -97,7 +106,7 @@ export const generation = (facts: ChatFacts, parsed: RequestBody, bytes: Buffer)
 const limitOf = (limit: number | undefined, choices: number, beside = 0) =>
   limit === undefined ? undefined : (limit + beside) * choices
 
-type Generation = PromptSize & {
+type GenerationFacts = PromptSize & {
   readonly model: string
   readonly stream: boolean
   readonly includeUsage: boolean
@@ -105,15 +114,18 @@ type Generation = PromptSize & {
   readonly n: number
 }
 
-type Wishing = ReadBody & { readonly wishes: readonly Wish[]; readonly tools: RequestedTools }
+type NativeSource = ReadBody & {
+  readonly serviceRequests: readonly ServiceRequest[]
+  readonly tools: RequestedTools
+}
 
 /** The native format of chat completions and of plain completions. */
-const generating = (facts: Generation, parsed: RequestBody, source: Wishing): NativeFormat => ({
+const textGeneration = (facts: GenerationFacts, parsed: RequestBody, source: NativeSource): NativeFormat => ({
   encode(channel: RelayChannel, sentModel: string, limits?: WorkLimits) {
-    const omitted = omittedServices(source.wishes, limits?.granted(channel))
+    const omitted = omittedServices(source.serviceRequests, limits?.granted(channel))
     const tools = editsFor(parsed, source.tools, toolTermsOn(channel, limits))
-    const isAsked = facts.stream && !facts.includeUsage && !tellsUsageUnasked(channel)
-    const metered = isAsked ? streamOptions(parsed) : {}
+    const needsUsageOption = facts.stream && !facts.includeUsage && !reportsUsageAnyway(channel)
+    const metered = needsUsageOption ? streamOptions(parsed) : {}
     const more =
       omitted || tools ? { ...metered, ...omitted?.edits, ...editsOfBytes(tools, source) } : metered
     return withWarnings(
@@ -123,7 +135,7 @@ const generating = (facts: Generation, parsed: RequestBody, source: Wishing): Na
     )
   },
   readers: channel => ({
-    readWhole: ({ body }) => readWhole(body, { usageOptions: usageOptionsOf(channel) }),
+    readBuffered: ({ body }) => readBuffered(body, { usageOptions: usageOptionsOf(channel) }),
     meter() {
       const meter = createStreamMeter({
         includeUsage: facts.includeUsage,
@@ -156,7 +168,7 @@ export const chat = {
   read(parsed, bytes, readContext, members): Work {
     const facts = mustRead(readChatRequest(parsed))
     const hasAnswers = (parsed.messages as readonly unknown[]).length > 1
-    const wishes = wishesIn(parsed)
+    const serviceRequests = serviceRequestsIn(parsed)
     const tools = toolsIn(parsed)
     const source = {
       format: openaiChat,
@@ -166,15 +178,15 @@ export const chat = {
       parsed,
       choices: facts.n,
       hasAnswers,
-      wishes,
+      serviceRequests,
       tools,
     }
     return {
-      ...generation(facts, parsed, bytes),
+      ...generationBounds(facts, parsed, bytes),
       hasStreamOptions: hasStreamOptions(parsed),
       tools,
-      ...asking(wishes, searchAsked(tools)),
-      ...translating(source, generating(facts, parsed, source), readContext),
+      ...priceConditionsOf(serviceRequests, searchKindOf(tools)),
+      ...createTranslation(source, textGeneration(facts, parsed, source), readContext),
     }
   },
 } satisfies OperationSpec
@@ -183,15 +195,15 @@ export const completions = {
   operation: 'completions',
   format: 'openai',
   skims: true,
-  read(parsed, bytes, _desk, members): Work {
+  read(parsed, bytes, _readContext, members): Work {
     const facts = mustRead(readCompletionRequest(parsed))
-    const wishes = wishesIn(parsed)
+    const serviceRequests = serviceRequestsIn(parsed)
     const tools = toolsIn(parsed)
-    const native = generating(facts, parsed, { bytes, members, wishes, tools })
+    const native = textGeneration(facts, parsed, { bytes, members, serviceRequests, tools })
     return {
       model: facts.model,
       tools,
-      ...asking(wishes, searchAsked(tools)),
+      ...priceConditionsOf(serviceRequests, searchKindOf(tools)),
       isStream: facts.stream,
       hasStreamOptions: hasStreamOptions(parsed),
       inputTokens: inputBound(facts),

@@ -49,7 +49,7 @@ export type Work = {
   /** Models that the provider may choose from, on channels that allow it. The most expensive one is held and billed. */
   readonly namedModels?: readonly string[]
   /** The price conditions of the request: properties of an image, or services of a chat. */
-  readonly asked?: When
+  readonly priceConditions?: When
   /** The usage if the provider reports none; absent: the counted tokens of one call. */
   counted?(outputTokens: number): Usage
   /** The estimated usage of an attempt without an answer; absent: the counted usage without output. */
@@ -72,7 +72,7 @@ export type Work = {
   /** The type of such a file, if the provider does not name it. */
   readonly fileType?: string
   /** A non-stream answer to a stream request is accepted. */
-  readonly isWholeTaken?: boolean
+  readonly acceptsNonStream?: boolean
   /** The maximum size of an answer that is buffered; absent: 32 MiB. */
   readonly maxAnswerBytes?: number
   /** Answers the request without a provider, free of charge. */

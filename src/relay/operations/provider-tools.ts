@@ -19,7 +19,7 @@ export function toolsIn(body: RequestBody): RequestedTools {
 }
 
 /** The kind of web search, if a price depends on it. */
-export const searchAsked = ({ list }: RequestedTools): string | undefined =>
+export const searchKindOf = ({ list }: RequestedTools): string | undefined =>
   list.find(({ search }) => search !== undefined)?.search
 
 /** A tool is only sent if its calls have a price, or cost tokens only. */
@@ -84,14 +84,14 @@ const searchCounts = new WeakMap<RelayChannel, Map<string, number>>()
 
 /** The maximum number of searches that a channel runs per request of a model. Cached, because every request needs it. */
 export function searchesOn(channel: RelayChannel, model: string): number {
-  const book = searchCounts.get(channel) ?? new Map<string, number>()
-  searchCounts.set(channel, book)
+  const counts = searchCounts.get(channel) ?? new Map<string, number>()
+  searchCounts.set(channel, counts)
   const modelSent = sentModel(channel, model)
-  const count = book.get(modelSent)
+  const count = counts.get(modelSent)
   if (count !== undefined) return count
   const always = channel.provider.alwaysSearches?.test(modelSent) ? 1 : 0
   const searches = Math.max(always, searchesOf(modelSent))
-  book.set(modelSent, searches)
+  counts.set(modelSent, searches)
   return searches
 }
 

@@ -8,7 +8,7 @@ import {
   searchesBound,
   writeRanking,
 } from '../../media/rerank.ts'
-import { answerFrom, carry, dialectOf, formatWith, neverStreams, readingDocument } from './carry.ts'
+import { answerFrom, dialectOf, formatWith, neverStreams, readingDocument, upstreamBody } from './carry.ts'
 import type { OperationSpec, Work } from './operation.ts'
 import { clientBody, mustRead } from './request-reader.ts'
 
@@ -40,11 +40,11 @@ export const rerank = {
         const dialect = dialectOf('rerank', 'cohere', channel, sentModel)
         const documents = dialect ? undefined : plainDocuments(ask)
         const encoded = dialect
-          ? carry(dialect.encode(ask, sentModel), channel)
+          ? upstreamBody(dialect.encode(ask, sentModel), channel)
           : clientBody({ bytes }, ask.model, sentModel, channel, documents && { documents })
         return {
           ...encoded,
-          readWhole: ({ body }) =>
+          readBuffered: ({ body }) =>
             readingDocument(body, answer => {
               const ranking = dialect ? dialect.decode(answer, ask) : readCommonRanking(answer)
               return {

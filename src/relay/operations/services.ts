@@ -14,46 +14,54 @@ const MEMBERS = [
 ] as const satisfies readonly (readonly [name: string, service: Service])[]
 
 /** A requested service other than the default. */
-export type Wish = { readonly name: string; readonly service: Service; readonly value: string }
+export type ServiceRequest = { readonly name: string; readonly service: Service; readonly value: string }
 
-const NONE: readonly Wish[] = []
+const NONE: readonly ServiceRequest[] = []
 
 /** The requested services other than the defaults. Most requests have none, and then nothing is allocated. */
-export function wishesIn(body: RequestBody): readonly Wish[] {
-  let wishes: Wish[] | undefined
+export function serviceRequestsIn(body: RequestBody): readonly ServiceRequest[] {
+  let serviceRequests: ServiceRequest[] | undefined
   for (const [name, service] of MEMBERS) {
     const field = body[name]
     if (field === undefined || field === null) continue
     // A number is the speed of speech, not a service.
     if (name === 'speed' && typeof field !== 'string') continue
-    const value = wordOf(field)
+    const value = serviceName(field)
     if (isDefault(service, value)) continue
-    wishes ??= []
-    wishes.push({ name, service, value })
+    serviceRequests ??= []
+    serviceRequests.push({ name, service, value })
   }
-  return wishes ?? NONE
+  return serviceRequests ?? NONE
 }
 
 /** The name of a service. An unreadable value becomes a name that has no price. */
-function wordOf(field: unknown): string {
-  const word = typeof field === 'string' ? field : member(field, 'type')
-  return typeof word === 'string' ? word.toLowerCase() : ''
+function serviceName(field: unknown): string {
+  const name = typeof field === 'string' ? field : member(field, 'type')
+  return typeof name === 'string' ? name.toLowerCase() : ''
 }
 
-const isCheap = ({ service, value }: Wish) => isNeverMoreExpensive(service, value)
+const isCheap = ({ service, value }: ServiceRequest) => isNeverMoreExpensive(service, value)
 
 /** The services that decide the price. Of two values for the same service, the more expensive one counts. */
-export function servicesIn(wishes: readonly Wish[]): When {
+export function servicesIn(serviceRequests: readonly ServiceRequest[]): When {
   const services: { [service in Service]?: string } = {}
-  for (const wish of [...wishes.filter(wish => !isCheap(wish)), ...wishes.filter(isCheap)])
-    services[wish.service] ??= wish.value
+  for (const request of [
+    ...serviceRequests.filter(request => !isCheap(request)),
+    ...serviceRequests.filter(isCheap),
+  ])
+    services[request.service] ??= request.value
   return services
 }
 
 /** The price conditions of the work: its services and the kind of its web search. Empty for a plain request. */
-export function asking(wishes: readonly Wish[], search: string | undefined): { readonly asked?: When } {
-  if (wishes.length === 0 && search === undefined) return {}
-  return { asked: { ...servicesIn(wishes), ...(search !== undefined && { web_search: search }) } }
+export function priceConditionsOf(
+  serviceRequests: readonly ServiceRequest[],
+  search: string | undefined,
+): { readonly priceConditions?: When } {
+  if (serviceRequests.length === 0 && search === undefined) return {}
+  return {
+    priceConditions: { ...servicesIn(serviceRequests), ...(search !== undefined && { web_search: search }) },
+  }
 }
 
 /** Services that are not requested from a channel, as edits of the body and as a warning. */
@@ -64,11 +72,13 @@ export type OmittedServices = {
 
 /** The services that may cost more than the default and have no price. They are left out: they could not be billed. */
 export function omittedServices(
-  wishes: readonly Wish[],
+  serviceRequests: readonly ServiceRequest[],
   granted: When | undefined,
 ): OmittedServices | undefined {
-  if (wishes.length === 0 || granted === undefined) return undefined
-  const unpriced = wishes.filter(wish => wish.value !== granted[wish.service] && !isCheap(wish))
+  if (serviceRequests.length === 0 || granted === undefined) return undefined
+  const unpriced = serviceRequests.filter(
+    request => request.value !== granted[request.service] && !isCheap(request),
+  )
   if (unpriced.length === 0) return undefined
   return {
     edits: Object.fromEntries(unpriced.map(({ name }) => [name, undefined])),

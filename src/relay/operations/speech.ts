@@ -9,7 +9,7 @@ import { parseInSlices } from '../../wire/json-slices.ts'
 import { createSseScanner, dataText, SseError, type SseFrame } from '../../wire/sse.ts'
 import { BYTES_TYPE, mediaType } from '../answer/content-type.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
-import { badParameter, carry, dialectOf, formatWith, readingDocument, readingLater } from './carry.ts'
+import { badParameter, dialectOf, formatWith, readingDocument, readingLater, upstreamBody } from './carry.ts'
 import type { AnswerReading, StreamMeter, UpstreamBody } from './channel-request.ts'
 import { createFileMeter, FEWEST_BYTES_PER_SECOND } from './file-meter.ts'
 import type { OperationSpec, Work } from './operation.ts'
@@ -88,7 +88,7 @@ function encode(ask: SpeechAsk, bytes: Buffer, channel: RelayChannel, sentModel:
   const format = ask.format ?? dialect.formats[0]
   const encoded = dialect.encode({ ...ask, voice, format }, sentModel)
   const other = ask.format === undefined && format !== 'mp3' ? [`response_format is ${format}`] : []
-  return carry({ ...encoded, warnings: [...(encoded.warnings ?? []), ...other] }, channel)
+  return upstreamBody({ ...encoded, warnings: [...(encoded.warnings ?? []), ...other] }, channel)
 }
 
 /** An answer with more events is rejected. */
@@ -192,7 +192,7 @@ export const speech = {
       requestFor: (channel, sentModel) => ({
         ...encode(ask, bytes, channel, sentModel),
         meter: length => meterOf(ask, usageOf, length),
-        readWhole: ({ body }) =>
+        readBuffered: ({ body }) =>
           readSpeech(ask, usageOf, dialectOf('speech', 'openai', channel, sentModel), body),
       }),
     }

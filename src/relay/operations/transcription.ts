@@ -19,8 +19,8 @@ import { OPEN_OBJECT } from '../../wire/ascii.ts'
 import { TEXT_TYPE } from '../answer/content-type.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
 import type { Form } from '../intake/form.ts'
-import type { WholeResponse } from '../upstream/upstream.ts'
-import { answerFrom, badParameter, carry, dialectOf, formatWith, readingDocument } from './carry.ts'
+import type { BufferedResponse } from '../upstream/upstream.ts'
+import { answerFrom, badParameter, dialectOf, formatWith, readingDocument, upstreamBody } from './carry.ts'
 import type { AnswerReading } from './channel-request.ts'
 import { FEWEST_BYTES_PER_SECOND } from './file-meter.ts'
 import type { OperationSpec, Work } from './operation.ts'
@@ -56,16 +56,16 @@ function formOn({ provider }: RelayChannel, sentModel: string, { format }: Trans
 }
 
 /** Fields that the gateway sets itself. */
-const REWORDED = /^(?:model|response_format|timestamp_granularities(?:\[\d*\])?)$/
+const SET_FIELDS = /^(?:model|response_format|timestamp_granularities(?:\[\d*\])?)$/
 
 /** The client's own form, with the model and the response format set for the vendor. */
 function common(ask: TranscriptionAsk, channel: RelayChannel, sentModel: string) {
   const form = formOn(channel, sentModel, ask)
-  const isOwn = ([name, value]: readonly [string, string]) => value !== '' && !REWORDED.test(name)
+  const isOwn = ([name, value]: readonly [string, string]) => value !== '' && !SET_FIELDS.test(name)
   // Only this response format has timestamps.
   const times = form === 'verbose_json' ? ask.granularities : []
   const hasNoTimes = form === 'json' && needsTimes(ask)
-  return carry(
+  return upstreamBody(
     {
       parts: [
         { name: 'model', value: sentModel },
@@ -111,29 +111,36 @@ const missingIn = (answer: JsonObject, transcript: Transcript, ask: Transcriptio
 
 function read(
   ask: TranscriptionAsk,
-  { body, headers }: WholeResponse,
+  { body, headers }: BufferedResponse,
   channel: RelayChannel,
   sentModel: string,
 ): AnswerReading | Promise<AnswerReading> {
   const type = String(headers['content-type'] ?? '')
   if (/html/i.test(type)) return { usage: undefined, outputBytes: 0, fault: 'the response is an HTML page' }
   const dialect = dialectOf(TASKS[ask.task], 'openai', channel, sentModel)
-  const isAsked = !dialect && formOn(channel, sentModel, ask) === ask.format && !ask.isStream
+  const isRequestedFormat = !dialect && formOn(channel, sentModel, ask) === ask.format && !ask.isStream
   // A host may answer in the client's format although another was requested, or send text with the content type of JSON.
-  const isPlain = !dialect && !ask.isStream && isText(ask.format) && (isAsked || body[0] !== OPEN_OBJECT)
+  const isPlain =
+    !dialect && !ask.isStream && isText(ask.format) && (isRequestedFormat || body[0] !== OPEN_OBJECT)
   const plain = isPlain ? plainText(body, type) : undefined
   if (plain) return plain
-  return readingDocument(body, document => readTranscript(ask, body, { document, dialect, isAsked }))
+  return readingDocument(body, document =>
+    readTranscript(ask, body, { document, dialect, isRequestedFormat }),
+  )
 }
 
-type Heard = {
+type TranscriptSource = {
   readonly document: unknown
   readonly dialect: ReturnType<typeof dialectOf<'transcription' | 'translation'>>
   /** The client's own response format was requested from the vendor. */
-  readonly isAsked: boolean
+  readonly isRequestedFormat: boolean
 }
 
-function readTranscript(ask: TranscriptionAsk, body: Buffer, { document: parsed, dialect, isAsked }: Heard) {
+function readTranscript(
+  ask: TranscriptionAsk,
+  body: Buffer,
+  { document: parsed, dialect, isRequestedFormat }: TranscriptSource,
+) {
   const reading = dialect ? dialect.decode(parsed, ask) : readCommonTranscript(parsed)
   const transcript: Transcript = {
     ...reading,
@@ -143,7 +150,7 @@ function readTranscript(ask: TranscriptionAsk, body: Buffer, { document: parsed,
   const outputBytes = Buffer.byteLength(reading.text)
   const usage = reading.usage && timed(reading.usage, transcript.duration ?? usualSeconds(ask))
   const read = { usage, outputBytes }
-  if (!isAsked || isText(ask.format)) return { ...read, answer: writeTranscript(transcript, ask) }
+  if (!isRequestedFormat || isText(ask.format)) return { ...read, answer: writeTranscript(transcript, ask) }
   // The vendor's response stays unchanged, unknown fields included, unless a required field is missing.
   const missing = ask.format === 'verbose_json' ? missingIn(parsed as JsonObject, transcript, ask) : {}
   const isWhole = Object.keys(missing).length === 0
@@ -182,7 +189,7 @@ const specOf = (operation: Task, task: TranscriptionAsk['task']) =>
       return {
         model: ask.model,
         isStream: ask.isStream,
-        isWholeTaken: ask.isStream,
+        acceptsNonStream: ask.isStream,
         inputTokens: seconds * MOST_TOKENS_PER_SECOND + promptBytes + INSTRUCTION_TOKENS,
         countedInput,
         outputTokens,
@@ -203,11 +210,11 @@ const specOf = (operation: Task, task: TranscriptionAsk['task']) =>
           const dialect = dialectOf(operation, 'openai', channel, sentModel)
           const most = outputTokens(limits?.maxOutput(channel))
           const encoded = dialect
-            ? carry(dialect.encode(ask, sentModel, most), channel)
+            ? upstreamBody(dialect.encode(ask, sentModel, most), channel)
             : common(ask, channel, sentModel)
           return {
             ...encoded,
-            readWhole: answer => read(ask, answer, channel, sentModel),
+            readBuffered: answer => read(ask, answer, channel, sentModel),
             meter: () =>
               createEventMeter({
                 last: ['transcript.text.done'],

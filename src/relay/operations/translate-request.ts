@@ -5,9 +5,9 @@ import { outboundOf } from '../../chat/index.ts'
 import type { When } from '../../domain/price.ts'
 import { warningsHeader } from '../../domain/warning.ts'
 import type { RequestedTools } from '../../requests/provider-tools.ts'
-import { searchAsked, type ToolTerms, withPaidTools } from './provider-tools.ts'
+import { searchKindOf, type ToolTerms, withPaidTools } from './provider-tools.ts'
 import type { RequestBody } from './request-reader.ts'
-import { asking, omittedServices, wishesIn } from './services.ts'
+import { omittedServices, priceConditionsOf, serviceRequestsIn } from './services.ts'
 
 /** The channel's part in translating a request. It is plain data, so that it can be posted to a worker thread. */
 export type TranslationTarget = {
@@ -22,7 +22,7 @@ export type TranslationTarget = {
   /** Whether the channel accepts the client's own bytes, if its answers need no translation. */
   readonly takesOwnBytes: boolean
   /** Whether the client requests a non-default service, or tools that the provider runs. */
-  readonly hasWishes: boolean
+  readonly hasServiceRequests: boolean
   readonly hasTools: boolean
   /** Absent: the request is only inspected, not sent. */
   readonly granted?: When | undefined
@@ -63,12 +63,12 @@ export function translateRequest(
     { ...fittedRequest, model: target.sentModel },
     target.options,
   )
-  const wishes = wishesIn(body)
-  const omitted = omittedServices(wishes, target.granted)
+  const serviceRequests = serviceRequestsIn(body)
+  const omitted = omittedServices(serviceRequests, target.granted)
   const paid = target.hasTools ? withPaidTools(body, target.toolTerms) : undefined
-  const sentWishes = wishes.filter(({ name }) => !(omitted && name in omitted.edits))
-  const services = target.hasWishes
-    ? (asking(sentWishes, paid && searchAsked(paid.tools)).asked ?? {})
+  const sentRequests = serviceRequests.filter(({ name }) => !(omitted && name in omitted.edits))
+  const services = target.hasServiceRequests
+    ? (priceConditionsOf(sentRequests, paid && searchKindOf(paid.tools)).priceConditions ?? {})
     : undefined
   const losses = [
     ...(warnings.length > 0 ? [warningsHeader(warnings)] : []),

@@ -2,7 +2,7 @@ import type { ChatDialect } from '../../chat/hub/dialect.ts'
 import type { DecodeOptions, Inbound, Outbound } from '../../chat/hub/format.ts'
 import type { ChatRequest } from '../../chat/hub/hub.ts'
 import { createTranslatingMeter } from '../../chat/hub/meter.ts'
-import { hasForeignProof } from '../../chat/hub/signature.ts'
+import { hasForeignSignature } from '../../chat/hub/signature.ts'
 import { restoringNames } from '../../chat/hub/tools/fitted-names.ts'
 import { outboundOf } from '../../chat/index.ts'
 import { FORMAT as OPENAI_CHAT } from '../../chat/openai/chat-completions/content.ts'
@@ -19,7 +19,7 @@ import { translateAnswer } from './chat-answer.ts'
 import type { ReadContext, Work } from './operation.ts'
 import { toolTermsOn } from './provider-tools.ts'
 import { mustRead, type ReadBody, type RequestBody } from './request-reader.ts'
-import type { Wish } from './services.ts'
+import type { ServiceRequest } from './services.ts'
 import { type TranslatedRequest, type TranslationTarget, translateRequest } from './translate-request.ts'
 import type { ThreadTranslation } from './translator.ts'
 
@@ -42,7 +42,7 @@ export type NativeFormat = {
   readers(channel: RelayChannel): AnswerReaders
 }
 
-type AnswerReaders = Pick<ChannelRequest, 'readWhole' | 'meter'>
+type AnswerReaders = Pick<ChannelRequest, 'readBuffered' | 'meter'>
 
 /** The client's request and its format. */
 export type TranslationSource = ReadBody & {
@@ -52,7 +52,7 @@ export type TranslationSource = ReadBody & {
   readonly parsed: RequestBody
   readonly address?: RequestAddress | undefined
   readonly choices: number
-  readonly wishes: readonly Wish[]
+  readonly serviceRequests: readonly ServiceRequest[]
   readonly tools: RequestedTools
   /** Whether the request contains earlier answers, which may carry a vendor's signatures. */
   readonly hasAnswers: boolean
@@ -78,15 +78,15 @@ function hasRefusedContent(
   if (!hasAnswers) return false
   const omits = provider.encoding?.omitReasoning === true && format.name === OPENAI_CHAT
   const isRefused = (slice: Buffer) =>
-    hasForeignProof(slice) || (omits && REASONING_MEMBERS.some(name => slice.includes(name)))
+    hasForeignSignature(slice) || (omits && REASONING_MEMBERS.some(name => slice.includes(name)))
   return findInSlices(bytes, isRefused, PATTERN_BYTES)
 }
 
 /** For a channel whose format the gateway cannot encode. The plan skips it, so its request is never sent. */
-const unreadable = (): never => {
+const neverSent = (): never => {
   throw new Error('this channel cannot be asked')
 }
-const UNSENDABLE: ChannelRequest = { body: Buffer.alloc(0), readWhole: unreadable, meter: unreadable }
+const UNSENDABLE: ChannelRequest = { body: Buffer.alloc(0), readBuffered: neverSent, meter: neverSent }
 
 /**
  * Whether answers are translated. Chunks from a host with a dialect of the client's format are forwarded, and rewritten
@@ -111,7 +111,7 @@ function answersOn(
 const THREAD_BYTES = 256 * 1024
 
 /** Channels with the client's format get its own bytes. For all others the request is translated through the hub. */
-export function translating(
+export function createTranslation(
   source: TranslationSource,
   native: NativeFormat,
   { idsAndClock, translator }: ReadContext,
@@ -122,8 +122,8 @@ export function translating(
 
   function decodedRequest(): ChatRequest {
     // A large body is parsed without its long texts, so it is parsed again in full here.
-    const whole = () => (bytes.length > SKIM_BYTES ? JSON.parse(bytes.toString('utf8')) : source.parsed)
-    decoded ??= mustRead(client.decodeRequest(whole(), address))
+    const fullBody = () => (bytes.length > SKIM_BYTES ? JSON.parse(bytes.toString('utf8')) : source.parsed)
+    decoded ??= mustRead(client.decodeRequest(fullBody(), address))
     return decoded
   }
 
@@ -161,7 +161,7 @@ export function translating(
     return {
       ...body,
       boundsOf,
-      readWhole: answer =>
+      readBuffered: answer =>
         onThread(answer.body)?.translateAnswer(answer.body, translation) ??
         translateAnswer(answer.body, translation, idsAndClock),
       meter: () =>
@@ -196,7 +196,7 @@ export function translating(
             ...channel.provider.encoding,
             ...(limits && { maxOutputTokens: limits.maxOutput(channel) }),
           },
-          hasWishes: source.wishes.length > 0,
+          hasServiceRequests: source.serviceRequests.length > 0,
           hasTools: source.tools.list.length > 0,
           granted: limits?.granted(channel),
           toolTerms: toolTermsOn(channel, limits),

@@ -54,7 +54,7 @@ export type RequestPrice = {
 type SentRequest = Pick<ChannelRequest, 'services' | 'tools'>
 
 /** The part of a request that limits its cost. */
-type Bounded = Pick<Work, 'inputTokens' | 'outputTokens' | 'units' | 'asked' | 'tools'>
+type Bounded = Pick<Work, 'inputTokens' | 'outputTokens' | 'units' | 'priceConditions' | 'tools'>
 
 const FREE: CatalogPrice = { price: { rates: {} } as Price, model: '', version: 'unpriced' }
 
@@ -82,7 +82,7 @@ const boundOf = ({ price }: CatalogPrice, work: Bounded, searches: number) => {
     ...tools?.units,
   }
   try {
-    return Math.max(...possiblePrices(price, work.asked).map(each => costBound(each, limits)))
+    return Math.max(...possiblePrices(price, work.priceConditions).map(each => costBound(each, limits)))
   } catch (error) {
     if (!(error instanceof RangeError)) throw error
     throw new Refusal('invalid_parameter', 'The request may cost more than any quota. Lower max_tokens.')
@@ -90,7 +90,7 @@ const boundOf = ({ price }: CatalogPrice, work: Bounded, searches: number) => {
 }
 
 /** A channel's override may change the requested services, but not those granted to the client. */
-const servicesOf = ({ asked: services = {} }: Work): When =>
+const servicesOf = ({ priceConditions: services = {} }: Work): When =>
   Object.fromEntries(SERVICES.flatMap(name => (services[name] === undefined ? [] : [[name, services[name]]])))
 
 /** The price of the requested name, else of the alias target, else of the name that a channel maps it to. */
@@ -144,7 +144,7 @@ export function priceWork(catalog: Catalog, route: RoutedModel<RelayChannel>, wo
     const usual = price.variants ? priceAt(price, pricedFor(channel, served)) : price
     return cost(usual, usage, model => {
       const other = priceOfModel(model)
-      return other ? priceAt(other.price, work.asked ?? {}) : usual
+      return other ? priceAt(other.price, work.priceConditions ?? {}) : usual
     })
   }
 
@@ -166,7 +166,7 @@ export function priceWork(catalog: Catalog, route: RoutedModel<RelayChannel>, wo
       ? grantedConditions((priceFor(channel) ?? FREE).price, services)
       : pricesOn(channel).reduce((remaining, { price }) => grantedConditions(price, remaining), services)
 
-  const pricedFor = (channel: RelayChannel, served: When = work.asked ?? {}): When =>
+  const pricedFor = (channel: RelayChannel, served: When = work.priceConditions ?? {}): When =>
     grantedOn(channel, served)
 
   /** A measured length is more accurate than tokens estimated from it. */
@@ -212,12 +212,12 @@ export function priceWork(catalog: Catalog, route: RoutedModel<RelayChannel>, wo
     billedBy,
     passesRouting: channel => alternativesOn(channel) !== undefined,
     boundFor: (channel, changed) => {
-      const limited = { ...changed, asked: { ...servicesOf(work), ...changed.asked } }
+      const limited = { ...changed, priceConditions: { ...servicesOf(work), ...changed.priceConditions } }
       return Math.max(...pricesOn(channel).map(price => boundOf(price, limited, searches)))
     },
     priceOn: channel => (priceFor(channel) ?? FREE).price,
     unreported,
-    granted: channel => grantedOn(channel, work.asked ?? {}),
+    granted: channel => grantedOn(channel, work.priceConditions ?? {}),
     costOf,
     priceOfModel,
     pricedFor,

@@ -45,18 +45,18 @@ export async function countUsage(
 }
 
 /** Bytes that were generated after the last usage report. The last report of a complete answer covers all of them. */
-function untoldBytes(reading: StreamReading, ending: StreamEnding): number {
-  const { usage, textBytes, reasoningBytes, toldBytes } = reading
-  const later = usage === undefined ? 0 : textBytes + reasoningBytes - toldBytes
+function bytesSinceUsage(reading: StreamReading, ending: StreamEnding): number {
+  const { usage, textBytes, reasoningBytes, bytesAtUsage } = reading
+  const later = usage === undefined ? 0 : textBytes + reasoningBytes - bytesAtUsage
   // Some providers report the prompt at the beginning, and nothing after that.
-  const isBeginning = usage !== undefined && toldBytes === 0 && totalOutput(usage) === 0
+  const isBeginning = usage !== undefined && bytesAtUsage === 0 && totalOutput(usage) === 0
   return ending === 'complete' && !isBeginning ? 0 : later
 }
 
 /** Adds the tokens that were generated after the reported usage. */
-function withLater(usage: Usage, { toldBytes }: StreamReading, tokens: number): Usage {
+function withLater(usage: Usage, { bytesAtUsage }: StreamReading, tokens: number): Usage {
   // A count that was reported before any text is a forecast; a later one covers the text so far.
-  return { ...usage, output: toldBytes === 0 ? Math.max(usage.output, tokens) : usage.output + tokens }
+  return { ...usage, output: bytesAtUsage === 0 ? Math.max(usage.output, tokens) : usage.output + tokens }
 }
 
 /** A rough estimate of the usage of a stream so far, without counting. */
@@ -64,7 +64,7 @@ export function usageSoFar(reading: StreamReading, guess: (outputTokens: number)
   const { usage, textBytes, reasoningBytes } = reading
   return usage === undefined
     ? guess(tokensOf(textBytes + reasoningBytes))
-    : withLater(usage, reading, tokensOf(untoldBytes(reading, 'incomplete')))
+    : withLater(usage, reading, tokensOf(bytesSinceUsage(reading, 'incomplete')))
 }
 
 type Streamed = {
@@ -83,7 +83,7 @@ export async function reportedUsage(
 ): Promise<{ readonly usage: Usage; readonly by: CountedUsage['by'] | undefined } | undefined> {
   const { usage } = reading
   if (usage === undefined) return undefined
-  const bytes = untoldBytes(reading, ending())
+  const bytes = bytesSinceUsage(reading, ending())
   if (bytes === 0) return { usage, by: undefined }
   const text = sample?.text() ?? ''
   const tokens = text === '' ? undefined : await counter.count(text)

@@ -19,7 +19,7 @@ export function createDeadlines() {
   const waiting: Waiting[] = []
   let timer: NodeJS.Timeout | undefined
 
-  function takeOut(each: Waiting): void {
+  function remove(each: Waiting): void {
     if (each.place === OUT) return
     const last = waiting.pop()
     if (last !== undefined && last !== each) {
@@ -29,12 +29,12 @@ export function createDeadlines() {
     each.place = OUT
   }
 
-  function look(): void {
+  function fireDue(): void {
     const nowMs = performance.now()
     for (const each of waiting.filter(({ atMs }) => atMs <= nowMs)) {
       // A deadline that fired in this tick may have cancelled this one.
       if (each.place === OUT) continue
-      takeOut(each)
+      remove(each)
       each.onLate()
     }
     if (waiting.length > 0) return
@@ -50,8 +50,8 @@ export function createDeadlines() {
       }
       const each = { atMs: performance.now() + ms, place: waiting.length, onLate }
       waiting.push(each)
-      timer ??= setInterval(look, TICK_MS)
-      return { cancel: () => takeOut(each) }
+      timer ??= setInterval(fireDue, TICK_MS)
+      return { cancel: () => remove(each) }
     },
   }
 }

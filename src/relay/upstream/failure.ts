@@ -5,7 +5,7 @@ import type { ErrorResponse } from '../../override/edit.ts'
 import type { AttemptOutcome as HealthOutcome } from '../../routing/health.ts'
 import { parsedOrNothing } from '../../wire/json-bounds.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
-import type { ConnectionFailure, WholeResponse } from './upstream.ts'
+import type { BufferedResponse, ConnectionFailure } from './upstream.ts'
 
 /** The failure of an attempt. */
 export type AttemptFailure = {
@@ -20,7 +20,7 @@ export type AttemptFailure = {
   readonly health: HealthOutcome
   /** The next channel may be tried; false: the client gets this failure. */
   readonly isRetryable: boolean
-  readonly answer: WholeResponse | undefined
+  readonly answer: BufferedResponse | undefined
   /** The possible cost of the attempt in nanodollars; absent: that of any attempt on the channel. */
   readonly estimate?: number
   /** The resource that this machine has run out of, if that is the reason. */
@@ -88,7 +88,7 @@ const parsed = (body: Buffer): unknown => parsedOrNothing(body.toString('utf8'))
 
 /** Decodes an error in the format of the request; undefined if the format has no decoder. */
 function errorIn(
-  { status, headers, body }: WholeResponse,
+  { status, headers, body }: BufferedResponse,
   format: string | undefined,
   document: unknown = parsed(body),
 ): ChatError | undefined {
@@ -104,7 +104,7 @@ type FailureContext = { readonly nowMs: number; readonly format: string | undefi
 /** A failure by status. The status mapping of the channel decides about retries and the client's status. */
 export function statusFailure(
   channel: RelayChannel,
-  response: WholeResponse,
+  response: BufferedResponse,
   { nowMs, format }: FailureContext,
 ): AttemptFailure {
   const status = channel.statusMapping.get(response.status) ?? response.status
@@ -151,7 +151,7 @@ export const reportedFailure = (channel: RelayChannel, error: ErrorResponse): At
     kind: 'status',
     status,
     isRetryable: !isFinal,
-    answer: { kind: 'whole', status, headers: {}, body },
+    answer: { kind: 'buffered', status, headers: {}, body },
   }
 }
 

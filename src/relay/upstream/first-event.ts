@@ -1,7 +1,7 @@
 import { memberOf } from '../../providers/member.ts'
 import { parsedOrNothing } from '../../wire/json-bounds.ts'
 import { createSseScanner, dataText } from '../../wire/sse.ts'
-import type { StreamedResponse, WholeResponse } from './upstream.ts'
+import type { BufferedResponse, StreamedResponse } from './upstream.ts'
 
 /** The status of each vendor error name, for errors without a numeric status. */
 const STATUS_OF: Readonly<Record<string, number>> = {
@@ -24,8 +24,8 @@ const FAILED = 502
  * Some providers begin a stream with status 200 and send only an error. The client has received nothing at that point, so
  * the gateway treats it as an error response.
  */
-export function errorAtOnce({ flow, headers }: StreamedResponse): WholeResponse | undefined {
-  const beginning = flow.begun()
+export function errorAtOnce({ flow, headers }: StreamedResponse): BufferedResponse | undefined {
+  const beginning = flow.peek()
   if (!beginning.includes('error')) return undefined
   const scanner = createSseScanner()
   const first = [...scanner.push(beginning), ...scanner.end()].find(({ data }) => data.length > 0)
@@ -37,7 +37,7 @@ export function errorAtOnce({ flow, headers }: StreamedResponse): WholeResponse 
   const error = memberOf(parsed, 'error') || (isError ? (parsed ?? text) : undefined)
   if (!error) return undefined
   return {
-    kind: 'whole',
+    kind: 'buffered',
     status: statusOf(error),
     headers,
     body: Buffer.from(JSON.stringify({ error })),

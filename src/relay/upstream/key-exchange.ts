@@ -26,7 +26,7 @@ export function createKeyExchange({ nowMs, upstream, refuseUrl }: KeyExchangeDep
       isStream: false,
       maxAnswerBytes: MAX_TOKEN_BYTES,
     }).outcome
-    if (outcome.kind !== 'whole') throw new Error('the token endpoint did not answer')
+    if (outcome.kind !== 'buffered') throw new Error('the token endpoint did not answer')
     return { status: outcome.status, body: outcome.body }
   }
 

@@ -1,27 +1,27 @@
 import type { Upload } from '../../wire/multipart.ts'
 import type { UpstreamBody } from '../operations/channel-request.ts'
 import {
-  MAX_WHOLE_BYTES,
+  type BufferedResponse,
+  MAX_BUFFERED_BYTES,
   type Upstream,
   type UpstreamExchange,
   type UpstreamOutcome,
   type UpstreamRequest,
-  type WholeResponse,
 } from './upstream.ts'
 
 /** The number of bodies of one request that are sent concurrently. */
-const AT_ONCE = 4
+const CONCURRENCY = 4
 
 /** Sends a request to its channel. */
 export function send(
   upstream: Pick<Upstream, 'exchange'>,
   { body, headers, query }: UpstreamBody,
-  ask: Omit<UpstreamRequest, 'body'>,
+  request: Omit<UpstreamRequest, 'body'>,
 ): UpstreamExchange {
   const whole =
     headers === undefined && query === undefined
-      ? ask
-      : { ...ask, url: withQuery(ask.url, query), headers: { ...ask.headers, ...headers } }
+      ? request
+      : { ...request, url: withQuery(request.url, query), headers: { ...request.headers, ...headers } }
   return Array.isArray(body)
     ? exchangeEach(upstream, body, whole)
     : upstream.exchange({ ...whole, body: body as Exclude<typeof body, readonly unknown[]> })
@@ -48,12 +48,12 @@ const TOO_LONG: UpstreamOutcome = {
 function exchangeEach(
   upstream: Pick<Upstream, 'exchange'>,
   bodies: readonly (Buffer | Upload)[],
-  ask: Omit<UpstreamRequest, 'body'>,
+  request: Omit<UpstreamRequest, 'body'>,
 ): UpstreamExchange {
   const running = new Set<UpstreamExchange>()
-  const answers: WholeResponse[] = []
+  const answers: BufferedResponse[] = []
   // The size limit applies to all answers together.
-  let room = ask.maxAnswerBytes ?? MAX_WHOLE_BYTES
+  let room = request.maxAnswerBytes ?? MAX_BUFFERED_BYTES
   let bad: UpstreamOutcome | undefined
   let next = 0
 
@@ -61,16 +61,16 @@ function exchangeEach(
     for (const exchange of running) exchange.abort()
   }
 
-  async function askOn(): Promise<void> {
+  async function sendNext(): Promise<void> {
     while (bad === undefined) {
       const index = next++
       const body = bodies[index]
       if (body === undefined) return
-      const exchange = upstream.exchange({ ...ask, body })
+      const exchange = upstream.exchange({ ...request, body })
       running.add(exchange)
       const outcome = await exchange.outcome
       running.delete(exchange)
-      const isGood = outcome.kind === 'whole' && outcome.status >= 200 && outcome.status < 300
+      const isGood = outcome.kind === 'buffered' && outcome.status >= 200 && outcome.status < 300
       if (isGood) room -= outcome.body.length
       if (isGood && room >= 0) answers[index] = outcome
       else if (bad === undefined) {
@@ -80,7 +80,7 @@ function exchangeEach(
     }
   }
 
-  const lanes = Array.from({ length: Math.min(AT_ONCE, bodies.length) }, askOn)
+  const lanes = Array.from({ length: Math.min(CONCURRENCY, bodies.length) }, sendNext)
   return {
     outcome: Promise.all(lanes).then(() => bad ?? joinAnswers(answers)),
     abort() {
@@ -90,7 +90,7 @@ function exchangeEach(
   }
 }
 
-function joinAnswers(answers: readonly WholeResponse[]): WholeResponse {
+function joinAnswers(answers: readonly BufferedResponse[]): BufferedResponse {
   const pieces = answers.flatMap(({ body }, index) => [Buffer.from(index === 0 ? '[' : ','), body])
   const [first] = answers
   if (!first) throw new Error('nothing was asked')

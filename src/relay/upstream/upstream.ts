@@ -30,11 +30,11 @@ export type UpstreamRequest = {
   /** A streamed answer is handed over with its first event; any other answer is buffered first. */
   readonly isStream: boolean
   /** A JSON answer to a stream request is accepted and buffered. */
-  readonly isWholeTaken?: boolean
+  readonly acceptsNonStream?: boolean
   /** Whether an answer of this content type is a file that is handed over from its first byte on. */
   passes?(contentType: string): boolean
   /** Signs the final request, if the key itself must not be sent. */
-  sign?(request: Leaving): Promise<Readonly<Record<string, string>>>
+  sign?(request: SignableRequest): Promise<Readonly<Record<string, string>>>
   /** The maximum size of a buffered answer; absent: 32 MiB. */
   readonly maxAnswerBytes?: number
   /** The author of the address; absent: an administrator. */
@@ -42,7 +42,7 @@ export type UpstreamRequest = {
 }
 
 /** The final request, about to be sent. */
-type Leaving = {
+type SignableRequest = {
   readonly method: 'GET' | 'POST' | 'DELETE'
   readonly url: URL
   readonly headers: Readonly<Record<string, string>>
@@ -63,8 +63,8 @@ export type ConnectionFailure = {
   /** The resource that this machine has run out of. */
   readonly shortage?: Shortage
 }
-export type WholeResponse = {
-  readonly kind: 'whole'
+export type BufferedResponse = {
+  readonly kind: 'buffered'
   readonly status: number
   readonly headers: IncomingHttpHeaders
   readonly body: Buffer
@@ -75,7 +75,7 @@ export type StreamedResponse = {
   readonly headers: IncomingHttpHeaders
   readonly flow: Flow
 }
-export type UpstreamOutcome = ConnectionFailure | WholeResponse | StreamedResponse
+export type UpstreamOutcome = ConnectionFailure | BufferedResponse | StreamedResponse
 
 type Receiver = {
   data(chunk: Buffer): void
@@ -86,7 +86,7 @@ type Receiver = {
 /** The body of a streamed answer. The listener first gets the bytes that were buffered before it. */
 export type Flow = {
   /** The buffered bytes, including the data of the first event; empty if the stream has no server-sent events. */
-  begun(): Buffer
+  peek(): Buffer
   listen(receiver: Receiver): void
   pause(): void
   resume(): void
@@ -94,7 +94,7 @@ export type Flow = {
 
 export type UpstreamExchange = { readonly outcome: Promise<UpstreamOutcome>; abort(): void }
 
-export const MAX_WHOLE_BYTES = 32 * 1024 * 1024
+export const MAX_BUFFERED_BYTES = 32 * 1024 * 1024
 const MAX_ERROR_BYTES = 64 * 1024
 const MAX_PRELUDE_BYTES = 64 * 1024
 
@@ -126,7 +126,7 @@ const TIMEOUT_ERRORS = new Set([
 /** Streams other than server-sent events: they start with their first byte. */
 const FRAMED = /^application\/(x-ndjson|vnd\.amazon\.eventstream)\b/i
 
-const NOTHING = Buffer.alloc(0)
+const EMPTY = Buffer.alloc(0)
 const DESCRIPTORS = shortageOf({ code: 'EMFILE' })
 
 function failureOf(error: Error & { code?: string }, wasSent: boolean): ConnectionFailure {
@@ -161,20 +161,20 @@ type UpstreamOptions = PoolsOptions & {
 export function createUpstream({ memory, hasDescriptors, onShortage, ...options }: UpstreamOptions) {
   const pools = createPools(options)
   const deadlines = createDeadlines()
-  const places = new WeakMap<URL, { readonly origin: string; readonly path: string }>()
+  const urlParts = new WeakMap<URL, { readonly origin: string; readonly path: string }>()
 
   /** Cached, because the same URLs are used repeatedly and a URL serializes its parts on each access. */
-  function placeOf(url: URL) {
-    const cached = places.get(url)
+  function partsOf(url: URL) {
+    const cached = urlParts.get(url)
     if (cached) return cached
-    const place = { origin: url.origin, path: `${url.pathname}${url.search}` }
-    places.set(url, place)
-    return place
+    const parts = { origin: url.origin, path: `${url.pathname}${url.search}` }
+    urlParts.set(url, parts)
+    return parts
   }
 
-  function exchange(ask: UpstreamRequest): UpstreamExchange {
-    const { method = 'POST', url, headers, body, timeouts, maxAnswerBytes = MAX_WHOLE_BYTES } = ask
-    let isStream = ask.isStream
+  function exchange(request: UpstreamRequest): UpstreamExchange {
+    const { method = 'POST', url, headers, body, timeouts, maxAnswerBytes = MAX_BUFFERED_BYTES } = request
+    let isStream = request.isStream
     const { promise, resolve } = Promise.withResolvers<UpstreamOutcome>()
     let controller: Dispatcher.DispatchController | undefined
     let receiver: Receiver | undefined
@@ -202,14 +202,14 @@ export function createUpstream({ memory, hasDescriptors, onShortage, ...options 
         if (ending === 'end') receiver.end()
         else receiver.fail(ending)
       } else if (ending !== 'end') resolve(ending)
-      else resolveWhole()
+      else resolveBuffered()
     }
 
     /** Synchronous, except for a large answer: its chunks are joined in slices. */
-    function resolveWhole(): void {
+    function resolveBuffered(): void {
       const body = gathered.whole()
-      const answer = (bytes: Buffer): WholeResponse => ({
-        kind: 'whole',
+      const answer = (bytes: Buffer): BufferedResponse => ({
+        kind: 'buffered',
         status,
         headers: answerHeaders,
         body: bytes,
@@ -218,7 +218,7 @@ export function createUpstream({ memory, hasDescriptors, onShortage, ...options 
       else resolve(answer(body))
     }
 
-    function runShort(shortage: Shortage): void {
+    function failLocally(shortage: Shortage): void {
       onShortage(shortage)
       const wasSent = controller !== undefined
       finish({ kind: 'failure', reason: 'local', message: shortage.code, wasSent, shortage })
@@ -228,13 +228,13 @@ export function createUpstream({ memory, hasDescriptors, onShortage, ...options 
     /** A shortage on this machine is not reported as a failure of the provider. */
     function failed(error: Error & { code?: string }): void {
       const failure = failureOf(error, controller !== undefined)
-      const shortage = shortageOf(error) ?? (isNameless(failure) ? DESCRIPTORS : undefined)
-      if (shortage) runShort(shortage)
+      const shortage = shortageOf(error) ?? (isOutOfDescriptors(failure) ? DESCRIPTORS : undefined)
+      if (shortage) failLocally(shortage)
       else finish(failure)
     }
 
     /** Without a free file descriptor, DNS lookups fail as if the name did not exist. */
-    const isNameless = ({ reason }: ConnectionFailure) => reason === 'connect' && !hasDescriptors()
+    const isOutOfDescriptors = ({ reason }: ConnectionFailure) => reason === 'connect' && !hasDescriptors()
 
     function stop(reason: ConnectionFailure['reason'], message: string): void {
       finish({ kind: 'failure', reason, message, wasSent: controller !== undefined })
@@ -242,7 +242,7 @@ export function createUpstream({ memory, hasDescriptors, onShortage, ...options 
     }
 
     const flow: Flow = {
-      begun: () => (isPassing || isFramed ? NOTHING : begunBytes()),
+      peek: () => (isPassing || isFramed ? EMPTY : bufferedBytes()),
       listen(next) {
         receiver = next
         for (const chunk of gathered.take()) next.data(chunk)
@@ -260,7 +260,7 @@ export function createUpstream({ memory, hasDescriptors, onShortage, ...options 
     /** Taken from the memory budget of all bodies. */
     let reservedBytes = 0
     // The prelude is too short to be joined in slices, so this is synchronous.
-    const begunBytes = () => gathered.whole() as Buffer
+    const bufferedBytes = () => gathered.whole() as Buffer
     const prelude = createPrelude()
     const handsOver = () => (isStream || isPassing) && status >= 200 && status < 300
     let isHandedOver = false
@@ -277,16 +277,16 @@ export function createUpstream({ memory, hasDescriptors, onShortage, ...options 
       resolve({ kind: 'stream', status, headers: answerHeaders, flow })
     }
 
-    function dispatch(proven: Readonly<Record<string, string>>): void {
-      const { origin, path } = placeOf(url)
-      pools.poolOf(origin, timeouts.connectMs, ask.author).dispatch(
+    function dispatch(signedHeaders: Readonly<Record<string, string>>): void {
+      const { origin, path } = partsOf(url)
+      pools.poolOf(origin, timeouts.connectMs, request.author).dispatch(
         {
           method,
           path,
           headers:
             body === undefined || Buffer.isBuffer(body)
-              ? proven
-              : { ...proven, 'content-length': String(body.length) },
+              ? signedHeaders
+              : { ...signedHeaders, 'content-length': String(body.length) },
           body: sendable(body),
           // `first` above is the deadline for the first byte, and also waits for the first event.
           headersTimeout: 0,
@@ -304,9 +304,9 @@ export function createUpstream({ memory, hasDescriptors, onShortage, ...options 
             status = code
             answerHeaders = rawHeaders
             const type = String(rawHeaders['content-type'] ?? '')
-            isPassing = ask.passes?.(type) ?? false
+            isPassing = request.passes?.(type) ?? false
             isFramed = isStream && FRAMED.test(type)
-            if (ask.isWholeTaken && type.includes('json')) isStream = false
+            if (request.acceptsNonStream && type.includes('json')) isStream = false
             // The deadline of a stream ends with its first event, that of any other answer with its status.
             if (!handsOver()) first.cancel()
           },
@@ -316,7 +316,7 @@ export function createUpstream({ memory, hasDescriptors, onShortage, ...options 
             gathered.push(chunk)
             size += chunk.length
             if (!memory.take(chunk.length)) {
-              runShort(BUDGET_SHORTAGES.memory)
+              failLocally(BUDGET_SHORTAGES.memory)
               return
             }
             reservedBytes += chunk.length
@@ -338,15 +338,15 @@ export function createUpstream({ memory, hasDescriptors, onShortage, ...options 
       try {
         const bytes = body ?? Buffer.alloc(0)
         if (!Buffer.isBuffer(bytes)) throw new Error('a request that is sent piece by piece cannot be signed')
-        const proof = await sign({ method, url, headers, body: bytes })
-        if (!isOver) dispatch({ ...headers, ...proof })
+        const signature = await sign({ method, url, headers, body: bytes })
+        if (!isOver) dispatch({ ...headers, ...signature })
       } catch (error) {
         const reason = error instanceof KeyRefused ? 'key' : 'invalid'
         finish({ kind: 'failure', reason, message: (error as Error).message, wasSent: false })
       }
     }
 
-    if (ask.sign) void signAndDispatch(ask.sign.bind(ask))
+    if (request.sign) void signAndDispatch(request.sign.bind(request))
     else dispatch(headers)
 
     return {

@@ -10,7 +10,7 @@ import type { RelayChannel } from '../catalog/catalog.ts'
 import { createEligibility, strictRefusal } from '../eligibility.ts'
 import type { RelayRequest, Trace } from '../request.ts'
 import { type AttemptFailure, connectionFailure, invalidAnswer, statusFailure } from '../upstream/failure.ts'
-import type { UpstreamOutcome, WholeResponse } from '../upstream/upstream.ts'
+import type { BufferedResponse, UpstreamOutcome } from '../upstream/upstream.ts'
 import type { VideoDeps } from './deps.ts'
 import { overrideSubmission } from './override.ts'
 import type { VideoPrice } from './price.ts'
@@ -38,7 +38,7 @@ type AcceptedJob = {
   /** The number of further videos that were submitted without a response. */
   readonly unansweredVideos: number
   readonly warnings: readonly string[]
-  readonly answer: WholeResponse
+  readonly answer: BufferedResponse
 }
 
 /** The job was sent, but the provider did not report whether it accepted the job. */
@@ -64,11 +64,11 @@ const NEXT_CHANNEL = new Set([401, 402, 403, 404, 429])
 const AT_ONCE = 4
 
 type Judged =
-  | { readonly kind: 'accepted'; readonly id: string; readonly answer: WholeResponse }
+  | { readonly kind: 'accepted'; readonly id: string; readonly answer: BufferedResponse }
   | { readonly kind: 'next' | 'refused' | 'unanswered'; readonly failure: AttemptFailure }
 
 /** Turns a refusal inside a response with a success status into one with an error status. */
-function honest(dialect: VideoDialect, answer: WholeResponse): WholeResponse {
+function withErrorStatus(dialect: VideoDialect, answer: BufferedResponse): BufferedResponse {
   const refusal = dialect.refused?.(parsedBody(answer))
   if (!refusal) return answer
   const { status, code, message } = refusal
@@ -89,7 +89,7 @@ function judge(
     return { kind: failure.isRetryable ? 'next' : 'refused', failure }
   }
   const isGood = outcome.status >= 200 && outcome.status < 300
-  const answer = isGood ? honest(dialect, outcome) : outcome
+  const answer = isGood ? withErrorStatus(dialect, outcome) : outcome
   if (answer.status >= 200 && answer.status < 300) {
     try {
       return { kind: 'accepted', id: dialect.accepted(parsedBody(answer)), answer }
@@ -130,7 +130,7 @@ type VideoSubmission = {
   /** Records the channel of the job in the store and in the journal. Nothing is sent before this resolves. */
   aim(planned: PlannedSubmission): Promise<void>
   /** Called when a submission is in flight, with an unknown outcome, and when it no longer is. */
-  onFlight(isFlying: boolean): void
+  onFlight(isInFlight: boolean): void
 }
 
 type RejectedJob = { readonly kind: 'next' | 'refused'; readonly failure: AttemptFailure }

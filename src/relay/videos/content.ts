@@ -14,7 +14,7 @@ import type { VideoDeps } from './deps.ts'
 import { openAccess, type VendorAccess, VendorError, videoDialect } from './vendor.ts'
 import { resultsIn } from './video-view.ts'
 
-const MOST_REDIRECTS = 3
+const MAX_REDIRECTS = 3
 const PASSED = [
   'content-length',
   'content-encoding',
@@ -92,7 +92,7 @@ export function createContent({ keyring, vendor, upstream, memory, nowMs }: Vide
   })
 
   /** No total timeout, only an idle timeout: a video may be long and its client slow. */
-  const patient = ({ timeouts }: VendorAccess) => ({ ...timeouts, totalMs: 0 })
+  const withoutTotalTimeout = ({ timeouts }: VendorAccess) => ({ ...timeouts, totalMs: 0 })
 
   async function open(
     source: Exclude<VideoSource, { base64: string }>,
@@ -101,7 +101,12 @@ export function createContent({ keyring, vendor, upstream, memory, nowMs }: Vide
   ) {
     const { row, request } = fetching
     const ranges = rangesOf(request)
-    const common = { access, model: row.sent_model, passes: () => true, timeouts: patient(access) }
+    const common = {
+      access,
+      model: row.sent_model,
+      passes: () => true,
+      timeouts: withoutTotalTimeout(access),
+    }
     if ('call' in source) return vendor.send(source.call, { ...common, headers: ranges })
     const url = URL.parse(source.url)
     if (!url) throw unreached()
@@ -120,7 +125,7 @@ export function createContent({ keyring, vendor, upstream, memory, nowMs }: Vide
       method: 'GET',
       url,
       headers: { accept: '*/*', 'accept-encoding': 'identity', 'user-agent': 'sluice', ...keyed, ...ranges },
-      timeouts: patient(access),
+      timeouts: withoutTotalTimeout(access),
       isStream: false,
       passes: () => true,
       author: url.origin === vendor.originOf(access, model) ? 'administrator' : 'provider',
@@ -144,7 +149,7 @@ export function createContent({ keyring, vendor, upstream, memory, nowMs }: Vide
     const isSentWithKey = 'call' in source || (source as { withKey?: boolean }).withKey === true
     // The origin of the first URL: another host that redirects to itself still gets no key.
     const keyedOrigin = isSentWithKey ? URL.parse(from)?.origin : undefined
-    for (let turn = 0; turn < MOST_REDIRECTS; turn++) {
+    for (let turn = 0; turn < MAX_REDIRECTS; turn++) {
       if (outcome.kind === 'failure' || !REDIRECTS.has(outcome.status)) break
       const { location } = outcome.headers
       exchange.abort()
@@ -233,7 +238,7 @@ export function createContent({ keyring, vendor, upstream, memory, nowMs }: Vide
         ...passedHeaders(answer.headers),
       }
       fetching.onStart?.()
-      if (answer.kind === 'whole') {
+      if (answer.kind === 'buffered') {
         response.writeHead(answer.status, {
           ...common,
           ...answerHeaders,

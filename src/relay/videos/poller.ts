@@ -39,14 +39,14 @@ const AT_ONCE = 32
 const AT_ONCE_OF_CHANNEL = 8
 /** Longer than a poll can take, so that two polls of a job never overlap. */
 const LEASE_MS = 90_000
-const LEAST_PAUSE_MS = 2_000
-const MOST_PAUSE_MS = 30_000
-const MOST_ERROR_PAUSE_MS = 120_000
+const MIN_PAUSE_MS = 2_000
+const MAX_PAUSE_MS = 30_000
+const MAX_ERROR_PAUSE_MS = 120_000
 /** A client's request for a job polls it, but at most this often. */
 const REFRESH_MS = 3_000
 const REFRESH_WAIT_MS = 5_000
 /** After this many consecutive 404 responses the gateway considers the job lost. */
-const MOST_MISSES = 10
+const MAX_MISSES = 10
 const SWEEP_MS = 3_600_000
 
 const FORGOTTEN = { code: 'video_not_found', message: 'The provider no longer knows the job.' }
@@ -58,7 +58,7 @@ type Failing = { readonly code: string; readonly message: string }
  * Merges the states of a provider's jobs that belong to one job of ours. It ends when all have ended, and succeeds if one
  * has.
  */
-function together(states: readonly VideoState[]): VideoState {
+function mergeStates(states: readonly VideoState[]): VideoState {
   const [first] = states
   if (states.length === 1 && first) return first
   const isOver = states.every(({ status }) => hasEnded(status))
@@ -88,7 +88,7 @@ function together(states: readonly VideoState[]): VideoState {
 export function createPoller(deps: VideoDeps, search: Search) {
   const { db, nowMs, nodeId, keyring, vendor } = deps
   /** The running polls of this process, by job. A lease of this process without an entry here is void. */
-  const looks = new Map<string, { readonly channelId: number; readonly done: Promise<void> }>()
+  const polls = new Map<string, { readonly channelId: number; readonly done: Promise<void> }>()
   let isClosed = false
   /** More jobs are due than there are free slots. */
   let isShort = false
@@ -100,13 +100,13 @@ export function createPoller(deps: VideoDeps, search: Search) {
   function pauseMs({ created_time, sent_model }: VideoRow, access: VendorAccess | undefined): number {
     const ageMs = nowMs() - created_time * 1000
     const wishS = (access && videoDialect(access.provider, sent_model)?.pauseS) ?? 0
-    return Math.max(LEAST_PAUSE_MS, wishS * 1000, Math.min(MOST_PAUSE_MS, Math.round(ageMs / 20)))
+    return Math.max(MIN_PAUSE_MS, wishS * 1000, Math.min(MAX_PAUSE_MS, Math.round(ageMs / 20)))
   }
 
   /** A failed poll doubles the pause. */
   function failedPoll(row: VideoRow, message: string, access?: VendorAccess): VideoProgress {
     const last = row.poll_error === '' ? 0 : row.next_poll_ms - row.polled_ms
-    const pause = Math.max(pauseMs(row, access), Math.min(MOST_ERROR_PAUSE_MS, last * 2))
+    const pause = Math.max(pauseMs(row, access), Math.min(MAX_ERROR_PAUSE_MS, last * 2))
     return { poll_error: message.slice(0, 200), polled_ms: nowMs(), next_poll_ms: nowMs() + pause }
   }
 
@@ -220,12 +220,12 @@ export function createPoller(deps: VideoDeps, search: Search) {
       const results = states.flatMap(({ id, state }) =>
         state.status === 'completed' ? (state.results ?? []).map(result => ({ ...result, job: id })) : [],
       )
-      return progressed(row, together(states.map(({ state }) => state)), results, access)
+      return progressed(row, mergeStates(states.map(({ state }) => state)), results, access)
     } catch (error) {
       if (!(error instanceof VendorError) && !(error instanceof AnswerError)) throw error
       const isUnknown = error instanceof VendorError && (error.status === 404 || error.status === 410)
       const misses = isUnknown ? row.misses + 1 : row.misses
-      if (misses >= MOST_MISSES) return failed(row, FORGOTTEN, access)
+      if (misses >= MAX_MISSES) return failed(row, FORGOTTEN, access)
       return { ...failedPoll(row, secretsAt(row, access).scrub(error.message), access), misses }
     }
   }
@@ -292,7 +292,7 @@ export function createPoller(deps: VideoDeps, search: Search) {
     return { polled_ms: nowMs(), next_poll_ms: nowMs() + pauseMs(row, undefined) }
   }
 
-  async function look(row: VideoRow): Promise<void> {
+  async function poll(row: VideoRow): Promise<void> {
     const at = row.phase === 'doubt' ? pollUnanswered(row) : pollRunning(row)
     const updated = await at.catch(error => {
       deps.onProblem(error as Error, 'A video job could not be polled.', row.id)
@@ -302,28 +302,28 @@ export function createPoller(deps: VideoDeps, search: Search) {
   }
 
   /** Polls a job if this process gets its lease and is not polling it already. */
-  function lookAt({ id, channel_id: channelId }: DueVideo, polledBeforeMs?: number): Promise<void> {
-    if (looks.has(id)) return Promise.resolve()
+  function pollJob({ id, channel_id: channelId }: DueVideo, polledBeforeMs?: number): Promise<void> {
+    if (polls.has(id)) return Promise.resolve()
     const done = lease(id, polledBeforeMs)
-      .then(row => (row ? look(row) : undefined))
+      .then(row => (row ? poll(row) : undefined))
       .then(
         () => {
-          looks.delete(id)
+          polls.delete(id)
           if (isShort) take()
         },
         // The next turn tries again.
         error => {
-          looks.delete(id)
+          polls.delete(id)
           deps.onProblem(error as Error, 'The state of a video job could not be saved.', id)
         },
       )
-    looks.set(id, { channelId, done })
+    polls.set(id, { channelId, done })
     return done
   }
 
   const fullChannels = () =>
-    [...Map.groupBy(looks.values(), ({ channelId }) => channelId)]
-      .filter(([, those]) => those.length >= AT_ONCE_OF_CHANNEL)
+    [...Map.groupBy(polls.values(), ({ channelId }) => channelId)]
+      .filter(([, running]) => running.length >= AT_ONCE_OF_CHANNEL)
       .map(([channelId]) => channelId)
 
   /** Fills the free slots with jobs that are due. */
@@ -331,7 +331,7 @@ export function createPoller(deps: VideoDeps, search: Search) {
     const started = new Set<string>()
     for (;;) {
       const excludedChannels = fullChannels()
-      const free = AT_ONCE - looks.size
+      const free = AT_ONCE - polls.size
       isShort = free <= 0 || excludedChannels.length > 0
       if (isClosed || free <= 0) return
       const query = {
@@ -339,13 +339,13 @@ export function createPoller(deps: VideoDeps, search: Search) {
         nowMs: nowMs(),
         limit: free,
         excludedChannels,
-        inProgress: [...looks.keys()],
+        inProgress: [...polls.keys()],
       }
       const before = started.size
       for (const due of await dueVideos(db, query)) {
         if (started.has(due.id) || fullChannels().includes(due.channel_id)) continue
         started.add(due.id)
-        lookAt(due)
+        pollJob(due)
       }
       if (started.size === before) return
     }
@@ -375,7 +375,7 @@ export function createPoller(deps: VideoDeps, search: Search) {
       if (row.phase !== 'running' || row.polled_ms > nowMs() - REFRESH_MS) return row
       const late = new AbortController()
       const isLate = delay(REFRESH_WAIT_MS, undefined, { signal: late.signal, ref: false }).catch(() => {})
-      await Promise.race([lookAt(row, nowMs() - REFRESH_MS), isLate])
+      await Promise.race([pollJob(row, nowMs() - REFRESH_MS), isLate])
       late.abort()
       return (await findVideo(db, row.id)) ?? row
     },
@@ -384,7 +384,7 @@ export function createPoller(deps: VideoDeps, search: Search) {
       clearInterval(timer)
       clearInterval(sweeper)
       await turning
-      await Promise.all([...looks.values()].map(({ done }) => done))
+      await Promise.all([...polls.values()].map(({ done }) => done))
     },
   }
 }

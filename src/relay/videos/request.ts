@@ -58,7 +58,7 @@ export function workOf(parsed: VideoAsk, readContext: ReadContext, digest: Video
     inputTokens: 0,
     countedInput: 0,
     outputTokens: () => 0,
-    asked: whenOf(ask),
+    priceConditions: whenOf(ask),
     unfit({ provider }, sentModel) {
       const dialect = videoDialect(provider, sentModel)
       if (!dialect) return notOffered()

@@ -231,7 +231,7 @@ export function createSubmit(
     const { request, response, requestId, remix } = submission
     let row = admittedJob.row
     let hold: Hold | undefined
-    let isFlying = false
+    let isInFlight = false
     let channelId = 0
     try {
       hold = await deps.ledger.hold({
@@ -274,7 +274,7 @@ export function createSubmit(
           await placedHold.attempt(planned.channel.id, priced.estimate(planned.channel))
         },
         onFlight(now) {
-          isFlying = now
+          isInFlight = now
         },
       })
       await ticket.end(0)
@@ -283,7 +283,7 @@ export function createSubmit(
       else await fail(videoRequest, submission, row, submitted)
     } catch (error) {
       // The outcome of a submission in flight is unknown, unless the job has been settled.
-      if (!isFlying)
+      if (!isInFlight)
         await dropVideo(db, row.id, undefined, nowS()).catch(lost =>
           deps.onProblem(lost, 'A video job that was not sent could not be removed.', row.id),
         )
@@ -311,7 +311,7 @@ export function createSubmit(
         })
       throw error
     } finally {
-      if (!isFlying) hold?.release()
+      if (!isInFlight) hold?.release()
     }
   }
 

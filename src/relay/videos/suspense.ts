@@ -43,7 +43,7 @@ export function createSuspenseBook(deps: VideoDeps, search: Search) {
     },
   ]
 
-  async function lookOnce({ row }: UnansweredSubmission): Promise<string | undefined> {
+  async function searchOnce({ row }: UnansweredSubmission): Promise<string | undefined> {
     try {
       return await search(row)
     } catch (error) {
@@ -63,7 +63,7 @@ export function createSuspenseBook(deps: VideoDeps, search: Search) {
         () => {},
       )
       if (stopping.signal.aborted) break
-      const upstreamId = await lookOnce(unanswered)
+      const upstreamId = await searchOnce(unanswered)
       if (upstreamId !== undefined) {
         await settle(videoRequest, {
           channel,

@@ -9,7 +9,7 @@ import { encodeMultipart } from '../../wire/multipart.ts'
 import { addressAt, type RelayChannel, signing } from '../catalog/catalog.ts'
 import { type ChannelSecrets, createChannelSecrets } from '../catalog/channel-secrets.ts'
 import type { KeyExchange } from '../upstream/key-exchange.ts'
-import type { Timeouts, Upstream, UpstreamExchange, WholeResponse } from '../upstream/upstream.ts'
+import type { BufferedResponse, Timeouts, Upstream, UpstreamExchange } from '../upstream/upstream.ts'
 
 /** The channel settings with which a job was sent. Polls use the same ones, even if the channel changes. */
 export type VendorAccess = {
@@ -80,10 +80,10 @@ type Sending = {
 }
 
 /** Short, because a poll holds the lease of its job. */
-const LOOK_TIMEOUTS = { firstByteMs: 20_000, idleMs: 20_000, totalMs: 30_000 } as const
+const POLL_TIMEOUTS = { firstByteMs: 20_000, idleMs: 20_000, totalMs: 30_000 } as const
 
 /** Undefined for a body that is not JSON, or too large for a response about a job. */
-export const parsedBody = ({ body }: WholeResponse): unknown => parsedOrNothing(body.toString('utf8'))
+export const parsedBody = ({ body }: BufferedResponse): unknown => parsedOrNothing(body.toString('utf8'))
 
 function bodyOf({ json, parts }: VideoCall) {
   if (json)
@@ -131,9 +131,9 @@ export function createVendor({ upstream, keys, nowMs }: Deps) {
 
   /** The parsed body of a successful response. */
   async function ask(call: VideoCall, access: VendorAccess, model: string): Promise<unknown> {
-    const timeouts = { ...LOOK_TIMEOUTS, connectMs: access.timeouts.connectMs }
+    const timeouts = { ...POLL_TIMEOUTS, connectMs: access.timeouts.connectMs }
     const outcome = await (await send(call, { access, model, timeouts })).outcome
-    if (outcome.kind !== 'whole') {
+    if (outcome.kind !== 'buffered') {
       const what = outcome.kind === 'failure' ? `${outcome.reason}: ${outcome.message}` : 'a stream'
       throw new VendorError(`The provider did not respond (${what}).`)
     }

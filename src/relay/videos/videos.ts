@@ -36,7 +36,7 @@ type VideoRouteCall = {
   readonly id: string
 }
 
-type Serve = (asked: VideoRouteCall) => Promise<void>
+type Serve = (call: VideoRouteCall) => Promise<void>
 
 /** The routes of `/v1` that create, read, fetch and delete video jobs. */
 export function createVideos(deps: VideoDeps) {
@@ -70,10 +70,10 @@ export function createVideos(deps: VideoDeps) {
     }
 
   const present =
-    (inWords: (row: VideoRow, base: string) => unknown): Serve =>
+    (view: (row: VideoRow, base: string) => unknown): Serve =>
     async call => {
       const row = await poller.refresh(await own(call))
-      answerJson(call.response, 200, commonHeaders(call.requestId), inWords(row, baseOf(call.request)))
+      answerJson(call.response, 200, commonHeaders(call.requestId), view(row, baseOf(call.request)))
     }
 
   const list: Serve = async ({ request, response, requestId }) => {
@@ -191,7 +191,7 @@ export function createVideos(deps: VideoDeps) {
     route(
       path: string,
       method: string,
-    ): ((asked: Omit<VideoRouteCall, 'path' | 'id'>) => Promise<void>) | undefined {
+    ): ((call: Omit<VideoRouteCall, 'path' | 'id'>) => Promise<void>) | undefined {
       for (const [pattern, methods] of ROUTES) {
         const match = pattern.exec(path)
         if (!match) continue

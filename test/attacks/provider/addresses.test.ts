@@ -221,7 +221,7 @@ describe('connections to many origins', () => {
       upstream.exchange({ method: 'GET', url: new URL(url), headers: {}, timeouts, isStream: false, author })
         .outcome
     try {
-      for (const { url } of servers) assert.equal((await get(url, 'administrator')).kind, 'whole')
+      for (const { url } of servers) assert.equal((await get(url, 'administrator')).kind, 'buffered')
       // The same origins, once a provider names them: the open connections do not serve it.
       for (const { url } of servers) assert.equal((await get(url, 'provider')).kind, 'failure')
       assert.ok(upstream.poolCount() >= servers.length)

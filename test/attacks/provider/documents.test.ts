@@ -53,7 +53,7 @@ describe('large documents of a provider', () => {
     const call = { type: 'toolCall', id: 'a', name: 'f', arguments: '' } as const
     const first = assembler.open(call)
     assembler.add(first, { text: `{"a":"${'x'.repeat(4 * MB)}` })
-    for (let i = 0; i < 2_000; i++) assembler.say('text', 'y')
+    for (let i = 0; i < 2_000; i++) assembler.append('text', 'y')
     const closed = (part: number) =>
       events.some(
         event =>

@@ -31,5 +31,5 @@ export function decodeAnswer(
   })
 }
 
-export const malformed = (word: unknown): ChatError =>
-  chatError('server', 'The model produced output that the provider cannot parse.', { type: String(word) })
+export const malformed = (reason: unknown): ChatError =>
+  chatError('server', 'The model produced output that the provider cannot parse.', { type: String(reason) })

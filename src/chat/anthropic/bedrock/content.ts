@@ -123,7 +123,7 @@ function encodeBlock(part: Part, path: string, writing: Writing): readonly JsonO
       return encodeMedia(part, path, writing)
     default:
       if (part.format === FORMAT) return [part.value]
-      warnings.unsayable(path, `a part of the type ${String(part.value.type)}`)
+      warnings.unsupported(path, `a part of the type ${String(part.value.type)}`)
       return []
   }
 }
@@ -157,19 +157,19 @@ const FORMATS: Readonly<Record<string, string>> = {
   'video/x-matroska': 'mkv',
 }
 
-const TAKEN = {
+const SUPPORTED_FORMATS = {
   image: ['jpeg', 'png', 'gif', 'webp'],
   file: ['pdf', 'csv', 'doc', 'docx', 'xls', 'xlsx', 'html', 'txt', 'md'],
   video: ['mkv', 'mov', 'mp4', 'webm', 'flv', 'mpeg', 'mpg', 'wmv', '3gp'],
   audio: ['mp3', 'opus', 'wav', 'aac', 'flac', 'mp4', 'ogg', 'webm'],
 } as const satisfies Record<MediaPart['kind'], readonly string[]>
 
-const USUAL = { image: 'png', file: 'pdf', video: 'mp4', audio: 'wav' } as const
+const DEFAULT_FORMATS = { image: 'png', file: 'pdf', video: 'mp4', audio: 'wav' } as const
 
 function encodeMedia(part: MediaPart, path: string, { warnings, documents }: Writing): readonly JsonObject[] {
   const { kind, detail, mediaType, source } = part
   if (detail !== undefined && detail !== 'auto') {
-    warnings.unsayable(`${path}.detail`)
+    warnings.unsupported(`${path}.detail`)
   }
   const encoded = encodeSource(source)
   const format = 'text' in source ? 'txt' : formatOf(kind, mediaType)
@@ -195,9 +195,9 @@ function encodeMedia(part: MediaPart, path: string, { warnings, documents }: Wri
 }
 
 function formatOf(kind: MediaPart['kind'], mediaType: string | undefined): string | undefined {
-  if (mediaType === undefined) return USUAL[kind]
+  if (mediaType === undefined) return DEFAULT_FORMATS[kind]
   const format = FORMATS[mediaType] ?? mediaType.split('/').at(-1) ?? ''
-  return (TAKEN[kind] as readonly string[]).includes(format) ? format : undefined
+  return (SUPPORTED_FORMATS[kind] as readonly string[]).includes(format) ? format : undefined
 }
 
 /** Bytes, text, or an object in the vendor's own storage; the vendor fetches no URLs. */
@@ -208,8 +208,8 @@ function encodeSource(source: MediaSource): JsonObject | undefined {
 }
 
 /** The vendor accepts only letters, digits, single spaces, hyphens and brackets, and requires unique names. */
-function uniqueName(wish: string | undefined, usedNames: Set<string>): string {
-  const clean = (wish ?? '')
+function uniqueName(requestedName: string | undefined, usedNames: Set<string>): string {
+  const clean = (requestedName ?? '')
     .replace(/[^a-zA-Z0-9\s\-()[\]]/g, ' ')
     .replace(/\s+/g, ' ')
     .trim()

@@ -9,12 +9,12 @@ import { effortOf } from '../../hub/reasoning.ts'
 import { tierIn } from '../../hub/service-tier.ts'
 import { withoutCustomTools } from '../../hub/tools/custom-tools.ts'
 import { allowedFunctions, calledTools, isNamed } from '../../hub/tools/tool-choice.ts'
-import { warnBeyondText, warnOfDescription, warnUnsayable } from '../../hub/unsayable.ts'
+import { warnBeyondText, warnOfDescription, warnUnsupported } from '../../hub/unsupported.ts'
 import { createWarnings, type Warnings } from '../../hub/warnings.ts'
 import { encodeConversation } from '../messages/conversation.ts'
 import { fitLimit, fitStops } from '../messages/limit.ts'
 import { fitSampling, type Sampling } from '../messages/sampling.ts'
-import { heldSchema } from '../messages/schema.ts'
+import { enforcedSchema } from '../messages/schema.ts'
 import { encodeThinking } from '../messages/thinking.ts'
 import { cachePoint, encodeBlocks, FORMAT, type Writing } from './content.ts'
 import { effortFields, topKFields } from './maker-fields.ts'
@@ -28,20 +28,20 @@ export function encodeRequest(original: ChatRequest, options: EncodeOptions = {}
     warnings,
   )
   warnings.foreign('', request)
-  const unsayable = ['seed', 'presencePenalty', 'frequencyPenalty', 'logprobs', 'verbosity'] as const
-  warnUnsayable(request, [...unsayable, 'audio', 'safety', 'user'], warnings)
+  const unsupported = ['seed', 'presencePenalty', 'frequencyPenalty', 'logprobs', 'verbosity'] as const
+  warnUnsupported(request, [...unsupported, 'audio', 'safety', 'user'], warnings)
   warnBeyondText(request, warnings)
   warnOfDescription(request, warnings)
   const { system, messages } = encodeMessages(request, warnings)
   const tools = encodeTools(request, { maker, warnings })
-  const wishes = encodeWishes(request, { maker, options, warnings })
+  const parameters = encodeParameters(request, { maker, options, warnings })
   const { additionalModelRequestFields: own, ...extras } = ownExtras(FORMAT, request)
-  const additional = { ...wishes.additional, ...tools.additional, ...(isObject(own) && own) }
+  const additional = { ...parameters.additional, ...tools.additional, ...(isObject(own) && own) }
   const body = bodyOf({
     ...extras,
     messages,
     system: system.length === 0 ? undefined : system,
-    inferenceConfig: Object.keys(wishes.inference).length === 0 ? undefined : wishes.inference,
+    inferenceConfig: Object.keys(parameters.inference).length === 0 ? undefined : parameters.inference,
     toolConfig: tools.config,
     outputConfig: encodeOutput(request, warnings),
     serviceTier: encodeTier(request.serviceTier, warnings),
@@ -68,21 +68,21 @@ function encodeMessages(request: ChatRequest, warnings: Warnings) {
 const INSTRUCTIONS = ['text', 'cachePoint', 'guardContent']
 
 function instructions(blocks: readonly JsonObject[], path: string, warnings: Warnings) {
-  const sayable = blocks.filter(block => INSTRUCTIONS.some(name => name in block))
-  if (sayable.length < blocks.length)
+  const instructionBlocks = blocks.filter(block => INSTRUCTIONS.some(name => name in block))
+  if (instructionBlocks.length < blocks.length)
     warnings.lost(path, 'instructions can contain only text: media were left out')
-  return sayable
+  return instructionBlocks
 }
 
 // --- Tools --------------------------------------------------------------------------------------------------------
 
-type Deciding = { readonly maker: BedrockMaker; readonly warnings: Warnings }
+type ToolContext = { readonly maker: BedrockMaker; readonly warnings: Warnings }
 
 /**
  * The vendor rejects calls and results in the conversation if the request has no tools. In that case the called tools are
  * added.
  */
-function encodeTools(request: ChatRequest, { maker, warnings }: Deciding) {
+function encodeTools(request: ChatRequest, { maker, warnings }: ToolContext) {
   const allowed = allowedFunctions(
     isNamed(request.toolChoice) ? { ...request, toolChoice: { mode: 'auto' } } : request,
     warnings,
@@ -94,7 +94,7 @@ function encodeTools(request: ChatRequest, { maker, warnings }: Deciding) {
   }
   const offered = isForbidden && called.length === 0 ? [] : allowed
   if (offered.some(tool => tool.strict)) {
-    warnings.unsayable('tools.strict')
+    warnings.unsupported('tools.strict')
   }
   const specs = offered.flatMap(tool => [
     toolSpec(tool.name, tool.description, tool.parameters),
@@ -138,17 +138,20 @@ function encodeSerial(
 
 // --- Parameters ---------------------------------------------------------------------------------------------------
 
-type Wishing = Deciding & { readonly options: EncodeOptions }
-type Wishes = { readonly inference: JsonObject; readonly additional: JsonObject }
+type ParameterContext = ToolContext & { readonly options: EncodeOptions }
+type ParameterFields = { readonly inference: JsonObject; readonly additional: JsonObject }
 
-function encodeWishes(request: ChatRequest, { maker, options, warnings }: Wishing): Wishes {
+function encodeParameters(
+  request: ChatRequest,
+  { maker, options, warnings }: ParameterContext,
+): ParameterFields {
   const maxTokens = maker.isClaude ? fitLimit(request, options, warnings) : request.maxTokens
   const thinking = maker.isClaude
     ? encodeThinking(request, { home: FORMAT, maxTokens: maxTokens ?? 0, warnings })
     : { isOn: false }
   const { temperature, topP, topK } = maker.isClaude
     ? fitSampling(request, thinking.isOn, warnings)
-    : coolest(request, warnings)
+    : limitTemperature(request, warnings)
   const stopSequences = fitStops(request.stop, warnings)
   const inference = bodyOf({ maxTokens, temperature, topP, stopSequences })
   const config = thinking.config ?? {}
@@ -162,7 +165,7 @@ function encodeWishes(request: ChatRequest, { maker, options, warnings }: Wishin
 }
 
 /** Limits the temperature to 1, the highest that all makers accept. */
-function coolest({ temperature, topP, topK }: ChatRequest, warnings: Warnings): Sampling {
+function limitTemperature({ temperature, topP, topK }: ChatRequest, warnings: Warnings): Sampling {
   if (temperature !== undefined && temperature > 1)
     warnings.lost('temperature', 'was lowered to 1, the maximum')
   return { temperature: temperature && Math.min(temperature, 1), topP, topK }
@@ -171,21 +174,21 @@ function coolest({ temperature, topP, topK }: ChatRequest, warnings: Warnings): 
 function encodeTopK(topK: number | undefined, maker: BedrockMaker, warnings: Warnings): JsonObject {
   if (topK === undefined) return {}
   const fields = topKFields(maker, topK)
-  if (fields === undefined) warnings.unsayable('top_k')
+  if (fields === undefined) warnings.unsupported('top_k')
   return fields ?? {}
 }
 
 function encodeEffort({ reasoning }: ChatRequest, maker: BedrockMaker, warnings: Warnings): JsonObject {
   if (reasoning === undefined) return {}
   const { effort, budget } = reasoning
-  const word = effort ?? (budget === undefined ? undefined : effortOf(budget))
-  const fields = word === undefined ? undefined : effortFields(maker, word)
+  const effortName = effort ?? (budget === undefined ? undefined : effortOf(budget))
+  const fields = effortName === undefined ? undefined : effortFields(maker, effortName)
   if (fields === undefined) {
     warnings.lost('reasoning', 'has no counterpart for this model and was left out')
     return {}
   }
   if (effort === undefined) {
-    warnings.lost('reasoning.budget', `a budget of ${budget} tokens is sent as the effort ${word}`)
+    warnings.lost('reasoning.budget', `a budget of ${budget} tokens is sent as the effort ${effortName}`)
   }
   return fields
 }
@@ -193,7 +196,7 @@ function encodeEffort({ reasoning }: ChatRequest, maker: BedrockMaker, warnings:
 /** The schema is JSON text in this format. */
 function encodeOutput({ output, model }: ChatRequest, warnings: Warnings): JsonObject | undefined {
   if (output?.type !== 'schema' || !claudeGeneration(model).takesSchemas) return undefined
-  const schema = heldSchema(output.schema, 'response_format.schema', warnings)
+  const schema = enforcedSchema(output.schema, 'response_format.schema', warnings)
   const jsonSchema = { schema: JSON.stringify(schema), name: output.name ?? 'answer' }
   return { textFormat: { type: 'json_schema', structure: { jsonSchema } } }
 }

@@ -38,9 +38,9 @@ export function errorOf(
   message: string,
   { status, retryAfterS }: { status: number; retryAfterS?: number | undefined },
 ): ChatError {
-  const word = type?.toLowerCase().replace(/(exception|error)$/, '')
-  const isInvalid = word === 'validation'
-  const meant = status >= 400 ? status : isInvalid ? 400 : 500
-  const kind = (word !== undefined && KINDS[word]) || errorKind(meant, message, [])
+  const name = type?.toLowerCase().replace(/(exception|error)$/, '')
+  const isInvalid = name === 'validation'
+  const effectiveStatus = status >= 400 ? status : isInvalid ? 400 : 500
+  const kind = (name !== undefined && KINDS[name]) || errorKind(effectiveStatus, message, [])
   return chatError(kind, message, { type, retryAfterS })
 }

@@ -11,9 +11,10 @@ const REASONS: Readonly<Record<string, StopReason>> = {
 }
 
 /** The model's output is malformed: there is no answer. */
-export const isFailed = (word: unknown): boolean => typeof word === 'string' && word.startsWith('malformed_')
+export const isFailed = (vendorReason: unknown): boolean =>
+  typeof vendorReason === 'string' && vendorReason.startsWith('malformed_')
 
-export function decodeStop(word: unknown, hasCalls: boolean): StopReason {
-  const reason = (typeof word === 'string' && REASONS[word]) || 'stop'
+export function decodeStop(vendorReason: unknown, hasCalls: boolean): StopReason {
+  const reason = (typeof vendorReason === 'string' && REASONS[vendorReason]) || 'stop'
   return reason === 'stop' && hasCalls ? 'tools' : reason
 }

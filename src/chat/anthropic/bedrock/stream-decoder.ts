@@ -33,7 +33,7 @@ export function createStreamDecoder({ idsAndClock }: StreamDecoderOptions): Stre
       emit({ type: 'error', error })
     },
     // The usage follows the end of the message: without it the answer is still complete.
-    isWhole: () => stop !== undefined,
+    isComplete: () => stop !== undefined,
     finish(emit) {
       parts?.closeAll()
       emit({ type: 'finish', choice: 0, stop: { reason: stop ?? 'stop' } })
@@ -90,12 +90,12 @@ export function createStreamDecoder({ idsAndClock }: StreamDecoderOptions): Stre
     const input = member(toolUse, 'input')
     const call = blocks.get(index)
     if (typeof input === 'string' && input !== '' && call !== undefined) parts?.add(call, { text: input })
-    if (isObject(reasoningContent)) think(index, reasoningContent, emit)
+    if (isObject(reasoningContent)) appendReasoning(index, reasoningContent, emit)
     if (isObject(citation)) cite(index, decodeCitation(citation))
   }
 
-  function think(index: unknown, thought: JsonObject, emit: Emit): void {
-    const { text, signature, redactedContent } = thought
+  function appendReasoning(index: unknown, reasoning: JsonObject, emit: Emit): void {
+    const { text, signature, redactedContent } = reasoning
     if (typeof text === 'string' && text !== '') grow(index, 'reasoning', { text }, emit)
     if (typeof signature === 'string' && signature !== '') {
       grow(index, 'reasoning', { signature: signed(signature) }, emit)

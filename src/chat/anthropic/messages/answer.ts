@@ -40,7 +40,7 @@ export function encodeAnswer(answer: ChatAnswer, { idsAndClock, request }: Answe
     id: messageId(answer.id, idsAndClock.newId),
     type: 'message',
     role: 'assistant',
-    model: toldModel(answer.model, request),
+    model: modelForClient(answer.model, request),
     content: choice?.parts.flatMap(answerBlocks) ?? [],
     ...encodeStop(choice?.stop ?? { reason: 'stop' }),
     usage: encodeUsage(answer.usage ?? EMPTY),
@@ -48,7 +48,8 @@ export function encodeAnswer(answer: ChatAnswer, { idsAndClock, request }: Answe
 }
 
 /** The requested name. Some clients (Claude Code) send reasoning signatures back only to the model that they requested. */
-export const toldModel = (model: string, request: AnswerOptions['request']): string => request?.model || model
+export const modelForClient = (model: string, request: AnswerOptions['request']): string =>
+  request?.model || model
 
 /** Message ids of this format share a prefix; the id of another vendor follows it. */
 export function messageId(id: string, newId: (prefix: string) => string): string {

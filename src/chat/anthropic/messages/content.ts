@@ -17,10 +17,10 @@ import {
   attachSignatures,
   nativeSignature,
   packCallSignature,
-  packProof,
+  packReasoningSignature,
   packSignature,
   textSignatureThought,
-  unpackProof,
+  unpackReasoningSignature,
   unpackSignature,
 } from '../../hub/signature.ts'
 import { FREE_TEXT, parseArguments } from '../../hub/tools/arguments.ts'
@@ -97,7 +97,7 @@ function extended(block: FieldReader, part: Part): Part {
 export const decodeThinking = (text: string, signature: string | undefined): ReasoningPart => ({
   type: 'reasoning',
   text,
-  ...(signature && unpackProof(FORMAT, signature, 'signature')),
+  ...(signature && unpackReasoningSignature(FORMAT, signature, 'signature')),
 })
 
 function decodeResult(block: FieldReader): ToolResultPart {
@@ -229,7 +229,7 @@ function encodeBlock(part: Part, path: string, warnings: Warnings): readonly Jso
       return encodeMedia(part, path, warnings)
     default:
       if (part.format === FORMAT) return [part.value]
-      warnings.unsayable(path, `a part of the type ${String(part.value.type)}`)
+      warnings.unsupported(path, `a part of the type ${String(part.value.type)}`)
       return []
   }
 }
@@ -278,11 +278,11 @@ export function encodeCall(part: ToolCallPart, lost: (field: string, message: st
 function encodeMedia(part: MediaPart, path: string, warnings: Warnings): readonly JsonObject[] {
   const { kind, detail, mediaType = '', name, source } = part
   if (detail !== undefined && detail !== 'auto') {
-    warnings.unsayable(`${path}.detail`)
+    warnings.unsupported(`${path}.detail`)
   }
   const own = { ...ownExtras(FORMAT, part), ...cacheControl(part.cache) }
   if (kind === 'image') {
-    if (name !== undefined) warnings.unsayable(`${path}.name`)
+    if (name !== undefined) warnings.unsupported(`${path}.name`)
     const encoded = encodeSource(source, mediaType || 'image/png')
     if (encoded !== undefined) return [{ ...own, type: 'image', source: encoded }]
   }
@@ -356,7 +356,7 @@ function answerThought(part: ReasoningPart): readonly JsonObject[] {
     return [{ ...own, type: 'redacted_thinking', data: packSignature(FORMAT, encrypted) }]
   }
   if (text === '' && signature === undefined) return []
-  return [{ ...own, type: 'thinking', thinking: text, signature: packProof(FORMAT, part) ?? '' }]
+  return [{ ...own, type: 'thinking', thinking: text, signature: packReasoningSignature(FORMAT, part) ?? '' }]
 }
 
 function callSignature(part: ToolCallPart): readonly JsonObject[] {

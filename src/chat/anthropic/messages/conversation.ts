@@ -13,9 +13,10 @@ type Writing = TurnWriting & {
 export function encodeConversation(request: ChatRequest, writing: Writing): Conversation {
   const { warnings, textOf, takesSchemas } = writing
   const conversation = gatherTurns(request.messages, writing)
-  const wish = takesSchemas && request.output?.type === 'schema' ? undefined : outputInWords(request)
-  if (wish !== undefined) {
-    conversation.system.push(textOf(wish))
+  const instruction =
+    takesSchemas && request.output?.type === 'schema' ? undefined : outputInstruction(request)
+  if (instruction !== undefined) {
+    conversation.system.push(textOf(instruction))
     warnings.lost('response_format', 'JSON output is requested in the prompt')
   }
   trimLast(conversation.turns)
@@ -25,7 +26,7 @@ export function encodeConversation(request: ChatRequest, writing: Writing): Conv
 const ASK_FOR_JSON = 'Answer with JSON that has no words around it and no code fence'
 
 /** JSON without a schema always needs an instruction; JSON with a schema needs one for older models. */
-function outputInWords({ output }: ChatRequest): string | undefined {
+function outputInstruction({ output }: ChatRequest): string | undefined {
   if (output === undefined) return undefined
   return output.type === 'json'
     ? `${ASK_FOR_JSON}.`
@@ -41,7 +42,7 @@ function trimLast(turns: readonly Turn[]): void {
 }
 
 /** The text of an inserted user turn: the vendor rejects whitespace. */
-const NOTHING_SAID = '.'
+const PLACEHOLDER_TEXT = '.'
 
 /**
  * A conversation must begin with the user. If it has instructions only, they become a user turn. If it begins with the
@@ -60,5 +61,5 @@ function beginWithUser(
   }
   if (first.role === 'user') return { system, turns }
   warnings.lost('messages', 'a conversation must begin with the user: an empty user message was added')
-  return { system, turns: [{ role: 'user', content: [textOf(NOTHING_SAID)] }, ...turns] }
+  return { system, turns: [{ role: 'user', content: [textOf(PLACEHOLDER_TEXT)] }, ...turns] }
 }

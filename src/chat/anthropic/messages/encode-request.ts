@@ -7,17 +7,17 @@ import { plainOrList } from '../../hub/plain-text.ts'
 import { tierIn } from '../../hub/service-tier.ts'
 import { withoutCustomTools } from '../../hub/tools/custom-tools.ts'
 import { calledTools, HOSTED_TOOL, isNamed } from '../../hub/tools/tool-choice.ts'
-import { warnBeyondText, warnOfDescription, warnUnsayable } from '../../hub/unsayable.ts'
+import { warnBeyondText, warnOfDescription, warnUnsupported } from '../../hub/unsupported.ts'
 import { createWarnings, type Warnings } from '../../hub/warnings.ts'
 import { cacheControl, encodeBlocks, FORMAT } from './content.ts'
 import { encodeConversation } from './conversation.ts'
 import { fitLimit, fitStops } from './limit.ts'
 import { fitSampling } from './sampling.ts'
-import { createStrictness, heldSchema } from './schema.ts'
+import { createStrictness, enforcedSchema } from './schema.ts'
 import { encodeThinking } from './thinking.ts'
 
 /** Parameters that this format has no field for. */
-const UNSAYABLE = [
+const UNSUPPORTED = [
   'seed',
   'presencePenalty',
   'frequencyPenalty',
@@ -31,7 +31,7 @@ export function encodeRequest(original: ChatRequest, options: EncodeOptions = {}
   const warnings = createWarnings(FORMAT)
   const request = withCalledTools(withoutCustomTools(original, warnings))
   warnings.foreign('', request)
-  warnUnsayable(request, UNSAYABLE, warnings)
+  warnUnsupported(request, UNSUPPORTED, warnings)
   warnBeyondText(request, warnings)
   warnOfDescription(request, warnings)
   const maxTokens = fitLimit(request, options, warnings)
@@ -103,7 +103,7 @@ function encodeTools(
   return tools?.filter(isAllowed).flatMap((tool, index) => {
     if (tool.type === 'vendor' && tool.format === FORMAT) return [tool.value]
     if (tool.type !== 'function') {
-      warnings.unsayable(`tools[${index}]`, HOSTED_TOOL)
+      warnings.unsupported(`tools[${index}]`, HOSTED_TOOL)
       return []
     }
     warnings.foreign(`tools[${index}].`, tool)
@@ -116,7 +116,7 @@ function encodeTools(
         ...ownExtras(FORMAT, tool),
         name,
         description,
-        input_schema: isStrict ? heldSchema(schema, `tools[${index}].parameters`, warnings) : schema,
+        input_schema: isStrict ? enforcedSchema(schema, `tools[${index}].parameters`, warnings) : schema,
         strict: isStrict || (takesSchemas && strict === false ? false : undefined),
         ...cacheControl(cache),
       }),
@@ -157,6 +157,6 @@ const TIERS: Readonly<Record<string, string>> = {
 
 function encodeOutput({ output, model }: ChatRequest, warnings: Warnings): JsonObject {
   if (output?.type !== 'schema' || !claudeGeneration(model).takesSchemas) return {}
-  const schema = heldSchema(output.schema, 'response_format.schema', warnings)
+  const schema = enforcedSchema(output.schema, 'response_format.schema', warnings)
   return { format: { type: 'json_schema', schema } }
 }

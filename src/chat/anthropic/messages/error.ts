@@ -40,8 +40,8 @@ export function decodeError({ status, body, header }: VendorErrorAnswer): ChatEr
     textOf(error) ??
     textOf(member(body, 'message')) ??
     `The provider returned status ${status}.`
-  const meant = status >= 400 ? status : type === 'invalid_request_error' ? 400 : 500
-  const kind = (type !== undefined && KINDS[type]) || errorKind(meant, message, [type])
+  const effectiveStatus = status >= 400 ? status : type === 'invalid_request_error' ? 400 : 500
+  const kind = (type !== undefined && KINDS[type]) || errorKind(effectiveStatus, message, [type])
   return chatError(kind, message, { type, retryAfterS: retryAfterS(header) })
 }
 

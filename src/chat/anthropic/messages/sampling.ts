@@ -22,20 +22,21 @@ export function fitSampling(request: ChatRequest, isThinking: boolean, warnings:
 }
 
 /** The vendor's default has no effect, so it can be left out without a warning. */
-const isSaid = (value: number | undefined): value is number => value !== undefined && value !== 1
+const isNonDefault = (value: number | undefined): value is number => value !== undefined && value !== 1
 
 function withoutSampling({ temperature, topP, topK }: ChatRequest, warnings: Warnings): Sampling {
-  const wishes = [
-    isSaid(temperature) && 'temperature',
-    isSaid(topP) && 'top_p',
+  const parameters = [
+    isNonDefault(temperature) && 'temperature',
+    isNonDefault(topP) && 'top_p',
     topK !== undefined && 'top_k',
   ]
-  for (const name of wishes) if (name) warnings.lost(name, 'is not accepted by the model and was left out')
+  for (const name of parameters)
+    if (name) warnings.lost(name, 'is not accepted by the model and was left out')
   return {}
 }
 
 function fitThinking({ model, temperature, topP, topK }: ChatRequest, warnings: Warnings): Sampling {
-  if (isSaid(temperature)) {
+  if (isNonDefault(temperature)) {
     warnings.lost('temperature', 'is not accepted while thinking is on and was left out')
   }
   if (topK !== undefined) warnings.lost('top_k', 'is not accepted while thinking is on and was left out')
@@ -54,8 +55,8 @@ function fitPair(
 ): Sampling {
   if (temperature === undefined || topP === undefined || claudeGeneration(model).sampling === 'both')
     return { temperature, topP }
-  if (!isSaid(topP)) return { temperature }
-  if (!isSaid(temperature)) return { topP }
+  if (!isNonDefault(topP)) return { temperature }
+  if (!isNonDefault(temperature)) return { topP }
   warnings.lost('top_p', 'is not accepted beside temperature and was left out')
   return { temperature }
 }

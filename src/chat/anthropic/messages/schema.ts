@@ -6,7 +6,7 @@ const MAPS = new Set(['properties', '$defs', 'definitions'])
 const LISTS = new Set(['anyOf', 'allOf'])
 
 /** Rules that the vendor enforces. It rejects a schema with any others. */
-const HELD = new Set([
+const ENFORCED = new Set([
   '$ref',
   'additionalProperties',
   'const',
@@ -38,7 +38,7 @@ const FORMATS = new Set([
 const REMARKS = new Set(['$schema', '$id', '$comment', 'examples', 'deprecated', 'readOnly', 'writeOnly'])
 
 const isHeld = (name: string, value: unknown): boolean =>
-  HELD.has(name) ||
+  ENFORCED.has(name) ||
   (name === 'format' && FORMATS.has(String(value))) ||
   (name === 'minItems' && (value === 0 || value === 1))
 
@@ -46,15 +46,16 @@ const isHeld = (name: string, value: unknown): boolean =>
  * Converts a schema to one that Claude enforces for answers and strict tools: objects are closed, and unsupported rules
  * become text in descriptions.
  */
-export function heldSchema(schema: JsonObject, path: string, warnings: Warnings): JsonObject {
+export function enforcedSchema(schema: JsonObject, path: string, warnings: Warnings): JsonObject {
   const { oneOf, ...rest } = schema as Record<string, unknown>
   const source = oneOf === undefined || rest.anyOf !== undefined ? rest : { ...rest, anyOf: oneOf }
   const result: Record<string, unknown> = {}
-  const words: string[] = []
+  const descriptions: string[] = []
   for (const [name, value] of Object.entries(source)) {
     if (REMARKS.has(name)) continue
-    if (isHeld(name, value)) result[name] = nested(name, value, inner => heldSchema(inner, path, warnings))
-    else words.push(`${name}: ${JSON.stringify(value)}`)
+    if (isHeld(name, value))
+      result[name] = nested(name, value, inner => enforcedSchema(inner, path, warnings))
+    else descriptions.push(`${name}: ${JSON.stringify(value)}`)
   }
   if (isOfObjects(result)) {
     if (result.additionalProperties === true || isObject(result.additionalProperties)) {
@@ -62,9 +63,12 @@ export function heldSchema(schema: JsonObject, path: string, warnings: Warnings)
     }
     result.additionalProperties = false
   }
-  if (words.length === 0) return result
+  if (descriptions.length === 0) return result
   warnings.lost(path, 'constraints that cannot be enforced are added to the description')
-  return { ...result, description: [result.description, `(${words.join(', ')})`].filter(Boolean).join(' ') }
+  return {
+    ...result,
+    description: [result.description, `(${descriptions.join(', ')})`].filter(Boolean).join(' '),
+  }
 }
 
 const isOfObjects = ({ type, properties }: JsonObject): boolean =>

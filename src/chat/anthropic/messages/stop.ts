@@ -13,7 +13,7 @@ const REASONS: Readonly<Record<string, StopReason>> = {
   pause_turn: 'pause',
 }
 
-const WORDS = {
+const STOP_REASONS = {
   stop: 'end_turn',
   sequence: 'stop_sequence',
   length: 'max_tokens',
@@ -25,8 +25,8 @@ const WORDS = {
 
 /** `message`: a non-stream answer, or the `delta` at the end of a stream. */
 export function decodeStop(message: unknown, hasCalls: boolean): Stop {
-  const word = member(message, 'stop_reason')
-  const reason = (typeof word === 'string' && REASONS[word]) || 'stop'
+  const vendorReason = member(message, 'stop_reason')
+  const reason = (typeof vendorReason === 'string' && REASONS[vendorReason]) || 'stop'
   const sequence = member(message, 'stop_sequence')
   const details = member(message, 'stop_details')
   const explanation = member(details, 'explanation')
@@ -41,5 +41,9 @@ export function decodeStop(message: unknown, hasCalls: boolean): Stop {
 export function encodeStop({ reason, sequence, explanation, extras }: Stop): JsonObject {
   const own = extras?.[FORMAT]
   const stopDetails = explanation === undefined ? null : { type: 'refusal', category: null, explanation }
-  return { stop_reason: WORDS[reason], stop_sequence: sequence ?? null, stop_details: own ?? stopDetails }
+  return {
+    stop_reason: STOP_REASONS[reason],
+    stop_sequence: sequence ?? null,
+    stop_details: own ?? stopDetails,
+  }
 }

@@ -7,12 +7,17 @@ import { chatError } from '../../hub/error.ts'
 import { compact, extrasOf, lenientFields } from '../../hub/fields.ts'
 import type { StreamDecoder, StreamDecoderOptions } from '../../hub/format.ts'
 import type { ChatEvent, Signature, Stop, ToolCallPart } from '../../hub/hub.ts'
-import { callSignatureOf, isCallSignature, signatureOfText, unpackProof } from '../../hub/signature.ts'
+import {
+  callSignatureOf,
+  isCallSignature,
+  signatureOfText,
+  unpackReasoningSignature,
+} from '../../hub/signature.ts'
 import { createDecoder, createJsonScanner, type Emit, type JsonFrame } from '../../hub/stream.ts'
 import { decodeBlock, decodeCitation, FORMAT } from './content.ts'
 import { decodeError } from './error.ts'
 import { decodeStop } from './stop.ts'
-import { readAnthropicUsage, restated } from './usage.ts'
+import { mergedUsage, readAnthropicUsage } from './usage.ts'
 
 /** The decoded part of a block in the stream. */
 type Block =
@@ -43,7 +48,7 @@ export function createStreamDecoder(_options: StreamDecoderOptions): StreamDecod
       }
       if (isObject(data)) read(data, emit)
     },
-    isWhole: () => stop !== undefined,
+    isComplete: () => stop !== undefined,
     finish(emit) {
       parts?.closeAll()
       emit({ type: 'finish', choice: 0, stop: stop ?? { reason: 'stop' } })
@@ -114,7 +119,7 @@ export function createStreamDecoder(_options: StreamDecoderOptions): StreamDecod
   }
 
   function reportUsage(reportedUsage: unknown, emit: Emit): void {
-    usage = restated(usage, reportedUsage)
+    usage = mergedUsage(usage, reportedUsage)
     const read = readAnthropicUsage(usage)
     if (read !== undefined) emit({ type: 'usage', usage: read })
   }
@@ -182,14 +187,14 @@ export function createStreamDecoder(_options: StreamDecoderOptions): StreamDecod
   }
 
   function sign(index: number, text: string, emit: Emit): void {
-    const proof = unpackProof(FORMAT, text, 'signature')
-    const ofText = signatureOfText(proof)
-    if (proof.signature !== undefined && isCallSignature(proof.signature)) {
-      pending = callSignatureOf(proof.signature)
+    const unpacked = unpackReasoningSignature(FORMAT, text, 'signature')
+    const ofText = signatureOfText(unpacked)
+    if (unpacked.signature !== undefined && isCallSignature(unpacked.signature)) {
+      pending = callSignatureOf(unpacked.signature)
     } else if (ofText !== undefined) {
       // The block of the text has already ended.
-      assembler(emit).whole({ type: 'text', text: '', signature: ofText })
-    } else assembler(emit).add(think(index, '', emit), proof)
+      assembler(emit).addComplete({ type: 'text', text: '', signature: ofText })
+    } else assembler(emit).add(think(index, '', emit), unpacked)
   }
 
   function close(index: number, emit: Emit): void {
@@ -197,7 +202,11 @@ export function createStreamDecoder(_options: StreamDecoderOptions): StreamDecod
     blocks.delete(index)
     if (block?.kind === 'part') assembler(emit).close(block.part)
     if (block?.kind === 'vendor') {
-      assembler(emit).whole({ type: 'vendor', format: FORMAT, value: withInput(block.value, block.json) })
+      assembler(emit).addComplete({
+        type: 'vendor',
+        format: FORMAT,
+        value: withInput(block.value, block.json),
+      })
     }
   }
 }

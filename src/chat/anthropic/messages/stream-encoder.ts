@@ -4,10 +4,15 @@ import type { Stage } from '../../../wire/stage.ts'
 import { ownExtras } from '../../hub/fields.ts'
 import type { AnswerOptions } from '../../hub/format.ts'
 import type { ChatEvent, Delta, Extras, Part, Signature, Stop } from '../../hub/hub.ts'
-import { packCallSignature, packProof, packSignature, textSignatureThought } from '../../hub/signature.ts'
+import {
+  packCallSignature,
+  packReasoningSignature,
+  packSignature,
+  textSignatureThought,
+} from '../../hub/signature.ts'
 import { createEncoder, sseEvent } from '../../hub/stream.ts'
 import { type ArgumentsWriter, createArgumentsWriter } from '../../hub/tools/arguments.ts'
-import { messageId, toldModel } from './answer.ts'
+import { messageId, modelForClient } from './answer.ts'
 import { answerBlocks, encodeCall, encodeCitation, FORMAT } from './content.ts'
 import { errorBody } from './error.ts'
 import { encodeStop } from './stop.ts'
@@ -76,7 +81,7 @@ export function createStreamEncoder({ idsAndClock, request }: AnswerOptions): St
       id: messageId(start.id, idsAndClock.newId),
       type: 'message',
       role: 'assistant',
-      model: toldModel(start.model, request),
+      model: modelForClient(start.model, request),
       content: [],
       stop_reason: null,
       stop_sequence: null,
@@ -90,7 +95,7 @@ export function createStreamEncoder({ idsAndClock, request }: AnswerOptions): St
     return { index, bytes: eventOf('content_block_start', { index, content_block }) }
   }
 
-  function wholeBlock(block: JsonObject): readonly Buffer[] {
+  function completeBlock(block: JsonObject): readonly Buffer[] {
     const { index, bytes } = startBlock(block)
     return [bytes, eventOf('content_block_stop', { index })]
   }
@@ -110,7 +115,7 @@ export function createStreamEncoder({ idsAndClock, request }: AnswerOptions): St
           ...begin(part, { ...encodeCall(content, () => {}), input: {} }),
         ]
       case 'vendor':
-        return content.format === FORMAT ? wholeBlock(content.value) : []
+        return content.format === FORMAT ? completeBlock(content.value) : []
       case 'media': {
         const [block] = answerBlocks(content)
         if (content.kind === 'audio') return begin(part, { type: 'text', text: '' })
@@ -167,17 +172,20 @@ export function createStreamEncoder({ idsAndClock, request }: AnswerOptions): St
       pieces.push(delta(part.index ?? 0, { type: 'thinking_delta', thinking: text }))
     }
     if (encrypted !== undefined && signature === undefined && part.index === undefined) {
-      return [...pieces, ...wholeBlock({ type: 'redacted_thinking', data: packSignature(FORMAT, encrypted) })]
+      return [
+        ...pieces,
+        ...completeBlock({ type: 'redacted_thinking', data: packSignature(FORMAT, encrypted) }),
+      ]
     }
-    const proof = packProof(FORMAT, {
+    const packed = packReasoningSignature(FORMAT, {
       type: 'reasoning',
       text: '',
       ...(signature && { signature }),
       ...(encrypted && { encrypted }),
     })
-    if (proof === undefined) return pieces
+    if (packed === undefined) return pieces
     pieces.push(...begin(part, { type: 'thinking', thinking: '', signature: '' }))
-    pieces.push(delta(part.index ?? 0, { type: 'signature_delta', signature: proof }))
+    pieces.push(delta(part.index ?? 0, { type: 'signature_delta', signature: packed }))
     return pieces
   }
 
@@ -187,8 +195,8 @@ export function createStreamEncoder({ idsAndClock, request }: AnswerOptions): St
     if (part?.index === undefined) return []
     const { index, input, signature } = part
     const rest = input === undefined ? [] : inputDelta(index, input.end())
-    const proof = signature && packProof(FORMAT, textSignatureThought(signature))
-    return [...rest, eventOf('content_block_stop', { index }), ...signatureBlock(proof)]
+    const packed = signature && packReasoningSignature(FORMAT, textSignatureThought(signature))
+    return [...rest, eventOf('content_block_stop', { index }), ...signatureBlock(packed)]
   }
 }
 

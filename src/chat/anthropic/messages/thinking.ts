@@ -23,8 +23,8 @@ function obstacleToThinking(
   if (isAdaptive || thinking === 'adaptiveOnly') return undefined
   const calls = messages.findLast(message => message.role === 'assistant')?.content ?? []
   const isInLoop = messages.at(-1)?.role === 'tool' && calls.some(part => part.type === 'toolCall')
-  const isProven = calls.some(part => isOwnThought(part, home))
-  return isInLoop && !isProven ? 'the request lacks the thinking blocks of the last tool call' : undefined
+  const isSigned = calls.some(part => isOwnThought(part, home))
+  return isInLoop && !isSigned ? 'the request lacks the thinking blocks of the last tool call' : undefined
 }
 
 const isOwnThought = (part: Part, home: string): boolean =>
@@ -52,12 +52,12 @@ export function encodeThinking(request: ChatRequest, { home, maxTokens, warnings
   const config = effort === undefined ? {} : { effort: effort === 'minimal' ? 'low' : effort }
   const { thinking } = claudeGeneration(model)
   if (budget !== undefined && thinking === 'adaptiveOnly') {
-    const word = effort ?? effortOf(budget)
+    const effortName = effort ?? effortOf(budget)
     warnings.lost(
       'reasoning.budget',
-      `the model accepts no budget: ${budget} tokens are sent as the effort ${word}`,
+      `the model accepts no budget: ${budget} tokens are sent as the effort ${effortName}`,
     )
-    return { body: { type: 'adaptive', ...display }, config: { effort: word }, isOn: true }
+    return { body: { type: 'adaptive', ...display }, config: { effort: effortName }, isOn: true }
   }
   if (budget !== undefined) {
     // If the client used this very form, the vendor decides whether it is valid.
@@ -69,10 +69,10 @@ export function encodeThinking(request: ChatRequest, { home, maxTokens, warnings
     }
   }
   if (thinking !== 'budget') return { body: { type: 'adaptive', ...display }, config, isOn: true }
-  const worth = budgetOf(effort ?? (isAdaptive ? FREE_EFFORT : ''))
-  if (worth === undefined) return { isOn: false }
+  const effortBudget = budgetOf(effort ?? (isAdaptive ? FREE_EFFORT : ''))
+  if (effortBudget === undefined) return { isOn: false }
   // Thinking counts against `max_tokens`, which the hold covers, so the budget must fit.
-  const room = Math.min(worth, Math.floor(maxTokens / 2))
+  const room = Math.min(effortBudget, Math.floor(maxTokens / 2))
   if (room < MIN_BUDGET) {
     warnings.lost('reasoning_effort', 'max_tokens is too small for a thinking budget')
     return { isOn: false }

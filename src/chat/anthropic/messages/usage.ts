@@ -94,7 +94,7 @@ function withIterations(usage: Usage, list: readonly unknown[]): Usage {
 }
 
 /** A later report of a count replaces the earlier one. */
-export const restated = (previous: JsonObject, update: unknown): JsonObject =>
+export const mergedUsage = (previous: JsonObject, update: unknown): JsonObject =>
   isObject(update)
     ? { ...previous, ...Object.fromEntries(Object.entries(update).filter(([, value]) => value !== null)) }
     : previous

@@ -4,7 +4,7 @@ import { parseBounded } from '../../../wire/json-bounds.ts'
 /** The member that holds the free text of a call, for formats whose arguments are objects. */
 export const FREE_TEXT = 'input'
 /** The member that holds arguments that are not an object. */
-const WRITTEN = 'arguments'
+const RAW_ARGUMENTS = 'arguments'
 
 /** The arguments of a call, for formats that require an object. Anything else becomes a text in a member of an object. */
 export function parseArguments(text: string, lost: (field: string, message: string) => void): JsonObject {
@@ -16,7 +16,7 @@ export function parseArguments(text: string, lost: (field: string, message: stri
     // The arguments are not JSON. They are sent as text, with a warning to the client.
   }
   lost('arguments', 'are not a JSON object and are sent as a string inside one')
-  return { [WRITTEN]: text }
+  return { [RAW_ARGUMENTS]: text }
 }
 
 export type ArgumentsWriter = { push(text: string): string; end(): string }
@@ -26,26 +26,26 @@ export type ArgumentsWriter = { push(text: string): string; end(): string }
  * anything that does not start like an object, becomes a text in a member.
  */
 export function createArgumentsWriter(isFreeText: boolean): ArgumentsWriter {
-  let isBegun = false
+  let hasStarted = false
   let isText = isFreeText
   // Whitespace before the first character that reveals the kind of arguments.
   let blanks = ''
   const begin = (field: string) => `{${JSON.stringify(field)}:"`
   return {
     push(text) {
-      if (isBegun) return isText ? escaped(text) : text
+      if (hasStarted) return isText ? escaped(text) : text
       const pending = blanks + text
       const first = pending.trimStart().at(0)
       if (first === undefined && !isFreeText) {
         blanks = pending
         return ''
       }
-      isBegun = true
+      hasStarted = true
       isText = isFreeText || first !== '{'
-      return isText ? begin(isFreeText ? FREE_TEXT : WRITTEN) + escaped(pending) : pending
+      return isText ? begin(isFreeText ? FREE_TEXT : RAW_ARGUMENTS) + escaped(pending) : pending
     },
     end() {
-      if (isBegun) return isText ? '"}' : ''
+      if (hasStarted) return isText ? '"}' : ''
       return isFreeText ? `${begin(FREE_TEXT)}"}` : '{}'
     },
   }

@@ -58,7 +58,7 @@ function customNames(request: ChatRequest | undefined): ReadonlySet<string> {
   return new Set(request?.tools?.flatMap(tool => (tool.type === 'custom' ? [tool.name] : [])))
 }
 
-const isDisguised = (part: Part, names: ReadonlySet<string>): part is ToolCallPart =>
+const isWrappedCall = (part: Part, names: ReadonlySet<string>): part is ToolCallPart =>
   part.type === 'toolCall' && !part.isCustom && names.has(part.name)
 
 /** The free text in the arguments of a call; other arguments are returned unchanged. */
@@ -76,7 +76,7 @@ export function withCustomCalls(answer: ChatAnswer, request: ChatRequest | undef
   const names = customNames(request)
   if (names.size === 0) return answer
   const restored = (part: Part): Part =>
-    isDisguised(part, names) ? { ...part, arguments: freeText(part.arguments), isCustom: true } : part
+    isWrappedCall(part, names) ? { ...part, arguments: freeText(part.arguments), isCustom: true } : part
   return {
     ...answer,
     choices: answer.choices.map(choice => ({ ...choice, parts: choice.parts.map(restored) })),
@@ -98,7 +98,7 @@ export function restoringCustomCalls(
       if (event.type !== 'open' && event.type !== 'delta' && event.type !== 'close') return write(event)
       const { choice, part } = event
       const key = `${choice}.${part}`
-      if (event.type === 'open' && isDisguised(event.content, names)) {
+      if (event.type === 'open' && isWrappedCall(event.content, names)) {
         pieces.set(key, '')
         return write({ ...event, content: { ...event.content, isCustom: true } })
       }

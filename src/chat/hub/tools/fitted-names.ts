@@ -15,12 +15,12 @@ const RULES: Readonly<Record<string, RegExp>> = {
   gemini: /^[a-zA-Z_][a-zA-Z0-9_.-]{0,63}$/,
 }
 
-const KEPT_LENGTH = 50
+const PREFIX_LENGTH = 50
 const HASH_LENGTH = 10
 
 /** Deterministic, so that calls of earlier turns match the tools. The hash distinguishes names that become equal. */
 function fit(name: string): string {
-  const plain = name.replace(/[^a-zA-Z0-9_-]/g, '_').slice(0, KEPT_LENGTH)
+  const plain = name.replace(/[^a-zA-Z0-9_-]/g, '_').slice(0, PREFIX_LENGTH)
   const hash = createHash('sha256').update(name).digest('hex').slice(0, HASH_LENGTH)
   return `${/^[a-zA-Z_]/.test(plain) ? '' : '_'}${plain}_${hash}`
 }
@@ -32,12 +32,12 @@ export function fittedNames({ tools = [], messages }: ChatRequest, format: strin
   const rule = RULES[format]
   if (rule === undefined) return undefined
   const fitted = new Map<string, string>()
-  const look = (name: string | undefined) => {
+  const fitOne = (name: string | undefined) => {
     if (name !== undefined && !rule.test(name)) fitted.set(name, fit(name))
   }
-  for (const tool of tools) if (tool.type !== 'vendor') look(tool.name)
+  for (const tool of tools) if (tool.type !== 'vendor') fitOne(tool.name)
   for (const { content } of messages)
-    for (const part of content) if (part.type === 'toolCall' || part.type === 'toolResult') look(part.name)
+    for (const part of content) if (part.type === 'toolCall' || part.type === 'toolResult') fitOne(part.name)
   return fitted.size === 0 ? undefined : fitted
 }
 

@@ -17,7 +17,7 @@ export function allowedFunctions(
 ): readonly FunctionTool[] {
   return tools.flatMap((tool, index) => {
     if (tool.type !== 'function') {
-      warnings.unsayable(`tools[${index}]`, HOSTED_TOOL)
+      warnings.unsupported(`tools[${index}]`, HOSTED_TOOL)
       return []
     }
     warnings.foreign(`tools[${index}].`, tool)

@@ -15,7 +15,6 @@ import type {
 } from '../../hub/hub.ts'
 import { parseDataUrl, urlOf } from '../../hub/media.ts'
 import {
-  asToldBeside,
   decodeAnnotation,
   decodeContent,
   decodeReasoning,
@@ -24,6 +23,7 @@ import {
   encodeReasoning,
   encodeToolCall,
   FORMAT,
+  withListedMark,
   withTextSignature,
 } from './content.ts'
 import { errorInside } from './error.ts'
@@ -49,7 +49,7 @@ export function decodeAnswer(body: unknown, options: DecodeOptions): ChatAnswer 
     return { error: chatError('server', 'The provider could not finish the response.') }
   answer.any('object')
   answer.any('usage')
-  const sources = sourcesIn(body).map(asToldBeside)
+  const sources = sourcesIn(body).map(withListedMark)
   return compact<ChatAnswer>({
     id: answer.text('id') ?? '',
     model: answer.text('model') ?? '',

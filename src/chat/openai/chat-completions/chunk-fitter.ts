@@ -43,7 +43,7 @@ export function createChunkFitter(): Stage<Buffer, Buffer> {
     if (!isObject(chunk)) return undefined
     if (isBareError(chunk)) return sseEvent({ error: errorBody(errorInside(chunk)) })
     const list = chunk.choices
-    if (!Array.isArray(list) || !list.some(isStrange)) return undefined
+    if (!Array.isArray(list) || !list.some(needsRewrite)) return undefined
     return sseEvent({ ...chunk, choices: list.map(fitChoice) }, frame.event || undefined)
   }
 
@@ -75,7 +75,7 @@ function parse(text: string): unknown {
 const isBareError = ({ object, error, choices }: JsonObject): boolean =>
   object === 'error' && error === undefined && choices === undefined
 
-function isStrange(choice: unknown): boolean {
+function needsRewrite(choice: unknown): boolean {
   const delta = member(choice, 'delta')
   const calls = member(delta, 'tool_calls')
   const hasUnnumbered = Array.isArray(calls) && calls.some(call => typeof member(call, 'index') !== 'number')
@@ -85,10 +85,10 @@ function isStrange(choice: unknown): boolean {
 /** Splits content into text and reasoning, each in the field that clients read. */
 function fitContent(content: unknown): JsonObject {
   if (!Array.isArray(content)) return {}
-  const words = content.map(part => member(part, 'text')).filter(text => typeof text === 'string')
+  const texts = content.map(part => member(part, 'text')).filter(text => typeof text === 'string')
   const thoughts = content.map(part => thinkingText(member(part, 'thinking'))).join('')
   return {
-    content: words.length === 0 ? null : words.join(''),
+    content: texts.length === 0 ? null : texts.join(''),
     ...(thoughts !== '' && { reasoning_content: thoughts }),
   }
 }

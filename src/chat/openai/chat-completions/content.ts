@@ -143,7 +143,7 @@ export function encodePart(part: Part, path: string, warnings: Warnings): JsonOb
     }
     case 'vendor':
       if (part.format === FORMAT) return part.value
-      warnings.unsayable(path, `a part of the type ${String(part.value.type)}`)
+      warnings.unsupported(path, `a part of the type ${String(part.value.type)}`)
       return undefined
     default:
       warnings.lost(path, `a part of the type ${part.type} is not supported here and was left out`)
@@ -163,7 +163,7 @@ export const encodeParts = (
 
 function encodeMedia(part: MediaPart, path: string, warnings: Warnings): JsonObject | undefined {
   const { kind, source, mediaType, name, detail, context } = part
-  if (context !== undefined) warnings.unsayable(`${path}.context`)
+  if (context !== undefined) warnings.unsupported(`${path}.context`)
   if (part.isCited) warnings.lost(`${path}.citations`, 'cannot be asked for and were left out')
   if ('text' in source) {
     warnings.lost(path, 'a document in plain text is sent as a text')
@@ -179,14 +179,14 @@ function encodeMedia(part: MediaPart, path: string, warnings: Warnings): JsonObj
   switch (kind) {
     case 'image':
     case 'video':
-      if (name !== undefined) warnings.unsayable(`${path}.name`)
+      if (name !== undefined) warnings.unsupported(`${path}.name`)
       return {
         type: `${kind}_url`,
         [`${kind}_url`]: bodyOf({ url: urlOf(source, mediaType), detail }),
       }
     case 'audio':
       if ('url' in source) break
-      if (name !== undefined) warnings.unsayable(`${path}.name`)
+      if (name !== undefined) warnings.unsupported(`${path}.name`)
       return { type: 'input_audio', input_audio: { data: source.data, format: audioFormat(mediaType) } }
     default:
       if ('url' in source) break
@@ -247,13 +247,13 @@ const asText = (value: unknown): string | undefined => (typeof value === 'string
 /** Reasoning whose signature must be sent back unchanged, with its text, so that several can be distinguished. */
 export function encodeDetail(part: ReasoningPart, index: number): JsonObject {
   const { text, signature, encrypted, id } = part
-  const proof = signature ?? encrypted
+  const signed = signature ?? encrypted
   return bodyOf({
     type: signature === undefined && encrypted !== undefined ? 'reasoning.encrypted' : 'reasoning.text',
     text: text === '' ? undefined : text,
     signature: signature?.value,
     data: encrypted?.value,
-    format: proof?.format,
+    format: signed?.format,
     id,
     index,
   })
@@ -369,16 +369,16 @@ export function decodeAnnotation(value: unknown): Citation | undefined {
 export function encodeAnnotation(citation: Citation, from: number, to: number): readonly JsonObject[] {
   const { title = '', start, end } = citation
   const url = addressOf(citation)
-  if (url === undefined || isToldBeside(citation)) return []
+  if (url === undefined || isListed(citation)) return []
   const start_index = start === undefined ? from : from + start
   const end_index = end === undefined ? to : from + end
   return [{ type: 'url_citation', url_citation: { url, title, start_index, end_index } }]
 }
 
 /** Marks a citation that this format already has in the extras of the answer. */
-export const asToldBeside = (citation: Citation): Citation => ({
+export const withListedMark = (citation: Citation): Citation => ({
   ...citation,
-  extras: { [FORMAT]: { isToldBeside: true } },
+  extras: { [FORMAT]: { isListed: true } },
 })
 
-const isToldBeside = (citation: Citation): boolean => ownExtras(FORMAT, citation).isToldBeside === true
+const isListed = (citation: Citation): boolean => ownExtras(FORMAT, citation).isListed === true

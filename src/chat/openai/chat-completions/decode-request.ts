@@ -51,7 +51,7 @@ function decode(body: FieldReader): ChatRequest {
     choices: body.count('n', MAX_CHOICES),
     logprobs: wantsLogprobs ? (topLogprobs ?? 0) : undefined,
     output: decodeOutput(body.fields('response_format'), format => format.needFields('json_schema')),
-    reasoning: decodeReasoningWish(body),
+    reasoning: decodeReasoningConfig(body),
     verbosity: body.text('verbosity'),
     modalities: body.texts('modalities'),
     audio: body.object('audio'),
@@ -227,16 +227,16 @@ function decodeToolChoice(body: FieldReader): ToolChoice | undefined {
 const nameIn = (fields: FieldReader, type: string): string => fields.needFields(type).needText('name')
 
 /** `thinking` is an extension that several hosts share with Anthropic. */
-function decodeReasoningWish(body: FieldReader): Reasoning | undefined {
+function decodeReasoningConfig(body: FieldReader): Reasoning | undefined {
   const effort = body.text('reasoning_effort')
   const thinking = body.fields('thinking')
   const budget = thinking?.number('budget_tokens')
   const type = thinking?.text('type')
   const isFree = type === 'adaptive' || (type === 'enabled' && budget === undefined)
-  const wish = compact<Reasoning>({
+  const config = compact<Reasoning>({
     effort: type === 'disabled' ? 'none' : effort,
     budget,
     isAdaptive: isFree && effort === undefined ? true : undefined,
   })
-  return Object.keys(wish).length === 0 ? undefined : wish
+  return Object.keys(config).length === 0 ? undefined : config
 }

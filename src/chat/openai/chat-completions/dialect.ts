@@ -7,7 +7,7 @@ export function fitDialect(body: JsonObject, dialect: ChatDialect, warnings: War
   const entries = Object.entries(body).flatMap(([name, value]) => {
     if (dialect.needless.includes(name)) return []
     if (dialect.refused.includes(name)) {
-      warnings.unsayable(name)
+      warnings.unsupported(name)
       return []
     }
     return [[dialect.renamed[name] ?? name, fitValue(name, value, dialect, warnings)] as const]
@@ -18,9 +18,9 @@ export function fitDialect(body: JsonObject, dialect: ChatDialect, warnings: War
 /** Whether the host accepts this body, so that its bytes can be forwarded unchanged. */
 export function isInDialect(body: JsonObject, dialect: ChatDialect): boolean {
   const { renamed, refused, needless, ids } = dialect
-  const isStrange = (name: string) =>
+  const isUnsupported = (name: string) =>
     Object.hasOwn(renamed, name) || refused.includes(name) || needless.includes(name)
-  if (Object.keys(body).some(isStrange)) return false
+  if (Object.keys(body).some(isUnsupported)) return false
   if (body.tool_choice === 'required' || isAllowedTools(body.tool_choice)) return false
   // No host with a dialect supports the deprecated `functions`.
   if ('functions' in body || 'function_call' in body) return false
@@ -65,15 +65,20 @@ const isAllowedTools = (choice: unknown): boolean => isObject(choice) && choice.
 /** In a dialect, instructions have one role, reasoning is a content part, and foreign signatures have no field. */
 function fitMessage(message: unknown, warnings: Warnings): unknown {
   if (!isObject(message)) return message
-  const { reasoning_content: thought, reasoning_details: proofs, refusal, ...rest } = message as Fields
-  if (proofs !== undefined)
+  const {
+    reasoning_content: reasoning,
+    reasoning_details: reasoningDetails,
+    refusal,
+    ...rest
+  } = message as Fields
+  if (reasoningDetails !== undefined)
     warnings.lost('reasoning_details', 'content that another vendor signed was left out')
   const content = typeof refusal === 'string' ? withRefusal(rest.content, refusal) : rest.content
   const fitted: Fields = { ...rest }
   if (rest.role === 'developer') fitted.role = 'system'
   if (content !== undefined) fitted.content = content
-  if (typeof thought === 'string' && thought !== '') {
-    const thinking = { type: 'thinking', thinking: [{ type: 'text', text: thought }] }
+  if (typeof reasoning === 'string' && reasoning !== '') {
+    const thinking = { type: 'thinking', thinking: [{ type: 'text', text: reasoning }] }
     fitted.content = [thinking, ...partsOf(content)]
   }
   if (Array.isArray(rest.tool_calls)) fitted.tool_calls = rest.tool_calls.map(call => fitCall(call, warnings))

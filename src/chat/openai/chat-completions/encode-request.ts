@@ -16,7 +16,7 @@ import { fitId, type IdRule } from '../../hub/tools/call-id.ts'
 import { withoutCustomTools } from '../../hub/tools/custom-tools.ts'
 import { HOSTED_TOOL } from '../../hub/tools/tool-choice.ts'
 import { byType, encodeResultMessages } from '../../hub/tools/tool-results.ts'
-import { warnUnsayable } from '../../hub/unsayable.ts'
+import { warnUnsupported } from '../../hub/unsupported.ts'
 import { createWarnings, type Warnings } from '../../hub/warnings.ts'
 import { fitEffort, fitLimits, fitSampling } from '../parameters.ts'
 import { cacheControl, encodeParts, encodeReasoning, encodeToolCall, FORMAT } from './content.ts'
@@ -48,7 +48,7 @@ export function encodeRequest(original: ChatRequest, options: EncodeOptions = {}
   const request = fitLimits(fitSampling(marked, effort, warnings), warnings)
   const { extras, shared } = sharedFields(request, 'responses')
   warnings.foreign('', { extras })
-  warnUnsayable(request, ['topK', 'safety'], warnings)
+  warnUnsupported(request, ['topK', 'safety'], warnings)
   const body = bodyOf({
     ...shared,
     ...ownExtras(FORMAT, request),
@@ -78,16 +78,16 @@ export function encodeRequest(original: ChatRequest, options: EncodeOptions = {}
     user: request.user && fitId(request.user, USER_RULE),
     service_tier: request.serviceTier,
   })
-  const worded = dialect === undefined ? body : fitDialect(body, dialect, warnings)
-  return { body: worded, warnings: warnings.list() }
+  const encodedBody = dialect === undefined ? body : fitDialect(body, dialect, warnings)
+  return { body: encodedBody, warnings: warnings.list() }
 }
 
 /** Takes the fields that two formats of one vendor share from the extras of the other. */
 export function sharedFields(request: ChatRequest, other: string) {
-  const theirs = request.extras?.[other]
-  if (theirs === undefined) return { extras: request.extras ?? {}, shared: {} }
+  const otherExtras = request.extras?.[other]
+  if (otherExtras === undefined) return { extras: request.extras ?? {}, shared: {} }
   const isShared = (name: string) => (SHARED_WITH_RESPONSES as readonly string[]).includes(name)
-  const entries = Object.entries(theirs)
+  const entries = Object.entries(otherExtras)
   return {
     extras: { ...request.extras, [other]: Object.fromEntries(entries.filter(([name]) => !isShared(name))) },
     shared: Object.fromEntries(entries.filter(([name]) => isShared(name))),
@@ -171,7 +171,7 @@ function encodeTools(
   return tools?.flatMap((tool, index) => {
     if (tool.type === 'vendor') {
       if (tool.format === FORMAT) return [tool.value]
-      warnings.unsayable(`tools[${index}]`, HOSTED_TOOL)
+      warnings.unsupported(`tools[${index}]`, HOSTED_TOOL)
       return []
     }
     warnings.foreign(`tools[${index}].`, tool)

@@ -17,13 +17,13 @@ export function decodeError({ status, body, header }: VendorErrorAnswer): ChatEr
     textOf(member(body, 'detail')) ??
     `The provider returned status ${status}.`
   const type = textOf(member(source, 'type'))
-  const code = wordOf(member(source, 'code'))
+  const code = codeText(member(source, 'code'))
   // Hosts that send an error with a success status put the error status into the body.
   const reportedStatus = Number(member(source, 'code') ?? member(source, 'status'))
   const guess = type === 'invalid_request_error' ? 400 : 500
-  const meant =
+  const effectiveStatus =
     status >= 400 ? status : reportedStatus >= 400 && reportedStatus < 600 ? reportedStatus : guess
-  const kind = errorKind(meant, message, [type, code])
+  const kind = errorKind(effectiveStatus, message, [type, code])
   return chatError(kind, message, {
     type,
     code,
@@ -40,7 +40,7 @@ function textOf(value: unknown): string | undefined {
   return isObject(value) || Array.isArray(value) ? JSON.stringify(value) : undefined
 }
 
-const wordOf = (value: unknown): string | undefined =>
+const codeText = (value: unknown): string | undefined =>
   typeof value === 'number' ? String(value) : textOf(value)
 
 export function errorBody({ kind, message, type, code, param }: ChatError): JsonObject {

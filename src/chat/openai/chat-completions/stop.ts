@@ -18,8 +18,8 @@ const REASONS: Readonly<Record<string, StopReason>> = {
 export const FAILED = new Set(['error', 'insufficient_system_resource'])
 
 /** The calls decide whether tools were called: several hosts report `stop` nevertheless. */
-export function decodeStop(word: string, hasCalls: boolean): StopReason {
-  const reason = REASONS[word] ?? 'stop'
+export function decodeStop(vendorReason: string, hasCalls: boolean): StopReason {
+  const reason = REASONS[vendorReason] ?? 'stop'
   return hasCalls && reason === 'stop' ? 'tools' : reason
 }
 

@@ -10,12 +10,12 @@ import { createDecoder, createJsonScanner, type Emit, type JsonFrame } from '../
 import { decodeImages } from './answer.ts'
 import {
   argumentsText,
-  asToldBeside,
   decodeAnnotation,
   decodeCallSignature,
   decodeDetail,
   FORMAT,
   thinkingText,
+  withListedMark,
 } from './content.ts'
 import { errorInside } from './error.ts'
 import { decodeLogprobs } from './logprobs.ts'
@@ -51,7 +51,7 @@ export function createStreamDecoder(options: StreamDecoderOptions): StreamDecode
       if (isError) emit({ type: 'error', error: errorInside(data ?? text) })
     },
     // Several hosts omit `[DONE]`; the answer is complete when each choice has finished.
-    isWhole: () => choices.size >= choiceCount && [...choices.values()].every(choice => choice.isFinished),
+    isComplete: () => choices.size >= choiceCount && [...choices.values()].every(choice => choice.isFinished),
     finish(emit) {
       for (const [index, choice] of choices) {
         choice.parts.closeAll()
@@ -102,7 +102,7 @@ export function createStreamDecoder(options: StreamDecoderOptions): StreamDecode
   function gatherSources(chunk: JsonObject): void {
     for (const source of sourcesIn(chunk)) {
       const { url = '' } = source
-      if (!sources.has(url)) sources.set(url, isStarted ? source : asToldBeside(source))
+      if (!sources.has(url)) sources.set(url, isStarted ? source : withListedMark(source))
     }
   }
 
@@ -168,16 +168,16 @@ export function createStreamDecoder(options: StreamDecoderOptions): StreamDecode
     const { parts } = state
     readReasoning(delta, state)
     const { content, refusal, annotations, images, audio, tool_calls } = delta
-    if (typeof content === 'string') parts.say('text', content)
+    if (typeof content === 'string') parts.append('text', content)
     else if (Array.isArray(content)) for (const part of content) readPart(part, parts)
-    if (typeof refusal === 'string') parts.say('refusal', refusal)
+    if (typeof refusal === 'string') parts.append('refusal', refusal)
     if (Array.isArray(annotations)) {
       for (const citation of annotations.flatMap(each => decodeAnnotation(each) ?? [])) {
         if (citation.url !== undefined) state.cited.add(citation.url)
         parts.annotate('text', { citation })
       }
     }
-    if (Array.isArray(images)) for (const image of decodeImages(images)) parts.whole(image)
+    if (Array.isArray(images)) for (const image of decodeImages(images)) parts.addComplete(image)
     if (isObject(audio)) readAudio(audio, state)
     if (Array.isArray(tool_calls)) for (const call of tool_calls.filter(isObject)) readCall(call, state)
   }
@@ -239,8 +239,9 @@ function knownCall(call: JsonObject, { calls, lastCall }: ChoiceState): Call | u
 
 function readPart(part: unknown, parts: Assembler): void {
   const text = member(part, 'text')
-  if (typeof text === 'string') parts.say('text', text)
-  else if (member(part, 'type') === 'thinking') parts.say('reasoning', thinkingText(member(part, 'thinking')))
+  if (typeof text === 'string') parts.append('text', text)
+  else if (member(part, 'type') === 'thinking')
+    parts.append('reasoning', thinkingText(member(part, 'thinking')))
 }
 
 /** `reasoning_details` repeats the text of the other field; if it has text, only the details are read. */
@@ -250,7 +251,7 @@ function readReasoning(delta: JsonObject, state: ChoiceState): void {
   const details = Array.isArray(reasoning_details) ? reasoning_details.filter(isObject) : []
   const plain = typeof reasoning_content === 'string' ? reasoning_content : reasoning
   const hasText = details.some(detail => detail.text || detail.summary)
-  if (typeof plain === 'string' && !hasText) parts.say('reasoning', plain)
+  if (typeof plain === 'string' && !hasText) parts.append('reasoning', plain)
   for (const detail of details) {
     const thought = decodeDetail(detail)
     const ofText = signatureOfText(thought)
@@ -260,11 +261,11 @@ function readReasoning(delta: JsonObject, state: ChoiceState): void {
     }
     const { text, signature, encrypted } = thought
     // A signature may arrive with the complete reasoning text, which earlier pieces already contained.
-    const isRepeated = (signature ?? encrypted) !== undefined && text === parts.thought()
+    const isRepeated = (signature ?? encrypted) !== undefined && text === parts.reasoningText()
     const at = typeof detail.index === 'number' ? detail.index : undefined
     if (at !== state.detail && state.detail !== undefined && !isRepeated) parts.closeAll()
     state.detail = at
-    if (!isRepeated) parts.say('reasoning', text)
+    if (!isRepeated) parts.append('reasoning', text)
     if (signature !== undefined) parts.annotate('reasoning', { signature })
     if (encrypted !== undefined) parts.annotate('reasoning', { encrypted })
   }

@@ -138,7 +138,7 @@ export function createStreamEncoder({ idsAndClock, request }: AnswerOptions): St
       case 'refusal':
         return text === undefined ? [] : [chunk(index, { refusal: text })]
       case 'reasoning':
-        return think(index, { state, part, delta })
+        return encodeReasoning(index, { state, part, delta })
       case 'toolCall': {
         if (text === undefined) return []
         if (isFirstForm) return part.tool > 0 ? [] : [chunk(index, { function_call: { arguments: text } })]
@@ -161,7 +161,7 @@ export function createStreamEncoder({ idsAndClock, request }: AnswerOptions): St
   type Thought = { readonly state: ChoiceState; readonly part: OpenPart; readonly delta: Delta }
 
   /** A signature is sent with the complete reasoning text, because the client must send both back. */
-  function think(index: number, { state, part, delta }: Thought): readonly Buffer[] {
+  function encodeReasoning(index: number, { state, part, delta }: Thought): readonly Buffer[] {
     const { text, signature, encrypted } = delta
     const pieces: Buffer[] = []
     if (text !== undefined) {
@@ -169,16 +169,16 @@ export function createStreamEncoder({ idsAndClock, request }: AnswerOptions): St
       pieces.push(chunk(index, { reasoning_content: text }))
     }
     if (signature === undefined && encrypted === undefined) return pieces
-    const proven = {
+    const signedPart = {
       ...(part.content as ReasoningPart),
       text: part.text,
       ...(signature && { signature }),
       ...(encrypted && { encrypted }),
     }
-    return [...pieces, proof(index, state, proven)]
+    return [...pieces, proof(index, state, signedPart)]
   }
 
-  function proof(index: number, state: ChoiceState, proven: ReasoningPart): Buffer {
-    return chunk(index, { reasoning_details: [encodeDetail(proven, state.thoughts++)] })
+  function proof(index: number, state: ChoiceState, signedPart: ReasoningPart): Buffer {
+    return chunk(index, { reasoning_details: [encodeDetail(signedPart, state.thoughts++)] })
   }
 }

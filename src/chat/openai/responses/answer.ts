@@ -14,7 +14,12 @@ import type {
   ToolCallPart,
 } from '../../hub/hub.ts'
 import { mediaText, urlOf } from '../../hub/media.ts'
-import { attachSignatures, packCallSignature, packProof, textSignatureThought } from '../../hub/signature.ts'
+import {
+  attachSignatures,
+  packCallSignature,
+  packReasoningSignature,
+  textSignatureThought,
+} from '../../hub/signature.ts'
 import { errorInside } from '../chat-completions/error.ts'
 import { encodeLogprobs } from '../chat-completions/logprobs.ts'
 import {
@@ -216,16 +221,21 @@ export function contentPart(part: Part, tokens: readonly TokenLogprob[] = []): J
 
 /** Calls have no signature field in this format: the signature is sent in an empty reasoning item before the call. */
 export const callSignatureItem = (call: ToolCallPart, newId: (prefix: string) => string) =>
-  proofItem(packCallSignature(FORMAT, call), newId)
+  signatureItem(packCallSignature(FORMAT, call), newId)
 
 /** The signature of a text is sent in an empty reasoning item after it. */
 export const textSignatureItem = (part: Part | undefined, newId: (prefix: string) => string) =>
   part?.type === 'text' && part.signature !== undefined
-    ? proofItem(packProof(FORMAT, textSignatureThought(part.signature)), newId)
+    ? signatureItem(packReasoningSignature(FORMAT, textSignatureThought(part.signature)), newId)
     : []
 
-const proofItem = (proof: string | undefined, newId: (prefix: string) => string): readonly JsonObject[] =>
-  proof === undefined ? [] : [{ id: newId('rs_'), type: 'reasoning', summary: [], encrypted_content: proof }]
+const signatureItem = (
+  packed: string | undefined,
+  newId: (prefix: string) => string,
+): readonly JsonObject[] =>
+  packed === undefined
+    ? []
+    : [{ id: newId('rs_'), type: 'reasoning', summary: [], encrypted_content: packed }]
 
 /** An image becomes the result of the vendor's own image tool; other media become text. */
 export function mediaItem(part: MediaPart, newId: (prefix: string) => string): JsonObject {

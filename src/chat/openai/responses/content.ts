@@ -11,7 +11,7 @@ import type {
   ToolResultPart,
 } from '../../hub/hub.ts'
 import { dataUrl, parseDataUrl, urlOf } from '../../hub/media.ts'
-import { packProof, unpackProof } from '../../hub/signature.ts'
+import { packReasoningSignature, unpackReasoningSignature } from '../../hub/signature.ts'
 import type { Warnings } from '../../hub/warnings.ts'
 import { decodeLogprobs } from '../chat-completions/logprobs.ts'
 
@@ -140,13 +140,15 @@ export function splitExtras(part: Part): { readonly item: JsonObject; readonly o
 /** Each summary becomes a reasoning part; the signature covers all of them and is kept with the last. */
 function decodeReasoning(item: FieldReader): readonly ReasoningPart[] {
   const id = item.text('id')
-  const proof = item.text('encrypted_content')
+  const encryptedContent = item.text('encrypted_content')
   const texts = [...item.each('summary'), ...item.each('content')].map(each => each.text('text') ?? '')
   const thoughts = texts.filter(text => text !== '')
-  if (thoughts.length === 0 && proof) thoughts.push('')
+  if (thoughts.length === 0 && encryptedContent) thoughts.push('')
   return thoughts.map((text, at) => ({
     ...compact<ReasoningPart>({ type: 'reasoning', text, id }),
-    ...(proof && at === thoughts.length - 1 && unpackProof(FORMAT, proof, 'encrypted')),
+    ...(encryptedContent &&
+      at === thoughts.length - 1 &&
+      unpackReasoningSignature(FORMAT, encryptedContent, 'encrypted')),
   }))
 }
 
@@ -237,7 +239,7 @@ export function encodeInput(part: Part, path: string, warnings: Warnings): JsonO
     }
     case 'vendor':
       if (part.format === FORMAT) return part.value
-      warnings.unsayable(path, `a part of the type ${String(part.value.type)}`)
+      warnings.unsupported(path, `a part of the type ${String(part.value.type)}`)
       return undefined
     default:
       warnings.lost(path, `a part of the type ${part.type} is not supported here and was left out`)
@@ -247,7 +249,7 @@ export function encodeInput(part: Part, path: string, warnings: Warnings): JsonO
 
 function encodeMedia(part: MediaPart, path: string, warnings: Warnings): JsonObject | undefined {
   const { kind, source, mediaType, name, detail, context } = part
-  if (context !== undefined) warnings.unsayable(`${path}.context`)
+  if (context !== undefined) warnings.unsupported(`${path}.context`)
   if (part.isCited) warnings.lost(`${path}.citations`, 'cannot be asked for and were left out')
   if ('text' in source) {
     warnings.lost(path, 'a document in plain text is sent as a text')
@@ -261,7 +263,7 @@ function encodeMedia(part: MediaPart, path: string, warnings: Warnings): JsonObj
   }
   const stored = 'fileId' in source ? { file_id: source.fileId } : undefined
   if (kind === 'image') {
-    if (name !== undefined) warnings.unsayable(`${path}.name`)
+    if (name !== undefined) warnings.unsupported(`${path}.name`)
     return bodyOf({ type: 'input_image', ...(stored ?? { image_url: urlOf(source, mediaType) }), detail })
   }
   if (stored !== undefined) return bodyOf({ type: 'input_file', ...stored, filename: name, detail })
@@ -281,12 +283,12 @@ export const outputText = (part: TextPart): JsonObject => ({
 
 /** The reasoning parts of one item share an id and one signature. */
 export function reasoningItem(parts: readonly ReasoningPart[], id: string | undefined): JsonObject {
-  const proofs = parts.map(part => packProof(FORMAT, part)).filter(proof => proof !== undefined)
+  const packed = parts.map(part => packReasoningSignature(FORMAT, part)).filter(proof => proof !== undefined)
   return bodyOf({
     id,
     type: 'reasoning',
     summary: parts.filter(part => part.text !== '').map(({ text }) => ({ type: 'summary_text', text })),
-    encrypted_content: proofs.at(-1),
+    encrypted_content: packed.at(-1),
   })
 }
 
@@ -303,14 +305,15 @@ export function grouped(parts: readonly Part[]): readonly (readonly Part[])[] {
     const before = last?.at(-1)
     const isOpen = before?.type !== 'text' || before.signature === undefined
     const goesOn =
-      before !== undefined && ((isSaid(before) && isSaid(part) && isOpen) || isSameThought(before, part))
+      before !== undefined &&
+      ((isMessagePart(before) && isMessagePart(part) && isOpen) || isSameThought(before, part))
     if (goesOn) last?.push(part)
     else groups.push([part])
   }
   return groups
 }
 
-const isSaid = (part: Part): boolean => part.type === 'text' || part.type === 'refusal'
+const isMessagePart = (part: Part): boolean => part.type === 'text' || part.type === 'refusal'
 
 const isSameThought = (one: Part, other: Part): boolean =>
   one.type === 'reasoning' && other.type === 'reasoning' && one.id !== undefined && one.id === other.id

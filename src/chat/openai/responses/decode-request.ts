@@ -154,10 +154,10 @@ function decodeChoice(body: FieldReader): { choice?: ToolChoice; hosted?: JsonOb
   }
 }
 
-function decodeReasoning(wish: FieldReader | undefined, isReturned: boolean): Reasoning | undefined {
+function decodeReasoning(config: FieldReader | undefined, isReturned: boolean): Reasoning | undefined {
   const reasoning = compact<Reasoning>({
-    effort: wish?.text('effort'),
-    summary: wish?.text('summary') ?? wish?.text('generate_summary'),
+    effort: config?.text('effort'),
+    summary: config?.text('summary') ?? config?.text('generate_summary'),
     isReturned: isReturned ? true : undefined,
   })
   return Object.keys(reasoning).length === 0 ? undefined : reasoning

@@ -16,7 +16,7 @@ import { plainOrList } from '../../hub/plain-text.ts'
 import { nativeSignature } from '../../hub/signature.ts'
 import { fitId, type IdRule } from '../../hub/tools/call-id.ts'
 import { HOSTED_TOOL } from '../../hub/tools/tool-choice.ts'
-import { warnBeyondText, warnUnsayable } from '../../hub/unsayable.ts'
+import { warnBeyondText, warnUnsupported } from '../../hub/unsupported.ts'
 import { createWarnings, type Warnings } from '../../hub/warnings.ts'
 import { sharedFields } from '../chat-completions/encode-request.ts'
 import { canThink, fitEffort, fitLimits, fitSampling } from '../parameters.ts'
@@ -24,7 +24,15 @@ import { callItem, encodeInput, FORMAT, grouped, outputText, reasoningItem, spli
 import { ENCRYPTED, LOGPROBS } from './decode-request.ts'
 
 /** Parameters that this format has no field for. */
-const UNSAYABLE = ['topK', 'seed', 'stop', 'presencePenalty', 'frequencyPenalty', 'audio', 'safety'] as const
+const UNSUPPORTED = [
+  'topK',
+  'seed',
+  'stop',
+  'presencePenalty',
+  'frequencyPenalty',
+  'audio',
+  'safety',
+] as const
 
 /** The vendor rejects longer ids of calls and users. */
 const USER_RULE: IdRule = { maxLength: 64, pattern: /^/ }
@@ -37,7 +45,7 @@ export function encodeRequest(original: ChatRequest): EncodedRequest {
   const request = fitLimits(fitSampling(withoutIdleThoughts(marked), effort, warnings), warnings)
   const { extras, shared } = sharedFields(request, 'openai-chat')
   warnings.foreign('', { extras })
-  warnUnsayable(request, UNSAYABLE, warnings)
+  warnUnsupported(request, UNSUPPORTED, warnings)
   warnBeyondText(request, warnings)
   const { instructions, rest } = takeInstructions(request.messages)
   const own = ownExtras(FORMAT, request)
@@ -90,12 +98,12 @@ function wantsThoughts({ reasoning }: ChatRequest): boolean {
 
 // --- Messages -----------------------------------------------------------------------------------------------------
 
-type Placed = { readonly message: Message; readonly index: number }
+type IndexedMessage = { readonly message: Message; readonly index: number }
 
 /** The first system message, if it is plain text, has a field of its own. */
 function takeInstructions(messages: readonly Message[]): {
   readonly instructions: string | undefined
-  readonly rest: readonly Placed[]
+  readonly rest: readonly IndexedMessage[]
 } {
   const placed = messages.map((message, index) => ({ message, index }))
   const [first] = messages
@@ -108,7 +116,7 @@ function takeInstructions(messages: readonly Message[]): {
 
 function encodeMessage(message: Message, path: string, warnings: Warnings): readonly JsonObject[] {
   warnings.foreign(`${path}.`, message)
-  if (message.name !== undefined) warnings.unsayable(`${path}.name`)
+  if (message.name !== undefined) warnings.unsupported(`${path}.name`)
   if (message.role === 'assistant') return encodeAssistant(message.content, path, warnings)
   if (message.role === 'tool') return encodeResults(message.content, path, warnings)
   const content = encodeInputs(message.content, path, warnings)
@@ -126,7 +134,7 @@ function encodeAssistant(parts: readonly Part[], path: string, warnings: Warning
     switch (first?.type) {
       case 'text':
       case 'refusal':
-        return [encodeSaid(group, path, warnings)]
+        return [encodeMessageItem(group, path, warnings)]
       case 'reasoning':
         return encodeThoughts(group as readonly ReasoningPart[], path, warnings)
       case 'toolCall':
@@ -137,7 +145,7 @@ function encodeAssistant(parts: readonly Part[], path: string, warnings: Warning
         return [{ ...ownExtras(FORMAT, first), ...callItem({ ...first, id: fitId(first.id, ID_RULE) }) }]
       case 'vendor':
         if (first.format === FORMAT) return [first.value]
-        warnings.unsayable(path, `a part of the type ${String(first.value.type)}`)
+        warnings.unsupported(path, `a part of the type ${String(first.value.type)}`)
         return []
       default:
         warnings.lost(
@@ -149,7 +157,7 @@ function encodeAssistant(parts: readonly Part[], path: string, warnings: Warning
   })
 }
 
-function encodeSaid(group: readonly Part[], path: string, warnings: Warnings): JsonObject {
+function encodeMessageItem(group: readonly Part[], path: string, warnings: Warnings): JsonObject {
   const content = group.map(part => {
     if (part.type !== 'vendor') warnings.foreign(`${path}.`, part)
     if (part.type === 'refusal') return { ...splitExtras(part).own, type: 'refusal', refusal: part.text }
@@ -181,7 +189,7 @@ function encodeResults(parts: readonly Part[], path: string, warnings: Warnings)
     if (part.type !== 'toolResult') return []
     const at = `${path}.content[${index}]`
     warnings.foreign(`${at}.`, part)
-    if (part.isError) warnings.unsayable(`${at}.is_error`)
+    if (part.isError) warnings.unsupported(`${at}.is_error`)
     return [
       {
         ...ownExtras(FORMAT, part),
@@ -202,7 +210,7 @@ function encodeTools(
   return tools?.flatMap((tool, index) => {
     if (tool.type === 'vendor') {
       if (tool.format === FORMAT) return [tool.value]
-      warnings.unsayable(`tools[${index}]`, HOSTED_TOOL)
+      warnings.unsupported(`tools[${index}]`, HOSTED_TOOL)
       return []
     }
     warnings.foreign(`tools[${index}].`, tool)

@@ -5,7 +5,12 @@ import { type Assembler, createAssembler } from '../../hub/assembler.ts'
 import { compact, lenientFields } from '../../hub/fields.ts'
 import type { StreamDecoder, StreamDecoderOptions } from '../../hub/format.ts'
 import type { ChatEvent, Part, ReasoningPart, Signature } from '../../hub/hub.ts'
-import { callSignatureOf, isCallSignature, signatureOfText, unpackProof } from '../../hub/signature.ts'
+import {
+  callSignatureOf,
+  isCallSignature,
+  signatureOfText,
+  unpackReasoningSignature,
+} from '../../hub/signature.ts'
 import { createDecoder, createJsonScanner, type Emit, type JsonFrame } from '../../hub/stream.ts'
 import { errorInside } from '../chat-completions/error.ts'
 import { decodeLogprobs } from '../chat-completions/logprobs.ts'
@@ -14,12 +19,12 @@ import { decodeAnnotation, decodeItem, FORMAT } from './content.ts'
 import { callsIn, readResponsesUsage } from './usage.ts'
 
 /** An open part; `hasText` after its first delta. */
-type Told = { readonly part: number; hasText: boolean; hasLogprobs: boolean }
+type OpenPart = { readonly part: number; hasText: boolean; hasLogprobs: boolean }
 
 export function createStreamDecoder(options: StreamDecoderOptions): StreamDecoder {
   const { idsAndClock, usage } = options
   // Items are identified by position: some servers change ids in the middle of a stream.
-  const sentTexts = new Map<string, Told>()
+  const sentTexts = new Map<string, OpenPart>()
   let parts: Assembler | undefined
   let isStarted = false
   let hasParts = false
@@ -35,7 +40,7 @@ export function createStreamDecoder(options: StreamDecoderOptions): StreamDecode
       if (isObject(data)) read(data, emit)
     },
     // The last event contains the complete answer; without it the answer is incomplete.
-    isWhole: () => false,
+    isComplete: () => false,
   })
 
   function read(data: JsonObject, emit: Emit): void {
@@ -56,10 +61,10 @@ export function createStreamDecoder(options: StreamDecoderOptions): StreamDecode
         openContent(data, emit)
         break
       case 'response.output_text.delta':
-        say(contentAt(data, 'text', emit), data, emit)
+        appendDelta(contentAt(data, 'text', emit), data, emit)
         break
       case 'response.refusal.delta':
-        say(contentAt(data, 'refusal', emit), data, emit)
+        appendDelta(contentAt(data, 'refusal', emit), data, emit)
         break
       case 'response.output_text.done':
         complete(contentAt(data, 'text', emit), data, 'text', emit)
@@ -81,7 +86,7 @@ export function createStreamDecoder(options: StreamDecoderOptions): StreamDecode
         break
       case 'response.reasoning_summary_text.delta':
       case 'response.reasoning_text.delta':
-        say(thoughtAt(data, emit), data, emit)
+        appendDelta(thoughtAt(data, emit), data, emit)
         break
       case 'response.reasoning_summary_text.done':
       case 'response.reasoning_text.done':
@@ -89,7 +94,7 @@ export function createStreamDecoder(options: StreamDecoderOptions): StreamDecode
         break
       case 'response.function_call_arguments.delta':
       case 'response.custom_tool_call_input.delta':
-        sayTo(sentTexts.get(itemKey(data)), data, emit)
+        appendIfOpen(sentTexts.get(itemKey(data)), data, emit)
         break
       case 'response.function_call_arguments.done':
         completeAt(sentTexts.get(itemKey(data)), data, 'arguments', emit)
@@ -131,7 +136,7 @@ export function createStreamDecoder(options: StreamDecoderOptions): StreamDecode
     return parts
   }
 
-  function open(key: string, part: Part, emit: Emit): Told {
+  function open(key: string, part: Part, emit: Emit): OpenPart {
     hasParts = true
     const opened = { part: assembler(emit).open(part), hasText: false, hasLogprobs: false }
     sentTexts.set(key, opened)
@@ -160,13 +165,13 @@ export function createStreamDecoder(options: StreamDecoderOptions): StreamDecode
     if (type === 'refusal') contentAt(data, 'refusal', emit)
   }
 
-  function contentAt(data: JsonObject, type: 'text' | 'refusal', emit: Emit): Told {
+  function contentAt(data: JsonObject, type: 'text' | 'refusal', emit: Emit): OpenPart {
     const key = contentKey(data)
     return sentTexts.get(key) ?? open(key, { type, text: '' }, emit)
   }
 
   /** The last reasoning part of an item stays open, because the signature comes with the end of the item. */
-  function thoughtAt(data: JsonObject, emit: Emit): Told {
+  function thoughtAt(data: JsonObject, emit: Emit): OpenPart {
     const key = `${itemKey(data)}.thought.${String(data.summary_index ?? data.content_index)}`
     const existing = sentTexts.get(key)
     if (existing !== undefined) return existing
@@ -184,33 +189,33 @@ export function createStreamDecoder(options: StreamDecoderOptions): StreamDecode
     for (const key of thoughtKeys(data)) closeAt(key, emit)
   }
 
-  function say(at: Told, { delta, logprobs }: JsonObject, emit: Emit): void {
+  function appendDelta(at: OpenPart, { delta, logprobs }: JsonObject, emit: Emit): void {
     if (typeof delta === 'string' && delta !== '') {
       at.hasText = true
       assembler(emit).add(at.part, { text: delta })
     }
-    tellTokens(at, logprobs, emit)
+    emitLogprobs(at, logprobs, emit)
   }
 
-  function sayTo(at: Told | undefined, data: JsonObject, emit: Emit): void {
-    if (at !== undefined) say(at, data, emit)
+  function appendIfOpen(at: OpenPart | undefined, data: JsonObject, emit: Emit): void {
+    if (at !== undefined) appendDelta(at, data, emit)
   }
 
   /** The closing event repeats the text; it is only used if no delta arrived before. */
-  function complete(at: Told, data: JsonObject, name: string, emit: Emit): void {
+  function complete(at: OpenPart, data: JsonObject, name: string, emit: Emit): void {
     const text = data[name]
     if (!at.hasText && typeof text === 'string' && text !== '') {
       at.hasText = true
       assembler(emit).add(at.part, { text })
     }
-    if (!at.hasLogprobs) tellTokens(at, data.logprobs, emit)
+    if (!at.hasLogprobs) emitLogprobs(at, data.logprobs, emit)
   }
 
-  function completeAt(at: Told | undefined, data: JsonObject, name: string, emit: Emit): void {
+  function completeAt(at: OpenPart | undefined, data: JsonObject, name: string, emit: Emit): void {
     if (at !== undefined) complete(at, data, name, emit)
   }
 
-  function tellTokens(at: Told, logprobs: unknown, emit: Emit): void {
+  function emitLogprobs(at: OpenPart, logprobs: unknown, emit: Emit): void {
     const tokens = decodeLogprobs({ content: logprobs })
     if (tokens.length === 0) return
     at.hasLogprobs = true
@@ -230,7 +235,7 @@ export function createStreamDecoder(options: StreamDecoderOptions): StreamDecode
         for (const key of [...sentTexts.keys()]) if (key.startsWith(`${itemKey(data)}.`)) closeAt(key, emit)
         break
       case 'reasoning':
-        prove(data, item, emit)
+        attachSignature(data, item, emit)
         break
       case 'function_call':
       case 'custom_tool_call':
@@ -246,30 +251,31 @@ export function createStreamDecoder(options: StreamDecoderOptions): StreamDecode
       default:
         for (const part of decodeItem(lenientFields(item), idsAndClock.newId)) {
           hasParts = true
-          assembler(emit).whole(part)
+          assembler(emit).addComplete(part)
         }
     }
   }
 
-  function prove(data: JsonObject, item: JsonObject, emit: Emit): void {
+  function attachSignature(data: JsonObject, item: JsonObject, emit: Emit): void {
     const key = thoughtKeys(data).at(-1)
     const at = key === undefined ? undefined : sentTexts.get(key)
-    const proof = item.encrypted_content
-    if (typeof proof === 'string' && proof !== '') {
-      const { signature, encrypted } = unpackProof(FORMAT, proof, 'encrypted')
+    const encryptedContent = item.encrypted_content
+    if (typeof encryptedContent === 'string' && encryptedContent !== '') {
+      const { signature, encrypted } = unpackReasoningSignature(FORMAT, encryptedContent, 'encrypted')
       const added = { ...(signature && { signature }), ...(encrypted && { encrypted }) }
       const ofText = signature && signatureOfText({ signature })
       if (signature !== undefined && isCallSignature(signature)) pending = callSignatureOf(signature)
       // The message of the text has already ended.
-      else if (ofText !== undefined) assembler(emit).whole({ type: 'text', text: '', signature: ofText })
+      else if (ofText !== undefined)
+        assembler(emit).addComplete({ type: 'text', text: '', signature: ofText })
       else if (at !== undefined) assembler(emit).add(at.part, added)
       else {
         hasParts = true
         const id = typeof item.id === 'string' ? item.id : undefined
-        assembler(emit).whole(compact<ReasoningPart>({ type: 'reasoning', text: '', id, ...added }))
+        assembler(emit).addComplete(compact<ReasoningPart>({ type: 'reasoning', text: '', id, ...added }))
       }
     } else if (at === undefined) {
-      for (const part of decodeItem(lenientFields(item), idsAndClock.newId)) assembler(emit).whole(part)
+      for (const part of decodeItem(lenientFields(item), idsAndClock.newId)) assembler(emit).addComplete(part)
     }
     closeThoughts(data, emit)
   }
@@ -277,7 +283,7 @@ export function createStreamDecoder(options: StreamDecoderOptions): StreamDecode
   function finish(response: JsonObject, emit: Emit): void {
     start(response, emit)
     // Some servers send the content in the last event only.
-    if (!hasParts) for (const part of partsOf(response, options)) assembler(emit).whole(part)
+    if (!hasParts) for (const part of partsOf(response, options)) assembler(emit).addComplete(part)
     const all = mostCalls(calls, callsIn(response))
     if (all !== undefined) emit({ type: 'providerTools', calls: all })
     const read = readResponsesUsage(response.usage, usage)

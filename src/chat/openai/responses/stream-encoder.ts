@@ -31,7 +31,7 @@ import { encodeUsage } from './usage.ts'
 
 /** An open output item. The format repeats each item at its end, and all items in the last event. */
 type Item = { readonly index: number; readonly id: string }
-type Saying = Item & {
+type OpenText = Item & {
   readonly kind: 'said'
   readonly content: number
   readonly type: 'text' | 'refusal'
@@ -47,7 +47,7 @@ type Message = Item & { readonly content: JsonObject[] }
 /** An answer in this format has one choice; further choices are never requested. */
 export function createStreamEncoder(options: AnswerOptions): Stage<ChatEvent, Buffer> {
   const { idsAndClock, request } = options
-  const open = new Map<number, Saying | Calling | Thinking>()
+  const open = new Map<number, OpenText | Calling | Thinking>()
   const output: JsonObject[] = []
   let frame: JsonObject | undefined
   let sequence = 0
@@ -116,7 +116,7 @@ export function createStreamEncoder(options: AnswerOptions): Stage<ChatEvent, Bu
     return eventOf('response.output_item.added', { output_index: index, item })
   }
 
-  function wholeItem(item: JsonObject): readonly Buffer[] {
+  function completeItem(item: JsonObject): readonly Buffer[] {
     const index = nextIndex++
     return [addItem(index, item), endItem(index, item)]
   }
@@ -127,7 +127,10 @@ export function createStreamEncoder(options: AnswerOptions): Stage<ChatEvent, Bu
       case 'refusal':
         return beginText(number, content.type)
       case 'toolCall': {
-        const before = [...endMessage(), ...callSignatureItem(content, idsAndClock.newId).flatMap(wholeItem)]
+        const before = [
+          ...endMessage(),
+          ...callSignatureItem(content, idsAndClock.newId).flatMap(completeItem),
+        ]
         const item = { index: nextIndex++, id: idsAndClock.newId('fc_') }
         open.set(number, { ...item, kind: 'call', call: content, text: '' })
         return [...before, addItem(item.index, { id: item.id, ...callItem(content), status: 'in_progress' })]
@@ -141,9 +144,9 @@ export function createStreamEncoder(options: AnswerOptions): Stage<ChatEvent, Bu
       case 'media':
         // Audio is sent as its transcript.
         if (content.kind === 'audio') return beginText(number, 'text')
-        return [...endMessage(), ...wholeItem(mediaItem(content, idsAndClock.newId))]
+        return [...endMessage(), ...completeItem(mediaItem(content, idsAndClock.newId))]
       case 'vendor':
-        return content.format === FORMAT ? [...endMessage(), ...wholeItem(content.value)] : []
+        return content.format === FORMAT ? [...endMessage(), ...completeItem(content.value)] : []
       default:
         return []
     }
@@ -169,7 +172,7 @@ export function createStreamEncoder(options: AnswerOptions): Stage<ChatEvent, Bu
     const openPart = open.get(number)
     switch (openPart?.kind) {
       case 'said':
-        return say(openPart, delta)
+        return appendText(openPart, delta)
       case 'call': {
         const { text } = delta
         if (text === undefined) return []
@@ -178,13 +181,13 @@ export function createStreamEncoder(options: AnswerOptions): Stage<ChatEvent, Bu
         return [eventOf(`response.${type}.delta`, { ...placeOf(openPart.id, openPart.index), delta: text })]
       }
       case 'thought':
-        return think(openPart, delta)
+        return appendReasoning(openPart, delta)
       default:
         return []
     }
   }
 
-  function say(textPart: Saying, { text, citation, signature }: Delta): readonly Buffer[] {
+  function appendText(textPart: OpenText, { text, citation, signature }: Delta): readonly Buffer[] {
     if (signature !== undefined) textPart.signature = signature
     const place = { ...placeOf(textPart.id, textPart.index), content_index: textPart.content }
     const pieces: Buffer[] = []
@@ -204,7 +207,7 @@ export function createStreamEncoder(options: AnswerOptions): Stage<ChatEvent, Bu
     return pieces
   }
 
-  function think(thought: Thinking, { text, signature, encrypted }: Delta): readonly Buffer[] {
+  function appendReasoning(thought: Thinking, { text, signature, encrypted }: Delta): readonly Buffer[] {
     const { part } = thought
     thought.part = {
       ...part,
@@ -237,11 +240,11 @@ export function createStreamEncoder(options: AnswerOptions): Stage<ChatEvent, Bu
     }
   }
 
-  function endText(textPart: Saying): readonly Buffer[] {
+  function endText(textPart: OpenText): readonly Buffer[] {
     const { type, text, citations, signature, index, id } = textPart
     const cited = citations.length === 0 ? {} : { citations }
     const part = contentPart({ type, text, ...cited } as Part, type === 'text' ? tokens : [])
-    const proof = signature && textSignatureItem({ type: 'text', text, signature }, idsAndClock.newId)
+    const signatureItem = signature && textSignatureItem({ type: 'text', text, signature }, idsAndClock.newId)
     const place = { ...placeOf(id, index), content_index: textPart.content }
     if (message?.index === index) message.content[textPart.content] = part
     const fields = type === 'text' ? { text, logprobs: encodeLogprobs(tokens).content } : { refusal: text }
@@ -249,7 +252,7 @@ export function createStreamEncoder(options: AnswerOptions): Stage<ChatEvent, Bu
     return [
       eventOf(`response.${type === 'text' ? 'output_text' : 'refusal'}.done`, { ...place, ...fields }),
       eventOf('response.content_part.done', { ...place, part }),
-      ...(proof === undefined ? [] : [...endMessage(), ...proof.flatMap(wholeItem)]),
+      ...(signatureItem === undefined ? [] : [...endMessage(), ...signatureItem.flatMap(completeItem)]),
     ]
   }
 
@@ -277,21 +280,24 @@ export function createStreamEncoder(options: AnswerOptions): Stage<ChatEvent, Bu
     return [...summary, endItem(index, reasoningItem([part], id))]
   }
 
-  function whole(more: JsonObject): JsonObject {
+  function responseObject(more: JsonObject): JsonObject {
     return { ...frame, output, usage: usage === undefined ? null : encodeUsage(usage), ...more }
   }
 
   function finish(): readonly Buffer[] {
     const before = [...started(), ...[...open.keys()].flatMap(close), ...endMessage()]
     const encodedStop = encodeStop(stop)
-    return [...before, eventOf(`response.${String(encodedStop.status)}`, { response: whole(encodedStop) })]
+    return [
+      ...before,
+      eventOf(`response.${String(encodedStop.status)}`, { response: responseObject(encodedStop) }),
+    ]
   }
 
   function fail(error: ChatError): readonly Buffer[] {
     const before = started()
     const { code, message, param, type } = errorBody(error)
     const errorEvent = eventOf('error', { code, message, param, error: { type, code, message, param } })
-    const response = whole({ status: 'failed', error: { code: code ?? 'server_error', message } })
+    const response = responseObject({ status: 'failed', error: { code: code ?? 'server_error', message } })
     return [...before, errorEvent, eventOf('response.failed', { response })]
   }
 }

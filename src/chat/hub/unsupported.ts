@@ -16,12 +16,16 @@ const NAMES = {
   serviceTier: 'service_tier',
 } as const satisfies Partial<Record<keyof ChatRequest, string>>
 
-type Wish = keyof typeof NAMES
+type Parameter = keyof typeof NAMES
 
 /** Warns about the parameters of a request that a format has no field for. */
-export function warnUnsayable(request: ChatRequest, wishes: readonly Wish[], warnings: Warnings): void {
-  for (const wish of wishes) {
-    if (request[wish] !== undefined) warnings.unsayable(NAMES[wish])
+export function warnUnsupported(
+  request: ChatRequest,
+  parameters: readonly Parameter[],
+  warnings: Warnings,
+): void {
+  for (const parameter of parameters) {
+    if (request[parameter] !== undefined) warnings.unsupported(NAMES[parameter])
   }
 }
 
@@ -33,6 +37,6 @@ export function warnBeyondText(request: ChatRequest, warnings: Warnings): void {
 
 export function warnOfDescription({ output }: ChatRequest, warnings: Warnings): void {
   if (output?.type === 'schema' && output.description !== undefined) {
-    warnings.unsayable('response_format.description')
+    warnings.unsupported('response_format.description')
   }
 }

@@ -4,7 +4,7 @@ import type { ServerResponse } from 'node:http'
 const SMALL_BYTES = 65_536
 
 /** Sends a body. A small one is sent as one latin1 string with the headers: one plain write instead of a gathered one. */
-export function endWhole(response: ServerResponse, body: Buffer): void {
+export function endBuffered(response: ServerResponse, body: Buffer): void {
   if (body.length <= SMALL_BYTES) {
     response.end(body.toString('latin1'), 'latin1')
     return
