@@ -1,5 +1,5 @@
 import type { Script } from '../script.ts'
-import type { FaultContext, ApplyFault } from './fault.ts'
+import type { ApplyFault, FaultContext } from './fault.ts'
 import { BIG, filler, frameOf, instead, withHeaders } from './frames.ts'
 
 // Error responses and redirects.

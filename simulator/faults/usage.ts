@@ -1,7 +1,7 @@
 import type { Framing, StreamFrame } from '../formats/format.ts'
 import { isObject, type WireObject } from '../json.ts'
 import type { Script } from '../script.ts'
-import type { FaultContext, ApplyFault } from './fault.ts'
+import type { ApplyFault, FaultContext } from './fault.ts'
 import { bodyOf, withBody } from './frames.ts'
 
 // Responses that are correct except for their usage. The count file has the true usage.

@@ -7,7 +7,7 @@ import type { Inquiry, Protocol, Reply } from './format.ts'
 import { answerStream, answerWhole, gemini } from './gemini.ts'
 import { parse } from './gemini-request.ts'
 import { decodeCount } from './openai-request.ts'
-import { schemeKey, inHeader } from './vendor.ts'
+import { inHeader, schemeKey } from './vendor.ts'
 
 const PLACE = '^/vertex/v1/(?:projects/[^/]+/locations/[^/]+/)?publishers'
 const method = (publisher: string, name: string) =>

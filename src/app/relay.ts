@@ -111,7 +111,7 @@ export async function buildRelay({
   sessionUser,
   limits,
   isStopping,
-  exceedsConnectionLimit: exceedsConnectionLimit,
+  exceedsConnectionLimit,
 }: Deps) {
   const { db, engine } = store
   const { nodeId, slot } = peers.assignment

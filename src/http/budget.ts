@@ -16,7 +16,7 @@ type BudgetOptions = {
   onShortage(): void
 }
 
-export function createBudget({ maxBytes, onShortage: onShortage }: BudgetOptions): Budget {
+export function createBudget({ maxBytes, onShortage }: BudgetOptions): Budget {
   let used = 0
   return {
     take(bytes) {

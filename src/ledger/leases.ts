@@ -62,7 +62,7 @@ const emptyBalance = (account: AccountId, isUnlimited: boolean, lastUsedMs: numb
   lowUntilMs: 0,
 })
 
-export function createLeases({ find, lease, returnToStore: returnToStore, nextNumber, nowMs }: LeasesDeps) {
+export function createLeases({ find, lease, returnToStore, nextNumber, nowMs }: LeasesDeps) {
   const balances = new Map<string, LeasedBalance>()
   const opening = new Map<string, Promise<LeasedBalance | undefined>>()
 

@@ -98,7 +98,7 @@ export async function recover({
   journal,
   books,
   nowMs,
-  onMissingRecords: onMissingRecords,
+  onMissingRecords,
 }: RecoveryDeps): Promise<Pick<NodePosition, 'appliedLsn' | 'epoch'>> {
   const { appliedLsn, oldestOpenLsn, epoch } = await books.openNode(nodeId, Math.floor(nowMs() / 1000))
   // A request may have started before the applied position and ended after it, so replay starts at the oldest open request.

@@ -356,7 +356,7 @@ export function createJsonScanner({ limits = SCAN_LIMITS, cutsNumbers = false }:
         throw new JsonError(`holds more than ${limits.otherBytes} bytes beside its long texts`)
       const isParsable =
         texts <= SCAN_LIMITS.texts && values <= SCAN_LIMITS.values && otherBytes <= SCAN_LIMITS.otherBytes
-      return { cuts, members: members, isParsable, nameCount }
+      return { cuts, members, isParsable, nameCount }
     },
   }
 }

@@ -1,6 +1,13 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { bound, cost, grantedConditions, priceAt, possiblePrices, type UsageBound } from '../../src/domain/cost.ts'
+import {
+  bound,
+  cost,
+  grantedConditions,
+  possiblePrices,
+  priceAt,
+  type UsageBound,
+} from '../../src/domain/cost.ts'
 import type { Price, PriceInput, When } from '../../src/domain/price.ts'
 import { readPrice } from '../../src/domain/price.ts'
 import { MAX_RATE_PICOS, type Rates, TOKEN_RATES } from '../../src/domain/rate.ts'
@@ -384,10 +391,14 @@ describe('the price of a service', () => {
   })
 
   it('counts for two at once only where they are named together', () => {
-    assert.deepEqual(grantedConditions(price, { service_tier: 'fast', inference_geo: 'us' }), { service_tier: 'fast' })
+    assert.deepEqual(grantedConditions(price, { service_tier: 'fast', inference_geo: 'us' }), {
+      service_tier: 'fast',
+    })
     assert.equal(usd({ service_tier: 'fast', inference_geo: 'us' }), 1800)
     assert.equal(usd({ service_tier: 'flex', inference_geo: 'us' }), 165)
-    assert.deepEqual(grantedConditions(price, { service_tier: 'scale', inference_geo: 'us' }), { inference_geo: 'us' })
+    assert.deepEqual(grantedConditions(price, { service_tier: 'scale', inference_geo: 'us' }), {
+      inference_geo: 'us',
+    })
     assert.deepEqual(grantedConditions(price, { size: '1x1', service_tier: 'scale' }), { size: '1x1' })
   })
 

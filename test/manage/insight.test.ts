@@ -21,11 +21,10 @@ describe('the stretches of a chart', () => {
   })
 
   it('are hours that begin when the zone’s hours do', () => {
-    assert.deepEqual(iso(intervalStarts(at('2026-05-01T00:00'), at('2026-05-01T02:00'), 3_600, 'Asia/Kolkata')), [
-      '2026-04-30T23:30',
-      '2026-05-01T00:30',
-      '2026-05-01T01:30',
-    ])
+    assert.deepEqual(
+      iso(intervalStarts(at('2026-05-01T00:00'), at('2026-05-01T02:00'), 3_600, 'Asia/Kolkata')),
+      ['2026-04-30T23:30', '2026-05-01T00:30', '2026-05-01T01:30'],
+    )
   })
 })
 

@@ -487,8 +487,7 @@ describe('readers of model lists', () => {
 })
 
 describe('trouble of key or credit behind another status', () => {
-  const isTrouble = (type: number, status: number, body: unknown) =>
-    provider(type).isKeyError?.(status, body)
+  const isTrouble = (type: number, status: number, body: unknown) => provider(type).isKeyError?.(status, body)
 
   it('is a 400 that names an invalid key', () => {
     const body = { error: { code: 400, details: [{ reason: 'API_KEY_INVALID' }] } }

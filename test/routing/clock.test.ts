@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { monotonicMs, createMonotonicClock } from '../../src/routing/clock.ts'
+import { createMonotonicClock, monotonicMs } from '../../src/routing/clock.ts'
 
 describe('a steady clock', () => {
   it('continues from its last value when the system clock is set back', () => {

@@ -22,7 +22,7 @@ export function Dialog({
   onClose,
   children,
   isWide = false,
-  closesByButtonOnly: closesByButtonOnly = false,
+  closesByButtonOnly = false,
 }: DialogProps) {
   const { t } = useTranslation()
   // Focus the first field instead of the close button.

@@ -1,7 +1,7 @@
 import type { Db } from '../../store/engine/store.ts'
 import { type EnabledAlias, listEnabledAliases } from '../../store/records/aliases.ts'
 import { enabledModels } from '../../store/records/channels.ts'
-import { listServingChannels, listMapped } from '../../store/records/served.ts'
+import { listMapped, listServingChannels } from '../../store/records/served.ts'
 
 /**
  * A model name that clients can request, and the names that may have its price, first match first

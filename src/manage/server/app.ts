@@ -20,7 +20,7 @@ import { readJson } from '../../wire/json-skim.ts'
 import { isPage, serveConsole } from './console.ts'
 import type { Deps } from './deps.ts'
 import { serveReference } from './reference.ts'
-import { noSuchRoute, allowAnyOrigin, refuseOtherMethod, serveEverything } from './routes.ts'
+import { allowAnyOrigin, noSuchRoute, refuseOtherMethod, serveEverything } from './routes.ts'
 import { bodyDigest, validatorCompiler } from './serve.ts'
 import { createStoreWatch, errorFormatOf } from './store-watch.ts'
 

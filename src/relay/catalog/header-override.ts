@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { CLIENT_HEADER, HEADER_NAME, mayForward, isForwardedByDefault } from '../../domain/header.ts'
+import { CLIENT_HEADER, HEADER_NAME, isForwardedByDefault, mayForward } from '../../domain/header.ts'
 import { type Expression, isHeaderPattern, isMatch, readHeaderPattern } from '../../override/expression.ts'
 
 /** What a channel's administrator does to the headers of its requests: `header_override`, read once. */

@@ -1,6 +1,6 @@
 import { member } from '../../domain/json-value.ts'
 import type { When } from '../../domain/price.ts'
-import { isNeverMoreExpensive, isDefault, type Service } from '../../domain/service.ts'
+import { isDefault, isNeverMoreExpensive, type Service } from '../../domain/service.ts'
 import { warningsHeader } from '../../domain/warning.ts'
 import type { UpstreamBody } from './channel-request.ts'
 import type { RequestBody } from './request-reader.ts'

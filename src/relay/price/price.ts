@@ -1,4 +1,4 @@
-import { cost, bound as costBound, grantedConditions, priceAt, possiblePrices } from '../../domain/cost.ts'
+import { cost, bound as costBound, grantedConditions, possiblePrices, priceAt } from '../../domain/cost.ts'
 import { Refusal } from '../../domain/errors.ts'
 import type { Price, When } from '../../domain/price.ts'
 import { SERVICES } from '../../domain/service.ts'

@@ -1,5 +1,5 @@
 import { useTranslation } from 'react-i18next'
-import { useRouteMutation, useCall } from '../../api/query.ts'
+import { useCall, useRouteMutation } from '../../api/query.ts'
 import { Button } from '../../look/button.tsx'
 import { Moment } from '../../look/moment.tsx'
 import { Part } from '../../look/states.tsx'
