@@ -9,7 +9,7 @@ export type OfferedTool = {
 }
 
 /** A chat request, independent of its format. */
-export type ChatRequest = {
+export type SimulatedChat = {
   readonly model: string
   readonly promptTokens: number
   /** The last message: of the user, or the result of a tool. */
@@ -40,7 +40,7 @@ const WORDS =
   'the quick brown fox jumps over a lazy dog while seven green boats drift down one quiet river'.split(' ')
 
 /** The answer to a request: always the same for the same request, so that tests can compute it. */
-export function answer(ask: ChatRequest, index: number): AnswerChoice {
+export function answer(ask: SimulatedChat, index: number): AnswerChoice {
   const tools = toolsToCall(ask)
   if (tools.length > 0) return cutCalls(tools, ask)
   const tokens = ask.words === undefined ? splitTokens(compose(ask, index)) : words(ask.words)
@@ -57,7 +57,7 @@ export function countOpening(call: AnsweredCall): number {
  * A tool is called if the request requires it, or if the user's last message has the word "tool" or "tools" or the name of a
  * tool: the named tools, else the first few. After a tool's result comes text, so that a client's loop ends.
  */
-function toolsToCall(ask: ChatRequest): readonly OfferedTool[] {
+function toolsToCall(ask: SimulatedChat): readonly OfferedTool[] {
   if (ask.toolMode === 'none' || ask.tools.length === 0) return []
   const { by, text } = ask.lastMessage
   const namedTools = ask.tools.filter(tool => text.includes(tool.name))
@@ -67,7 +67,7 @@ function toolsToCall(ask: ChatRequest): readonly OfferedTool[] {
   return chosen.slice(0, ask.allowsParallelCalls ? CALL_LIMIT : 1)
 }
 
-function cutCalls(tools: readonly OfferedTool[], ask: ChatRequest): AnswerChoice {
+function cutCalls(tools: readonly OfferedTool[], ask: SimulatedChat): AnswerChoice {
   const calls: AnsweredCall[] = []
   let budget = ask.maxTokens
   let isCut = false
@@ -88,18 +88,18 @@ function cutCalls(tools: readonly OfferedTool[], ask: ChatRequest): AnswerChoice
   return { text: [], calls, tokenCount, isCut }
 }
 
-function argumentsFor(tool: OfferedTool, ask: ChatRequest): string {
+function argumentsFor(tool: OfferedTool, ask: SimulatedChat): string {
   if (tool.isCustom) return excerpt(ask.lastMessage.text)
   return JSON.stringify(sampleOf(tool.parameters ?? { type: 'object' }, tool.name))
 }
 
-function compose(ask: ChatRequest, index: number): string {
+function compose(ask: SimulatedChat, index: number): string {
   if (ask.json === undefined) return sentence(ask, index)
   if (ask.json.schema === undefined) return JSON.stringify({ answer: sentence(ask, index) })
   return JSON.stringify(sampleOf(ask.json.schema, 'answer'))
 }
 
-function sentence(ask: ChatRequest, index: number): string {
+function sentence(ask: SimulatedChat, index: number): string {
   const { by, text } = ask.lastMessage
   const opening = index === 0 ? 'Hello!' : `Hello again, this is choice ${index + 1}.`
   const echo = text.trim() === '' ? 'You wrote nothing' : `You wrote: "${excerpt(text)}"`

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { type AnswerChoice, answer, type ChatRequest, countOpening, type OfferedTool } from '../answer.ts'
+import { type AnswerChoice, answer, countOpening, type OfferedTool, type SimulatedChat } from '../answer.ts'
 import { isObject, textOf, type WireObject } from '../json.ts'
 import { ProviderError } from '../provider-error.ts'
 import { steer } from '../steering.ts'
@@ -143,7 +143,7 @@ function countPrompt(request: WireObject): number {
   return schema === undefined ? count : count + countTokens(JSON.stringify(schema))
 }
 
-function decodeAsk(request: WireObject, model: string, words: number | undefined): ChatRequest {
+function decodeAsk(request: WireObject, model: string, words: number | undefined): SimulatedChat {
   const choice = objectOf(request.tool_choice)
   const offered = listOf(request.tools).flatMap(decodeTool)
   const eligible = choice.type === 'tool' ? offered.filter(({ name }) => name === choice.name) : offered
@@ -171,7 +171,7 @@ function decodeTool(tool: unknown): readonly OfferedTool[] {
   return typeof name === 'string' && name !== '' ? [{ name, parameters, isCustom: false }] : []
 }
 
-function lastMessageOf(messages: readonly WireObject[]): ChatRequest['lastMessage'] {
+function lastMessageOf(messages: readonly WireObject[]): SimulatedChat['lastMessage'] {
   const blocks = blocksOf(messages.findLast(({ role }) => role === 'user')?.content)
   const results = blocks.filter(({ type }) => type === 'tool_result')
   const textIn = (list: readonly WireObject[]) => list.map(({ text }) => textOf(text) ?? '').join(' ')
@@ -184,7 +184,7 @@ type Completion = {
   readonly id: string
   readonly model: string
   readonly choice: AnswerChoice
-  readonly ask: ChatRequest
+  readonly ask: SimulatedChat
   readonly searches: number
   readonly thought: readonly string[]
 }

@@ -1,5 +1,5 @@
 import { EventStreamCodec } from '@smithy/eventstream-codec'
-import { type AnswerChoice, answer, type ChatRequest, countOpening } from '../answer.ts'
+import { type AnswerChoice, answer, countOpening, type SimulatedChat } from '../answer.ts'
 import { isObject, type WireObject } from '../json.ts'
 import { MODELS } from '../models.ts'
 import { ProviderError } from '../provider-error.ts'
@@ -14,7 +14,7 @@ const objectOf = (value: unknown): WireObject => (isObject(value) ? value : {})
 const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
 
 /** The same request in the common format. */
-function askOf(request: WireObject, model: string, headers: Inquiry['headers']): ChatRequest {
+function askOf(request: WireObject, model: string, headers: Inquiry['headers']): SimulatedChat {
   const { toolConfig, inferenceConfig, outputConfig, system } = request
   const { tools, toolChoice } = objectOf(toolConfig)
   const offered = listOf(tools).flatMap(tool => {

@@ -1,4 +1,4 @@
-import { type AnswerChoice, answer, type ChatRequest, countOpening } from '../answer.ts'
+import { type AnswerChoice, answer, countOpening, type SimulatedChat } from '../answer.ts'
 import { isObject, type WireObject } from '../json.ts'
 import { steer } from '../steering.ts'
 import { splitTokens } from '../tokens.ts'
@@ -12,7 +12,7 @@ import { schemeKey, vendor } from './vendor.ts'
 /** The vendor's own instructions are counted as tokens and not billed. */
 const OWN_INSTRUCTIONS = 495
 
-function askOf(request: WireObject, model: string, headers: Inquiry['headers']): ChatRequest {
+function askOf(request: WireObject, model: string, headers: Inquiry['headers']): SimulatedChat {
   const { tool_choice: choice, response_format: format } = request
   const schema = isObject(format) ? format.json_schema : undefined
   return decodeAsk(

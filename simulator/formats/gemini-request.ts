@@ -1,4 +1,4 @@
-import type { ChatRequest, OfferedTool } from '../answer.ts'
+import type { OfferedTool, SimulatedChat } from '../answer.ts'
 import { isObject, textOf, type WireObject } from '../json.ts'
 import { ProviderError } from '../provider-error.ts'
 import { countTokens } from '../tokens.ts'
@@ -14,7 +14,7 @@ const NO_SIGNATURE = 'skip_thought_signature_validator'
 
 export type Thinking = { readonly isOn: boolean; readonly isIncluded: boolean }
 
-export type GeminiAsk = { readonly ask: ChatRequest; readonly choices: number; readonly thinking: Thinking }
+export type GeminiAsk = { readonly ask: SimulatedChat; readonly choices: number; readonly thinking: Thinking }
 
 export function parse(body: string): WireObject {
   let request: unknown
@@ -104,7 +104,7 @@ export function decodeAsk(request: WireObject, model: string, words: number | un
   const thinking = decodeThinking(config.thinkingConfig)
   check(request, thinking)
   const contents = contentsOf(request)
-  const ask: ChatRequest = {
+  const ask: SimulatedChat = {
     model,
     words,
     promptTokens: countPrompt(request),
@@ -130,7 +130,7 @@ function decodeThinking(config: unknown): Thinking {
   return { isOn, isIncluded: isOn && config.includeThoughts === true }
 }
 
-function lastMessageOf(contents: readonly WireObject[]): ChatRequest['lastMessage'] {
+function lastMessageOf(contents: readonly WireObject[]): SimulatedChat['lastMessage'] {
   const parts = partsOf(contents.findLast(({ role }) => role !== 'model') ?? {})
   const results = parts.filter(part => isObject(part.functionResponse))
   if (results.length > 0) {
@@ -140,9 +140,9 @@ function lastMessageOf(contents: readonly WireObject[]): ChatRequest['lastMessag
   return { by: 'user', text: parts.map(({ text }) => textOf(text) ?? '').join(' ') }
 }
 
-const MODES: Readonly<Record<string, ChatRequest['toolMode']>> = { ANY: 'required', NONE: 'none' }
+const MODES: Readonly<Record<string, SimulatedChat['toolMode']>> = { ANY: 'required', NONE: 'none' }
 
-function decodeTools(request: WireObject): Pick<ChatRequest, 'tools' | 'toolMode'> {
+function decodeTools(request: WireObject): Pick<SimulatedChat, 'tools' | 'toolMode'> {
   const offered = listOf(request.tools)
     .flatMap(entry => listOf(objectOf(entry).functionDeclarations))
     .flatMap(decodeTool)

@@ -1,4 +1,4 @@
-import { type AnswerChoice, answer, type ChatRequest, countOpening } from '../answer.ts'
+import { type AnswerChoice, answer, countOpening, type SimulatedChat } from '../answer.ts'
 import { isObject, type WireObject } from '../json.ts'
 import { MODELS } from '../models.ts'
 import { steer } from '../steering.ts'
@@ -13,7 +13,7 @@ const USUAL_CONTEXT = 4_096
 
 const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
 
-function askOf(request: WireObject, model: string, headers: Inquiry['headers']): ChatRequest {
+function askOf(request: WireObject, model: string, headers: Inquiry['headers']): SimulatedChat {
   const { options, format, messages } = request
   const parameters = isObject(options) ? options : {}
   const isSchema = isObject(format)

@@ -5,6 +5,7 @@ import {
   type ChatRequest,
   countOpening,
   type OfferedTool,
+  type SimulatedChat,
 } from '../answer.ts'
 import { isObject, textOf, type WireObject } from '../json.ts'
 import { ProviderError } from '../provider-error.ts'
@@ -59,7 +60,7 @@ export function countPrompt(request: WireObject): number {
   return schema === undefined ? count : count + countTokens(JSON.stringify(schema))
 }
 
-export function decodeAsk(request: WireObject, model: string, words: number | undefined): ChatRequest {
+export function decodeAsk(request: WireObject, model: string, words: number | undefined): SimulatedChat {
   const limits = [decodeCount(request, 'max_completion_tokens'), decodeCount(request, 'max_tokens')]
   return {
     model,
@@ -86,7 +87,7 @@ function partsOf({ content }: WireObject): readonly unknown[] {
   return Array.isArray(content) ? content : typeof content === 'string' ? [content] : []
 }
 
-function lastMessageOf(messages: readonly WireObject[]): ChatRequest['lastMessage'] {
+function lastMessageOf(messages: readonly WireObject[]): SimulatedChat['lastMessage'] {
   const last = messages.at(-1)
   const isResult = last?.role === 'tool' || last?.role === 'function'
   const message = isResult ? last : messages.findLast(({ role }) => role === 'user')
@@ -95,7 +96,7 @@ function lastMessageOf(messages: readonly WireObject[]): ChatRequest['lastMessag
   return { by: isResult ? 'tool' : 'user', text }
 }
 
-function decodeTools(request: WireObject): Pick<ChatRequest, 'tools' | 'toolMode'> {
+function decodeTools(request: WireObject): Pick<SimulatedChat, 'tools' | 'toolMode'> {
   const offered = listOf(request.tools).flatMap(decodeTool)
   const choice = request.tool_choice
   if (choice === 'none' || choice === 'required') return { tools: offered, toolMode: choice }
@@ -124,7 +125,7 @@ function nameOf(tool: unknown): string | undefined {
   return textOf(objectOf(own ?? custom).name)
 }
 
-function decodeJson(format: unknown): ChatRequest['json'] {
+function decodeJson(format: unknown): SimulatedChat['json'] {
   const { type, json_schema: jsonSchema } = objectOf(format)
   if (type === 'json_object') return { schema: undefined }
   return type === 'json_schema' ? { schema: objectOf(jsonSchema).schema } : undefined

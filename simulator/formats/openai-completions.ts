@@ -1,4 +1,4 @@
-import { type AnswerChoice, answer, type ChatRequest } from '../answer.ts'
+import { type AnswerChoice, answer, type SimulatedChat } from '../answer.ts'
 import { ProviderError } from '../provider-error.ts'
 import { steer } from '../steering.ts'
 import type { Inquiry, Reply, StreamFrame } from './format.ts'
@@ -51,7 +51,10 @@ export function answerCompletions({ id, time, headers, body }: Inquiry): Reply {
   return { kind: 'stream', contentType: EVENT_STREAM, frames, bill }
 }
 
-function askAbout(prompt: Passage, options: Pick<ChatRequest, 'model' | 'words' | 'maxTokens'>): ChatRequest {
+function askAbout(
+  prompt: Passage,
+  options: Pick<SimulatedChat, 'model' | 'words' | 'maxTokens'>,
+): SimulatedChat {
   return {
     ...options,
     promptTokens: countPassage(prompt),

@@ -1,4 +1,4 @@
-import { type AnswerChoice, answer, type ChatRequest, countOpening, type OfferedTool } from '../answer.ts'
+import { type AnswerChoice, answer, countOpening, type OfferedTool, type SimulatedChat } from '../answer.ts'
 import { isObject, textOf, type WireObject } from '../json.ts'
 import { ProviderError } from '../provider-error.ts'
 import { steer } from '../steering.ts'
@@ -101,7 +101,7 @@ function countPrompt(request: WireObject): number {
   return schema === undefined ? count : count + countTokens(JSON.stringify(schema))
 }
 
-function decodeAsk(request: WireObject, model: string, words: number | undefined): ChatRequest {
+function decodeAsk(request: WireObject, model: string, words: number | undefined): SimulatedChat {
   const items = itemsOf(request)
   const last = items.at(-1)
   const isResult = String(last?.type).endsWith('_call_output')
@@ -136,7 +136,7 @@ function decodeTool(tool: unknown): readonly OfferedTool[] {
 type Completion = {
   readonly id: string
   readonly model: string
-  readonly ask: ChatRequest
+  readonly ask: SimulatedChat
   readonly choice: AnswerChoice
   readonly createdS: number
   readonly thought: readonly string[]

@@ -1,7 +1,7 @@
-import type { ChatRequest } from '../answer.ts'
+import type { SimulatedChat } from '../answer.ts'
 
 /** The reasoning text of a model, in every format that shows reasoning. */
-export const thoughtFor = ({ lastMessage }: ChatRequest): string =>
+export const thoughtFor = ({ lastMessage }: SimulatedChat): string =>
   `The ${lastMessage.by} said something of ${lastMessage.text.length} letters. I had better answer.`
 
 /** The signature of a thought: a vendor rejects thoughts with another one. */

@@ -355,7 +355,7 @@ export function createJsonScanner({ limits = SCAN_LIMITS, cutsNumbers = false }:
         throw new JsonError(`contains more than ${limits.otherBytes} bytes besides its long strings`)
       const isParsable =
         texts <= SCAN_LIMITS.texts && values <= SCAN_LIMITS.values && otherBytes <= SCAN_LIMITS.otherBytes
-      return { cuts, members: members, isParsable, nameCount }
+      return { cuts, members, isParsable, nameCount }
     },
   }
 }

@@ -6,11 +6,11 @@ import { useExclusionReason } from '../../look/exclusion-reason.ts'
 import { span } from '../../look/format.ts'
 import { Section } from '../../look/panel.tsx'
 import { StatusIcon } from '../../look/status-badge.tsx'
-import { otherOf, type ProviderReport } from './log-row.ts'
+import { otherOf, type ReportedFailure } from './log-row.ts'
 
 const isGood = (status: number | string) => typeof status === 'number' && status >= 200 && status < 400
 
-function ProviderWords({ report }: { readonly report: ProviderReport }) {
+function ProviderWords({ report }: { readonly report: ReportedFailure }) {
   const { t } = useTranslation()
   const { code, message, request_id, retry_after_s } = report
   const facts = [

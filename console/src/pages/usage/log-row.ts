@@ -4,7 +4,7 @@ import type { UsageItem } from '../../api/contract.ts'
 export const ROW = { topUp: 1, request: 2, management: 3, system: 4, error: 5, refund: 6, signIn: 7 } as const
 
 /** What a provider reported about a failed attempt. */
-export type ProviderReport = {
+export type ReportedFailure = {
   readonly code?: string
   readonly message?: string
   readonly request_id?: string
@@ -14,7 +14,7 @@ type Attempt = {
   readonly channel: number
   readonly status: number | string
   readonly ms: number
-  readonly provider?: ProviderReport
+  readonly provider?: ReportedFailure
 }
 type PassedOver = { readonly channelId?: number; readonly channel_id?: number; readonly reason?: string }
 
