@@ -2,7 +2,6 @@ import {
   type AnswerChoice,
   type AnsweredCall,
   answer,
-  type ChatRequest,
   countOpening,
   type OfferedTool,
   type SimulatedChat,

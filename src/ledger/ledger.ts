@@ -109,7 +109,7 @@ export async function openLedger({ nodeId, journal, books, otherNodes, nowMs, on
 
   const onMissingRecords = (what: string) =>
     onFailure(new JournalDamageError(what), 'The journal lacks records that are in the store.')
-  const recovered = await recover({ nodeId, journal, books, nowMs, onMissingRecords: onMissingRecords })
+  const recovered = await recover({ nodeId, journal, books, nowMs, onMissingRecords })
   let { appliedLsn } = recovered
   let lastNumber = recovered.epoch * CHANGES_PER_EPOCH
 
