@@ -192,13 +192,13 @@ function describePages(): void {
 /** Names and texts of users and providers, which are not translated. */
 const NOT_OURS =
   /Second in line|one model only|Text Embeddings Inference|A calm lake at dawn|The simulator will not make/
-/** Visible texts of three or more English words, except code. */
+/** Visible texts of three or more English words, except code and what a provider wrote. */
 const ENGLISH = `(() => {
   const found = []
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT)
   for (let node = walker.nextNode(); node; node = walker.nextNode()) {
     const parent = node.parentElement
-    if (!parent.checkVisibility() || parent.closest('code, pre, kbd, script, style, textarea')) continue
+    if (!parent.checkVisibility() || parent.closest('code, pre, kbd, q, script, style, textarea')) continue
     if (/[a-z]{2,} [a-z]{2,} [a-z]{2,}/i.test(node.data)) found.push(node.data.trim())
   }
   return found
