@@ -255,7 +255,7 @@ export const en = {
     allow_routing_fields_help:
       'Forward the request fields models, fallbacks, route and provider. The most expensive listed model sets the hold and the price.',
     another_user: 'Another user',
-    auto_ban: 'Auto-disable on errors',
+    auto_ban: 'Auto-disable on rejected keys',
     base_url: 'Base URL',
     base_url_default: 'Provider default',
     base_url_help: 'Leave blank to use the provider’s default URL.',
@@ -376,7 +376,7 @@ export const en = {
     no_unresolved: 'No unresolved charges',
     node: 'Node',
     open: 'Open',
-    open_items: 'Open items',
+    open_items: 'Ledger status',
     reason: 'Reason',
     resolution: 'Resolution',
     resolve_title: 'Resolve charge: {{amount}}',
@@ -400,7 +400,7 @@ export const en = {
   mapping: {
     add: 'Add mapping',
     duplicate: 'A requested model appears more than once.',
-    help: 'Mapped names are added to the model list.',
+    help: 'Requested models are added to the model list when you save.',
     remove: 'Remove {{name}}',
     requested: 'Requested model',
     title: 'Model mapping',
@@ -787,7 +787,7 @@ export const en = {
     show: 'Show route',
     tier: 'Tier {{number}} · priority {{priority}}',
     title: 'Route',
-    trial: 'Cooling down; the next request is a trial',
+    trial: 'Cooldown ended; the next request is a trial',
     unknown: 'No enabled channel serves this model',
     why: {
       disabled: 'disabled',
@@ -831,7 +831,7 @@ export const en = {
   snippet: {
     base: 'Base URL for clients:',
     copy: 'Copy code',
-    key: 'API key from the environment variable',
+    key: 'The code reads the API key from the environment variable',
     label: 'Languages',
   },
   start: {
@@ -1097,6 +1097,8 @@ export const en = {
       counted: 'Gateway',
       input_only: 'Gateway (input only)',
       provider: 'Provider',
+      recovered: 'Crash recovery',
+      suspense: 'Unresolved charge',
       zero: 'None (no usage)',
     },
     speed: 'Speed',

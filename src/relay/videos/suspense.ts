@@ -28,8 +28,8 @@ export const LOST = {
 
 /**
  * Keeps the holds of unanswered submissions while it searches for their jobs. A job that is found is charged. A job that
- * is not found in time has failed: its hold is released, and its estimate goes to suspense (docs/reference/videos.md:
- * Unresolved submissions).
+ * is not found in time has failed: its hold is released, and its estimate goes to suspense
+ * (docs/reference/videos.md: Unresolved submissions).
  */
 export function createSuspenseBook(deps: VideoDeps, search: Search) {
   const stopping = new AbortController()
