@@ -367,7 +367,7 @@ for (const engine of ENGINES) {
         leaseRows.map(({ amount }) => amount),
         [0, 0],
       )
-      assert.deepEqual([...new Set(unacknowledged)].sort(), ['apply', 'returnLease', 'lease'])
+      assert.deepEqual([...new Set(unacknowledged)].sort(), ['apply', 'lease', 'returnLease'])
       await persist(() => ledger.close())
     })
 
