@@ -25,7 +25,7 @@ type HoldEnding = {
   readonly channelId: number
   /** The full cost of the answer; it may exceed the hold. */
   readonly cost: number
-  readonly doubts?: readonly UnresolvedCharge[]
+  readonly suspense?: readonly UnresolvedCharge[]
   readonly log: UsageLog
   readonly video?: VideoNote
 }
@@ -291,7 +291,7 @@ export async function openLedger({ nodeId, journal, books, otherNodes, nowMs, on
       },
       extend,
       held: () => amount,
-      async settle({ channelId, cost, doubts = [], log, video }) {
+      async settle({ channelId, cost, suspense = [], log, video }) {
         if (hasEnded) return 0
         const paid = cost <= amount ? cost : await coverCost(cost)
         const record: SettleRecord = {
@@ -304,7 +304,7 @@ export async function openLedger({ nodeId, journal, books, otherNodes, nowMs, on
           cost: paid,
           overrun: cost - paid,
           ...end(paid),
-          doubts,
+          doubts: suspense,
           log,
           ...(video && { video }),
         }
