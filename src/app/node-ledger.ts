@@ -50,7 +50,7 @@ export async function openNodeLedger({ config, log, store, peers }: Deps) {
     journal: node.journal,
     books,
     otherNodes: {
-      areNone: peers.isAlone,
+      isEmpty: peers.isAlone,
       returnIdle: accounts => peers.broadcast({ name: 'returnIdle', input: accounts }),
       exclusively: (userId, work) => peers.exclusively(`user:${userId}`, work),
     },

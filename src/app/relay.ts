@@ -18,7 +18,7 @@ import { createCallers } from '../relay/callers/callers.ts'
 import { createPlayground } from '../relay/callers/playground.ts'
 import {
   createAddressBook,
-  isSentAlike,
+  hasSameUpstream,
   listDisabledOverrides,
   openCatalog,
   type RelayChannel,
@@ -45,7 +45,7 @@ import type { Store } from '../store/engine/store.ts'
 import { decideStatus, recordTest } from '../store/records/channel-status.ts'
 import { activateDuePrices } from '../store/records/prices.ts'
 import type { Peers } from '../workers/peers.ts'
-import { createChannelCare } from './channel-care.ts'
+import { createChannelMonitor } from './channel-monitor.ts'
 import type { Config } from './config.ts'
 import { createInvalidation } from './invalidation.ts'
 import { openNodeLedger } from './node-ledger.ts'
@@ -154,7 +154,7 @@ export async function buildRelay({
     memory,
     onFailure: error => log.error({ err: error }, 'The translation thread failed.'),
   })
-  const care = createChannelCare<RelayChannel>({
+  const monitor = createChannelMonitor<RelayChannel>({
     channels: () => catalog.table().channels,
     channel: id => catalog.table().channel(id),
     testChannel: createChannelTest({ catalog, upstream, keys, nowMs: Date.now }),
@@ -165,13 +165,13 @@ export async function buildRelay({
     nowMs: Date.now,
     log,
   })
-  const { health } = care
+  const { health } = monitor
   const invalidation = createInvalidation<RelayChannel>({
     callers: directory,
     ledger,
     catalog,
     health,
-    isSameUpstream: isSentAlike,
+    isSameUpstream: hasSameUpstream,
     broadcast: targets => peers.broadcast({ name: 'invalidate', input: targets }),
     // Prices are in the shared store, so one worker activates them for all.
     activatePrices: async () => {
@@ -260,11 +260,11 @@ export async function buildRelay({
     ledger: barrier,
     routes: { explain: createExplain(deps) },
     announce: invalidation.announce,
-    channels: { ...care, disabledOverrides: () => listDisabledOverrides(catalog.table().channels) },
+    channels: { ...monitor, disabledOverrides: () => listDisabledOverrides(catalog.table().channels) },
     async close(): Promise<void> {
       invalidation.close()
       catalog.close()
-      care.close()
+      monitor.close()
       overload.close()
       await videos.close(upstream.close)
       await counter.close()

@@ -146,17 +146,20 @@ const applyVariant = (price: Price, variant: Variant): Price => ({
 
 const hasService = ({ when }: Variant): boolean => SERVICES.some(name => when[name] !== undefined)
 
-/** Applies a service to every tier: vendors multiply all their rates by the same factor. */
-const tiersOfService = (usual: Rates, tiers: readonly Tier[], variant: Variant): readonly Tier[] =>
+/**
+ * Applies a service to every tier: vendors multiply all their rates by the same factor. Without a base rate there is no
+ * factor, and the higher rate applies.
+ */
+const tiersOfService = (baseRates: Rates, tiers: readonly Tier[], variant: Variant): readonly Tier[] =>
   tiers.map(({ inputOver, rates }) => ({
     inputOver,
     rates: Object.fromEntries(
       (Object.entries(rates) as [RateName, number][]).map(([name, rate]) => {
-        const served = variant.rates[name]
-        if (served === undefined) return [name, rate]
-        const base = usual[name] ?? 0
-        const times = () => Number(ceilDivide(BigInt(rate) * BigInt(served), BigInt(base)))
-        return [name, base > 0 ? times() : Math.max(rate, served)]
+        const serviceRate = variant.rates[name]
+        if (serviceRate === undefined) return [name, rate]
+        const baseRate = baseRates[name] ?? 0
+        const scaledRate = () => Number(ceilDivide(BigInt(rate) * BigInt(serviceRate), BigInt(baseRate)))
+        return [name, baseRate > 0 ? scaledRate() : Math.max(rate, serviceRate)]
       }),
     ),
   }))
@@ -208,9 +211,12 @@ export function priceAt(price: Price, requested: When): Price {
   if (isUnconditional(requested)) return basePrice(price)
   const conditions = grantedConditions(price, requested)
   const matching = (price.variants ?? []).filter(variant => isMet(variant, conditions))
-  const [searched, others] = splitSearchVariants(matching)
-  const served = others.filter(variant => namesServices(variant, servicesIn(conditions)))
-  return [mostSpecific(served.length > 0 ? served : others), mostSpecific(searched)].reduce<Price>(
+  const [searchVariants, others] = splitSearchVariants(matching)
+  const serviceVariants = others.filter(variant => namesServices(variant, servicesIn(conditions)))
+  return [
+    mostSpecific(serviceVariants.length > 0 ? serviceVariants : others),
+    mostSpecific(searchVariants),
+  ].reduce<Price>(
     (result, variant) => (variant === undefined ? result : applyVariant(result, variant)),
     basePrice(price),
   )
@@ -279,10 +285,10 @@ function pricesOfOpenVariants(price: Price, variants: readonly Variant[], reques
         (requested[name] === undefined ? !isOnRequestOnly(name) : isSame(when[name], requested[name])),
     ),
   )
-  const [searched, others = []] = splitSearchVariants(open)
-  const search = mostSpecific(searched)
-  const usual = basePrice(price)
-  const all = [usual, ...others.map(variant => applyVariant(usual, variant))]
+  const [searchVariants, others = []] = splitSearchVariants(open)
+  const search = mostSpecific(searchVariants)
+  const base = basePrice(price)
+  const all = [base, ...others.map(variant => applyVariant(base, variant))]
   return search === undefined ? all : all.map(each => applyVariant(each, search))
 }
 

@@ -75,6 +75,7 @@ export function decimalText(amount: bigint, digits: number): string {
 const VENDOR_DIGITS = 24
 const MAX_VENDOR_USD = 1_000_000
 
+/** The amount in 10^-24 USD. */
 const vendorAmount = (usd: number | string): bigint => {
   const [, , integer = '0', fraction = '', exponent = '0'] = DECIMAL.exec(String(usd)) ?? []
   const shift = VENDOR_DIGITS - fraction.length + Number(exponent)

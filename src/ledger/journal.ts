@@ -43,7 +43,11 @@ const RETENTION_BYTES = 1024 * 1024 * 1024
 const RESERVE_BYTES = 4 * 1024 * 1024
 const RESERVE_RETRY_MS = 1_000
 /** The records of one turn of the event loop, which are committed together. Each is serialized once, when it is appended. */
-type Batch = { readonly first: number; readonly bodies: string[]; readonly done: PromiseWithResolvers<void> }
+type CommitGroup = {
+  readonly first: number
+  readonly bodies: string[]
+  readonly done: PromiseWithResolvers<void>
+}
 
 /**
  * The node's write-ahead log of everything that concerns money. All records of one turn of the event loop are one commit.
@@ -53,7 +57,7 @@ export function createJournal(deps: JournalDeps) {
   const { dir, fullSync, open, segmentRecords = SEGMENT_RECORDS, nowMs, onReserveReleased } = deps
   let segment: { db: JournalDatabase; insert: ReturnType<JournalDatabase['prepare']>; first: number }
   let nextLsn = 1
-  let batch: Batch | undefined
+  let batch: CommitGroup | undefined
   /** Rows that the disk refused. The next commit includes them, so that the sequence has no gap. */
   let unwrittenRows: Row[] = []
   /** Records up to this number are not needed for recovery. */
@@ -110,7 +114,8 @@ export function createJournal(deps: JournalDeps) {
 
   /**
    * Checks every record that recovery needs, before any of them is applied. Throws if a record is missing that the store
-   * has not applied. Returns a description of each gap whose records the store has applied.
+   * has not applied. Returns a description of each gap whose records the store has applied. New records are numbered above
+   * the applied ones, even if those are missing.
    */
   function resume({ after, appliedLsn }: { after: number; appliedLsn: number }): string[] {
     if (isEmpty && appliedLsn > 0)

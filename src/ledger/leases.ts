@@ -12,6 +12,7 @@ export type LeasedBalance = {
   /** Held by running requests. */
   held: number
   lastUsedMs: number
+  /** A running lease request. Resolves to whether the store granted less than requested: all that was left. */
   leaseRequest: Promise<boolean> | undefined
   /** Settles when the previous lease change has completed or failed. Changes of one account are serialized. */
   lastChange: Promise<void> | undefined
@@ -26,16 +27,20 @@ export type LeasedBalance = {
 }
 
 /** A change of a lease. The store executes each number once, so a retry is safe. */
-type LeaseChange = { readonly kind: 'lease' | 'return'; readonly amount: number; readonly number: number }
+type LeaseChange = {
+  readonly kind: 'lease' | 'return'
+  readonly amount: number
+  readonly changeNumber: number
+}
 
 type LeasesDeps = {
   /** Undefined: there is no such account. */
   find(account: AccountId): Promise<{ isUnlimited: boolean } | undefined>
   /** Leases up to `want` from the account and returns the granted amount. */
-  lease(account: AccountId, want: number, number: number): Promise<number>
-  returnToStore(account: AccountId, amount: number, number: number): Promise<void>
+  lease(account: AccountId, want: number, changeNumber: number): Promise<number>
+  returnToStore(account: AccountId, amount: number, changeNumber: number): Promise<void>
   /** Larger than every earlier number of this process and of earlier processes of the node. */
-  nextNumber(): number
+  nextChangeNumber(): number
   nowMs(): number
 }
 
@@ -62,7 +67,7 @@ const emptyBalance = (account: AccountId, isUnlimited: boolean, lastUsedMs: numb
   lowUntilMs: 0,
 })
 
-export function createLeases({ find, lease, returnToStore, nextNumber, nowMs }: LeasesDeps) {
+export function createLeases({ find, lease, returnToStore, nextChangeNumber, nowMs }: LeasesDeps) {
   const balances = new Map<string, LeasedBalance>()
   const opening = new Map<string, Promise<LeasedBalance | undefined>>()
 
@@ -103,16 +108,16 @@ export function createLeases({ find, lease, returnToStore, nextNumber, nowMs }: 
   async function requestMore(balance: LeasedBalance, amount: number): Promise<() => boolean> {
     const { version, withdrawals } = balance
     balance.leaseRequest ??= requestLease(balance, Math.min(amount * LEASE_FACTOR, Number.MAX_SAFE_INTEGER))
-    const hasGrantedAll = await balance.leaseRequest
-    return () => hasGrantedAll && balance.version === version && balance.withdrawals === withdrawals
+    const isExhausted = await balance.leaseRequest
+    return () => isExhausted && balance.version === version && balance.withdrawals === withdrawals
   }
 
   async function send(balance: LeasedBalance, change: LeaseChange): Promise<number> {
     balance.unacknowledged = change
     const { account } = balance
     let granted = 0
-    if (change.kind === 'lease') granted = await lease(account, change.amount, change.number)
-    else await returnToStore(account, change.amount, change.number)
+    if (change.kind === 'lease') granted = await lease(account, change.amount, change.changeNumber)
+    else await returnToStore(account, change.amount, change.changeNumber)
     balance.unacknowledged = undefined
     balance.free += granted
     return granted
@@ -121,20 +126,24 @@ export function createLeases({ find, lease, returnToStore, nextNumber, nowMs }: 
   /**
    * Changes the lease in the store. Changes are serialized: otherwise a lease request could find the account empty while
    * an amount is being returned. An unacknowledged change is retried first, unchanged, so that the store executes it once.
-   * Until it is acknowledged, no node can spend its amount.
+   * Until it is acknowledged, no node can spend its amount. `amountToLease` is called when the earlier changes are complete;
+   * it may also withdraw the free part, which this change then returns.
    */
   async function change(balance: LeasedBalance, amountToLease: () => number): Promise<number> {
-    const before = balance.lastChange
+    const previousChange = balance.lastChange
     const { promise, resolve } = Promise.withResolvers<void>()
     balance.lastChange = promise
     try {
-      await before
+      await previousChange
       if (balance.unacknowledged) await send(balance, balance.unacknowledged)
       const want = amountToLease()
       const surplus = balance.surplus
       balance.surplus = 0
-      if (surplus > 0) await send(balance, { kind: 'return', amount: surplus, number: nextNumber() })
-      return want > 0 ? await send(balance, { kind: 'lease', amount: want, number: nextNumber() }) : 0
+      if (surplus > 0)
+        await send(balance, { kind: 'return', amount: surplus, changeNumber: nextChangeNumber() })
+      return want > 0
+        ? await send(balance, { kind: 'lease', amount: want, changeNumber: nextChangeNumber() })
+        : 0
     } finally {
       resolve()
     }
@@ -142,7 +151,7 @@ export function createLeases({ find, lease, returnToStore, nextNumber, nowMs }: 
 
   const leaseFor = (balance: LeasedBalance, want: number) => change(balance, () => want)
 
-  /** The free part of the lease is no longer spent here; the next change returns it to the store. */
+  /** The free part of the lease is no longer spent here; the next change returns it to the store. Result: 0 to lease. */
   function withdraw(balance: LeasedBalance): 0 {
     if (balance.free > 0) balance.withdrawals += 1
     balance.surplus += balance.free
@@ -203,7 +212,7 @@ export function createLeases({ find, lease, returnToStore, nextNumber, nowMs }: 
       if (balance) await returnLease(balance)
     },
     isLow: (balance: LeasedBalance) => balance.lowUntilMs > nowMs(),
-    /** Does the same for another node that needs it. For a while this node leases only what it needs. */
+    /** Like `returnIdle`, for another node that needs the quota. For a while this node leases only what it needs. */
     async returnIdleForPeer(account: AccountId): Promise<void> {
       const balance = balances.get(nameOf(account)) ?? (await opening.get(nameOf(account)))
       if (!balance) return

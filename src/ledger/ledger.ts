@@ -23,9 +23,9 @@ export type HoldRequest = Omit<OpenRecord, 'kind' | 'timeMs' | 'userLeased' | 't
 
 type HoldEnding = {
   readonly channelId: number
-  /** The cost of the answer, also where it is above the hold. */
+  /** The full cost of the answer; it may exceed the hold. */
   readonly cost: number
-  readonly doubts?: readonly UnresolvedCharge[]
+  readonly suspense?: readonly UnresolvedCharge[]
   readonly log: UsageLog
   readonly video?: VideoNote
 }
@@ -34,23 +34,24 @@ type HoldEnding = {
 export type Hold = {
   /** Records that the request is about to be sent to a channel. It may be sent once the promise resolves. */
   attempt(channelId: number, estimate: number): Promise<void>
+  /** Records the cost of the part delivered so far, which the user pays if the process is killed. */
   progress(cost: number): void
   /** Increases the hold; false if the user or the token has not enough quota left. */
   extend(amount: number): Promise<boolean>
   held(): number
   /** Returns the amount that user and token pay. Once it resolves, the last byte may be delivered. */
   settle(ending: HoldEnding): Promise<number>
-  /** Ends a hold of which nothing was sent upstream. Has no effect on a hold that has ended. */
+  /** Ends the hold without a charge. Has no effect on a hold that has ended. */
   release(): void
 }
 
-/** Settled requests reach the store after at most this long. Reads of a single account apply them at once. */
+/** Settled requests reach the store after at most this long. A read of a single account applies them first. */
 const APPLY_EVERY_MS = 200
 const SWEEP_EVERY_MS = 500
 const MAX_BATCH = 256
 /** With more unapplied records, new requests are refused: the journal can bridge a store outage of minutes, not of days. */
 const MAX_UNAPPLIED = 200_000
-/** The range of lease change numbers of one process. The next process that opens the node numbers its changes above it. */
+/** The lease change numbers of one process. The epoch counts the starts of the node, so later processes number higher. */
 const CHANGES_PER_EPOCH = 2 ** 32
 /** The maximum number of records that wait in memory while the disk refuses writes. */
 const MAX_UNWRITTEN = 10_000
@@ -96,7 +97,7 @@ export async function openLedger({ nodeId, journal, books, otherNodes, nowMs, on
     find: account => books.findAccount(account),
     lease: (account, want, number) => books.lease(nodeId, account, want, number),
     returnToStore: (account, amount, number) => books.returnLease(nodeId, account, amount, number),
-    nextNumber: () => ++lastNumber,
+    nextChangeNumber: () => ++lastChangeNumber,
     nowMs,
   })
   const lowBalance = createLowBalance({ leases, otherNodes })
@@ -111,7 +112,7 @@ export async function openLedger({ nodeId, journal, books, otherNodes, nowMs, on
     onFailure(new JournalDamageError(what), 'The journal lacks records that are in the store.')
   const recovered = await recover({ nodeId, journal, books, nowMs, onMissingRecords })
   let { appliedLsn } = recovered
-  let lastNumber = recovered.epoch * CHANGES_PER_EPOCH
+  let lastChangeNumber = recovered.epoch * CHANGES_PER_EPOCH
 
   function nextBatch(): Batch {
     const records = unapplied.slice(0, MAX_BATCH)
@@ -166,15 +167,20 @@ export async function openLedger({ nodeId, journal, books, otherNodes, nowMs, on
     })
   }
 
-  /** Leases more from the store where a lease does not cover the amount; false if the account is exhausted. */
+  /**
+   * Leases more from the store where a lease does not cover the amount. True if the caller shall check again; false if the
+   * store has no quota left for one of the accounts.
+   */
   async function leaseMore(pair: AccountPair, amount: number): Promise<boolean> {
     const uncovered = pair.filter(balance => !leases.covers(balance, amount))
     try {
-      const leaseResults = await withTimeout(
+      const exhaustionChecks = await withTimeout(
         Promise.all(uncovered.map(balance => leases.requestMore(balance, amount))),
         LEASE_TIMEOUT_MS,
       )
-      return uncovered.every((balance, index) => leases.covers(balance, amount) || !leaseResults[index]?.())
+      return uncovered.every(
+        (balance, index) => leases.covers(balance, amount) || !exhaustionChecks[index]?.(),
+      )
     } catch (error) {
       onFailure(error as Error, 'Quota could not be leased from the store.')
       throw ledgerUnavailable()
@@ -187,15 +193,16 @@ export async function openLedger({ nodeId, journal, books, otherNodes, nowMs, on
    */
   async function coverAndTake(pair: AccountPair, amount: number, take: () => void): Promise<boolean> {
     while (!pair.every(balance => leases.covers(balance, amount))) {
-      if (pair.some(leases.isLow)) return waitForDecision(pair, amount, take)
+      if (pair.some(leases.isLow)) return takeWithReturns(pair, amount, take)
       if (await leaseMore(pair, amount)) continue
-      return otherNodes.areNone ? false : waitForDecision(pair, amount, take)
+      return otherNodes.isEmpty ? false : takeWithReturns(pair, amount, take)
     }
     take()
     return true
   }
 
-  async function waitForDecision(
+  /** Makes the other nodes return their idle leases, then takes the amount if it is covered; see `createLowBalance`. */
+  async function takeWithReturns(
     [user, token]: AccountPair,
     amount: number,
     take: () => void,
@@ -208,6 +215,7 @@ export async function openLedger({ nodeId, journal, books, otherNodes, nowMs, on
     return isCovered
   }
 
+  /** Held quota counts too: holds are far above real costs, so most of it becomes free again. */
   const hasQuota = (balance: LeasedBalance) => balance.isUnlimited || balance.free > 0 || balance.held > 0
 
   /** Whether user and token have any quota left. It takes no hold. */
@@ -263,8 +271,8 @@ export async function openLedger({ nodeId, journal, books, otherNodes, nowMs, on
 
     const extend = (more: number) => coverAndTake([user, token], more, () => take(more))
 
-    /** The part of the cost that can be paid. Above the hold, that is the smaller remaining quota of user and token. */
-    async function payable(cost: number): Promise<number> {
+    /** Extends the hold to the cost, or as far as the remaining quota of user and token allows. Returns the payable part. */
+    async function coverCost(cost: number): Promise<number> {
       if (cost <= amount) return cost
       // The request has been served and must be settled now, so an unreachable store counts as an exhausted account.
       if (await extend(cost - amount).catch(() => false)) return cost
@@ -283,9 +291,9 @@ export async function openLedger({ nodeId, journal, books, otherNodes, nowMs, on
       },
       extend,
       held: () => amount,
-      async settle({ channelId, cost, doubts = [], log, video }) {
+      async settle({ channelId, cost, suspense = [], log, video }) {
         if (hasEnded) return 0
-        const paid = cost <= amount ? cost : await payable(cost)
+        const paid = cost <= amount ? cost : await coverCost(cost)
         const record: SettleRecord = {
           kind: 'settle',
           rid,
@@ -296,7 +304,7 @@ export async function openLedger({ nodeId, journal, books, otherNodes, nowMs, on
           cost: paid,
           overrun: cost - paid,
           ...end(paid),
-          doubts,
+          doubts: suspense,
           log,
           ...(video && { video }),
         }

@@ -5,7 +5,7 @@ import type { LeasedBalance, Leases } from './leases.ts'
 /** Other nodes that spend from the same accounts. */
 export type OtherNodes = {
   /** This node is the only one: if the store has no quota left, the account is exhausted. */
-  readonly areNone: boolean
+  readonly isEmpty: boolean
   /** Makes the other nodes return the free part of their leases and, for a while, lease only what they need. */
   returnIdle(accounts: readonly AccountId[]): Promise<void>
   /** Runs the work under a lock of the user that all nodes share. */

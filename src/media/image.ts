@@ -114,7 +114,7 @@ type ImageReading = {
   readonly usage: Usage | undefined
   /** The cost that the vendor reports, even without tokens. */
   readonly vendorCost: string | undefined
-  readonly made: When
+  readonly imageProperties: When
 }
 
 /** Reads an answer in the common format. `isText` recognizes the unparsed texts of a large answer. */
@@ -132,7 +132,12 @@ export function readImages(
   const count = Array.isArray(data) ? data.filter(isPicture).length : 0
   if (count === 0) throw new AnswerError('the response has no images')
   const usage = memberNamed('usage')
-  return { count, usage: pictureUsage(usage), vendorCost: vendorCostIn(usage), made: madeOf(memberNamed) }
+  return {
+    count,
+    usage: pictureUsage(usage),
+    vendorCost: vendorCostIn(usage),
+    imageProperties: madeOf(memberNamed),
+  }
 }
 
 /** The actual properties of an image, as its answer reports them. */

@@ -5,10 +5,10 @@ import type { Attempt } from '../routing/health.ts'
 import type { PlanStep } from '../routing/plan.ts'
 import type { Ticket } from '../routing/rates.ts'
 import { type EarlyHeaders, openEarlyHeaders } from './answer/early-headers.ts'
-import { type AttemptTurn, type Candidates, openCandidates } from './candidates.ts'
+import { type AttemptSlot, type Candidates, openCandidates } from './candidates.ts'
 import type { RelayChannel } from './catalog/catalog.ts'
 import { type ChannelCall, outcomeOf, prepareCall } from './channel-call.ts'
-import { createEligibility, NOT_OFFERED, strictRefusal } from './eligibility.ts'
+import { createSkipReason, NOT_OFFERED, strictRefusal } from './eligibility.ts'
 import type { AnswerReading, ChannelRequest } from './operations/channel-request.ts'
 import type { RelayRequest, Trace } from './request.ts'
 import { refusalFor } from './upstream/all-failed.ts'
@@ -18,25 +18,26 @@ import type { Ready } from './upstream/outgoing.ts'
 import type { BufferedResponse, StreamedResponse, UpstreamExchange } from './upstream/upstream.ts'
 
 /** An attempt that a channel answered. */
-type Answered = {
+type AnsweredAttempt = {
   readonly step: PlanStep<RelayChannel>
   readonly health: Attempt
   readonly ticket: Ticket
   readonly exchange: UpstreamExchange
   /** The request that was sent to the channel. */
   readonly outgoing: ChannelRequest
-  /** The request after the channel's overrides changed it; undefined without overrides. */
-  readonly changed: Ready['changed']
+  /** As in `Ready`: the request after the channel's overrides. */
+  readonly overriddenRequest: Ready['overriddenRequest']
   readonly trace: Trace
 }
 
-export type AnsweredAttempt =
-  | (Answered & {
+/** How the attempts of a request ended: a channel answered, the client disconnected, or all attempts failed. */
+export type RelayOutcome =
+  | (AnsweredAttempt & {
       readonly kind: 'buffered'
       readonly answer: BufferedResponse
       readonly reading: AnswerReading
     })
-  | (Answered & {
+  | (AnsweredAttempt & {
       readonly kind: 'stream'
       readonly streamed: StreamedResponse
       readonly earlyHeaders: EarlyHeaders
@@ -49,7 +50,7 @@ export type AnsweredAttempt =
       readonly refusal: Refusal
       /** The provider's error response; undefined if the client gets the gateway's own refusal instead. */
       readonly answer: BufferedResponse | undefined
-      /** The same error, decoded; undefined if the format of the response is unknown. */
+      /** The decoded error of the last attempt; undefined if there is none or its format is unknown. */
       readonly error: ChatError | undefined
       readonly trace: Trace
       readonly earlyHeaders: EarlyHeaders
@@ -57,7 +58,7 @@ export type AnsweredAttempt =
 
 type LastAttempt = {
   readonly channel: RelayChannel
-  /** The request that was sent to the channel; undefined if none was sent. */
+  /** The encoded request for the channel; undefined if the channel's overrides rejected it. */
   readonly outgoing?: ChannelRequest | undefined
 }
 
@@ -72,9 +73,9 @@ type AttemptState = {
 
 const CLIENT_DISCONNECTED = Symbol('client disconnected')
 
-/** Undefined: nothing was sent to the channel. */
+/** Undefined: the channel was skipped, and no attempt was made. */
 type AttemptResult =
-  | Extract<AnsweredAttempt, { kind: 'buffered' | 'stream' }>
+  | Extract<RelayOutcome, { kind: 'buffered' | 'stream' }>
   | AttemptFailure
   | typeof CLIENT_DISCONNECTED
   | undefined
@@ -82,11 +83,8 @@ type AttemptResult =
 const isFailure = (result: AttemptResult): result is AttemptFailure =>
   typeof result === 'object' && 'isRetryable' in result
 
-/**
- * Tries channels until one answers. Until the first byte of an answer arrives, a retryable failure moves on to the next
- * one.
- */
-export async function firstAnswer(request: RelayRequest): Promise<AnsweredAttempt> {
+/** Tries channels until one answers. A retryable failure before the first byte of an answer moves on to the next channel. */
+export async function firstAnswer(request: RelayRequest): Promise<RelayOutcome> {
   const { deps, response } = request
   const candidates = candidatesOf(request)
   const earlyHeaders = openEarlyHeaders(request, deps.catalog.settings().early_headers_ms)
@@ -120,14 +118,14 @@ export async function firstAnswer(request: RelayRequest): Promise<AnsweredAttemp
 }
 
 function candidatesOf({ deps, spec, work, route, priced }: RelayRequest): Candidates {
-  const ineligible = createEligibility({
+  const skipReason = createSkipReason({
     catalog: deps.catalog,
     route,
     spec,
     isUnfit: (channel, sentModel) => work.unfit?.(channel, sentModel) !== undefined,
     priceFor: priced.priceFor,
   })
-  return openCandidates(deps, { route, ineligible, countedInput: work.countedInput })
+  return openCandidates(deps, { route, skipReason, countedInput: work.countedInput })
 }
 
 type Client = ReturnType<typeof watchClient>
@@ -150,13 +148,16 @@ function watchClient(response: ServerResponse) {
   }
 }
 
-/** Forwards the provider's error response if every other channel would return the same one. */
+/**
+ * The outcome if no channel answered. The client gets the provider's own error response if the last failure is not
+ * retryable or is a 404 (docs/reference/errors.md: Failed attempts), else the gateway's refusal.
+ */
 function allFailed(
   { deps }: RelayRequest,
   last: LastAttempt,
   trace: Trace,
   earlyHeaders: EarlyHeaders,
-): AnsweredAttempt {
+): RelayOutcome {
   const final = trace.failures.at(-1)
   const isForClient = final?.answer !== undefined && (!final.isRetryable || final.status === 404)
   return {
@@ -172,7 +173,10 @@ function allFailed(
   }
 }
 
-/** Sends the request to one channel. If the channel lacks the format, retries it in the next format that it may support. */
+/**
+ * Sends the request to one channel. If the channel lacks the format or rejects a field that the gateway added, retries with
+ * a variant of the channel without it. The variant that works is remembered for later requests.
+ */
 async function tryChannel(state: AttemptState, planned: PlanStep<RelayChannel>): Promise<AttemptResult> {
   const { spec, work, deps } = state.request
   const { formats } = deps
@@ -202,7 +206,7 @@ async function tryChannel(state: AttemptState, planned: PlanStep<RelayChannel>):
   return failure
 }
 
-/** One attempt: enters the channel's limits, journals the attempt, sends the request and judges the outcome. */
+/** One attempt: takes a slot within the channel's limits, journals the attempt, sends the request and judges the outcome. */
 async function attempt(state: AttemptState, step: PlanStep<RelayChannel>): Promise<AttemptResult> {
   const { request, candidates } = state
   const call = prepareCall(request.deps, step, {
@@ -214,62 +218,63 @@ async function attempt(state: AttemptState, step: PlanStep<RelayChannel>): Promi
     share: request.share,
   })
   if (!call) return undefined
-  const entering = candidates.takeTurn(step)
-  const turn = entering instanceof Promise ? await entering : entering
-  if (!turn) return undefined
+  const entering = candidates.takeSlot(step)
+  const slot = entering instanceof Promise ? await entering : entering
+  if (!slot) return undefined
   try {
     const requesting = call.request()
     const channelRequest = requesting instanceof Promise ? await requesting : requesting
     if (request.work.isStrict && strictRefusal(channelRequest)) {
       candidates.passOver(step.channel, NOT_OFFERED)
-      await turn.end({ kind: 'client' })
+      await slot.end({ kind: 'client' })
       return undefined
     }
     state.last = { channel: step.channel }
     const ready = call.encode(channelRequest)
     if ('isRetryable' in ready) {
       candidates.noteFailure(step, ready)
-      await turn.end(ready.health)
+      await slot.end(ready.health)
       return ready
     }
     state.last = { channel: step.channel, outgoing: ready.outgoing }
     await extendHold(request, step.channel, ready)
     const estimate = request.priced.estimate(step.channel, ready.outgoing)
     await request.hold.attempt(step.channel.id, estimate)
-    const result = await exchange(state, step, { call, turn, ready })
+    const result = await exchange(state, step, { call, slot, ready })
     return isFailure(result) ? { ...result, estimate } : result
   } catch (error) {
-    // Nothing was sent to the channel: for example, the ledger could not record the attempt.
-    await turn.end({ kind: 'client' })
+    // The gateway itself failed, for example to journal the attempt: this says nothing about the channel's health.
+    await slot.end({ kind: 'client' })
     throw error
   }
 }
 
-type PreparedAttempt = { readonly call: ChannelCall; readonly turn: AttemptTurn; readonly ready: Ready }
+type PreparedAttempt = { readonly call: ChannelCall; readonly slot: AttemptSlot; readonly ready: Ready }
 
 async function exchange(
   { request, candidates, earlyHeaders, client }: AttemptState,
   step: PlanStep<RelayChannel>,
-  { call, turn, ready }: PreparedAttempt,
+  { call, slot, ready }: PreparedAttempt,
 ): Promise<AttemptResult> {
   const { trace } = candidates
-  const { health, ticket } = turn
+  const { health, ticket } = slot
   if (client.hasDisconnected()) {
-    void turn.end({ kind: 'client' })
+    void slot.end({ kind: 'client' })
     return CLIENT_DISCONNECTED
   }
   const sentMs = request.deps.nowMs()
-  const { outgoing, changed } = ready
+  const { outgoing, overriddenRequest } = ready
   const running = call.send(ready)
   client.setRunning(running)
   const outcome = await outcomeOf(running)
   if (client.hasDisconnected() && outcome.kind === 'failure') {
-    // Without a connection the provider did no work (docs/reference/money.md: Who pays).
+    // docs/reference/money.md: Who pays. `left`: the provider has the request, so its input is charged. `not sent`: it did
+    // no work.
     candidates.note(step, outcome.wasSent ? 'left' : 'not sent', sentMs)
-    void turn.end({ kind: 'client' })
+    void slot.end({ kind: 'client' })
     return CLIENT_DISCONNECTED
   }
-  const answered = { step, health, ticket, exchange: running, outgoing, changed, trace }
+  const answered = { step, health, ticket, exchange: running, outgoing, overriddenRequest, trace }
   if (outcome.kind === 'stream') {
     candidates.note(step, outcome.status, sentMs)
     health.answered()
@@ -284,7 +289,7 @@ async function exchange(
   }
   candidates.noteFailure(step, judgement, sentMs)
   if (judgement.health.kind === 'auth') call.forgetCredential()
-  await turn.end(judgement.health)
+  await slot.end(judgement.health)
   return judgement
 }
 
@@ -292,9 +297,10 @@ async function exchange(
 async function extendHold(
   { hold, priced }: RelayRequest,
   channel: RelayChannel,
-  { changed }: Ready,
+  { overriddenRequest }: Ready,
 ): Promise<void> {
-  const missing = changed === undefined ? 0 : priced.boundFor(channel, changed) - hold.held()
+  const missing =
+    overriddenRequest === undefined ? 0 : priced.boundFor(channel, overriddenRequest) - hold.held()
   if (missing > 0 && !(await hold.extend(missing)))
     throw new Refusal(
       'insufficient_quota',

@@ -12,52 +12,52 @@ export type PlanDeps = Pick<RelayDeps, 'catalog' | 'health' | 'rates' | 'random'
 
 type RoutingRequest = {
   readonly route: RoutedModel<RelayChannel>
-  /** The reason why a channel is not eligible; undefined: it is eligible. */
-  readonly ineligible: (channel: RelayChannel) => string | undefined
+  /** Why a channel is skipped for this request; undefined: it is eligible. */
+  readonly skipReason: (channel: RelayChannel) => string | undefined
 }
 
 /** The options of the routing plan, the same for requests that are sent and for explanations of a route. */
 export const planOptions = (
   { catalog, health, rates, random }: PlanDeps,
-  { route, ineligible }: RoutingRequest,
+  { route, skipReason }: RoutingRequest,
 ): PlanOptions<RelayChannel> => ({
   route,
   health,
   fullForS: ({ id, limits }) => rates.fullForS({ kind: 'channel', id, limits }),
-  refusal: ineligible,
+  skipReason,
   random,
   attempts: catalog.settings().attempts,
 })
 
 /** A slot within the limits of a channel, taken for one attempt. */
-export type AttemptTurn = {
+export type AttemptSlot = {
   readonly health: Attempt
   readonly ticket: Ticket
   /** Ends an attempt that used no tokens; only the first call has an effect. */
   end(outcome: AttemptOutcome): Release
 }
 
-const RETRY_AFTER_S = 5
+const DEFAULT_RETRY_AFTER_S = 5
 
 /** The channels that a request may try, in the order of its plan, and the trace of the attempts. */
 export function openCandidates(
   deps: PlanDeps & Pick<RelayDeps, 'nowMs'>,
   { countedInput, ...request }: RoutingRequest & { readonly countedInput: number },
 ) {
-  const { steps, passedOver, turnedAway, passOver } = planCursor(planOptions(deps, request))
+  const { steps, passedOver, passOverFull, passOver } = planCursor(planOptions(deps, request))
   const trace: Trace = { failures: [], passedOver, attempts: [] }
 
   /** Undefined if other requests have used up the channel's limits since the plan chose it. */
-  function takeTurn(
+  function takeSlot(
     step: PlanStep<RelayChannel>,
-  ): AttemptTurn | undefined | Promise<AttemptTurn | undefined> {
+  ): AttemptSlot | undefined | Promise<AttemptSlot | undefined> {
     const { id, limits } = step.channel
-    // Synchronous, before the first await: the next plan must see that the trial request is taken.
+    // Synchronous, before the first await: after a cooldown only one trial request is sent, and other plans must see this one.
     const health = deps.health.begin(step)
-    const enter = (admission: Admission): AttemptTurn | undefined => {
+    const enter = (admission: Admission): AttemptSlot | undefined => {
       if (!admission.ok) {
         health.end({ kind: 'client' })
-        turnedAway(step.channel, admission.retryAfterS)
+        passOverFull(step.channel, admission.retryAfterS)
         return undefined
       }
       const { ticket } = admission
@@ -83,7 +83,7 @@ export function openCandidates(
   return {
     steps,
     trace,
-    takeTurn,
+    takeSlot,
     /** Skips the channel of the last step for this reason, although the plan chose it. */
     passOver,
     /** Records an attempt, sent at `sentMs`; one that was never sent took no time. */
@@ -103,7 +103,7 @@ export function openCandidates(
         'no_channel_available',
         `No channel for the model "${request.route.requestedModel}" is available now. Try again later.`,
         {
-          retryAfterS: retryAfterS(passedOver) ?? RETRY_AFTER_S,
+          retryAfterS: retryAfterS(passedOver) ?? DEFAULT_RETRY_AFTER_S,
         },
       ),
   }

@@ -12,7 +12,7 @@ import { endBuffered } from './answer/end-buffered.ts'
 import { COMMON_ERROR_FORMAT, chatErrorOf, type ErrorFormat, relayErrorOf } from './answer/error-format.ts'
 import { maskingMeter } from './answer/masking-meter.ts'
 import { type UpstreamError, upstreamError, upstreamErrorEvent } from './answer/upstream-error.ts'
-import type { AnsweredAttempt } from './attempt.ts'
+import type { RelayOutcome } from './attempt.ts'
 import { rateHeaders } from './callers/admit.ts'
 import type { RelayChannel } from './catalog/catalog.ts'
 import type { StreamMeter } from './operations/channel-request.ts'
@@ -28,7 +28,7 @@ const errorFormatOf = ({ spec }: RelayRequest): ErrorFormat => spec.errorFormat 
 /** The headers of every successful answer, except those of its content. */
 export function answerHeaders(
   { requestId, admitted, spec }: RelayRequest,
-  { channel }: Of<'stream'>['step'],
+  { channel }: OutcomeOf<'stream'>['step'],
   warnings: readonly string[] = [],
 ): Record<string, string> {
   const headers = Object.assign(commonHeaders(requestId, spec.errorFormat), rateHeaders(admitted.remaining()))
@@ -40,18 +40,18 @@ export function answerHeaders(
 /** Ends a request: settles it in the ledger first, then completes the response to the client. */
 export async function conclude(
   request: RelayRequest,
-  answered: AnsweredAttempt,
-  ticket: Ticket,
+  outcome: RelayOutcome,
+  callerTicket: Ticket,
 ): Promise<void> {
-  switch (answered.kind) {
+  switch (outcome.kind) {
     case 'buffered':
-      return concludeBuffered(request, answered, ticket)
+      return concludeBuffered(request, outcome, callerTicket)
     case 'stream':
-      return concludeStream(request, answered, ticket)
+      return concludeStream(request, outcome, callerTicket)
     case 'disconnected':
-      return concludeDisconnected(request, answered, ticket)
+      return concludeDisconnected(request, outcome, callerTicket)
     default:
-      return concludeFailed(request, answered, ticket)
+      return concludeFailed(request, outcome, callerTicket)
   }
 }
 
@@ -62,23 +62,27 @@ const countFor = (
   output: CountedOutput & { readonly measured?: Usage | undefined },
 ) => countUsage(deps.counter, work, output, tokens => priced.counted(channel, tokens, output.measured))
 
-type Of<Kind extends AnsweredAttempt['kind']> = Extract<AnsweredAttempt, { kind: Kind }>
+type OutcomeOf<Kind extends RelayOutcome['kind']> = Extract<RelayOutcome, { kind: Kind }>
 
 /** Releases the slots within the limits of channel, token and user. The last byte of the answer waits for that. */
-function endTickets(answered: Pick<Of<'stream'>, 'ticket'>, ticket: Ticket, tokens: number): Release {
+function endTickets(
+  answered: Pick<OutcomeOf<'stream'>, 'ticket'>,
+  callerTicket: Ticket,
+  tokens: number,
+): Release {
   const channel = answered.ticket.end(tokens)
-  const caller = ticket.end(tokens)
+  const caller = callerTicket.end(tokens)
   return channel && caller ? Promise.all([channel, caller]).then(() => {}) : (channel ?? caller)
 }
 
 async function concludeBuffered(
   request: RelayRequest,
-  answered: Of<'buffered'>,
-  ticket: Ticket,
+  answered: OutcomeOf<'buffered'>,
+  callerTicket: Ticket,
 ): Promise<void> {
   const { response, deps } = request
   const { step, answer, reading, trace, outgoing } = answered
-  const counted =
+  const { usage: rawUsage, by } =
     reading.usage === undefined
       ? await countFor(request, step.channel, {
           bytes: reading.outputBytes,
@@ -86,15 +90,15 @@ async function concludeBuffered(
           measured: reading.measured,
         })
       : { usage: reading.usage, by: undefined }
-  const limits = limitsOf(request, step.channel, answered.changed)
+  const limits = limitsOf(request, step.channel, answered.overriddenRequest)
   const { vendorCost } = reading
-  const possible = plausibleUsage(
-    counted.usage,
-    limitedByDelivery(limits, counted.usage, step.sentModel, answer.body.length),
+  const plausible = plausibleUsage(
+    rawUsage,
+    limitedByDelivery(limits, rawUsage, step.sentModel, answer.body.length),
   )
-  const usage = vendorCost === undefined ? possible : { ...possible, vendorCost }
+  const usage = vendorCost === undefined ? plausible : { ...plausible, vendorCost }
   answered.health.end({ kind: 'ok' })
-  const release = endTickets(answered, ticket, allTokens(usage))
+  const release = endTickets(answered, callerTicket, allTokens(usage))
   const encoding = typeof reading.answer === 'function' ? reading.answer(usage) : reading.answer
   const encoded = encoding instanceof Promise ? await encoding : encoding
   const body = step.channel.secrets.maskAnswer(encoded?.body ?? answer.body, step.key.value)
@@ -104,14 +108,14 @@ async function concludeBuffered(
     channel: step.channel,
     outgoing,
     usage,
-    reported: possible === counted.usage ? undefined : counted.usage,
+    reported: plausible === rawUsage ? undefined : rawUsage,
     toolCalls: reading.toolCalls,
     source: reading.usage ? 'provider' : 'counted',
-    countedBy: counted.by,
+    countedBy: by,
     trace,
     firstByteMs: deps.nowMs() - request.startedMs,
     upstreamRequestId: upstreamIdOf(answer.headers, step.channel),
-    ...(reading.made && { made: reading.made }),
+    ...(reading.imageProperties && { imageProperties: reading.imageProperties }),
   })
   if (release) await release
   if (response.destroyed) return
@@ -126,13 +130,17 @@ async function concludeBuffered(
   endBuffered(response, body)
 }
 
-async function concludeStream(request: RelayRequest, answered: Of<'stream'>, ticket: Ticket): Promise<void> {
+async function concludeStream(
+  request: RelayRequest,
+  answered: OutcomeOf<'stream'>,
+  callerTicket: Ticket,
+): Promise<void> {
   const { response, deps, startedMs } = request
   const { step, streamed, trace, earlyHeaders, outgoing } = answered
   const { channel } = step
   const firstByteMs = deps.nowMs() - startedMs
   const { meter, recorder } = metersOf(request, answered)
-  const limits = limitsOf(request, channel, answered.changed)
+  const limits = limitsOf(request, channel, answered.overriddenRequest)
   earlyHeaders.close()
   if (!earlyHeaders.isOpen()) response.writeHead(streamed.status, headersOf(request, answered))
   const delivery = await deliver({
@@ -148,12 +156,12 @@ async function concludeStream(request: RelayRequest, answered: Of<'stream'>, tic
   if (delivery.ending === 'disconnected') {
     // The client disconnected. Its next request must not wait until the tokens of this one are counted.
     answered.ticket.leave()
-    ticket.leave()
+    callerTicket.leave()
   }
-  const { reported, usage, by } = await streamUsage(request, answered, { meter, limits })
+  const { rawUsage, usage, by } = await streamUsage(request, answered, { meter, limits })
   const fault = streamFault(delivery, meter)
   answered.health.end(streamHealth(delivery, fault))
-  const release = endTickets(answered, ticket, allTokens(usage))
+  const release = endTickets(answered, callerTicket, allTokens(usage))
   // An incomplete stream is not stored, so that a retry runs the request again.
   if (recorder && fault === undefined && delivery.ending === 'end')
     await request.storeAnswer?.({
@@ -165,14 +173,14 @@ async function concludeStream(request: RelayRequest, answered: Of<'stream'>, tic
     channel,
     outgoing,
     usage,
-    reported: usage === reported ? undefined : reported,
+    reported: usage === rawUsage ? undefined : rawUsage,
     toolCalls: meter.reading.toolCalls,
     source: by === undefined ? 'provider' : 'counted',
     countedBy: by,
     trace,
     firstByteMs,
     upstreamRequestId: upstreamIdOf(streamed.headers, channel),
-    ...(meter.made && { made: meter.made() }),
+    ...(meter.imageProperties && { imageProperties: meter.imageProperties() }),
     ...(fault === undefined ? {} : { error: fault.message, errorCode: fault.code }),
   })
   if (release) await release
@@ -180,7 +188,7 @@ async function concludeStream(request: RelayRequest, answered: Of<'stream'>, tic
 }
 
 /** The stream's meter with secrets masked, and recorded if the answer is stored for an `Idempotency-Key`. */
-function metersOf(request: RelayRequest, answered: Of<'stream'>) {
+function metersOf(request: RelayRequest, answered: OutcomeOf<'stream'>) {
   const { step, streamed, outgoing } = answered
   const length = isFile(request, answered) ? Number(streamed.headers['content-length']) : Number.NaN
   const plain = outgoing.meter(Number.isSafeInteger(length) ? length : undefined)
@@ -191,19 +199,19 @@ function metersOf(request: RelayRequest, answered: Of<'stream'>) {
 
 type Metered = { readonly meter: StreamMeter; readonly limits: UsageLimits }
 
-/** The usage that the provider reported or the gateway counted; `usage` is the plausible part of it, which is charged. */
+/** `rawUsage`: as the provider reported or the gateway counted it. `usage`: its plausible part, which is charged. */
 async function streamUsage(
   request: RelayRequest,
-  { step: { channel, sentModel } }: Of<'stream'>,
+  { step: { channel, sentModel } }: OutcomeOf<'stream'>,
   { meter, limits }: Metered,
 ) {
   const { textBytes, reasoningBytes } = meter.reading
   const bytes = textBytes + reasoningBytes
-  const { usage: reported, by } =
+  const { usage: rawUsage, by } =
     (await reportedUsage(request.deps.counter, meter)) ??
     (await countFor(request, channel, { bytes, sample: meter.sample, measured: meter.measured?.() }))
-  const usage = plausibleUsage(reported, limitedByDelivery(limits, reported, sentModel, bytes))
-  return { reported, usage, by }
+  const usage = plausibleUsage(rawUsage, limitedByDelivery(limits, rawUsage, sentModel, bytes))
+  return { rawUsage, usage, by }
 }
 
 type StreamEnd = {
@@ -216,7 +224,7 @@ type StreamEnd = {
 /** Sends the last bytes of a stream, or the error that ends it. */
 function endStream(
   request: RelayRequest,
-  answered: Of<'stream'>,
+  answered: OutcomeOf<'stream'>,
   { meter, delivery, fault, usage }: StreamEnd,
 ): void {
   const { response, deps } = request
@@ -231,24 +239,26 @@ function endStream(
     response.destroy()
     return
   }
-  // The provider's own error if it reported one, else the gateway's.
+  // The provider's own error if it reported one, unless the gateway stopped the stream; else the gateway's.
   const { error } = meter.reading
   const isReported = error !== undefined && delivery.ending !== 'stopped'
   const relayError = isReported ? upstreamErrorEvent(error, answered.step.channel) : relayErrorOf(fault)
-  for (const bytes of meter.breakOff?.(chatErrorOf(relayError)) ?? []) response.write(bytes)
+  for (const bytes of meter.endWithError?.(chatErrorOf(relayError)) ?? []) response.write(bytes)
   response.end(
-    meter.breakOff ? undefined : errorFormatOf(request).lastEvent(relayError, deps.readContext.idsAndClock),
+    meter.endWithError
+      ? undefined
+      : errorFormatOf(request).lastEvent(relayError, deps.readContext.idsAndClock),
   )
 }
 
 /** Whether the answer is a file that is forwarded byte by byte, not a stream of events. */
-const isFile = ({ work }: RelayRequest, { streamed }: Of<'stream'>): boolean =>
+const isFile = ({ work }: RelayRequest, { streamed }: OutcomeOf<'stream'>): boolean =>
   work.passes?.(String(streamed.headers['content-type'] ?? '')) ?? false
 
 /** A provider may compress a file although the gateway requested identity, so its encoding is forwarded too. */
 const FILE_HEADERS = ['content-encoding', 'content-length', 'content-range', 'accept-ranges'] as const
 
-function headersOf(request: RelayRequest, answered: Of<'stream'>): Record<string, string> {
+function headersOf(request: RelayRequest, answered: OutcomeOf<'stream'>): Record<string, string> {
   const common = answerHeaders(request, answered.step, answered.outgoing.warnings)
   if (!isFile(request, answered))
     return { ...streamHeaders(request.requestId, request.spec.errorFormat), ...common }
@@ -260,16 +270,19 @@ function headersOf(request: RelayRequest, answered: Of<'stream'>): Record<string
   return { ...common, ...Object.fromEntries(forwarded), 'content-type': type }
 }
 
-/** Nothing was delivered, but the provider processed the input (docs/reference/money.md: Who pays). */
+/**
+ * Nothing was delivered. If the last attempt was sent, the provider processed its input, so the user pays for that
+ * (docs/reference/money.md: Who pays).
+ */
 async function concludeDisconnected(
   request: RelayRequest,
-  { channel, outgoing, trace }: Of<'disconnected'>,
-  ticket: Ticket,
+  { channel, outgoing, trace }: OutcomeOf<'disconnected'>,
+  callerTicket: Ticket,
 ): Promise<void> {
-  ticket.leave()
+  callerTicket.leave()
   const last = trace.attempts.at(-1)
   if (last === undefined) return
-  // Attempts that failed before the client disconnected cost nothing.
+  // Attempts that failed before the client disconnected, or were not sent, cost nothing.
   const isOwed = last.status === 'left'
   if (!isOwed) {
     await settle(request, { channel, outgoing, usage: EMPTY, source: 'zero', trace })
@@ -277,22 +290,26 @@ async function concludeDisconnected(
   }
   const { usage, by } = await countFor(request, channel, { bytes: 0 })
   // Charged tokens count against the rate limits too.
-  ticket.end(allTokens(usage))
+  callerTicket.end(allTokens(usage))
   await settle(request, { channel, outgoing, usage, source: 'input_only', countedBy: by, trace })
 }
 
-async function concludeFailed(request: RelayRequest, answered: Of<'failed'>, ticket: Ticket): Promise<void> {
+async function concludeFailed(
+  request: RelayRequest,
+  failed: OutcomeOf<'failed'>,
+  callerTicket: Ticket,
+): Promise<void> {
   const { response, requestId, deps } = request
   const format = errorFormatOf(request)
-  const { channel, outgoing, refusal, answer, trace, earlyHeaders } = answered
+  const { channel, outgoing, refusal, answer, trace, earlyHeaders } = failed
   earlyHeaders.close()
-  const forwarded = answer && upstreamError(answer, channel, answered.error)
+  const forwarded = answer && upstreamError(answer, channel, failed.error)
   const error = forwarded?.message ?? refusal.message
   // The same request would get the same 4xx again. A failure may be temporary and is not stored.
   const isFinal = forwarded !== undefined && forwarded.status < 500
   await request.storeAnswer?.(isFinal ? storedError(forwarded) : undefined)
   const errorCode = errorCodeOf(refusal, forwarded)
-  const release = ticket.end(0)
+  const release = callerTicket.end(0)
   await settle(request, { channel, outgoing, usage: EMPTY, source: 'zero', trace, error, errorCode })
   if (release) await release
   if (response.destroyed) return
@@ -305,7 +322,7 @@ async function concludeFailed(request: RelayRequest, answered: Of<'failed'>, tic
   else answerRefusal(response, refusal, options)
 }
 
-/** An error response is only stored in the common error format, the one of all operations with an `Idempotency-Key`. */
+/** All operations that support `Idempotency-Key` use the common error format, so errors are stored in that format. */
 const storedError = ({ status, body }: UpstreamError) => ({
   status,
   contentType: 'application/json; charset=utf-8',

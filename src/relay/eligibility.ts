@@ -22,10 +22,10 @@ type ChannelRequirements = {
 }
 
 /**
- * Returns why a channel is not eligible for a request; undefined: it is eligible. Chat, media, video jobs and the
- * explanation of a route share this rule.
+ * The returned function reports why a channel is skipped for a request; undefined: it is eligible. Chat, media, video jobs
+ * and the explanation of a route share this rule.
  */
-export const createEligibility =
+export const createSkipReason =
   ({ catalog, route, spec, isUnfit, priceFor }: ChannelRequirements) =>
   (channel: RelayChannel): string | undefined => {
     // The channel may have been deleted or disabled since the request was admitted.
@@ -44,7 +44,7 @@ export function mustFit({ tiers, model }: RoutedModel<RelayChannel>, work: Work)
   if (first && faults.every(fault => fault !== undefined)) throw first
 }
 
-/** The refusal of a strict request from which a part would be left out on this channel. */
+/** The refusal of a strict request, if its encoding for this channel leaves a part out; undefined: nothing is left out. */
 export function strictRefusal({
   warnings = [],
   removed = [],

@@ -2,7 +2,7 @@ import type { Operation } from '../domain/operation.ts'
 import { plan, type RouteExplanation } from '../routing/plan.ts'
 import { type PlanDeps, planOptions } from './candidates.ts'
 import type { CatalogPrice, FormatChoice, RelayChannel } from './catalog/catalog.ts'
-import { createEligibility } from './eligibility.ts'
+import { createSkipReason } from './eligibility.ts'
 import { SPECS } from './operations/index.ts'
 import { channelPrices } from './price/price.ts'
 import { isOfVideos } from './videos/price.ts'
@@ -26,7 +26,7 @@ export const createExplain =
     const route = catalog.table().resolve(model)
     if (!route) return { servedAs: undefined, price: undefined, steps: [], passedOver: [] }
     const { shared, priceFor } = channelPrices(catalog, route)
-    const ineligible = createEligibility({
+    const skipReason = createSkipReason({
       catalog,
       route,
       spec: specOf(operation),
@@ -36,7 +36,7 @@ export const createExplain =
       },
     })
     return {
-      ...plan(planOptions(deps, { route, ineligible })),
+      ...plan(planOptions(deps, { route, skipReason })),
       servedAs: route.model,
       price: shared && { model: shared.model, version: shared.version },
     }

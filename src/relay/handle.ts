@@ -15,7 +15,7 @@ import {
 import type { ErrorFormat } from './answer/error-format.ts'
 import { listFormat, presentModel, presentModels } from './answer/models.ts'
 import { firstAnswer } from './attempt.ts'
-import { type AdmittedCaller, admit, credentialOf } from './callers/admit.ts'
+import { admit, credentialOf, type IdentifiedCaller } from './callers/admit.ts'
 import { identify } from './callers/identify.ts'
 import { conclude } from './conclude.ts'
 import { mustFitStrictly } from './eligibility.ts'
@@ -25,7 +25,7 @@ import { idempotencyKeyOf } from './intake/repeat.ts'
 import { ERROR_FORMATS, operationAt } from './operations/index.ts'
 import type { OperationSpec } from './operations/operation.ts'
 import { priceWork } from './price/price.ts'
-import { closerInput } from './price/usage-count.ts'
+import { tighterInputBound } from './price/usage-count.ts'
 import type { RelayDeps, RelayRequest } from './request.ts'
 import type { Videos } from './videos/videos.ts'
 
@@ -48,7 +48,7 @@ async function handleOperation(
       isFunded: () => deps.ledger.canSpend(identified.caller.userId, identified.caller.tokenId),
     })
     try {
-      await handleAdmitted({
+      await handleIdentified({
         deps,
         spec,
         work,
@@ -74,32 +74,38 @@ type IncomingOperation = Pick<
 > & {
   readonly request: IncomingMessage
   readonly credential: string
-  readonly identified: AdmittedCaller
+  readonly identified: IdentifiedCaller
 }
 
-async function handleAdmitted(incoming: IncomingOperation): Promise<void> {
+/** Handles a request whose caller is identified and whose body is read: admits it, prices it and serves it. */
+async function handleIdentified(incoming: IncomingOperation): Promise<void> {
   const { deps, work, response, requestId, request, credential, identified } = incoming
   // The caller's token may have changed while the body was read.
   const isCurrent = deps.directory.isCurrent(credential, identified.caller)
-  const admitted = isCurrent ? identified : await identify(deps, request, credential)
-  const route = admit(deps, admitted, work)
+  const current = isCurrent ? identified : await identify(deps, request, credential)
+  const route = admit(deps, current, work)
   const priced = work.answer ? undefined : priceWork(deps.catalog, route, work)
   // The check needs prices: they decide which services and tools are sent to a channel.
   if (work.isStrict) await mustFitStrictly(route, work, priced)
-  if (priced === undefined) return answerLocally(incoming, admitted)
-  const claimed = work.digest && (await claimIdempotencyKey(incoming, admitted))
-  if (claimed && 'body' in claimed) return answerStored(response, claimed, requestId)
+  if (priced === undefined) return answerLocally(incoming, current)
+  const claim = work.digest && (await claimIdempotencyKey(incoming, current))
+  if (claim && 'body' in claim) return answerStored(response, claim, requestId)
   try {
-    await serve(incoming, { admitted, route, priced, ...(claimed && { storeAnswer: claimed.storeAnswer }) })
+    await serve(incoming, {
+      admitted: current,
+      route,
+      priced,
+      ...(claim && { storeAnswer: claim.storeAnswer }),
+    })
   } finally {
-    await claimed?.end()
+    await claim?.end()
   }
 }
 
 /** Answers without a provider. This is free, but counts against the limits. */
 async function answerLocally(
   { deps, spec, work, response, requestId }: IncomingOperation,
-  admitted: AdmittedCaller,
+  admitted: IdentifiedCaller,
 ): Promise<void> {
   const ticket = await admitted.enter(0)
   try {
@@ -112,23 +118,23 @@ async function answerLocally(
 }
 
 /** Only operations that compute a digest of their requests support `Idempotency-Key`. */
-async function claimIdempotencyKey({ deps, work, request }: IncomingOperation, { caller }: AdmittedCaller) {
+async function claimIdempotencyKey({ deps, work, request }: IncomingOperation, { caller }: IdentifiedCaller) {
   const key = idempotencyKeyOf(request)
   if (key === undefined || !work.digest) return undefined
   const path = `POST ${pathOf(request)}`
   return deps.idempotentRequests.begin({ userId: caller.userId, path, key }, await work.digest())
 }
 
-type Served = Pick<RelayRequest, 'admitted' | 'route' | 'priced' | 'storeAnswer'>
+type RoutedRequest = Pick<RelayRequest, 'admitted' | 'route' | 'priced' | 'storeAnswer'>
 
-async function serve(incoming: IncomingOperation, served: Served): Promise<void> {
+async function serve(incoming: IncomingOperation, routedRequest: RoutedRequest): Promise<void> {
   const { deps, spec, work, request, response, requestId, startedMs, credential, share } = incoming
-  const { admitted, route } = served
-  let { priced } = served
-  const entered = admitted.enter(work.countedInput)
-  const ticket = entered instanceof Promise ? await entered : entered
+  const { admitted, route } = routedRequest
+  let { priced } = routedRequest
+  const entering = admitted.enter(work.countedInput)
+  const ticket = entering instanceof Promise ? await entering : entering
   try {
-    const holdOf = (amount: number) =>
+    const takeHold = (amount: number) =>
       deps.ledger.hold({
         rid: requestId,
         userId: admitted.caller.userId,
@@ -139,14 +145,14 @@ async function serve(incoming: IncomingOperation, served: Served): Promise<void>
         isStream: work.isStream,
         address: admitted.address,
       })
-    const hold = await holdOf(priced.bound).catch(async error => {
+    const hold = await takeHold(priced.bound).catch(async error => {
       // Bytes overestimate tokens. Before refusing for insufficient quota, count the tokens once and try again.
       const isShort = error instanceof Refusal && error.code === 'insufficient_quota'
-      const inputTokens = isShort ? await closerInput(deps.counter, work) : undefined
+      const inputTokens = isShort ? await tighterInputBound(deps.counter, work) : undefined
       // If the caller changed while the tokens were counted, the refusal stands and the client may retry.
       if (inputTokens === undefined || !deps.directory.isCurrent(credential, admitted.caller)) throw error
       priced = priceWork(deps.catalog, route, { ...work, inputTokens })
-      return holdOf(priced.bound)
+      return takeHold(priced.bound)
     })
     const relayRequest: RelayRequest = {
       deps,
@@ -157,16 +163,16 @@ async function serve(incoming: IncomingOperation, served: Served): Promise<void>
       requestId,
       startedMs,
       share,
-      ...served,
+      ...routedRequest,
       priced,
     }
     try {
       // The token may have been deleted while the request waited for limits or a lease.
       if (!deps.directory.isCurrent(credential, admitted.caller)) await identify(deps, request, credential)
-      const answered = await firstAnswer(relayRequest)
-      await conclude(relayRequest, answered, ticket)
+      const outcome = await firstAnswer(relayRequest)
+      await conclude(relayRequest, outcome, ticket)
     } finally {
-      hold.release() // returns what is not settled
+      hold.release() // has no effect on a settled hold
     }
   } finally {
     // Only the first `end` counts. After an answer, `conclude` has already reported the tokens.
@@ -175,7 +181,7 @@ async function serve(incoming: IncomingOperation, served: Served): Promise<void>
   }
 }
 
-/** The path without its query, with single slashes. */
+/** The path without its query, without repeated slashes and without a trailing slash. */
 const pathOf = ({ url = '/' }: IncomingMessage): string =>
   url
     .split('?')[0]
@@ -195,7 +201,7 @@ function modelIn(escaped: string | undefined): string | undefined {
 const MESSAGES = /^\/v1\/messages\//
 const GEMINI = /^\/v1beta\//
 
-/** The error format for model lists and for unknown routes. */
+/** The error format of a path that is not an operation, such as a model list; undefined: the common format. */
 function errorFormatAt(path: string, request: IncomingMessage): ErrorFormat | undefined {
   if (MESSAGES.test(path)) return ERROR_FORMATS.anthropic
   if (GEMINI.test(path)) return ERROR_FORMATS.gemini
@@ -209,7 +215,10 @@ const READS = ['GET', 'HEAD']
 const VIDEO_CONTENT = /^\/v1\/videos\/[^/]+\/content$/
 const BILLING = /^\/(v1\/)?dashboard\/billing\/(subscription|usage)$/
 
-/** `/v1`: routes requests to operations. An unknown route is a JSON 404 in the relay's format, never an HTML page. */
+/**
+ * Routes the requests of the relay API: operations, model lists, video jobs and billing. An unknown route gets a JSON 404
+ * in the error format of its path, never an HTML page.
+ */
 export function createRelay(deps: RelayDeps, videos: Pick<Videos, 'route'>): RequestListener {
   const newRequestId = createRequestIds()
   const fail = (
@@ -234,24 +243,25 @@ export function createRelay(deps: RelayDeps, videos: Pick<Videos, 'route'>): Req
   ) {
     const { caller } = await identify(deps, request, credentialOf(request))
     const table = deps.catalog.table()
-    const names = table.served().filter(name => caller.models?.has(name) ?? true)
+    const names = table.servedModels().filter(name => caller.models?.has(name) ?? true)
     const format = listFormat(request)
-    const listed = (name: string) => ({
+    const entryOf = (name: string) => ({
       id: name,
       ownedBy: deps.ownerOf(table.ownerTypes(name)[0]),
       endpointTypes: deps.endpointTypes(name),
     })
+    // A constant: clients require a creation time, and the gateway does not know the model's.
     const created = 1_700_000_000
     if (id === undefined)
       return answerJson(
         response,
         200,
         commonHeaders(requestId),
-        presentModels(format, names.map(listed), created),
+        presentModels(format, names.map(entryOf), created),
       )
     if (!names.includes(id))
       throw new Refusal('model_not_found', `The model "${id}" does not exist, or the token may not use it.`)
-    answerJson(response, 200, commonHeaders(requestId), presentModel(format, listed(id), created))
+    answerJson(response, 200, commonHeaders(requestId), presentModel(format, entryOf(id), created))
   }
 
   return (request, response) => {
@@ -265,16 +275,16 @@ export function createRelay(deps: RelayDeps, videos: Pick<Videos, 'route'>): Req
       if (BILLING.test(path)) return deps.manage(request, response)
       if (models) {
         if (!READS.includes(request.method ?? '')) {
-          // The name of a model with an unknown method, such as `gemini-pro:unknown`.
+          // A Gemini path with an unknown method after the model's name, such as `gemini-pro:unknown`, is no model path.
           if (request.method === 'POST' && path.includes(':')) throw noSuchRoute(request)
           throw wrongMethod(path, READS, request.method)
         }
         return listModels(request, response, modelIn(models[1]), requestId)
       }
       if (!spec) {
-        const serve = videos.route(path, request.method ?? '')
-        if (!serve) throw noSuchRoute(request)
-        return serve({ request, response, requestId })
+        const serveVideo = videos.route(path, request.method ?? '')
+        if (!serveVideo) throw noSuchRoute(request)
+        return serveVideo({ request, response, requestId })
       }
       if (request.method !== 'POST') throw wrongMethod(path, ['POST'], request.method)
       return handleOperation(deps, spec, request, response, requestId)

@@ -7,7 +7,7 @@ import type { Health } from '../routing/health.ts'
 import type { SkipReason } from '../routing/plan.ts'
 import type { RateLimiter } from '../routing/rates.ts'
 import type { RoutedModel } from '../routing/table.ts'
-import type { AdmittedCaller } from './callers/admit.ts'
+import type { IdentifiedCaller } from './callers/admit.ts'
 import type { Callers } from './callers/callers.ts'
 import type { AddressBook, Catalog, RelayChannel } from './catalog/catalog.ts'
 import type { Forms } from './intake/form.ts'
@@ -69,7 +69,7 @@ export type RelayRequest = {
   readonly response: ServerResponse
   readonly requestId: string
   readonly startedMs: number
-  readonly admitted: AdmittedCaller
+  readonly admitted: IdentifiedCaller
   /** The memory that the request takes from the budget of all bodies. */
   readonly share: Share
   /** Stores the answer for a retry with the same `Idempotency-Key`. */

@@ -12,15 +12,15 @@ import type { UpstreamError } from './answer/upstream-error.ts'
 import type { RelayChannel } from './catalog/catalog.ts'
 import { excessSuspense } from './price/plausible-usage.ts'
 import type { RelayRequest, Trace } from './request.ts'
-import { type SettledUsage, servedIn, usageDetails } from './usage-details.ts'
+import { type SettledUsage, servedConditions, usageDetails } from './usage-details.ts'
 
 const NO_SUSPENSE: readonly UnresolvedCharge[] = []
 
-type Settling = SettledUsage & {
+type SettlementInput = SettledUsage & {
   /** Calls of the provider's own tools that the answer contains; `usage` may not count them. */
   readonly toolCalls?: ToolCalls | undefined
   readonly error?: string
-  readonly doubts?: readonly UnresolvedCharge[]
+  readonly suspense?: readonly UnresolvedCharge[]
   readonly upstreamRequestId?: string
 }
 
@@ -40,8 +40,11 @@ function failedSuspense({ priced }: RelayRequest, { failures }: Trace): readonly
 export const errorCodeOf = (refusal: Refusal, forwarded: UpstreamError | undefined) =>
   forwarded ? `upstream_${forwarded.status}` : refusal.code
 
-/** The charged usage: with the tool calls that the answer contains, and those that no provider reports. */
-function usedIn({ priced }: RelayRequest, { channel, usage, toolCalls, source, outgoing }: Settling): Usage {
+/** Adds tool calls to the usage: those in the answer, and those that are charged although no answer reports them. */
+function chargedUsage(
+  { priced }: RelayRequest,
+  { channel, usage, toolCalls, source, outgoing }: SettlementInput,
+): Usage {
   const reported = withToolCalls(usage, toolCalls)
   return source === 'zero' ? reported : withToolCalls(reported, priced.unreported(channel, outgoing?.tools))
 }
@@ -49,12 +52,12 @@ function usedIn({ priced }: RelayRequest, { channel, usage, toolCalls, source, o
 /** Settles a request in the ledger, once. The last byte of the answer is sent after this resolves. */
 export async function settle(
   request: RelayRequest,
-  settling: Settling,
+  settling: SettlementInput,
 ): Promise<{ paid: number; cost: number }> {
   const { hold, priced, work, deps, startedMs, admitted } = request
   const { channel, trace, error } = settling
-  const usage = usedIn(request, settling)
-  const served = servedIn(request, settling)
+  const usage = chargedUsage(request, settling)
+  const served = servedConditions(request, settling)
   const cost = priced.costOf(channel, usage, served)
   const price = priced.billedBy(channel, usage, served)
   const counts = allCounts(usage)
@@ -74,14 +77,14 @@ export async function settle(
   const { reported } = settling
   const excess = reported
     ? excessSuspense(channel.id, cost, () =>
-        priced.costOf(channel, usedIn(request, { ...settling, usage: reported }), served),
+        priced.costOf(channel, chargedUsage(request, { ...settling, usage: reported }), served),
       )
     : NO_SUSPENSE
-  const own = settling.doubts ?? NO_SUSPENSE
+  const own = settling.suspense ?? NO_SUSPENSE
   const failed = failedSuspense(request, trace)
-  const doubts = excess.length + own.length > 0 ? [...failed, ...own, ...excess] : failed
+  const suspense = excess.length + own.length > 0 ? [...failed, ...own, ...excess] : failed
   const { video } = settling
-  const paid = await hold.settle({ channelId: channel.id, cost, doubts, log, ...(video && { video }) })
+  const paid = await hold.settle({ channelId: channel.id, cost, suspense, log, ...(video && { video }) })
   return { paid, cost }
 }
 

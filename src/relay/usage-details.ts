@@ -24,7 +24,7 @@ export type SettledUsage = {
   /** The usage that the provider reported, if a part of it is implausible and not in `usage`. */
   readonly reported?: Usage | undefined
   /** The properties of a generated image, if the answer reports them. */
-  readonly made?: When
+  readonly imageProperties?: When
   readonly source: Source
   /** How the gateway counted the tokens, if the provider did not report them. */
   readonly countedBy?: CountedUsage['by'] | undefined
@@ -38,12 +38,12 @@ export type SettledUsage = {
 }
 
 /** The price conditions beside usage: the services that were sent, and the image that was delivered. */
-export function servedIn(
+export function servedConditions(
   { work }: Pick<RelayRequest, 'work'>,
-  settled: Pick<SettledUsage, 'outgoing' | 'made'>,
+  settled: Pick<SettledUsage, 'outgoing' | 'imageProperties'>,
 ): When | undefined {
   const services = settled.outgoing?.services ?? work.priceConditions
-  return settled.made ? { ...services, ...settled.made } : services
+  return settled.imageProperties ? { ...services, ...settled.imageProperties } : services
 }
 
 /** The JSON column of a usage row: details that have no column of their own. Empty details are left out. */
@@ -63,7 +63,8 @@ export function usageDetails(
     details.price = price?.version
     details.priced_as = price?.model
     // The price conditions beside tokens, so that the cost can be itemized later.
-    if (price?.price.variants) details.priced_for = priced.pricedFor(channel, servedIn(request, settled))
+    if (price?.price.variants)
+      details.priced_for = priced.pricedFor(channel, servedConditions(request, settled))
     if (price?.price.rates.per_call !== undefined && usage.calls > 0) details.calls = usage.calls
   }
   if (route.model !== work.model) details.upstream_model_name = route.model

@@ -36,7 +36,7 @@ export type PlanOptions<C extends RoutedChannel> = {
   /** Seconds until the channel's own rate limits admit another request; 0: now. */
   readonly fullForS: (channel: C) => number
   /** Why this channel cannot serve the request, such as an unsupported operation or a missing price. */
-  readonly refusal?: (channel: C) => string | undefined
+  readonly skipReason?: (channel: C) => string | undefined
   readonly random: () => number
   /** The maximum number of steps. */
   readonly attempts: number
@@ -48,7 +48,7 @@ export type PlanCursor<C> = {
   /** The channels skipped so far. */
   readonly passedOver: readonly SkipReason[]
   /** Undoes the last step, because its channel reached a rate limit in the meantime. */
-  turnedAway(channel: C, againInS: number): void
+  passOverFull(channel: C, againInS: number): void
   /** Undoes the last step, because the request cannot use its channel for this reason. */
   passOver(channel: C, reason: string): void
 }
@@ -75,7 +75,7 @@ export function planCursor<C extends RoutedChannel>(options: PlanOptions<C>): Pl
   return {
     steps: stepsOf(options, progress),
     passedOver,
-    turnedAway({ id }, againInS) {
+    passOverFull({ id }, againInS) {
       progress.taken -= 1
       passedOver.push({ channelId: id, reason: SKIP_REASONS.full, againInMs: againInS * 1_000 })
     },
@@ -137,12 +137,12 @@ function* stepsOf<C extends RoutedChannel>(
 }
 
 function stepOrSkip<C extends RoutedChannel>(
-  { route, health, fullForS, refusal }: PlanOptions<C>,
+  { route, health, fullForS, skipReason }: PlanOptions<C>,
   channel: C,
   tier: number,
 ): PlanStep<C> | SkipReason {
   const channelId = channel.id
-  const refused = refusal?.(channel)
+  const refused = skipReason?.(channel)
   if (refused !== undefined) return { channelId, reason: refused }
   const { state, againInMs } = health.ofChannel(channelId)
   if (state === 'resting' || state === 'trying') return { channelId, reason: SKIP_REASONS[state], againInMs }

@@ -64,7 +64,7 @@ export type Table<C> = {
   /** Undefined: no enabled or gateway-disabled channel lists it, which is 404 `model_not_found`. */
   resolve(requestedModel: string): RoutedModel<C> | undefined
   /** What `/v1/models` lists, by name. */
-  served(): readonly string[]
+  servedModels(): readonly string[]
   /** The vendors behind a name, the preferred one first. */
   ownerTypes(requestedModel: string): readonly number[]
 }
@@ -127,7 +127,7 @@ export function createTable<C extends RoutedChannel>(
     channels,
     channel: id => byId.get(id),
     resolve,
-    served: () => {
+    servedModels: () => {
       served ??= [...new Set([...listings.keys(), ...enabledAliases.keys()])].filter(isServed).sort()
       return served
     },

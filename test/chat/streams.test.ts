@@ -350,7 +350,7 @@ describe('a meter of streams', () => {
     const meter = createTranslatingMeter({ decoder, encoder })
     meter.push(sse({ id: 'a', choices: [{ index: 0, delta: { content: 'x' } }] }))
     assert.equal(meter.ending(), 'incomplete')
-    const bytes = Buffer.concat(meter.breakOff({ kind: 'timeout', message: 'The provider fell silent' }))
+    const bytes = Buffer.concat(meter.endWithError({ kind: 'timeout', message: 'The provider fell silent' }))
     assert.match(bytes.toString(), /^event: error\ndata: .*timeout_error.*fell silent/)
   })
 })

@@ -516,7 +516,7 @@ const MEDIA: readonly Question[] = [
     about: 'Two pictures inside the answer, with their usage.',
     path: '/v1/images/generations',
     body: { model: 'gpt-image-1', prompt: 'A ferry in fog', n: 2 },
-    expected: { count: 2, made: { quality: 'high' }, usage: { input: 4, imageOutput: 544 } },
+    expected: { count: 2, imageProperties: { quality: 'high' }, usage: { input: 4, imageOutput: 544 } },
   },
   {
     folder: 'images',

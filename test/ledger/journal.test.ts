@@ -22,7 +22,7 @@ import { ENGINES, suiteGateway } from '../support/gateway.ts'
 import { USAGE } from '../support/usage.ts'
 
 const ALONE: OtherNodes = {
-  areNone: true,
+  isEmpty: true,
   returnIdle: async () => {},
   exclusively: (_userId, work) => work(),
 }

@@ -16,7 +16,7 @@ import { USAGE } from '../support/usage.ts'
 
 /** A node that does not share its accounts with other nodes. */
 const ALONE: OtherNodes = {
-  areNone: true,
+  isEmpty: true,
   returnIdle: async () => {},
   exclusively: (_userId, work) => work(),
 }
@@ -44,7 +44,7 @@ describe('a lease', () => {
         returned.push({ amount, number, settle })
         return settle.promise
       },
-      nextNumber: () => ++numbers,
+      nextChangeNumber: () => ++numbers,
       nowMs: () => clock.nowMs,
     })
     const balance = await leases.open(account)

@@ -250,13 +250,13 @@ for (const engine of ENGINES) {
           return who
         })
 
-      const slower = node().repeatable(request, route, async change => {
-        assert.equal(await node().repeatable(request, route, work('faster')), 'faster')
+      const slower = node().runOncePerKey(request, route, async change => {
+        assert.equal(await node().runOncePerKey(request, route, work('faster')), 'faster')
         return work('slower')(change)
       })
       await assert.rejects(slower, error => error instanceof Refusal && error.code === 'idempotency_conflict')
       assert.deepEqual(await rows(), [{ content: 'by the faster' }])
-      assert.equal(await node().repeatable(request, route, work('late')), 'faster')
+      assert.equal(await node().runOncePerKey(request, route, work('late')), 'faster')
     })
 
     const auditHead = () =>

@@ -131,7 +131,7 @@ describe('recorded answers of vendors beside chat', () => {
     )
     assert.equal(inside.count, 1)
     assert.ok((inside.usage?.imageOutput ?? 0) > 0)
-    assert.equal(typeof inside.made.quality, 'string')
+    assert.equal(typeof inside.imageProperties.quality, 'string')
     const address = readImages(
       recorded(
         'openai-images/images_generate_A_springer_spaniel_cooking_pasta_wearing_a_hat_of_some_sort.cassette.json',

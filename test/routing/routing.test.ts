@@ -78,7 +78,7 @@ describe('the table (docs/reference/routing.md: Model names)', () => {
     const table = createTable([channel(1, { models: ['GPT'] })], [])
     assert.equal(table.resolve('gpt'), undefined)
     for (const name of ['', 'constructor', '__proto__', 'GPT ']) assert.equal(table.resolve(name), undefined)
-    assert.deepEqual(table.served(), ['GPT'])
+    assert.deepEqual(table.servedModels(), ['GPT'])
   })
 
   it('takes a channel once that lists a model twice', () => {
@@ -89,20 +89,20 @@ describe('the table (docs/reference/routing.md: Model names)', () => {
   it('does not know a model that only channels disabled by hand list', () => {
     const table = createTable([channel(1, { status: 2 })], [])
     assert.equal(table.resolve('m'), undefined)
-    assert.deepEqual(table.served(), [])
+    assert.deepEqual(table.servedModels(), [])
   })
 
   it('knows but does not list a model whose channels the gateway disabled', () => {
     const table = createTable([channel(1, { status: 3 }), channel(2, { status: 2 })], [])
     const route = table.resolve('m')
     assert.deepEqual([route?.tiers, ids(route?.disabled), route?.isListed], [[], [1], false])
-    assert.deepEqual(table.served(), [])
+    assert.deepEqual(table.servedModels(), [])
   })
 
   it('lists a model while any enabled channel does', () => {
     const table = createTable([channel(1, { status: 3 }), channel(2)], [])
     assert.deepEqual([tierIds(table.resolve('m')), table.resolve('m')?.isListed], [[[2]], true])
-    assert.deepEqual(table.served(), ['m'])
+    assert.deepEqual(table.servedModels(), ['m'])
   })
 
   it('finds channels by id, and the vendors behind a name, the preferred first', () => {
@@ -134,7 +134,7 @@ describe('an alias (docs/reference/routing.md: Aliases)', () => {
     const route = table.resolve('a')
     assert.deepEqual([route?.requestedModel, route?.model, route?.names], ['a', 'm', ['a', 'b', 'm']])
     assert.deepEqual(tierIds(route), [[1]])
-    assert.deepEqual(table.served(), ['a', 'b', 'm'])
+    assert.deepEqual(table.servedModels(), ['a', 'b', 'm'])
   })
 
   it('wins over a listed model of its name', () => {
@@ -145,7 +145,7 @@ describe('an alias (docs/reference/routing.md: Aliases)', () => {
   it('that leads nowhere hides a listed model of its name', () => {
     const table = createTable([channel(2, { models: ['a'] })], [alias('a', 'gone')])
     assert.equal(table.resolve('a'), undefined)
-    assert.deepEqual(table.served(), [])
+    assert.deepEqual(table.servedModels(), [])
   })
 
   it('does nothing while it is disabled, also inside a chain', () => {
@@ -173,7 +173,7 @@ describe('an alias (docs/reference/routing.md: Aliases)', () => {
     assert.deepEqual(ids(table.resolve('stopped')?.disabled), [4])
     assert.equal(table.resolve('deleted'), undefined)
     assert.deepEqual(tierIds(table.resolve('m')), [[1, 2, 3]])
-    assert.deepEqual(table.served(), ['any', 'm', 'narrow', 'narrower'])
+    assert.deepEqual(table.servedModels(), ['any', 'm', 'narrow', 'narrower'])
   })
 
   it('passes through at most five, and a loop leads nowhere', () => {
@@ -342,7 +342,7 @@ describe('a plan', () => {
     const channels = [channel(1), channel(2), channel(3)]
     const { steps, passedOver } = planned(channels, {
       fullForS: each => (each.id === 1 ? 12 : 0),
-      refusal: each => (each.id === 2 ? 'unpriced' : undefined),
+      skipReason: each => (each.id === 2 ? 'unpriced' : undefined),
     })
     assert.deepEqual(ids(steps.map(step => step.channel)), [3])
     assert.deepEqual(
@@ -410,11 +410,11 @@ describe('a walk', () => {
 
   it('goes on where a channel turned out to be full, as if that had been no attempt', () => {
     const channels = [1, 2, 3, 4].map(id => channel(id, { priority: -id }))
-    const { steps, passedOver, turnedAway } = planCursor(options(channels, { attempts: 2 }))
+    const { steps, passedOver, passOverFull } = planCursor(options(channels, { attempts: 2 }))
     const tried: number[] = []
     for (const step of steps) {
       tried.push(step.channel.id)
-      if (step.channel.id < 3) turnedAway(step.channel, 7)
+      if (step.channel.id < 3) passOverFull(step.channel, 7)
     }
     assert.deepEqual(tried, [1, 2, 3, 4])
     assert.deepEqual(passedOver, [

@@ -79,7 +79,7 @@ export function createEventMeter(): EventMeter {
 type TranslatingMeter = AnswerMeter & {
   readonly reading: EventMeter['reading']
   /** Encodes an error that ends the stream, for errors that the provider does not report itself. */
-  breakOff(error: ChatError): readonly Buffer[]
+  endWithError(error: ChatError): readonly Buffer[]
 }
 
 type Translation = {
@@ -118,7 +118,7 @@ export function createTranslatingMeter({ decoder, encoder }: Translation): Trans
       closing ??= last === undefined ? [] : [...encodeCountedUsage(counted), ...encoder.push(last)]
       return closing
     },
-    breakOff: error => encoder.push({ type: 'error', error }),
+    endWithError: error => encoder.push({ type: 'error', error }),
   }
 }
 

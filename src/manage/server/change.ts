@@ -38,7 +38,7 @@ export function createChange({
 
   /** Runs the transaction of one call: the change, its audit records and, with an `Idempotency-Key`, the response. */
   const changeOf =
-    (request: FastifyRequest, repeat: ReturnType<typeof idempotencyOf>): Change =>
+    (request: FastifyRequest, idempotency: ReturnType<typeof idempotencyOf>): Change =>
     async work => {
       let notes: AuditNote[] = []
       const announceNotes = () => announce(notes.map(({ target }) => target))
@@ -50,9 +50,12 @@ export function createChange({
             notes.push(note)
           },
         })
-        if (repeat) {
-          const sealed = keyring.seal(JSON.stringify({ told: data } satisfies Saved), answerPlace(repeat))
-          await saveAnswer(trx, repeat, { bodyDigest: request.bodyDigest, sealed, now: now() }).catch(
+        if (idempotency) {
+          const sealed = keyring.seal(
+            JSON.stringify({ told: data } satisfies Saved),
+            answerPlace(idempotency),
+          )
+          await saveAnswer(trx, idempotency, { bodyDigest: request.bodyDigest, sealed, now: now() }).catch(
             refuseSecondCommit,
           )
         }
@@ -60,7 +63,7 @@ export function createChange({
         for (const note of notes) await auditRecord(trx, request, note, now())
         return data
       }).catch(async error => {
-        // The commit may have succeeded without an acknowledgement, so the relay's caches are invalidated too.
+        // The commit may have succeeded without an acknowledgement, so the caches are invalidated after this failure too.
         if (error instanceof UnreachableError && error.isOutcomeUnknown) await announceNotes()
         throw error
       })
@@ -70,16 +73,16 @@ export function createChange({
     }
 
   return {
-    async repeatable(request: FastifyRequest, route: Route, handle: (change: Change) => Promise<unknown>) {
-      const repeat = idempotencyOf(request, route)
-      if (!repeat) return handle(changeOf(request, undefined))
-      const name = JSON.stringify([repeat.userId, repeat.path, repeat.key])
+    async runOncePerKey(request: FastifyRequest, route: Route, handle: (change: Change) => Promise<unknown>) {
+      const idempotency = idempotencyOf(request, route)
+      if (!idempotency) return handle(changeOf(request, undefined))
+      const name = JSON.stringify([idempotency.userId, idempotency.path, idempotency.key])
       if (running.has(name)) throw idempotencyConflict('still-running')
       running.add(name)
       try {
-        const first = await findAnswer(db, repeat, now())
-        if (!first) return await handle(changeOf(request, repeat))
-        const response: Saved = JSON.parse(keyring.open(first.answer_sealed, answerPlace(repeat)))
+        const first = await findAnswer(db, idempotency, now())
+        if (!first) return await handle(changeOf(request, idempotency))
+        const response: Saved = JSON.parse(keyring.open(first.answer_sealed, answerPlace(idempotency)))
         return replay({ bodyDigest: first.body_digest, response }, request.bodyDigest).told
       } finally {
         running.delete(name)

@@ -117,7 +117,7 @@ export function serveContract<C extends Contract>(
       handler: async (request, reply) => {
         const { address, isTls, actor } = request.caller
         // The relay has its own rules for repeated requests.
-        const run = route.isRelayed ? rejectChanges : change.repeatable
+        const run = route.isRelayed ? rejectChanges : change.runOncePerKey
         const data = await run(request, route, changing =>
           handle({
             params: request.params as never,
@@ -150,7 +150,7 @@ function serveWithoutParsing(app: FastifyInstance, options: RouteOptions): void 
   })
 }
 
-const rejectChanges: ReturnType<typeof createChange>['repeatable'] = (_request, _route, handle) =>
+const rejectChanges: ReturnType<typeof createChange>['runOncePerKey'] = (_request, _route, handle) =>
   handle(() => Promise.reject(new Error('A relayed route makes no change itself.')))
 
 /** The contract's schemas validate every part of a request; each error has its path. */

@@ -55,8 +55,8 @@ export function credentialOf(request: Assumed): string {
   return value
 }
 
-/** An admitted caller and its rate limits. */
-export type AdmittedCaller = {
+/** A caller with a valid token and an allowed address, and its rate limits. */
+export type IdentifiedCaller = {
   readonly caller: Caller
   readonly address: string
   /** Takes a slot within the limits of token and user, or throws 429. Synchronous if this process counts alone. */
@@ -65,11 +65,11 @@ export type AdmittedCaller = {
   remaining(): Remaining
 }
 
-export function createAdmittedCaller(
+export function createIdentifiedCaller(
   { rates }: { readonly rates: RateLimiter },
   caller: Caller,
   address: string,
-): AdmittedCaller {
+): IdentifiedCaller {
   if (caller.allowIps.length > 0 && !isAddressIn(address, caller.allowIps))
     throw new Refusal('ip_not_allowed', `The token may not be used from the address ${address}.`)
   const subjects: readonly Subject[] = [
@@ -106,7 +106,7 @@ export function createAdmittedCaller(
 /** Checks that the caller may use the model, and resolves its route. */
 export function admit(
   { catalog }: { readonly catalog: Catalog },
-  { caller }: AdmittedCaller,
+  { caller }: IdentifiedCaller,
   work: Work,
 ): RoutedModel<RelayChannel> {
   if (caller.models !== undefined && !caller.models.has(work.model))

@@ -154,7 +154,7 @@ function createPriceTable(nowMs: () => number) {
 }
 
 /** Whether two versions of a channel send requests to the same address in the same way; keys and weights may differ. */
-export const isSentAlike = (one: RelayChannel, other: RelayChannel): boolean =>
+export const hasSameUpstream = (one: RelayChannel, other: RelayChannel): boolean =>
   one.type === other.type &&
   one.baseUrl === other.baseUrl &&
   isDeepStrictEqual(one.setting, other.setting) &&

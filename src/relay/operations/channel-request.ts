@@ -28,16 +28,16 @@ export type AnswerReading = {
   /** The answer for the client; absent: the provider's own bytes. A function if it contains the counted usage. */
   readonly answer?: ClientAnswer | ((usage: Usage) => ClientAnswer | Promise<ClientAnswer>)
   /** The actual properties of a generated image, if the answer reports them: its price may depend on them. */
-  readonly made?: When
+  readonly imageProperties?: When
 }
 
 export type StreamMeter = Meter & {
   /** The actual properties of a generated image, if the events report them. */
-  made?(): When
+  imageProperties?(): When
   /** As in `AnswerReading`: the usage measured from the stream so far. */
   measured?(): Usage
   /** Ends a translated stream with an error in the client's format. Only the stream's encoder can write it. */
-  breakOff?(error: ChatError): readonly Buffer[]
+  endWithError?(error: ChatError): readonly Buffer[]
 }
 
 /** The request for one channel, and the readers of its answer. */

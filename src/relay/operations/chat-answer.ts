@@ -17,13 +17,13 @@ export type AnswerTranslation = {
   /** Tool names that were changed for the channel. */
   readonly names: FittedNames | undefined
   /** The request as answers repeat its fields. */
-  readonly answered: ChatRequest
+  readonly requestEcho: ChatRequest
 }
 
 /** Decodes a non-stream answer from the channel's format, and encodes it in the client's. */
 export function translateAnswer(
   body: Buffer,
-  { upstreamFormat, clientFormat, usage: usageOptions, names, answered }: AnswerTranslation,
+  { upstreamFormat, clientFormat, usage: usageOptions, names, requestEcho }: AnswerTranslation,
   idsAndClock: IdsAndClock,
 ): AnswerReading | Promise<AnswerReading> {
   const upstream = outboundOf(upstreamFormat)
@@ -35,7 +35,7 @@ export function translateAnswer(
     if ('fault' in decoded) return decoded
     const answerToClient = withOwnNames(decoded.answer, names)
     const encodedAnswer = (answer: ChatAnswer) =>
-      answerFrom(body, () => client.encodeAnswer(answer, { idsAndClock, request: answered }))
+      answerFrom(body, () => client.encodeAnswer(answer, { idsAndClock, request: requestEcho }))
     // If the provider reports no usage, the client gets the counted one.
     const isReported = answerToClient.usage !== undefined
     return {

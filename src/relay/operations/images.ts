@@ -153,7 +153,11 @@ function workOf(ask: ImageAsk, encode: Encode, digest: () => string | Promise<st
           readUsage: pictureUsage,
           limits: EVENT_LIMITS,
         })
-        return { ...meter, made: () => lastPicture, measured: () => usageOf(meter.reading.finishes) }
+        return {
+          ...meter,
+          imageProperties: () => lastPicture,
+          measured: () => usageOf(meter.reading.finishes),
+        }
       },
     }),
     maxAnswerBytes: MAX_ANSWER_BYTES,

@@ -40,7 +40,7 @@ export type TranslatedRequest = {
   readonly isAnswerTranslated: boolean
   readonly names: FittedNames | undefined
   /** The request as answers repeat its fields. */
-  readonly answered: ChatRequest
+  readonly requestEcho: ChatRequest
 }
 
 function isAnswerTranslated(request: ChatRequest, { answers, format }: TranslationTarget): boolean {
@@ -83,12 +83,12 @@ export function translateRequest(
     ...(paid && { tools: paid.tools }),
     isAnswerTranslated: isTranslated,
     names,
-    answered: answeredRequest(request, services),
+    requestEcho: requestEchoOf(request, services),
   }
 }
 
 /** The request without its conversation, and without a service that the channel was not sent. */
-function answeredRequest(request: ChatRequest, services: When | undefined): ChatRequest {
+function requestEchoOf(request: ChatRequest, services: When | undefined): ChatRequest {
   const { serviceTier, ...rest } = request
   const isServed = services?.service_tier !== undefined && serviceTier !== undefined
   return { ...rest, messages: [], ...(isServed && { serviceTier }) }

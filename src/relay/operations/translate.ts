@@ -61,7 +61,7 @@ export type TranslationSource = ReadBody & {
 const usageOf = ({ provider }: RelayChannel): Pick<DecodeOptions, 'usage'> =>
   provider.usage === undefined ? {} : { usage: provider.usage }
 
-/** The host's dialect of chat completions, if the client uses chat completions too. */
+/** The provider's dialect of chat completions, if the client uses chat completions too. */
 const dialectOn = ({ format }: TranslationSource, { provider }: RelayChannel) =>
   format.name === OPENAI_CHAT ? provider.encoding?.dialect : undefined
 
@@ -84,14 +84,14 @@ function hasRefusedContent(
 
 /** For a channel whose format the gateway cannot encode. The plan skips it, so its request is never sent. */
 const neverSent = (): never => {
-  throw new Error('this channel cannot be asked')
+  throw new Error('the gateway cannot encode requests in the format of this channel')
 }
 const UNSENDABLE: ChannelRequest = { body: Buffer.alloc(0), readBuffered: neverSent, meter: neverSent }
 
 /**
- * Whether answers are translated. Chunks from a host with a dialect of the client's format are forwarded, and rewritten
- * one by one if clients cannot parse them. They are translated if the host's tool calls differ in name or form from the
- * client's.
+ * Whether the channel's answers are translated. Answers in another format are. A provider with a dialect of the client's
+ * format answers in that dialect: a buffered answer is passed if the request is valid in the dialect too; a stream is
+ * passed, chunk by chunk, unless the tools of the request had to be renamed or rewritten for the provider.
  */
 function answersOn(
   { format, parsed }: TranslationSource,
@@ -105,8 +105,8 @@ function answersOn(
 }
 
 /**
- * Documents above this size are translated on a worker thread. Below it, the message to the thread may cost more than it
- * saves.
+ * Requests and answers above this size are translated on a worker thread. Below it, the message to the thread may cost
+ * more than it saves.
  */
 const THREAD_BYTES = 256 * 1024
 
@@ -149,14 +149,14 @@ export function createTranslation(
     upstream: Outbound,
     channel: RelayChannel,
   ): ChannelRequest {
-    const { names, answered, isAnswerTranslated, ...body } = translated
+    const { names, requestEcho, isAnswerTranslated, ...body } = translated
     if (!isAnswerTranslated) return { ...body, boundsOf, ...native.readers(channel) }
     const translation = {
       upstreamFormat: upstream.name,
       clientFormat: client.name,
       ...usageOf(channel),
       names,
-      answered,
+      requestEcho,
     }
     return {
       ...body,
@@ -171,7 +171,7 @@ export function createTranslation(
             choices: source.choices,
             ...usageOf(channel),
           }),
-          encoder: restoringNames(client.createStreamEncoder({ idsAndClock, request: answered }), names),
+          encoder: restoringNames(client.createStreamEncoder({ idsAndClock, request: requestEcho }), names),
         }),
     }
   }
@@ -182,8 +182,8 @@ export function createTranslation(
       const dialect = dialectOn(source, channel)
       const isInHostDialect = dialect === undefined || isInDialect(source.parsed, dialect)
       const answers = answersOn(source, name, dialect)
-      const request = (isRefused: boolean): ChannelRequest | Promise<ChannelRequest> => {
-        const takesOwnBytes = isInHostDialect && !isRefused
+      const request = (mustTranslate: boolean): ChannelRequest | Promise<ChannelRequest> => {
+        const takesOwnBytes = isInHostDialect && !mustTranslate
         if (answers === 'passed' && takesOwnBytes) return nativeRequest(channel, sentModel, limits)
         const upstream = outboundOf(name ?? '')
         if (upstream === undefined) return UNSENDABLE
@@ -206,8 +206,9 @@ export function createTranslation(
           done ? foreignRequest(done, upstream, channel) : nativeRequest(channel, sentModel, limits)
         return translated instanceof Promise ? translated.then(finish) : finish(translated)
       }
-      const isRefused = answers === 'translated' || hasRefusedContent(source, channel)
-      return isRefused instanceof Promise ? isRefused.then(request) : request(isRefused)
+      // Answers are only translated if the request is too.
+      const mustTranslate = answers === 'translated' || hasRefusedContent(source, channel)
+      return mustTranslate instanceof Promise ? mustTranslate.then(request) : request(mustTranslate)
     },
     dispose: () => thread?.end(),
   }

@@ -31,10 +31,10 @@ export type TranslationTask =
   | { readonly kind: 'write'; readonly answer: SharedAnswer; readonly usage: Usage }
 
 export type TranslationJob =
-  /** `work`: the id of the work that the task belongs to. */
-  | { readonly work: number; readonly task: TranslationTask }
+  /** `workId`: the work that the task belongs to. */
+  | { readonly workId: number; readonly task: TranslationTask }
   /** The work is done: the thread drops its state. */
-  | { readonly endedWork: number }
+  | { readonly endedWorkId: number }
 
 /** The reading of an answer without its functions, which cannot be posted to a thread. */
 export type AnswerReport = Omit<AnswerReading, 'answer' | 'sample'> & {
@@ -101,19 +101,19 @@ async function run(task: TranslationTask, state: WorkState) {
   }
 }
 
-function stateOf(work: number): WorkState {
-  const state = works.get(work) ?? {}
-  works.set(work, state)
+function stateOf(workId: number): WorkState {
+  const state = works.get(workId) ?? {}
+  works.set(workId, state)
   return state
 }
 
 async function runJob(job: TranslationJob): Promise<TranslationDone | undefined> {
-  if ('endedWork' in job) {
-    works.delete(job.endedWork)
+  if ('endedWorkId' in job) {
+    works.delete(job.endedWorkId)
     return undefined
   }
   try {
-    return { result: await run(job.task, stateOf(job.work)) }
+    return { result: await run(job.task, stateOf(job.workId)) }
   } catch (error) {
     if (!(error instanceof Refusal)) throw error
     const { code, message, errors } = error

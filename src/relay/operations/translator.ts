@@ -1,6 +1,6 @@
 import { Refusal } from '../../domain/errors.ts'
 import { BUDGET_SHORTAGES } from '../../domain/shortage.ts'
-import { createIdleThread, ThreadEndedError } from '../../host/idle-thread.ts'
+import { createOnDemandThread, ThreadEndedError } from '../../host/on-demand-thread.ts'
 import { programFile } from '../../host/program-file.ts'
 import { type Budget, createShare, overloaded } from '../../http/budget.ts'
 import type { RequestAddress } from '../../requests/request-fields.ts'
@@ -52,19 +52,19 @@ type TranslatorOptions = {
  * A document that exceeds the thread's memory limit ends the thread and is refused.
  */
 export function createTranslator({ memory, onFailure }: TranslatorOptions): Translator {
-  const thread = createIdleThread<TranslationJob, TranslationDone | undefined>({
+  const thread = createOnDemandThread<TranslationJob, TranslationDone | undefined>({
     program: programFile('relay/operations/translation-thread'),
     maxHeapMb: MAX_HEAP_MB,
     idleMs: IDLE_MS,
     onFailure,
   })
-  let nextWork = 0
+  let nextWorkId = 0
 
   async function run<Kind extends keyof TranslationResults>(
-    work: number,
+    workId: number,
     task: TranslationTask & { readonly kind: Kind },
   ): Promise<TranslationResults[Kind]> {
-    const done = await thread.run({ work, task })
+    const done = await thread.run({ workId, task })
     if (done === undefined) throw new Error('a task has no result')
     if ('result' in done) return done.result as TranslationResults[Kind]
     const { code, message, errors } = done.refusal
@@ -72,7 +72,7 @@ export function createTranslator({ memory, onFailure }: TranslatorOptions): Tran
   }
 
   function open({ format, address, bytes }: Parameters<Translator['open']>[0]): ThreadTranslation {
-    const work = nextWork++
+    const workId = nextWorkId++
     const share = createShare(memory)
     let isUsed = false
     let shared: Promise<SharedRequest> | undefined
@@ -87,7 +87,7 @@ export function createTranslator({ memory, onFailure }: TranslatorOptions): Tran
         isUsed = true
         shared ??= shareRequest()
         const request = await shared
-        const translated = await run(work, { kind: 'request', request, target }).catch(refuseTooLarge)
+        const translated = await run(workId, { kind: 'request', request, target }).catch(refuseTooLarge)
         return translated && withBuffer(translated)
       },
       async translateAnswer(body, translation) {
@@ -95,12 +95,15 @@ export function createTranslator({ memory, onFailure }: TranslatorOptions): Tran
         // The provider has been paid, so its answer is translated even if the budget is used up.
         share.take(body.length)
         const answer: SharedAnswer = { bytes: await shareInSlices(body), translation }
-        const report = await run(work, { kind: 'answer', answer }).catch(faultOfTooLarge)
-        return readingOf(report, async usage => withBuffer(await run(work, { kind: 'write', answer, usage })))
+        const report = await run(workId, { kind: 'answer', answer }).catch(faultOfTooLarge)
+        // An answer that contains the usage is written in a second task, after the gateway has counted it.
+        return readingOf(report, async usage =>
+          withBuffer(await run(workId, { kind: 'write', answer, usage })),
+        )
       },
       end() {
         share.end()
-        if (isUsed) thread.notify({ endedWork: work })
+        if (isUsed) thread.notify({ endedWorkId: workId })
       },
     }
   }

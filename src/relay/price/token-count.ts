@@ -1,4 +1,4 @@
-import { createIdleThread, ThreadEndedError } from '../../host/idle-thread.ts'
+import { createOnDemandThread, ThreadEndedError } from '../../host/on-demand-thread.ts'
 import { programFile } from '../../host/program-file.ts'
 
 /** Counts the tokens of a text; undefined: the count timed out. */
@@ -25,7 +25,7 @@ export function createTokenCounter({
   firstWaitMs = FIRST_WAIT_MS,
   onFailure,
 }: Options): TokenCounter {
-  const thread = createIdleThread<string, number>({
+  const thread = createOnDemandThread<string, number>({
     program: programFile('relay/price/token-count-thread'),
     maxHeapMb: MAX_HEAP_MB,
     idleMs: IDLE_MS,

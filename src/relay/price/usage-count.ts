@@ -96,7 +96,7 @@ export async function reportedUsage(
 }
 
 /** A tighter bound of the input than its bytes; undefined: there is none. */
-export async function closerInput(counter: TokenCounter, work: Work): Promise<number | undefined> {
+export async function tighterInputBound(counter: TokenCounter, work: Work): Promise<number | undefined> {
   // A text never has more characters than bytes, so a body above this limit need not be decoded.
   if (work.inputTokens > 4 * MAX_COUNTED_LENGTH) return undefined
   const bound = work.boundText?.()

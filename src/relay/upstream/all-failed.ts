@@ -18,13 +18,13 @@ export function refusalFor(failures: readonly AttemptFailure[], { exposesMessage
   if (last?.shortage) return overloaded(last.shortage)
   const summary = last ? failureSummary(last) : 'not sent'
   const message = exposesMessages && last ? providerReport(last)?.message : undefined
-  const advice = message === undefined ? 'Try again later.' : `The provider reported: ${message}`
+  const detail = message === undefined ? 'Try again later.' : `The provider reported: ${message}`
   if (failures.every(isTimeout))
-    return new Refusal('upstream_timeout', `All channels timed out (last: ${summary}). ${advice}`)
+    return new Refusal('upstream_timeout', `All channels timed out (last: ${summary}). ${detail}`)
   if (failures.every(({ status }) => status === 429)) {
     const retryAfterS = Math.min(...failures.map(failure => failure.retryAfterS ?? DEFAULT_RETRY_S))
-    const fault = `All channels are rate limited by their providers (last: ${summary}). ${advice}`
+    const fault = `All channels are rate limited by their providers (last: ${summary}). ${detail}`
     return new Refusal('upstream_rate_limited', fault, { retryAfterS })
   }
-  return new Refusal('upstream_error', `All channels failed (last: ${summary}). ${advice}`)
+  return new Refusal('upstream_error', `All channels failed (last: ${summary}). ${detail}`)
 }

@@ -10,7 +10,9 @@ import type { BufferedResponse, ConnectionFailure } from './upstream.ts'
 /** The failure of an attempt. */
 export type AttemptFailure = {
   readonly channel: RelayChannel
+  /** `status`: there is an error response; otherwise the reason why there is no valid response. */
   readonly kind: ConnectionFailure['reason'] | 'status'
+  /** The status after the channel's status mapping; 0 without a valid response. */
   readonly status: number
   readonly message: string
   readonly retryAfterS: number | undefined
@@ -21,7 +23,7 @@ export type AttemptFailure = {
   /** The next channel may be tried; false: the client gets this failure. */
   readonly isRetryable: boolean
   readonly answer: BufferedResponse | undefined
-  /** The possible cost of the attempt in nanodollars; absent: that of any attempt on the channel. */
+  /** The possible cost of the attempt in nanodollars; absent: estimate it from the client's request. */
   readonly estimate?: number
   /** The resource that this machine has run out of, if that is the reason. */
   readonly shortage?: Shortage | undefined
@@ -114,7 +116,7 @@ export function statusFailure(
   const retryAfterS = readRetryAfter(response.headers['retry-after'] ?? error?.retryAfterS?.toString(), nowMs)
   const isMapped = status !== response.status
   // An administrator's status mapping overrides the rules of the provider.
-  const isKeyTrouble = !isMapped && (channel.provider.isKeyError?.(status, body) ?? false)
+  const isKeyError = !isMapped && (channel.provider.isKeyError?.(status, body) ?? false)
   return {
     channel,
     kind: 'status',
@@ -122,8 +124,8 @@ export function statusFailure(
     message: isMapped ? `status ${response.status}, mapped to ${status}` : `status ${status}`,
     retryAfterS,
     mayBeBilled: false,
-    health: healthOf(status, isKeyTrouble, retryAfterS),
-    isRetryable: isKeyTrouble || NEXT_CHANNEL.has(status) || status >= 500 || status < 400,
+    health: healthOf(status, isKeyError, retryAfterS),
+    isRetryable: isKeyError || NEXT_CHANNEL.has(status) || status >= 500 || status < 400,
     answer: isMapped ? { ...response, status } : response,
     error: isMapped ? undefined : error,
   }
@@ -142,8 +144,8 @@ export const overrideFailure = (channel: RelayChannel, message: string): Attempt
   answer: undefined,
 })
 
-/** An error that an override returns in place of the provider. */
-export const reportedFailure = (channel: RelayChannel, error: ErrorResponse): AttemptFailure => {
+/** An error response that an override returns. Nothing is sent to the provider. */
+export const errorResponseFailure = (channel: RelayChannel, error: ErrorResponse): AttemptFailure => {
   const { status, message, type, code, isFinal } = error
   const body = Buffer.from(JSON.stringify({ error: { message, type, param: null, code } }))
   return {
@@ -155,8 +157,8 @@ export const reportedFailure = (channel: RelayChannel, error: ErrorResponse): At
   }
 }
 
-function healthOf(status: number, isKeyTrouble: boolean, retryAfterS: number | undefined): HealthOutcome {
-  if (status === 401 || status === 403 || isKeyTrouble) return { kind: 'auth', detail: `status ${status}` }
+function healthOf(status: number, isKeyError: boolean, retryAfterS: number | undefined): HealthOutcome {
+  if (status === 401 || status === 403 || isKeyError) return { kind: 'auth', detail: `status ${status}` }
   if (status === 402) return { kind: 'credit', detail: 'status 402' }
   if (status === 429)
     return { kind: '429', retryAfterMs: retryAfterS === undefined ? undefined : retryAfterS * 1000 }

@@ -8,7 +8,7 @@ import { clientHeader, fillHeader } from '../catalog/header-override.ts'
 import type { ChannelRequest, UpstreamBody } from '../operations/channel-request.ts'
 import type { OperationSpec, ReadContext } from '../operations/operation.ts'
 import type { RequestPrice } from '../price/price.ts'
-import { type AttemptFailure, overrideFailure, reportedFailure } from './failure.ts'
+import { type AttemptFailure, errorResponseFailure, overrideFailure } from './failure.ts'
 
 export type Sending = {
   readonly channel: RelayChannel
@@ -52,7 +52,7 @@ export type Ready<Request extends UpstreamBody = ChannelRequest> = {
   readonly headers: Readonly<Record<string, string>>
   readonly outgoing: Request
   /** The request after the channel's overrides, if it may cost more than the client's own. */
-  readonly changed: Bounded | undefined
+  readonly overriddenRequest: Bounded | undefined
 }
 
 /** Forms and lists of bodies are not a single document that operations could change. */
@@ -79,10 +79,10 @@ export function encodeOutgoing<Request extends UpstreamBody>(
   const document = documentOf(outgoing)
   try {
     const { headers, body } = applyOverrides(sending, { headers: plainHeaders, body: document })
-    const changed = isEmpty(channel.override) ? undefined : reread(outgoing, body, reader)
-    return { headers, outgoing: body === document ? outgoing : { ...outgoing, body }, changed }
+    const overriddenRequest = isEmpty(channel.override) ? undefined : reread(outgoing, body, reader)
+    return { headers, outgoing: body === document ? outgoing : { ...outgoing, body }, overriddenRequest }
   } catch (error) {
-    if (error instanceof ReturnedError) return reportedFailure(channel, error.response)
+    if (error instanceof ReturnedError) return errorResponseFailure(channel, error.response)
     if (error instanceof OverrideError) return overrideFailure(channel, error.message)
     if (error instanceof Refusal)
       return overrideFailure(channel, `the channel's override makes the request invalid: ${error.message}`)

@@ -1,7 +1,10 @@
 import { upstreamError } from '../answer/upstream-error.ts'
 import type { AttemptFailure } from './failure.ts'
 
-/** What a provider reported about an attempt that failed. Stored with the request and shown to administrators. */
+/**
+ * The error response of an attempt that failed, from the provider or from an override in its place. Stored with the request
+ * and shown to administrators.
+ */
 export type ProviderReport = {
   readonly status: number
   readonly code?: string
@@ -13,7 +16,7 @@ export type ProviderReport = {
 const MAX_MESSAGE = 500
 const MAX_REQUEST_ID = 128
 
-/** Undefined if the provider did not respond. Secrets, addresses and host names are masked. */
+/** Undefined if there is no error response. Secrets, addresses and host names are masked. */
 export function providerReport({
   channel,
   status,
@@ -43,7 +46,7 @@ const REASONS = {
   local: 'local resource exhausted',
 } as const
 
-/** A code is a name. Anything longer or freer may be a message. */
+/** A code is a short identifier. Anything else may be a message. */
 const CODE = /^[\w.-]{1,64}$/
 
 /** The outcome of an attempt in a few words that reveal nothing of the provider's account: `429 rate_limit_exceeded`. */

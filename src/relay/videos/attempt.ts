@@ -5,9 +5,9 @@ import type { Submission, VideoAsk, VideoDialect } from '../../media/video.ts'
 import { pricedFields } from '../../media/video-modes.ts'
 import { removedWarning } from '../../requests/routing-fields.ts'
 import type { PlanStep } from '../../routing/plan.ts'
-import { type AttemptTurn, type Candidates, openCandidates } from '../candidates.ts'
+import { type AttemptSlot, type Candidates, openCandidates } from '../candidates.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
-import { createEligibility, strictRefusal } from '../eligibility.ts'
+import { createSkipReason, strictRefusal } from '../eligibility.ts'
 import type { RelayRequest, Trace } from '../request.ts'
 import { type AttemptFailure, connectionFailure, invalidAnswer, statusFailure } from '../upstream/failure.ts'
 import type { BufferedResponse, UpstreamOutcome } from '../upstream/upstream.ts'
@@ -106,7 +106,7 @@ function judge(
 
 /** A remix goes to the channel of its source; any other job to any eligible channel. */
 function candidatesOf({ deps, spec, priced, route, work, source }: VideoRequest): Candidates {
-  const ineligible = createEligibility({
+  const skipReason = createSkipReason({
     catalog: deps.catalog,
     route,
     spec,
@@ -114,7 +114,7 @@ function candidatesOf({ deps, spec, priced, route, work, source }: VideoRequest)
       source ? source.channelId !== channel.id : work.unfit?.(channel, sentModel) !== undefined,
     priceFor: priced.priceFor,
   })
-  return openCandidates(deps, { route, ineligible, countedInput: 0 })
+  return openCandidates(deps, { route, skipReason, countedInput: 0 })
 }
 
 /** A planned attempt, recorded before it is sent. */
@@ -141,19 +141,19 @@ type RejectedJob = { readonly kind: 'next' | 'refused'; readonly failure: Attemp
  */
 export async function submitSomewhere(submission: VideoSubmission): Promise<SubmittedJob> {
   const candidates = candidatesOf(submission.videoRequest)
-  const { steps, trace, takeTurn, noChannel } = candidates
+  const { steps, trace, takeSlot, noChannel } = candidates
   let last: { channel: RelayChannel; failure: AttemptFailure } | undefined
   for (const step of steps) {
-    const turn = await takeTurn(step)
-    if (!turn) continue
+    const slot = await takeSlot(step)
+    if (!slot) continue
     try {
-      const result = await attempt(submission, { step, turn, candidates })
+      const result = await attempt(submission, { step, slot, candidates })
       if (result.kind === 'accepted' || result.kind === 'unanswered') return { ...result, trace }
       trace.failures.push(result.failure)
       last = { channel: step.channel, failure: result.failure }
       if (result.kind === 'refused') break
     } finally {
-      await turn.end({ kind: 'client' })
+      await slot.end({ kind: 'client' })
     }
   }
   if (last) return { kind: 'failed', ...last, trace }
@@ -163,19 +163,19 @@ export async function submitSomewhere(submission: VideoSubmission): Promise<Subm
 type VideoAttempt = {
   readonly candidates: Pick<Candidates, 'note' | 'noteFailure'>
   readonly step: PlanStep<RelayChannel>
-  readonly turn: AttemptTurn
+  readonly slot: AttemptSlot
 }
 
 async function attempt(
   { videoRequest, aim, onFlight }: VideoSubmission,
-  { step, turn, candidates }: VideoAttempt,
+  { step, slot, candidates }: VideoAttempt,
 ): Promise<AcceptedJob | UnansweredJob | RejectedJob> {
   const { deps, response, ask } = videoRequest
   const { channel, sentModel } = step
   const prepared = await prepare(videoRequest, step)
   if ('isRetryable' in prepared) {
     candidates.noteFailure(step, prepared)
-    turn.end(prepared.health)
+    slot.end(prepared.health)
     return { kind: prepared.isRetryable ? 'next' : 'refused', failure: prepared }
   }
   await aim({ channel, sentModel, access: prepared.access, kind: prepared.first.kind ?? '' })
@@ -189,10 +189,10 @@ async function attempt(
   else if (judged.failure.answer) candidates.noteFailure(step, judged.failure, sentMs)
   else candidates.note(step, judged.failure.status || 'no answer', sentMs)
   if (judged.kind === 'accepted') {
-    turn.end({ kind: 'ok' })
+    slot.end({ kind: 'ok' })
     return submitRest(videoRequest, step, prepared, judged)
   }
-  turn.end(judged.failure.health)
+  slot.end(judged.failure.health)
   if (judged.kind === 'unanswered')
     return {
       kind: 'unanswered',

@@ -21,7 +21,7 @@ import {
 } from '../../store/records/videos.ts'
 import { answerJson, commonHeaders } from '../answer/answer.ts'
 import { upstreamError } from '../answer/upstream-error.ts'
-import { type AdmittedCaller, admit, credentialOf } from '../callers/admit.ts'
+import { admit, credentialOf, type IdentifiedCaller } from '../callers/admit.ts'
 import { identify } from '../callers/identify.ts'
 import { answerHeaders } from '../conclude.ts'
 import { readRequest } from '../intake/read-request.ts'
@@ -43,7 +43,7 @@ type SubmitRequest = {
   readonly spec: Pick<typeof videoSpec, 'read' | 'readForm' | 'names'>
   /** The response has `task_id` beside `id`. */
   readonly isTask: boolean
-  readonly identified: AdmittedCaller
+  readonly identified: IdentifiedCaller
   /** The source job of a remix. */
   readonly remix?: { readonly of: string } & NonNullable<VideoRequest['source']>
 }
@@ -68,7 +68,7 @@ export function createSubmit(
   function newRow(
     submission: SubmitRequest,
     work: VideoWork,
-    admitted: AdmittedCaller,
+    admitted: IdentifiedCaller,
     repeat: Repeat | undefined,
   ): VideoRow {
     const time = nowS()
@@ -217,7 +217,7 @@ export function createSubmit(
   type AdmittedJob = {
     readonly given: SubmitRequest
     readonly work: VideoWork
-    readonly admitted: AdmittedCaller
+    readonly admitted: IdentifiedCaller
     readonly route: VideoRequest['route']
     readonly priced: VideoRequest['priced']
     readonly row: VideoRow
@@ -291,7 +291,7 @@ export function createSubmit(
         await hold?.settle({
           channelId,
           cost: 0,
-          doubts: [
+          suspense: [
             { channelId, amount: row.estimate, reason: 'The gateway failed after the video job was sent.' },
           ],
           log: {
@@ -354,7 +354,7 @@ export function createSubmit(
       source: 'provider',
       trace,
       upstreamRequestId: upstreamIdOf(answer.headers, channel),
-      doubts:
+      suspense:
         unansweredVideos > 0
           ? [
               {

@@ -83,7 +83,7 @@ export function createSuspenseBook(deps: VideoDeps, search: Search) {
       source: 'zero',
       trace,
       error: unanswered.reason,
-      doubts: suspenseOf(unanswered),
+      suspense: suspenseOf(unanswered),
       // After a restart the poller continues the search. From now on the amount is in suspense.
       video: isLost ? { ...video, outcome: 'lost', ...LOST } : { ...video, outcome: 'doubt' },
     })

@@ -20,7 +20,7 @@ const ROWS_AT_ONCE = 32
 function insertRows(prepare: Prepare, { statement, columns, rows }: BookChange): void {
   const row = `(${columns.map(() => '?').join(', ')})`
   const insertOf = (count: number) =>
-    prepare(statement({ table: '', inserted: `values ${Array(count).fill(row).join(', ')}` }))
+    prepare(statement({ table: '', insertSource: `values ${Array(count).fill(row).join(', ')}` }))
   let next = 0
   while (next + ROWS_AT_ONCE <= rows.length) {
     const values: SQLInputValue[] = []
@@ -38,7 +38,7 @@ function run(prepare: Prepare, change: BookChange): ChangeResult {
     return { count: rows.length, rows: [] }
   }
   const table = `(select ${columns.map(([name]) => `? as ${name}`).join(', ')}) as input`
-  const prepared = prepare(statement({ table, inserted: '' }))
+  const prepared = prepare(statement({ table, insertSource: '' }))
   if (prepared.columns().length > 0) {
     const returned = rows.flatMap(values => prepared.all(...values))
     return { count: returned.length, rows: returned }

@@ -13,14 +13,14 @@ type Value = string | number | null
 type Column = readonly [name: string, type: 'text' | 'bigint']
 
 /** The SQL for the rows of a change: as a table to join, and as the source of an INSERT. */
-type InsertedTable = { readonly table: string; readonly inserted: string }
+type InputSql = { readonly table: string; readonly insertSource: string }
 
 /**
  * A change of many rows. SQLite's thread executes it row by row, or inserts several rows at once. PostgreSQL gets all rows
  * as one parameter. The SQL does not depend on the number of rows, so each statement is prepared once.
  */
 export type BookChange = {
-  readonly statement: (input: InsertedTable) => string
+  readonly statement: (input: InputSql) => string
   readonly isInsert?: true
   readonly columns: readonly Column[]
   readonly rows: readonly (readonly Value[])[]
@@ -62,12 +62,12 @@ export function* changesOf(
     // An earlier attempt to apply this batch was committed without an acknowledgement.
     if (Number(node?.at) === position.lastLsn) return
     throw new Error(
-      `the store has ${position.nodeId} at record ${node?.at}; what follows record ${position.afterLsn} is not applied`,
+      `the batch of ${position.nodeId} follows record ${position.afterLsn}, but the store is at ${node?.at}; nothing was applied`,
     )
   }
-  const moves = accountChangesOf(settled)
-  yield updateAccounts(moves)
-  yield reduceLeases(position.nodeId, moves)
+  const accountChanges = accountChangesOf(settled)
+  yield updateAccounts(accountChanges)
+  yield reduceLeases(position.nodeId, accountChanges)
   const chain = chainOf(position.nodeId)
   const [head] = (yield reserveLinks(chain, settled.length)).rows as { seq: number; hash: string }[]
   if (!head) throw new Error(`there is no chain "${chain}"`)
@@ -162,7 +162,7 @@ function insert(
 ): BookChange {
   const names = columns.map(([name]) => name).join(', ')
   return {
-    statement: input => `insert into ${table} (${names}) ${input.inserted} ${onConflict}`,
+    statement: input => `insert into ${table} (${names}) ${input.insertSource} ${onConflict}`,
     isInsert: true,
     columns,
     rows,
@@ -173,41 +173,47 @@ type AccountChange = { kind: AccountKind; ownerId: number; cost: number; leased:
 
 /** The sums of the batch by account, so that each row is updated once. */
 function accountChangesOf(settled: readonly Settled[]): AccountChange[] {
-  const moves = new Map<string, AccountChange>()
-  const move = (kind: AccountKind, ownerId: number) => {
+  const accountChanges = new Map<string, AccountChange>()
+  const changeOf = (kind: AccountKind, ownerId: number) => {
     const name = `${kind}:${ownerId}`
-    const account = moves.get(name) ?? { kind, ownerId, cost: 0, leased: 0, requests: 0 }
-    moves.set(name, account)
+    const account = accountChanges.get(name) ?? { kind, ownerId, cost: 0, leased: 0, requests: 0 }
+    accountChanges.set(name, account)
     return account
   }
   for (const { userId, tokenId, cost, userLeased, tokenLeased } of settled) {
-    const user = move('user', userId)
+    const user = changeOf('user', userId)
     user.cost += cost
     user.leased += userLeased
     user.requests += 1
     if (tokenId === 0) continue
-    const token = move('token', tokenId)
+    const token = changeOf('token', tokenId)
     token.cost += cost
     token.leased += tokenLeased
     token.requests += 1
   }
-  return [...moves.values()]
+  return [...accountChanges.values()]
 }
 
-const updateAccounts = (moves: readonly AccountChange[]): BookChange => ({
+const updateAccounts = (accountChanges: readonly AccountChange[]): BookChange => ({
   statement: input => `update accounts set posted = accounts.posted + input.cost,
     held = accounts.held - input.leased, request_count = accounts.request_count + input.requests
     from ${input.table} where accounts.kind = input.kind and accounts.owner_id = input.owner_id`,
   shared: { table: 'accounts', key: ['kind', 'owner_id'] },
   columns: [text('kind'), integer('owner_id'), integer('cost'), integer('leased'), integer('requests')],
-  rows: moves.map(({ kind, ownerId, cost, leased, requests }) => [kind, ownerId, cost, leased, requests]),
+  rows: accountChanges.map(({ kind, ownerId, cost, leased, requests }) => [
+    kind,
+    ownerId,
+    cost,
+    leased,
+    requests,
+  ]),
 })
 
-const reduceLeases = (nodeId: string, moves: readonly AccountChange[]): BookChange => ({
+const reduceLeases = (nodeId: string, accountChanges: readonly AccountChange[]): BookChange => ({
   statement: input => `update leases set amount = leases.amount - input.leased from ${input.table}
     where leases.node_id = input.node_id and leases.kind = input.kind and leases.owner_id = input.owner_id`,
   columns: [text('node_id'), text('kind'), integer('owner_id'), integer('leased')],
-  rows: moves
+  rows: accountChanges
     .filter(({ leased }) => leased > 0)
     .map(({ kind, ownerId, leased }) => [nodeId, kind, ownerId, leased]),
 })
@@ -358,7 +364,7 @@ function addRollups(settled: readonly Settled[]): BookChange {
   )
 }
 
-/** Invalidates folds of hours that these requests belong to. Usually there are none yet. */
+/** Deletes the folds (sums of rollups over longer units) that lack these requests. Usually there are none yet. */
 function invalidateFolds(settled: readonly Settled[]): BookChange {
   const hours = new Set(settled.map(({ timeMs }) => Math.floor(timeMs / 1000 / HOUR_S) * HOUR_S))
   const units = [...hours].flatMap(hour => UNITS.map(({ unit }) => `${unit} ${hour - (hour % unit)}`))

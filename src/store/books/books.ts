@@ -28,7 +28,7 @@ async function runOnPostgres(
   if (rows.length === 0) return { count: 0, rows: [] }
   const fields = columns.map(([name, type], index) => `(value ->> ${index})::${type} as ${name}`).join(', ')
   const table = `(select ${fields} from jsonb_array_elements($1::jsonb) as value) as input`
-  const input = { table, inserted: `select ${columns.map(([name]) => name).join(', ')} from ${table}` }
+  const input = { table, insertSource: `select ${columns.map(([name]) => name).join(', ')} from ${table}` }
   const parameters = [JSON.stringify(rows)]
   if (shared) {
     const key = shared.key.join(', ')

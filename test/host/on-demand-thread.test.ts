@@ -1,15 +1,19 @@
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
-import { createIdleThread, type IdleThread, ThreadEndedError } from '../../src/host/idle-thread.ts'
+import {
+  createOnDemandThread,
+  type OnDemandThread,
+  ThreadEndedError,
+} from '../../src/host/on-demand-thread.ts'
 import type { TestJob } from '../support/job-thread.ts'
 
 const LONG_MS = 60_000
-const threads: IdleThread<TestJob, string>[] = []
+const threads: OnDemandThread<TestJob, string>[] = []
 
 function openThread(idleMs = LONG_MS) {
   const failures: Error[] = []
   const program = new URL('../support/job-thread.ts', import.meta.url)
-  const thread = createIdleThread<TestJob, string>({
+  const thread = createOnDemandThread<TestJob, string>({
     program,
     maxHeapMb: 64,
     idleMs,

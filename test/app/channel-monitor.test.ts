@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { type ChannelDecision, createChannelCare } from '../../src/app/channel-care.ts'
+import { type ChannelDecision, createChannelMonitor } from '../../src/app/channel-monitor.ts'
 import type { KeyTestResult } from '../../src/relay/channel-test.ts'
 import { NO_KEY, type RoutedChannel, type RoutedKey } from '../../src/routing/table.ts'
 
@@ -16,7 +16,7 @@ function openCare() {
     { id: 4, status: state.status, keys: [key], autoBan: true } as unknown as RoutedChannel,
     { id: 5, status: 2, keys: [key] } as unknown as RoutedChannel,
   ]
-  const care = createChannelCare<RoutedChannel>({
+  const monitor = createChannelMonitor<RoutedChannel>({
     channels,
     channel: id => channels().find(each => each.id === id),
     testChannel: async id => {
@@ -33,39 +33,39 @@ function openCare() {
     nowMs: () => state.nowMs,
     log: { warn() {}, error() {} },
   })
-  return { care, state, decisions, announcements, tests, key }
+  return { monitor, state, decisions, announcements, tests, key }
 }
 
 describe('channel care', () => {
   it('lists enabled channels only, with the keys that are not ready', () => {
-    const { care } = openCare()
-    assert.deepEqual(care.enabledIds(), [4])
+    const { monitor } = openCare()
+    assert.deepEqual(monitor.enabledIds(), [4])
     assert.deepEqual(
-      care.conditions().map(({ id, keys }) => ({ id, keys })),
+      monitor.conditions().map(({ id, keys }) => ({ id, keys })),
       [{ id: 4, keys: [] }],
     )
   })
 
   it('ends the cooldown on every worker after a successful test', async () => {
-    const { care, announcements } = openCare()
-    await care.test(4)
+    const { monitor, announcements } = openCare()
+    await monitor.test(4)
     assert.deepEqual(announcements, ['test of 4: 12 ms', `cooldown:4:${NO_KEY.index}`])
   })
 
   it('announces nothing after a failed test', async () => {
-    const { care, state, announcements } = openCare()
+    const { monitor, state, announcements } = openCare()
     state.isGood = false
-    await care.test(4)
+    await monitor.test(4)
     assert.deepEqual(announcements, ['test of 4: 12 ms'])
   })
 
   it('tests an auto-disabled channel after five minutes, and enables it when the test succeeds', async () => {
-    const { care, state, decisions, announcements, tests } = openCare()
+    const { monitor, state, decisions, announcements, tests } = openCare()
     state.status = 3
-    await care.recover()
+    await monitor.recover()
     assert.deepEqual(tests, [])
     state.nowMs += 5 * MINUTE
-    await care.recover()
+    await monitor.recover()
     // The decision is saved beside the test, not before its result is returned.
     await new Promise(setImmediate)
     assert.deepEqual(tests, [4])
@@ -74,11 +74,11 @@ describe('channel care', () => {
   })
 
   it('announces no decision that an administrator has overruled', async () => {
-    const { care, state, decisions, announcements } = openCare()
+    const { monitor, state, decisions, announcements } = openCare()
     Object.assign(state, { status: 3, isSaved: false })
-    await care.recover()
+    await monitor.recover()
     state.nowMs += 5 * MINUTE
-    await care.recover()
+    await monitor.recover()
     await new Promise(setImmediate)
     assert.equal(decisions.length, 1)
     assert.deepEqual(announcements, [])

@@ -16,7 +16,7 @@ export type ChannelDecision = {
   readonly reason: string
 }
 
-export type ChannelCareDeps<C extends RoutedChannel> = {
+export type ChannelMonitorDeps<C extends RoutedChannel> = {
   channels(): readonly C[]
   channel(id: number): C | undefined
   /** Sends a test request to a channel. */
@@ -32,7 +32,7 @@ export type ChannelCareDeps<C extends RoutedChannel> = {
 }
 
 /** Disables channels and keys that keep failing, and enables them again when a test succeeds. */
-export function createChannelCare<C extends RoutedChannel>(deps: ChannelCareDeps<C>) {
+export function createChannelMonitor<C extends RoutedChannel>(deps: ChannelMonitorDeps<C>) {
   const { log } = deps
 
   /** Saves a decision in the store, then updates every worker. */

@@ -15,20 +15,20 @@ export class ThreadEndedError extends Error {
   }
 }
 
-export type IdleThread<Job, Result> = {
+export type OnDemandThread<Job, Result> = {
   /** Queues the job. Rejects with the error of the job or with a ThreadEndedError. */
   run(job: Job): Promise<Result>
   /** Queues the job if a thread is running. Its result is not reported. */
   notify(job: Job): void
   /** The number of jobs that run or wait. */
   pending(): number
-  /** Whether the thread that now runs has finished a job. */
+  /** Whether the thread that was started last has finished a job. It may have ended since: `run` starts a new one. */
   isWarm(): boolean
   /** Ends the thread. Jobs that run or wait are rejected. */
   close(): Promise<void>
 }
 
-type IdleThreadOptions = {
+type OnDemandThreadOptions = {
   readonly program: URL
   readonly maxHeapMb: number
   /** The thread is ended after this long without a job. */
@@ -37,12 +37,12 @@ type IdleThreadOptions = {
 }
 
 /** Runs jobs one after the other in one thread. The first job starts the thread; it ends when it has been idle for a while. */
-export function createIdleThread<Job, Result>({
+export function createOnDemandThread<Job, Result>({
   program,
   maxHeapMb,
   idleMs,
   onFailure,
-}: IdleThreadOptions): IdleThread<Job, Result> {
+}: OnDemandThreadOptions): OnDemandThread<Job, Result> {
   /** In the order in which the thread runs them: the first is running. */
   const jobs = new Map<number, { readonly job: Job } & PromiseWithResolvers<Result>>()
   let worker: Worker | undefined
