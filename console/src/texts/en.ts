@@ -71,6 +71,8 @@ export const en = {
       alias_create: 'Alias created',
       alias_delete: 'Alias deleted',
       alias_update: 'Alias updated',
+      books_accept_restore: 'Restored backup accepted',
+      chain_keyed: 'Chain keys introduced',
       chain_start: 'Hash chain started',
       channel_create: 'Channel created',
       channel_delete: 'Channel deleted',

@@ -64,6 +64,8 @@ export const zhCN: Texts = {
       alias_create: '创建别名',
       alias_delete: '删除别名',
       alias_update: '修改别名',
+      books_accept_restore: '已接受恢复的备份',
+      chain_keyed: '已启用带密钥的链',
       chain_start: '启用哈希链',
       channel_create: '创建渠道',
       channel_delete: '删除渠道',

@@ -6,7 +6,6 @@ import { Moment } from '../../look/moment.tsx'
 import { Money } from '../../look/money.tsx'
 import { isFailed, isRequest, otherOf } from './log-row.ts'
 import { RowState } from './row-state.tsx'
-import { SOURCES } from './usage-filters.ts'
 
 const code = (text: string | undefined) =>
   text ? <span className="block truncate font-mono text-code">{text}</span> : '–'
@@ -20,7 +19,7 @@ function speedOf(row: UsageItem): string {
 }
 
 const sourceText = (t: TFunction, source: string | undefined) =>
-  SOURCES.some(name => name === source) ? t(`usage.source.${source as 'zero'}`) : (source ?? '–')
+  source === undefined ? '–' : t(`usage.source.${source as 'zero'}`, { defaultValue: source })
 
 /** Exported fields of each column. */
 const EXPORTED: Readonly<Record<string, readonly string[]>> = {
