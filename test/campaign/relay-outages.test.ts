@@ -53,6 +53,8 @@ async function campaign(t: TestContext): Promise<void> {
   // Read past the proxy.
   const { judge } = createJudge(direct, storm, countFile)
   const met: Record<string, number> = {}
+  /** How long a change had to be repeated until the store accepted it. */
+  let longestRefillMs = 0
 
   /** One outage with a storm in it; somebody dies meanwhile, or nobody. */
   async function suffer(away: Trouble, meanwhile: Way | 'nothing'): Promise<void> {
@@ -107,7 +109,9 @@ async function campaign(t: TestContext): Promise<void> {
     await judge(at)
     const books = await verifyThroughSocket(ground)
     assert.ok(books.ok, `${at}: ${books.lines.join('\n')}`)
+    const refillingMs = performance.now()
     await storm.refill(server.api)
+    longestRefillMs = Math.max(longestRefillMs, performance.now() - refillingMs)
   }
 
   assert.equal((await server.stop()).code, 0)
@@ -120,6 +124,7 @@ async function campaign(t: TestContext): Promise<void> {
     ...Object.fromEntries([...codes].map(([code, each]) => [code, each.length])),
     entries: entries.length,
     doubts: doubts.length,
+    'ms until a change was accepted: most': Math.round(longestRefillMs),
   }
   const line = `outages, seed ${SEED}: ${Object.entries(figures)
     .map(([what, figure]) => `${what} ${figure}`)

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Pool } from 'undici'
 import { type Api, createApi } from './gateway.ts'
@@ -97,9 +98,16 @@ async function furnish({ url, api }: Server, upstream: string): Promise<Cast> {
     payers,
     models,
     async refill(again) {
-      const { must: mustAgain } = createFurnisher(again, upstream)
-      await mustAgain(again('PUT', '/api/token/', { id: poorToken, remain_quota: POOR_UNITS }))
-      await mustAgain(again('PUT', '/api/user/', { id: userIds[1], quota: POOR_UNITS }))
+      // A connection that died silently may hold its row locks until PostgreSQL ends its session.
+      const change = (path: string, body: object) =>
+        until(`PUT ${path} to be accepted`, async () => {
+          const { status, text } = await again('PUT', path, body)
+          if (status === 503) return undefined
+          assert.equal(status, 200, text)
+          return true
+        })
+      await change('/api/token/', { id: poorToken, remain_quota: POOR_UNITS })
+      await change('/api/user/', { id: userIds[1], quota: POOR_UNITS })
     },
   }
 }
