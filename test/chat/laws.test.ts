@@ -29,7 +29,7 @@ const HELLO: ChatRequest = {
   messages: [{ role: 'user', content: [{ type: 'text', text: 'Hello' }] }],
 }
 
-/** Ids that are new and yet the same in every run. */
+/** Ids that are unique and the same in every run. */
 function still(): IdsAndClock {
   let count = 0
   return { newId: prefix => `${prefix}${++count}`, nowS: () => 1_700_000_000 }
@@ -42,11 +42,11 @@ function decode(format: Outbound, bytes: Buffer, size = bytes.length || 1): read
   return [...events, ...decoder.end()]
 }
 
-/** As a client would get it that asks for everything. */
+/** As a client receives it that requests all optional content. */
 function encode(format: Inbound, events: readonly ChatEvent[]): Buffer {
   const options: AnswerOptions = {
     idsAndClock: still(),
-    // Without a name of its own: some formats tell the one that was asked for.
+    // Without a model name: some formats report the requested one.
     request: { ...HELLO, model: '', stream: true, includeUsage: true },
   }
   const encoder = format.createStreamEncoder(options)
@@ -98,7 +98,7 @@ function totals(usage: ChatAnswer['usage']) {
 }
 
 for (const lawful of LAWFUL) {
-  describe(`answers in ${lawful.format.name}`, () => readsAnswers(lawful))
+  describe(`responses in ${lawful.format.name}`, () => readsAnswers(lawful))
   const { client } = lawful
   if (client === undefined) continue
   describe(`transcripts in ${client.format.name}`, () => keepsTranscripts(lawful, client))
@@ -135,7 +135,8 @@ function readsAnswers({ format, transcripts, strange, events: cut = sseEvents }:
         const events = decode(format, Buffer.concat(frames.slice(0, count)))
         assertGrammar(events)
         if (events.at(-1)?.type === 'error') continue
-        // Only what came after the last word of each choice may be missing: its usage, its terminator, an afterthought.
+        // Only what follows the last text of each choice may be missing: its usage, its terminator, trailing
+        // metadata.
         assert.ok(events.some(event => event.type === 'finish'))
         if ('answer' in all) assert.deepEqual(whole(events).choices, all.answer.choices)
       }
@@ -163,7 +164,7 @@ function readsAnswers({ format, transcripts, strange, events: cut = sseEvents }:
     })
   }
 
-  it('takes anything for an answer without falling over', () => {
+  it('parses any value as a response without throwing', () => {
     fc.assert(
       fc.property(fc.jsonValue(), body => {
         format.decodeAnswer(body, { idsAndClock: still() })
@@ -174,7 +175,7 @@ function readsAnswers({ format, transcripts, strange, events: cut = sseEvents }:
     )
   })
 
-  it('takes any bytes for a stream without falling over', () => {
+  it('parses any bytes as a stream without throwing', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 200 }), bytes =>
         assertGrammar(decode(format, Buffer.from(bytes))),
@@ -233,7 +234,7 @@ function keepsTranscripts({ transcripts }: Lawful, client: Client): void {
 }
 
 function keepsWhatIsMeant({ format, fitRequest, fitAnswer, readStream }: Client): void {
-  it('loses nothing of a request without a warning', () => {
+  it('drops nothing of a request without a warning', () => {
     let unwarned = 0
     fc.assert(
       fc.property(chatRequests(NAMES), request => {
@@ -248,7 +249,7 @@ function keepsWhatIsMeant({ format, fitRequest, fitAnswer, readStream }: Client)
     assert.ok(unwarned > 10, `only ${unwarned} requests were without a warning`)
   })
 
-  it('writes a request that it has read the same way again', () => {
+  it('writes a parsed request back unchanged', () => {
     fc.assert(
       fc.property(chatRequests(NAMES), request => {
         const { body } = format.encodeRequest(request)
@@ -259,7 +260,7 @@ function keepsWhatIsMeant({ format, fitRequest, fitAnswer, readStream }: Client)
     )
   })
 
-  it('keeps whole answers', () => {
+  it('preserves non-streamed responses', () => {
     fc.assert(
       fc.property(chatAnswers, given => {
         const answer = fitAnswer(given)
@@ -272,7 +273,7 @@ function keepsWhatIsMeant({ format, fitRequest, fitAnswer, readStream }: Client)
     )
   })
 
-  it('keeps streamed answers', () => {
+  it('preserves streamed responses', () => {
     fc.assert(
       fc.property(chatAnswers, given => {
         const answer = fitAnswer(given)
@@ -284,7 +285,7 @@ function keepsWhatIsMeant({ format, fitRequest, fitAnswer, readStream }: Client)
     )
   })
 
-  it('tells a stream that breaks off as an error, to the SDK as well', async () => {
+  it('reports a stream that breaks off as an error, to the SDK as well', async () => {
     const said = eventsOf({
       id: 'msg_1',
       model: 'm',
@@ -295,7 +296,7 @@ function keepsWhatIsMeant({ format, fitRequest, fitAnswer, readStream }: Client)
     await assert.rejects(readStream(bytes))
   })
 
-  it('names the field of a request that cannot be read', () => {
+  it('names the invalid field of a request', () => {
     for (const body of [null, [], 'text']) {
       const read = format.decodeRequest(body)
       assert.ok('fault' in read)
@@ -320,7 +321,7 @@ function keepsWhatIsMeant({ format, fitRequest, fitAnswer, readStream }: Client)
     assert.deepEqual([nameless.fault.code, nameless.fault.param], ['missing_parameter', 'model'])
   })
 
-  it('takes anything for a request without falling over', () => {
+  it('parses any value as a request without throwing', () => {
     fc.assert(
       fc.property(fc.jsonValue(), fc.jsonValue(), (messages, input) => {
         const body = { model: 'm', messages, input, contents: messages, tools: input, max_tokens: 1 }
@@ -332,7 +333,7 @@ function keepsWhatIsMeant({ format, fitRequest, fitAnswer, readStream }: Client)
   })
 }
 
-/** The temperature, wherever the format keeps it, as something that is no number. */
+/** The temperature, in the field of the format, as a value that is not a number. */
 const withHeat = (body: unknown): unknown =>
   JSON.parse(JSON.stringify(body), (name, value) => (name === 'temperature' ? 'hot' : value))
 
