@@ -30,7 +30,7 @@ async function translated(from: Format, to: Format, whole: object, stream: reado
   }
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: answers of four vendors have no type in common
+// biome-ignore lint/suspicious/noExplicitAny: responses of four vendors have no type in common
 type Loose = any
 
 /** The sources that clients of each format receive, in any field. */

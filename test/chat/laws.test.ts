@@ -121,14 +121,14 @@ function readsAnswers({ format, transcripts, strange, events: cut = sseEvents }:
   })
 
   for (const { name, value } of streams) {
-    law(`decodes ${name} to the same events however it is cut`, { transcript: name }, () => {
+    law(`decodes ${name} to the same events with any chunk boundaries`, { transcript: name }, () => {
       const events = decode(format, value)
       assertGrammar(events)
       for (const size of CHUNK_SIZES)
         assert.deepEqual(decode(format, value, size), events, `by ${size} bytes`)
     })
 
-    law(`never takes a part of ${name} for the whole`, { transcript: name }, () => {
+    law(`never reports a part of ${name} as complete`, { transcript: name }, () => {
       const frames = cut(value)
       const all = answerOf(decode(format, value))
       for (let count = 0; count < frames.length; count++) {
@@ -142,14 +142,14 @@ function readsAnswers({ format, transcripts, strange, events: cut = sseEvents }:
       }
     })
 
-    law(`reads ${name} past unknown events`, { transcript: name }, () => {
+    law(`skips unknown events in ${name}`, { transcript: name }, () => {
       const frames = cut(value).flatMap((frame, at) => (at === 0 ? [frame] : [strange, frame]))
       assert.deepEqual(choicesOf(decode(format, Buffer.concat(frames))), choicesOf(decode(format, value)))
     })
   }
 
   for (const { name, value } of answers) {
-    law(`reads the answer ${name}`, { transcript: name }, () => {
+    law(`parses the response ${name}`, { transcript: name }, () => {
       const decoded = format.decodeAnswer(value, { idsAndClock: still() })
       if ('error' in decoded) assert.notEqual(decoded.error.message, '')
       else assert.deepEqual(format.readUsage(value), decoded.usage)
@@ -157,7 +157,7 @@ function readsAnswers({ format, transcripts, strange, events: cut = sseEvents }:
   }
 
   for (const { name, status, value } of errors) {
-    law(`reads the error ${name}`, { transcript: name }, () => {
+    law(`parses the error ${name}`, { transcript: name }, () => {
       const { kind, message } = format.decodeError({ status, body: value })
       assert.doesNotMatch(message, /^The provider returned status/)
       assert.ok(status >= 500 || kind !== 'server', `${status} is no fault of the server`)
@@ -190,7 +190,7 @@ function keepsTranscripts({ transcripts }: Lawful, client: Client): void {
   const { requests, answers, streams, errors } = transcriptsOf(transcripts)
 
   for (const { name, value } of streams.filter(({ isPure }) => isPure)) {
-    law(`read the stream ${name} as the vendor's SDK does`, { transcript: name }, async () => {
+    law(`parse the stream ${name} like the vendor's SDK`, { transcript: name }, async () => {
       const gathered = answerOf(decode(format, value))
       const isRefused = 'answer' in gathered && client.refusesCustomCalls && hasCustomCall(gathered.answer)
       if ('error' in gathered || isRefused) await assert.rejects(client.readStream(value))
@@ -199,7 +199,7 @@ function keepsTranscripts({ transcripts }: Lawful, client: Client): void {
   }
 
   for (const { name, value } of answers.filter(({ isPure }) => isPure)) {
-    law(`read the answer ${name} as the vendor's SDK does`, { transcript: name }, async () => {
+    law(`parse the response ${name} like the vendor's SDK`, { transcript: name }, async () => {
       const answer = format.decodeAnswer(value, { idsAndClock: still() })
       if ('error' in answer) return
       assert.deepEqual(understood(answer, client), await client.readWhole(value))
@@ -207,7 +207,7 @@ function keepsTranscripts({ transcripts }: Lawful, client: Client): void {
   }
 
   for (const { name, value } of answers) {
-    law(`keep the answer ${name}`, { transcript: name }, () => {
+    law(`preserve the response ${name}`, { transcript: name }, () => {
       const decoded = format.decodeAnswer(value, { idsAndClock: still() })
       if ('error' in decoded) return
       const written = format.encodeAnswer(decoded, { idsAndClock: still() })
@@ -216,7 +216,7 @@ function keepsTranscripts({ transcripts }: Lawful, client: Client): void {
   }
 
   for (const { name, value } of requests) {
-    law(`keep the request ${name}`, { transcript: name }, () => {
+    law(`preserve the request ${name}`, { transcript: name }, () => {
       const request = requestIn(format, value)
       const { body, warnings } = format.encodeRequest(request)
       assert.deepEqual(warnings, [])
@@ -225,7 +225,7 @@ function keepsTranscripts({ transcripts }: Lawful, client: Client): void {
   }
 
   for (const { name, status, value } of errors) {
-    law(`keep the meaning of the error ${name}`, { transcript: name }, () => {
+    law(`preserve the meaning of the error ${name}`, { transcript: name }, () => {
       const error = format.decodeError({ status, body: value })
       const again = format.decodeError(format.encodeError(error))
       assert.deepEqual([again.kind, again.message], [error.kind, error.message])
@@ -343,7 +343,7 @@ function carries({ transcripts }: Lawful, client: Client, upstream: Lawful): voi
   const { answers, streams } = transcriptsOf(upstream.transcripts)
 
   for (const { name, value } of streams) {
-    law(`understands the stream ${name}`, { transcript: name, pair }, async () => {
+    law(`accepts the stream ${name}`, { transcript: name, pair }, async () => {
       const events = decode(upstream.format, value)
       const bytes = encode(format, events)
       if (events.at(-1)?.type === 'error') {
@@ -360,7 +360,7 @@ function carries({ transcripts }: Lawful, client: Client, upstream: Lawful): voi
   }
 
   for (const { name, value } of answers) {
-    law(`understands the answer ${name}`, { transcript: name, pair }, async () => {
+    law(`accepts the response ${name}`, { transcript: name, pair }, async () => {
       const answer = upstream.format.decodeAnswer(value, { idsAndClock: still() })
       if ('error' in answer) {
         assert.ok(format.encodeError(answer.error).status >= 400)
@@ -373,7 +373,7 @@ function carries({ transcripts }: Lawful, client: Client, upstream: Lawful): voi
   }
 
   for (const { name, value } of transcriptsOf(transcripts).requests) {
-    law(`sends the request ${name} on`, { transcript: name, pair }, () => {
+    law(`forwards the request ${name}`, { transcript: name, pair }, () => {
       const request = requestIn(format, value)
       const { body, warnings } = upstream.format.encodeRequest(request)
       for (const { field, message } of warnings) assert.ok(field !== '' && message !== '')

@@ -65,7 +65,7 @@ for (const { client } of LAWFUL) {
     const title = `the AI SDK as a client of ${pair}`
     describe(title, () => {
       for (const { name, value } of transcriptsOf(upstream.transcripts).streams) {
-        law(`understands ${name}`, { transcript: name, pair }, async () => {
+        law(`accepts ${name}`, { transcript: name, pair }, async () => {
           const decoder = upstream.format.createStreamDecoder({ idsAndClock })
           const encoder = format.createStreamEncoder({ idsAndClock })
           // It supports one choice only.

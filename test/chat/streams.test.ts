@@ -313,7 +313,7 @@ describe('a stream meter', () => {
 
   for (const upstream of [openaiChat, anthropic, responses]) {
     for (const { name, value } of transcriptsOf(upstream.name).streams) {
-      law(`passes ${name} on as it is, its end last`, { transcript: name }, () => {
+      law(`forwards ${name} unchanged, with its end held back until last`, { transcript: name }, () => {
         const meter = createPassingMeter(upstream.createStreamDecoder({ idsAndClock: still() }))
         const sent = [...chunksOf(value).flatMap(chunk => meter.push(chunk)), ...meter.end()]
         const passed = Buffer.concat([...sent, ...meter.closing()]).toString()
@@ -323,7 +323,7 @@ describe('a stream meter', () => {
         if ('answer' in gathered) assert.deepEqual(meter.reading.usage, gathered.answer.usage)
       })
 
-      law(`translates ${name}, its end last`, { transcript: name }, () => {
+      law(`translates ${name}, with its end held back until last`, { transcript: name }, () => {
         const client = upstream === anthropic ? openaiChat : anthropic
         const decoder = upstream.createStreamDecoder({ idsAndClock: still() })
         const meter = createTranslatingMeter({

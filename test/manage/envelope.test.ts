@@ -506,7 +506,7 @@ for (const engine of ENGINES) {
     })
 
     describe('the document at /api/openapi.json', () => {
-      // biome-ignore lint/suspicious/noExplicitAny: a document of some hundred shapes, walked
+      // biome-ignore lint/suspicious/noExplicitAny: a document of several hundred shapes
       type Json = any
       let document: Json
       before(async () => {

@@ -102,7 +102,7 @@ for (const [folder, readers] of Object.entries(READERS)) {
       const reader = readers[vendor]
       if (transcript.stream !== undefined) metersStream(folder, transcript)
       else
-        law(`${name} is read as its vendor means it`, { transcript: name }, () => {
+        law(`${name} is parsed with the vendor’s meaning`, { transcript: name }, () => {
           assert.ok(reader, `${vendor} has a reader`)
           assert.ok(expected, 'the transcript says what must be read')
           const reading = plain(reader(answer, request))
@@ -115,7 +115,7 @@ for (const [folder, readers] of Object.entries(READERS)) {
 describe('subtitles', () => {
   for (const { name, vendor = 'common', answer } of transcriptsIn('transcription')) {
     if (answer === undefined) continue
-    law(`are made of ${name}`, { transcript: name }, () => {
+    law(`are made from ${name}`, { transcript: name }, () => {
       const reader = READERS.transcription?.[vendor] as (
         answer: unknown,
       ) => ReturnType<typeof readCommonTranscript>
@@ -129,7 +129,7 @@ describe('subtitles', () => {
 })
 
 function metersStream(folder: string, { name, stream = Buffer.alloc(0), expected }: Transcript): void {
-  law(`${name} passes as it is, its last event last`, { transcript: name }, () => {
+  law(`${name} is forwarded unchanged, with its last event held back`, { transcript: name }, () => {
     const last = LAST[folder]
     assert.ok(last)
     for (const size of [1, 13, stream.length]) {

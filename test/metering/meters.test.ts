@@ -317,7 +317,7 @@ describe('every stream', () => {
     const usageOptions = USAGE_OPTIONS[vendor] ?? {}
     const plain = readPlainly(bytes)
 
-    law(`${name} is read as its vendor meant it`, { transcript: name }, () => {
+    law(`${name} is parsed with the vendor’s meaning`, { transcript: name }, () => {
       const { reading, ending } = meter(bytes, { includeUsage: true, usageOptions })
       assert.deepEqual(reading.usage, readOpenAiUsage(plain.usage, usageOptions))
       assert.equal(reading.events, plain.events)
@@ -335,7 +335,7 @@ describe('every stream', () => {
     })
 
     law(
-      `${name} goes to the client whole, and is the same in chunks of any size`,
+      `${name} is forwarded completely, and is the same in chunks of any size`,
       { transcript: name },
       () => {
         const whole = meter(bytes, { includeUsage: true, usageOptions })
@@ -347,7 +347,7 @@ describe('every stream', () => {
     )
 
     law(
-      `${name} loses its usage chunk, and no other byte, where the client has not asked for it`,
+      `${name} loses its usage chunk, and no other byte, if the client did not request it`,
       { transcript: name },
       () => {
         for (const size of CHUNK_SIZES) {
@@ -357,7 +357,7 @@ describe('every stream', () => {
       },
     )
 
-    law(`${name} reads the same with other line ends`, { transcript: name }, () => {
+    law(`${name} is parsed the same with other line ends`, { transcript: name }, () => {
       for (const end of ['\r\n', '\r']) {
         const other = Buffer.from(bytes.toString().replaceAll('\n', end))
         const { reading, ending, sent, held } = meter(other, { includeUsage: true, usageOptions }, 64)
@@ -434,7 +434,7 @@ describe('a non-streamed response', () => {
 
 describe('every non-streamed response', () => {
   for (const { name, answer } of [...wholeAnswers('completions'), ...wholeAnswers('embeddings')]) {
-    law(`${name} is read as its vendor meant it`, { transcript: name }, () => {
+    law(`${name} is parsed with the vendor’s meaning`, { transcript: name }, () => {
       const { usage, error } = answer as Json
       const list = (answer as Json).data === undefined ? 'choices' : 'data'
       const reading = meterWhole(Buffer.from(JSON.stringify(answer)), { list })

@@ -214,7 +214,7 @@ describe('every request with its response', () => {
   for (const { name, request, answer } of wholeAnswers('completions')) {
     const prompt = usageIn(answer)?.prompt_tokens
     if (prompt === undefined) continue
-    law(`${name} has a prompt within its bound`, { transcript: name }, () => {
+    law(`${name} has a prompt within its upper bound`, { transcript: name }, () => {
       const body = { model: 'in the path', ...(request as object) }
       const facts = 'prompt' in body ? factsOf(readCompletionRequest(body)) : factsOf(readChatRequest(body))
       assert.ok(inputBound(facts) >= prompt)
@@ -222,7 +222,7 @@ describe('every request with its response', () => {
   }
 
   for (const { name, request, answer } of wholeAnswers('embeddings')) {
-    law(`${name} has an input within its bound`, { transcript: name }, () => {
+    law(`${name} has an input within its upper bound`, { transcript: name }, () => {
       const facts = factsOf(readEmbeddingRequest({ model: 'in the path', ...(request as object) }))
       const { prompt_tokens, total_tokens } = usageIn(answer) ?? {}
       assert.ok(facts.textBytes >= Number(prompt_tokens ?? total_tokens))

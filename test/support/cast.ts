@@ -44,7 +44,7 @@ export type Kind =
 
 export const UNKNOWN_ID = 900_000_000_001
 
-/** A video job that failed and was not refunded. */
+/** A video job that failed and was not charged. */
 export const newVideo = (given: { readonly id: string; readonly user_id: number }) => ({
   ...given,
   seq: 1,

@@ -43,7 +43,7 @@ const LIMIT = 4_000
 const PARAMETERS = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] } as const
 export const resultOf = (name: string) => `${name} has an answer`
 
-// biome-ignore lint/suspicious/noExplicitAny: a test speaks to three SDKs whose types have nothing in common
+// biome-ignore lint/suspicious/noExplicitAny: a test uses three SDKs whose types have nothing in common
 type Loose = any
 
 function chatClient(apiKey: string, url: string): Client {

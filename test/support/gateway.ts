@@ -17,7 +17,7 @@ export type EngineName = (typeof ENGINES)[number]
 export const ROOT_TOKEN = 'test-root-access-token-0001'
 export const ROOT_PASSWORD = 'test root password'
 
-// biome-ignore lint/suspicious/noExplicitAny: answers are judged by the tests, field by field
+// biome-ignore lint/suspicious/noExplicitAny: tests check responses field by field
 type Json = any
 export type Reply = {
   readonly status: number

@@ -41,7 +41,7 @@ function reach(point: string): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: methods of other people's classes, of any shape
+// biome-ignore lint/suspicious/noExplicitAny: methods of third-party classes, of any type
 type Method = (this: any, ...given: any[]) => any
 
 /** Wraps a method; `inner` is the original. */

@@ -23,7 +23,7 @@ export function createDraw(seed: number) {
 export type Draw = ReturnType<typeof createDraw>
 
 type Fields = Readonly<Record<string, unknown>>
-// biome-ignore lint/suspicious/noExplicitAny: answers are judged field by field
+// biome-ignore lint/suspicious/noExplicitAny: tests check responses field by field
 type Told = any
 
 /** The expected state of an object: what the API returns of it, and what only the store contains. */

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { type Kysely, PostgresAdapter, sql } from 'kysely'
 
-// biome-ignore lint/suspicious/noExplicitAny: any database, looked at from outside
+// biome-ignore lint/suspicious/noExplicitAny: rows of any table
 type AnyDb = Kysely<any>
 type Row = Readonly<Record<string, unknown>>
 

@@ -7,7 +7,7 @@ export type Shot = {
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: Buffer
 }
-// biome-ignore lint/suspicious/noExplicitAny: answers are judged by the tests, field by field
+// biome-ignore lint/suspicious/noExplicitAny: tests check responses field by field
 export type Hit = { readonly status: number; readonly text: string; readonly body: any }
 export type Send = (shot: Shot) => Promise<Hit>
 

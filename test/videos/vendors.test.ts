@@ -195,7 +195,7 @@ describe('video vendors', { concurrency: true }, () => {
 
   for (const each of CASES) {
     for (const { name, json: shape, good, bad } of shapesOf(each)) {
-      law(`${name}: submits in its words, follows the job, gives the film`, { transcript: name }, () =>
+      law(`${name}: submits in its format, polls the job, returns the video`, { transcript: name }, () =>
         withVendor(async replay => {
           let at = 0
           const looks: Json[] = [...shape.poll_responses.slice(0, good + 1)]
@@ -212,7 +212,7 @@ describe('video vendors', { concurrency: true }, () => {
         }),
       )
 
-      law(`${name}: says why a job failed`, { transcript: name }, () =>
+      law(`${name}: reports why a job failed`, { transcript: name }, () =>
         withVendor(async replay => {
           const poll = () => shape.poll_responses[bad]
           replay.play(each.lines?.(shape, poll) ?? linesOf(shape, poll))
