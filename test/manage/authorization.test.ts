@@ -260,8 +260,8 @@ const RULES: Readonly<Record<string, Rule>> = {
 }
 
 /**
- * The access of each path family, stated a second time to catch a mistake (docs/reference/management-api.md:
- * Routes).
+ * The access of each path family, stated a second time to catch a mistake
+ * (docs/reference/management-api.md: Routes).
  */
 const FAMILIES: readonly (readonly [RegExp, Access])[] = [
   [/^\/api\/(status|setup|notice|user\/(login|register|logout))$/, 'public'],
