@@ -11,7 +11,9 @@ import {
   importsOf,
 } from './support/sources.ts'
 
-/** The floors of the program, top first. Imports point down; rooms on one floor do not import each other. */
+/**
+ * The layers of the program, top first. Imports point down; modules of one layer do not import each other.
+ */
 const FLOORS: readonly (readonly string[])[] = [
   ['main'],
   ['app'],
@@ -25,35 +27,35 @@ const FLOORS: readonly (readonly string[])[] = [
   ['wire', 'domain'],
 ]
 
-/** The contract is read by the console too, so it may lean on nothing but zod and constants. */
+/** The console reads the contract too, so it may import only zod and constants. */
 const CONTRACT_MAY_IMPORT = /^(zod$|src\/manage\/contract\/|src\/domain\/)/
 
 /**
- * What of the product the console may know: the contract, which tells it everything else, and of the domain what a browser can
- * run, because a rule that is written twice is two rules one day.
+ * What the console may import of the product: the contract, and the part of the domain that a browser can
+ * run, so that no rule is written twice.
  */
 const CONSOLE_MAY_IMPORT = /^(console\/|src\/manage\/contract\/|src\/domain\/)/
 
 const files = globSync('src/**/*.ts')
 const consoleFiles = globSync('console/src/**/*.{ts,tsx}')
-/** Providers that are named by what they are, not by who they are. */
+/** Providers that are named by their type, not by a vendor. */
 const COMMON_WORDS = new Set(['Custom'])
 
 const simulatorFiles = globSync('simulator/**/*.ts')
 const arrows = arrowsOf(files)
 const inside = arrows.filter(({ to }) => to.startsWith('src/'))
 
-/** `main.ts`, directly under src/, starts the program: it is the top floor. */
+/** `main.ts`, directly under src/, starts the program: it is the top layer. */
 const roomOf = (file: string) => (file.split('/').length === 2 ? 'main' : (file.split('/')[1] as string))
 const floorOf = (file: string) => FLOORS.findIndex(rooms => rooms.includes(roomOf(file)))
 
 describe('the architecture', () => {
-  it('has no room that the plan does not know', () => {
+  it('has no module that the plan does not list', () => {
     const unknown = files.filter(file => floorOf(file) === -1)
     assert.deepEqual(unknown, [])
   })
 
-  it('has no arrow that points up or sideways', () => {
+  it('has no import that points up or sideways', () => {
     const wrong = inside
       .filter(({ from, to }) => roomOf(from) !== roomOf(to) && floorOf(to) <= floorOf(from))
       .map(({ from, to }) => `${from} → ${to}`)
@@ -88,30 +90,30 @@ describe('the architecture', () => {
     assert.deepEqual(wrong, [])
   })
 
-  it('lets nothing of the product import tests, benchmarks or the simulator, but for the demo', () => {
+  it('lets nothing of the product import tests, benchmarks or the simulator, except the demo', () => {
     const wrong = arrows.filter(
       ({ from, to }) => /^(test|bench|simulator)\//.test(to) && from !== 'src/app/demo/demo.ts',
     )
     assert.deepEqual(wrong, [])
   })
 
-  it('lets the console know the contract and the domain, and nothing else of the product', () => {
+  it('lets the console import the contract and the domain, and nothing else of the product', () => {
     const wrong = consoleFiles
       .flatMap(from => importsOf(from).map(to => ({ from, to })))
       .filter(({ to }) => /^(src|test|simulator|bench|console)\//.test(to) && !CONSOLE_MAY_IMPORT.test(to))
     assert.deepEqual(wrong, [])
   })
 
-  it('lets the console reach nothing of the product that a browser cannot run', () => {
+  it('lets the console import nothing of the product that a browser cannot run', () => {
     const next = Map.groupBy(arrows, ({ from }) => from)
     const seen = new Set(consoleFiles.flatMap(importsOf).filter(to => to.startsWith('src/')))
-    // A set that grows while it is walked is walked to its end.
+    // Iterating a set includes the elements added meanwhile.
     for (const file of seen) for (const { to } of next.get(file) ?? []) seen.add(to)
     const wrong = [...seen].filter(name => !name.startsWith('src/') && name !== 'zod')
     assert.deepEqual(wrong, [])
   })
 
-  it('keeps vendors’ names and raw colours out of the console', () => {
+  it('keeps vendor names and raw colours out of the console', () => {
     const names = providers.map(({ name }) => name).filter(name => !COMMON_WORDS.has(name))
     const vendor = new RegExp(`\\b(${names.map(name => RegExp.escape(name)).join('|')})\\b`)
     const wrong = consoleFiles.filter(file => {
@@ -131,7 +133,7 @@ describe('the architecture', () => {
   })
 })
 
-/** STYLE of this project: names are nouns, verbs or claims, and sentences name their subject. */
+/** The project's style: names are nouns, verbs or claims, and sentences name their subject. */
 describe('the language', () => {
   const BARE_PARTICIPLES = new Set(
     (

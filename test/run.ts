@@ -13,8 +13,8 @@ import { POSTGRES_VARIABLE, startPostgres } from './support/postgres.ts'
 import { PROGRAM_VARIABLE } from './support/program.ts'
 
 /**
- * Runs the tests over one PostgreSQL: everything with campaigns short and a fixed seed, or, with --campaign, the
- * campaigns alone and whole. Names of files may be given to run only those.
+ * Runs the tests over one PostgreSQL: everything with short campaigns and a fixed seed, or, with --campaign,
+ * only the campaigns at full length. File names as arguments limit the run to those.
  */
 const { values, positionals } = parseArgs({
   options: { campaign: { type: 'boolean' } },
@@ -22,7 +22,7 @@ const { values, positionals } = parseArgs({
 })
 
 const all = values.campaign ? globSync('test/campaign/*.test.ts') : globSync('test/**/*.test.ts')
-/** Files that take longest begin first, so that none of them runs alone at the end. */
+/** The slowest files start first, so that none of them runs alone at the end. */
 const LONGEST = [
   'console/pages',
   'relay-outages',
@@ -54,23 +54,23 @@ const files =
 const [program, postgres] = await Promise.all([
   buildProgram(),
   startPostgres(),
-  // Once for all: every gateway that the tests start would begin to make it otherwise.
+  // Built once: otherwise every gateway that the tests start would build it.
   createConsoleFiles(createLog('warn')).prepare(),
 ])
-// Whatever is started as a process is the program as it is shipped.
+// Processes that tests start run the program as it is shipped.
 process.env[PROGRAM_VARIABLE] = program
 process.env[POSTGRES_VARIABLE] = postgres.url
-// The program is started a few hundred times: what was compiled once need not be compiled again.
+// The program is started a few hundred times: the compile cache avoids compiling it each time.
 process.env.NODE_COMPILE_CACHE = join(tmpdir(), 'sluice-test-compiled')
 if (values.campaign) process.env.SLUICE_CAMPAIGN = '1'
 const lawsFolder = mkdtempSync(join(tmpdir(), 'sluice-laws-'))
 const lawsFile = join(lawsFolder, 'laws.jsonl')
 process.env[LAWS_VARIABLE] = lawsFile
 
-// More than two cores need: tests wait for clocks, polls and processes about a third of the time. Campaigns measure, so each
-// is alone.
+// More than two cores need: tests wait for clocks, polls and processes about a third of the time. Campaigns
+// measure, so each runs alone.
 const AT_ONCE = values.campaign ? 1 : 4
-/** By the interface and not by `node --test`, which runs files in the order of their names whatever it is given. */
+/** Uses the API and not `node --test`, which always runs files in the order of their names. */
 const running = run({ files: [...files], concurrency: AT_ONCE })
 let isWhole = false
 running.on('test:summary', ({ file, success }) => {
@@ -83,7 +83,7 @@ await postgres.stop()
 const laws = countLaws(existsSync(lawsFile) ? readFileSync(lawsFile, 'utf8') : '')
 rmSync(lawsFolder, { recursive: true })
 if (laws.ran > 0) console.log(laws.summary)
-// Laws that do not run report nothing: a whole run without them must not look like a success.
+// Law tests that do not run report nothing: a full run without them must not look like a success.
 const LEAST_LAWS = 1_000
 const isComplete = values.campaign || positionals.length > 0 || laws.ran >= LEAST_LAWS
 if (!isComplete) console.log(`at least ${LEAST_LAWS} laws over formats must run`)

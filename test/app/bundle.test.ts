@@ -17,7 +17,7 @@ describe('a build', () => {
   })
   after(() => rmSync(place, { recursive: true, force: true }))
 
-  /** A program that loads one of its files only when it is asked to. */
+  /** A program that loads one of its files only on request. */
   function build(version: string): Promise<string> {
     const draft = join(place, 'draft')
     rmSync(draft, { recursive: true, force: true })
@@ -33,7 +33,7 @@ describe('a build', () => {
     execFileSync(process.execPath, [join(dist, 'main.js')], { input: 'go on\n', encoding: 'utf8' })
   const builds = () => readdirSync(dist).filter(name => statSync(join(dist, name)).isDirectory())
 
-  it('is what is started next, and leaves a running one its files', async () => {
+  it('is used by the next start, and does not replace the files of a running gateway', async () => {
     await build('one')
     const running = spawn(process.execPath, [join(dist, 'main.js')], { stdio: ['pipe', 'pipe', 'inherit'] })
     let said = ''
@@ -53,7 +53,7 @@ describe('a build', () => {
     assert.equal(builds().length, 2)
   })
 
-  it('takes the place of all but two others, and is the only one in a package', async () => {
+  it('removes all but two older builds, and is the only one in a package', async () => {
     for (const version of ['three', 'four', 'five']) await build(version)
     assert.equal(builds().length, 3)
     assert.equal(run(), 'main five\nlate five\n')

@@ -36,7 +36,7 @@ function openCare() {
   return { monitor, state, decisions, announcements, tests, key }
 }
 
-describe('channel care', () => {
+describe('the channel monitor', () => {
   it('lists enabled channels only, with the keys that are not ready', () => {
     const { monitor } = openCare()
     assert.deepEqual(monitor.enabledIds(), [4])

@@ -38,13 +38,13 @@ describe('the files of the console', () => {
       .map(([, path]) => path as string)
       .filter(path => path.endsWith(`.${kind}`))
 
-  it('are asked for under the path prefix, and nowhere else', () => {
+  it('are requested under the path prefix, and nowhere else', () => {
     const addresses = [...html.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, path]) => path as string)
     assert.ok(addresses.length > 3)
     for (const address of addresses) assert.ok(address.startsWith(`${PREFIX}/`), address)
   })
 
-  it('come with a policy that lets in nothing from elsewhere, and another nonce each time', async () => {
+  it('have a policy that blocks all other origins, and a new nonce each time', async () => {
     const policy = page.headers.get('content-security-policy') ?? ''
     assert.match(policy, /default-src 'none'/)
     assert.match(policy, /script-src 'self';/)
@@ -55,7 +55,7 @@ describe('the files of the console', () => {
     assert.ok(html.includes(`nonce="${nonce}"`))
   })
 
-  it('are one page for every address of the console, never kept without asking', async () => {
+  it('are one page for every console URL, always revalidated by the browser', async () => {
     for (const path of [...PAGES, '/channels/7/edit', '/usage/req_x', '/sign-in']) {
       const reply = await fetch(`${server.url}${path}`, { headers: HTML })
       assert.equal(reply.status, 200, path)
@@ -64,13 +64,13 @@ describe('the files of the console', () => {
     }
   })
 
-  it('answer a HEAD request without a body', async () => {
+  it('respond to HEAD without a body', async () => {
     const reply = await fetch(`${server.url}/`, { method: 'HEAD' })
     assert.deepEqual([reply.status, await reply.text()], [200, ''])
     assert.match(reply.headers.get('content-type') ?? '', /^text\/html/)
   })
 
-  it('answer unknown paths with an error', async () => {
+  it('respond to unknown paths with an error', async () => {
     for (const path of ['/nothing', '/assets/nothing.js', '/channelsx']) {
       const reply = await fetch(`${server.url}${path}`, { headers: HTML })
       assert.equal(reply.status, 404, path)
@@ -81,7 +81,7 @@ describe('the files of the console', () => {
     assert.equal(program.status, 404)
   })
 
-  it('are named by their content, kept for a year and sent compressed', async () => {
+  it('are named by their content, cached for a year and sent compressed', async () => {
     const [script] = assetsOf('js').filter(path => path.includes('/assets/'))
     const address = `${server.origin}${script}`
     const reply = await fetch(address, { headers: { 'accept-encoding': 'br' } })
@@ -97,7 +97,7 @@ describe('the files of the console', () => {
     assert.ok(brotliDecompressSync(raw).length > raw.length)
   })
 
-  it('are light: scripts and styles of the first page stay within their budget', async () => {
+  it('are small: scripts and styles of the first page stay within their budget', async () => {
     const weigh = async (paths: readonly string[]) => {
       let bytes = 0
       for (const path of paths) {
@@ -115,7 +115,7 @@ describe('the files of the console', () => {
   })
 })
 
-describe('a console that is built anew under a running gateway', () => {
+describe('a console that is rebuilt while a gateway runs', () => {
   let place: string
   let app: FastifyInstance
   let own: string
@@ -136,7 +136,7 @@ describe('a console that is built anew under a running gateway', () => {
 
   const builds = () => join(place, 'dist')
 
-  /** A page and the one script it asks for, which is named by the build. */
+  /** A page and the one script it loads, which is named by the build. */
   function build(name: string, madeFrom: string): Promise<string> {
     const draft = join(place, 'draft')
     mkdirSync(join(draft, 'assets'), { recursive: true })
@@ -149,7 +149,7 @@ describe('a console that is built anew under a running gateway', () => {
   const scriptOfPage = async () => /assets\/(\w+)\.js/.exec((await app.inject('/')).body)?.[1]
   const askFor = (name: string) => app.inject(`/assets/${name}.js`)
 
-  it('stays the one that the gateway was started with, beside files of another that are asked for', async () => {
+  it('stays the build that the gateway was started with, and requested files of another build are served too', async () => {
     await build('newer', 'other sources')
     assert.equal(await scriptOfPage(), 'own')
     for (const name of ['own', 'newer']) {
@@ -159,7 +159,7 @@ describe('a console that is built anew under a running gateway', () => {
     }
   })
 
-  it('is the newest once its own is gone; what is gone is not found, and not kept so for a year', async () => {
+  it('is the newest build once its own is deleted; missing files are a 404 that is not cached for a year', async () => {
     rmSync(join(builds(), own), { recursive: true })
     assert.equal(await scriptOfPage(), 'newer')
     const { statusCode, headers } = await askFor('own')
@@ -167,7 +167,7 @@ describe('a console that is built anew under a running gateway', () => {
     assert.equal(headers['cache-control'], undefined)
   })
 
-  it('is waited for while there is none at all', async () => {
+  it('is waited for while there is none', async () => {
     rmSync(builds(), { recursive: true })
     assert.match((await app.inject('/')).body, /The console is being built/)
     for (const path of ['/assets/own.js', '/theme.js', '/icon.svg'])
@@ -179,7 +179,7 @@ describe('a build of the console', () => {
   const place = fileURLToPath(new URL('../../console/', import.meta.url))
   const lock = join(place, 'dist.lock')
 
-  it('goes on after one that was killed, and leaves nothing behind when it is stopped itself', async () => {
+  it('continues after one that was killed, and leaves nothing behind when it is stopped itself', async () => {
     const killed = spawn(process.execPath, ['--eval', '0'])
     await once(killed, 'exit')
     writeFileSync(lock, String(killed.pid))

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test'
 import { cooldownTarget, createInvalidation } from '../../src/app/invalidation.ts'
 import { NO_KEY, type RoutedChannel } from '../../src/routing/table.ts'
 
-/** Caches that note what is invalidated; `fails` makes the store unavailable. */
+/** Caches that record what is invalidated; `fails` makes the store unavailable. */
 function openCaches() {
   const calls: string[] = []
   const state = { fails: false, channels: new Map<number, RoutedChannel>() }
@@ -40,7 +40,7 @@ function openCaches() {
 const channel = (id: number) => ({ id, keys: [NO_KEY] }) as unknown as RoutedChannel
 
 describe('invalidation', () => {
-  it('reads each kind of target once, here and on the other workers', async () => {
+  it('reloads each kind of target once, on this worker and on the others', async () => {
     const { announce, calls } = openCaches()
     await announce(['token:7', 'token:7', 'user:3', 'alias:1', 'price:x', 'settings', 'unknown:1'])
     assert.deepEqual(calls.toSorted(), [
@@ -55,7 +55,7 @@ describe('invalidation', () => {
     ])
   })
 
-  it('begins the health of a channel anew when its upstream has changed', async () => {
+  it('resets the health of a channel when its upstream has changed', async () => {
     const { invalidate, calls, state } = openCaches()
     state.channels.set(5, channel(5))
     await invalidate(['channel:5', 'channel:6'])
@@ -69,7 +69,7 @@ describe('invalidation', () => {
     assert.deepEqual(calls, [`end cooldown 5/${NO_KEY.index}`])
   })
 
-  it('retries targets that the store could not answer, until it does', async () => {
+  it('retries targets that the store could not read, until it can', async () => {
     const { invalidate, refresh, calls, state } = openCaches()
     state.fails = true
     await assert.rejects(invalidate(['alias:1']))

@@ -21,7 +21,7 @@ describe('the limits of a process', () => {
     assert.ok(connections < 500 && connections > 300, String(connections))
   })
 
-  it('are as they are set, and a setting that the machine cannot keep is named with both figures', () => {
+  it('are as configured, and a setting that exceeds the machine’s limit is reported with both figures', () => {
     const set = { ...config, maxMemoryMb: 10_000, maxTmpMb: 200_000, workers: 1 }
     assert.equal(processLimits(set, machine).memoryBytes, 10_000 * MB)
     const found = mismatches(set, machine)

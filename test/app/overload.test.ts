@@ -23,12 +23,12 @@ describe('the overload watch', () => {
     assert.equal(overloadAfter(1_000), false)
   })
 
-  it('reports none after single pauses, however long', () => {
+  it('reports none after single pauses of any length', () => {
     const { overloadAfter } = watchLag()
     assert.equal(overloadAfter(30_000, 0, 30_000, 30_000, 0, 30_000), false)
   })
 
-  it('keeps the last finding while nothing was measured', () => {
+  it('keeps the last result while there are no samples', () => {
     const { histogram, overloadAfter } = watchLag()
     overloadAfter(2_000, 2_000, 2_000)
     histogram.count = 0

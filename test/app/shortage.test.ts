@@ -4,7 +4,7 @@ import { createShortageLog } from '../../src/app/shortage-log.ts'
 import { shortageOf } from '../../src/domain/shortage.ts'
 import { overloaded } from '../../src/http/budget.ts'
 
-describe('what the machine has run out of', () => {
+describe('a resource shortage of the machine', () => {
   const failing = (code: string, more = {}) => Object.assign(new Error(code), { code, ...more })
 
   it('is 503 overloaded for the client, with advice for the operator in the log', () => {
@@ -18,7 +18,7 @@ describe('what the machine has run out of', () => {
     }
   })
 
-  it('is found behind every address of a name, and not where a machine has no IPv6', () => {
+  it('is detected behind every address of a name, and not for a machine without IPv6', () => {
     const several = new AggregateError([failing('ECONNREFUSED'), failing('EMFILE')])
     assert.equal(shortageOf(several)?.code, 'EMFILE')
     assert.equal(shortageOf(failing('EADDRNOTAVAIL', { address: '2001:db8::1' })), undefined)
@@ -26,7 +26,7 @@ describe('what the machine has run out of', () => {
     assert.equal(shortageOf(undefined), undefined)
   })
 
-  it('is logged once a minute, with how often it happened since', () => {
+  it('is logged once a minute, with the number of occurrences since', () => {
     const lines: unknown[] = []
     let nowMs = 0
     const log = createShortageLog({ error: (...line: unknown[]) => lines.push(line) } as never, () => nowMs)

@@ -44,8 +44,8 @@ const SECRET = 'correct-horse-battery-staple-0123456789'
 const OTHER_SECRET = 'another-secret-that-is-long-enough-987654'
 
 /**
- * A data directory, and a database where the engine needs one, that no server has seen yet. The database goes with the
- * PostgreSQL of the tests.
+ * A data directory, and a database if the engine needs one, that no server has used yet. The database is
+ * removed with the PostgreSQL of the tests.
  */
 async function newGround(engine: EngineName): Promise<ServerOptions> {
   const dataDir = join(newDirectory(), 'data')
@@ -68,7 +68,7 @@ const login = (url: string, password: string, headers: Env = {}) =>
     { token: null, headers },
   )
 
-/** Ended by a wrong setting: one sentence that names it, exit 78, and no trace of a stack. */
+/** Ended by an invalid setting: one sentence that names it, exit 78, and no stack trace. */
 function assertSettingRefused({ code, stdout, stderr }: Ended, setting: string): void {
   assert.equal(code, 78, `${stdout}${stderr}`)
   assert.match(stderr, new RegExp(`^sluice: [^\\n]*\\b${setting}\\b[^\\n]*\\n$`))
@@ -81,7 +81,7 @@ async function openSocket(port: number) {
   socket.setEncoding('utf8').on('data', (chunk: string) => {
     text += chunk
   })
-  // A server that ends at once resets its connections.
+  // A server that ends immediately resets its connections.
   socket.on('error', () => {})
   const closed = new Promise<void>(resolve => socket.once('close', () => resolve()))
   await new Promise<void>(resolve => socket.once('connect', resolve))
@@ -94,7 +94,7 @@ async function openSocket(port: number) {
   }
 }
 
-/** A request whose body is only half there: it runs until the other half is written. */
+/** A request with half of its body: it runs until the other half is written. */
 async function openRequest(port: number, body: string) {
   const socket = await openSocket(port)
   socket.write(
@@ -136,13 +136,13 @@ for (const engine of ENGINES) {
       first = await server.stop()
     })
 
-    it('makes the data directory for its owner alone, and a secret in it', () => {
+    it('creates the data directory for its owner only, and a secret in it', () => {
       assert.equal(modeOf(ground.dataDir), 0o700)
       assert.equal(modeOf(join(ground.dataDir, 'secret')), 0o600)
       assert.match(readFileSync(join(ground.dataDir, 'secret'), 'utf8'), /^[\w-]{43}\n$/)
     })
 
-    it('makes one root user and prints its password', async () => {
+    it('creates one root user and prints its password', async () => {
       const password = printedPassword(first.stdout) ?? ''
       assert.match(password, /^[A-Za-z0-9]{20}$/)
       assert.equal(first.stdout.split(password).length, 2, 'the password is printed once')
@@ -153,7 +153,7 @@ for (const engine of ENGINES) {
       const secret = readFileSync(join(ground.dataDir, 'secret'), 'utf8')
       const server = await startServer({
         ...ground,
-        // Both count at the first start only.
+        // Both apply to the first start only.
         env: {
           SLUICE_ROOT_PASSWORD: 'quite another password',
           SLUICE_ROOT_ACCESS_TOKEN: 'another-root-token-9999',
@@ -177,7 +177,7 @@ for (const engine of ENGINES) {
       assert.equal(await countRoots(ground), 1)
     })
 
-    it('takes SLUICE_ROOT_PASSWORD and SLUICE_ROOT_ACCESS_TOKEN, and prints neither', async () => {
+    it('accepts SLUICE_ROOT_PASSWORD and SLUICE_ROOT_ACCESS_TOKEN, and prints neither', async () => {
       const fresh = await newGround(engine)
       const server = await startServer(fresh)
       assert.equal((await server.api('GET', '/api/user/self')).body.data.username, 'root')
@@ -189,13 +189,13 @@ for (const engine of ENGINES) {
   })
 
   describe(`a server on ${engine} that is killed`, () => {
-    it('starts again at once, with everything it had answered', async () => {
+    it('restarts immediately, with everything it had acknowledged', async () => {
       const ground = await newGround(engine)
       const server = await startServer(ground)
       const { body } = await server.api('POST', '/api/token/', { name: 'before the kill' })
       const { signal } = await server.kill()
       assert.equal(signal, 'SIGKILL')
-      // What it could not clean up is no obstacle.
+      // Files that it could not clean up are not an obstacle.
       assert.ok(existsSync(join(ground.dataDir, 'sluice.sock')))
       assert.ok(existsSync(join(ground.dataDir, 'sluice.pid')))
       // Nor is a process id that now belongs to another process.
@@ -213,7 +213,7 @@ for (const engine of ENGINES) {
   })
 
   describe(`a database on ${engine} written by a newer program`, () => {
-    it('is refused with one sentence and left as it is', async () => {
+    it('is refused with one sentence and left unchanged', async () => {
       const ground = await newGround(engine)
       await (await startServer(ground)).stop()
       const before = await lookInto(ground, async ({ db }) => {
@@ -228,7 +228,7 @@ for (const engine of ENGINES) {
   })
 }
 
-/** Values that each setting must refuse; the first one is tried on the whole program too. */
+/** Values that each setting must reject; the first one is tested with the whole program too. */
 const WRONG: Readonly<Record<string, readonly string[]>> = {
   PORT: ['http', '-1', '65536', '80.5', '0x50', '1e3', '３０００'],
   HOST: ['my host', 'http://127.0.0.1', '127.0.0.1/8', 'a,b'],
@@ -261,7 +261,7 @@ const WRONG: Readonly<Record<string, readonly string[]>> = {
   SLUICE_VIDEO_DEADLINE_S: ['0', '1d', '604801'],
 }
 
-describe('a wrong setting (docs/reference/process.md: Settings at start)', { concurrency: 2 }, () => {
+describe('an invalid setting (docs/reference/process.md: Settings at start)', { concurrency: 2 }, () => {
   for (const [setting, values] of Object.entries(WRONG)) {
     it(`${setting} is reported in one sentence that names it`, () => {
       for (const value of values) {
@@ -277,7 +277,7 @@ describe('a wrong setting (docs/reference/process.md: Settings at start)', { con
       }
     })
 
-    it(`${setting} ends the start with exit 78, and nothing was made`, async () => {
+    it(`${setting} ends the start with exit 78, and nothing was created`, async () => {
       const cwd = newDirectory()
       const env = { SLUICE_DATA: join(cwd, 'data'), PORT: '0', [setting]: values[0] as string }
       const ended = await run(['start'], { env, cwd })
@@ -288,7 +288,7 @@ describe('a wrong setting (docs/reference/process.md: Settings at start)', { con
     })
   }
 
-  it('given as an option, or to another command, is the same mistake', async () => {
+  it('as an option, or for another command, is the same error', async () => {
     const cwd = newDirectory()
     const env = { SLUICE_DATA: join(cwd, 'data'), PORT: '0' }
     assertSettingRefused(
@@ -300,14 +300,14 @@ describe('a wrong setting (docs/reference/process.md: Settings at start)', { con
     assert.deepEqual(readdirSync(cwd), [])
   })
 
-  it('leaves nothing of a demo behind either', async () => {
+  it('of the demo leaves nothing behind either', async () => {
     const temporary = newDirectory()
     const env = { TMPDIR: temporary, SLUICE_LOG: 'loud' }
     assertSettingRefused(await run(['start', '--demo'], { env }), 'SLUICE_LOG')
     assert.deepEqual(readdirSync(temporary), [])
   })
 
-  it('SLUICE_DATA is named when it is no directory, or too deep for a socket', async () => {
+  it('SLUICE_DATA is named if it is not a directory, or too long for a socket path', async () => {
     const cwd = newDirectory()
     const file = join(cwd, 'file')
     writeFileSync(file, '')
@@ -320,17 +320,17 @@ describe('a wrong setting (docs/reference/process.md: Settings at start)', { con
         /^SettingError: SLUICE_DATA must /,
       )
     assert.deepEqual(readdirSync(cwd), ['file'])
-    // Where the system makes no directories, Node's own way to make several never returns.
+    // If the system cannot create directories, Node's recursive mkdir never returns.
     if (process.platform === 'linux')
       assertSettingRefused(await run(['start', '--data', '/proc/sluice/data']), 'SLUICE_DATA')
   })
 
-  it('HOST is named when this machine has no such address', async () => {
+  it('HOST is named if this machine has no such address', async () => {
     const env = settingsOf(await newGround('sqlite'))
     assertSettingRefused(await run(['start', '--host', '203.0.113.7'], { env }), 'HOST')
   })
 
-  it('DATABASE_URL is named when the server is unreachable or refuses', async () => {
+  it('DATABASE_URL is named if the server is unreachable or refuses', async () => {
     const { dataDir, databaseUrl = '' } = await newGround('postgres')
     const altered = (change: (url: URL) => void) => {
       const url = new URL(databaseUrl)
@@ -374,7 +374,7 @@ const freePort = () =>
     })
   })
 
-describe('a port that is taken', () => {
+describe('a port that is in use', () => {
   it('is reported by its name, and a new root password is still printed', async () => {
     const blocker = createServer().listen(0, '127.0.0.1')
     await new Promise(resolve => blocker.once('listening', resolve))
@@ -386,7 +386,7 @@ describe('a port that is taken', () => {
       const ended = await run(['start'], { env })
       assertSettingRefused(ended, 'PORT')
       assert.match(ended.stderr, new RegExp(String(port)))
-      // It was shown its password, for there will be no second time.
+      // The password was printed, because it is printed only once.
       const server = await startServer(ground)
       assert.equal((await login(server.url, printedPassword(ended.stdout) ?? '')).status, 200)
       await server.stop()
@@ -397,7 +397,7 @@ describe('a port that is taken', () => {
 })
 
 describe('a second server on the same data directory', () => {
-  it('is refused by the number of the first, which serves on unharmed', async () => {
+  it('is refused with the process id of the first, which continues to serve', async () => {
     const ground = await newGround('sqlite')
     const server = await startServer(ground)
     const { body } = await server.api('POST', '/api/token/', { name: 'mine' })
@@ -407,7 +407,7 @@ describe('a second server on the same data directory', () => {
       stderr,
       new RegExp(`^sluice: [^\\n]*in use by another Sluice process \\(pid ${server.pid}\\)\\n$`),
     )
-    // Its socket and number still stand, so commands reach it.
+    // Its socket and process id file still exist, so commands reach it.
     const made = await run(['admin', 'access-token'], { env: settingsOf(ground) })
     assert.equal(made.code, 0, made.stderr)
     const asked = await server.api('GET', `/api/token/${body.data.id}`, undefined, {
@@ -419,7 +419,7 @@ describe('a second server on the same data directory', () => {
 })
 
 describe('several servers on one PostgreSQL', () => {
-  it('that start at once on an empty database make one root user between them', async () => {
+  it('that start concurrently on an empty database create one root user together', async () => {
     const { databaseUrl } = await newGround('postgres')
     const env = { SLUICE_SECRET: SECRET, SLUICE_ROOT_PASSWORD: '', SLUICE_ROOT_ACCESS_TOKEN: ROOT_TOKEN }
     const grounds = Array.from({ length: 4 }, () => ({ dataDir: newDirectory(), databaseUrl, env }))
@@ -431,7 +431,7 @@ describe('several servers on one PostgreSQL', () => {
       assert.equal((await server.api('GET', '/api/user/self')).body.data.username, 'root')
       assert.equal((await login(server.url, told[0] ?? '')).status, 200)
     }
-    // What one writes, the others read.
+    // What one server writes, the others read.
     const [one, ...others] = servers
     const made = await one?.api('POST', '/api/token/', { name: 'shared' })
     for (const server of others)
@@ -442,16 +442,16 @@ describe('several servers on one PostgreSQL', () => {
     const stranger = { dataDir: newDirectory(), databaseUrl }
     const wrong = await run(['start'], { env: { ...settingsOf(stranger), SLUICE_SECRET: OTHER_SECRET } })
     assertSettingRefused(wrong, 'SLUICE_SECRET')
-    // Without a secret of its own it would make one: that is another secret too.
+    // Without a secret it would generate one, which is a different secret too.
     const none = await run(['start'], { env: settingsOf(stranger) })
     assertSettingRefused(none, 'SLUICE_SECRET')
     assert.deepEqual(await lookInto({ dataDir: '', databaseUrl }, ({ db }) => tableDigests(db)), before)
   })
 })
 
-describe('a stop', () => {
+describe('a shutdown', () => {
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-    it(`by ${signal} finishes what runs, takes nothing new, says it is not ready, and exits 0`, async () => {
+    it(`by ${signal} finishes running requests, accepts no new ones, reports not ready, and exits 0`, async () => {
       const ground = await newGround('sqlite')
       const server = await startServer(ground)
       const running = await openRequest(server.port, JSON.stringify({ name: `finished after ${signal}` }))
@@ -476,7 +476,7 @@ describe('a stop', () => {
     })
   }
 
-  it('asked for twice does not wait, and loses nothing', async () => {
+  it('requested twice does not wait, and loses nothing', async () => {
     const ground = await newGround('sqlite')
     const server = await startServer(ground)
     const made = await server.api('POST', '/api/token/', { name: 'kept' })
@@ -506,7 +506,7 @@ describe('a stop', () => {
     await running.closed
   })
 
-  it('does not wait for connections on which nothing runs', async () => {
+  it('does not wait for idle connections', async () => {
     const server = await startServer(await newGround('sqlite'))
     const idle = await openSocket(server.port)
     const kept = await openSocket(server.port)
@@ -543,7 +543,7 @@ describe('health', () => {
 })
 
 describe('logs', () => {
-  it('are JSON lines, each of a request with the id that its answer carried, and without credentials', async () => {
+  it('are JSON lines, each of a request with the id of its response, and without credentials', async () => {
     const server = await startServer(await newGround('sqlite'))
     const answers = [
       await server.api('GET', '/api/user/self'),
@@ -571,7 +571,7 @@ describe('logs', () => {
       assert.ok(!stdout.includes(secret))
   })
 
-  /** Accepts no output: a full disk, or a pipe whose reader has stopped or gone. */
+  /** Accepts no output: a full disk, or a pipe whose reader has stopped or closed it. */
   function deafOutput(kind: 'full disk' | 'pipe that nobody reads' | 'pipe whose reader left') {
     if (kind === 'full disk') return { fd: openSync('/dev/full', 'w'), path: '/dev/full' }
     const path = join(newDirectory(), 'pipe')
@@ -589,14 +589,14 @@ describe('logs', () => {
     const program = launch(['start'], { env, stdout: fd })
     const ask = (path: string) => fetch(`http://127.0.0.1:${port}${path}`).catch(() => undefined)
     await until('the gateway', async () => ((await ask('/readyz'))?.ok ? true : undefined))
-    // More than a pipe holds and more than waits for its reader, in long lines.
+    // More than a pipe and its queue hold, in long lines.
     for (let index = 0; index < 170; index++)
       assert.equal((await ask(`/api/${'long/'.repeat(2_500)}`))?.status, 404)
     return { program, ask }
   }
 
   for (const kind of ['full disk', 'pipe that nobody reads', 'pipe whose reader left'] as const)
-    it(`are dropped where they go to a ${kind}, and nothing else suffers`, async () => {
+    it(`are dropped if they go to a ${kind}, with no other effect`, async () => {
       const { fd } = deafOutput(kind)
       const { program } = await startDeaf(fd)
       program.signal('SIGTERM')
@@ -626,7 +626,7 @@ describe('logs', () => {
     assert.match(read, /"msg":"Sluice has stopped\."}\n$/)
   })
 
-  it('of a command may have a reader that leaves: it ends as it would have', async () => {
+  it('of a command may have a reader that closes the pipe: the command ends normally', async () => {
     const ground = await newGround('sqlite')
     const env = settingsOf(ground)
     assert.equal((await (await startServer(ground)).stop()).code, 0)
@@ -636,7 +636,7 @@ describe('logs', () => {
     assert.deepEqual({ code, stderr }, { code: 0, stderr: '' })
   })
 
-  it('are as quiet as SLUICE_LOG says', async () => {
+  it('follow the level in SLUICE_LOG', async () => {
     const ground = await newGround('sqlite')
     const program = launch(['start', '--port', String(await freePort())], {
       env: { ...settingsOf(ground), SLUICE_LOG: 'silent' },
@@ -665,7 +665,7 @@ describe('behind a proxy', () => {
     assert.equal((await server.api('GET', '/api/openapi.json')).body.servers[0].url, '/gateway/one')
     const docs = await server.api('GET', '/docs', undefined, { token: null })
     assert.equal(docs.status, 200)
-    // Every address on the page stays behind the proxy.
+    // Every URL on the page stays behind the proxy.
     const addresses = [...docs.text.matchAll(/(?:src|href)="([^"]+)"/g)].map(match => match[1] as string)
     assert.ok(addresses.length > 0)
     for (const address of addresses) {
@@ -683,7 +683,7 @@ describe('behind a proxy', () => {
     assert.match(cookie, /SameSite=Strict/)
   })
 
-  it('only health checks are outside of it', async () => {
+  it('only health checks are outside it', async () => {
     const outside = createApi(server.origin, ROOT_TOKEN)
     for (const path of [
       '/',
@@ -719,18 +719,18 @@ describe('behind a proxy', () => {
     return record?.address
   }
 
-  it('the client is the last address that no trusted proxy has', async () => {
+  it('the client is the last address that is not a trusted proxy', async () => {
     assert.equal(await addressOf({}), '127.0.0.1')
     assert.equal(await addressOf({ 'x-forwarded-for': '198.51.100.7' }), '198.51.100.7')
     assert.equal(await addressOf({ 'x-forwarded-for': '198.51.100.7, 10.1.2.3' }), '198.51.100.7')
-    // What the client itself claims stands further left and counts for nothing.
+    // Addresses that the client itself claims are further left and are ignored.
     assert.equal(await addressOf({ 'x-forwarded-for': '203.0.113.9, 198.51.100.7' }), '198.51.100.7')
     assert.equal(await addressOf({ 'x-forwarded-for': '::ffff:198.51.100.8' }), '198.51.100.8')
     assert.equal(await addressOf({ 'x-forwarded-for': '2001:db8::1' }), '2001:db8::1')
     assert.equal(await addressOf({ 'x-forwarded-for': '10.1.2.3' }), '127.0.0.1')
   })
 
-  it('the cookie is Secure when the proxy was asked by TLS', async () => {
+  it('the cookie is Secure if the client used TLS to the proxy', async () => {
     const secure = async (headers: Env) =>
       /; Secure/.test((await login(server.url, ROOT_PASSWORD, headers)).headers.get('set-cookie') ?? '')
     assert.equal(await secure({}), false)
@@ -766,7 +766,7 @@ const COMMANDS = [
   'help',
 ]
 
-/** The command line without the program behind it: nothing here may start or change anything. */
+/** The command line without the program: nothing here may start or change anything. */
 async function say(...words: string[]) {
   const printed: string[] = []
   const complained: string[] = []
@@ -796,7 +796,7 @@ describe('the command line', () => {
   })
 
   for (const name of COMMANDS) {
-    it(`explains "${name}" when asked, and does nothing else`, async () => {
+    it(`explains "${name}" on request, and does nothing else`, async () => {
       const asked = await say(...name.split(' '), '--help')
       assert.deepEqual([asked.code, asked.stderr], [0, ''])
       assert.match(asked.stdout, new RegExp(`^sluice ${name}\\b`))
@@ -811,7 +811,7 @@ describe('the command line', () => {
     assert.match(stdout, /^ {2}SLUICE_MAX_TMP_MB +\w/m)
   })
 
-  it('knows no other command', async () => {
+  it('rejects unknown commands', async () => {
     for (const words of [
       'nonsense',
       'admin',
@@ -827,7 +827,7 @@ describe('the command line', () => {
     }
   })
 
-  it('answers what it cannot read with how the command is used', async () => {
+  it('responds to invalid arguments with the usage of the command', async () => {
     for (const words of [
       'start --nonsense',
       'start --port',
@@ -858,14 +858,14 @@ describe('the command line', () => {
     await assert.rejects(runCli(['start'], { ...broken, start: () => Promise.reject(fault) }), fault)
   })
 
-  it('ends the process with its answers on the right streams and the right code', async () => {
+  it('ends the process with its output on the right streams and the right exit code', async () => {
     assert.deepEqual(await run(['version']), { code: 0, signal: null, stdout: `${version}\n`, stderr: '' })
     const unknown = await run(['nonsense'])
     assert.deepEqual([unknown.code, unknown.stdout], [64, ''])
     assert.match(unknown.stderr, /^sluice: [^\n]*nonsense[^\n]*\n$/)
   })
 
-  it('refuses to work on a gateway that was never started, and makes none', async () => {
+  it('refuses to work on a gateway that was never started, and creates none', async () => {
     const cwd = newDirectory()
     for (const args of [['verify'], ['admin', 'access-token']])
       assertSettingRefused(await run([...args, '--data', 'typo'], { cwd }), 'SLUICE_DATA')
@@ -878,7 +878,7 @@ describe('the command line', () => {
 })
 
 for (const engine of ENGINES) {
-  // Through the socket the server does the work, on both engines.
+  // Through the socket the server executes the command, on both engines.
   for (const isRunning of engine === 'sqlite' ? [true, false] : [false]) {
     const where = isRunning ? 'through the socket of a running server' : 'without a server'
     describe(`commands on ${engine}, ${where}`, () => {
@@ -892,7 +892,7 @@ for (const engine of ENGINES) {
       after(() => server.stop())
 
       const command = (...args: string[]) => run(args, { env: settingsOf(ground) })
-      /** Runs commands while the server is up, or between its end and its next start. */
+      /** Runs commands while the server is running, or between its end and its next start. */
       const meanwhile = async <T>(work: () => Promise<T>): Promise<T> => {
         if (isRunning) return work()
         await server.stop()
@@ -901,7 +901,7 @@ for (const engine of ENGINES) {
         return done
       }
 
-      it('make access tokens and passwords that work, and say what they cannot do', async () => {
+      it('create access tokens and passwords that work, and report what they cannot do', async () => {
         const session = (await login(server.url, ROOT_PASSWORD)).headers.get('set-cookie') ?? ''
         const headers = { cookie: session.split(';')[0] as string }
         const { made, reset, refused } = await meanwhile(async () => ({
@@ -956,8 +956,8 @@ for (const engine of ENGINES) {
     })
   }
 
-  describe(`verify on ${engine} while others write`, () => {
-    it('does not take what was written meanwhile for a fault', async () => {
+  describe(`verify on ${engine} during concurrent writes`, () => {
+    it('does not report concurrent writes as errors', async () => {
       const ground = await newGround(engine)
       const server = await startServer(ground)
       let isOver = false
@@ -1009,12 +1009,12 @@ describe('the demo', () => {
       found.items.map((token: { name: string; status: number }) => [token.name, token.status]),
       [['demo', 1]],
     )
-    // The credential it set itself up with is gone again.
+    // The credential that it used for its own setup is deleted.
     assert.equal((await ask('/api/user/access_token/')).total, 0)
     const channels = await ask('/api/channel/')
     assert.deepEqual(channels.items.map((each: { status: number }) => each.status).sort(), [1, 1, 3])
     const channel = channels.items.find((each: { name: string }) => each.name === 'Simulated provider')
-    // A day of requests and a video to look at, in books that hold.
+    // A day of requests and a sample video, in a ledger that verifies.
     const day = `from=${Math.floor(Date.now() / 1000) - 90_000}&to=${Math.floor(Date.now() / 1000) + 900}`
     assert.equal((await ask(`/api/usage/series?${day}`)).totals.requests, 901)
     assert.equal((await ask('/api/video/')).total, 1)

@@ -23,7 +23,7 @@ const MOST_GROWTH_MIB = 500
 const sse = (...events: readonly unknown[]) =>
   events.map(event => `data: ${typeof event === 'string' ? event : JSON.stringify(event)}\n\n`)
 
-/** What a channel of each type would answer: whole and streamed. */
+/** The response of a channel of each type, non-streamed and streamed. */
 const VENDORS = {
   openai: {
     type: 1,
@@ -110,7 +110,9 @@ const VENDORS = {
 
 type Vendor = keyof typeof VENDORS
 
-/** Clients of each format: how they ask, and how they know that a stream has come to an end or to an error. */
+/**
+ * Clients of each format: how they send requests, and how they recognize that a stream has ended or failed.
+ */
 const CLIENTS = {
   chat: {
     path: (_model: string, _isStream: boolean) => '/v1/chat/completions',
@@ -130,7 +132,7 @@ const CLIENTS = {
       max_tokens: 50,
       messages: [{ role: 'user', content }],
     }),
-    // Some hosts leave the last event out: a reason to stop ends an answer too.
+    // Some hosts omit the last event: a finish reason also ends a response.
     isEnded: (text: string) => /message_stop|"stop_reason":"|error/.test(text),
   },
   responses: {
@@ -161,7 +163,10 @@ const OUTCOMES = new Set([200, 201, 400, 502, 504])
 const residentMib = (pid: number) =>
   Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) / 1024
 
-/** A provider that answers the case whose number stands in the prompt, and everything else well. */
+/**
+ * A provider that sends the response of the case whose number is in the prompt, and a valid response to
+ * everything else.
+ */
 async function startProvider() {
   const cases = new Map<string, HostileAnswer>()
   const server = createServer(async (request, response) => {
@@ -196,7 +201,7 @@ async function startProvider() {
   }
 }
 
-describe(`${ANSWERS} hostile answers`, () => {
+describe(`${ANSWERS} hostile responses`, () => {
   let server: Server
   let ground: ServerOptions
   let provider: Awaited<ReturnType<typeof startProvider>>
@@ -228,7 +233,7 @@ describe(`${ANSWERS} hostile answers`, () => {
     return { status: response.status, text: await response.text() }
   }
 
-  /** A case of this vendor, and then a plain request, which is served. */
+  /** Sends a case of this vendor, and then a valid request, which is served. */
   async function tryCase(index: number, vendor: Vendor, answer: HostileAnswer): Promise<void> {
     const clients = Object.keys(CLIENTS) as Client[]
     const client = clients[index % clients.length] as Client
@@ -247,7 +252,7 @@ describe(`${ANSWERS} hostile answers`, () => {
 
   const isStreamed = (index: number) => Math.floor(index / 4) % 2 === 0
 
-  it('leave every client an outcome that it understands, and others are served', async () => {
+  it('give every client an outcome that it understands, and other requests are served', async () => {
     const before = residentMib(server.pid)
     const vendors = Object.keys(VENDORS) as Vendor[]
     await Promise.all(
@@ -267,7 +272,7 @@ describe(`${ANSWERS} hostile answers`, () => {
     assert.ok(grown < MOST_GROWTH_MIB, `${grown} MiB more`)
   })
 
-  it('leave books that are exact, with nothing held', async () => {
+  it('leave an exact ledger, with nothing held', async () => {
     const { ok, lines } = await verifyThroughSocket(ground)
     assert.ok(ok, lines.join('\n'))
     const { body } = await server.api('GET', '/api/user/self')

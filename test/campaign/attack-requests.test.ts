@@ -23,7 +23,7 @@ const LANES = 4
 
 const SENT_MODEL = 'seen-as'
 const PRICE = { input: 1, output: 2, image: 0.01, per_second: 0.001 }
-/** Types of channels, by the format that they are asked in. */
+/** Channel types by the format of their requests. */
 const KINDS = { custom: 8, openai: 1, anthropic: 14, gemini: 24 } as const
 
 const kindAt = (path: string): keyof typeof KINDS => {
@@ -34,7 +34,7 @@ const kindAt = (path: string): keyof typeof KINDS => {
 
 type Reply = { readonly status: number; readonly headers: Headers; readonly text: string }
 
-/** The members of what was sent, as they are written: of JSON, or of a form. */
+/** The members of a sent body as they are written: of JSON, or of a form. */
 async function treeOf({ headers, text }: Seen): Promise<Tree> {
   const type = headers['content-type'] ?? ''
   if (type.includes('json')) return readTree(text)
@@ -46,7 +46,7 @@ describe('hostile requests of every kind', () => {
   let client: HostileClient
   let providers: Replay[]
   let token: { readonly id: number; readonly key: string }
-  /** What each answer said that it cost, by its request. */
+  /** The cost that each response reported, by its request. */
   const told = new Map<string, number>()
   const counts = new Map<string, number>()
   const count = (name: string) => counts.set(name, (counts.get(name) ?? 0) + 1)
@@ -77,7 +77,7 @@ describe('hostile requests of every kind', () => {
     await client.close()
   })
 
-  /** Either nothing was sent, or every server reads the same of it, and no other model. */
+  /** Either nothing was sent, or every server reads the same from it, and no other model. */
   async function judge(good: GoodRequest, reply: Reply, sent: Seen | undefined, what: string): Promise<void> {
     const { path } = good
     assert.ok(reply.status < 500, `${path} ${what}: ${reply.status} ${reply.text}`)
@@ -88,7 +88,7 @@ describe('hostile requests of every kind', () => {
     }
     const cost = reply.headers.get('x-sluice-cost')
     if (cost !== null) told.set(reply.headers.get('x-request-id') ?? '', scaled(cost, NANO_DIGITS) ?? -1)
-    // Counts of tokens ask no provider.
+    // Token counts call no provider.
     if (sent === undefined) return
     const tree = await treeOf(sent)
     const readings = Object.values(READERS).map(
@@ -100,7 +100,7 @@ describe('hostile requests of every kind', () => {
     }
   }
 
-  /** One request at a time for each provider: what is posted there meanwhile is what was made of it. */
+  /** One request at a time for each provider, so that the body the provider receives belongs to it. */
   async function inLanes<Case>(
     cases: readonly Case[],
     send: (each: Case, lane: number) => Promise<Reply>,
@@ -129,7 +129,7 @@ describe('hostile requests of every kind', () => {
 
   it('are refused, or read by every server as they were priced', async () => {
     const drawn = fc.sample(hostileRequest, { numRuns: REQUESTS, ...(SEED && { seed: SEED }) })
-    // The provider sends no events.
+    // The provider does not stream.
     const cases = drawn.filter(({ text }) => JSON.parse(text).stream !== true)
     await inLanes(
       cases,
@@ -139,7 +139,7 @@ describe('hostile requests of every kind', () => {
     )
   })
 
-  it('are no better as forms', async () => {
+  it('are refused or read alike as forms too', async () => {
     const drawn = fc.sample(hostileForm, { numRuns: REQUESTS / FORMS_IN, ...(SEED && { seed: SEED }) })
     const cases = drawn.filter(
       ({ fields }) => !fields.some(([name, value]) => name === 'stream' && value === 'true'),
@@ -157,7 +157,7 @@ describe('hostile requests of every kind', () => {
     )
   })
 
-  it('leave books in which each answer is paid once, at its price', async () => {
+  it('leave a ledger in which each response is charged once, at its price', async () => {
     const rowsNow = () =>
       client.gateway.db
         .selectFrom('logs')

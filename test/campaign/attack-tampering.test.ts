@@ -20,11 +20,11 @@ type Row = Readonly<Record<string, Value>>
 type Table = {
   readonly key: readonly string[]
   readonly columns: readonly string[]
-  /** Whether a row that is gone is among what verify does not report. */
+  /** Whether verify may fail to report that a row was removed. */
   readonly mayGo?: true
 }
 
-/** What verify answers for, column by column. A change of any other column moves no money and grants no right. */
+/** The columns that verify covers. A change of any other column moves no money and grants no right. */
 const PROVEN: Readonly<Record<string, Table>> = {
   entries: {
     key: ['chain', 'seq'],
@@ -59,7 +59,7 @@ const PROVEN: Readonly<Record<string, Table>> = {
   settings: { key: ['key'], columns: ['value'] },
 }
 
-/** Columns that say something and decide nothing. */
+/** Columns that are informational and decide nothing. */
 const UNPROVEN = [
   ['accounts', 'request_count'],
   ['users', 'display_name'],
@@ -85,7 +85,7 @@ const whereRow = (table: string, row: Row) => {
   )
 }
 
-/** Everything that verify answers for, as one text: equal texts are equal books. */
+/** Everything that verify covers, as one text: equal texts are equal ledgers. */
 async function bookText(db: Db): Promise<string> {
   const tables = await allRows(db)
   return Object.entries(PROVEN)
@@ -103,7 +103,7 @@ function changed(draw: Draw, value: Value, others: readonly Value[]): Value {
   return draw.pick([draw.text(8), '', '[]', '{}', draw.pick(others), 'settle', 'user:1'])
 }
 
-/** One column of one row set to something else. */
+/** One column of one row set to another value. */
 async function changeColumn({ db }: Books, draw: Draw, table: string, column: string): Promise<void> {
   const rows = await rowsOf(db, table)
   if (rows.length === 0) return
@@ -124,7 +124,7 @@ async function removeRow({ db }: Books, draw: Draw, table: string): Promise<void
     await sql`delete from ${sql.table(table)} where ${whereRow(table, draw.pick(rows))}`.execute(db)
 }
 
-/** A row once more, under another key. */
+/** A copy of a row under another key. */
 async function copyRow({ db }: Books, draw: Draw, table: 'entries' | 'audit'): Promise<void> {
   const row = draw.pick(await rowsOf(db, table))
   const place = draw.pick([draw.whole(-5, 0), draw.whole(1, 40), 1_000])
@@ -143,7 +143,7 @@ async function cutChain({ db }: Books, draw: Draw): Promise<void> {
   else await db.deleteFrom('entries').where('chain', '=', name).where('seq', '>', last).execute()
 }
 
-/** Tables that stand in no other's way, put back as they were in the middle. */
+/** Tables without references between the groups, restored to an earlier state. */
 const ROLLED_BACK = [
   ['accounts'],
   ['chains'],
@@ -189,7 +189,7 @@ function drawStep(draw: Draw, middle: ReadonlyMap<string, readonly Row[]>): Step
   ])
 }
 
-/** What an attacker does to hide it. */
+/** What an attacker does to hide the change. */
 const COVERS: readonly Step[] = [
   { what: 'fit balances', run: ({ db }) => fitBalances(db) },
   {
@@ -209,7 +209,7 @@ const COVERS: readonly Step[] = [
 ]
 
 for (const engine of ENGINES)
-  describe(`${TAMPERINGS} tamperings with ${engine} books, seed ${SEED}`, () => {
+  describe(`${TAMPERINGS} changes to ${engine} ledgers, seed ${SEED}`, () => {
     let books: StoppedBooks
     let middle: ReadonlyMap<string, readonly Row[]>
     before(async () => {
@@ -223,7 +223,7 @@ for (const engine of ENGINES)
     })
     after(() => books.close())
 
-    it('are found whenever they change anything that verify answers for', async t => {
+    it('are detected whenever they change anything that verify covers', async t => {
       const draw = createDraw(SEED)
       const counts = { found: 0, 'without effect': 0 }
       for (let round = 1; round <= TAMPERINGS; round++) {
@@ -233,7 +233,7 @@ for (const engine of ENGINES)
         let isChanged = false
         const tamper: Tampering = async tampered => {
           const text = await bookText(tampered.db)
-          // What the database refuses has not happened: a name that is taken, a reference that leads nowhere.
+          // A change that the database rejects has not happened: a duplicate name, a dangling reference.
           for (const step of [...steps, ...covers]) await step.run(tampered).catch(() => {})
           isChanged = (await bookText(tampered.db)) !== text
           isChanged ||= covers.some(step => step.what.includes('anchors'))
@@ -246,7 +246,7 @@ for (const engine of ENGINES)
     })
 
     for (const [table, column] of UNPROVEN)
-      it(`are none of verify’s business where ${table}.${column} is concerned`, async () => {
+      it(`are outside the scope of verify if they change ${table}.${column}`, async () => {
         const { ok, lines } = await books.verifyAfter(({ db }) =>
           sql`update ${sql.table(table)} set ${sql.ref(column)} = ${column.endsWith('_name') || column === 'content' ? 'x' : 7}`.execute(
             db,

@@ -15,13 +15,15 @@ import { type Hit, type Send, type Shot, sendAll, sendInto, sendOverHttp } from 
 
 const isCampaign = process.env.SLUICE_CAMPAIGN !== undefined
 
-/** How many bad bodies each write takes, and how many odd ones that the contract does not forbid. */
+/**
+ * How many invalid bodies are sent to each write route, and how many unusual bodies that the contract allows.
+ */
 const COUNTS: Readonly<Record<EngineName, { readonly bad: number; readonly odd: number }>> = {
   sqlite: isCampaign ? { bad: 1_000, odd: 200 } : { bad: 250, odd: 20 },
   postgres: isCampaign ? { bad: 1_000, odd: 200 } : { bad: 100, odd: 10 },
 }
 
-/** What the good bodies name. */
+/** The objects that the valid bodies name. */
 type Things = {
   readonly tokenId: number
   readonly userId: number
@@ -40,7 +42,7 @@ const TOKEN = {
   group: 'default',
   limits: { rpm: 60, tpm: null, concurrency: 5 },
 }
-/** Where no provider listens. */
+/** An address where no provider listens. */
 const NOBODY = 'http://127.0.0.1:9'
 const CHANNEL = {
   name: 'name',
@@ -68,7 +70,10 @@ const CHANNEL = {
 const { name: _name, type: _type, key: _key, ...SHARED } = CHANNEL
 const PERSON = { display_name: 'A Person', email: 'person@example.com' }
 
-/** A good body for every write that takes one: a route that is missing here fails the first test below. */
+/**
+ * A valid body for every write route that accepts one: a route that is missing here fails the first test
+ * below.
+ */
 const GOOD: Readonly<Record<string, (things: Things) => object>> = {
   login: () => ({ username: 'somebody', password: 'not the password' }),
   register: () => ({ username: 'newcomer', password: 'a new password', ...PERSON }),
@@ -194,7 +199,7 @@ const bodyShot = (route: Route, { bytes, contentType }: Body): Shot => ({
   body: bytes,
 })
 
-/** The contract's own schema says what is bad; below JSON, nothing is good. */
+/** The contract's own schema decides what is invalid; text that is not JSON is always invalid. */
 function isBad(route: Route, { bytes, isBroken }: Body): boolean {
   let value: unknown
   try {
@@ -206,7 +211,10 @@ function isBad(route: Route, { bytes, isBroken }: Body): boolean {
   return route.body?.safeParse(value).success !== true
 }
 
-/** So many different bad bodies, always the same ones for a route; and the odd but good ones met on the way. */
+/**
+ * This many different invalid bodies, the same ones in every run; and the unusual valid ones found on the
+ * way.
+ */
 function bodiesFor(name: string, route: Route, good: object, count: number): { bad: Body[]; odd: Body[] } {
   const found = { bad: new Map<string, Body>(), odd: new Map<string, Body>() }
   for (let seed = crc32(name); found.bad.size < count; seed += 1) {
@@ -233,10 +241,13 @@ function assertRefused({ status, text, body }: Hit, sent: string): void {
   }
 }
 
-/** A failed sign-in is written down, and nothing else is when a call is refused. */
+/** A failed sign-in is recorded; no other refused call writes anything. */
 const withoutAudit = ({ audit: _audit, chains: _chains, ...tables }: Record<string, string>) => tables
 
-/** These send a request to whatever address they are given, so only what is refused before that is tried. */
+/**
+ * These routes send a request to the address in the body, so only bodies that are refused before that are
+ * sent.
+ */
 const ASKS_A_PROVIDER = new Set(['fetchModels'])
 
 const BEYOND_UTF8 = ['%', '%zz', '%00', '%ff', '%ed%a0%80', '%c0%80', '%2e%2e%2f', '%252e', '+', '%F0%9F']
@@ -252,7 +263,7 @@ const NUMBERS = [
   '∞',
 ]
 const LONG = ['9'.repeat(400), 'x'.repeat(300), '%'.repeat(250), "'".repeat(256), '_'.repeat(64)]
-/** What stands in queries and paths, as it is written there. */
+/** Values for queries and paths, as they are written there. */
 const WRITTEN_VALUES = [
   ...[...ODD_TEXTS, ...CONTROL_TEXTS, ...NUMBERS, ...LONG].map(text =>
     encodeURIComponent(text.toWellFormed()),
@@ -294,21 +305,21 @@ const CREDENTIALS = [
   `Bearer sk-${'A'.repeat(10_000)}`,
 ]
 
-/** The fields of all queries are of a few kinds, so a part of the pairs tries each kind with each value. */
+/** Query fields have a few types, so a share of the pairs covers each type with each value. */
 const EVERY = isCampaign ? 1 : 6
 
-/** The names a query of a route may hold. */
+/** The parameter names that the query of a route accepts. */
 function fieldsOf({ query }: Route): readonly string[] {
   const { shape, in: inner } = (query ?? {}) as { shape?: object; in?: { shape?: object } }
   return Object.keys(shape ?? inner?.shape ?? {})
 }
 
-/** Stands in everything of somebody else's. */
+/** A marker in all data of another user. */
 const STRANGER = 'nobodys-business'
 
 /**
- * The management API of the gateway that was started last. Who Root is, it is told once: this is about bodies, and
- * most of the time would go into finding the same user in the store ten thousand times.
+ * The management API of the gateway that was started last. Root is authenticated once: the test is about
+ * bodies, and reading the same user from the store ten thousand times would take most of its time.
  */
 let app: FastifyInstance | undefined
 diagnostics.subscribe('fastify.initialization', message => {
@@ -331,7 +342,7 @@ type Guard = (this: FastifyInstance, request: FastifyRequest, reply: FastifyRepl
 for (const engine of ENGINES) {
   const counts = COUNTS[engine]
 
-  describe(`what cannot be taken, on ${engine}`, () => {
+  describe(`invalid input, on ${engine}`, () => {
     const gateway = suiteGateway({ engine })
     let http: ReturnType<typeof sendOverHttp>
     let inject: Send
@@ -346,7 +357,7 @@ for (const engine of ENGINES) {
       await http.close()
     })
 
-    it('is made from a good body of every write, and the contract takes each of them', () => {
+    it('is derived from a valid body for every write route, which the contract accepts', () => {
       assert.deepEqual(Object.keys(GOOD).sort(), writes.map(([name]) => name).sort())
       for (const [name, route] of writes) {
         const parsed = route.body?.safeParse(GOOD[name]?.(things))
@@ -355,8 +366,7 @@ for (const engine of ENGINES) {
     })
 
     for (const [name, route] of reads) {
-      it(`is answered by GET ${route.path} without a fault or anybody else's data`, () =>
-        askOddly(name, route))
+      it(`is handled by GET ${route.path} without a 500 or data of another user`, () => askOddly(name, route))
     }
 
     for (const [name, route] of writes) {
@@ -375,7 +385,7 @@ for (const engine of ENGINES) {
       })
     }
 
-    it('is 413 where a body is larger than 4 MiB, before any of it is looked at', async () => {
+    it('is 413 for a body larger than 4 MiB, before it is parsed', async () => {
       const body = Buffer.from(`{"name":"${'x'.repeat(4 * 1024 * 1024)}"}`)
       const headers = { ...bearer(ROOT_TOKEN), 'content-type': 'application/json' }
       const hit = await http.send({ method: 'POST', path: '/api/token/', headers, body })
@@ -383,7 +393,7 @@ for (const engine of ENGINES) {
       assert.equal(hit.body.code, 'too_large')
     })
 
-    /** What the contract does not forbid may still be refused, and then it too changes nothing. */
+    /** Input that the contract allows may still be refused, and then it changes nothing either. */
     async function sendOdd(name: string, route: Route, bodies: readonly Body[]) {
       const written = name === 'login' ? withoutAudit : (tables: Record<string, string>) => tables
       let last = await tableDigests(gateway.db)
@@ -397,7 +407,7 @@ for (const engine of ENGINES) {
       }
     }
 
-    /** Odd values in each field of the query and in the path, and odd credentials. */
+    /** Unusual values in each field of the query and in the path, and unusual credentials. */
     async function askOddly(name: string, route: Route) {
       const path = pathOf(route, '1')
       const headers = things.headersOf(route)
@@ -413,7 +423,7 @@ for (const engine of ENGINES) {
         shots,
         shot => ({ method: 'GET', ...shot }),
         ({ status, text }, shot) => {
-          // A provider that cannot be asked is told as 502 or 503, and is no fault of ours.
+          // A provider that cannot be reached is a 502 or 503, which is no error of the gateway.
           assert.ok(status !== 500, `${name}: ${status} ${text} for ${shot.path}`)
           assert.ok(!text.includes(STRANGER) || seesEverybody(route), `${name}: ${text} for ${shot.path}`)
         },
@@ -456,7 +466,7 @@ async function furnish(gateway: Gateway) {
     userId,
     channelId,
     aliasId,
-    /** Whoever may ask a route, and not more than that. */
+    /** A caller with the least role that may call the route. */
     headersOf: ({ access }: Route) => {
       if (access === 'public') return {}
       if (access === 'key' || access === 'any') return bearer(key)

@@ -24,17 +24,17 @@ import { createDraw, createStorm, type Storm } from '../support/storm.ts'
 const isCampaign = process.env.SLUICE_CAMPAIGN !== undefined
 const KILLS = isCampaign ? 50 : 4
 const FIRST_STARTS = isCampaign ? 20 : 1
-/** Given to repeat a run; fixed where nobody asked for chance. */
+/** Set it to repeat a run; fixed unless a campaign draws a random one. */
 const SEED = Number(process.env.SLUICE_SEED ?? (isCampaign ? randomInt(2 ** 31) : 20_250_101))
-/** How many answers a storm may get before the kill, and how long after the last of those it comes. */
+/** How many responses a storm gets before the kill, and how long after the last of them it follows. */
 const MOST_ANSWERS = isCampaign ? 400 : 80
 const MOST_DELAY_MS = 40
-/** About what a start takes: kills meet it anywhere. */
+/** About the duration of a start: kills happen at any point of it. */
 const START_MS = 1_200
 
 const count = async (rows: Promise<readonly unknown[]>) => (await rows).length
 
-/** What no crash may leave behind, counted in the store itself. */
+/** Inconsistencies that no crash may leave, counted in the store itself. */
 async function countHalfMade({ db, engine }: Store): Promise<Record<string, number>> {
   const channels = await db.selectFrom('channels').select(['id', 'models']).execute()
   const models = Map.groupBy(
@@ -89,7 +89,7 @@ async function countHalfMade({ db, engine }: Store): Promise<Record<string, numb
   }
 }
 
-/** Keys are compared whole, as only the holder of the secret can. */
+/** Keys are compared completely, which requires the secret. */
 async function countWrongSecrets({ db }: Store, dataDir: string, { things }: Storm): Promise<number> {
   const keyring = createKeyring(readFileSync(join(dataDir, 'secret'), 'utf8').trim().split(','))
   const keys = await db.selectFrom('channel_keys').selectAll().orderBy('position').execute()
@@ -110,7 +110,7 @@ async function countWrongSecrets({ db }: Store, dataDir: string, { things }: Sto
   return wrongTokens.length + wrongChannels.length
 }
 
-/** The requests that the audit log knows: each answered write must be among them. */
+/** The requests in the audit log: each acknowledged write must be among them. */
 async function auditedRequests({ db }: Store): Promise<Set<string>> {
   const rows = await db.selectFrom('audit').select('request_id').where('request_id', '<>', '').execute()
   return new Set(rows.map(row => row.request_id))
@@ -128,7 +128,7 @@ for (const engine of ENGINES) {
     let server: Server | undefined
     after(() => server?.kill())
 
-    it('in a storm of writes loses nothing that was answered and leaves nothing half-made', async t => {
+    it('during concurrent writes loses nothing that was acknowledged and leaves no partial change', async t => {
       const draw = createDraw(SEED)
       const storm = createStorm(draw)
       const ground = await newGround(engine)
@@ -191,7 +191,7 @@ for (const engine of ENGINES) {
         )
         assert.equal(wrongSecrets, 0, at)
         assert.deepEqual(unaudited, [], at)
-        // A write that was done without an answer has its record too, and no other write has one.
+        // A write that was executed without a response has its record too, and no other write has one.
         assert.equal(unanswered.length, landed, at)
         assert.ok(books.ok, `${at}: ${books.lines.join('\n')}`)
       }
@@ -200,7 +200,7 @@ for (const engine of ENGINES) {
       server = undefined
     })
 
-    it('during its first start leaves a gateway that starts, with one root and whole books', async t => {
+    it('during its first start leaves a gateway that starts, with one root and a consistent ledger', async t => {
       const draw = createDraw(SEED + 1)
       let untouched = 0
       for (let round = 0; round < FIRST_STARTS; round++) {

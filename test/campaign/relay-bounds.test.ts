@@ -19,7 +19,7 @@ import { createFurnisher } from '../support/relay.ts'
 const isCampaign = process.env.SLUICE_CAMPAIGN !== undefined
 const MANY = isCampaign ? 10_000 : 600
 const MOST = 100
-/** A fifth beyond the bound is room for telling. */
+/** The gateway responds 503 to this many connections above the limit. */
 const TOLD = MOST / 5
 
 const ask = (model: string, more: Readonly<Record<string, unknown>> = {}) =>
@@ -37,7 +37,7 @@ function openClient(url: string, connections: number) {
     return { status: answer.statusCode, headers: answer.headers, text: answer.body.text() }
   }
   return {
-    /** Resolves when the answer has begun. */
+    /** Resolves when the response has started. */
     begin,
     async chat(key: string, body: string) {
       const { text, ...head } = await begin(key, body)
@@ -59,7 +59,7 @@ const countOf = (replies: readonly { status: number }[]) =>
 const residentMb = (pid: number) =>
   Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) / 1024
 
-/** A port that nobody listens on. */
+/** A port without a listener. */
 async function deadPort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -87,7 +87,7 @@ for (const engine of ENGINES) {
       await simulator.close()
     })
 
-    it('lets exactly as many of 1,000 through as the token can pay, and the balance is 0', async () => {
+    it('admits exactly as many of 1,000 requests as the token can pay, and the balance is 0', async () => {
       const { model } = await made.serve('sim-words-4', {}, { per_call: 0.01 })
       const { id, key } = await made.newToken({ remain_quota: 137 * 5_000 })
       const client = openClient(server.url, 64)
@@ -101,7 +101,7 @@ for (const engine of ENGINES) {
       )
     })
 
-    it(`serves ${MANY} requests with one of three channels dead, and few of them twice`, async () => {
+    it(`serves ${MANY} requests with one of three channels down, and few of them with a retry`, async () => {
       const dead = `http://127.0.0.1:${await deadPort()}`
       const { model } = await made.serve(['sim-words-3', 'sim-words-4'], { priority: 1, weight: 1 })
       await made.addChannel({ name: 'dead', models: [model], base_url: dead, priority: 1, weight: 1 })
@@ -130,7 +130,7 @@ for (const engine of ENGINES) {
         )
         return found.length >= served ? found : undefined
       })
-      // A request that went straight through keeps no trace of its one attempt.
+      // A request that succeeded at once keeps no record of its one attempt.
       const attempts = rows.map(({ other }) => (JSON.parse(other).trace?.attempts ?? [1]).length as number)
       const inAll = attempts.reduce((sum, each) => sum + each, 0)
       assert.ok(inAll > rows.length, 'the dead channel was never tried')
@@ -159,12 +159,12 @@ for (const engine of ENGINES) {
       await simulator.close()
     })
 
-    /** Idle connections, as many as are let in. */
+    /** Idle connections, as many as are allowed. */
     async function fill(count: number): Promise<{ close(): void }> {
       const sockets: Socket[] = []
       for (let i = 0; i < count; i++) {
         const socket = connect(server.port, '127.0.0.1')
-        socket.on('error', () => {}) // Those beyond every bound are reset.
+        socket.on('error', () => {}) // Those above every limit are reset.
         await once(socket, 'connect')
         sockets.push(socket)
       }
@@ -181,14 +181,14 @@ for (const engine of ENGINES) {
         try {
           return (await client.chat(key, ask(model))).status === 200 ? true : undefined
         } catch {
-          // Dropped: there still are too many.
+          // Dropped: there are still too many.
           return undefined
         } finally {
           await client.close()
         }
       })
 
-    it('with too many connections tells newcomers 503 overloaded, lets the others finish, and stays small', async () => {
+    it('with too many connections responds 503 overloaded to new ones, lets the others finish, and uses little memory', async () => {
       const { model } = await made.serve('sim-words-40-pace-25')
       const { model: quick } = await made.serve('sim-words-2')
       await whenServed(quick)
@@ -197,7 +197,7 @@ for (const engine of ENGINES) {
         await early.begin(key, ask(model, { stream: true })),
         await early.begin(key, ask(model, { stream: true })),
       ]
-      // Those of `server.api` are kept alive too, so this is at least the bound.
+      // Those of `server.api` are kept alive too, so this is at least the limit.
       const crowd = await fill(MOST)
       const before = residentMb(server.pid)
       const late = openClient(server.url, 1)
@@ -227,7 +227,7 @@ for (const engine of ENGINES) {
       await whenServed(quick)
     })
 
-    it('beyond the room for telling drops connections, and recovers', async () => {
+    it('above the limit for 503 responses drops connections, and recovers', async () => {
       const { model } = await made.serve('sim-words-2')
       await whenServed(model)
       const crowd = await fill(MOST + TOLD)
@@ -244,7 +244,7 @@ for (const engine of ENGINES) {
       await whenServed(model)
     })
 
-    it('with the event loop held up tells newcomers 503 overloaded and lets the others finish', async () => {
+    it('with a blocked event loop responds 503 overloaded to new requests and lets the others finish', async () => {
       const { model } = await made.serve('sim-words-40-pace-25')
       const { model: quick } = await made.serve('sim-words-2')
       await whenServed(quick)

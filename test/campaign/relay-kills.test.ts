@@ -24,19 +24,19 @@ const isCampaign = process.env.SLUICE_CAMPAIGN !== undefined
 const WORKERS = [1, 3] as const
 const ALL_KILLS = Number(process.env.SLUICE_KILLS ?? (isCampaign ? 200 : 8))
 const KILLS = Math.ceil(ALL_KILLS / (ENGINES.length * WORKERS.length))
-/** Given to repeat a run; fixed where nobody asked for chance. */
+/** Set it to repeat a run; fixed unless a campaign draws a random one. */
 const SEED = Number(process.env.SLUICE_SEED ?? (isCampaign ? randomInt(2 ** 31) : 20_250_102))
-/** How many answers a storm may get before the kill, and how long after the last of those it comes. */
+/** How many responses a storm gets before the kill, and how long after the last of them it follows. */
 const MOST_ANSWERS = isCampaign ? 250 : 60
 const MOST_DELAY_MS = 60
-/** About what a start takes: kills meet it anywhere. */
+/** About the duration of a start: kills happen at any point of it. */
 const START_MS = 1_000
 
 const NOTHING_LOST = 'whatever a provider counted is in the books, paid or in doubt'
 const NOTHING_TWICE = 'no request has two entries or two usage rows, and each has both with the same cost'
 const NOTHING_HELD = 'nothing is held or leased when nothing runs'
 
-/** The middle and the worst of some times: figures to read, never judged. */
+/** The median and the maximum of some durations: printed, never asserted. */
 function spread(what: string, times: readonly number[]): Record<string, number> {
   const sorted = times.toSorted((a, b) => a - b)
   return {
@@ -53,7 +53,7 @@ function tell(t: TestContext, name: string, figures: Readonly<Record<string, num
   if (isCampaign) console.log(line)
 }
 
-/** Kills, restarts and judges, again and again. */
+/** Kills, restarts and checks, repeatedly. */
 async function campaign(t: TestContext, engine: EngineName, workers: number): Promise<void> {
   const draw = createDraw(SEED + workers)
   const countFile = join(newDirectory(), 'count')
@@ -67,7 +67,7 @@ async function campaign(t: TestContext, engine: EngineName, workers: number): Pr
   t.after(() => server.kill())
   const storm = await createRelayStorm(draw, server, simulator.url)
   const ways: readonly Way[] = workers === 1 ? ['all'] : ['worker', 'worker', 'supervisor', 'all']
-  /** Of a start until it is ready, and of a worker's end until its successor is. */
+  /** From a start until it is ready, and from the end of a worker until its successor is ready. */
   const startMs: number[] = []
   const replaceMs: number[] = []
   let kills = 0
@@ -85,7 +85,7 @@ async function campaign(t: TestContext, engine: EngineName, workers: number): Pr
     kills += 1
     await storming.stop()
     if (mustStart) {
-      // Some are killed again while they start: recovery itself must bear it.
+      // Some are killed again while they start: recovery itself must tolerate it.
       if (draw.whole(1, 3) === 1) {
         const starting = launch(['start'], { env: settingsOf(ground) })
         await delay(draw.whole(START_MS / 4, START_MS))
@@ -97,7 +97,7 @@ async function campaign(t: TestContext, engine: EngineName, workers: number): Pr
       server = await startServer(ground)
       startMs.push(performance.now() - startedMs)
       await untilSessionsEnded(ground, killed)
-      // Nobody has asked for anything yet: recovery alone has given everything back.
+      // No request has been sent yet: recovery alone has released everything.
       assert.deepEqual(LAWS[NOTHING_HELD]?.(await read()), [], at)
     } else {
       await untilAllAnswer(server, storm.payers[0]?.tokenId ?? 0)
@@ -136,6 +136,6 @@ async function campaign(t: TestContext, engine: EngineName, workers: number): Pr
 for (const engine of ENGINES)
   describe(`kill -9 under load on ${engine} (docs/reference/money.md: Crash recovery)`, () => {
     for (const workers of WORKERS)
-      it(`leaves books that clients and provider agree with, with ${workers} worker(s)`, t =>
+      it(`leaves a ledger that agrees with clients and provider, with ${workers} worker(s)`, t =>
         campaign(t, engine, workers))
   })

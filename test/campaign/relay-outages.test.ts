@@ -21,14 +21,14 @@ import { createDraw } from '../support/storm.ts'
 
 const isCampaign = process.env.SLUICE_CAMPAIGN !== undefined
 const OUTAGES = Number(process.env.SLUICE_OUTAGES ?? (isCampaign ? 40 : 4))
-/** Given to repeat a run; fixed where nobody asked for chance. */
+/** Set it to repeat a run; fixed unless a campaign draws a random one. */
 const SEED = Number(process.env.SLUICE_SEED ?? (isCampaign ? randomInt(2 ** 31) : 20_250_103))
 const MOST_ANSWERS = isCampaign ? 250 : 60
-/** How long PostgreSQL is away: some longer than any lease or time-out of a statement. */
+/** How long PostgreSQL is unavailable: sometimes longer than any lease or statement timeout. */
 const MOST_AWAY_MS = isCampaign ? 30_000 : 3_000
 const WORKERS = 2
 
-/** How PostgreSQL is away, and what dies meanwhile. */
+/** How PostgreSQL is made unavailable, and which process is killed meanwhile. */
 const AWAY: readonly Trouble[] = ['cut at commit', 'stall', 'refuse', 'hang']
 const MEANWHILE: readonly (Way | 'nothing')[] = ['nothing', 'worker', 'all']
 
@@ -50,13 +50,13 @@ async function campaign(t: TestContext): Promise<void> {
   let server = await startServer(ground)
   t.after(() => server.kill())
   const storm = await createRelayStorm(draw, server, simulator.url)
-  // Read past the proxy.
+  // Read directly, not through the proxy.
   const { judge } = createJudge(direct, storm, countFile)
   const met: Record<string, number> = {}
   /** How long a change had to be repeated until the store accepted it. */
   let longestRefillMs = 0
 
-  /** One outage with a storm in it; somebody dies meanwhile, or nobody. */
+  /** One outage under load; a process is killed during it, or none. */
   async function suffer(away: Trouble, meanwhile: Way | 'nothing'): Promise<void> {
     const storming = storm.blow(server.url)
     try {
@@ -66,7 +66,7 @@ async function campaign(t: TestContext): Promise<void> {
       if (meanwhile === 'all') {
         await killBy('all', server, draw, WORKERS)
         await storming.stop()
-        // Whoever starts it now is told, or waits: either may be killed again.
+        // A start during the outage fails or waits: either may be killed again.
         const starting = launch(['start'], { env: settingsOf(ground) })
         await delay(draw.whole(0, MOST_AWAY_MS / 2))
         starting.signal('SIGKILL')
@@ -133,6 +133,6 @@ async function campaign(t: TestContext): Promise<void> {
   if (isCampaign) console.log(line)
 }
 
-describe('PostgreSQL that goes away under load', () => {
-  it('leaves books that clients and provider agree with, whoever dies meanwhile', campaign)
+describe('PostgreSQL that becomes unavailable under load', () => {
+  it('leaves a ledger that agrees with clients and provider, whichever process is killed meanwhile', campaign)
 })

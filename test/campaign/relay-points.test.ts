@@ -25,29 +25,32 @@ import { PROMPT } from '../support/relay-storm.ts'
 
 const isCampaign = process.env.SLUICE_CAMPAIGN !== undefined
 
-/** What a kill leaves of a request, once the gateway has come back. */
+/** What a kill leaves of a request after the gateway has restarted. */
 type Left =
-  /** Never sent: released, no trace in the books. */
+  /** Never sent: released, no entry in the ledger. */
   | 'nothing'
-  /** Perhaps sent, and nothing delivered as far as the journal knows: the user pays nothing, the estimate is in doubt. */
+  /**
+   * Possibly sent, and nothing delivered according to the journal: the user pays nothing, the estimate is an
+   * unresolved charge.
+   */
   | 'a doubt'
-  /** Delivered in part: the input and the last progress are paid. */
+  /** Delivered in part: the input and the last recorded progress are charged. */
   | 'a part'
-  /** Settled: paid in full. */
+  /** Settled: charged in full. */
   | 'the price'
 
 type Point = {
   readonly at: string
   readonly whole?: Left
   readonly stream?: Left
-  /** How much the client gets to see; nothing where it is not said. */
+  /** How much the client receives; nothing if absent. */
   readonly sees?: 'a part' | 'all'
-  /** Whether the provider hears of it; it does where it is not said. */
+  /** Whether the provider never receives the request; it does if absent. */
   readonly isUnheard?: true
   readonly isSlow?: true
 }
 
-/** Every point of the walk, in its order. */
+/** Every kill point of a request, in order. */
 const POINTS: readonly Point[] = [
   { at: 'request arrived', whole: 'nothing', stream: 'nothing', isUnheard: true },
   { at: 'within the lease', whole: 'nothing', stream: 'nothing', isUnheard: true },
@@ -58,7 +61,8 @@ const POINTS: readonly Point[] = [
   { at: 'after the dispatch', whole: 'a doubt', stream: 'a doubt', isSlow: true },
   { at: 'when the provider answers', whole: 'a doubt', stream: 'a doubt' },
   { at: 'before the first byte', whole: 'the price', stream: 'a doubt' },
-  // The first progress follows the first byte within the same turn: a kill between the two is in the user's favour.
+  // The first progress follows the first byte in the same event loop turn: a kill between the two is in the
+  // user's favour.
   { at: 'after the first byte', stream: 'a doubt', sees: 'a part' },
   { at: 'before the progress is committed', stream: 'a doubt', sees: 'a part' },
   { at: 'after the progress is committed', stream: 'a part', sees: 'a part' },
@@ -72,7 +76,7 @@ const POINTS: readonly Point[] = [
   { at: 'after the apply is committed', whole: 'the price', stream: 'the price', sees: 'all' },
 ]
 
-/** Where recovery itself is killed, one start after the other, before one is left to come through. */
+/** Where recovery itself is killed, one start after the other, before one may complete. */
 const RECOVERY = [
   'within the opening of the node',
   'after the opening of the node is committed',
@@ -93,15 +97,15 @@ const CASES = POINTS.flatMap(point =>
   }),
 )
 
-/** The whole campaign, or of each engine another share of it. */
+/** The whole campaign, or a different share of it for each engine. */
 const shareOf = <T>(all: readonly T[], engineIndex: number, each: number) =>
   all.filter((_, index) => isCampaign || index % each === engineIndex)
 
 const SETTLED_MS = 10_000
-/** A start may take its time on a busy machine. */
+/** A start may take long on a busy machine. */
 const KILLED_MS = 60_000
 
-/** What came in, until the connection broke or the answer ended. */
+/** What the client received until the connection broke or the response ended. */
 async function askAt(server: Server, key: string, model: string, isStream: boolean, at: string) {
   let text = ''
   try {
@@ -117,7 +121,7 @@ async function askAt(server: Server, key: string, model: string, isStream: boole
     })
     for await (const chunk of response.body) text += chunk
   } catch {
-    // It was killed: whatever came before counts.
+    // The gateway was killed: what was received before counts.
   }
   const isAll = isStream ? text.endsWith('data: [DONE]\n\n') : text.endsWith('}')
   return { text, sees: text === '' ? undefined : isAll ? 'all' : 'a part' }
@@ -130,7 +134,10 @@ for (const [engineIndex, engine] of ENGINES.entries())
     let ground: ServerOptions
     let countFile: string
     const models = { whole: '', stream: '', slow: '' }
-    /** What is in doubt when a provider breaks off such a request: its input, as the gateway estimates it. */
+    /**
+     * The unresolved charge when a provider breaks off such a request: its input, as the gateway estimates
+     * it.
+     */
     const estimate = { whole: 0, stream: 0 }
     let key: string
 
@@ -163,7 +170,7 @@ for (const [engineIndex, engine] of ENGINES.entries())
 
     const read = () => lookInto(ground, store => readAccounts(store, [], countFile))
 
-    /** What is new in the books and in the provider's count, once every law holds again. */
+    /** What is new in the ledger and in the provider's count, once every invariant holds again. */
     async function newsSince(earlier: Accounts, lines: number) {
       const deadline = Date.now() + SETTLED_MS
       for (;;) {
@@ -210,7 +217,7 @@ for (const [engineIndex, engine] of ENGINES.entries())
       else {
         const [amount = 0] = amounts
         assert.equal(amounts.length, 1)
-        // The stream is shorter than the time between two notes of progress, so the first is the last.
+        // The stream is shorter than the interval between two progress records, so the first is the last.
         const output = amount - estimate[how]
         assert.ok(output >= 0 && output <= 4 * OUTPUT_NANOS, `${amount}`)
       }
@@ -218,7 +225,7 @@ for (const [engineIndex, engine] of ENGINES.entries())
     }
 
     for (const { at, how, left, sees, isUnheard, isSlow } of shareOf(CASES, engineIndex, 4))
-      it(`${at}, ${how === 'whole' ? 'a whole answer' : 'a stream'}: leaves ${left}`, async () => {
+      it(`${at}, ${how === 'whole' ? 'a non-streamed response' : 'a stream'}: leaves ${left}`, async () => {
         const earlier = await read()
         const model = isSlow ? models.slow : models[how]
         const seen = await askAt(server, key, model, how === 'stream', at)
@@ -230,7 +237,7 @@ for (const [engineIndex, engine] of ENGINES.entries())
         await mustHave(left, how, earlier, isUnheard ? 0 : 1)
       })
 
-    it('during recovery, again and again, comes to the same books in the end', async () => {
+    it('during recovery, repeatedly, ends with the same ledger', async () => {
       const earlier = await read()
       const at = 'after the progress is committed'
       await askAt(server, key, models.stream, true, at)

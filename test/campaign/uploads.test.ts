@@ -29,7 +29,7 @@ const headFor = (model: string) =>
 const rssMibOf = (pid: number) =>
   Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) / 1024
 
-/** A provider that counts what it is sent and keeps nothing. */
+/** A provider that counts the bytes it receives and stores nothing. */
 async function startSink() {
   const server = createServer((request, response) => {
     let bytes = 0
@@ -45,7 +45,7 @@ async function startSink() {
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, close: () => server.close() }
 }
 
-describe('large uploads, many at once', () => {
+describe('large concurrent uploads', () => {
   const model = 'whisper-1'
   let ground: ServerOptions
   let server: Server
@@ -66,7 +66,7 @@ describe('large uploads, many at once', () => {
     await server.kill()
   })
 
-  /** Sends a form of so many megabytes; `leaveAfter` of them the client is gone. */
+  /** Sends a form of this many megabytes; the client disconnects after `leaveAfter` of them. */
   function upload(megabytes: number, leaveAfter = Number.POSITIVE_INFINITY): Promise<string> {
     const head = headFor(model)
     const { promise, resolve, reject } = Promise.withResolvers<string>()
@@ -104,8 +104,8 @@ describe('large uploads, many at once', () => {
   const tempFiles = () => readdirSync(join(ground.dataDir, 'tmp'))
   const openFiles = () => readdirSync(`/proc/${server.pid}/fd`).length
 
-  it('stay out of the memory, and arrive whole', async t => {
-    // What the first request brings along stays, and is not theirs.
+  it('are not buffered in memory, and arrive intact', async t => {
+    // Memory that the first request allocates permanently is not counted.
     await upload(2)
     const before = rssMibOf(server.pid)
     let most = 0

@@ -21,12 +21,15 @@ const isCampaign = process.env.SLUICE_CAMPAIGN !== undefined
 const KILLS = Number(process.env.SLUICE_KILLS ?? (isCampaign ? 100 : 3))
 const SEED = Number(process.env.SLUICE_SEED ?? (isCampaign ? randomInt(2 ** 31) : 20_250_101))
 const AT_ONCE = 6
-/** A submission takes 40 ms here, and a job a quarter of a second: kills meet all of it. */
+/** A submission takes 40 ms here, and a job a quarter of a second: kills happen at every stage. */
 const MODEL = 'sim-video-latency-40-lasts-250'
 const MOST_DELAY_MS = 900
 const DOUBT_S = 8
 const ENV = { SLUICE_VIDEO_DOUBT_S: String(DOUBT_S) }
-/** What docs/limits.md gives a job that its provider has finished: a doubt, a lease and the longest pause after it. */
+/**
+ * The time that docs/limits.md allows for a job its provider has finished: the resolution period, a lease and
+ * the longest polling interval.
+ */
 const END_MS = (DOUBT_S + 90 + 30) * 1_000
 
 async function newGround(engine: EngineName): Promise<ServerOptions> {
@@ -35,7 +38,7 @@ async function newGround(engine: EngineName): Promise<ServerOptions> {
   return { dataDir, databaseUrl, env: ENV }
 }
 
-/** A model, its price and a token, made once: they outlive the kills. */
+/** A model, its price and a token, created once: they survive the kills. */
 async function furnish({ api }: Server, upstream: string): Promise<string> {
   const channel = { name: 'simulated', type: 1, key: 'a-key-0001', base_url: upstream, models: [MODEL] }
   const made = [
@@ -47,7 +50,7 @@ async function furnish({ api }: Server, upstream: string): Promise<string> {
   return made[2]?.body.data.key
 }
 
-/** What the store says of every job, by the words it was asked with. */
+/** The state of every job in the store, by its prompt. */
 const booked = (ground: ServerOptions) =>
   lookInto(ground, async ({ db }) => {
     const videos = await db.selectFrom('videos').selectAll().execute()
@@ -72,7 +75,7 @@ for (const engine of ENGINES) {
     let server: Server | undefined
     after(() => server?.kill())
 
-    it('loses no job that was taken, pays each once or leaves it in doubt, and ends every one', async t => {
+    it('loses no accepted job, charges each once or leaves it unresolved, and ends every one', async t => {
       const draw = createDraw(SEED)
       const simulator = await startSimulator()
       after(simulator.close)
@@ -90,7 +93,7 @@ for (const engine of ENGINES) {
             body: JSON.stringify({ model: MODEL, prompt: `job ${++asked}` }),
           }).catch(() => undefined)
           if (response?.status === 200) answered += 1
-          // Cut off in the middle of the answer: that is what the kill is for.
+          // Cut off in the middle of the response, as the kill intends.
           await response?.text().catch(() => '')
           if (response === undefined) return
         }

@@ -12,7 +12,9 @@ import { GATHER } from '../support/sdk-answers.ts'
 let ids = 0
 const idsAndClock: IdsAndClock = { newId: prefix => `${prefix}${++ids}`, nowS: () => 1_700_000_000 }
 
-/** Both ways of an answer through the hub: a whole one, and one that the client's SDK gathers from a stream. */
+/**
+ * Both kinds of response through the hub: non-streamed, and one that the client's SDK collects from a stream.
+ */
 async function translated(from: Format, to: Format, whole: object, stream: readonly object[]) {
   const answer = from.decodeAnswer(whole, { idsAndClock })
   assert.ok(!('error' in answer), JSON.stringify(answer))
@@ -28,10 +30,10 @@ async function translated(from: Format, to: Format, whole: object, stream: reado
   }
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: answers of four vendors have no type in common
+// biome-ignore lint/suspicious/noExplicitAny: responses of four vendors have no type in common
 type Loose = any
 
-/** What each format's clients are told of sources, wherever it is told. */
+/** The sources that clients of each format receive, in any field. */
 const SOURCES: Readonly<Record<string, (answer: Loose) => readonly Loose[]>> = {
   'openai-chat': ({ choices }) =>
     (choices[0].message.annotations ?? []).map((each: Loose) => each.url_citation),
@@ -48,7 +50,7 @@ const TEXT = 'The sky is blue.[1] Grass is not.[2]'
 const URLS = ['https://sky.example/blue', 'https://grass.example/green']
 const RESULTS = [{ title: 'Why is the sky blue?', url: URLS[0], date: '2026-01-01', snippet: 'Rayleigh' }]
 
-describe('pages that are told beside the choices, as Perplexity and xAI do', () => {
+describe('pages listed beside the choices, as Perplexity and xAI do', () => {
   const head = { id: 'p1', model: 'sonar', created: 1_700_000_000 }
   const usage = { prompt_tokens: 5, completion_tokens: 9, total_tokens: 14 }
   const beside = { citations: URLS, search_results: RESULTS }
@@ -77,7 +79,7 @@ describe('pages that are told beside the choices, as Perplexity and xAI do', () 
 
   for (const [place, stream] of Object.entries(streams))
     for (const format of [anthropic, responses, gemini])
-      it(`reach a client of ${format.name}, once each, told ${place}`, async () => {
+      it(`reach a client of ${format.name}, once each, listed ${place}`, async () => {
         const answers = await translated(openaiChat, format, whole, stream)
         for (const answer of [answers.whole, answers.streamed]) {
           const sources = SOURCES[format.name]?.(answer) ?? []
@@ -89,7 +91,7 @@ describe('pages that are told beside the choices, as Perplexity and xAI do', () 
         }
       })
 
-  it('have the form that each format gives to pages', async () => {
+  it('have the form that each format defines for pages', async () => {
     const stream = streams['with every chunk']
     const messages = await translated(openaiChat, anthropic, whole, stream)
     assert.equal(messages.whole.content[0].citations[0].type, 'web_search_result_location')
@@ -104,7 +106,7 @@ describe('pages that are told beside the choices, as Perplexity and xAI do', () 
       })
   })
 
-  it('stay where they are for a client of chat completions, and are not told twice', async () => {
+  it('stay where they are for a client of chat completions, and are not repeated', async () => {
     const { whole: written, written: bytes } = await translated(
       openaiChat,
       openaiChat,
@@ -120,7 +122,7 @@ describe('pages that are told beside the choices, as Perplexity and xAI do', () 
     assert.deepEqual(late.written.toString().match(/https:\/\/(sky|grass)[^"]*/g), URLS)
   })
 
-  it('add no text to an answer that only calls a tool, and nothing to one that cites them itself', async () => {
+  it('add no text to a response that only calls a tool, and nothing to one that has its own citations', async () => {
     const call = { index: 0, id: 'c', type: 'function', function: { name: 'f', arguments: '{}' } }
     const calls = [
       {
@@ -147,7 +149,7 @@ describe('pages that are told beside the choices, as Perplexity and xAI do', () 
     assert.equal(cited.whole.output[0].content[0].annotations.length, 2)
   })
 
-  it('that are no list of addresses are passed over', () => {
+  it('are ignored if they are not a list of URLs', () => {
     for (const citations of [7, 'x', {}, [null, 3, {}, { url: 4 }, []]]) {
       const answer = openaiChat.decodeAnswer(
         { ...whole, citations, search_results: citations },
@@ -195,7 +197,7 @@ describe('files that Responses cites', () => {
   ]
   const ADDRESSES = ['file:///file-abc', 'file:///cntr_1/cfile_2', 'file:///file-made']
 
-  it('are named by an address to clients of chat completions, who know pages only', async () => {
+  it('are given a URL for clients of chat completions, which support pages only', async () => {
     const answers = await translated(responses, openaiChat, whole, stream)
     const sources = SOURCES['openai-chat']?.(answers.whole)
     assert.deepEqual(
@@ -237,7 +239,7 @@ describe('files that Responses cites', () => {
       assert.deepEqual(SOURCES.responses?.(answer), annotations)
   })
 
-  it('are understood by clients with strict schemas', async () => {
+  it('are accepted by clients with strict schemas', async () => {
     const options = { prompt: [{ role: 'user', content: [{ type: 'text', text: 'x' }] }] } as never
     const json = (body: unknown) => async () =>
       new Response(JSON.stringify(body), { headers: { 'content-type': 'application/json' } })
@@ -276,7 +278,7 @@ describe('documents of the request that Anthropic cites', () => {
   const whole = { id: 'msg_1', type: 'message', role: 'assistant', model: 'claude' }
   const answer = { ...whole, content: [{ type: 'text', text: TEXT, citations }], stop_reason: 'end_turn' }
 
-  it('are named to clients of every other format, and come back as they were', () => {
+  it('are named to clients of every other format, and are restored unchanged', () => {
     const decoded = anthropic.decodeAnswer(answer, { idsAndClock })
     assert.ok(!('error' in decoded))
     const chat = openaiChat.encodeAnswer(decoded, { idsAndClock })

@@ -9,7 +9,7 @@ const query = 'capital of France'
 const documents = ['Berlin is a capital.', 'Nothing here', 'Paris is the capital of France.']
 const PER_SEARCH = { per_search: 0.002 }
 
-/** The code that a client finds in what the SDK throws. */
+/** The code in the error that the SDK throws. */
 const codeOf = (error: CohereError) => (error.body as { error: { code: string } }).error.code
 
 for (const engine of ENGINES)
@@ -20,11 +20,13 @@ for (const engine of ENGINES)
       const options = { token, environment: media.gateway.url, maxRetries: 0, fetch: fetchPatiently }
       return { v1: new CohereClient(options), v2: new CohereClientV2(options) }
     }
-    /** Rerankers of Cohere's own kind, and one that neither sorts nor cuts nor tells searches. */
+    /**
+     * Rerankers with Cohere's own protocol, and one that neither sorts nor truncates nor reports searches.
+     */
     const KINDS = { cohere: ['rerank-v3.5', { type: 34 }], compatible: ['bge-reranker-v2-m3', {}] } as const
 
     for (const [kind, [sent, fields]] of Object.entries(KINDS)) {
-      it(`ranks texts in both versions before a ${kind} reranker`, async () => {
+      it(`reranks texts in both API versions with a ${kind} reranker`, async () => {
         const { model } = await media.offer(sent, PER_SEARCH, fields)
         const { id, key } = await media.open()
         const { v1, v2 } = clients(key)
@@ -48,7 +50,7 @@ for (const engine of ENGINES)
         )
       })
 
-      it(`gives objects back to the first version as they came, before a ${kind} reranker`, async () => {
+      it(`returns objects unchanged to version 1, with a ${kind} reranker`, async () => {
         const { model } = await media.offer(sent, PER_SEARCH, fields)
         const { v1 } = clients((await media.open()).key)
         const objects = documents.map((text, at) => ({ text, page: String(at) }))
@@ -61,7 +63,7 @@ for (const engine of ENGINES)
       })
     }
 
-    it('throws the error that the SDK has for each refusal, with our code in it', async () => {
+    it('throws the SDK’s error class for each refusal, with the gateway’s code in it', async () => {
       const { model } = await media.offer('rerank-v3.5', PER_SEARCH, { type: 34 })
       const broken = await media.offer('sim-status-500', PER_SEARCH, { type: 34 })
       const { id, key } = await media.open()

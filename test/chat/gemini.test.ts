@@ -39,7 +39,7 @@ const call = (id: string, name: string) => ({
 })
 
 describe('a chat completion sent to Gemini', () => {
-  it('puts results together after their calls, each by the name of its tool and in an object', () => {
+  it('groups tool results after their calls, each with the name of its tool and as an object', () => {
     const { body, warned } = send({
       messages: [
         { role: 'user', content: 'Go' },
@@ -67,7 +67,7 @@ describe('a chat completion sent to Gemini', () => {
     ])
   })
 
-  it('signs the first call of a turn that comes from elsewhere, for models that refuse it otherwise', () => {
+  it('adds a signature to the first call of a turn from another vendor, for models that require one', () => {
     const messages = [
       { role: 'user', content: 'Go' },
       { role: 'assistant', content: null, tool_calls: [call('c1', 'a'), call('c2', 'b')] },
@@ -80,7 +80,7 @@ describe('a chat completion sent to Gemini', () => {
     assert.deepEqual(proofs('gemini-2.5-pro'), [undefined, undefined])
   })
 
-  it('adapts schemas and says which rules it cannot', () => {
+  it('adapts schemas and warns of the rules that it cannot express', () => {
     const { body, warned } = send({
       tools: [
         tool({
@@ -126,7 +126,7 @@ describe('a chat completion sent to Gemini', () => {
     assert.deepEqual(body.tools, [{ functionDeclarations: [{ name: 'f' }] }])
   })
 
-  it('says in words or in tokens how much to think, as the model takes it', () => {
+  it('sets the reasoning as a level or as a token budget, depending on the model', () => {
     const thinking = (model: string, body: object) =>
       (send(body, model).body.generationConfig as { thinkingConfig?: unknown } | undefined)?.thinkingConfig
     const high = { reasoning_effort: 'high' }
@@ -142,7 +142,7 @@ describe('a chat completion sent to Gemini', () => {
     assert.deepEqual(send(high, 'gemini-2.0-flash').warned, ['reasoning'])
   })
 
-  it('asks for no more thought than the model takes, however much another vendor’s model would', () => {
+  it('requests no more reasoning than the model accepts, even if another vendor’s model accepts more', () => {
     const thinking = (budget_tokens: number, model: string) => {
       const messages = [{ role: 'user', content: 'Hi' }]
       const request = read(anthropic, {
@@ -159,7 +159,7 @@ describe('a chat completion sent to Gemini', () => {
     assert.deepEqual(thinking(31_999, 'gemini-2.5-pro'), [31_999, ''])
   })
 
-  it('asks for no more than the model writes', () => {
+  it('requests no more output than the model supports', () => {
     const limit = (model: string) => {
       const { body, warned } = send({ max_tokens: 100_000 }, model)
       return [(body.generationConfig as { maxOutputTokens: number }).maxOutputTokens, warned.join()]
@@ -169,7 +169,7 @@ describe('a chat completion sent to Gemini', () => {
     assert.deepEqual(limit('gemini-flash-latest'), [100_000, ''])
   })
 
-  it('names the type of a picture at an address by its ending', () => {
+  it('derives the type of an image at a URL from its extension', () => {
     const typeOf = (url: string) => {
       const { body } = send({
         messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url } }] }],
@@ -181,13 +181,13 @@ describe('a chat completion sent to Gemini', () => {
     assert.equal(typeOf('https://pictures.example/a'), 'image/jpeg')
   })
 
-  it('adds a turn to a request of instructions alone', () => {
+  it('adds a user turn to a request that has instructions only', () => {
     const { body, warned } = send({ messages: [{ role: 'system', content: 'Be brief.' }] })
     assert.deepEqual(body.contents, [{ role: 'user', parts: [{ text: ' ' }] }])
     assert.deepEqual(warned, ['messages'])
   })
 
-  it('holds the choice of tools to names, and makes none without tools', () => {
+  it('restricts the tool choice to names, and sends none without tools', () => {
     const choose = (tool_choice: unknown, tools?: unknown) => send({ tool_choice, tools }).body.toolConfig
     const named = { type: 'function', function: { name: 'f' } }
     assert.deepEqual(choose(named, [tool({})]), {
@@ -200,7 +200,7 @@ describe('a chat completion sent to Gemini', () => {
 describe('a request in Gemini’s format', () => {
   const HI = { contents: [{ role: 'user', parts: [{ text: 'Hi' }] }] }
 
-  it('is the same in both spellings, and with single things in place of lists', () => {
+  it('is the same in camel and snake case, and with single values in place of lists', () => {
     const camel = read(gemini, {
       contents: [{ role: 'user', parts: [{ inlineData: { mimeType: 'image/png', data: 'AA==' } }] }],
       systemInstruction: { parts: [{ text: 'Be brief.' }] },
@@ -229,7 +229,7 @@ describe('a request in Gemini’s format', () => {
     assert.equal(camel.maxTokens, 7)
   })
 
-  it('makes a JSON schema of the vendor’s own', () => {
+  it('converts the vendor’s schema to JSON schema', () => {
     const request = read(gemini, {
       ...HI,
       generationConfig: {
@@ -250,7 +250,7 @@ describe('a request in Gemini’s format', () => {
     )
   })
 
-  it('finds the call that a result without an id belongs to', () => {
+  it('matches a result without an id to its call', () => {
     const result = (name: string) => ({ functionResponse: { name, response: { output: name } } })
     const request = read(gemini, {
       contents: [
@@ -272,7 +272,7 @@ describe('a request in Gemini’s format', () => {
     )
   })
 
-  it('lets every generation of Claude think in the way that it takes', () => {
+  it('enables thinking in the way that each generation of Claude supports', () => {
     const thinking = (model: string, thinkingBudget: number) => {
       const request = read(gemini, { ...HI, generationConfig: { thinkingConfig: { thinkingBudget } } }, model)
       const { thinking: how, output_config: config } = anthropic.encodeRequest(request).body
@@ -287,7 +287,7 @@ describe('a request in Gemini’s format', () => {
     assert.deepEqual(thinking('claude-opus-4-7', 8_000), [adaptive, { effort: 'high' }])
   })
 
-  it('keeps what only Gemini knows for Gemini, and says that others do not', () => {
+  it('keeps Gemini-only fields for Gemini, and warns that other vendors do not support them', () => {
     const body = {
       ...HI,
       cachedContent: 'cachedContents/1',
@@ -304,7 +304,7 @@ describe('a request in Gemini’s format', () => {
     }
   })
 
-  it('is refused by the name of the field that is at fault', () => {
+  it('is rejected with the name of the invalid field', () => {
     const fault = (body: object) => {
       const decoded = gemini.decodeRequest(body, { model: 'm' })
       return 'fault' in decoded ? decoded.fault.param : undefined
@@ -322,7 +322,7 @@ describe('a request in Gemini’s format', () => {
   })
 })
 
-describe('what another vendor has signed, before a client of Gemini', () => {
+describe('content signed by another vendor, for a client of Gemini', () => {
   const decoder = anthropic.createStreamDecoder({ idsAndClock })
   const event = (data: { type: string }) => `event: ${data.type}\ndata: ${JSON.stringify(data)}\n\n`
   const events = [
@@ -342,7 +342,7 @@ describe('what another vendor has signed, before a client of Gemini', () => {
   ]
   const told = [...decoder.push(Buffer.from(events.map(event).join(''))), ...decoder.end()]
 
-  it('travels as bytes, as clients take signatures, and comes back to its own vendor', () => {
+  it('is encoded as bytes, as clients expect signatures, and is restored for its own vendor', () => {
     const gathered = answerOf(told)
     assert.ok('answer' in gathered)
     const { candidates } = gemini.encodeAnswer(gathered.answer, { idsAndClock }) as {
@@ -369,7 +369,7 @@ describe('what another vendor has signed, before a client of Gemini', () => {
   })
 })
 
-describe('errors in Gemini’s words', () => {
+describe('errors in Gemini’s format', () => {
   const error = (code: number, status: string, details: readonly object[] = []) =>
     gemini.decodeError({ status: code, body: { error: { code, message: 'm', status, details } } })
   const info = (type: string, rest: object) => ({
@@ -377,21 +377,21 @@ describe('errors in Gemini’s words', () => {
     ...rest,
   })
 
-  it('are those of the key, though the status is 400', () => {
+  it('are recognized as key errors although the status is 400', () => {
     assert.equal(
       error(400, 'INVALID_ARGUMENT', [info('ErrorInfo', { reason: 'API_KEY_INVALID' })]).kind,
       'auth',
     )
   })
 
-  it('tell when to come back inside of the body', () => {
+  it('contain the retry delay in the body', () => {
     const { kind, retryAfterS } = error(429, 'RESOURCE_EXHAUSTED', [
       info('RetryInfo', { retryDelay: '47.2s' }),
     ])
     assert.deepEqual([kind, retryAfterS], ['rateLimit', 48])
   })
 
-  it('keep their kind on the way to a client and back', () => {
+  it('keep their type on the way to a client and back', () => {
     for (const kind of [
       'context',
       'filtered',
@@ -408,10 +408,10 @@ describe('errors in Gemini’s words', () => {
   })
 })
 
-describe('vectors in Gemini’s format', () => {
+describe('embeddings in Gemini’s format', () => {
   const content = (text: string) => ({ content: { parts: [{ text }] } })
 
-  it('are asked for one by one or in a batch', () => {
+  it('are requested one by one or in a batch', () => {
     const one = decodeEmbedding({ ...content('a'), taskType: 'RETRIEVAL_QUERY' }, { model: 'e' })
     assert.deepEqual(one, {
       request: { model: 'e', inputs: ['a'] },
@@ -426,7 +426,7 @@ describe('vectors in Gemini’s format', () => {
     })
   })
 
-  it('are refused by the name of the field that is at fault', () => {
+  it('are rejected with the name of the invalid field', () => {
     const fault = (body: object) => {
       const decoded = decodeEmbedding(body, { model: 'e' })
       return 'fault' in decoded ? decoded.fault.param : undefined
@@ -441,12 +441,12 @@ describe('vectors in Gemini’s format', () => {
     assert.equal(fault({ ...content('a'), outputDimensionality: 0 }), 'outputDimensionality')
   })
 
-  it('come back as what was asked for', () => {
+  it('are returned in the requested form', () => {
     assert.deepEqual(encodeVectors([[1, 0]], false), { embedding: { values: [1, 0] } })
     assert.deepEqual(encodeVectors([[1], [2]], true), { embeddings: [{ values: [1] }, { values: [2] }] })
   })
 
-  it('have the length of 1 also where they were shortened', () => {
+  it('have length 1 also if they were shortened', () => {
     const asked = { model: 'e', inputs: ['a'], dimensions: 2 }
     assert.deepEqual(geminiEmbedding.encode(asked, 'e').json, {
       requests: [{ model: 'models/e', content: { parts: [{ text: 'a' }] }, outputDimensionality: 2 }],

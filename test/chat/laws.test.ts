@@ -29,7 +29,7 @@ const HELLO: ChatRequest = {
   messages: [{ role: 'user', content: [{ type: 'text', text: 'Hello' }] }],
 }
 
-/** Ids that are new and yet the same in every run. */
+/** Ids that are unique and the same in every run. */
 function still(): IdsAndClock {
   let count = 0
   return { newId: prefix => `${prefix}${++count}`, nowS: () => 1_700_000_000 }
@@ -42,11 +42,11 @@ function decode(format: Outbound, bytes: Buffer, size = bytes.length || 1): read
   return [...events, ...decoder.end()]
 }
 
-/** As a client would get it that asks for everything. */
+/** As a client receives it that requests all optional content. */
 function encode(format: Inbound, events: readonly ChatEvent[]): Buffer {
   const options: AnswerOptions = {
     idsAndClock: still(),
-    // Without a name of its own: some formats tell the one that was asked for.
+    // Without a model name: some formats report the requested one.
     request: { ...HELLO, model: '', stream: true, includeUsage: true },
   }
   const encoder = format.createStreamEncoder(options)
@@ -98,7 +98,7 @@ function totals(usage: ChatAnswer['usage']) {
 }
 
 for (const lawful of LAWFUL) {
-  describe(`answers in ${lawful.format.name}`, () => readsAnswers(lawful))
+  describe(`responses in ${lawful.format.name}`, () => readsAnswers(lawful))
   const { client } = lawful
   if (client === undefined) continue
   describe(`transcripts in ${client.format.name}`, () => keepsTranscripts(lawful, client))
@@ -121,34 +121,35 @@ function readsAnswers({ format, transcripts, strange, events: cut = sseEvents }:
   })
 
   for (const { name, value } of streams) {
-    law(`decodes ${name} to the same events however it is cut`, { transcript: name }, () => {
+    law(`decodes ${name} to the same events with any chunk boundaries`, { transcript: name }, () => {
       const events = decode(format, value)
       assertGrammar(events)
       for (const size of CHUNK_SIZES)
         assert.deepEqual(decode(format, value, size), events, `by ${size} bytes`)
     })
 
-    law(`never takes a part of ${name} for the whole`, { transcript: name }, () => {
+    law(`never reports a part of ${name} as complete`, { transcript: name }, () => {
       const frames = cut(value)
       const all = answerOf(decode(format, value))
       for (let count = 0; count < frames.length; count++) {
         const events = decode(format, Buffer.concat(frames.slice(0, count)))
         assertGrammar(events)
         if (events.at(-1)?.type === 'error') continue
-        // Only what came after the last word of each choice may be missing: its usage, its terminator, an afterthought.
+        // Only what follows the last text of each choice may be missing: its usage, its terminator, trailing
+        // metadata.
         assert.ok(events.some(event => event.type === 'finish'))
         if ('answer' in all) assert.deepEqual(whole(events).choices, all.answer.choices)
       }
     })
 
-    law(`reads ${name} past unknown events`, { transcript: name }, () => {
+    law(`skips unknown events in ${name}`, { transcript: name }, () => {
       const frames = cut(value).flatMap((frame, at) => (at === 0 ? [frame] : [strange, frame]))
       assert.deepEqual(choicesOf(decode(format, Buffer.concat(frames))), choicesOf(decode(format, value)))
     })
   }
 
   for (const { name, value } of answers) {
-    law(`reads the answer ${name}`, { transcript: name }, () => {
+    law(`parses the response ${name}`, { transcript: name }, () => {
       const decoded = format.decodeAnswer(value, { idsAndClock: still() })
       if ('error' in decoded) assert.notEqual(decoded.error.message, '')
       else assert.deepEqual(format.readUsage(value), decoded.usage)
@@ -156,14 +157,14 @@ function readsAnswers({ format, transcripts, strange, events: cut = sseEvents }:
   }
 
   for (const { name, status, value } of errors) {
-    law(`reads the error ${name}`, { transcript: name }, () => {
+    law(`parses the error ${name}`, { transcript: name }, () => {
       const { kind, message } = format.decodeError({ status, body: value })
       assert.doesNotMatch(message, /^The provider returned status/)
       assert.ok(status >= 500 || kind !== 'server', `${status} is no fault of the server`)
     })
   }
 
-  it('takes anything for an answer without falling over', () => {
+  it('parses any value as a response without throwing', () => {
     fc.assert(
       fc.property(fc.jsonValue(), body => {
         format.decodeAnswer(body, { idsAndClock: still() })
@@ -174,7 +175,7 @@ function readsAnswers({ format, transcripts, strange, events: cut = sseEvents }:
     )
   })
 
-  it('takes any bytes for a stream without falling over', () => {
+  it('parses any bytes as a stream without throwing', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 200 }), bytes =>
         assertGrammar(decode(format, Buffer.from(bytes))),
@@ -189,7 +190,7 @@ function keepsTranscripts({ transcripts }: Lawful, client: Client): void {
   const { requests, answers, streams, errors } = transcriptsOf(transcripts)
 
   for (const { name, value } of streams.filter(({ isPure }) => isPure)) {
-    law(`read the stream ${name} as the vendor's SDK does`, { transcript: name }, async () => {
+    law(`parse the stream ${name} like the vendor's SDK`, { transcript: name }, async () => {
       const gathered = answerOf(decode(format, value))
       const isRefused = 'answer' in gathered && client.refusesCustomCalls && hasCustomCall(gathered.answer)
       if ('error' in gathered || isRefused) await assert.rejects(client.readStream(value))
@@ -198,7 +199,7 @@ function keepsTranscripts({ transcripts }: Lawful, client: Client): void {
   }
 
   for (const { name, value } of answers.filter(({ isPure }) => isPure)) {
-    law(`read the answer ${name} as the vendor's SDK does`, { transcript: name }, async () => {
+    law(`parse the response ${name} like the vendor's SDK`, { transcript: name }, async () => {
       const answer = format.decodeAnswer(value, { idsAndClock: still() })
       if ('error' in answer) return
       assert.deepEqual(understood(answer, client), await client.readWhole(value))
@@ -206,7 +207,7 @@ function keepsTranscripts({ transcripts }: Lawful, client: Client): void {
   }
 
   for (const { name, value } of answers) {
-    law(`keep the answer ${name}`, { transcript: name }, () => {
+    law(`preserve the response ${name}`, { transcript: name }, () => {
       const decoded = format.decodeAnswer(value, { idsAndClock: still() })
       if ('error' in decoded) return
       const written = format.encodeAnswer(decoded, { idsAndClock: still() })
@@ -215,7 +216,7 @@ function keepsTranscripts({ transcripts }: Lawful, client: Client): void {
   }
 
   for (const { name, value } of requests) {
-    law(`keep the request ${name}`, { transcript: name }, () => {
+    law(`preserve the request ${name}`, { transcript: name }, () => {
       const request = requestIn(format, value)
       const { body, warnings } = format.encodeRequest(request)
       assert.deepEqual(warnings, [])
@@ -224,7 +225,7 @@ function keepsTranscripts({ transcripts }: Lawful, client: Client): void {
   }
 
   for (const { name, status, value } of errors) {
-    law(`keep the meaning of the error ${name}`, { transcript: name }, () => {
+    law(`preserve the meaning of the error ${name}`, { transcript: name }, () => {
       const error = format.decodeError({ status, body: value })
       const again = format.decodeError(format.encodeError(error))
       assert.deepEqual([again.kind, again.message], [error.kind, error.message])
@@ -233,7 +234,7 @@ function keepsTranscripts({ transcripts }: Lawful, client: Client): void {
 }
 
 function keepsWhatIsMeant({ format, fitRequest, fitAnswer, readStream }: Client): void {
-  it('loses nothing of a request without a warning', () => {
+  it('drops nothing of a request without a warning', () => {
     let unwarned = 0
     fc.assert(
       fc.property(chatRequests(NAMES), request => {
@@ -248,7 +249,7 @@ function keepsWhatIsMeant({ format, fitRequest, fitAnswer, readStream }: Client)
     assert.ok(unwarned > 10, `only ${unwarned} requests were without a warning`)
   })
 
-  it('writes a request that it has read the same way again', () => {
+  it('writes a parsed request back unchanged', () => {
     fc.assert(
       fc.property(chatRequests(NAMES), request => {
         const { body } = format.encodeRequest(request)
@@ -259,7 +260,7 @@ function keepsWhatIsMeant({ format, fitRequest, fitAnswer, readStream }: Client)
     )
   })
 
-  it('keeps whole answers', () => {
+  it('preserves non-streamed responses', () => {
     fc.assert(
       fc.property(chatAnswers, given => {
         const answer = fitAnswer(given)
@@ -272,7 +273,7 @@ function keepsWhatIsMeant({ format, fitRequest, fitAnswer, readStream }: Client)
     )
   })
 
-  it('keeps streamed answers', () => {
+  it('preserves streamed responses', () => {
     fc.assert(
       fc.property(chatAnswers, given => {
         const answer = fitAnswer(given)
@@ -284,7 +285,7 @@ function keepsWhatIsMeant({ format, fitRequest, fitAnswer, readStream }: Client)
     )
   })
 
-  it('tells a stream that breaks off as an error, to the SDK as well', async () => {
+  it('reports a stream that breaks off as an error, to the SDK as well', async () => {
     const said = eventsOf({
       id: 'msg_1',
       model: 'm',
@@ -295,7 +296,7 @@ function keepsWhatIsMeant({ format, fitRequest, fitAnswer, readStream }: Client)
     await assert.rejects(readStream(bytes))
   })
 
-  it('names the field of a request that cannot be read', () => {
+  it('names the invalid field of a request', () => {
     for (const body of [null, [], 'text']) {
       const read = format.decodeRequest(body)
       assert.ok('fault' in read)
@@ -320,7 +321,7 @@ function keepsWhatIsMeant({ format, fitRequest, fitAnswer, readStream }: Client)
     assert.deepEqual([nameless.fault.code, nameless.fault.param], ['missing_parameter', 'model'])
   })
 
-  it('takes anything for a request without falling over', () => {
+  it('parses any value as a request without throwing', () => {
     fc.assert(
       fc.property(fc.jsonValue(), fc.jsonValue(), (messages, input) => {
         const body = { model: 'm', messages, input, contents: messages, tools: input, max_tokens: 1 }
@@ -332,7 +333,7 @@ function keepsWhatIsMeant({ format, fitRequest, fitAnswer, readStream }: Client)
   })
 }
 
-/** The temperature, wherever the format keeps it, as something that is no number. */
+/** The temperature, in the field of the format, as a value that is not a number. */
 const withHeat = (body: unknown): unknown =>
   JSON.parse(JSON.stringify(body), (name, value) => (name === 'temperature' ? 'hot' : value))
 
@@ -342,7 +343,7 @@ function carries({ transcripts }: Lawful, client: Client, upstream: Lawful): voi
   const { answers, streams } = transcriptsOf(upstream.transcripts)
 
   for (const { name, value } of streams) {
-    law(`understands the stream ${name}`, { transcript: name, pair }, async () => {
+    law(`accepts the stream ${name}`, { transcript: name, pair }, async () => {
       const events = decode(upstream.format, value)
       const bytes = encode(format, events)
       if (events.at(-1)?.type === 'error') {
@@ -359,7 +360,7 @@ function carries({ transcripts }: Lawful, client: Client, upstream: Lawful): voi
   }
 
   for (const { name, value } of answers) {
-    law(`understands the answer ${name}`, { transcript: name, pair }, async () => {
+    law(`accepts the response ${name}`, { transcript: name, pair }, async () => {
       const answer = upstream.format.decodeAnswer(value, { idsAndClock: still() })
       if ('error' in answer) {
         assert.ok(format.encodeError(answer.error).status >= 400)
@@ -372,7 +373,7 @@ function carries({ transcripts }: Lawful, client: Client, upstream: Lawful): voi
   }
 
   for (const { name, value } of transcriptsOf(transcripts).requests) {
-    law(`sends the request ${name} on`, { transcript: name, pair }, () => {
+    law(`forwards the request ${name}`, { transcript: name, pair }, () => {
       const request = requestIn(format, value)
       const { body, warnings } = upstream.format.encodeRequest(request)
       for (const { field, message } of warnings) assert.ok(field !== '' && message !== '')

@@ -43,15 +43,15 @@ const deltasIn = (text: string) =>
     .filter(each => each.startsWith('data: {'))
     .map(each => JSON.parse(each.slice(6)).choices[0]?.delta)
 
-describe('chunks of a dialect', () => {
-  it('pass byte for byte where clients can read them, however they are cut', () => {
+describe('chunks of a chat completions variant', () => {
+  it('are forwarded byte for byte if clients can read them, however they are split', () => {
     const numbered = chunk({ tool_calls: [call('abcdefghi', 'f', { index: 0, type: 'function' })] })
     const odd = `: comment\n\ndata: {"half": \n\ndata: 7\n\nevent: x\ndata: {"choices":[{"delta":null},3]}\n\n`
     const text = PLAIN.replace(DONE, numbered + odd + DONE)
     for (const size of [1, 7, 100, text.length]) assert.equal(fit(text, size), text)
   })
 
-  it('with content in a list have their words and thoughts in the fields that clients read', () => {
+  it('with content in a list have text and reasoning moved to the fields that clients read', () => {
     const first = chunk({ content: 'a' })
     const text = [
       first,
@@ -71,7 +71,7 @@ describe('chunks of a dialect', () => {
     }
   })
 
-  it('with calls that have no index are numbered, and pieces stay with their call', () => {
+  it('with calls without an index are numbered, and later parts stay with their call', () => {
     const text = [
       chunk({ tool_calls: [call('aaaaaaaaa', 'f'), call('bbbbbbbbb', 'g')] }),
       chunk({ tool_calls: [call('ccccccccc', 'h')] }),
@@ -93,7 +93,7 @@ describe('chunks of a dialect', () => {
   })
 })
 
-describe('a stream of Mistral before a client of chat completions', () => {
+describe('a stream of Mistral for a client of chat completions', () => {
   const relay = suiteRelay('sqlite')
   let provider: Awaited<ReturnType<typeof startRecorder>>
   before(async () => {
@@ -116,7 +116,7 @@ describe('a stream of Mistral before a client of chat completions', () => {
     'a request that it would refuse as it is': { seed: 1, max_completion_tokens: 20 },
     'a request that asks for the usage': { stream_options: { include_usage: true } },
   }))
-    it(`passes byte for byte for ${title}, and is paid as told`, async () => {
+    it(`is forwarded byte for byte for ${title}, and charged as reported`, async () => {
       const { model, id, key } = await open(PLAIN)
       const reply = await relay.chat(key, { model, messages, stream: true, ...more })
       assert.equal(reply.text, PLAIN)
@@ -127,14 +127,14 @@ describe('a stream of Mistral before a client of chat completions', () => {
       for (const name of ['stream_options', 'seed', 'max_completion_tokens']) assert.ok(!(name in sent), name)
     })
 
-  it('is sent the bytes of a client that words its request as Mistral does', async () => {
+  it('is requested with the bytes of a client that uses Mistral’s own fields', async () => {
     const { model, key } = await open(PLAIN)
     const body = { model, stream: true, messages, safe_prompt: true, random_seed: 7 }
     await relay.chat(key, body)
     assert.deepEqual(provider.last().body, { ...body, model: 'mistral-small' })
   })
 
-  it('is not sent fields of messages that only other vendors know', async () => {
+  it('is requested without message fields that only other vendors support', async () => {
     const { model, key } = await open(PLAIN)
     const said = { role: 'assistant', content: 'Hi', reasoning_content: 'Hm', refusal: null }
     const asked = [...messages, said, ...messages]
@@ -144,7 +144,7 @@ describe('a stream of Mistral before a client of chat completions', () => {
     assert.deepEqual(sent[1], { role: 'assistant', content: [thinking('Hm'), { type: 'text', text: 'Hi' }] })
   })
 
-  it('has its calls and thoughts gathered by the SDK', async () => {
+  it('has its calls and reasoning collected by the SDK', async () => {
     const calls = [call('aaaaaaaaa', 'look'), call('bbbbbbbbb', 'find')]
     const { model, key } = await open(
       chunk({ role: 'assistant', content: [thinking('Hm.')] }) +
@@ -176,7 +176,7 @@ describe('a stream of Mistral before a client of chat completions', () => {
     )
   })
 
-  it('ends in the error that it tells in its own shape', async () => {
+  it('ends with the error that it reports in its own format', async () => {
     const error = { object: 'error', message: 'the machine is on fire', type: 'service_error', code: null }
     const { model, id, key } = await open(`${chunk({ content: 'Good' })}data: ${JSON.stringify(error)}\n\n`)
     const { text } = await relay.chat(key, { model, messages, stream: true })
@@ -186,7 +186,7 @@ describe('a stream of Mistral before a client of chat completions', () => {
     assert.ok((await relay.rowOf(id)).cost > 0)
   })
 
-  it('gives back the names of tools that Mistral would refuse, and calls of functions in their first form', async () => {
+  it('restores tool names that Mistral would reject, and legacy function calls', async () => {
     const { model, key } = await open('')
     const name = 'look.at/this'
     const asked = { model, stream: true, messages, tools: [{ type: 'function', function: { name } }] }

@@ -32,7 +32,7 @@ const WEATHER = {
 
 const PIXEL = 'iVBORw0KGgo='
 
-/** A turn with two calls at once, and their results; the second one with an image. */
+/** A turn with two parallel calls, and their results; the second result has an image. */
 const LOOP: readonly Message[] = [
   { role: 'system', content: [{ type: 'text', text: 'Be brief.' }] },
   { role: 'user', content: [{ type: 'text', text: 'Weather in Berlin and Paris?' }] },
@@ -81,10 +81,10 @@ const sse = (...events: readonly { readonly type: string }[]) =>
 const lines = (...values: readonly unknown[]) =>
   Buffer.from(values.map(each => `${JSON.stringify(each)}\n`).join(''))
 
-describe('formats that only upstreams speak', () => {
+describe('formats that only providers use', () => {
   const names = OUTBOUND.map(({ name }) => name)
   for (const format of OUTBOUND.filter(each => !FORMATS.some(({ name }) => name === each.name))) {
-    it(`write any request in ${format.name}, and say what they leave out`, () => {
+    it(`write any request in ${format.name}, and warn of what they leave out`, () => {
       fc.assert(
         fc.property(
           chatRequests(names),
@@ -104,7 +104,7 @@ describe('formats that only upstreams speak', () => {
 describe('chats for Bedrock', () => {
   const CLAUDE = 'us.anthropic.claude-sonnet-4-5-20250929-v1:0'
 
-  it('carry a loop of tools: calls and results, all results in one turn', () => {
+  it('support a tool loop: calls and results, all results in one turn', () => {
     const { body, lost } = fields(bedrock, { ...HELLO, model: CLAUDE, messages: LOOP, tools: [WEATHER] })
     assert.deepEqual(body.system, [{ text: 'Be brief.' }])
     const [, assistant, results] = body.messages as { role: string; content: unknown[] }[]
@@ -133,14 +133,14 @@ describe('chats for Bedrock', () => {
     assert.deepEqual(lost, ['messages[2].content[0]'], 'only the unsigned thought')
   })
 
-  it('tell the tools of a conversation again where the request has none any more', () => {
+  it('repeat the tools of a conversation if the request no longer has any', () => {
     const { body } = fields(bedrock, { ...HELLO, messages: LOOP })
     assert.deepEqual(body.toolConfig, {
       tools: [{ toolSpec: { name: 'weather', inputSchema: { json: { type: 'object' } } } }],
     })
   })
 
-  it('name one tool, or demand any', () => {
+  it('require one tool by name, or any tool', () => {
     const choice = (toolChoice: ChatRequest['toolChoice']) =>
       fields(bedrock, { ...HELLO, tools: [WEATHER], ...(toolChoice && { toolChoice }) }).body.toolConfig
     const chosen = (config: unknown) => (config as { toolChoice?: unknown } | undefined)?.toolChoice
@@ -149,7 +149,7 @@ describe('chats for Bedrock', () => {
     assert.equal(choice({ mode: 'none' }), undefined)
   })
 
-  it('hold newer Claudes to a schema, and ask others in words', () => {
+  it('send a schema to newer Claude models, and put it into the prompt for others', () => {
     const output = { type: 'schema', schema: WEATHER.parameters, name: 'report' } as const
     const held = fields(bedrock, { ...HELLO, model: CLAUDE, output })
     const schema = JSON.stringify({ ...WEATHER.parameters, additionalProperties: false })
@@ -166,7 +166,7 @@ describe('chats for Bedrock', () => {
     assert.deepEqual(asked.lost, ['response_format'])
   })
 
-  it('carry images and documents as bytes, under names that the vendor takes', () => {
+  it('send images and documents as bytes, under names that the vendor accepts', () => {
     const { body, lost } = fields(bedrock, {
       ...HELLO,
       messages: [
@@ -197,7 +197,7 @@ describe('chats for Bedrock', () => {
     assert.deepEqual(lost, ['messages[0].content[2]'])
   })
 
-  it('think in the words of each maker', () => {
+  it('set reasoning with the fields of each model family', () => {
     const reasoning = { effort: 'high' }
     const told = (model: string) =>
       fields(bedrock, { ...HELLO, model, reasoning, maxTokens: 40_000 }).body.additionalModelRequestFields
@@ -213,7 +213,7 @@ describe('chats for Bedrock', () => {
     assert.deepEqual(fields(bedrock, { ...HELLO, model: 'meta.llama3', reasoning }).lost, ['reasoning'])
   })
 
-  it('send back thoughts that the vendor has signed, and marks of the cache', () => {
+  it('send back reasoning that the vendor signed, and cache markers', () => {
     const signature = { format: 'bedrock', value: 'proof' }
     const { body, lost } = fields(bedrock, {
       ...HELLO,
@@ -242,7 +242,7 @@ describe('chats for Bedrock', () => {
     assert.deepEqual(lost, ['messages[1].content[2]'])
   })
 
-  it('are counted with what the cache gave and took beside the input, and whatever names it has', () => {
+  it('count cache reads and writes beside the input, under any of their names', () => {
     const read = (usage: unknown) => bedrock.readUsage({ usage })
     const told = { inputTokens: 2, outputTokens: 5, totalTokens: 1329 }
     assert.deepEqual(read({ ...told, cacheReadInputTokens: 1000, cacheWriteInputTokens: 322 }), {
@@ -266,7 +266,7 @@ describe('chats for Bedrock', () => {
     )
   })
 
-  it('end in the error that a frame tells, by its class', () => {
+  it('end with the error that a frame reports, by its class', () => {
     const start = eventFrame('messageStart', { role: 'assistant' })
     const throttled = eventFrame('throttlingException', { message: 'Too fast' }, 'exception')
     const error = errorOf(streamed(bedrock, Buffer.concat([start, throttled])))
@@ -277,7 +277,7 @@ describe('chats for Bedrock', () => {
     assert.equal(errorOf(streamed(bedrock, malformed)).kind, 'server')
   })
 
-  it('end in an error where a frame is broken or stops in the middle', () => {
+  it('end with an error if a frame is invalid or truncated', () => {
     const frame = eventFrame('messageStart', { role: 'assistant' })
     const broken = Buffer.from(frame)
     broken.writeUInt8(broken.readUInt8(40) ^ 1, 40)
@@ -286,7 +286,7 @@ describe('chats for Bedrock', () => {
     assert.equal(errorOf(streamed(bedrock, Buffer.alloc(16, 0xff))).kind, 'server')
   })
 
-  it('know errors by the class in the header', () => {
+  it('recognize errors by the class in the header', () => {
     const kind = (type: string, status: number) =>
       bedrock.decodeError({
         status,
@@ -303,7 +303,7 @@ describe('chats for Bedrock', () => {
 })
 
 describe('chats for Cohere', () => {
-  it('carry a loop of tools: the thoughts before calls are their plan', () => {
+  it('support a tool loop: the reasoning before calls is their plan', () => {
     const { body, lost } = fields(cohere, { ...HELLO, messages: LOOP, tools: [WEATHER] })
     assert.deepEqual((body.messages as unknown[]).slice(2), [
       {
@@ -320,7 +320,7 @@ describe('chats for Cohere', () => {
     assert.deepEqual(lost, [])
   })
 
-  it('offer only the tool that is named, and demand it', () => {
+  it('offer only the tool that is named, and require it', () => {
     const other = { ...WEATHER, name: 'other' }
     const { body } = fields(cohere, {
       ...HELLO,
@@ -334,7 +334,7 @@ describe('chats for Cohere', () => {
     )
   })
 
-  it('carry schemas, images, documents and wishes in the vendor’s words', () => {
+  it('send schemas, images, documents and settings in the vendor’s fields', () => {
     const { body, lost } = fields(cohere, {
       ...HELLO,
       messages: [
@@ -379,7 +379,7 @@ describe('chats for Cohere', () => {
     assert.deepEqual(lost, [])
   })
 
-  it('are counted by what the vendor bills, which is less than what it tells as tokens', () => {
+  it('are charged by the billed units, which are less than the reported tokens', () => {
     const usage = {
       billed_units: { input_tokens: 12, output_tokens: 7 },
       tokens: { input_tokens: 507, output_tokens: 10, reasoning_tokens: 3 },
@@ -397,7 +397,7 @@ describe('chats for Cohere', () => {
     })
   })
 
-  it('make an empty object of arguments that are the text null', () => {
+  it('convert arguments that are the text null to an empty object', () => {
     const call = { id: 'a', type: 'function', function: { name: 'now', arguments: 'null' } }
     const body = { id: 'x', finish_reason: 'TOOL_CALL', message: { tool_calls: [call] } }
     const answer = cohere.decodeAnswer(body, { idsAndClock })
@@ -405,7 +405,7 @@ describe('chats for Cohere', () => {
     assert.deepEqual(answer.choices[0]?.parts, [{ type: 'toolCall', id: 'a', name: 'now', arguments: '{}' }])
   })
 
-  it('end in an error where the vendor says that it failed, with what was used until then', () => {
+  it('end with an error if the vendor reports a failure, with the usage until then', () => {
     const usage = { billed_units: { input_tokens: 3, output_tokens: 1 } }
     const events = streamed(
       cohere,
@@ -420,7 +420,7 @@ describe('chats for Cohere', () => {
 })
 
 describe('chats for Ollama', () => {
-  it('carry a loop of tools: arguments as objects, results by the names of their tools', () => {
+  it('support a tool loop: arguments as objects, results by the names of their tools', () => {
     const { body, lost } = fields(ollama, { ...HELLO, messages: LOOP, tools: [WEATHER] })
     assert.deepEqual((body.messages as unknown[]).slice(2), [
       {
@@ -439,7 +439,7 @@ describe('chats for Ollama', () => {
     assert.deepEqual(lost, [])
   })
 
-  it('carry schemas, images and wishes in the server’s words', () => {
+  it('send schemas, images and settings in the server’s fields', () => {
     const { body, lost } = fields(ollama, {
       ...HELLO,
       messages: [
@@ -467,7 +467,7 @@ describe('chats for Ollama', () => {
     assert.deepEqual(lost, [])
   })
 
-  it('ask for room where the prompt would be cut in silence', () => {
+  it('request a larger context if the server would truncate the prompt silently', () => {
     const long = { role: 'user', content: [{ type: 'text', text: 'word '.repeat(10_000) }] } as const
     const { options } = ollama.encodeRequest({ ...HELLO, messages: [long] }).body as {
       options: { num_ctx: number }
@@ -476,7 +476,7 @@ describe('chats for Ollama', () => {
     assert.equal(ollama.encodeRequest(HELLO).body.options, undefined)
   })
 
-  it('say that a tool cannot be demanded, nor how much is to be thought', () => {
+  it('warn that a tool cannot be required, nor the amount of reasoning set', () => {
     const { body, lost } = fields(ollama, {
       ...HELLO,
       tools: [WEATHER],
@@ -491,7 +491,7 @@ describe('chats for Ollama', () => {
     )
   })
 
-  it('give calls ids and tell that tools were called, though the server says stop', () => {
+  it('add ids to calls and report that tools were called, although the server reports stop', () => {
     const call = { function: { name: 'weather', arguments: { city: 'Berlin' } } }
     const message = { role: 'assistant', content: '', thinking: 'Hm.' }
     const answer = wholeOf(
@@ -525,11 +525,11 @@ describe('chats for Ollama', () => {
     assert.deepEqual(answer.usage, { ...EMPTY, input: 5, output: 2, calls: 1 })
   })
 
-  it('have no usage where the server leaves the prompt out, so that it is counted here', () => {
+  it('have no usage if the server omits the prompt tokens, so that the gateway counts them', () => {
     assert.equal(ollama.readUsage({ eval_count: 5 }), undefined)
   })
 
-  it('end in the error that a line tells, and break off without a last line', () => {
+  it('end with the error that a line reports, and are incomplete without a last line', () => {
     const said = { message: { role: 'assistant', content: 'Hi' }, done: false }
     assert.equal(errorOf(streamed(ollama, lines(said, { error: 'out of memory' }))).message, 'out of memory')
     assert.equal(errorOf(streamed(ollama, lines(said))).kind, 'truncated')
@@ -540,7 +540,7 @@ describe('chats for Ollama', () => {
 describe('chats for Mistral', () => {
   const { encoding } = mistral
 
-  it('are worded the way it takes them, with nine letters or digits for the id of a call', () => {
+  it('use the fields that it accepts, with nine letters or digits for the id of a call', () => {
     const { body, warnings } = openaiChat.encodeRequest(
       {
         ...HELLO,
@@ -573,7 +573,7 @@ describe('chats for Mistral', () => {
     assert.ok(isInDialect(body, encoding.dialect))
   })
 
-  it('are told from those that it would refuse', () => {
+  it('are distinguished from those that it would reject', () => {
     const messages = [{ role: 'user', content: 'Hi' }]
     assert.ok(isInDialect({ model: 'm', messages }, encoding.dialect))
     const called = { role: 'assistant', content: null, function_call: { name: 'f', arguments: '{}' } }

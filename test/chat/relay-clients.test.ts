@@ -8,7 +8,7 @@ import OpenAI from 'openai'
 import { ENGINES } from '../support/gateway.ts'
 import { fetchPatiently, suiteRelay } from '../support/relay.ts'
 
-/** How servers say that there is nothing at a path, each in its framework's words. */
+/** How servers of different frameworks report that a path does not exist. */
 const NOTHING_THERE = {
   fastapi: [404, '{"detail":"Not Found"}'],
   'llama.cpp': [404, '{"error":{"code":404,"message":"File Not Found","type":"not_found_error"}}'],
@@ -35,7 +35,7 @@ const EVENTS = [
 const NO_MODEL =
   '{"error":{"message":"The model does not exist","type":"invalid_request_error","code":"model_not_found"}}'
 
-/** A server that has chat completions and nothing else; the model `missing` it does not have at all. */
+/** A server that supports chat completions only, and does not have the model `missing`. */
 async function startChatOnly() {
   const seen: string[] = []
   const server: Server = createServer((request, response) => {
@@ -58,7 +58,7 @@ async function startChatOnly() {
   return { url, seen, close: () => server.close() }
 }
 
-/** A vendor with one answer, which remembers what it was sent. */
+/** A vendor with one response that records the requests it receives. */
 async function startVendor({ status, body }: { status: number; body: object }) {
   const seen: unknown[] = []
   const server = createServer((request, response) => {
@@ -79,7 +79,7 @@ const CHAT = '/v1/chat/completions'
 const user = (content: string) => [{ role: 'user' as const, content }]
 
 for (const engine of ENGINES) {
-  describe(`other people's clients on ${engine}`, () => {
+  describe(`third-party clients on ${engine}`, () => {
     const relay = suiteRelay(engine)
     let server: Awaited<ReturnType<typeof startChatOnly>>
     let key: string
@@ -96,12 +96,12 @@ for (const engine of ENGINES) {
     const anthropic = (baseURL = relay.gateway.url, more = {}) =>
       new Anthropic({ apiKey: key, baseURL, maxRetries: 0, fetch: fetchPatiently, ...more })
 
-    describe('a server that lacks the format it is asked in', () => {
+    describe('a server that does not support the format of the request', () => {
       const serveOn = (kind: Kind, sent = 'small', fields = {}) =>
         relay.serve(sent, { base_url: `${server.url}/${kind}`, ...fields })
 
       for (const kind of Object.keys(NOTHING_THERE) as Kind[])
-        it(`is asked in the next one (${kind}), and from then on at once`, async () => {
+        it(`is called in the next one (${kind}), and from then on immediately`, async () => {
           const { model } = await serveOn(kind)
           server.seen.length = 0
           const whole = await openai().responses.create({ model, input: 'Hi' })
@@ -116,7 +116,7 @@ for (const engine of ENGINES) {
           assert.deepEqual(server.seen, ['/v1/responses', CHAT, CHAT])
         })
 
-      it('is paid once, and the log tells both attempts', async () => {
+      it('is charged once, and the log shows both attempts', async () => {
         const { model, channels } = await serveOn('fastapi')
         const token = await relay.newToken()
         const asked = { model, input: 'Hi' }
@@ -134,7 +134,7 @@ for (const engine of ENGINES) {
         ])
       })
 
-      it('is asked anew after it was changed', async () => {
+      it('is tried in every format again after it was changed', async () => {
         const { model, channels } = await serveOn('fastapi')
         await openai().responses.create({ model, input: 'Hi' })
         await relay.must(relay.api('PUT', '/api/channel/', { id: channels[0], weight: 7 }))
@@ -143,14 +143,14 @@ for (const engine of ENGINES) {
         assert.deepEqual(server.seen, ['/v1/responses', CHAT])
       })
 
-      it('is left alone where it is the model that is missing', async () => {
+      it('is not retried if the model is missing', async () => {
         const { model } = await serveOn('fastapi', 'missing')
         server.seen.length = 0
         await assert.rejects(openai().responses.create({ model, input: 'Hi' }), OpenAI.NotFoundError)
         assert.deepEqual(server.seen, ['/v1/responses'])
       })
 
-      it('is left alone where the request asks for nothing to be lost on the way', async () => {
+      it('is not retried if the request is strict about lost content', async () => {
         const { model } = await relay.serve(
           'small',
           { base_url: `${server.url}/fastapi` },
@@ -164,8 +164,8 @@ for (const engine of ENGINES) {
       })
     })
 
-    describe('usage that a provider does not tell', () => {
-      it('is told as it was counted, whole and streamed', async () => {
+    describe('usage that a provider does not report', () => {
+      it('is reported to the client as the gateway counted it, streamed and not', async () => {
         const { model } = await relay.serve('sim-words-20-nousage')
         const token = await relay.newToken({ remain_quota: 5_000_000 })
         const sdk = new Anthropic({ apiKey: token.key, baseURL: relay.gateway.url, fetch: fetchPatiently })
@@ -184,7 +184,7 @@ for (const engine of ENGINES) {
       })
     })
 
-    describe("a thread of Anthropic's", () => {
+    describe('a thread of Anthropic’s API', () => {
       const native = () =>
         relay.serve('sim-claude-opus-4-5', { type: 14, base_url: `${relay.upstream}/anthropic` })
 
@@ -192,7 +192,7 @@ for (const engine of ENGINES) {
         ['the vendor itself', native],
         ['another vendor', () => relay.serve('sim-small', { setting: { chat_formats: ['responses'] } })],
       ] as const)
-        it(`is begun and lost before ${name}, so that a loop of tools sends all it knows`, async () => {
+        it(`is created and reported as lost with ${name}, so that a tool loop sends its full history`, async () => {
           const { model } = await serve()
           const threads: unknown[] = []
           const sdk = anthropic(relay.gateway.url, {
@@ -226,7 +226,7 @@ for (const engine of ENGINES) {
           assert.deepEqual(threads, ['create', 'continue', 'create'])
         })
 
-      it('is no field that the vendor is sent', async () => {
+      it('is not sent to the vendor', async () => {
         const vendor = await startVendor({
           status: 400,
           body: { type: 'error', error: { type: 'invalid_request_error', message: 'seen' } },
@@ -238,7 +238,7 @@ for (const engine of ENGINES) {
         assert.deepEqual(vendor.seen, [{ model: 'claude', max_tokens: 9, messages: user('Hi') }])
       })
 
-      it('that is gone on with is lost, in the words that SDKs go by', async () => {
+      it('that the client continues is reported as lost, with the error that SDKs expect', async () => {
         const { model } = await native()
         const thread = { type: 'continue', previous_message_id: 'msg_1' }
         const asked = { model, max_tokens: 9, thread, messages: user('Hi') }
@@ -249,10 +249,10 @@ for (const engine of ENGINES) {
       })
     })
 
-    describe("a request that only fills the vendor's cache", () => {
+    describe('a request that only fills the vendor’s cache', () => {
       const asked = (model: string) => ({ model, max_tokens: 0, messages: user('A long document') })
 
-      it('is passed on and paid for what was written there', async () => {
+      it('is forwarded and charged for the cache write', async () => {
         const usage = { input_tokens: 3, cache_creation_input_tokens: 100, output_tokens: 0 }
         const body = { id: 'msg_1', type: 'message', role: 'assistant', model: 'claude', content: [], usage }
         const vendor = await startVendor({ status: 200, body: { ...body, stop_reason: 'max_tokens' } })
@@ -266,7 +266,7 @@ for (const engine of ENGINES) {
         assert.deepEqual([row.prompt_tokens, row.completion_tokens], [103, 0])
       })
 
-      it('is refused where there is no such cache', async () => {
+      it('is rejected if there is no such cache', async () => {
         const { model } = await relay.serve('sim-small')
         const { status, body } = await relay.api('POST', '/v1/messages', asked(model), { token: key })
         assert.equal(status, 400)
@@ -274,8 +274,8 @@ for (const engine of ENGINES) {
       })
     })
 
-    describe('an address', () => {
-      it('may have the version or leave it out, whoever adds it', async () => {
+    describe('a path', () => {
+      it('may contain the version or omit it, whichever side adds it', async () => {
         const { model } = await relay.serve('sim-small')
         const { url } = relay.gateway
         const messages = user('Hi')
@@ -301,7 +301,7 @@ for (const engine of ENGINES) {
         }
       })
 
-      it('without the version is still a page to a browser, and nothing to anybody else', async () => {
+      it('without the version is still a console page to a browser, and a 404 to other clients', async () => {
         const { url } = relay.gateway
         const page = await fetch(`${url}/models`, { headers: { accept: 'text/html' } })
         assert.match(page.headers.get('content-type') ?? '', /text\/html/)
@@ -312,15 +312,15 @@ for (const engine of ENGINES) {
       })
     })
 
-    describe("an answer that was put into Anthropic's words", () => {
-      it('leaves out citations where there are none, as the vendor does', async () => {
+    describe('a response that was translated to Anthropic’s format', () => {
+      it('omits citations if there are none, as the vendor does', async () => {
         const { model } = await relay.serve('sim-small')
         const asked = { model, max_tokens: 50, messages: user('Hi') }
         const { body } = await relay.api('POST', '/v1/messages', asked, { token: key })
         assert.deepEqual(Object.keys(body.content[0]), ['type', 'text'])
       })
 
-      it('is of the model that was asked for, so that its thoughts are handed back to it', async () => {
+      it('names the requested model, so that the client sends its reasoning back', async () => {
         const { model } = await relay.serve('sim-small')
         const asked = { model, max_tokens: 50, messages: user('Hi') }
         assert.equal((await anthropic().messages.create(asked)).model, model)
@@ -328,20 +328,20 @@ for (const engine of ENGINES) {
       })
     })
 
-    it('the tokens of a Responses request are counted without asking anybody', async () => {
+    it('the tokens of a Responses request are counted without calling a provider', async () => {
       const { model } = await relay.serve('sim-status-500')
       const told = await openai().responses.inputTokens.count({ model, input: 'How many are these?' })
       assert.equal(told.object, 'response.input_tokens')
       assert.ok(told.input_tokens > 2 && told.input_tokens < 20, String(told.input_tokens))
     })
 
-    it('a wrong key is told in the words by which it is known', async () => {
+    it('an invalid key is reported with the code that clients expect', async () => {
       const { status, body } = await relay.api('GET', '/v1/models', undefined, { token: 'sk-wrong' })
       assert.equal(status, 401)
       assert.match(body.error.message, /^Incorrect API key provided: /)
     })
 
-    it('a page of any origin may ask what is left of a token', async () => {
+    it('a web page of any origin may read the remaining quota of a token', async () => {
       for (const path of ['/api/usage/token/', '/api/log/token', '/v1/dashboard/billing/subscription']) {
         const asked = { origin: 'https://app.example', 'access-control-request-headers': 'authorization' }
         const first = await fetch(`${relay.gateway.url}${path}`, { method: 'OPTIONS', headers: asked })

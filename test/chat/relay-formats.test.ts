@@ -4,7 +4,7 @@ import { CLIENTS, type Client, resultOf } from '../support/format-clients.ts'
 import { ENGINES } from '../support/gateway.ts'
 import { INPUT_NANOS, OUTPUT_NANOS, type Relay, suiteRelay } from '../support/relay.ts'
 
-/** Provider families by the format they speak, each with a model of the simulator. */
+/** Provider families by their format, each with a simulator model. */
 const FAMILIES = {
   'openai-chat': { fields: { type: 1, setting: { chat_formats: ['openai-chat'] } }, base: '' },
   anthropic: { fields: { type: 14 }, base: '/anthropic' },
@@ -17,13 +17,13 @@ const FAMILIES = {
 } as const
 type Family = keyof typeof FAMILIES
 
-/** Those that tell what came from a cache. */
+/** Families that report cached tokens. */
 const CACHING: readonly Family[] = ['anthropic', 'responses', 'gemini', 'bedrock']
-/** Those whose models think aloud, and those that want the proofs of it back. */
+/** Families whose models return reasoning, and those that require its signatures back. */
 const PROVING: readonly Family[] = ['anthropic', 'responses', 'gemini', 'bedrock']
 const THINKING: readonly Family[] = [...PROVING, 'cohere', 'ollama']
 
-/** Of a generation that takes schemas and is told a budget of thought. */
+/** Of a generation that supports schemas and takes a reasoning budget. */
 const SENT = 'sim-claude-opus-4-5'
 const TOOLS = ['get_weather', 'get_time', 'get_news']
 const SCHEMA = {
@@ -47,12 +47,12 @@ const families = Object.keys(FAMILIES) as Family[]
 const ways = ['whole', 'stream'] as const
 
 for (const engine of ENGINES) {
-  describe(`the books of chats in every format on ${engine}`, () => {
+  describe(`the charges for chats in every format on ${engine}`, () => {
     const relay = suiteRelay(engine)
 
     for (const name of names)
       for (const family of families)
-        it(`${name} before ${family}: what the client is told is what it pays`, async () => {
+        it(`${name} with ${family}: the reported usage is what the client pays for`, async () => {
           const { sit } = openDesk(relay)
           const { api, model, id } = await sit(name, family, SENT, { cached_input: 0.5, cache_write: 1.25 })
           const text = 'A prompt that is long enough to be cached in part: '.repeat(6)
@@ -78,7 +78,7 @@ for (const engine of ENGINES) {
   })
 }
 
-describe('chats in every format before every family', () => {
+describe('chats in every format with every provider family', () => {
   const relay = suiteRelay('sqlite')
   let sit: ReturnType<typeof openDesk>['sit']
   before(async () => {
@@ -87,7 +87,7 @@ describe('chats in every format before every family', () => {
 
   for (const name of names)
     for (const family of families)
-      describe(`${name} before ${family}`, () => {
+      describe(`${name} with ${family}`, () => {
         const both = async (
           test: (way: (typeof ways)[number], api: Client, model: string) => Promise<void>,
         ) => {
@@ -95,7 +95,7 @@ describe('chats in every format before every family', () => {
           for (const way of ways) await test(way, api, model)
         }
 
-        it('carries words', () =>
+        it('supports text', () =>
           both(async (way, api, model) => {
             const { text } = await api[way]({ model, text: 'hello there' })
             assert.match(
@@ -104,7 +104,7 @@ describe('chats in every format before every family', () => {
             )
           }))
 
-        it('carries calls of several tools at once, and their results back', () =>
+        it('supports parallel tool calls and their results', () =>
           both(async (way, api, model) => {
             const question = { model, text: 'use the tools', tools: TOOLS }
             const told = await api[way](question)
@@ -120,13 +120,13 @@ describe('chats in every format before every family', () => {
             assert.deepEqual(after.calls, [])
           }))
 
-        it('carries a schema', () =>
+        it('supports a schema', () =>
           both(async (way, api, model) => {
             const { text } = await api[way]({ model, text: 'which city?', schema: SCHEMA })
             assert.deepEqual(Object.keys(JSON.parse(text)), ['city', 'size'])
           }))
 
-        it('carries a picture', async () => {
+        it('supports an image', async () => {
           const { api, model } = await sit(name, family)
           const without = await api.whole({ model, text: 'look' })
           const { input } = await api.whole({ model, text: 'look', image: true })
@@ -134,17 +134,17 @@ describe('chats in every format before every family', () => {
         })
 
         if (THINKING.includes(family))
-          it('carries thoughts, and their proofs back to where they were made', () =>
+          it('supports reasoning, and returns its signatures to the vendor that made them', () =>
             both(async (way, api, model) => {
               const question = { model, text: 'use the tools', tools: TOOLS, isThinking: true }
               const told = await api[way](question)
               assert.match(told.reasoning, /13 letters\. I had better answer/)
-              // The simulator refuses calls that come back without the proven thought they were made with.
+              // The simulator rejects calls that come back without the signed reasoning they were made with.
               const after = await api[way](question, { question, told })
               assert.match(after.text, /The tool answered/)
             }))
 
-        it('tells what the provider refuses, with its status', async () => {
+        it('forwards a rejection by the provider, with its status', async () => {
           const { api, model, id } = await sit(name, family, 'sim-status-422')
           for (const way of ways)
             await assert.rejects(api[way]({ model, text: 'x' }), {
@@ -154,7 +154,7 @@ describe('chats in every format before every family', () => {
           for (const row of await relay.rowsOf(id, 2)) assert.equal(row.cost, 0)
         })
 
-        it('tells an error inside of a stream, and a stream that was cut', async () => {
+        it('reports an error inside a stream, and a stream that was cut off', async () => {
           for (const [sent, words] of [
             ['sim-error-in-stream', /told to fail in the middle|closed the connection/],
             ['sim-cut-5', /closed the connection/],
@@ -168,7 +168,7 @@ describe('chats in every format before every family', () => {
           }
         })
 
-        it('counts where no usage is told', async () => {
+        it('counts tokens if no usage is reported', async () => {
           const { api, model, id } = await sit(name, family, 'sim-nousage')
           await api.whole({ model, text: 'hello there' }).catch(() => {})
           const row = await relay.rowOf(id)
@@ -176,9 +176,9 @@ describe('chats in every format before every family', () => {
           assert.ok(row.completion_tokens > 30 && row.completion_tokens < 80, String(row.completion_tokens))
         })
 
-        it('stops the provider when the client leaves, and bills what was made', async () => {
+        it('cancels the provider’s response when the client disconnects, and bills the generated output', async () => {
           const { api, model, id } = await sit(name, family, 'sim-words-900-pace-20')
-          // Some SDKs take leave with an error, others without a word.
+          // Some SDKs end with an error, others without one.
           await Promise.allSettled([api.stream({ model, text: 'x', isLeaving: true })])
           const row = await relay.rowOf(id)
           assert.ok(row.completion_tokens > 0 && row.completion_tokens < 900, String(row.completion_tokens))

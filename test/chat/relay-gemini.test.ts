@@ -16,7 +16,7 @@ const WEATHER = {
 }
 
 for (const engine of ENGINES) {
-  describe(`a client of chat completions before Gemini, on ${engine}`, () => {
+  describe(`a client of chat completions with Gemini, on ${engine}`, () => {
     const relay = suiteRelay(engine)
 
     async function open(sent: string) {
@@ -31,7 +31,7 @@ for (const engine of ENGINES) {
       return { id, model, chat: sdk.chat.completions }
     }
 
-    it('gets the same answer whole and streamed, and pays what the vendor counts', async () => {
+    it('gets the same response streamed and not, and pays the usage that the vendor reports', async () => {
       const { id, model, chat } = await open('sim-small')
       const messages = [{ role: 'user' as const, content: 'How are you?' }]
       const asked = { model, messages, reasoning_effort: 'low' as const }
@@ -48,7 +48,7 @@ for (const engine of ENGINES) {
       }
     })
 
-    it('goes once around a loop of tools, with the signatures that the vendor wants back', async () => {
+    it('completes a tool loop, with the signatures that the vendor requires back', async () => {
       const { model, chat } = await open('sim-small')
       const asked = { model, tools: [WEATHER], reasoning_effort: 'low' as const }
       const question = { role: 'user' as const, content: 'Use the tool' }
@@ -62,7 +62,7 @@ for (const engine of ENGINES) {
       assert.match(answer.choices[0]?.message.content ?? '', /rain/)
     })
 
-    it('and one of Gemini’s get as many answers as they ask for, whoever gives them', async () => {
+    it('and one of Gemini’s get as many choices as they request, from any provider', async () => {
       for (const type of [GEMINI, 1]) {
         const { model } = await relay.serve('sim-small', { type, setting: {} })
         const { id, key } = await relay.newToken()
@@ -85,7 +85,7 @@ for (const engine of ENGINES) {
       }
     })
 
-    it('is told of a failure before and inside of the stream', async () => {
+    it('gets the error of a failure before and inside the stream', async () => {
       const failing = await open('sim-status-429')
       const messages = [{ role: 'user' as const, content: 'Hi' }]
       await assert.rejects(failing.chat.create({ model: failing.model, messages }), { status: 429 })

@@ -34,7 +34,7 @@ describe('the openai SDK through the gateway', () => {
   }
 
   describe('gets', () => {
-    it('a whole answer', async () => {
+    it('a non-streamed response', async () => {
       const { sdk } = await open()
       const answer = await sdk.chat.completions.create({ model: MODEL, messages: user('How are you?') })
       assert.match(answer.choices[0]?.message.content ?? '', /How are you\?/)
@@ -43,7 +43,7 @@ describe('the openai SDK through the gateway', () => {
       assert.match(answer._request_id ?? '', /^req_/)
     })
 
-    it('a stream with the words of the whole answer and no usage', async () => {
+    it('a stream with the text of the non-streamed response and no usage', async () => {
       const { sdk } = await open()
       const whole = await sdk.chat.completions.create({ model: MODEL, messages: user('Stream this') })
       let text = ''
@@ -59,7 +59,7 @@ describe('the openai SDK through the gateway', () => {
       assert.equal(text, whole.choices[0]?.message.content)
     })
 
-    it('the usage of a stream where it asks for it, and pays exactly that', async () => {
+    it('the usage of a stream if it requests it, and pays exactly that', async () => {
       const { model } = await relay.serve('sim-words-7')
       const { id, sdk } = await open()
       const stream = await sdk.chat.completions.create({
@@ -74,7 +74,7 @@ describe('the openai SDK through the gateway', () => {
       assert.equal((await relay.rowOf(id)).cost, countTokens('Hi') * 1_000 + 7 * 2_000)
     })
 
-    it('a tool call, whole and through the stream helper', async () => {
+    it('a tool call, non-streamed and through the stream helper', async () => {
       const { sdk } = await open()
       const asked = { model: MODEL, messages: user('Call get_weather'), tools: [weather] }
       const whole = await sdk.chat.completions.create(asked)
@@ -90,7 +90,7 @@ describe('the openai SDK through the gateway', () => {
       )
     })
 
-    it('parallel tool calls, and the answer to their results', async () => {
+    it('parallel tool calls, and the response to their results', async () => {
       const { sdk } = await open()
       const tools = [weather, clock]
       const messages: OpenAI.ChatCompletionMessageParam[] = user('Use get_weather and get_time')
@@ -139,7 +139,7 @@ describe('the openai SDK through the gateway', () => {
       assert.ok(Number.isInteger(value.age))
     })
 
-    it('as many choices as it asks for, whole and streamed', async () => {
+    it('as many choices as it requests, streamed and not', async () => {
       const { sdk } = await open()
       const whole = await sdk.chat.completions.create({ model: MODEL, messages: user('Hi'), n: 3 })
       assert.deepEqual(
@@ -158,7 +158,7 @@ describe('the openai SDK through the gateway', () => {
       assert.deepEqual([...finished].sort(), [0, 1, 2])
     })
 
-    it('embeddings as numbers, although it asks for base64', async () => {
+    it('embeddings as numbers, although it requests base64', async () => {
       const { sdk } = await open()
       const { data } = await sdk.embeddings.create({ model: 'text-embedding-3-small', input: ['a', 'b'] })
       assert.equal(data.length, 2)
@@ -167,7 +167,7 @@ describe('the openai SDK through the gateway', () => {
       assert.ok(Math.abs(length - 1) < 1e-3, String(length))
     })
 
-    it('the list of models, one of them, and completions', async () => {
+    it('the list of models, a single model, and completions', async () => {
       const { sdk } = await open()
       const names: string[] = []
       for await (const model of sdk.models.list()) names.push(model.id)
@@ -183,7 +183,7 @@ describe('the openai SDK through the gateway', () => {
     })
   })
 
-  it('leaves in the middle of a stream and pays once for what was generated', async () => {
+  it('disconnects in the middle of a stream and pays once for the generated output', async () => {
     const { model } = await relay.serve('sim-words-500-pace-5')
     const { id, sdk } = await open()
     const stream = await sdk.chat.completions.create({ model, messages: user('Tell me more'), stream: true })
@@ -224,14 +224,14 @@ describe('the openai SDK through the gateway', () => {
       await throws(askFor(sdk), OpenAI.AuthenticationError, 401, 'invalid_api_key')
     })
 
-    it('PermissionDeniedError for a wrong address and a model outside the list', async () => {
+    it('PermissionDeniedError for a disallowed address and a model that the token does not allow', async () => {
       const elsewhere = await open({ allow_ips: ['10.9.8.7'] })
       await throws(askFor(elsewhere.sdk), OpenAI.PermissionDeniedError, 403, 'ip_not_allowed')
       const limited = await open({ model_limits_enabled: true, models: ['gpt-4o'] })
       await throws(askFor(limited.sdk), OpenAI.PermissionDeniedError, 403, 'model_not_allowed')
     })
 
-    it('NotFoundError for a model that nobody serves', async () => {
+    it('NotFoundError for a model that no channel serves', async () => {
       const { sdk } = await open()
       await throws(askFor(sdk, 'nobody-has-it'), OpenAI.NotFoundError, 404, 'model_not_found')
       await throws(sdk.models.retrieve('nobody-has-it'), OpenAI.NotFoundError, 404, 'model_not_found')
@@ -244,7 +244,7 @@ describe('the openai SDK through the gateway', () => {
       await assert.rejects(askFor(sdk, MODEL, { messages: [] }), { status: 400, param: 'messages' })
     })
 
-    it('RateLimitError for a rate limit, with the time to wait', async () => {
+    it('RateLimitError for a rate limit, with the retry delay', async () => {
       const { sdk } = await open({ limits: { rpm: 1 } })
       await askFor(sdk)
       await assert.rejects(askFor(sdk), (error: unknown) => {
@@ -255,7 +255,7 @@ describe('the openai SDK through the gateway', () => {
       })
     })
 
-    it('RateLimitError for missing quota, and does not ask again', async () => {
+    it('RateLimitError for insufficient quota, and does not retry', async () => {
       const { key } = await relay.newToken({ remain_quota: 1 })
       let asked = 0
       const sdk = new OpenAI({
@@ -273,14 +273,14 @@ describe('the openai SDK through the gateway', () => {
       assert.equal(await relay.seenInAll(), before)
     })
 
-    it('RateLimitError when every provider is at its limit', async () => {
+    it('RateLimitError if every provider is at its rate limit', async () => {
       const { model } = await relay.serve('sim-status-429-retry-7')
       const { sdk } = await open()
       await throws(askFor(sdk, model), OpenAI.RateLimitError, 429, 'upstream_rate_limited')
       await throws(askFor(sdk, model), OpenAI.InternalServerError, 503, 'no_channel_available')
     })
 
-    it('InternalServerError when providers fail or are too slow', async () => {
+    it('InternalServerError if providers fail or time out', async () => {
       const { sdk } = await open()
       const broken = await relay.serve('sim-status-500')
       await throws(askFor(sdk, broken.model), OpenAI.InternalServerError, 502, 'upstream_error')
@@ -290,13 +290,13 @@ describe('the openai SDK through the gateway', () => {
       await throws(askFor(sdk, slow.model), OpenAI.InternalServerError, 504, 'upstream_timeout')
     })
 
-    it('what the provider refused, in the provider’s own words', async () => {
+    it('a rejection by the provider, with the provider’s own message', async () => {
       const { sdk } = await open()
       const { model } = await relay.serve('sim-status-422')
       await assert.rejects(askFor(sdk, model), OpenAI.UnprocessableEntityError)
     })
 
-    it('in the middle of a stream that breaks, after what had come', async () => {
+    it('in the middle of a stream that breaks off, after the delivered events', async () => {
       const { model } = await relay.serve('sim-words-50-cut-5')
       const { id, sdk } = await open()
       const stream = await sdk.chat.completions.create({ model, messages: user('Hi'), stream: true })

@@ -9,7 +9,7 @@ import { transcriptsOf } from '../support/format-recordings.ts'
 import { answerOf } from '../support/gathered-answer.ts'
 import { law } from '../support/laws.ts'
 
-/** The vendors' own SDKs judge in the laws; this one reads streams with its own strict schemas. */
+/** The law tests use the vendors' own SDKs; this one parses streams with its own strict schemas. */
 
 const idsAndClock: IdsAndClock = { newId: prefix => `${prefix}1`, nowS: () => 1_700_000_000 }
 
@@ -43,7 +43,7 @@ async function read(format: string, bytes: Buffer) {
     const { stream } = await reader(fetch).doStream({ prompt } as never)
     for await (const part of stream as unknown as AsyncIterable<StreamPart>) parts.push(part)
   } catch (error) {
-    // An error that comes before any word is thrown, a later one is a part.
+    // An error before any text is thrown, a later one is a part.
     parts.push({ type: 'error', error })
   }
   return {
@@ -65,10 +65,10 @@ for (const { client } of LAWFUL) {
     const title = `the AI SDK as a client of ${pair}`
     describe(title, () => {
       for (const { name, value } of transcriptsOf(upstream.transcripts).streams) {
-        law(`understands ${name}`, { transcript: name, pair }, async () => {
+        law(`accepts ${name}`, { transcript: name, pair }, async () => {
           const decoder = upstream.format.createStreamDecoder({ idsAndClock })
           const encoder = format.createStreamEncoder({ idsAndClock })
-          // It knows of one choice.
+          // It supports one choice only.
           const events = [...decoder.push(value), ...decoder.end()].filter(
             event => !('choice' in event) || event.choice === 0,
           )

@@ -39,7 +39,7 @@ function errorOf(format: Outbound, bytes: Buffer) {
   return last.error
 }
 
-/** The names and payloads of what an encoder writes. */
+/** The names and payloads of the events that an encoder writes. */
 function written(format: Inbound, events: readonly ChatEvent[]) {
   const encoder = format.createStreamEncoder({ idsAndClock: still() })
   return Buffer.concat(events.flatMap(event => encoder.push(event)))
@@ -71,7 +71,7 @@ describe('a stream of chat completions', () => {
       part.type === 'toolCall' ? [part.id, part.name, part.arguments] : part,
     )
 
-  it('joins calls by their index, from wherever it counts', () => {
+  it('joins the parts of a call by their index, with any first index', () => {
     const calls = callsIn(
       chunk(call({ index: 1, id: 'x' }, 'f', '{"a"')),
       chunk(call({ index: 1 }, undefined, ':1}')),
@@ -83,7 +83,7 @@ describe('a stream of chat completions', () => {
     ])
   })
 
-  it('tells calls apart by their ids where all have the same index', () => {
+  it('distinguishes calls by their ids if all have the same index', () => {
     const calls = callsIn(
       chunk(call({ index: 0, id: 'x' }, 'f', '{}')),
       chunk(call({ index: 0, id: 'y' }, 'g', '{}')),
@@ -102,7 +102,7 @@ describe('a stream of chat completions', () => {
     assert.deepEqual(calls, [['x', 'f', '{"a":1}']])
   })
 
-  it('takes calls without index and id, whole or in pieces, and names them', () => {
+  it('accepts calls without index and id, complete or in parts, and assigns ids', () => {
     const calls = callsIn(
       chunk(call({}, 'f', '{"a":')),
       chunk(call({}, undefined, '1}')),
@@ -118,7 +118,7 @@ describe('a stream of chat completions', () => {
     assert.deepEqual(callsIn(chunk(call({ index: 0, id: 'x' }, 'f', ''))), [['x', 'f', '{}']])
   })
 
-  it('joins calls that are told at the same time', () => {
+  it('joins the parts of interleaved calls', () => {
     const calls = callsIn(
       chunk(call({ index: 0, id: 'x' }, 'f', '{"a"')),
       chunk(call({ index: 1, id: 'y' }, 'g', '{"b"')),
@@ -131,7 +131,7 @@ describe('a stream of chat completions', () => {
     ])
   })
 
-  it('says that tools were called whatever the host says', () => {
+  it('reports tool calls as the finish reason, whatever the host reports', () => {
     const bytes = sse(chunk(call({ index: 0, id: 'x' }, 'f', '{}')), chunk({}, 'stop'), '[DONE]')
     assert.equal(answer(openaiChat, bytes).choices[0]?.stop.reason, 'tools')
   })
@@ -149,7 +149,7 @@ describe('a stream of chat completions', () => {
     assert.deepEqual(answer(openaiChat, bytes).choices[0]?.parts, [{ type: 'text', text: 'ab' }])
   })
 
-  it('keeps thoughts and words apart in the order they come', () => {
+  it('keeps reasoning and text apart in their order', () => {
     const bytes = sse(
       chunk({ reasoning_content: 'Hm' }),
       chunk({ content: 'A' }),
@@ -164,13 +164,13 @@ describe('a stream of chat completions', () => {
     ])
   })
 
-  it('is not over while one of the choices is not', () => {
+  it('is not complete until every choice is', () => {
     const one = sse(chunk({ content: 'a' }, 'stop'))
     assert.equal(decode(openaiChat, one, 2).at(-1)?.type, 'error')
     assert.equal(decode(openaiChat, one, 1).at(-1)?.type, 'end')
   })
 
-  it('ends in an error where the host says so inside of it', () => {
+  it('ends with an error if the host reports one inside it', () => {
     const started = chunk({ content: 'a' })
     assert.equal(errorOf(openaiChat, sse(started, { error: { message: 'no', code: 429 } })).kind, 'rateLimit')
     assert.equal(errorOf(openaiChat, sse(started, { code: 'x', error: 'overheated' })).message, 'overheated')
@@ -179,13 +179,13 @@ describe('a stream of chat completions', () => {
     assert.equal(errorOf(openaiChat, sse(chunk({}, 'error'))).kind, 'server')
   })
 
-  it('ends in an error where it is no JSON, or no stream at all', () => {
+  it('ends with an error if it is not JSON, or not a stream', () => {
     assert.match(errorOf(openaiChat, sse(chunk({ content: 'a' }), '{"id":')).message, /not JSON/)
     assert.equal(errorOf(openaiChat, Buffer.from('<html>Bad gateway</html>')).kind, 'truncated')
     assert.equal(errorOf(openaiChat, Buffer.alloc(0)).kind, 'truncated')
   })
 
-  it('ends in an error where it never ends', () => {
+  it('ends with an error if it has no end', () => {
     const decoder = openaiChat.createStreamDecoder({ idsAndClock: still() })
     const piece = sse(chunk({ content: 'x'.repeat(2 ** 20 - 200) }))
     let last: ChatEvent | undefined
@@ -194,7 +194,7 @@ describe('a stream of chat completions', () => {
     assert.deepEqual(decoder.push(piece), [])
   })
 
-  it('tells the client of every choice its own role, words and end', () => {
+  it('sends each choice its own role, text and finish reason', () => {
     const said = (text: string): { parts: readonly Part[]; stop: { reason: 'stop' } } => ({
       parts: [{ type: 'text', text }],
       stop: { reason: 'stop' },
@@ -226,7 +226,7 @@ describe('a stream of messages', () => {
     { type: 'content_block_stop', index },
   ]
 
-  it('goes on with words where a proxy begins it anew', () => {
+  it('continues the text if a proxy starts the stream again', () => {
     const words = (text: string) => block(0, { type: 'text', text: '' }, { type: 'text_delta', text })
     const bytes = sse(started, ...words('a'), started, ...words('b'), ...stopped)
     assert.deepEqual(answer(anthropic, bytes).choices[0]?.parts, [
@@ -235,12 +235,12 @@ describe('a stream of messages', () => {
     ])
   })
 
-  it('ends in an error where a call would be made twice', () => {
+  it('ends with an error if a call would be made twice', () => {
     const call = block(0, { type: 'tool_use', id: 'x', name: 'f', input: {} })
     assert.match(errorOf(anthropic, sse(started, ...call, started)).message, /restarted/)
   })
 
-  it('keeps the vendor’s own blocks whole, with what was streamed into them', () => {
+  it('preserves the vendor’s own blocks, with the content that was streamed into them', () => {
     const search = block(
       0,
       { type: 'server_tool_use', id: 's', name: 'web_search', input: {} },
@@ -253,12 +253,12 @@ describe('a stream of messages', () => {
     ])
   })
 
-  it('ends in an error where the vendor says so inside of it', () => {
+  it('ends with an error if the vendor reports one inside it', () => {
     const overloaded = { type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } }
     assert.equal(errorOf(anthropic, sse(started, overloaded)).kind, 'overloaded')
   })
 
-  it('counts blocks from 0 by one, each closed before the next, and names every event', () => {
+  it('numbers blocks from 0, closes each before the next, and names every event', () => {
     const events = eventsOf({
       id: 'a',
       model: 'm',
@@ -304,7 +304,7 @@ describe('a stream of messages', () => {
   })
 })
 
-describe('a meter of streams', () => {
+describe('a stream meter', () => {
   const CHUNK = 97
   const chunksOf = (bytes: Buffer) =>
     Array.from({ length: Math.ceil(bytes.length / CHUNK) }, (_, at) =>
@@ -313,7 +313,7 @@ describe('a meter of streams', () => {
 
   for (const upstream of [openaiChat, anthropic, responses]) {
     for (const { name, value } of transcriptsOf(upstream.name).streams) {
-      law(`passes ${name} on as it is, its end last`, { transcript: name }, () => {
+      law(`forwards ${name} unchanged, with its end held back until last`, { transcript: name }, () => {
         const meter = createPassingMeter(upstream.createStreamDecoder({ idsAndClock: still() }))
         const sent = [...chunksOf(value).flatMap(chunk => meter.push(chunk)), ...meter.end()]
         const passed = Buffer.concat([...sent, ...meter.closing()]).toString()
@@ -323,7 +323,7 @@ describe('a meter of streams', () => {
         if ('answer' in gathered) assert.deepEqual(meter.reading.usage, gathered.answer.usage)
       })
 
-      law(`translates ${name}, its end last`, { transcript: name }, () => {
+      law(`translates ${name}, with its end held back until last`, { transcript: name }, () => {
         const client = upstream === anthropic ? openaiChat : anthropic
         const decoder = upstream.createStreamDecoder({ idsAndClock: still() })
         const meter = createTranslatingMeter({
@@ -333,7 +333,7 @@ describe('a meter of streams', () => {
         const sent = [...chunksOf(value).flatMap(chunk => meter.push(chunk)), ...meter.end()]
         assert.equal(meter.ending(), meter.reading.error === undefined ? 'complete' : 'error')
         assert.ok(meter.closing().length > 0)
-        // Without what is held back the client cannot take the answer for whole.
+        // Without the held-back events the client sees the response as incomplete.
         const last = decode(client, Buffer.concat(sent)).at(-1)
         if (client === anthropic) assert.equal(last?.type, 'error')
         assert.equal(
@@ -344,7 +344,7 @@ describe('a meter of streams', () => {
     }
   }
 
-  it('tells the client what the provider could not', () => {
+  it('adds the usage that the provider did not report', () => {
     const decoder = openaiChat.createStreamDecoder({ idsAndClock: still() })
     const encoder = anthropic.createStreamEncoder({ idsAndClock: still() })
     const meter = createTranslatingMeter({ decoder, encoder })
@@ -372,7 +372,7 @@ describe('a stream of responses', () => {
     ],
   })
 
-  it('numbers its events without a gap and repeats the whole answer in the last', () => {
+  it('numbers its events without a gap and repeats the complete response in the last', () => {
     const told = written(responses, events)
     assert.deepEqual(
       told.map(({ data }) => data.sequence_number),
@@ -389,7 +389,7 @@ describe('a stream of responses', () => {
     )
   })
 
-  it('tells the beginning and the end of every item and part', () => {
+  it('sends the start and the end of every item and part', () => {
     const kinds = written(responses, events).map(({ data }) => String(data.type))
     const count = (kind: string) => kinds.filter(each => each === kind).length
     for (const what of ['output_item', 'content_part', 'reasoning_summary_part']) {
@@ -399,7 +399,7 @@ describe('a stream of responses', () => {
     assert.deepEqual(kinds.slice(0, 2), ['response.created', 'response.in_progress'])
   })
 
-  it('tells a failure as an event and as the state of the answer', () => {
+  it('reports a failure as an event and as the status of the response', () => {
     const failed: readonly ChatEvent[] = [
       ...events.slice(0, 3),
       { type: 'error', error: { kind: 'overloaded', message: 'Too busy' } },
@@ -415,7 +415,7 @@ describe('a stream of responses', () => {
     )
   })
 
-  it('reads an answer of which only the last event tells anything', () => {
+  it('reads a response whose only content is in the last event', () => {
     const response = {
       id: 'resp_1',
       model: 'm',
@@ -433,7 +433,7 @@ describe('a stream of responses', () => {
     assert.deepEqual(answer(responses, bytes).choices[0]?.parts, [{ type: 'text', text: 'Hi' }])
   })
 
-  it('ends in an error where it fails with a status of success', () => {
+  it('ends with an error if it fails with a success status', () => {
     const failed = {
       type: 'response.failed',
       response: { status: 'failed', error: { code: 'insufficient_quota', message: 'Pay' } },
@@ -453,7 +453,7 @@ describe('a stream of generateContent', () => {
   const stopped = { finishReason: 'STOP' }
   const said = (bytes: Buffer) => answer(gemini, bytes).choices[0]
 
-  it('gives a text the signature that comes after it in an empty one', () => {
+  it('adds the signature in an empty text to the text before it', () => {
     const choice = said(
       sse(piece([{ text: 'Hi' }]), piece([{ text: '', thoughtSignature: 'c2ln' }], stopped)),
     )
@@ -461,7 +461,7 @@ describe('a stream of generateContent', () => {
     assert.deepEqual(choice?.parts, [{ type: 'text', text: 'Hi', signature }])
   })
 
-  it('tells thoughts from words and calls with their signatures', () => {
+  it('distinguishes reasoning from text and from calls with signatures', () => {
     const choice = said(
       sse(
         piece([{ text: 'hm', thought: true }]),
@@ -486,7 +486,7 @@ describe('a stream of generateContent', () => {
     assert.equal(choice?.stop.reason, 'tools')
   })
 
-  it('puts arguments together that come piece by piece, also where their last piece is missing', () => {
+  it('joins arguments that arrive in parts, also if the last part is missing', () => {
     const call = (functionCall: object) => piece([{ functionCall }])
     const bytes = sse(
       call({ name: 'cook', willContinue: true }),
@@ -512,7 +512,7 @@ describe('a stream of generateContent', () => {
     )
   })
 
-  it('ends in a filter where the prompt was not let through, however many answers were asked for', () => {
+  it('ends with a content filter if the prompt was blocked, for any number of choices', () => {
     const bytes = sse({ promptFeedback: { blockReason: 'SAFETY' }, usageMetadata: { promptTokenCount: 4 } })
     const events = decode(gemini, bytes, 3)
     const gathered = answerOf(events)
@@ -523,18 +523,18 @@ describe('a stream of generateContent', () => {
     assert.deepEqual(frame?.data.promptFeedback, { blockReason: 'SAFETY' })
   })
 
-  it('is an error where the model could not use its tools, or the vendor says so', () => {
+  it('is an error if the model could not use its tools, or the vendor reports one', () => {
     const failed = piece([], { finishReason: 'MALFORMED_FUNCTION_CALL', finishMessage: 'print(x)' })
     assert.deepEqual(errorOf(gemini, sse(failed)).message, 'print(x)')
     const status = { error: { code: 429, message: 'slow down', status: 'RESOURCE_EXHAUSTED' } }
     assert.equal(errorOf(gemini, sse(piece([{ text: 'a' }]), status)).kind, 'rateLimit')
   })
 
-  it('is broken off where fewer answers have ended than were asked for', () => {
+  it('is incomplete if fewer choices have ended than were requested', () => {
     assert.equal(decode(gemini, sse(piece([{ text: 'a' }], stopped)), 2).at(-1)?.type, 'error')
   })
 
-  it('cites pages by places counted in bytes', () => {
+  it('cites pages by byte offsets', () => {
     const groundingMetadata = {
       groundingChunks: [{ web: { uri: 'https://a.example', title: 'A' } }],
       groundingSupports: [
@@ -550,7 +550,7 @@ describe('a stream of generateContent', () => {
     ])
   })
 
-  it('passes with its last word held back, since nothing comes after it', () => {
+  it('is forwarded with its last event held back, because nothing follows it', () => {
     const meter = createPassingMeter(gemini.createStreamDecoder({ idsAndClock: still() }))
     const first = sse(piece([{ text: 'Hi' }]))
     const last = sse(piece([{ text: '' }], stopped))
@@ -560,7 +560,7 @@ describe('a stream of generateContent', () => {
     assert.deepEqual(Buffer.concat(meter.closing()), last)
   })
 
-  it('is one list to a client that asks for no events, and still one where it breaks off', () => {
+  it('is one JSON list for a client that does not use SSE, also if it breaks off', () => {
     const events = eventsOf({
       id: 'r',
       model: 'm',

@@ -28,15 +28,15 @@ function translate(from: Format, to: Format, body: unknown) {
   return { body: written, warned: warnings.map(({ field }) => field) }
 }
 
-/** A body as far as it matters to a test. */
+/** The fields of a body that a test compares. */
 const fields = (body: object, ...names: readonly string[]) =>
   Object.fromEntries(names.map(name => [name, (body as Record<string, unknown>)[name]]))
 
-/** Those of the fields that are there. */
+/** Those of the fields that are present. */
 const saidOf = (body: object, ...names: readonly string[]) =>
   Object.fromEntries(Object.entries(body).filter(([name]) => names.includes(name)))
 
-describe('names of tools that a vendor refuses', () => {
+describe('tool names that a vendor rejects', () => {
   const read = (...names: readonly string[]) => {
     const tools = names.map(name => ({ type: 'function', function: { name } }))
     const decoded = openaiChat.decodeRequest({
@@ -48,13 +48,13 @@ describe('names of tools that a vendor refuses', () => {
     return decoded.request
   }
 
-  it('are left as they are where they are taken', () => {
+  it('stay unchanged if they are accepted', () => {
     assert.equal(fittedNames(read('a_b-c'), 'anthropic'), undefined)
     assert.equal(fittedNames(read('a.b'), 'gemini'), undefined)
     assert.equal(fittedNames(read('any thing'), 'ollama'), undefined)
   })
 
-  it('stay apart, and come back in a stream', () => {
+  it('stay distinct, and are restored in a stream', () => {
     const request = read('a.b', 'a:b', 'good')
     const names = fittedNames(request, 'anthropic')
     const sent = withFittedNames(request, names).tools?.map(tool => ('name' in tool ? tool.name : ''))
@@ -85,7 +85,7 @@ describe('a chat completion sent to a provider of messages', () => {
       ...body,
     })
 
-  it('puts instructions into `system` and gives the limit that must be there', () => {
+  it('moves instructions to `system` and sets the required output limit', () => {
     const { body, warned } = send({
       messages: [
         { role: 'system', content: 'Be brief.' },
@@ -104,7 +104,7 @@ describe('a chat completion sent to a provider of messages', () => {
     assert.deepEqual(warned, [])
   })
 
-  it('puts all results of a turn into the next one, before what the user adds', () => {
+  it('moves all results of a turn to the next one, before the user’s own content', () => {
     const call = (id: string, city: string) => ({
       id,
       type: 'function',
@@ -138,7 +138,7 @@ describe('a chat completion sent to a provider of messages', () => {
     ])
   })
 
-  it('spells ids that the vendor would refuse alike in the call and its result', () => {
+  it('rewrites ids that the vendor would reject alike in the call and its result', () => {
     const { body } = send({
       messages: [
         { role: 'user', content: 'x' },
@@ -164,7 +164,7 @@ describe('a chat completion sent to a provider of messages', () => {
     assert.deepEqual(call.input, {})
   })
 
-  it('carries images, documents and cache marks', () => {
+  it('preserves images, documents and cache markers', () => {
     const { body, warned } = send({
       messages: [
         {
@@ -191,14 +191,14 @@ describe('a chat completion sent to a provider of messages', () => {
     assert.deepEqual(warned, [])
   })
 
-  it('takes no word for more than a word', () => {
+  it('does not mistake names of prototype members for known values', () => {
     const input_audio = { data: 'AAAA', format: '__proto__' }
     const spoken = send({ messages: [{ role: 'user', content: [{ type: 'input_audio', input_audio }] }] })
     assert.deepEqual(spoken.warned, ['messages[0].content[0]'])
     assert.equal(send({ reasoning_effort: 'constructor' }).body.thinking, undefined)
   })
 
-  it('calls a picture what its bytes say, whatever the client calls it', () => {
+  it('sets the type of an image from its bytes, whatever type the client declares', () => {
     const sourceOf = (url: string) => {
       const { body } = send({
         messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url } }] }],
@@ -212,11 +212,11 @@ describe('a chat completion sent to a provider of messages', () => {
     assert.deepEqual(sourceOf('data:image/jpg;base64,/9j/4AAQ\nSkZJRg=='), jpeg)
     assert.deepEqual(sourceOf('data:;base64,iVBORw0KGgo='), inline('image/png', 'iVBORw0KGgo='))
     assert.deepEqual(sourceOf('data:image/jpg;charset=utf-8;base64,AAAA'), inline('image/jpeg', 'AAAA'))
-    // What cannot be read is the vendor's to refuse.
+    // Unreadable images are forwarded for the vendor to reject.
     assert.deepEqual(sourceOf('data:image/svg+xml,%zz'), { type: 'url', url: 'data:image/svg+xml,%zz' })
   })
 
-  it('translates every choice of tools', () => {
+  it('translates every tool choice', () => {
     const tools = ['a', 'b'].map(name => ({ type: 'function', function: { name, parameters: SCHEMA } }))
     const named = { type: 'function', function: { name: 'a' } }
     const allowed = { type: 'allowed_tools', allowed_tools: { mode: 'required', tools: [named] } }
@@ -234,7 +234,7 @@ describe('a chat completion sent to a provider of messages', () => {
     })
   })
 
-  it('asks for a schema where the model takes one, and in words where it does not', () => {
+  it('sends a schema if the model supports one, and puts it into the prompt if not', () => {
     const response_format = { type: 'json_schema', json_schema: { name: 'x', schema: SCHEMA } }
     const newer = send({ response_format })
     const schema = { ...SCHEMA, additionalProperties: false }
@@ -245,7 +245,7 @@ describe('a chat completion sent to a provider of messages', () => {
     assert.deepEqual(older.warned, ['response_format'])
   })
 
-  it('asks for a schema without the rules that the vendor refuses, and tells them in words', () => {
+  it('sends a schema without the rules that the vendor rejects, and adds those to the prompt', () => {
     const schema = {
       $schema: 'https://json-schema.org/draft/2020-12/schema',
       type: 'object',
@@ -281,7 +281,7 @@ describe('a chat completion sent to a provider of messages', () => {
     assert.deepEqual(warned, ['response_format.schema'])
   })
 
-  it('makes as many tools strict as the vendor takes, of models that take any', () => {
+  it('makes as many tools strict as the vendor accepts, for models that support strict tools', () => {
     const strictOf = (count: number, parameters: object, model = 'claude-sonnet-4-5') => {
       const tools = Array.from({ length: count }, (_, at) => ({
         type: 'function',
@@ -300,7 +300,7 @@ describe('a chat completion sent to a provider of messages', () => {
     assert.deepEqual(strictOf(1, SCHEMA, 'claude-opus-4-1-20250805'), [0, 1])
   })
 
-  it('says effort as the model understands it, within the limit of the request', () => {
+  it('translates effort to what the model supports, within the limit of the request', () => {
     const older = send({ reasoning_effort: 'high', max_completion_tokens: 8_000 })
     assert.deepEqual(older.body.thinking, { type: 'enabled', budget_tokens: 4_000 })
     assert.equal(older.body.max_tokens, 8_000)
@@ -314,7 +314,7 @@ describe('a chat completion sent to a provider of messages', () => {
     assert.deepEqual([tight.body.thinking, tight.warned], [undefined, ['reasoning_effort']])
   })
 
-  it('tells a model how to choose its words only as far as that model takes it', () => {
+  it('sends sampling parameters only as far as the model supports them', () => {
     const chosen = (body: object) => {
       const sent = send(body)
       return [saidOf(sent.body, 'temperature', 'top_p', 'top_k'), sent.warned]
@@ -325,7 +325,7 @@ describe('a chat completion sent to a provider of messages', () => {
       { temperature: 0.7 },
       ['top_p'],
     ])
-    // A default beside what was chosen is nothing that anybody misses.
+    // Dropping a default beside an explicit value needs no warning.
     assert.deepEqual(chosen({ temperature: 0.7, top_p: 1 }), [{ temperature: 0.7 }, []])
     assert.deepEqual(chosen({ temperature: 1, top_p: 0.9 }), [{ top_p: 0.9 }, []])
     assert.deepEqual(chosen({ ...both, model: 'claude-sonnet-4-20250514' }), [both, []])
@@ -338,7 +338,7 @@ describe('a chat completion sent to a provider of messages', () => {
     assert.deepEqual(chosen({ ...thinking, temperature: 1, top_p: 0.97 }), [{ top_p: 0.97 }, []])
   })
 
-  it('takes functions, as tools were called at first, and answers with a call of one', () => {
+  it('accepts the legacy functions, and responds with a function call', () => {
     const first = {
       model: 'claude-sonnet-4-5',
       messages: [
@@ -398,7 +398,7 @@ describe('a chat completion sent to a provider of messages', () => {
     assert.doesNotMatch(text, /tool_calls/)
   })
 
-  it('lets the model think as it likes where the client only says that it shall', () => {
+  it('uses the model’s default thinking if the client enables it without a budget', () => {
     const free = send({ thinking: { type: 'enabled' } })
     assert.deepEqual(free.body.thinking, { type: 'enabled', budget_tokens: 16_384 })
     assert.deepEqual(send({ thinking: { type: 'enabled' }, model: 'claude-opus-4-6' }).body.thinking, {
@@ -406,7 +406,7 @@ describe('a chat completion sent to a provider of messages', () => {
     })
   })
 
-  it('tells the tools of earlier calls where the client offers none any longer', () => {
+  it('repeats the tools of earlier calls if the client no longer offers any', () => {
     const call = { id: 'a', type: 'function', function: { name: 'f', arguments: '{}' } }
     const { body, warned } = send({
       messages: [
@@ -421,7 +421,7 @@ describe('a chat completion sent to a provider of messages', () => {
     assert.deepEqual(warned, [])
   })
 
-  it('begins with the user, whatever the client begins with', () => {
+  it('starts with a user turn, whatever the client starts with', () => {
     const alone = send({ messages: [{ role: 'system', content: 'Write a poem.' }] })
     assert.deepEqual(saidOf(alone.body, 'system', 'messages'), {
       messages: [{ role: 'user', content: 'Write a poem.' }],
@@ -441,7 +441,7 @@ describe('a chat completion sent to a provider of messages', () => {
     assert.equal(greeted.body.system, 'Be brief.')
   })
 
-  it('does not let the model think where the vendor would refuse it', () => {
+  it('disables thinking if the vendor would reject it', () => {
     const tools = [{ type: 'function', function: { name: 'f', parameters: SCHEMA } }]
     const forced = send({ reasoning_effort: 'low', tools, tool_choice: 'required' })
     assert.deepEqual([forced.body.thinking, forced.warned], [undefined, ['reasoning']])
@@ -460,7 +460,7 @@ describe('a chat completion sent to a provider of messages', () => {
     assert.deepEqual([loop.body.thinking, loop.warned], [undefined, ['reasoning']])
   })
 
-  it('names everything that it cannot carry', () => {
+  it('names everything that it cannot express', () => {
     const { warned } = send({
       seed: 1,
       n: 2,
@@ -509,11 +509,11 @@ describe('messages sent to a provider of chat completions', () => {
       ...body,
     })
 
-  it('asks for the usage of a stream in any case', () => {
+  it('always requests the usage of a stream', () => {
     assert.deepEqual(send({ stream: true }).body.stream_options, { include_usage: true })
   })
 
-  it('makes a message of each result, and one of the user of the images in them', () => {
+  it('makes a message of each result, and one user message of the images in them', () => {
     const { body, warned } = send({
       messages: [
         { role: 'user', content: 'Look' },
@@ -547,7 +547,7 @@ describe('messages sent to a provider of chat completions', () => {
     assert.deepEqual(warned, ['messages[2].content[0].content'])
   })
 
-  it('leaves cache marks out, with one warning for all', () => {
+  it('leaves out cache markers, with one warning for all', () => {
     const cache_control = { type: 'ephemeral' }
     const { body, warned } = send({
       system: [{ type: 'text', text: 'a', cache_control }],
@@ -558,7 +558,7 @@ describe('messages sent to a provider of chat completions', () => {
     assert.deepEqual(warned, ['cache_control'])
   })
 
-  it('keeps cache marks for a host that takes them', () => {
+  it('keeps cache markers for a host that supports them', () => {
     const read = anthropic.decodeRequest({
       model: 'm',
       max_tokens: 1,
@@ -572,13 +572,13 @@ describe('messages sent to a provider of chat completions', () => {
     assert.deepEqual(warnings, [])
   })
 
-  it('says a budget as an effort, and that it did', () => {
+  it('converts a budget to an effort, with a warning', () => {
     const { body, warned } = send({ thinking: { type: 'enabled', budget_tokens: 4_000 }, max_tokens: 9_000 })
     assert.equal(body.reasoning_effort, 'medium')
     assert.deepEqual(warned, ['reasoning.budget'])
   })
 
-  it('asks for effort in a word that the model takes, and not at all where it cannot think', () => {
+  it('sets an effort that the model supports, and none if it cannot reason', () => {
     const effort = (model: string, wish: object) => {
       const sent = send({ model, max_tokens: 8_000, ...wish })
       return [sent.body.reasoning_effort, sent.warned.join()]
@@ -597,7 +597,7 @@ describe('messages sent to a provider of chat completions', () => {
     assert.deepEqual(effort('another-makers', most), ['max', ''])
   })
 
-  it('asks for no more than the model writes, and no more stops than it takes', () => {
+  it('requests no more output than the model supports, and no more stop sequences than it accepts', () => {
     const limits = (model: string) => {
       const sent = send({ model, max_tokens: 32_000, stop_sequences: ['a', 'b', 'c', 'd', 'e'] })
       return [sent.body.max_completion_tokens, (sent.body.stop as string[]).length, sent.warned]
@@ -613,7 +613,7 @@ describe('messages sent to a provider of chat completions', () => {
     assert.deepEqual([claude.body.max_tokens, claude.warned], [8_192, ['max_tokens']])
   })
 
-  it('does not tell a model that thinks how to choose its words', () => {
+  it('sends no sampling parameters to a reasoning model', () => {
     const chosen = (model: string, wish: object) => {
       const sent = send({ model, max_tokens: 8_000, ...wish })
       return [saidOf(sent.body, 'temperature', 'top_p', 'stop'), sent.warned]
@@ -647,7 +647,7 @@ describe('messages sent to a provider of chat completions', () => {
 describe('responses', () => {
   const read = (body: object) => responses.decodeRequest({ model: 'm', input: 'Hi', ...body })
 
-  it('that need stored answers are refused with the reason', () => {
+  it('that require stored responses are rejected with the reason', () => {
     for (const [name, value] of [
       ['previous_response_id', 'resp_1'],
       ['conversation', 'conv_1'],
@@ -664,7 +664,7 @@ describe('responses', () => {
     assert.equal(referred.fault.param, 'input[0].id')
   })
 
-  it('are asked for without being stored, and without strict schemas that nobody wished', () => {
+  it('are requested without storing them, and without strict schemas that the client did not set', () => {
     const { body } = translate(openaiChat, responses, {
       model: 'm',
       messages: [
@@ -706,7 +706,7 @@ describe('responses', () => {
     assert.deepEqual(warned, ['truncation'])
   })
 
-  it('make one turn of what the assistant thought, said and called in a row', () => {
+  it('join consecutive reasoning, text and calls of the assistant into one turn', () => {
     const decoded = read({
       input: [
         { role: 'user', content: 'Hi' },
@@ -751,14 +751,14 @@ describe('responses', () => {
     ])
   })
 
-  it('have no usage where it is zero all over', () => {
+  it('have no usage if all its counts are zero', () => {
     assert.equal(
       responses.readUsage({ usage: { input_tokens: 0, output_tokens: 0, total_tokens: 0 } }),
       undefined,
     )
   })
 
-  it('count what is cached, written and thought as parts', () => {
+  it('count cached, cache-written and reasoning tokens as parts', () => {
     const usage = responses.readUsage({
       usage: {
         input_tokens: 100,
@@ -773,7 +773,7 @@ describe('responses', () => {
   })
 })
 
-/** What a client keeps of an answer and sends back with the result of the call. */
+/** What a client keeps of a response and sends back with the result of the call. */
 const TURNS = {
   'openai-chat': (answer: object) => {
     const { choices } = answer as { choices: { message: object }[] }
@@ -818,7 +818,7 @@ const TURNS = {
   }),
 } as const
 
-describe('what a vendor has signed', () => {
+describe('content signed by a vendor', () => {
   const parts = (...thoughts: readonly Part[]): ChatAnswer => ({
     id: 'a',
     model: 'm',
@@ -858,7 +858,7 @@ describe('what a vendor has signed', () => {
     ],
   }
 
-  /** Where a proof stands may change on the way; whose it is and what it is of may not. */
+  /** The position of a signature may change on the way; its vendor and what it signs may not. */
   const proofs = (given: readonly Part[]) =>
     given.flatMap(part => {
       if (part.type === 'reasoning') return [[part.text, part.signature ?? part.encrypted]]
@@ -867,7 +867,7 @@ describe('what a vendor has signed', () => {
 
   for (const format of FORMATS) {
     for (const [title, thoughts] of Object.entries(cases)) {
-      it(`comes back through a client of ${format.name}: ${title}`, () => {
+      it(`is restored through a client of ${format.name}: ${title}`, () => {
         const answer = parts(...thoughts)
         const expected = proofs(answer.choices[0]?.parts ?? [])
         const back = (written: object) => {
@@ -876,7 +876,7 @@ describe('what a vendor has signed', () => {
           return proofs(read.request.messages.find(({ role }) => role === 'assistant')?.content ?? [])
         }
         assert.deepEqual(back(format.encodeAnswer(answer, { idsAndClock })), expected)
-        // The same for a client that put its answer together from a stream.
+        // The same for a client that collected its response from a stream.
         const encoder = format.createStreamEncoder({ idsAndClock })
         const decoder = format.createStreamDecoder({ idsAndClock })
         const bytes = eventsOf(answer).flatMap(event => encoder.push(event))
@@ -916,7 +916,9 @@ describe('what a vendor has signed', () => {
       ],
     }
 
-    /** What goes back to Gemini of the answer that a client got, when it goes on. */
+    /**
+     * What is sent back to Gemini of the response that a client received, when the conversation continues.
+     */
     function sentBack(format: Format, written: object) {
       const read = format.decodeRequest(TURNS[format.name as keyof typeof TURNS](written), { model: 'm' })
       assert.ok('request' in read, JSON.stringify(read))
@@ -938,7 +940,7 @@ describe('what a vendor has signed', () => {
 
     for (const format of FORMATS) {
       for (const [place, given] of Object.entries(wholes))
-        it(`comes back through a client of ${format.name}, whole, ${place}`, () => {
+        it(`is restored through a client of ${format.name}, not streamed, ${place}`, () => {
           const answer = gemini.decodeAnswer(
             { candidates: [{ content: { role: 'model', parts: given }, ...stopped }] },
             { idsAndClock },
@@ -948,7 +950,7 @@ describe('what a vendor has signed', () => {
         })
 
       for (const [place, chunks] of Object.entries(streams))
-        it(`comes back through a client of ${format.name} that gathers a stream, ${place}`, async () => {
+        it(`is restored through a client of ${format.name} that collects a stream, ${place}`, async () => {
           const decoder = gemini.createStreamDecoder({ idsAndClock })
           const encoder = format.createStreamEncoder({ idsAndClock })
           const bytes = chunks.map(each => `data: ${JSON.stringify(each)}\n\n`).join('')
@@ -958,7 +960,7 @@ describe('what a vendor has signed', () => {
         })
     }
 
-    it('is left out with a warning where the conversation goes on with another vendor', () => {
+    it('is left out with a warning if the conversation continues with another vendor', () => {
       const signature = { format: 'gemini', value: 'c2ln' }
       const request: ChatRequest = {
         model: 'm',
@@ -977,7 +979,7 @@ describe('what a vendor has signed', () => {
     })
   })
 
-  it('is noticed in a body that would otherwise pass as it is, and left out of it', () => {
+  it('is detected in a body that would otherwise be forwarded unchanged, and removed from it', () => {
     const thought: Part = { type: 'reasoning', text: 'Hm', signature: { format: 'gemini', value: 'proof' } }
     const call: Part = { type: 'toolCall', id: 'call_1', name: 'f', arguments: '{}' }
     const answer: ChatAnswer = {
@@ -995,7 +997,7 @@ describe('what a vendor has signed', () => {
     assert.equal(hasForeignSignature(Buffer.from('{"content":"use sluice: it is good"}')), false)
   })
 
-  it('goes back to its own vendor and to no other', () => {
+  it('is sent back to its own vendor and to no other', () => {
     const thought: Part = {
       type: 'reasoning',
       text: 'Hm',
@@ -1039,14 +1041,14 @@ describe('a tool that takes free text', () => {
     ],
   }
 
-  it('is offered as a function where there is no such thing', () => {
+  it('is offered as a function if the format has no such tools', () => {
     const { body, warned } = translate(openaiChat, anthropic, request)
     const [tool] = body.tools as { name: string; input_schema: { required: string[] } }[]
     assert.deepEqual([tool?.name, tool?.input_schema.required], ['patch', ['input']])
     assert.deepEqual(warned, ['tools[0]'])
   })
 
-  it('is told as it was called when it goes back', () => {
+  it('is sent back as it was called', () => {
     const custom = { id: 'c', type: 'custom', custom: { name: 'patch', input: 'a' } }
     const { body } = translate(openaiChat, anthropic, {
       ...request,
@@ -1060,7 +1062,7 @@ describe('a tool that takes free text', () => {
     assert.deepEqual(turn?.content, [{ type: 'tool_use', id: 'c', name: 'patch', input: { input: 'a' } }])
   })
 
-  it('is called with free text for the client all the same, whole and streamed', () => {
+  it('is still called with free text for the client, streamed and not', () => {
     for (const format of [openaiChat, responses]) {
       const read = openaiChat.decodeRequest(request)
       assert.ok('request' in read)
@@ -1095,7 +1097,7 @@ describe('the arguments of a call in a stream of messages', () => {
     { type: 'end' },
   ]
 
-  /** What the vendor's SDK makes of the input of the one call. */
+  /** The input of the one call, as the vendor's SDK parses it. */
   async function inputOf(events: readonly ChatEvent[]): Promise<unknown> {
     const encoder = anthropic.createStreamEncoder({ idsAndClock })
     const bytes = Buffer.concat(events.flatMap(event => encoder.push(event)))
@@ -1105,7 +1107,7 @@ describe('the arguments of a call in a stream of messages', () => {
 
   const TEXTS = ['*** Begin Patch\n+"a"\\\n', '', ' ', '{"not": json', '\u0000\ud83d\ude00 é', '[1]', '{}']
 
-  it('are one object for free text, however it is cut', async () => {
+  it('are one object for free text, however it is split', async () => {
     for (const text of TEXTS)
       for (const size of [1, 3, 100]) {
         const pieces = Array.from({ length: Math.ceil(text.length / size) }, (_, at) =>
@@ -1115,7 +1117,7 @@ describe('the arguments of a call in a stream of messages', () => {
       }
   })
 
-  it('are one object for whatever a model wrote that does not begin like one, as in a whole answer', async () => {
+  it('are one object for any output that does not start like one, as in a non-streamed response', async () => {
     for (const [pieces, input] of [
       [['call it ', '"so"'], { arguments: 'call it "so"' }],
       [['["a"', ']'], { arguments: '["a"]' }],
@@ -1132,7 +1134,7 @@ describe('the arguments of a call in a stream of messages', () => {
     }
   })
 
-  it('of a custom tool call that Responses streams reach the SDK as its free text', async () => {
+  it('of a custom tool call in a Responses stream reach the SDK as its free text', async () => {
     const item = { type: 'custom_tool_call', id: 'ctc_1', call_id: 'c', name: 'patch', input: '' }
     const at = { output_index: 0, item_id: 'ctc_1' }
     const stream = [
@@ -1152,7 +1154,7 @@ describe('the arguments of a call in a stream of messages', () => {
 })
 
 describe('warnings', () => {
-  it('say nothing of what the client has not said', () => {
+  it('mention only what the client sent', () => {
     const read = openaiChat.decodeRequest({
       model: 'm',
       messages: [{ role: 'user', content: 'x', audio: null }],
@@ -1163,14 +1165,14 @@ describe('warnings', () => {
     assert.deepEqual(anthropic.encodeRequest(read.request).warnings, [])
   })
 
-  it('fit into a header whatever the client wrote', () => {
+  it('fit into a header whatever the client sent', () => {
     const warnings = createWarnings('x')
     warnings.foreign('', { extras: { y: { 'naïve\r\nset-cookie': 1 }, x: { fine: 1 } } })
     const header = warningsHeader(warnings.list())
     assert.match(header, /^na\?ve\?\?set-cookie: has no counterpart and was left out$/)
   })
 
-  it('are told once, and not without end', () => {
+  it('are sent once, and limited in number', () => {
     const warnings = createWarnings('x')
     for (let at = 0; at < 100; at++) warnings.lost('same', 'thing')
     for (let at = 0; at < 100; at++) warnings.lost(`field${at}`, 'left out')
@@ -1179,8 +1181,8 @@ describe('warnings', () => {
   })
 })
 
-describe('the meter of events', () => {
-  it('counts what the model wrote, and what it thought apart', () => {
+describe('the event meter', () => {
+  it('counts the output text, and reasoning separately', () => {
     const meter = createEventMeter()
     const answer: ChatAnswer = {
       id: 'a',

@@ -31,7 +31,7 @@ const sse = (...chunks: readonly unknown[]) =>
 describe('usage of chat completions', () => {
   const read = (usage: unknown, options: UsageOptions = {}) => openaiChat.readUsage({ usage }, options)
 
-  it('counts cached and cache-written tokens inside of the prompt', () => {
+  it('counts cached and cache-written tokens inside the prompt', () => {
     const usage = read({
       prompt_tokens: 100,
       completion_tokens: 10,
@@ -40,7 +40,7 @@ describe('usage of chat completions', () => {
     assert.deepEqual(usage, { ...EMPTY, input: 10, cachedInput: 60, cacheWrite: 30, output: 10, calls: 1 })
   })
 
-  it('counts reasoning inside of the completion', () => {
+  it('counts reasoning inside the completion', () => {
     const usage = read({
       prompt_tokens: 1,
       completion_tokens: 10,
@@ -50,7 +50,7 @@ describe('usage of chat completions', () => {
     assert.equal(usage?.output, 2)
   })
 
-  it('counts reasoning beside the completion where a vendor leaves it outside', () => {
+  it('counts reasoning beside the completion if a vendor reports it separately', () => {
     const told = {
       prompt_tokens: 12,
       completion_tokens: 1,
@@ -61,7 +61,7 @@ describe('usage of chat completions', () => {
     assert.equal(usage && totalOutput(usage), 229)
   })
 
-  it('never adds up what a stream tells with every chunk', () => {
+  it('does not add up usage that a stream repeats with every chunk', () => {
     const chunk = (completion_tokens: number, finish_reason: string | null) => ({
       id: 'a',
       choices: [{ index: 0, delta: { content: 'x' }, finish_reason }],
@@ -71,7 +71,7 @@ describe('usage of chat completions', () => {
     assert.deepEqual(usage, { ...EMPTY, input: 5, output: 3, calls: 1 })
   })
 
-  it('reads the usage that comes after the last word, in a chunk of its own or in the vendor’s own corner', () => {
+  it('reads usage after the last text, in its own chunk or in the vendor’s own field', () => {
     const words = { id: 'a', choices: [{ index: 0, delta: { content: 'x' }, finish_reason: 'stop' }] }
     const usage = { prompt_tokens: 5, completion_tokens: 2 }
     const expected = { ...EMPTY, input: 5, output: 2, calls: 1 }
@@ -79,7 +79,7 @@ describe('usage of chat completions', () => {
     assert.deepEqual(streamed(openaiChat, sse({ ...words, x_groq: { usage } })), expected)
   })
 
-  it('keeps the usage that is told together with an error', () => {
+  it('keeps usage that is reported together with an error', () => {
     const decoder = openaiChat.createStreamDecoder({ idsAndClock })
     const chunk = {
       error: { message: 'Too long', code: 400 },
@@ -107,7 +107,7 @@ describe('usage of messages', () => {
     assert.equal(usage && totalInput(usage), 100)
   })
 
-  it('tells what is written for an hour from what is written for minutes', () => {
+  it('distinguishes cache writes for an hour from those for minutes', () => {
     const usage = read({
       input_tokens: 1,
       output_tokens: 1,
@@ -118,17 +118,17 @@ describe('usage of messages', () => {
     assert.equal(usage?.cacheWrite1h, 20)
   })
 
-  it('counts thinking inside of the output', () => {
+  it('counts thinking inside the output', () => {
     const usage = read({ input_tokens: 1, output_tokens: 10, output_tokens_details: { thinking_tokens: 8 } })
     assert.deepEqual([usage?.output, usage?.reasoning], [2, 8])
   })
 
-  it('counts searches that the vendor made', () => {
+  it('counts searches that the vendor ran', () => {
     const usage = read({ input_tokens: 1, output_tokens: 1, server_tool_use: { web_search_requests: 2 } })
     assert.equal(usage?.searches, 2)
   })
 
-  it('counts the summary of a long conversation, which the vendor bills beside the answer', () => {
+  it('counts the summary of a long conversation, which the vendor bills beside the response', () => {
     const usage = read({
       input_tokens: 682,
       output_tokens: 1_320,
@@ -145,7 +145,7 @@ describe('usage of messages', () => {
     assert.equal(all.calls, 1)
   })
 
-  it('counts the advice of another model under its name, and every round of the answer', () => {
+  it('counts the advice of another model under its name, and every iteration of the response', () => {
     const usage = read({
       input_tokens: 412,
       output_tokens: 531,
@@ -169,7 +169,7 @@ describe('usage of messages', () => {
     })
   })
 
-  it('does not take a list of iterations for the whole that has less than the counts beside it', () => {
+  it('ignores a list of iterations whose sum is less than the counts beside it', () => {
     const told = { input_tokens: 900, output_tokens: 100 }
     for (const iterations of [
       [],
@@ -180,24 +180,24 @@ describe('usage of messages', () => {
       assert.deepEqual(read({ ...told, iterations }), { ...EMPTY, input: 900, output: 100, calls: 1 })
   })
 
-  it('counts a model that answered in place of the requested one', () => {
+  it('counts a model that responded in place of the requested one', () => {
     assert.deepEqual(streamed(anthropic, streamOf('corpus/anthropic/fallback-stream'))?.inferences, [
       { counts: { ...EMPTY, input: 340, output: 21 }, model: 'claude-opus-4-8' },
     ])
   })
 
-  it('is unknown where a count cannot be true', () => {
+  it('is unknown if a count is impossible', () => {
     for (const input_tokens of [-1, 0.5, '7', null]) {
       assert.equal(read({ input_tokens, output_tokens: 1 }), undefined)
     }
   })
 
-  it('takes the last count of the input of a stream', () => {
+  it('uses the last input count of a stream', () => {
     const usage = streamed(anthropic, streamOf('corpus/anthropic/restated-input-stream'))
     assert.deepEqual(usage, { ...EMPTY, input: 73, output: 4, calls: 1 })
   })
 
-  it('takes the first word on the input where it is not told again', () => {
+  it('uses the first input count if it is not repeated', () => {
     const usage = streamed(
       anthropic,
       sse(
@@ -216,7 +216,7 @@ describe('usage of messages', () => {
     assert.deepEqual(usage, { ...EMPTY, input: 9, cachedInput: 4, output: 7, calls: 1 })
   })
 
-  it('leaves the cached tokens out of the input when told to a client', () => {
+  it('leaves the cached tokens out of the input when reported to a client', () => {
     const answer = {
       id: 'a',
       model: 'm',
@@ -233,7 +233,7 @@ describe('usage of messages', () => {
 describe('usage of generateContent', () => {
   const read = (usageMetadata: unknown, rest: object = {}) => gemini.readUsage({ usageMetadata, ...rest })
 
-  it('counts cached tokens inside of the prompt and thoughts beside the candidates', () => {
+  it('counts cached tokens inside the prompt and reasoning beside the candidates', () => {
     const usage = read({
       promptTokenCount: 100,
       cachedContentTokenCount: 60,
@@ -244,20 +244,20 @@ describe('usage of generateContent', () => {
     assert.deepEqual(usage, { ...EMPTY, input: 40, cachedInput: 60, output: 10, reasoning: 30, calls: 1 })
   })
 
-  it('counts what the vendor’s tools have found as input, beside the prompt', () => {
+  it('counts the results of the vendor’s tools as input, beside the prompt', () => {
     const told = { promptTokenCount: 10, toolUsePromptTokenCount: 73, candidatesTokenCount: 30 }
     const usage = read({ ...told, thoughtsTokenCount: 109, totalTokenCount: 222 })
     assert.deepEqual([usage && totalInput(usage), usage && totalOutput(usage)], [83, 139])
   })
 
-  it('takes what is not told from the total', () => {
+  it('derives a missing count from the total', () => {
     const silent = read({ promptTokenCount: 15, thoughtsTokenCount: 2, totalTokenCount: 17 })
     assert.deepEqual([silent?.output, silent?.reasoning], [0, 2])
     const thoughtless = read({ promptTokenCount: 15, candidatesTokenCount: 5, totalTokenCount: 50 })
     assert.deepEqual([thoughtless?.output, thoughtless?.reasoning], [5, 30])
   })
 
-  it('tells sounds and pictures from words, and what of them came from the cache', () => {
+  it('distinguishes audio and images from text, and the cached part of each', () => {
     const usage = read({
       promptTokenCount: 100,
       cachedContentTokenCount: 50,
@@ -274,14 +274,14 @@ describe('usage of generateContent', () => {
     assert.deepEqual(usage, { ...EMPTY, ...input, output: 10, imageOutput: 1_290, calls: 1 })
   })
 
-  it('counts searches as they are sold: once an answer, or each with the newer models', () => {
+  it('counts searches as they are billed: once per response, or each with newer models', () => {
     const candidates = [{ groundingMetadata: { webSearchQueries: ['a', 'b'] } }]
     const told = { promptTokenCount: 1, candidatesTokenCount: 1 }
     assert.equal(read(told, { candidates, modelVersion: 'gemini-2.5-flash' })?.searches, 1)
     assert.equal(read(told, { candidates, modelVersion: 'gemini-3-pro-preview' })?.searches, 2)
   })
 
-  it('never adds up what a stream tells with every event', () => {
+  it('does not add up usage that a stream repeats with every event', () => {
     const piece = (candidatesTokenCount: number, finishReason?: string) => ({
       candidates: [{ content: { parts: [{ text: 'x' }] }, finishReason }],
       usageMetadata: { promptTokenCount: 5, candidatesTokenCount },
@@ -290,7 +290,7 @@ describe('usage of generateContent', () => {
     assert.deepEqual(usage, { ...EMPTY, input: 5, output: 3, calls: 1 })
   })
 
-  it('is unknown where the prompt is not told', () => {
+  it('is unknown if the prompt is not reported', () => {
     assert.equal(read({ trafficType: 'ON_DEMAND' }), undefined)
     assert.equal(read({ promptTokenCount: -1 }), undefined)
   })

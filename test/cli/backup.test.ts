@@ -30,10 +30,13 @@ import {
 import { fetchPatiently } from '../support/relay.ts'
 
 const CLIENTS = 6
-/** Each worker has a journal of its own; the restored gateway has one worker, and ends what all of them left. */
+/**
+ * Each worker has its own journal; the restored gateway has one worker, and settles the journals of all of
+ * them.
+ */
 const WORKERS = { sqlite: 2, postgres: 1 } as const
 const BACKUPS = process.env.SLUICE_CAMPAIGN === undefined ? 2 : 6
-/** How many more answers come between two backups. */
+/** How many more responses arrive between two backups. */
 const ANSWERS_BETWEEN = 60
 const MODEL = 'small'
 const STALLING = 'stalling'
@@ -49,7 +52,7 @@ async function must(reply: ReturnType<Api>) {
   return body.data
 }
 
-/** Two models on the simulated provider: one that answers, one whose stream never ends. */
+/** Two models of the simulated provider: one that responds, one whose stream never ends. */
 async function furnish({ api }: Pick<Server, 'api'>, upstream: string): Promise<void> {
   const channel = { name: 'simulated', type: 1, key: 'provider-key', base_url: upstream }
   for (const [model, sent] of Object.entries({ [MODEL]: 'sim-words-4', [STALLING]: 'sim-words-9-stall-3' })) {
@@ -70,7 +73,7 @@ const ask = ({ url }: Pick<Server, 'url'>, key: string, fields: object, signal?:
     ...(signal ? { signal } : {}),
   })
 
-/** Clients that ask without a pause, whole and streamed, some of them with tokens that were just made. */
+/** Clients that send requests without a pause, streamed and not, some with tokens that were just created. */
 function createTraffic(server: Server, key: string) {
   const answered: string[] = []
   let isOver = false
@@ -79,7 +82,7 @@ function createTraffic(server: Server, key: string) {
       const own = index === 0 ? await newToken(server) : key
       const response = await ask(server, own, { stream: turn % 2 === 1 })
       const text = await response.text()
-      // On a busy machine a lease may come too late; nothing was sent then.
+      // On a busy machine a lease may time out; nothing was sent then.
       if (text.includes('ledger_unavailable')) continue
       assert.equal(response.status, 200, text)
       answered.push(response.headers.get('x-request-id') ?? '')
@@ -95,7 +98,7 @@ function createTraffic(server: Server, key: string) {
   }
 }
 
-/** The ledger of a store, read from outside. */
+/** The ledger of a store, read with a separate connection. */
 const booksOf = (ground: ServerOptions) =>
   lookInto(ground, async ({ db }) => {
     const entries = await db.selectFrom('entries').selectAll().where('kind', '=', 'settle').execute()
@@ -109,7 +112,7 @@ const booksOf = (ground: ServerOptions) =>
     return { entries, accounts, recovered, leases, ids: entries.map(entry => entry.request_id ?? '') }
   })
 
-/** Nothing open, nothing twice, every balance the credit less the entries. */
+/** No open request, no duplicate, and every balance is the credit minus the entries. */
 async function mustBeExact(ground: ServerOptions) {
   const books = await booksOf(ground)
   assert.equal(new Set(books.ids).size, books.ids.length, 'a request has two entries')
@@ -135,7 +138,7 @@ function edit(path: string, statement: string): void {
   db.close()
 }
 
-/** Settings for a place that has the same secret as another. */
+/** Settings for a directory that has the same secret as another. */
 async function placeBeside(engine: EngineName, { dataDir }: ServerOptions): Promise<ServerOptions> {
   const ground = await newGround(engine)
   mkdirSync(ground.dataDir, { mode: 0o700 })
@@ -151,7 +154,7 @@ for (const engine of ENGINES) {
     })
     after(() => simulator.close())
 
-    it('taken under load restores to exact books with everything that was answered before', async t => {
+    it('taken under load restores to an exact ledger with everything that was acknowledged before', async t => {
       const ground = await newGround(engine)
       const workers = WORKERS[engine]
       const server = await startServer({ ...ground, env: { SLUICE_WORKERS: String(workers) } })
@@ -194,11 +197,11 @@ for (const engine of ENGINES) {
           answered.filter(id => !inBooks.has(id)),
           [],
         )
-        // What was open at that moment ended as after a crash, and what had been delivered is paid.
+        // Requests open at that time ended as after a crash, and delivered output is charged.
         const open = books.recovered.find(({ request_id }) => request_id === stalledId)
         assert.ok(open && open.cost > 0)
         assert.equal(books.ids.filter(id => id === stalledId).length, 1)
-        // And it is a gateway: it serves, with the tokens it had.
+        // The restored gateway serves requests, with its existing tokens.
         const reply = await ask(again, key, {})
         assert.equal(reply.status, 200, await reply.text())
         await again.stop()
@@ -206,7 +209,7 @@ for (const engine of ENGINES) {
       }
     })
 
-    it('of a stopped gateway holds no secret, and may be restored on the other engine', async () => {
+    it('of a stopped gateway contains no secret, and may be restored on the other engine', async () => {
       const ground = await newGround(engine)
       const server = await startServer(ground)
       await furnish(server, simulator.url)
@@ -230,7 +233,7 @@ for (const engine of ENGINES) {
       const again = await startServer(place)
       assert.equal((await mustBeExact(place)).ids.length, 1)
       assert.equal((await ask(again, key, {})).status, 200)
-      // Ids go on where they were: none is given twice.
+      // Ids continue where they were: none is reused.
       const known = await lookInto(ground, ({ db }) => db.selectFrom('tokens').select('id').execute())
       const made = await must(again.api('POST', '/api/token/', { name: 'next', remain_quota: 1 }))
       assert.ok(known.every(({ id }) => id < made.id))
@@ -239,7 +242,7 @@ for (const engine of ENGINES) {
       await again.stop()
     })
 
-    it('is refused where a file or a gateway is, and when it is damaged', async () => {
+    it('is refused if a file or a gateway exists at the target, and if it is damaged', async () => {
       const ground = await newGround(engine)
       const server = await startServer(ground)
       const dir = newDirectory()
@@ -280,7 +283,7 @@ for (const engine of ENGINES) {
 }
 
 describe('an older copy of the store under newer journals', () => {
-  it('is caught up from the files the node has kept, each entry once, and refused when those have a gap', async () => {
+  it('is brought up to date from the files the node has kept, each entry once, and refused if those have a gap', async () => {
     const simulator = await startSimulator()
     const ground = await newGround('sqlite')
     const store = join(ground.dataDir, 'sluice.db')
@@ -293,7 +296,7 @@ describe('an older copy of the store under newer journals', () => {
     db.prepare('VACUUM INTO ?').run(old)
     db.close()
     for (let count = 0; count < 20; count++) assert.equal((await ask(server, key, {})).status, 200)
-    // Long enough for leases to have been given back and taken anew.
+    // Long enough for leases to have been returned and taken again.
     await setTimeout(1_500)
     assert.equal((await ask(server, key, {})).status, 200)
     await server.kill()
@@ -306,7 +309,8 @@ describe('an older copy of the store under newer journals', () => {
     assert.ok(verdict.ok, verdict.lines.join('\n'))
     const caughtUp = await mustBeExact(ground)
     assert.equal(caughtUp.ids.length, 26)
-    // The same links as before, not only the same sums; the newest may not have been in the store when it was killed.
+    // The same links as before, not only the same sums; the newest may not have been in the store at the
+    // kill.
     assert.deepEqual(
       caughtUp.entries.slice(0, before.entries.length).map(({ hash }) => hash),
       before.entries.map(({ hash }) => hash),

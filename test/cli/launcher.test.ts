@@ -36,7 +36,7 @@ describe('./sluice', () => {
     assert.match(stderr, /"two words \*"/)
   })
 
-  it('names `npm ci` where Node.js is not installed', async () => {
+  it('names `npm ci` if Node.js is not installed', async () => {
     const copy = join(elsewhere, 'sluice')
     copyFileSync(launcher, copy)
     const { code, stdout, stderr } = await launch(copy, 'version')

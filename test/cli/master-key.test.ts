@@ -33,25 +33,25 @@ describe('the keyring', () => {
   const refuses = (text: string, place: Parameters<typeof keyring.open>[1] = PLACE, ring = keyring) =>
     assert.throws(() => ring.open(text, place), SealError, text)
 
-  it('opens what it sealed, for any text', () => {
+  it('decrypts what it encrypted, for any text', () => {
     for (const text of ['', 'a provider key', '{"private_key":"…\n"}', '🔑'.repeat(1_000), '\u0000'])
       assert.equal(keyring.open(keyring.seal(text, PLACE), PLACE), text)
   })
 
-  it('seals the same text anew each time, and shows nothing of it', () => {
+  it('encrypts the same text differently each time, and reveals nothing of it', () => {
     const again = keyring.seal('a provider key', PLACE)
     assert.notEqual(again, sealed)
     assert.ok(![sealed, again].some(text => text.includes('provider')))
   })
 
-  it('does not open a text that stands in another row, field or table', () => {
+  it('does not decrypt a text that was moved to another row, field or table', () => {
     refuses(sealed, { ...PLACE, row: 8 })
     refuses(sealed, { ...PLACE, row: '7 ' })
     refuses(sealed, { ...PLACE, field: 'sealed' })
     refuses(sealed, { ...PLACE, table: 'tokens' })
   })
 
-  it('does not open a text of which any character was changed, taken away or added', () => {
+  it('does not decrypt a text with any character changed, removed or added', () => {
     for (let at = 0; at < sealed.length; at += 1) {
       for (const other of ['A', 'B', '_', '.', '='])
         if (sealed[at] !== other) refuses(sealed.slice(0, at) + other + sealed.slice(at + 1))
@@ -63,7 +63,7 @@ describe('the keyring', () => {
     for (const more of ['.', '.x', '=', ' ', '\n', 'A']) refuses(sealed + more)
   })
 
-  it('does not open a text of which a single bit was turned', () => {
+  it('does not decrypt a text with a single bit flipped', () => {
     const [version, kid, nonce = '', body = ''] = sealed.split('.')
     const turned = (text: string, bit: number) => {
       const bytes = Buffer.from(text, 'base64url')
@@ -76,7 +76,7 @@ describe('the keyring', () => {
       refuses([version, kid, nonce, turned(body, bit)].join('.'))
   })
 
-  it('does not open a text under another secret, nor one that only claims to be sealed under it', () => {
+  it('does not decrypt a text under another secret, nor one that only claims to be encrypted under it', () => {
     const other = createKeyring([NEW])
     refuses(sealed, PLACE, other)
     const [version, , nonce, body] = sealed.split('.')
@@ -85,7 +85,7 @@ describe('the keyring', () => {
     refuses([version, claimed, nonce, body].join('.'), PLACE, createKeyring([NEW, OLD]))
   })
 
-  it('opens under every secret it has, and seals under the newest', () => {
+  it('decrypts with every secret it has, and encrypts with the newest', () => {
     const both = createKeyring([NEW, OLD])
     assert.equal(both.open(sealed, PLACE), 'a provider key')
     const moved = both.seal('a provider key', PLACE)
@@ -96,7 +96,7 @@ describe('the keyring', () => {
     refuses(sealed, PLACE, both)
   })
 
-  it('is not made of nothing', () => {
+  it('is not created without a secret', () => {
     assert.throws(() => createKeyring([]), SealError)
   })
 })
@@ -106,7 +106,7 @@ async function dropDatabases(): Promise<void> {
   for (const database of databases.splice(0)) await database.drop()
 }
 
-/** A data directory, and a database where the engine needs one, that no server has seen yet. */
+/** A data directory, and a database if the engine needs one, that no server has used yet. */
 async function newGround(engine: EngineName): Promise<ServerOptions> {
   const dataDir = join(newDirectory(), 'data')
   if (engine === 'sqlite') return { dataDir }
@@ -120,7 +120,7 @@ const envOf = (ground: ServerOptions, secret?: string): Env =>
 
 type StoreAndKeys = Awaited<ReturnType<typeof openStoreAndKeys>>
 
-/** A gateway in this process, on an existing store that stays. */
+/** A gateway in this process, on an existing store that is kept. */
 async function serving<T>(
   ground: ServerOptions,
   secret: string | undefined,
@@ -179,7 +179,7 @@ async function everythingOf({ dataDir, databaseUrl }: ServerOptions) {
   return { files, tables }
 }
 
-/** Things with sealed texts in them, and how to see that each still opens. */
+/** Objects with encrypted texts, and how to check that each can still be decrypted. */
 async function seal(gateway: Gateway) {
   const made = async (path: string, body: unknown, headers: Env = {}) => {
     const reply = await gateway.api('POST', path, body, { headers })
@@ -210,12 +210,12 @@ async function seal(gateway: Gateway) {
     assert.match(header_override['X-Secret'], /^a.+…/)
     assert.deepEqual((await ask('GET', `/api/channel/${channelId}`)).header_override, header_override)
     assert.deepEqual(await ask('POST', '/api/token/', { name: 'repeatable' }, { headers }), repeatable)
-    // Tokens are found by digests, whose key is sealed as well.
+    // Tokens are found by digests, whose key is encrypted as well.
     assert.equal((await ask('GET', '/api/usage/token/', undefined, { token: token.key })).name, 'sealed')
   }
 }
 
-/** Every sealed text there is, by the id of the secret it is sealed under. */
+/** Every encrypted text, by the id of its secret. */
 async function sealedBy({ store }: StoreAndKeys): Promise<Record<string, number>> {
   const counts: Record<string, number> = {}
   for (const rows of (await allRows(store.db)).values())
@@ -234,11 +234,11 @@ const answerRow = (key: string, answer_sealed: string) => ({
   key,
   body_digest: '',
   answer_sealed,
-  // In the future, so that no newer answer sweeps it away.
+  // In the future, so that no newer response removes it.
   created_time: 100_000_000_000,
 })
 
-/** More sealed texts than one transaction of a rotation moves. */
+/** More encrypted texts than one transaction of a rotation re-encrypts. */
 const MANY = 450
 async function sealMany({ store, keyring }: StoreAndKeys): Promise<void> {
   const keys = Array.from({ length: MANY }, (_, index) => `key-${index}`)
@@ -271,7 +271,7 @@ for (const engine of ENGINES) {
       })
     }
 
-    it('is no better for being missing: none is made in its place', async () => {
+    it('is also refused if it is missing: none is created in its place', async () => {
       const before = await everythingOf(ground)
       const { code, stderr } = await run(['start'], { env: envOf(ground) })
       assert.equal(code, 78)
@@ -290,16 +290,16 @@ for (const engine of ENGINES) {
       rmSync(join(ground.dataDir, 'secret'))
     })
 
-    it('is forgiven where the right one stands behind it', async () => {
+    it('is accepted if the right one follows it', async () => {
       const digestUnder = (secret: string) =>
         opening(ground, secret, async ({ digest }) => digest('sk-anything'))
       assert.equal(await digestUnder(`${WRONG},${OLD}`), await digestUnder(OLD))
     })
   })
 
-  describe(`headers of channels on ${engine} from before they were sealed`, () => {
+  describe(`headers of channels on ${engine} from before they were encrypted`, () => {
     after(dropDatabases)
-    it('are encrypted by the next start, and still sent and presented', async () => {
+    it('are encrypted by the next start, and still sent and returned', async () => {
       const ground = await newGround(engine)
       const assertOpen = await serving(ground, OLD, seal)
       const rows = ({ store }: StoreAndKeys) =>
@@ -318,9 +318,9 @@ for (const engine of ENGINES) {
     })
   })
 
-  describe(`sealed texts on ${engine} that were moved or changed behind our back`, () => {
+  describe(`encrypted texts on ${engine} that were moved or changed in the store`, () => {
     after(dropDatabases)
-    it('do not open, and harm nothing else', async () => {
+    it('cannot be decrypted, and affect nothing else', async () => {
       await serving(await newGround(engine), undefined, async gateway => {
         const ids = []
         for (const name of ['first', 'second', 'third']) {
@@ -370,7 +370,7 @@ for (const engine of ENGINES) {
         old = newest(OLD)
       })
 
-      it('that is cut short half-way leaves everything open to both secrets', async () => {
+      it('that is interrupted leaves everything decryptable with both secrets', async () => {
         await opening(ground, told(NEW, OLD), async opened => {
           let seals = 0
           const failing = {
@@ -391,7 +391,7 @@ for (const engine of ENGINES) {
         await serving(ground, told(NEW, OLD), assertOpen)
       })
 
-      it('is finished when it is run again, on a server that serves all the while', async () => {
+      it('is completed by another run, on a server that keeps serving', async () => {
         const before = mode === 'kept' ? kept() : []
         assert.deepEqual(before.slice(1), mode === 'kept' ? [old] : [])
         await serving(ground, told(NEW, OLD), async gateway => {
@@ -403,7 +403,7 @@ for (const engine of ENGINES) {
         if (mode === 'kept') assert.deepEqual(kept(), before.slice(0, 1))
       })
 
-      it('leaves the old secret alone with nothing to open, and the new one with everything', async () => {
+      it('leaves nothing that the old secret can decrypt, and everything to the new one', async () => {
         if (mode === 'kept') {
           const rotated = kept().join()
           assert.equal(statSync(file()).mode & 0o777, 0o600)
@@ -421,9 +421,9 @@ for (const engine of ENGINES) {
         assert.deepEqual(Object.keys(await opening(ground, told(NEW), sealedBy)), [kidOf(newest(NEW))])
       })
 
-      it('is done by the command, and the server starts on the new secret only', async () => {
+      it('is done by the command, and the server starts with the new secret only', async () => {
         const before = mode === 'kept' ? kept() : []
-        // With a server here, without one there: both ways on both engines.
+        // With a running server in one case, without one in the other: both on both engines.
         const isServed = (engine === 'sqlite') === (mode === 'kept')
         const env = envOf(ground, told(NEXT, NEW))
         const server = isServed ? await startServer({ ...ground, env }) : undefined
@@ -450,7 +450,7 @@ for (const engine of ENGINES) {
 
   describe(`a rotation on ${engine}`, () => {
     after(dropDatabases)
-    it('needs two secrets where they are given, and says how', async () => {
+    it('needs two secrets if they are configured, and explains how', async () => {
       const ground = await newGround(engine)
       await serving(ground, OLD, gateway =>
         assert.rejects(gateway.operations.rotateSecret(), /SLUICE_SECRET=new,old/),
@@ -460,7 +460,7 @@ for (const engine of ENGINES) {
       assert.match(stderr, /^sluice: SLUICE_SECRET contains only one secret[^\n]*\n$/)
     })
 
-    it('loses nothing of what is made while it runs, however often it runs', async () => {
+    it('loses nothing that is created while it runs, with any number of runs', async () => {
       await serving(await newGround(engine), undefined, async gateway => {
         let isOver = false
         const keys = new Map<number, string>()
@@ -481,7 +481,7 @@ for (const engine of ENGINES) {
       })
     })
 
-    it('waits for a change that sealed under the old secret and has not ended yet', async () => {
+    it('waits for a transaction that encrypted with the old secret and has not ended yet', async () => {
       const ground = await newGround(engine)
       await opening(ground, undefined, async opened => {
         const { db } = opened.store
@@ -496,7 +496,7 @@ for (const engine of ENGINES) {
         })
         await begun.promise
         const rotating = rotateSecret()
-        // Long enough for a rotation that does not wait to be done.
+        // Long enough for a rotation that does not wait to complete.
         await Promise.race([rotating, setTimeout(700)])
         mayEnd.resolve()
         await Promise.all([changing, rotating])
@@ -508,7 +508,7 @@ for (const engine of ENGINES) {
       })
     })
 
-    it('does not put an old text back over one that was sealed anew meanwhile', async () => {
+    it('does not overwrite a text that was encrypted again meanwhile', async () => {
       await opening(await newGround(engine), OLD, async ({ store: { db } }) => {
         const [first] = await sealedUnderOlder(db, createKeyring([NEW]).newestPrefix(), 1)
         assert.equal(first?.place.row, 'digest_key')

@@ -34,7 +34,7 @@ function describeAccount(): void {
     user: { username: string; password: string },
     work: (page: Page) => Promise<void>,
   ): Promise<void> {
-    // Browsers trust a loopback address without TLS, and no other one.
+    // Browsers trust only a loopback address without TLS.
     const url = `http://127.0.0.1:${server.port}`
     const { page, context, faults } = await visit(browser, url)
     await signIn(page, url, user)
@@ -102,7 +102,7 @@ function describeAccount(): void {
     assert.equal(await canSignIn({ ...user, password: 'another password' }), true)
   })
 
-  it('tells an Admin that a changed host needs the key again', async () => {
+  it('informs an Admin that a changed host needs the key again', async () => {
     const { id } = await create('/api/channel/', {
       mode: 'single',
       channel: {

@@ -78,7 +78,7 @@ function describeConsole(): void {
     })
   })
 
-  describe('a gateway at work', () => {
+  describe('a running gateway', () => {
     let server: ConsoleServer
     let room: Showroom
     let page: Page
@@ -599,7 +599,7 @@ function describeConsole(): void {
       await until('the new row', async () => ((await rows.count()) === before + 1 ? true : undefined))
     })
 
-    it('hands out the rows in sight as a file, with the filters that are set', async () => {
+    it('exports the visible rows as a file, with the current filters', async () => {
       await page.goto(`${server.url}/usage?model=gpt-4o-mini`)
       const link = page.getByRole('link', { name: 'Export JSONL' })
       const [download] = await Promise.all([page.waitForEvent('download'), link.click()])

@@ -36,7 +36,7 @@ function describePlayground(): void {
   const open = (tab: string) => page.goto(`${server.url}/playground?tab=${tab}`)
   const activeTab = () => page.getByRole('tabpanel')
   const run = () => activeTab().getByRole('button', { name: 'Send' }).click()
-  /** The newest row of the usage log, once the one that a page shows is there. */
+  /** The newest row of the usage log, once the row that a page shows is stored. */
   async function costOf(link = activeTab().getByRole('link', { name: 'View request' }).first()) {
     const requestId = (await link.getAttribute('href'))?.split('/').at(-1) ?? ''
     const row = await until('the row', async () => {

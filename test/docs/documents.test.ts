@@ -17,7 +17,7 @@ const withoutCode = (text: string) => text.replaceAll(/^```[\s\S]*?^```/gm, '')
 const matchesOf = (pattern: RegExp, textOf = (path: string) => read(path)) =>
   documents.flatMap(path => [...textOf(path).matchAll(pattern)].map(([, match = '']) => ({ path, match })))
 
-/** The address of a heading, as the usual readers of Markdown make it. */
+/** The anchor of a heading, as common Markdown renderers make it. */
 const anchorOf = (heading: string) =>
   heading
     .toLowerCase()

@@ -53,14 +53,14 @@ describe('docs/api.md', () => {
   let env: Record<string, string>
   before(async () => {
     await relay.addChannel({ models: MODELS })
-    // Its vendor has put it away, and with it the shipped price.
+    // Its vendor has retired it, and with it the shipped price.
     await relay.must(relay.api('POST', '/api/price/', { model: 'dall-e-2', per_image: 0.02 }))
     const { key } = await relay.newToken({ unlimited_quota: true })
     dir = mkdtempSync(join(tmpdir(), 'sluice-docs-'))
     symlinkSync(join(root, 'node_modules'), join(dir, 'node_modules'), 'dir')
     writeFileSync(join(dir, 'package.json'), '{"type":"module"}')
     writeFileSync(join(dir, 'cat.png'), Buffer.from(PNG, 'base64'))
-    // A refusal has to end the script, whatever a line of it does with the answer.
+    // A refused request must end the script, whatever a line does with the response.
     writeFileSync(join(dir, '.curlrc'), 'fail-with-body\nsilent\nshow-error\n')
     env = {
       ...(process.env as Record<string, string>),

@@ -91,7 +91,7 @@ describe('the reference', () => {
     assert.deepEqual(listed.toSorted(), pages.sort())
   })
 
-  it('has no heading twice on a page', () => {
+  it('has no repeated heading on a page', () => {
     for (const path of globSync(`${FOLDER}/*.md`, { cwd: root })) {
       const headings = read(path).match(/^#+ .+$/gm) ?? []
       assert.equal(new Set(headings).size, headings.length, path)

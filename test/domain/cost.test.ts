@@ -23,7 +23,7 @@ import {
 import { readOpenAiUsage } from '../../src/metering/openai-usage.ts'
 import { fc } from '../support/properties.ts'
 
-/** A price from the dollars an administrator types. */
+/** A price from the dollars that an administrator enters. */
 function priced(input: PriceInput): Price {
   const reading = readPrice(input)
   assert.ok('price' in reading, JSON.stringify(reading))
@@ -33,7 +33,7 @@ function priced(input: PriceInput): Price {
 const used = (counts: Partial<Usage>): Usage => ({ ...EMPTY, ...counts })
 
 describe('the cost of a request', () => {
-  it('is the sum over its kinds of token, each at its own rate', () => {
+  it('is the sum over its token types, each at its own rate', () => {
     const rates = Object.fromEntries(TOKEN_RATES.map((name, index) => [name, 10 ** index * 1_000])) as Rates
     const all = Object.fromEntries(
       [...INPUT_COUNTS, ...OUTPUT_COUNTS].map((name, index) => [name, index + 1]),
@@ -44,20 +44,20 @@ describe('the cost of a request', () => {
     assert.equal(cost({ rates }, used(all)), expected)
   })
 
-  it('takes the vendor at its own sum: a cache written, by its own price', () => {
+  it('equals the vendor’s own sum: a cache write at its own price', () => {
     // Recorded: prompt 1,220 of which 1,217 written, completion 100.
     const price = priced({ input: 1.25, cache_write: 1.5625, output: 10 })
     const usage = used({ input: 3, cacheWrite: 1_217, reasoning: 100, calls: 1 })
     assert.equal(cost(price, usage), Math.ceil(3 * 1_250 + 1_217 * 1_562.5 + 100 * 10_000))
   })
 
-  it('knows a cache of an hour from a short one', () => {
+  it('distinguishes a cache of an hour from a short one', () => {
     const price = priced({ input: 3, cache_write: 3.75, cache_write_1h: 6, output: 15 })
     assert.equal(cost(price, used({ input: 17, cacheWrite1h: 2_056, output: 100 })), 13_887_000)
     assert.equal(cost(price, used({ input: 17, cacheWrite: 2_056, output: 100 })), 9_261_000)
   })
 
-  it('equals what the vendor itself says it charged, to the last digit', () => {
+  it('equals what the vendor itself reports, to the last digit', () => {
     // xAI reports its charge in ticks, 10^10 to the dollar; OpenRouter in dollars.
     const grok = priced({ input: 0.3, cached_input: 0.075, output: 0.5 })
     const recorded = [
@@ -83,7 +83,7 @@ describe('the cost of a request', () => {
     assert.equal(cost(sonnet, used({ input: 43, output: 23, reasoning: 13, calls: 1 })), 669_000)
   })
 
-  it('charges a kind without a rate of its own at the rate it falls back to', () => {
+  it('charges a token type without its own rate at its fallback rate', () => {
     const price: Price = { rates: { input: 1_000, output: 7_000 } }
     for (const kind of INPUT_COUNTS) assert.equal(cost(price, used({ [kind]: 5 })), 5, kind)
     for (const kind of OUTPUT_COUNTS) assert.equal(cost(price, used({ [kind]: 5 })), 35, kind)
@@ -91,13 +91,13 @@ describe('the cost of a request', () => {
     assert.equal(cost(written, used({ cacheWrite1h: 5 })), 15)
   })
 
-  it('charges nothing where a rate is stated to be 0', () => {
+  it('charges nothing if a rate is set to 0', () => {
     const price: Price = { rates: { input: 1_000, cached_input: 0, output: 1_000, reasoning: 0 } }
     assert.equal(cost(price, used({ cachedInput: 9, reasoning: 9 })), 0)
     assert.equal(cost({ rates: { output: 1 } }, used({ input: 9 })), 0)
   })
 
-  it('of nothing is nothing', () => {
+  it('of no usage is zero', () => {
     assert.equal(cost(priced({ input: 3, output: 15 }), EMPTY), 0)
     assert.equal(cost(priced({ per_call: 1 }), EMPTY), 0)
   })
@@ -116,7 +116,7 @@ describe('the cost of a request', () => {
     assert.equal(cost(priced({ input: 1 }), used(calls)), 0)
   })
 
-  it('takes a kind of search and a service together, each from its own variant', () => {
+  it('combines a search type and a service tier, each from its own variant', () => {
     const price = priced({
       input: 1,
       per_search: 0.01,
@@ -132,7 +132,7 @@ describe('the cost of a request', () => {
     assert.deepEqual(held, [25_000_000_000])
   })
 
-  it('counts characters, pictures, searches, seconds and calls', () => {
+  it('counts characters, images, searches, seconds and calls', () => {
     assert.equal(cost(priced({ per_character: 0.000015 }), used({ characters: 4_096 })), 61_440_000)
     assert.equal(cost(priced({ image: 0.04 }), used({ images: 3 })), 120_000_000)
     assert.equal(cost(priced({ per_search: 0.002 }), used({ searches: 2 })), 4_000_000)
@@ -141,26 +141,27 @@ describe('the cost of a request', () => {
     assert.equal(cost(priced({ per_call: 0.5 }), used({ calls: 4 })), 2_000_000_000)
   })
 
-  it('charges a price by the minute by the second, exactly', () => {
+  it('charges a per-minute price by the second, exactly', () => {
     assert.equal(cost(priced({ per_minute: 0.006 }), used({ seconds: 60 })), 6_000_000)
     assert.equal(cost(priced({ per_minute: 0.006 }), used({ seconds: 4 })), 400_000)
     assert.equal(cost(priced({ per_minute: 0.0043 }), used({ seconds: 1 })), 71_667)
-    // A sixtieth of a picodollar above a whole nanodollar begins the next one.
+    // A sixtieth of a picodollar above a whole nanodollar is rounded up to the next one.
     assert.equal(cost({ rates: { per_minute: 60_000 } }, used({ seconds: 1 })), 1)
     assert.equal(cost({ rates: { per_minute: 60_001 } }, used({ seconds: 1 })), 2)
   })
 
-  it('charges the length with a token price only if the answer reports no tokens', () => {
+  it('charges the length with a token price only if the response reports no tokens', () => {
     const price = priced({ input: 2.5, audio_input: 6, output: 10, per_second: 0.0001 })
     assert.equal(cost(price, used({ seconds: 10 })), 1_000_000)
     assert.equal(cost(price, used({ seconds: 10, audioInput: 100, output: 10 })), 700_000)
   })
 
-  it('is exact beyond 9,007 USD, and an error where it could not be', () => {
+  it('is exact beyond 9,007 USD, and an error if it could not be', () => {
     const price: Price = { rates: { input: 1e12 + 1 } }
     assert.equal(cost(price, used({ input: 9_000_000 })), 9_000_000 * 1e9 + 9_000)
     assert.throws(() => cost({ rates: { input: MAX_RATE_PICOS } }, used({ input: 1e10 })), RangeError)
-    // 61 seconds of this come to a nanodollar and a sixtieth of a picodollar, and no number holds the product.
+    // 61 seconds of this cost a nanodollar and a sixtieth of a picodollar, and no number can represent the
+    // product.
     const rate = 147_659_004_207_541
     assert.ok(61 * rate > Number.MAX_SAFE_INTEGER)
     const exact = (61n * BigInt(rate) + 59_999n) / 60_000n
@@ -179,22 +180,22 @@ describe('the tiers of a price', () => {
     ],
   })
 
-  it('begin above their limit, not at it', () => {
+  it('start above their limit, not at it', () => {
     assert.equal(cost(price, used({ input: 200_000 })), 200_000_000)
     assert.equal(cost(price, used({ input: 200_001 })), 400_002_000)
   })
 
-  it('hold for every token of the request, and leave what they do not state', () => {
+  it('apply to every token of the request, and inherit rates that they do not set', () => {
     const usage = used({ input: 150_000, cachedInput: 50_001, output: 7 })
     assert.equal(cost(price, usage), 150_000 * 2_000 + 50_001 * 100 + 7 * 15_000)
   })
 
-  it('are chosen by the whole prompt, cached and media tokens included', () => {
+  it('are chosen by the whole prompt, including cached and media tokens', () => {
     const usage = used({ cachedInput: 400_000, cacheWrite: 50_000, audioInput: 25_000, imageInput: 25_001 })
     assert.equal(cost(price, usage), 400_000 * 400 + 100_001 * 4_000)
   })
 
-  it('are not chosen by the length of the answer', () => {
+  it('are not chosen by the length of the output', () => {
     assert.equal(cost(price, used({ input: 1, output: 900_000 })), 1_000 + 900_000 * 10_000)
   })
 })
@@ -225,7 +226,7 @@ const usage = fc.record(
   >,
 )
 
-/** The rules once more, plainly and in big integers. */
+/** The same rules, implemented directly with big integers. */
 function reference({ rates, tiers = [] }: Price, usage: Usage): bigint {
   const reached = tiers.filter(tier => totalInput(usage) > tier.inputOver).at(-1)
   const at = { ...rates, ...reached?.rates }
@@ -278,14 +279,14 @@ describe('for any price and usage', () => {
   })
 })
 
-/** The least limits that a usage is within. */
+/** The smallest limits that include a usage. */
 const limitsOf = (usage: Usage): UsageBound => {
   const { calls, characters, seconds, images, searches } = usage
   const inputTokens = totalInput(usage)
   return { inputTokens, outputTokens: totalOutput(usage), calls, characters, seconds, images, searches }
 }
 
-describe('the bound of a request', () => {
+describe('the upper bound of a request’s cost', () => {
   it('is never below the cost of any usage within its limits', () => {
     const room = fc.tuple(fc.nat(4_000), fc.nat(4_000))
     fc.assert(
@@ -314,7 +315,7 @@ describe('the bound of a request', () => {
     )
   })
 
-  it('is reached: some usage within the limits costs exactly that', () => {
+  it('is tight: some usage within the limits costs exactly that', () => {
     fc.assert(
       fc.property(price, fc.nat(5_000), fc.nat(5_000), (price, inputTokens, outputTokens) => {
         const lengths = [inputTokens, ...(price.tiers ?? []).map(tier => tier.inputOver)]
@@ -327,13 +328,13 @@ describe('the bound of a request', () => {
     )
   })
 
-  it('leaves out a tier that begins above an empty prompt', () => {
+  it('ignores a tier that starts above an empty prompt', () => {
     const price: Price = { rates: {}, tiers: [{ inputOver: 0, rates: { audio_output: 1_000 } }] }
     assert.equal(bound(price, { inputTokens: 0, outputTokens: 1 }), 0)
     assert.equal(bound(price, { inputTokens: 1, outputTokens: 1 }), 1)
   })
 
-  it('takes the dearest kind, and the dearest tier the prompt can reach', () => {
+  it('uses the most expensive token type, and the most expensive tier the prompt can reach', () => {
     const price = priced({
       input: 2,
       audio_input: 40,
@@ -345,7 +346,7 @@ describe('the bound of a request', () => {
     assert.equal(bound(price, { inputTokens: 1_001, outputTokens: 0 }), 1_001 * 100_000)
   })
 
-  it('leaves out the kinds that the request cannot come to', () => {
+  it('ignores token types that the request cannot use', () => {
     const price = priced({ input: 2, audio_input: 40, output: 10, audio_output: 80 })
     const limits = { inputTokens: 10, outputTokens: 10, unreachable: ['audioInput', 'audioOutput'] } as const
     assert.equal(bound(price, limits), 10 * 2_000 + 10 * 10_000)
@@ -356,7 +357,7 @@ describe('the bound of a request', () => {
     assert.equal(bound(price, { inputTokens: 101, outputTokens: 0 }), 1_000_000)
   })
 
-  it('of calls, pictures, characters, seconds and searches is their cost', () => {
+  it('of calls, images, characters, seconds and searches is their cost', () => {
     assert.equal(
       bound(priced({ per_call: 0.5 }), { inputTokens: 9, outputTokens: 9, calls: 2 }),
       1_000_000_000,
@@ -369,7 +370,7 @@ describe('the bound of a request', () => {
   })
 })
 
-describe('the price of a service', () => {
+describe('the price of a service tier', () => {
   const price = priced({
     input: 1,
     output: 2,
@@ -383,14 +384,14 @@ describe('the price of a service', () => {
   })
   const usd = (asked: When, input = 100) => cost(priceAt(price, asked), used({ input, output: 100 })) / 1e3
 
-  it('is that of its variant, and the usual one where none names it', () => {
+  it('is that of its variant, and the standard one if no variant names it', () => {
     assert.equal(usd({}), 300)
     assert.equal(usd({ service_tier: 'scale' }), 300)
     assert.equal(usd({ service_tier: 'fast' }), 1800)
     assert.equal(usd({ inference_geo: 'us' }), 330)
   })
 
-  it('counts for two at once only where they are named together', () => {
+  it('applies to two at once only if they are named together', () => {
     assert.deepEqual(grantedConditions(price, { service_tier: 'fast', inference_geo: 'us' }), {
       service_tier: 'fast',
     })
@@ -402,13 +403,13 @@ describe('the price of a service', () => {
     assert.deepEqual(grantedConditions(price, { size: '1x1', service_tier: 'scale' }), { size: '1x1' })
   })
 
-  it('is as many times the usual one in a tier of long prompts', () => {
+  it('has the same multiple of the standard price in a tier of long prompts', () => {
     assert.equal(usd({}, 200), 800)
     assert.equal(usd({ service_tier: 'fast' }, 200), 200 * 18 + 1200)
     assert.equal(usd({ service_tier: 'flex' }, 200), 400)
   })
 
-  it('is held where it is asked for, and only there', () => {
+  it('is held if it is requested, and only then', () => {
     const most = (asked: When | undefined, inputTokens = 100) =>
       Math.max(...possiblePrices(price, asked).map(each => bound(each, { inputTokens, outputTokens: 100 }))) /
       1e3
@@ -430,7 +431,7 @@ describe('the price of a service', () => {
   })
 })
 
-describe('the price of a picture', () => {
+describe('the price of an image', () => {
   const price = priced({
     image: 0.04,
     variants: [
@@ -441,7 +442,7 @@ describe('the price of a picture', () => {
   })
   const usd = (made: object) => cost(priceAt(price, made), used({ images: 1 })) / 1e9
 
-  it('is that of the variant that fits best, else the usual one', () => {
+  it('is that of the variant that matches best, else the standard one', () => {
     assert.equal(usd({}), 0.04)
     assert.equal(usd({ quality: 'standard', size: '1024x1024' }), 0.04)
     assert.equal(usd({ quality: 'hd' }), 0.08)
@@ -449,7 +450,7 @@ describe('the price of a picture', () => {
     assert.equal(usd({ quality: 'standard', size: '256x256' }), 0.01)
   })
 
-  it('is held at the dearest that the request leaves open', () => {
+  it('is held at the most expensive option that the request leaves open', () => {
     const most = (asked: object) =>
       Math.max(
         ...possiblePrices(price, asked).map(each =>

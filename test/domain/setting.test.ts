@@ -11,7 +11,7 @@ import {
 } from '../../src/domain/setting.ts'
 import { runtimeTable } from '../support/settings-page.ts'
 
-/** An entry that no other file knows. */
+/** An entry that no other file contains. */
 const added: Setting = {
   type: 'integer',
   default: 12,

@@ -25,8 +25,8 @@ function openThread(idleMs = LONG_MS) {
 
 after(() => Promise.all(threads.map(thread => thread.close())))
 
-describe('an idle thread', () => {
-  it('runs jobs in order and reports what a job threw to its owner alone', async () => {
+describe('an on-demand thread', () => {
+  it('runs jobs in order and reports an exception to the caller of that job only', async () => {
     const { thread } = openThread()
     const order: string[] = []
     const echo = async (text: string) => order.push(await thread.run({ echo: text }))
@@ -40,7 +40,7 @@ describe('an idle thread', () => {
     assert.ok(thread.isWarm())
   })
 
-  it('rejects only the job that ended the thread, and gives the others to a new one', async () => {
+  it('rejects only the job that ended the thread, and runs the others on a new one', async () => {
     const { thread } = openThread()
     const jobs: TestJob[] = [
       { echo: 'a' },
@@ -56,7 +56,7 @@ describe('an idle thread', () => {
     )
   })
 
-  it('loses no job that comes while an idle thread is ended', async () => {
+  it('loses no job that arrives while an idle thread is ended', async () => {
     const { thread } = openThread(0)
     for (let round = 0; round < 30; round++) {
       assert.equal(await thread.run({ echo: `${round}` }), `${round}`)

@@ -51,7 +51,7 @@ describe('the queue for password hashes', () => {
     assert.deepEqual(queue.refused, ['a6', 'a7', 'a8'])
   })
 
-  it('refuses a request of the requester with the most when it is full and another one comes', async () => {
+  it('refuses a request of the requester with the most requests when it is full and another requester arrives', async () => {
     const queue = await busyQueue()
     for (let index = 0; index < 40; index++) queue.add(`n${index >> 2}`, false, `n${index >> 2}.${index & 3}`)
     queue.add('newcomer')

@@ -47,14 +47,14 @@ function formsOf(secret: Canary): readonly string[] {
 
 const isIn = (secret: Canary, text: string) => formsOf(secret).some(form => text.includes(form))
 
-/** Every byte of every file below a directory, but for sockets. */
+/** Every byte of every file below a directory, except sockets. */
 const filesIn = (directory: string) =>
   readdirSync(directory, { recursive: true, withFileTypes: true })
     .filter(entry => entry.isFile())
     .map(entry => join(entry.parentPath, entry.name))
 const bytesOf = (file: string) => readFileSync(file, 'latin1')
 
-/** A provider that echoes the request in its error, as careless ones do; on request at the end of a long text. */
+/** A provider that echoes the request in its error; on request at the end of a long text. */
 async function startEcho() {
   const server = createServer((request, response) => {
     const { authorization = '', 'x-api-key': first = '', 'x-goog-api-key': second = '' } = request.headers
@@ -78,7 +78,7 @@ const GEMINI = 24
 const VERTEX = 41
 const DEEPGRAM = 1014
 
-/** A database of its own, whose password is a canary. */
+/** A separate database whose password is a canary. */
 async function createGuardedDatabase(password: Canary) {
   const database = await createDatabase()
   const url = new URL(database.url)
@@ -108,7 +108,7 @@ async function createGuardedDatabase(password: Canary) {
   }
 }
 
-/** SQLite runs on a secret from the environment, PostgreSQL on one that is made in the data directory. */
+/** SQLite uses a secret from the environment, PostgreSQL one that is generated in the data directory. */
 const isSecretGiven = (engine: EngineName) => engine === 'sqlite'
 
 for (const engine of ENGINES) {
@@ -463,7 +463,7 @@ for (const engine of ENGINES) {
       assert.deepEqual(leaksIn(output), [])
     })
 
-    it('are in no answer except those that show them on purpose', () => {
+    it('are in no response except those that show them on purpose', () => {
       for (const { asked, text, shows } of replies)
         assert.deepEqual(leaksIn(text, shows), [], `${asked}: ${text}`)
       assert.ok(replies.some(({ text }) => text.includes('visible-channel')))
@@ -509,7 +509,7 @@ for (const engine of ENGINES) {
   })
 }
 
-describe('a wrong password of the database', () => {
+describe('a wrong database password', () => {
   it('is not repeated in the error message', async () => {
     const secret = canary('database-password-')
     const database = await createDatabase()

@@ -247,7 +247,7 @@ for (const engine of ENGINES) {
       await serve(ledger, payer, 1)
       await ledger.barrier()
       const [file = ''] = filesOf(node)
-      // As after a power cut: the journal loses records that the store has.
+      // As after a power failure: the journal loses records that the store has.
       edit(file, 'DELETE FROM records WHERE lsn > 3')
 
       const reports: string[] = []
@@ -280,7 +280,7 @@ for (const engine of ENGINES) {
         }
       }
 
-    it('settles running requests when the disk is full, and refuses new ones until there is room again', async () => {
+    it('settles running requests when the disk is full, and refuses new ones until there is space again', async () => {
       const node = nodeDir()
       const payer = await newPayer()
       const reserve = join(node, 'reserve')
@@ -308,7 +308,7 @@ for (const engine of ENGINES) {
       assert.deepEqual(await accountOf(payer), { posted: 2 * UNIT, held: 0, requests: 2 })
     })
 
-    it('keeps its numbers without a gap when the disk refuses a commit', async () => {
+    it('keeps its numbers without a gap when the disk rejects a commit', async () => {
       const node = nodeDir()
       const payer = await newPayer()
       let isFull = false

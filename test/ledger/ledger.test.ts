@@ -310,7 +310,7 @@ for (const engine of ENGINES) {
       assert.equal((await quotasOf(payer)).requests, 1)
     })
 
-    it('executes every change once where the store executed it without an acknowledgement', async () => {
+    it('executes every change once if the store executed it without an acknowledgement', async () => {
       const books = createBooks(gateway.db, engine)
       const unacknowledged: string[] = []
       /** The call is executed, and every other response is lost. */
@@ -338,7 +338,7 @@ for (const engine of ENGINES) {
         { kind: 'user', ownerId: payer.userId },
         { kind: 'token', ownerId: payer.tokenId },
       ] as const
-      /** Retries like a client that is told to. */
+      /** Retries like a client that was instructed to retry. */
       const persist = async <T>(act: () => Promise<T>, tries = 5): Promise<T> =>
         act().catch(error => (tries > 1 ? persist(act, tries - 1) : Promise.reject(error)))
       for (let round = 1; round <= 5; round++) {
@@ -447,7 +447,7 @@ for (const engine of ENGINES) {
       await mustVerify()
     })
 
-    it('applies a batch once, although it is sent twice', async () => {
+    it('applies a batch once if it is sent twice', async () => {
       const node = nodeDir()
       const books = createBooks(gateway.db, engine)
       let isFirst = true

@@ -41,7 +41,7 @@ describe('quota units', () => {
     assert.ok(Number.isSafeInteger(nanosOf(MAX_UNITS)))
   })
 
-  it('left and used always add up to what was granted', () => {
+  it('remaining and used always add up to the granted quota', () => {
     fc.assert(
       fc.property(fc.nat(MAX_UNITS), fc.double({ min: 0, max: 1, noNaN: true }), (units, share) => {
         const granted = nanosOf(units)
@@ -51,7 +51,7 @@ describe('quota units', () => {
     )
   })
 
-  it('are rounded down when left and up when used, to the last nanodollar', () => {
+  it('are rounded down when remaining and up when used, to the last nanodollar', () => {
     const last = nanosOf(MAX_UNITS) - 1
     assert.equal(unitsLeft(last), MAX_UNITS - 1)
     assert.equal(unitsUsed(last), MAX_UNITS)
@@ -95,7 +95,7 @@ describe('a cost', () => {
     )
   })
 
-  it('that is no safe integer is an error in every direction', () => {
+  it('that is not a safe integer is an error in every conversion', () => {
     for (const wrong of [2 ** 53, 0.5, Number.NaN, Number.POSITIVE_INFINITY]) {
       for (const use of [safe, unitsLeft, unitsUsed, nanosOf, nanosFromPicos, usdText]) {
         assert.throws(() => use(wrong), RangeError, `${use.name}(${wrong})`)
@@ -105,8 +105,8 @@ describe('a cost', () => {
   })
 })
 
-describe('a decimal taken as an integer', () => {
-  it('is exact where a product of floats is not', () => {
+describe('a decimal parsed as an integer', () => {
+  it('is exact if a product of floats is not', () => {
     assert.notEqual(0.57 * 100, 57)
     assert.equal(scaled(0.57, 2), 57)
     assert.equal(scaled(0.07, 12), 70_000_000_000)
@@ -118,7 +118,7 @@ describe('a decimal taken as an integer', () => {
     assert.equal(scaled('9007199254740991', 0), Number.MAX_SAFE_INTEGER)
   })
 
-  it('is refused when it has too many decimals, is too large, or is no decimal', () => {
+  it('is refused if it has too many decimals, is too large, or is not a decimal', () => {
     const refused = [0.1 + 0.2, 1e-13, 1e15, '9007.199254740992', '1e999999999999', '1e-999999999999']
     const noDecimal = [Number.NaN, Number.POSITIVE_INFINITY, '', ' 1', '1.', '.5', '+1', '0x1', '1,5', '1_0']
     for (const value of [...refused, ...noDecimal]) assert.equal(scaled(value, 12), undefined, String(value))
@@ -155,7 +155,7 @@ describe('a decimal taken as an integer', () => {
     )
   })
 
-  it('comes back from any number of fifteen digits', () => {
+  it('is restored from any number of fifteen digits', () => {
     fc.assert(
       fc.property(fc.nat(999_999_999_999_999), fc.nat(12), (amount, digits) => {
         assert.equal(scaled(amount / 10 ** digits, digits), amount)
@@ -177,8 +177,8 @@ const faultsOf = (input: PriceInput): readonly PriceFault[] => {
 }
 const faultyPaths = (input: PriceInput): string[] => faultsOf(input).map(fault => fault.path)
 
-describe('a price in a request of the API', () => {
-  it('becomes picodollars a token or unit', () => {
+describe('a price in an API request', () => {
+  it('becomes picodollars per token or unit', () => {
     const price = read({ input: 0.15, output: 0.6, cached_input: 0.075, per_search: 0.01 })
     assert.deepEqual(price, {
       rates: { input: 150_000, output: 600_000, cached_input: 75_000, per_search: 10_000_000_000 },
@@ -186,7 +186,7 @@ describe('a price in a request of the API', () => {
     assert.deepEqual(read({ per_character: 0.000015 }).rates, { per_character: 15_000_000 })
   })
 
-  it('carries tiers, variants, the longest output and a note', () => {
+  it('has tiers, variants, the longest output and a note', () => {
     const price = read({
       input: 1.25,
       tiers: [{ input_over: 200_000, input: 2.5 }],
@@ -222,7 +222,7 @@ describe('a price in a request of the API', () => {
     assert.deepEqual(faultyPaths({ image: 0.04, per_image: 0.05 }), ['per_image'])
   })
 
-  it('is refused when an amount is no exact picodollar, negative or beyond the dearest rate', () => {
+  it('is refused if an amount is not an exact picodollar, is negative or exceeds the highest rate', () => {
     assert.deepEqual(faultsOf({ input: 0.1 + 0.2 }), [{ path: 'input', message: 'has more than 6 decimals' }])
     assert.deepEqual(faultyPaths({ input: 0.0000001, per_second: 1e-13 }), ['input', 'per_second'])
     assert.deepEqual(faultyPaths({ input: -1, output: Number.NaN }), ['input', 'output'])
@@ -230,7 +230,7 @@ describe('a price in a request of the API', () => {
     assert.deepEqual(faultyPaths({ image: 1000.01, input: 1.1e9 }), ['input', 'image'])
   })
 
-  it('needs a price that holds for every request', () => {
+  it('needs a price that applies to every request', () => {
     assert.deepEqual(faultyPaths({}), [''])
     assert.deepEqual(faultyPaths({ input: null, max_output_tokens: 5 }), [''])
     assert.deepEqual(faultyPaths({ variants: [{ when: { size: '1x1' }, image: 1 }] }), [''])
@@ -245,7 +245,7 @@ describe('a price in a request of the API', () => {
     assert.equal(read({ per_call: 1, variants: [{ when: { size: 'a' }, per_call: 2 }] }).variants?.length, 1)
   })
 
-  it('is refused when it would charge a second twice', () => {
+  it('is refused if it would charge a second twice', () => {
     assert.deepEqual(faultyPaths({ per_second: 1, per_minute: 60 }), ['per_minute'])
   })
 
@@ -271,7 +271,7 @@ describe('a price in a request of the API', () => {
     assert.deepEqual(faultyPaths({ image: 1, variants: [{ when: { size: 'a' } }] }), ['variants.0'])
   })
 
-  it('takes the prices of tools beside tokens or a call, with two names for that of a web search', () => {
+  it('accepts tool prices beside tokens or a call, with two names for that of a web search', () => {
     const rates = { input: 1_000_000, per_search: 10_000_000_000, code_interpreter: 30_000_000_000 }
     const code_interpreter = 0.03
     assert.deepEqual(read({ input: 1, tools: { web_search: 0.01, code_interpreter } }), { rates })
@@ -286,7 +286,7 @@ describe('a price in a request of the API', () => {
     assert.deepEqual(faultyPaths({ input: 1, tiers }), ['tiers.0.tools.file_search'])
   })
 
-  it('is refused with a longest output that is no whole number above 0', () => {
+  it('is refused with a longest output that is not a positive integer', () => {
     for (const max_output_tokens of [0, -1, 1.5]) {
       assert.deepEqual(faultyPaths({ input: 1, max_output_tokens }), ['max_output_tokens'])
     }
@@ -336,13 +336,13 @@ const anyPrice: fc.Arbitrary<Price> = fc
     ...(maxOutputTokens !== null && { maxOutputTokens }),
   }))
 
-describe('a price in a response of the API', () => {
-  it('is in dollars a million tokens or a unit', () => {
+describe('a price in an API response', () => {
+  it('is in dollars per million tokens or per unit', () => {
     const input = { input: 0.15, per_search: 0.01, tiers: [{ input_over: 200_000, input: 0.3 }] }
     assert.deepEqual(priceFields(read(input)), input)
   })
 
-  it('names a web search of a chat under tools as well, and the search unit of a rerank does not', () => {
+  it('lists a web search of a chat under tools as well, and not the search unit of a rerank', () => {
     const chat = { input: 1, tools: { web_search: 0.01, file_search: 0.0025 } }
     assert.deepEqual(presentedPrice(read(chat)), { ...chat, per_search: 0.01 })
     const variant = { when: { web_search: 'high' }, per_search: 0.02 }
@@ -351,7 +351,7 @@ describe('a price in a response of the API', () => {
     assert.deepEqual(presentedPrice(read({ per_search: 0.002 })), { per_search: 0.002 })
   })
 
-  it('is read back as the same price, through JSON too', () => {
+  it('is parsed back to the same price, through JSON too', () => {
     fc.assert(
       fc.property(anyPrice, price => {
         assert.deepStrictEqual(read(JSON.parse(JSON.stringify(priceFields(price)))), price)
@@ -368,7 +368,7 @@ describe('a price in a response of the API', () => {
     }
   })
 
-  it('has quota type 0 for a price by token and 1 for every other', () => {
+  it('has quota type 0 for a price per token and 1 for every other', () => {
     assert.equal(quotaType(read({ input: 0 })), 0)
     assert.equal(quotaType(read({ output: 1, per_second: 1 })), 0)
     for (const name of UNIT_RATES) assert.equal(quotaType(read({ [name]: 1 })), 1, name)
@@ -376,7 +376,7 @@ describe('a price in a response of the API', () => {
 })
 
 describe('the ratios of a price', () => {
-  it('count from two dollars per million input tokens', () => {
+  it('are relative to two dollars per million input tokens', () => {
     const price = read({
       input: 2.5,
       output: 10,
@@ -398,7 +398,7 @@ describe('the ratios of a price', () => {
     })
   })
 
-  it('are 1 for kinds of token without a price of their own, which cost as much as input', () => {
+  it('are 1 for token types without their own price, which cost as much as input', () => {
     const told = ratios(read({ input: 3, output: 15 }))
     assert.deepEqual(
       [
@@ -413,7 +413,7 @@ describe('the ratios of a price', () => {
     assert.equal(ratios(read({ input: 0.02 })).completion_ratio, 0)
   })
 
-  it('give the price of one unit for a price without tokens', () => {
+  it('contain the price of one unit for a price without tokens', () => {
     assert.equal(ratios(read({ per_call: 0.3 })).model_price, 0.3)
     assert.equal(ratios(read({ image: 0.04 })).model_price, 0.04)
     assert.equal(ratios(read({ per_character: 0.000015 })).model_price, 0.000015)

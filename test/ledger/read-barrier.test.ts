@@ -18,14 +18,14 @@ function openBarrier(others: () => Promise<void>, maxWaitMs?: number) {
 }
 
 describe('the read barrier', () => {
-  it('returns the leases of the account that is read, and applies all settlements where none is named', async () => {
+  it('returns the leases of the account that is read, and applies all settlements if none is named', async () => {
     const { catchUp, calls } = openBarrier(async () => {})
     assert.equal(await catchUp(ACCOUNT), true)
     assert.equal(await catchUp(), true)
     assert.deepEqual(calls, ['return 1', 'apply'])
   })
 
-  it('answers false when another worker takes too long', async () => {
+  it('returns false when another worker takes too long', async () => {
     const { promise, resolve } = Promise.withResolvers<void>()
     const { catchUp } = openBarrier(() => promise, 1)
     assert.equal(await catchUp(ACCOUNT), false)

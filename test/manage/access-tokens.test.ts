@@ -66,7 +66,7 @@ for (const engine of ENGINES) {
       assert.ok(!JSON.stringify(audit).includes(token))
     })
 
-    it('can be several, even of one name, each for itself', async () => {
+    it('can be several, even with the same name, each independent', async () => {
       const [first, second] = [await make({ name: 'twin' }), await make({ name: 'twin' })]
       assert.notEqual(first.token, second.token)
       await ask('DELETE', `${PATH}${first.id}`)
@@ -74,7 +74,7 @@ for (const engine of ENGINES) {
       assert.equal((await self(`Bearer ${second.token}`)).status, 200)
     })
 
-    it('are listed by page, newest first, one’s own only', async () => {
+    it('are listed by page, newest first, only the caller’s own', async () => {
       const [first, second] = [await make(), await make()]
       const { data } = (await ask('GET', `${PATH}?page_size=2`)).body
       assert.deepEqual(
@@ -88,7 +88,7 @@ for (const engine of ENGINES) {
       assert.ok((await list(bob)).every((item: { id: number }) => item.id !== first.id))
     })
 
-    it('expire at the second they are given, and never without one', async () => {
+    it('expire at their expiry time to the second, and never without one', async () => {
       const expired_time = seconds() + 3_600
       const { id, token, ...rest } = await make({ expired_time })
       assert.equal(rest.expired_time, expired_time)
@@ -120,7 +120,7 @@ for (const engine of ENGINES) {
       assert.equal((await make({ name: '🔑'.repeat(50) })).name, '🔑'.repeat(50))
     })
 
-    it('say when they were last used', async () => {
+    it('show when they were last used', async () => {
       const { id, token } = await make()
       const lastUsed = async () =>
         (await list()).find((item: { id: number }) => item.id === id).last_used_time as number
@@ -132,7 +132,7 @@ for (const engine of ENGINES) {
       assert.ok(Math.abs((await lastUsed()) - seconds()) < 60)
     })
 
-    it('are revoked at once, by their owner only', async () => {
+    it('are revoked immediately, by their owner only', async () => {
       const { id, token } = await make()
       for (const wrong of [
         await ask('DELETE', `${PATH}${id}`, undefined, bob),
@@ -145,7 +145,7 @@ for (const engine of ENGINES) {
       assert.equal((await ask('DELETE', `${PATH}${id}`)).status, 404)
     })
 
-    it('are taken in three forms: Bearer, bare, and Bearer with New-Api-User', async () => {
+    it('are accepted in three forms: Bearer, bare, and Bearer with New-Api-User', async () => {
       const { token } = await make()
       const forms: [string, Record<string, string>][] = [
         [`Bearer ${token}`, {}],
@@ -162,7 +162,7 @@ for (const engine of ENGINES) {
       }
     })
 
-    it('carry the whole role of their user, as it is now', async () => {
+    it('have the full current role of their user', async () => {
       const user = await gateway.createUser()
       const users = () => ask('GET', '/api/user/', undefined, user)
       assert.equal((await users()).status, 403)
@@ -171,7 +171,7 @@ for (const engine of ENGINES) {
     })
 
     describe('GET /api/user/token', () => {
-      it('answers the bare string of the one named `default`, and rotates it the next time', async () => {
+      it('returns the bare value of the token named `default`, and rotates it the next time', async () => {
         const user = await gateway.createUser()
         const rotate = () => ask('GET', '/api/user/token', undefined, user)
         const { body } = await rotate()
@@ -186,7 +186,7 @@ for (const engine of ENGINES) {
         assert.equal(named[0].expired_time, -1)
       })
 
-      it('leaves the others alone, also the one that asks', async () => {
+      it('does not change the others, including the one that authenticates the call', async () => {
         const { token } = await make({ name: 'other' })
         await ask('GET', '/api/user/token')
         assert.equal((await self(`Bearer ${token}`)).status, 200)
@@ -195,7 +195,7 @@ for (const engine of ENGINES) {
     })
 
     describe('401', () => {
-      it('is the answer to no credential, an unknown one and an odd one, and names the header to send', async () => {
+      it('is the response to a missing, unknown or malformed credential, and names the header to send', async () => {
         for (const authorization of [
           undefined,
           '',
@@ -211,7 +211,7 @@ for (const engine of ENGINES) {
           assertUnauthorized(await self(authorization))
       })
 
-      it('is the answer to every sk- token, by its shape alone', async () => {
+      it('is the response to every sk- token, by its shape alone', async () => {
         const { key } = (await ask('POST', '/api/token/', { name: 'x', unlimited_quota: true })).body.data
         for (const authorization of [`Bearer ${key}`, key, 'Bearer sk-', `Bearer sk-${'A'.repeat(48)}`]) {
           const reply = await self(authorization)
@@ -220,7 +220,7 @@ for (const engine of ENGINES) {
         }
       })
 
-      it('is the answer to a token that differs in its last character', async () => {
+      it('is the response to a token that differs in its last character', async () => {
         const { token } = await make()
         const last = token.endsWith('A') ? 'B' : 'A'
         assertUnauthorized(await self(`Bearer ${token.slice(0, -1)}${last}`))
@@ -228,7 +228,7 @@ for (const engine of ENGINES) {
         assertUnauthorized(await self(`Bearer ${token}A`))
       })
 
-      it('comes before the body is judged, and before the id is looked for', async () => {
+      it('is sent before the body is validated, and before the id is looked up', async () => {
         assertUnauthorized(await gateway.api('POST', '/api/token/', undefined, { token: null, raw: '{' }))
         assertUnauthorized(await gateway.api('GET', '/api/token/not-a-number', undefined, { token: null }))
       })

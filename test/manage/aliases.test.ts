@@ -100,7 +100,7 @@ for (const engine of ENGINES) {
       assert.equal((await get(c.id)).target, 'end')
     })
 
-    it('form chains of five and no sixth, at either end or in the middle', async () => {
+    it('form chains of at most five, extended at either end or in the middle', async () => {
       const chain = [1, 2, 3, 4, 5]
       for (const place of chain) await make({ name: `chain-${place}`, target: `chain-${place + 1}` })
       assert.equal((await create({ name: 'chain-0', target: 'chain-1' })).status, 409)
@@ -127,7 +127,7 @@ for (const engine of ENGINES) {
       }
     })
 
-    it('may be bound to channels, which must exist when they are named', async () => {
+    it('may be limited to channels, which must exist when they are set', async () => {
       const [one, two] = [await makeChannel(), await makeChannel()]
       const alias = await make({ name: 'bound', target: 'm', channel_ids: [one, two, one] })
       assert.deepEqual(alias.channel_ids, [one, two])
@@ -139,7 +139,7 @@ for (const engine of ENGINES) {
       assert.deepEqual((await get(alias.id)).channel_ids, [one, two])
     })
 
-    it('keep the id of a deleted channel, so that they never widen by themselves', async () => {
+    it('keep the id of a deleted channel, so that they never allow more channels by themselves', async () => {
       const [gone, stays] = [await makeChannel(), await makeChannel()]
       const alias = await make({ name: 'narrow', target: 'm', channel_ids: [gone] })
       await api('DELETE', `/api/channel/${gone}`)
@@ -151,7 +151,7 @@ for (const engine of ENGINES) {
       assert.deepEqual(body.data.channel_ids, [gone, stays])
     })
 
-    it('are open to any channel with null or an empty list', async () => {
+    it('allow any channel with null or an empty list', async () => {
       const channel = await makeChannel()
       const alias = await make({ name: 'open', target: 'm', channel_ids: [channel] })
       const kept = await api('PUT', '/api/alias/', { id: alias.id, status: 1 })
@@ -186,7 +186,7 @@ for (const engine of ENGINES) {
       assert.equal(body.data.items[1].after.target, 'b')
     })
 
-    it('belong to Admin and Root', async () => {
+    it('are available to Admin and Root', async () => {
       const user = await gateway.createUser()
       const admin = await gateway.createUser({ role: 10 })
       for (const [method, path, body] of [
@@ -208,7 +208,7 @@ for (const engine of ENGINES) {
 }
 
 describe('a chain of aliases', () => {
-  it('is measured from its furthest beginning to its end', () => {
+  it('is measured from its first alias to its final target', () => {
     const chain = new Map([
       ['a', 'b'],
       ['b', 'c'],

@@ -39,7 +39,7 @@ for (const engine of ENGINES) {
     const latest = async () => (await audit())[0] as Told
 
     describe('a record', () => {
-      it('says who, when, by which credential, from where, in which request, and what', async () => {
+      it('contains the actor, time, credential, address, request and change', async () => {
         const reply = await as(alice, 'POST', '/api/token/', { name: 'audited' })
         const { seq, hash, before, after, time, via, ...rest } = await latest()
         assert.ok(seq > 1)
@@ -69,7 +69,7 @@ for (const engine of ENGINES) {
         assert.deepEqual([deleted.action, deleted.before?.name, deleted.after], ['token.delete', 'new', null])
       })
 
-      it('is written for every kind of change, by its own name', async () => {
+      it('is written for every kind of change, with its own action name', async () => {
         const from = (await latest()).seq
         const user = await gateway.createUser()
         const { id } = user
@@ -138,7 +138,7 @@ for (const engine of ENGINES) {
         assert.deepEqual([action, actor_id, actor_name, via], ['user.login', alice.id, 'alice', 'password'])
       })
 
-      it('is not written for reading, nor for what was refused', async () => {
+      it('is not written for reads, nor for refused calls', async () => {
         const { seq } = await latest()
         await as(alice, 'GET', '/api/token/')
         await as(alice, 'GET', '/api/user/')
@@ -148,7 +148,7 @@ for (const engine of ENGINES) {
         assert.equal((await latest()).seq, seq)
       })
 
-      it('holds no password, key, token or digest of one', async () => {
+      it('contains no password, key, token or digest of one', async () => {
         const secrets: string[] = [ROOT_PASSWORD, admin.accessToken, alice.accessToken]
         const token = (await as(alice, 'POST', '/api/token/', { name: 'secret' })).body.data
         secrets.push(token.key)
@@ -168,9 +168,9 @@ for (const engine of ENGINES) {
         assert.ok(!rows.includes('$argon2'))
       })
 
-      it('stands or falls with its change: one transaction', async () => {
+      it('is written in the same transaction as its change', async () => {
         const { id } = (await as(alice, 'POST', '/api/token/', { name: 'kept' })).body.data
-        // Whatever keeps the record from being written undoes the change as well.
+        // If the record cannot be written, the change is rolled back as well.
         await gateway.db.updateTable('chains').set({ seq: 0 }).where('name', '=', 'audit').execute()
         const { seq } = await latest()
         assert.equal((await as(alice, 'PUT', '/api/token/', { id, name: 'lost' })).status, 500)
@@ -187,7 +187,7 @@ for (const engine of ENGINES) {
         assert.equal((await gateway.api('GET', '/api/audit/', undefined, { token: null })).status, 401)
       })
 
-      it('is by page, newest first, and by actor, action and target', async () => {
+      it('is by page, newest first, with filters for actor, action and target', async () => {
         const { id } = (await as(alice, 'POST', '/api/token/', { name: 'x' })).body.data
         const all = await audit()
         assert.deepEqual(
@@ -213,7 +213,7 @@ for (const engine of ENGINES) {
         assert.equal((await audit('action=&actor_id=')).length, all.length)
       })
 
-      it('is the only thing that can be done to it', async () => {
+      it('is the only operation on it', async () => {
         for (const method of ['POST', 'PUT', 'PATCH', 'DELETE'])
           assert.equal((await gateway.api(method, '/api/audit/')).status, 405)
       })
@@ -235,7 +235,7 @@ for (const engine of ENGINES) {
         assert.equal(line, `audit: ${(await head()).seq} records, unbroken`)
       })
 
-      it('shows a change of any field of a record', async () => {
+      it('reveals a change of any field of a record', async () => {
         const original = await row(5)
         for (const change of [
           { actor_name: 'somebody else' },
@@ -258,7 +258,7 @@ for (const engine of ENGINES) {
         assert.ok((await verify()).ok)
       })
 
-      it('shows a record that was removed', async () => {
+      it('reveals a record that was removed', async () => {
         const original = await row(6)
         await gateway.db.deleteFrom('audit').where('seq', '=', 6).execute()
         assert.match((await verify()).line, /BROKEN after 5 records: record 6 is missing/)
@@ -266,7 +266,7 @@ for (const engine of ENGINES) {
         assert.ok((await verify()).ok)
       })
 
-      it('shows a removed record even when the later ones were moved up to close the gap', async () => {
+      it('reveals a removed record even if the later ones were renumbered to close the gap', async () => {
         const last = (await head()).seq
         const removed = await row(last - 1)
         const moved = await row(last)
@@ -287,7 +287,7 @@ for (const engine of ENGINES) {
         assert.ok((await verify()).ok)
       })
 
-      it('shows two records that changed places', async () => {
+      it('reveals two records that were swapped', async () => {
         const [third, fourth] = [await row(3), await row(4)]
         const put = async (first: typeof third, second: typeof third) => {
           await gateway.db.deleteFrom('audit').where('seq', 'in', [3, 4]).execute()
@@ -305,7 +305,7 @@ for (const engine of ENGINES) {
         assert.ok((await verify()).ok)
       })
 
-      it('shows that its end was cut off', async () => {
+      it('reveals that its end was cut off', async () => {
         const { seq } = await head()
         const originals = [await row(seq - 1), await row(seq)]
         await gateway.db
@@ -317,7 +317,7 @@ for (const engine of ENGINES) {
         assert.ok((await verify()).ok)
       })
 
-      it('shows a record that was added behind its end', async () => {
+      it('reveals a record that was added after its end', async () => {
         const last = await row((await head()).seq)
         await gateway.db
           .insertInto('audit')
@@ -331,7 +331,7 @@ for (const engine of ENGINES) {
         assert.ok((await verify()).ok)
       })
 
-      it('stays one chain when many write at once', async () => {
+      it('stays one chain with many concurrent writes', async () => {
         const { seq } = await head()
         await Promise.all(
           Array.from({ length: 20 }, (_, i) => as(alice, 'POST', '/api/token/', { name: `at once ${i}` })),
@@ -362,7 +362,7 @@ for (const engine of ENGINES) {
         assert.ok(lines.some(line => /^balances: \d+ accounts match their entries$/.test(line)))
       })
 
-      it('shows a balance that was changed without an entry', async () => {
+      it('reveals a balance that was changed without an entry', async () => {
         for (const change of [{ credited: 999_999_999 }, { posted: 1 }]) {
           const account = () =>
             gateway.db
@@ -391,7 +391,7 @@ for (const engine of ENGINES) {
         assert.ok((await verify()).ok)
       })
 
-      it('shows an entry that was changed, even where the balance was changed with it', async () => {
+      it('reveals an entry that was changed, even if the balance was changed with it', async () => {
         const entry = await gateway.db
           .selectFrom('entries')
           .selectAll()
@@ -429,7 +429,7 @@ for (const engine of ENGINES) {
         assert.ok((await verify()).ok)
       })
 
-      it('shows an entry that was removed', async () => {
+      it('reveals an entry that was removed', async () => {
         const last = await gateway.db
           .selectFrom('entries')
           .selectAll()

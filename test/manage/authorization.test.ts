@@ -23,7 +23,7 @@ import { tableDigests } from '../support/tables.ts'
 
 type Verdict = 401 | 403 | 404 | 'passes'
 
-/** What the contract's `access` means for each caller who is not turned away with 401. */
+/** What the contract's `access` means for each caller who does not get a 401. */
 const BY_ACCESS: Readonly<Record<Access, Partial<Record<Caller, Verdict>>>> = {
   public: Object.fromEntries(CALLERS.map(caller => [caller, 'passes'])),
   user: { User: 'passes', Admin: 'passes', Root: 'passes' },
@@ -35,15 +35,15 @@ const BY_ACCESS: Readonly<Record<Access, Partial<Record<Caller, Verdict>>>> = {
 
 const guardOf = (route: Route, caller: Caller): Verdict => BY_ACCESS[route.access][caller] ?? 401
 
-/** Whose an object is, or what it is, seen from the caller. */
+/** The owner or kind of an object, relative to the caller. */
 type Owners = Readonly<Record<string, Readonly<Record<Member, Verdict>>>>
 const all = (verdict: Verdict) => ({ User: verdict, Admin: verdict, Root: verdict })
 
-/** Other people's things do not exist, not even for Root. */
+/** Objects of other users are a 404, even for Root. */
 const PRIVATE: Owners = { own: all('passes'), "somebody else's": all(404), unknown: all(404) }
-/** Of a list of ids, those that are not the caller's are passed over. */
+/** Ids in a list that are not the caller's are skipped. */
 const PRIVATE_LIST: Owners = { own: all('passes'), "somebody else's": all('passes'), unknown: all('passes') }
-/** Belongs to the instance: whoever may ask at all may ask for each. */
+/** Belongs to the instance: a caller with access to the route may read each. */
 const SHARED: Owners = { known: all('passes'), unknown: all(404) }
 const SHARED_LIST: Owners = { known: all('passes'), unknown: all('passes') }
 /** docs/reference/management-api.md: Permission levels. */
@@ -62,7 +62,7 @@ const READ_USER: Owners = {
   unknown: { User: 403, Admin: 404, Root: 404 },
 }
 
-/** A request is known to whoever made it, and to administrators. */
+/** A request is visible to the user who made it, and to administrators. */
 const LOGGED: Owners = {
   own: all('passes'),
   "somebody else's": { User: 404, Admin: 'passes', Root: 'passes' },
@@ -74,12 +74,12 @@ type Ask = {
   readonly query?: string
   readonly body?: unknown
 }
-/** The object a request names: of which kind, who may, and how the request names it. */
+/** The object that a request names: its kind, who has access, and how the request names it. */
 type Naming = { readonly kind: Kind; readonly owners: Owners; ask(id: number): Ask }
 type Rule =
   /** The request names no object. */
   | 'plain'
-  /** It ends the account that asks. */
+  /** It deletes the account of the caller. */
   | 'ends the caller'
   | Naming
 
@@ -99,7 +99,7 @@ const inList = (kind: Kind, owners: Owners, body: object = {}): Naming => ({
   ask: id => ({ body: { ids: [id], ...body } }),
 })
 
-/** A rule for every route there is: one that is missing here fails the first test below. */
+/** A rule for every route: a route that is missing here fails the first test below. */
 const RULES: Readonly<Record<string, Rule>> = {
   status: 'plain',
   setup: 'plain',
@@ -259,7 +259,10 @@ const RULES: Readonly<Record<string, Rule>> = {
   listUsableModels: 'plain',
 }
 
-/** The access of each family of paths, stated a second time to catch a slip (docs/reference/management-api.md: Routes). */
+/**
+ * The access of each path family, stated a second time to catch a mistake
+ * (docs/reference/management-api.md: Routes).
+ */
 const FAMILIES: readonly (readonly [RegExp, Access])[] = [
   [/^\/api\/(status|setup|notice|user\/(login|register|logout))$/, 'public'],
   [/^\/api\/(setting\/|option\/|channel\/:id\/key$|ledger\/suspense\/:id$)/, 'root'],
@@ -281,7 +284,7 @@ const FAMILIES: readonly (readonly [RegExp, Access])[] = [
 
 /** What the program serves besides the contract: the console and the reference. */
 const BESIDE_THE_CONTRACT = [
-  // Nothing is there, and a test says so.
+  // Nothing is served there, which a test asserts.
   /^\w+ \/api\/user\/(aff|aff_transfer|amount|checkin|pay|setting|topup)$/,
   /^GET \/(assets\/\*|theme\.js|icon\.svg)?$/,
   /^HEAD \/$/,
@@ -295,7 +298,7 @@ const pathOf = (route: Route, params: Readonly<Record<string, string>>) =>
     .replace(/:(\w+)/g, (_whole, name: string) => params[name] ?? 'not-a-number')
     .replace('*', 'chat/completions')
 
-/** A request that no handler acts on: what must have come before it is all that it shows. */
+/** A request that no handler executes: its response shows only the checks before the handler. */
 const harmless = (route: Route): Ask => (route.body ? { body: [] } : {})
 
 const classOf = (status: number): Verdict =>
@@ -317,7 +320,7 @@ type Cell = {
   readonly expected: Verdict
 }
 
-/** Callers who are nobody stand to an object as all the others of their kind do. */
+/** All callers without an account share one key per owner. */
 const keyOf = ({ caller, owner }: Cell) => `${isMember(caller) ? caller : 'a stranger'} ${owner}`
 
 /** Every caller, and for a request that names an object every relation to it. */
@@ -339,14 +342,14 @@ function cellsOf(route: Route, rule: Rule): Cell[] {
   return [...plain, ...named]
 }
 
-/** Whether a body or query names an object of ours by its id, or several by theirs. */
+/** Whether a body or query names one of the gateway's objects by its id, or several by theirs. */
 function takesId(schema: Route['body']): boolean {
   const shape = (schema as { shape?: object } | undefined)?.shape ?? {}
   return ['id', 'ids', 'channel_id'].some(name => name in shape)
 }
 
 for (const engine of ENGINES) {
-  describe(`who may do what, on ${engine}`, () => {
+  describe(`authorization on ${engine}`, () => {
     // Routes are registered while the gateway starts.
     before(() => {
       registered.length = 0
@@ -361,7 +364,7 @@ for (const engine of ENGINES) {
       assert.deepEqual(Object.keys(RULES).sort(), Object.keys(contract).sort())
     })
 
-    it('is said of every path parameter and id that a route takes', () => {
+    it('is specified for every path parameter and id of a route', () => {
       for (const [name, route] of routes) {
         const rule = RULES[name]
         const isNaming = typeof rule === 'object'
@@ -373,7 +376,7 @@ for (const engine of ENGINES) {
       }
     })
 
-    it('holds for everything that the program serves, beside its console and its reference', () => {
+    it('applies to everything that the program serves, except its console and its reference', () => {
       const promised = new Map(routes.map(([, route]) => [`${route.method} ${route.path}`, route]))
       const paths = new Set(routes.map(([, route]) => route.path))
       const strange = registered.filter(({ name, options }) => {
@@ -392,7 +395,7 @@ for (const engine of ENGINES) {
       )
     })
 
-    it('is what the contract says of each family of paths', () => {
+    it('matches the contract for each path family', () => {
       const expected = routes.map(([name, { path }]) => {
         const family = FAMILIES.find(([pattern]) => pattern.test(path))
         return [name, family?.[1]]
@@ -427,7 +430,7 @@ for (const engine of ENGINES) {
       }
     })
 
-    it('answers 405 to another method on a path of the contract, and does nothing', async () => {
+    it('responds 405 to another method on a path of the contract, and changes nothing', async () => {
       const untouched = await tableDigests(gateway.db)
       for (const { path } of new Map(routes.map(([, route]) => [route.path, route])).values()) {
         const reply = await gateway.api('PATCH', path.replace(/:\w+/g, '1'), {})
@@ -455,7 +458,7 @@ for (const engine of ENGINES) {
       }
     })
 
-    it('takes no rights from a body: a User cannot raise their own role or quota', async () => {
+    it('grants no rights from a body: a User cannot raise their own role or quota', async () => {
       const { token } = cast.members.User
       const self = async () => (await gateway.api('GET', '/api/user/self', undefined, { token })).body.data
       const before = await self()
@@ -533,12 +536,12 @@ for (const engine of ENGINES) {
       assert.deepEqual(actual, Object.fromEntries(cells.map(cell => [cell.name, cell.expected])))
     }
 
-    /** A call that is let in: on an object made for it, because it may end it. */
+    /** A permitted call, on an object created for it, because the call may delete it. */
     async function enter(route: Route, rule: Rule, cell: Cell): Promise<Verdict> {
       const id = cell.owner ? await objectOf(rule, cell) : UNKNOWN_ID
       const isPassedOver = cell.owner === "somebody else's" || cell.owner === 'unknown'
       if (!isPassedOver) return ask(route, rule, cell, id)
-      // An id in a list that is not the caller's is passed over: the call works, and nothing happens.
+      // An id in a list that is not the caller's is skipped: the call succeeds and changes nothing.
       const untouched = await tableDigests(gateway.db)
       const verdict = await ask(route, rule, cell, id)
       assert.deepEqual(await tableDigests(gateway.db), untouched, `${cell.name}: something was changed`)

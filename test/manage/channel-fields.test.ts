@@ -47,7 +47,7 @@ for (const engine of ENGINES) {
       }
     })
 
-    it('refuses what is no object, too long or too deep', async () => {
+    it('refuses values that are not objects, too long or too deep', async () => {
       for (const name of [
         'model_mapping',
         'param_override',
@@ -66,7 +66,7 @@ for (const engine of ENGINES) {
       await made({ param_override: nested(30) })
     })
 
-    it('takes models as names, each once, and refuses what is none', async () => {
+    it('accepts models as names, each once, and refuses invalid names', async () => {
       assert.deepEqual((await made({ models: [' a ', 'b', 'a', 'A'] })).models, ['a', 'b', 'A'])
       await refused({ models: ['x'.repeat(256)] }, 'models.0')
       await refused({ models: [1] }, 'models')
@@ -90,7 +90,7 @@ for (const engine of ENGINES) {
       await refused({ model_mapping: many }, 'model_mapping')
     })
 
-    it('takes only headers that a request can carry', async () => {
+    it('accepts only valid request headers', async () => {
       await refused({ header_override: { 'X-Bad': 'a\r\nX-Injected: b' } }, 'header_override.X-Bad')
       await refused({ header_override: { 'X-Bad': 'ü' } }, 'header_override.X-Bad')
       await refused({ header_override: { 'X-Bad': 7 } }, 'header_override.X-Bad')
@@ -117,7 +117,7 @@ for (const engine of ENGINES) {
         await refused({ status_code_mapping: mapping }, `status_code_mapping.${Object.keys(mapping)[0]}`)
     })
 
-    it('checks time-outs, where 0 is none for the total alone', async () => {
+    it('checks timeouts, of which only the total may be 0 for none', async () => {
       const timeouts = { connect_ms: 100, first_byte_ms: 3_600_000, idle_ms: 1, total_ms: 0 }
       assert.deepEqual((await made({ setting: { timeouts } })).setting.timeouts, timeouts)
       for (const [name, value] of [
@@ -132,7 +132,7 @@ for (const engine of ENGINES) {
       await refused({ setting: { timeouts: [] } }, 'setting.timeouts')
     })
 
-    it('takes limits, keeps those an update does not name, and takes one away with null', async () => {
+    it('accepts limits, keeps those an update does not name, and removes one with null', async () => {
       const channel = await made({ limits: { rpm: 60, concurrency: 4 } })
       assert.deepEqual(channel.limits, { rpm: 60, tpm: null, concurrency: 4 })
       const { body } = await gateway.api('PUT', '/api/channel/', {
@@ -144,7 +144,7 @@ for (const engine of ENGINES) {
       await refused({ limits: { tpm: 1.5 } }, 'limits.tpm')
     })
 
-    it('takes priorities and weights as whole numbers, weights not below zero', async () => {
+    it('accepts priorities and weights as integers, weights not below zero', async () => {
       const channel = await made({ priority: -5, weight: 0 })
       assert.equal(channel.priority, -5)
       await refused({ weight: -1 }, 'weight')
@@ -159,7 +159,7 @@ for (const engine of ENGINES) {
       await refused({ auto_ban: 2 }, 'auto_ban')
     })
 
-    it('unties a channel from its tag with null or an empty text', async () => {
+    it('removes a channel from its tag with null or an empty text', async () => {
       for (const none of [null, '']) {
         const channel = await made({ tag: ' tied ' })
         assert.equal(channel.tag, 'tied')
@@ -180,7 +180,7 @@ for (const engine of ENGINES) {
       assert.equal((await made({ group: '' })).group, 'default')
     })
 
-    it('refuses addresses that no channel may point to', async () => {
+    it('refuses addresses that no channel may use', async () => {
       for (const base_url of [
         'http://169.254.169.254',
         'http://[::ffff:169.254.169.254]/',
@@ -205,7 +205,7 @@ for (const engine of ENGINES) {
       )
     })
 
-    it('wants the fields that a provider needs, by name', async () => {
+    it('requires the fields that a provider needs, by name', async () => {
       await refused({ type: 8 }, 'base_url')
       await refused({ type: 39 }, 'setting.account_id')
       await refused({ type: 39, setting: { account_id: 7 } }, 'setting.account_id')
@@ -224,7 +224,7 @@ for (const engine of ENGINES) {
       assert.equal((await gateway.api('PUT', '/api/channel/', { id: custom.id, status: 2 })).status, 200)
     })
 
-    it('reads what existing clients put into `other` as the field it stands for', async () => {
+    it('reads `other` of existing clients as the field it stands for', async () => {
       const account = await made({ type: 39, other: 'b'.repeat(32) })
       assert.equal(account.setting.account_id, 'b'.repeat(32))
       const region = await made({ type: 41, key: '{"project_id":"p"}', other: '{"default":"us-central1"}' })
@@ -257,7 +257,7 @@ for (const engine of ENGINES) {
       }
     })
 
-    it('can still be changed when their address was taken before', async () => {
+    it('can still be changed if their address was saved before', async () => {
       const made = await gateway.api('POST', '/api/channel/', {
         ...channel,
         base_url: 'https://host.example',
@@ -288,8 +288,8 @@ describe('a mapping of names', () => {
   })
 })
 
-describe('a name with something behind it', () => {
-  it('gives up its own end where both are too long, never half a character', () => {
+describe('a name with a suffix', () => {
+  it('is truncated before its suffix if both are too long, never inside a character', () => {
     assert.equal(withSuffix('name', ' 2'), 'name 2')
     const longest = '😀'.repeat(CHANNEL_NAME_LENGTH)
     assert.equal(withSuffix(longest, '!'), `${longest.slice(2)}!`)

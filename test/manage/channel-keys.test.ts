@@ -59,7 +59,7 @@ for (const engine of ENGINES) {
       assert.equal((await api('POST', `/api/channel/${id}/keys/x/status`, { status: 1 })).status, 400)
     })
 
-    it('close up when one is deleted, and the last one stays', async () => {
+    it('are renumbered when one is deleted, and the last one cannot be deleted', async () => {
       const { id, keys } = await make(3)
       await disableByGateway(id, [2])
       const remove = (index: number) => api('DELETE', `/api/channel/${id}/keys/${index}`)
@@ -118,7 +118,7 @@ for (const engine of ENGINES) {
       assert.equal(filtered.keys[0].index, 4)
     })
 
-    it('are managed by every action existing clients know', async () => {
+    it('are managed by every action of existing clients', async () => {
       const { id, keys } = await make(4)
       const statuses = async () => (await get(id)).keys.map((key: { status: number }) => key.status)
       assert.equal((await manage(id, 'disable_all_keys')).body.data.manual_disabled_count, 4)
@@ -139,7 +139,7 @@ for (const engine of ENGINES) {
       assert.deepEqual(await statuses(), [3, 3])
     })
 
-    it('need an index where an action is about one of them', async () => {
+    it('need an index if an action applies to one of them', async () => {
       const { id } = await make(2)
       for (const action of ['disable_key', 'enable_key', 'delete_key']) {
         const missing = await manage(id, action)
@@ -165,7 +165,7 @@ for (const engine of ENGINES) {
       for (const key of keys) assert.ok(!text.includes(key))
     })
 
-    it('are opened after the secret was rotated', async () => {
+    it('can be decrypted after the secret was rotated', async () => {
       const { id, keys } = await make(3)
       const sealed = async () =>
         (await gateway.db.selectFrom('channel_keys').select('sealed').where('channel_id', '=', id).execute())
@@ -202,7 +202,7 @@ describe('a text of several keys', () => {
     assert.deepEqual(keysOf(''), [])
   })
 
-  it('is JSON when it begins like JSON, and nothing when that is broken', () => {
+  it('is JSON if it starts like JSON, and invalid if that JSON is', () => {
     assert.deepEqual(keysOf('["a,b"," c ",""]'), ['a,b', 'c'])
     assert.deepEqual(keysOf('{"a":"x,y"}'), ['{"a":"x,y"}'])
     assert.deepEqual(keysOf('{"a":1}\n{"b":2}'), ['{"a":1}', '{"b":2}'])
@@ -225,7 +225,7 @@ describe('a key', () => {
     assert.notEqual(keyFault('sk-\u0000'), undefined)
   })
 
-  it('is recognised as masked in the form that the API returns', () => {
+  it('is recognized as masked in the form that the API returns', () => {
     assert.equal(isMasked('sk-a…z'), true)
     assert.equal(isMasked('{"type"…"}'), true)
     assert.equal(isMasked('{"a":"…"}'), false)

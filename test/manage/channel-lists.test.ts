@@ -41,17 +41,17 @@ for (const engine of ENGINES) {
       ((await ask(query, path)).items as Told[]).map(channel => channel.name)
     const search = (query: string) => names(query, '/api/channel/search')
 
-    it('come by priority, then by id, both descending', async () => {
+    it('are sorted by priority, then by id, both descending', async () => {
       assert.deepEqual(await names(''), ['Beta', 'epsilon', 'delta 100%', 'gamma', 'alpha'])
     })
 
-    it('come by id with id_sort, newest first', async () => {
+    it('are sorted by id with id_sort, newest first', async () => {
       assert.deepEqual(await names('id_sort=true'), ['epsilon', 'delta 100%', 'gamma', 'Beta', 'alpha'])
       assert.deepEqual(await names('id_sort=True'), await names('id_sort=true'))
       assert.deepEqual(await names('id_sort=false'), await names(''))
     })
 
-    it('are sorted by what existing clients ask for', async () => {
+    it('are sorted by the parameters of existing clients', async () => {
       assert.deepEqual(await names('sort_by=name&sort_order=asc'), [
         'alpha',
         'Beta',
@@ -78,7 +78,7 @@ for (const engine of ENGINES) {
       assert.deepEqual(await names('p=9&page_size=2'), [])
     })
 
-    it('are paged as existing clients ask: p=0 is the first page, ps and size name the size', async () => {
+    it('are paged by the parameters of existing clients: p=0 is the first page, ps and size set the size', async () => {
       assert.deepEqual(await names('p=0&size=500'), await names(''))
       assert.equal((await ask('p=0&page_size=100')).page, 1)
       assert.equal((await ask('ps=3')).items.length, 3)
@@ -86,7 +86,7 @@ for (const engine of ENGINES) {
       assert.equal((await gateway.api('GET', '/api/channel/?p=x')).status, 400)
     })
 
-    it('are filtered by status as word or number; disabled means by hand and by the gateway', async () => {
+    it('are filtered by status as word or number; disabled includes manual and automatic', async () => {
       assert.deepEqual(await names('status=enabled'), ['Beta', 'delta 100%', 'alpha'])
       assert.deepEqual(await names('status=1'), ['Beta', 'delta 100%', 'alpha'])
       assert.deepEqual(await names('status=disabled'), ['epsilon', 'gamma'])
@@ -112,7 +112,7 @@ for (const engine of ENGINES) {
       assert.equal((await gateway.api('GET', '/api/channel/?type=openai')).status, 400)
     })
 
-    it('are filtered by group, whole names only', async () => {
+    it('are filtered by group, complete names only', async () => {
       assert.deepEqual(await names('group=vip'), ['alpha'])
       assert.equal((await names('group=default')).length, 5)
       assert.deepEqual(await names('group=vi'), [])
@@ -154,7 +154,7 @@ for (const engine of ENGINES) {
       assert.deepEqual(await names('tag=west'), ['Beta', 'alpha'])
     })
 
-    it('are searched by id, by a part of name or address in any case, and by a whole key', async () => {
+    it('are searched by id, by a part of name or address in any case, and by a complete key', async () => {
       assert.deepEqual(await search(`keyword=${ids.gamma}`), ['gamma'])
       assert.deepEqual(await search('keyword=BET'), ['Beta'])
       assert.deepEqual(await search('keyword=delta.EXAMPLE'), ['delta 100%'])
@@ -163,7 +163,7 @@ for (const engine of ENGINES) {
       assert.equal((await search('keyword=')).length, 5)
     })
 
-    it('are searched by words in which % and _ stand for themselves', async () => {
+    it('are searched by text in which % and _ are literal', async () => {
       assert.deepEqual(await search('keyword=100%25'), ['delta 100%'])
       assert.deepEqual(await search('keyword=%25'), ['delta 100%'])
       assert.deepEqual(await search('keyword=_'), [])
@@ -171,7 +171,7 @@ for (const engine of ENGINES) {
       assert.equal((await gateway.api('GET', `/api/channel/search?keyword=${'x'.repeat(300)}`)).status, 400)
     })
 
-    it('are searched by a part of a model’s name, and narrowed like lists', async () => {
+    it('are searched by a part of a model’s name, and filtered like lists', async () => {
       assert.deepEqual(await search('model=gpt-4o'), ['gamma', 'alpha'])
       assert.deepEqual(await search('model=shared'), ['delta 100%', 'alpha'])
       assert.deepEqual(await search('model=gpt-4o&status=enabled'), ['alpha'])
@@ -186,7 +186,7 @@ for (const engine of ENGINES) {
       assert.equal(page.page_size, 10)
     })
 
-    it('are searched by a part that many models have', async () => {
+    it('are searched by a part that many models share', async () => {
       const models = Array.from({ length: 250 }, (_, index) => `numerous-${index}`)
       const made = await gateway.api('POST', '/api/channel/', {
         name: 'wide',
@@ -205,7 +205,7 @@ for (const engine of ENGINES) {
       assert.deepEqual(page, { page: 1, page_size: 10, total: 0, items: [], type_counts: {} })
     })
 
-    it('show a hundred channels of a large tag and count them all', async () => {
+    it('show a hundred channels of a large tag with the total count', async () => {
       const key = Array.from({ length: 130 }, (_, index) => `tag-key-${index}`).join(',')
       const made = await gateway.api('POST', '/api/channel/', {
         mode: 'batch',

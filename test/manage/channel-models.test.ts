@@ -7,7 +7,7 @@ import { providers } from '../../src/providers/index.ts'
 import { enabledModels } from '../../src/store/records/channels.ts'
 import { ENGINES, type Gateway, suiteGateway } from '../support/gateway.ts'
 
-/** A provider that tells back what it was asked with, or refuses and repeats the key in its refusal. */
+/** A provider that returns the credential it received, or refuses and repeats the key in its error. */
 async function startProvider() {
   const asked: { url: string; headers: IncomingMessage['headers'] }[] = []
   const server: Server = createServer((request, response) => {
@@ -115,7 +115,7 @@ for (const engine of ENGINES) {
       }
     })
 
-    it('answer 502 when the provider does not answer, or not with JSON', async () => {
+    it('respond 502 if the provider does not respond, or not with JSON', async () => {
       const nobody = await api('POST', '/api/channel/fetch_models', {
         type: 1,
         base_url: 'http://127.0.0.1:1',
@@ -163,7 +163,7 @@ for (const engine of ENGINES) {
       assert.deepEqual(await enabledModels(gateway.db), await listed())
     })
 
-    it('are known by name, as entries of the common format', async () => {
+    it('are returned by name, as entries of the OpenAI format', async () => {
       const { body } = await api('GET', '/api/channel/models')
       const entry = body.data.find((model: { id: string }) => model.id === 'gpt-4o')
       assert.deepEqual(
@@ -173,7 +173,7 @@ for (const engine of ENGINES) {
       assert.ok(body.data.length > 100)
     })
 
-    it('belong to the types there are, each with what it needs', async () => {
+    it('belong to channel types, each listed with its required fields', async () => {
       const { body } = await api('GET', '/api/channel/types')
       assert.equal(body.data.length, providers.length)
       const custom = body.data.find(({ type }: { type: number }) => type === 8)

@@ -43,7 +43,7 @@ for (const engine of ENGINES) {
       )
     })
 
-    it('are changed together in the fields given', async () => {
+    it('are changed together in the given fields', async () => {
       const ids = [await make({ tag: 'old', weight: 1 }), await make({ tag: 'old', weight: 2, models: 'x' })]
       const { status, body } = await api('PUT', '/api/channel/tag', {
         tag: 'old',
@@ -72,7 +72,7 @@ for (const engine of ENGINES) {
       }
     })
 
-    it('keep what a form of existing clients left empty, and leave the tag with an empty new_tag', async () => {
+    it('keep fields that a form of existing clients left empty, and lose the tag with an empty new_tag', async () => {
       const id = await make({ tag: 'forms', priority: 4 })
       await api('PUT', '/api/channel/tag', {
         tag: 'forms',
@@ -87,7 +87,7 @@ for (const engine of ENGINES) {
       assert.equal((await get(id)).tag, null)
     })
 
-    it('are put under a tag or under none by id', async () => {
+    it('get a tag or lose it by id', async () => {
       const ids = [await make({}), await make({ tag: 'before' })]
       const tag = (value: string | null) =>
         api('POST', '/api/channel/batch/tag', { ids: [...ids, 999_999], tag: value })
@@ -104,7 +104,7 @@ for (const engine of ENGINES) {
       assert.equal((await api('GET', '/api/channel/tag/models?tag=lists')).body.data, 'a,b,c')
     })
 
-    it('are refused by name: an unknown tag is 404, a bad field 400, and nothing is written', async () => {
+    it('are validated by field: an unknown tag is 404, an invalid field 400, and nothing is written', async () => {
       for (const [method, path, body] of [
         ['POST', '/api/channel/tag/enabled', { tag: 'nowhere' }],
         ['POST', '/api/channel/tag/disabled', { tag: 'nowhere' }],

@@ -143,7 +143,7 @@ for (const engine of ENGINES) {
       assert.equal((await api('GET', `/api/channel/${body.data.id}/`)).status, 200)
     })
 
-    it('keep a key with commas whole in mode single', async () => {
+    it('keep a key with commas intact in mode single', async () => {
       const channel = await make({ key: ' one-part,another-part ' })
       assert.equal(channel.channel_info.is_multi_key, false)
       assert.equal(await revealed(channel.id), 'one-part,another-part')
@@ -166,13 +166,13 @@ for (const engine of ENGINES) {
       }
     })
 
-    it('keep the names of a batch within what a name may be long', async () => {
+    it('keep the names of a batch within the length limit', async () => {
       const [first, second] = await make({ name: 'n'.repeat(100), key: 'long-name-1,long-name-2' }, 'batch')
       assert.equal(first.name, 'n'.repeat(100))
       assert.equal(second.name, `${'n'.repeat(98)} 2`)
     })
 
-    it('hold several keys in mode multi_to_single', async () => {
+    it('have several keys in mode multi_to_single', async () => {
       const channel = await make({ key: 'multi-key-1,multi-key-2\nmulti-key-3' }, 'multi_to_single')
       assert.equal(channel.keys.length, 3)
       assert.deepEqual(
@@ -188,7 +188,7 @@ for (const engine of ENGINES) {
       assert.equal(await revealed(channel.id), 'multi-key-1\nmulti-key-2\nmulti-key-3')
     })
 
-    it('read JSON keys as JSON where a key may be several', async () => {
+    it('parse JSON keys as JSON if several keys are allowed', async () => {
       const account = { type: 'service_account', project_id: 'p1', private_key: 'a,b\nc' }
       const array = await make({ type: 41, key: JSON.stringify([account, 'plain-key']) }, 'multi_to_single')
       assert.equal(await revealed(array.id), `${JSON.stringify(account)}\nplain-key`)
@@ -199,7 +199,7 @@ for (const engine of ENGINES) {
       assert.equal((await make({ type: 41, key: lines }, 'batch')).length, 2)
     })
 
-    it('are all made or none: one bad key of a batch, and nothing is written', async () => {
+    it('are all created or none: with one invalid key in a batch nothing is written', async () => {
       const before = await count()
       const bad = [
         'good-key-1,kéy-that-no-header-carries',
@@ -219,7 +219,7 @@ for (const engine of ENGINES) {
       assert.ok(keys.every(({ hint }) => !hint.startsWith('good')))
     })
 
-    it('take at most a thousand keys at once, duplicates and blanks not counted', async () => {
+    it('accept at most a thousand keys at once, duplicates and blanks not counted', async () => {
       const keys = Array.from({ length: 1_001 }, (_, index) => `many-key-${index}`)
       const tooMany = { ...plain, key: keys.join('\n') }
       refused(await api('POST', '/api/channel/', { mode: 'batch', channel: tooMany }), 'channel.key')
@@ -228,7 +228,7 @@ for (const engine of ENGINES) {
       assert.equal(channel.keys.length, 1_000)
     })
 
-    it('make a whole batch of many keys in one call', async () => {
+    it('are created for a batch of many keys in one call', async () => {
       const keys = Array.from({ length: 300 }, (_, index) => `batch-of-300-${index}`)
       const made = await make({ name: 'large', key: keys.join('\n'), models: ['m1', 'm2', 'm3'] }, 'batch')
       assert.equal(made.length, 300)
@@ -241,7 +241,7 @@ for (const engine of ENGINES) {
       assert.equal(body.data, 300)
     })
 
-    it('need a name, a known type and a key, named by the path they were missed at', async () => {
+    it('need a name, a known type and a key, each reported by its path in the body', async () => {
       const wrapped = (channel: object, mode = 'single') => api('POST', '/api/channel/', { mode, channel })
       const { name: _name, ...nameless } = plain
       const { type: _type, ...typeless } = plain
@@ -260,7 +260,7 @@ for (const engine of ENGINES) {
       assert.equal((await wrapped({ ...plain, name: '名'.repeat(100) })).status, 200)
     })
 
-    it('need no key of a provider that runs on the machine itself', async () => {
+    it('need no key for a provider that runs locally', async () => {
       const channel = await make({ type: 4, key: '', name: 'local' })
       assert.equal(channel.key, '')
       assert.deepEqual(channel.keys, [])
@@ -278,7 +278,7 @@ for (const engine of ENGINES) {
       assert.deepEqual(body.data.models, [])
     })
 
-    it('are changed in the fields given and keep the rest', async () => {
+    it('are changed in the given fields and keep the rest', async () => {
       const channel = await make({ priority: 5, weight: 7, remark: 'stays', tag: 'tagged' })
       const { status, body } = await api('PUT', '/api/channel/', {
         id: channel.id,
@@ -291,7 +291,7 @@ for (const engine of ENGINES) {
       assert.deepEqual(await modelRows(channel.id), ['only'])
     })
 
-    it('stay as they are when the whole object is sent back', async () => {
+    it('stay unchanged when the complete object is sent back', async () => {
       const single = await make({
         key: 'sent-back-key-1',
         base_url: 'https://upstream.example/v1',
@@ -318,7 +318,7 @@ for (const engine of ENGINES) {
       }
     })
 
-    it('keep their key when an update brings none, an empty or a masked one', async () => {
+    it('keep their key if an update has none, an empty or a masked one', async () => {
       const channel = await make({ key: 'kept-key-0123456789' })
       for (const key of [undefined, null, '', '  ', channel.key, 'sk-other…mask']) {
         const { status } = await api('PUT', '/api/channel/', { id: channel.id, name: 'renamed', key })
@@ -327,7 +327,7 @@ for (const engine of ENGINES) {
       }
     })
 
-    it('take a new key whole, or several where they hold several', async () => {
+    it('accept a new key as a replacement, or several if they have several', async () => {
       const single = await make({ key: 'old-key-of-single' })
       await api('PUT', '/api/channel/', { id: single.id, key: 'new,key' })
       assert.equal(await revealed(single.id), 'new,key')
@@ -353,7 +353,7 @@ for (const engine of ENGINES) {
       assert.equal(await revealed(single.id), 'first-of-two\nsecond-of-two')
     })
 
-    it('take a status as number or word, and a 3 that is sent back changes nothing', async () => {
+    it('accept a status as number or word, and a 3 that is sent back changes nothing', async () => {
       const channel = await make({ status: 'disabled' })
       assert.equal(channel.status, 2)
       const put = async (status: unknown) =>
@@ -367,7 +367,7 @@ for (const engine of ENGINES) {
       refused(await api('PUT', '/api/channel/', { id: channel.id, status: 'on' }), 'status')
     })
 
-    it('lose the reason of the gateway when they are enabled again', async () => {
+    it('lose the reason for the automatic disabling when they are enabled again', async () => {
       for (const enable of [
         (id: number) => api('PUT', '/api/channel/', { id, status: 1 }),
         (id: number) => api('POST', `/api/channel/${id}/status`, { status: 1 }),
@@ -387,7 +387,7 @@ for (const engine of ENGINES) {
       }
     })
 
-    it('are enabled and disabled one by one or together; the answer says what changed', async () => {
+    it('are enabled and disabled one by one or together; the response reports what changed', async () => {
       const [a, b] = [await make(), await make()]
       const set = (id: number, status: unknown) => api('POST', `/api/channel/${id}/status`, { status })
       assert.equal((await set(a.id, 2)).body.data, true)
@@ -402,7 +402,7 @@ for (const engine of ENGINES) {
       assert.equal((await get(b.id)).status, 2)
     })
 
-    it('are edited together, each whole or not at all, and the answer says which', async () => {
+    it('are edited together, each completely or not at all, and the response reports which', async () => {
       const [a, b] = [await make(), await make()]
       const edit = async (fields: object) =>
         (await api('PUT', '/api/channel/batch', { ids: [a.id, b.id, b.id, 999_999], fields })).body.data
@@ -451,7 +451,7 @@ for (const engine of ENGINES) {
       refused(await api('PUT', '/api/channel/batch', { ids, fields: { models: many } }), 'fields.models')
     })
 
-    it('are deleted for good, one by one or together, with their keys and models', async () => {
+    it('are deleted permanently, one by one or together, with their keys and models', async () => {
       const [a, b, c] = [await make(), await make({ key: 'x1,x2' }, 'multi_to_single'), await make()]
       assert.equal((await api('DELETE', `/api/channel/${a.id}`)).status, 200)
       assert.equal((await api('GET', `/api/channel/${a.id}`)).status, 404)
@@ -465,7 +465,7 @@ for (const engine of ENGINES) {
       assert.ok(next.id > c.id, 'ids are never used again')
     })
 
-    it('are deleted all at once when they are disabled, by hand or by the gateway', async () => {
+    it('are deleted together if they are disabled, manually or automatically', async () => {
       const [byHand, byGateway, enabled] = [await make({ status: 2 }), await make(), await make()]
       await gateway.db.updateTable('channels').set({ status: 3 }).where('id', '=', byGateway.id).execute()
       const disabled = (await api('GET', '/api/channel/?status=disabled')).body.data.total
@@ -476,7 +476,7 @@ for (const engine of ENGINES) {
       assert.equal((await api('GET', `/api/channel/${enabled.id}`)).status, 200)
     })
 
-    it('are copied with their keys, which are sealed to the copy', async () => {
+    it('are copied with their keys, which are encrypted for the copy', async () => {
       const original = await make(
         { key: 'copied-1,copied-2', models: 'm1,m2', tag: 't', priority: 3, name: 'original' },
         'multi_to_single',
@@ -502,7 +502,7 @@ for (const engine of ENGINES) {
       assert.equal((await api('POST', '/api/channel/copy/999999')).status, 404)
     })
 
-    it('answer 404 for an id there is not', async () => {
+    it('respond 404 for an unknown id', async () => {
       for (const [method, path, body] of [
         ['GET', '/api/channel/999999', undefined],
         ['PUT', '/api/channel/', { id: 999_999, name: 'x' }],
@@ -515,7 +515,7 @@ for (const engine of ENGINES) {
       refused(await api('PUT', '/api/channel/', { name: 'x' }), 'id')
     })
 
-    it('belong to Admin and Root; keys are revealed to Root alone', async () => {
+    it('are available to Admin and Root; keys are revealed to Root only', async () => {
       const channel = await make()
       const admin = await gateway.createUser({ role: 10 })
       const user = await gateway.createUser()
@@ -582,7 +582,7 @@ for (const engine of ENGINES) {
       assert.ok(!JSON.stringify(stored).includes(canary), 'the store holds a key in the clear')
     })
 
-    it('say that a key must be entered anew when its seal was moved or broken', async () => {
+    it('report that a key must be entered again if its ciphertext was moved or damaged', async () => {
       const [a, b] = [await make({ key: 'seal-of-a' }), await make({ key: 'seal-of-b' })]
       const sealOf = (id: number) =>
         gateway.db.selectFrom('channel_keys').select('sealed').where('channel_id', '=', id)
@@ -604,7 +604,7 @@ for (const engine of ENGINES) {
       assert.deepEqual(again.body, first.body)
     })
 
-    it('lose no change when several are made at once', async () => {
+    it('lose no change with several concurrent changes', async () => {
       const channel = await make({ key: 'at-once-0' }, 'multi_to_single')
       const replies = await Promise.all(
         Array.from({ length: 8 }, (_, index) =>

@@ -7,7 +7,7 @@ import type { Route } from '../../src/manage/contract/route.ts'
 import { ENGINES, type Gateway, type Reply, ROOT_TOKEN, suiteGateway } from '../support/gateway.ts'
 
 const ROUTES: readonly Route[] = Object.values(contract)
-/** The contract's own paths, with something in the place of each parameter. */
+/** The contract's own paths, with a value for each parameter. */
 const concrete = (path: string) => path.replaceAll(/:[a-z_]+/gi, '1')
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
 
@@ -32,7 +32,7 @@ function assertFault(reply: Reply, path: string): void {
 }
 
 for (const engine of ENGINES) {
-  describe(`every answer of the management API on ${engine} (docs/reference/management-api.md: Envelope)`, () => {
+  describe(`every response of the management API on ${engine} (docs/reference/management-api.md: Envelope)`, () => {
     const gateway = suiteGateway({ engine })
     let url: string
     let user: Awaited<ReturnType<Gateway['createUser']>>
@@ -55,7 +55,7 @@ for (const engine of ENGINES) {
         assert.deepEqual([body.success, body.message], [true, ''])
       })
 
-      it('of bad input names every fault by its path', async () => {
+      it('of invalid input names every error by its path', async () => {
         const { status, body } = await gateway.api('POST', '/api/token/', {
           remain_quota: -1,
           limits: { rpm: 0 },
@@ -70,7 +70,7 @@ for (const engine of ENGINES) {
         for (const { message } of body.errors) assert.ok(message.length > 0)
       })
 
-      it('of bad input says of each field what it must be', async () => {
+      it('of invalid input says for each field what it must be', async () => {
         const messagesOf = async (reply: Promise<Reply>) =>
           (await reply).body.errors.map(({ path, message }: Record<string, string>) => `${path}: ${message}`)
         const create = (body: unknown) => messagesOf(gateway.api('POST', '/api/token/', body))
@@ -104,7 +104,7 @@ for (const engine of ENGINES) {
         assert.deepEqual(await messagesOf(get('/api/token/?p=1&p=2')), ['p: must occur only once'])
       })
 
-      it('of a refusal carries the status of its case', async () => {
+      it('of a refusal has the status of its case', async () => {
         assertRefused(
           await gateway.api('GET', '/api/user/self', undefined, { token: null }),
           401,
@@ -123,7 +123,7 @@ for (const engine of ENGINES) {
         )
       })
 
-      it('of a fault of ours says nothing of the inside, but where to look', async () => {
+      it('of an internal error reveals no internals, only where to look', async () => {
         const head = await gateway.db
           .selectFrom('chains')
           .selectAll()
@@ -141,7 +141,7 @@ for (const engine of ENGINES) {
     })
 
     describe('headers', () => {
-      it('have a request id on every response, in order of time', async () => {
+      it('contain a request id on every response, in order of time', async () => {
         const replies = [
           await get('/api/status'),
           await get('/api/user/self'),
@@ -165,7 +165,7 @@ for (const engine of ENGINES) {
         assert.deepEqual(times, times.toSorted())
       })
 
-      it('keep browsers from sniffing, framing and leaking, on pages and errors too', async () => {
+      it('prevent sniffing, framing and leaking in browsers, on pages and errors too', async () => {
         for (const path of [
           '/',
           '/docs',
@@ -180,14 +180,14 @@ for (const engine of ENGINES) {
         }
       })
 
-      it('say with every 401 how to show a credential', async () => {
+      it('explain with every 401 how to send a credential', async () => {
         for (const path of ['/api/user/self', '/api/pricing', '/v1/models']) {
           const { status, headers } = await gateway.api('GET', path, undefined, { token: null })
           assert.deepEqual([status, headers.get('www-authenticate')], [401, 'Bearer'], path)
         }
       })
 
-      it('keep answers of /api out of every cache', async () => {
+      it('disable caching of /api responses', async () => {
         for (const path of ['/api/status', '/api/user/self', '/api/nothing'])
           assert.equal((await get(path)).headers.get('cache-control'), 'no-store')
       })
@@ -230,7 +230,7 @@ for (const engine of ENGINES) {
         }
       })
 
-      it('that are unknown under /v1 are 404 in the relay’s own shape', async () => {
+      it('that are unknown under /v1 are 404 in the relay’s error format', async () => {
         for (const path of ['/v1', '/v1/', '/v1/nothing', '/v1/chat/nothing?x=1']) {
           const { status, body } = await gateway.api('GET', path, undefined, {
             headers: { accept: 'text/html' },
@@ -241,7 +241,7 @@ for (const engine of ENGINES) {
         }
       })
 
-      it('that cannot be read are 400, and those too long 404', async () => {
+      it('that cannot be decoded are 400, and those too long 404', async () => {
         assertFault(await get('/api/token/%zz'), 'path')
         assertRefused(await get(`/api/token/${'1'.repeat(300)}`), 404, 'not_found')
       })
@@ -268,7 +268,7 @@ for (const engine of ENGINES) {
           assertRefused(await gateway.api('PATCH', path, {}), 404, 'not_found')
       })
 
-      it('that are public need no credential; all others answer 401 without one', async () => {
+      it('that are public need no credential; all others respond 401 without one', async () => {
         const open = ['/api/status', '/api/setup', '/api/openapi.json', '/docs']
         for (const path of open)
           assert.equal((await gateway.api('GET', path, undefined, { token: null })).status, 200, path)
@@ -281,7 +281,7 @@ for (const engine of ENGINES) {
     })
 
     describe('a body', () => {
-      it('that is no JSON is 400', async () => {
+      it('that is not JSON is 400', async () => {
         for (const raw of [
           '{',
           '{"name":}',
@@ -294,7 +294,7 @@ for (const engine of ENGINES) {
           assertFault(await post(raw), 'body')
       })
 
-      it('that is JSON but no object is 400', async () => {
+      it('that is JSON but not an object is 400', async () => {
         for (const raw of ['', 'null', '[]', '[{"name":"x"}]', '"name"', '5', 'true'])
           assertFault(await post(raw), 'body')
       })
@@ -306,7 +306,7 @@ for (const engine of ENGINES) {
         assert.match(reply.body.message, /UTF-8/)
       })
 
-      it('may be nested 128 levels deep and not one more; brackets in texts do not count', async () => {
+      it('may be nested 128 levels deep and no deeper; brackets in strings do not count', async () => {
         const nested = (depth: number) =>
           `{"name":"x","unknown":${'['.repeat(depth - 1)}${']'.repeat(depth - 1)}}`
         assert.equal((await post(nested(128))).status, 200)
@@ -326,20 +326,20 @@ for (const engine of ENGINES) {
           assert.equal((await post('{"name":"x"}', { 'content-type': type })).status, 200)
       })
 
-      it('that is compressed is refused by that word, for it is not read here', async () => {
+      it('that is compressed is refused with that reason, because it is not supported here', async () => {
         const reply = await post('{"name":"x"}', { 'content-encoding': 'gzip' })
         assertFault(reply, 'body')
         assert.match(reply.body.message, /gzip/)
         assert.equal((await post('{"name":"x"}', { 'content-encoding': 'identity' })).status, 200)
       })
 
-      it('that is too large is 413, whether or not it says its length', async () => {
+      it('that is too large is 413, with or without a content-length', async () => {
         assertRefused(await post(`{"name":"${'x'.repeat(4 * 1024 * 1024)}"}`), 413, 'too_large')
         const { status, body } = await sendInChunks(`${url}/api/token/`, 80, 'x'.repeat(64 * 1024))
         assert.deepEqual([status, body.code], [413, 'too_large'])
       })
 
-      it('may carry fields that are unknown, also beside the query’s', async () => {
+      it('may contain unknown fields, also those of the query', async () => {
         const { status, body } = await gateway.api('POST', '/api/token/?unknown=1', {
           name: 'x',
           unknown: {},
@@ -348,7 +348,7 @@ for (const engine of ENGINES) {
         assert.equal('unknown' in body.data, false)
       })
 
-      it('may say null for every field that it may leave out', () => {
+      it('may have null for every optional field', () => {
         const refusing: string[] = []
         for (const [name, route] of Object.entries(contract as Record<string, Route>)) {
           const shape = shapeOf(route.body)
@@ -376,14 +376,14 @@ for (const engine of ENGINES) {
         }
       })
 
-      it('is refused with a control character or half a surrogate pair in it', async () => {
+      it('is refused with a control character or half a surrogate pair', async () => {
         for (const [method, path, body] of texts) {
           for (const text of ['a\u0000b', 'a\u0007b', 'a\nb', 'a\u007fb', 'a\u0085b', 'a\ud83d'])
             assertFault(await gateway.api(method, path, body(text)), field(body(text)))
         }
       })
 
-      it('is as long as it has code points', async () => {
+      it('has its length in code points', async () => {
         for (const [method, path, body, max] of texts) {
           const longest = '🌊'.repeat(max)
           const reply = await gateway.api(method, path, body(longest), { token: user.accessToken })
@@ -429,7 +429,7 @@ for (const engine of ENGINES) {
         assert.deepEqual(idsOf(page), ids.slice(0, 10))
       })
 
-      it('begins at page 1, which is also what 0, less or nothing means', async () => {
+      it('starts at page 1, which 0, a negative or no number also means', async () => {
         for (const query of ['p=1', 'p=0', 'p=-1', 'p=-5', 'p=', 'p=-0']) {
           const page = await list(query)
           assert.equal(page.page, 1, query)
@@ -438,7 +438,7 @@ for (const engine of ENGINES) {
         assert.deepEqual(idsOf(await list('p=2')), ids.slice(10))
       })
 
-      it('takes its size as page_size, ps or size', async () => {
+      it('accepts its size as page_size, ps or size', async () => {
         for (const alias of ['page_size', 'ps', 'size']) {
           const page = await list(`${alias}=5&p=2`)
           assert.deepEqual([page.page_size, idsOf(page)], [5, ids.slice(5, 10)], alias)
@@ -449,26 +449,26 @@ for (const engine of ENGINES) {
         assert.equal((await list('page_size=0&size=7')).page_size, 7)
       })
 
-      it('has at most 500 a page: more is cut to 500', async () => {
+      it('has at most 500 items per page: more is cut to 500', async () => {
         for (const size of ['500', '501', '1000000000', '9999999999999999'])
           assert.equal((await list(`page_size=${size}`)).page_size, 500)
       })
 
-      it('is empty beyond its end, `[]` and never null', async () => {
+      it('is empty after its end, `[]` and never null', async () => {
         for (const p of ['3', '1000000', '999999999999']) {
           const page = await list(`p=${p}`)
           assert.deepEqual([page.items, page.total], [[], 12])
         }
       })
 
-      it('refuses what is no whole number', async () => {
+      it('refuses numbers that are not integers', async () => {
         for (const wrong of ['x', '1.5', '1e3', '0x10', '%D9%A3', '99999999999999999', '+', 'null', '1&p=2'])
           assertFault(await gateway.api('GET', `${OWN}?p=${wrong}`), 'p')
         for (const alias of ['page_size', 'ps', 'size'])
           assertFault(await gateway.api('GET', `${OWN}?${alias}=ten`), alias)
       })
 
-      it('is paged by these rules wherever the contract has one', async () => {
+      it('is paged by these rules on every route that has one', async () => {
         const lists = ROUTES.filter(
           ({ method, path, data }) => method === 'GET' && !path.includes(':') && 'items' in shapeOf(data),
         )
@@ -485,7 +485,7 @@ for (const engine of ENGINES) {
     })
 
     describe('public routes', () => {
-      it('is the status, which says what money is counted in', async () => {
+      it('include the status, which names the currency unit', async () => {
         const { data } = (await gateway.api('GET', '/api/status', undefined, { token: null })).body
         assert.equal(data.quota_per_unit, 500_000)
         assert.equal(data.setup, true)
@@ -493,12 +493,12 @@ for (const engine of ENGINES) {
         assert.ok(Math.abs(data.start_time - Date.now() / 1000) < 600)
       })
 
-      it('is what is announced, which is nothing', async () => {
+      it('include the announcements, which are empty', async () => {
         const { status, body } = await gateway.api('GET', '/api/notice', undefined, { token: null })
         assert.deepEqual([status, body.data], [200, ''])
       })
 
-      it('is whether the gateway is set up, which it is from its first start on', async () => {
+      it('include whether the gateway is set up, which is true from its first start', async () => {
         const { data } = (await gateway.api('GET', '/api/setup', undefined, { token: null })).body
         assert.deepEqual([data.status, data.root_init], [true, true])
         assertRefused(await gateway.api('POST', '/api/setup', {}, { token: null }), 405, 'method_not_allowed')
@@ -506,7 +506,7 @@ for (const engine of ENGINES) {
     })
 
     describe('the document at /api/openapi.json', () => {
-      // biome-ignore lint/suspicious/noExplicitAny: a document of some hundred shapes, walked
+      // biome-ignore lint/suspicious/noExplicitAny: a document of several hundred shapes
       type Json = any
       let document: Json
       before(async () => {
@@ -527,7 +527,7 @@ for (const engine of ENGINES) {
         assert.equal(document.servers[0].url, '/')
       })
 
-      it('holds every route of the contract and no other', () => {
+      it('contains every route of the contract and no other', () => {
         const documented = operations().map(([method, path]) => `${method.toUpperCase()} ${path}`)
         const promised = ROUTES.map(
           ({ method, path }) =>
@@ -536,7 +536,7 @@ for (const engine of ENGINES) {
         assert.deepEqual(documented.sort(), promised.sort())
       })
 
-      it('gives every operation a name of its own, a summary, a chapter and its answers', () => {
+      it('gives every operation a unique name, a summary, a tag and its responses', () => {
         const ids = operations().map(([, , { operationId }]) => operationId)
         assert.deepEqual(ids.toSorted(), Object.keys(contract).sort())
         const chapters = document.tags.map((tag: { name: string }) => tag.name)
@@ -552,7 +552,7 @@ for (const engine of ENGINES) {
         }
       })
 
-      it('declares every parameter of a path as required, and none that is not in it', () => {
+      it('declares every parameter of a path as required, and no others', () => {
         for (const [method, path, { parameters = [] }] of operations()) {
           const declared = parameters.filter((each: Json) => each.in === 'path')
           assert.ok(
@@ -567,7 +567,7 @@ for (const engine of ENGINES) {
         }
       })
 
-      it('has no reference that leads nowhere, and no word of older versions', () => {
+      it('has no dangling reference, and no keyword of older versions', () => {
         const types = ['object', 'array', 'string', 'number', 'integer', 'boolean', 'null']
         const walk = (node: Json, at: string, isSchema: boolean): void => {
           if (Array.isArray(node)) {
@@ -604,7 +604,7 @@ for (const engine of ENGINES) {
           walk(schema, `#/components/schemas/${name}`, true)
       })
 
-      it('says which credential is needed: none for what is public', () => {
+      it('declares the required credential: none for public routes', () => {
         const byName = contract as Record<string, Route>
         for (const [method, path, operation] of operations()) {
           const isPublic = byName[operation.operationId]?.access === 'public'
@@ -615,11 +615,11 @@ for (const engine of ENGINES) {
     })
 
     describe('the pages at / and /docs', () => {
-      /** Everything a page loads by itself or links to. */
+      /** Everything that a page loads by itself or links to. */
       const linksOf = (html: string) =>
         [...html.matchAll(/\b(?:src|href)="([^"]+)"/g)].map(([, link]) => link)
 
-      it('are served from here alone, with everything they load', async () => {
+      it('are served by the gateway, with everything they load', async () => {
         for (const page of ['/', '/docs', '/docs/']) {
           const { status, text, headers } = await gateway.api('GET', page, undefined, { token: null })
           assert.equal(status, 200)
@@ -634,7 +634,7 @@ for (const engine of ENGINES) {
         }
       })
 
-      it('may not load from elsewhere even if they wanted to', async () => {
+      it('may not load from other origins because of their policy', async () => {
         const policy = (await get('/docs')).headers.get('content-security-policy') ?? ''
         assert.match(policy, /default-src 'none'/)
         assert.doesNotMatch(policy, /https?:|\*|unsafe-eval/)
@@ -657,7 +657,7 @@ function shapeOf(schema: z.ZodType | undefined): Record<string, z.ZodType> {
   return schema !== undefined && 'shape' in schema ? (schema.shape as Record<string, z.ZodType>) : {}
 }
 
-/** A body whose length is not said beforehand. */
+/** A body without a content-length. */
 const sendInChunks = (target: string, count: number, chunk: string) =>
   new Promise<{ status: number; body: { code: string } }>((resolve, reject) => {
     const sent = request(

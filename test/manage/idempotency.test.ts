@@ -45,7 +45,7 @@ for (const engine of ENGINES) {
     }
 
     describe('the same body', () => {
-      it('gets the saved answer, with the key that is shown once, and is done once', async () => {
+      it('gets the saved response, with the key that is shown once, and is executed once', async () => {
         const key = newKey()
         const count = await tokens()
         const first = await make(key)
@@ -56,7 +56,7 @@ for (const engine of ENGINES) {
         assert.equal(await tokens(), count + 1)
       })
 
-      it('gets the answer of every shape: an object, a number, null, nothing', async () => {
+      it('gets the saved response of every shape: an object, a number, null, nothing', async () => {
         const user = await gateway.createUser()
         const victim = await gateway.createUser()
         const token = (await gateway.api('POST', '/api/token/', { name: 'x' })).body.data
@@ -95,7 +95,7 @@ for (const engine of ENGINES) {
         assert.equal((await make(key, { name: 'short-lived' })).body.data.id, id)
       })
 
-      it('is saved for 24 hours and then done anew', async () => {
+      it('is saved for 24 hours and then executed again', async () => {
         const key = newKey()
         const { id } = (await make(key)).body.data
         const savedAgo = (ago: number) =>
@@ -112,7 +112,7 @@ for (const engine of ENGINES) {
         assert.equal((await make(key)).body.data.id, anew.id)
       })
 
-      it('is saved sealed: a secret in it cannot be read from the store', async () => {
+      it('is saved encrypted: a secret in it cannot be read from the store', async () => {
         const key = newKey()
         const secret = (await make(key)).body.data.key as string
         const rows = JSON.stringify(await saved(key))
@@ -121,7 +121,7 @@ for (const engine of ENGINES) {
       })
     })
 
-    it('with another body is 409 idempotency_conflict, and nothing is done', async () => {
+    it('with another body is 409 idempotency_conflict, and nothing is executed', async () => {
       const key = newKey()
       await make(key, { name: 'one' })
       const count = await tokens()
@@ -131,7 +131,7 @@ for (const engine of ENGINES) {
       assert.equal((await make(key, { name: 'one' })).status, 200)
     })
 
-    it('is 409 while the first is still in flight, and the answer once it has ended', async () => {
+    it('is 409 while the first is in progress, and gets its response once it has ended', async () => {
       const key = newKey()
       const count = await tokens()
       const { release, blocked } = blockWrites()
@@ -166,7 +166,7 @@ for (const engine of ENGINES) {
         assert.equal((await ask(key, 'POST', `/api/token/${id}/key`)).body.data.key, value)
     })
 
-    it('saves no refusal: after a 4xx the same key may be used for the mended request', async () => {
+    it('saves no refusal: after a 4xx the same key may be used for the corrected request', async () => {
       const key = newKey()
       assert.equal((await make(key, { name: '' })).status, 400)
       assert.equal((await make(key, { name: 'x', allow_ips: 'nowhere' })).status, 400)
@@ -182,7 +182,7 @@ for (const engine of ENGINES) {
       assert.equal((await ask(other, 'POST', '/api/user/', user)).status, 200)
     })
 
-    it('is no credential: a caller without permission gets no stored response', async () => {
+    it('is not a credential: a caller without permission gets no stored response', async () => {
       const user = await gateway.createUser()
       const key = newKey()
       assert.equal((await make(key, { name: 'x' }, user.accessToken)).status, 200)
@@ -198,25 +198,25 @@ for (const engine of ENGINES) {
       assert.equal((await make('x'.repeat(255))).status, 200)
     })
 
-    it('means nothing on a read', async () => {
+    it('is ignored on a read', async () => {
       const key = newKey()
       const first = (await ask(key, 'GET', '/api/token/')).body.data.total
       await gateway.api('POST', '/api/token/', { name: 'x' })
       assert.equal((await ask(key, 'GET', '/api/token/')).body.data.total, first + 1)
     })
 
-    it('without it, every request is one of its own', async () => {
+    it('without it, every request is executed', async () => {
       const [first, second] = await Promise.all(
         [1, 2].map(() => gateway.api('POST', '/api/token/', { name: 'x' })),
       )
       assert.notEqual(first?.body.data.id, second?.body.data.id)
     })
 
-    it('saves its answer in the transaction of the change: both are there, or neither', async () => {
+    it('saves its response in the transaction of the change: both are stored, or neither', async () => {
       const key = newKey()
       const count = await tokens()
       const { seq } = await auditHead()
-      // The audit record, written last, cannot be: the change and the answer before it must go too.
+      // The audit record, written last, fails: the change and the saved response must be rolled back too.
       await setAuditHead(0)
       assert.equal((await make(key)).status, 500)
       await setAuditHead(seq)
@@ -226,7 +226,7 @@ for (const engine of ENGINES) {
       assert.equal((await saved(key)).length, 1)
     })
 
-    it('is stored in the database, so that only one of two processes does the work', async () => {
+    it('is stored in the database, so that only one of two processes executes the request', async () => {
       const node = () =>
         createChange({
           db: gateway.db,
@@ -264,7 +264,7 @@ for (const engine of ENGINES) {
     const setAuditHead = (seq: number) =>
       gateway.db.updateTable('chains').set({ seq }).where('name', '=', 'audit').execute()
 
-    /** Holds what every write needs, so that a write stays in flight for as long as the test wants. */
+    /** Locks what every write needs, so that a write stays in progress for as long as the test needs. */
     function blockWrites() {
       const started = Promise.withResolvers<void>()
       const released = Promise.withResolvers<void>()

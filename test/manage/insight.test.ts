@@ -8,8 +8,8 @@ import { type Relay, suiteRelay } from '../support/relay.ts'
 const iso = (times: readonly number[]) => times.map(time => new Date(time * 1000).toISOString().slice(0, 16))
 const at = (text: string) => Date.parse(`${text}Z`) / 1000
 
-describe('the stretches of a chart', () => {
-  it('are whole days of a zone, also where the clock is changed', () => {
+describe('the intervals of a chart', () => {
+  it('are whole days of a time zone, also across a clock change', () => {
     assert.deepEqual(
       iso(intervalStarts(at('2026-03-28T00:00'), at('2026-03-31T00:00'), 86_400, 'Europe/Berlin')),
       ['2026-03-27T23:00', '2026-03-28T23:00', '2026-03-29T22:00', '2026-03-30T22:00'],
@@ -20,7 +20,7 @@ describe('the stretches of a chart', () => {
     )
   })
 
-  it('are hours that begin when the zone’s hours do', () => {
+  it('are hours that start when the zone’s hours do', () => {
     assert.deepEqual(
       iso(intervalStarts(at('2026-05-01T00:00'), at('2026-05-01T02:00'), 3_600, 'Asia/Kolkata')),
       ['2026-04-30T23:30', '2026-05-01T00:30', '2026-05-01T01:30'],
@@ -75,12 +75,12 @@ for (const engine of ENGINES) {
       const own = await ask(`/api/usage/series?${range()}`, user.accessToken)
       assert.equal(own.totals.requests, 6)
       assert.equal(own.totals.cost, '0.14')
-      // Nobody else's figures are had by asking for them.
+      // A user cannot request the figures of others.
       const spied = await ask(`/api/usage/series?${range()}&user_id=1`, user.accessToken)
       assert.equal(spied.totals.requests, 6)
     })
 
-    it('is split by what costs most, and the rest adds up', async () => {
+    it('is grouped with the most expensive groups first, and the rest is summed', async () => {
       const { series, totals } = await ask(
         `/api/usage/series?${range()}&group_by=model&top=2&tz=Asia/Kolkata`,
       )
@@ -99,7 +99,7 @@ for (const engine of ENGINES) {
       )
     })
 
-    it('is refused in words where the question cannot be', async () => {
+    it('is refused with an explanation if the query is invalid', async () => {
       for (const [query, field] of [
         ['from=10&to=5', 'to'],
         ['from=0&to=90000000&step=900', 'step'],
@@ -143,7 +143,7 @@ for (const engine of ENGINES) {
         type: 2,
         user_id,
         use_time_ms,
-        // The last one does not say when its first byte came.
+        // The last request has no time to first byte.
         other: JSON.stringify(use_time_ms === 20 ? {} : { frt: use_time_ms * 2 }),
       })
       const first = Array.from({ length: 20 }, (_, index) => took(1_000_000_000 + index, index + 1, user.id))
@@ -196,7 +196,7 @@ for (const engine of ENGINES) {
       const own = await ask(`/api/log/request/${request_id}`, user.accessToken)
       assert.equal(own.rows.length, 1)
       assert.deepEqual(own.entries, [])
-      // The lines are what was charged, to the last digit.
+      // The lines equal the charge, to the last digit.
       assert.deepEqual(own.costs, [
         {
           lines: [
@@ -219,7 +219,7 @@ for (const engine of ENGINES) {
       assert.equal(whole.entries[0].amount, whole.rows[0].cost)
     })
 
-    it('is a log that can be walked to its end, row by row', async () => {
+    it('is a log that can be paged to its end, row by row', async () => {
       const seen: string[] = []
       let cursor = ''
       do {
@@ -235,7 +235,7 @@ for (const engine of ENGINES) {
       assert.equal((await relay.api('GET', '/api/log/walk?cursor=1')).body.errors[0].path, 'cursor')
     })
 
-    it('is a log that can be taken away as a file', async () => {
+    it('is a log that can be exported as a file', async () => {
       const csv = await relay.api('GET', '/api/log/export?type=2')
       assert.equal(csv.status, 200)
       assert.match(csv.headers.get('content-type') ?? '', /^text\/csv/)
@@ -253,7 +253,7 @@ for (const engine of ENGINES) {
       assert.ok(parsed.every(row => row.user_id === user.id && row.channel_name === ''))
     })
 
-    it('is what the ledger holds, entry by entry', async () => {
+    it('matches the ledger, entry by entry', async () => {
       const { items, total } = await ask(`/api/ledger/entries?user_id=${user.id}`)
       assert.equal(items.filter(({ kind }: { kind: string }) => kind === 'settle').length, 6)
       assert.equal(total, items.length)

@@ -10,7 +10,7 @@ const DAY_S = 86_400
 type Person = Awaited<ReturnType<Gateway['createUser']>>
 type Row = Readonly<Record<string, unknown>> & { readonly id: number; readonly quota: number }
 
-/** What clients read of a row (reference 5.4, 13.1). */
+/** The fields of a row that clients read (reference 5.4, 13.1). */
 const READ_OF_ROW = {
   id: 'number',
   user_id: 'number',
@@ -41,7 +41,7 @@ for (const engine of ENGINES) {
     const gateway = suiteGateway({ engine })
 
     let tokens = 1_000
-    /** A token is noted by its names when it is made or named anew; rows may be older than it is asked for. */
+    /** The id of the token with this name; records the name, as creating or renaming a token does. */
     async function tokenNamed(person: Person, name: string): Promise<number> {
       const known = await gateway.db
         .selectFrom('token_names')
@@ -58,7 +58,7 @@ for (const engine of ENGINES) {
       return id
     }
 
-    /** A row, and for a request the quarter hour that it belongs to, as the books write both. */
+    /** A row, and for a request the quarter hour that it belongs to, as the ledger writes both. */
     async function write(person: Person, given: Partial<NewLog> = {}): Promise<void> {
       const token_id = given.token_id ?? (given.token_name ? await tokenNamed(person, given.token_name) : 0)
       const row = {
@@ -207,11 +207,11 @@ for (const engine of ENGINES) {
       const [seen] = (await data(`/api/log/?username=${person.username}`, admin)).items
       assert.equal(seen.channel_name, 'secret supplier')
       assert.deepEqual(JSON.parse(seen.other), JSON.parse(other))
-      // Both know it by the same id.
+      // Both see it under the same id.
       assert.equal(seen.id, own.id)
     })
 
-    it('is paged, newest first by moment', async () => {
+    it('is paged, newest first by time', async () => {
       const person = await gateway.createUser()
       const start = nowS() - DAY_S
       for (const [content, offset] of [
@@ -231,7 +231,7 @@ for (const engine of ENGINES) {
       assert.deepEqual(await contents('/api/log/self?p=900000000&page_size=500', person), [])
     })
 
-    it('can be filtered by everything a row is known by', async () => {
+    it('can be filtered by every field that identifies a row', async () => {
       const person = await gateway.createUser()
       const start = nowS() - DAY_S
       const rows = [
@@ -290,7 +290,7 @@ for (const engine of ENGINES) {
       assert.equal((await data('/api/log/?username=nobody-of-that-name')).total, 0)
     })
 
-    it('reads % as any text, and every other character as itself', async () => {
+    it('reads % as any text, and every other character literally', async () => {
       const person = await gateway.createUser({ username: 'Pat_Tern' })
       for (const model_name of ['gpt-4o', 'gpt-4o-mini', 'GPT_4', 'o3', 'back\\slash'])
         await write(person, { model_name, token_name: `for ${model_name}`, content: model_name })
@@ -307,7 +307,7 @@ for (const engine of ENGINES) {
       assert.deepEqual(await contents('/api/log/?username=patt%25'), [])
     })
 
-    it('refuses patterns that would cost too much, by field', async () => {
+    it('refuses patterns that are too expensive, by field', async () => {
       const long = encodeURIComponent(`%${'a'.repeat(64)}`)
       const many = encodeURIComponent('%a%b%c%d%e%')
       for (const query of [`model_name=${long}`, `token_name=${many}`, `username=${long}`]) {
@@ -317,7 +317,7 @@ for (const engine of ENGINES) {
       }
       for (const query of ['type=x', 'start_timestamp=yesterday', 'channel=1.5'])
         assert.equal((await get(`/api/log/?${query}`)).status, 400, query)
-      // Without % a long text is only a name that nobody has.
+      // Without % a long text is only a name that does not exist.
       assert.equal((await data(`/api/log/?model_name=${'a'.repeat(200)}`)).total, 0)
     })
 
@@ -338,7 +338,7 @@ for (const engine of ENGINES) {
       assert.equal((await data(`/api/log/stat?username=${person.username}&model_name=re%25`)).quota, 1)
     })
 
-    it('sums beyond what one number could hold in nanodollars', async () => {
+    it('sums beyond what one number can hold in nanodollars', async () => {
       const person = await gateway.createUser()
       for (let n = 0; n < 3; n++) await write(person, { cost: 8_000_000_000_000_001 })
       assert.equal((await data('/api/log/self/stat', person)).quota, 12_000_000_000_001)
@@ -424,7 +424,7 @@ for (const engine of ENGINES) {
         ['min_cost=0.005', ['dear']],
         ['min_cost=0.005000001', []],
         ['min_attempts=2', ['retried']],
-        // More than a row could ever tell, and more than the smaller numbers of an engine hold.
+        // More than a row could ever contain, and more than the smaller integers of an engine hold.
         ['min_attempts=999999999999999', []],
         ['min_ms=999999999999999', []],
         ['min_first_ms=999999999999999', []],
@@ -473,7 +473,7 @@ for (const engine of ENGINES) {
         return values.map(({ key, count }: { key: string; count: number }) => `${key} ${count}`)
       }
       assert.deepEqual(await counted(`${mine}&by=model`), ['one 5', 'two 2'])
-      // What is chosen already of the same kind does not narrow it.
+      // A filter on the same field does not narrow its own group.
       assert.deepEqual(await counted(`${mine}&by=model&model_name=two`), ['one 5', 'two 2'])
       assert.deepEqual(await counted(`${mine}&by=token&channel=62`), ['71 2', '72 1'])
       assert.deepEqual(await counted(`${mine}&by=channel&status=failed`), ['62 1'])
@@ -483,9 +483,9 @@ for (const engine of ENGINES) {
       assert.deepEqual(await counted(`${mine}&by=token&models=two,three`), ['72 2'])
       assert.deepEqual(await counted(`${mine}&by=error`), ['upstream_error 1'])
       assert.deepEqual(await counted(`by=user&token_id=73`), [`${other.id} 1`])
-      // Within quarter hours, where whole ones do not tell.
+      // Inside quarter hours, for which the totals per quarter hour are not sufficient.
       assert.deepEqual(await counted(`${mine}&by=model&start_timestamp=${at + 2}`), ['one 3', 'two 2'])
-      // Users see their own, and nothing of how it was routed.
+      // Users see their own rows, without the routing.
       assert.deepEqual(await counted(`by=model&user_id=${person.id}`, other), ['three 1'])
       assert.equal((await get('/api/log/facets?by=channel', other)).status, 403)
       assert.equal((await get('/api/log/facets?by=user', other)).status, 403)
@@ -503,7 +503,7 @@ for (const engine of ENGINES) {
       }
     })
 
-    it('is found by every name that a token has had, also where it is gone', async () => {
+    it('is found by every name that a token has had, also if the token is deleted', async () => {
       const [person, other] = [await gateway.createUser(), await gateway.createUser()]
       const named = async (name: string, who: Person) => {
         const asked = { name, remain_quota: 0, unlimited_quota: true }
@@ -573,7 +573,7 @@ for (const engine of ENGINES) {
       )
     })
 
-    it('is found by a name that more tokens have than are looked for one by one', async () => {
+    it('is found by a name that more tokens share than are searched individually', async () => {
       const person = await gateway.createUser()
       const at = nowS() - 5 * DAY_S
       const values = Array.from({ length: 60 }, (_, n) => ({
@@ -687,7 +687,7 @@ for (const engine of ENGINES) {
       assert.deepEqual([status, body.errors[0].path], [400, 'columns.1'])
     })
 
-    it('is searched twenty thousand rows at a time where no index answers, and says that there is more', async () => {
+    it('is searched twenty thousand rows at a time if no index applies, and reports that there is more', async () => {
       const person = await gateway.createUser()
       const at = nowS() - 3 * DAY_S
       const row = {
@@ -754,7 +754,7 @@ for (const engine of ENGINES) {
       assert.deepEqual(old, { quota: 0, rpm: 1, tpm: 12 })
     })
 
-    it('has a row for every change of a quota, and they add up to it', async () => {
+    it('has a row for every change of a quota, and the rows add up to it', async () => {
       const person = await gateway.createUser()
       const manage = (mode: string, value: number) =>
         gateway.api('POST', '/api/user/manage', { id: person.id, action: 'add_quota', mode, value })
@@ -804,7 +804,7 @@ for (const engine of ENGINES) {
     const ask = (token: string | null, query = '', headers = {}) =>
       gateway.api('GET', `/api/log/token${query}`, undefined, { token, headers })
 
-    it('is returned to a caller with the token, in any place where clients put it', async () => {
+    it('is returned to a caller with the token, in any header or field that clients use', async () => {
       const mine = await newKey()
       const other = await newKey()
       await write(mine.id, 'older')
@@ -851,7 +851,7 @@ for (const engine of ENGINES) {
       assert.equal(body.code, 'forbidden')
     })
 
-    it('ends at the newest thousand rows', async () => {
+    it('is limited to the newest thousand rows', async () => {
       const { id, key } = await newKey()
       const row = { created_time: nowS(), type: 2, user_id: 1, token_id: id, content: '', token_name: '' }
       const filler = {

@@ -16,7 +16,7 @@ for (const engine of ENGINES)
       ;({ model } = await relay.serve('sim-words-4'))
     })
 
-    /** Somebody with a browser: a user, signed in. */
+    /** A signed-in user with a browser. */
     async function somebody(quota = 500_000) {
       const { id, accessToken, username, password } = await relay.gateway.createUser({ quota })
       const { headers } = await relay.api('POST', '/api/user/login', { username, password }, { token: null })
@@ -47,7 +47,7 @@ for (const engine of ENGINES)
       return { id, accessToken, post, ask, self, rows }
     }
 
-    it('is answered without a token, charged to the user to the nanodollar, and named in the usage log', async () => {
+    it('is served without a token, charged to the user to the nanodollar, and named in the usage log', async () => {
       const { ask, self, rows, accessToken } = await somebody()
       const { status, headers } = await ask({ model, ...ASK })
       assert.equal(status, 200)
@@ -63,7 +63,7 @@ for (const engine of ENGINES)
       assert.equal((await relay.api('GET', '/api/ledger/verify')).body.data.ok, true)
     })
 
-    it('takes a system access token as the rest of the API does, and no sk- token', async () => {
+    it('accepts a system access token like the rest of the API, and no sk- token', async () => {
       const { accessToken } = await somebody()
       const { key } = await relay.newToken()
       const path = '/api/playground/v1/chat/completions'
@@ -71,14 +71,14 @@ for (const engine of ENGINES)
       assert.equal((await relay.api('POST', path, { model, ...ASK }, { token: key })).status, 401)
     })
 
-    it('is refused from another site, and nothing of it counts', async () => {
+    it('is refused from another site, and has no effect', async () => {
       const { ask, self } = await somebody()
       const { status } = await ask({ model, ...ASK }, '', { 'sec-fetch-site': 'cross-site' })
       assert.equal(status, 401)
       assert.equal((await self()).request_count, 0)
     })
 
-    it('runs under the limits of the token that is named, and charges it too', async () => {
+    it('applies the limits of the token that is named, and charges it too', async () => {
       const { ask, accessToken, rows } = await somebody()
       const { id } = await relay.newToken(
         { name: 'narrow', models: [model], model_limits_enabled: true },
@@ -115,7 +115,7 @@ for (const engine of ENGINES)
       assert.equal((await ask({ model, ...ASK })).status, 401)
     })
 
-    it("counts under the user's own limits", async () => {
+    it('counts towards the user’s own limits', async () => {
       const { id, ask } = await somebody()
       await relay.must(relay.api('PUT', '/api/user/', { id, limits: { rpm: 1 } }))
       assert.equal((await ask({ model, ...ASK })).status, 200)
@@ -123,7 +123,7 @@ for (const engine of ENGINES)
       assert.deepEqual([status, body.error.code], [429, 'rate_limit_exceeded'])
     })
 
-    it('never spends more than there is, however many ask at once', async () => {
+    it('never spends more than the balance, with any number of concurrent requests', async () => {
       const { model: dear } = await relay.serve('sim-words-4', {}, { per_call: 0.1 })
       const { ask, self } = await somebody(150_000)
       const answers = await Promise.all(Array.from({ length: 8 }, () => ask({ model: dear, ...ASK })))
@@ -131,7 +131,7 @@ for (const engine of ENGINES)
       assert.equal((await self()).quota, 0)
     })
 
-    it('carries files as they come', async () => {
+    it('forwards files unchanged', async () => {
       const { model: ears } = await relay.offer('sim-transcribe', { per_minute: 0.06 })
       const { post } = await somebody()
       const reply = await post('/v1/audio/transcriptions', soundForm({ model: ears }, wavOf(3)))
@@ -139,13 +139,13 @@ for (const engine of ENGINES)
       assert.equal(typeof ((await reply.json()) as { text: string }).text, 'string')
     })
 
-    it('leaves what the relay does not offer a 404', async () => {
+    it('returns 404 for paths that the relay does not serve', async () => {
       const { post } = await somebody()
       for (const path of ['/v1/nothing', '/v1/', '/v1/../user/self'])
         assert.equal((await post(path, '{}')).status, 404, path)
     })
 
-    it('ends upstream when the person stops it, and only what was said by then is paid', async () => {
+    it('is cancelled upstream when the user stops it, and only the output until then is charged', async () => {
       const { model: slow } = await relay.serve('sim-words-400-pace-20')
       const { ask, post, rows } = await somebody()
       const leaving = new AbortController()
@@ -164,7 +164,7 @@ for (const engine of ENGINES)
       assert.equal((await ask({ model, ...ASK })).status, 200)
     })
 
-    it('makes videos that are given back, and deleted, without a token', async () => {
+    it('creates videos that can be refunded and deleted without a token', async () => {
       const { model: film } = await relay.offer('sim-video-fails', { per_call: 0.5 })
       const { post, self, accessToken } = await somebody()
       const made = await post('/v1/videos', JSON.stringify({ model: film, prompt: 'a lake' }))

@@ -36,7 +36,7 @@ for (const engine of ENGINES) {
       assert.ok(Math.abs(items[0].effective_time - nowS()) < 60)
     })
 
-    it('are changed together: what is given, and nothing else; one that cannot be leaves the others alone', async () => {
+    it('are changed together in the given fields only; an invalid one does not affect the others', async () => {
       await make({
         model: 'tiered',
         input: 1,
@@ -77,7 +77,7 @@ for (const engine of ENGINES) {
       assert.equal((await put(twice)).body.errors[0].path, 'prices')
     })
 
-    it('of tools come back as they were set, and are changed one by one', async () => {
+    it('of tools are returned as they were set, and are changed one by one', async () => {
       const tools = { web_search: 0.01, code_interpreter: 0.03 }
       const told = await make({ model: 'tooled', input: 1, output: 2, tools })
       assert.deepEqual([told.tools, told.per_search], [tools, 0.01])
@@ -114,7 +114,7 @@ for (const engine of ENGINES) {
         ],
       )
       const { input, output, tiers } = await inForce('scaled')
-      // 4.5 picodollars are 5: to the nearest, and a half goes up.
+      // 4.5 picodollars are 5: rounded to the nearest, half up.
       assert.deepEqual([input, output, tiers], [0.000005, 3, [{ input_over: 1000, input: 7.5 }]])
       const [shippedModel = ''] = shippedModels()
       const dry = (await multiply({ models: [shippedModel], factor: 2, dry_run: true })).body.data
@@ -133,7 +133,7 @@ for (const engine of ENGINES) {
       assert.deepEqual([tooDear.is_changed, tooDear.code], [false, 'invalid_request'])
     })
 
-    it('come back in the dollars they were given in', async () => {
+    it('are returned in the dollars they were set in', async () => {
       const price = {
         input: 0.1,
         output: 0.000001,
@@ -181,7 +181,7 @@ for (const engine of ENGINES) {
       assert.equal('tiers' in told, false)
     })
 
-    it('are refused by the field that is wrong, and nothing is written', async () => {
+    it('are refused with the invalid field, and nothing is written', async () => {
       const wrong: readonly (readonly [object, string])[] = [
         [{ input: 1 }, 'model'],
         [{ model: '  ', input: 1 }, 'model'],
@@ -218,7 +218,7 @@ for (const engine of ENGINES) {
       assert.equal((await history('bad')).total, 0)
     })
 
-    it('may begin later, and count from that moment on', async () => {
+    it('may start later, and apply from that time on', async () => {
       const later = nowS() + HOUR_S
       await make({ model: 'later', input: 1 })
       const future = await make({ model: 'later', input: 2, effective_time: later })
@@ -229,7 +229,7 @@ for (const engine of ENGINES) {
       assert.equal((await pricesInForce(gateway.db, later)).get('later')?.id, future.id)
     })
 
-    it('count by the latest moment, whichever version was made last', async () => {
+    it('apply by the latest start time, whichever version was created last', async () => {
       const later = nowS() + HOUR_S
       await make({ model: 'order', input: 1, effective_time: later })
       await make({ model: 'order', input: 2 })
@@ -242,7 +242,7 @@ for (const engine of ENGINES) {
       assert.equal((await pricesInForce(gateway.db, later)).get('order')?.version, 3)
     })
 
-    it('stay in force when the clock goes back', async () => {
+    it('stay in force when the clock is set back', async () => {
       const now = nowS()
       const later = now + HOUR_S
       await make({ model: 'jump', input: 1 })
@@ -268,7 +268,7 @@ for (const engine of ENGINES) {
       assert.equal((await findPriceInForce(gateway.db, 'late', 0))?.version, 1)
     })
 
-    it('of a moment that has only just passed count from now on', async () => {
+    it('with a start time that has just passed apply from now on', async () => {
       const asked = nowS() - 10
       const { effective_time } = await make({ model: 'just', input: 1, effective_time: asked })
       assert.ok(effective_time > asked)
@@ -279,7 +279,7 @@ for (const engine of ENGINES) {
       assert.deepEqual(made.map(price => price.version).sort(), [1, 2, 3, 4, 5, 6, 7, 8])
     })
 
-    it('end together, by the id of any version, and the shipped price counts again', async () => {
+    it('end together, by the id of any version, and the shipped price applies again', async () => {
       const shipped = await inForce('gpt-4o-mini')
       assert.equal(shipped.source, 'shipped')
       const first = await make({ model: 'gpt-4o-mini', input: 9, output: 9 })
@@ -294,7 +294,7 @@ for (const engine of ENGINES) {
       assert.equal((await gateway.api('DELETE', `/api/price/${first.id}`)).status, 404)
     })
 
-    it('keep their history after the end, newest first, and go on counting', async () => {
+    it('keep their history after the end, newest first, and continue the version numbers', async () => {
       const first = await make({ model: 'kept', input: 1 })
       await make({ model: 'kept', input: 2 })
       await gateway.api('DELETE', `/api/price/${first.id}`)
@@ -312,7 +312,7 @@ for (const engine of ENGINES) {
       assert.ok(Math.abs(items[1].ended_time - nowS()) < 60)
       assert.equal(items[2].input, 1)
 
-      // The id of a version that has ended names the model just as well.
+      // The id of a version that has ended identifies the model as well.
       assert.equal((await gateway.api('DELETE', `/api/price/${first.id}`)).status, 200)
       assert.equal((await history('kept')).items[0].version, 3)
       assert.notEqual((await history('kept')).items[0].ended_time, null)
@@ -344,7 +344,7 @@ for (const engine of ENGINES) {
       assert.equal((await list('model=no-such-model-anywhere')).total, 0)
     })
 
-    it('are listed once a model over all pages, administrators’ first', async () => {
+    it('are listed once per model over all pages, administrators’ first', async () => {
       const own = await make({ model: 'gpt-4', input: 30, output: 60 })
       const seen: { model: string; source: string; id: number | null }[] = []
       for (let p = 1; ; p++) {
@@ -364,7 +364,7 @@ for (const engine of ENGINES) {
       await gateway.api('DELETE', `/api/price/${own.id}`)
     })
 
-    it('can be listed by where they come from', async () => {
+    it('can be listed by their source', async () => {
       const own = await make({ model: 'gpt-4', input: 31, output: 62 })
       const shipped = await list('source=shipped&model=gpt-4')
       assert.equal(shipped.items[0].source, 'shipped')
@@ -389,7 +389,7 @@ for (const engine of ENGINES) {
       assert.ok(both.items.every((row: { model: string }) => row.model.toLowerCase().includes('gpt-4o-mini')))
     })
 
-    it('are the business of administrators alone', async () => {
+    it('are available to administrators only', async () => {
       const user = await gateway.createUser()
       const admin = await gateway.createUser({ role: 10 })
       const { id } = await make({ model: 'guarded', input: 1 })
@@ -411,12 +411,12 @@ for (const engine of ENGINES) {
       assert.deepEqual(made.body.data.author, { id: admin.id, username: admin.username })
     })
 
-    it('cannot be ended where there are none', async () => {
+    it('cannot be ended if there are none', async () => {
       assert.equal((await gateway.api('DELETE', '/api/price/999999')).status, 404)
       assert.equal((await gateway.api('DELETE', '/api/price/0')).status, 400)
     })
 
-    it('leave a record of who set and who ended them', async () => {
+    it('leave an audit record of who set and who ended them', async () => {
       const made = await make({ model: 'noted', input: 5 })
       await gateway.api('DELETE', `/api/price/${made.id}`)
       const { body } = await gateway.api('GET', `/api/audit/?target=price:${made.id}`)

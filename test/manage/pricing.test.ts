@@ -8,7 +8,7 @@ type Entry = Readonly<Record<string, unknown>> & { readonly model_name: string }
 
 const nowS = () => Math.floor(Date.now() / 1000)
 
-/** What clients read of an entry, and beside the entries (reference 13.2). */
+/** The fields that clients read of an entry, and beside the entries (reference 13.2). */
 const READ_OF_ENTRY = {
   model_name: 'string',
   vendor_id: 'number',
@@ -101,7 +101,7 @@ for (const engine of ENGINES) {
       assert.equal(status, 200, text)
     }
 
-    it('needs a credential, and says so in the shape of the relay', async () => {
+    it('needs a credential, and reports that in the relay’s error format', async () => {
       for (const token of [null, 'sk-unknown', 'sat-unknown', 'nonsense']) {
         const { status, body } = await ask(token)
         assert.equal(status, 401)
@@ -138,7 +138,7 @@ for (const engine of ENGINES) {
       }
     })
 
-    it('refuses a token outside its addresses with 403 ip_not_allowed', async () => {
+    it('refuses a token from a disallowed address with 403 ip_not_allowed', async () => {
       const away = await newKey({ allow_ips: ['203.0.113.0/24'] })
       const refused = await ask(away.key)
       assert.equal(refused.status, 403)
@@ -147,7 +147,7 @@ for (const engine of ENGINES) {
       assert.equal((await ask(here.key)).status, 200)
     })
 
-    it('answers an sk- token, a system access token and a session alike', async () => {
+    it('is the same for an sk- token, a system access token and a session', async () => {
       await addChannel({ models: ['gpt-4o', 'house-model'] })
       const { key } = await newKey({ remain_quota: 0 })
       const login = await gateway.api(
@@ -170,7 +170,7 @@ for (const engine of ENGINES) {
       assert.deepEqual((await gateway.api('GET', '/api/pricing/')).body, byKey.body)
     })
 
-    it('can be read by clients of this family', async () => {
+    it('can be read by existing clients', async () => {
       await addChannel({ models: ['gpt-4o-mini', 'dall-e-3', 'text-embedding-3-small'] })
       const { body } = await gateway.api('GET', '/api/pricing')
       assert.equal(body.success, true)
@@ -260,7 +260,7 @@ for (const engine of ENGINES) {
       assert.equal(told?.owned_by, 'custom')
     })
 
-    it('lists what enabled channels serve, and nothing else', async () => {
+    it('lists models that enabled channels serve, and nothing else', async () => {
       await addChannel({ models: ['by-hand-off'], status: 2 })
       await addChannel({ models: ['gateway-off'], status: 3 })
       await addChannel({ models: ['twice'] })
@@ -290,7 +290,7 @@ for (const engine of ENGINES) {
       assert.deepEqual(names, ['alias-any', 'alias-chained', 'alias-empty', 'alias-here'])
     })
 
-    it('lets an alias win over a listed model of its name', async () => {
+    it('prefers an alias over a listed model of the same name', async () => {
       await addChannel({ models: ['shadowed', 'real'] })
       await addAlias('shadowed', 'real')
       await setPrice({ model: 'real', input: 7 })
@@ -300,7 +300,7 @@ for (const engine of ENGINES) {
       assert.equal(await entry('lost'), undefined)
     })
 
-    it('prices by the requested name, else the alias’s target, else the name a channel maps to', async () => {
+    it('uses the price of the requested name, else of the alias’s target, else of the name a channel maps to', async () => {
       await addChannel({ models: ['mapped-model'], mapping: { 'mapped-model': 'step', step: 'sent-model' } })
       await addAlias('asked', 'mapped-model')
       assert.equal((await entry('asked'))?.unpriced, true)
@@ -315,7 +315,7 @@ for (const engine of ENGINES) {
       assert.equal((await entry('mapped-model'))?.input, 2)
     })
 
-    it('takes the mapping of the channel that is tried first, and of no channel that cannot answer', async () => {
+    it('uses the mapping of the channel that is tried first, and of no unavailable channel', async () => {
       await setPrice({ model: 'cheap', input: 1 })
       await setPrice({ model: 'dear', input: 9 })
       await addChannel({ models: ['chosen'], mapping: { chosen: 'cheap' }, priority: 1 })
@@ -341,7 +341,7 @@ for (const engine of ENGINES) {
       assert.equal((await entries(nothing.key)).size, 0)
     })
 
-    it('has another version whenever a price is another, and the same otherwise', async () => {
+    it('has another version if and only if a price differs', async () => {
       const version = async () => (await gateway.api('GET', '/api/pricing')).body.pricing_version
       await addChannel({ models: ['moving'] })
       const start = await version()

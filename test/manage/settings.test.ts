@@ -67,7 +67,7 @@ for (const engine of ENGINES) {
       }
     })
 
-    it('are changed all or none: one invalid value or unknown key, and nothing is written', async () => {
+    it('are changed all or none: with one invalid value or unknown key nothing is written', async () => {
       for (const [wrong, ...paths] of [
         [{ attempts: 0 }, 'attempts'],
         [{ attempts: 51 }, 'attempts'],

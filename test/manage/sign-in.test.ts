@@ -28,7 +28,10 @@ function assertRefused({ status, body }: Reply, expected: number, code: string):
   assert.deepEqual([status, body.success, body.code], [expected, false, code], JSON.stringify(body))
 }
 
-/** Asks until it is told to wait. Each wait is twice the last, so that even a slow machine soon meets one. */
+/**
+ * Retries until it is throttled. Each wait is twice the previous one, so that even a slow machine soon
+ * reaches one.
+ */
 async function untilRefused(ask: (i: number) => Promise<Reply>) {
   const passed: Reply[] = []
   for (let i = 0; i < 12; i++) {
@@ -58,7 +61,7 @@ for (const engine of ENGINES) {
       ask(cookie, 'GET', '/api/user/self', headers)
 
     describe('a login', () => {
-      it('answers the user and sets the session cookie', async () => {
+      it('returns the user and sets the session cookie', async () => {
         const reply = await login('alice', alice.password)
         assert.equal(reply.status, 200)
         assert.equal(reply.body.data.id, alice.id)
@@ -72,7 +75,7 @@ for (const engine of ENGINES) {
           assert.equal((await login(username, alice.password)).status, 200)
       })
 
-      it('with a wrong password, name or disabled user is one and the same 401', async () => {
+      it('with a wrong password, name or disabled user always gets the same 401', async () => {
         const disabled = await gateway.createUser()
         await gateway.api('POST', '/api/user/manage', { id: disabled.id, action: 'disable' })
         const replies = [
@@ -87,7 +90,7 @@ for (const engine of ENGINES) {
         }
       })
 
-      it('is not confused by what is no name at all', async () => {
+      it('is refused with values that are not a name', async () => {
         for (const username of ["' or '1'='1", 'root" --', '%', '*', '😀'.repeat(100)])
           assertRefused(await login(username, 'xxxxxxxx'), 401, 'wrong_credentials')
         for (const body of [
@@ -105,7 +108,7 @@ for (const engine of ENGINES) {
           )
       })
 
-      it('makes a new session every time, and one does not end the other', async () => {
+      it('creates a new session every time, and one does not end the other', async () => {
         const [first, second] = [await signIn(), await signIn()]
         assert.notEqual(first, second)
         assert.equal((await self(first)).status, 200)
@@ -119,7 +122,7 @@ for (const engine of ENGINES) {
         assert.ok(!cookieOf(third).includes('chosen-by-somebody-else'))
       })
 
-      it('needs no header of its own and works over plain HTTP on any host name', async () => {
+      it('needs no extra header and works over plain HTTP on any host name', async () => {
         const origin = gateway.url.replace('127.0.0.1', 'lan-host')
         const host = new URL(origin).host
         const body = JSON.stringify({ username: 'alice', password: alice.password })
@@ -140,12 +143,12 @@ for (const engine of ENGINES) {
         ])
       })
 
-      it('is Secure when a trusted proxy says the request came by TLS', async () => {
+      it('is Secure if a trusted proxy reports that the request used TLS', async () => {
         const reply = await login('alice', alice.password, { 'x-forwarded-proto': 'https' })
         assert.ok(attributesOf(reply).includes('secure'))
       })
 
-      it('counts only for calls that our own pages make', async () => {
+      it('is accepted only for calls from the gateway’s own pages', async () => {
         const cookie = await signIn()
         const { origin } = new URL(gateway.url)
         const counts: Asking['headers'][] = [
@@ -185,7 +188,7 @@ for (const engine of ENGINES) {
         assert.equal((await gateway.api('GET', '/api/audit/?page_size=1')).body.data.total, before)
       })
 
-      it('does not stand in for a wrong access token', async () => {
+      it('does not replace a wrong access token', async () => {
         const cookie = await signIn()
         const reply = await gateway.api('GET', '/api/user/self', undefined, {
           token: 'sat-wrong',
@@ -221,14 +224,14 @@ for (const engine of ENGINES) {
         assertRefused(await self(cookie), 401, 'unauthorized')
       })
 
-      it('ends 7 days after it began, however much it is used', async () => {
+      it('ends 7 days after it started, with any amount of use', async () => {
         const cookie = await edit(await signIn(), { created_time: ago(7 * DAY_S - 60) })
         assert.equal((await self(cookie)).status, 200)
         await edit(cookie, { created_time: ago(7 * DAY_S + 60) })
         assertRefused(await self(cookie), 401, 'unauthorized')
       })
 
-      it('is kept alive by use', async () => {
+      it('is extended by use', async () => {
         const cookie = await edit(await signIn(), { last_seen_time: ago(HOUR_S) })
         await self(cookie)
         assert.ok((await lastSession()).last_seen_time > ago(60))
@@ -242,7 +245,7 @@ for (const engine of ENGINES) {
         )
       })
 
-      it('is listed with where it comes from, and which one asks', async () => {
+      it('is listed with its origin, and the current one is marked', async () => {
         const user = await gateway.createUser()
         const reply = await login(user.username, user.password, {
           'user-agent': 'Test Browser',
@@ -278,7 +281,7 @@ for (const engine of ENGINES) {
         assert.equal((await self(first)).status, 401)
       })
 
-      it('ends all others at a word; an access token ends them all', async () => {
+      it('can end all others in one call; an access token ends them all', async () => {
         const user = await gateway.createUser()
         const [first, second, third] = [await signIn(user), await signIn(user), await signIn(user)]
         assert.equal((await ask(first, 'POST', '/api/user/sessions/revoke-others')).body.data, 2)
@@ -306,7 +309,7 @@ for (const engine of ENGINES) {
         assert.deepEqual([(await self(first)).status, (await self(second)).status], [401, 401])
       })
 
-      it('that ended is remembered for 30 days', async () => {
+      it('that ended is kept for 30 days', async () => {
         const remembered = async (id: number) =>
           (await gateway.db.selectFrom('sessions').select('id').where('id', '=', id).execute()).length
         await ask(await signIn(), 'POST', '/api/user/logout')
@@ -354,7 +357,7 @@ for (const engine of ENGINES) {
       })
     })
 
-    describe('guessing', () => {
+    describe('guessing passwords', () => {
       it('is 429 with Retry-After after five failures of an account from an address', async () => {
         const user = await gateway.createUser()
         const from = { 'x-forwarded-for': '198.51.100.1' }
@@ -367,19 +370,19 @@ for (const engine of ENGINES) {
         assert.equal(elsewhere.status, 200)
       })
 
-      it('many times at once is not a way around it', async () => {
+      it('with concurrent attempts does not avoid the limit', async () => {
         const user = await gateway.createUser()
         const from = { 'x-forwarded-for': '198.51.100.3' }
         const replies = await Promise.all(
           Array.from({ length: 20 }, (_, i) => login(user.username, `guess ${i}`, from)),
         )
         const guessed = replies.filter(({ status }) => status === 401).length
-        // Five, and one more for each wait that ran out on a slow machine.
+        // Five, and one more for each wait that expired on a slow machine.
         assert.ok(guessed >= 5 && guessed <= 9, `${guessed} guesses`)
         assert.equal(replies.filter(({ status }) => status === 429).length, 20 - guessed)
       })
 
-      it('is slowed by the name as it is folded', async () => {
+      it('is throttled by the case-folded name', async () => {
         await gateway.createUser({ username: 'folded' })
         const spelled = ['folded', 'FOLDED', ' Folded', 'ｆolded', 'folDED']
         const from = { 'x-forwarded-for': '198.51.100.4' }
@@ -389,7 +392,7 @@ for (const engine of ENGINES) {
         assertRefused(refused, 429, 'rate_limited')
       })
 
-      it('is in the audit log without the name that was tried', async () => {
+      it('is in the audit log without the attempted name', async () => {
         await login('my secret typed in the wrong field', 'x')
         const { items } = (await gateway.api('GET', '/api/audit/?action=user.login_failed&page_size=1')).body
           .data
@@ -406,7 +409,7 @@ for (const engine of ENGINES) {
         })
       const switchTo = (registration: boolean | null) => gateway.api('PUT', '/api/setting/', { registration })
 
-      it('is off until it is switched on', async () => {
+      it('is disabled until it is enabled', async () => {
         const refused = await register({ username: 'early', password: 'long enough' }, '192.0.2.1')
         assertRefused(refused, 403, 'forbidden')
         assert.equal((await gateway.api('GET', '/api/status')).body.data.register_enabled, false)
@@ -452,7 +455,7 @@ for (const engine of ENGINES) {
         )
       })
 
-      it('slows an address that opens one account after the other, and no user’s sign-in', async () => {
+      it('throttles an address that creates many accounts, and no user’s sign-in', async () => {
         await switchTo(true)
         const user = await gateway.createUser({ username: 'registration' })
         const { passed, refused } = await untilRefused(i =>
@@ -497,11 +500,11 @@ describe('behind a proxy with a path prefix (docs/reference/process.md: Base pat
   })
 })
 
-describe('the throttle of sign-ins', () => {
+describe('the sign-in throttle', () => {
   const start = () => {
     const clock = { ms: 1_000_000 }
     const throttle = createThrottle(() => clock.ms)
-    /** Seconds to wait, 0 when the attempt was let through. */
+    /** Seconds to wait, 0 if the attempt was allowed. */
     const { attempt } = throttle
     const fail = (times: number, account = 'alice', address = '10.0.0.1') => {
       for (let i = 0; i < times; i++) {
@@ -513,7 +516,7 @@ describe('the throttle of sign-ins', () => {
     return { clock, attempt, fail, succeed: throttle.succeed }
   }
 
-  it('lets five failures of an account from an address pass, then doubles the wait with each', () => {
+  it('allows five failures of an account from an address, then doubles the wait with each', () => {
     const { attempt, clock } = start()
     for (let i = 0; i < 5; i++) assert.equal(attempt('alice', '10.0.0.1'), 0)
     for (const wait of [1, 2, 4, 8, 16]) {
@@ -525,7 +528,7 @@ describe('the throttle of sign-ins', () => {
     }
   })
 
-  it('does not lengthen the wait for trying during it', () => {
+  it('does not lengthen the wait for attempts during it', () => {
     const { attempt } = start()
     for (let i = 0; i < 5; i++) attempt('alice', '10.0.0.1')
     for (let i = 0; i < 100; i++) assert.equal(attempt('alice', '10.0.0.1'), 1)
@@ -537,14 +540,14 @@ describe('the throttle of sign-ins', () => {
     assert.equal(attempt('alice', '10.0.0.1'), 900)
   })
 
-  it('leaves other accounts and the same account from elsewhere alone', () => {
+  it('does not affect other accounts, or the same account from other addresses', () => {
     const { attempt, fail } = start()
     fail(6)
     assert.equal(attempt('bob', '10.0.0.1'), 0)
     assert.equal(attempt('alice', '10.0.0.2'), 0)
   })
 
-  it('slows an account attacked from many addresses by seconds only', () => {
+  it('delays an account attacked from many addresses by seconds only', () => {
     const { attempt, fail } = start()
     for (let i = 0; i < 40; i++) fail(1, 'alice', `10.0.1.${i}`)
     const wait = attempt('alice', '10.9.9.9')
@@ -552,7 +555,7 @@ describe('the throttle of sign-ins', () => {
     assert.equal(attempt('bob', '10.9.9.9'), 0)
   })
 
-  it('slows an address that tries many accounts, after fifty', () => {
+  it('delays an address that tries many accounts, after fifty', () => {
     const { attempt, fail } = start()
     for (let i = 0; i < 49; i++) fail(1, `user-${i}`)
     assert.equal(attempt('user-x', '10.0.0.1'), 0)
@@ -560,7 +563,7 @@ describe('the throttle of sign-ins', () => {
     assert.equal(attempt('user-y', '10.0.0.2'), 0)
   })
 
-  it('forgets an account’s failures after five quiet minutes', () => {
+  it('resets an account’s failures after five minutes without one', () => {
     const { attempt, fail, clock } = start()
     fail(4)
     clock.ms += 5 * 60_000
@@ -570,7 +573,7 @@ describe('the throttle of sign-ins', () => {
     for (let i = 0; i < 5; i++) assert.equal(attempt('alice', '10.0.0.1'), 0)
   })
 
-  it('forgets an address’s failures after a quiet hour', () => {
+  it('resets an address’s failures after an hour without one', () => {
     const { attempt, fail, clock } = start()
     for (let i = 0; i < 49; i++) fail(1, `user-${i}`)
     clock.ms += 60 * 60_000
@@ -580,7 +583,7 @@ describe('the throttle of sign-ins', () => {
     for (let i = 0; i < 50; i++) assert.equal(attempt(`again-${i}`, '10.0.0.1'), 0)
   })
 
-  it('forgets an account’s failures when its owner signs in', () => {
+  it('resets an account’s failures when its owner signs in', () => {
     const { attempt, succeed } = start()
     for (let round = 0; round < 10; round++) {
       for (let i = 0; i < 4; i++) assert.equal(attempt('alice', '10.0.0.1'), 0)
@@ -588,7 +591,7 @@ describe('the throttle of sign-ins', () => {
     }
   })
 
-  it('counts no success against an address, and lets no success excuse its failures', () => {
+  it('counts no success against an address, and no success resets its failures', () => {
     const { attempt, succeed } = start()
     for (let i = 0; i < 200; i++) {
       assert.equal(attempt(`user-${i}`, '10.0.0.1'), 0)
@@ -603,7 +606,7 @@ describe('the throttle of sign-ins', () => {
     assert.ok(attempt('guessed-50', '10.0.0.1') > 0)
   })
 
-  it('stays bounded in memory for any number of names', () => {
+  it('uses bounded memory for any number of names', () => {
     const { attempt } = start()
     for (let i = 0; i < 5; i++) attempt('first', '10.0.0.1')
     assert.equal(attempt('first', '10.0.0.1'), 1)
@@ -612,7 +615,7 @@ describe('the throttle of sign-ins', () => {
   })
 })
 
-/** A request with headers that `fetch` keeps for itself. */
+/** A request with headers that `fetch` does not let a caller set. */
 function raw(
   base: string,
   method: string,

@@ -58,7 +58,7 @@ for (const engine of ENGINES) {
         .execute()
 
     describe('a new token', () => {
-      it('has a whole value of sk- and 48 letters or digits, and is masked ever after', async () => {
+      it('has a value of sk- and 48 letters or digits, and is masked afterwards', async () => {
         const made = await make()
         assert.match(made.key, /^sk-[A-Za-z0-9]{48}$/)
         const masked = `${made.key.slice(0, 7)}…${made.key.slice(-4)}`
@@ -94,7 +94,7 @@ for (const engine of ENGINES) {
         })
       })
 
-      it('keeps every field it is given', async () => {
+      it('stores every field of the request', async () => {
         const given = {
           name: 'full',
           remain_quota: 500_000,
@@ -113,7 +113,7 @@ for (const engine of ENGINES) {
         assert.equal(told.status, 1)
       })
 
-      it('takes `models` or `model_limits`, each as an array or a comma-joined text', async () => {
+      it('accepts `models` or `model_limits`, each as an array or a comma-joined text', async () => {
         for (const field of ['models', 'model_limits']) {
           for (const value of [['gpt-4o', 'o3'], 'gpt-4o,o3', ' gpt-4o , o3,,gpt-4o', ['', 'gpt-4o,o3']]) {
             const made = await make({ [field]: value })
@@ -130,7 +130,7 @@ for (const engine of ENGINES) {
           assert.equal((await make(fields)).expired_time, -1)
       })
 
-      it('takes null for everything optional as not given', async () => {
+      it('treats null for every optional field as absent', async () => {
         const nothing = Object.fromEntries(
           [
             'remain_quota',
@@ -199,12 +199,12 @@ for (const engine of ENGINES) {
           assertFault(await ask('POST', '/api/token/', { name: 'x', allow_ips }), 'allow_ips')
       })
 
-      it('keeps its group as it was given, and `default` where none is', async () => {
+      it('keeps the group of the request, and `default` if there is none', async () => {
         assert.equal((await make({ group: 'vip' })).group, 'vip')
         assert.equal((await make({ group: '' })).group, 'default')
       })
 
-      it('has limits that are positive whole numbers or null, always returned completely', async () => {
+      it('has limits that are positive integers or null, always returned completely', async () => {
         assert.deepEqual((await make({ limits: { rpm: 5 } })).limits, {
           rpm: 5,
           tpm: null,
@@ -214,7 +214,7 @@ for (const engine of ENGINES) {
           assertFault(await ask('POST', '/api/token/', { name: 'x', limits: { rpm: value } }), 'limits.rpm')
       })
 
-      it('is refused whole for one field that is negative, past, too large or of a wrong type', async () => {
+      it('is refused for one field that is negative, past, too large or of a wrong type', async () => {
         const count = await total()
         const wrong: [string, unknown][] = [
           ['remain_quota', -1],
@@ -256,7 +256,7 @@ for (const engine of ENGINES) {
         assert.ok(items.every((item: { user_id: number }) => item.user_id === alice.id))
       })
 
-      it('is the same page for clients that count from 0 and name the size `size`', async () => {
+      it('is the same page for clients that count from 0 and use `size`', async () => {
         const { id } = await make()
         for (const query of ['p=0&size=100', 'p=1&page_size=100', 'p=1&ps=100'])
           assert.equal((await ask('GET', `/api/token/?${query}`)).body.data.items[0].id, id)
@@ -277,7 +277,7 @@ for (const engine of ENGINES) {
         assert.equal((await as(bob)('GET', '/api/token/search?keyword=off_line')).body.data.total, 0)
       })
 
-      it('is searched by a whole value, with or without sk-, and never by a part of it', async () => {
+      it('is searched by a complete value, with or without sk-, and never by a part of it', async () => {
         const { id, key } = await make()
         for (const value of [key, key.slice(3)])
           assert.deepEqual(
@@ -291,7 +291,7 @@ for (const engine of ENGINES) {
         assert.equal((await as(bob)('GET', `/api/token/search?token=${key}`)).body.data.total, 0)
       })
 
-      it('is searched by the masked value: its beginning and its end', async () => {
+      it('is searched by the masked value: its start and its end', async () => {
         const { id, key } = await make()
         const [head, tail] = [key.slice(0, 7), key.slice(-4)]
         const total = async (token: string, person = ask) => {
@@ -309,7 +309,7 @@ for (const engine of ENGINES) {
     })
 
     describe('another user’s token, and one that does not exist', () => {
-      it('is 404 for reading, changing, deleting and revealing, and stays as it is', async () => {
+      it('is 404 for reading, changing, deleting and revealing, and stays unchanged', async () => {
         const theirs = (await as(bob)('POST', '/api/token/', { name: 'bob’s' })).body.data
         for (const id of [theirs.id, 123_456_789]) {
           for (const { status, body } of [
@@ -335,14 +335,14 @@ for (const engine of ENGINES) {
         assert.equal((await gateway.api('GET', `/api/token/${id}`)).status, 404)
       })
 
-      it('is 400 when its id is no whole number', async () => {
+      it('is 400 if its id is not an integer', async () => {
         for (const id of ['x', '1.5', '0', '-1', '1e3', '99999999999999999'])
           assertFault(await ask('GET', `/api/token/${id}`), 'id')
       })
     })
 
     describe('a change', () => {
-      it('touches the fields given and keeps the rest', async () => {
+      it('updates the given fields and keeps the rest', async () => {
         const made = await make({ remain_quota: 10, models: ['a'], limits: { rpm: 5, tpm: 7 } })
         const { key: _key, ...kept } = await get(made.id)
         const { body } = await ask('PUT', '/api/token/', { id: made.id, name: 'new', limits: { tpm: null } })
@@ -368,7 +368,7 @@ for (const engine of ENGINES) {
         assert.notEqual(key, told.key)
       })
 
-      it('counts whichever of `models` and `model_limits` differs in an object that is sent back', async () => {
+      it('uses whichever of `models` and `model_limits` differs in an object that is sent back', async () => {
         const { id } = await make({ models: ['a'] })
         const put = async (fields: object) =>
           (await ask('PUT', '/api/token/', { ...(await get(id)), ...fields })).body.data.models
@@ -385,7 +385,7 @@ for (const engine of ENGINES) {
         }
       })
 
-      it('with ?status_only=true leaves everything else alone, and with =false does not', async () => {
+      it('with ?status_only=true changes nothing else, and with =false it does', async () => {
         const { id } = await make({ name: 'before' })
         const fields = { id, name: 'after', status: 2 }
         const only = (await ask('PUT', '/api/token/?status_only=true', fields)).body.data
@@ -401,14 +401,14 @@ for (const engine of ENGINES) {
           assertFault(await ask('PUT', '/api/token/', { id, status }), 'status')
       })
 
-      it('ends the expiry with 0 or -1 and refuses a moment that has passed', async () => {
+      it('removes the expiry with 0 or -1 and refuses a time that has passed', async () => {
         const { id } = await make({ expired_time: inAnHour() })
         assert.equal((await ask('PUT', '/api/token/', { id, expired_time: 0 })).body.data.expired_time, -1)
         const past = Math.floor(Date.now() / 1000) - 10
         assertFault(await ask('PUT', '/api/token/', { id, expired_time: past }), 'expired_time')
       })
 
-      it('that is refused has changed nothing, not even its good fields', async () => {
+      it('that is refused has changed nothing, not even its valid fields', async () => {
         const { id } = await make({ name: 'as it was', remain_quota: 5 })
         const before = await get(id)
         await ask('PUT', '/api/token/', { id, name: 'other', remain_quota: 6, expired_time: 1 })
@@ -449,7 +449,7 @@ for (const engine of ENGINES) {
         assert.equal((await make({ unlimited_quota: true })).status, 1)
       })
 
-      it('lets an expired token be renamed without touching its expiry, and be renewed', async () => {
+      it('lets an expired token be renamed without changing its expiry, and be renewed', async () => {
         const { id } = await make({ unlimited_quota: true })
         await expire(id)
         const sentBack = await ask('PUT', '/api/token/', { ...(await get(id)), name: 'old' })
@@ -459,7 +459,7 @@ for (const engine of ENGINES) {
     })
 
     describe('the quota, a limit and not money', () => {
-      it('is given by an entry that names who, why and how much', async () => {
+      it('is granted by an entry that contains the actor, the reason and the amount', async () => {
         const { id } = await make({ remain_quota: 10 })
         const [entry, ...others] = await entriesOf(id)
         assert.deepEqual(others, [])
@@ -470,7 +470,7 @@ for (const engine of ENGINES) {
         assert.equal((await entriesOf((await make()).id)).length, 0)
       })
 
-      it('is set by PUT to what remains from now on, regardless of usage', async () => {
+      it('is set by PUT to the new remainder, regardless of usage', async () => {
         const { id } = await make({ remain_quota: 10 })
         await setAccount(id, { posted: 3 * NANOS })
         const used = await get(id)
@@ -483,7 +483,7 @@ for (const engine of ENGINES) {
         assert.deepEqual([last?.amount, last?.reason], [-19 * NANOS, 'token updated'])
       })
 
-      it('rounds what remains down and what is used up, so that they add up to what was granted', async () => {
+      it('rounds the remainder down and the usage up, so that they add up to the granted quota', async () => {
         const { id } = await make({ remain_quota: 10 })
         for (const posted of [0, 1, NANOS - 1, NANOS, NANOS + 1, 10 * NANOS - 1, 10 * NANOS]) {
           await setAccount(id, { posted })
@@ -501,7 +501,7 @@ for (const engine of ENGINES) {
         assert.deepEqual([remain_quota, held_quota], [10, 4])
       })
 
-      it('goes up to 4,000,000,000,000 units and not beyond', async () => {
+      it('is at most 4,000,000,000,000 units', async () => {
         const { id } = await make({ remain_quota: MAX_UNITS })
         assert.equal((await get(id)).remain_quota, MAX_UNITS)
         assertFault(await ask('PUT', '/api/token/', { id, remain_quota: MAX_UNITS + 1 }), 'remain_quota')
@@ -510,7 +510,7 @@ for (const engine of ENGINES) {
         assert.equal(data.remain_quota, MAX_UNITS)
       })
 
-      it('stays what it was while the token is unlimited, and counts again once it is limited', async () => {
+      it('is kept while the token is unlimited, and applies again once it is limited', async () => {
         const { id } = await make({ remain_quota: 10 })
         const put = async (unlimited_quota: boolean) =>
           (await ask('PUT', '/api/token/', { id, unlimited_quota })).body.data
@@ -532,7 +532,7 @@ for (const engine of ENGINES) {
         assert.equal((await account(id)).credited, 25 * NANOS)
       })
 
-      it('is one of the requested values when many set it at once, and its entries add up to it', async () => {
+      it('is one of the requested values with concurrent changes, and its entries add up to it', async () => {
         const { id } = await make({ remain_quota: 5 })
         const figures = Array.from({ length: 12 }, (_, i) => (i + 1) * 100)
         await Promise.all(figures.map(remain_quota => ask('PUT', '/api/token/', { id, remain_quota })))
@@ -544,7 +544,7 @@ for (const engine of ENGINES) {
     })
 
     describe('a token that is deleted', () => {
-      it('is gone for good before the answer, and its key with it', async () => {
+      it('is deleted permanently before the response, with its key', async () => {
         const { id, key } = await make({ unlimited_quota: true })
         const use = () => gateway.api('GET', '/api/usage/token/', undefined, { token: key })
         assert.equal((await use()).status, 200)
@@ -556,20 +556,20 @@ for (const engine of ENGINES) {
         assert.equal((await ask('GET', `/api/token/search?token=${key}`)).body.data.total, 0)
       })
 
-      it('leaves its account and its entries in the books', async () => {
+      it('leaves its account and its entries in the ledger', async () => {
         const { id } = await make({ remain_quota: 10 })
         await ask('DELETE', `/api/token/${id}`)
         assert.equal((await account(id)).credited, 10 * NANOS)
         assert.equal((await entriesOf(id)).length, 1)
       })
 
-      it('never lends its id to another', async () => {
+      it('never has its id reused', async () => {
         const { id } = await make()
         await ask('DELETE', `/api/token/${id}`)
         assert.ok((await make()).id > id)
       })
 
-      it('may be one of several: the answer is how many', async () => {
+      it('may be one of several: the response is their number', async () => {
         const [first, second] = [await make(), await make()]
         const { body } = await ask('POST', '/api/token/batch', { ids: [first.id, second.id, 123_456_789] })
         assert.equal(body.data, 2)
@@ -580,7 +580,7 @@ for (const engine of ENGINES) {
     })
 
     describe('revealing', () => {
-      it('returns the whole value by POST, and is audited', async () => {
+      it('returns the complete value by POST, and is audited', async () => {
         const { id, key } = await make()
         assert.deepEqual((await ask('POST', `/api/token/${id}/key`)).body.data, { key })
         const { data } = (await gateway.api('GET', `/api/audit/?action=token.reveal&target=token:${id}`)).body
@@ -588,7 +588,7 @@ for (const engine of ENGINES) {
         assert.equal(data.items[0].actor_name, 'alice')
       })
 
-      it('is not offered by GET, which browsers and proxies repeat and keep', async () => {
+      it('is not available by GET, which browsers and proxies repeat and cache', async () => {
         const { id } = await make()
         assert.equal((await ask('GET', `/api/token/${id}/key`)).status, 405)
       })

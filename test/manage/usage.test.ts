@@ -6,7 +6,7 @@ import { fc } from '../support/properties.ts'
 
 const usage = (counts: Partial<Usage>): Usage => ({ ...EMPTY, calls: 1, ...counts })
 
-describe('a usage', () => {
+describe('usage', () => {
   it('counts every token once: the sums are over all kinds of a direction', () => {
     const all = Object.fromEntries(
       Object.keys(EMPTY).map((name, index) => [name, 2 ** index]),
@@ -16,12 +16,12 @@ describe('a usage', () => {
     assert.equal(totalOutput(all), 0b1111000000)
   })
 
-  it('of a call that we counted ourselves is one call of plain tokens', () => {
+  it('of a call that the gateway counted itself is one call of plain tokens', () => {
     assert.deepEqual(countedUsage(3, 4), usage({ input: 3, output: 4 }))
   })
 })
 
-describe('the usage of an answer in the common format', () => {
+describe('the usage of a response in the OpenAI format', () => {
   it('has cached and cache-written tokens inside the prompt (recorded)', () => {
     const told = {
       prompt_tokens: 1220,
@@ -42,7 +42,7 @@ describe('the usage of an answer in the common format', () => {
     assert.deepEqual(readOpenAiUsage(told), usage({ input: 9, output: 5, reasoning: 7 }))
   })
 
-  it('has reasoning beside the completion where the vendor is known for it (recorded)', () => {
+  it('has reasoning beside the completion if the vendor is known to report it so (recorded)', () => {
     const told = {
       prompt_tokens: 12,
       completion_tokens: 1,
@@ -64,7 +64,7 @@ describe('the usage of an answer in the common format', () => {
     )
   })
 
-  it('has reasoning once, where such a vendor puts it inside after all', () => {
+  it('has reasoning once, if such a vendor reports it inside the completion after all', () => {
     const told = {
       prompt_tokens: 12,
       completion_tokens: 229,
@@ -96,7 +96,7 @@ describe('the usage of an answer in the common format', () => {
     )
   })
 
-  it('may stand in three places of an answer', () => {
+  it('may be in three places of a response', () => {
     const told = { prompt_tokens: 2, completion_tokens: 3, total_tokens: 5 }
     const expected = usage({ input: 2, output: 3 })
     assert.deepEqual(usageIn({ usage: told }), expected)
@@ -107,7 +107,7 @@ describe('the usage of an answer in the common format', () => {
     }
   })
 
-  it('has sound and pictures beside the text (recorded)', () => {
+  it('has audio and images beside the text (recorded)', () => {
     const told = {
       prompt_tokens: 59,
       completion_tokens: 123,
@@ -120,7 +120,7 @@ describe('the usage of an answer in the common format', () => {
     )
   })
 
-  it('counts cached sound as cached, whether or not the vendor says how much of it was', () => {
+  it('counts cached audio as cached, whether or not the vendor reports how much of it was', () => {
     const details = { cached_tokens: 60, audio_tokens: 50, text_tokens: 50 }
     assert.deepEqual(
       readOpenAiUsage({ prompt_tokens: 100, completion_tokens: 0, prompt_tokens_details: details }),
@@ -147,7 +147,7 @@ describe('the usage of an answer in the common format', () => {
     )
   })
 
-  it('counts the searches that a model made', () => {
+  it('counts the searches that a model ran', () => {
     const told = { prompt_tokens: 1, completion_tokens: 2, num_search_queries: 3 }
     assert.deepEqual(readOpenAiUsage(told), usage({ input: 1, output: 2, searches: 3 }))
   })
@@ -161,7 +161,7 @@ describe('the usage of an answer in the common format', () => {
     assert.equal(readOpenAiUsage({}), undefined)
   })
 
-  it('is none where a count cannot be true', () => {
+  it('is none if a count is impossible', () => {
     const wrong = [-1, 1.5, 1e18, MAX_COUNT + 1, '7', Number.NaN, Number.POSITIVE_INFINITY, true, [3], {}]
     for (const count of wrong) {
       assert.equal(
@@ -175,12 +175,12 @@ describe('the usage of an answer in the common format', () => {
     }
   })
 
-  it('is none where it says nothing of the completion and no total either', () => {
+  it('is none if it has neither a completion count nor a total', () => {
     assert.equal(readOpenAiUsage({ prompt_tokens: 5 }), undefined)
     assert.equal(readOpenAiUsage({ prompt_tokens: 5, total_tokens: 3 }), undefined)
   })
 
-  it('goes on without details that cannot be true', () => {
+  it('ignores details that are impossible', () => {
     const details = { cached_tokens: -5, cache_write_tokens: 'many', audio_tokens: 1e18, image_tokens: 0.5 }
     assert.deepEqual(
       readOpenAiUsage({
@@ -193,7 +193,7 @@ describe('the usage of an answer in the common format', () => {
     )
   })
 
-  it('never takes details for more than what they are part of (recorded: 11 of 10 tokens were reasoning)', () => {
+  it('never counts details as more than their total (recorded: 11 of 10 tokens were reasoning)', () => {
     const told = {
       prompt_tokens: 43,
       completion_tokens: 10,
@@ -203,14 +203,14 @@ describe('the usage of an answer in the common format', () => {
     assert.deepEqual(readOpenAiUsage(told), usage({ cachedInput: 43, reasoning: 10 }))
   })
 
-  it('reads no member that an object merely inherits', () => {
+  it('reads no inherited member of an object', () => {
     assert.equal(
       readOpenAiUsage(JSON.parse('{"__proto__":{"prompt_tokens":1,"completion_tokens":1}}')),
       undefined,
     )
   })
 
-  it('is whole numbers that add up to the reported counts, for any report', () => {
+  it('consists of integers that add up to the reported counts, for any report', () => {
     const count = fc.oneof(
       fc.nat(1000),
       fc.constantFrom(-1, 0.5, 1e18, '3', null, Number.NaN, undefined, 2 ** 53),
@@ -253,7 +253,7 @@ describe('the usage of an answer in the common format', () => {
     )
   })
 
-  it('counts what the vendor cites, and its reasoning beside the rest, where it bills both', () => {
+  it('counts the vendor’s citations, and its reasoning beside the rest, if it bills both', () => {
     const told = {
       prompt_tokens: 33,
       completion_tokens: 7_163,
@@ -268,7 +268,7 @@ describe('the usage of an answer in the common format', () => {
     )
   })
 
-  it('keeps what the vendor says it costs, to the last digit', () => {
+  it('keeps the cost that the vendor reports, to the last digit', () => {
     const tokens = { prompt_tokens: 1, completion_tokens: 1 }
     const cost = (told: object) => readOpenAiUsage({ ...tokens, ...told })?.vendorCost
     assert.equal(cost({ cost: 3.4e-7 }), '0.00000034')
@@ -277,14 +277,14 @@ describe('the usage of an answer in the common format', () => {
     assert.equal(cost({ cost: { total_cost: 1.2e-8, currency: 'USD' } }), '0.000000012')
     assert.equal(cost({ cost_in_usd_ticks: 1_176_500 }), '0.00011765')
     assert.equal(cost({ estimated_cost: 0.0000268 }), '0.0000268')
-    // Another vendor bills the account itself, and this one only its fee.
+    // With the client's own upstream key, another vendor bills the inference and this vendor only its fee.
     assert.equal(cost({ cost: 0.1, is_byok: true, cost_details: { upstream_inference_cost: 0.2 } }), '0.3')
     assert.equal(cost({ cost: 0.1, is_byok: false, cost_details: { upstream_inference_cost: 0.2 } }), '0.1')
     for (const none of [-1, '0.1', null, 1e300, { total_cost: 1, currency: 'EUR' }])
       assert.equal(cost({ cost: none }), undefined)
   })
 
-  it('survives any JSON there is', () => {
+  it('accepts any JSON without throwing', () => {
     fc.assert(
       fc.property(fc.jsonValue(), value => {
         const read = usageIn({ usage: value, x_groq: value, choices: value })

@@ -37,7 +37,7 @@ for (const engine of ENGINES) {
       gateway.api('POST', '/api/user/login', { username, password }, { token: null })
     const told = async (id: number) => (await gateway.api('GET', `/api/user/${id}`)).body.data
 
-    describe('one’s own account', () => {
+    describe('the caller’s own account', () => {
       it('is returned with every field of the contract and no secret', async () => {
         const { status, body } = await as(alice, 'GET', '/api/user/self')
         assert.equal(status, 200)
@@ -62,14 +62,14 @@ for (const engine of ENGINES) {
         })
       })
 
-      it('is unlimited for root from the start, and empty for other users', async () => {
+      it('is unlimited for root from the start, and has no quota for other users', async () => {
         const root = (await gateway.api('GET', '/api/user/self')).body.data
         assert.deepEqual([root.username, root.role, root.unlimited_quota], ['root', 100, true])
         const { quota, unlimited_quota } = await told(alice.id)
         assert.deepEqual([quota, unlimited_quota], [0, false])
       })
 
-      it('takes new names, trimmed, and keeps what is absent, null or empty', async () => {
+      it('accepts new names, trimmed, and ignores absent, null or empty ones', async () => {
         const user = await gateway.createUser()
         const put = (body: object) => as(user, 'PUT', '/api/user/self', body)
         const both = await put({ username: ' carla ', display_name: ' Carla C. ' })
@@ -85,7 +85,7 @@ for (const engine of ENGINES) {
         assert.equal((await login('carla', user.password)).status, 200)
       })
 
-      it('ignores fields that are not one’s own to set: role, quota, status, group, limits, id', async () => {
+      it('ignores fields that a user may not set: role, quota, status, group, limits, id', async () => {
         const user = await gateway.createUser()
         const before = (await as(user, 'GET', '/api/user/self')).body.data
         const { status } = await as(user, 'PUT', '/api/user/self', {
@@ -104,7 +104,7 @@ for (const engine of ENGINES) {
         assert.deepEqual((await as(user, 'GET', '/api/user/self')).body.data, before)
       })
 
-      it('changes its password with the current one, and the old one is dead', async () => {
+      it('changes its password with the current one, and the old one is no longer valid', async () => {
         const user = await gateway.createUser()
         const { status } = await as(user, 'PUT', '/api/user/self', {
           password: 'a new password',
@@ -115,7 +115,7 @@ for (const engine of ENGINES) {
         assertRefused(await login(user.username, user.password), 401, 'wrong_credentials')
       })
 
-      it('is 403 wrong_password when the current one is wrong or missing, and nothing changes', async () => {
+      it('is 403 wrong_password if the current one is wrong or missing, and nothing changes', async () => {
         const user = await gateway.createUser()
         for (const original_password of ['not it at all', '', null, undefined])
           assertRefused(
@@ -142,7 +142,7 @@ for (const engine of ENGINES) {
         assert.match(reply.headers.get('retry-after') ?? '', /^[1-9]\d*$/)
       })
 
-      it('is deleted with everything that opens it, and is 404 from then on', async () => {
+      it('is deleted with all its credentials, and is 404 from then on', async () => {
         const user = await gateway.createUser({ quota: 7 })
         const token = (await as(user, 'POST', '/api/token/', { name: 'x', unlimited_quota: true })).body.data
         const use = () => gateway.api('GET', '/api/usage/token/', undefined, { token: token.key })
@@ -155,7 +155,7 @@ for (const engine of ENGINES) {
         assertRefused(await login(user.username, user.password), 401, 'wrong_credentials')
       })
 
-      it('leaves its id and its ledger behind, its personal fields erased and its name free', async () => {
+      it('keeps its id and its ledger, with its personal fields erased and its name available again', async () => {
         const user = await gateway.createUser({ username: 'leaver', quota: 7 })
         await gateway.api('PUT', '/api/user/', { id: user.id, email: 'leaver@example.com' })
         await as(user, 'DELETE', '/api/user/self')
@@ -184,7 +184,7 @@ for (const engine of ENGINES) {
         assert.equal((await as(alice, 'PUT', '/api/user/self', { username: 'alice' })).status, 200)
         for (const username of ['🚰'.repeat(65), 'two words', 'a\u00a0b', 'a\tb', 'a\u0000b', 'a\ud800', 5])
           assertFault(await as(alice, 'PUT', '/api/user/self', { username }), 'username')
-        // Seen like somebody else's, though they are not the same.
+        // These look like the name of another user, though they differ.
         for (const username of ['al\u200bice', '\u202eecila', 'alice\u00ad', 'al\u2060ice', 'alice\u{e0041}'])
           assertFault(await as(alice, 'PUT', '/api/user/self', { username }), 'username')
         for (const username of ['', '  ', null, undefined])
@@ -207,7 +207,7 @@ for (const engine of ENGINES) {
         }
       })
 
-      it('may be rewritten in another case by its owner', async () => {
+      it('may be changed to another case by its owner', async () => {
         assert.equal(
           (await as(alice, 'PUT', '/api/user/self', { username: 'ALICE' })).body.data.username,
           'ALICE',
@@ -215,7 +215,7 @@ for (const engine of ENGINES) {
         await as(alice, 'PUT', '/api/user/self', { username: 'alice' })
       })
 
-      it('goes to one only when several ask for it at once', async () => {
+      it('is given to only one of several concurrent requests', async () => {
         const replies = await Promise.all(
           Array.from({ length: 5 }, () =>
             gateway.api('POST', '/api/user/', { username: 'wanted', password: 'long enough' }),
@@ -241,7 +241,7 @@ for (const engine of ENGINES) {
     })
 
     describe('the list, for administrators', () => {
-      it('is newest first, without those deleted', async () => {
+      it('is newest first, without deleted users', async () => {
         const [first, second, third] = [
           await gateway.createUser(),
           await gateway.createUser(),
@@ -291,7 +291,7 @@ for (const engine of ENGINES) {
         assert.deepEqual(await idsOf('role=&status=&group=&keyword='), await idsOf(''))
       })
 
-      it('is filtered by what is left, which is never little where it has no limit', async () => {
+      it('is filtered by the remaining quota, which is never low if it is unlimited', async () => {
         const [poor, rich, boundless] = [
           await gateway.createUser({ quota: 9 }),
           await gateway.createUser({ quota: 10 }),
@@ -331,8 +331,8 @@ for (const engine of ENGINES) {
       })
     })
 
-    describe('a user made by an administrator', () => {
-      it('has the fields given', async () => {
+    describe('a user created by an administrator', () => {
+      it('has the fields of the request', async () => {
         const given = {
           username: 'made',
           display_name: 'Made Up',
@@ -367,7 +367,7 @@ for (const engine of ENGINES) {
         )
       })
 
-      it('has a role below its maker’s', async () => {
+      it('has a role below that of its creator', async () => {
         const make = (who: User | undefined, role: number) => {
           const body = { username: `role-${role}-${who?.id ?? 'root'}`, password: 'long enough', role }
           return who ? as(who, 'POST', '/api/user/', body) : gateway.api('POST', '/api/user/', body)
@@ -379,7 +379,7 @@ for (const engine of ENGINES) {
         assertFault(await make(undefined, 5), 'role')
       })
 
-      it('that is refused is not there', async () => {
+      it('that is refused is not created', async () => {
         for (const wrong of [
           { quota: -1 },
           { quota: MAX_UNITS + 1 },
@@ -398,14 +398,14 @@ for (const engine of ENGINES) {
     })
 
     describe('a user changed by an administrator', () => {
-      it('keeps what is not given', async () => {
+      it('keeps fields that are absent', async () => {
         const { id } = await gateway.createUser({ quota: 9 })
         const before = await told(id)
         const { body } = await as(admin, 'PUT', '/api/user/', { id, email: 'new@example.com' })
         assert.deepEqual(body.data, { ...before, email: 'new@example.com' })
       })
 
-      it('may be sent back whole, and then nothing has changed', async () => {
+      it('may be sent back completely, and nothing changes', async () => {
         const { id } = await gateway.createUser({ quota: 9 })
         // A fraction of a unit is used up, which the API rounds away.
         await withAccount(id, { posted: 1 }, async () => {
@@ -426,7 +426,7 @@ for (const engine of ENGINES) {
           assertFault(await as(admin, 'PUT', '/api/user/', { id, limits: { rpm } }), 'limits.rpm')
       })
 
-      it('with a new password is signed in nowhere any more', async () => {
+      it('with a new password loses all sessions', async () => {
         const user = await gateway.createUser()
         const cookie = cookieOf(await login(user.username, user.password))
         assert.equal((await bySession(cookie)).status, 200)
@@ -435,7 +435,7 @@ for (const engine of ENGINES) {
         assert.equal((await login(user.username, 'given by admin')).status, 200)
       })
 
-      it('and disabled has lost every session, also when it is enabled again', async () => {
+      it('and disabled loses every session, also when it is enabled again', async () => {
         const user = await gateway.createUser()
         const cookie = cookieOf(await login(user.username, user.password))
         for (const status of [2, 1]) {
@@ -445,7 +445,7 @@ for (const engine of ENGINES) {
         }
       })
 
-      it('is 404 where there is none, and 400 without an id', async () => {
+      it('is 404 if it does not exist, and 400 without an id', async () => {
         assertRefused(await as(admin, 'PUT', '/api/user/', { id: 123_456_789 }), 404, 'not_found')
         assertFault(await as(admin, 'PUT', '/api/user/', { username: 'x' }), 'id')
         assertFault(await as(admin, 'PUT', '/api/user/', { id: alice.id, status: 3 }), 'status')
@@ -492,10 +492,10 @@ for (const engine of ENGINES) {
       })
     })
 
-    describe('managing', () => {
+    describe('POST /api/user/manage', () => {
       const manage = (body: object) => gateway.api('POST', '/api/user/manage', body)
 
-      it('disables: every credential is dead at once, and enables: the lasting ones live again', async () => {
+      it('disables: every credential stops working immediately, and enables: the permanent ones work again', async () => {
         const user = await gateway.createUser()
         const cookie = cookieOf(await login(user.username, user.password))
         const { key } = (await as(user, 'POST', '/api/token/', { name: 'x', unlimited_quota: true })).body
@@ -512,7 +512,7 @@ for (const engine of ENGINES) {
         assert.equal((await bySession(cookie)).status, 401)
       })
 
-      it('promotes and demotes, in effect for the very next call', async () => {
+      it('promotes and demotes, with effect for the next call', async () => {
         const user = await gateway.createUser()
         assert.equal((await as(user, 'GET', '/api/user/')).status, 403)
         assert.equal((await manage({ id: user.id, action: 'promote' })).body.data.role, 10)
@@ -546,7 +546,7 @@ for (const engine of ENGINES) {
       const move = (id: number, mode: string | undefined, value: unknown, reason?: string) =>
         as(admin, 'POST', '/api/user/manage', { id, action: 'add_quota', mode, value, reason })
 
-      it('moves by entries that name who, why and how much', async () => {
+      it('changes by entries that contain the actor, the reason and the amount', async () => {
         const { id } = await gateway.createUser({ quota: 10 })
         await move(id, 'add', 5, 'March top-up')
         await move(id, undefined, 1)
@@ -570,7 +570,7 @@ for (const engine of ENGINES) {
         ])
       })
 
-      it('is in the owner’s log with what it moved', async () => {
+      it('is in the owner’s log with the change', async () => {
         const { id } = await gateway.createUser()
         await move(id, 'add', 5, 'thanks')
         await move(id, 'subtract', 2)
@@ -586,7 +586,7 @@ for (const engine of ENGINES) {
         ])
       })
 
-      it('writes no entry where nothing moves', async () => {
+      it('writes no entry if nothing changes', async () => {
         const { id } = await gateway.createUser({ quota: 10 })
         for (const reply of [
           await move(id, 'add', 0),
@@ -604,7 +604,7 @@ for (const engine of ENGINES) {
         assert.equal((await entriesOf(id)).at(-1)?.amount, -7 * NANOS)
       })
 
-      it('is left minus held when it is taken: more is 409 and names both figures', async () => {
+      it('can be reduced by the remainder minus holds: more is 409 and names both figures', async () => {
         const { id } = await gateway.createUser({ quota: 100 })
         await withAccount(id, { held: 40 * NANOS }, async () => {
           const { quota, held_quota } = await told(id)
@@ -624,7 +624,7 @@ for (const engine of ENGINES) {
         })
       })
 
-      it('is 0 to 4,000,000,000,000 units; more is 400, also where a sum would pass it', async () => {
+      it('is 0 to 4,000,000,000,000 units; more is 400, also if a sum would exceed it', async () => {
         const { id } = await gateway.createUser({ quota: MAX_UNITS - 1 })
         assertFault(await move(id, 'add', 2), 'value')
         assertFault(await move(id, 'add', MAX_UNITS), 'value')
@@ -637,7 +637,7 @@ for (const engine of ENGINES) {
         assert.equal((await move(id, 'override', 0)).body.data.quota, 0)
       })
 
-      it('is rounded down and usage is rounded up, so that they add up to what was granted', async () => {
+      it('is rounded down and usage is rounded up, so that they add up to the granted quota', async () => {
         const { id } = await gateway.createUser({ quota: 10 })
         for (const posted of [1, NANOS - 1, NANOS, NANOS + 1, 10 * NANOS])
           await withAccount(id, { posted }, async () => {
@@ -647,7 +647,7 @@ for (const engine of ENGINES) {
           })
       })
 
-      it('stays while the user is unlimited and counts again afterwards', async () => {
+      it('is kept while the user is unlimited and applies again afterwards', async () => {
         const { id } = await gateway.createUser({ quota: 10 })
         const put = async (unlimited_quota: boolean) =>
           (await as(admin, 'PUT', '/api/user/', { id, unlimited_quota })).body.data
@@ -658,7 +658,7 @@ for (const engine of ENGINES) {
         assert.equal((await entriesOf(id)).length, 1)
       })
 
-      it('stands at nothing free, by an entry, when an unlimited user who spent more is limited', async () => {
+      it('has nothing available, by an entry, when an unlimited user who spent more is limited', async () => {
         const { id } = await gateway.createUser({ quota: 10 })
         await gateway.api('PUT', '/api/user/', { id, unlimited_quota: true })
         await withAccount(id, { posted: 25 * NANOS, held: 2 * NANOS }, async () => {
@@ -670,7 +670,7 @@ for (const engine of ENGINES) {
         })
       })
 
-      it('is not set below what is held, even for an unlimited user who spent more', async () => {
+      it('is not set below the held amount, even for an unlimited user who spent more', async () => {
         const { id } = await gateway.createUser({ quota: 10 })
         await gateway.api('PUT', '/api/user/', { id, unlimited_quota: true })
         await withAccount(id, { posted: 25 * NANOS, held: 2 * NANOS }, async () => {
@@ -679,14 +679,14 @@ for (const engine of ENGINES) {
         })
       })
 
-      it('loses nothing when many add at once', async () => {
+      it('loses nothing with concurrent additions', async () => {
         const { id } = await gateway.createUser()
         await Promise.all(Array.from({ length: 20 }, () => move(id, 'add', 3)))
         assert.equal((await told(id)).quota, 60)
         assert.equal((await entriesOf(id)).length, 20)
       })
 
-      it('never goes below zero when many take at once', async () => {
+      it('never goes below zero with concurrent reductions', async () => {
         const { id } = await gateway.createUser({ quota: 100 })
         const replies = await Promise.all(Array.from({ length: 10 }, () => move(id, 'subtract', 20)))
         assert.equal(replies.filter(({ status }) => status === 200).length, 5)
@@ -694,7 +694,7 @@ for (const engine of ENGINES) {
         assert.equal((await told(id)).quota, 0)
       })
 
-      it('is one of the asked-for figures when many override it at once', async () => {
+      it('is one of the requested values with concurrent overrides', async () => {
         const { id } = await gateway.createUser({ quota: 5 })
         const figures = Array.from({ length: 12 }, (_, i) => (i + 1) * 100)
         await Promise.all(figures.map(value => move(id, 'override', value)))
@@ -721,7 +721,7 @@ for (const engine of ENGINES) {
         .orderBy('seq')
         .execute()
 
-    /** Sets what the relay would have booked, for as long as the work lasts. */
+    /** Sets what the relay would have recorded, for as long as `work` runs. */
     async function withAccount(
       id: number,
       fields: { posted?: number; held?: number },

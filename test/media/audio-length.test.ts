@@ -43,7 +43,7 @@ const float = (value: number) => {
 const EBML_HEAD = element('1a45dfa3', Buffer.alloc(4))
 const SCALE = element('2ad7b1', Buffer.from([0x0f, 0x42, 0x40]))
 
-/** A frame of FLAC as an encoder writes it: fixed blocks of 4,096 samples at 24 kHz. */
+/** A FLAC frame as an encoder writes it: fixed blocks of 4,096 samples at 24 kHz. */
 function flacFrame(number: number): Buffer {
   const head = Buffer.from([0xff, 0xf8, 0xc7, 0x08, number])
   let crc = 0
@@ -54,8 +54,8 @@ function flacFrame(number: number): Buffer {
   return Buffer.concat([head, Buffer.from([crc]), Buffer.alloc(500)])
 }
 
-describe('a file of sound', () => {
-  it('is known by its content, whatever its name says', () => {
+describe('an audio file', () => {
+  it('is recognized by its content, whatever its name', () => {
     for (const [name, kind] of [
       ['mp3', 'mp3'],
       ['wav', 'wav'],
@@ -71,14 +71,14 @@ describe('a file of sound', () => {
       assert.equal(soundKind(Buffer.from(other.padEnd(200, ' '), 'latin1')), undefined, other)
   })
 
-  it('tells its length in its headers', async () => {
+  it('has its length in its headers', async () => {
     for (const name of ['wav', 'mp3', 'aac', 'opus', 'flac'] as const) {
       const { seconds } = await measureSound(stored(soundOf(name, 75)))
       assert.ok(seconds !== undefined && Math.abs(seconds - 75) < 0.1, `${name}: ${seconds}`)
     }
   })
 
-  it('tells its length in an MP4, also behind the sound, and in fragments', async () => {
+  it('has its length in an MP4, also after the audio data, and in fragments', async () => {
     const ftyp = box('ftyp', Buffer.from('M4A '))
     const sound = box('mdat', Buffer.alloc(5_000))
     const behind = Buffer.concat([ftyp, sound, box('moov', mvhd(1_000, 12_500))])
@@ -91,7 +91,7 @@ describe('a file of sound', () => {
     assert.equal((await measureSound(stored(nothing))).seconds, undefined)
   })
 
-  it('tells its length in a WebM, and by its last cluster where a browser recorded it', async () => {
+  it('has its length in a WebM, or in its last cluster if a browser recorded it', async () => {
     const told = Buffer.concat([
       EBML_HEAD,
       element('1549a966', Buffer.concat([SCALE, element('4489', float(8_000))])),
@@ -107,7 +107,7 @@ describe('a file of sound', () => {
     assert.ok(seconds !== undefined && seconds >= 20 && seconds <= 26, String(seconds))
   })
 
-  it('of a changing bit rate counts the frames that its first one lists', async () => {
+  it('with a variable bit rate has the frame count of its first frame', async () => {
     const first = Buffer.concat([Buffer.from([0xff, 0xfb, 0x90, 0x00]), Buffer.alloc(413)])
     first.write('Xing', 36)
     first.writeUInt32BE(1, 40)
@@ -116,7 +116,7 @@ describe('a file of sound', () => {
     assert.ok(Math.abs((seconds ?? 0) - (1_000 * 1152) / 44_100) < 0.001)
   })
 
-  it('with a tag before it is measured behind the tag', async () => {
+  it('with a leading tag is measured after the tag', async () => {
     const tag = Buffer.alloc(10 + 3_000)
     tag.write('ID3\x04', 0, 'latin1')
     tag.writeUInt8(3_000 >> 7, 8)
@@ -126,7 +126,7 @@ describe('a file of sound', () => {
     assert.ok(Math.abs((seconds ?? 0) - 9) < 0.1)
   })
 
-  it('that is cut, empty or nonsense has no length, and does no harm', async () => {
+  it('that is truncated, empty or invalid has no length, and causes no error', async () => {
     const whole = ['wav', 'mp3', 'aac', 'opus', 'flac'] as const
     for (const name of whole) {
       const bytes = soundOf(name, 1)
@@ -138,8 +138,8 @@ describe('a file of sound', () => {
   })
 })
 
-describe('sound that passes', () => {
-  it('has the same length in whatever pieces it comes', () => {
+describe('audio in transit', () => {
+  it('has the same length however it is split', () => {
     for (const name of ['mp3', 'wav', 'pcm', 'aac', 'opus'] as const) {
       const bytes = soundOf(name, 5)
       for (const size of [1, 7, 417, 1_000, bytes.length]) {
@@ -150,7 +150,7 @@ describe('sound that passes', () => {
     }
   })
 
-  it('is measured in FLAC by the headers of its frames', () => {
+  it('is measured in FLAC by its frame headers', () => {
     const bytes = Buffer.concat(Array.from({ length: 20 }, (_, at) => flacFrame(at)))
     for (const size of [1, 50, bytes.length]) {
       const meter = createSoundMeter('audio/flac')
@@ -159,7 +159,7 @@ describe('sound that passes', () => {
     }
   })
 
-  it('has no meter where its kind is unknown', () => {
+  it('has no meter if its type is unknown', () => {
     assert.equal(createSoundMeter('video/mp4'), undefined)
   })
 })

@@ -10,7 +10,7 @@ const GEMINI = 24
 const TEXTS = ['rain in Spain', 'snow in Norway']
 
 for (const engine of ENGINES) {
-  describe(`vectors for clients of two formats on ${engine}`, () => {
+  describe(`embeddings for clients of two formats on ${engine}`, () => {
     const relay = suiteRelay(engine)
 
     async function open(type: number, sent = 'sim-small') {
@@ -36,7 +36,7 @@ for (const engine of ENGINES) {
       ['OpenAI', OPENAI, 'provider'],
       ['Gemini', GEMINI, 'counted'],
     ] as const) {
-      it(`come to Google’s SDK from ${vendor}, and are paid by their tokens`, async () => {
+      it(`reach Google’s SDK from ${vendor}, and are charged by their tokens`, async () => {
         const { id, model, google } = await open(type)
         const { embeddings = [] } = await google.embedContent({
           model,
@@ -54,9 +54,9 @@ for (const engine of ENGINES) {
         assert.equal(row.cost, row.prompt_tokens * INPUT_NANOS)
       })
 
-      it(`come to OpenAI’s SDK from ${vendor}, whose usage is what is paid`, async () => {
+      it(`reach OpenAI’s SDK from ${vendor}, and are charged by the reported usage`, async () => {
         const { id, model, openai } = await open(type)
-        // The SDK asks for base64 on its own and makes numbers of it again.
+        // The SDK requests base64 by default and decodes it to numbers.
         const packed = await openai.create({ model, input: [...TEXTS], dimensions: 16 })
         const plain = await openai.create({
           model,
@@ -80,7 +80,7 @@ for (const engine of ENGINES) {
       })
     }
 
-    it('are one where one was asked for', async () => {
+    it('are a single one if one was requested', async () => {
       for (const type of [OPENAI, GEMINI]) {
         const { ask } = await open(type)
         const { status, body, text } = await ask('embedContent', { content: { parts: [{ text: 'rain' }] } })
@@ -89,7 +89,7 @@ for (const engine of ENGINES) {
       }
     })
 
-    it('go to Gemini with whatever else was said of the text, and elsewhere with a warning', async () => {
+    it('are requested from Gemini with all its fields, and from others with a warning', async () => {
       const body = { content: { parts: [{ text: 'rain' }] }, taskType: 'RETRIEVAL_QUERY', title: 'weather' }
       const gemini = await open(GEMINI)
       const native = await gemini.ask('embedContent', body)
@@ -102,7 +102,7 @@ for (const engine of ENGINES) {
       assert.match(strict.body.error.message, /taskType/)
     })
 
-    it('of what is no text, and of tokens, are refused where nobody could make them', async () => {
+    it('of input that is not text, and of tokens, are refused if no provider supports them', async () => {
       const inlineData = { mimeType: 'image/png', data: 'AAAA' }
       const { ask } = await open(OPENAI)
       const picture = await ask('embedContent', { content: { parts: [{ inlineData }] } })
@@ -115,7 +115,7 @@ for (const engine of ENGINES) {
       assert.equal(tokens.body.error.param, 'input')
     })
 
-    it('are not asked for with a body that asks for none', async () => {
+    it('are not requested for a body without input', async () => {
       const { ask, id } = await open(GEMINI)
       for (const body of [{}, { requests: [] }, { content: 'rain' }]) {
         const { status, text } = await ask('batchEmbedContents', body)
@@ -124,7 +124,7 @@ for (const engine of ENGINES) {
       assert.equal(await relay.usedBy(id), 0)
     })
 
-    it('that a provider fails to make are told in the client’s own shape, and cost nothing', async () => {
+    it('that a provider fails to create are reported in the client’s error format, and cost nothing', async () => {
       for (const type of [OPENAI, GEMINI]) {
         const { ask, google, model, id } = await open(type, 'sim-status-422')
         const { status, body } = await ask('embedContent', { content: { parts: [{ text: 'rain' }] } })

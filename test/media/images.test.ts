@@ -10,13 +10,13 @@ const png = (name = 'a.png') =>
   new File([new Uint8Array(Buffer.from(PICTURE, 'base64'))], name, { type: 'image/png' })
 
 for (const engine of ENGINES) {
-  describe(`pictures through the gateway on ${engine}`, () => {
+  describe(`images through the gateway on ${engine}`, () => {
     const media = suiteMedia(engine)
 
     const draw = (key: string, body: object) =>
       media.api('POST', '/v1/images/generations', { prompt: 'a cat', ...body }, { token: key })
 
-    it('are paid by the picture, as many as were made', async () => {
+    it('are charged per image, by the number created', async () => {
       const { model } = await media.offer('dall-e-2', { image: 0.02 })
       const { id, sdk } = await media.open()
       const answer = await sdk.images.generate({ model, prompt: 'a cat', n: 3 })
@@ -26,7 +26,7 @@ for (const engine of ENGINES) {
       assert.deepEqual([row.cost, row.other.images], [60_000_000, 3])
     })
 
-    it('are paid by size and quality, as asked', async () => {
+    it('are charged by the requested size and quality', async () => {
       const price = {
         image: 0.04,
         variants: [
@@ -50,12 +50,12 @@ for (const engine of ENGINES) {
         assert.equal((await media.rowOf(id)).cost, usd * 1e9, JSON.stringify(fields))
       }
       const { key } = await media.open({ remain_quota: 0.11 * 500_000 })
-      // The provider may choose the dearest that is left open.
+      // The provider may choose the most expensive option that the request leaves open.
       assert.equal((await draw(key, { model })).status, 429)
       assert.equal((await draw(key, { model, quality: 'standard' })).status, 200)
     })
 
-    it('are paid by what the answer says was made, where the request leaves it open', async () => {
+    it('are charged by what the response reports, if the request leaves it open', async () => {
       const { model } = await media.offer('gpt-image-1', {
         image: 0.01,
         variants: [{ when: { quality: 'high', size: '1024x1024' }, image: 0.16 }],
@@ -65,7 +65,7 @@ for (const engine of ENGINES) {
       assert.equal((await media.rowOf(id)).cost, 160_000_000)
     })
 
-    it('are paid by the token where the price says so', async () => {
+    it('are charged by the token if the price is per token', async () => {
       const { model } = await media.offer('gpt-image-1', {
         input: 5,
         image_input: 10,
@@ -80,7 +80,7 @@ for (const engine of ENGINES) {
       assert.equal(row.other.image_output, output_tokens)
     })
 
-    it('come as addresses or inside, whatever the model likes better', async () => {
+    it('are returned as URLs or inline, whichever the model prefers', async () => {
       const { model } = await media.offer('gpt-image-1', { image: 0.01 })
       const { key } = await media.open()
       const inside = await draw(key, { model, response_format: 'b64_json' })
@@ -92,7 +92,7 @@ for (const engine of ENGINES) {
       assert.equal(asked.body.data[0].b64_json, PICTURE)
     })
 
-    it('stream, in parts', async () => {
+    it('are streamed as partial images', async () => {
       const { model } = await media.offer('gpt-image-1', { input: 5, image_output: 40 })
       const { id, sdk } = await media.open()
       const stream = await sdk.images.generate({ model, prompt: 'a cat', stream: true, partial_images: 1 })
@@ -104,7 +104,7 @@ for (const engine of ENGINES) {
       assert.equal(row.other.images, 1)
     })
 
-    it('that stream are paid by what the events say was made, and by their number where no usage is told', async () => {
+    it('that are streamed are charged by what the events report, and by their number if no usage is reported', async () => {
       const drawn = async (sent: string, price: object) => {
         const { model } = await media.offer(sent, { ...price })
         const { id, sdk } = await media.open()
@@ -116,7 +116,7 @@ for (const engine of ENGINES) {
       assert.equal(await drawn('dall-e-3', { image: 0.01 }), 10_000_000)
     })
 
-    it('whose provider tells no tokens are counted where the price is by the token', async () => {
+    it('whose provider reports no tokens are counted if the price is per token', async () => {
       const { model } = await media.offer('dall-e-3', { input: 5, image_output: 40 })
       const { id, key } = await media.open()
       assert.equal((await draw(key, { model, n: 2 })).status, 200)
@@ -125,7 +125,7 @@ for (const engine of ENGINES) {
       assert.ok(row.cost >= 2_112 * 40_000, String(row.cost))
     })
 
-    it('that nobody answered in time stand in doubt at the price of all of them', async () => {
+    it('that timed out leave an unresolved charge for the price of all of them', async () => {
       const setting = { timeouts: { first_byte_ms: 200 } }
       const { model } = await media.offer('sim-hang', { image: 0.01 }, { setting })
       const { id, key } = await media.open()
@@ -155,7 +155,7 @@ for (const engine of ENGINES) {
       assert.equal((await media.rowsOf(id, 2)).length, 2)
     })
 
-    it('can be edited from addresses in JSON', async () => {
+    it('can be edited from URLs in JSON', async () => {
       const { model } = await media.offer('gpt-image-1', { image: 0.01 })
       const { key } = await media.open()
       const body = { model, prompt: 'a hat', images: [{ image_url: 'https://example.com/a.png' }] }
@@ -166,7 +166,7 @@ for (const engine of ENGINES) {
       assert.deepEqual([refused.status, refused.body.error.param], [400, 'image'])
     })
 
-    it('in a request are held for as pictures, not by their bytes', async () => {
+    it('in a request are held for as images, not by their bytes', async () => {
       const { model } = await media.offer('gpt-image-1', {
         image_input: 10,
         input: 10,
@@ -178,12 +178,12 @@ for (const engine of ENGINES) {
         const body = { model, prompt: 'a hat', images: images.map(image_url => ({ image_url })) }
         return (await media.api('POST', '/v1/images/edits', body, { token: key })).status
       }
-      // A picture is held for at 16,384 tokens of 0.00001 USD, which are 81,920 units.
+      // An image is held for at 16,384 tokens of 0.00001 USD, which are 81,920 units.
       assert.equal(await edit(90_000, [inside]), 200)
       assert.equal(await edit(90_000, ['https://example.com/a.png', 'https://example.com/b.png']), 429)
     })
 
-    it('refuse what makes no sense, before anything is sent or held', async () => {
+    it('are refused for invalid fields, before anything is sent or held', async () => {
       const { model } = await media.offer('gpt-image-1', { image: 0.01 })
       const { id, key } = await media.open()
       const seen = await media.seenInAll()
@@ -222,7 +222,7 @@ for (const engine of ENGINES) {
       const ask = (token: string, key: string, body: object, path = '/v1/images/generations') =>
         media.api('POST', path, { prompt: 'a cat', ...body }, { token, headers: { 'idempotency-key': key } })
 
-      it('are made and paid once', async () => {
+      it('are created and charged once', async () => {
         const { model } = await media.offer('dall-e-3', { image: 0.01 })
         const { id, key: token } = await media.open()
         const key = newKey()
@@ -238,7 +238,7 @@ for (const engine of ENGINES) {
         assert.notEqual(other.text, first.text)
       })
 
-      it('that stream are made and paid once too, and come again as they went', async () => {
+      it('that are streamed are created and charged once too, and are repeated as they were sent', async () => {
         const { model } = await media.offer('gpt-image-1', { image: 0.01 })
         const { id, key: token } = await media.open()
         const key = newKey()
@@ -259,7 +259,7 @@ for (const engine of ENGINES) {
         }
       })
 
-      it('of a form are made once, whatever stands between its parts', async () => {
+      it('from a form are created once, whatever the boundary between its parts', async () => {
         const { model } = await media.offer('gpt-image-1', { image: 0.01 })
         const { id, key: token } = await media.open()
         const send = (key: string, prompt: string) => {
@@ -282,7 +282,7 @@ for (const engine of ENGINES) {
         assert.equal((await media.rowsOf(id)).length, 1)
       })
 
-      it('are refused with another body, while the first runs, and with a key that is none', async () => {
+      it('are refused with another body, while the first request runs, and with an invalid key', async () => {
         const { model } = await media.offer('sim-latency-400', { image: 0.01 })
         const { id, key: token } = await media.open()
         const key = newKey()
@@ -296,7 +296,7 @@ for (const engine of ENGINES) {
         assert.equal((await media.rowsOf(id)).length, 1)
       })
 
-      it('belong to a user and a path', async () => {
+      it('are stored per user and path', async () => {
         const { model } = await media.offer('dall-e-3', { image: 0.01 })
         const { key: token } = await media.open()
         const key = newKey()
@@ -307,7 +307,7 @@ for (const engine of ENGINES) {
         assert.equal(edited.headers.get('idempotency-replayed'), null)
       })
 
-      it('that failed or were refused before anything was sent can be asked for again', async () => {
+      it('that failed or were refused before anything was sent can be requested again', async () => {
         const { model } = await media.offer('sim-status-500', { image: 0.01 })
         const { key: token } = await media.open()
         const key = newKey()
@@ -322,12 +322,12 @@ for (const engine of ENGINES) {
         assert.equal(second.headers.get('idempotency-replayed'), 'true')
       })
 
-      it('that a process left unfinished can be asked for again', async () => {
+      it('that a process left unfinished can be requested again', async () => {
         const { model } = await media.offer('dall-e-3', { image: 0.01 })
         const { key: token } = await media.open()
         const key = newKey()
         assert.equal((await ask(token, key, { model })).status, 200)
-        // As if the process had died before it could answer: the key is taken, and nobody works on it.
+        // As if the process had died before its response: the key is taken, and no process works on it.
         const { keyring, dataDir } = media.gateway
         const [nodeId = ''] = readdirSync(join(dataDir, 'nodes'))
         const [row] = await media.gateway.db
@@ -347,7 +347,7 @@ for (const engine of ENGINES) {
       })
     })
 
-    it('go to the next channel when the first gives none', async () => {
+    it('fail over to the next channel if the first returns none', async () => {
       for (const fault of ['html', 'badjson', 'array', 'status-500']) {
         const { model } = await media.offer(`sim-${fault}`, { image: 0.01 }, { priority: 9 })
         await media.addChannel({ models: [model], model_mapping: { [model]: 'dall-e-3' }, priority: 1 })
@@ -359,10 +359,10 @@ for (const engine of ENGINES) {
   })
 }
 
-describe('very large pictures', () => {
+describe('very large images', () => {
   const media = suiteMedia('sqlite')
 
-  it('pass up to 64 MiB, and are no answer beyond', async () => {
+  it('are forwarded up to 64 MiB, and are a failure above that', async () => {
     const { model } = await media.offer('sim-words-40', { image: 0.01 })
     const large = await media.offer('sim-words-80', { image: 0.01 })
     const { id, key } = await media.open()

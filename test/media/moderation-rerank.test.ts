@@ -27,7 +27,7 @@ for (const engine of ENGINES) {
 
     const judge = (key: string, body: unknown) => media.api('POST', '/v1/moderations', body, { token: key })
 
-    it('judges one text, with every common category and those of the provider', async () => {
+    it('moderates one text, with every common category and those of the provider', async () => {
       const { id, sdk } = await media.open()
       const answer = await sdk.moderations.create({
         model: 'text-moderation-latest',
@@ -47,7 +47,7 @@ for (const engine of ENGINES) {
       assert.equal((await media.rowOf(id)).cost, 0)
     })
 
-    it('judges several texts, in their order', async () => {
+    it('moderates several texts, in their order', async () => {
       const { sdk } = await media.open()
       const input = ['all is well', 'I will kill you', 'steal it']
       const answer = await sdk.moderations.create({ model: 'text-moderation-latest', input })
@@ -57,7 +57,7 @@ for (const engine of ENGINES) {
       )
     })
 
-    it('passes pictures on, as one input with the words beside them', async () => {
+    it('forwards images, as one input with the text beside them', async () => {
       const { sdk } = await media.open()
       const answer = await sdk.moderations.create({
         model: 'text-moderation-latest',
@@ -72,7 +72,7 @@ for (const engine of ENGINES) {
       )
     })
 
-    it('is done by the first usual model that is served where none is named, or by the one that Root has set', async () => {
+    it('uses the first common model that is served if none is named, or the one that Root has set', async () => {
       const { key } = await media.open()
       const before = await judge(key, { input: 'hello' })
       assert.equal(before.body.model, 'text-moderation-latest')
@@ -101,7 +101,7 @@ for (const engine of ENGINES) {
       assert.equal(await media.seenInAll(), seen)
     })
 
-    it('goes to the next channel when results are missing', async () => {
+    it('fails over to the next channel if results are missing', async () => {
       const { model } = await media.offer('sim-html', { input: 0 }, { priority: 9 })
       await media.addChannel({ models: [model], priority: 1 })
       const { key } = await media.open()
@@ -110,13 +110,13 @@ for (const engine of ENGINES) {
     })
   })
 
-  describe(`ranking through the gateway on ${engine} (docs/reference/relay-api.md: Rerank)`, () => {
+  describe(`reranking through the gateway on ${engine} (docs/reference/relay-api.md: Rerank)`, () => {
     const media = suiteMedia(engine)
 
     const ranked = (key: string, body: object, path = '/v1/rerank') =>
       media.api('POST', path, { query: QUERY, documents: DOCUMENTS, ...body }, { token: key })
 
-    it('sorts and cuts what the provider does not, and tells the index of the request', async () => {
+    it('sorts and truncates if the provider does not, and returns the index in the request', async () => {
       const { model } = await media.offer('bge-reranker-v2-m3', { input: 1 })
       const { id, key } = await media.open()
       const all = await ranked(key, { model })
@@ -140,7 +140,7 @@ for (const engine of ENGINES) {
       assert.equal(many.body.results.length, 3)
     })
 
-    it('ranks objects by their text and gives them back as they came', async () => {
+    it('ranks objects by their text and returns them unchanged', async () => {
       const { model } = await media.offer('bge-reranker-v2-m3', { input: 1 })
       const { key } = await media.open()
       const documents = DOCUMENTS.map((text, at) => ({ text, at }))
@@ -148,7 +148,7 @@ for (const engine of ENGINES) {
       assert.deepEqual(reply.body.results[0].document, { text: DOCUMENTS[2], at: 2 })
     })
 
-    it('is paid by the search where the price says so, also at Cohere, which takes only texts', async () => {
+    it('is charged per search if the price is, also for Cohere, which accepts only texts', async () => {
       const { model } = await media.offer('rerank-v3.5', { per_search: 0.002 }, { type: 34 })
       const { id, key } = await media.open()
       const documents = Array.from({ length: 150 }, (_, at) => ({ text: `document ${at}` }))
@@ -191,7 +191,7 @@ for (const engine of ENGINES) {
       assert.equal(await media.usedBy(id), 0)
     })
 
-    it('holds enough for the longest documents, and refuses where the money is not there', async () => {
+    it('holds enough for the longest documents, and refuses if the balance is insufficient', async () => {
       const { model } = await media.offer('rerank-v3.5', { per_search: 0.002 }, { type: 34 })
       const { key } = await media.open({ remain_quota: 1_000 })
       assert.equal((await ranked(key, { model })).status, 200)

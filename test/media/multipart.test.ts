@@ -13,7 +13,7 @@ const fileOf = (bytes: Buffer, name = 'a.wav'): StoredFile => ({
 })
 
 describe('a multipart body', () => {
-  it('is read by others as it was meant, has the length it tells, and can be sent twice', async () => {
+  it('is parsed by other parsers as intended, has its declared length, and can be sent twice', async () => {
     const bytes = Buffer.from(Array.from({ length: 1_000 }, (_, at) => at % 256))
     const body = encodeMultipart([
       { name: 'model', value: 'whisper-1' },

@@ -30,9 +30,9 @@ const ask = {
   format: 'srt',
 } as unknown as TranscriptionAsk
 
-describe('recorded answers of vendors beside chat', () => {
+describe('recorded vendor responses beside chat', () => {
   if (!hasRecordings) {
-    it('are read like the corpus', t => t.skip(WITHOUT_RECORDINGS))
+    it('are parsed like the corpus', t => t.skip(WITHOUT_RECORDINGS))
     return
   }
 
@@ -51,7 +51,7 @@ describe('recorded answers of vendors beside chat', () => {
       assert.ok(readCommonTranscript(read(`openai-spec/${name}.json`)).text.length > 0)
   })
 
-  it('are transcripts of vendors with words of their own, from which subtitles are made', () => {
+  it('are transcripts of vendors with their own format, from which subtitles are made', () => {
     const cases = [
       [deepgram.dialects.transcription.native, read('deepgram/deepgram-transcription.json'), 37],
       [elevenlabs.dialects.transcription.native, read('elevenlabs/elevenlabs-transcription.json'), undefined],
@@ -100,7 +100,7 @@ describe('recorded answers of vendors beside chat', () => {
     }
   })
 
-  it('are rankings', () => {
+  it('are rerank results', () => {
     const cohere = recorded(
       'cohere/rerank_reranking_with_cohere_rerank-v3_5_orders_documents_by_relevance_and_resolves_them_from_the_request.cassette.json',
     )
@@ -125,7 +125,7 @@ describe('recorded answers of vendors beside chat', () => {
     assert.equal(readCommonModeration(read('openai-spec/moderation-image.json')).results.length, 1)
   })
 
-  it('are pictures', () => {
+  it('are images', () => {
     const inside = readImages(
       recorded('openai-images/image_basic_functionality_openai_gpt-image-1_can_paint_images.cassette.json'),
     )
@@ -145,7 +145,7 @@ describe('recorded answers of vendors beside chat', () => {
     assert.equal(meter.ending(), 'complete')
   })
 
-  it('are speech inside a document', () => {
+  it('are speech inside JSON', () => {
     const answer = recorded(
       'gemini/speech_basic_functionality_gemini_gemini-2_5-flash-preview-tts_can_speak.cassette.json',
     )
@@ -154,7 +154,7 @@ describe('recorded answers of vendors beside chat', () => {
     assert.deepEqual([spoken.usage?.input, spoken.usage?.audioOutput], [11, 111])
   })
 
-  it('are vectors of vendors with words of their own', () => {
+  it('are embeddings of vendors with their own format', () => {
     const asked = { model: 'm', inputs: ['a', 'b'] }
     const recorded = (path: string) => read(path).interactions.at(-1).response.body
     const made = voyage.dialects.embeddings.openai.decode(

@@ -17,7 +17,7 @@ for (const engine of ENGINES) {
     const say = (key: string, body: Record<string, unknown>) =>
       media.api('POST', '/v1/audio/speech', { input: 'Hello', voice: 'alloy', ...body }, { token: key })
 
-    it('is a file of the format that was asked for, with the type and length of the provider', async () => {
+    it('is a file of the requested format, with the type and length from the provider', async () => {
       const { model } = await media.offer('tts-1', PER_CHARACTER)
       const { sdk } = await media.open()
       const types = {
@@ -44,7 +44,7 @@ for (const engine of ENGINES) {
       assert.equal(usual.headers.get('content-type'), 'audio/mpeg')
     })
 
-    it('has the type of its format where the provider tells none', async () => {
+    it('has the type of its format if the provider sends none', async () => {
       const provider = createServer((request, response) => {
         request.resume().on('end', () => {
           const isNamed = request.url?.includes('named')
@@ -76,7 +76,7 @@ for (const engine of ENGINES) {
       }
     })
 
-    it('is paid by the character, counted as people count them', async () => {
+    it('is charged per character, counted in code points', async () => {
       const { model } = await media.offer('tts-1', PER_CHARACTER)
       const { id, sdk } = await media.open()
       const answer = await sdk.audio.speech.create({ model, input: 'Grüße 👋🏽!', voice: 'alloy' })
@@ -87,7 +87,7 @@ for (const engine of ENGINES) {
       assert.equal(row.other.source, 'counted')
     })
 
-    it('is paid by the length of what was spoken where the price says so', async () => {
+    it('is charged by the length of the audio if the price is per second', async () => {
       for (const format of ['mp3', 'wav', 'pcm', 'opus', 'aac'] as const) {
         const { model } = await media.offer('sim-words-7', { per_minute: 0.06 })
         const { id, sdk } = await media.open()
@@ -99,7 +99,7 @@ for (const engine of ENGINES) {
       }
     })
 
-    it('passes events on where they are asked for, and is paid by the tokens they tell', async () => {
+    it('forwards events if they are requested, and is charged by the tokens they report', async () => {
       const { model } = await media.offer('sim-words-3', { input: 1, output: 2, per_second: 1 })
       const { id, key } = await media.open({ remain_quota: 50_000_000 })
       const reply = await say(key, { model, stream_format: 'sse' })
@@ -118,7 +118,7 @@ for (const engine of ENGINES) {
       assert.equal(row.cost, usage.input_tokens * 1_000 + usage.output_tokens * 2_000)
     })
 
-    it('is paid by the length of what the events bring where that is the price', async () => {
+    it('is charged by the length of the audio in the events if the price is per second', async () => {
       const { model } = await media.offer('sim-words-3', { per_second: 0.001 })
       const { id, key } = await media.open()
       await say(key, { model, stream_format: 'sse' })
@@ -126,7 +126,7 @@ for (const engine of ENGINES) {
       assert.deepEqual([row.other.seconds, row.cost], [3, 3_000_000])
     })
 
-    it('takes 4096 characters and no more', async () => {
+    it('accepts at most 4096 characters', async () => {
       const { model } = await media.offer('tts-1', PER_CHARACTER)
       const { id, key } = await media.open()
       assert.equal((await say(key, { model, input: '👋'.repeat(4096) })).status, 200)
@@ -174,7 +174,7 @@ for (const engine of ENGINES) {
       assert.equal(await media.usedBy(id), 0)
     })
 
-    it('takes the ends of its ranges, every common voice and those that the provider has', async () => {
+    it('accepts the ends of its ranges, every common voice and those of the provider', async () => {
       const { model } = await media.offer('tts-1', PER_CHARACTER)
       const { key } = await media.open()
       for (const speed of [0.25, 1, 4])
@@ -183,7 +183,7 @@ for (const engine of ENGINES) {
         assert.equal((await say(key, { model, voice })).status, 200, voice)
     })
 
-    it('names voices as the channel does', async () => {
+    it('maps voices as the channel does', async () => {
       const { model } = await media.offer('tts-1', PER_CHARACTER, {
         setting: { voices: { nobody: 'ash', alloy: 'coral' } },
       })
@@ -192,7 +192,7 @@ for (const engine of ENGINES) {
       assert.equal((await say(key, { model, voice: 'somebody' })).status, 400)
     })
 
-    it('is refused where the money is not there, with nothing sent', async () => {
+    it('is refused if the balance is insufficient, with nothing sent', async () => {
       const { model } = await media.offer('tts-1', PER_CHARACTER)
       const { id, key } = await media.open({ remain_quota: 30 })
       const seen = await media.seenInAll()
@@ -203,7 +203,7 @@ for (const engine of ENGINES) {
       assert.equal(await media.usedBy(id), 30)
     })
 
-    it('goes to the next channel when the first gives a page, JSON or an error in place of sound', async () => {
+    it('fails over to the next channel if the first returns a page, JSON or an error in place of audio', async () => {
       for (const fault of ['html', 'empty', 'array', 'status-500', 'status-401', 'reset']) {
         const { model } = await media.offer(`sim-${fault}`, PER_CHARACTER, { priority: 9 })
         await media.addChannel({ models: [model], model_mapping: { [model]: 'tts-1' }, priority: 1 })
@@ -215,7 +215,7 @@ for (const engine of ENGINES) {
       }
     })
 
-    it('tells what the provider refused in its own words, and charges nothing', async () => {
+    it('forwards a rejection with the provider’s message, and charges nothing', async () => {
       const { model } = await media.offer('sim-status-400', PER_CHARACTER)
       const { id, key } = await media.open()
       const reply = await say(key, { model })
@@ -223,7 +223,7 @@ for (const engine of ENGINES) {
       assert.equal((await media.rowOf(id)).cost, 0)
     })
 
-    it('breaks the connection where the provider broke off, and what was asked is paid', async () => {
+    it('breaks the connection if the provider breaks off, and the request is charged', async () => {
       const { model } = await media.offer('sim-words-9-cut-3', PER_CHARACTER)
       const { id, key } = await media.open()
       await assert.rejects(say(key, { model }))
@@ -232,7 +232,7 @@ for (const engine of ENGINES) {
       assert.equal(row.type, 2)
     })
 
-    it('stops the provider when the client leaves in the middle, and what was asked is paid', async () => {
+    it('cancels the provider’s response when the client disconnects in the middle, and the request is charged', async () => {
       const { model } = await media.offer('sim-words-60-pace-50', { per_second: 0.001 })
       const { id, key } = await media.open()
       await new Promise<void>((resolve, reject) => {

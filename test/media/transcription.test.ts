@@ -19,7 +19,7 @@ for (const engine of ENGINES) {
   describe(`transcription through the gateway on ${engine} (docs/reference/relay-api.md: Transcription)`, () => {
     const media = suiteMedia(engine)
 
-    it('comes in each of the five forms, from the provider that writes them all', async () => {
+    it('is returned in each of the five formats, from a provider that supports them all', async () => {
       const { model } = await media.offer('whisper-1', PER_SECOND)
       const { id, sdk } = await media.open()
       const file = wavOf(3.2)
@@ -53,7 +53,7 @@ for (const engine of ENGINES) {
       )
     })
 
-    it('comes in each of the five forms, from a provider that writes only JSON', async () => {
+    it('is returned in each of the five formats, from a provider that returns only JSON', async () => {
       const { model } = await media.offer('gpt-4o-transcribe', { input: 1, audio_input: 2, output: 3 })
       const { id, sdk } = await media.open()
       const file = wavOf(2)
@@ -72,11 +72,11 @@ for (const engine of ENGINES) {
       assert.deepEqual([verbose.language, verbose.duration], ['en', 2])
       assert.equal(verbose.segments?.length, 1)
       const rows = await media.rowsOf(id, 4)
-      // 20 tokens of sound at 2 USD, and the tokens of the text at 3, a million.
+      // 20 audio tokens at 2 USD, and the text tokens at 3 USD, per million.
       for (const row of rows) assert.equal(row.cost, 20 * 2_000 + row.completion_tokens * 3_000)
     })
 
-    it('is paid by its length where that is the price, also when tokens are told', async () => {
+    it('is charged by its length if the price is per second, also if tokens are reported', async () => {
       const { model } = await media.offer('gpt-4o-transcribe', PER_SECOND)
       const { id, sdk } = await media.open()
       await sdk.audio.transcriptions.create({ model, file: wavOf(2) })
@@ -86,7 +86,7 @@ for (const engine of ENGINES) {
         assert.deepEqual([row.other.seconds, row.cost], [2, 200_000])
     })
 
-    it('streams as the provider does, and is paid by the tokens it tells at the end', async () => {
+    it('streams like the provider, and is charged by the tokens reported at the end', async () => {
       const { model } = await media.offer('gpt-4o-transcribe', { input: 1, audio_input: 2, output: 3 })
       const { id, sdk } = await media.open()
       const stream = await sdk.audio.transcriptions.create({ model, file: wavOf(2), stream: true })
@@ -104,7 +104,7 @@ for (const engine of ENGINES) {
       assert.equal(row.other.source, 'provider')
     })
 
-    it('streams also what the provider gives in one piece', async () => {
+    it('streams a non-streamed response of the provider too', async () => {
       const { model } = await media.offer('whisper-1', PER_SECOND)
       const { id, sdk } = await media.open()
       const stream = await sdk.audio.transcriptions.create({ model, file: wavOf(2), stream: true })
@@ -114,7 +114,7 @@ for (const engine of ENGINES) {
       assert.equal((await media.rowOf(id)).cost, 2 * SECOND_NANOS)
     })
 
-    it('translates in each form', async () => {
+    it('translates in each format', async () => {
       const { model } = await media.offer('whisper-1', PER_SECOND)
       const { id, sdk } = await media.open()
       const file = wavOf(5)
@@ -129,7 +129,7 @@ for (const engine of ENGINES) {
       assert.equal((await media.rowsOf(id, 6)).length, 6)
     })
 
-    it('takes fields before and behind the file, and sends the file whole and named as it was', async () => {
+    it('accepts fields before and after the file, and sends the file intact under its name', async () => {
       const { model } = await media.offer('whisper-1', PER_SECOND)
       const { key } = await media.open()
       const form = new FormData()
@@ -151,7 +151,7 @@ for (const engine of ENGINES) {
       assert.equal((await media.rowOf(id)).cost, 40 * SECOND_NANOS)
     })
 
-    it('takes every documented file name and value', async () => {
+    it('accepts every documented file name and value', async () => {
       const { model } = await media.offer('whisper-1', PER_SECOND)
       const { key } = await media.open()
       for (const ending of ['flac', 'mp3', 'mp4', 'mpeg', 'mpga', 'm4a', 'ogg', 'wav', 'webm', 'WAV']) {
@@ -224,7 +224,7 @@ for (const engine of ENGINES) {
       assert.equal(await media.usedBy(id), 0)
     })
 
-    it('is paid for what was sent when the client leaves before the answer', async () => {
+    it('is charged for the sent request if the client disconnects before the response', async () => {
       const { model } = await media.offer('sim-latency-5000', PER_SECOND)
       const { id, key } = await media.open()
       const leaving = new AbortController()
@@ -241,7 +241,7 @@ for (const engine of ENGINES) {
       assert.deepEqual([row.cost, row.other.source], [12 * SECOND_NANOS, 'input_only'])
     })
 
-    it('goes to the next channel when the first gives a page, half an answer or none', async () => {
+    it('fails over to the next channel if the first returns a page, a partial response or none', async () => {
       for (const fault of ['html', 'badjson', 'cut-1', 'array', 'status-429', 'bigerror']) {
         const { model } = await media.offer(`sim-${fault}`, PER_SECOND, { priority: 9 })
         await media.addChannel({ models: [model], model_mapping: { [model]: 'whisper-1' }, priority: 1 })
@@ -252,7 +252,7 @@ for (const engine of ENGINES) {
       }
     })
 
-    it('passes a refusal on that comes while the file is still being sent', async () => {
+    it('forwards a rejection that arrives while the file is still being sent', async () => {
       const { model } = await media.offer('whisper-1', PER_SECOND)
       const { id, key } = await media.open()
       const turn = (fault: string | null) =>
@@ -268,7 +268,7 @@ for (const engine of ENGINES) {
       assert.equal((await media.post(PATH, key, soundForm({ model }, wavOf(1)))).status, 200)
     })
 
-    it('refuses a file that the money does not cover', async () => {
+    it('refuses a file that the balance does not cover', async () => {
       const { model } = await media.offer('whisper-1', PER_SECOND)
       const { key } = await media.open({ remain_quota: 1_000 })
       const reply = await media.post(PATH, key, soundForm({ model }, wavOf(30)))
@@ -296,7 +296,7 @@ describe('a form', () => {
     `--b\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`
   const FORM = 'multipart/form-data; boundary=b'
 
-  it('that is broken or passes a bound is refused', async () => {
+  it('that is malformed or exceeds a limit is refused', async () => {
     const { key } = await media.open()
     const bad = [400, 'invalid_parameter']
     assert.deepEqual(await raw(key, 'multipart/form-data', 'x'), bad, 'no boundary')
@@ -317,7 +317,7 @@ describe('a form', () => {
     assert.equal(({} as Record<string, unknown>).x, undefined)
   })
 
-  it('is inflated where it was packed', async () => {
+  it('is decompressed if it was compressed', async () => {
     const { model } = await media.offer('whisper-1', PER_SECOND)
     const { key } = await media.open()
     const sound = wavFile(3)
@@ -329,19 +329,20 @@ describe('a form', () => {
       headers: { 'content-type': FORM, 'content-encoding': 'gzip' },
     })
     assert.equal(reply.body?.text, `I heard a.wav of ${sound.length} bytes.`, reply.text)
-    // A member each, as gzip may be: little to send, and more than is taken, behind the last part.
+    // One gzip member each: little to send, and more than the limit, after the last part.
     const behind = Array<Buffer>(270).fill(gzipSync(Buffer.alloc(1_048_576)))
     const packed = Buffer.concat([body, ...behind])
     assert.deepEqual(await raw(key, FORM, packed, { 'content-encoding': 'gzip' }), [413, 'request_too_large'])
   })
 
-  it('with a file of more than 100 MB is refused while it comes in', async () => {
+  it('with a file of more than 100 MB is refused during the upload', async () => {
     const { model } = await media.offer('whisper-1', PER_SECOND)
     const { key } = await media.open()
     const chunk = new Uint8Array(1_048_576)
     const file = new File(Array(101).fill(chunk), 'a.wav')
     const reply = await media.post(PATH, key, soundForm({ model }, file)).catch(() => undefined)
-    // The refusal may overtake the upload, and the connection end before the client has read it.
+    // The refusal may arrive before the upload ends, and the connection may end before the client has read
+    // it.
     if (reply) assert.deepEqual([reply.status, reply.body.error.code], [413, 'request_too_large'])
     assert.deepEqual(tempFiles(), [])
   })
@@ -372,7 +373,7 @@ describe('a form', () => {
     assert.equal(held_quota ?? 0, 0)
   })
 
-  it('stays out of the memory, twelve of thirty megabytes at once', async () => {
+  it('is not buffered in memory, twelve concurrent ones of thirty megabytes', async () => {
     const sink = createServer((request, response) => {
       let bytes = 0
       request.on('data', chunk => {
@@ -441,7 +442,7 @@ describe('a form', () => {
     assert.deepEqual(tempFiles(), [])
   })
 
-  it('needs a token before a byte of it is read', async () => {
+  it('needs a token before any of its bytes are read', async () => {
     const reply = await media.post(PATH, 'sk-nobody', soundForm({ model: 'x' }, wavOf(1)))
     assert.deepEqual([reply.status, reply.body.error.code], [401, 'invalid_api_key'])
   })

@@ -29,7 +29,7 @@ const SUBTITLES = {
   format: 'srt',
 } as unknown as TranscriptionAsk
 
-/** A decoder of one vendor, called with what it needs beside the answer. */
+/** A decoder of one vendor, called with what it needs beside the response. */
 type Reader = (answer: unknown, request: object) => unknown
 
 type Speech = { readonly audio: Buffer; readonly contentType?: string | undefined; readonly usage?: unknown }
@@ -49,7 +49,7 @@ const embeddingAsk = (request: object): EmbeddingAsk => {
   return { model, inputs: [input].flat(), ...(dimensions && { dimensions }) } as EmbeddingAsk
 }
 
-/** How each vendor's answers are read; `common` where the transcript names none. */
+/** How each vendor's responses are parsed; `common` if the transcript names none. */
 const READERS: Readonly<Record<string, Readonly<Record<string, Reader>>>> = {
   transcription: {
     common: readCommonTranscript,
@@ -67,7 +67,7 @@ const READERS: Readonly<Record<string, Readonly<Record<string, Reader>>>> = {
   moderation: { common: readCommonModeration, mistral: mistral.dialects.moderation.native.decode },
   images: {
     common: answer => readImages(answer),
-    // These two make one picture a call: a request for several is several calls.
+    // These two make one image per call: a request for several is several calls.
     gemini: answer => gemini.dialects.images.gemini.decode([answer]),
     imagen: gemini.dialects.images.native.decode,
     minimax: minimax.dialects.images.native.decode,
@@ -86,7 +86,7 @@ const READERS: Readonly<Record<string, Readonly<Record<string, Reader>>>> = {
   },
 }
 
-/** The last event of a stream, which waits until the request is settled. */
+/** The last event of a stream, which is held back until the request is settled. */
 const LAST: Readonly<Record<string, string>> = {
   transcription: 'transcript.text.done',
   images: 'image_generation.completed',
@@ -102,7 +102,7 @@ for (const [folder, readers] of Object.entries(READERS)) {
       const reader = readers[vendor]
       if (transcript.stream !== undefined) metersStream(folder, transcript)
       else
-        law(`${name} is read as its vendor means it`, { transcript: name }, () => {
+        law(`${name} is parsed with the vendor’s meaning`, { transcript: name }, () => {
           assert.ok(reader, `${vendor} has a reader`)
           assert.ok(expected, 'the transcript says what must be read')
           const reading = plain(reader(answer, request))
@@ -115,7 +115,7 @@ for (const [folder, readers] of Object.entries(READERS)) {
 describe('subtitles', () => {
   for (const { name, vendor = 'common', answer } of transcriptsIn('transcription')) {
     if (answer === undefined) continue
-    law(`are made of ${name}`, { transcript: name }, () => {
+    law(`are made from ${name}`, { transcript: name }, () => {
       const reader = READERS.transcription?.[vendor] as (
         answer: unknown,
       ) => ReturnType<typeof readCommonTranscript>
@@ -129,7 +129,7 @@ describe('subtitles', () => {
 })
 
 function metersStream(folder: string, { name, stream = Buffer.alloc(0), expected }: Transcript): void {
-  law(`${name} passes as it is, its last event last`, { transcript: name }, () => {
+  law(`${name} is forwarded unchanged, with its last event held back`, { transcript: name }, () => {
     const last = LAST[folder]
     assert.ok(last)
     for (const size of [1, 13, stream.length]) {

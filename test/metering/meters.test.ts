@@ -17,7 +17,7 @@ function cut(bytes: Buffer, size: number): readonly Buffer[] {
   )
 }
 
-/** A stream from beginning to end: what goes to the client at once, what is held back, what was read. */
+/** A complete stream: what is forwarded immediately, what is held back, what was read. */
 function meter(bytes: Buffer, options: StreamMeterOptions, size = Number.POSITIVE_INFINITY) {
   const meter = createStreamMeter(options)
   const pieces = cut(bytes, size).flatMap(chunk => meter.push(chunk))
@@ -39,7 +39,7 @@ const DONE = '[DONE]'
 const stream = (...events: readonly unknown[]) => Buffer.from(events.map(frame).join(''))
 
 describe('a metered stream', () => {
-  it('passes on every byte, and holds back [DONE] for after the settlement', () => {
+  it('forwards every byte, and holds back [DONE] until after the settlement', () => {
     const bytes = stream(content('Hel'), content('lo'), FINISH, USAGE, DONE)
     const { sent, held, ending } = meter(bytes, ASKED)
     assert.equal(sent + held, bytes.toString())
@@ -47,13 +47,13 @@ describe('a metered stream', () => {
     assert.equal(ending, 'complete')
   })
 
-  it('leaves out the chunk with nothing but usage where the client has not asked for it', () => {
+  it('removes the chunk that contains only usage if the client did not request it', () => {
     const { sent, held, reading } = meter(stream(content('Hi'), FINISH, USAGE, DONE), NOT_ASKED)
     assert.equal(sent + held, frame(content('Hi')) + frame(FINISH) + frame(DONE))
     assert.deepEqual(reading.usage, readOpenAiUsage(USAGE.usage))
   })
 
-  it('leaves out that chunk alone, and sends on what comes after it', () => {
+  it('removes only that chunk, and forwards what follows', () => {
     const bytes = Buffer.concat([
       stream(content('Hi'), USAGE),
       Buffer.from(': note\n'),
@@ -65,7 +65,7 @@ describe('a metered stream', () => {
     }
   })
 
-  it('leaves in a chunk without choices that holds no usage, and usage that stands with a choice', () => {
+  it('keeps a chunk without choices and without usage, and usage beside a choice', () => {
     const filter = { choices: [], prompt_filter_results: [{ prompt_index: 0 }], usage: null }
     const last = { ...FINISH, usage: USAGE.usage }
     const bytes = stream(filter, content('Hi'), last, DONE)
@@ -73,7 +73,7 @@ describe('a metered stream', () => {
     assert.equal(sent + held, bytes.toString())
   })
 
-  it('takes the last usage told and never adds them up', () => {
+  it('uses the last usage and never adds them up', () => {
     const told = [1, 2, 3].map(tokens => ({
       ...content('x'),
       usage: { prompt_tokens: 4, completion_tokens: tokens },
@@ -83,13 +83,13 @@ describe('a metered stream', () => {
     assert.equal(totalOutput(reading.usage as Usage), 2)
   })
 
-  it('keeps a usage that was told when a later one cannot be true', () => {
+  it('keeps an earlier usage if a later one is impossible', () => {
     const wrong = { choices: [], usage: { prompt_tokens: -1, completion_tokens: 'x' } }
     const { reading } = meter(stream(content('a'), USAGE, wrong, DONE), NOT_ASKED)
     assert.deepEqual(reading.usage, readOpenAiUsage(USAGE.usage))
   })
 
-  it('tells no usage where there is none, but what a count needs', () => {
+  it('reports no usage if there is none, but the input for a token count', () => {
     const { reading } = meter(stream(content('Grüß'), content(' "Gott"\n😀'), FINISH, DONE), NOT_ASKED)
     assert.equal(reading.usage, undefined)
     assert.equal(reading.textBytes, Buffer.byteLength('Grüß "Gott"\n😀'))
@@ -124,7 +124,7 @@ describe('a metered stream', () => {
     assert.deepEqual(count('{"audio":{"id":"a","data":"UklGRg=="}}'), [0, 0, 1])
   })
 
-  it('counts nothing outside the words: no log probabilities, no message told once more', () => {
+  it('counts only the output text: no log probabilities, no repeated message', () => {
     const chunk = {
       content: 'not a word',
       choices: [
@@ -138,7 +138,7 @@ describe('a metered stream', () => {
     assert.equal(meter(stream(chunk), ASKED).reading.textBytes, 2)
   })
 
-  it('reads plain completions, whose choices hold their text themselves', () => {
+  it('reads legacy completions, whose choices contain the text directly', () => {
     const chunk = (text: string, finish_reason: string | null) => ({
       choices: [{ text, index: 0, finish_reason }],
     })
@@ -147,7 +147,7 @@ describe('a metered stream', () => {
     assert.equal(ending, 'complete')
   })
 
-  it('is incomplete without a reason to have finished and without [DONE]', () => {
+  it('is incomplete without a finish reason and without [DONE]', () => {
     assert.equal(meter(stream(content('Hi')), ASKED).ending, 'incomplete')
     assert.equal(meter(Buffer.alloc(0), ASKED).ending, 'incomplete')
     assert.equal(meter(stream(content('Hi'), FINISH), ASKED).ending, 'complete')
@@ -164,7 +164,7 @@ describe('a metered stream', () => {
     assert.equal(meter(stream(content('Hi'), both), options).ending, 'complete')
   })
 
-  it('knows an error inside the stream, and holds it and all that follows back', () => {
+  it('recognizes an error inside the stream, and holds back the error and all that follows', () => {
     const errors = [
       frame({ error: { message: 'overloaded', code: 529 } }),
       frame({ choices: [{ delta: { content: '' } }], error: 'overloaded' }),
@@ -182,7 +182,7 @@ describe('a metered stream', () => {
     }
   })
 
-  it('takes no error for one that is null, or that is not its own', () => {
+  it('ignores an error that is null, or that is not at the top level', () => {
     const calm = {
       error: null,
       choices: [{ delta: { content: 'Hi' }, content_filter_result: { error: { code: 1 } } }],
@@ -190,7 +190,7 @@ describe('a metered stream', () => {
     assert.equal(meter(stream(calm, FINISH, DONE), ASKED).ending, 'complete')
   })
 
-  it('goes on past an event that is malformed, and passes it on', () => {
+  it('continues after a malformed event, and forwards it', () => {
     const bytes = stream(content('Hi'), '{"choices":[{"del', 'what?', content('!'), FINISH, USAGE, DONE)
     const { sent, held, reading, ending } = meter(bytes, ASKED)
     assert.equal(sent + held, bytes.toString())
@@ -208,7 +208,7 @@ describe('a metered stream', () => {
     assert.deepEqual([reading.textBytes, reading.finishes, reading.isDone], [2, 1, true])
   })
 
-  it('gives the last event the blank line it lacks, and leaves out one that was cut', () => {
+  it('adds a missing blank line to the last event, and drops a truncated event', () => {
     for (const missing of [1, 2]) {
       const bytes = stream(content('Hi'), FINISH)
       const { sent, ending } = meter(bytes.subarray(0, -missing), ASKED)
@@ -222,19 +222,19 @@ describe('a metered stream', () => {
     assert.equal(meter(stream(content('Hi'), DONE).subarray(0, -2), ASKED).ending, 'complete')
   })
 
-  it('passes comments on at once', () => {
+  it('forwards comments immediately', () => {
     const meter = createStreamMeter(NOT_ASKED)
     assert.equal(Buffer.concat(meter.push(Buffer.from(': keep-alive\n\n'))).toString(), ': keep-alive\n\n')
     assert.equal(meter.reading.events, 0)
   })
 
-  it('passes a chunk on as it came, without a copy, when it goes on whole', () => {
+  it('forwards a chunk without copying it, if all of it is forwarded', () => {
     const chunk = stream(content('Hi'), content('!'))
     assert.deepEqual(createStreamMeter(NOT_ASKED).push(chunk), [chunk])
     assert.equal(createStreamMeter(NOT_ASKED).push(chunk)[0], chunk)
   })
 
-  it('stays small when a stream goes on and on after its end', () => {
+  it('uses bounded memory if a stream continues after its end', () => {
     const meter = createStreamMeter(ASKED)
     meter.push(stream(DONE))
     for (let i = 0; i < 1_000; i++) meter.push(stream(content('x'.repeat(1_000))))
@@ -242,7 +242,7 @@ describe('a metered stream', () => {
     assert.ok(meter.closing()[0]?.equals(stream(DONE)))
   })
 
-  it('reads the same of any chunks, for whatever words', () => {
+  it('reads the same for any chunk boundaries and any text', () => {
     const words = fc.array(fc.string({ unit: 'grapheme' }), { maxLength: 6 })
     fc.assert(
       fc.property(words, fc.integer({ min: 1, max: 40 }), (words, size) => {
@@ -255,10 +255,10 @@ describe('a metered stream', () => {
   })
 })
 
-/** How vendors count, as their provider files would say it. */
+/** How vendors count, as their provider files declare it. */
 const USAGE_OPTIONS: Readonly<Record<string, UsageOptions>> = { xai: { reasoningOutside: true } }
 
-/** What a stream says, found the slow and plain way. */
+/** The content of a stream, computed by a simple and slow implementation. */
 function readPlainly(bytes: Buffer) {
   const blocks = bytes.toString().match(/.*?\n\n+|.+$/gs) ?? []
   const dataOf = (block: string) => block.match(/^data: ?(.*)$/m)?.[1]
@@ -274,7 +274,7 @@ function readPlainly(bytes: Buffer) {
   }
   const choices = chunks.flatMap(chunk => chunk.choices ?? [])
   const deltas = choices.map(choice => choice.delta)
-  // A legacy completion has its text in the place of a delta.
+  // A legacy completion has its text in place of a delta.
   const texts = choices.map(choice => String(choice.text ?? ''))
   const usage = chunks.map(chunk => chunk.usage ?? chunk.x_groq?.usage).findLast(each => each != null)
   const wordsOf = (delta: Json | undefined): string[] => [
@@ -310,14 +310,14 @@ function readPlainly(bytes: Buffer) {
 
 describe('every stream', () => {
   for (const { name, vendor, bytes: recorded } of chatStreams()) {
-    // One recording lacks the last line end, which would be given to it on the way.
+    // One recording lacks the last line end, which the meter adds.
     const bytes = recorded.toString().endsWith('\n\n')
       ? recorded
       : Buffer.concat([recorded, Buffer.from('\n')])
     const usageOptions = USAGE_OPTIONS[vendor] ?? {}
     const plain = readPlainly(bytes)
 
-    law(`${name} is read as its vendor meant it`, { transcript: name }, () => {
+    law(`${name} is parsed with the vendor’s meaning`, { transcript: name }, () => {
       const { reading, ending } = meter(bytes, { includeUsage: true, usageOptions })
       assert.deepEqual(reading.usage, readOpenAiUsage(plain.usage, usageOptions))
       assert.equal(reading.events, plain.events)
@@ -335,7 +335,7 @@ describe('every stream', () => {
     })
 
     law(
-      `${name} goes to the client whole, and is the same in chunks of any size`,
+      `${name} is forwarded completely, and is the same in chunks of any size`,
       { transcript: name },
       () => {
         const whole = meter(bytes, { includeUsage: true, usageOptions })
@@ -347,7 +347,7 @@ describe('every stream', () => {
     )
 
     law(
-      `${name} loses its usage chunk, and no other byte, where the client has not asked for it`,
+      `${name} loses its usage chunk, and no other byte, if the client did not request it`,
       { transcript: name },
       () => {
         for (const size of CHUNK_SIZES) {
@@ -357,7 +357,7 @@ describe('every stream', () => {
       },
     )
 
-    law(`${name} reads the same with other line ends`, { transcript: name }, () => {
+    law(`${name} is parsed the same with other line ends`, { transcript: name }, () => {
       for (const end of ['\r\n', '\r']) {
         const other = Buffer.from(bytes.toString().replaceAll('\n', end))
         const { reading, ending, sent, held } = meter(other, { includeUsage: true, usageOptions }, 64)
@@ -382,8 +382,8 @@ describe('every stream', () => {
   }
 })
 
-describe('a whole answer', () => {
-  it('is an object with choices, and tells its usage', () => {
+describe('a non-streamed response', () => {
+  it('is an object with choices, and contains its usage', () => {
     const body = Buffer.from(
       '{"choices":[{"message":{"content":"Hi"}}],"usage":{"prompt_tokens":1,"completion_tokens":2}}',
     )
@@ -392,7 +392,7 @@ describe('a whole answer', () => {
     assert.deepEqual(reading.usage, readOpenAiUsage({ prompt_tokens: 1, completion_tokens: 2 }))
   })
 
-  it('that tells no usage tells what a count needs', () => {
+  it('without usage provides the input for a token count', () => {
     const message = {
       content: 'Grüß',
       reasoning_content: 'abc',
@@ -402,7 +402,7 @@ describe('a whole answer', () => {
     assert.deepEqual(reading, { kind: 'answer', usage: undefined, textBytes: 6 + 3 + 5, reasoningBytes: 3 })
   })
 
-  it('is invalid when it is a page, a list, a word, empty or cut', () => {
+  it('is invalid if it is a page, a list, a word, empty or truncated', () => {
     const bodies = [
       '',
       ' ',
@@ -417,13 +417,13 @@ describe('a whole answer', () => {
     }
   })
 
-  it('is an error where it says so, whatever its status said', () => {
+  it('is an error if it contains one, whatever its status', () => {
     const body = Buffer.from('{"error":{"message":"filtered"}}')
     assert.deepEqual(meterWhole(body), { kind: 'error', error: { message: 'filtered' } })
     assert.equal(meterWhole(Buffer.from('{"error":null,"choices":[]}')).kind, 'answer')
   })
 
-  it('of embeddings has data in the place of choices', () => {
+  it('of embeddings has data in place of choices', () => {
     const body = Buffer.from('{"data":[{"embedding":[1]}],"usage":{"prompt_tokens":3,"total_tokens":3}}')
     const reading = meterWhole(body, { list: 'data' })
     assert.ok(reading.kind === 'answer')
@@ -432,9 +432,9 @@ describe('a whole answer', () => {
   })
 })
 
-describe('every whole answer', () => {
+describe('every non-streamed response', () => {
   for (const { name, answer } of [...wholeAnswers('completions'), ...wholeAnswers('embeddings')]) {
-    law(`${name} is read as its vendor meant it`, { transcript: name }, () => {
+    law(`${name} is parsed with the vendor’s meaning`, { transcript: name }, () => {
       const { usage, error } = answer as Json
       const list = (answer as Json).data === undefined ? 'choices' : 'data'
       const reading = meterWhole(Buffer.from(JSON.stringify(answer)), { list })

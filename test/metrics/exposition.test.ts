@@ -7,7 +7,7 @@ const requests = { name: 'test_requests_total', help: 'Requests.', labels: ['cod
 const duration = { name: 'test_duration_seconds', help: 'Time.', buckets: [0.1, 1] }
 
 describe('the metrics of a process', () => {
-  it('are written in the text format of Prometheus', async () => {
+  it('are written in the Prometheus text format', async () => {
     const registry = createRegistry()
     const count = registry.counter(requests)
     count({ code: 'a "quoted"\nname\\' }).add()
@@ -48,7 +48,7 @@ test_channels{state="enabled"} 3
   })
 })
 
-it('the metrics of several processes are added up by their labels', async () => {
+it('the metrics of several processes are summed by their labels', async () => {
   const [one, two] = [createRegistry(), createRegistry()]
   for (const [registry, codes] of [
     [one, ['ok', 'ok', 'only_one']],

@@ -40,11 +40,11 @@ const requestTo = (model: string, more: Partial<ChatRequest> = {}): ChatRequest 
   ...more,
 })
 
-/** The body as JSON, so that tests can reach into it. */
+/** The body as JSON, so that tests can read its members. */
 const encoded = (format: Pick<Outbound, 'encodeRequest'>, model: string, more?: Partial<ChatRequest>) =>
   JSON.parse(JSON.stringify(format.encodeRequest(requestTo(model, more)).body))
 
-/** Runs one test for each row, with a name that must find exactly this row. */
+/** Runs one test for each row, with a name that must match exactly this row. */
 function eachRow<Row>(
   rows: readonly Row[],
   names: readonly string[],
@@ -53,7 +53,7 @@ function eachRow<Row>(
 ) {
   it('has an example here for every row', () => assert.equal(names.length, rows.length))
   for (const [index, model] of names.entries())
-    it(`decides what ${model} is sent`, () => {
+    it(`decides what is sent to ${model}`, () => {
       const row = rows[index] as Row
       assert.equal(find(model), row)
       check(model, row)
@@ -179,7 +179,7 @@ describe('the row of a Gemini generation', () => {
   })
 })
 
-describe('the row of a maker on Bedrock', () => {
+describe('the row of a model family on Bedrock', () => {
   const names = [
     'us.anthropic.claude-sonnet-4-5-20250929-v1:0',
     'amazon.nova-pro-v1:0',
@@ -209,7 +209,7 @@ describe('the row of a maker on Bedrock', () => {
 })
 
 describe('names of models', () => {
-  it('of Claude tell the version with a dot as with a hyphen', () => {
+  it('of Claude have the version with a dot or with a hyphen', () => {
     assert.deepEqual(claudeGeneration('anthropic/claude-opus-4.7'), claudeGeneration('claude-opus-4-7'))
     assert.notDeepEqual(claudeGeneration('claude-opus-4.7'), claudeGeneration('claude-opus-4-5'))
   })
@@ -220,7 +220,7 @@ describe('names of models', () => {
   const hasRow = (row: unknown) => row !== undefined && row !== OTHER_IN_MESSAGES && row !== OTHER_IN_GEMINI
 
   for (const [vendor, lookup] of Object.entries(LOOKUPS))
-    it(`that the price table sells as chat models of ${vendor} find a row`, () => {
+    it(`that the price table lists as chat models of ${vendor} match a row`, () => {
       const names = shippedModels().filter(
         model =>
           shippedOwner(model) === vendor && endpointTypes(model, shippedPrice(model)).includes('openai'),
@@ -236,7 +236,7 @@ describe('names of models', () => {
       )
     })
 
-  it('of every purpose have a row that the endpoint types follow', () => {
+  it('of every purpose have a row that determines the endpoint types', () => {
     const names = [
       'whisper-1',
       'rerank-v3.5',
@@ -289,7 +289,7 @@ describe('names of models', () => {
       assert.ok(!hasNoHiddenReasoning(model), model)
   })
 
-  it('tell Ollama whether a model takes a thinking level', () => {
+  it('determine whether a model on Ollama accepts a thinking level', () => {
     const thinkOf = (model: string) => encoded(ollama, model, { reasoning: { effort: 'low' } }).think
     assert.equal(thinkOf('gpt-oss:20b'), 'low')
     assert.equal(thinkOf('qwen3:8b'), true)

@@ -86,7 +86,7 @@ for (const engine of ENGINES)
         assert.equal(headers['x-session'], 's-1')
       })
 
-      it('holds what the channel makes of the request, and refuses where the quota does not cover that', async () => {
+      it('determines the hold, and refuses if the quota does not cover it', async () => {
         const param_override = { max_tokens: 1_000_000 }
         const body = { max_tokens: 1 }
         const short = await askThrough({ param_override }, { body, token: { remain_quota: 1_000 } })
@@ -98,7 +98,7 @@ for (const engine of ENGINES)
         assert.equal(provider.last().body.max_tokens, 1_000_000)
       })
 
-      it('answers in the place of the provider, which is not asked and not paid', async () => {
+      it('responds in place of the provider, which is not called and not paid', async () => {
         const value = { message: 'this channel takes no such thing', status_code: 422, code: 'nope' }
         const { reply, asked, tokenId } = await askThrough({
           param_override: { operations: [{ mode: 'return_error', value }] },
@@ -110,7 +110,7 @@ for (const engine of ENGINES)
         assert.equal((await relay.rowOf(tokenId)).cost, 0)
       })
 
-      it('goes to the next channel where it makes the request invalid', async () => {
+      it('fails over to the next channel if it makes the request invalid', async () => {
         const model = 'two-ways'
         const broken = { operations: [{ mode: 'set', path: 'messages', value: 'none' }] }
         await relay.must(relay.api('POST', '/api/price/', { model, input: 1, output: 1 }))
@@ -125,7 +125,7 @@ for (const engine of ENGINES)
         assert.ok(Array.isArray(provider.last().body.messages))
       })
 
-      it('is applied to a test of the channel too', async () => {
+      it('is applied to a channel test too', async () => {
         const { channels } = await relay.serve('sent-model', {
           base_url: provider.url,
           param_override: { operations: [{ mode: 'set', path: 'metadata.tested', value: true }] },
@@ -135,7 +135,7 @@ for (const engine of ENGINES)
         assert.deepEqual(provider.last().body.metadata, { tested: true })
       })
 
-      it('is refused by the path of what is wrong', async () => {
+      it('is refused with the path of the error', async () => {
         const refused = async (param_override: unknown, path: string) => {
           const channel = { name: 'x', type: 1, key: 'k', models: ['m'], param_override }
           const { status, body } = await relay.api('POST', '/api/channel/', { mode: 'single', channel })
@@ -203,7 +203,7 @@ for (const engine of ENGINES)
     })
 
     describe('header_override', () => {
-      it('fills in the key and what the client sent, and leaves out what it did not send', async () => {
+      it('inserts the key and headers of the client, and omits those that the client did not send', async () => {
         await askThrough(
           {
             header_override: {
@@ -221,7 +221,7 @@ for (const engine of ENGINES)
         assert.equal('x-trace' in headers, false)
       })
 
-      it('passes the headers of the client by a pattern or all of them, and never its credentials', async () => {
+      it('forwards the headers of the client by a pattern or all of them, and never its credentials', async () => {
         const sent = {
           'x-client-a': '1',
           'x-other': '2',
@@ -252,7 +252,7 @@ for (const engine of ENGINES)
           assert.equal(name in all, false, name)
       })
 
-      it('refuses to pass on what a client signs in with, by name', async () => {
+      it('refuses to forward the client’s credential headers, by name', async () => {
         for (const header_override of [
           { 'X-A': '{client_header:Authorization}' },
           { 'X-A': 'x {client_header:x-api-key}' },
@@ -266,7 +266,7 @@ for (const engine of ENGINES)
         }
       })
 
-      it('tells what looks like a secret masked, takes the mask back, and keeps it out of the audit log', async () => {
+      it('returns likely secrets masked, accepts the mask back, and keeps them out of the audit log', async () => {
         const secret = 'Bearer typed-in-secret-4711'
         const header_override = { Authorization: secret, 'X-Team': 'a', 'X-Key': '{api_key}' }
         const setting = { api_key: 'another-secret-0815', proxy: 'http://me:hidden-word@proxy:1' }
@@ -308,7 +308,7 @@ for (const engine of ENGINES)
           assert.equal(audited.includes(word), false, word)
       })
 
-      it('of a tag counts at once, also where both values look the same once they are masked', async () => {
+      it('of a tag applies immediately, also if both values look the same once they are masked', async () => {
         const [first, second] = ['Bearer aaaa-secret-zzzz', 'Bearer aaaa-notice-zzzz']
         const { model } = await relay.serve('sent-model', {
           base_url: provider.url,
@@ -328,14 +328,14 @@ for (const engine of ENGINES)
         provider.answers({ status, body: { error: { message: 'no', type: 'x', code: 'y' } } })
       after(() => provider.answers())
 
-      it('decides what the client is told', async () => {
+      it('determines the status for the client', async () => {
         refusing(418)
         const { reply } = await askThrough({ status_code_mapping: { '418': '422' } })
         assert.equal(reply.status, 422)
         assert.equal(reply.body.error.message, 'no')
       })
 
-      it('decides whether the next channel is asked', async () => {
+      it('determines whether the gateway fails over', async () => {
         refusing(500)
         const { reply } = await askThrough({ status_code_mapping: { '500': 400 } })
         assert.equal(reply.status, 400)
@@ -354,7 +354,7 @@ for (const engine of ENGINES)
         assert.equal((await relay.chat(key, ask(model))).status, 200)
       })
 
-      it('decides whether a key rests', async () => {
+      it('determines whether a key cools down', async () => {
         refusing(401)
         const { model, reply } = await askThrough({ status_code_mapping: { '401': '400' } })
         assert.equal(reply.status, 400)
@@ -363,7 +363,7 @@ for (const engine of ENGINES)
         assert.equal((await relay.chat(key, ask(model))).status, 200)
       })
 
-      it('never makes an answer of a failure, nor a failure of an answer', async () => {
+      it('never turns a failure into a success, nor a success into a failure', async () => {
         for (const mapping of [{ '200': '500' }, { '500': '200' }, { '500': '302' }]) {
           const channel = { name: 'x', type: 1, key: 'k', models: ['m'], status_code_mapping: mapping }
           const { status, body } = await relay.api('POST', '/api/channel/', { mode: 'single', channel })

@@ -38,7 +38,7 @@ const operationFault = (operation: unknown) =>
   faultOf({ operations: [operation] })?.replace('.operations.0', '')
 
 describe('an override of a body', () => {
-  it('sets, also where nothing was, and keeps what is there where it is told to', () => {
+  it('sets, also missing members, and keeps existing ones if configured to', () => {
     const { a, top_p } = bodyAfter([
       { mode: 'set', path: 'a.b.c', value: [1, null] },
       { mode: 'set', path: 'top_p', value: 0.5, keep_origin: true },
@@ -53,7 +53,7 @@ describe('an override of a body', () => {
     assert.equal(bodyAfter([{ mode: 'set', path: 'a\\.b', value: 1 }])['a.b'], 1)
   })
 
-  it('does not reach through a text, nor past the end of a list', () => {
+  it('does not set members of a string, nor beyond the end of a list', () => {
     assert.deepEqual(
       bodyAfter([
         { mode: 'set', path: 'model2.x', value: 1, keep_origin: false },
@@ -79,7 +79,7 @@ describe('an override of a body', () => {
     })
   })
 
-  it('adds to texts, lists and objects', () => {
+  it('appends to strings, lists and objects', () => {
     const body = { text: 'b', list: [1], object: { a: 1, b: 1 }, number: 5 }
     const add = (mode: string, path: string, value: unknown, more = {}) =>
       bodyAfter([{ mode, path, value, ...more }], body)[path]
@@ -93,7 +93,7 @@ describe('an override of a body', () => {
     assert.equal(add('append', 'fresh', 'x'), 'x')
   })
 
-  it('changes texts', () => {
+  it('changes strings', () => {
     const content = (operation: Json) =>
       bodyAfter([{ path: 'messages.0.content', ...operation }]).messages[0].content
     assert.equal(content({ mode: 'trim_space' }), 'Hello World')
@@ -108,7 +108,7 @@ describe('an override of a body', () => {
     assert.equal(content({ mode: 'regex_replace', from: '(\\w+) (\\w+)', to: '$2 $1' }), ' World Hello ')
   })
 
-  it('takes objects out of lists, at any depth or at the first only', () => {
+  it('removes objects from lists, at any depth or at the first level only', () => {
     const body = {
       messages: [
         { content: [{ type: 'thinking' }, { type: 'text', text: 'a' }] },
@@ -134,7 +134,7 @@ describe('an override of a body', () => {
     })
   })
 
-  it('asks its conditions of the body as it is by then, and of the names of the model', () => {
+  it('evaluates its conditions on the current body, and on the names of the model', () => {
     const holds = (conditions: readonly unknown[], logic?: string) =>
       bodyAfter([{ mode: 'set', path: 'done', value: true, conditions, ...(logic ? { logic } : {}) }], CHAT, {
         facts: { original_model: 'asked-thinking' },
@@ -159,7 +159,7 @@ describe('an override of a body', () => {
     )
   })
 
-  it('leaves every byte of what it does not change', () => {
+  it('leaves every byte unchanged that it does not edit', () => {
     const written = '{ "seed": 12345678901234567890, "a" : [1.0, {"b":1e2}],\n "top_p":1}'
     assert.equal(
       apply([{ mode: 'set', path: 'top_p', value: 2 }], written).text,
@@ -168,7 +168,7 @@ describe('an override of a body', () => {
     assert.equal(apply([{ mode: 'delete', path: 'nothing.here' }], written).text, written)
   })
 
-  it('copes with members of any name', () => {
+  it('supports members of any name', () => {
     const body = '{"__proto__":{"x":1},"constructor":{"y":[{"type":"t"}]}}'
     assert.equal(
       apply([{ mode: 'prune_objects', value: 't' }], body).text,
@@ -177,7 +177,7 @@ describe('an override of a body', () => {
     assert.equal(({} as Json).x, undefined)
   })
 
-  it('sets, deletes, copies, moves and passes headers', () => {
+  it('sets, deletes, copies, moves and forwards headers', () => {
     const { headers } = apply(
       [
         { mode: 'set_header', path: 'X-Team', value: 'a' },
@@ -201,14 +201,14 @@ describe('an override of a body', () => {
     })
   })
 
-  it('brings a header and a member into step', () => {
+  it('synchronizes a header and a member', () => {
     const sync = { mode: 'sync_fields', from: 'header:x-session', to: 'json:prompt_cache_id' }
     assert.equal(bodyAfter([sync], CHAT, { client: { 'x-session': 's1' } }).prompt_cache_id, 's1')
     assert.equal(apply([sync], { ...CHAT, prompt_cache_id: 's2' }).headers['x-session'], 's2')
     assert.equal(apply([sync], { ...CHAT, prompt_cache_id: 'a\r\nb: c' }).headers['x-session'], undefined)
   })
 
-  it('answers with an error where it is told to', () => {
+  it('responds with an error if configured to', () => {
     const value = { message: 'not here', status_code: 422, code: 'nope', skip_retry: false }
     assert.throws(
       () => apply([{ mode: 'return_error', value }]),
@@ -220,7 +220,7 @@ describe('an override of a body', () => {
     )
   })
 
-  it('replaces by an expression as JavaScript does', () => {
+  it('replaces by a regular expression as JavaScript does', () => {
     const replaced = (text: string, from: string, to: string) =>
       bodyAfter([{ mode: 'regex_replace', path: 'text', from, to }], { text }).text
     for (const [text, from, to] of [
@@ -237,20 +237,20 @@ describe('an override of a body', () => {
     assert.equal(replaced('Ab', '(?i)a', 'x'), 'xb')
   })
 
-  it('takes an expression that a backtracking engine never finishes', () => {
+  it('accepts an expression that a backtracking engine never finishes', () => {
     const nested = { mode: 'regex_replace', path: 'text', from: '(a+)+$', to: '' }
     const text = `${'a'.repeat(40)}b`
     assert.equal(bodyAfter([nested], { text }).text, text)
   })
 
-  it('stops an expression that takes quadratic time or meets a text that is too long', () => {
+  it('stops an expression that takes quadratic time or gets a text that is too long', () => {
     const quadratic = { mode: 'regex_replace', path: 'text', from: 'x*y|x', to: 'z' }
     assert.throws(() => apply([quadratic], { text: 'x'.repeat(100_000) }), /longer than 50 ms/)
     assert.throws(() => apply([quadratic], { text: '-'.repeat(262_145) }), /more than 262144 characters/)
     assert.throws(() => apply([quadratic], { text: '-'.repeat(262_145) }), OverrideError)
   })
 
-  it('stops a request that would grow without end', () => {
+  it('stops a request that would grow without limit', () => {
     const doubling = Array.from({ length: 50 }, (_, index) => ({
       mode: 'copy',
       from: 'a',
@@ -261,7 +261,7 @@ describe('an override of a body', () => {
     assert.throws(() => apply([swelling], { text: 'x'.repeat(100_000) }), OverrideError)
   })
 
-  it('is refused by the path of what is wrong with it', () => {
+  it('is refused with the path of the error', () => {
     for (const name of ['model', 'stream', 'stream_options']) assert.equal(faultOf({ [name]: 1 }), `.${name}`)
     assert.equal(operationFault({ mode: 'set', path: 'model', value: 'x' }), '.path')
     assert.equal(operationFault({ mode: 'to_lower', path: 'model' }), '.path')
@@ -297,7 +297,7 @@ describe('an override of a body', () => {
     assert.equal(faultOf({ operations: Array(101).fill({ mode: 'delete', path: 'a' }) }), '.operations')
   })
 
-  it('knows every mode of the reference', () => {
+  it('supports every mode of the reference', () => {
     assert.equal(MODES.length, 23)
   })
 })

@@ -24,7 +24,7 @@ const provider = (type: number): Provider => {
   return found
 }
 
-/** A vendor with the usual paths and no address. */
+/** A vendor with the common paths and no base URL. */
 const plain: Provider = {
   type: 0,
   name: 'Plain',
@@ -35,16 +35,16 @@ const plain: Provider = {
 
 const distinct = (values: readonly unknown[]) => new Set(values).size
 
-/** Placeholders of a path that a request, not a channel, gives a value. */
+/** Placeholders of a path that a request sets, not a channel. */
 const REQUEST_VALUES = { model: 'm', voice: 'v', method: 'x' }
 
 describe('the list of providers', () => {
-  it('gives no number and no name twice', () => {
+  it('uses no number and no name twice', () => {
     assert.equal(distinct(providers.map(({ type }) => type)), providers.length)
     assert.equal(distinct(providers.map(({ name }) => name)), providers.length)
   })
 
-  it('is ordered by number, with none between the family’s and ours', () => {
+  it('is ordered by number, with a gap between the inherited numbers and new ones', () => {
     const types = providers.map(({ type }) => type)
     assert.deepEqual(
       types,
@@ -58,7 +58,7 @@ describe('the list of providers', () => {
     for (const type of [-1, 0, 11, 1000, 1.5, Number.NaN]) assert.equal(providerOf(type), undefined)
   })
 
-  it('keeps the family’s numbers, names and addresses', () => {
+  it('keeps the inherited numbers, names and base URLs', () => {
     const facts: [number, string, string | undefined][] = [
       [1, 'OpenAI', 'https://api.openai.com'],
       [3, 'Azure', undefined],
@@ -95,18 +95,18 @@ describe('the list of providers', () => {
 
 for (const each of providers) {
   describe(`the provider ${each.name}`, () => {
-    it('offers at least one operation, each with at least one path', () => {
+    it('supports at least one operation, each with at least one path', () => {
       const operations = operationsOf(each)
       assert.ok(operations.length > 0)
       for (const operation of operations) assert.ok(Object.keys(each[operation] ?? {}).length > 0, operation)
     })
 
-    it('has paths that begin with a slash and an address that ends without one', () => {
+    it('has paths that start with a slash and a base URL that ends without one', () => {
       for (const path of pathsOf(each)) assert.match(path, /^\/[^/]/)
       assert.doesNotMatch(each.baseUrl ?? '', /[/?#]$/)
     })
 
-    it('has addresses that parse and lose no segment, once its fields are filled', () => {
+    it('has URLs that parse and lose no segment, once its fields are set', () => {
       const told = Object.fromEntries((each.fields ?? []).map(({ name }) => [name, 'x']))
       const key = '{"project_id":"p"}'
       const values = { ...REQUEST_VALUES, ...fieldValues(each, key, told) }
@@ -118,21 +118,21 @@ for (const each of providers) {
       }
     })
 
-    it('fills its paths without help where no field is required', () => {
+    it('fills its paths without settings if no field is required', () => {
       const needs = (each.fields ?? []).some(({ required }) => required)
       const values = { ...REQUEST_VALUES, ...fieldValues(each, '{"project_id":"p"}', {}) }
       const filled = pathsOf(each).map(path => fill(endpoint(each, each.baseUrl ?? 'http://h', path), values))
       assert.equal(filled.includes(undefined), needs)
     })
 
-    it('carries its key or exchanges it', () => {
+    it('sends its key or exchanges it', () => {
       assert.ok(each.auth ?? each.exchange)
       assert.notEqual(each.keyHint, '')
     })
 
     const list = each.models
     if (list !== undefined) {
-      it('reads a model list that is none as empty', () => {
+      it('parses an invalid model list as empty', () => {
         for (const rubbish of [
           null,
           undefined,
@@ -291,12 +291,12 @@ describe('placeholders', () => {
     assert.equal(fill('/a/{+model}/b', { model: '@cf/y?' }), '/a/@cf/y%3F/b')
   })
 
-  it('may stand for nothing, but not for something unknown', () => {
+  it('may be empty, but not unknown', () => {
     assert.equal(fill('https://{prefix}h', { prefix: '' }), 'https://h')
     assert.equal(fill('https://{prefix}h', {}), undefined)
   })
 
-  it('fall back where a field is empty', () => {
+  it('fall back if a field is empty', () => {
     const { fields } = provider(3)
     const fallback = fields?.find(({ name }) => name === 'api_version')?.fallback
     assert.ok(fallback)
@@ -306,7 +306,7 @@ describe('placeholders', () => {
     assert.equal(fieldValues(provider(3), 'k', { api_version: 5 }).api_version, fallback)
   })
 
-  it('take the region that a signing key or an API key names over the field', () => {
+  it('prefer the region of a signing key or an API key over the field', () => {
     const region = (key: string) => fieldValues(provider(33), key, { region: 'eu-west-1' }).region
     assert.equal(region('AKIAXXXXXXXXXXXXXXXX|secret|ap-south-1'), 'ap-south-1')
     assert.equal(region('AKIAXXXXXXXXXXXXXXXX|secret'), 'eu-west-1')
@@ -314,7 +314,7 @@ describe('placeholders', () => {
     assert.equal(region('ABSKxxxx'), 'eu-west-1')
   })
 
-  it('give the global location no host of its own', () => {
+  it('use the plain host for the global location', () => {
     const vertex = provider(41)
     const host = (setting: Record<string, string>) => {
       const values = fieldValues(vertex, '{"project_id":"p1"}', setting)
@@ -329,7 +329,7 @@ describe('placeholders', () => {
 })
 
 describe('headers', () => {
-  it('carry the key the vendor’s way', () => {
+  it('contain the key in the vendor’s way', () => {
     assert.deepEqual(headersOf(provider(1), 'sk-1', {}), { authorization: 'Bearer sk-1' })
     assert.deepEqual(headersOf(provider(3), 'k', {}), { 'api-key': 'k' })
     assert.deepEqual(headersOf(provider(52), 'k', {}), { authorization: 'Token k' })
@@ -339,23 +339,23 @@ describe('headers', () => {
     })
   })
 
-  it('carry no empty key', () => {
+  it('contain no empty key', () => {
     assert.deepEqual(headersOf(provider(4), '', {}), {})
     assert.deepEqual(headersOf(provider(24), '', {}), {})
   })
 
-  it('never carry a key that is signed with or exchanged', () => {
+  it('never contain a key that is used for signing or exchanged', () => {
     assert.deepEqual(headersOf(provider(33), 'AKIAXXXXXXXXXXXXXXXX|secret|us-east-1', {}), {})
     assert.deepEqual(headersOf(provider(50), 'access|secret', {}), {})
     assert.deepEqual(headersOf(provider(41), '{"project_id":"p","private_key":"s"}', {}), {})
   })
 
-  it('carry a plain key of a vendor that also exchanges keys, without what is no part of it', () => {
+  it('contain a plain key of a vendor that also exchanges keys, without its other parts', () => {
     assert.deepEqual(headersOf(provider(33), 'ABSKx|us-east-1', {}), { authorization: 'Bearer ABSKx' })
     assert.deepEqual(headersOf(provider(50), 'single', {}), { authorization: 'Bearer single' })
   })
 
-  it('carry the fields that travel as headers', () => {
+  it('contain the fields that are sent as headers', () => {
     const values = fieldValues(provider(1), 'sk-1', { openai_organization: 'org-1' })
     assert.deepEqual(headersOf(provider(1), 'sk-1', values), {
       authorization: 'Bearer sk-1',
@@ -383,12 +383,12 @@ describe('operations and formats', () => {
     ])
   })
 
-  it('leave out what a vendor does not offer', () => {
+  it('exclude what a vendor does not support', () => {
     assert.deepEqual(operationsOf(provider(14)), ['chat'])
     assert.deepEqual(formatsFor(provider(14), 'embeddings', 'any'), [])
   })
 
-  it('have a path of their own for streams where the vendor wants it so', () => {
+  it('have a separate path for streams if the vendor requires it', () => {
     const path = provider(33).chat?.bedrock
     assert.ok(path)
     assert.equal(pathFor(path, false), '/model/{model}/converse')
@@ -396,7 +396,7 @@ describe('operations and formats', () => {
     assert.equal(pathFor('/same', true), '/same')
   })
 
-  it('follow the model’s name where a vendor hosts several publishers', () => {
+  it('depend on the model’s name if a vendor hosts several publishers', () => {
     const vertex = provider(41)
     assert.deepEqual(formatsFor(vertex, 'chat', 'claude-sonnet-4-5@20250929'), ['anthropic'])
     assert.deepEqual(formatsFor(vertex, 'chat', 'gemini-2.5-flash'), ['gemini'])
@@ -411,7 +411,7 @@ describe('operations and formats', () => {
     assert.deepEqual(formatsFor(provider(59), 'chat', 'gpt-5'), ['openai-chat', 'responses'])
   })
 
-  it('have Anthropic’s beside OpenAI’s at one base URL, whichever of the two was pasted', () => {
+  it('include Anthropic’s beside OpenAI’s at one base URL, whichever of the two was configured', () => {
     const at = (type: number, base: string, format: 'anthropic' | 'openai-chat') =>
       endpoint(provider(type), base, pathFor(provider(type).chat?.[format] ?? '', false))
     for (const base of ['', 'https://api.novita.ai/openai', 'https://api.novita.ai/openai/v1']) {
@@ -426,7 +426,7 @@ describe('operations and formats', () => {
     assert.equal(at(4, 'http://h:11434/v1', 'anthropic'), 'http://h:11434/v1/messages')
   })
 
-  it('of a project on Vertex name it, those of the express mode do not', () => {
+  it('of a project on Vertex contain the project, those of the express mode do not', () => {
     const { chat } = provider(41)
     const path = pathFor(chat?.gemini ?? '', false)
     const at = (key: string, setting: Record<string, string>) => {
@@ -442,22 +442,22 @@ describe('operations and formats', () => {
   })
 })
 
-describe('readers of model lists', () => {
-  it('read the common envelope and drop doubles', () => {
+describe('parsers of model lists', () => {
+  it('parse the common envelope and drop duplicates', () => {
     assert.deepEqual(openaiModels({ object: 'list', data: [{ id: 'a' }, { id: 'b' }, { id: 'a' }] }), [
       'a',
       'b',
     ])
   })
 
-  it('strip the prefix models/ of names', () => {
+  it('strip the prefix models/ from names', () => {
     const body = {
       models: [{ name: 'models/a' }, { name: 'a' }, { name: 'models/' }, { name: 'tuned/models/b' }],
     }
     assert.deepEqual(geminiModels(body), ['a', 'tuned/models/b'])
   })
 
-  it('read names, bare arrays and several lists', () => {
+  it('parse names, bare arrays and several lists', () => {
     assert.deepEqual(ollamaModels({ models: [{ name: 'llama3:8b' }] }), ['llama3:8b'])
     assert.deepEqual(namesAt(undefined, 'model_id')([{ model_id: 'x' }]), ['x'])
     assert.deepEqual(
@@ -466,13 +466,13 @@ describe('readers of model lists', () => {
     )
   })
 
-  it('pass over entries that are no models', () => {
+  it('skip entries that are not models', () => {
     const data = [null, 'x', 3, [], {}, { id: 1 }, { id: '' }, { id: null }, { id: 'good' }]
     assert.deepEqual(openaiModels({ data }), ['good'])
     assert.deepEqual(openaiModels(Object.create({ data: [{ id: 'inherited' }] })), [])
   })
 
-  it('read each vendor’s own shape', () => {
+  it('parse each vendor’s own format', () => {
     assert.deepEqual(provider(1002).models?.names([{ id: 'a' }]), ['a'])
     assert.deepEqual(provider(1002).models?.names({ data: [{ id: 'a' }] }), ['a'])
     assert.deepEqual(provider(39).models?.names({ result: [{ name: '@cf/a' }] }), ['@cf/a'])
@@ -486,7 +486,7 @@ describe('readers of model lists', () => {
   })
 })
 
-describe('trouble of key or credit behind another status', () => {
+describe('a key or credit error behind another status', () => {
   const isTrouble = (type: number, status: number, body: unknown) => provider(type).isKeyError?.(status, body)
 
   it('is a 400 that names an invalid key', () => {
@@ -498,7 +498,7 @@ describe('trouble of key or credit behind another status', () => {
     assert.equal(isTrouble(48, 400, { code: 'invalid-argument', error: 'temperature is too high' }), false)
   })
 
-  it('is a code of the account', () => {
+  it('is an error code of the account', () => {
     assert.equal(isTrouble(17, 400, { code: 'Arrearage' }), true)
     assert.equal(isTrouble(17, 400, { error: { code: 'Arrearage' } }), true)
     assert.equal(isTrouble(17, 400, { code: 'InvalidParameter' }), false)
@@ -508,7 +508,7 @@ describe('trouble of key or credit behind another status', () => {
     assert.equal(isTrouble(50, 429, { code: 1303 }), false)
   })
 
-  it('is not seen in rubbish', () => {
+  it('is not recognized in invalid content', () => {
     for (const each of providers) {
       for (const body of [
         null,
@@ -542,7 +542,7 @@ describe('an entry of /api/channel/types', () => {
     }
   })
 
-  it('asks for a base URL exactly where the vendor has no address', () => {
+  it('requires a base URL if and only if the vendor has no default', () => {
     for (const each of providers) {
       const required = typeEntry(each).fields.some(({ name, required }) => name === 'base_url' && required)
       assert.equal(required, each.baseUrl === undefined, each.name)
@@ -552,7 +552,7 @@ describe('an entry of /api/channel/types', () => {
     ])
   })
 
-  it('presents all fields of a vendor', () => {
+  it('contains all fields of a vendor', () => {
     assert.deepEqual(typeEntry(provider(43)), {
       type: 43,
       name: 'DeepSeek',

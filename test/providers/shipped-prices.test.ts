@@ -23,7 +23,7 @@ const priceOf = (model: string, at?: string): Price => {
 }
 const fieldsOf = (model: string, at?: string): PriceFields => priceFields(priceOf(model, at))
 
-/** Exact dollars of a request that counted so much of each rate. */
+/** Exact dollars of a request with this usage of each rate. */
 const costOf = (rates: Rates, counts: { readonly [name in RateName]?: number }): string => {
   let picos = 0
   for (const [name, count] of Object.entries(counts)) picos += count * (rates[name as RateName] ?? Number.NaN)
@@ -70,18 +70,18 @@ describe('well-known models', () => {
     ['sora-2', { per_second: 0.1 }],
   ]
   for (const [model, expected] of spots) {
-    it(`cost what their makers list: ${model}`, () =>
+    it(`cost their vendor’s list price: ${model}`, () =>
       assert.partialDeepStrictEqual(fieldsOf(model), expected))
   }
 
-  it('cost more above the prompt size their maker names', () => {
+  it('cost more above the prompt size that the vendor names', () => {
     const { tiers } = fieldsOf('gemini-2.5-pro')
     assert.deepEqual(tiers, [{ input_over: 200_000, input: 2.5, output: 15, cached_input: 0.25 }])
     // "From 272,000 tokens on" is "above 271,999".
     assert.equal(fieldsOf('gpt-5.4').tiers?.[0]?.input_over, 271_999)
   })
 
-  it('cost by quality, size or resolution where their maker does so', () => {
+  it('cost by quality, size or resolution if their vendor does so', () => {
     assert.deepEqual(fieldsOf('grok-imagine-image-2.0').variants, [
       { when: { quality: 'low', size: '1024x1024' }, image: 0.04 },
     ])
@@ -94,7 +94,7 @@ describe('well-known models', () => {
     })
   })
 
-  it('charged by the hour have the price of the most expensive hour, and say so', () => {
+  it('charged by time of day have the price of the most expensive hour, and a note about it', () => {
     const price = fieldsOf('deepseek-chat')
     assert.deepEqual([price.input, price.output], [0.27, 1.1])
     assert.match(price.unit_note ?? '', /most expensive hour/)
@@ -107,7 +107,7 @@ describe('well-known models', () => {
     assert.equal(fieldsOf('o3', '2026-11-15').input, 2)
   })
 
-  it('are labelled with their maker, not with a reseller', () => {
+  it('are labelled with their vendor, not with a reseller', () => {
     const owners = [
       'gpt-4o',
       'claude-opus-4-6',
@@ -128,7 +128,7 @@ describe('well-known models', () => {
     assert.equal(shippedOwner('nobody-made-this'), undefined)
   })
 
-  it('cost in sums what the vendors charged for real answers', () => {
+  it('cost in total what the vendors charged for real responses', () => {
     const cached = priceOf('claude-sonnet-4-5').rates
     assert.equal(costOf(cached, { input: 17, cache_write_1h: 2056, output: 100 }), '0.013887')
     const reasoned = priceOf('grok-3-mini').rates
@@ -161,7 +161,7 @@ describe('tools that the provider runs', () => {
       assert.equal(toolsOf(model), undefined, model)
   })
 
-  it('cost more where the request asks for a dearer search', () => {
+  it('cost more if the request selects a more expensive search', () => {
     assert.equal(searchOf('gpt-4o', 'preview'), 25_000_000_000)
     assert.equal(searchOf('gpt-5', 'preview'), 10_000_000_000)
     assert.deepEqual(
@@ -173,18 +173,18 @@ describe('tools that the provider runs', () => {
 })
 
 describe('a name', () => {
-  it('is known with a date behind it', () => {
+  it('matches with a date suffix', () => {
     for (const name of ['gpt-4o-mini-2031-01-31', 'gpt-4o-mini-20310131', 'gpt-4o-mini@20310131']) {
       assert.equal(shippedPrice(name), shippedPrice('gpt-4o-mini'), name)
     }
   })
 
-  it('with a date and a price of its own keeps its own', () => {
+  it('with a date and its own price keeps that price', () => {
     assert.equal(fieldsOf('gpt-4o-2024-05-13').input, 5)
     assert.equal(fieldsOf('gpt-4o-2024-08-06').input, 2.5)
   })
 
-  it('is never known by its beginning, its case or something like a date', () => {
+  it('never matches by its prefix, another case or something like a date', () => {
     const unknown = ['gpt-4o-mini-foo', 'gpt-4o-min', 'GPT-4O-MINI', 'gpt-4o-mini-', '', 'sim-small']
     const noDates = [
       '0613',
@@ -203,7 +203,7 @@ describe('a name', () => {
 })
 
 describe('every shipped price', () => {
-  it('keeps the rules of prices and comes back from the API unchanged', () => {
+  it('follows the rules of prices and is returned by the API unchanged', () => {
     const models = shippedModels()
     assert.ok(models.length > 1500, `only ${models.length} models`)
     for (const model of models) {
@@ -219,19 +219,19 @@ describe('every shipped price', () => {
     }
   })
 
-  it('charges a picture either by its tokens or by the piece', () => {
+  it('charges an image either by its tokens or per image', () => {
     for (const model of shippedModels()) {
       const { image, output, image_output } = priceOf(model).rates
       assert.ok(image === undefined || (output ?? image_output) === undefined, model)
     }
   })
 
-  it('stands in one vendor file only', () => {
+  it('is in one vendor file only', () => {
     const names = vendors.flatMap(vendor => Object.keys(vendor.models))
     assert.deepEqual(names, [...new Set(names)])
   })
 
-  it('spelled out beside the price package is found', () => {
+  it('that is defined beside the price package is found', () => {
     for (const { owner, also = {} } of TOKEN_SOURCES) {
       for (const name of Object.keys(also)) assert.equal(shippedOwner(name), owner, name)
     }
@@ -251,9 +251,9 @@ describe('the price package', () => {
     quicksilverpro: resells,
     typesafe: 'no provider of ours offers it',
   }
-  const isLeftOut = (id: string) => id in leftOut || id.startsWith('huggingface_') // one router, many hosts, one name
+  const isLeftOut = (id: string) => id in leftOut || id.startsWith('huggingface_') // One router, many hosts, one name.
 
-  it('has no provider that we neither use nor leave out on purpose', async () => {
+  it('has no provider that is neither used nor excluded on purpose', async () => {
     const ids = ((await waitForUpdate()) ?? []).map(provider => provider.id)
     const used = new Set(TOKEN_SOURCES.map(source => source.id))
     assert.deepEqual(
@@ -267,7 +267,7 @@ describe('the price package', () => {
   })
 })
 
-// The list of facts our own entries were written from lies beside the project, not in it.
+// The list of facts for the project's own entries is kept beside the project, not in it.
 const FACTS = new URL('../../../shared/reference/media-prices.tsv', import.meta.url)
 
 type Fact = {
@@ -282,7 +282,7 @@ function readFacts(): Fact[] {
   const [, ...lines] = readFileSync(FACTS, 'utf8').trimEnd().split('\n')
   return lines.map(line => {
     const [, vendor = '', model = '', variant = '', unit = '', usd = ''] = line.split('\t')
-    // A hosted model carries its maker's name before its own.
+    // A hosted model has its maker's name before its own.
     if (variant === 'canopylabs')
       return { vendor, model: `${variant}/${model}`, variant: '', unit, usd: Number(usd) }
     return { vendor, model, variant, unit, usd: Number(usd) }
@@ -323,7 +323,9 @@ const DIFFERENCES: Record<string, string> = {
   'gpt-4o-mini-tts 1M tokens out': 'speech puts out audio tokens only',
 }
 
-/** What our price says about a fact, in the fact's own unit; undefined where we charge by something else. */
+/**
+ * What the shipped price says about a fact, in the fact's own unit; undefined if the price uses another unit.
+ */
 function statedUsd(price: Price, { variant, unit }: Fact): number | undefined {
   const { variants = [], ...base } = priceFields(price)
   const asked = variant.split(' ')
@@ -351,7 +353,7 @@ function statedUsd(price: Price, { variant, unit }: Fact): number | undefined {
 
 const isNear = (a: number, b: number) => Math.abs(a - b) <= Math.max(a, b) * 0.0005
 
-describe('our own entries', () => {
+describe('the project’s own entries', () => {
   it('cover every model of the list of facts, at its price', t => {
     if (!existsSync(FACTS)) return t.skip(`not compared: ${FACTS.pathname} is not on this machine`)
     const byModel = Map.groupBy(readFacts(), fact => `${fact.vendor} ${fact.model}`)
@@ -364,7 +366,7 @@ describe('our own entries', () => {
       let compared = 0
       for (const fact of facts) {
         const stated = statedUsd(price, fact)
-        // A zero beside other figures is the list's way of saying "not charged by this".
+        // A zero beside other figures means "not charged by this" in the list.
         if (stated === undefined || (fact.usd === 0 && !isFree) || fact.variant === 'streaming') continue
         compared++
         const undated = `${model.replace(/-\d{4}-\d\d-\d\d$/, '')} ${fact.unit}`

@@ -24,7 +24,7 @@ function signed(key: string, url: string, headers: Record<string, string> = {}) 
 }
 
 describe('a request that is signed for AWS', () => {
-  it('is proven over its path encoded once more, its host, type, time and body', async () => {
+  it('has a signature over its re-encoded path, its host, type, time and body', async () => {
     const url = 'https://bedrock-runtime.eu-central-1.amazonaws.com/model/us.anthropic.claude-v1%3A0/converse'
     const proof = await signed(KEY, url, { 'content-type': 'application/json', 'x-client-request-id': 'r' })
     const names = 'content-type;host;x-amz-content-sha256;x-amz-date'
@@ -53,19 +53,19 @@ describe('a request that is signed for AWS', () => {
     })
   })
 
-  it('carries the token of a key that is lent, and never the secret', async () => {
+  it('contains the session token of a temporary key, and never the secret', async () => {
     const proof = await signed('ASIAEXAMPLE|secret|us-east-1|lent', 'https://h/model/m/converse')
     assert.equal(proof['x-amz-security-token'], 'lent')
     assert.doesNotMatch(JSON.stringify(proof), /secret/)
   })
 
-  it('is not signed where the key is an API key, which travels itself', () => {
+  it('is not signed if the key is an API key, which is sent itself', () => {
     assert.equal(signerOf(bedrock, 'ABSKxxxx|us-west-2', {}), undefined)
     assert.deepEqual(headersOf(bedrock, 'ABSKxxxx|us-west-2', {}), { authorization: 'Bearer ABSKxxxx' })
     assert.deepEqual(headersOf(bedrock, KEY, {}), {})
   })
 
-  it('asks the region that the key names', () => {
+  it('uses the region of the key', () => {
     const values = { ...fieldValues(bedrock, KEY, {}), model: 'a:0' }
     assert.equal(
       fill(`${bedrock.baseUrl}/model/{model}/converse`, values),
@@ -74,7 +74,7 @@ describe('a request that is signed for AWS', () => {
   })
 })
 
-describe('a signed request on its way', () => {
+describe('a signed request that is sent', () => {
   const heard: { headers: IncomingHttpHeaders; body: string }[] = []
   const server = createServer(async (request, response) => {
     const chunks: Buffer[] = []
@@ -98,7 +98,7 @@ describe('a signed request on its way', () => {
     server.close()
   })
 
-  it('leaves with its proof over the very bytes that are sent', async () => {
+  it('has a signature over the exact bytes that are sent', async () => {
     const sign = async ({ body }: { body: Buffer }) => ({ 'x-proof': sha256(body) })
     const outcome = await upstream.exchange({ ...ask(), sign }).outcome
     assert.equal(outcome.kind, 'buffered')

@@ -5,11 +5,11 @@ import { openCatalog, type PriceBook } from '../../src/relay/catalog/catalog.ts'
 
 const START_S = 1_800_000_000
 
-describe('a price of the catalog', () => {
+describe('a price in the catalog', () => {
   const price = (input: number) => ({ rates: { input } })
   const versionIn = (catalog: Awaited<ReturnType<typeof openCatalog>>) => catalog.priceOf(['m'])?.version
 
-  /** A catalog over a store that holds two versions, the second from ten seconds on. */
+  /** A catalog over a store with two price versions; the second takes effect after ten seconds. */
   const open = () => {
     const book: PriceBook = {
       inForce: new Map([['m', { version: 1, price: price(1) }]]),
@@ -26,7 +26,7 @@ describe('a price of the catalog', () => {
     })
   }
 
-  it('takes over at its moment, without another look at the store', async t => {
+  it('takes effect at its start time without another read of the store', async t => {
     t.mock.timers.enable({ apis: ['Date', 'setTimeout'], now: START_S * 1000 })
     const catalog = await open()
     t.mock.timers.tick(9_999)
@@ -36,7 +36,7 @@ describe('a price of the catalog', () => {
     catalog.close()
   })
 
-  it('has taken over when it was read before its moment and arrives after it', async t => {
+  it('is in effect if it was read before its start time and arrives after it', async t => {
     t.mock.timers.enable({ apis: ['Date', 'setTimeout'], now: START_S * 1000 })
     const catalog = await open()
     t.mock.timers.tick(20_000)

@@ -13,7 +13,7 @@ s.listen(0, '127.0.0.1', 1, () => console.log(s.address().port))`
 const CONNECT_MS = 300
 const MOST_WAITING = 8
 
-/** A provider that is stopped, with nobody left to take connections in: whoever comes now waits for one. */
+/** A provider that is stopped and accepts no connections: a new connection waits. */
 async function startFullHouse() {
   const child = spawn(process.execPath, ['-e', LISTENER], { stdio: ['ignore', 'pipe', 'inherit'] })
   const [bytes] = (await once(child.stdout, 'data')) as [Buffer]
@@ -22,7 +22,7 @@ async function startFullHouse() {
   const waiting: Socket[] = []
   for (let isFull = false; !isFull; ) {
     const socket = connect(port, '127.0.0.1')
-    socket.on('error', () => {}) // Cut when the house is closed.
+    socket.on('error', () => {}) // Closed when the gateway is closed.
     waiting.push(socket)
     isFull = await Promise.race([once(socket, 'connect').then(() => false), delay(CONNECT_MS, true)])
     assert.ok(waiting.length < MOST_WAITING, 'the stopped provider still takes connections')
@@ -37,7 +37,7 @@ async function startFullHouse() {
 }
 
 for (const engine of ENGINES)
-  describe(`a client that leaves before a connection was had, on ${engine} (docs/reference/money.md: Who pays)`, () => {
+  describe(`a client that disconnects before the upstream connection is open, on ${engine} (docs/reference/money.md: Who pays)`, () => {
     const relay = suiteRelay(engine)
     let house: Awaited<ReturnType<typeof startFullHouse>>
 
@@ -48,7 +48,7 @@ for (const engine of ENGINES)
       house.close()
     })
 
-    it('pays nothing: the provider has never heard of it', async () => {
+    it('pays nothing, because the provider never received the request', async () => {
       const { model } = await relay.serve('sim-words-4', { base_url: house.url })
       const { id, key } = await relay.newToken()
       const leaving = new AbortController()

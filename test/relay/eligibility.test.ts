@@ -8,7 +8,7 @@ type Verdict = readonly [channelId: number, reason: string]
 
 const TOKEN_PRICE = { input: 1, output: 2, max_output_tokens: 1000 }
 
-/** One request of each kind, the model that answers it in the simulator, and a price by which it is billed. */
+/** One request of each operation, the simulator model that serves it, and a price that bills it. */
 const CASES = [
   {
     operation: 'chat',
@@ -33,14 +33,14 @@ const CASES = [
   },
 ] as const satisfies readonly { operation: Operation; [field: string]: unknown }[]
 
-describe('the channels that a request may go to', () => {
+describe('the channels eligible for a request', () => {
   let relay: VideoRelay
   before(async () => {
     relay = await openVideos('sqlite')
   })
   after(() => relay.gateway.close())
 
-  /** A channel for `model` that sends its requests under another name. */
+  /** A channel for `model` that maps it to another upstream name. */
   const add = (model: string, sentModel: string, fields: object) =>
     relay.addChannel({ models: [model], model_mapping: { [model]: sentModel }, ...fields })
 
@@ -59,7 +59,7 @@ describe('the channels that a request may go to', () => {
   }
 
   for (const { operation, path, body, answeredBy, price } of CASES)
-    it(`are the explained ones for ${operation}`, async () => {
+    it(`match the routing explanation for ${operation}`, async () => {
       const model = `eligible-${operation}`
       const lacking = await add(model, answeredBy, { type: jina.type, priority: 30 })
       const unpriced = await add(model, `${model}-unpriced`, { priority: 20 })
@@ -85,7 +85,7 @@ describe('the channels that a request may go to', () => {
       )
     })
 
-  it('leave out one whose price is by the token, for a video', async () => {
+  it('exclude a channel with a per-token price, for a video', async () => {
     const model = 'eligible-video-price'
     const byToken = await add(model, 'video-by-token', { priority: 2 })
     const byCall = await add(model, 'video-by-call', { priority: 1 })
@@ -98,7 +98,7 @@ describe('the channels that a request may go to', () => {
     assert.deepEqual((await explain(model, 'chat')).steps, [byToken, byCall])
   })
 
-  it('are none for an operation that no provider of the model offers', async () => {
+  it('are none for an operation that no provider of the model supports', async () => {
     const model = 'eligible-nowhere'
     const channel = await add(model, 'sim-words-4', { type: jina.type })
     for (const operation of ['chat', 'images', 'videos'] as const)

@@ -47,7 +47,7 @@ function refusedWith(reply: Reply, status: number, code: string | null): void {
   assert.ok(!reply.text.includes(PROVIDER_KEY))
 }
 
-/** A stream that breaks ends in an error event, and nothing that looks like an end follows. */
+/** A stream that breaks off ends with an error event, and no end marker follows. */
 function brokenWith(reply: Reply, code: string): void {
   assert.equal(reply.status, 200, reply.text)
   const events = eventsOf(reply)
@@ -58,7 +58,7 @@ function brokenWith(reply: Reply, code: string): void {
 describe('a provider that fails', () => {
   const relay = suiteRelay('sqlite')
 
-  /** One request with a token of its own to a model that is answered so. */
+  /** Sends one request with its own token to a model with these simulated responses. */
   async function askOnce(sent: string | readonly string[], more = {}, fields = {}) {
     const served = await relay.serve(sent, fields)
     const token = await relay.newToken()
@@ -71,7 +71,7 @@ describe('a provider that fails', () => {
 
   describe('before the first byte', () => {
     for (const fault of ['reset', 'status-500', 'status-503', 'status-401', 'status-402', 'status-403'])
-      it(`hands over to the next channel after ${fault}, and only that one is paid`, async () => {
+      it(`fails over to the next channel after ${fault}, and only that channel is paid`, async () => {
         const { reply, token, channels } = await askOnce([`sim-${fault}`, 'sim-words-4'])
         assert.equal(reply.status, 200, reply.text)
         assert.equal(reply.headers.get('x-sluice-channel'), String(channels[1]))
@@ -97,7 +97,7 @@ describe('a provider that fails', () => {
       'length-negative',
       'length-twice',
     ])
-      it(`hands over after ${fault}, whole and streamed`, async () => {
+      it(`fails over after ${fault}, streamed and not`, async () => {
         const [whole, streamed] = await Promise.all(
           [{}, STREAM].map(more => askOnce([`sim-${fault}`, 'sim-words-4'], more)),
         )
@@ -110,20 +110,20 @@ describe('a provider that fails', () => {
       })
 
     for (const fault of ['cut-3', 'eof-3', 'preamble', 'badjson', 'error-in-stream', 'length-long'])
-      it(`hands over after ${fault} in a whole answer`, async () => {
+      it(`fails over after ${fault} in a non-streamed response`, async () => {
         const { reply, token } = await askOnce([`sim-${fault}`, 'sim-words-4'])
         assert.equal(reply.status, 200, reply.text)
         assert.equal((await relay.rowOf(token.id)).cost, priceOf(PROMPT_TOKENS, 4))
       })
 
-    it('says in the books why it failed, also where it was the only one', async () => {
+    it('records in the log why it failed, also if it was the only channel', async () => {
       const { token, channels } = await askOnce('sim-words-4', {}, { base_url: 'http://127.0.0.1:1' })
       const { other } = await relay.rowOf(token.id)
       const [attempt] = other.trace.attempts
       assert.deepEqual([attempt.channel, attempt.status], [channels[0], 'ECONNREFUSED'])
     })
 
-    it('is a 502 that costs nothing when there is no other', async () => {
+    it('is a 502 that costs nothing if there is no other channel', async () => {
       for (const fault of ['status-500', 'reset', 'html', 'empty', 'redirect', 'error-in-stream']) {
         const { reply, token } = await askOnce(`sim-${fault}`)
         refusedWith(reply, 502, 'upstream_error')
@@ -132,14 +132,14 @@ describe('a provider that fails', () => {
       }
     })
 
-    it('costs nothing either where the price is by call', async () => {
+    it('costs nothing either with a per-call price', async () => {
       const { model } = await relay.serve('sim-status-500', {}, { per_call: 1 })
       const { id, key } = await relay.newToken({ remain_quota: 5_000_000 })
       refusedWith(await relay.chat(key, ask(model)), 502, 'upstream_error')
       await paidNothing(id)
     })
 
-    it('is a 502 when it cannot be reached or found, without a doubt in the books', async () => {
+    it('is a 502 if it cannot be connected to or resolved, and leaves no unresolved charge', async () => {
       for (const base_url of ['http://127.0.0.1:9', 'http://nowhere.invalid']) {
         const { reply, token } = await askOnce('sim-words-4', {}, { base_url })
         refusedWith(reply, 502, 'upstream_error')
@@ -148,7 +148,7 @@ describe('a provider that fails', () => {
       }
     })
 
-    it('is asked at most `attempts` times', async () => {
+    it('is tried at most `attempts` times', async () => {
       await relay.set({ attempts: 2 })
       const { reply, token } = await askOnce(['sim-status-500', 'sim-status-501', 'sim-words-4'])
       await relay.set({ attempts: null })
@@ -156,7 +156,7 @@ describe('a provider that fails', () => {
       assert.equal((await relay.rowOf(token.id)).other.trace.attempts.length, 2)
     })
 
-    it('rests after five failures, and the next request is a 503 that reaches nobody', async () => {
+    it('starts a cooldown after five failures, and the next request gets a 503 without an upstream call', async () => {
       const { model } = await relay.serve('sim-status-555')
       const { key } = await relay.newToken()
       for (let i = 0; i < 5; i++) refusedWith(await relay.chat(key, ask(model)), 502, 'upstream_error')
@@ -166,7 +166,7 @@ describe('a provider that fails', () => {
       assert.equal((await relay.seen('sim-status-555')).length, 5)
     })
 
-    describe('and rests', () => {
+    describe('during a cooldown', () => {
       async function rested() {
         const served = await relay.serve('sim-words-4', { base_url: 'http://127.0.0.1:1' })
         const { key } = await relay.newToken()
@@ -177,7 +177,7 @@ describe('a provider that fails', () => {
       }
       const change = (fields: object) => relay.must(relay.api('PUT', '/api/channel/', fields))
 
-      it('is asked again at once when its address is set right', async () => {
+      it('is tried again immediately after its base URL is corrected', async () => {
         const { again, id } = await rested()
         await change({ id, weight: 7 })
         refusedWith(await again(), 503, 'no_channel_available')
@@ -185,7 +185,7 @@ describe('a provider that fails', () => {
         assert.equal((await again()).status, 200)
       })
 
-      it('is asked again at once when a test of it was good', async () => {
+      it('is tried again immediately after a successful channel test', async () => {
         const served = await relay.serve('sim-words-4')
         const { key } = await relay.newToken()
         const id = served.channels[0] as number
@@ -200,9 +200,9 @@ describe('a provider that fails', () => {
     })
   })
 
-  describe('that refuses the request', () => {
+  describe('that rejects the request', () => {
     for (const status of [400, 413, 422])
-      it(`with ${status} is not asked elsewhere: its words pass, and nothing is paid`, async () => {
+      it(`with ${status} causes no failover: its message is forwarded, and nothing is charged`, async () => {
         const { reply, token } = await askOnce([`sim-status-${status}`, 'sim-words-4'])
         assert.equal(reply.status, status)
         assert.equal(typeof reply.body.error.message, 'string')
@@ -213,12 +213,12 @@ describe('a provider that fails', () => {
         assert.deepEqual(tried, [status])
       })
 
-    it('with 404 passes that on when it is the last answer, and is 502 when it is not', async () => {
+    it('with 404 has it forwarded if it is the last response, and becomes a 502 if it is not', async () => {
       assert.equal((await askOnce(['sim-status-500', 'sim-status-404'])).reply.status, 404)
       refusedWith((await askOnce(['sim-status-404', 'sim-status-500'])).reply, 502, 'upstream_error')
     })
 
-    it('never shows its key, its address or more than 2 KB of its message', async () => {
+    it('never exposes its key, its address or more than 2 KB of its message', async () => {
       const shouting = createServer((request, response) => {
         request.resume()
         const { authorization } = request.headers
@@ -237,7 +237,7 @@ describe('a provider that fails', () => {
       assert.equal(reply.headers.get('set-cookie'), null)
     })
 
-    it('before it has read a long body is a plain refusal', async () => {
+    it('before it has read a long body is an ordinary rejection', async () => {
       const { model } = await relay.serve('sim-early-413')
       const { id, key } = await relay.newToken({ remain_quota: 50_000_000 })
       const long = { model, messages: [{ role: 'user', content: 'word '.repeat(600_000) }] }
@@ -247,8 +247,8 @@ describe('a provider that fails', () => {
     })
   })
 
-  describe('that refuses the key', () => {
-    it('is a 502 when every key was refused, and the key stays unseen in answer and log', async () => {
+  describe('that rejects the key', () => {
+    it('is a 502 if every key was rejected, and the key appears in neither response nor log', async () => {
       for (const fault of ['error-key', 'status-401', 'status-403']) {
         const { reply, token } = await askOnce([`sim-${fault}`, `sim-${fault}`])
         refusedWith(reply, 502, 'upstream_error')
@@ -257,13 +257,13 @@ describe('a provider that fails', () => {
       }
     })
 
-    it('rests at once', async () => {
+    it('starts a cooldown immediately', async () => {
       const { reply, token, model } = await askOnce('sim-status-401')
       refusedWith(reply, 502, 'upstream_error')
       refusedWith(await relay.chat(token.key, ask(model)), 503, 'no_channel_available')
     })
 
-    it('leaves the other keys of its channel at work', async () => {
+    it('leaves the other keys of its channel in use', async () => {
       const picky = createServer((request, response) => {
         request.resume()
         const isGood = request.headers.authorization === 'Bearer good-key-0002'
@@ -306,7 +306,7 @@ describe('a provider that fails', () => {
   })
 
   describe('at its rate limit', () => {
-    it('passes on the shortest wait when every channel says 429', async () => {
+    it('has the shortest retry delay forwarded if every channel responds 429', async () => {
       const { reply, token } = await askOnce(['sim-status-429-retry-40', 'sim-status-429-retry-20'])
       refusedWith(reply, 429, 'upstream_rate_limited')
       assert.equal(reply.body.error.type, 'rate_limit_error')
@@ -321,20 +321,20 @@ describe('a provider that fails', () => {
       ['status-429-retry-garbage', 5, 5],
       ['status-429-quota', 5, 5],
     ] as const)
-      it(`reads the wait of ${fault}`, async () => {
+      it(`reads the retry delay of ${fault}`, async () => {
         const { reply } = await askOnce(`sim-${fault}`)
         refusedWith(reply, 429, 'upstream_rate_limited')
         const wait = Number(reply.headers.get('retry-after'))
         assert.ok(wait >= least && wait <= most, String(wait))
       })
 
-    it('is a 502 together with any other failure', async () => {
+    it('is a 502 if another channel failed otherwise', async () => {
       refusedWith((await askOnce(['sim-status-429', 'sim-status-500'])).reply, 502, 'upstream_error')
     })
   })
 
-  describe('that is too slow', () => {
-    it('is a 504 with a doubt in suspense, and costs the user nothing', async () => {
+  describe('that times out', () => {
+    it('is a 504 with an unresolved charge in suspense, and costs the user nothing', async () => {
       for (const more of [{}, STREAM]) {
         const { reply, token, channels } = await askOnce(
           ['sim-hang', 'sim-hang'],
@@ -353,7 +353,7 @@ describe('a provider that fails', () => {
       }
     })
 
-    it('hands over, and the doubt stays with the slow channel', async () => {
+    it('fails over, and the unresolved charge stays with the slow channel', async () => {
       const { model, channels } = await relay.serve(
         ['sim-hang', 'sim-words-4'],
         timeouts({ first_byte_ms: 150 }),
@@ -368,12 +368,12 @@ describe('a provider that fails', () => {
       )
     })
 
-    it('counts a 408 of its own as a time-out, and a mixture as 502', async () => {
+    it('has its own 408 count as a timeout, and a mixture of failures as 502', async () => {
       refusedWith((await askOnce('sim-status-408')).reply, 504, 'upstream_timeout')
       refusedWith((await askOnce(['sim-status-408', 'sim-status-500'])).reply, 502, 'upstream_error')
     })
 
-    it('in the middle of a whole answer is a time-out too', async () => {
+    it('in the middle of a non-streamed response is a timeout too', async () => {
       refusedWith(
         (await askOnce('sim-stall-2', {}, timeouts({ idle_ms: 150 }))).reply,
         504,
@@ -382,7 +382,7 @@ describe('a provider that fails', () => {
       refusedWith((await askOnce('sim-drip', {}, timeouts({ total_ms: 200 }))).reply, 504, 'upstream_timeout')
     })
 
-    it('in the middle of a stream ends it in an error, and what was delivered is paid', async () => {
+    it('in the middle of a stream ends it with an error, and the delivered part is charged', async () => {
       const stalled = await askOnce('sim-words-50-stall-5', STREAM, timeouts({ idle_ms: 150 }))
       brokenWith(stalled.reply, 'upstream_timeout')
       assert.equal(countTokens(textOf(stalled.reply)), 5)
@@ -394,7 +394,7 @@ describe('a provider that fails', () => {
       brokenWith(endless.reply, 'upstream_timeout')
     })
 
-    it('dripping the first event byte by byte has not begun its stream', async () => {
+    it('sending the first event byte by byte has not started its stream', async () => {
       const { reply } = await askOnce(['sim-drip', 'sim-words-4'], STREAM, timeouts({ first_byte_ms: 200 }))
       assert.equal(eventsOf(reply).at(-1), '[DONE]')
     })
@@ -402,7 +402,7 @@ describe('a provider that fails', () => {
 
   describe('in the middle of a stream', () => {
     for (const fault of ['cut-5', 'eof-5', 'preamble'])
-      it(`with ${fault} ends in an error event, never in [DONE], and goes to nobody else`, async () => {
+      it(`with ${fault} ends with an error event, never with [DONE], and does not fail over`, async () => {
         const { reply, token } = await askOnce([`sim-words-50-${fault}`, 'sim-words-4'], STREAM)
         brokenWith(reply, 'upstream_error')
         const row = await relay.rowOf(token.id)
@@ -415,7 +415,7 @@ describe('a provider that fails', () => {
         assert.equal(row.other.trace, undefined)
       })
 
-    it('tells its own error without a key or a [DONE] after it', async () => {
+    it('has its own error forwarded without a key and without a [DONE] after it', async () => {
       const events = [
         { choices: [{ index: 0, delta: { content: 'one' } }] },
         { error: { message: `bad ${PROVIDER_KEY}`, type: 'server_error', code: 'boom' } },
@@ -437,28 +437,28 @@ describe('a provider that fails', () => {
       assert.ok(JSON.parse(eventsOf(simulated.reply).at(-1) ?? '').error.message)
     })
 
-    it('that ends after its last word only as TCP has come to its end all the same', async () => {
+    it('that ends after its last event and before its declared length has still completed', async () => {
       const { reply, token } = await askOnce('sim-words-8-length-long', STREAM)
       assert.equal(eventsOf(reply).at(-1), '[DONE]')
       assert.equal((await relay.rowOf(token.id)).cost, priceOf(PROMPT_TOKENS, 8))
     })
 
-    it('passes one malformed event on and reads the usage at the end', async () => {
+    it('has one malformed event forwarded, and the usage at the end is read', async () => {
       const { reply, token } = await askOnce('sim-words-8-badjson', STREAM)
       assert.equal(eventsOf(reply).at(-1), '[DONE]')
       assert.equal((await relay.rowOf(token.id)).cost, priceOf(PROMPT_TOKENS, 8))
     })
 
-    it('may forget its blank lines', async () => {
+    it('may omit blank lines between events', async () => {
       const { reply, token } = await askOnce('sim-words-8-noblank', STREAM)
       assert.equal(eventsOf(reply).at(-1), '[DONE]')
       assert.equal((await relay.rowOf(token.id)).cost, priceOf(PROMPT_TOKENS, 8))
     })
   })
 
-  describe('with odd HTTP', () => {
+  describe('with unusual HTTP', () => {
     for (const fault of ['interim', 'http10', 'trailers', 'dupusage', 'crlf-header', 'gzip-false'])
-      it(`as ${fault} is understood, and none of its headers pass`, async () => {
+      it(`such as ${fault} is understood, and none of its headers are forwarded`, async () => {
         for (const more of [{}, STREAM]) {
           const { reply, token } = await askOnce(`sim-words-6-${fault}`, more)
           assert.equal(reply.status, 200, reply.text)
@@ -468,7 +468,7 @@ describe('a provider that fails', () => {
         }
       })
 
-    it('spoils no later request to it', async () => {
+    it('does not break later requests to it', async () => {
       for (const fault of ['length-short', 'length-negative', 'length-twice', 'length-chunked', 'upgrade']) {
         await askOnce(`sim-${fault}`)
         assert.equal((await askOnce('sim-words-4')).reply.status, 200)
@@ -495,13 +495,13 @@ describe('a provider that fails', () => {
       assert.equal(hits, 0)
     })
 
-    it('that sends far too much costs little memory', async () => {
+    it('that sends far too much uses little memory', async () => {
       const grown = async (asking: () => Promise<unknown>) => {
         const before = process.memoryUsage().rss
         await asking()
         return (process.memoryUsage().rss - before) / 2 ** 20
       }
-      // The simulator shares this process, so its own copy is part of what is seen.
+      // The simulator shares this process, so its own copy is part of the measured memory.
       for (const [fault, more] of [
         ['sim-bigerror', {}],
         ['sim-bigline', STREAM],
@@ -511,7 +511,7 @@ describe('a provider that fails', () => {
         assert.ok((await grown(() => askOnce(fault, more))) < 100, fault)
     })
 
-    it('with an error of 100 MB, or a line of that length, is a plain failure', async () => {
+    it('with an error of 100 MB, or a line of that length, is an ordinary failure', async () => {
       refusedWith((await askOnce('sim-bigerror')).reply, 502, 'upstream_error')
       refusedWith((await askOnce('sim-bigline')).reply, 502, 'upstream_error')
       const { reply, token } = await askOnce('sim-bigline', STREAM)
@@ -520,14 +520,14 @@ describe('a provider that fails', () => {
       assert.ok((await relay.rowOf(token.id)).cost > 0)
     })
 
-    it('packed although it was not asked to is a failure, not rubbish', async () => {
+    it('that compresses its response although the gateway did not accept it is a failure', async () => {
       for (const more of [{}, STREAM])
         refusedWith((await askOnce('sim-gzip', more)).reply, 502, 'upstream_error')
     })
   })
 
   describe('whose usage', () => {
-    it('is missing is counted by the gateway', async () => {
+    it('is missing has its tokens counted by the gateway', async () => {
       for (const more of [{}, STREAM]) {
         const { token } = await askOnce('sim-words-40-nousage', more)
         const row = await relay.rowOf(token.id)
@@ -537,7 +537,7 @@ describe('a provider that fails', () => {
       }
     })
 
-    it('is zero costs zero', async () => {
+    it('is zero costs nothing', async () => {
       for (const more of [{}, STREAM]) {
         const { token } = await askOnce('sim-words-40-zerousage', more)
         const row = await relay.rowOf(token.id)
@@ -546,7 +546,7 @@ describe('a provider that fails', () => {
       }
     })
 
-    it('cannot be true is treated as missing', async () => {
+    it('is impossible is treated as missing', async () => {
       const { model } = await relay.serve('sim-words-40-badusage')
       const { id, key } = await relay.newToken()
       for (let i = 0; i < 8; i++) await relay.chat(key, ask(model, i % 2 === 0 ? {} : STREAM))
@@ -558,14 +558,14 @@ describe('a provider that fails', () => {
       }
     })
 
-    it('is told again and again is charged once, the last one', async () => {
+    it('is repeated in many events is charged once, by the last one', async () => {
       const { token } = await askOnce('sim-words-9-dupusage', STREAM)
       assert.equal((await relay.rowOf(token.id)).cost, priceOf(PROMPT_TOKENS, 9))
     })
   })
 
-  describe('and early headers', () => {
-    it('go out with a keep-alive while nobody has answered, and the answer follows', async () => {
+  describe('with early response headers', () => {
+    it('sends them with keep-alive comments while no channel has responded, and the response follows', async () => {
       await relay.set({ early_headers_ms: 100 })
       const { reply } = await askOnce('sim-words-4-slow-400', STREAM)
       const handed = await askOnce(['sim-hang', 'sim-words-4'], STREAM, timeouts({ first_byte_ms: 300 }))
@@ -581,7 +581,7 @@ describe('a provider that fails', () => {
       refusedWith(whole.reply, 504, 'upstream_timeout')
     })
 
-    it('stay away at 0', async () => {
+    it('sends none if the setting is 0', async () => {
       await relay.set({ early_headers_ms: 0 })
       const { reply } = await askOnce('sim-hang', STREAM, timeouts({ first_byte_ms: 300 }))
       await relay.set({ early_headers_ms: null })
@@ -601,8 +601,8 @@ for (const engine of ENGINES)
       return { ...user, self }
     }
 
-    it('pays usage above the hold from what is left, and the rest is overrun', async () => {
-      // 1 + 2 USD a million and 10 output tokens at most: the hold is far below what is told.
+    it('charges usage above the hold to the remaining balance and records the rest as overrun', async () => {
+      // 1 + 2 USD per million and at most 10 output tokens: the hold is far below the reported usage.
       const { model } = await relay.serve('sim-words-10-overuse-100000')
       const user = await newUser(1_000)
       const { id, key } = await relay.newToken({ unlimited_quota: true }, user.accessToken)
@@ -610,7 +610,7 @@ for (const engine of ENGINES)
       assert.equal(reply.status, 200, reply.text)
       const row = await relay.rowOf(id)
       assert.equal(row.cost, 1_000 * 2_000)
-      // Of the output, no more than is plausible: 10 × 1.1 + 64.
+      // Output is charged up to the plausible limit only: 10 × 1.1 + 64.
       assert.equal(row.other.overrun, priceOf(PROMPT_TOKENS * 100_000, 75) - row.cost)
       const { quota, used_quota } = await user.self()
       assert.equal(quota, 0)
@@ -620,7 +620,7 @@ for (const engine of ENGINES)
       assert.equal(refused.headers.get('x-should-retry'), 'false')
     })
 
-    it('lets exactly as many through as can be paid', async () => {
+    it('admits exactly as many requests as the balance covers', async () => {
       const { model } = await relay.serve('sim-words-4', {}, { per_call: 0.01 })
       const user = await newUser(37 * 5_000 + 4_999)
       const { id, key } = await relay.newToken({ unlimited_quota: true }, user.accessToken)
@@ -631,7 +631,7 @@ for (const engine of ENGINES)
       assert.equal((await relay.rowsOf(id, 37)).length, 37)
     })
 
-    it('is bound by the tighter of token and user, and moves both together', async () => {
+    it('is limited by the tighter of token and user, and charges both together', async () => {
       const { model } = await relay.serve('sim-words-4', {}, { per_call: 0.01 })
       const user = await newUser(50_000)
       const tight = await relay.newToken({ remain_quota: 10_000 }, user.accessToken)
@@ -648,14 +648,14 @@ for (const engine of ENGINES)
       assert.equal((await told(tight.id)) + (await told(wide.id)), 50_000)
     })
 
-    it('refuses an unlimited token whose user has nothing', async () => {
+    it('refuses an unlimited token whose user has no balance', async () => {
       const { model } = await relay.serve('sim-words-4')
       const user = await newUser(0)
       const { key } = await relay.newToken({ unlimited_quota: true }, user.accessToken)
       refusedWith(await relay.chat(key, ask(model)), 429, 'insufficient_quota')
     })
 
-    it('bills the price of the admission, whatever changes meanwhile', async () => {
+    it('bills the price at admission, even if it changes before the response', async () => {
       const { model } = await relay.serve('sim-words-4-slow-300')
       const { id, key } = await relay.newToken()
       const seen = await relay.seenInAll()
@@ -666,18 +666,18 @@ for (const engine of ENGINES)
       assert.equal((await relay.rowOf(id)).cost, priceOf(PROMPT_TOKENS, 4))
     })
 
-    it('bills the price that was set, also after the clock went back', async t => {
+    it('bills the newest price, also after the clock was set back', async t => {
       const { model } = await relay.serve('sim-words-4')
       const { id, key } = await relay.newToken()
       const realNow = Date.now
       t.mock.method(Date, 'now', () => realNow() - 3_600_000)
-      // Any change of prices has the relay read all of them anew.
+      // Any price change makes the relay reload all prices.
       await relay.must(relay.api('POST', '/api/price/', { model: 'something-else', input: 1 }))
       assert.equal((await relay.chat(key, ask(model))).status, 200)
       assert.equal((await relay.rowOf(id)).cost, priceOf(PROMPT_TOKENS, 4))
     })
 
-    it('knows a price as soon as it is set, however many are set at once', async () => {
+    it('applies a price as soon as it is set, with many set at once', async () => {
       const { key } = await relay.newToken()
       const replies = await Promise.all(
         Array.from({ length: 12 }, async () => {
@@ -688,7 +688,7 @@ for (const engine of ENGINES)
       for (const { status, text } of replies) assert.equal(status, 200, text)
     })
 
-    it('bills by the mapped name of the channel that answered', async () => {
+    it('bills the model name mapped by the channel that responded', async () => {
       const model = `mapped-${engine}`
       for (const [index, [sent, input]] of (
         [
@@ -704,7 +704,7 @@ for (const engine of ENGINES)
       assert.equal((await relay.rowOf(id)).cost, (PROMPT_TOKENS + 5) * 1_000)
     })
 
-    it('finishes and charges a request whose token is deleted or expires meanwhile', async () => {
+    it('finishes and charges a request whose token is deleted or expires before the response ends', async () => {
       const { model } = await relay.serve('sim-words-20-pace-150')
       const deleted = await relay.newToken()
       const seen = await relay.seenInAll()
@@ -720,7 +720,7 @@ for (const engine of ENGINES)
         assert.equal((await relay.rowOf(id)).cost, priceOf(PROMPT_TOKENS, 20))
     })
 
-    it('keeps books that verify', async () => {
+    it('keeps a ledger that verifies', async () => {
       const { ok, lines } = await relay.gateway.operations.verify({})
       assert.ok(ok, lines.join('\n'))
     })
@@ -729,7 +729,7 @@ for (const engine of ENGINES)
 describe('a client that', () => {
   const relay = suiteRelay('sqlite', { SLUICE_MAX_BODY_MB: '1' })
 
-  /** Writes these bytes and gives back all that comes until the server closes, or `ms` have passed. */
+  /** Writes these bytes and returns all that is received until the server closes or `ms` have passed. */
   async function raw(bytes: string | Buffer, ms = 2_000): Promise<string> {
     const { port, hostname } = new URL(relay.gateway.url)
     const socket = connect({ port: Number(port), host: hostname })
@@ -747,8 +747,8 @@ describe('a client that', () => {
     `POST ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\n` +
     `${headers}Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
 
-  describe('leaves', () => {
-    /** So long after the provider was asked. */
+  describe('disconnects', () => {
+    /** Waits this long after the provider received the request. */
     async function leaveAfter(sent: string, ms: number, more = {}) {
       const { model } = await relay.serve(sent)
       const token = await relay.newToken()
@@ -798,14 +798,14 @@ describe('a client that', () => {
       }
     })
 
-    it('in the middle of a stream pays input and what was generated, once', async () => {
+    it('in the middle of a stream pays the input and the generated output, once', async () => {
       const { id } = await leaveAfter('sim-words-500-pace-10', 300, STREAM)
       const row = await relay.rowOf(id)
       assert.ok(row.completion_tokens > 0 && row.completion_tokens < 500)
       assert.equal(row.cost, priceOf(row.prompt_tokens, row.completion_tokens))
     })
 
-    it('after the last byte pays as anybody', async () => {
+    it('after the last byte pays the full price', async () => {
       const { model } = await relay.serve('sim-words-4')
       const { id, key } = await relay.newToken()
       const text = await raw(post(key, JSON.stringify(ask(model, STREAM)), 'Connection: close\r\n'))
@@ -813,7 +813,7 @@ describe('a client that', () => {
       assert.equal((await relay.rowOf(id)).cost, priceOf(PROMPT_TOKENS, 4))
     })
 
-    it('at any moment leaves books that verify and no hold behind', async () => {
+    it('at any moment leaves a ledger that verifies and no hold', async () => {
       const { model } = await relay.serve('sim-words-30-pace-5')
       const { id, key } = await relay.newToken()
       await Promise.all(
@@ -823,14 +823,15 @@ describe('a client that', () => {
             method: 'POST',
             headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
             body: JSON.stringify(ask(model, isStream ? STREAM : {})),
-            // The last one stays, so that there is something to find however slow the machine is.
+            // The last client stays connected, so that there is a row to find on a slow machine too.
             ...(index < 39 && { signal: AbortSignal.timeout(5 + index * 6) }),
           })
             .then(response => response.text())
             .catch(() => '')
         }),
       )
-      // A request that was left early may reach the gateway after the last answer: wait until the books agree.
+      // A request whose client disconnected early may reach the gateway after the last response: wait until
+      // the ledger agrees.
       const rows = await until('every hold to be given back, and every cost to be logged', async () => {
         const { held_quota, used_quota } = await relay.must(relay.api('GET', `/api/token/${id}`))
         const logged = await relay.rowsOf(id, 1)
@@ -842,7 +843,7 @@ describe('a client that', () => {
       assert.ok(ok, lines.join('\n'))
     })
 
-    it('its answer unread holds the provider back', async () => {
+    it('does not read its response slows the provider down through backpressure', async () => {
       const { model } = await relay.serve('sim-words-100000')
       const { id, key } = await relay.newToken({ remain_quota: 5_000_000 })
       const { port, hostname } = new URL(relay.gateway.url)
@@ -867,7 +868,7 @@ describe('a client that', () => {
       model = (await relay.serve('sim-words-4')).model
     })
 
-    it('that is too large gets 413, with and without its length told, packed or not', async () => {
+    it('that is too large gets 413, with and without a content-length, compressed or not', async () => {
       const { key } = await relay.newToken()
       const large = JSON.stringify(ask(model, { user: 'x'.repeat(1_100_000) }))
       const told = await raw(post(key, '').replace('Content-Length: 0', 'Content-Length: 1000000000'))
@@ -895,13 +896,13 @@ describe('a client that', () => {
       assert.match(text, /^HTTP\/1\.1 401/)
     })
 
-    it('in an unknown, doubled or broken encoding gets 415 or 400', async () => {
+    it('in an unknown, repeated or invalid content encoding gets 415 or 400', async () => {
       for (const encoding of ['lzma', 'gzip, gzip', 'constructor'])
         refusedWith(await send('x', { 'content-encoding': encoding }), 415, 'unsupported_media_type')
       refusedWith(await send('no gzip', { 'content-encoding': 'gzip' }), 400, 'invalid_json')
     })
 
-    it('that is deep, no UTF-8, no JSON or ambiguous gets 400 invalid_json', async () => {
+    it('that is too deep, not UTF-8, not JSON or ambiguous gets 400 invalid_json', async () => {
       const fine = JSON.stringify(ask(model))
       for (const bytes of [
         '',
@@ -920,7 +921,7 @@ describe('a client that', () => {
       }
     })
 
-    it('with wrong numbers or types gets 400 that names the field', async () => {
+    it('with wrong numbers or types gets a 400 that names the field', async () => {
       for (const [field, values] of Object.entries({
         n: [0, -1, 1.5, '10', 1e308, 129],
         max_tokens: [0, -1, 0.5, '10', 1e15, 1e308, 2 ** 63],
@@ -936,7 +937,7 @@ describe('a client that', () => {
         }
     })
 
-    it('that may cost more than can be counted gets 400', async () => {
+    it('whose possible cost is too large to represent gets 400', async () => {
       const dear = await relay.serve('sim-words-4', {}, { output: 10_000 })
       refusedWith(
         await send(JSON.stringify({ ...ask(dear.model), max_tokens: 1e12 })),
@@ -945,7 +946,7 @@ describe('a client that', () => {
       )
     })
 
-    it('with names of prototypes changes nothing', async () => {
+    it('with prototype member names changes nothing', async () => {
       const reply = await send(
         `{"model":"${model}","messages":[{"role":"user","content":"x"}],"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}}}`,
       )
@@ -955,7 +956,7 @@ describe('a client that', () => {
         refusedWith(await send(JSON.stringify(ask(name))), 404, 'model_not_found')
     })
 
-    it('that names hosts or keys reaches nobody else', async () => {
+    it('that names hosts or keys reaches no other host', async () => {
       const { key } = await relay.newToken()
       const sent = 'sim-words-4-hosts'
       const served = await relay.serve(sent)
@@ -976,7 +977,7 @@ describe('a client that', () => {
     })
   })
 
-  it('sends its requests without waiting is served in order', async () => {
+  it('pipelines its requests is served in order', async () => {
     const { model } = await relay.serve('sim-words-4-slow-100')
     const { key } = await relay.newToken()
     const slow = JSON.stringify(ask(model))
@@ -984,8 +985,8 @@ describe('a client that', () => {
     assert.deepEqual(text.match(/HTTP\/1\.1 \d+/g), ['HTTP/1.1 200', 'HTTP/1.1 400', 'HTTP/1.1 200'])
   })
 
-  describe('plays tricks', () => {
-    it('with the framing of its request gets 400 and a closed connection', async () => {
+  describe('sends malformed HTTP', () => {
+    it('with ambiguous framing gets 400 and a closed connection', async () => {
       const { key } = await relay.newToken()
       const head = `POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\n`
       for (const lines of [
@@ -1002,13 +1003,13 @@ describe('a client that', () => {
       }
     })
 
-    it('with two hosts gets 400 and a closed connection', async () => {
+    it('with two host headers gets 400 and a closed connection', async () => {
       const { key } = await relay.newToken()
       const asked = `GET /v1/models HTTP/1.1\r\nHost: x\r\nhost: y\r\nAuthorization: Bearer ${key}\r\n\r\n`
       assert.match(await raw(asked), /^HTTP\/1\.1 400 /)
     })
 
-    it('with paths and methods gets no further without a credential', async () => {
+    it('with unusual paths and methods is not served without a credential', async () => {
       for (const [method, path] of [
         ['GET', '//v1/models'],
         ['GET', '/v1/./models'],

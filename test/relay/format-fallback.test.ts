@@ -32,7 +32,7 @@ const failureOf = (channel: RelayChannel, status: number, body: string) =>
     { nowMs: 0, format: 'openai-chat' },
   )
 
-/** The formats that a channel is asked in while its answer is always the same error. */
+/** The formats in which the gateway calls a channel that always responds with the same error. */
 function formatsAsked(channel: RelayChannel, format: string, body = NOT_FOUND): readonly string[] {
   const request = requestIn(format)
   const formats: string[] = []
@@ -43,48 +43,48 @@ function formatsAsked(channel: RelayChannel, format: string, body = NOT_FOUND): 
   return formats
 }
 
-describe('a server that lacks a format', () => {
-  it('is asked in the next one that its provider has', () => {
+describe('a server that does not support a format', () => {
+  it('is called in the next format of its provider', () => {
     assert.deepEqual(formatsAsked(channelOf(openai), 'responses'), ['responses', 'openai-chat'])
   })
 
-  it('is asked in each of its formats once', () => {
+  it('is called in each of its formats once', () => {
     const formats = formatsAsked(channelOf(vllm), 'anthropic')
     assert.equal(formats[0], 'anthropic')
     assert.deepEqual(formats.toSorted(), Object.keys(vllm.chat).toSorted())
   })
 
-  it('is not one that lacks a model', () => {
+  it('is not inferred from a missing model', () => {
     const message = 'the model does not exist'
     assert.deepEqual(formatsAsked(channelOf(openai), 'responses', message), ['responses'])
     assert.equal(lacksFormat(failureOf(channelOf(openai), 404, message)), false)
   })
 
-  it('may be one that names the path of the model', () => {
+  it('may be inferred from an error that names the path of the model', () => {
     const message = 'This model is only supported in v1/responses and not in v1/chat/completions.'
     assert.deepEqual(formatsAsked(channelOf(openai), 'openai-chat', message), ['openai-chat', 'responses'])
   })
 })
 
-describe('a server that refuses stream_options', () => {
+describe('a server that rejects stream_options', () => {
   const REFUSAL = '{"error":{"message":"unknown field stream_options"}}'
   const channel = channelOf(openai)
 
-  it('is asked once more without them where the gateway added them', () => {
+  it('is retried once without them if the gateway added them', () => {
     const request = requestIn('openai-chat', { isStream: true })
     const next = nextAttempt(channel, failureOf(channel, 400, REFUSAL), request)
     assert.deepEqual(next?.override.members, { stream_options: undefined })
     assert.equal(next && nextAttempt(next, failureOf(next, 400, REFUSAL), request), undefined)
   })
 
-  it('is not asked again where the client sent them', () => {
+  it('is not retried if the client sent them', () => {
     const request = requestIn('openai-chat', { isStream: true, hasStreamOptions: true })
     assert.equal(nextAttempt(channel, failureOf(channel, 400, REFUSAL), request), undefined)
   })
 })
 
-describe('the variant of a channel that worked', () => {
-  it('is used for ten minutes, and for the same kind of request only', () => {
+describe('a variant of the request that worked for a channel', () => {
+  it('is reused for ten minutes, for the same kind of request only', () => {
     let nowMs = 0
     const memory = createFormatMemory(() => nowMs)
     const [channel, variant] = [channelOf(openai), channelOf(openai)]
@@ -96,7 +96,7 @@ describe('the variant of a channel that worked', () => {
     assert.equal(memory.recall(channel, request), channel)
   })
 
-  it('is forgotten when it fails, and unknown to a channel that was changed', () => {
+  it('is discarded if it fails, and when the channel is changed', () => {
     const memory = createFormatMemory(() => 0)
     const [channel, variant] = [channelOf(openai), channelOf(openai)]
     const request = requestIn('responses')

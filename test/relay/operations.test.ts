@@ -6,15 +6,18 @@ import { until } from '../support/process.ts'
 import { openVideos, type VideoRelay } from '../support/videos.ts'
 
 type Fields = Readonly<Record<string, unknown>>
-/** What is said beside a good request, or in place of a part of it. */
+/** Fields added to a valid request, or replacing a part of it. */
 type Bad = readonly [fields: Fields, param: string, code?: 'missing_parameter']
 
-/** Every documented value and range of an operation (docs/reference/relay-api.md: Speech), and what lies just outside. */
+/**
+ * Every documented value and range of an operation (docs/reference/relay-api.md: Speech), and the values just
+ * outside.
+ */
 type Table = {
   readonly path: string
   readonly sent: string
   readonly price: Fields
-  /** A request that is good as it stands. */
+  /** A valid request. */
   readonly base: Fields
   readonly isForm?: boolean
   readonly good: readonly Fields[]
@@ -22,7 +25,7 @@ type Table = {
 }
 
 const each = <Value>(name: string, values: readonly Value[]) => values.map(value => ({ [name]: value }))
-/** A required field: not absent, null or empty (docs/reference/relay-api.md: Request bodies). */
+/** A required field: rejected if absent, null or empty (docs/reference/relay-api.md: Request bodies). */
 const needed = (...names: readonly string[]): Bad[] =>
   names.flatMap(name =>
     [undefined, null, ''].map((value): Bad => [{ [name]: value }, name, 'missing_parameter']),
@@ -251,7 +254,7 @@ for (const engine of ENGINES)
     ): Promise<Pick<Reply, 'status' | 'text' | 'body'>> =>
       isForm ? relay.post(path, key, formOf(body)) : relay.api('POST', path, body, { token: key })
 
-    /** How often the provider was asked at a path; looks at running jobs go elsewhere. */
+    /** How many requests the provider received at a path; polls of running jobs use another path. */
     async function askedFor(path: string): Promise<number> {
       const report = (await (await fetch(`${relay.upstream}/sim/requests`)).json()) as {
         counts: { path: string; requests: number }[]
@@ -269,7 +272,7 @@ for (const engine of ENGINES)
       return { used_quota, held_quota }
     }
 
-    it('a video is one unless told otherwise, and is had until it expires (section 8)', async () => {
+    it('one video is made by default, and it is available until it expires (section 8)', async () => {
       const { model } = await relay.offer('sim-video-expires', { per_call: 0.01 })
       const { id: tokenId, key, sdk } = await relay.open()
       const { id } = await sdk.videos.create({ model, prompt: 'A lake that dries up' })
@@ -281,7 +284,7 @@ for (const engine of ENGINES)
       assert.deepEqual([late.status, late.body.error.code], [410, 'video_expired'])
     })
 
-    it('a verbose transcript has its language, duration, words and segments, whoever wrote it (2.8)', async () => {
+    it('a verbose transcript has its language, duration, words and segments, from every provider (2.8)', async () => {
       for (const sent of ['whisper-1', 'gpt-4o-transcribe']) {
         const { model } = await relay.offer(sent, PER_SECOND)
         const { key } = await relay.open()
@@ -298,7 +301,7 @@ for (const engine of ENGINES)
     })
 
     for (const [name, table] of Object.entries(TABLES)) {
-      it(`${name}: what is allowed is asked of the provider`, async () => {
+      it(`${name}: allowed values are sent to the provider`, async () => {
         const { model } = await relay.offer(table.sent, table.price)
         const { key } = await relay.open({ unlimited_quota: true })
         for (const fields of table.good) {
@@ -309,7 +312,7 @@ for (const engine of ENGINES)
         }
       })
 
-      it(`${name}: what is not is refused by its name, with nothing sent, held or charged`, async () => {
+      it(`${name}: other values are rejected with the field name, and nothing is sent, held or charged`, async () => {
         const { model } = await relay.offer(table.sent, table.price)
         const { id, key } = await relay.open()
         const seen = await askedFor(table.path)

@@ -24,7 +24,7 @@ const BAD_KEY = {
 }
 
 for (const engine of ENGINES)
-  describe(`the report of a provider whose attempt failed, on ${engine}`, () => {
+  describe(`the error report of a provider whose attempt failed, on ${engine}`, () => {
     const relay = suiteRelay(engine)
     const providers: Awaited<ReturnType<typeof startRecorder>>[] = []
     before(async () => {
@@ -48,7 +48,7 @@ for (const engine of ENGINES)
       return { ...token, accessToken, channels, reply }
     }
 
-    it('is stored for every attempt, masked and cut', async () => {
+    it('is stored for every attempt, masked and truncated', async () => {
       const { id, channels } = await failAtBoth()
       const { other } = await relay.rowOf(id)
       const [first, second] = other.trace.attempts
@@ -71,7 +71,7 @@ for (const engine of ENGINES)
       )
     })
 
-    it('is summed up for the client by status and code, with the message only if the setting says so', async () => {
+    it('is summarized for the client by status and code, with the message only if the setting allows it', async () => {
       const { reply } = await failAtBoth()
       assert.equal(reply.body.error.message, 'All channels failed (last: 401 key_revoked). Try again later.')
       await relay.set({ expose_provider_messages: true })

@@ -55,13 +55,13 @@ for (const engine of ENGINES) {
     const tokenNow = async (id: number) => (await gateway.api('GET', `/api/token/${id}`)).body.data
 
     describe('chat', () => {
-      it('answers whole, tells its exact cost, and the token is charged as soon as the answer has ended', async () => {
+      it('responds without streaming, reports the exact cost, and charges the token when the response ends', async () => {
         const { id, key } = await newToken()
         const reply = await chat(key, ask('How are you today?'))
         assert.equal(reply.status, 200)
         const { usage } = reply.body
         assert.equal(usage.prompt_tokens, countTokens('How are you today?'))
-        // 0.15 and 0.60 USD a million: 150 and 600 nanodollars a token.
+        // 0.15 and 0.60 USD per million: 150 and 600 nanodollars per token.
         const nanos = usage.prompt_tokens * 150 + usage.completion_tokens * 600
         assert.equal(Number(reply.headers.get('x-sluice-cost')) * 1e9, nanos)
         const { used_quota, remain_quota, held_quota } = await tokenNow(id)
@@ -70,7 +70,7 @@ for (const engine of ENGINES) {
         assert.equal(held_quota, 0)
       })
 
-      it('passes a stream on and leaves out the usage that the client did not ask for', async () => {
+      it('forwards a stream and removes usage that the client did not request', async () => {
         const { id, key } = await newToken()
         const reply = await chat(key, ask('Stream, please.', { stream: true }))
         assert.match(reply.headers.get('content-type') ?? '', /^text\/event-stream/)
@@ -82,7 +82,7 @@ for (const engine of ENGINES) {
         assert.ok((await tokenNow(id)).used_quota > 0)
       })
 
-      it('keeps the usage of a stream where the client asked for it', async () => {
+      it('keeps the usage of a stream if the client requested it', async () => {
         const { key } = await newToken()
         const reply = await chat(key, ask('Hi', { stream: true, stream_options: { include_usage: true } }))
         const last = JSON.parse(eventsOf(reply).at(-2) ?? '')
@@ -90,7 +90,7 @@ for (const engine of ENGINES) {
         assert.equal(last.usage.prompt_tokens, countTokens('Hi'))
       })
 
-      it('names the channel that answered to the tokens of administrators only', async () => {
+      it('names the channel that responded to tokens of administrators only', async () => {
         const { key } = await newToken()
         assert.equal((await chat(key, ask('Hi'))).headers.get('x-sluice-channel'), String(channelId))
         const user = await gateway.createUser({ quota: 1_000_000 })
@@ -105,7 +105,7 @@ for (const engine of ENGINES) {
         assert.equal(reply.headers.get('x-sluice-channel'), null)
       })
 
-      it('sends the name that the channel maps to, and bills the asked one', async () => {
+      it('sends the model name that the channel maps to, and bills the requested one', async () => {
         const id = await addChannel({
           name: 'mapped',
           models: ['my-mini'],
@@ -127,7 +127,7 @@ for (const engine of ENGINES) {
       })
     })
 
-    describe('a dearer service', () => {
+    describe('a more expensive service tier', () => {
       const MODELS = ['usual-only', 'with-priority']
       let channel: number
       before(async () => {
@@ -146,7 +146,7 @@ for (const engine of ENGINES) {
       })
       after(() => dropChannel(channel))
 
-      /** How many times the usual price an answer cost. */
+      /** The cost of a response as a multiple of the standard price. */
       const timesUsual = ({ body, headers }: Reply) => {
         const { prompt_tokens, completion_tokens } = body.usage
         const usual = prompt_tokens * 1_000 + completion_tokens * 2_000
@@ -155,7 +155,7 @@ for (const engine of ENGINES) {
       const wanted = (model: string | undefined, service_tier: string) =>
         ask('How are you today?', { model, service_tier })
 
-      it('costs what the price says of it, and what has no price is left out and costs the usual', async () => {
+      it('costs its listed price; without one it is removed and the standard price is charged', async () => {
         const { id, key } = await newToken()
         const cases = [
           [MODELS[0], 'priority', 1, true],
@@ -187,8 +187,8 @@ for (const engine of ENGINES) {
         assert.ok(Math.abs(spent - nanos / 2000) <= 1, `${spent} units for ${nanos} nanodollars`)
       })
 
-      it('is held for before it is asked for; nobody holds for one that was not asked for', async () => {
-        // 300 tokens of 2 USD a million are 300 units, those of 20 USD are 3,000.
+      it('is covered by the hold if it is requested, and not otherwise', async () => {
+        // 300 tokens at 2 USD per million are 300 units; at 20 USD they are 3,000.
         const { key } = await newToken({ remain_quota: 1_500 })
         refusedWith(await chat(key, wanted(MODELS[1], 'priority')), 429, 'insufficient_quota')
         for (const reply of [
@@ -198,7 +198,7 @@ for (const engine of ENGINES) {
           assert.equal(reply.status, 200, reply.text)
       })
 
-      it('is held for where a channel asks for a longer answer than the client', async () => {
+      it('is covered by the hold if a channel override raises the output limit', async () => {
         const longer = await addChannel({
           models: MODELS,
           model_mapping: Object.fromEntries(MODELS.map(model => [model, MODEL])),
@@ -223,7 +223,7 @@ for (const engine of ENGINES) {
         for (const path of paths) assert.equal(await answered(path, short), 200, path)
       })
 
-      it('is refused rather than left out where the client is strict', async () => {
+      it('is rejected instead of removed for a strict client', async () => {
         const { key } = await newToken()
         const strict = { 'x-sluice-strict': 'true' }
         const reply = await chat(key, wanted(MODELS[0], 'priority'), strict)
@@ -244,7 +244,7 @@ for (const engine of ENGINES) {
         refusedWith(await chat(key, ask('Hi')), 401, 'invalid_api_key')
       })
 
-      it('a model outside the list of the token, and one that no channel lists', async () => {
+      it('a model that the token does not allow, and one that no channel lists', async () => {
         const { key } = await newToken({ model_limits_enabled: true, models: ['gpt-4o', 'nobody-has-it'] })
         refusedWith(await chat(key, ask('Hi')), 403, 'model_not_allowed')
         refusedWith(await chat(key, ask('Hi', { model: 'nobody-has-it' })), 404, 'model_not_found')
@@ -265,7 +265,7 @@ for (const engine of ENGINES) {
         assert.equal((await tokenNow(id)).used_quota, 0)
       })
 
-      it('bodies that are no JSON object or miss what is needed, naming the field', async () => {
+      it('bodies that are not a JSON object or lack a required field, naming the field', async () => {
         const { key } = await newToken()
         const raw = (bytes: string | Uint8Array, headers = {}) =>
           gateway.api('POST', '/v1/chat/completions', undefined, { token: key, raw: bytes, headers })
@@ -293,7 +293,7 @@ for (const engine of ENGINES) {
         refusedWith(await chat(key, ask('x', { n: 0 })), 400, 'invalid_parameter', 'n')
       })
 
-      it('unknown paths and wrong methods in its own shape', async () => {
+      it('unknown paths and wrong methods in the relay’s error format', async () => {
         const { key } = await newToken()
         refusedWith(await gateway.api('GET', '/v1/nothing', undefined, { token: key }), 404, 'not_found')
         for (const [method, path, allow] of [
@@ -307,14 +307,14 @@ for (const engine of ENGINES) {
         }
       })
 
-      it('what token or user cannot pay, before anything is sent, and tells SDKs not to repeat it', async () => {
+      it('requests that the token or user cannot pay for, before anything is sent, and makes SDKs not retry', async () => {
         const { key } = await newToken({ remain_quota: 1 })
         const reply = await chat(key, ask('Hi'))
         refusedWith(reply, 429, 'insufficient_quota')
         assert.equal(reply.headers.get('x-should-retry'), 'false')
       })
 
-      it('more requests a minute than a limit allows', async () => {
+      it('more requests per minute than a limit allows', async () => {
         const { key } = await newToken({ limits: { rpm: 1 } })
         const first = await chat(key, ask('Hi'))
         assert.equal(first.headers.get('x-ratelimit-limit-requests'), '1')
@@ -324,7 +324,7 @@ for (const engine of ENGINES) {
       })
     })
 
-    describe('a change takes effect before its 200 is out', () => {
+    describe('a change takes effect before its 200 is sent', () => {
       it('when a token is deleted', async () => {
         const { id, key } = await newToken()
         assert.equal((await chat(key, ask('Hi'))).status, 200)
@@ -370,7 +370,7 @@ for (const engine of ENGINES) {
         refusedWith(await chat(key, body), 404, 'model_not_found')
       })
 
-      it('when a user is disabled, or a price set', async () => {
+      it('when a user is disabled, or a price is set', async () => {
         const user = await gateway.createUser({ quota: 10_000_000 })
         const made = await gateway.api(
           'POST',
@@ -390,7 +390,7 @@ for (const engine of ENGINES) {
     })
 
     describe('lists models (docs/reference/relay-api.md: Model list)', () => {
-      it('in the common form, only those of active channels that the token may use', async () => {
+      it('in the OpenAI format, only those of active channels that the token may use', async () => {
         const { key } = await newToken({ model_limits_enabled: true, models: ['gpt-4o', 'nobody-has-it'] })
         const { body } = await gateway.api('GET', '/v1/models', undefined, { token: key })
         assert.equal(body.object, 'list')
@@ -410,7 +410,7 @@ for (const engine of ENGINES) {
         )
       })
 
-      it('in the form of the headers that ask for it, with the credential where those SDKs put it', async () => {
+      it('in the format selected by the headers, with the credential where those SDKs put it', async () => {
         const { key } = await newToken()
         const anthropic = await gateway.api('GET', '/v1/models', undefined, {
           token: null,
@@ -429,7 +429,7 @@ for (const engine of ENGINES) {
         )
       })
 
-      it('to pages of any origin', async () => {
+      it('for web pages of any origin', async () => {
         const reply = await fetch(`${gateway.url}/v1/models`, {
           method: 'OPTIONS',
           headers: { origin: 'https://app.example' },
@@ -439,8 +439,8 @@ for (const engine of ENGINES) {
       })
     })
 
-    describe('goes to the next channel', () => {
-      it('when one cannot be reached, and rests it after repeated failures', async () => {
+    describe('fails over to the next channel', () => {
+      it('if one cannot be reached, and starts its cooldown after repeated failures', async () => {
         const dead = await addChannel({
           name: 'dead',
           base_url: 'http://127.0.0.1:9',
@@ -461,7 +461,7 @@ for (const engine of ENGINES) {
         await dropChannel(dead)
       })
 
-      it('and says 502 when every one failed, never the 401 of a provider', async () => {
+      it('and responds 502 if every one failed, never with the 401 of a provider', async () => {
         const id = await addChannel({
           name: 'alone',
           base_url: 'http://127.0.0.1:9',
@@ -474,7 +474,7 @@ for (const engine of ENGINES) {
       })
     })
 
-    it('embeds in the encoding the client asked for', async () => {
+    it('returns embeddings in the encoding that the client requested', async () => {
       const { key } = await newToken()
       const embed = (encoding_format?: string) =>
         gateway.api(
@@ -493,7 +493,7 @@ for (const engine of ENGINES) {
       assert.equal(typeof (await embed('base64')).body.data[1].embedding, 'string')
     })
 
-    it('tests a channel and charges nobody', async () => {
+    it('tests a channel without charging any account', async () => {
       const { status, body } = await gateway.api('GET', `/api/channel/test/${channelId}`)
       assert.equal(status, 200)
       assert.equal(body.success, true, body.message)
@@ -514,7 +514,7 @@ for (const engine of ENGINES) {
       await dropChannel(dead)
     })
 
-    it('tests one key of a channel, though it is off, and no other', async () => {
+    it('tests one key of a channel, even if it is disabled, and no other', async () => {
       const { body } = await gateway.api('POST', '/api/channel/', {
         mode: 'multi_to_single',
         channel: { name: 'keys', type: 1, key: 'key-aaaa\nkey-bbbb', base_url: upstream, models: [MODEL] },
@@ -538,7 +538,7 @@ for (const engine of ENGINES) {
       await dropChannel(id)
     })
 
-    it('keeps books that verify, and rows that sum to the change of the balance exactly', async () => {
+    it('keeps a ledger that verifies, and rows whose sum is exactly the change of the balance', async () => {
       const user = await gateway.createUser({ quota: 1_000_000 })
       const made = await gateway.api(
         'POST',

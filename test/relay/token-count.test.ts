@@ -21,34 +21,34 @@ import { suiteRelay } from '../support/relay.ts'
 const PATIENT_MS = 60_000
 const WORDS = 'The quick brown fox jumps over the lazy dog, 你好世界, naïve café. '
 
-describe('the counter of tokens', () => {
+describe('the token counter', () => {
   let counter: TokenCounter
   before(() => {
     counter = createTokenCounter({ waitMs: PATIENT_MS, firstWaitMs: PATIENT_MS, onFailure: assert.ifError })
   })
   after(() => counter.close())
 
-  it('counts as the table does, whatever words a text holds', async () => {
+  it('counts as the tokenizer table does, for any text', async () => {
     for (const text of ['Hello world', WORDS.repeat(10), 'a <|endoftext|> b'])
       assert.equal(await counter.count(text), countTokens(text, { disallowedSpecial: new Set() }))
     assert.equal(await counter.count(''), 0)
   })
 
-  it('counts a long text in pieces, and nearly the same', async () => {
+  it('counts a long text in pieces, with nearly the same result', async () => {
     const text = WORDS.repeat(2_000)
     const tokens = await counter.count(text)
     assert.ok(tokens !== undefined && Math.abs(tokens / countTokens(text) - 1) < 0.01, String(tokens))
     assert.ok((await counter.count('x'.repeat(200_000))) !== undefined)
   })
 
-  it('gives up on what is too long, and on more than it can hold', async () => {
+  it('returns no count for a text that is too long, and if too many texts are queued', async () => {
     assert.equal(await counter.count('x'.repeat(MAX_COUNTED_LENGTH + 1)), undefined)
     const asked = Array.from({ length: 100 }, () => counter.count(WORDS))
     const counts = await Promise.all(asked)
     assert.equal(counts.filter(tokens => tokens === undefined).length, 36)
   })
 
-  it('answers nothing instead of waiting for a thread that is too slow or gone', async () => {
+  it('returns no count instead of waiting for a thread that is too slow or has ended', async () => {
     const hasty = createTokenCounter({ waitMs: 0, firstWaitMs: 0, onFailure: assert.ifError })
     assert.equal(await hasty.count(WORDS.repeat(1_000)), undefined)
     await hasty.close()
@@ -65,7 +65,7 @@ describe('the counter of tokens', () => {
     await loading.close()
   })
 
-  it('takes the rest of a text to be like its beginning', async () => {
+  it('estimates the rest of a text from its beginning', async () => {
     const content = WORDS.repeat(5_000)
     const body = { model: 'm', messages: [{ role: 'user', content }] }
     const work = chat.read(body, Buffer.from(JSON.stringify(body)), READ_CONTEXT, undefined)
@@ -86,8 +86,8 @@ describe('the counter of tokens', () => {
   })
 })
 
-describe('the text of a prompt', () => {
-  it('is what the model is shown: no roles, no pictures, tools as they are written', () => {
+describe('the prompt text', () => {
+  it('is what the model sees: no roles, no images, tools as they are written', () => {
     const tools = [{ type: 'function', function: { name: 'f' } }]
     const content = [
       { type: 'text', text: 'What is this?' },
@@ -104,7 +104,7 @@ describe('the text of a prompt', () => {
     const described = { name: 'weather', description: 'Tells the weather' }
     const NAMES = { name: 'weather' }
     const args = { city: 'Rome' }
-    /** What is said, in the words of each format. */
+    /** The same conversation in each format. */
     const CONVERSATIONS = {
       'a word': {
         chat: { messages: [{ role: 'user', content: 'Hello' }] },
@@ -221,12 +221,12 @@ describe('the text of a prompt', () => {
         )
       })
 
-    it('is what OpenAI would count: four tokens around a message, three before the answer', () => {
+    it('matches OpenAI’s count: four tokens per message, three before the response', () => {
       const { text, extra } = promptText(CONVERSATIONS['a word'].responses, 0, true)
       assert.equal(countTokens(text) + extra, 8)
     })
 
-    it('has long texts in it, also inside of calls and tools, as the reader of bodies gives them', async () => {
+    it('includes long texts, also inside calls and tools, as the body reader provides them', async () => {
       const long = 'word '.repeat(150_000)
       const call = { type: 'tool_use', id: 'c', name: 'write', input: { text: long } }
       const tools = [{ name: 'write', description: long, input_schema: SCHEMA }]
@@ -239,13 +239,13 @@ describe('the text of a prompt', () => {
       assert.ok(bytes > 2 * long.length && bytes < 2.1 * long.length, String(bytes))
     })
 
-    it('frames no text that is not a chat', () => {
+    it('adds no message overhead to a text that is not a chat', () => {
       for (const request of [{ input: 'Hello' }, { input: ['Hello'] }, { prompt: 'Hello' }])
         assert.equal(promptText(request, 0).extra, 0)
     })
   })
 
-  it('keeps of an answer a sample of bounded size, unescaped', () => {
+  it('keeps an unescaped sample of bounded size of a response', () => {
     const sample = createTextSample()
     const first = Buffer.from('"a\\n\\u00e9 "')
     sample.take(first, 1, first.length - 1)
@@ -259,7 +259,7 @@ describe('the text of a prompt', () => {
 })
 
 for (const engine of ENGINES)
-  describe(`a provider that tells no usage, on ${engine}`, () => {
+  describe(`a provider that reports no usage, on ${engine}`, () => {
     const relay = suiteRelay(engine)
     let provider: Awaited<ReturnType<typeof startRecorder>>
     before(async () => {
@@ -271,7 +271,10 @@ for (const engine of ENGINES)
       await provider.close()
     })
 
-    /** The first count waits for the table, longer than a settlement does: it is asked again until it is there. */
+    /**
+     * The first count waits until the table is loaded, longer than a settlement does: repeat it until the
+     * table is loaded.
+     */
     async function countedRow(ask: (key: string) => Promise<unknown>) {
       for (let turn = 0; ; turn++) {
         const { id, key } = await relay.newToken()
@@ -282,7 +285,7 @@ for (const engine of ENGINES)
       }
     }
 
-    it('is counted by the table, whole and streamed', async () => {
+    it('has its tokens counted by the table, streamed and not', async () => {
       const whole = await relay.serve('sent', { base_url: provider.url })
       const messages = [{ role: 'user', content: WORDS }]
       const row = await countedRow(key => relay.chat(key, { model: whole.model, messages }))
@@ -295,7 +298,7 @@ for (const engine of ENGINES)
       assert.equal(next.prompt_tokens, countTokens(WORDS) + 7)
     })
 
-    it('counts the same prompt alike for clients of every format, and tells the same when it is asked', async () => {
+    it('has a prompt counted alike for clients of every format, and the token count endpoint agrees', async () => {
       const { model } = await relay.serve('sent', {
         base_url: provider.url,
         setting: { chat_formats: ['openai-chat'] },
@@ -322,10 +325,11 @@ for (const engine of ENGINES)
         assert.equal((await count(path, body)).totalTokens, 8)
     })
 
-    it('is not refused for its bytes where a count shows that the quota covers it', async () => {
+    it('does not get a request refused for its size in bytes if a token count shows that the quota covers it', async () => {
       const { model } = await relay.serve('sent', { base_url: provider.url })
       const content = 'international '.repeat(2_000)
-      // 28,000 bytes at 1,000 nanodollars are 14,000 units; the tokens are 4,000 and a bound of them 6,000.
+      // 28,000 bytes at 1,000 nanodollars are 14,000 units; there are 4,000 tokens, with an upper bound of
+      // 6,000.
       const ask = (key: string, text: string) =>
         relay.chat(key, { model, messages: [{ role: 'user', content: text }], max_tokens: 1 })
       const { key } = await relay.newToken({ remain_quota: 8_000 })

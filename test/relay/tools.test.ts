@@ -10,7 +10,7 @@ const PRICE = { tools: { web_search: 0.01 } }
 const SENT = 'sim-searches-3'
 
 for (const engine of ENGINES) {
-  describe(`web searches of a provider on ${engine}`, () => {
+  describe(`web searches run by a provider, on ${engine}`, () => {
     const relay = suiteRelay(engine)
 
     async function open(fields: Readonly<Record<string, unknown>>, sent = SENT) {
@@ -25,7 +25,7 @@ for (const engine of ENGINES) {
       }
     }
 
-    /** What the tokens and searches of a row come to. */
+    /** The cost of the tokens and searches of a row. */
     async function searchesPaid(id: number): Promise<number> {
       const { cost, prompt_tokens, completion_tokens, other } = await relay.rowOf(id)
       const tokens = prompt_tokens * INPUT_NANOS + completion_tokens * OUTPUT_NANOS
@@ -39,7 +39,7 @@ for (const engine of ENGINES) {
     const server = [{ type: 'web_search_20250305' as const, name: 'web_search' as const, max_uses: 2 }]
     const messages = [{ role: 'user' as const, content: 'What is new?' }]
 
-    it('are paid for by clients of the Responses format, whole and streamed', async () => {
+    it('are charged to clients of the Responses format, streamed and not', async () => {
       const whole = await open(responses)
       await whole.openai.responses.create({ model: whole.model, input: 'What is new?', tools: searching })
       assert.equal(await searchesPaid(whole.id), 3)
@@ -50,7 +50,7 @@ for (const engine of ENGINES) {
       assert.equal(await searchesPaid(streamed.id), 3)
     })
 
-    it('are paid for by clients of Anthropic’s format, whole and streamed, within the limit that they set', async () => {
+    it('are charged to clients of Anthropic’s format, streamed and not, within the limit they set', async () => {
       for (const way of ['create', 'stream'] as const) {
         const {
           model,
@@ -67,7 +67,7 @@ for (const engine of ENGINES) {
       }
     })
 
-    it('are lines of the cost that a row explains', async () => {
+    it('are separate lines in the cost breakdown of a row', async () => {
       const { model, id, openai } = await open(responses)
       await openai.responses.create({ model, input: 'What is new?', tools: searching })
       const { request_id } = await relay.rowOf(id)

@@ -33,8 +33,8 @@ const say = (model: string, more: Fields = {}) => ({
   ...more,
 })
 
-describe('what a format cannot carry', () => {
-  it('is named to the client, and costs no more than the request', async () => {
+describe('request content that a format does not support', () => {
+  it('is named in a warning to the client, and adds no cost', async () => {
     const { model } = await serveClaude()
     const { key } = await relay.newToken()
     const lossy = say(model, { seed: 7, logprobs: true })
@@ -47,7 +47,7 @@ describe('what a format cannot carry', () => {
     assert.equal(plain.headers.get('x-sluice-warnings'), null)
   })
 
-  it('may be the name of a tool: it goes out in another form and comes back as the client knows it', async () => {
+  it('may be a tool name: it is renamed for the provider and restored for the client', async () => {
     const vendor = await startReplay()
     const { key } = await relay.newToken()
     const name = `mcp__${'long'.repeat(20)}.read`
@@ -86,7 +86,7 @@ describe('what a format cannot carry', () => {
     }
   })
 
-  it('is refused where the client asks for that, and goes to a channel that can carry it', async () => {
+  it('is rejected if the client is strict, and goes to a channel that supports it', async () => {
     const { key } = await relay.newToken()
     const { model } = await serveClaude()
     const strict = { 'x-sluice-strict': 'true' }
@@ -95,7 +95,7 @@ describe('what a format cannot carry', () => {
     assert.equal(refused.body.error.code, 'invalid_parameter')
     assert.match(refused.body.error.message, /^seed: .*x-sluice-strict/)
     assert.equal((await ask('/v1/chat/completions', key, say(model), strict)).status, 200)
-    // The same model on another channel, behind the first.
+    // The same model on another channel with lower priority.
     await relay.addChannel({
       name: 'other',
       models: [model],
@@ -108,8 +108,8 @@ describe('what a format cannot carry', () => {
   })
 })
 
-describe('a service that has no price', () => {
-  it('reaches no provider in any format, whole or streamed, while the rest passes as it is', async () => {
+describe('a service tier without a price', () => {
+  it('reaches no provider in any format, streamed or not, while the rest is forwarded unchanged', async () => {
     const vendor = await startReplay()
     try {
       const { key } = await relay.newToken()
@@ -162,7 +162,7 @@ describe('a service that has no price', () => {
     }
   })
 
-  it('is sent where the price names it, as is what cannot cost more', async () => {
+  it('is sent if the price lists it, as are tiers that cannot cost more', async () => {
     const vendor = await startReplay()
     try {
       const { key } = await relay.newToken()
@@ -183,7 +183,7 @@ describe('a service that has no price', () => {
       const fast = { speed: 'fast', inference_geo: 'us' }
       const both = await sent('/v1/messages', say(claude, fast))
       assert.deepEqual([both.speed, both.inference_geo], ['fast', 'us'])
-      // That alone has no price.
+      // Only this one has no price.
       assert.equal(
         (await sent('/v1/messages', say(claude, { inference_geo: 'us' }))).inference_geo,
         undefined,
@@ -202,12 +202,12 @@ describe('a service that has no price', () => {
     }
   })
 
-  it('is not told to have been given in an answer that was put into other words', async () => {
+  it('is not reported as used in a translated response', async () => {
     const { model } = await serveClaude()
     const { key } = await relay.newToken()
     const body = { model, input: 'hi', service_tier: 'priority' }
     assert.equal((await ask('/v1/responses', key, body)).body.service_tier, 'default')
-    // A format that has no word for it is not charged for it either.
+    // A format that cannot express it is not charged for it either.
     const variants = [{ when: { service_tier: 'priority' }, input: 10, output: 20 }]
     const dear = await relay.serve(
       'sim-claude',
@@ -224,8 +224,8 @@ describe('a service that has no price', () => {
   })
 })
 
-describe('the same format in and out', () => {
-  it('passes an answer of Anthropic’s byte by byte, but for nothing', async () => {
+describe('the same format for client and provider', () => {
+  it('forwards a response of Anthropic’s format byte for byte', async () => {
     const { model } = await serveClaude()
     const { key } = await relay.newToken()
     const { text, headers } = await ask('/v1/messages', key, say(model), {
@@ -239,7 +239,7 @@ describe('the same format in and out', () => {
     assert.match(streamed.text, /event: message_stop\ndata: \{"type":"message_stop"\}\n\n$/)
   })
 
-  it('prefers the client’s own format where a provider has several', async () => {
+  it('is preferred if a provider supports several', async () => {
     const { model } = await serveGpt()
     const { key } = await relay.newToken()
     const { body } = await ask('/v1/responses', key, { model, input: 'hi' })
@@ -249,7 +249,7 @@ describe('the same format in and out', () => {
     assert.match(chat.body.id, /^chatcmpl-/)
   })
 
-  it('does not hand a vendor the proofs of another', async () => {
+  it('does not send signatures of one vendor to another', async () => {
     const { model } = await serveClaude('sim-claude-opus-4-5')
     const { key } = await relay.newToken()
     const messages = [
@@ -268,14 +268,14 @@ describe('the same format in and out', () => {
   })
 })
 
-describe('hosts of chat completions with words of their own', () => {
+describe('chat completions hosts with fields of their own', () => {
   const history = [
     { role: 'user', content: 'hi' },
     { role: 'assistant', content: 'Hello', reasoning_content: 'They greet me.' },
     { role: 'user', content: 'and now?' },
   ]
 
-  it('are told nothing of thoughts that they refuse', async () => {
+  it('are sent no reasoning settings that they reject', async () => {
     const { model } = await serveGpt('sim-small', { type: 1001 })
     const { key } = await relay.newToken()
     const { status, headers } = await ask('/v1/chat/completions', key, say(model, { messages: history }))
@@ -285,7 +285,7 @@ describe('hosts of chat completions with words of their own', () => {
     assert.equal(plain.headers.get('x-sluice-warnings'), null)
   })
 
-  it('get what they know under their own names, and answer in the client’s', async () => {
+  it('are sent known settings under their own names, and their responses use the client’s names', async () => {
     const { model } = await serveAt('/mistral', { type: 42 })
     const { key } = await relay.newToken()
     const wishes = { messages: history, seed: 1, max_completion_tokens: 50, tool_choice: 'required' }
@@ -302,8 +302,8 @@ describe('hosts of chat completions with words of their own', () => {
   })
 })
 
-describe('an override of a channel', () => {
-  it('changes the body in the provider’s own format, and is held for', async () => {
+describe('a channel override', () => {
+  it('changes the body in the provider’s own format, and the hold covers it', async () => {
     const { model } = await serveClaude('sim-words-400', { param_override: { max_tokens: 20 } })
     const { key, id } = await relay.newToken()
     await ask('/v1/chat/completions', key, say(model))
@@ -315,7 +315,7 @@ describe('an override of a channel', () => {
     assert.equal(body.error.code, 'insufficient_quota')
   })
 
-  it('does not ask Anthropic for more than was held where the client sets no limit', async () => {
+  it('does not request more from Anthropic than the hold covers if the client sets no limit', async () => {
     const { model } = await serveClaude('sim-words-5000')
     const { key, id } = await relay.newToken({ remain_quota: 5_000_000 })
     await ask('/v1/chat/completions', key, { model, messages: [{ role: 'user', content: 'hi' }] })
@@ -323,7 +323,7 @@ describe('an override of a channel', () => {
   })
 })
 
-describe('errors in the client’s own shape', () => {
+describe('errors in the client’s format', () => {
   it('on /v1/messages', async () => {
     const { model } = await serveClaude()
     const { key } = await relay.newToken()
@@ -350,7 +350,7 @@ describe('errors in the client’s own shape', () => {
     assert.equal(headers.get('x-should-retry'), 'false')
   })
 
-  it('when a provider is overloaded in the middle of a stream', async () => {
+  it('if a provider is overloaded in the middle of a stream', async () => {
     const { model } = await serveGpt('sim-error-in-stream')
     const { key } = await relay.newToken()
     const { text } = await ask('/v1/messages', key, say(model, { stream: true }))
@@ -361,7 +361,7 @@ describe('errors in the client’s own shape', () => {
     assert.doesNotMatch(responses.text, /response\.completed/)
   })
 
-  it('by the class that Bedrock puts in a header, and nowhere else', async () => {
+  it('by the error class that Bedrock sends only in a header', async () => {
     const key = 'AKIAEXAMPLE|secret-canary-5512|eu-west-1'
     const { key: token } = await relay.newToken()
     for (const [sent, status, type] of [
@@ -377,7 +377,7 @@ describe('errors in the client’s own shape', () => {
     }
   })
 
-  it('after as long as a provider says in its body only', async () => {
+  it('with the retry delay that a provider sends only in its body', async () => {
     const { model, channels } = await serveGpt('sim-status-429', { type: 24 })
     const { key } = await relay.newToken()
     const { status, headers } = await ask('/v1/chat/completions', key, say(model))
@@ -386,7 +386,7 @@ describe('errors in the client’s own shape', () => {
     assert.equal(channels.length, 1)
   })
 
-  it('never with the key or the address of a provider', async () => {
+  it('never contain the key or the address of a provider', async () => {
     const { model } = await serveClaude('sim-error-key', { status_code_mapping: { 401: 400 } })
     const { key } = await relay.newToken()
     for (const path of ['/v1/messages', '/v1/chat/completions']) {
@@ -396,7 +396,7 @@ describe('errors in the client’s own shape', () => {
     }
   })
 
-  it('by the word that clients look for where a prompt is too long, however the vendor says it', async () => {
+  it('with the code that clients expect for a prompt that is too long, for every vendor', async () => {
     const vendor = await startReplay()
     const { key } = await relay.newToken()
     const message = 'prompt is too long: 250000 tokens > 200000 maximum'
@@ -437,7 +437,7 @@ describe('errors in the client’s own shape', () => {
     assert.match(bad.body.error.message, /contents/)
   })
 
-  it('where the client asks for a list, or for what is not offered', async () => {
+  it('if the client requests a list, or an unsupported operation', async () => {
     const { key } = await relay.newToken()
     const of = (path: string, headers: Readonly<Record<string, string>>, method = 'GET') =>
       relay.api(method, path, undefined, { token: null, headers })
@@ -458,7 +458,7 @@ describe('errors in the client’s own shape', () => {
     assert.equal(common.body.error.code, 'model_not_found')
   })
 
-  it('and Gemini’s own path lists in its words, whatever header brings the token', async () => {
+  it('and Gemini’s own path lists models in its format, with any header for the token', async () => {
     const { model } = await serveGpt()
     const { key } = await relay.newToken()
     const { body } = await relay.api('GET', '/v1beta/models', undefined, { token: key })
@@ -466,8 +466,8 @@ describe('errors in the client’s own shape', () => {
   })
 })
 
-describe('requests for what is stored', () => {
-  it('are refused with the field, whoever would serve them', async () => {
+describe('requests for stored content', () => {
+  it('are rejected with the field name, for every provider', async () => {
     const { model } = await serveGpt()
     const { key } = await relay.newToken()
     for (const field of ['previous_response_id', 'conversation', 'prompt', 'background']) {
@@ -479,8 +479,8 @@ describe('requests for what is stored', () => {
   })
 })
 
-describe('counts of tokens', () => {
-  it('are told for nothing, in the words of the format', async () => {
+describe('token counts', () => {
+  it('are free, and use the client’s format', async () => {
     const { model } = await serveGpt()
     const { key, id } = await relay.newToken()
     const { status, body } = await ask('/v1/messages/count_tokens', key, say(model))
@@ -497,8 +497,8 @@ describe('counts of tokens', () => {
   })
 })
 
-describe('Gemini’s stream without events', () => {
-  it('is a list that a parser takes whole', async () => {
+describe('Gemini’s stream without SSE', () => {
+  it('is one list that a JSON parser accepts', async () => {
     const { model } = await serveClaude()
     const { key } = await relay.newToken()
     const contents = [{ role: 'user', parts: [{ text: 'hi' }] }]
@@ -509,8 +509,8 @@ describe('Gemini’s stream without events', () => {
   })
 })
 
-describe('a channel of Anthropic’s', () => {
-  it('is tested by what it serves', async () => {
+describe('a channel of type Anthropic', () => {
+  it('is tested with a model it serves', async () => {
     const { model, channels } = await serveClaude()
     for (const stream of ['', '&stream=true']) {
       const { body } = await relay.api('GET', `/api/channel/test/${channels[0]}?model=${model}${stream}`)
@@ -518,13 +518,13 @@ describe('a channel of Anthropic’s', () => {
     }
   })
 
-  it('tells its models', async () => {
+  it('lists its models', async () => {
     const { channels } = await serveClaude()
     const { body } = await relay.api('GET', `/api/channel/fetch_models/${channels[0]}`)
     assert.deepEqual(body.data, ['sim-claude', 'sim-small'])
   })
 
-  it('may be kept to some of the formats of its vendor, and to no other', async () => {
+  it('may be limited to some formats of its vendor, and to no others', async () => {
     const channel = { name: 'x', type: 1, key: 'k', models: ['m'], setting: { chat_formats: ['gemini'] } }
     const { status, body } = await relay.api('POST', '/api/channel/', { mode: 'single', channel })
     assert.equal(status, 400)
@@ -561,7 +561,7 @@ describe('the AI SDK', () => {
   }
   for (const [language, open] of Object.entries(LANGUAGES))
     for (const [provider, serve] of Object.entries(PROVIDERS))
-      it(`runs its tools to an answer in ${language} before ${provider}, whole and streamed`, async () => {
+      it(`completes a tool loop in ${language} with ${provider}, streamed and not`, async () => {
         const { model } = await serve()
         const { key } = await relay.newToken()
         const providerOptions = { openai: { store: false } }

@@ -12,7 +12,7 @@ import { chat } from '../../src/relay/operations/openai.ts'
 import type { OperationSpec, ReadContext } from '../../src/relay/operations/operation.ts'
 import { createTranslator } from '../../src/relay/operations/translator.ts'
 
-/** As much of a channel as a translation needs. */
+/** The fields of a channel that a translation needs. */
 const channelOf = (type: number, members: object = {}) =>
   ({
     id: type,
@@ -55,7 +55,7 @@ describe('a large request for a channel of another format', () => {
   const body = { model: 'm', max_tokens: 9, messages: turns(301, 'é"\\\n'.repeat(300)) }
   const bytes = bytesOf(body)
 
-  it('is translated as a small one is, for one channel after the other', async () => {
+  it('is translated like a small one, for one channel after the other', async () => {
     const expected = readChat(body, bytes, inline)
     const work = readChat(body, bytes, threaded)
     for (const channel of [ANTHROPIC, channelOf(24), channelOf(14, { top_k: 3 })]) {
@@ -70,7 +70,7 @@ describe('a large request for a channel of another format', () => {
     work.dispose?.()
   })
 
-  it('is refused as a small one is', async () => {
+  it('is rejected like a small one', async () => {
     const unreadable = {
       ...body,
       messages: [...body.messages, { role: 'user', content: [{ type: 'text' }] }],
@@ -89,7 +89,7 @@ describe('a large request for a channel of another format', () => {
   })
 })
 
-describe('a large answer of a channel of another format', () => {
+describe('a large response from a channel of another format', () => {
   const question = { model: 'm', max_tokens: 9, messages: turns(1, 'hi') }
   const answerText = 'all is well '.repeat(50_000)
   const usage = { prompt_tokens: 3, completion_tokens: 5, total_tokens: 8 }
@@ -103,7 +103,7 @@ describe('a large answer of a channel of another format', () => {
   const requestOf = (context: ReadContext) =>
     Promise.resolve(messages.read(question, bytesOf(question), context).requestFor(OPENAI, 'sent'))
 
-  it('is read and written as a small one is', async () => {
+  it('is parsed and written like a small one', async () => {
     const request = await requestOf(threaded)
     const reading = await request.readBuffered(completion({ usage }))
     assert.deepEqual([reading.usage?.input, reading.usage?.output], [3, 5])
@@ -112,7 +112,7 @@ describe('a large answer of a channel of another format', () => {
     assert.deepEqual(content, [{ type: 'text', text: answerText }])
   })
 
-  it('is written with the counted usage where the provider reports none', async () => {
+  it('is written with the counted usage if the provider reports none', async () => {
     const request = await requestOf(threaded)
     const reading = await request.readBuffered(completion({}))
     assert.deepEqual([reading.usage, reading.outputBytes], [undefined, answerText.length])
@@ -123,7 +123,7 @@ describe('a large answer of a channel of another format', () => {
     assert.deepEqual([answer.usage.input_tokens, answer.usage.output_tokens], [11, 22])
   })
 
-  it('has the fault that a small one has', async () => {
+  it('fails like a small one', async () => {
     const request = await requestOf(threaded)
     const { body } = completion({})
     const { fault } = await request.readBuffered({ ...completion({}), body: body.subarray(0, -1) })
@@ -138,7 +138,7 @@ describe('the copies for the thread', () => {
   after(() => counted.close())
   const workOf = () => readChat(body, bytes, { ...inline, translator: counted })
 
-  it('are counted in the memory budget until the work ends', async () => {
+  it('count against the memory budget until the work ends', async () => {
     const work = workOf()
     await work.requestFor(ANTHROPIC, 'sent')
     assert.equal(memory.used(), bytes.length)
@@ -148,7 +148,7 @@ describe('the copies for the thread', () => {
     assert.equal(memory.used(), 0)
   })
 
-  it('are refused where the budget is used up', async () => {
+  it('are refused if the budget is used up', async () => {
     memory.take(MAX_BYTES)
     const work = workOf()
     await assert.rejects(async () => work.requestFor(ANTHROPIC, 'sent'), { code: 'overloaded' })
@@ -164,7 +164,7 @@ it('work that waits for a thread fails when the thread is closed', async () => {
     readChat(body, bytesOf(body), { ...inline, translator: other }).requestFor(ANTHROPIC, 'sent'),
   )
   const failed = assert.rejects(request, /the thread is closed/)
-  // The request has been copied, a slice a turn, and posted to the thread by then.
+  // By then the request has been copied in slices, one per event loop turn, and posted to the thread.
   for (let turn = 0; turn < 20; turn++) await setImmediate()
   await other.close()
   await failed

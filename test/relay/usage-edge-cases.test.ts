@@ -12,7 +12,7 @@ import { fetchPatiently, INPUT_NANOS, OUTPUT_NANOS, openRelay, suiteRelay } from
 
 type Script = (response: ServerResponse, request: IncomingMessage, body: Record<string, unknown>) => unknown
 
-/** A provider that does what a test says, for what the simulator is too well-behaved. */
+/** A provider that a test scripts, for behaviour that the simulator does not have. */
 async function openProvider() {
   let script: Script = response => response.end()
   const server = createServer((request, response) => {
@@ -46,7 +46,7 @@ const finish = plain({
   choices: [{ index: 0, delta: {}, finish_reason: 'stop' }],
 })
 
-/** Both tell at the beginning what the prompt was, and of the answer nothing yet. */
+/** Both report the prompt tokens at the start, and no output tokens yet. */
 const BEGINNINGS = [
   {
     name: 'an Anthropic message',
@@ -80,7 +80,7 @@ const BEGINNINGS = [
 ] as const
 
 for (const engine of ENGINES)
-  describe(`a stream whose usage is told too early, on ${engine}`, () => {
+  describe(`a stream whose usage is reported too early, on ${engine}`, () => {
     const relay = suiteRelay(engine)
     let provider: Awaited<ReturnType<typeof openProvider>>
     before(async () => {
@@ -113,7 +113,7 @@ for (const engine of ENGINES)
     }
 
     for (const { name, type, begin, text } of BEGINNINGS) {
-      it(`as in ${name}, is paid for what was delivered when the provider breaks off`, async () => {
+      it(`as in ${name}, is charged for the delivered output if the provider breaks off`, async () => {
         provider.does(async response => {
           response.writeHead(200, SSE).write(begin)
           response.write(text)
@@ -125,7 +125,7 @@ for (const engine of ENGINES)
         await isPaidInFull(token.id)
       })
 
-      it(`as in ${name}, is paid for what was generated when the client leaves`, async () => {
+      it(`as in ${name}, is charged for the generated output if the client disconnects`, async () => {
         provider.does(response => {
           response.writeHead(200, SSE).write(begin)
           response.write(text)
@@ -141,7 +141,7 @@ for (const engine of ENGINES)
       })
     }
 
-    it('and never again is paid by a count of what the whole answer says', async () => {
+    it('and not again is charged by a token count of the whole response', async () => {
       provider.does(response => {
         response.writeHead(200, SSE)
         response.end(`${BEGINNINGS[1].begin}${BEGINNINGS[1].text}${finish}data: [DONE]\n\n`)
@@ -151,7 +151,7 @@ for (const engine of ENGINES)
       await isPaidInFull(token.id)
     })
 
-    it('and again at the end is paid by the last word', async () => {
+    it('and again at the end is charged by the last report', async () => {
       provider.does(response => {
         response.writeHead(200, SSE)
         const last = delta('', { usage: { prompt_tokens: 90, completion_tokens: 7, total_tokens: 97 } })
@@ -164,17 +164,17 @@ for (const engine of ENGINES)
       assert.equal(row.other.source, 'provider')
     })
 
-    it('keeps books that verify', async () => {
+    it('keeps a ledger that verifies', async () => {
       const { body } = await relay.api('GET', '/api/ledger/verify')
       assert.equal(body.data.ok, true, JSON.stringify(body.data))
     })
   })
 
 for (const engine of ENGINES)
-  describe(`the plan that is told of a request, on ${engine}`, () => {
+  describe(`the routing explanation of a request, on ${engine}`, () => {
     const relay = suiteRelay(engine)
 
-    it('leaves out what a request would not be sent to for want of a price', async () => {
+    it('excludes channels that would not receive the request because a price is missing', async () => {
       const models = ['case-unpriced']
       const common = { models, type: OPENAI, priority: 9 }
       const free = await relay.addChannel({ ...common, model_mapping: { [models[0] ?? '']: 'sim-words-4' } })
@@ -198,7 +198,7 @@ for (const engine of ENGINES)
       )
     })
 
-    it('can be told of whatever a channel may be asked for', async () => {
+    it('is available for every operation of a channel', async () => {
       const planOf = async (model: string, operation: string) => {
         const { data } = (await relay.api('POST', '/api/route/explain', { model, operation })).body
         const [step] = data.steps
@@ -212,10 +212,10 @@ for (const engine of ENGINES)
   })
 
 for (const engine of ENGINES)
-  describe(`a plain completion on ${engine}`, () => {
+  describe(`a legacy completion on ${engine}`, () => {
     const relay = suiteRelay(engine)
 
-    it('without a limit is held for the longest answer of its model (docs/reference/money.md: Output bound)', async () => {
+    it('without a limit is held for the longest output of its model (docs/reference/money.md: Output bound)', async () => {
       const { model } = await relay.serve('sim-words-4')
       const poor = await relay.newToken({ remain_quota: relay.units(900 * OUTPUT_NANOS) })
       const ask = (more: object) =>
@@ -225,7 +225,7 @@ for (const engine of ENGINES)
       assert.equal((await ask({ max_tokens: 16 })).status, 200)
     })
 
-    it('may ask for no token at all, as whoever scores a text does', async () => {
+    it('may request zero output tokens, as clients that score a text do', async () => {
       const provider = await openProvider()
       const usage = { prompt_tokens: 4, completion_tokens: 0, total_tokens: 4 }
       provider.does(response => {
@@ -243,7 +243,7 @@ for (const engine of ENGINES)
       assert.equal((await relay.rowOf(token.id)).cost, 4 * INPUT_NANOS)
     })
 
-    it('lives beside billing paths, of which an unknown one is told of in the same words', async () => {
+    it('is served beside the billing paths, where an unknown path gets 404 not_found', async () => {
       const { key } = await relay.newToken()
       const reply = await relay.api('GET', '/v1/dashboard/billing/credit_grants', undefined, { token: key })
       assert.deepEqual([reply.status, reply.body.error?.code], [404, 'not_found'])
@@ -251,7 +251,7 @@ for (const engine of ENGINES)
   })
 
 for (const engine of ENGINES)
-  describe(`a host that cannot be asked for the usage of its streams, on ${engine}`, () => {
+  describe(`a host that rejects the request for stream usage, on ${engine}`, () => {
     const relay = suiteRelay(engine)
     let provider: Awaited<ReturnType<typeof openProvider>>
     const asked: Record<string, unknown>[] = []
@@ -273,7 +273,7 @@ for (const engine of ENGINES)
     })
     const stream = { stream: true, messages: [{ role: 'user', content: 'hello' }] }
 
-    it('is asked without, at once from then on, and its answer is counted', async () => {
+    it('is called without it, immediately from then on, and the response is counted by the gateway', async () => {
       const { model } = await relay.serve('m', { base_url: provider.url })
       const token = await relay.newToken()
       for (let i = 0; i < 2; i++) {
@@ -294,7 +294,7 @@ for (const engine of ENGINES)
       )
     })
 
-    it('refuses a client that asks for it itself', async () => {
+    it('has its rejection forwarded to a client that requests it itself', async () => {
       const { model } = await relay.serve('m', { base_url: provider.url })
       const { key } = await relay.newToken()
       const reply = await relay.chat(key, { model, ...stream, stream_options: { include_usage: true } })
@@ -304,7 +304,7 @@ for (const engine of ENGINES)
   })
 
 for (const engine of ENGINES)
-  describe(`a provider that leaves its answer open after the last event, on ${engine}`, () => {
+  describe(`a provider that keeps its response open after the last event, on ${engine}`, () => {
     const relay = suiteRelay(engine)
     let provider: Awaited<ReturnType<typeof openProvider>>
     before(async () => {
@@ -320,7 +320,7 @@ for (const engine of ENGINES)
       ['its end', `${usage}${finish}data: [DONE]\n\n`, /\[DONE\]/],
       ['its error', `${usage}${failure}`, /overloaded/],
     ] as const)
-      it(`is not waited for: the client is told ${what}, and the books are written`, async () => {
+      it(`is not waited for: the client receives ${what}, and the ledger is written`, async () => {
         const closed = Promise.withResolvers<void>()
         provider.does(response => {
           response.on('close', closed.resolve)
@@ -336,7 +336,7 @@ for (const engine of ENGINES)
         assert.deepEqual([row.prompt_tokens, row.completion_tokens], [9, 7])
       })
 
-    it('passes its test', async () => {
+    it('passes its channel test', async () => {
       const closed = Promise.withResolvers<void>()
       provider.does(response => {
         response.on('close', closed.resolve)
@@ -350,8 +350,8 @@ for (const engine of ENGINES)
   })
 
 for (const engine of ENGINES)
-  describe(`a client that leaves before it is answered, on ${engine}`, () => {
-    it('has used the tokens that it pays for, under its limits too', async () => {
+  describe(`a client that disconnects before the response, on ${engine}`, () => {
+    it('has the tokens that it pays for counted in its rate limits too', async () => {
       const relay = await openRelay(engine)
       const provider = await openProvider()
       const arrived = Promise.withResolvers<void>()
@@ -378,10 +378,10 @@ for (const engine of ENGINES)
     })
   })
 
-describe('a provider with many answers under way', () => {
+describe('a provider with many responses in progress', () => {
   const REQUESTS = 600
 
-  it('is sent the next request all the same', async () => {
+  it('still receives the next request', async () => {
     const relay = await openRelay('sqlite')
     const provider = await openProvider()
     const open: ServerResponse[] = []
@@ -405,7 +405,7 @@ describe('a provider with many answers under way', () => {
   })
 })
 
-describe('the wait that a provider names', () => {
+describe('the retry delay that a provider sends', () => {
   const NOW_MS = Date.UTC(2026, 10, 15, 12)
   const soon = new Date(NOW_MS + 20_000)
   for (const [header, seconds] of [
@@ -421,7 +421,7 @@ describe('the wait that a provider names', () => {
     ['in 5', undefined],
     ['1e3', undefined],
   ] as const)
-    it(`is ${seconds ?? 'not known'} where it says "${header}"`, () => {
+    it(`is ${seconds ?? 'not known'} if the header is "${header}"`, () => {
       assert.equal(readRetryAfter(header, NOW_MS), seconds)
     })
 })

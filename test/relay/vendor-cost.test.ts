@@ -12,11 +12,11 @@ const completion = (usage: object) =>
     usage: { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15, ...usage },
   })
 
-/** What ten tokens in and five out cost here. */
+/** The cost of ten input and five output tokens in this test. */
 const OURS = 10 * INPUT_NANOS + 5 * OUTPUT_NANOS
 
 for (const engine of ENGINES) {
-  describe(`a vendor that says what a request costs, on ${engine}`, () => {
+  describe(`a vendor that reports the cost of a request, on ${engine}`, () => {
     const relay = suiteRelay(engine)
     let vendor: Vendor
     let usage: object
@@ -39,7 +39,7 @@ for (const engine of ENGINES) {
       return { id, model, ask, channel }
     }
 
-    it('has it in the row of the request, as it says it, beside ours', async () => {
+    it('has it in the row of the request, as reported, beside the charged cost', async () => {
       const { id, model, ask } = await open()
       await ask({ cost: 0.0000312345678 })
       await ask({ cost_in_usd_ticks: 176_500 })
@@ -63,7 +63,7 @@ for (const engine of ENGINES) {
       assert.equal(file.text.split('\n')[2], '0.00002,0.000000012')
     })
 
-    it('has the difference to ours on its channel, over the requests for which it says a cost', async () => {
+    it('has the difference to the charged cost on its channel, over the requests with a reported cost', async () => {
       const { id, ask, channel } = await open()
       assert.equal((await channel()).vendor_cost, '0')
       await ask({})

@@ -15,10 +15,10 @@ const DOCUMENTS = [
   { text: 'Paris is the capital of France.' },
 ]
 
-describe('a vendor with a protocol of its own', () => {
+describe('a vendor with its own protocol', () => {
   const media = suiteMedia('sqlite')
 
-  /** A model on a channel of this type, whose vendor the simulator plays at this path. */
+  /** A model on a channel of this type, whose vendor is simulated at this path. */
   const at = (type: number, path: string, sent: string, price: Record<string, unknown>, setting = {}) =>
     media.offer(sent, price, { type, base_url: `${media.upstream}/${path}`, setting })
 
@@ -56,7 +56,7 @@ describe('a vendor with a protocol of its own', () => {
   ]
 
   for (const [name, type, path, sent, format] of SPEAKERS) {
-    it(`speaks: ${name}`, async () => {
+    it(`synthesizes speech: ${name}`, async () => {
       const { model } = await at(type, path, sent, CHARACTERS)
       const spoken = await speak(model)
       assert.equal(spoken.status, 200, spoken.bytes.toString())
@@ -68,7 +68,7 @@ describe('a vendor with a protocol of its own', () => {
     })
   }
 
-  it('speaks: Gemini, which has no mp3 and says so', async () => {
+  it('synthesizes speech: Gemini, which has no mp3 and reports that', async () => {
     const { model } = await at(24, 'gemini-media', 'gemini-2.5-flash-preview-tts', {
       input: 1,
       output: 2,
@@ -90,7 +90,7 @@ describe('a vendor with a protocol of its own', () => {
     )
   })
 
-  it('speaks: DashScope, whose sound comes in pieces', async () => {
+  it('synthesizes speech: DashScope, whose audio arrives in pieces', async () => {
     const { model } = await at(17, 'dashscope', 'qwen3-tts-flash', { input: 1, audio_output: 3 })
     const spoken = await speak(model, { instructions: 'softly' })
     assert.deepEqual([spoken.status, spoken.type], [200, 'audio/wav'], spoken.bytes.toString())
@@ -106,7 +106,7 @@ describe('a vendor with a protocol of its own', () => {
     assert.equal((await media.rowOf(timed.id)).other.seconds, 2)
   })
 
-  it('speaks: CosyVoice of DashScope, at an address of its own, in voices of its own', async () => {
+  it('synthesizes speech: CosyVoice of DashScope, at its own path, with its own voices', async () => {
     const setting = { voices: { alloy: 'longanyang' } }
     const { model } = await at(17, 'dashscope', 'cosyvoice-v3-flash', CHARACTERS, setting)
     for (const format of ['mp3', 'wav', 'pcm', 'opus'] as const) {
@@ -129,7 +129,7 @@ describe('a vendor with a protocol of its own', () => {
     assert.equal((await media.rowOf(broken.id)).cost, 0)
   })
 
-  it('is not asked by a strict client for what it cannot take', async () => {
+  it('is not called for a strict client if it does not support a field', async () => {
     const { model } = await at(24, 'gemini-media', 'gemini-2.5-flash-preview-tts', { input: 1, output: 2 })
     const { id, key } = await media.open()
     const ask = (fields: object, strict: string) =>
@@ -147,7 +147,7 @@ describe('a vendor with a protocol of its own', () => {
     assert.equal((await ask({ speed: 2 }, 'false')).status, 200)
   })
 
-  it('is told voices as the channel names them', async () => {
+  it('is sent voices as the channel maps them', async () => {
     const voices = { narrator: 'a'.repeat(20) }
     const { model } = await at(1013, 'elevenlabs', 'eleven_v3', CHARACTERS, { voices })
     assert.equal((await speak(model, { voice: 'narrator' })).status, 200)
@@ -158,7 +158,7 @@ describe('a vendor with a protocol of its own', () => {
     assert.deepEqual([unknown.status, (unknown.error as { param: string }).param], [400, 'voice'])
   })
 
-  it('that fails with a status of 200 is passed over', async () => {
+  it('that fails with status 200 causes a failover', async () => {
     const { model } = await at(35, 'minimax', 'speech-02-hd', CHARACTERS, { voices: { alloy: 'broke' } })
     const spoken = await speak(model)
     assert.equal(spoken.status, 502)
@@ -175,7 +175,7 @@ describe('a vendor with a protocol of its own', () => {
   ]
 
   for (const [name, type, path, sent] of LISTENERS) {
-    it(`transcribes in all five forms: ${name}`, async () => {
+    it(`transcribes in all five response formats: ${name}`, async () => {
       const { model } = await at(type, path, sent, { per_second: 0.0001 })
       const { id, sdk } = await media.open()
       const file = wavOf(3)
@@ -198,7 +198,7 @@ describe('a vendor with a protocol of its own', () => {
     })
   }
 
-  it('is paid by the tokens of what it heard, translates, and takes no more than fits a request: Gemini', async () => {
+  it('is paid by its audio tokens, translates, and accepts only what fits a request: Gemini', async () => {
     const price = { input: 1, audio_input: 2, output: 3 }
     const { model } = await at(24, 'gemini-media', 'gemini-2.5-flash', price)
     const { id, key, sdk } = await media.open()
@@ -218,7 +218,7 @@ describe('a vendor with a protocol of its own', () => {
     assert.match(untimed.headers.get('x-sluice-warnings') ?? '', /no timestamps/)
   })
 
-  it('transcribes into a stream although it has none', async () => {
+  it('transcribes into a stream although it does not stream', async () => {
     const { model } = await at(1014, 'deepgram', 'nova-3', { per_second: 0.0001 })
     const { sdk } = await media.open()
     const stream = await sdk.audio.transcriptions.create({ model, file: wavOf(3), stream: true })
@@ -227,7 +227,7 @@ describe('a vendor with a protocol of its own', () => {
     assert.match(text, /^I heard/)
   })
 
-  it('tells words where they are asked for', async () => {
+  it('returns words if they are requested', async () => {
     const { model } = await at(1014, 'deepgram', 'nova-3', { per_second: 0.0001 })
     const { sdk } = await media.open()
     const answer = await sdk.audio.transcriptions.create({
@@ -240,14 +240,14 @@ describe('a vendor with a protocol of its own', () => {
     assert.equal(answer.segments?.[0]?.text, answer.text)
   })
 
-  it('does not translate where it only transcribes', async () => {
+  it('does not translate if it only transcribes', async () => {
     const { model } = await at(1014, 'deepgram', 'nova-3', { per_second: 0.0001 })
     const { key } = await media.open()
     const reply = await media.post('/v1/audio/translations', key, soundForm({ model }, wavOf(1)))
     assert.deepEqual([reply.status, reply.body.error.code], [503, 'no_channel_available'])
   })
 
-  it('moderates in names of its own: Mistral', async () => {
+  it('moderates with its own category names: Mistral', async () => {
     const { model } = await at(42, 'mistral', 'mistral-moderation-latest', { input: 0 })
     const { key } = await media.open()
     const reply = await post(key, '/v1/moderations', { model, input: ['well', 'kill'] })
@@ -267,7 +267,7 @@ describe('a vendor with a protocol of its own', () => {
   ]
 
   for (const [name, type, path, sent, tellsTokens] of RANKERS) {
-    it(`ranks: ${name}`, async () => {
+    it(`reranks: ${name}`, async () => {
       const { model } = await at(type, path, sent, { input: 1 })
       const { id, key } = await media.open()
       const asked = { model, query: QUERY, documents: DOCUMENTS, top_n: 2, return_documents: true }
@@ -303,7 +303,7 @@ describe('a vendor with a protocol of its own', () => {
   ]
 
   for (const [name, type, path, sent, fields] of PAINTERS) {
-    it(`makes as many pictures as are asked for: ${name}`, async () => {
+    it(`makes as many images as are requested: ${name}`, async () => {
       const { model } = await at(type, path, sent, { image: 0.02 })
       const { id, key } = await media.open()
       const reply = await post(key, '/v1/images/generations', { model, prompt: 'a cat', n: 3, ...fields })
@@ -317,7 +317,7 @@ describe('a vendor with a protocol of its own', () => {
 
   const file = (name: string) => new File([Buffer.from(PICTURE, 'base64')], name, { type: 'image/png' })
 
-  it('changes pictures that it is sent inside each question: Gemini', async () => {
+  it('edits images that are sent inline in each request: Gemini', async () => {
     const { model } = await at(24, 'gemini-media', 'gemini-2.5-flash-image', { image: 0.02 })
     const { id, key, sdk } = await media.open()
     const asked = { model, prompt: 'a cat', n: 2 }
@@ -334,7 +334,7 @@ describe('a vendor with a protocol of its own', () => {
     assert.deepEqual([refused.status, refused.body.error.param], [400, 'image'])
   })
 
-  it('changes pictures, whether they come as files or as addresses: xAI', async () => {
+  it('edits images sent as files or as URLs: xAI', async () => {
     const { model } = await at(48, 'xai', 'grok-imagine-image', { image: 0.02 })
     const { id, key, sdk } = await media.open()
     const asked = { model, prompt: 'a cat', size: '1024x1536' as const, n: 2 }
@@ -351,7 +351,7 @@ describe('a vendor with a protocol of its own', () => {
     }
   })
 
-  it('is told what its channel overrides, in a document and in a form', async () => {
+  it('receives the channel overrides, in JSON and in forms', async () => {
     const { model } = await media.offer('tts-1', CHARACTERS, { param_override: { response_format: 'wav' } })
     assert.equal((await speak(model)).type, 'audio/wav')
     const heard = await media.offer(
@@ -368,7 +368,7 @@ describe('a vendor with a protocol of its own', () => {
     assert.equal(reply.body.task, 'transcribe')
   })
 
-  it('says so where it gives addresses and the picture itself was wanted', async () => {
+  it('causes a warning if it returns URLs and the client requested the image itself', async () => {
     const { model } = await at(17, 'dashscope', 'qwen-image-plus', { image: 0.02 })
     const { key } = await media.open()
     const asked = { model, prompt: 'a cat', response_format: 'b64_json' }
@@ -376,7 +376,7 @@ describe('a vendor with a protocol of its own', () => {
     assert.equal(reply.headers.get('x-sluice-warnings'), 'response_format is url')
   })
 
-  it('is tested by what its model is for', async () => {
+  it('is tested with the operation of its model', async () => {
     const cases: [number, string, string][] = [
       [1, '', 'tts-1'],
       [1, '', 'whisper-1'],
@@ -396,7 +396,7 @@ describe('a vendor with a protocol of its own', () => {
     assert.equal(body.success, false)
   })
 
-  it('is paid by the tokens of all the questions it took', async () => {
+  it('is paid by the tokens of all upstream requests', async () => {
     const { model } = await at(24, 'gemini-media', 'gemini-2.5-flash-image', {
       input: 1,
       output: 2,
@@ -410,7 +410,7 @@ describe('a vendor with a protocol of its own', () => {
   })
 })
 
-describe('a server of one’s own that answers oddly', () => {
+describe('a self-hosted server with unusual responses', () => {
   const media = suiteMedia('sqlite')
   let replay: Replay
   before(async () => {
@@ -420,7 +420,7 @@ describe('a server of one’s own that answers oddly', () => {
     replay.close()
   })
 
-  /** Asks a channel that gives these bodies, one after the other. */
+  /** Calls a channel that returns these bodies in turn. */
   async function asked(
     { path, price }: { path: string; price: Readonly<Record<string, unknown>> },
     answers: readonly { body: Json; type?: string }[],
@@ -444,14 +444,14 @@ describe('a server of one’s own that answers oddly', () => {
     media.post('/v1/audio/transcriptions', key, soundForm({ model, response_format }, wavOf(6)))
   const HEARING = { path: '/v1/audio/transcriptions', price: { per_second: 0.01 } }
 
-  it('sends a text in the quotes of JSON, or under its type: it is that text', async () => {
+  it('sends a text as a JSON string, or with a text content type: it is that text', async () => {
     const [quoted] = await asked(HEARING, [{ body: 'two\nlines' }], hear('text'))
     assert.deepEqual(quoted, [200, 'two\nlines', 60_000_000])
     const [nothing] = await asked(HEARING, [{ body: [] }], hear('vtt'))
     assert.equal(nothing?.[0], 502)
   })
 
-  it('writes paragraphs, arrows and scripts without spaces: its subtitles stay whole', async () => {
+  it('writes paragraphs, arrows and scripts without spaces: its subtitles stay intact', async () => {
     const text = 'One.\n\n  Two --> three.\r\n'
     const words = [...'你好。', 'hi', 'you'].map((word, at) => ({ word, start: at, end: at + 1 }))
     const bodies = [{ text }, { text: '你好。 hi you', words }].map(body => ({ body }))
@@ -463,13 +463,13 @@ describe('a server of one’s own that answers oddly', () => {
     )
   })
 
-  it('tells a length of nothing: nothing is paid', async () => {
+  it('reports a length of zero: nothing is charged', async () => {
     const usage = { type: 'duration', seconds: 0 }
     const [told] = await asked(HEARING, [{ body: { text: 'a', usage } }], hear('json'))
     assert.deepEqual([told?.[0], told?.[2]], [200, 0])
   })
 
-  it('gives fewer vectors than there are texts: that is no answer, and costs nothing', async () => {
+  it('returns fewer vectors than texts: that is a failure, and costs nothing', async () => {
     const embedding = { path: '/v1/embeddings', price: { input: 1 } }
     const vector = { object: 'embedding', index: 0, embedding: [1] }
     const usage = { prompt_tokens: 2, total_tokens: 2 }
@@ -493,7 +493,7 @@ describe('a server of one’s own that answers oddly', () => {
     )
   })
 
-  it('gives null in the place of a picture: only those that are there are paid', async () => {
+  it('returns null in place of an image: only actual images are charged', async () => {
     const drawing = { path: '/v1/images/generations', price: { image: 0.01 } }
     const none = { url: null, b64_json: null }
     const replies = await asked(
@@ -510,7 +510,7 @@ describe('a server of one’s own that answers oddly', () => {
     )
   })
 
-  it('gives a document or a drawing in the place of sound: that is none', async () => {
+  it('returns a document or an image in place of audio: that is a failure', async () => {
     const speaking = { path: '/v1/audio/speech', price: { per_character: 0.001 } }
     const types = ['application/xml', 'application/problem+xml', 'image/svg+xml']
     const replies = await asked(
@@ -525,7 +525,7 @@ describe('a server of one’s own that answers oddly', () => {
   })
 })
 
-it('several answers to one request are together no longer than one may be', async () => {
+it('several responses to one request together are at most as long as one may be', async () => {
   const answer = { kind: 'buffered', status: 200, headers: {}, body: Buffer.from('12345') } as const
   const upstream = { exchange: () => ({ outcome: Promise.resolve(answer), abort() {} }) }
   const timeouts = { connectMs: 1, firstByteMs: 1, idleMs: 1, totalMs: 1 }

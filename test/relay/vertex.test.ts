@@ -17,7 +17,7 @@ const relay = suiteRelay('sqlite')
 
 let made = 0
 
-/** The key file of a service account whose tokens the simulator hands out. */
+/** The key file of a service account whose tokens the simulator issues. */
 const keyFile = (name = 'account', more: object = {}) =>
   JSON.stringify({
     type: 'service_account',
@@ -49,9 +49,9 @@ const MODELS = { Gemini: 'sim-gemini', Claude: 'claude-opus-4-5@20251101' } as c
 
 for (const [vendor, sent] of Object.entries(MODELS))
   for (const name of Object.keys(CLIENTS) as (keyof typeof CLIENTS)[])
-    describe(`${name} before ${vendor} on Vertex`, () => {
+    describe(`${name} with ${vendor} on Vertex`, () => {
       for (const way of ['whole', 'stream'] as const)
-        it(`carries words, thoughts and tools, ${way}, and is paid by what the vendor counts`, async () => {
+        it(`supports text, reasoning and tools, ${way}, and is paid by the usage that the vendor reports`, async () => {
           const { model } = await serve(sent)
           const { id, key } = await relay.newToken({ remain_quota: 5_000_000 })
           const api = CLIENTS[name](key, relay.gateway.url)
@@ -61,7 +61,7 @@ for (const [vendor, sent] of Object.entries(MODELS))
             told.calls.map(call => call.name),
             TOOLS,
           )
-          // The simulator refuses calls that come back without the proven thought they were made with.
+          // The simulator rejects calls that come back without the signed reasoning they were made with.
           const after = await api[way](question, { question, told })
           assert.match(after.text, /The tool answered: ".*get_time has an answer/)
           const [first, second] = await relay.rowsOf(id, 2)
@@ -79,7 +79,7 @@ for (const [vendor, sent] of Object.entries(MODELS))
     })
 
 describe('a service account', () => {
-  it('is traded once for many requests, also where they come at once', async () => {
+  it('is exchanged for an access token once for many requests, also for concurrent ones', async () => {
     const { model } = await serve('sim-gemini')
     const { key } = await relay.newToken()
     const before = await visits('/vertex/token')
@@ -89,7 +89,7 @@ describe('a service account', () => {
     assert.equal(await visits('/vertex/token'), before + 1)
   })
 
-  it('is traded again when its token ends', async () => {
+  it('is exchanged again when its access token expires', async () => {
     const { model } = await serve('sim-gemini', keyFile('short'))
     const { key } = await relay.newToken()
     const before = await visits('/vertex/token')
@@ -97,7 +97,7 @@ describe('a service account', () => {
     assert.equal(await visits('/vertex/token'), before + 2)
   })
 
-  it('that is refused, or none, costs nothing, and the next channel answers', async () => {
+  it('that is rejected, or missing, costs nothing, and the gateway fails over', async () => {
     const bad = {
       'nobody knows it': keyFile('refused'),
       'its key is no key': keyFile('account', { private_key: 'not a key: canary-4711' }),
@@ -135,7 +135,7 @@ describe('a service account', () => {
     }
   })
 
-  it('makes vectors, one text a call where the model takes no more', async () => {
+  it('makes embeddings, one text per call if the model accepts no more', async () => {
     for (const sent of ['text-embedding-005', 'gemini-embedding-001']) {
       const { model } = await serve(sent)
       const { id, key } = await relay.newToken()
@@ -153,8 +153,8 @@ describe('a service account', () => {
   })
 })
 
-describe('an API key of Vertex', () => {
-  it('travels itself, to paths without a project', async () => {
+describe('an API key for Vertex', () => {
+  it('is sent as it is, to paths without a project', async () => {
     const { model } = await serve('sim-gemini', 'AIza-canary-99', { setting: {} })
     const { key } = await relay.newToken()
     const { status, text } = await relay.chat(key, say(model))

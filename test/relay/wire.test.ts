@@ -25,7 +25,7 @@ const stream =
     response.end()
   }
 
-/** A provider that answers each model as it was told to. */
+/** A provider with a scripted response for each model. */
 async function openProvider() {
   const answers = new Map<string, Answer>()
   const seen: string[] = []
@@ -39,7 +39,7 @@ async function openProvider() {
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     seen: (model: string) => seen.filter(each => each === model).length,
-    /** The name under which the provider answers so. */
+    /** The model name for which the provider returns this response. */
     answering(answer: Answer): string {
       const model = `answer-${answers.size}`
       answers.set(model, answer)
@@ -70,7 +70,7 @@ describe('between client and provider', () => {
     ...more,
   })
 
-  /** A token of its own, and a model with a channel for each of these answers. */
+  /** Creates a token, and a model with a channel for each of these responses. */
   async function serve(...answers: readonly Answer[]) {
     const sent = answers.map(provider.answering)
     const { model } = await relay.serve(sent, { base_url: provider.url })
@@ -78,10 +78,10 @@ describe('between client and provider', () => {
     return { ...token, model, sent, ask: (more = {}) => relay.chat(token.key, question(model, more)) }
   }
 
-  describe('a stream that is nothing but an error', () => {
+  describe('a stream that contains only an error', () => {
     const error = (fields: Record<string, unknown>) => stream(frame({ error: { message: 'no', ...fields } }))
 
-    it('goes to the next channel, and only the answer is paid', async () => {
+    it('fails over to the next channel, and only the successful response is charged', async () => {
       const { ask, id } = await serve(error({ type: 'server_error' }), stream(CONTENT, FINISH))
       const reply = await ask({ stream: true })
       assert.equal(reply.status, 200)
@@ -89,7 +89,7 @@ describe('between client and provider', () => {
       assert.equal((await relay.rowOf(id)).type, 2)
     })
 
-    it('costs nothing and has the status that it means where nobody else can be asked', async () => {
+    it('costs nothing and has the status of the error if there is no other channel', async () => {
       for (const [answer, status] of [
         [error({ type: 'server_error' }), 502],
         [error({ code: 503 }), 502],
@@ -106,14 +106,14 @@ describe('between client and provider', () => {
       }
     })
 
-    it('is not mistaken for an answer that speaks of errors', async () => {
+    it('is not confused with a response whose text mentions errors', async () => {
       const talk = frame({ choices: [{ index: 0, delta: { content: '{"error":{}}' } }], error: null })
       const { ask } = await serve(stream(talk, FINISH))
       assert.ok((await ask({ stream: true })).text.startsWith(talk))
     })
   })
 
-  it('an error inside of a stream is the provider’s and not the client’s, in plain words', async () => {
+  it('an error inside a stream is reported as the provider’s and not the client’s, in plain text', async () => {
     for (const [event, message] of [
       [frame({ error: { message: 'broke', code: 500 } }), 'broke'],
       [`event: error\n${frame({ message: 'broke' })}`, 'broke'],
@@ -126,7 +126,7 @@ describe('between client and provider', () => {
     }
   })
 
-  it('pieces of all sizes that come together leave in their order', async () => {
+  it('chunks of all sizes that arrive together are forwarded in order', async () => {
     const word = (length: number, letter: string) =>
       frame({ choices: [{ index: 0, delta: { content: letter.repeat(length) }, finish_reason: null }] })
     const large = [20_000, 40_000, 17_000].map(length => word(length, 'a'))
@@ -141,7 +141,7 @@ describe('between client and provider', () => {
     assert.equal(reply.text.replace('data: [DONE]\n\n', ''), pieces.join(''))
   })
 
-  it('a stream that has come to its end ends in [DONE], also where the provider leaves that out', async () => {
+  it('a complete stream ends with [DONE], also if the provider omits it', async () => {
     const { ask } = await serve(stream(CONTENT, FINISH))
     assert.equal((await ask({ stream: true })).text, `${CONTENT}${FINISH}data: [DONE]\n\n`)
   })
@@ -156,7 +156,7 @@ describe('between client and provider', () => {
       `POST ${target} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\n` +
       `Content-Length: ${Buffer.byteLength(body)}\r\n${more}\r\n`
 
-    it('of an old client is streamed to without frames, a newer one’s in frames of their own length', async () => {
+    it('with HTTP/1.0 gets a stream without chunked encoding, a newer one gets it with chunks', async () => {
       const words = ['naïve ✓ 💧', 'x'.repeat(40_000)]
       const spoken = words.map(content => frame({ choices: [{ index: 0, delta: { content } }] }))
       const { key, model } = await serve(stream(...spoken, FINISH))
@@ -188,7 +188,7 @@ describe('between client and provider', () => {
       assert.ok(Buffer.concat(pieces).toString() === said)
     })
 
-    it('may name the whole address, as proxies do', async () => {
+    it('may send an absolute URL, as proxies do', async () => {
       const { key, model } = await serve(whole)
       const body = JSON.stringify(question(model))
       const target = 'http://gateway.example/v1/chat/completions?x=1'
@@ -196,13 +196,13 @@ describe('between client and provider', () => {
       assert.match(answer, /^HTTP\/1\.1 200 /)
     })
 
-    it('that asks before it sends its body is refused without being told to go on', async () => {
+    it('that sends Expect: 100-continue is refused without a 100', async () => {
       const answer = await raw(post('sk-unknown', '{}', { more: 'Expect: 100-continue\r\n' }))
       assert.match(answer, /^HTTP\/1\.1 401 /)
       assert.match(answer, /\r\nConnection: close\r\n/)
     })
 
-    it('that asks before it sends its body is told to go on where the body is wanted', async () => {
+    it('that sends Expect: 100-continue gets the 100 if the body is accepted', async () => {
       const { key, model } = await serve(whole)
       const body = JSON.stringify(question(model))
       const socket = connect(Number(new URL(relay.gateway.url).port), '127.0.0.1')
@@ -213,7 +213,7 @@ describe('between client and provider', () => {
       assert.match(await text(socket), /^HTTP\/1\.1 200 /)
     })
 
-    it('learns from a 405 which methods there are, and may ask for the head of a list', async () => {
+    it('gets the allowed methods with a 405, and may send HEAD for a list', async () => {
       const { key } = await relay.newToken()
       const call = (method: string, path: string) =>
         fetch(`${relay.gateway.url}${path}`, { method, headers: { authorization: `Bearer ${key}` } })
@@ -224,7 +224,7 @@ describe('between client and provider', () => {
       assert.deepEqual([head.status, await head.text()], [200, ''])
     })
 
-    it('is told its limits also with an error', async () => {
+    it('gets its rate limit headers also with an error', async () => {
       const { model } = await serve(stream(''))
       const { key } = await relay.newToken({ limits: { rpm: 1 } })
       const told = async () => {
@@ -240,7 +240,7 @@ describe('between client and provider', () => {
     })
   })
 
-  it('keeps books that verify, with nothing held', async () => {
+  it('keeps a ledger that verifies, with nothing held', async () => {
     const { body } = await relay.api('GET', '/api/ledger/verify')
     assert.equal(body.data.ok, true)
     const held = await relay.api('GET', '/api/user/self')

@@ -62,12 +62,12 @@ for (const { name, read, body, field } of READERS) {
       }
     })
 
-    it('is not read from what an object merely inherits', () => {
+    it('is not read from inherited members', () => {
       const inherited = JSON.parse(JSON.stringify({ x: body }).replace('"x"', '"__proto__"'))
       assert.deepEqual(faultOf(read(inherited)), ['model', 'missing_parameter'])
     })
 
-    it('survives any JSON there is', () => {
+    it('accepts any JSON without throwing', () => {
       fc.assert(
         fc.property(fc.jsonValue(), value => {
           const reading = read({ ...body, [field]: value, extra: value })
@@ -79,7 +79,7 @@ for (const { name, read, body, field } of READERS) {
 }
 
 describe('the fields of a chat request', () => {
-  it('have the usual values where they are absent or null', () => {
+  it('have defaults if they are absent or null', () => {
     const expected = { model: 'm', stream: false, n: 1, maxOutput: undefined, includeUsage: false }
     const none = {
       stream: null,
@@ -100,7 +100,7 @@ describe('the fields of a chat request', () => {
     assert.deepEqual([stream, n, maxOutput, includeUsage], [true, 128, 7, true])
   })
 
-  it('may set both limits: the greater one is held for, since a host may know only one of them', () => {
+  it('may set both limits: the greater one is held for, because a host may support only one of them', () => {
     const body = { ...CHAT, max_tokens: 7, max_completion_tokens: 9 }
     assert.equal(factsOf(readChatRequest(body)).maxOutput, 9)
     const other = { ...CHAT, max_tokens: 9, max_completion_tokens: 7 }
@@ -111,7 +111,7 @@ describe('the fields of a chat request', () => {
     ])
   })
 
-  it('are refused with their name where they are of the wrong kind or out of range', () => {
+  it('are refused by name if they have the wrong type or are out of range', () => {
     const wrongNumbers = [0, -1, 1.5, 1e13, 1e15, 1e308, 2 ** 63, '10', true, [], {}]
     const wrong: [string, unknown, string?][] = [
       ...[0, 1, 'true', [], {}].map(value => ['stream', value] as [string, unknown]),
@@ -131,14 +131,14 @@ describe('the fields of a chat request', () => {
     }
   })
 
-  it('are refused where the output they allow is no exact number', () => {
+  it('are refused if the output they allow is not an exact number', () => {
     const body = { ...CHAT, n: 2, max_tokens: Number.MAX_SAFE_INTEGER }
     assert.deepEqual(faultOf(readChatRequest(body)), ['max_tokens', 'invalid_parameter'])
     const other = { ...CHAT, n: 2, max_completion_tokens: Number.MAX_SAFE_INTEGER }
     assert.deepEqual(faultOf(readChatRequest(other)), ['max_completion_tokens', 'invalid_parameter'])
   })
 
-  it('that are not ours may be anything', () => {
+  it('that the gateway does not know may have any value', () => {
     const body = { ...CHAT, temperature: 'hot', tools: 'none', new_field: { a: [1] } }
     assert.equal(factsOf(readChatRequest(body)).model, 'm')
   })
@@ -146,8 +146,8 @@ describe('the fields of a chat request', () => {
 
 const bytesOf = (body: unknown) => factsOf(readChatRequest(body)).textBytes
 
-describe('the bound of a prompt', () => {
-  it('is at least the bytes of all texts, wherever they stand', () => {
+describe('the upper bound of a prompt', () => {
+  it('is at least the bytes of all texts, at any depth', () => {
     const text = 'Grüße, 世界 😀'.repeat(10)
     const length = Buffer.byteLength(text)
     const tool = { type: 'function', function: { name: 'f', description: text, parameters: { [text]: {} } } }
@@ -175,7 +175,7 @@ describe('the bound of a prompt', () => {
     assert.ok(bytesOf({ ...CHAT, functions: [tool] }) >= bytesOf(CHAT) + 600)
   })
 
-  it('counts pictures, sound, files and films, not their bytes or links', () => {
+  it('counts images, audio, files and videos, not their bytes or URLs', () => {
     const data = 'A'.repeat(100_000)
     const parts = [
       { type: 'image_url', image_url: { url: `data:image/png;base64,${data}`, detail: 'high' } },
@@ -194,27 +194,27 @@ describe('the bound of a prompt', () => {
     assert.equal(inputBound({ textBytes, media }), textBytes + 3 * images + audio + files + videos)
   })
 
-  it('takes a file of text for the text it is', () => {
+  it('counts a text file as its text', () => {
     const text = Buffer.from('word '.repeat(200_000)).toString('base64')
     const part = { type: 'file', file: { filename: 'a.txt', file_data: `data:text/plain;base64,${text}` } }
     assert.ok(bytesOf({ ...CHAT, messages: [{ role: 'user', content: [part] }] }) >= 1_000_000)
   })
 
-  it('does not take a text for a picture because it calls itself one further in', () => {
+  it('does not count a text as an image because of a nested type', () => {
     const url = 'x'.repeat(5_000)
     const body = { ...CHAT, tools: [{ type: 'function', function: { parameters: { url } } }] }
     assert.ok(bytesOf(body) >= 5_000)
   })
 })
 
-describe('every request with its answer', () => {
+describe('every request with its response', () => {
   const usageIn = (answer: unknown) =>
     (answer as { usage?: { prompt_tokens?: number; total_tokens?: number } }).usage
 
   for (const { name, request, answer } of wholeAnswers('completions')) {
     const prompt = usageIn(answer)?.prompt_tokens
     if (prompt === undefined) continue
-    law(`${name} has a prompt within its bound`, { transcript: name }, () => {
+    law(`${name} has a prompt within its upper bound`, { transcript: name }, () => {
       const body = { model: 'in the path', ...(request as object) }
       const facts = 'prompt' in body ? factsOf(readCompletionRequest(body)) : factsOf(readChatRequest(body))
       assert.ok(inputBound(facts) >= prompt)
@@ -222,7 +222,7 @@ describe('every request with its answer', () => {
   }
 
   for (const { name, request, answer } of wholeAnswers('embeddings')) {
-    law(`${name} has an input within its bound`, { transcript: name }, () => {
+    law(`${name} has an input within its upper bound`, { transcript: name }, () => {
       const facts = factsOf(readEmbeddingRequest({ model: 'in the path', ...(request as object) }))
       const { prompt_tokens, total_tokens } = usageIn(answer) ?? {}
       assert.ok(facts.textBytes >= Number(prompt_tokens ?? total_tokens))
@@ -234,19 +234,19 @@ describe('every request with its answer', () => {
 describe('the fields of a completion request', () => {
   const facts = (more: object) => factsOf(readCompletionRequest({ ...COMPLETION, ...more }))
 
-  it('set no limit where they say nothing, and may ask for no token at all', () => {
+  it('set no limit by default, and may request zero tokens', () => {
     assert.equal(facts({}).maxOutput, undefined)
     assert.equal(facts({ max_tokens: 5 }).maxOutput, 5)
     assert.equal(facts({ max_tokens: 0, echo: true }).maxOutput, 0)
   })
 
-  it('ask for choices of every prompt, and pay for the best of more', () => {
+  it('request choices for every prompt, and pay for best_of', () => {
     assert.deepEqual([facts({}).n, facts({}).choices], [1, 1])
     const several = facts({ prompt: ['a', 'b', 'c'], n: 2, best_of: 5 })
     assert.deepEqual([several.n, several.choices], [6, 15])
   })
 
-  it('may hold a text, texts, tokens or lists of tokens', () => {
+  it('may contain a text, texts, tokens or lists of tokens', () => {
     const counts = [
       ['Once', 1],
       [['a', 'b'], 2],
@@ -260,7 +260,7 @@ describe('the fields of a completion request', () => {
     assert.ok(facts({ suffix: 'x'.repeat(500) }).textBytes >= 500)
   })
 
-  it('are refused with their name where they are wrong', () => {
+  it('are refused by name if they are invalid', () => {
     const wrong = [
       ['n', 0],
       ['n', 129],
@@ -283,20 +283,20 @@ describe('the fields of a completion request', () => {
 describe('the fields of an embedding request', () => {
   const facts = (more: object) => factsOf(readEmbeddingRequest({ ...EMBEDDING, ...more }))
 
-  it('ask for floats where they say nothing', () => {
+  it('request floats by default', () => {
     assert.equal(facts({}).encoding, 'float')
     assert.equal(facts({ encoding_format: null }).encoding, 'float')
     assert.equal(facts({ encoding_format: 'base64', dimensions: 256 }).encoding, 'base64')
     assert.equal(facts({ dimensions: 256 }).dimensions, 256)
   })
 
-  it('count the vectors asked for', () => {
+  it('count the requested vectors', () => {
     assert.equal(facts({ input: ['a', 'b'] }).inputs, 2)
     assert.equal(facts({ input: [1, 2, 3] }).inputs, 1)
     assert.equal(facts({ input: [[1], [2], [3]] }).inputs, 3)
   })
 
-  it('are refused with their name where they are wrong', () => {
+  it('are refused by name if they are invalid', () => {
     for (const [field, value] of [
       ['encoding_format', 'int8'],
       ['encoding_format', 1],
@@ -313,7 +313,7 @@ describe('the fields of an embedding request', () => {
 describe('an embedding', () => {
   const float32 = fc.float({ noNaN: true })
 
-  it('travels as base64 of little-endian floats, and back without loss', () => {
+  it('is encoded as base64 of little-endian floats, and decoded without loss', () => {
     assert.equal(base64FromFloats([1, -2.5]), Buffer.from('0000803f000020c0', 'hex').toString('base64'))
     fc.assert(
       fc.property(fc.array(float32), values => {
@@ -322,20 +322,20 @@ describe('an embedding', () => {
     )
   })
 
-  it('is no vector where the text is not the base64 of whole floats', () => {
+  it('is invalid if the text is not the base64 of whole floats', () => {
     for (const text of ['AAA=', 'AAAAAAA', '????', 'AAAAAA', 'data:AAAA'])
       assert.equal(floatsFromBase64(text), undefined)
     assert.deepEqual(floatsFromBase64(''), [])
   })
 
-  it('is given to the client in the encoding it asked for', () => {
+  it('is returned to the client in the requested encoding', () => {
     const floats = { object: 'list', data: [{ index: 0, embedding: [1, -2.5] }], model: 'm', usage: {} }
     const base64 = { ...floats, data: [{ index: 0, embedding: 'AACAPwAAIMA=' }] }
     assert.deepEqual(encodeEmbeddings(floats, 'base64'), base64)
     assert.deepEqual(encodeEmbeddings(base64, 'float'), floats)
   })
 
-  it('is left alone where it is so already, or is of neither kind', () => {
+  it('is left unchanged if it has that encoding already, or neither', () => {
     const answers = [
       { data: [{ embedding: 'AACAPw==' }] },
       { data: [{ embedding: null }, 7] },

@@ -11,20 +11,20 @@ function bound(reading: ReturnType<typeof readMessages>): number {
   return inputBound(reading.request)
 }
 
-describe('what is held for a request', () => {
-  it('counts a document of plain text by its text', () => {
+describe('the hold for a request', () => {
+  it('counts a plain text document by its text', () => {
     const data = 'word '.repeat(100_000)
     const source = { type: 'text', media_type: 'text/plain', data }
     assert.ok(bound(readMessages(ask([{ type: 'document', source }]))) >= data.length + MEDIA_TOKENS.files)
   })
 
-  it('counts a picture by its kind, not by its bytes', () => {
+  it('counts an image by its type, not by its bytes', () => {
     const source = { type: 'base64', media_type: 'image/png', data: 'A'.repeat(1_000_000) }
     const tokens = bound(readMessages(ask([{ type: 'image', source }])))
     assert.ok(tokens >= MEDIA_TOKENS.images && tokens < MEDIA_TOKENS.images + 2_000, String(tokens))
   })
 
-  it('knows the pictures, sounds and films of Google’s format, in both spellings', () => {
+  it('recognizes the images, audio and videos of Google’s format, in both spellings', () => {
     for (const part of [
       { inlineData: { mimeType: 'video/mp4', data: 'A'.repeat(10_000) } },
       { inline_data: { mime_type: 'video/mp4', data: 'A'.repeat(10_000) } },
@@ -35,7 +35,7 @@ describe('what is held for a request', () => {
     }
   })
 
-  it('takes the limit and the number of answers from where the format has them', () => {
+  it('uses the limit and the number of choices in the fields of the format', () => {
     const generationConfig = { maxOutputTokens: 7, candidateCount: 3 }
     const reading = readContentFacts({ contents: [{ parts: [] }], generationConfig }, { model: 'm' })
     assert.ok('request' in reading)
@@ -46,7 +46,7 @@ describe('what is held for a request', () => {
   })
 })
 
-describe('the bounds of a body that was changed', () => {
+describe('the upper bounds of a changed body', () => {
   it('are those of its largest limit, in any format', () => {
     for (const body of [
       { max_tokens: 9, messages: [] },

@@ -14,7 +14,7 @@ const faultIn = (text: string, rules: NameRules = 'snake') => {
 }
 
 describe('a folded name', () => {
-  it('is the same for every spelling that some server takes for the other', () => {
+  it('is the same for all spellings that some server treats as equal', () => {
     for (const name of [
       'MAX_TOKENS',
       'maxTokens',
@@ -30,14 +30,14 @@ describe('a folded name', () => {
     assert.equal(foldName('T\u0130ER'), 'tier')
   })
 
-  it('tells names apart that no server confuses', () => {
+  it('differs for names that no server treats as equal', () => {
     for (const name of ['max_token', 'mäx_tokens', 'max_tokens_2', 'm\u0430x_tokens'])
       assert.notEqual(foldName(name), 'maxtokens')
   })
 })
 
 describe('the names of a request', () => {
-  it('are taken as the table has them, in camel case only where a format has it', () => {
+  it('are accepted as in the table, in camel case only if a format supports it', () => {
     for (const name of [...Object.values(DECISIVE).flat(), ...ROUTING_FIELDS]) {
       const camel = name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
       assert.equal(faultIn(`{"${name}":1}`), undefined, name)
@@ -53,7 +53,7 @@ describe('the names of a request', () => {
     }
   })
 
-  it('are counted in bodies of any size, however long their texts are', async () => {
+  it('are counted in bodies of any size, with texts of any length', async () => {
     const long = `"${'x'.repeat(3_000)}"`
     const many = Array.from({ length: 600 }, () => `{"role":"user","content":${long}}`).join(',')
     for (const isSkimmed of [true, false]) {
@@ -70,7 +70,7 @@ describe('the names of a request', () => {
     }
   })
 
-  it('are repeated in an error no longer than a path may be', () => {
+  it('are truncated in an error to the longest possible path', () => {
     const fault = faultIn(`{"Model${'_'.repeat(5_000)}":1}`)
     assert.ok((fault?.param?.length ?? 0) <= 201)
   })

@@ -10,8 +10,8 @@ const contents = { contents: [] }
 const chargesOf = (body: Readonly<Record<string, unknown>>) =>
   requestedTools(body).list.map(({ field, charge }) => [field, charge])
 
-describe('the tools that a request asks its provider to run', () => {
-  it('are known by their types, with and without a date', () => {
+describe('the tools that a request makes its provider run', () => {
+  it('are recognized by their types, with and without a date', () => {
     const types = {
       web_search: 'web_search',
       web_search_preview_2025_03_11: 'web_search',
@@ -33,7 +33,7 @@ describe('the tools that a request asks its provider to run', () => {
         assert.deepEqual(chargesOf({ ...body, tools: [{ type }] }), [['tools[0]', charge]], type)
   })
 
-  it('are none where the client runs them', () => {
+  it('exclude tools that the client runs', () => {
     const tools = [
       { type: 'function', function: { name: 'add' } },
       { type: 'custom', custom: { name: 'sql' } },
@@ -55,7 +55,7 @@ describe('the tools that a request asks its provider to run', () => {
       assert.deepEqual(chargesOf({ ...chat, enable_search: none }), [])
   })
 
-  it('are found where no list of tools names them', () => {
+  it('are recognized if no list of tools names them', () => {
     const asked = {
       web_search_options: {},
       enable_search: true,
@@ -90,19 +90,19 @@ describe('the tools that a request asks its provider to run', () => {
     ])
   })
 
-  it('are of an unknown kind in an object that Google takes for a list of one', () => {
+  it('are of an unknown type in an object that Google accepts as a list of one', () => {
     assert.deepEqual(chargesOf({ ...contents, tools: { google_search: {} } }), [['tools', undefined]])
     assert.deepEqual(chargesOf({ ...contents, tools: { functionDeclarations: [] } }), [])
   })
 
-  it('are of an unknown kind where a type is hidden in another spelling or among functions', () => {
+  it('are of an unknown type if a type is hidden in another spelling or among functions', () => {
     const odd = { type: 'function', TYPE: 'web_search', function: { name: 'add' } }
     const nested = { type: 'namespace', tools: [{ type: 'web_search' }] }
     for (const tool of [odd, nested, {}, { type: 7 }])
       assert.deepEqual(chargesOf({ ...chat, tools: [tool] }), [['tools[0]', undefined]])
   })
 
-  it('say how they search where a price may depend on it', () => {
+  it('include their search type if a price may depend on it', () => {
     const kindOf = (web_search_options: object) =>
       requestedTools({ ...chat, web_search_options }).list[0]?.search
     assert.equal(kindOf({}), undefined)
@@ -117,37 +117,37 @@ describe('the tools that a request asks its provider to run', () => {
   })
 })
 
-describe('what such tools may come to', () => {
+describe('the possible usage of such tools', () => {
   const boundsOf = (body: Readonly<Record<string, unknown>>, prompt = 1_000) =>
     toolBounds(requestedTools(body), prompt, () => true)
   const search = { type: 'web_search_20250305', name: 'web_search' }
 
   it('is the calls that the request allows, each with its result, and the prompt read again after each', () => {
-    // Two readings of the prompt, and one result.
+    // The prompt is read twice, and there is one result.
     assert.deepEqual(boundsOf({ ...chat, web_search_options: {} }), {
       units: { searches: 1 },
       inputTokens: 2_000 + 8_192,
     })
-    // Four readings of the prompt; the first result is read three times, the last one once.
+    // The prompt is read four times; the first result is read three times, the last one once.
     assert.deepEqual(boundsOf({ ...chat, tools: [{ ...search, max_uses: 3 }] }), {
       units: { searches: 3 },
       inputTokens: 4_000 + 6 * 8_192,
     })
   })
 
-  it('grows no further with rounds that no provider makes', () => {
+  it('does not grow with rounds that no provider runs', () => {
     const { inputTokens } = boundsOf({ ...chat, tools: [{ ...search, max_uses: 50 }] }, 0)
     assert.equal(inputTokens, (50 * 8_192 * 11) / 2)
   })
 
-  it('is shared by all tools where one limit holds for them', () => {
+  it('is shared by all tools if one limit applies to them', () => {
     const tools = [{ type: 'web_search' }, { type: 'image_generation' }]
     const { units } = boundsOf({ ...input, tools, max_tool_calls: 3 })
     assert.deepEqual(units, { searches: 3, imageGenerationCalls: 3 })
     assert.deepEqual(boundsOf({ ...input, tools }).units, { searches: 10, imageGenerationCalls: 10 })
   })
 
-  it('is nothing more than the prompt where no tool is sent', () => {
+  it('is only the prompt if no tool is sent', () => {
     const tools = requestedTools({ ...chat, tools: [search] })
     assert.deepEqual(
       toolBounds(tools, 1_000, () => false),
@@ -155,7 +155,7 @@ describe('what such tools may come to', () => {
     )
   })
 
-  it('has a search with every request to models that always search', () => {
+  it('includes a search with every request to models that always search', () => {
     for (const model of [
       'sonar',
       'perplexity/sonar-pro',
@@ -169,7 +169,7 @@ describe('what such tools may come to', () => {
   })
 })
 
-describe('a body without tools that are not paid for', () => {
+describe('a body after tools without a price are removed', () => {
   const edited = (body: Readonly<Record<string, unknown>>, kept: readonly string[] = []) => {
     const edits = toolEdits(body, requestedTools(body), {
       isSent: ({ charge }) => kept.includes(String(charge)),
@@ -179,7 +179,7 @@ describe('a body without tools that are not paid for', () => {
   }
   const add = { type: 'function', name: 'add' }
 
-  it('keeps the choice of a tool that is still there', () => {
+  it('keeps the choice of a tool that remains', () => {
     const body = {
       ...input,
       tools: [add, { type: 'web_search' }],
@@ -188,7 +188,7 @@ describe('a body without tools that are not paid for', () => {
     assert.deepEqual(edited(body), { ...body, tools: [add] })
   })
 
-  it('loses the choice of a tool that is gone, alone or among others', () => {
+  it('loses the choice of a removed tool, alone or among others', () => {
     const tools = [add, { type: 'web_search_preview' }]
     for (const tool_choice of [
       { type: 'web_search_preview' },
@@ -201,13 +201,13 @@ describe('a body without tools that are not paid for', () => {
       assert.deepEqual(edited({ ...input, tools, tool_choice }), { ...input, tools: [add] })
   })
 
-  it('loses Google’s settings of tools with the last of them', () => {
+  it('loses Google’s tool settings with the last tool', () => {
     const toolConfig = { functionCallingConfig: { mode: 'ANY' } }
     assert.deepEqual(edited({ ...contents, tools: [{ googleSearch: {} }], toolConfig }), contents)
     assert.deepEqual(edited({ ...contents, tools: { googleSearch: {} }, toolConfig }), contents)
   })
 
-  it('is limited where tools stay that cost something by the call, and only then', () => {
+  it('gets a limit if tools with a per-call price remain, and only then', () => {
     const tools = [{ type: 'mcp', server_url: 'https://a.example' }, { type: 'web_search' }]
     assert.equal(edited({ ...input, tools }, ['tokens', 'web_search']).max_tool_calls, 10)
     assert.equal('max_tool_calls' in edited({ ...input, tools }, ['tokens']), false)

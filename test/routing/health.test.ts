@@ -24,7 +24,7 @@ const channel = (id: number, given: Partial<RoutedChannel> = {}): RoutedChannel 
   ...given,
 })
 
-/** A clock that the test moves, and a health that notes what it disables. */
+/** A clock that the test sets, and a health tracker that records what it disables. */
 function world() {
   let atMs = 1_000_000
   const disabled: Disabling[] = []
@@ -74,14 +74,14 @@ describe('a channel', () => {
     assert.equal(w.stateOf(one), 'trial')
   })
 
-  it('starts counting anew after a success', () => {
+  it('resets its failure count after a success', () => {
     const w = failing([FAILED, FAILED, FAILED, FAILED, OK, FAILED, FAILED, FAILED, FAILED])
     assert.equal(w.stateOf(one), 'ready')
     w.attempt(one, FAILED)
     assert.equal(w.stateOf(one), 'resting')
   })
 
-  it("is not blamed for a client's own mistake, nor cleared by it", () => {
+  it('is not affected by a client error, neither as a failure nor as a success', () => {
     assert.equal(failing(Array.from({ length: 50 }, () => ({ kind: 'client' as const }))).health.size(), 0)
     const w = failing([FAILED, FAILED, FAILED, FAILED, { kind: 'client' }, FAILED])
     assert.equal(w.stateOf(one), 'resting')
@@ -134,7 +134,7 @@ describe('a channel', () => {
     assert.deepEqual(w.health.ofChannel(1), { state: 'resting', againInMs: 30_000 })
   })
 
-  it('gives the trial to the next when the first one says nothing about it', () => {
+  it('passes the trial to the next request if the first has no conclusive result', () => {
     const w = failing(Array.from({ length: 5 }, () => FAILED))
     w.pass(30_000)
     w.begin(one).end({ kind: 'client' })
@@ -156,7 +156,7 @@ describe('a channel', () => {
     assert.equal(w.stateOf(one), 'ready')
   })
 
-  it('is available from the first byte of a trial, and cools down at once if the response breaks off', () => {
+  it('is available from the first byte of a trial, and cools down immediately if the response breaks off', () => {
     const w = failing(Array.from({ length: 5 }, () => FAILED))
     w.pass(30_000)
     const trial = w.begin(one)
@@ -166,7 +166,7 @@ describe('a channel', () => {
     assert.deepEqual(w.health.ofChannel(1), { state: 'resting', againInMs: 60_000 })
   })
 
-  it('learns from an attempt once', () => {
+  it('records the result of an attempt once', () => {
     const w = world()
     const attempt = w.begin(one)
     for (let times = 0; times < 9; times += 1) attempt.end(FAILED)
@@ -183,7 +183,7 @@ describe('a channel', () => {
 })
 
 describe('a key', () => {
-  it('cools down at once when it is rejected or out of credit, and so does its channel if it is the only key', () => {
+  it('cools down immediately when it is rejected or out of credit, and so does its channel if it is the only key', () => {
     for (const kind of ['auth', 'credit'] as const) {
       const w = failing([{ kind }])
       assert.deepEqual(w.keyOf(one), { state: 'resting', againInMs: 30_000 })
@@ -239,7 +239,7 @@ describe('a key', () => {
     assert.equal(w.stateOf(one), 'ready')
   })
 
-  it('that was replaced begins anew, also in the same place', () => {
+  it('that was replaced has no history, also at the same position', () => {
     const w = failing([REFUSED])
     const replaced = channel(1, { keys: [{ index: 0, value: 'new', status: 1 }] })
     assert.equal(w.keyOf(replaced).state, 'ready')
@@ -257,7 +257,7 @@ describe('a key', () => {
   })
 })
 
-describe('disabling by the gateway', () => {
+describe('automatic disabling', () => {
   const refuseAtTrials = (w: ReturnType<typeof world>, on: RoutedChannel, times: number, index = 0) => {
     for (let time = 0; time < times; time += 1) {
       w.attempt(on, REFUSED, index)
@@ -265,7 +265,7 @@ describe('disabling by the gateway', () => {
     }
   }
 
-  it('happens when a key is refused three times in a row, each time at a trial', () => {
+  it('happens when a key is rejected three times in a row, each time in a trial', () => {
     const w = world()
     refuseAtTrials(w, one, 2)
     assert.deepEqual(w.disabled, [])
@@ -273,7 +273,7 @@ describe('disabling by the gateway', () => {
     assert.deepEqual(w.disabled, [{ channelId: 1, reason: 'the account has no credit' }])
   })
 
-  it('does not happen for requests that were refused together', () => {
+  it('does not happen for concurrent requests that were rejected', () => {
     const w = world()
     const together = Array.from({ length: 100 }, () => w.begin(one))
     for (const attempt of together) attempt.end(REFUSED)
@@ -281,7 +281,7 @@ describe('disabling by the gateway', () => {
     assert.equal(w.keyOf(one).againInMs, 30_000)
   })
 
-  it('does not happen where anything came in between, or where the channel forbids it', () => {
+  it('does not happen if another result came in between, or if the channel forbids it', () => {
     for (const between of [OK, { kind: '429' } as const]) {
       const w = world()
       refuseAtTrials(w, one, 2)
@@ -305,7 +305,7 @@ describe('disabling by the gateway', () => {
     assert.deepEqual(w.disabled, [])
   })
 
-  it('takes one key of several, and the channel only with the last', () => {
+  it('disables one key of several, and the channel only with the last', () => {
     const several = channel(1, { keys: keyed(1, 1, 2) })
     const [first, second] = several.keys
     const w = world()
@@ -320,20 +320,20 @@ describe('disabling by the gateway', () => {
     ])
   })
 
-  it('is reported again until the table shows it', () => {
+  it('is reported again until the routing table shows it', () => {
     const w = world()
     refuseAtTrials(w, one, 4)
     assert.equal(w.disabled.length, 2)
   })
 
-  it('takes a channel without keys that suddenly asks for one', () => {
+  it('disables a channel without keys whose provider starts to require one', () => {
     const keyless = channel(1, { keys: [] })
     const w = world()
     refuseAtTrials(w, keyless, 3)
     assert.equal(w.disabled.length, 1)
   })
 
-  it('begins anew for a key that was switched on again', () => {
+  it('starts again for a key that was enabled again', () => {
     const w = world()
     refuseAtTrials(w, one, 3)
     w.health.prune(() => channel(1, { status: 3 }))
@@ -345,14 +345,14 @@ describe('disabling by the gateway', () => {
   })
 })
 
-describe('what health remembers', () => {
-  it('is nothing about what works', () => {
+describe('the stored health state', () => {
+  it('is empty for channels that work', () => {
     const w = world()
     for (let id = 0; id < 1_000; id += 1) w.attempt(channel(id), OK)
     assert.equal(w.health.size(), 0)
   })
 
-  it('is forgotten with the channels that are gone or switched off', () => {
+  it('is dropped for channels that are deleted or disabled', () => {
     const w = world()
     const channels = [1, 2, 3, 4].map(id => channel(id, { keys: keyed(1, 1) }))
     for (const each of channels) {
@@ -366,11 +366,11 @@ describe('what health remembers', () => {
       [3, channel(3, { status: 2 })],
     ])
     w.health.prune(id => left.get(id))
-    // Of 1 everything, of 2 all but the disabled key, of 3 whose turn it is.
+    // Of 1 everything, of 2 all but the disabled key, of 3 the key rotation.
     assert.equal(w.health.size(), 3 + 2 + 1)
   })
 
-  it('stays with a channel without keys', () => {
+  it('is kept for a channel without keys', () => {
     const keyless = channel(1, { keys: [] })
     const w = world()
     w.attempt(keyless, REFUSED)
@@ -378,7 +378,7 @@ describe('what health remembers', () => {
     assert.equal(w.keyOf(keyless).state, 'resting')
   })
 
-  it('does not last until the old hour comes again when the clock goes back', () => {
+  it('does not extend a cooldown when the clock is set back', () => {
     let atMs = 10_000_000
     const health = createHealth({ nowMs: () => atMs, onDisable: () => undefined })
     health.begin({ channel: one, key: NO_KEY }).end({ kind: '429', retryAfterMs: 10_000 })
@@ -390,7 +390,7 @@ describe('what health remembers', () => {
 })
 
 describe('trials', () => {
-  it('never run two at a time', () => {
+  it('never run concurrently', () => {
     const kinds = ['ok', 'connect', '5xx', '429', 'auth', 'credit', 'client'] as const
     const event = fc.oneof(
       fc.record({ is: fc.constant('begin' as const) }),
@@ -423,7 +423,7 @@ describe('trials', () => {
   })
 })
 
-describe('recovery of what the gateway disabled', () => {
+describe('recovery from automatic disabling', () => {
   const suspects = (due: readonly { channel: RoutedChannel; key: RoutedKey }[]) =>
     due.map(each => [each.channel.id, each.key.value])
 
@@ -440,7 +440,7 @@ describe('recovery of what the gateway disabled', () => {
     }
   }
 
-  it('tests disabled channels and keys, and leaves alone what an administrator switched off', () => {
+  it('tests automatically disabled channels and keys, and not what an administrator disabled', () => {
     const channels = [
       channel(1, { status: 3 }),
       channel(2, { status: 2, keys: keyed(3) }),
@@ -473,7 +473,7 @@ describe('recovery of what the gateway disabled', () => {
     }
   })
 
-  it('hands out no more than asked for, and the others next', () => {
+  it('returns no more than requested, and the others next', () => {
     const channels = [1, 2, 3].map(id => channel(id, { status: 3 }))
     const { recovery, pass } = recovering()
     recovery.due(channels, 9)
@@ -485,7 +485,7 @@ describe('recovery of what the gateway disabled', () => {
     assert.deepEqual(suspects(recovery.due(channels, 2)), [[3, 'key-0']])
   })
 
-  it('brings back the key, and the channel if that was disabled too', () => {
+  it('enables the key, and the channel if that was disabled too', () => {
     const { recovery, recovered } = recovering()
     const both = channel(1, { status: 3, keys: keyed(3, 3) })
     const keyOnly = channel(2, { keys: keyed(1, 3) })
@@ -506,7 +506,7 @@ describe('recovery of what the gateway disabled', () => {
     ])
   })
 
-  it('starts its intervals anew for what was disabled again', () => {
+  it('resets its intervals for what was disabled again', () => {
     const down = [channel(1, { status: 3 })]
     const { recovery, pass } = recovering()
     recovery.due(down, 9)

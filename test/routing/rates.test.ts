@@ -36,7 +36,7 @@ function world(options: { maxSubjects?: number } = {}) {
   }
 }
 
-describe('requests a minute', () => {
+describe('requests per minute', () => {
   const five = subject({ rpm: 5 })
 
   it('are admitted up to the limit, and refused beyond it', () => {
@@ -48,7 +48,7 @@ describe('requests a minute', () => {
   it('count for 60 s in steps of 1 s', () => {
     const w = world()
     for (let times = 0; times < 5; times += 1) w.take([five])
-    // The second began half a second ago, so it ends that much earlier.
+    // The second started half a second ago, so it ends that much earlier.
     w.pass(59_499)
     assert.equal(w.refused([five]).retryAfterS, 1)
     w.pass(1)
@@ -87,17 +87,17 @@ describe('requests a minute', () => {
   })
 })
 
-describe('tokens a minute', () => {
+describe('tokens per minute', () => {
   const hundred = subject({ tpm: 100 })
 
-  it('admit while the tokens of the last minute are below the limit, however many the next one brings', () => {
+  it('admit while the tokens of the last minute are below the limit, whatever the next request adds', () => {
     const w = world()
     w.take([hundred]).end(99)
     w.take([hundred], 5_000).end(1)
     assert.deepEqual(w.refused([hundred]), { id: 1, limit: 'tpm', retryAfterS: 60 })
   })
 
-  it('are the counted input while a request runs, and the real ones when it has ended', () => {
+  it('are the counted input while a request runs, and the reported ones when it has ended', () => {
     const w = world()
     const running = w.take([hundred], 100)
     assert.equal(w.refused([hundred]).limit, 'tpm')
@@ -126,11 +126,11 @@ describe('tokens a minute', () => {
     w.take([hundred]).end(60)
     w.pass(5_000)
     w.take([hundred]).end(20)
-    // The 30 go first and leave 80, which is below 100 but not below 80.
+    // The 30 expire first and leave 80, which is below 100 but not below 80.
     assert.equal(w.refused([subject({ tpm: 80 })]).retryAfterS, 55)
     assert.equal(w.refused([hundred]).retryAfterS, 50)
     w.take([subject({ tpm: 111 })], 25)
-    // With 25 running, the 60 must go too.
+    // With 25 running, the 60 must expire too.
     assert.equal(w.refused([hundred]).retryAfterS, 55)
   })
 
@@ -141,10 +141,10 @@ describe('tokens a minute', () => {
   })
 })
 
-describe('running requests', () => {
+describe('concurrent requests', () => {
   const two = subject({ concurrency: 2 })
 
-  it('give their place back when they leave, and their tokens when those are known', () => {
+  it('release their slot when they end, and update their tokens when those are known', () => {
     const w = world()
     const limited = subject({ concurrency: 1, tpm: 100 })
     const left = w.take([limited], 60)
@@ -158,7 +158,7 @@ describe('running requests', () => {
     w.take([limited])
   })
 
-  it('hold their place from admission to the end', () => {
+  it('hold their slot from admission to the end', () => {
     const w = world()
     const first = w.take([two])
     w.take([two])
@@ -197,7 +197,7 @@ describe('several subjects', () => {
     assert.equal(w.refused([token]).limit, 'rpm')
   })
 
-  it('of the same id but another kind are others', () => {
+  it('of the same id but another kind are different', () => {
     const w = world()
     for (const kind of ['token', 'user', 'channel'] as const) w.take([subject({ rpm: 1 }, 1, kind)])
     for (const kind of ['token', 'user', 'channel'] as const) w.refused([subject({ rpm: 1 }, 1, kind)])
@@ -211,7 +211,7 @@ describe('several subjects', () => {
     assert.deepEqual(w.refused([fast, slow]), { id: 2, limit: 'rpm', retryAfterS: 60 })
   })
 
-  it('without limits cost nothing and are not remembered', () => {
+  it('without limits cost nothing and are not stored', () => {
     const w = world()
     for (let id = 0; id < 100; id += 1) w.take([subject({}, id)], 10).end(10)
     assert.equal(w.rates.size(), 0)
@@ -220,7 +220,7 @@ describe('several subjects', () => {
 })
 
 describe('a channel', () => {
-  it('is full for as long as its limits would refuse, and asking does not count', () => {
+  it('is full for as long as its limits would refuse, and the check itself does not count', () => {
     const w = world()
     const limited = subject({ rpm: 2 }, 4, 'channel')
     assert.equal(w.rates.fullForS(limited), 0)
@@ -236,7 +236,7 @@ describe('a channel', () => {
   })
 })
 
-describe('what is left', () => {
+describe('the remainder', () => {
   it('is reported with the time until the whole limit is available', () => {
     const w = world()
     const limited = subject({ rpm: 10, tpm: 1_000 })
@@ -258,7 +258,7 @@ describe('what is left', () => {
     })
   })
 
-  it('is that of the tightest subject, for requests and tokens apart', () => {
+  it('is that of the tightest subject, for requests and tokens separately', () => {
     const w = world()
     const token = subject({ rpm: 5, tpm: 900 }, 1, 'token')
     const user = subject({ rpm: 8, tpm: 100 }, 1, 'user')
@@ -282,7 +282,7 @@ describe('the meters in memory', () => {
     assert.equal(w.refused([subject(limits, 500)]).limit, 'concurrency')
   })
 
-  it('stay within their bound, and the idle ones go first', () => {
+  it('stay within their limit, and idle ones are dropped first', () => {
     const w = world({ maxSubjects: 20 })
     const limits = { rpm: 2 }
     const use = (id: number, kind?: Subject['kind']) => w.take([subject(limits, id, kind)]).end(0)
@@ -291,13 +291,13 @@ describe('the meters in memory', () => {
     use(0)
     use(1)
     use(100, 'channel')
-    // A tenth of them went, so that the next ones find room.
+    // A tenth of them was dropped, so that the next ones have room.
     assert.equal(w.rates.size(), 19)
     const left = (id: number) => w.rates.remaining([subject(limits, id)]).requests?.remaining
     assert.deepEqual([0, 1, 2, 3, 4, 19].map(left), [0, 0, 2, 2, 1, 1])
   })
 
-  it('have room at once after requests have ended, so that no subject loses its window', () => {
+  it('have room immediately after requests have ended, so that no subject loses its window', () => {
     const w = world({ maxSubjects: 3 })
     const limits = { rpm: 1 }
     const long = [w.take([subject(limits, 1)]), w.take([subject(limits, 2)])]
@@ -309,7 +309,7 @@ describe('the meters in memory', () => {
     for (const id of [3, 4, 5]) w.refused([subject(limits, id)])
   })
 
-  it('keep every running request even beyond the bound', () => {
+  it('keep every running request even above the limit', () => {
     const w = world({ maxSubjects: 10 })
     const limits = { concurrency: 1 }
     for (let id = 0; id < 50; id += 1) w.take([subject(limits, id)])
@@ -331,7 +331,7 @@ describe('every sequence of requests', () => {
     fc.record({ is: fc.constant('pass' as const), ms: fc.nat(25_000) }),
   )
 
-  it('is judged as by a list of everything that happened', () => {
+  it('has the same result as a full list of events', () => {
     fc.assert(
       fc.property(fc.array(event, { maxLength: 120 }), events => {
         const w = world()
@@ -373,7 +373,7 @@ describe('every sequence of requests', () => {
   })
 })
 
-describe('limits that several workers keep together', () => {
+describe('limits shared by several workers', () => {
   const channelOf = (limits: Partial<Subject['limits']>) => subject(limits, 1, 'channel')
 
   function twoWorkers() {
@@ -398,7 +398,7 @@ describe('limits that several workers keep together', () => {
     return { one: worker(), other: worker(), pass, asked: () => asked }
   }
 
-  it('know a place as free as soon as another worker gives it back', async () => {
+  it('see a slot as free as soon as another worker releases it', async () => {
     const { one, other } = twoWorkers()
     const limited = channelOf({ concurrency: 1 })
     const running = await one.admit([limited], 0)
@@ -409,7 +409,7 @@ describe('limits that several workers keep together', () => {
     assert.equal((await other.admit([limited], 0)).ok, true)
   })
 
-  it('remember a minute that is used up, and ask no more until it is over', async () => {
+  it('remember an exhausted minute, and send no more calls until it is over', async () => {
     const { one, other, pass, asked } = twoWorkers()
     const limited = channelOf({ rpm: 1 })
     assert.equal((await one.admit([limited], 0)).ok, true)

@@ -74,25 +74,25 @@ describe('the table (docs/reference/routing.md: Model names)', () => {
     assert.deepEqual([route?.requestedModel, route?.model, route?.names], ['m', 'm', ['m']])
   })
 
-  it('knows names in their exact case, and no others', () => {
+  it('matches names in their exact case only', () => {
     const table = createTable([channel(1, { models: ['GPT'] })], [])
     assert.equal(table.resolve('gpt'), undefined)
     for (const name of ['', 'constructor', '__proto__', 'GPT ']) assert.equal(table.resolve(name), undefined)
     assert.deepEqual(table.servedModels(), ['GPT'])
   })
 
-  it('takes a channel once that lists a model twice', () => {
+  it('uses a channel once that lists a model twice', () => {
     const table = createTable([channel(1, { models: ['m', 'x', 'm', 'm'] })], [])
     assert.deepEqual(tierIds(table.resolve('m')), [[1]])
   })
 
-  it('does not know a model that only channels disabled by hand list', () => {
+  it('does not contain a model that only manually disabled channels list', () => {
     const table = createTable([channel(1, { status: 2 })], [])
     assert.equal(table.resolve('m'), undefined)
     assert.deepEqual(table.servedModels(), [])
   })
 
-  it('knows but does not list a model whose channels the gateway disabled', () => {
+  it('contains but does not list a model whose channels are auto-disabled', () => {
     const table = createTable([channel(1, { status: 3 }), channel(2, { status: 2 })], [])
     const route = table.resolve('m')
     assert.deepEqual([route?.tiers, ids(route?.disabled), route?.isListed], [[], [1], false])
@@ -105,7 +105,7 @@ describe('the table (docs/reference/routing.md: Model names)', () => {
     assert.deepEqual(table.servedModels(), ['m'])
   })
 
-  it('finds channels by id, and the vendors behind a name, the preferred first', () => {
+  it('finds channels by id, and the vendors of a name, the preferred first', () => {
     const table = createTable(
       [channel(1, { type: 14 }), channel(2, { type: 3, priority: 1 }), channel(3, { type: 14 })],
       [alias('a', 'm', { channelIds: [3] })],
@@ -122,7 +122,7 @@ describe('the table (docs/reference/routing.md: Model names)', () => {
     assert.equal(table.resolve('m')?.tiers[0]?.channels[0]?.baseUrl, 'https://one.example')
   })
 
-  it('answers the same question with the same route', () => {
+  it('returns the same route for the same query', () => {
     const table = createTable([channel(1)], [alias('a', 'm')])
     assert.equal(table.resolve('a'), table.resolve('a'))
   })
@@ -137,25 +137,25 @@ describe('an alias (docs/reference/routing.md: Aliases)', () => {
     assert.deepEqual(table.servedModels(), ['a', 'b', 'm'])
   })
 
-  it('wins over a listed model of its name', () => {
+  it('takes precedence over a listed model of its name', () => {
     const table = createTable([channel(1), channel(2, { models: ['a'] })], [alias('a', 'm')])
     assert.deepEqual(tierIds(table.resolve('a')), [[1]])
   })
 
-  it('that leads nowhere hides a listed model of its name', () => {
+  it('with a missing target hides a listed model of its name', () => {
     const table = createTable([channel(2, { models: ['a'] })], [alias('a', 'gone')])
     assert.equal(table.resolve('a'), undefined)
     assert.deepEqual(table.servedModels(), [])
   })
 
-  it('does nothing while it is disabled, also inside a chain', () => {
+  it('has no effect while it is disabled, also inside a chain', () => {
     const channels = [channel(1), channel(2, { models: ['b'] })]
     const table = createTable(channels, [alias('a', 'b'), alias('b', 'm', { status: 2 })])
     assert.deepEqual(tierIds(table.resolve('a')), [[2]])
     assert.deepEqual(table.resolve('a')?.names, ['a', 'b'])
   })
 
-  it('is kept to its channels, and along a chain to those that all of them allow', () => {
+  it('is limited to its channels, and in a chain to those that all of them allow', () => {
     const channels = [channel(1), channel(2), channel(3), channel(4, { status: 3 })]
     const table = createTable(channels, [
       alias('narrow', 'm', { channelIds: [1, 2] }),
@@ -176,7 +176,7 @@ describe('an alias (docs/reference/routing.md: Aliases)', () => {
     assert.deepEqual(table.servedModels(), ['any', 'm', 'narrow', 'narrower'])
   })
 
-  it('passes through at most five, and a loop leads nowhere', () => {
+  it('resolves through at most five aliases, and a cycle resolves to nothing', () => {
     const chain = [0, 1, 2, 3, 4, 5].map(n => alias(`a${n}`, n === 5 ? 'm' : `a${n + 1}`))
     const table = createTable([channel(1)], [...chain, alias('x', 'y'), alias('y', 'x'), alias('z', 'z')])
     assert.equal(table.resolve('a0'), undefined)
@@ -185,7 +185,7 @@ describe('an alias (docs/reference/routing.md: Aliases)', () => {
   })
 })
 
-describe('the name that goes upstream', () => {
+describe('the upstream model name', () => {
   it('is what the channel maps the model to, else the model itself', () => {
     assert.equal(sentModel({ mapping: { m: 'vendor-m' } }, 'm'), 'vendor-m')
     assert.equal(sentModel({ mapping: { n: 'x' } }, 'm'), 'm')
@@ -193,13 +193,13 @@ describe('the name that goes upstream', () => {
       assert.equal(sentModel({ mapping: {} }, name), name)
   })
 
-  it('follows a mapping through its own names, and never for ever', () => {
+  it('follows a mapping through its own names, and ends in a cycle', () => {
     assert.equal(sentModel({ mapping: { m: 'n', n: 'o' } }, 'm'), 'o')
     assert.equal(sentModel({ mapping: { m: 'm' } }, 'm'), 'm')
     assert.equal(sentModel({ mapping: { m: 'n', n: 'm' } }, 'm'), 'n')
   })
 
-  it('is asked of the mapping by the name the channel lists, not by the alias', () => {
+  it('is mapped from the name the channel lists, not from the alias', () => {
     const mapped = channel(1, { mapping: { a: 'wrong', m: 'right' } })
     const { steps } = planned([mapped], { aliases: [alias('a', 'm')], asked: 'a' })
     assert.equal(steps[0]?.sentModel, 'right')
@@ -220,7 +220,7 @@ const planned = (channels: readonly RoutedChannel[], given?: Given) => plan(opti
 const order = (channels: readonly RoutedChannel[], given?: Given) =>
   planned(channels, given).steps.map(step => step.channel.id)
 
-/** How often each channel came first (or at another place) in so many plans. */
+/** How often each channel was first (or at another position) in this many plans. */
 function shares(
   channels: readonly RoutedChannel[],
   runs: number,
@@ -237,7 +237,7 @@ function shares(
   return counts
 }
 
-/** Pearson's statistic of what was counted against what was expected. */
+/** Pearson's chi-squared statistic of the observed counts against the expected ones. */
 function chiSquare(counts: ReadonlyMap<number, number>, expected: ReadonlyMap<number, number>): number {
   let sum = 0
   for (const [id, count] of expected) sum += ((counts.get(id) ?? 0) - count) ** 2 / count
@@ -245,7 +245,7 @@ function chiSquare(counts: ReadonlyMap<number, number>, expected: ReadonlyMap<nu
 }
 
 describe('a plan', () => {
-  it('exhausts a tier before it goes on to the next', () => {
+  it('exhausts a tier before it continues with the next', () => {
     const channels = [
       channel(1, { priority: 1 }),
       channel(2, { priority: 2 }),
@@ -259,7 +259,7 @@ describe('a plan', () => {
     assert.deepEqual(fourth, [1, 2])
   })
 
-  it('tries each channel once, and no more than the attempts', () => {
+  it('tries each channel once, and at most `attempts` channels', () => {
     const channels = Array.from({ length: 8 }, (_, index) => channel(index + 1))
     assert.equal(new Set(order(channels, { attempts: 50 })).size, 8)
     assert.equal(order(channels, { attempts: 50 }).length, 8)
@@ -267,13 +267,13 @@ describe('a plan', () => {
     assert.deepEqual(order(channels, { attempts: 0 }), [])
   })
 
-  it('divides a tier exactly where the weights meet', () => {
+  it('divides a tier exactly at the boundaries of the weights', () => {
     const channels = [channel(1, { weight: 1 }), channel(2, { weight: 3 })]
     const firstAt = (point: number) => order(channels, { random: () => point })[0]
     assert.deepEqual([0, 0.25 - 2 ** -53, 0.25, 1 - 2 ** -53].map(firstAt), [1, 1, 2, 2])
   })
 
-  it('gives a tier by weight', () => {
+  it('chooses within a tier by weight', () => {
     // 99.9 % of fair draws stay below 13.8 with two degrees of freedom; the seed is fixed.
     const channels = [channel(1, { weight: 1 }), channel(2, { weight: 3 }), channel(3, { weight: 6 })]
     const expected = new Map([
@@ -285,7 +285,7 @@ describe('a plan', () => {
     assert.ok(chiSquare(counts, expected) < 13.8, JSON.stringify([...counts]))
   })
 
-  it('gives the second place by weight among those left', () => {
+  it('chooses the second channel by weight among the rest', () => {
     const channels = [channel(1, { weight: 1 }), channel(2, { weight: 3 }), channel(3, { weight: 6 })]
     const weights = new Map(channels.map(each => [each.id, each.weight]))
     const expected = new Map<number, number>()
@@ -297,7 +297,7 @@ describe('a plan', () => {
     assert.ok(chiSquare(counts, expected) < 13.8, JSON.stringify([...counts]))
   })
 
-  it('gives what a channel cannot take to the others by their weights', () => {
+  it('distributes the share of an unavailable channel to the others by their weights', () => {
     const channels = [channel(1, { weight: 1 }), channel(2, { weight: 3 }), channel(3, { weight: 600 })]
     const expected = new Map([
       [1, 2_500],
@@ -308,13 +308,13 @@ describe('a plan', () => {
     assert.ok(chiSquare(counts, expected) < 10.8, JSON.stringify([...counts]))
   })
 
-  it('gives equal shares where all weights are zero', () => {
+  it('distributes equally if all weights are zero', () => {
     const channels = [1, 2, 3, 4].map(id => channel(id, { weight: 0 }))
     const expected = new Map(channels.map(each => [each.id, 2_500]))
     assert.ok(chiSquare(shares(channels, 10_000), expected) < 16.3)
   })
 
-  it('reaches a zero among others only when nothing heavier is left in its tier', () => {
+  it('uses a zero weight among others only if nothing heavier is left in its tier', () => {
     const channels = [
       channel(1, { weight: 0 }),
       channel(2, { weight: 1 }),
@@ -338,7 +338,7 @@ describe('a plan', () => {
     }
   })
 
-  it('passes over full channels and those the caller refuses, and says why', () => {
+  it('skips full channels and those the caller rejects, with the reason', () => {
     const channels = [channel(1), channel(2), channel(3)]
     const { steps, passedOver } = planned(channels, {
       fullForS: each => (each.id === 1 ? 12 : 0),
@@ -355,7 +355,7 @@ describe('a plan', () => {
     assert.equal(retryAfterS(passedOver), 12)
   })
 
-  it('finds the few that are free in a large tier, by their weights, and names the others once', () => {
+  it('finds the few available channels in a large tier, by their weights, and names the others once', () => {
     const channels = Array.from({ length: 300 }, (_, id) => channel(id, { weight: id === 7 ? 3 : 1 }))
     const free = new Set([7, 150, 299])
     const fullForS = (each: RoutedChannel) => (free.has(each.id) ? 0 : 1)
@@ -373,19 +373,19 @@ describe('a plan', () => {
     assert.ok(chiSquare(counts, expected) < 13.8, JSON.stringify([...counts]))
   })
 
-  it('does not count what it passes over as an attempt', () => {
+  it('does not count skipped channels as attempts', () => {
     const channels = [1, 2, 3].map(id => channel(id, { priority: -id }))
     assert.deepEqual(order(channels, { attempts: 1, fullForS: each => (each.id < 3 ? 1 : 0) }), [3])
   })
 
-  it('is empty where only the gateway disabled the channels, with the reason', () => {
+  it('is empty if all channels are auto-disabled, with the reason', () => {
     const { steps, passedOver } = planned([channel(1, { status: 3 })])
     assert.deepEqual(steps, [])
     assert.deepEqual(passedOver, [{ channelId: 1, reason: 'disabled' }])
     assert.equal(retryAfterS(passedOver), undefined)
   })
 
-  it('changes nothing by being made', () => {
+  it('has no side effects', () => {
     const channels = [channel(1, { keys: keyed(1, 1, 1) })]
     const health = newHealth()
     const base = options(channels, { health })
@@ -394,8 +394,8 @@ describe('a plan', () => {
   })
 })
 
-describe('a walk', () => {
-  it('chooses each step by what is known when it is asked for', () => {
+describe('a channel iteration', () => {
+  it('chooses each step by the state at that time', () => {
     const channels = [channel(1, { priority: 2 }), channel(2, { priority: 1 }), channel(3)]
     const health = newHealth()
     const { steps } = planCursor(options(channels, { health }))
@@ -408,7 +408,7 @@ describe('a walk', () => {
     assert.equal(steps.next().done, true)
   })
 
-  it('goes on where a channel turned out to be full, as if that had been no attempt', () => {
+  it('continues if a channel turned out to be full, without counting an attempt', () => {
     const channels = [1, 2, 3, 4].map(id => channel(id, { priority: -id }))
     const { steps, passedOver, passOverFull } = planCursor(options(channels, { attempts: 2 }))
     const tried: number[] = []
@@ -423,7 +423,7 @@ describe('a walk', () => {
     ])
   })
 
-  it('draws no more than it is asked for', () => {
+  it('draws no more channels than requested', () => {
     const channels = Array.from({ length: 100 }, (_, index) => channel(index + 1))
     let draws = 0
     const random = () => {
@@ -434,7 +434,7 @@ describe('a walk', () => {
     assert.equal(draws, 1)
   })
 
-  it('soon stops drawing from a large tier of which nothing is free', () => {
+  it('soon stops drawing from a large tier without available channels', () => {
     const channels = Array.from({ length: 1_000 }, (_, id) => channel(id))
     const next = seeded(3)
     let draws = 0
@@ -450,7 +450,7 @@ describe('a walk', () => {
 })
 
 describe('the keys of a channel', () => {
-  it('take turns', () => {
+  it('rotate', () => {
     const several = channel(1, { keys: keyed(1, 1, 1) })
     const health = newHealth()
     const used = Array.from({ length: 7 }, () => {
@@ -462,7 +462,7 @@ describe('the keys of a channel', () => {
     assert.deepEqual(used, [0, 1, 2, 0, 1, 2, 0])
   })
 
-  it('lose their turn when disabled, and share it evenly among the others', () => {
+  it('are skipped while disabled, and their share is distributed evenly', () => {
     const several = channel(1, { keys: keyed(1, 2, 1, 3, 1) })
     const health = newHealth()
     const used = Array.from({ length: 6 }, () => {
@@ -474,7 +474,7 @@ describe('the keys of a channel', () => {
     assert.deepEqual(used, [0, 2, 4, 0, 2, 4])
   })
 
-  it('that are all disabled let their channel be passed over', () => {
+  it('that are all disabled make their channel skipped', () => {
     const { steps, passedOver } = planned([channel(1, { keys: keyed(2, 3) }), channel(2)])
     assert.deepEqual(ids(steps.map(step => step.channel)), [2])
     assert.deepEqual(planned([channel(1, { keys: keyed(2, 3) })]).passedOver, [
@@ -500,7 +500,7 @@ describe('the keys of a channel', () => {
     assert.equal(retryAfterS(passedOver), 7)
   })
 
-  it('may be none, where the vendor asks for none', () => {
+  it('may be none, if the vendor requires none', () => {
     const [step] = planned([channel(1, { keys: [] })]).steps
     assert.equal(step?.key.value, '')
   })
@@ -523,7 +523,7 @@ describe('every plan', () => {
     seed: fc.nat(),
   })
 
-  it('tries only what is enabled, awake and free, nothing twice, tier by tier, and names everything left out', () => {
+  it('tries only enabled channels that are available and not cooling down, none twice, tier by tier, and names all others', () => {
     fc.assert(
       fc.property(arbitrary, ({ channels: given, attempts, seed }) => {
         const channels = given.map(({ priority, weight, status, statuses }, index) =>

@@ -50,7 +50,7 @@ const chat = (model: string, headers?: Record<string, string>) =>
 describe('the fault for all requests', () => {
   after(() => switchTo({ fault: null }))
 
-  it('lets a provider die and recover', async () => {
+  it('makes a provider fail and recover', async () => {
     assert.equal((await chat('gpt-4o')).status, 200)
     assert.deepEqual(await (await switchTo({ fault: 'status-500' })).json(), { fault: 'status-500' })
     assert.equal((await chat('gpt-4o')).status, 500)
@@ -59,13 +59,13 @@ describe('the fault for all requests', () => {
     assert.equal((await chat('gpt-4o')).status, 200)
   })
 
-  it('wins over the faults that requests ask for', async () => {
+  it('takes precedence over the faults that requests select', async () => {
     await switchTo({ fault: 'status-503' })
     assert.equal((await chat('sim-status-418')).status, 503)
     assert.equal((await chat('gpt-4o', { 'x-sim-fault': 'status-418' })).status, 503)
   })
 
-  it('strikes every path, and requests that would be refused', async () => {
+  it('affects every path, and requests that would be refused', async () => {
     await switchTo({ fault: 'status-502' })
     const models = await fetch(`${simulator.url}/v1/models`, { headers: { authorization: `Bearer ${KEY}` } })
     const keyless = await fetch(simulator.url + CHAT, { method: 'POST', body: '{}' })
@@ -77,7 +77,7 @@ describe('the fault for all requests', () => {
     )
   })
 
-  it('leaves itself alone, and says what it is set to and could be', async () => {
+  it('does not affect the control path itself, which shows the current and possible values', async () => {
     await switchTo({ fault: 'hang' })
     const told = await (await fetch(`${simulator.url}/sim/faults`)).json()
     assert.deepEqual(told, { fault: 'hang', known: Object.keys(FAULTS) })
@@ -90,20 +90,20 @@ describe('the fault for all requests', () => {
     ['a number', { fault: 500 }, 400],
     ['no JSON', '{', 400],
   ] as const) {
-    it(`stays as it is after ${name}`, async () => {
+    it(`stays unchanged after ${name}`, async () => {
       await switchTo({ fault: 'status-500' })
       assert.equal((await switchTo(body)).status, status)
       assert.equal((await chat('gpt-4o')).status, 500)
     })
   }
 
-  it('is not there under other names or methods', async () => {
+  it('is not available under other names or methods', async () => {
     assert.equal((await fetch(`${simulator.url}/sim/nothing`)).status, 404)
     assert.equal((await fetch(`${simulator.url}/sim/faults`, { method: 'DELETE' })).status, 405)
     assert.equal((await fetch(`${simulator.url}/sim/requests`, { method: 'POST' })).status, 405)
   })
 
-  it('is open to this machine only', () => {
+  it('is available to this machine only', () => {
     for (const address of ['127.0.0.1', '127.8.8.8', '::1', '::ffff:127.0.0.1']) {
       assert.equal(isLoopback(address), true, address)
     }
@@ -113,7 +113,7 @@ describe('the fault for all requests', () => {
   })
 })
 
-describe('the requests that came', () => {
+describe('the received requests', () => {
   it('are counted by path and key', async () => {
     const countsOf = ({ counts }: Report, path: string) =>
       Object.fromEntries(
@@ -134,7 +134,7 @@ describe('the requests that came', () => {
     assert.deepEqual(countsOf(end, '/v1/embeddings'), { '1234': 1 })
   })
 
-  it('are shown with model, fault and headers, but not with their keys', async () => {
+  it('are shown with model, fault and headers, but without their keys', async () => {
     const headers = {
       'x-client-request-id': 'attempt-7',
       'x-api-key': 'another-secret-abcd',
@@ -166,7 +166,7 @@ describe('the requests that came', () => {
     ])
   })
 
-  it('are shown up to the last fifty, in the order in which they came', async () => {
+  it('are limited to the last fifty, in order of arrival', async () => {
     for (let at = 0; at < 60; at += 1) await ask(CHAT, { model: `model-${at}` })
     const { last } = await report()
     assert.deepEqual(
@@ -175,7 +175,7 @@ describe('the requests that came', () => {
     )
   })
 
-  it('do not include those about the simulator', async () => {
+  it('exclude control requests', async () => {
     const { total } = await report()
     await switchTo({ fault: null })
     assert.equal((await report()).total, total)

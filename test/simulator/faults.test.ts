@@ -34,7 +34,7 @@ after(async () => {
   rmSync(folder, { recursive: true })
 })
 
-/** What came over the socket, and how the connection was at the end: ended, reset, or left by us. */
+/** What was received on the socket, and how the connection ended: closed, reset, or closed by the test. */
 type Heard = { head: string; body: Buffer; end: 'closed' | 'reset' | 'left' }
 
 type Ask = {
@@ -42,7 +42,7 @@ type Ask = {
   stream?: boolean
   id?: string
   headers?: Record<string, string>
-  /** Leaves when this is true of what has come so far; otherwise listens until the simulator hangs up. */
+  /** Disconnects when this is true of the received bytes; otherwise reads until the simulator closes. */
   until?: (received: Buffer) => boolean
   body?: Record<string, unknown>
 }
@@ -60,7 +60,7 @@ function requestBytes({ model, stream = false, id = '', headers = {}, body = {} 
   return `POST ${CHAT} HTTP/1.1\r\n${lines.join('')}\r\n${text}`
 }
 
-/** Asks over a bare socket, because a client library would hide what the simulator did to it. */
+/** Sends requests over a bare socket, because a client library would hide what the simulator did. */
 function listen(ask: Ask): Promise<Heard> {
   return new Promise((resolve, reject) => {
     const socket = connect(simulator.port, '127.0.0.1')
@@ -101,7 +101,7 @@ async function fetchChat({
   })
 }
 
-/** The data of chunks, how large each was, and whether the chunk that ends them came. */
+/** The data of chunks, the size of each, and whether the final chunk was received. */
 function dechunk(body: Buffer): { text: string; sizes: number[]; isEnded: boolean; trailer: string } {
   let text = ''
   const sizes: number[] = []
@@ -135,7 +135,7 @@ const eventsOf = (text: string) =>
 const wordsOf = (events: readonly Event[]) =>
   events.flatMap(({ choices = [] }) => choices.flatMap(({ delta }) => delta.content || []))
 
-/** The count file's line for a request; it may be written a moment after the client has gone. */
+/** The count file's line for a request; it may be written a moment after the client has disconnected. */
 async function lineOf(id: string): Promise<CountLine> {
   for (;;) {
     const lines = readFileSync(countFile, 'utf8').split('\n').filter(Boolean)
@@ -148,7 +148,7 @@ async function lineOf(id: string): Promise<CountLine> {
   }
 }
 
-/** Waits until the simulator has understood a request, so that there is something to be left. */
+/** Waits until the simulator has parsed a request, so that there is a request to disconnect from. */
 async function understood(id: string, at: Simulator = simulator): Promise<void> {
   for (;;) {
     const { last } = (await (await fetch(`${at.url}/sim/requests`)).json()) as {
@@ -174,7 +174,7 @@ const errorOf = async (response: Response) => {
 }
 
 describe('the name of a fault', () => {
-  it('is found with its numbers', () => {
+  it('is parsed with its numbers', () => {
     assert.deepEqual(findFault('cut-40')?.numbers, [40])
     assert.deepEqual(findFault('status-429-retry-5')?.numbers, [429, 5])
     assert.deepEqual(findFault('early-413')?.numbers, [])
@@ -183,7 +183,7 @@ describe('the name of a fault', () => {
     }
   })
 
-  it('is found among the words of a model name, the longest first', () => {
+  it('is found in a model name, the longest match first', () => {
     for (const [model, name] of [
       ['sim-hang', 'hang'],
       ['sim-words-200-cut-40-pace-5', 'cut-40'],
@@ -197,19 +197,19 @@ describe('the name of a fault', () => {
     }
   })
 
-  it('is not found in names that do not begin with sim-', () => {
+  it('is not found in names that do not start with sim-', () => {
     for (const model of ['gpt-hang', 'hang', 'sim-small', 'sim-words-50', 'sim-', 'xsim-hang']) {
       assert.equal(faultIn(model), undefined, model)
       assert.equal(createFaults().ofModel(model), undefined, model)
     }
   })
 
-  it('is looked up once for each model', () => {
+  it('is parsed once for each model', () => {
     const faults = createFaults()
     assert.equal(faults.ofModel('sim-cut-7'), faults.ofModel('sim-cut-7'))
   })
 
-  it('stands in the table of the README', () => {
+  it('is in the table of the README', () => {
     const readme = readFileSync(new URL('../../simulator/README.md', import.meta.url), 'utf8')
     for (const name of Object.keys(FAULTS)) assert.ok(readme.includes(`\`${name}\``), name)
   })
@@ -233,14 +233,14 @@ describe('the name of a fault', () => {
     assert.equal((await fetchChat({ model: 'sim-status-999' })).status, 400)
   })
 
-  it('may come by header with any model, and wins over the one in the name', async () => {
+  it('may be a header with any model, and takes precedence over the name', async () => {
     const headers = { 'x-sim-fault': 'status-503' }
     assert.equal((await fetchChat({ model: 'gpt-4o', headers })).status, 503)
     assert.equal((await fetchChat({ model: 'sim-status-418', headers })).status, 503)
   })
 })
 
-describe('an answer that stops', () => {
+describe('a response that stops', () => {
   for (const stream of [false, true]) {
     const kind = stream ? 'streamed' : 'whole'
 
@@ -287,7 +287,7 @@ describe('an answer that stops', () => {
     assert.match(dechunk(body).text, /\[DONE\]/)
   })
 
-  it('is half a whole body under the right length with cut-N', async () => {
+  it('is half of a non-streamed body under the full length with cut-N', async () => {
     const { head, body, end } = await listen({ model: 'sim-words-50-cut-40', id: 'cut-whole' })
     const announced = Number(/content-length: (\d+)/.exec(head)?.[1])
     assert.equal(body.length, Math.floor(announced / 2))
@@ -304,7 +304,7 @@ describe('an answer that stops', () => {
     await assertCounted('eof', PROMPT_TOKENS, 7, false)
   })
 
-  it('is half a whole body, announced as such, with eof-N', async () => {
+  it('is half of a non-streamed body, with its actual length, with eof-N', async () => {
     const response = await fetchChat({ model: 'sim-words-50-eof-7', id: 'eof-whole' })
     const text = await response.text()
     assert.equal(response.headers.get('content-length'), String(text.length))
@@ -323,7 +323,7 @@ describe('an answer that stops', () => {
     await assertCounted('preamble', PROMPT_TOKENS, 0, false)
   })
 
-  it('is a head without a body with preamble, when whole', async () => {
+  it('is a head without a body with preamble, if not streamed', async () => {
     const { head, body, end } = await listen({ model: 'sim-words-5-preamble', id: 'preamble-whole' })
     assert.match(head, /content-length: [1-9]/)
     assert.equal(body.length, 0)
@@ -331,7 +331,7 @@ describe('an answer that stops', () => {
     await assertCounted('preamble-whole', PROMPT_TOKENS, 5, false)
   })
 
-  it('is silent for ever after N tokens with stall-N, until the client leaves', async () => {
+  it('stalls forever after N tokens with stall-N, until the client disconnects', async () => {
     const isThere = (received: Buffer) => received.toString().split('"content":" ').length > 4
     const ask = { model: 'sim-words-100-stall-5', stream: true, id: 'stall', until: isThere }
     const { body, end } = await listen(ask)
@@ -340,14 +340,14 @@ describe('an answer that stops', () => {
     await assertCounted('stall', PROMPT_TOKENS, 5, false)
   })
 
-  it('is silent in the middle of a whole body with stall-N', async () => {
+  it('stalls in the middle of a non-streamed body with stall-N', async () => {
     const until = (received: Buffer) => received.includes('"choices"')
     const { head, body } = await listen({ model: 'sim-words-50-stall-5', id: 'stall-whole', until })
     assert.equal(body.length, Math.floor(Number(/content-length: (\d+)/.exec(head)?.[1]) / 2))
     await assertCounted('stall-whole', PROMPT_TOKENS, 50, false)
   })
 
-  it('comes byte by byte with drip, a second apart unless a pace is set', async () => {
+  it('is sent byte by byte with drip, a second apart unless an interval is set', async () => {
     const ask = { model: 'sim-words-1-drip-pace-1', stream: true, id: 'drip' }
     const { body } = await listen(ask)
     const { text, sizes, isEnded } = dechunk(body)
@@ -360,14 +360,14 @@ describe('an answer that stops', () => {
     assert.equal(spoil({ ...script, isFinished: true }, {} as Parameters<typeof spoil>[1]).paceMs, 1000)
   })
 
-  it('comes late but whole with slow-N', async () => {
+  it('is late but complete with slow-N', async () => {
     const response = await fetchChat({ model: 'sim-words-5-slow-20', id: 'slow' })
     assert.equal(response.status, 200)
     await response.text()
     await assertCounted('slow', PROMPT_TOKENS, 5, true)
   })
 
-  it('is not sent to a client that leaves while it is slow', async () => {
+  it('is not sent to a client that disconnects during the delay', async () => {
     const socket = connect(simulator.port, '127.0.0.1')
     socket.write(requestBytes({ model: 'sim-slow-60000', id: 'slow-left' }))
     await understood('slow-left')
@@ -379,7 +379,7 @@ describe('an answer that stops', () => {
     ['header', 'gpt-4o', { 'x-sim-fault': 'early-413' }],
     ['model name', 'sim-early-413', {}],
   ] as const) {
-    it(`comes before the request is there with early-413 by ${by}`, async () => {
+    it(`is sent before the request is complete with early-413 by ${by}`, async () => {
       const socket = connect(simulator.port, '127.0.0.1')
       const heard = Promise.withResolvers<string>()
       let received = ''
@@ -391,7 +391,7 @@ describe('an answer that stops', () => {
       const start = requestBytes({ model, headers: { ...headers, 'content-length': '50000000' } })
       socket.write(Buffer.concat([Buffer.from(start), Buffer.alloc(50_000_000)]))
       const answer = await heard.promise
-      // Time enough for a simulator that would read the rest after all.
+      // Enough time for a simulator that would read the rest after all.
       await sleep(200)
       assert.ok(socket.writableLength > 0)
       assert.match(answer, /^HTTP\/1\.1 413 /)
@@ -401,16 +401,16 @@ describe('an answer that stops', () => {
     })
   }
 
-  it('is 413 with early-413 for a body that came in one piece, too', async () => {
+  it('is 413 with early-413 for a body that arrived in one piece, too', async () => {
     const { head, body } = await listen({ model: 'sim-early-413', until: got => got.includes('}}') })
     assert.match(head, /^HTTP\/1\.1 413 /)
     assert.match(body.toString(), /"error"/)
   })
 })
 
-describe('an answer that is an error', () => {
+describe('a response that is an error', () => {
   for (const stream of [false, true]) {
-    it(`has the status and a body in the shape of OpenAI with status-N (stream: ${stream})`, async () => {
+    it(`has the status and a body in OpenAI’s format with status-N (stream: ${stream})`, async () => {
       for (const [status, type, code] of [
         [400, 'invalid_request_error', null],
         [401, 'invalid_request_error', 'invalid_api_key'],
@@ -435,21 +435,21 @@ describe('an answer that is an error', () => {
     ['status-503-retry-1', '1'],
     ['status-429-retry-date', new Date(NOW + 30_000).toUTCString()],
   ] as const) {
-    it(`says when to come again with ${fault}`, async () => {
+    it(`has a retry delay with ${fault}`, async () => {
       const response = await fetchChat({ model: `sim-${fault}` })
       assert.equal(response.status, Number(fault.split('-')[1]))
       assert.equal(response.headers.get('retry-after'), expected)
     })
   }
 
-  it('says nothing of use about when to come again with status-429-retry-garbage', async () => {
+  it('has an invalid retry delay with status-429-retry-garbage', async () => {
     const value =
       (await fetchChat({ model: 'sim-status-429-retry-garbage' })).headers.get('retry-after') ?? ''
     assert.notEqual(value, '')
     assert.ok(Number.isNaN(Number(value)) && Number.isNaN(Date.parse(value)), value)
   })
 
-  it('is about money with status-429-quota', async () => {
+  it('is an insufficient quota with status-429-quota', async () => {
     const response = await fetchChat({ model: 'sim-status-429-quota' })
     assert.equal(response.status, 429)
     assert.equal((await errorOf(response)).code, 'insufficient_quota')
@@ -461,7 +461,7 @@ describe('an answer that is an error', () => {
     assert.ok((await errorOf(response)).message?.includes(KEY))
   })
 
-  it('is 100 MB long with bigerror, and as long as announced', async () => {
+  it('is 100 MB long with bigerror, as declared', async () => {
     const response = await fetchChat({ model: 'sim-bigerror', id: 'bigerror' })
     assert.equal(response.status, 500)
     const body = Buffer.from(await response.arrayBuffer())
@@ -472,7 +472,7 @@ describe('an answer that is an error', () => {
     await assertCounted('bigerror', 0, 0, false)
   })
 
-  it('comes in P of every hundred requests with flaky-P, in an order that is always the same', async () => {
+  it('is sent for P of every hundred requests with flaky-P, in a fixed order', async () => {
     const own = await startSimulator()
     const statuses = async (url: string) => {
       const found: number[] = []
@@ -493,7 +493,7 @@ describe('an answer that is an error', () => {
     assert.ok(new Set([one.slice(0, 10).join(), one.slice(10, 20).join(), one.slice(20, 30).join()]).size > 1)
   })
 
-  it('is a redirect to itself, or where the header says, with redirect', async () => {
+  it('is a redirect to itself, or to the address in the header, with redirect', async () => {
     const itself = await fetchChat({ model: 'sim-redirect' })
     const elsewhere = 'http://127.0.0.1:9/other?x=1'
     const away = await fetchChat({ model: 'sim-redirect', headers: { 'x-sim-redirect-to': elsewhere } })
@@ -503,7 +503,7 @@ describe('an answer that is an error', () => {
   })
 })
 
-describe('an answer with the wrong content', () => {
+describe('a response with the wrong content', () => {
   for (const stream of [false, true]) {
     for (const [fault, type, body] of [
       ['html', 'text/html', /^<!doctype html>/],
@@ -521,7 +521,7 @@ describe('an answer with the wrong content', () => {
     }
   }
 
-  it('has one malformed event among good ones with badjson', async () => {
+  it('has one malformed event among valid ones with badjson', async () => {
     const body = { stream_options: { include_usage: true } }
     const response = await fetchChat({ model: 'sim-words-10-badjson', stream: true, id: 'badjson', body })
     const data = dataOf(await response.text())
@@ -546,7 +546,7 @@ describe('an answer with the wrong content', () => {
     await assertCounted('badjson', PROMPT_TOKENS, 10, true)
   })
 
-  it('is half of its JSON with badjson, when whole', async () => {
+  it('is half of its JSON with badjson, if not streamed', async () => {
     const text = await (await fetchChat({ model: 'sim-words-10-badjson' })).text()
     assert.match(text, /^\{"id"/)
     assert.throws(() => JSON.parse(text))
@@ -561,7 +561,7 @@ describe('an answer with the wrong content', () => {
     await assertCounted('bigline', PROMPT_TOKENS, 3, false)
   })
 
-  it('has a member of 100 MB with bigline, when whole, and is good JSON', async () => {
+  it('has a member of 100 MB with bigline, if not streamed, and is valid JSON', async () => {
     const response = await fetchChat({ model: 'sim-words-10-bigline', id: 'bigline-whole' })
     const text = await response.text()
     assert.ok(text.length > BIG)
@@ -609,7 +609,7 @@ describe('an answer with the wrong content', () => {
     assert.equal((await fetchChat({ model: 'sim-noblank' })).status, 200)
   })
 
-  it('says in the middle that it failed with error-in-stream', async () => {
+  it('reports a failure in the middle with error-in-stream', async () => {
     const response = await fetchChat({ model: 'sim-words-10-error-in-stream', stream: true, id: 'in-stream' })
     const text = await response.text()
     const events = eventsOf(text)
@@ -620,7 +620,7 @@ describe('an answer with the wrong content', () => {
     await assertCounted('in-stream', PROMPT_TOKENS, 3, false)
   })
 
-  it('is an error under status 200 with error-in-stream, when whole', async () => {
+  it('is an error under status 200 with error-in-stream, if not streamed', async () => {
     const response = await fetchChat({ model: 'sim-error-in-stream', id: 'in-stream-whole' })
     assert.equal(response.status, 200)
     assert.match((await errorOf(response)).message ?? '', /middle/)
@@ -628,7 +628,7 @@ describe('an answer with the wrong content', () => {
   })
 })
 
-describe('an answer that lies about its usage', () => {
+describe('a response with wrong usage', () => {
   const withUsage = { stream_options: { include_usage: true } }
   const wholeUsage = async (fault: string, id: string) => {
     const response = await fetchChat({ model: `sim-words-10-${fault}`, id })
@@ -642,7 +642,7 @@ describe('an answer that lies about its usage', () => {
     assert.equal(wordsOf(events).length, 10)
     return events
   }
-  /** The count file keeps telling the truth. */
+  /** The count file stays correct. */
   const assertHonest = async (...ids: string[]) => {
     for (const id of ids) await assertCounted(id, PROMPT_TOKENS, 10, true)
   }
@@ -654,7 +654,7 @@ describe('an answer that lies about its usage', () => {
     await assertHonest('nousage-whole', 'nousage')
   })
 
-  it('has used nothing with zerousage', async () => {
+  it('reports zero usage with zerousage', async () => {
     const expected = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 }
     const parts = ({ prompt_tokens, completion_tokens, total_tokens }: Record<string, unknown>) => ({
       prompt_tokens,
@@ -691,7 +691,7 @@ describe('an answer that lies about its usage', () => {
     await assertHonest('over-whole', 'over')
   })
 
-  it('says it in every chunk, adding up, with dupusage', async () => {
+  it('reports cumulative usage in every chunk with dupusage', async () => {
     const events = await streamed('dupusage', 'dup')
     const counts = events.map(({ usage }) => usage?.completion_tokens)
     assert.deepEqual(counts, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 10, 10])
@@ -699,7 +699,7 @@ describe('an answer that lies about its usage', () => {
     await assertHonest('dup')
   })
 
-  it('has the member twice with dupusage, when whole, and the last is right', async () => {
+  it('has the member twice with dupusage, if not streamed, and the last is right', async () => {
     const text = await (await fetchChat({ model: 'sim-words-10-dupusage', id: 'dup-whole' })).text()
     assert.equal(text.split('"usage":').length, 3)
     assert.match(text, /"completion_tokens":5,/)
@@ -708,7 +708,7 @@ describe('an answer that lies about its usage', () => {
   })
 })
 
-describe('an answer that HTTP carries badly', () => {
+describe('a response with faulty HTTP', () => {
   const identity = { 'accept-encoding': 'identity' }
 
   it('is compressed with gzip, although the client does not accept it', async () => {
@@ -727,13 +727,13 @@ describe('an answer that HTTP carries badly', () => {
     for (const id of ['gzip-whole', 'gzip']) await assertCounted(id, PROMPT_TOKENS, 10, true)
   })
 
-  it('only says that it is compressed with gzip-false', async () => {
+  it('only claims to be compressed with gzip-false', async () => {
     const { head, body } = await listen({ model: 'sim-gzip-false' })
     assert.match(head, /content-encoding: gzip/)
     assert.doesNotThrow(() => JSON.parse(body.toString()))
   })
 
-  it('is far larger than it looks with gzip-bomb', async () => {
+  it('is far larger than its compressed size with gzip-bomb', async () => {
     const { head, body } = await listen({ model: 'sim-gzip-bomb', id: 'bomb' })
     assert.match(head, new RegExp(`content-length: ${body.length}\\b`))
     const member = body.length / 1000
@@ -742,7 +742,7 @@ describe('an answer that HTTP carries badly', () => {
     await assertCounted('bomb', 0, 0, false)
   })
 
-  it('is longer than announced with length-short, and leaves the rest in an open connection', async () => {
+  it('is longer than declared with length-short, and leaves the rest in an open connection', async () => {
     const until = (received: Buffer) => received.includes('fp_simulator"}')
     const headers = { connection: 'keep-alive' }
     const { head, body, end } = await listen({
@@ -756,7 +756,7 @@ describe('an answer that HTTP carries badly', () => {
     await assertCounted('short', PROMPT_TOKENS, 10, false)
   })
 
-  it('is shorter than announced with length-long', async () => {
+  it('is shorter than declared with length-long', async () => {
     const { head, body, end } = await listen({ model: 'sim-words-10-length-long', id: 'long' })
     assert.equal(end, 'closed')
     assert.equal(Number(/content-length: (\d+)/.exec(head)?.[1]), body.length + 20)
@@ -768,7 +768,7 @@ describe('an answer that HTTP carries badly', () => {
     ['length-short', 100],
     ['length-long', 1_000_000_000],
   ] as const) {
-    it(`is a stream of a length that is wrong with ${fault}`, async () => {
+    it(`is a stream with a wrong length with ${fault}`, async () => {
       const { head, body } = await listen({ model: `sim-words-10-${fault}`, stream: true })
       assert.match(head, new RegExp(`content-length: ${length}\\b`))
       assert.doesNotMatch(head, /transfer-encoding/)
@@ -781,7 +781,7 @@ describe('an answer that HTTP carries badly', () => {
     ['length-twice', ['content-length: 10', 'content-length: 20']],
     ['length-chunked', ['content-length: 10', 'transfer-encoding: chunked']],
   ] as const) {
-    it(`has a head that must not be believed with ${fault}`, async () => {
+    it(`has a misleading head with ${fault}`, async () => {
       const { head, end } = await listen({ model: `sim-words-10-${fault}`, id: fault })
       const lines = head.split('\r\n').filter(line => /^(content-length|transfer-encoding):/.test(line))
       assert.deepEqual(lines, expected)
@@ -790,7 +790,7 @@ describe('an answer that HTTP carries badly', () => {
     })
   }
 
-  it('brings headers that break out of another one with crlf-header', async () => {
+  it('has header injection with crlf-header', async () => {
     const response = await fetchChat({ model: 'sim-words-10-crlf-header', id: 'crlf' })
     assert.equal(response.headers.get('x-sim-note'), 'harmless')
     assert.equal(response.headers.get('x-sim-injected'), 'yes')
@@ -799,7 +799,7 @@ describe('an answer that HTTP carries badly', () => {
     await assertCounted('crlf', PROMPT_TOKENS, 10, true)
   })
 
-  it('streams under such headers, too', async () => {
+  it('streams with injected headers, too', async () => {
     const { head, body } = await listen({ model: 'sim-words-10-crlf-header', stream: true })
     assert.match(head, /\r\nx-sim-note: harmless\r\nset-cookie: /)
     assert.equal(wordsOf(eventsOf(body.toString())).length, 10)
@@ -811,7 +811,7 @@ describe('an answer that HTTP carries badly', () => {
     assert.doesNotThrow(() => JSON.parse(body.toString()))
   })
 
-  it('comes after answers that are not final with interim', async () => {
+  it('follows interim responses with interim', async () => {
     const { head, body } = await listen({ model: 'sim-words-10-interim', id: 'interim' })
     assert.equal(head, 'HTTP/1.1 102 Processing')
     assert.match(body.toString(), /^HTTP\/1\.1 103 Early Hints\r\nlink: .*\r\n\r\nHTTP\/1\.1 200 OK\r\n/)
@@ -831,7 +831,7 @@ describe('an answer that HTTP carries badly', () => {
     assert.equal(end, 'closed')
   })
 
-  it('has headers at its end with trailers', async () => {
+  it('has trailers with trailers', async () => {
     const { head, body } = await listen({ model: 'sim-words-10-trailers', stream: true })
     const { text, isEnded, trailer } = dechunk(body)
     assert.match(head, /trailer: x-sim-trailer/)
@@ -855,7 +855,7 @@ describe('a fault', () => {
     ['flaky-100', 0, 0, false],
     ['flaky-0', PROMPT_TOKENS, 5, true],
   ] as const) {
-    it(`named ${name} is counted as ${prompt}, ${completion}, ${isFinished}, whole or streamed`, async () => {
+    it(`named ${name} is counted as ${prompt}, ${completion}, ${isFinished}, streamed or not`, async () => {
       for (const stream of [false, true]) {
         const id = `counted-${name}-${stream}`
         await listen({ model: `sim-words-5-${name}`, stream, id })
@@ -864,7 +864,7 @@ describe('a fault', () => {
     })
   }
 
-  it('of every name leaves the simulator unharmed', async () => {
+  it('of every name leaves the simulator working', async () => {
     const names = Object.keys(FAULTS).map(name => name.replace('status-N', 'status-500').replaceAll('N', '1'))
     const heavy = new Set(['bigerror', 'bigline', 'gzip-bomb'])
     for (const name of names.filter(each => !heavy.has(each))) {

@@ -76,7 +76,7 @@ describe('the simulated Gemini', () => {
     assert.deepEqual(JSON.parse(text ?? ''), { size: 1 })
   })
 
-  it('says the same whole and streamed, and counts it alike', async () => {
+  it('returns and counts the same, streamed and not', async () => {
     const whole = await ask('Hello')
     const line = lastLine()
     const chunks = await streamed('Hello')
@@ -105,7 +105,7 @@ describe('the simulated Gemini', () => {
     }
   })
 
-  it('calls tools, and wants the signature of the call back with its result', async () => {
+  it('calls tools, and requires the signature of the call back with its result', async () => {
     const config = { ...WEATHER, ...THINKING }
     const [called] = (await ask('Use the tool', config)).candidates ?? []
     const part = called?.content?.parts?.find(({ functionCall }) => functionCall)
@@ -127,7 +127,7 @@ describe('the simulated Gemini', () => {
     await assert.rejects(loop(undefined), { status: 400 })
   })
 
-  it('holds an answer to a schema, and cuts it at the limit', async () => {
+  it('follows a schema, and truncates at the limit', async () => {
     const schema = { type: 'object', properties: { age: { type: 'integer' } }, required: ['age'] }
     const json = await ask('Hello', { responseMimeType: 'application/json', responseJsonSchema: schema })
     assert.ok('age' in JSON.parse(textOf([json])))
@@ -136,7 +136,7 @@ describe('the simulated Gemini', () => {
     assert.equal(cut.usageMetadata?.candidatesTokenCount, 3)
   })
 
-  it('streams a list to those who do not ask for events', async () => {
+  it('streams a JSON list to clients that do not request SSE', async () => {
     const response = await fetch(`${simulator.url}/v1beta/models/sim-words-5:streamGenerateContent`, {
       method: 'POST',
       headers: { 'x-goog-api-key': KEY },
@@ -151,7 +151,7 @@ describe('the simulated Gemini', () => {
     await assert.rejects(models.generateContent({ model: 'sim-small', contents: [] }), /contents/)
   })
 
-  it('counts tokens, makes vectors and lists its models', async () => {
+  it('counts tokens, makes embeddings and lists its models', async () => {
     const { totalTokens } = await models.countTokens({ model: 'sim-small', contents: 'Hello there' })
     assert.equal(totalTokens, 2)
     const { embeddings } = await models.embedContent({

@@ -44,7 +44,7 @@ function lineOf(id: string): CountLine {
 
 type Usage = { prompt_tokens: number; completion_tokens?: number; total_tokens: number }
 
-describe('a completion of a text', () => {
+describe('a text completion', () => {
   const PATH = '/v1/completions'
   type Completion = {
     id: string
@@ -70,7 +70,7 @@ describe('a completion of a text', () => {
   const textsOf = (chunks: readonly Completion[], index: number) =>
     chunks.flatMap(({ choices }) => choices.filter(choice => choice.index === index).map(({ text }) => text))
 
-  it('has the shape of OpenAI, repeats its prompt and is counted', async () => {
+  it('has OpenAI’s format, repeats its prompt and is counted', async () => {
     const id = 'completion-whole'
     const { choices, usage, ...rest } = await complete({}, { 'x-client-request-id': id })
     assert.match(rest.id, /^cmpl-/)
@@ -92,7 +92,7 @@ describe('a completion of a text', () => {
     )
   })
 
-  it('streams the same text token by token, with usage when asked', async () => {
+  it('streams the same text token by token, with usage if requested', async () => {
     const id = 'completion-stream'
     const whole = await complete({})
     const chunks = await stream({ stream_options: { include_usage: true } }, { 'x-client-request-id': id })
@@ -111,11 +111,11 @@ describe('a completion of a text', () => {
     )
   })
 
-  it('says nothing of usage in a stream unless asked', async () => {
+  it('has no usage in a stream unless requested', async () => {
     assert.ok((await stream({})).every(chunk => !('usage' in chunk)))
   })
 
-  it('gives every prompt its n choices, and counts each prompt once', async () => {
+  it('returns n choices for every prompt, and counts each prompt once', async () => {
     const prompt = ['Red', 'Green and blue']
     const { choices, usage } = await complete({ prompt, n: 2 })
     assert.deepEqual(
@@ -136,18 +136,18 @@ describe('a completion of a text', () => {
     for (const { index, text } of choices) assert.equal(textsOf(chunks, index).join(''), text)
   })
 
-  it('takes token numbers, one list or many, and counts them', async () => {
+  it('accepts token numbers, one list or many, and counts them', async () => {
     assert.equal((await complete({ prompt: [1, 2, 3] })).usage?.prompt_tokens, 3)
     const many = await complete({ prompt: [[1, 2], [3]] })
     assert.equal(many.usage?.prompt_tokens, 3)
     assert.equal(many.choices.length, 2)
   })
 
-  it('takes an empty prompt', async () => {
+  it('accepts an empty prompt', async () => {
     assert.equal((await complete({ prompt: '' })).usage?.prompt_tokens, 0)
   })
 
-  it('is cut at max_tokens, and steered like any other answer', async () => {
+  it('is truncated at max_tokens, and controlled like any other response', async () => {
     const cut = await complete({ max_tokens: 3 })
     assert.equal(cut.choices[0]?.finish_reason, 'length')
     assert.equal(cut.usage?.completion_tokens, 3)
@@ -155,7 +155,7 @@ describe('a completion of a text', () => {
     assert.equal((await post(PATH, { model: 'sim-status-503', prompt: 'Hi' })).status, 503)
   })
 
-  it('is broken off by a fault, and counted so', async () => {
+  it('is broken off by a fault, and counted accordingly', async () => {
     const id = 'completion-eof'
     const body = { model: 'sim-words-9-eof-4', prompt: 'Hi', stream: true }
     const text = await (await post(PATH, body, { 'x-client-request-id': id })).text()
@@ -196,7 +196,7 @@ describe('an embedding', () => {
   const vectorOf = async (body: object) => (await embed(body)).data[0]?.embedding as number[]
   const lengthOf = (vector: readonly number[]) => Math.hypot(...vector)
 
-  it('has the shape of OpenAI and is counted', async () => {
+  it('has OpenAI’s format and is counted', async () => {
     const id = 'embedding'
     const { data, ...rest } = await embed({}, { 'x-client-request-id': id })
     const usage = { prompt_tokens: 3, total_tokens: 3 }
@@ -211,12 +211,12 @@ describe('an embedding', () => {
     assert.deepEqual([line.prompt_tokens, line.completion_tokens, line.finished], [3, 0, true])
   })
 
-  it('is the same for the same text, another for another, and of length 1', async () => {
+  it('is the same for the same text, different for another, and of length 1', async () => {
     const [one, same, other] = [await vectorOf({}), await vectorOf({}), await vectorOf({ input: 'Rivers' })]
     assert.deepEqual(one, same)
     assert.notDeepEqual(one, other)
     for (const vector of [one, other]) assert.ok(Math.abs(lengthOf(vector) - 1) < 1e-5)
-    // Texts that have nothing to do with each other point in directions that have nothing to do with each other.
+    // Unrelated texts have unrelated directions.
     const product = one.reduce((sum, value, at) => sum + value * (other[at] ?? 0), 0)
     assert.ok(Math.abs(product) < 0.2, `${product}`)
   })
@@ -240,7 +240,7 @@ describe('an embedding', () => {
     )
   })
 
-  it('comes for each of several texts or lists of tokens, in their order', async () => {
+  it('is returned for each of several texts or lists of tokens, in their order', async () => {
     const { data, usage } = await embed({ input: ['Rivers and boats', 'Rivers'], dimensions: 4 })
     assert.deepEqual(
       data.map(({ index }) => index),

@@ -90,7 +90,7 @@ for (const { name, format, options, path } of VENDORS) {
     (choice?.parts ?? []).flatMap(part => (part.type === 'toolCall' ? [part] : []))
 
   describe(`the simulated ${name}`, () => {
-    it('says and counts the same whole and streamed', async () => {
+    it('returns and counts the same, streamed and not', async () => {
       const [whole, streamed] = [await ask(asked('Hello')), await ask(asked('Hello', { stream: true }))]
       assert.match(textOf(whole), /You wrote: "Hello"/)
       assert.equal(textOf(streamed), textOf(whole))
@@ -100,7 +100,7 @@ for (const { name, format, options, path } of VENDORS) {
       assert.deepEqual(streamed.usage, whole.usage)
     })
 
-    it('calls several tools at once, and answers what they found', async () => {
+    it('calls several tools at once, and responds to their results', async () => {
       const tools = [weather('rain'), weather('wind')]
       for (const stream of [false, true]) {
         const request = asked('Use the tools rain and wind', { stream, tools })
@@ -134,14 +134,14 @@ for (const { name, format, options, path } of VENDORS) {
       }
     })
 
-    it('stops at the limit, and says so', async () => {
+    it('stops at the limit, and reports it', async () => {
       for (const stream of [false, true]) {
         const answer = await ask(asked('Hello', { stream, maxTokens: 3 }))
         assert.equal(answer.choices[0]?.stop.reason, 'length')
       }
     })
 
-    it('has its own error format, which the gateway understands', async () => {
+    it('has its own error format, which the gateway parses', async () => {
       const response = await fetch(`${simulator.url}${path(false)}`, {
         method: 'POST',
         headers: { authorization: 'Bearer k' },
@@ -154,7 +154,7 @@ for (const { name, format, options, path } of VENDORS) {
 }
 
 describe('the simulated Bedrock', () => {
-  it('takes a signature in place of a key, and refuses what is none', async () => {
+  it('accepts a signature in place of a key, and refuses an invalid one', async () => {
     const url = new URL(`${simulator.url}/bedrock/model/m%3A0/converse`)
     const body = Buffer.from(JSON.stringify(bedrock.encodeRequest(asked('Hello')).body))
     const headers = { 'content-type': 'application/json' }
@@ -169,7 +169,7 @@ describe('the simulated Bedrock', () => {
 })
 
 describe('the simulated Mistral', () => {
-  it('refuses what the common format has and it has not', async () => {
+  it('refuses fields of the OpenAI format that it does not support', async () => {
     const { body } = openaiChat.encodeRequest(asked('Hello', { seed: 1 }))
     const response = await fetch(`${simulator.url}/mistral/v1/chat/completions`, {
       method: 'POST',

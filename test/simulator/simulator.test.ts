@@ -118,7 +118,7 @@ function countLinesOf(clientRequestId: string, file = countFile): CountLine[] {
   return countLines(file).filter(line => line.client_request_id === clientRequestId)
 }
 
-/** Waits for something that is bound to happen soon; the runner's time limit ends a wait in vain. */
+/** Waits for something that must happen soon; the runner's time limit ends a wait in vain. */
 async function eventually<T>(look: () => T | undefined): Promise<T> {
   for (;;) {
     const found = look()
@@ -127,7 +127,7 @@ async function eventually<T>(look: () => T | undefined): Promise<T> {
   }
 }
 
-/** A client that has sent a request and reads nothing of the answer by itself. */
+/** A client that has sent a request and does not read the response by itself. */
 async function open(url: string, body: object, headers: Record<string, string>) {
   const sent = httpRequest(url + CHAT, { method: 'POST', headers: headersWith(headers), agent: false })
   sent.on('error', () => {})
@@ -198,8 +198,8 @@ describe('the counting rule', () => {
   })
 })
 
-describe('a whole chat completion', () => {
-  it('has the shape of OpenAI and repeats what the user said last', async () => {
+describe('a non-streamed chat completion', () => {
+  it('has OpenAI’s format and repeats the last user message', async () => {
     const completion = await complete({
       messages: [user('First'), { role: 'assistant', content: 'Yes?' }, user('Tell me about rivers')],
     })
@@ -219,7 +219,7 @@ describe('a whole chat completion', () => {
     assert.deepEqual({ ...one, id: '' }, { ...other, id: '' })
   })
 
-  it('counts prompt and answer by the rule', async () => {
+  it('counts prompt and output by the rule', async () => {
     const { choices, usage } = await complete({
       messages: [{ role: 'system', content: 'Be brief.' }, user([{ type: 'text', text: 'Hi, you!' }])],
     })
@@ -269,7 +269,7 @@ describe('a whole chat completion', () => {
   })
 
   for (const limit of ['max_tokens', 'max_completion_tokens']) {
-    it(`is cut at ${limit} with the finish reason length`, async () => {
+    it(`is truncated at ${limit} with the finish reason length`, async () => {
       const whole = await complete({})
       const { choices, usage } = await complete({ [limit]: 5 })
       const choice = only(choices)
@@ -280,7 +280,7 @@ describe('a whole chat completion', () => {
     })
   }
 
-  it('is not cut by a limit it just reaches', async () => {
+  it('is not truncated by a limit it exactly reaches', async () => {
     const { choices } = await complete({ model: 'sim-words-5', max_tokens: 5 })
     assert.equal(only(choices).finish_reason, 'stop')
   })
@@ -294,7 +294,7 @@ describe('a whole chat completion', () => {
 })
 
 describe('a streamed chat completion', () => {
-  it('is the whole answer in many chunks: role, content, finish reason', async () => {
+  it('is the complete response in many chunks: role, content, finish reason', async () => {
     const chunks = await stream({})
     const whole = await complete({})
     const text = only(whole.choices).message.content
@@ -311,12 +311,12 @@ describe('a streamed chat completion', () => {
     assert.ok(chunks.every(chunk => chunk.object === 'chat.completion.chunk' && chunk.id === chunks[0]?.id))
   })
 
-  it('says nothing of usage unless asked', async () => {
+  it('has no usage unless requested', async () => {
     const chunks = await stream({ stream_options: { include_usage: false } })
     assert.ok(chunks.every(chunk => !('usage' in chunk) && chunk.choices.length === 1))
   })
 
-  it('ends with a chunk of usage and no choices when asked', async () => {
+  it('ends with a chunk of usage and no choices if requested', async () => {
     const chunks = await stream({ stream_options: { include_usage: true } })
     const last = chunks.at(-1)
     const { usage } = await complete({})
@@ -325,7 +325,7 @@ describe('a streamed chat completion', () => {
     assert.ok(chunks.slice(0, -1).every(chunk => chunk.usage === null))
   })
 
-  it('lets several choices take turns', async () => {
+  it('interleaves several choices', async () => {
     const chunks = await stream({ n: 2, model: 'sim-words-3' })
     assert.deepEqual(
       chunks.map(chunk => chunk.choices[0]?.index),
@@ -334,7 +334,7 @@ describe('a streamed chat completion', () => {
     assert.equal(contentOf(chunks, 0), contentOf(chunks, 1))
   })
 
-  it('is cut at max_tokens with the finish reason length', async () => {
+  it('is truncated at max_tokens with the finish reason length', async () => {
     const chunks = await stream({ max_tokens: 4, stream_options: { include_usage: true } })
     assert.equal(countTokens(contentOf(chunks)), 4)
     assert.equal(chunks.at(-2)?.choices[0]?.finish_reason, 'length')
@@ -348,11 +348,11 @@ describe('a request with tools', () => {
   const namesIn = ({ choices }: Completion) =>
     only(choices).message.tool_calls?.map(call => call.function?.name)
 
-  it('is answered with text when no tool is requested', async () => {
+  it('gets text if no tool is requested', async () => {
     assert.equal(namesIn(await ask('How are you?')), undefined)
   })
 
-  it('calls several at once when the user asks for tools', async () => {
+  it('calls several at once if the user requests tools', async () => {
     const completion = await ask('Use your tools, please')
     const choice = only(completion.choices)
     const calls = choice.message.tool_calls ?? []
@@ -375,7 +375,7 @@ describe('a request with tools', () => {
     )
   })
 
-  it('calls one only when parallel calls are off', async () => {
+  it('calls only one if parallel calls are disabled', async () => {
     assert.deepEqual(namesIn(await ask('Use your tools', { parallel_tool_calls: false })), ['get_weather'])
   })
 
@@ -387,7 +387,7 @@ describe('a request with tools', () => {
     assert.equal(namesIn(await ask('Use a tool', { tool_choice: 'none' })), undefined)
   })
 
-  it('calls what tool_choice demands, asked or not', async () => {
+  it('calls what tool_choice requires, requested or not', async () => {
     const named = { type: 'function', function: { name: 'get_time' } }
     const allowed = { type: 'allowed_tools', allowed_tools: { mode: 'required', tools: [named] } }
     assert.deepEqual(namesIn(await ask('Hello', { tool_choice: 'required' })), ['get_weather', 'get_time'])
@@ -395,7 +395,7 @@ describe('a request with tools', () => {
     assert.deepEqual(namesIn(await ask('Hello', { tool_choice: allowed })), ['get_time'])
   })
 
-  it('is refused when tool_choice names a tool that is not offered', async () => {
+  it('is refused if tool_choice names a tool that is not offered', async () => {
     const tool_choice = { type: 'function', function: { name: 'get_rich' } }
     const response = await post({
       model: 'sim-small',
@@ -407,7 +407,7 @@ describe('a request with tools', () => {
     assert.deepEqual({ status, param }, { status: 400, param: 'tool_choice' })
   })
 
-  it('ends the loop: after a result comes text about it', async () => {
+  it('ends the loop: a result is followed by text about it', async () => {
     const first = only((await ask('Use a tool')).choices).message
     const result = { role: 'tool', tool_call_id: first.tool_calls?.[0]?.id, content: 'My tool says sunny' }
     const { choices } = await complete({ messages: [user('Use a tool'), first, result], tools: [weather] })
@@ -424,7 +424,7 @@ describe('a request with tools', () => {
     })
   })
 
-  it('streams each call as an opening and pieces of its arguments', async () => {
+  it('streams each call as a start and parts of its arguments', async () => {
     const body = { messages: [user('Use your tools')], tools: [weather, expression] }
     const whole = only((await complete(body)).choices).message.tool_calls ?? []
     const chunks = await stream({ ...body, stream_options: { include_usage: true } })
@@ -453,7 +453,7 @@ describe('a request with tools', () => {
     )
   })
 
-  it('is cut at max_tokens inside the arguments, and bills no more', async () => {
+  it('is truncated at max_tokens inside the arguments, and bills no more', async () => {
     const { choices, usage } = await ask('Use your tools', { max_tokens: 4 })
     const choice = only(choices)
     const call = only(choice.message.tool_calls ?? [])
@@ -530,7 +530,7 @@ describe('a sample of a schema', () => {
     })
   }
 
-  it('ends, and stays small, for a schema that branches into itself', () => {
+  it('ends, and stays small, for a recursive schema', () => {
     const properties = Object.fromEntries(Array.from({ length: 20 }, (_, at) => [`p${at}`, { $ref: '#' }]))
     const schema = { type: 'object', properties, required: Object.keys(properties) }
     assert.ok(JSON.stringify(sampleOf(schema, 'answer')).length < 200_000)
@@ -540,14 +540,14 @@ describe('a sample of a schema', () => {
 describe('the list of models', () => {
   const get = (path: string) => fetch(simulator.url + path, { headers: headersWith() })
 
-  it('has simulated models and some that have a public price', async () => {
+  it('has simulated models and some with a public price', async () => {
     const list = (await (await get('/v1/models')).json()) as { object: string; data: { id: string }[] }
     const ids = list.data.map(model => model.id)
     assert.equal(list.object, 'list')
     for (const id of ['sim-small', 'sim-large', 'gpt-4o-mini']) assert.ok(ids.includes(id), id)
   })
 
-  it('shows one model, also one whose name steers', async () => {
+  it('shows one model, also one whose name has control words', async () => {
     for (const id of ['gpt-4o-mini', 'sim-words-7']) {
       const { created, ...model } = (await (await get(`/v1/models/${id}`)).json()) as Record<string, unknown>
       const owner = id.startsWith('sim-') ? 'simulator' : 'openai'
@@ -564,7 +564,7 @@ describe('the list of models', () => {
   })
 })
 
-describe('a refusal in the shape of OpenAI', () => {
+describe('a refusal in OpenAI’s format', () => {
   for (const [name, authorization] of [
     ['no key', undefined],
     ['an empty bearer', 'Bearer '],
@@ -609,7 +609,7 @@ describe('a refusal in the shape of OpenAI', () => {
     })
   }
 
-  it('is 413 for a body above 64 MiB, announced or not', async () => {
+  it('is 413 for a body above 64 MiB, declared or not', async () => {
     const size = BODY_LIMIT + 1
     const announced = await fetch(simulator.url + CHAT, {
       method: 'POST',
@@ -627,7 +627,7 @@ describe('a refusal in the shape of OpenAI', () => {
     await once(response, 'close')
   })
 
-  it('is 500 when the simulator itself fails, which is reported and not shown', async () => {
+  it('is 500 if the simulator itself fails, which is reported and not shown', async () => {
     const failures: unknown[] = []
     const broken = new Error('the clock has stopped')
     const now = () => {
@@ -642,7 +642,7 @@ describe('a refusal in the shape of OpenAI', () => {
     assert.deepEqual(failures, [broken])
   })
 
-  it('carries a request id, like every answer', async () => {
+  it('has a request id, like every response', async () => {
     const refused = await fetch(`${simulator.url}/v1/nothing`)
     const answered = await post({ model: 'sim-small', messages: [user('Hello')] })
     await Promise.all([refused.text(), answered.text()])
@@ -652,8 +652,8 @@ describe('a refusal in the shape of OpenAI', () => {
   })
 })
 
-describe('steering', () => {
-  it('sets the number of words by the model name or by a header', async () => {
+describe('control words', () => {
+  it('set the number of words by the model name or by a header', async () => {
     const byName = await complete({ model: 'sim-words-50' })
     const byHeader = await complete({ model: 'gpt-4o-mini' }, { 'x-sim-words': '7' })
     assert.equal(byName.usage.completion_tokens, 50)
@@ -661,13 +661,13 @@ describe('steering', () => {
     assert.equal(byHeader.usage.completion_tokens, 7)
   })
 
-  it('lets an answer be empty', async () => {
+  it('allow an empty response', async () => {
     const chunks = await stream({ model: 'sim-words-0', stream_options: { include_usage: true } })
     assert.equal(contentOf(chunks), '')
     assert.equal(chunks.at(-1)?.usage?.completion_tokens, 0)
   })
 
-  it('lets the header win over the name, and the words of a name combine', () => {
+  it('prefer the header over the name, and can be combined in a name', () => {
     const name = 'sim-words-20-pace-5-latency-300'
     assert.equal(steer('words', {}, name), 20)
     assert.equal(steer('paceMs', {}, name), 5)
@@ -675,31 +675,31 @@ describe('steering', () => {
     assert.equal(steer('paceMs', { 'x-sim-pace-ms': '0' }, name), 0)
   })
 
-  it('leaves other names alone', () => {
+  it('do not apply to other names', () => {
     for (const name of ['gpt-words-20', 'sim-small', 'sim-words-many', 'sim-words', undefined]) {
       assert.equal(steer('words', {}, name), undefined)
     }
   })
 
-  it('is bounded to a minute', () => {
+  it('limit latency and pace to a minute', () => {
     for (const setting of ['latencyMs', 'paceMs'] as const) assert.equal(bound(setting, 1e9), 60_000)
     assert.equal(steer('latencyMs', { 'x-sim-latency-ms': '9'.repeat(400) }, undefined), 60_000)
     assert.equal(steer('paceMs', {}, 'sim-pace-999999'), 60_000)
   })
 
   for (const header of ['x-sim-words', 'x-sim-latency-ms', 'x-sim-pace-ms']) {
-    it(`refuses ${header} when it is not a whole number`, async () => {
+    it(`are refused in ${header} if it is not an integer`, async () => {
       const response = await post({ model: 'sim-small', messages: [user('Hello')] }, { [header]: '-1' })
       assert.equal((await failure(response)).status, 400)
     })
   }
 
-  it('delays an answer without changing it', async () => {
+  it('delay a response without changing it', async () => {
     const [prompt, late] = [await complete({}), await complete({}, { 'x-sim-latency-ms': '5' })]
     assert.deepEqual(late.choices, prompt.choices)
   })
 
-  it('sends a paced stream chunk by chunk', async () => {
+  it('send a paced stream chunk by chunk', async () => {
     const { response, leave } = await open(
       simulator.url,
       { model: 'sim-words-3', stream: true },
@@ -715,7 +715,7 @@ describe('steering', () => {
 })
 
 describe('the count file', () => {
-  it('has a line for a whole answer by the time the client has it', async () => {
+  it('has a line for a non-streamed response by the time the client has it', async () => {
     const id = 'attempt-whole'
     const completion = await complete({}, { 'x-client-request-id': id })
     assert.deepEqual(only(countLinesOf(id)), {
@@ -732,7 +732,7 @@ describe('the count file', () => {
     })
   })
 
-  it('has a line for a streamed answer that agrees with its usage', async () => {
+  it('has a line for a streamed response that agrees with its usage', async () => {
     for (const [id, body] of [
       ['attempt-text', { n: 2 }],
       ['attempt-calls', { messages: [user('Use your tools')], tools: [weather, clock] }],
@@ -752,13 +752,13 @@ describe('the count file', () => {
     }
   })
 
-  it('never holds a key', async () => {
+  it('never contains a key', async () => {
     await complete({}, { authorization: 'Bearer abcd', 'x-client-request-id': 'short-key' })
     assert.equal(only(countLinesOf('short-key')).key_hint, '')
     assert.ok(!readFileSync(countFile, 'utf8').includes(KEY))
   })
 
-  it('has null where the client named no request', async () => {
+  it('has null if the client sent no request id', async () => {
     const { id } = await complete({})
     assert.equal(only(countLines().filter(line => line.id === id)).client_request_id, null)
   })
@@ -770,7 +770,7 @@ describe('the count file', () => {
     assert.equal(countLines().length, lines)
   })
 
-  it('says what was generated when the client leaves a stream', async () => {
+  it('contains what was generated when the client disconnects from a stream', async () => {
     const id = 'attempt-left'
     const body = { model: 'sim-words-90000-pace-2', stream: true }
     const { response, leave } = await open(simulator.url, body, { 'x-client-request-id': id })
@@ -792,10 +792,10 @@ describe('the count file', () => {
     ['model-name', {}, {}, { model: 'sim-latency-60000' }],
   ]
   for (const [name, options, headers, body] of waits) {
-    it(`says that nothing was generated when the client leaves during a latency set by ${name}`, async () => {
+    it(`shows that nothing was generated when the client disconnects during a latency set by ${name}`, async () => {
       const file = join(folder, `early-${name}.jsonl`)
       const accepted = Promise.withResolvers<void>()
-      // The clock is read once the body is there: only then is there a request to be left.
+      // The clock is read once the body has arrived: only then is there a request to disconnect from.
       const now = () => {
         accepted.resolve()
         return Date.now()
@@ -865,7 +865,7 @@ describe('the simulator as a process', () => {
   }
 
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-    it(`says where it listens, and on ${signal} counts what it cuts off and exits with 0`, async () => {
+    it(`prints its address, and on ${signal} counts what it cuts off and exits with 0`, async () => {
       const file = join(folder, `${signal}.jsonl`)
       const child = run('--count-file', file, '--pace-ms', '5', '--latency-ms', '1')
       try {
@@ -907,7 +907,7 @@ describe('the simulator as a process', () => {
     })
   }
 
-  it('says why it cannot start', async () => {
+  it('reports why it cannot start', async () => {
     const { code, stderr } = await exitOf(run('--port', String(simulator.port)))
     assert.equal(code, 1)
     assert.match(stderr, /cannot start.*EADDRINUSE/)

@@ -176,7 +176,7 @@ for (const engine of ENGINES) {
       const days = Array.from({ length: DAYS - 1 }, (_, day) => START + day * DAY_S)
       async function points() {
         const told: number[][] = []
-        // Days that begin with a day of UTC, with an hour, and half or a quarter of an hour beside one.
+        // Days that start with a day of UTC, with an hour, and half or a quarter of an hour beside one.
         for (const late of [0, 3_600, 5.5 * 3_600, 5.75 * 3_600])
           for (const filter of FILTERS) {
             const cuts = days.map(day => day + late)
@@ -208,7 +208,7 @@ for (const engine of ENGINES) {
       assert.equal(await newest(), END + 3_600)
     })
 
-    it('include a late request at once, and after they are made again', async () => {
+    it('include a late request immediately, and after they are made again', async () => {
       const filter = { from: START, to: END }
       const { requests, cost } = await sumRollups(store.db, filter)
       const books = createBooks(store.db, engine)

@@ -95,7 +95,7 @@ for (const engine of ENGINES) {
       assert.deepEqual(await sweep(), { usage: 0, sessions: 0, answers: 0 })
     })
 
-    it('follow the setting: fewer days take effect at once, 0 keeps all rows', async () => {
+    it('follow the setting: fewer days take effect immediately, 0 keeps all rows', async () => {
       await log(LOG_TYPE.consume, 1_000)
       await gateway.api('PUT', '/api/setting/', { usage_retention_days: 0 })
       assert.equal((await sweep()).usage, 0)
@@ -104,7 +104,7 @@ for (const engine of ENGINES) {
       assert.deepEqual(await ages(), ['1@500', '6@95', '2@1', '2@1', '5@0'])
     })
 
-    it('are sessions 30 days after they ended or expired, and saved answers after a day', async () => {
+    it('are sessions 30 days after they ended or expired, and saved responses after a day', async () => {
       const session = (digest: string, created: number, ended: number | null) => ({
         user_id: 1,
         digest,

@@ -45,7 +45,7 @@ import { USAGE } from '../support/usage.ts'
 
 const CHAIN_KEY = createChainKey(Buffer.alloc(32, 7))
 
-/** A location for a store of its own, and the stores that were opened there. */
+/** A location for a separate store, and the stores that were opened there. */
 async function createPlace(engine: EngineName) {
   const directory = mkdtempSync(join(tmpdir(), 'sluice-store-'))
   const database = engine === 'postgres' ? await createDatabase() : undefined
@@ -266,7 +266,7 @@ for (const engine of ENGINES) {
       assert.equal((await verifyAudit(store)).fault, undefined)
     })
 
-    it('can be written after failed transactions, whether our code or the engine failed', async () => {
+    it('can be written after failed transactions, whether the gateway’s code or the engine failed', async () => {
       const broken = await Promise.allSettled([
         inTransaction(async () => {
           throw new Error('ours')
@@ -343,7 +343,7 @@ for (const engine of ENGINES) {
       assert.equal(isUniqueViolation(new Error('UNIQUE constraint failed')), false)
     })
 
-    it('lets one of two concurrent inserts have a name, and reports a unique violation to the other', async () => {
+    it('gives a name to one of two concurrent inserts, and reports a unique violation to the other', async () => {
       const name = newName()
       const outcomes = await Promise.allSettled([
         inTransaction(trx => makeUser(trx, name)),
@@ -547,7 +547,7 @@ for (const engine of ENGINES) {
             async trx => {
               await grant(trx, owner, 1 + index)
               await note(trx, `user:${owner}`)
-              // Some fail after taking a sequence number: it must go to the next one.
+              // Some fail after taking a sequence number: the next writer must get it.
               if (index % 5 === 0) throw new Error('given up')
             },
             index % 2 === 0 ? store : other,
@@ -586,7 +586,7 @@ describe('the SQLite store', () => {
   const pragma = async ({ db }: Store, name: string) =>
     Object.values((await sql<Record<string, unknown>>`pragma ${sql.raw(name)}`.execute(db)).rows[0] ?? {})[0]
 
-  it('is opened in threads of its own, never on the main thread', () => {
+  it('is opened in separate threads, never on the main thread', () => {
     const sources = globSync('src/**/*.ts').map(file => ({ file, text: readFileSync(file, 'utf8') }))
     const using = (pattern: RegExp) =>
       sources.filter(({ text }) => pattern.test(text)).map(({ file }) => file.replaceAll('\\', '/'))
@@ -746,7 +746,7 @@ describe('transactions on PostgreSQL that could deadlock', () => {
     return rows[0]?.deadlocks ?? Number.NaN
   }
 
-  it('do not when several nodes settle requests of the same users in any order', async () => {
+  it('do not deadlock when several nodes settle requests of the same users in any order', async () => {
     const stores = [place.open(), place.open(), place.open()]
     const [first] = stores
     assert.ok(first)
@@ -788,7 +788,7 @@ describe('transactions on PostgreSQL that could deadlock', () => {
     assert.equal(await circlesMet(), 0)
   })
 
-  it('are retried when they do', async () => {
+  it('are retried if they deadlock', async () => {
     const store = place.open()
     const userId = await furnish(store)
     const [left, right] = await store.db

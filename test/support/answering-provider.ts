@@ -2,10 +2,10 @@ import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-/** How a provider answers a request. */
+/** How a provider responds to a request. */
 export type Answer = (response: ServerResponse) => void
 
-/** A whole answer of these bytes. */
+/** A non-streamed response of these bytes. */
 export const whole =
   (body: string | Buffer, { status = 200, type = 'application/json' } = {}): Answer =>
   response => {
@@ -13,7 +13,7 @@ export const whole =
     response.end(body)
   }
 
-/** A stream of these pieces, each a chunk of its own. */
+/** A stream of these pieces, each a separate chunk. */
 export const streamed =
   (pieces: readonly (string | Buffer)[], type = 'text/event-stream'): Answer =>
   response => {
@@ -22,7 +22,7 @@ export const streamed =
     response.end()
   }
 
-/** A provider that answers by the model's name, which stands in the body or in the path. */
+/** A provider whose response depends on the model name, in the body or in the path. */
 export async function openAnsweringProvider() {
   const answers = new Map<string, Answer>()
   const server = createServer(async (request, response) => {
@@ -38,7 +38,7 @@ export async function openAnsweringProvider() {
   await once(server, 'listening')
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    /** The name of a model that is answered so. */
+    /** The name of a model that gets this response. */
     answering(answer: Answer): string {
       const model = `answer-${answers.size}`
       answers.set(model, answer)

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
 
-/** Where a Chromium may be: named by CHROMIUM_PATH, or where distributions put it. */
+/** Where Chromium may be: CHROMIUM_PATH, or the paths that distributions use. */
 const PLACES = [
   process.env.CHROMIUM_PATH,
   '/usr/bin/chromium',
@@ -31,10 +31,12 @@ export type Wishes = {
   readonly height?: number
 }
 
-/** What no page may do, whatever a test is about. */
+/** What no page may do in any test. */
 export type Watched = { readonly faults: string[] }
 
-/** A fresh visitor, watched: errors of scripts and policy, and requests to anywhere else, are faults. */
+/**
+ * A new browser context that records script errors, policy violations and requests to other hosts as faults.
+ */
 export async function visit(
   browser: Browser,
   origin: string,
@@ -54,7 +56,7 @@ export async function visit(
   const faults: string[] = []
   page.on('pageerror', error => faults.push(`error: ${error.message}`))
   page.on('console', message => {
-    // A refused request is told by the page in its own words; the browser's line about it is no fault.
+    // The page itself shows a refused request; the browser's console line about it is not a fault.
     if (message.type() === 'error' && !/Failed to load resource/.test(message.text()))
       faults.push(`console: ${message.text()}`)
   })

@@ -8,7 +8,7 @@ import { insertVideo } from '../../src/store/records/videos.ts'
 import { insertLog, LOG_TYPE } from '../../src/store/usage/logs.ts'
 import { type Gateway, ROOT_PASSWORD, ROOT_TOKEN } from './gateway.ts'
 
-/** Who may come with what. The last three are let in somewhere by their role, `sk-` by what it is. */
+/** The callers and their credentials. The last three have access by their role, `sk-` by its kind. */
 export const CALLERS = [
   'nobody',
   'an unknown access token',
@@ -44,7 +44,7 @@ export type Kind =
 
 export const UNKNOWN_ID = 900_000_000_001
 
-/** A video job that failed and was not paid. */
+/** A video job that failed and was not charged. */
 export const newVideo = (given: { readonly id: string; readonly user_id: number }) => ({
   ...given,
   seq: 1,
@@ -79,7 +79,7 @@ export const newVideo = (given: { readonly id: string; readonly user_id: number 
   lease_by: '',
 })
 
-/** Something a provider may have billed for, as a request that was cut off leaves it behind. */
+/** An unresolved charge, as a request that was cut off leaves it. */
 export const newDoubt = (db: Gateway['db']) =>
   db
     .insertInto('suspense')
@@ -95,19 +95,19 @@ export const newDoubt = (db: Gateway['db']) =>
     .returning('id')
     .executeTakeFirstOrThrow()
 
-/** The id of a request, made from a number. */
+/** The id of a request, derived from a number. */
 export const requestIdOf = (number: number) => `req_${String(number).padStart(26, '0')}`
 
-/** The id of a video job, made from a number. */
+/** The id of a video job, derived from a number. */
 export const videoIdOf = (number: number) => `video_${String(number).padStart(24, '0')}`
 
-/** The people of the table, and their things. */
+/** The users of the table, and their objects. */
 export async function assemble(gateway: Gateway) {
   const { db, operations } = gateway
   const now = () => Math.floor(Date.now() / 1000)
   let requests = 0
 
-  /** Without the cost of a password: nobody signs in here. */
+  /** Without the cost of a password hash: these users do not sign in. */
   async function account(role: Role) {
     const username = `person-${randomUUID()}`
     const { id } = await db.transaction().execute(trx =>
@@ -216,7 +216,7 @@ export async function assemble(gateway: Gateway) {
     models: ['gpt-4o'],
   }
 
-  /** A new object of each kind, standing to the caller as the table says. */
+  /** A new object of each kind, with the relation to the caller that the table names. */
   const MAKE: Readonly<Record<Kind, (owner: string, caller: Caller) => Promise<number>>> = {
     token: async (owner, caller) =>
       (await made(ownerOf(owner, caller).token, '/api/token/', { name: 'thing' })).id,
@@ -255,13 +255,13 @@ export async function assemble(gateway: Gateway) {
   return {
     headersOf,
     members,
-    /** One of everything that has an owner. */
+    /** One object of every kind that has an owner. */
     furnish: async (caller: Caller) => ({
       token: await MAKE.token('own', caller),
       accessToken: await MAKE['access token']('own', caller),
       session: await MAKE.session('own', caller),
     }),
-    /** What the store holds of somebody, seen from behind. */
+    /** The rows of a user, read directly from the store. */
     idsOf: async (userId: number) => ({
       accessTokens: ids(
         await db.selectFrom('access_tokens').select('id').where('user_id', '=', userId).execute(),
@@ -277,7 +277,7 @@ export async function assemble(gateway: Gateway) {
     }),
     make: async (kind: Kind, owner: string, caller: Caller) =>
       owner === 'unknown' ? UNKNOWN_ID : MAKE[kind](owner, caller),
-    /** Somebody of this role whom nobody misses. */
+    /** A disposable user of this role. */
     passing: async (member: Member) =>
       bearer((await account({ User: ROLE.user, Admin: ROLE.admin, Root: ROLE.root }[member])).token),
   }

@@ -1,7 +1,7 @@
 import { startSimulator } from '../../simulator/server.ts'
 import { newDirectory, startServer } from './process.ts'
 
-/** The program with its console made, and a provider to connect. */
+/** The program with its console built, and a provider to connect. */
 export async function startConsole(env: Readonly<Record<string, string>> = {}) {
   const simulator = await startSimulator()
   const server = await startServer({ dataDir: newDirectory(), env })
@@ -17,7 +17,7 @@ export async function startConsole(env: Readonly<Record<string, string>> = {}) {
 
 export type ConsoleServer = Awaited<ReturnType<typeof startConsole>>
 
-/** Every page there is, and how it is opened cold. */
+/** Every page, and how it is opened directly. */
 export const PAGES = [
   '/',
   '/start',

@@ -9,14 +9,16 @@ const FOLDER = join(import.meta.dirname, '../corpus')
 export type Transcript = {
   readonly name: string
   readonly about: string
-  /** The vendor, where it is not the one whose format this is: a compatible host, or one of several for media. */
+  /**
+   * The vendor, if it is not the one that defines the format: a compatible host, or one of several for media.
+   */
   readonly vendor?: string
   readonly request?: object
   readonly status: number
-  /** A whole response: an answer, or an error where the status says so. */
+  /** A non-streamed response: a success, or an error if the status says so. */
   readonly answer?: unknown
   readonly stream?: Buffer
-  /** What the gateway must read in the response. */
+  /** What the gateway must parse from the response. */
   readonly expected?: unknown
 }
 
@@ -32,7 +34,7 @@ export type CorpusLine = {
   readonly event?: Readonly<Record<string, unknown>>
   /** Bedrock only: an exception in place of an event. */
   readonly exception?: Readonly<Record<string, unknown>>
-  /** Bytes of a stream as they are: a terminator, a comment, an odd line end. */
+  /** Raw bytes of a stream: a terminator, a comment, an unusual line end. */
   readonly raw?: string
 }
 
@@ -56,10 +58,13 @@ const FRAMES: Readonly<Record<string, Frame>> = {
   bedrock: binaryFrame('event'),
 }
 
-/** How the events of a folder are framed: as server-sent events without names, unless the format has its own way. */
+/**
+ * How the events of a folder are framed: as server-sent events without names, unless the format has its own
+ * framing.
+ */
 export const frameOf = (folder: string): Frame => FRAMES[folder] ?? dataFrame
 
-/** A frame of an AWS event stream; an exception's type takes the place of an event's. */
+/** A frame of an AWS event stream; the type of an exception replaces that of an event. */
 export function eventFrame(name: string, payload: unknown, kind: 'event' | 'exception' = 'event'): Buffer {
   const codec = new EventStreamCodec(
     bytes => Buffer.from(bytes as Uint8Array).toString(),

@@ -1,17 +1,17 @@
 import { fc } from './properties.ts'
 
-/** A body as it goes over the wire, made from a good one. */
+/** A body as it is sent, derived from a valid one. */
 export type Body = {
   readonly bytes: Buffer
   readonly contentType: string | undefined
-  /** Broken below the level of JSON: no reading of it could be good. */
+  /** Invalid below the level of JSON: no parser may accept it. */
   readonly isBroken: boolean
 }
 
 type Path = readonly (string | number)[]
 type Json = unknown
 
-/** Stands for bytes that JSON.stringify would never write. */
+/** A placeholder for bytes that JSON.stringify never writes. */
 const RAW_MARK = '\u0001raw:'
 const raw = (text: string) => `${RAW_MARK}${text}`
 const RAW = /"\\u0001raw:((?:[^"\\]|\\.)*)"/g
@@ -34,7 +34,7 @@ const RAW_WORDS = [
   'new Date()',
 ]
 
-/** Texts that have broken somebody's parser, query, page or shell. */
+/** Texts that have broken a parser, query, page or shell before. */
 export const ODD_TEXTS = [
   "' OR '1'='1",
   "'; DROP TABLE users; --",
@@ -95,7 +95,7 @@ const oddText = fc.oneof(
   fc.constantFrom<string>(...ODD_TEXTS, ...CONTROL_TEXTS),
   fc.constantFrom(...LENGTHS).map(length => 'x'.repeat(length)),
   fc.constantFrom(...LENGTHS.slice(0, 8)).map(length => '🜲'.repeat(length)),
-  // Any UTF-16 units, paired or not.
+  // Any UTF-16 code units, paired or not.
   fc
     .array(fc.integer({ min: 0, max: 0xffff }), { maxLength: 40 })
     .map(units => String.fromCharCode(...units)),
@@ -129,7 +129,7 @@ const oddNumber = fc.oneof(
 const nested = (depth: number, value: Json): Json => (depth === 0 ? value : [nested(depth - 1, value)])
 const nestedObject = (depth: number): Json => (depth === 0 ? {} : { a: nestedObject(depth - 1) })
 
-/** Keys that reach for the prototype must be written by hand: an object literal would set it. */
+/** Keys of prototype members are written by hand: an object literal would set the prototype. */
 const withKey = (key: string, value: Json): object =>
   JSON.parse(`{${JSON.stringify(key)}:${JSON.stringify(value)}}`)
 const ODD_KEYS = ['__proto__', 'constructor', 'prototype', 'toString', '', ' ', 'id', '0', 'a.b', "'; --"]
@@ -175,11 +175,11 @@ function pathsOf(value: Json, path: Path = []): Path[] {
   return [path, ...Object.entries(value).flatMap(([key, inner]) => pathsOf(inner, [...path, key]))]
 }
 
-/** A copy with one node taken through `change`. */
+/** A copy with one node replaced by `change`. */
 function edited(value: Json, path: Path, change: (node: Json) => Json): Json {
   const [key, ...rest] = path
   if (key === undefined) return change(value)
-  // An earlier fault may have taken the place away.
+  // An earlier fault may have removed this place.
   if (typeof value !== 'object' || value === null) return value
   if (Array.isArray(value))
     return value.map((inner, index) => (String(index) === String(key) ? edited(inner, rest, change) : inner))
@@ -207,11 +207,11 @@ const change: fc.Arbitrary<(node: Json) => Json> = fc.oneof(
   },
 )
 
-/** JSON text; what is undefined is left out, and at the top leaves nothing. */
+/** JSON text; undefined values are left out, and at the top level yield nothing. */
 const written = (value: Json) =>
   (JSON.stringify(value) ?? '').replace(RAW, (_whole, text: string) => JSON.parse(`"${text}"`) as string)
 
-/** Bytes that are no JSON text any more, at a place that is told by a fraction. */
+/** Bytes that are no longer JSON, changed at a position given by a fraction. */
 const BREAKS: readonly ((text: string, at: number) => Buffer)[] = [
   (text, at) => Buffer.from(text.slice(0, Math.max(1, Math.min(at, text.length - 1)))),
   (text, at) =>
@@ -235,7 +235,7 @@ const BREAKS: readonly ((text: string, at: number) => Buffer)[] = [
   text => Buffer.from(`--x\r\nContent-Disposition: form-data; name="body"\r\n\r\n${text}\r\n--x--\r\n`),
 ]
 
-/** The same key twice, the second time with something odd: the last one counts for everybody who parses JSON. */
+/** The same key twice, the second time with an unusual value: JSON parsers use the last one. */
 const repeated = (text: string, key: string, value: Json) =>
   `${text.slice(0, -1)}${text === '{}' ? '' : ','}${JSON.stringify(key)}:${written(value)}}`
 
@@ -255,7 +255,7 @@ const contentType = fc.oneof(
   },
 )
 
-/** Bodies that are mostly bad: a good one with a fault or two in its values, its keys or its bytes. */
+/** Mostly invalid bodies: a valid one with one or two faults in its values, its keys or its bytes. */
 export function corrupted(good: object): fc.Arbitrary<Body> {
   const place = fc.constantFrom(...pathsOf(good))
   const wrong = fc

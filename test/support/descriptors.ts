@@ -1,6 +1,6 @@
 /**
- * Loaded into a server of the tests before anything of its own: a request with the header `x-hoard: take` opens files until
- * the system gives no more, one with `x-hoard: give` closes them.
+ * Loaded into a test server before its own code: a request with the header `x-hoard: take` opens files until
+ * no descriptor is left, one with `x-hoard: give` closes them.
  */
 import { closeSync, openSync } from 'node:fs'
 import http from 'node:http'

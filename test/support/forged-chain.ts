@@ -4,9 +4,9 @@ import { GENESIS } from '../../src/domain/chain.ts'
 import { entryFields } from '../../src/store/books/entry.ts'
 import type { Db } from '../../src/store/engine/store.ts'
 
-// What an attacker can do who writes to the database and does not know the chain key.
+// What an attacker can do who can write to the database and does not know the chain key.
 
-/** Recomputes every link of a chain of entries the way chains without a key were linked, and sets its head. */
+/** Recomputes every link of a chain of entries as chains without a key were linked, and sets its head. */
 export async function relink(db: Db, chain: string): Promise<void> {
   const rows = await db.selectFrom('entries').selectAll().where('chain', '=', chain).orderBy('seq').execute()
   let previous = GENESIS
@@ -51,7 +51,7 @@ export async function removeKeys(db: Db): Promise<void> {
   await db.updateTable('chains').set({ mac: '' }).execute()
 }
 
-/** Sets a chain's head to whatever record is its last now. */
+/** Sets a chain's head to its current last record. */
 export async function fitHead(db: Db, chain: string): Promise<void> {
   const table = chain === 'audit' ? sql`audit` : sql`(select * from entries where chain = ${chain}) as own`
   const { rows } = await sql<{ seq: number; hash: string }>`
@@ -60,7 +60,7 @@ export async function fitHead(db: Db, chain: string): Promise<void> {
   await db.updateTable('chains').set({ seq: head.seq, hash: head.hash }).where('name', '=', chain).execute()
 }
 
-/** Sets every balance to the sum of whatever entries there are. */
+/** Sets every balance to the sum of the current entries. */
 export async function fitBalances(db: Db): Promise<void> {
   const sum = (when: string, owner: string) =>
     sql.raw(`coalesce((select sum(${when}) from entries where ${owner} = accounts.owner_id), 0)`)

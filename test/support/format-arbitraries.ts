@@ -15,11 +15,11 @@ import { EMPTY } from '../../src/domain/usage.ts'
 import { fc } from './properties.ts'
 
 /**
- * Requests and answers as a client or a vendor might mean them, in the hub's canonical form: thoughts before words, words
- * before calls, roles that alternate.
+ * Requests and responses of clients and vendors, in the hub's canonical form: reasoning before text, text
+ * before calls, alternating roles.
  */
 
-/** With letters at both ends: blanks there are trimmed by some formats, rightly. */
+/** With letters at both ends, because some formats trim blanks there. */
 const text = fc.string({ unit: 'grapheme', maxLength: 12 }).map(inner => `a${inner}z`)
 const name = fc.stringMatching(/^[a-z][a-zA-Z0-9_-]{0,12}$/)
 const id = fc.stringMatching(/^[a-zA-Z0-9_-]{4,12}$/)
@@ -28,7 +28,7 @@ const base64 = fc
   .map(bytes => Buffer.from(bytes).toString('base64'))
 const json = fc.dictionary(name, fc.oneof(text, fc.integer(), fc.boolean()), { maxKeys: 3 })
 
-/** Fields that may be there, by name; an absent one is absent. */
+/** Optional fields, by name; an absent one is not a member. */
 const record = <T>(fields: { [K in keyof T]: fc.Arbitrary<T[K]> }, required: readonly (keyof T)[]) =>
   fc.record(fields, { requiredKeys: [...required] as never }) as unknown as fc.Arbitrary<T>
 
@@ -114,7 +114,7 @@ const resultOf = (callId: string): fc.Arbitrary<ToolResultPart> =>
     )
     .map(([content, isError]) => ({ type: 'toolResult', callId, content, ...(isError && { isError }) }))
 
-/** A user's turn, and perhaps the assistant's after it, with calls and their results. */
+/** A user turn, and possibly an assistant turn after it, with calls and their results. */
 const turn: fc.Arbitrary<readonly Message[]> = fc
   .record({
     said: fc.array(fc.oneof({ weight: 4, arbitrary: textPart }, { weight: 1, arbitrary: media }), {
@@ -168,14 +168,14 @@ const reasoningWish: fc.Arbitrary<Reasoning> = fc.oneof(
   fc.record({ budget: fc.integer({ min: 1_024, max: 30_000 }) }),
 )
 
-/** Mostly absent: a request that has everything has always something that a format cannot carry. */
+/** Mostly absent: a request with every field always has something that a format does not support. */
 const rare = <T>(arbitrary: fc.Arbitrary<T>) =>
   fc.oneof({ weight: 1, arbitrary }, { weight: 9, arbitrary: fc.constant(undefined) })
 
 const withoutMarks = (request: unknown): unknown =>
   JSON.parse(JSON.stringify(request), (key, value) => (key === 'cache' ? undefined : value))
 
-/** `formats`: whose extras a request may carry. */
+/** `formats`: whose extensions a request may contain. */
 export const chatRequests = (formats: readonly string[]): fc.Arbitrary<ChatRequest> =>
   fc
     .record(

@@ -3,7 +3,7 @@ import { GoogleGenAI } from '@google/genai'
 import OpenAI from 'openai'
 import { fetchPatiently } from './relay.ts'
 
-/** What a test asks, whatever the format: each client says it in its own SDK's words. */
+/** What a test requests in any format: each client expresses it with its own SDK. */
 export type Question = {
   readonly model: string
   readonly text: string
@@ -11,7 +11,7 @@ export type Question = {
   readonly tools?: readonly string[]
   readonly schema?: object
   readonly isThinking?: boolean
-  /** Leaves as soon as it has heard a word. */
+  /** Disconnects after the first text. */
   readonly isLeaving?: boolean
 }
 
@@ -22,7 +22,7 @@ export type Told = {
   readonly input: number
   readonly output: number
   readonly stop: string
-  /** What the client hands back when it goes on. */
+  /** What the client sends back when the conversation continues. */
   readonly turn: unknown
 }
 
@@ -31,7 +31,7 @@ export type Results = { readonly question: Question; readonly told: Told }
 
 export type Client = {
   readonly format: 'openai-chat' | 'anthropic' | 'responses' | 'gemini'
-  /** What it says when the answer came to its end. */
+  /** The finish reason of a complete response. */
   readonly stops: { readonly whole: string; readonly tools: string }
   whole(question: Question, results?: Results): Promise<Told>
   stream(question: Question, results?: Results): Promise<Told>
@@ -43,7 +43,7 @@ const LIMIT = 4_000
 const PARAMETERS = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] } as const
 export const resultOf = (name: string) => `${name} has an answer`
 
-// biome-ignore lint/suspicious/noExplicitAny: a test speaks to three SDKs whose types have nothing in common
+// biome-ignore lint/suspicious/noExplicitAny: a test uses three SDKs whose types have nothing in common
 type Loose = any
 
 function chatClient(apiKey: string, url: string): Client {

@@ -22,37 +22,37 @@ import { claudeGeneration } from '../../src/models/generation.ts'
 import { eventFrame } from './corpus.ts'
 import type { SOURCES } from './format-recordings.ts'
 
-/** What a client's own SDK understood of an answer. */
+/** What a client's own SDK parsed from a response. */
 export type Understood = {
   readonly text: string
   readonly calls: readonly { name: string; input: unknown }[]
 }
 
-/** A format under the laws. A new one joins with one entry; one that only upstreams speak has no `client`. */
+/** A format under test. A new one needs one entry; one that only providers use has no `client`. */
 export type Lawful = {
   readonly format: Outbound
   readonly transcripts: keyof typeof SOURCES
-  /** Cuts a stream between its events; SSE where nothing is said. */
+  /** Splits a stream between its events; SSE by default. */
   readonly events?: (bytes: Buffer) => readonly Buffer[]
-  /** An unknown event, to be put between any two others. */
+  /** An unknown event, inserted between any two others. */
   readonly strange: Buffer
   readonly client?: Client
 }
 
-/** The half of a format that clients speak, with the vendor's own SDK as the judge. */
+/** The client side of a format, with the vendor's own SDK as the reference. */
 export type Client = {
   readonly format: Format
   /**
-   * What the format may forget of a request without a warning, because nothing is lost by it: names for the same thing,
-   * defaults spelled out. Applied to both sides of the law.
+   * What the format may drop from a request without a warning, because no meaning is lost: names for the same
+   * thing, explicit defaults. Applied to both sides of the comparison.
    */
   readonly fitRequest: (request: ChatRequest) => ChatRequest
-  /** What an answer is in this format at most: answers have no warnings. */
+  /** The part of a response that the format can express: responses have no warnings. */
   readonly fitAnswer: (answer: ChatAnswer) => ChatAnswer
   readonly readStream: (bytes: Buffer) => Promise<Understood>
-  /** The SDK's reader of streams does not know calls of custom tools, though the vendor sends them. */
+  /** The SDK's stream parser does not support calls of custom tools, though the vendor sends them. */
   readonly refusesCustomCalls?: true
-  /** The format has no audio in answers: the client gets the transcript as text. */
+  /** The format has no audio in responses: the client gets the transcript as text. */
   readonly showsTranscripts?: true
   readonly readWhole: (body: unknown) => Promise<Understood>
 }
@@ -65,7 +65,7 @@ const chatClient: Client = {
   refusesCustomCalls: true,
   fitRequest: ({ includeUsage: _, isFirstForm: __, reasoning, ...request }) => ({
     ...request,
-    // That the model decides how much it thinks has no word here: it is what models do.
+    // Adaptive reasoning has no field here: it is the default of the models.
     ...(reasoning && !reasoning.isAdaptive && { reasoning }),
     ...(request.output?.type === 'schema' && { output: { name: 'answer', ...request.output } }),
   }),
@@ -143,7 +143,7 @@ const responsesClient: Client = {
     return compact<ChatRequest>({
       ...rest,
       choices: choices === 1 ? undefined : choices,
-      // Schemas are strict unless one says otherwise; no parameters are an empty object of them.
+      // Schemas are strict by default; no parameters are an empty object schema.
       tools: tools?.map(tool =>
         tool.type === 'function'
           ? { strict: false, parameters: { type: 'object', properties: {} }, ...tool }
@@ -168,7 +168,7 @@ const responsesClient: Client = {
           logprobs: parts.some(part => part.type === 'text') ? logprobs : undefined,
         }),
       ],
-      // No prompt is empty: zeros all over are no usage.
+      // No prompt is empty: usage with only zeros is no usage.
       usage: isEmpty
         ? undefined
         : { ...usage, cacheWrite: usage.cacheWrite + usage.cacheWrite1h, cacheWrite1h: 0 },
@@ -227,10 +227,10 @@ const geminiClient: Client = {
         const { parameters, strict: __, ...declared } = tool
         return parameters === undefined || isEmptySchema(parameters) ? declared : { ...declared, parameters }
       }),
-      // Without tools there is nothing to choose, and calls are parallel anyway.
+      // Without tools there is no tool choice, and calls are parallel by default.
       toolChoice: tools === undefined ? undefined : toolChoice,
       parallelTools: tools === undefined || parallelTools === true ? undefined : parallelTools,
-      // A word for effort is a budget to some models; thoughts are told unless one says otherwise.
+      // Effort is a budget for some models; reasoning is returned by default.
       reasoning: reasoning?.effort === 'none' ? reasoning : undefined,
       output: output?.type === 'schema' ? { type: output.type, schema: output.schema } : output,
     })
@@ -274,7 +274,7 @@ const geminiClient: Client = {
 const geminiModels = (bytes: Buffer | string, contentType: string) =>
   new GoogleGenAI({ apiKey: 'x', httpOptions: { fetch: answering(bytes, contentType) } }).models
 
-/** An address has a type of its own only if one is guessed; texts of a result come before its media. */
+/** A URL has a type only if one is guessed; texts of a result come before its media. */
 function fitGeminiPart(part: Part): Part {
   if (part.type === 'media' && 'url' in part.source) {
     const { mediaType: _, ...rest } = part
@@ -283,7 +283,7 @@ function fitGeminiPart(part: Part): Part {
   return part
 }
 
-/** Refusals are texts, and neighbours that are texts are one: a stream knows no borders. */
+/** Refusals are texts, and adjacent texts are one: a stream has no boundaries between them. */
 function fitGeminiParts(parts: readonly Part[]): readonly Part[] {
   const fitted: Part[] = []
   for (const part of parts) {
@@ -406,10 +406,10 @@ const understoodMessage = ({ content }: Anthropic.Message): Understood => ({
   ),
 })
 
-/** Some clients are shown images, and sounds that nobody has written down, inside of the text. */
+/** Some clients get images, and audio without a transcript, inside the text. */
 const withoutImage = (text: string): string => text.replace(/^(!\[image\]\(.*\)|data:.*)$/, '')
 
-/** What the hub understood of the same answer, as this client is to see it. */
+/** What the hub parsed from the same response, as this client should see it. */
 export function understood(
   answer: ChatAnswer,
   { showsTranscripts }: Pick<Client, 'showsTranscripts'>,
@@ -429,7 +429,7 @@ export function understood(
   }
 }
 
-/** Neighbours of one role are one turn to some formats and two to others. */
+/** Adjacent turns of one role are one turn in some formats and two in others. */
 export function merged(request: ChatRequest): ChatRequest {
   const messages: Message[] = []
   for (const message of request.messages) {
@@ -453,7 +453,7 @@ function fitAnthropicRequest(given: ChatRequest): ChatRequest {
     temperature !== undefined && topP !== undefined && claudeGeneration(request.model).sampling !== 'both'
   return compact<ChatRequest>({
     ...rest,
-    // Of two that exclude each other, a default is not worth saying.
+    // Of two settings that exclude each other, a default is dropped.
     temperature: isPair && temperature === 1 && topP !== 1 ? undefined : temperature,
     topP: isPair && topP === 1 ? undefined : topP,
     messages: request.messages.map(message => ({
@@ -462,18 +462,18 @@ function fitAnthropicRequest(given: ChatRequest): ChatRequest {
       content: message.content.filter(part => part.type !== 'text' || part.text !== ''),
     })),
     tools: tools?.length === 0 ? undefined : tools?.map(tool => fitAnthropicTool(tool, request.model)),
-    // Without tools there is nothing to choose, and a choice is spelled out only where calls must come one by one.
+    // Without tools there is no tool choice, and it is explicit only if parallel calls are disabled.
     toolChoice: tools === undefined || toolChoice?.mode === 'auto' ? undefined : toolChoice,
     parallelTools:
       tools === undefined || toolChoice?.mode === 'none' || parallelTools !== false ? undefined : false,
     choices: choices === 1 ? undefined : choices,
-    // A limit must be given; how the model thinks depends on its generation.
+    // A limit is required; how the model reasons depends on its generation.
     reasoning: isBudgeted || effort === undefined ? undefined : { effort },
     output: output?.type === 'schema' ? { type: output.type, schema: closed(output.schema) } : output,
   })
 }
 
-/** What is held to a schema is closed to other properties: no model would have added any. */
+/** A strict schema allows no additional properties. */
 const closed = (schema: JsonObject): JsonObject => enforcedSchema(schema, '', createWarnings())
 
 function fitAnthropicTool(tool: Tool, model: string): Tool {

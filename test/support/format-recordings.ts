@@ -3,7 +3,10 @@ import { join } from 'node:path'
 import { transcriptsIn } from './corpus.ts'
 import { hasRecordings } from './recordings.ts'
 
-/** What clients send and what vendors answer in one wire format: the corpus first, then recordings where there are any. */
+/**
+ * Client requests and vendor responses of one wire format: the corpus first, then recordings if there are
+ * any.
+ */
 export type FormatTranscripts = {
   readonly requests: readonly Named<unknown>[]
   readonly answers: readonly Named<unknown>[]
@@ -14,20 +17,20 @@ export type FormatTranscripts = {
 type Named<T> = {
   readonly name: string
   readonly value: T
-  /** Written exactly as the vendor of the format does it, so that its SDK must be able to read it. */
+  /** Written exactly as the vendor of the format does, so that its SDK must be able to parse it. */
   readonly isPure?: boolean
 }
 
-/** Where the recordings of a format lie. */
+/** Where the recordings of a format are stored. */
 type Source = {
-  /** Matches the address of a recorded request. */
+  /** Matches the URL of a recorded request. */
   readonly url: RegExp
-  /** Folders whose loose files are in this format; a file that is no answer is left out by `isAnswer`. */
+  /** Folders whose loose files are in this format; `isAnswer` excludes files that are not responses. */
   readonly folders: readonly string[]
   readonly isAnswer: (body: Record<string, unknown>) => boolean
-  /** Gives the bare events of a `.chunks.txt` the frames they came in. */
+  /** Adds the original frames to the bare events of a `.chunks.txt`. */
   readonly frames: (lines: readonly string[], folder: string) => Buffer
-  /** How the body of a recorded stream is kept. */
+  /** How the body of a recorded stream is stored. */
   readonly bodyKind?: string
 }
 

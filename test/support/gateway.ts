@@ -10,14 +10,14 @@ import { operationsOf } from '../../src/app/operations.ts'
 import { openStoreAndKeys } from '../../src/app/store-and-keys.ts'
 import { createDatabase, stopOwnPostgres } from './postgres.ts'
 
-/** Every suite over the store runs on both. */
+/** Every suite that uses the store runs on both engines. */
 export const ENGINES = ['sqlite', 'postgres'] as const
 export type EngineName = (typeof ENGINES)[number]
 
 export const ROOT_TOKEN = 'test-root-access-token-0001'
 export const ROOT_PASSWORD = 'test root password'
 
-// biome-ignore lint/suspicious/noExplicitAny: answers are judged by the tests, field by field
+// biome-ignore lint/suspicious/noExplicitAny: tests check responses field by field
 type Json = any
 export type Reply = {
   readonly status: number
@@ -29,11 +29,11 @@ export type Asking = {
   /** Another credential than root's; null for none. */
   readonly token?: string | null
   readonly headers?: Readonly<Record<string, string>>
-  /** Sent as it is instead of a JSON body. */
+  /** Sent unchanged instead of a JSON body. */
   readonly raw?: string | Uint8Array
 }
 
-/** Asks a running gateway something over HTTP, as its clients do. */
+/** Calls a running gateway over HTTP, as its clients do. */
 export const createApi =
   (url: string, rootToken: string) =>
   async (
@@ -66,7 +66,7 @@ export const createApi =
 export type Api = ReturnType<typeof createApi>
 export type GatewayOptions = { readonly engine: EngineName; readonly env?: Readonly<Record<string, string>> }
 
-/** A whole gateway in this process, on a store of its own. */
+/** A complete gateway in this process, with its own store. */
 export async function startGateway({ engine, env = {} }: GatewayOptions) {
   const dataDir = mkdtempSync(join(tmpdir(), 'sluice-test-'))
   const database = engine === 'postgres' ? await createDatabase() : undefined
@@ -94,7 +94,7 @@ export async function startGateway({ engine, env = {} }: GatewayOptions) {
     db: ground.store.db,
     keyring: ground.keyring,
     operations: operationsOf(config, ground),
-    /** Somebody with a system access token of their own. */
+    /** A user with a system access token. */
     async createUser(given: { username?: string; role?: 1 | 10; quota?: number } = {}) {
       const username = given.username ?? `user-${++users}`
       const password = `password of ${username}`
@@ -143,5 +143,5 @@ export const suiteGateway = (options: GatewayOptions): Gateway =>
     gateway => gateway.close(),
   )
 
-// Runs after everything else in the file: a server this file had to start ends with it.
+// Runs after everything else in the file: a server that this file had to start ends with it.
 after(stopOwnPostgres)

@@ -23,7 +23,7 @@ type GrowingChoice = { parts: Growing[]; stop: Stop | undefined; logprobs: Token
 
 type Gathered = { readonly answer: ChatAnswer } | { readonly error: ChatError }
 
-/** Gathers the events of a whole stream. A choice that gave no reason to stop has simply stopped. */
+/** Collects the events of a complete stream. A choice without a finish reason has the reason stop. */
 export function answerOf(events: Iterable<ChatEvent>): Gathered {
   let start: Extract<ChatEvent, { type: 'start' }> | undefined
   let usage: Usage | undefined

@@ -1,12 +1,12 @@
 import { fc } from './properties.ts'
 
-/** What a provider sends in place of an answer. */
+/** What a provider sends in place of a response. */
 export type HostileAnswer = {
   readonly status: number
   readonly type: string
   /** Chunks of the body, as they are written. */
   readonly pieces: readonly Buffer[]
-  /** The connection is destroyed behind the last piece. */
+  /** The connection is destroyed after the last chunk. */
   readonly isCut: boolean
 }
 
@@ -14,7 +14,7 @@ const brackets = (depth: number) => `${'['.repeat(depth)}${']'.repeat(depth)}`
 const names = (count: number) =>
   `{${Array.from({ length: count }, (_, index) => `"name ${index}":${index}`).join(',')}}`
 
-/** Values that stand where a provider would have put something else. */
+/** Values in place of those that a provider would have sent. */
 const hostileValue = fc.oneof(
   fc.integer({ min: 1, max: 60_000 }).map(brackets),
   fc.integer({ min: 1, max: 30_000 }).map(names),
@@ -39,7 +39,7 @@ const hostileValue = fc.oneof(
   fc.json({ maxDepth: 4 }),
 )
 
-/** Puts hostile values in the place of some values of a good document. */
+/** Replaces some values of a valid document with hostile ones. */
 const spoilt = (good: string) =>
   fc
     .array(fc.tuple(fc.nat(), hostileValue), { minLength: 0, maxLength: 3 })
@@ -54,7 +54,7 @@ function replaceValue(text: string, at: number, value: string): string {
   return text.slice(0, place.index) + value + text.slice(place.index + place[0].length)
 }
 
-/** Bytes that were changed on their way: cut, repeated, or no text at all. */
+/** Bytes that were changed in transit: truncated, repeated, or not text. */
 const damaged = (text: fc.Arbitrary<string>) =>
   fc
     .tuple(text, fc.constantFrom('none', 'cut', 'byte', 'twice', 'marked'), fc.nat())
@@ -75,7 +75,7 @@ const chunked = (bytes: Buffer, size: number): readonly Buffer[] => {
   )
 }
 
-/** Hostile answers made of a good one: whole documents, or streams of these events. */
+/** Hostile responses derived from a valid one: documents, or streams of these events. */
 export function hostileAnswer(
   good: { readonly whole: string; readonly events: readonly string[] },
   isStream: boolean,

@@ -10,7 +10,7 @@ const BUSY_WAIT_MS = 200
 
 const USAGE = { prompt_tokens: 5, completion_tokens: 2, total_tokens: 7 }
 
-/** What a provider of any kind would answer: each client reads the part that it knows. */
+/** A response with the fields of every format: each client reads the part that it knows. */
 const ANSWER = {
   id: 'answer-1',
   object: 'response',
@@ -73,7 +73,7 @@ const usageAt = (path: string) =>
 
 const SPEECH = '/v1/audio/speech'
 
-/** A provider that takes everything and remembers it. */
+/** A provider that accepts and records every request. */
 export async function startTakingProvider() {
   const provider = await startReplay()
   provider.play([
@@ -88,23 +88,26 @@ export async function startTakingProvider() {
   return provider
 }
 
-/** A gateway before a provider that takes everything and remembers it: what arrives there is what would have run. */
+/**
+ * A gateway with a provider that accepts and records every request: what arrives there is what would have
+ * run.
+ */
 export async function openHostileClient(engine: EngineName = 'sqlite') {
   const media = await openMedia(engine)
   const provider = await startTakingProvider()
 
   return {
     ...media,
-    /** What was posted to the provider; it is asked after video jobs as well. */
+    /** What was posted to the provider; it also receives polls of video jobs. */
     posted: () => provider.seen.filter(({ method }) => method === 'POST'),
     provider,
-    /** A model of its own behind the provider, and a token that may use nothing else. */
+    /** A separate model at the provider, and a token that may use nothing else. */
     async offerTo(channel: Fields = {}, price: Fields = { input: 1, output: 2 }) {
       const { model } = await media.offer('seen-as', price, { base_url: provider.url, ...channel })
       const { id, key } = await media.open({ model_limits_enabled: true, models: [model] })
       return { model, tokenId: id, key }
     },
-    /** Posts bytes as they are, where an object could not say what they do. */
+    /** Posts raw bytes, for bodies that an object cannot express. */
     async postText(path: string, key: string, text: string, headers: Readonly<Record<string, string>> = {}) {
       const post = () =>
         fetchPatiently(`${media.gateway.url}${path}`, {
@@ -114,7 +117,7 @@ export async function openHostileClient(engine: EngineName = 'sqlite') {
         })
       let response = await post()
       let said = await response.text()
-      // Formats of other vendors say in their own words that the machine is busy for a moment.
+      // Formats of other vendors have their own error for a busy gateway.
       while (response.status === 503 && said.includes('overloaded')) {
         await delay(BUSY_WAIT_MS)
         response = await post()

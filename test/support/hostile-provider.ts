@@ -7,7 +7,10 @@ type SeenRequest = {
   readonly headers: IncomingHttpHeaders
 }
 
-/** A server on the loopback address that a test scripts itself: a provider, or a service that only this machine may reach. */
+/**
+ * A server on the loopback address that a test scripts: a provider, or a service that only this machine may
+ * reach.
+ */
 export async function startScriptedServer(listener: RequestListener) {
   const seen: SeenRequest[] = []
   const server = createServer((request, response) => {
@@ -31,7 +34,7 @@ export async function startScriptedServer(listener: RequestListener) {
 
 export type ScriptedServer = Awaited<ReturnType<typeof startScriptedServer>>
 
-/** A provider of videos (Replicate's format) whose every job is done at once, with a film at `filmUrl()`. */
+/** A video provider (Replicate's format) whose jobs complete immediately, with a video at `filmUrl()`. */
 export const startFilmProvider = (filmUrl: () => string, other: RequestListener) =>
   startScriptedServer((request, response) => {
     const { url = '/' } = request

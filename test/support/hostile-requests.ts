@@ -2,13 +2,13 @@ import { DECISIVE, ROUTING_FIELDS } from '../../src/requests/field-names.ts'
 import { type Field, readTree, type Tree, type Written } from './name-readers.ts'
 import { fc } from './properties.ts'
 
-/** A good request of an operation, whose model is named `MODEL` wherever it is. */
+/** A valid request of an operation, with `MODEL` as its model name everywhere. */
 export type GoodRequest = {
   readonly path: string
   readonly body: object
-  /** Names are taken in snake case and in camel case. */
+  /** Names are accepted in snake case and in camel case. */
   readonly isEither?: true
-  /** What is spent on it follows from a limit and a number of answers. */
+  /** Its cost depends on a limit and a number of choices. */
   readonly isChat?: true
 }
 
@@ -94,7 +94,7 @@ export const GOOD_REQUESTS: readonly GoodRequest[] = [
 
 const NAMES = [...Object.values(DECISIVE).flat(), ...ROUTING_FIELDS]
 
-/** Spellings that some server takes for the name itself; the last ones leave it as it is. */
+/** Spellings that some server treats as the name itself; the last ones leave it unchanged. */
 const RESPELL: Readonly<Record<string, (name: string) => string>> = {
   upper: name => name.toUpperCase(),
   title: name => name.replace(/(^|_)[a-z]/g, found => found.toUpperCase()),
@@ -112,7 +112,7 @@ const RESPELL: Readonly<Record<string, (name: string) => string>> = {
   'itself again': name => name,
 }
 
-/** What a client would gain by: dearer models, longer answers, more of them. */
+/** What a client would gain from: more expensive models, longer responses, more of them. */
 const VALUES: readonly Tree[] = [
   'dear',
   90_000,
@@ -147,7 +147,7 @@ const change: fc.Arbitrary<Change> = fc.record({
 const isObject = (tree: Tree): tree is Written =>
   typeof tree === 'object' && tree !== null && 'members' in tree
 
-/** Where a client's own words begin: nothing there is a field. */
+/** Where client data starts: nothing inside is a field. */
 const OWN_WORDS: ReadonlySet<string> = new Set(['parameters'])
 
 /** The objects of a request in which a member is a field. */
@@ -172,7 +172,7 @@ function write(tree: Tree): string {
   return `{${members.join(',')}}`
 }
 
-/** The text of a request with a member more for each change. */
+/** The text of a request with an additional member for each change. */
 export function hostileText({ body }: GoodRequest, changes: readonly Change[]): string {
   const tree = readTree(JSON.stringify(body))
   for (const { object, name, isPresent, how, value, place, isEscaped } of changes) {
@@ -185,7 +185,7 @@ export function hostileText({ body }: GoodRequest, changes: readonly Change[]): 
   return write(tree)
 }
 
-/** A request of any operation, as a client writes it who would rather have it read otherwise. */
+/** A request of any operation, written by a client that wants servers to read it differently. */
 export const hostileRequest = fc
   .record({ good: fc.constantFrom(...GOOD_REQUESTS), changes: fc.array(change, { maxLength: 3 }) })
   .map(({ good, changes }) => ({ good, text: hostileText(good, changes) }))
@@ -195,14 +195,14 @@ const camelOf = (name: string) => name.replace(/_([a-z])/g, (_, letter: string) 
 const isOwnWords = (name: string, path: string) =>
   path !== '/v1/videos' && ['metadata', 'documents', 'query', 'data'].includes(name)
 
-/** The fields that a server of this format knows, each by the names that it has for them. */
+/** The fields that a server of this format knows, each with its accepted names. */
 export const fieldsOf = ({ isEither, path }: GoodRequest): readonly Field[] =>
   NAMES.map(name => ({
     names: isEither ? [name, camelOf(name)] : [name],
     isOwnWords: isOwnWords(name, path) || name === 'input' || name === 'output',
   }))
 
-/** A good form, whose file is added by its sender. */
+/** A valid form; its sender adds the file. */
 export const GOOD_FORMS: readonly GoodRequest[] = [
   { path: '/v1/audio/transcriptions', body: { model: MODEL, language: 'en' } },
   { path: '/v1/audio/translations', body: { model: MODEL } },
@@ -216,7 +216,7 @@ export const GOOD_FORMS: readonly GoodRequest[] = [
 
 const inMetadata = (name: string, isInside: boolean) => (isInside ? `metadata[${name}]` : name)
 
-/** The fields of a form, with one more for each change. */
+/** The fields of a form, with an additional one for each change. */
 export const hostileForm = fc
   .record({ good: fc.constantFrom(...GOOD_FORMS), changes: fc.array(change, { maxLength: 3 }) })
   .map(({ good, changes }) => {
@@ -227,7 +227,7 @@ export const hostileForm = fc
         RESPELL[how]?.(isPresent ? known : name) ?? name,
         isEscaped && good.isEither === true,
       )
-      // A form's name has no NUL: senders cut it or refuse it.
+      // A form field name has no NUL: senders truncate or refuse it.
       if (!written.includes('\0')) fields.splice(place % (fields.length + 1), 0, [written, write(value)])
     }
     return { good, fields }

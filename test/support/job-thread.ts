@@ -5,7 +5,7 @@ import { runJobs } from '../../src/host/thread-jobs.ts'
 export type TestJob = { readonly echo: string } | { readonly fail: string } | { readonly isFatal: true }
 
 runJobs(async (job: TestJob): Promise<string> => {
-  // Jobs would overtake each other here if the thread ran several at once.
+  // Jobs would finish out of order here if the thread ran several at once.
   if ('echo' in job) {
     for (let turn = job.echo.length; turn > 0; turn--) await setImmediate()
     return job.echo

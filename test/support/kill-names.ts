@@ -1,4 +1,7 @@
-/** How a test tells a server where to end; apart from what makes it so, which is for the server's process alone. */
+/**
+ * How a test names the point where a server ends; separate from the code that ends it, which only the server
+ * process loads.
+ */
 export const KILL_HEADER = 'x-kill-at'
 export const KILL_VARIABLE = 'SLUICE_TEST_KILL_AT'
 

@@ -1,6 +1,6 @@
 /**
- * Loaded into a server of the tests before anything of its own: ends the process with SIGKILL at a named point of the
- * walk. The product knows nothing of it. A request names its point in a header; a start names it in the environment.
+ * Loaded into a test server before its own code: ends the process with SIGKILL at a named point of a request.
+ * The product does not know it. A request names its point in a header; a start names it in the environment.
  */
 import fs from 'node:fs'
 import http from 'node:http'
@@ -15,7 +15,7 @@ import { KILL_HEADER, KILL_VARIABLE } from './kill-names.ts'
 /** Long enough for a provider on this machine to have read what was sent. */
 const ARRIVAL_MS = 150
 
-/** Threads do not hear of requests: there the point is read from a file beside the data. */
+/** Threads do not see requests: they read the point from a file beside the data. */
 const FILE = join(process.env.SLUICE_DATA ?? '', 'kill-at')
 
 let armed = process.env[KILL_VARIABLE]
@@ -34,17 +34,17 @@ function isAt(point: string): boolean {
 
 function reach(point: string): void {
   if (!isAt(point)) return
-  // The next life must not end there too.
+  // The next start must not end there too.
   fs.rmSync(FILE, { force: true })
   process.kill(process.pid, 'SIGKILL')
-  // The signal may take a moment: nothing of what the point forbids may happen in it.
+  // The signal may be delayed: nothing that the point excludes may happen meanwhile.
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: methods of other people's classes, of any shape
+// biome-ignore lint/suspicious/noExplicitAny: methods of third-party classes, of any type
 type Method = (this: any, ...given: any[]) => any
 
-/** Puts something around a method; `inner` is the method as it was. */
+/** Wraps a method; `inner` is the original. */
 // biome-ignore lint/suspicious/noExplicitAny: as above
 function wrap(owner: any, name: string, around: (inner: Method) => Method): void {
   owner[name] = around(owner[name] as Method)
@@ -84,7 +84,7 @@ function watchFront(): void {
   }
 }
 
-/** Statements of every SQLite database, each with the file it is for. */
+/** Statements of every SQLite database, each with its file. */
 function watchStatements(
   around: (path: string, text: string, values: readonly unknown[], run: () => unknown) => unknown,
 ): void {
@@ -150,7 +150,7 @@ function watchJournalFile(): void {
   syncBuiltinESMExports()
 }
 
-/** What goes to the provider and comes back. */
+/** Requests to the provider and their responses. */
 function watchUpstream(): void {
   wrap(
     Pool.prototype,
@@ -172,7 +172,9 @@ function watchUpstream(): void {
   )
 }
 
-/** Transactions of the store by a statement of each: before it, before and after its commit. */
+/**
+ * Transactions of the store, identified by one of their statements: before it, before and after the commit.
+ */
 const WORKS = [
   { work: 'lease', isOf: /insert into "?leases"?/i },
   { work: 'apply', isOf: /insert into "?entries"?/i },
@@ -180,7 +182,7 @@ const WORKS = [
   { work: 'return of all leases', isOf: /delete from "?leases"?/i },
 ] as const
 
-/** Follows the statements of one connection; one outside a transaction is committed with its own end. */
+/** Tracks the statements of one connection; one outside a transaction is committed when it ends. */
 function createFollower() {
   let works: string[] = []
   let isOpen = false
@@ -204,9 +206,9 @@ function createFollower() {
   }
 }
 
-/** SQLite: the journal's databases and the store's, on whatever thread they are. */
+/** SQLite: the databases of the journal and the store, on any thread. */
 function watchSqlite(): void {
-  /** Kinds of records in journals whose transactions are open; a statement outside of one is committed with its own end. */
+  /** Record kinds of journals with open transactions; a statement outside one is committed when it ends. */
   const open = new Map<string, Set<string>>()
   const follower = createFollower()
   watchStatements((path, text, values, run) => {

@@ -1,22 +1,22 @@
 import { appendFileSync } from 'node:fs'
 import { it } from 'node:test'
 
-/** Names a file that collects what laws ran on, over all processes of a run. */
+/** Names a file that collects what the law tests ran on, over all processes of a run. */
 export const LAWS_VARIABLE = 'SLUICE_TEST_LAWS'
 
-/** What one law ran on: a transcript, and the two formats of a translation. */
+/** What one law test ran on: a transcript, and the two formats of a translation. */
 export type LawRun = { readonly transcript: string; readonly pair?: string }
 
 const runs: LawRun[] = []
 
 process.on('exit', () => {
   const path = process.env[LAWS_VARIABLE]
-  // The process that starts the tests has none, and has removed the folder by now.
+  // The process that starts the tests has no such file, and has removed the folder by now.
   if (path !== undefined && runs.length > 0)
     appendFileSync(path, runs.map(each => `${JSON.stringify(each)}\n`).join(''))
 })
 
-/** A test over a transcript. It is counted when its body has run to the end, never when it is only declared. */
+/** A test over a transcript. It is counted when its body has completed, not when it is only declared. */
 export function law(title: string, run: LawRun, body: () => void | Promise<void>): void {
   it(title, async () => {
     await body()
@@ -24,7 +24,7 @@ export function law(title: string, run: LawRun, body: () => void | Promise<void>
   })
 }
 
-/** How many laws ran, and on what. */
+/** How many law tests ran, and on what. */
 export function countLaws(lines: string): { readonly ran: number; readonly summary: string } {
   const all = lines
     .split('\n')

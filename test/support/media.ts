@@ -5,12 +5,12 @@ import { wavFile } from './wav.ts'
 
 type Fields = Readonly<Record<string, unknown>>
 
-/** A gateway in front of the simulator for everything that is not chat. */
+/** A gateway with the simulator for everything that is not chat. */
 export async function openMedia(engine: EngineName, env: Readonly<Record<string, string>> = {}) {
   const relay = await openRelay(engine, env)
   let made = 0
 
-  /** A model of its own at this price that a simulated model answers. */
+  /** A separate model at this price that a simulated model serves. */
   async function offer(sent: string, price: Fields, fields: Fields = {}) {
     const model = `media-${++made}`
     const channel = await relay.addChannel({
@@ -34,7 +34,7 @@ export async function openMedia(engine: EngineName, env: Readonly<Record<string,
       const { id, key } = await relay.newToken(fields)
       return { id, key, sdk: sdkFor(key) }
     },
-    /** Posts a form as it is. */
+    /** Posts a form unchanged. */
     async post(path: string, key: string, form: FormData) {
       const response = await fetchPatiently(`${relay.gateway.url}${path}`, {
         method: 'POST',

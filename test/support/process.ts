@@ -27,7 +27,7 @@ export type Ended = {
 const living = new Set<ChildProcess>()
 const directories: string[] = []
 
-/** A directory that goes when the file's tests are over. */
+/** A directory that is deleted after the tests of the file. */
 export function newDirectory(): string {
   const directory = mkdtempSync(join(tmpdir(), 'sluice-process-'))
   directories.push(directory)
@@ -36,7 +36,7 @@ export function newDirectory(): string {
 
 let cache: string | undefined
 
-/** Many processes run the same source: what the first of all files compiled, the others need not. */
+/** Many processes run the same source: they share a compile cache. */
 function compiled(): string {
   cache ??= process.env.NODE_COMPILE_CACHE ?? newDirectory()
   return cache
@@ -45,13 +45,13 @@ function compiled(): string {
 type Launching = {
   readonly env?: Env
   readonly cwd?: string
-  /** A descriptor of the test's own instead of one that is read here. */
+  /** A descriptor of the test instead of a pipe that is read here. */
   readonly stdout?: number
-  /** How many files and sockets it may have open. */
+  /** The limit of open files and sockets. */
   readonly openFiles?: number
 }
 
-/** The program as a process of its own, with these settings and none of the machine's. */
+/** The program as a separate process, with these settings and none of the machine's environment. */
 export function launch(args: readonly string[], { env = {}, cwd, stdout: fd, openFiles }: Launching = {}) {
   const command = [process.execPath, env.NODE_OPTIONS ? SOURCE : PROGRAM, ...args]
   const limited = ['sh', '-c', `ulimit -n ${openFiles} && exec "$@"`, 'sh', ...command]
@@ -72,7 +72,7 @@ export function launch(args: readonly string[], { env = {}, cwd, stdout: fd, ope
   })
   const ended = new Promise<Ended>((resolve, reject) => {
     child.once('error', reject)
-    // Only `close` says that the last line was read.
+    // Only `close` guarantees that the last line was read.
     child.once('close', (code, signal) => {
       living.delete(child)
       resolve({ code, signal, stdout, stderr })
@@ -90,11 +90,11 @@ export function launch(args: readonly string[], { env = {}, cwd, stdout: fd, ope
 
 export type Launched = ReturnType<typeof launch>
 
-/** Runs a command to its end. */
+/** Runs a command until it exits. */
 export const run = (args: readonly string[], options: Launching = {}): Promise<Ended> =>
   launch(args, options).ended
 
-/** Looks again and again until something is there; says what was waited for when it never comes. */
+/** Polls until a value is present; names what was waited for if it never is. */
 export async function until<T>(
   what: string,
   look: () => T | undefined | Promise<T | undefined>,
@@ -111,7 +111,7 @@ export async function until<T>(
 
 type Line = Readonly<Record<string, unknown>>
 
-/** Looks into the store of a server, or of one that has ended, on a connection of its own. */
+/** Reads the store of a running or ended server on a separate connection. */
 export async function lookInto<T>(
   { dataDir, databaseUrl }: Pick<ServerOptions, 'dataDir' | 'databaseUrl'>,
   look: (store: Store) => Promise<T>,
@@ -127,14 +127,14 @@ export async function lookInto<T>(
   }
 }
 
-/** Has a running server judge its own books, as `sluice verify` does. */
+/** Makes a running server verify its ledger, as `sluice verify` does. */
 export async function verifyThroughSocket({ dataDir }: Pick<ServerOptions, 'dataDir'>): Promise<Report> {
   const answer = await callControl(dataDir, 'verify', {})
   if (!answer) throw new Error('nobody answers at the socket')
   return answer.result as Report
 }
 
-/** The lines of a log; texts for people, which stand between them, left out. */
+/** The JSON lines of a log, without the plain text between them. */
 export const logLines = (stdout: string): Line[] =>
   stdout
     .split('\n')
@@ -143,20 +143,20 @@ export const logLines = (stdout: string): Line[] =>
 
 export type ServerOptions = {
   readonly dataDir: string
-  /** The address of a PostgreSQL database; the embedded database otherwise. */
+  /** The URL of a PostgreSQL database; the embedded database if absent. */
   readonly databaseUrl?: string | undefined
   readonly env?: Env
   readonly args?: readonly string[]
   readonly openFiles?: number
 }
 
-/** A place for a server of its own, on this engine. */
+/** Settings for a new server on this engine. */
 export async function newGround(engine: EngineName): Promise<ServerOptions> {
   const dataDir = join(newDirectory(), 'data')
   return engine === 'sqlite' ? { dataDir } : { dataDir, databaseUrl: (await createDatabase()).url }
 }
 
-/** Sessions of a killed process may still be at work in PostgreSQL for a moment, and commit. */
+/** Sessions of a killed process may still run in PostgreSQL for a moment, and commit. */
 export const untilSessionsEnded = (ground: ServerOptions, killed: Date) =>
   lookInto(ground, ({ db, engine }) =>
     until('the sessions of the killed process to end', async () => {
@@ -170,7 +170,7 @@ export const untilSessionsEnded = (ground: ServerOptions, killed: Date) =>
     }),
   )
 
-/** The processes that a process has started. */
+/** The child processes of a process. */
 export function childrenOf(pid: number): number[] {
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8')
   return children
@@ -187,7 +187,7 @@ export function isAlive(pid: number): boolean {
   }
 }
 
-/** The settings a server of the tests starts with: any free port, and a root that the tests know. */
+/** The settings of a test server: any free port, and known root credentials. */
 export const settingsOf = ({ dataDir, databaseUrl, env = {} }: ServerOptions): Env => ({
   PORT: '0',
   SLUICE_DATA: dataDir,
@@ -199,9 +199,9 @@ export const settingsOf = ({ dataDir, databaseUrl, env = {} }: ServerOptions): E
 
 let consoleMade: Promise<void> | undefined
 
-/** A server as a process of its own, asked until it is ready. */
+/** A server as a separate process, polled until it is ready. */
 export async function startServer(options: ServerOptions) {
-  // Otherwise it would be made by the server, in a process beside it: under a running test, and as often as one starts.
+  // Otherwise the server would build it in a second process during the test, with every start.
   consoleMade ??= createConsoleFiles(createLog('warn')).prepare()
   await consoleMade
   const program = launch(['start', ...(options.args ?? [])], {
@@ -232,7 +232,7 @@ export async function startServer(options: ServerOptions) {
       program.signal(signal)
       return program.ended
     },
-    /** Ends it as a power cut would. */
+    /** Ends it like a power failure. */
     kill(): Promise<Ended> {
       program.signal('SIGKILL')
       return program.ended
@@ -242,7 +242,7 @@ export async function startServer(options: ServerOptions) {
 
 export type Server = Awaited<ReturnType<typeof startServer>>
 
-// Whatever a failed test left running ends with its file.
+// Processes that a failed test left running end with its file.
 after(async () => {
   for (const child of living) child.kill('SIGKILL')
   await until('the last process to end', () => (living.size === 0 ? true : undefined))

@@ -7,7 +7,7 @@ function authOf({ auth, exchange }: Provider): string {
   return [...headers, ...(exchange ? [exchange.description] : [])].join('; or ')
 }
 
-/** What of an operation a reader wants to know beyond that it is there. */
+/** The details of an operation beyond its existence. */
 function cellOf(provider: Provider, operation: Operation): string {
   const formats = supportedFormats(provider, operation)
   if (formats.length === 0) return ''
@@ -19,7 +19,7 @@ function cellOf(provider: Provider, operation: Operation): string {
 
 const TRANSCRIPTS = 5
 
-/** What differs from the common shape, where the vendor's file says it as data. */
+/** Differences from the common format, if the vendor's file declares them as data. */
 function quirksOf(provider: Provider): string[] {
   const {
     headers,
@@ -76,7 +76,7 @@ function table(rows: readonly (readonly string[])[]): string {
 
 const byName = providers.toSorted((a, b) => a.name.localeCompare(b.name, 'en'))
 
-/** The page docs/providers.md, as the provider files make it. */
+/** The page docs/providers.md, generated from the provider files. */
 export function providersPage(): string {
   const operations = OPERATIONS.filter(name => providers.some(each => offersOf(each).includes(name)))
   const offers = [

@@ -1,18 +1,18 @@
 import { connect, createServer, type Socket } from 'node:net'
 
-/** As a message of PostgreSQL's protocol has it: a statement without parameters. */
+/** A simple query of PostgreSQL's protocol: a statement without parameters. */
 const COMMIT = Buffer.from('commit\0')
 
 /**
- * Stands between a server and its database, and can be told to break: to refuse connections, to pass on nothing, to keep
- * what is said until it passes again, whoever has left meanwhile, or to cut a connection as soon as a commit was answered,
- * before anybody hears of it.
+ * A proxy between a server and its database that can be set to fail: to refuse connections, to forward
+ * nothing, to buffer messages until it forwards again, even for connections closed meanwhile, or to cut a
+ * connection as soon as a commit was acknowledged, before the server receives it.
  */
 export type Trouble = 'refuse' | 'hang' | 'stall' | 'cut at commit'
 
 export async function startProxy(target: URL) {
   const sockets = new Set<Socket>()
-  /** Says what was kept. */
+  /** Forwards what was buffered. */
   const stalled = new Set<() => void>()
   let mode: 'pass' | Trouble = 'pass'
   const server = createServer(client => {

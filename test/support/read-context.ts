@@ -1,6 +1,6 @@
 import type { ReadContext } from '../../src/relay/operations/operation.ts'
 
-/** For operations that ask the gateway nothing while they read a request. */
+/** For operations that need nothing from the gateway while they read a request. */
 export const READ_CONTEXT: ReadContext = {
   settings: () => {
     throw new Error('nobody was to ask for the settings')

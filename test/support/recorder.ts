@@ -19,7 +19,7 @@ const ANSWER = {
   usage: { prompt_tokens: 5, completion_tokens: 2, total_tokens: 7 },
 }
 
-/** A provider that keeps what it was sent and answers what it is told to. */
+/** A provider that records its requests and responds as a test sets it. */
 export async function startRecorder() {
   const seen: Recorded[] = []
   let answer: Answer = {}
@@ -37,7 +37,7 @@ export async function startRecorder() {
   return {
     url: `http://127.0.0.1:${port}`,
     seen,
-    /** From now on; nothing: a good answer. */
+    /** Sets the response from now on; omit it for a success. */
     answers(next: Answer = {}): void {
       answer = next
     },

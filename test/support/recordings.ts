@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { transcriptsIn } from './corpus.ts'
 
-/** Recorded traffic of vendors lies beside the project, not in it: its licences are not ours. */
+/** Recorded vendor traffic is kept beside the project, not in it, because of its licences. */
 const FOLDER = join(import.meta.dirname, '../../../shared/fixtures')
 
 export const hasRecordings = existsSync(join(FOLDER, 'index.json'))
@@ -63,13 +63,13 @@ function interactions(path: string): readonly (Interaction & Recording)[] {
 
 const recorded = () => filesIn(allFolders(), '.cassette.json').flatMap(interactions)
 
-/** Folders of the corpus whose answers have the shape of OpenAI's, by the end of the path. */
+/** Folders of the corpus whose responses have OpenAI's format, by the end of the path. */
 const CORPUS_FOLDERS = {
   completions: ['openai-chat', 'openai-completions'],
   embeddings: ['embeddings'],
 } as const
 
-/** The streams of chat completions: those of the corpus, then every recorded one. */
+/** The streams of chat completions: those of the corpus, then all recorded ones. */
 export function chatStreams(): readonly StreamRecording[] {
   const own = CORPUS_FOLDERS.completions
     .flatMap(transcriptsIn)
@@ -77,7 +77,7 @@ export function chatStreams(): readonly StreamRecording[] {
   return [...own, ...recordedStreams()]
 }
 
-/** Recordings that are kept as bare chunks get back the frames they came in. */
+/** Adds the original frames to recordings that are stored as bare chunks. */
 function recordedStreams(): readonly StreamRecording[] {
   if (!hasRecordings) return []
   const cassettes = recorded()
@@ -97,7 +97,10 @@ function recordedStreams(): readonly StreamRecording[] {
   return [...cassettes, ...raw, ...chunks]
 }
 
-/** Whole answers of success to a request at a path that ends so, with the request: of the corpus, then every recorded one. */
+/**
+ * Successful non-streamed responses to requests at a path with this end, with the request: of the corpus,
+ * then all recorded ones.
+ */
 export function wholeAnswers(path: 'completions' | 'embeddings'): readonly WholeRecording[] {
   const own = CORPUS_FOLDERS[path]
     .flatMap(transcriptsIn)
@@ -106,7 +109,7 @@ export function wholeAnswers(path: 'completions' | 'embeddings'): readonly Whole
   return [...own, ...recordedAnswers(path)]
 }
 
-/** Google answers a request for embeddings in a shape of its own. */
+/** Google responds to a request for embeddings in its own format. */
 const hasOpenAiShape = (answer: unknown): boolean =>
   typeof answer === 'object' && answer !== null && ('choices' in answer || 'data' in answer)
 
@@ -128,7 +131,7 @@ function recordedAnswers(path: string): readonly WholeRecording[] {
 /** A request with a JSON body, as a client or a vendor's SDK wrote it. */
 export type ClientRequest = {
   readonly name: string
-  /** Gemini's names may be written in two ways. */
+  /** Gemini's names have two spellings. */
   readonly isGemini: boolean
   readonly body: object
 }
@@ -139,7 +142,7 @@ const CLIENT_FOLDERS = [
   ...['embeddings', 'images', 'moderation', 'rerank'],
 ]
 
-/** The requests of the corpus, then every recorded one. */
+/** The requests of the corpus, then all recorded ones. */
 export function clientRequests(): readonly ClientRequest[] {
   const own = CLIENT_FOLDERS.flatMap(folder =>
     transcriptsIn(folder).flatMap(({ name, request }) =>
@@ -152,7 +155,7 @@ export function clientRequests(): readonly ClientRequest[] {
 function recordedRequests(): readonly ClientRequest[] {
   if (!hasRecordings) return []
   return recorded().flatMap(({ name, vendor, request: { url, body } }) => {
-    // Clients do not speak Bedrock's format here.
+    // Clients cannot use Bedrock's format.
     if (vendor === 'bedrock' || typeof body !== 'object' || body === null) return []
     return [{ name, isGemini: /googleapis/.test(url) && !/openai/.test(url), body }]
   })

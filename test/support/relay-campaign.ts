@@ -9,7 +9,7 @@ const SETTLED_MS = 15_000
 
 export type Way = 'worker' | 'supervisor' | 'all'
 
-/** Kills what the way says. Answers whether the gateway has to be started again. */
+/** Kills the processes that `way` names. Returns whether the gateway has to be started again. */
 export async function killBy(way: Way, server: Server, draw: Draw, count: number): Promise<boolean> {
   const workers = childrenOf(server.pid)
   if (way === 'worker') {
@@ -27,19 +27,19 @@ export async function killBy(way: Way, server: Server, draw: Draw, count: number
   return true
 }
 
-/** A balance is told as exact only when every worker has brought the store up to now. */
+/** A balance is reported as exact only if every worker has brought the store up to date. */
 export const untilAllAnswer = (server: Server, tokenId: number) =>
   until('every worker to answer', async () => {
     const { status, headers } = await server.api('GET', `/api/token/${tokenId}`)
     return status === 200 && !headers.has('x-sluice-stale') ? true : undefined
   })
 
-/** Reads the books from beside the gateway, and judges them. */
+/** Reads the ledger on a separate connection, and checks it. */
 export function createJudge(ground: ServerOptions, { told }: Pick<RelayStorm, 'told'>, countFile: string) {
   const read = () => lookInto(ground, store => readAccounts(store, told, countFile))
   return {
     read,
-    /** Waits for what is under way, such as a provider's last line; then every law holds. */
+    /** Waits for work in progress, such as a provider's last line; then every invariant holds. */
     async judge(at: string): Promise<Accounts> {
       const deadline = Date.now() + SETTLED_MS
       for (;;) {

@@ -5,7 +5,7 @@ import type { Store } from '../../src/store/engine/store.ts'
 import { INPUT_NANOS, OUTPUT_NANOS } from './relay.ts'
 import { PROMPT, type Told } from './relay-storm.ts'
 
-/** What the three who must agree have written down: clients, provider, books. */
+/** The records of the three parties that must agree: clients, provider, ledger. */
 export type Accounts = Awaited<ReturnType<typeof readAccounts>>
 
 export const priceOf = (line: CountLine): number =>
@@ -17,7 +17,9 @@ export const readCount = (countFile: string): CountLine[] =>
     .filter(line => line !== '')
     .map(line => JSON.parse(line) as CountLine)
 
-/** The longest word of the simulator's answers, with its space; the gateway counts four bytes as a token. */
+/**
+ * The longest word of the simulator's responses, with its space; the gateway counts four bytes as a token.
+ */
 const MOST_TOKENS_A_WORD = 3
 
 const LOG_TYPES = [2, 5]
@@ -47,7 +49,7 @@ export async function readAccounts({ db }: Store, told: readonly Told[], countFi
 
 const sum = (amounts: readonly number[]) => amounts.reduce((total, each) => total + each, 0)
 
-/** Sums of rows by a name made of some of their fields. */
+/** Sums of rows, grouped by some of their fields. */
 const sumsBy = <Row>(rows: readonly Row[], name: (row: Row) => string, amount: (row: Row) => number) =>
   new Map([...Map.groupBy(rows, name)].map(([key, each]) => [key, sum(each.map(amount))]))
 
@@ -60,8 +62,9 @@ function differences(what: string, one: Map<string, number>, other: Map<string, 
 const sourceOf = ({ other }: { other: string }): string => JSON.parse(other).source
 
 /**
- * docs/reference/money.md: Invariants of the books. Each law is a sentence and the requests that break it. The laws hold
- * whenever no request runs, however often and wherever the gateway was killed before.
+ * docs/reference/money.md: Invariants of the books. Each invariant is a sentence and the requests that
+ * violate it. The invariants hold whenever no request runs, however often and wherever the gateway was killed
+ * before.
  */
 export const LAWS: Readonly<Record<string, (accounts: Accounts) => string[]>> = {
   'an answer received whole is paid once, at the price of what its provider counted': ({
@@ -245,6 +248,6 @@ export const LAWS: Readonly<Record<string, (accounts: Accounts) => string[]>> = 
   },
 }
 
-/** Every breach of a law, in words. */
+/** Every violated invariant, as text. */
 export const breaches = (accounts: Accounts): string[] =>
   Object.entries(LAWS).flatMap(([law, judge]) => judge(accounts).map(each => `${law}: ${each}`))

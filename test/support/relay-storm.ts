@@ -8,15 +8,15 @@ import type { Draw } from './storm.ts'
 
 export const PROMPT = 'How are you today, and what is new on the river?'
 
-/** A kind of request, and what the simulated provider makes of it. */
+/** A kind of request, and how the simulated provider handles it. */
 type Shape = {
   /** The simulator's models, a channel for each, in this order. */
   readonly sent: readonly string[]
   readonly isStream: boolean
   readonly weight: number
-  /** The client hangs up: before anything was answered, or with the first bytes. */
+  /** The client disconnects: before any response, or with the first bytes. */
   readonly leaves?: 'before' | 'during'
-  /** The provider tells no usage, so the gateway counts. */
+  /** The provider reports no usage, so the gateway counts. */
   readonly isCounted?: boolean
 }
 
@@ -43,13 +43,13 @@ export type Told = {
   readonly shape: ShapeName
   readonly isCounted: boolean
   readonly isPoor: boolean
-  /** Unknown where the connection broke before an answer began. */
+  /** Unknown if the connection broke before a response started. */
   readonly requestId: string | undefined
   readonly status: number | undefined
   readonly code: string | undefined
-  /** As the answer's header says it; streams tell none. */
+  /** From the response header; streams have none. */
   readonly cost: string | undefined
-  /** `refused`: an answer that is an error; `broken`: a stream that ended in one. */
+  /** `refused`: an error response; `broken`: a stream that ended with an error. */
   readonly ending: 'whole' | 'refused' | 'broken' | 'left' | 'cut'
 }
 
@@ -57,7 +57,7 @@ export type Payer = { readonly tokenId: number; readonly key: string; readonly i
 type Cast = {
   readonly payers: readonly Payer[]
   readonly models: ReadonlyMap<ShapeName, string>
-  /** Gives the poor as much again as they had at first. */
+  /** Adds the initial quota again to the accounts with little quota. */
   refill(api: Api): Promise<void>
 }
 
@@ -70,7 +70,7 @@ const MOST_LEAVE_MS = 120
 
 const PASSWORD = 'a long password'
 
-/** Tokens of root and of two users: limited and not, rich and poor. */
+/** Tokens of root and of two users: limited and unlimited, with much and little quota. */
 async function furnish({ url, api }: Server, upstream: string): Promise<Cast> {
   const { must, serve, newToken } = createFurnisher(api, upstream)
   const models = new Map<ShapeName, string>()
@@ -112,7 +112,7 @@ async function furnish({ url, api }: Server, upstream: string): Promise<Cast> {
   }
 }
 
-/** An access token of a user's own, as the console would get it. */
+/** A user's own access token, as the console would get it. */
 async function signIn(url: string, username: string): Promise<string> {
   const signedIn = await fetch(`${url}/api/user/login`, {
     method: 'POST',
@@ -130,12 +130,12 @@ async function signIn(url: string, username: string): Promise<string> {
   return made.body.data.token
 }
 
-/** Clients of the relay who note what they were told, through as many lives of the server as there are. */
+/** Relay clients that record their responses, through any number of server restarts. */
 export async function createRelayStorm(draw: Draw, server: Server, upstream: string) {
   const cast = await furnish(server, upstream)
   const told: Told[] = []
 
-  /** One request from its first byte to its end, however that comes. */
+  /** One request from its first byte to its end, however it ends. */
   async function ask(pool: Pool): Promise<Told> {
     const payer = draw.pick(cast.payers)
     const name = draw.pick(DEALT)
@@ -188,7 +188,7 @@ export async function createRelayStorm(draw: Draw, server: Server, upstream: str
   return {
     ...cast,
     told,
-    /** Asks with all hands until `stop`; resolves when the last one has heard how its request ended. */
+    /** Sends requests with all clients until `stop`; resolves when the last request has ended. */
     blow(url: string) {
       const pool = new Pool(url, { connections: HANDS, allowH2: false, connectTimeout: PATIENCE_MS })
       let isOver = false
@@ -196,7 +196,8 @@ export async function createRelayStorm(draw: Draw, server: Server, upstream: str
         while (!isOver) {
           const each = await ask(pool)
           told.push(each)
-          // Nobody answers for a moment, or nobody can pay: asking at once again would only burn the processor.
+          // The gateway is down for a moment, or no account can pay: an immediate retry would only use the
+          // processor.
           if (each.ending === 'cut' || each.ending === 'refused') await delay(draw.whole(1, 20))
         }
       }
@@ -207,7 +208,7 @@ export async function createRelayStorm(draw: Draw, server: Server, upstream: str
           isOver = true
           return done
         },
-        /** When so many more have been answered. */
+        /** Resolves when this many more responses have arrived. */
         async answered(count: number): Promise<void> {
           const enough = told.length + count
           await until('the storm', () => (told.length >= enough ? true : undefined))

@@ -3,17 +3,20 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { type Api, type EngineName, type Reply, startGateway, suiteResource } from './gateway.ts'
 import { until } from './process.ts'
 
-/** Nanodollars a token of every model that `serve` makes. */
+/** Nanodollars per token of every model that `serve` creates. */
 export const INPUT_NANOS = 1_000
 export const OUTPUT_NANOS = 2_000
 const NANOS_PER_UNIT = 2_000
 
-/** Its last four characters are what the simulator tells of it. */
+/** The simulator shows only its last four characters. */
 export const PROVIDER_KEY = 'provider-canary-key-7351'
 
 const OVERLOADED_WAIT_MS = 200
 
-/** As a client should: on a busy machine the gateway may turn work away for a moment, before it has done any of it. */
+/**
+ * Retries as a client should: on a busy machine the gateway may refuse requests for a moment, before it
+ * starts them.
+ */
 export async function fetchPatiently(url: string | URL | Request, init?: RequestInit): Promise<Response> {
   for (;;) {
     const response = await fetch(url, init)
@@ -34,7 +37,7 @@ async function patiently(ask: () => Promise<Reply>): Promise<Reply> {
 
 type Fields = Readonly<Record<string, unknown>>
 
-/** Makes what requests need, through the management API: channels to the simulator, prices, tokens. */
+/** Creates what requests need through the management API: channels to the simulator, prices, tokens. */
 export function createFurnisher(api: Api, upstream: string) {
   let made = 0
 
@@ -49,7 +52,7 @@ export function createFurnisher(api: Api, upstream: string) {
     return (await must(api('POST', '/api/channel/', { mode, channel }))).id
   }
 
-  /** A model of its own that these simulated models answer, a channel for each, in this order. */
+  /** A separate model that these simulated models serve, a channel for each, in this order. */
   async function serve(sent: string | readonly string[], fields: Fields = {}, price: Fields = {}) {
     const model = `case-${++made}`
     const channels: number[] = []
@@ -82,7 +85,7 @@ export function createFurnisher(api: Api, upstream: string) {
   return { must, addChannel, serve, newToken }
 }
 
-/** A gateway in front of the simulator, with what a test needs to spoil the answers and to look at the books. */
+/** A gateway with the simulator, and what a test needs to inject faults and to read the ledger. */
 export async function openRelay(engine: EngineName, env: Readonly<Record<string, string>> = {}) {
   const gateway = await startGateway({ engine, env })
   const upstream = (await gateway.simulator()).url
@@ -95,7 +98,10 @@ export async function openRelay(engine: EngineName, env: Readonly<Record<string,
   const seenInAll = async () =>
     ((await (await fetch(`${upstream}/sim/requests`)).json()) as { total: number }).total
 
-  /** The usage and error rows of a token once there are so many; the books follow an answer within a second. */
+  /**
+   * The usage and error rows of a token once there are this many; they are stored within a second of a
+   * response.
+   */
   async function rowsOf(tokenId: number, atLeast = 1) {
     for (let turn = 0; ; turn++) {
       const rows = await gateway.db
@@ -120,7 +126,7 @@ export async function openRelay(engine: EngineName, env: Readonly<Record<string,
     ...furnisher,
     chat,
     rowsOf,
-    /** The one row that a token's only request left. */
+    /** The one row of a token with a single request. */
     async rowOf(tokenId: number) {
       const rows = await rowsOf(tokenId)
       const [row] = rows
@@ -135,7 +141,7 @@ export async function openRelay(engine: EngineName, env: Readonly<Record<string,
     suspenseOf: (tokenId: number) =>
       gateway.db.selectFrom('suspense').selectAll().where('token_id', '=', tokenId).orderBy('id').execute(),
     set: (settings: Fields) => must(gateway.api('PUT', '/api/setting/', settings)),
-    /** How many requests the simulator has seen for a model of its own. */
+    /** How many requests the simulator has received for one of its models. */
     async seen(sent: string): Promise<{ key_hint: string; headers: Record<string, string> }[]> {
       const report = (await (await fetch(`${upstream}/sim/requests`)).json()) as {
         last: { model: string; key_hint: string; headers: Record<string, string> }[]
@@ -143,7 +149,7 @@ export async function openRelay(engine: EngineName, env: Readonly<Record<string,
       return report.last.filter(({ model }) => model === sent)
     },
     seenInAll,
-    /** Until the provider has been asked so often in all: what was sent then was admitted before. */
+    /** Waits until the provider has received this many requests in total: those were admitted before. */
     untilSeen: (count: number) =>
       until('the provider to be asked', async () => ((await seenInAll()) >= count ? true : undefined)),
   }

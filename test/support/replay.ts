@@ -8,18 +8,18 @@ export type Seen = {
   readonly path: string
   readonly headers: IncomingHttpHeaders
   readonly body: Json
-  /** The body as it came. */
+  /** The body as it was received. */
   readonly text: string
 }
 
-/** Where a vendor's shapes say that a call belongs, and what it is answered. */
+/** Where a vendor's recorded shapes expect a call, and its response. */
 export type Line = {
   readonly method: string
   readonly path: string
   answer(seen: Seen): { status?: number; type?: string; body: Json }
 }
 
-/** Plays a vendor: answers what its recording says, and remembers what it was asked. */
+/** Simulates a vendor: responds as its recording says, and records the requests. */
 export async function startReplay() {
   let lines: readonly Line[] = []
   const seen: Seen[] = []

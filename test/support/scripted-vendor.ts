@@ -23,7 +23,7 @@ export const eventsAnswer = (...events: readonly unknown[]): ScriptedAnswer => (
   body: [...events.map(event => `data: ${JSON.stringify(event)}\n\n`), 'data: [DONE]\n\n'],
 })
 
-/** A provider that answers whatever a test has it answer, and keeps what it was sent. */
+/** A provider that responds as a test scripts it, and records its requests. */
 export async function startVendor(respond: (sent: Sent) => ScriptedAnswer) {
   const seen: Sent[] = []
   const server = createServer(async (request, response) => {

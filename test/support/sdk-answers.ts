@@ -5,7 +5,7 @@ import OpenAI from 'openai'
 const answering = (bytes: Buffer) => async () =>
   new Response(bytes as never, { headers: { 'content-type': 'text/event-stream' } })
 
-/** Whole answers as the vendors' SDKs put them together from streams. */
+/** Complete responses as the vendors' SDKs assemble them from streams. */
 export const GATHER = {
   'openai-chat': (bytes: Buffer) =>
     new OpenAI({ apiKey: 'x', maxRetries: 0, fetch: answering(bytes) }).chat.completions

@@ -1,13 +1,13 @@
 import type { Api } from './gateway.ts'
 import { until } from './process.ts'
 
-/** A gateway with something on every page: channels in several states, tokens, users, prices, and requests. */
+/** A gateway with content on every page: channels in several states, tokens, users, prices, and requests. */
 export type Showroom = {
   readonly channelId: number
   readonly tokenId: number
   readonly userId: number
   readonly requestId: string
-  /** A film that is made, and one that failed and was paid. */
+  /** A video that completed, and one that failed and was charged. */
   readonly videoId: string
   readonly failedVideoId: string
 }
@@ -20,7 +20,7 @@ async function must(reply: Promise<{ status: number; text: string; body: { data:
   return body.data
 }
 
-/** A model for everything that is not chat, by the name people know and the simulated one behind it. */
+/** A model for everything that is not chat, by its public name and the simulated one behind it. */
 const MEDIA = {
   'sora-2': 'sim-video',
   'sora-2-pro': 'sim-video-fails',

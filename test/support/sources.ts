@@ -20,7 +20,7 @@ function parse(file: string) {
   return entry
 }
 
-/** Every import of a file, types included: a type is knowledge of the other room as well. */
+/** Every import of a file, including type imports: a type is a dependency as well. */
 export function importsOf(file: string): readonly string[] {
   const { text, result } = parse(file)
   const { staticImports, staticExports, dynamicImports } = result.module
@@ -35,7 +35,7 @@ export function importsOf(file: string): readonly string[] {
 export const arrowsOf = (files: readonly string[]): readonly Arrow[] =>
   files.flatMap(from => importsOf(from).map(to => ({ from, to })))
 
-/** The files of the first import cycle; undefined where there is none. */
+/** The files of the first import cycle; undefined if there is none. */
 export function cycleIn(files: readonly string[], arrows: readonly Arrow[]): readonly string[] | undefined {
   const next = Map.groupBy(arrows, ({ from }) => from)
   const done = new Set<string>()
@@ -77,7 +77,7 @@ function namesIn(pattern: unknown): readonly Node[] {
 
 const FUNCTIONS = new Set(['FunctionDeclaration', 'FunctionExpression', 'ArrowFunctionExpression'])
 
-/** What a node of the syntax tree declares itself: variables, parameters, destructured names, functions. */
+/** What a syntax node itself declares: variables, parameters, destructured names, functions. */
 function declaredBy(node: Node): readonly Node[] {
   if (node.type === 'VariableDeclarator') return namesIn(node.id)
   if (node.type === 'CatchClause') return namesIn(node.param)
@@ -92,7 +92,7 @@ function visitAll(value: unknown, visit: (node: Node) => void): void {
   for (const [member, child] of Object.entries(value)) if (member !== 'parent') visitAll(child, visit)
 }
 
-/** The variables, parameters and functions of a file whose name is among these. */
+/** The variables, parameters and functions of a file with one of these names. */
 export function declaredAmong(file: string, wanted: ReadonlySet<string>): readonly Declaration[] {
   const { text, result } = parse(file)
   const names: Declaration[] = []

@@ -1,6 +1,6 @@
 /**
- * Loaded into a server of the tests before anything of its own: a request with this header keeps the event loop from
- * turning, so many times in a row, as a computation that should have had a thread of its own would.
+ * Loaded into a test server before its own code: a request with this header blocks the event loop this many
+ * times in a row, like a computation that should run in a thread.
  */
 import http from 'node:http'
 
@@ -10,7 +10,7 @@ const cell = new Int32Array(new SharedArrayBuffer(4))
 function stall(times: number): void {
   if (times === 0) return
   Atomics.wait(cell, 0, 0, STALL_MS)
-  // In the phase after what came in was read, so that requests are met between two stalls.
+  // In the phase after the poll phase, so that requests are accepted between two stalls.
   setImmediate(() => stall(times - 1))
 }
 

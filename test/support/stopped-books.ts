@@ -43,7 +43,7 @@ const configOf = ({ dataDir, databaseUrl }: Place) =>
     ...(databaseUrl === undefined ? {} : { DATABASE_URL: databaseUrl }),
   })
 
-/** The ground alone, as a command without a server opens it. */
+/** Store and keys only, as a command without a server opens them. */
 async function whileOpen<T>(place: Place, work: (ground: StoreAndKeys) => Promise<T>): Promise<T> {
   const ground = await openStoreAndKeys(configOf(place))
   try {
@@ -55,7 +55,7 @@ async function whileOpen<T>(place: Place, work: (ground: StoreAndKeys) => Promis
 
 type Running = { readonly api: ReturnType<typeof createApi> }
 
-/** Starts a gateway there, does something through its API, and stops it. */
+/** Starts a gateway there, uses its API, and stops it. */
 export async function whileRunning(place: Place, work: (running: Running) => Promise<void>): Promise<void> {
   const config = configOf(place)
   const ground = await openStoreAndKeys(config)
@@ -71,12 +71,15 @@ export async function whileRunning(place: Place, work: (running: Running) => Pro
 export type Tampering = (books: { readonly db: Db; readonly dataDir: string }) => Promise<unknown>
 
 export type TamperOptions = {
-  /** Which state of the store is tampered with; the files beside it are always those of the end. */
+  /** Which state of the store is tampered with; the files beside it are always the final ones. */
   readonly from?: 'end' | 'middle'
   readonly verify?: Parameters<ReturnType<typeof operationsOf>['verify']>[0]
-  /** Done between tampering and verifying: the store is opened anew, a gateway starts and stops, or serves requests. */
+  /**
+   * Done between tampering and verifying: the store is opened again, a gateway starts and stops, or serves
+   * requests.
+   */
   readonly between?: 'reopened' | 'restarted' | 'served'
-  /** Tampers once more after that. */
+  /** Tampers a second time after that. */
   readonly thenTamper?: Tampering
 }
 
@@ -84,8 +87,8 @@ const USERS = 3
 const REQUESTS = 4
 
 /**
- * The books of a gateway that has served requests, twice: as they stood in the middle, and at the end. Every look at
- * them is a look at a copy.
+ * The ledger of a gateway that has served requests, in two states: in the middle, and at the end. Every read
+ * uses a copy.
  */
 export async function createStoppedBooks(engine: EngineName) {
   const simulator = await startSimulator()
@@ -115,7 +118,7 @@ export async function createStoppedBooks(engine: EngineName) {
   await whileRunning(end, running => serveSome(running, 'late'))
   const spare = newDataDir()
 
-  /** The store of one moment beside the files of the end. */
+  /** The store of one state beside the final files. */
   async function copyOf(from: 'end' | 'middle'): Promise<Place> {
     const copy = await newPlace(engine, from === 'end' ? end : middle)
     if (from === 'middle')
@@ -128,7 +131,7 @@ export async function createStoppedBooks(engine: EngineName) {
     engine,
     /** A directory for what a test keeps elsewhere. */
     spare,
-    /** What verify says of a copy that was tampered with. */
+    /** What verify reports for a copy that was tampered with. */
     async verifyAfter(tamper: Tampering, options: TamperOptions = {}): Promise<Report> {
       const { from = 'end', verify = {}, between, thenTamper } = options
       const copy = await copyOf(from)

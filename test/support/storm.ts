@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { mask } from '../../src/domain/text.ts'
 import type { Api } from './gateway.ts'
 
-/** Chance that can be repeated: the same seed draws the same numbers. */
+/** Reproducible random numbers: the same seed draws the same numbers. */
 export function createDraw(seed: number) {
   let state = seed >>> 0
   const next = () => {
@@ -23,14 +23,14 @@ export function createDraw(seed: number) {
 export type Draw = ReturnType<typeof createDraw>
 
 type Fields = Readonly<Record<string, unknown>>
-// biome-ignore lint/suspicious/noExplicitAny: answers are judged field by field
+// biome-ignore lint/suspicious/noExplicitAny: tests check responses field by field
 type Told = any
 
-/** A thing as it must be found: what the API tells of it, and what only the store knows. */
+/** The expected state of an object: what the API returns of it, and what only the store contains. */
 export type Thing = { readonly fields: Fields; readonly secrets?: readonly string[] }
 type Request = { readonly method: string; readonly path: string; readonly body?: unknown }
 
-/** One write, and how things stand if it was done: those made, or the one changed, or nothing left of it. */
+/** One write, and the state after it: the created objects, the changed one, or its absence. */
 type Step = Request &
   (
     | { readonly does: 'create'; readonly makes: readonly Thing[] }
@@ -39,15 +39,15 @@ type Step = Request &
   )
 
 type Kind = {
-  /** Where all of them are listed. */
+  /** The route that lists all of them. */
   readonly list: string
   readonly nameField: string
-  /** The fields that are compared, of an item as the list tells it. */
+  /** The fields that are compared, of an item in the list. */
   fieldsOf(told: Told): Fields
   create(draw: Draw, name: string): Request & { makes: readonly Thing[] }
   change(draw: Draw, id: number, thing: Thing): Request & { becomes: Thing }
   remove(id: number): Request
-  /** What only the answer to a create tells. */
+  /** What only the response to a create contains. */
   secretsOf?(told: Told): readonly string[]
 }
 
@@ -199,9 +199,12 @@ export const KINDS = { token, channel, user, alias } as const
 export type KindName = keyof typeof KINDS
 const KIND_NAMES = Object.keys(KINDS) as KindName[]
 
-/** How many hands write things of a kind, each its own; few make users, because a password takes its time. */
+/**
+ * How many writers each kind of object has, each with its own objects; few create users, because a password
+ * hash is slow.
+ */
 const HANDS: Readonly<Record<KindName, number>> = { token: 4, channel: 3, user: 1, alias: 1 }
-/** A hand that has this many things changes or removes some. */
+/** A writer with this many objects changes or deletes some. */
 const MOST_THINGS = 12
 const SETTINGS = '/api/setting/'
 
@@ -209,8 +212,8 @@ type Doubt = { readonly kind: KindName; readonly step: Step }
 export type Found = { readonly lost: string[]; readonly halfMade: string[]; readonly landed: number }
 
 /**
- * A storm of writes over the management API, and the memory of what was answered. A write whose answer never came is in
- * doubt: it may have happened or not, but whole or not at all.
+ * Concurrent writes over the management API, and a record of the responses. A write without a response is
+ * unresolved: it may have been executed or not, but completely or not at all.
  */
 export function createStorm(draw: Draw) {
   const things = { token: new Map(), channel: new Map(), user: new Map(), alias: new Map() } as Record<
@@ -221,7 +224,7 @@ export function createStorm(draw: Draw) {
     KindName,
     Set<number>
   >
-  /** The answers' request ids, by which each write is found in the audit log. */
+  /** The request ids of the responses, by which each write is found in the audit log. */
   const answered = new Set<string>()
   const faults: string[] = []
   let doubts: Doubt[] = []
@@ -250,7 +253,7 @@ export function createStorm(draw: Draw) {
     things[kind].set(id, thing)
   }
 
-  /** An answer came: from now on this must be so. */
+  /** A response arrived: from now on this state is expected. */
   function land(kind: KindName, step: Step, data: Told): readonly number[] {
     if (step.does === 'change') things[kind].set(step.id, step.becomes)
     if (step.does === 'remove') things[kind].delete(step.id)
@@ -277,7 +280,7 @@ export function createStorm(draw: Draw) {
     return told
   }
 
-  /** One hand: it changes and removes what it was given and what it makes, so nobody else moves that meanwhile. */
+  /** One writer: it changes and deletes only its own objects, so no other writer changes them meanwhile. */
   async function write(api: Api, kind: KindName, given: readonly number[]): Promise<void> {
     const own = new Set(given)
     for (;;) {
@@ -296,7 +299,7 @@ export function createStorm(draw: Draw) {
     }
   }
 
-  /** Two settings at once, so that half a change would show. */
+  /** Two settings at once, so that a partial change would show. */
   async function writeSettings(api: Api): Promise<void> {
     for (;;) {
       names += 1
@@ -321,7 +324,10 @@ export function createStorm(draw: Draw) {
     }
   }
 
-  /** Settles what was in doubt by what is there; says how many parts of it are neither done nor undone. */
+  /**
+   * Resolves unresolved writes by the current state; returns how many of their parts are neither done nor
+   * undone.
+   */
   function settle({ kind, step }: Doubt, found: Map<number, Fields>): 'done' | 'undone' | 'half' {
     if (step.does === 'remove') {
       if (found.has(step.id)) return 'undone'
@@ -352,7 +358,7 @@ export function createStorm(draw: Draw) {
     count: () => writes,
     inDoubt: () => doubts.length + (settingsInDoubt ? 1 : 0),
 
-    /** Writes with all hands until the server is gone. */
+    /** Writes with all writers until the server has ended. */
     async blow(api: Api): Promise<void> {
       const hands = KIND_NAMES.flatMap(kind => {
         const ids = [...things[kind].keys()]
@@ -362,7 +368,7 @@ export function createStorm(draw: Draw) {
       await Promise.all([...hands, writeSettings(api)])
     },
 
-    /** Compares everything there is with everything that was answered. */
+    /** Compares the current state with all responses. */
     async compare(api: Api): Promise<Found> {
       const lost: string[] = []
       const halfMade: string[] = []

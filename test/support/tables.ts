@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto'
 import { type Kysely, PostgresAdapter, sql } from 'kysely'
 
-// biome-ignore lint/suspicious/noExplicitAny: any database, looked at from outside
+// biome-ignore lint/suspicious/noExplicitAny: rows of any table
 type AnyDb = Kysely<any>
 type Row = Readonly<Record<string, unknown>>
 
-/** Written down by merely looking: when a credential was last seen. */
+/** Columns that a read changes: when a credential was last used. */
 const TOUCHED: Readonly<Record<string, readonly string[]>> = {
   access_tokens: ['last_used_time'],
   sessions: ['last_seen_time'],
@@ -14,7 +14,7 @@ const TOUCHED: Readonly<Record<string, readonly string[]>> = {
 type Table = { readonly name: string; readonly columns: readonly string[] }
 const tablesOf = new WeakMap<AnyDb, readonly Table[]>()
 
-/** Asked once: an open store's tables stay the same, and the question is a dear one. */
+/** Read once: the tables of an open store do not change, and the query is expensive. */
 async function tablesIn(db: AnyDb): Promise<readonly Table[]> {
   const known = tablesOf.get(db)
   if (known) return known
@@ -26,14 +26,14 @@ async function tablesIn(db: AnyDb): Promise<readonly Table[]> {
   return tables
 }
 
-/** Every row of every table, whatever the engine: what a thief of the database would read. */
+/** Every row of every table, on either engine: what an attacker with the database would read. */
 export async function allRows(db: AnyDb): Promise<Map<string, Row[]>> {
   const tables = await tablesIn(db)
   const read = async (name: string) => (await sql<Row>`select * from ${sql.table(name)}`.execute(db)).rows
   return new Map(await Promise.all(tables.map(async ({ name }) => [name, await read(name)] as const)))
 }
 
-/** A row as one text, in which nothing is lost: null is not the empty text, nor a number its digits. */
+/** A row as one unambiguous text: null differs from the empty text, and a number from its digits. */
 function lineOf({ name, columns }: Table, isPostgres: boolean) {
   const kept = columns.filter(column => !TOUCHED[name]?.includes(column)).map(column => sql.ref(column))
   return isPostgres
@@ -44,11 +44,13 @@ function lineOf({ name, columns }: Table, isPostgres: boolean) {
       )
 }
 
-/** How many rows each table has, and a digest of them: equal before and after means that nothing was written. */
+/**
+ * How many rows each table has, and a digest of them: equal before and after means that nothing was written.
+ */
 export async function tableDigests(db: AnyDb): Promise<Record<string, string>> {
   const tables = await tablesIn(db)
   const isPostgres = db.getExecutor().adapter instanceof PostgresAdapter
-  // All in one question: it is asked thousands of times.
+  // All in one query, because it runs thousands of times.
   const parts = tables.map(
     table =>
       sql`select ${sql.lit(table.name)} as name, ${lineOf(table, isPostgres)} as line from ${sql.table(table.name)}`,

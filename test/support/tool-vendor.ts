@@ -7,7 +7,10 @@ export type VendorAnswer = { readonly type?: string; readonly body: string; read
 
 export const json = (value: unknown): VendorAnswer => ({ body: JSON.stringify(value) })
 
-/** Server-sent events, each with its type as the event's name; `isCut`: the connection breaks after the last of them. */
+/**
+ * Server-sent events, each with its type as the event's name; `isCut`: the connection breaks after the last
+ * of them.
+ */
 export const events = (list: readonly Readonly<Record<string, unknown>>[], isCut = false): VendorAnswer => ({
   type: 'text/event-stream',
   body: list
@@ -16,7 +19,7 @@ export const events = (list: readonly Readonly<Record<string, unknown>>[], isCut
   isCut,
 })
 
-/** A vendor that runs tools: remembers the bodies it was sent, and answers what a test says. */
+/** A vendor that runs tools: records the bodies it receives, and responds as a test sets it. */
 export async function startToolVendor() {
   const bodies: SentBody[] = []
   const texts: string[] = []
@@ -42,7 +45,7 @@ export async function startToolVendor() {
     bodies,
     /** The same bodies, byte for byte. */
     texts,
-    /** What it answers from now on; what it was sent before is forgotten. */
+    /** Sets the response from now on, and clears the recorded requests. */
     answers(next: typeof answer): void {
       answer = next
       bodies.length = 0

@@ -2,7 +2,7 @@ import { createAddressGuard } from '../../src/http/address-guard.ts'
 import { createBudget } from '../../src/http/budget.ts'
 import { createUpstream } from '../../src/relay/upstream/upstream.ts'
 
-/** The outbound client by itself: it may connect to this machine, and runs short of nothing. */
+/** The outbound client by itself: it may connect to this machine, and never runs out of resources. */
 export function openUpstream(connections: number) {
   const guard = createAddressGuard({ policy: { allowPrivate: true }, onRefused() {} })
   return createUpstream({

@@ -1,6 +1,6 @@
 import type { UsageLog } from '../../src/domain/settled.ts'
 
-/** What the ledger is told of a request where its figures do not matter. */
+/** The usage of a request for the ledger, if its figures do not matter. */
 export const USAGE: UsageLog = {
   tokenName: 'test',
   model: 'gpt-4o-mini',

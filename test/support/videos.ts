@@ -3,23 +3,23 @@ import type { EngineName } from './gateway.ts'
 import { openMedia } from './media.ts'
 import { until } from './process.ts'
 
-/** Short where nothing is waited for but the end of a wait. */
+/** Short, for tests that only wait for an interval to end. */
 const BRISK = { SLUICE_VIDEO_DOUBT_S: '6' }
 
-/** What samples of requests are made of. */
+/** The parts of sample requests. */
 export const PICTURE = 'https://img.example/a.png'
 export const INLINE_PICTURE = 'iVBORw0KGgoAAAAN'
 export const WIDE = { width: 1280, height: 720 }
 
 type Job = { readonly id: string; readonly prompt: string; readonly looks: number }
 
-/** A gateway in front of the simulator, for jobs that take their time. */
+/** A gateway with the simulator, for jobs that take time. */
 export async function openVideos(engine: EngineName, env: Readonly<Record<string, string>> = {}) {
   const media = await openMedia(engine, { ...BRISK, ...env })
   let made = 0
   return {
     ...media,
-    /** A model of its own that these simulated models answer, a channel for each, in this order. */
+    /** A separate model that these simulated models serve, a channel for each, in this order. */
     async serveVideos(sent: readonly string[], price: Readonly<Record<string, unknown>> = { per_call: 0.5 }) {
       const model = `videos-${++made}`
       for (const [index, name] of sent.entries())
@@ -32,13 +32,13 @@ export async function openVideos(engine: EngineName, env: Readonly<Record<string
       await media.must(media.gateway.api('POST', '/api/price/', { model, ...price }))
       return { model }
     },
-    /** A token of a user who has nothing else. */
+    /** A token of a new user. */
     async openAsSomebody() {
       const { accessToken } = await media.gateway.createUser({ quota: 5_000_000 })
       const { id, key } = await media.newToken({ unlimited_quota: true }, accessToken)
       return { id, key, accessToken, sdk: media.sdkFor(key) }
     },
-    /** Somebody who asks this model for films, with whatever is asked beside the words. */
+    /** A client that requests videos of this model, with these fields beside the prompt. */
     async openFor(model: string) {
       const { id, key, sdk } = await media.open({ unlimited_quota: true })
       const submit = (ask: Readonly<Record<string, unknown>> = {}) =>
@@ -50,7 +50,7 @@ export async function openVideos(engine: EngineName, env: Readonly<Record<string
         const video = await sdk.videos.retrieve(id)
         return video.status === 'completed' || video.status === 'failed' ? video : undefined
       }),
-    /** What the simulator has taken with these words. */
+    /** The jobs with this prompt that the simulator has accepted. */
     async jobsOf(prompt: string): Promise<Job[]> {
       const { jobs } = (await (await fetch(`${media.upstream}/sim/videos`)).json()) as { jobs: Job[] }
       return jobs.filter(job => job.prompt === prompt)

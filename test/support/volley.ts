@@ -7,7 +7,7 @@ export type Shot = {
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: Buffer
 }
-// biome-ignore lint/suspicious/noExplicitAny: answers are judged by the tests, field by field
+// biome-ignore lint/suspicious/noExplicitAny: tests check responses field by field
 export type Hit = { readonly status: number; readonly text: string; readonly body: any }
 export type Send = (shot: Shot) => Promise<Hit>
 
@@ -19,7 +19,7 @@ const hitOf = (status: number, contentType: unknown, text: string): Hit => ({
   body: String(contentType).includes('json') ? JSON.parse(text) : undefined,
 })
 
-/** Over a few kept connections. */
+/** Over a few persistent connections. */
 export function sendOverHttp(url: string): { send: Send; close(): Promise<void> } {
   const pool = new Pool(url, { connections: AT_ONCE, allowH2: false })
   return {
@@ -31,7 +31,7 @@ export function sendOverHttp(url: string): { send: Send; close(): Promise<void> 
   }
 }
 
-/** Straight into the management API, without a socket: many times cheaper, and the same from there on. */
+/** Directly into the management API, without a socket: much faster, and the same from there on. */
 export const sendInto =
   (app: FastifyInstance): Send =>
   async ({ method, path, headers = {}, body }) => {
@@ -48,7 +48,7 @@ export const sendInto =
     return hitOf(statusCode, told['content-type'], text)
   }
 
-/** Sends all, a few at a time, and hands each answer over with what it answers. */
+/** Sends all requests, a few at a time, and passes each response on with its request. */
 export async function sendAll<T>(
   send: Send,
   items: readonly T[],

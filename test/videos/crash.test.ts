@@ -15,7 +15,7 @@ async function newGround(engine: EngineName, env: Readonly<Record<string, string
   return { dataDir, databaseUrl, env: { SLUICE_VIDEO_DOUBT_S: '20', ...env } }
 }
 
-/** A model that the simulator answers, and a token for it. */
+/** A model that the simulator serves, and a token for it. */
 async function furnish({ api }: Server, simulator: Simulator, model: string): Promise<string> {
   const channel = { name: model, type: 1, key: PROVIDER_KEY, base_url: simulator.url, models: [model] }
   const made = [
@@ -37,7 +37,7 @@ const untilEnded = (server: Server, id: string, token: string) =>
   })
 
 for (const engine of ENGINES) {
-  describe(`video jobs of a gateway that dies, on ${engine}`, () => {
+  describe(`video jobs of a gateway that is killed, on ${engine}`, () => {
     let server: Server | undefined
     after(() => server?.kill())
 
@@ -47,7 +47,7 @@ for (const engine of ENGINES) {
       return simulator
     }
 
-    it('go on where they were, and a repeated request finds its first one', async () => {
+    it('continue where they were, and a repeated request gets its first response', async () => {
       const simulator = await newSimulator()
       const ground = await newGround(engine, {})
       server = await startServer(ground)
@@ -87,7 +87,7 @@ for (const engine of ENGINES) {
       server = undefined
     })
 
-    it('are looked at by one of two workers at a time', async () => {
+    it('are polled by one of two workers at a time', async () => {
       const simulator = await newSimulator()
       const ground = await newGround(engine, { SLUICE_WORKERS: '2' })
       server = await startServer(ground)
@@ -104,7 +104,8 @@ for (const engine of ENGINES) {
       for (const id of ids) assert.equal((await untilEnded(server, id, token)).status, 'completed')
       const jobs = await jobsAt(simulator)
       assert.equal(jobs.length, 6)
-      // Every two seconds at most, by whomever: two who did not know of each other would come to twice as many.
+      // At most one poll every two seconds by either worker: two uncoordinated workers would send twice as
+      // many.
       for (const { looks } of jobs) assert.ok(looks <= 5, `looked at ${looks} times`)
       await server.stop()
       server = undefined

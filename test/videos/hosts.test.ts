@@ -5,7 +5,7 @@ import { INLINE_PICTURE, openVideos, PICTURE, type VideoRelay, WIDE } from '../s
 
 type Call = { readonly method: string; readonly path: string; readonly body?: Json }
 
-/** What a vendor's documents say of its jobs. */
+/** A vendor's jobs according to its documentation. */
 type Shape = {
   readonly type: number
   readonly model: string
@@ -114,7 +114,7 @@ const SHAPES: Readonly<Record<string, Shape>> = {
   },
 }
 
-describe('hosts of video models, by their documents', () => {
+describe('hosts of video models, by their documentation', () => {
   let relay: VideoRelay
   let replay: Replay
   before(async () => {
@@ -141,7 +141,7 @@ describe('hosts of video models, by their documents', () => {
   }
 
   for (const [name, shape] of Object.entries(SHAPES)) {
-    it(`${name}: submits in its words, follows the job, gives the film`, async () => {
+    it(`${name}: submits in its format, polls the job, returns the video`, async () => {
       play(shape, [shape.running, shape.done])
       const { id, sdk, reply } = await submit(shape, { per_call: 0.5 })
       assert.equal(reply.status, 200, reply.text)
@@ -154,7 +154,7 @@ describe('hosts of video models, by their documents', () => {
       assert.equal((await relay.rowOf(id)).cost, 500_000_000)
     })
 
-    it(`${name}: says why a job failed`, async () => {
+    it(`${name}: reports why a job failed`, async () => {
       play(shape, [shape.failed])
       const { sdk, reply } = await submit(shape, { per_call: 0.5 })
       const ended = await relay.untilEnded(sdk, reply.body.id)
@@ -162,7 +162,7 @@ describe('hosts of video models, by their documents', () => {
       assert.equal(ended.error?.code, shape.code)
     })
 
-    it(`${name}: a refused submission costs nothing`, async () => {
+    it(`${name}: a rejected submission costs nothing`, async () => {
       const { method, path } = shape.submit
       replay.play([{ method, path, answer: () => ({ status: 400, body: { message: 'no such size' } }) }])
       const { id, reply } = await submit(shape, { per_call: 0.5 })
@@ -171,7 +171,7 @@ describe('hosts of video models, by their documents', () => {
     })
   }
 
-  it('a film whose length nobody can name is not sold by the second', async () => {
+  it('a video of unknown length is not sold by the second', async () => {
     const { siliconflow, together } = SHAPES as Record<'siliconflow' | 'together', Shape>
     replay.play([])
     const named = await submit(siliconflow, { per_call: 0.5 }, { seconds: 1 })
@@ -182,7 +182,7 @@ describe('hosts of video models, by their documents', () => {
     assert.equal(replay.seen.length, 0)
   })
 
-  it('a film is never a page: documents in its place are refused, and drawings come as mere files', async () => {
+  it('a video is never a page: documents in its place are refused, and images are sent as plain files', async () => {
     const typed = (path: string, type: string) => ({
       method: 'GET',
       path,

@@ -12,7 +12,7 @@ const REQ_KEY = 'jimeng_t2v_v30'
 const sha = (text: string) => createHash('sha256').update(text).digest('hex')
 const hmac = (key: Buffer | string, text: string) => createHmac('sha256', key).update(text).digest()
 
-/** What the vendor does with a request: signs what it has received with the secret it knows. */
+/** What the vendor does with a request: signs what it received with the secret it knows. */
 function isProven({ headers, method, url = '' }: IncomingMessage, body: string): boolean {
   const [, scope = '', names = '', signature] =
     /^HMAC-SHA256 Credential=AKLTexample\/([^,]+), SignedHeaders=([^,]+), Signature=(\w+)$/.exec(
@@ -73,7 +73,7 @@ describe('video jobs of Jimeng', () => {
     relay.offer(REQ_KEY, { per_second: 0.01 }, { type: 51, key, base_url: url })
   const good = { code: 10_000, data: { status: 'done', video_url: '' } }
 
-  it('are signed, worded in frames, followed to their end, and fetched', async () => {
+  it('are signed, specified in frames, polled until they end, and downloaded', async () => {
     const { model } = await offer()
     const { id: tokenId, key, sdk } = await relay.open()
     looks = [
@@ -96,7 +96,7 @@ describe('video jobs of Jimeng', () => {
     assert.equal((await relay.rowOf(tokenId)).cost, 10 * 10_000_000)
   })
 
-  it('take pictures as addresses or as base64, and not both', async () => {
+  it('accept images as URLs or as base64, and not both', async () => {
     const { model } = await offer()
     const { key } = await relay.open()
     const png = Buffer.from('a picture, or so').toString('base64')
@@ -110,7 +110,7 @@ describe('video jobs of Jimeng', () => {
     assert.deepEqual([both.status, both.body.error.param], [400, 'image'])
   })
 
-  it('that are refused or expired say so, and a wrong key is trouble of the key', async () => {
+  it('that are rejected or expired report it, and an invalid key is an error of the key', async () => {
     const { model } = await offer()
     const { id: tokenId, key, sdk } = await relay.open()
     const refused = await relay.api('POST', '/v1/videos', { model, prompt: 'forbidden' }, { token: key })

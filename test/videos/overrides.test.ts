@@ -9,7 +9,7 @@ const SEEDANCE = 45
 const PER_SECOND = { per_second: 0.01 }
 const SECOND_NANOS = 10_000_000
 
-describe('what a channel overrides in a video job', () => {
+describe('a channel override for a video job', () => {
   let relay: VideoRelay
   let replay: Replay
   before(async () => {
@@ -58,7 +58,7 @@ describe('what a channel overrides in a video job', () => {
     { mode: 'pass_headers', value: ['x-session'] },
   ]
 
-  it('is applied to the JSON of a vendor, in its words, with its headers', async () => {
+  it('is applied to the JSON of a vendor, in its format, with its headers', async () => {
     const param_override = { camera_fixed: true, operations: OPERATIONS }
     const { reply, sent } = await submit({ type: SEEDANCE, param_override }, { duration: 5, seed: 7 })
     assert.equal(reply.status, 200, reply.text)
@@ -94,7 +94,7 @@ describe('what a channel overrides in a video job', () => {
     })
   })
 
-  it('is paid for where it makes the video longer, and goes nowhere where that would not be', async () => {
+  it('is charged if it makes the video longer, and the request is not sent if it would not be', async () => {
     const longer = await submit({ type: SEEDANCE, param_override: { duration: 10 } }, { duration: 5 })
     assert.equal(longer.sent[0]?.body.duration, 10)
     assert.equal((await relay.rowOf(longer.tokenId)).cost, 10 * SECOND_NANOS)
@@ -108,7 +108,7 @@ describe('what a channel overrides in a video job', () => {
     assert.equal(flat.reply.status, 200, flat.reply.text)
   })
 
-  it('may answer in the place of the provider', async () => {
+  it('may respond in place of the provider', async () => {
     const value = { message: 'no videos on Sundays', status_code: 418, skip_retry: true }
     const param_override = { operations: [{ mode: 'return_error', value }] }
     const { reply, sent, tokenId } = await submit({ type: SEEDANCE, param_override }, { duration: 5 })
@@ -118,7 +118,7 @@ describe('what a channel overrides in a video job', () => {
     assert.equal(await relay.usedBy(tokenId), 0)
   })
 
-  it('leaves no way to make more of a video than is said by duration and n', async () => {
+  it('allows no more video than duration and n state', async () => {
     for (const body of [
       { duration: 5, metadata: { duration: 10 } },
       { duration: 5, prompt: 'A lake --duration 10' },
@@ -133,7 +133,7 @@ describe('what a channel overrides in a video job', () => {
     assert.equal((await relay.rowOf(own.tokenId)).cost, 8 * SECOND_NANOS)
   })
 
-  it('leaves no way to a dearer look than is paid for, whoever names it', async () => {
+  it('allows no more expensive size or resolution than is charged, in any field', async () => {
     const price = {
       ...PER_SECOND,
       variants: [
@@ -166,7 +166,7 @@ describe('what a channel overrides in a video job', () => {
     }
   })
 
-  it('carries fields that nobody here knows to every vendor, in a form as the numbers and flags that they are', async () => {
+  it('keeps unknown fields for every vendor, in a form as numbers and booleans', async () => {
     const { sent } = await submit({ type: SEEDANCE }, { duration: 5, watermark: false })
     assert.equal(sent[0]?.body.watermark, false)
     const { model } = await relay.offer('seen-as', PER_SECOND, { base_url: replay.url, type: SEEDANCE })
@@ -190,7 +190,7 @@ describe('what a channel overrides in a video job', () => {
     )
   })
 
-  it('lets nobody choose another model, or the name of another job, in the words of a vendor', async () => {
+  it('allows no other model, nor the name of another job, in vendor-specific fields', async () => {
     const metadata = { model: 'dear', model_name: 'dear', req_key: 'dear', external_task_id: 'video_another' }
     for (const [type, key] of [
       [50, 'a-key'],

@@ -9,7 +9,7 @@ import { openVideos, type VideoRelay } from '../support/videos.ts'
 
 const LEASE_MS = 90_000
 
-/** A provider that takes every job, and answers looks at them as it is told. */
+/** A provider that accepts every job, and responds to polls as the test scripts it. */
 async function startProvider(answerLook: (request: IncomingMessage, response: ServerResponse) => void) {
   let taken = 0
   const server = createServer((request, response) => {
@@ -28,7 +28,7 @@ async function startProvider(answerLook: (request: IncomingMessage, response: Se
 }
 
 for (const engine of ENGINES) {
-  describe(`looks at video jobs on ${engine}`, { concurrency: true }, () => {
+  describe(`polls of video jobs on ${engine}`, { concurrency: true }, () => {
     let relay: VideoRelay
     before(async () => {
       relay = await openVideos(engine)
@@ -44,7 +44,7 @@ for (const engine of ENGINES) {
         return isSo(row) ? row : undefined
       })
 
-    /** A job of a provider of this test's own. */
+    /** A job at this test's own provider. */
     async function serveAt(baseUrl: string) {
       const model = `own-${new URL(baseUrl).port}`
       await relay.addChannel({ name: model, models: [model], base_url: baseUrl })
@@ -52,7 +52,7 @@ for (const engine of ENGINES) {
       return model
     }
 
-    it('that a provider does not answer keep no job of another waiting', async () => {
+    it('without a response from a provider delay no job of another', async () => {
       let ended = 0
       let asked = 0
       const url = await startProvider((_request, response) => {
@@ -72,7 +72,7 @@ for (const engine of ENGINES) {
       assert.deepEqual({ asked, ended }, { asked: 8, ended: 0 })
     })
 
-    it('are taken up again where a lease of the own node was left behind', async () => {
+    it('are resumed if the same node left a lease behind', async () => {
       const { model } = await relay.offer('sim-video-lasts-2500', { per_call: 0.001 })
       const { sdk } = await relay.openAsSomebody()
       const { id } = await sdk.videos.create({ model, prompt: 'A lake' })
@@ -105,7 +105,7 @@ for (const engine of ENGINES) {
       assert.equal((await relay.jobsOf('leased elsewhere'))[0]?.looks, 0)
     })
 
-    it('are rarer the older a job is, and end it all the same', async () => {
+    it('are less frequent the older a job is, and still end it', async () => {
       const { model } = await relay.offer('sim-video-lasts-1000', { per_call: 0.001 })
       const { sdk } = await relay.openAsSomebody()
       const ids = await Promise.all(
@@ -124,7 +124,7 @@ for (const engine of ENGINES) {
       }
     })
 
-    it('that fail wait twice as long as the last time was meant to be, however late they came', async () => {
+    it('that fail are retried after twice the last planned interval, however late they were', async () => {
       const url = await startProvider((_request, response) => {
         response.statusCode = 503
         response.end()
@@ -135,7 +135,7 @@ for (const engine of ENGINES) {
         Math.round((next_poll_ms - polled_ms) / 1000)
       const first = await untilRow(id, ({ poll_error }) => poll_error !== '')
       assert.equal(planned(first), 2)
-      // As after a minute in which the gateway was away.
+      // As after a minute during which the gateway was stopped.
       const polled_ms = first.polled_ms - 60_000
       await relay.gateway.db
         .updateTable('videos')
@@ -146,7 +146,7 @@ for (const engine of ENGINES) {
       assert.equal(planned(second), 4)
     })
 
-    it('end a job in time also when its key cannot be read any longer', async () => {
+    it('end a job in time also if its key can no longer be decrypted', async () => {
       const { model } = await relay.offer('sim-video-never', { per_call: 0.001 })
       const { sdk } = await relay.openAsSomebody()
       const { id } = await sdk.videos.create({ model, prompt: 'A lake' })

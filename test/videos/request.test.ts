@@ -58,12 +58,12 @@ describe('a request for a video (docs/reference/videos.md: Video request)', () =
     ['unknown fields', { style_preset: 'x' }, { metadata: { style_preset: 'x' } }],
   ]
   for (const [name, body, expected] of good)
-    it(`takes ${name}`, () => {
+    it(`accepts ${name}`, () => {
       const request: Record<string, unknown> = taken(body)
       for (const [field, value] of Object.entries(expected)) assert.deepEqual(request[field], value, field)
     })
 
-  it('takes a picture without words, no model, and nothing at all: no parameter is required', () => {
+  it('accepts an image without a prompt, no model, and an empty body: no parameter is required', () => {
     for (const body of [{ image: PNG }, {}, { model: null, prompt: '' }]) {
       const reading = read(body)
       assert.ok('request' in reading)
@@ -72,7 +72,7 @@ describe('a request for a video (docs/reference/videos.md: Video request)', () =
     }
   })
 
-  it('names a side that has no use without the other', () => {
+  it('names a dimension that is useless without the other', () => {
     assert.deepEqual(unsupportedWarnings(taken({ width: 1280 }), ['width']), [
       'width and height are supported only together',
     ])
@@ -130,7 +130,7 @@ describe('a request for a video (docs/reference/videos.md: Video request)', () =
       assert.equal(reading.fault.param, param)
     })
 
-  it('is told in the words that prices and vendors have', () => {
+  it('is described in the terms that prices and vendors use', () => {
     const request = taken({ width: 1920, height: 1080, metadata: { quality_level: 'high' } })
     assert.equal(ratioOf(request), '16:9')
     assert.equal(resolutionOf(request), '1080p')

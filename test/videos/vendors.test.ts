@@ -7,7 +7,7 @@ import { hasRecordings, WITHOUT_RECORDINGS } from '../support/recordings.ts'
 import { type Json, type Line, type Replay, startReplay } from '../support/replay.ts'
 import { INLINE_PICTURE, openVideos, PICTURE, type VideoRelay, WIDE } from '../support/videos.ts'
 
-/** How a vendor's jobs look: in the corpus each has a look at the work, at its good and at its bad end. */
+/** The jobs of a vendor: the corpus has a poll of each while running, after success and after failure. */
 const CORPUS = new URL('../corpus/videos/', import.meta.url)
 const RECORDINGS = new URL('../../../shared/fixtures/video-shapes/', import.meta.url)
 
@@ -16,11 +16,11 @@ type Case = {
   readonly type: number
   readonly model: string
   readonly key?: string
-  /** What the client asks beside `prompt`. */
+  /** What the client sends beside `prompt`. */
   readonly ask: Json
-  /** The code of its bad end. */
+  /** The error code of a failed job. */
   readonly code: string
-  /** Which of the recorded looks ends well, and which badly. */
+  /** Which of the recorded polls succeeds, and which fails. */
   readonly recorded: { readonly good: number; readonly bad: number }
   readonly basePath?: string
   lines?(shape: Json, poll: () => Json): readonly Line[]
@@ -137,7 +137,7 @@ const linesOf = (shape: Json, poll: () => Json): readonly Line[] => [
     : []),
 ]
 
-/** A shape of the corpus, or a recorded one: what must be sent, and what is answered. */
+/** A shape of the corpus, or a recorded one: the expected request, and its response. */
 type Shape = {
   readonly name: string
   readonly json: Json
@@ -157,7 +157,10 @@ const shapesOf = ({ shape, recorded }: Case): readonly Shape[] => [
     : []),
 ]
 
-/** Every test has a vendor of its own: most of their time is the pause between two looks, which they spend together. */
+/**
+ * Every test has its own vendor: most of their time is the interval between two polls, in which they run
+ * concurrently.
+ */
 async function withVendor(body: (replay: Replay) => Promise<void>): Promise<void> {
   const replay = await startReplay()
   try {
@@ -192,7 +195,7 @@ describe('video vendors', { concurrency: true }, () => {
 
   for (const each of CASES) {
     for (const { name, json: shape, good, bad } of shapesOf(each)) {
-      law(`${name}: submits in its words, follows the job, gives the film`, { transcript: name }, () =>
+      law(`${name}: submits in its format, polls the job, returns the video`, { transcript: name }, () =>
         withVendor(async replay => {
           let at = 0
           const looks: Json[] = [...shape.poll_responses.slice(0, good + 1)]
@@ -209,7 +212,7 @@ describe('video vendors', { concurrency: true }, () => {
         }),
       )
 
-      law(`${name}: says why a job failed`, { transcript: name }, () =>
+      law(`${name}: reports why a job failed`, { transcript: name }, () =>
         withVendor(async replay => {
           const poll = () => shape.poll_responses[bad]
           replay.play(each.lines?.(shape, poll) ?? linesOf(shape, poll))
@@ -223,7 +226,7 @@ describe('video vendors', { concurrency: true }, () => {
     }
   }
 
-  it('kling is shown a token signed with the secret, never the secret', () =>
+  it('kling is sent a token signed with the secret, never the secret', () =>
     withVendor(async replay => {
       const shape = ownShape('kling-legacy')
       replay.play(linesOf(shape, () => shape.poll_responses[1]))
@@ -240,7 +243,7 @@ describe('video vendors', { concurrency: true }, () => {
       assert.equal(JSON.parse(Buffer.from(claims ?? '', 'base64url').toString()).iss, 'access-0001')
     }))
 
-  it('a refusal inside a good status is one: the next channel is asked, and nothing is paid', () =>
+  it('a rejection with a success status is one: the gateway fails over, and nothing is charged', () =>
     withVendor(async replay => {
       const shape = ownShape('minimax-v1')
       replay.play([
@@ -257,7 +260,7 @@ describe('video vendors', { concurrency: true }, () => {
       assert.equal((await relay.rowOf(tokenId)).cost, 0)
     }))
 
-  it('gemini: takes pictures themselves and no addresses; its films are fetched with the key, its headers kept back', () =>
+  it('gemini: accepts inline images and no URLs; its videos are downloaded with the key, its headers are not forwarded', () =>
     withVendor(async replay => {
       const name = 'models/veo-3.1-lite-generate-preview/operations/umz7sqimep69'
       const done = {
@@ -306,7 +309,7 @@ describe('video vendors', { concurrency: true }, () => {
       assert.equal(replay.seen.at(-1)?.headers['x-goog-api-key'], 'a-vendor-key-0001')
     }))
 
-  it('fal: a job that ended without a film has failed', () =>
+  it('fal: a job that ended without a video has failed', () =>
     withVendor(async replay => {
       const shape = ownShape('fal')
       const root = `/fal-ai/kling-video/requests/${shape.submit_response.request_id}`
@@ -333,7 +336,7 @@ describe('video vendors', { concurrency: true }, () => {
       }
     }))
 
-  it('replicate and xai follow their jobs', () =>
+  it('replicate and xai poll their jobs', () =>
     withVendor(async replay => {
       const film = `${replay.url}/film.mp4`
       replay.play([
@@ -371,7 +374,7 @@ describe('video vendors', { concurrency: true }, () => {
     }))
 })
 
-/** What was sent is what the shape says, but for the job's own name, by which it could be found again. */
+/** The sent request equals the shape, except for the job's own name, by which it can be found again. */
 function assertSubmitted(replay: Replay, { submit }: Json): void {
   const [submitted] = replay.seen
   if (typeof submitted?.body === 'object') {

@@ -41,7 +41,7 @@ for (const engine of ENGINES) {
       assert.equal((await relay.rowOf(tokenId)).cost, 8 * NANOS_PER_SECOND)
     })
 
-    it('tell the url of the gateway, and nothing of the provider', async () => {
+    it('contain the URL of the gateway, and nothing of the provider', async () => {
       const { model } = await relay.offer('sim-video', { per_call: 0.5 })
       const { key, sdk } = await relay.open()
       const { id } = await sdk.videos.create({ model, prompt: 'A lake' })
@@ -58,7 +58,7 @@ for (const engine of ENGINES) {
       })
     })
 
-    it('are tasks to existing clients: everybody’s to administrators, to others their own without the route', async () => {
+    it('are tasks for existing clients: administrators see all, others their own without the routing', async () => {
       const { model } = await relay.offer('sim-video', { per_call: 0.5 })
       const { accessToken, sdk } = await relay.openAsSomebody()
       const { id } = await sdk.videos.create({ model, prompt: 'A lake' })
@@ -81,7 +81,7 @@ for (const engine of ENGINES) {
       assert.equal(refused.status, 403)
     })
 
-    it('give a part of the film where one is asked for', async () => {
+    it('serve a byte range of the video if one is requested', async () => {
       const { model } = await relay.offer('sim-video', { per_call: 0.5 })
       const { key, sdk } = await relay.open()
       const { id } = await sdk.videos.create({ model, prompt: 'A lake' })
@@ -105,7 +105,7 @@ for (const engine of ENGINES) {
       assert.equal((await head.arrayBuffer()).byteLength, 0)
     })
 
-    it('that fail say why, stay paid, and are given back once under 20 parallel refunds', async () => {
+    it('that fail report the reason, stay charged, and are refunded once with 20 concurrent refunds', async () => {
       const { model } = await relay.offer('sim-video-fails', { per_call: 0.25 })
       const { id: tokenId, sdk } = await relay.open()
       const { id } = await sdk.videos.create({ model, prompt: 'A lake' })
@@ -138,7 +138,7 @@ for (const engine of ENGINES) {
       assert.ok(ok, lines.join('\n'))
     })
 
-    it('that did not fail are not given back', async () => {
+    it('that did not fail are not refunded', async () => {
       const { model } = await relay.offer('sim-video-never', { per_call: 0.25 })
       const { sdk } = await relay.open()
       const { id } = await sdk.videos.create({ model, prompt: 'A lake' })
@@ -154,7 +154,7 @@ for (const engine of ENGINES) {
       assert.deepEqual([status, body.data.refund.reason], [200, 'video job failed'])
     })
 
-    it("are nobody else's", async () => {
+    it('are not visible to other users', async () => {
       const { model } = await relay.offer('sim-video', { per_call: 0.25 })
       const { sdk } = await relay.open()
       const { id } = await sdk.videos.create({ model, prompt: 'A lake' })
@@ -183,7 +183,7 @@ for (const engine of ENGINES) {
       assert.deepEqual(all.body.data.items, [])
     })
 
-    it('go on with the kept key when their channel is deleted', async () => {
+    it('continue with the stored key when their channel is deleted', async () => {
       const { model, channel } = await relay.offer('sim-video-lasts-1500', { per_call: 0.25 })
       const { sdk } = await relay.open()
       const { id } = await sdk.videos.create({ model, prompt: 'A lake' })
@@ -193,7 +193,7 @@ for (const engine of ENGINES) {
       assert.equal(film.byteLength, 4_096)
     })
 
-    it('move forward only, and their progress never falls', async () => {
+    it('move forward only, and their progress never decreases', async () => {
       const { model } = await relay.offer('sim-video-backwards-odd-lasts-4000', { per_call: 0.25 })
       const { key, sdk } = await relay.open()
       const { id } = await sdk.videos.create({ model, prompt: 'A lake' })
@@ -214,11 +214,11 @@ for (const engine of ENGINES) {
       )
     })
 
-    it('are looked at by one at a time, however many ask', async () => {
+    it('are polled once at a time, with any number of concurrent requests', async () => {
       const { model } = await relay.offer('sim-video-lasts-1', { per_call: 0.25 })
       const { id: tokenId, key, sdk } = await relay.open()
       const { id } = await sdk.videos.create({ model, prompt: 'looked at together' })
-      // As if its last look were long ago, so that every one of the twenty wants to look again.
+      // As if the last poll were long ago, so that each of the twenty requests would poll again.
       await relay.gateway.db.updateTable('videos').set({ polled_ms: 0 }).where('id', '=', id).execute()
       const told = await Promise.all(
         Array.from({ length: 20 }, () => relay.api('GET', `/v1/videos/${id}`, undefined, { token: key })),
@@ -230,7 +230,7 @@ for (const engine of ENGINES) {
       assert.equal((await relay.rowsOf(tokenId)).length, 1)
     })
 
-    it('of several videos are one job, paid for each', async () => {
+    it('for several videos are one job, with a charge for each', async () => {
       const { model } = await relay.offer('sim-video', { per_second: 0.1 })
       const { id: tokenId, key, sdk } = await relay.open()
       const made = await relay.api(
@@ -268,7 +268,7 @@ for (const engine of ENGINES) {
       )
     })
 
-    it('whose client left before a channel took them are sent to no other, and cost nothing', async () => {
+    it('whose client disconnected before a channel accepted them are not retried, and cost nothing', async () => {
       const { model } = await relay.serveVideos(['sim-latency-400-status-429', 'sim-video'])
       const { accessToken, sdk } = await relay.openAsSomebody()
       const seen = await relay.seenInAll()
@@ -284,7 +284,7 @@ for (const engine of ENGINES) {
       assert.equal((await self()).used_quota, 0)
     })
 
-    it('that failed are given back also where their owner has deleted them', async () => {
+    it('that failed are refunded also if their owner has deleted them', async () => {
       const { model } = await relay.offer('sim-video-fails', { per_call: 0.25 })
       const { accessToken, sdk } = await relay.openAsSomebody()
       const { id } = await sdk.videos.create({ model, prompt: 'A lake' })
@@ -305,7 +305,7 @@ for (const engine of ENGINES) {
       assert.ok(!(await listed()).includes(id))
     })
 
-    it('take an upload, and are listed page by page', async () => {
+    it('accept an upload, and are listed page by page', async () => {
       const { model } = await relay.offer('sim-video', { per_call: 0.01 })
       const { sdk } = await relay.openAsSomebody()
       const ids: string[] = []
@@ -322,7 +322,7 @@ for (const engine of ENGINES) {
       assert.deepEqual(listed, ids.toReversed())
     })
 
-    it('that nobody answers are looked for, found, and paid once', async () => {
+    it('whose submission got no response are searched for, found, and charged once', async () => {
       const { model } = await relay.offer('sim-video-hang', { per_call: 0.5 }, { setting: FAST })
       const { id: tokenId, key, sdk } = await relay.open()
       const reply = await relay.api('POST', '/v1/videos', { model, prompt: 'found again' }, { token: key })
@@ -338,7 +338,7 @@ for (const engine of ENGINES) {
       assert.equal((await relay.jobsOf('found again')).length, 1)
     })
 
-    it('that nobody answers and nobody finds have failed; what they may cost stands in doubt', async () => {
+    it('whose submission got no response and that are not found have failed, with an unresolved charge', async () => {
       const { model } = await relay.offer('sim-video-status-500', { per_call: 0.5 })
       const { id: tokenId, key, sdk } = await relay.open()
       const reply = await relay.api('POST', '/v1/videos', { model, prompt: 'lost' }, { token: key })
@@ -356,7 +356,7 @@ for (const engine of ENGINES) {
       assert.equal((await relay.api('POST', `/api/video/${id}/refund`, { reason: 'x' })).status, 409)
     })
 
-    it('go to another channel only where the first has not taken them', async () => {
+    it('fail over only if the first channel has not accepted them', async () => {
       for (const fault of ['status-401', 'status-402', 'status-403', 'status-404', 'status-429']) {
         const { model } = await relay.serveVideos([`sim-video-${fault}`, 'sim-video'])
         const { id: tokenId, sdk } = await relay.open()
@@ -372,7 +372,7 @@ for (const engine of ENGINES) {
       assert.deepEqual(await relay.jobsOf('stays'), [])
     })
 
-    it('that are refused cost nothing and leave nothing behind', async () => {
+    it('that are rejected cost nothing and leave nothing behind', async () => {
       const { model } = await relay.offer('sim-video-status-400', { per_call: 0.5 })
       const { id: tokenId, key, sdk } = await relay.openAsSomebody()
       const reply = await relay.api('POST', '/v1/videos', { model, prompt: 'refused' }, { token: key })
@@ -385,7 +385,7 @@ for (const engine of ENGINES) {
     describe('with an Idempotency-Key', () => {
       const named = (name: string) => ({ headers: { 'idempotency-key': name } })
 
-      it('are made once by 50 requests at once, and told again afterwards', async () => {
+      it('are created once by 50 concurrent requests, and the response is repeated afterwards', async () => {
         const { model } = await relay.offer('sim-video-slow-300', { per_call: 0.5 })
         const { id: tokenId, key } = await relay.open({ remain_quota: 50_000_000 })
         const ask = (prompt: string) =>
@@ -404,7 +404,7 @@ for (const engine of ENGINES) {
         assert.equal(await relay.usedBy(tokenId), 250_000)
       })
 
-      it('belong to their user and path, and a refusal before anything was sent is not kept', async () => {
+      it('are stored per user and path, and a refusal before anything was sent is not stored', async () => {
         const { model } = await relay.offer('sim-video', { per_call: 0.01 })
         const { key } = await relay.open()
         const ask = (path: string, body: object, token = key) =>

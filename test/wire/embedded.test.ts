@@ -20,7 +20,7 @@ const fileOf = (bytes: Buffer, chunk: number): StoredFile => ({
 })
 
 describe('files in a document', () => {
-  it('are the base64 of their bytes, wherever their chunks end, and the length is known', async () => {
+  it('are the base64 of their bytes, with any chunk boundaries, and the length is known', async () => {
     for (const size of [1, 2, 3, 4, 100, 1_000])
       for (const chunk of [1, 2, 3, 7, 64, 5_000]) {
         const bytes = Buffer.from(Array.from({ length: size }, (_each, at) => (at * 37) % 256))
@@ -41,7 +41,7 @@ describe('files in a document', () => {
       }
   })
 
-  it('make no difference where there are none', () => {
+  it('change nothing if there are none', () => {
     const document = { prompt: 'p', n: 1, left: undefined }
     assert.deepEqual(encodeDocument(document), Buffer.from('{"prompt":"p","n":1}'))
   })

@@ -9,7 +9,7 @@ const edited = (text: string, edits: Record<string, unknown>) =>
 
 const keysOf = (bytes: Buffer) => topLevel(bytes).map(({ key }) => key)
 
-describe('an edit of elements of an array', () => {
+describe('an edit of array elements', () => {
   const list = '[ {"a":1e400 , "b":2},3 , {"c":[4,"]"]} ]'
   const after = (edits: Parameters<typeof editElements>[2]) =>
     editElements(Buffer.from(list), 0, edits)?.toString()
@@ -27,7 +27,7 @@ describe('an edit of elements of an array', () => {
     )
   })
 
-  it('leaves nothing where all are removed', () => {
+  it('leaves nothing if all are removed', () => {
     assert.equal(after(new Map([0, 1, 2].map(index => [index, undefined]))), undefined)
   })
 
@@ -38,25 +38,25 @@ describe('an edit of elements of an array', () => {
 })
 
 describe('an edit of a JSON body', () => {
-  it('changes the value of a member and not a byte besides', () => {
+  it('changes the value of a member and no other byte', () => {
     assert.equal(
       edited('{ "model" : "a" ,\n "n":1 }', { model: 'org/b-Ω' }),
       '{ "model" : "org/b-Ω" ,\n "n":1 }',
     )
   })
 
-  it('leaves numbers that no parser can hold as they are', () => {
+  it('leaves numbers unchanged that no parser can represent', () => {
     const text = '{"seed":1234567890123456789012345678901234567890,"model":"a","top":1e400,"t":1.00,"z":-0}'
     assert.equal(edited(text, { model: 'b' }), text.replace('"a"', '"b"'))
   })
 
-  it('adds what is not there at the end', () => {
+  it('adds missing members at the end', () => {
     assert.equal(edited('{"a":1}', { b: { c: [2] } }), '{"a":1,"b":{"c":[2]}}')
     assert.equal(edited('{"a":1 }\n', { b: 2, c: 3 }), '{"a":1,"b":2,"c":3 }\n')
     assert.equal(edited(' { } ', { a: 1 }), ' {"a":1 } ')
   })
 
-  it('removes a member with its comma, wherever it stands', () => {
+  it('removes a member with its comma, at any position', () => {
     const text = '{"a":1, "b":[2,{}], "c":"3"}'
     assert.equal(edited(text, { a: undefined }), '{"b":[2,{}], "c":"3"}')
     assert.equal(edited(text, { b: undefined }), '{"a":1, "c":"3"}')
@@ -66,29 +66,29 @@ describe('an edit of a JSON body', () => {
     assert.equal(edited(text, { absent: undefined }), text)
   })
 
-  it('sets false, 0, null and an empty text, which are values', () => {
+  it('sets false, 0, null and an empty string, which are values', () => {
     assert.equal(
       edited('{"a":1,"b":1,"c":1,"d":1}', { a: false, b: 0, c: null, d: '' }),
       '{"a":false,"b":0,"c":null,"d":""}',
     )
   })
 
-  it('knows a key however it is written', () => {
+  it('recognizes a key with any escapes', () => {
     assert.equal(edited('{"mod\\u0065l":"a"}', { model: 'b' }), '{"mod\\u0065l":"b"}')
     assert.equal(edited('{"a\\"b":1,"a\\\\":2}', { 'a"b': 3, 'a\\': 4 }), '{"a\\"b":3,"a\\\\":4}')
   })
 
-  it('touches no member of the same name further in', () => {
+  it('changes no nested member of the same name', () => {
     const text = '{"x":{"model":"a","y":[{"model":"}"}]},"text":"\\"model\\":\\"c\\" {[","model":"d"}'
     assert.equal(edited(text, { model: 'e' }), text.replace('"d"', '"e"'))
   })
 
-  it('changes every occurrence of a repeated key, so that no reader finds the old value', () => {
+  it('changes every occurrence of a repeated key, so that no parser finds the old value', () => {
     assert.equal(edited('{"model":"a","n":1,"model":"b"}', { model: 'c' }), '{"model":"c","n":1,"model":"c"}')
     assert.equal(edited('{"model":"a","n":1,"model":"b"}', { model: undefined }), '{"n":1}')
   })
 
-  it('takes the names that every object inherits for names like any other', () => {
+  it('treats the names of inherited members like any other', () => {
     const text = '{"__proto__":{"x":1},"constructor":2,"toString":3}'
     assert.equal(
       edited(text, { model: 'a' }),
@@ -97,7 +97,7 @@ describe('an edit of a JSON body', () => {
     assert.equal(({} as Record<string, unknown>).x, undefined)
   })
 
-  it('finds the end of long texts, with escapes at any place', () => {
+  it('finds the end of long strings, with escapes at any position', () => {
     for (const length of [62, 63, 64, 65, 66, 127, 128, 129, 1_000]) {
       for (const escaped of ['', '\\\\', '\\"', '\\\\\\"', '\\\\\\\\']) {
         const text = `{"long":"${'x'.repeat(length)}${escaped}${'y'.repeat(80)}${escaped}","model":"a"}`
@@ -106,7 +106,7 @@ describe('an edit of a JSON body', () => {
     }
   })
 
-  it('refuses what is no object, or breaks off', () => {
+  it('refuses values that are not objects, or are truncated', () => {
     for (const text of [
       '',
       '[]',
@@ -140,14 +140,14 @@ describe('the keys of a JSON body', () => {
 
 const key = fc.oneof(fc.constantFrom('model', 'stream', '__proto__', 'a"b', '\\', 'é', ''), fc.string())
 const value = fc.jsonValue({ maxDepth: 3 })
-// A parser would read them back as they were given, but for -0.
+// A parser reads them back unchanged, except -0.
 const json = value.map(each => JSON.parse(JSON.stringify(each)) as unknown)
 const object = fc.dictionary(key, json, { maxKeys: 8 })
 const edits = fc.dictionary(key, fc.option(json, { nil: undefined }), { maxKeys: 5 })
 const layout = fc.constantFrom(undefined, 1, '\t', ' \r\n')
 
-describe('whatever the body and its edits', () => {
-  it('it reads afterwards as if the object itself had been changed', () => {
+describe('for any body and edits', () => {
+  it('the result parses as if the object itself had been changed', () => {
     fc.assert(
       fc.property(object, edits, layout, (object, edits, layout) => {
         const text = JSON.stringify(object, null, layout)
@@ -160,7 +160,7 @@ describe('whatever the body and its edits', () => {
     )
   })
 
-  it('every member that is not edited keeps its bytes and its place', () => {
+  it('every member that is not edited keeps its bytes and its position', () => {
     const rawMembers = (bytes: Buffer, edits: object) =>
       topLevel(bytes)
         .filter(({ key }) => !Object.hasOwn(edits, key))
@@ -175,7 +175,7 @@ describe('whatever the body and its edits', () => {
     )
   })
 
-  it('no edits give back the same bytes', () => {
+  it('no edits return the same bytes', () => {
     fc.assert(
       fc.property(object, layout, (object, layout) => {
         const text = ` ${JSON.stringify(object, null, layout)}\n`
@@ -187,7 +187,7 @@ describe('whatever the body and its edits', () => {
 })
 
 describe('the elements of a list', () => {
-  it('are found by their places, whatever they are', () => {
+  it('are found by their positions, for any values', () => {
     fc.assert(
       fc.property(fc.array(fc.jsonValue()), fc.constantFrom(undefined, 1, '\t'), (list, layout) => {
         const bytes = Buffer.from(JSON.stringify(list, null, layout))
@@ -199,7 +199,7 @@ describe('the elements of a list', () => {
     )
   })
 
-  it('are none where there is no list', () => {
+  it('are none if there is no list', () => {
     for (const text of ['{}', '"[1]"', '7', '']) assert.deepEqual(elements(Buffer.from(text), 0), [])
   })
 })

@@ -5,7 +5,7 @@ import { parseBounded } from '../../src/wire/json-bounds.ts'
 import { createJsonProgress } from '../../src/wire/json-progress.ts'
 import { fc } from '../support/properties.ts'
 
-/** Strings that are longer than what is read character by character, with escapes at any place. */
+/** Strings longer than what is read character by character, with escapes at any position. */
 const longText = fc
   .array(fc.constantFrom('a'.repeat(70), '\\', '"', '\\"', '\n', 'é', '{', ']'), { maxLength: 12 })
   .map(pieces => pieces.join(''))
@@ -19,8 +19,8 @@ const value = fc.letrec(tie => ({
   ),
 })).value
 
-describe('the progress of a JSON value that arrives in pieces', () => {
-  it('is whole at its end and nowhere before, for any pieces', () => {
+describe('the progress of a JSON value that arrives in chunks', () => {
+  it('is complete at its end and not before, for any chunks', () => {
     fc.assert(
       fc.property(value, fc.integer({ min: 1, max: 100 }), (each, size) => {
         const text = JSON.stringify({ each })
@@ -35,8 +35,8 @@ describe('the progress of a JSON value that arrives in pieces', () => {
   })
 })
 
-describe('JSON that is parsed in one go', () => {
-  it('has the value that it is written for', () => {
+describe('JSON that is parsed in one call', () => {
+  it('has the value that was written', () => {
     fc.assert(
       fc.property(value, each =>
         assert.deepEqual(parseBounded(JSON.stringify(each)), JSON.parse(JSON.stringify(each))),
@@ -50,7 +50,7 @@ describe('JSON that is parsed in one go', () => {
       error => error instanceof JsonError && reason.test(error.message),
     )
 
-  it('is refused where its structure would stall the parser, and not for the same signs in a string', () => {
+  it('is refused if its structure would stall the parser, and not for the same characters in a string', () => {
     const names = Array.from({ length: 20_000 }, (_, i) => `"name ${i}":1`).join(',')
     refused(`{${names}}`, /different names/)
     refused('['.repeat(200), /nested/)

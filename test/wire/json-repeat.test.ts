@@ -6,19 +6,19 @@ import { fc } from '../support/properties.ts'
 const found = (text: string, opaque: readonly string[] = []) =>
   repeatedName(Buffer.from(text), name => !opaque.includes(name))
 
-describe('a name that stands twice in one object', () => {
-  it('is found at the top, however it is written', () => {
+describe('a repeated name in one object', () => {
+  it('is found at the top level, with any escapes', () => {
     assert.deepEqual(found('{"model":"a","mod\\u0065l":"b"}'), { path: 'model', isTopLevel: true })
     assert.deepEqual(found('{"__proto__":1,"__proto__":2}'), { path: '__proto__', isTopLevel: true })
     assert.deepEqual(found('{ "a" : [1, "b:", {"x":{}}] ,\n"a":2}'), { path: 'a', isTopLevel: true })
   })
 
-  it('is found at any depth, by its path', () => {
+  it('is found at any depth, with its path', () => {
     assert.equal(found('{"a":[[0],[{"b":{"c":1,"c":2}}]]}')?.path, 'a[1][0].b.c')
     assert.equal(found('{"messages":[{"role":"x"},{"role":"y","role":"z"}]}')?.path, 'messages[1].role')
   })
 
-  it('is none where the names are of different objects, or are texts', () => {
+  it('is not found if the names are of different objects, or are strings', () => {
     for (const text of [
       '{}',
       '{"model":"a","x":{"model":"b"},"Model":"c"}',
@@ -28,12 +28,12 @@ describe('a name that stands twice in one object', () => {
       assert.equal(found(text), undefined, text)
   })
 
-  it('is passed over in values that are not watched', () => {
+  it('is ignored in values that are not checked', () => {
     assert.equal(found('{"own":{"a":1,"a":2,"deep":{"b":1,"b":2}}}', ['own']), undefined)
     assert.equal(found('{"own":{"a":1,"a":2},"z":{"c":1,"c":2}}', ['own'])?.path, 'z.c')
   })
 
-  it('is found in no JSON that was written from objects', () => {
+  it('is not found in JSON that was written from objects', () => {
     fc.assert(
       fc.property(fc.jsonValue({ maxDepth: 4 }), value => {
         assert.equal(found(JSON.stringify({ value })), undefined)

@@ -24,7 +24,7 @@ const refusal = (text: string, pattern: RegExp) =>
 const padded = (text: string) => `{"pad":"${' '.repeat(LARGE_BYTES)}",${text.slice(1)}`
 
 describe('a large body', () => {
-  it('is parsed as any other, and tells the same members', async () => {
+  it('is parsed like any other, and has the same members', async () => {
     const text = padded('{ "a" : [1, {"x": "y,}"}] , "b\\u0041":"\\"", "n": -1.5e3 , "t":true,"o":{} }')
     const bytes = Buffer.from(text)
     const { value, members } = await readJson(bytes, true)
@@ -32,7 +32,7 @@ describe('a large body', () => {
     assert.deepEqual(members, topLevel(bytes))
   })
 
-  it('has its long texts left out for whoever needs their lengths only', async () => {
+  it('has its long strings left out for callers that need only their lengths', async () => {
     const body = chatOf([
       { type: 'text', text: 'x'.repeat(2 * MB) },
       { type: 'image_url', image_url: { url: `data:image/png;base64,${'A'.repeat(2 * MB)}` } },
@@ -46,7 +46,7 @@ describe('a large body', () => {
     assert.deepEqual((await readJson(bytes, true)).members, topLevel(bytes))
   })
 
-  it('has its long lists parsed in parts, the long texts in them left out', async () => {
+  it('has its long lists parsed in parts, without their long strings', async () => {
     const numbered = (count: number) =>
       Array.from({ length: count }, (_, index) => ({ id: `${index} é`, nested: [index, { ok: true }] }))
     const long = 'x'.repeat(5_000)
@@ -67,13 +67,13 @@ describe('a large body', () => {
     assert.deepEqual(members, topLevel(bytes))
   })
 
-  it('is parsed with a long list under a name that stands twice', async () => {
+  it('is parsed with a long list under a repeated name', async () => {
     const list = JSON.stringify(Array.from({ length: 60_000 }, (_, index) => `element ${index}`))
     for (const rest of ['1', '{}', '[]', 'null'])
       await readJson(Buffer.from(`{"a":${list},"a":${rest}}`), true)
   })
 
-  it('costs what it costs when it is parsed whole', async () => {
+  it('has the same cost as when it is parsed completely', async () => {
     const bodies = [
       chatOf('x'.repeat(3 * MB), { max_tokens: 5, stream: true }),
       chatOf([{ type: 'input_audio', input_audio: { data: 'A'.repeat(2 * MB) } }]),
@@ -98,7 +98,7 @@ describe('a large body', () => {
     )
   })
 
-  it('is refused for what would hold up its parser', async () => {
+  it('is refused if it would stall the parser', async () => {
     await refusal(padded(`{"a":${'['.repeat(200_000)}`), /deeper than 128/)
     const many = (count: number, piece: (index: number) => string) =>
       Array.from({ length: count }, (_, index) => piece(index)).join(',')
@@ -109,7 +109,7 @@ describe('a large body', () => {
     await refusal(`[${many(SCAN_LIMITS.texts + 1, () => '""')}]`, /strings/)
   })
 
-  it('is refused where it is no JSON or no UTF-8, in a long text too', async () => {
+  it('is refused if it is not JSON or not UTF-8, in a long string too', async () => {
     await refusal(`{"a":"${'x'.repeat(2 * MB)}`, /not valid JSON/)
     await refusal(`{"a":"${'x'.repeat(2 * MB)}" "b":1}`, /not valid JSON/)
     const bad = Buffer.from(`{"a":"${'x'.repeat(2 * MB)}"}`)
@@ -123,7 +123,7 @@ describe('a large body', () => {
     await assert.rejects(readJson(escaped, true), /not valid JSON/)
   })
 
-  it('is scanned the same in whatever pieces it comes', () => {
+  it('is scanned the same with any chunk boundaries', () => {
     const text = `{"a":"\\\\\\"${'x'.repeat(2_000)}","bc":[{"d":"\\u0022"}],"e":1}`
     const scan = (size: number) => {
       const scanner = createJsonScanner()

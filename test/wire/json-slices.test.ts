@@ -8,7 +8,7 @@ import { fc } from '../support/properties.ts'
 
 const MB = 1_048_576
 
-/** Whether the scanner takes a text, in pieces of this size. */
+/** Whether the scanner accepts a text, in chunks of this size. */
 function isTaken(text: string, size: number): boolean {
   const scanner = createJsonScanner({ cutsNumbers: true })
   const bytes = Buffer.from(text)
@@ -31,8 +31,8 @@ function isJson(text: string): boolean {
   }
 }
 
-describe('the scanner of JSON', () => {
-  it('takes what the engine takes and refuses what the engine refuses', () => {
+describe('the JSON scanner', () => {
+  it('accepts what the engine accepts and refuses what the engine refuses', () => {
     const spoilt = fc
       .tuple(
         fc.json(),
@@ -51,7 +51,7 @@ describe('the scanner of JSON', () => {
     )
   })
 
-  it('takes the numbers and words of JSON and no others', () => {
+  it('accepts the numbers and literals of JSON and no others', () => {
     const texts = ['0', '-0', '1.5', '-1e5', '1E+5', '1e-05', 'true', 'false', 'null', ' [1 , 2] ']
     const others = [
       '',
@@ -111,14 +111,14 @@ describe('a document that is parsed in slices', () => {
     ),
   }
   for (const [name, value] of Object.entries(documents))
-    it(`is what the engine makes of it: ${name}`, async () => {
+    it(`has the same value as the engine’s parser: ${name}`, async () => {
       const text = JSON.stringify(value)
       assert.ok(text.length > SLICED_BYTES)
       assert.deepEqual(await parseInSlices(Buffer.from(text)), value)
       assert.equal((await writeInSlices(value)).toString(), text)
     })
 
-  it('is what the engine makes of it, wherever its escapes lie', async () => {
+  it('has the same value as the engine’s parser, with escapes at any position', async () => {
     for (let pad = 0; pad < 14; pad++) {
       const text = `{"a":"${'x'.repeat(pad)}${'\\\\\\u00e9\\"'.repeat(60_000)}"}`
       assert.deepEqual(await parseInSlices(Buffer.from(text)), JSON.parse(text))
@@ -139,8 +139,8 @@ describe('a document that is parsed in slices', () => {
   })
 })
 
-describe('what is parsed in one go', () => {
-  it('is bounded in depth, length and names', () => {
+describe('the part that is parsed in one call', () => {
+  it('is limited in depth, length and names', () => {
     const deep = (depth: number) => `${'['.repeat(depth)}${']'.repeat(depth)}`
     assert.deepEqual(parseBounded('{"a":"[[[\\"[["}'), { a: '[[["[[' })
     assert.ok(Array.isArray(parseBounded(deep(128))))

@@ -6,7 +6,7 @@ import { fc } from '../support/properties.ts'
 type Seen = { readonly bytes: string; readonly event: string; readonly data: string | undefined }
 
 const see = (frame: SseFrame): Seen & { readonly isWhole: boolean } => ({
-  // Latin-1 tells every byte apart.
+  // Latin-1 keeps every byte distinct.
   bytes: frame.source.toString('latin1', frame.start, frame.end),
   event: frame.event,
   data: frame.data.length === 0 ? undefined : dataText(frame),
@@ -31,14 +31,14 @@ const events = (frames: readonly Seen[]) =>
   frames.flatMap(({ event, data }) => (data === undefined ? [] : [{ event, data }]))
 
 describe('a stream of events', () => {
-  it('is cut after every blank line', () => {
+  it('is split after every blank line', () => {
     assert.deepEqual(scanText('data: a\n\ndata: b\n\n'), [
       { bytes: 'data: a\n\n', event: '', data: 'a', isWhole: true },
       { bytes: 'data: b\n\n', event: '', data: 'b', isWhole: true },
     ])
   })
 
-  it('may end its lines by LF, CRLF or CR', () => {
+  it('may end its lines with LF, CRLF or CR', () => {
     for (const end of ['\n', '\r\n', '\r']) {
       const frames = scanText(`event: x${end}data: a${end}${end}data: b${end}${end}`)
       assert.deepEqual(events(frames), [
@@ -58,12 +58,12 @@ describe('a stream of events', () => {
     ])
   })
 
-  it('has fields that are not ours to read, and names that only begin like ours', () => {
+  it('may have other fields, and names that only start like known ones', () => {
     const text = 'id: 7\nretry: 10\ndatum: x\neventually: y\ndata: a\n\n'
     assert.deepEqual(scanText(text), [{ bytes: text, event: '', data: 'a', isWhole: true }])
   })
 
-  it('has comments, which are given on at once and belong to no event', () => {
+  it('has comments, which are forwarded immediately and belong to no event', () => {
     const scanner = createSseScanner()
     assert.deepEqual(scanner.push(Buffer.from(': ping\n')).map(see), [
       { bytes: ': ping\n', event: '', data: undefined, isWhole: true },
@@ -71,7 +71,7 @@ describe('a stream of events', () => {
     assert.deepEqual(events(scanText(': one\ndata: a\n: two\ndata: b\n\n')), [{ event: '', data: 'a\nb' }])
   })
 
-  it('may begin with a byte order mark, and only begin with it', () => {
+  it('may start with a byte order mark, which is not allowed later', () => {
     const frames = scanText('\ufeffdata: a\n\n\ufeffdata: b\n\ndata: c\n\n')
     assert.deepEqual(events(frames), [
       { event: '', data: 'a' },
@@ -79,7 +79,7 @@ describe('a stream of events', () => {
     ])
   })
 
-  it('keeps a name to its own event', () => {
+  it('applies a name to its own event only', () => {
     assert.deepEqual(events(scanText('event: error\ndata: a\n\ndata: b\n\nevent: lone\n\ndata: c\n\n')), [
       { event: 'error', data: 'a' },
       { event: '', data: 'b' },
@@ -87,7 +87,7 @@ describe('a stream of events', () => {
     ])
   })
 
-  it('may end without the last blank line, and says so', () => {
+  it('may end without the last blank line, which is reported', () => {
     for (const tail of ['data: [DONE]', 'data: [DONE]\n', 'data: [DONE]\r\n', 'data: [DONE]\r']) {
       const frames = scanText(`data: a\n\n${tail}`)
       assert.deepEqual(frames.at(-1), { bytes: tail, event: '', data: '[DONE]', isWhole: false })
@@ -95,7 +95,7 @@ describe('a stream of events', () => {
     assert.deepEqual(scanText(''), [])
   })
 
-  it('gives on a frame with its last byte, without waiting for the next frame', () => {
+  it('returns a frame with its last byte, without waiting for the next frame', () => {
     for (const end of ['\n', '\r\n', '\r']) {
       const scanner = createSseScanner()
       const bytes = Buffer.from(`data: a${end}${end}`)
@@ -104,12 +104,12 @@ describe('a stream of events', () => {
     }
   })
 
-  it('is not copied where a chunk holds whole frames', () => {
+  it('is not copied if a chunk contains whole frames', () => {
     const chunk = Buffer.from('data: a\n\ndata: b\n\n')
     for (const frame of createSseScanner().push(chunk)) assert.equal(frame.source, chunk)
   })
 
-  it('gives frames that stay as they are, whatever comes after them', () => {
+  it('returns frames that later input does not change', () => {
     const scanner = createSseScanner()
     const frames = cut(Buffer.from('data: aa\n\ndata: bb\n\ndata: cc\n\n'), 13).flatMap(chunk =>
       scanner.push(chunk),
@@ -121,7 +121,7 @@ describe('a stream of events', () => {
   })
 })
 
-/** The standard's algorithm, on a text that is there as a whole. */
+/** The standard's algorithm, on a complete text. */
 function reference(text: string) {
   const found: { event: string; data: string }[] = []
   let event = ''
@@ -159,7 +159,7 @@ const stream = fc
   .tuple(fc.constantFrom('', '\ufeff'), fc.array(fc.tuple(line, lineEnd), { maxLength: 30 }))
   .map(([mark, lines]) => mark + lines.map(([text, end]) => text + end).join(''))
 
-describe('whatever the stream and its chunks', () => {
+describe('for any stream and chunks', () => {
   it('the events are those of the standard', () => {
     fc.assert(
       fc.property(stream, text => {
@@ -170,7 +170,7 @@ describe('whatever the stream and its chunks', () => {
     )
   })
 
-  it('the frames are the same, and laid end to end they are the stream', () => {
+  it('the frames are the same, and their concatenation is the stream', () => {
     fc.assert(
       fc.property(stream, fc.array(fc.integer({ min: 1, max: 9 })), (text, sizes) => {
         const bytes = Buffer.from(text)
@@ -190,7 +190,7 @@ describe('whatever the stream and its chunks', () => {
   })
 })
 
-describe('a stream that will not end', () => {
+describe('a stream without an end', () => {
   const limits = { maxLineBytes: 100, maxEventBytes: 300 }
   const fails = (code: SseError['code']) => (error: unknown) =>
     error instanceof SseError && error.code === code
@@ -202,7 +202,7 @@ describe('a stream that will not end', () => {
     }
   })
 
-  it('is refused for a line beyond the limit, finished or not', () => {
+  it('is refused for a line above the limit, finished or not', () => {
     const line = `data: ${'x'.repeat(95)}`
     for (const text of [line, `${line}\n\n`]) {
       for (const size of [1, 7, 1_000]) {
@@ -211,14 +211,14 @@ describe('a stream that will not end', () => {
     }
   })
 
-  it('is refused for an event beyond the limit, of however many lines', () => {
+  it('is refused for an event above the limit, with any number of lines', () => {
     const text = 'data: x\n'.repeat(40)
     for (const size of [1, 7, 1_000]) {
       assert.throws(() => scan(cut(Buffer.from(text), size), limits), fails('event_too_long'))
     }
   })
 
-  it('gives on the frames before the one that is refused, and nothing after', () => {
+  it('returns the frames before the refused one, and nothing after', () => {
     const scanner = createSseScanner(limits)
     const frames = scanner.push(Buffer.from(`data: a\n\n${'x'.repeat(101)}\n\ndata: b\n\n`))
     assert.deepEqual(events(frames.map(see)), [{ event: '', data: 'a' }])
@@ -226,7 +226,7 @@ describe('a stream that will not end', () => {
     assert.throws(() => scanner.end(), fails('line_too_long'))
   })
 
-  it('is refused after one mebibyte of a line unless told otherwise', () => {
+  it('is refused after one mebibyte of a line by default', () => {
     const scanner = createSseScanner()
     const piece = Buffer.alloc(65_536, 'x')
     for (let i = 0; i < 16; i++) assert.deepEqual(scanner.push(piece), [])

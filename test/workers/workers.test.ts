@@ -161,7 +161,7 @@ for (const engine of ENGINES) {
       assert.equal((await tokenOf(id)).remain_quota, 0)
     })
 
-    it('reports a balance that includes every answered request', async () => {
+    it('reports a balance that includes every completed request', async () => {
       const { model } = await made.serve('sim-words-4', {}, { per_call: 0.01 })
       const { id, key } = await made.newToken({ remain_quota: 500_000 })
       for (let round = 1; round <= 5; round++) {
@@ -324,7 +324,7 @@ for (const engine of ENGINES) {
         return token.held_quota === 0 ? token : undefined
       })
       assert.equal(held_quota, 0)
-      // Requests that were cut off had been delivered in part, so they are paid too.
+      // Requests that were cut off had been delivered in part, so they are charged too.
       assert.ok(used_quota >= whole * 5_000 && used_quota <= 64 * 5_000, `${used_quota} for ${whole}`)
       assert.equal((await verifyThroughSocket(options)).ok, true)
       assert.deepEqual(countOf(await volley(16, key, ask(model))), { 200: 16 })
@@ -348,7 +348,7 @@ for (const engine of ENGINES) {
     })
 
     it('ends all workers with their supervisor, and restarts on the same journals with fewer', async () => {
-      // Slow, so that the first stream still runs when the last has begun.
+      // Slow, so that the first stream still runs when the last has started.
       const { model } = await made.serve('sim-words-500-pace-20')
       const { id, key } = await made.newToken({ remain_quota: 5_000_000 })
       const before = await seenInAll()
@@ -376,7 +376,7 @@ for (const engine of ENGINES) {
 }
 
 describe('locks between workers', () => {
-  it('go to one owner at a time, in order of arrival', async () => {
+  it('have one owner at a time, in order of arrival', async () => {
     const locks = createLocks()
     const [a, b, c] = [{}, {}, {}]
     const entered: string[] = []

@@ -15,7 +15,7 @@ const HEADER_SECRET = 'stored-header-secret-3333'
 const PROXY_PASSWORD = 'proxy-password-4444'
 const SECRETS = [KEY, SECOND_KEY, HEADER_SECRET, PROXY_PASSWORD]
 
-/** A host of the attacker: remembers everything that it is sent. */
+/** A host of the attacker that records everything it receives. */
 async function startHost() {
   const received: string[] = []
   const server = createServer(async (request, response) => {
@@ -39,7 +39,7 @@ async function startHost() {
 
 type Fields = Readonly<Record<string, unknown>>
 
-/** Ways to have the secrets of a stored channel sent somewhere else, as fields of a channel. */
+/** Ways to make the gateway send the secrets of a stored channel elsewhere, as fields of a channel. */
 const movesTo = (url: string): Readonly<Record<string, Fields>> => ({
   'another origin': { base_url: url },
   'the address of the provider itself': { base_url: '' },
@@ -59,19 +59,19 @@ const movesTo = (url: string): Readonly<Record<string, Fields>> => ({
   },
 })
 
-/** Each route that takes fields of a stored channel, and how a request names the channel and the fields. */
+/** Each route that accepts fields of a stored channel, and how a request names the channel and the fields. */
 const WRITES: Readonly<Record<string, (id: number, fields: Fields) => unknown>> = {
   updateChannel: (id, fields) => ({ id, ...fields }),
   editChannels: (id, fields) => ({ ids: [id], fields }),
   updateTag: (id, fields) => ({ tag: `tag-${id}`, ...fields }),
 }
 
-/** Routes whose body has such fields and that never see a stored channel. */
+/** Routes whose body has such fields and that never read a stored channel. */
 const WITHOUT_STORED = new Set(['createChannel', 'fetchModels'])
 
 const DECIDING = ['type', 'base_url', 'setting', 'other', 'header_override', 'param_override']
 
-/** Names of the members of a body, those of its own objects included. */
+/** Names of the members of a body, including nested objects. */
 function membersOf(schema: unknown): string[] {
   const { def, shape } = (schema ?? {}) as { def?: Record<string, unknown>; shape?: Record<string, unknown> }
   if (shape) return Object.entries(shape).flatMap(([name, member]) => [name, ...membersOf(member)])
@@ -79,7 +79,7 @@ function membersOf(schema: unknown): string[] {
 }
 
 for (const engine of ENGINES)
-  describe(`the secrets of a channel, before an Admin on ${engine}`, () => {
+  describe(`the secrets of a channel, against an Admin on ${engine}`, () => {
     const gateway = suiteGateway({ engine })
     let admin: string
     let home: Awaited<ReturnType<typeof startHost>>
@@ -118,7 +118,7 @@ for (const engine of ENGINES)
       )
     }
 
-    /** After the channels have been used in every way that an Admin has. */
+    /** After the channels have been used in every way that an Admin can use them. */
     async function assertNothingArrived(...ids: readonly number[]): Promise<void> {
       for (const id of ids) {
         await ask('GET', `/api/channel/test/${id}`)
@@ -128,7 +128,7 @@ for (const engine of ENGINES)
         assert.ok(!foreign.received.some(text => text.includes(secret)), `${secret} arrived`)
     }
 
-    it('covers every route that takes what decides where a secret goes', () => {
+    it('are covered for every route that accepts a field which decides where a secret is sent', () => {
       const taking = Object.entries<Route>(channelContract)
         .filter(([, { body }]) => membersOf(body).some(name => DECIDING.includes(name)))
         .map(([name]) => name)
@@ -139,7 +139,7 @@ for (const engine of ENGINES)
       const { method, path, body: schema }: Route = channelContract[route as 'updateChannel']
       const taken = new Set(membersOf(schema))
 
-      it(`are not moved by ${method} ${path}`, async () => {
+      it(`are not sent elsewhere by ${method} ${path}`, async () => {
         for (const [how, fields] of Object.entries(movesTo(foreign.url))) {
           if (!Object.keys(fields).every(name => taken.has(name))) continue
           const id = await stored()
@@ -150,7 +150,7 @@ for (const engine of ENGINES)
         }
       })
 
-      it(`may be moved by Root with ${method} ${path}`, async () => {
+      it(`may be sent elsewhere by Root with ${method} ${path}`, async () => {
         const id = await stored()
         const fields = taken.has('base_url')
           ? { base_url: 'http://127.0.0.1:9/v1' }
@@ -162,7 +162,7 @@ for (const engine of ENGINES)
       })
     }
 
-    it('stay where a change by an Admin leaves the destination as it is', async () => {
+    it('stay if a change by an Admin keeps the destination', async () => {
       const id = await stored({
         setting: { proxy: `http://u:${PROXY_PASSWORD}@127.0.0.1:9` },
         header_override: { 'x-key-copy': '{api_key}', 'x-team': 'search' },
@@ -181,7 +181,7 @@ for (const engine of ENGINES)
       }
     })
 
-    it('move with a key that the Admin sends, which replaces what was stored', async () => {
+    it('may get another destination with a key that the Admin sends, which replaces the stored one', async () => {
       const id = await stored()
       const reply = await update({ id, base_url: foreign.url, key: 'a-key-of-the-admin-9999' })
       assert.equal(reply.status, 200, reply.text)
@@ -189,7 +189,7 @@ for (const engine of ENGINES)
       assert.ok(foreign.received.some(text => text.includes('a-key-of-the-admin-9999')))
     })
 
-    it('do not move with a masked or empty key, nor beside an appended one', async () => {
+    it('get no other destination with a masked or empty key, nor with an appended one', async () => {
       const id = await stored({ key: `${KEY}\n${SECOND_KEY}` }, 'multi_to_single')
       const { key } = await read(id)
       for (const given of [{ key }, { key: '' }, { key: 'another-key-5555', key_mode: 'append' }])
@@ -198,7 +198,7 @@ for (const engine of ENGINES)
       await assertNothingArrived(id)
     })
 
-    it('that are several move only when one request replaces all of them', async () => {
+    it('get another destination only if one request replaces all keys', async () => {
       const id = await stored({ key: `${KEY}\n${SECOND_KEY}` }, 'multi_to_single')
       const reply = await update({ id, base_url: foreign.url, key: 'another-key-5555', key_mode: 'replace' })
       assert.equal(reply.status, 200, reply.text)
@@ -206,7 +206,7 @@ for (const engine of ENGINES)
       await assertNothingArrived(id)
     })
 
-    it('in headers and settings are needed again as well, by their paths', async () => {
+    it('in headers and settings must be sent again as well, by their paths', async () => {
       const id = await stored({
         header_override: { 'x-secret-token': HEADER_SECRET },
         setting: { service_token: HEADER_SECRET },
@@ -226,13 +226,13 @@ for (const engine of ENGINES)
       await assertNothingArrived(id)
     })
 
-    it('do not leave by a proxy that is taken away or replaced', async () => {
+    it('are not exposed by a proxy that is removed or replaced', async () => {
       const id = await stored({ setting: { proxy: `http://u:${PROXY_PASSWORD}@127.0.0.1:9` } })
       for (const setting of [{}, { proxy: '' }, { proxy: foreign.url }])
         assertNeedsKey(await update({ id, setting }))
     })
 
-    it('do not leave through an operation that copies a header which holds the key', async () => {
+    it('are not exposed through an operation that copies a header with the key', async () => {
       const id = await stored({ header_override: { 'x-copy': '{api_key}' } })
       const operations = [
         { mode: 'copy_header', from: 'x-copy', to: 'x-other' },
@@ -245,7 +245,7 @@ for (const engine of ENGINES)
       assertNeedsKey(await update({ id, param_override: { operations } }))
     })
 
-    it('do not follow a field that is part of the host', async () => {
+    it('are not sent to another host by a field that is part of the host name', async () => {
       const id = await stored({ type: 33, base_url: '', setting: { region: 'eu-central-1' } })
       for (const fields of [
         { setting: { region: 'x@ec2-192-0-2-1.compute-1' } },
@@ -263,7 +263,7 @@ for (const engine of ENGINES)
       }
     })
 
-    it('stay with a copy, with any other field in its request', async () => {
+    it('stay at their destination in a copied channel, whatever else the request changes', async () => {
       const id = await stored()
       const path = `/api/channel/copy/${id}?base_url=${encodeURIComponent(foreign.url)}&type=14`
       const copy = await ask('POST', path, {
@@ -289,7 +289,7 @@ for (const engine of ENGINES)
       await assertNothingArrived(id)
     })
 
-    it('are none in a channel without a key, which an Admin may point anywhere', async () => {
+    it('do not exist in a channel without a key, which an Admin may point anywhere', async () => {
       const id = await stored({ type: 4, key: '' })
       assert.equal((await update({ id, base_url: foreign.url })).status, 200)
       const appended = { id, base_url: home.url, key: 'first-key-7777', key_mode: 'append' }
@@ -298,7 +298,7 @@ for (const engine of ENGINES)
   })
 
 describe('every provider', () => {
-  it('carries its key in headers that operations of an override cannot read', () => {
+  it('sends its key in headers that override operations cannot read', () => {
     for (const provider of providers) {
       const open = Object.entries(headersOf(provider, KEY, {}))
         .filter(([name, value]) => value.includes(KEY) && !isSecretName(name))

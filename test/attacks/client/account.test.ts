@@ -25,7 +25,7 @@ for (const engine of ENGINES)
     const auditOf = (userId: number) =>
       gateway.db.selectFrom('audit').selectAll().where('target', '=', `user:${userId}`).execute()
 
-    /** Puts the sign-in of the newest session so many seconds into the past. */
+    /** Moves the sign-in of the newest session this many seconds into the past. */
     async function age(seconds: number): Promise<void> {
       const { id } = await gateway.db
         .selectFrom('sessions')
@@ -44,7 +44,7 @@ for (const engine of ENGINES)
           ...more,
         })
 
-      it('loses every access token if that is asked for, and its sessions in any case', async () => {
+      it('loses every access token if that is requested, and its sessions in any case', async () => {
         const user = await gateway.createUser()
         const other = await byToken(user.accessToken, 'POST', '/api/user/access_token/', { name: 'stolen' })
         const cookie = await signIn(user)
@@ -66,7 +66,7 @@ for (const engine of ENGINES)
         }
       })
 
-      it('loses nothing where the old password is wrong', async () => {
+      it('loses nothing if the old password is wrong', async () => {
         const user = await gateway.createUser()
         const reply = await change(user, { original_password: 'wrong', revoke_access_tokens: true })
         assert.equal(reply.body.code, 'wrong_password')
@@ -107,7 +107,7 @@ for (const engine of ENGINES)
         assert.equal(await isAlive(user.accessToken), true)
       })
 
-      it('has no session afterwards from a sign-in with the old one, however close', async () => {
+      it('has no session afterwards from a concurrent sign-in with the old one', async () => {
         for (let round = 0; round < 5; round++) {
           const user = await gateway.createUser()
           const body = { username: user.username, password: user.password }
@@ -136,7 +136,7 @@ for (const engine of ENGINES)
         assert.equal(await isAlive(user.accessToken), true)
       })
 
-      it('but by one that has just signed in again', async () => {
+      it('but can be deleted by one that has just signed in again', async () => {
         const user = await gateway.createUser()
         await signIn(user)
         await age(3_600)
@@ -153,7 +153,7 @@ for (const engine of ENGINES)
       })
     })
 
-    it('is deleted by its access token, and the audit log says by which', async () => {
+    it('is deleted by its access token, and the audit log names the token', async () => {
       const user = await gateway.createUser()
       const { body } = await byToken(user.accessToken, 'GET', '/api/user/access_token/')
       assert.equal((await byToken(user.accessToken, 'DELETE', '/api/user/self')).status, 200)

@@ -10,7 +10,7 @@ import { suiteRelay } from '../../support/relay.ts'
 const MB = 1_048_576
 const PATH = '/v1/chat/completions'
 
-/** A connection on which a request is written byte for byte. */
+/** A connection to which a request is written byte for byte. */
 async function openSocket(url: string) {
   const socket = connect(Number(new URL(url).port), '127.0.0.1')
   let text = ''
@@ -18,7 +18,7 @@ async function openSocket(url: string) {
   socket.setEncoding('latin1').on('data', (piece: string) => {
     text += piece
   })
-  // A reset is a way to be closed.
+  // A reset also counts as closed.
   socket.on('error', () => {})
   socket.on('close', () => {
     isClosed = true
@@ -38,7 +38,7 @@ async function openSocket(url: string) {
   }
 }
 
-/** Writes as fast as it is taken, until all is written or the connection is gone. */
+/** Writes as fast as the gateway reads, until all is written or the connection is closed. */
 async function writeAll(socket: Socket, bytes: number): Promise<void> {
   const piece = Buffer.alloc(65_536, 0x20)
   for (let written = 0; written < bytes && !socket.destroyed; written += piece.length)
@@ -87,7 +87,7 @@ describe('a body that is refused before it is read', () => {
     close()
   })
 
-  describe('of a caller without balance', () => {
+  describe('of a client without balance', () => {
     let key: string
     let exhausted: string
 
@@ -98,7 +98,7 @@ describe('a body that is refused before it is read', () => {
     })
 
     for (const whose of ['user', 'token'] as const)
-      it(`is refused at once where it says that it is large, and the connection is closed: ${whose}`, async () => {
+      it(`is refused immediately if its content-length is large, and the connection is closed: ${whose}`, async () => {
         const { head, answer, closed } = await openSocket(relay.gateway.url)
         head({ ...json(whose === 'user' ? key : exhausted), 'content-length': 65_537 })
         const text = await answer()
@@ -118,7 +118,7 @@ describe('a body that is refused before it is read', () => {
       await closed()
     })
 
-    it('is refused where it becomes large when it is unpacked', async () => {
+    it('is refused if it becomes large when it is decompressed', async () => {
       const raw = gzipSync(question(freeModel, 200_000))
       const reply = await relay.api('POST', PATH, undefined, {
         token: key,
@@ -129,7 +129,7 @@ describe('a body that is refused before it is read', () => {
       assert.equal(reply.body.error.code, 'insufficient_quota')
     })
 
-    it('is refused where it is a form, and says so before a file is read', async () => {
+    it('is refused if it is a form, before a file is read', async () => {
       const { head, answer, closed } = await openSocket(relay.gateway.url)
       const type = 'multipart/form-data; boundary=x'
       const headers = { authorization: `Bearer ${key}`, 'content-type': type, 'content-length': 50 * MB }
@@ -138,7 +138,7 @@ describe('a body that is refused before it is read', () => {
       await closed()
     })
 
-    it('is taken up to 64 KiB, for models that cost nothing', async () => {
+    it('is accepted up to 64 KiB, for models that cost nothing', async () => {
       assert.equal((await relay.chat(key, JSON.parse(question(freeModel, 60_000)))).status, 200)
       const large = await relay.chat(key, JSON.parse(question(freeModel, 70_000)))
       assert.equal(large.status, 429)
@@ -146,7 +146,7 @@ describe('a body that is refused before it is read', () => {
     })
   })
 
-  it('is taken of a caller with balance, however it comes', async () => {
+  it('is accepted from a client with balance, with any transfer encoding', async () => {
     const user = await relay.gateway.createUser({ quota: 5_000_000 })
     const { key } = await relay.newToken({ unlimited_quota: true }, user.accessToken)
     assert.equal((await relay.chat(key, JSON.parse(question(model, 100_000)))).status, 200)
@@ -157,7 +157,7 @@ describe('a body that is refused before it is read', () => {
   })
 })
 
-describe('bodies that take all the memory there is for them', () => {
+describe('bodies that use up the memory budget', () => {
   const relay = suiteRelay('sqlite', { SLUICE_MAX_MEMORY_MB: '8' })
   let model: string
   let key: string
@@ -169,7 +169,7 @@ describe('bodies that take all the memory there is for them', () => {
 
   const question = (content: string) => ({ model, messages: [{ role: 'user', content }] })
 
-  /** Unfinished bodies that are more than there is room for, and the answer that one of them gets. */
+  /** Unfinished bodies that exceed the budget, and the response to one of them. */
   async function fill() {
     const sockets = await Promise.all([1, 2, 3].map(() => openSocket(relay.gateway.url)))
     for (const { head, socket } of sockets) {
@@ -180,7 +180,7 @@ describe('bodies that take all the memory there is for them', () => {
     return { sockets, refused }
   }
 
-  it('leave one of them a 503 overloaded, and give back what they took when their clients leave', async () => {
+  it('get one of them a 503 overloaded, and release their memory when their clients disconnect', async () => {
     const { sockets, refused } = await fill()
     assert.match(refused, /^HTTP\/1\.1 503 [\s\S]*"code":"overloaded"/)
     assert.match(refused, /\r\nretry-after: 1\r\n/i)
@@ -195,7 +195,7 @@ describe('bodies that take all the memory there is for them', () => {
     assert.equal(served.status, 200, served.text)
   })
 
-  it('are counted on the management API too', async () => {
+  it('count on the management API too', async () => {
     const body = JSON.stringify({ name: 'x', remark: 'a'.repeat(3.5 * MB) })
     const sockets = await Promise.all([1, 2, 3].map(() => openSocket(relay.gateway.url)))
     for (const { head, socket } of sockets) {

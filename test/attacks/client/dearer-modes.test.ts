@@ -22,7 +22,7 @@ const MODES = {
 }
 
 for (const engine of ENGINES) {
-  describe(`a client that asks for a dearer mode of a video, on ${engine}`, () => {
+  describe(`a client that requests a more expensive video mode, on ${engine}`, () => {
     const relay = suiteRelay(engine)
     let vendor: Vendor
     let made = 0
@@ -84,7 +84,7 @@ for (const engine of ENGINES) {
       assert.match(warnings, /mode has no price/)
     })
 
-    it('is refused where it would rather have nothing than less', async () => {
+    it('is refused if it is strict', async () => {
       const strict = { headers: { 'x-sluice-strict': 'true' } }
       const { reply, sent } = await submit({ metadata: { mode: 'pro' } }, strict)
       assert.equal(reply.status, 400, reply.text)
@@ -92,7 +92,7 @@ for (const engine of ENGINES) {
       assert.equal(sent, '')
     })
 
-    it('pays its price where there is one, alone and together', async () => {
+    it('pays its price if there is one, alone and combined', async () => {
       const price = { price: MODES }
       const pro = await submit({ metadata: { mode: 'pro' } }, price)
       assert.equal(JSON.parse(pro.sent).mode, 'pro')
@@ -103,14 +103,14 @@ for (const engine of ENGINES) {
       const usual = await submit({ metadata: { mode: 'std', sound: 'off' } }, price)
       assert.deepEqual([JSON.parse(usual.sent).mode, usual.warnings], ['std', ''])
       assert.equal(usual.cost, 5 * SECOND_NANOS)
-      // The price of sound is for another resolution.
+      // The price of audio is for another resolution.
       const small = await submit({ metadata: { sound: 'on' }, width: 1280, height: 720 }, price)
       assert.equal(JSON.parse(small.sent).sound, undefined)
       const large = await submit({ metadata: { sound: 'on' }, width: 1920, height: 1080 }, price)
       assert.equal(large.cost, 5 * 3 * SECOND_NANOS)
     })
 
-    it('is left without it behind another gateway too, which is sent fields that are not known here', async () => {
+    it('does not get it behind another gateway either, which is sent fields that this gateway does not know', async () => {
       const metadata = { mode: 'pro', style: 'noir', own_field: 'kept' }
       const { reply, sent, warnings } = await submit({ metadata }, { type: NEW_API })
       assert.equal(reply.status, 200, reply.text)
@@ -122,7 +122,7 @@ for (const engine of ENGINES) {
 }
 
 for (const engine of ENGINES) {
-  describe(`a client that asks for a dearer mode of speech, on ${engine}`, () => {
+  describe(`a client that requests a more expensive speech mode, on ${engine}`, () => {
     const relay = suiteRelay(engine)
     let vendor: Vendor
     before(async () => {
@@ -146,8 +146,8 @@ for (const engine of ENGINES) {
   })
 }
 
-describe('fields of a vendor’s own', () => {
-  it('are sent unchanged where none of them may cost more, known here or not', () => {
+describe('vendor-specific fields', () => {
+  it('are sent unchanged if none of them may cost more, known to the gateway or not', () => {
     const own = {
       negative_prompt: 'rain',
       style: 'noir',
@@ -160,7 +160,7 @@ describe('fields of a vendor’s own', () => {
     assert.equal(pricedFields(own, {}).fields, own)
   })
 
-  it('are left out at any depth and in any spelling where they may', () => {
+  it('are removed at any depth and in any spelling if they may cost more', () => {
     const own = {
       settings: { list: [{ 'Generate-Audio': 'TRUE', seed: 1 }] },
       videoUpscaler: 2,
@@ -172,7 +172,7 @@ describe('fields of a vendor’s own', () => {
     })
   })
 
-  it('may ask for what the vendor makes anyway', () => {
+  it('may request what the vendor does by default', () => {
     const own = { generate_audio: true, mode: 'pro' }
     assert.deepEqual(pricedFields(own, {}, { sound: 'on' }).removed, ['mode'])
   })

@@ -7,12 +7,12 @@ import { createFurnisher } from '../../support/relay.ts'
 
 const OPEN_FILES = 200
 
-describe('a gateway that may open few files', () => {
+describe('a gateway with few file descriptors', () => {
   let simulator: Simulator
   let server: Server
   let key: string
   let made: ReturnType<typeof createFurnisher>
-  // A connection that is there already needs no descriptor.
+  // An open connection needs no new descriptor.
   const agent = new Agent({ keepAlive: true, maxSockets: 1 })
 
   before(async () => {
@@ -59,7 +59,7 @@ describe('a gateway that may open few files', () => {
       'content-type': 'application/json',
     })
 
-  it('says at its start that fewer connections fit than are set', async () => {
+  it('warns at startup that fewer connections fit than are configured', async () => {
     const line = await until('a warning', () =>
       server.lines().find(({ msg }) => /SLUICE_MAX_CONNECTIONS is 10000/.test(String(msg))),
     )
@@ -67,7 +67,7 @@ describe('a gateway that may open few files', () => {
   })
 
   for (const host of ['127.0.0.1', 'localhost'])
-    it(`without a free descriptor refuses with 503 overloaded and blames no channel: ${host}`, async () => {
+    it(`without a free descriptor refuses with 503 overloaded and records no channel failure: ${host}`, async () => {
       const { model } = await made.serve('sim-words-2', {
         base_url: simulator.url.replace('127.0.0.1', host),
       })

@@ -3,10 +3,10 @@ import { connect } from 'node:net'
 import { describe, it } from 'node:test'
 import { suiteGateway } from '../../support/gateway.ts'
 
-describe('a request whose framing a proxy may read in another way', () => {
+describe('a request whose framing a proxy may interpret differently', () => {
   const gateway = suiteGateway({ engine: 'sqlite' })
 
-  /** All bytes that come back until the connection ends. */
+  /** All bytes received until the connection ends. */
   const send = (head: string, body: string) =>
     new Promise<string>((resolve, reject) => {
       const { hostname, port } = new URL(gateway.url)
@@ -24,7 +24,7 @@ describe('a request whose framing a proxy may read in another way', () => {
       CHUNKS,
     )
 
-  it('by a coding beside chunked is 501, and the connection ends', async () => {
+  it('by a transfer coding beside chunked is 501, and the connection ends', async () => {
     for (const coding of ['gzip, chunked', 'identity, chunked', 'chunked, chunked', 'deflate,chunked'])
       assert.match(
         await post('1.1', coding),
@@ -39,7 +39,7 @@ describe('a request whose framing a proxy may read in another way', () => {
     assert.match(await post('1.0', 'chunked'), /^HTTP\/1\.1 400 .*\r\nConnection: close\r\n\r\n$/s)
   })
 
-  it('is served where it is plain chunks', async () => {
+  it('is served if it is plain chunked', async () => {
     for (const coding of ['chunked', 'Chunked', ' chunked '])
       assert.match(await post('1.1', coding), /^HTTP\/1\.1 401 /, coding)
   })

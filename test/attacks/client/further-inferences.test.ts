@@ -33,7 +33,7 @@ const message = (usage: object) => ({
 })
 
 for (const engine of ENGINES) {
-  describe(`a client that has the vendor run more than one inference, on ${engine}`, () => {
+  describe(`a client that makes the vendor run more than one inference, on ${engine}`, () => {
     const relay = suiteRelay(engine)
     let vendor: Vendor
     let answer: ScriptedAnswer
@@ -65,7 +65,7 @@ for (const engine of ENGINES) {
       return { model, id, key }
     }
 
-    it('pays for the summary of its conversation, whole and streamed', async () => {
+    it('pays for the summary of its conversation, streamed and not', async () => {
       const { model, id, key } = await open()
       answer = jsonAnswer(message({ input_tokens: 682, output_tokens: 1_320, iterations }))
       assert.equal((await ask(key, { model, context_management: COMPACTION })).status, 200)
@@ -91,7 +91,7 @@ for (const engine of ENGINES) {
       }
     })
 
-    it('pays the advice of another model at the price of that model, line by line', async () => {
+    it('pays for the advice of another model at that model’s price, line by line', async () => {
       const { model, id, key } = await open()
       const advice = {
         type: 'advisor_message',
@@ -122,7 +122,7 @@ for (const engine of ENGINES) {
       )
     })
 
-    it('pays the tier of each prompt, not of all of them together', async () => {
+    it('pays the price tier of each prompt, not of their sum', async () => {
       const { model, id, key } = await open({ tiers: [{ input_over: 200_000, input: 2 }] })
       const rounds = [
         { type: 'compaction', input_tokens: 180_000, output_tokens: 10 },
@@ -133,11 +133,11 @@ for (const engine of ENGINES) {
       assert.equal((await relay.rowOf(id)).cost, 203_000 * INPUT_NANOS + 20 * OUTPUT_NANOS)
     })
 
-    it('is held for a summary that it asks for', async () => {
+    it('has a hold for a summary that it requests', async () => {
       const { model } = await open()
       const text = 'word '.repeat(20_000)
       const messages = [{ role: 'user', content: text }]
-      // Enough for the prompt and the answer, and for no second time of both.
+      // Enough for the prompt and the response once, and not twice.
       const units = Math.ceil((text.length * 1.2 * INPUT_NANOS + 200 * OUTPUT_NANOS) / 2_000)
       const { key } = await relay.newToken({ remain_quota: units })
       answer = jsonAnswer(message({ input_tokens: 20_000, output_tokens: 2 }))

@@ -20,8 +20,8 @@ const outputOf = (path: string, body: Readonly<Record<string, unknown>>) =>
 
 const chat = (more: object) => ({ model: 'm', messages: MESSAGES, ...more })
 
-describe('what a request may cost', () => {
-  it('is bound by the greatest limit, by whichever name a host knows it', () => {
+describe('the possible cost of a request', () => {
+  it('is bounded by the greatest limit, under any name that a host accepts', () => {
     for (const name of ['max_output_tokens', 'max_new_tokens', 'max_tokens_to_sample', 'num_predict'])
       assert.equal(outputOf('/v1/chat/completions', chat({ max_tokens: 9, [name]: 500 })), 500, name)
     assert.equal(
@@ -33,12 +33,12 @@ describe('what a request may cost', () => {
     assert.equal(outputOf('/v1/responses', responses), 500)
   })
 
-  it('is bound by the answers that are made, not only by those that are sent back', () => {
+  it('is bounded by the choices that are generated, not only by those that are returned', () => {
     for (const name of ['best_of', 'num_return_sequences', 'candidate_count'])
       assert.equal(outputOf('/v1/chat/completions', chat({ max_tokens: 9, n: 2, [name]: 5 })), 45, name)
   })
 
-  it('has the budget of thought beside the limit, which some hosts do not count in it', () => {
+  it('includes the reasoning budget beside the limit, because some hosts do not count it in the limit', () => {
     for (const budget of [
       { thinking: { type: 'enabled', budget_tokens: 4_000 } },
       { reasoning: { max_tokens: 4_000 } },
@@ -52,13 +52,13 @@ describe('what a request may cost', () => {
     assert.equal(outputOf('/v1/chat/completions', chat({ max_tokens: 50, thinking_budget: -1 })), 50)
   })
 
-  it('has the text of a prediction beside the limit, which is paid as output where it is not used', () => {
+  it('includes the text of a prediction beside the limit, which is billed as output if it is not used', () => {
     const content = 'word '.repeat(1_000)
     const prediction = { type: 'content', content }
     assert.ok(outputOf('/v1/chat/completions', chat({ max_tokens: 50, prediction })) >= 50 + content.length)
   })
 
-  it('has what the vendor has stored as a file of its kind', () => {
+  it('includes a file stored at the vendor, by its type', () => {
     const { inputTokens } = work('/v1/responses', {
       model: 'm',
       input: [
@@ -85,13 +85,13 @@ describe('a request is refused', () => {
       `${path} ${JSON.stringify(body)}`,
     )
 
-  it('for a limit or a budget that is no number', () => {
+  it('for a limit or a budget that is not a number', () => {
     refused('/v1/chat/completions', chat({ num_predict: '90000' }), 'num_predict')
     refused('/v1/chat/completions', chat({ thinking: { budget_tokens: '90000' } }), 'thinking.budget_tokens')
     refused('/v1/chat/completions', chat({ thinking_budget: 1.5 }), 'thinking_budget')
   })
 
-  it('for another model in the body than in the address', () => {
+  it('for another model in the body than in the path', () => {
     const content = { parts: [{ text: 'hi' }] }
     const at = (method: string) => `/v1beta/models/cheap:${method}`
     refused(at('generateContent'), { model: 'models/dear', contents: CONTENTS }, 'model')
@@ -113,7 +113,7 @@ describe('a request is refused', () => {
     assert.equal(work(path, { contents: CONTENTS, cachedContent: '' }).model, 'm')
   })
 
-  it('for pictures that are counted or measured under other names than those that are paid by', () => {
+  it('for image counts or sizes under other names than those that are billed', () => {
     const picture = (more: object) => ({ model: 'm', prompt: 'p', ...more })
     const path = '/v1/images/generations'
     refused(path, picture({ n: 1, batch_size: 4 }), 'batch_size')

@@ -18,7 +18,7 @@ const PERPLEXITY = { type: 27 }
 
 const FUNCTION = { type: 'function', name: 'add', parameters: { type: 'object', properties: {} } }
 const TOOL_PRICES = { web_search: 0.01, file_search: 0.0025, code_interpreter: 0.03, image_generation: 0.25 }
-/** Tokens of every answer below, and what they cost: 1 and 2 USD a million. */
+/** Tokens of every response below, and their cost: 1 and 2 USD per million. */
 const TOKENS = { input_tokens: 100, output_tokens: 10, total_tokens: 110 }
 const TOKEN_NANOS = 120_000
 
@@ -42,7 +42,7 @@ const OUTPUT = [
     content: [{ type: 'output_text', text: 'Done.', annotations: [] }],
   },
 ]
-/** Two searches, one search in files, one run of code, one picture. */
+/** Two web searches, one file search, one code execution, one image. */
 const CALL_NANOS = 2 * 10_000_000 + 2_500_000 + 30_000_000 + 250_000_000
 
 const response = (output: readonly unknown[] = OUTPUT) => ({
@@ -100,7 +100,7 @@ const message = (usage: object, content: readonly object[] = [{ type: 'text', te
 })
 
 const SEARCHED = { web_search_requests: 50, web_fetch_requests: 0 }
-/** 50 searches and the 400,000 tokens that they found. */
+/** 50 searches and the 400,000 tokens of their results. */
 const MUCH = { input_tokens: 400_000, output_tokens: 10, server_tool_use: SEARCHED }
 
 describe('tools that the provider runs', () => {
@@ -139,7 +139,7 @@ describe('tools that the provider runs', () => {
       ['whole', wholeResponse],
       ['streamed', () => streamedResponse()],
     ] as const)
-      it(`cost what their calls cost in a ${way} answer`, async () => {
+      it(`cost what their calls cost in a ${way} response`, async () => {
         const { id, ask } = await open(OPENAI, { tools: TOOL_PRICES })
         vendor.answers(answer)
         const reply = await ask(AT.responses, request(HOSTED, { stream: way === 'streamed' }))
@@ -154,7 +154,7 @@ describe('tools that the provider runs', () => {
         )
       })
 
-    it('cost what their calls cost where the answer is translated for a client of another format', async () => {
+    it('cost what their calls cost if the response is translated for a client of another format', async () => {
       const { id, ask } = await open(
         { ...OPENAI, setting: { chat_formats: ['responses'] } },
         { tools: TOOL_PRICES },
@@ -165,14 +165,14 @@ describe('tools that the provider runs', () => {
       assert.equal((await relay.rowOf(id)).cost, TOKEN_NANOS + CALL_NANOS)
     })
 
-    it('are charged by the call if the stream breaks off before any usage', async () => {
+    it('are charged per call if the stream breaks off before any usage', async () => {
       const { id, ask } = await open(OPENAI, { tools: TOOL_PRICES })
       vendor.answers(() => streamedResponse(true))
       await ask(AT.responses, request(HOSTED, { stream: true }))
       assert.ok((await relay.rowOf(id)).cost >= CALL_NANOS)
     })
 
-    it('are removed with a warning where the model has no price for them', async () => {
+    it('are removed with a warning if the model has no price for them', async () => {
       const { id, ask } = await open(OPENAI, { tools: { file_search: 0.0025 } })
       vendor.answers(() => json(response(OUTPUT.slice(-1))))
       const tools = [FUNCTION, ...HOSTED]
@@ -188,7 +188,7 @@ describe('tools that the provider runs', () => {
       assert.equal((await relay.rowOf(id)).cost, TOKEN_NANOS)
     })
 
-    it('leave a valid request behind where all of them are removed', async () => {
+    it('leave a valid request if all of them are removed', async () => {
       const { ask } = await open(OPENAI, {})
       vendor.answers(() => json(response(OUTPUT.slice(-1))))
       const more = { tool_choice: 'required', parallel_tool_calls: true }
@@ -198,7 +198,7 @@ describe('tools that the provider runs', () => {
         assert.equal(name in vendor.bodies[0], false, name)
     })
 
-    it('are refused in place of being removed for a client that is strict', async () => {
+    it('are refused instead of removed for a strict client', async () => {
       const { ask } = await open(OPENAI, {})
       vendor.answers(wholeResponse)
       const reply = await ask(AT.responses, request(HOSTED), { 'x-sluice-strict': 'true' })
@@ -207,7 +207,7 @@ describe('tools that the provider runs', () => {
       assert.equal(vendor.bodies.length, 0)
     })
 
-    it('are removed where they are of an unknown kind, or ask for a dearer container', async () => {
+    it('are removed if they are of an unknown type, or request a more expensive container', async () => {
       const { ask } = await open(OPENAI, { tools: TOOL_PRICES })
       vendor.answers(() => json(response(OUTPUT.slice(-1))))
       const dear = { type: 'code_interpreter', container: { type: 'auto', memory_limit: '64g' } }
@@ -216,7 +216,7 @@ describe('tools that the provider runs', () => {
       assert.deepEqual(vendor.bodies[0].tools, [FUNCTION])
     })
 
-    it('pass where the client runs them itself', async () => {
+    it('are forwarded if the client runs them itself', async () => {
       const { ask } = await open(OPENAI, {})
       vendor.answers(() => json(response(OUTPUT.slice(-1))))
       const tools = [
@@ -231,7 +231,7 @@ describe('tools that the provider runs', () => {
       assert.deepEqual(vendor.bodies[0].tools, tools)
     })
 
-    it('are called as often as was held for: the provider is sent that limit', async () => {
+    it('are limited to the calls that the hold covers: that limit is sent to the provider', async () => {
       const { ask } = await open(OPENAI, { tools: TOOL_PRICES })
       vendor.answers(() => json(response(OUTPUT.slice(-1))))
       await ask(AT.responses, request([{ type: 'web_search' }]))
@@ -255,7 +255,7 @@ describe('tools that the provider runs', () => {
       plugins: { plugins: [{ id: 'web' }] },
       tools: { tools: [{ type: 'web_search', web_search: { enable: true } }] },
     })) {
-      it(`are removed where ${name} asks for a search without a price`, async () => {
+      it(`are removed if ${name} requests a search without a price`, async () => {
         const { ask } = await open(OPENAI, {})
         vendor.answers(() => json(chatAnswer()))
         const reply = await ask(AT.chat, { messages, ...asked })
@@ -264,7 +264,7 @@ describe('tools that the provider runs', () => {
         assert.ok(warningsOf(reply).includes(name), warningsOf(reply))
       })
 
-      it(`are charged once a request where ${name} asks for a search, which no answer reports`, async () => {
+      it(`are charged once per request if ${name} requests a search, which no response reports`, async () => {
         const { id, ask } = await open(OPENAI, { tools: TOOL_PRICES })
         vendor.answers(() => json(chatAnswer()))
         const reply = await ask(AT.chat, { messages, ...asked })
@@ -286,7 +286,7 @@ describe('tools that the provider runs', () => {
       ['whole', () => json(chatAnswer())],
       ['streamed', chatStream],
     ] as const)
-      it(`cost the fee of a model that searches with every request, in a ${way} answer`, async () => {
+      it(`cost the fee of a model that searches with every request, in a ${way} response`, async () => {
         for (const [channel, sent] of [
           [PERPLEXITY, 'sonar'],
           [PERPLEXITY, 'a-name-of-its-own'],
@@ -301,7 +301,7 @@ describe('tools that the provider runs', () => {
         }
       })
 
-    it('cost more where the request asks for a dearer search that the price names', async () => {
+    it('cost more if the request selects a more expensive search that the price lists', async () => {
       const { id, ask } = await open(
         PERPLEXITY,
         {
@@ -325,7 +325,7 @@ describe('tools that the provider runs', () => {
     })
     const SEARCH = { type: 'web_search_20250305', name: 'web_search' }
 
-    it('cannot be had in parallel for a balance that does not cover what they may cost', async () => {
+    it('cannot be used by concurrent requests beyond what the balance covers', async () => {
       const { id, ask } = await open(ANTHROPIC, { tools: TOOL_PRICES }, { quota: 5_000 })
       vendor.answers(() => json(message(MUCH)))
       const asked = request([{ ...SEARCH, max_uses: 50 }])
@@ -338,7 +338,7 @@ describe('tools that the provider runs', () => {
       assert.equal(await relay.usedBy(id), 0)
     })
 
-    it('are held for before they run, with the input that their results add', async () => {
+    it('are covered by the hold before they run, with the input that their results add', async () => {
       const { id, ask } = await open(ANTHROPIC, { tools: TOOL_PRICES })
       let held = 0
       vendor.answers(async () => {
@@ -352,7 +352,7 @@ describe('tools that the provider runs', () => {
       assert.ok(held >= relay.units(cost), `${held} units were held for ${relay.units(cost)}`)
     })
 
-    it('are limited to what is held for where the request sets no limit', async () => {
+    it('are limited to what the hold covers if the request sets no limit', async () => {
       const { ask } = await open(ANTHROPIC, { tools: TOOL_PRICES })
       vendor.answers(() => json(message({ input_tokens: 100, output_tokens: 10 })))
       const fetching = { type: 'web_fetch_20250910', name: 'web_fetch' }
@@ -366,7 +366,7 @@ describe('tools that the provider runs', () => {
       ])
     })
 
-    it('are refused with a limit that is none, by the name of the field', async () => {
+    it('are refused with an invalid limit, by the name of the field', async () => {
       const { ask } = await open(ANTHROPIC, { tools: TOOL_PRICES })
       vendor.answers(() => json(message(MUCH)))
       const reply = await ask(AT.messages, request([{ ...SEARCH, max_uses: '9' }]))
@@ -374,7 +374,7 @@ describe('tools that the provider runs', () => {
       assert.match(reply.text, /tools\[0\]\.max_uses/)
     })
 
-    it('are removed where they have no price, and all other bytes stay as they are', async () => {
+    it('are removed if they have no price, and all other bytes stay unchanged', async () => {
       const { key, model } = await open(ANTHROPIC, {})
       vendor.answers(() => json(message({ input_tokens: 100, output_tokens: 10 })))
       const custom = '{"name":"add",  "input_schema":{"type":"object","maximum":1e400}}'
@@ -388,7 +388,7 @@ describe('tools that the provider runs', () => {
       assert.equal(vendor.texts[0], body(`[${custom}]`).replace(model, 'm'))
     })
 
-    it('cost what their results show where a stream breaks off before its last usage', async () => {
+    it('cost what their results show if a stream breaks off before its last usage', async () => {
       const { id, ask } = await open(ANTHROPIC, { tools: TOOL_PRICES })
       const start = message({ input_tokens: 100, output_tokens: 1 }, [])
       const found = { type: 'web_search_tool_result', tool_use_id: 's', content: [] }
@@ -429,7 +429,7 @@ describe('tools that the provider runs', () => {
     const declared = { functionDeclarations: [{ name: 'add' }] }
     const contents = [{ role: 'user', parts: [{ text: 'hi' }] }]
 
-    it('are removed beside functions of the client where they have no price', async () => {
+    it('are removed beside functions of the client if they have no price', async () => {
       const { ask, model } = await open(GEMINI, {})
       vendor.answers(() =>
         json({ ...answer, candidates: [{ ...answer.candidates[0], groundingMetadata: {} }] }),
@@ -441,7 +441,7 @@ describe('tools that the provider runs', () => {
       assert.ok(warningsOf(reply).includes('tools[0].googleSearch'), warningsOf(reply))
     })
 
-    it('cost each search where they have a price', async () => {
+    it('cost each search if they have a price', async () => {
       const { id, ask, model } = await open(GEMINI, { tools: { web_search: 0.014 } })
       vendor.answers(() => json(answer))
       const reply = await ask(`/v1beta/models/${model}:generateContent`, {

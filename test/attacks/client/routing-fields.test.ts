@@ -7,11 +7,11 @@ const GEMINI = 24
 const MESSAGES = [{ role: 'user', content: 'hi' }]
 const CHEAP = { input: 1, output: 2 }
 const DEAR = { input: 100, output: 200 }
-/** Nanodollars of the provider's answer, 5 and 2 tokens, at these prices. */
+/** Nanodollars for the provider's response, 5 and 2 tokens, at these prices. */
 const CHEAP_COST = 5 * 1_000 + 2 * 2_000
 const DEAR_COST = 100 * CHEAP_COST
 
-describe('fields by which a provider would choose another model', () => {
+describe('fields that make a provider choose another model', () => {
   let client: HostileClient
   before(async () => {
     client = await openHostileClient()
@@ -54,7 +54,7 @@ describe('fields by which a provider would choose another model', () => {
     }
   })
 
-  it('are removed of a form and of a video’s fields, wherever they stand', async () => {
+  it('are removed from a form and from the fields of a video, at any depth', async () => {
     const { model, key } = await client.offerTo({}, { per_minute: 0.06 })
     const form = soundForm({ model, models: 'dear', 'fallbacks[]': 'dear' }, wavOf(1))
     const heard = await client.post('/v1/audio/transcriptions', key, form)
@@ -78,7 +78,7 @@ describe('fields by which a provider would choose another model', () => {
     assert.equal(strict.body.error.param, 'models')
   })
 
-  it('are refused where the client wants nothing removed', async () => {
+  it('are refused if the client is strict', async () => {
     const { model, key, tokenId } = await client.offerTo({}, CHEAP)
     const before = client.posted().length
     const body = { model, messages: MESSAGES, models: ['dear'] }
@@ -98,7 +98,7 @@ describe('fields by which a provider would choose another model', () => {
     assert.ok(!('models' in sent()))
   })
 
-  it('are removed of a request that is translated for its channel', async () => {
+  it('are removed from a request that is translated for its channel', async () => {
     const { model, key } = await client.offerTo({ type: GEMINI }, CHEAP)
     const reply = await post('/v1/chat/completions', key, { model, messages: MESSAGES, models: ['dear'] })
     assert.equal(reply.status, 200, reply.text)
@@ -115,14 +115,14 @@ describe('fields by which a provider would choose another model', () => {
     assert.deepEqual(sent().provider, provider)
   })
 
-  describe('on a channel that lets them through', () => {
+  describe('on a channel that allows them', () => {
     const unlimited = async (price = CHEAP, fields = ALLOWED) => {
       const { model } = await client.offerTo(fields, price)
       const { id, key } = await client.open()
       return { model, id, key }
     }
 
-    it('pass, and the dearest model named is billed', async () => {
+    it('are forwarded, and the most expensive model named is billed', async () => {
       const { model, id, key } = await unlimited()
       const routing = { models: ['dear'], provider: { order: ['x'] } }
       const reply = await post('/v1/chat/completions', key, {
@@ -140,7 +140,7 @@ describe('fields by which a provider would choose another model', () => {
       assert.equal(row.other.priced_as, 'dear')
     })
 
-    it('do not make a request cheaper than the model that it asks for', async () => {
+    it('do not make a request cheaper than its requested model', async () => {
       const { model, id, key } = await unlimited(DEAR)
       await client.must(client.gateway.api('POST', '/api/price/', { model: 'cheap', ...CHEAP }))
       const body = { model, messages: MESSAGES, max_tokens: 99, fallbacks: [{ model: 'cheap' }] }
@@ -149,9 +149,9 @@ describe('fields by which a provider would choose another model', () => {
       assert.equal((await client.rowOf(id)).cost, DEAR_COST)
     })
 
-    it('are held for at the dearest model named', async () => {
+    it('are held for at the price of the most expensive model named', async () => {
       const { model } = await client.offerTo(ALLOWED, CHEAP)
-      // Enough for 1,000 tokens of the cheap model, not of the dear one.
+      // Enough for 1,000 tokens of the cheap model, not of the expensive one.
       const { key } = await client.open({ remain_quota: 5_000 })
       const body = { model, messages: MESSAGES, max_tokens: 1_000 }
       const before = client.posted().length
@@ -162,7 +162,7 @@ describe('fields by which a provider would choose another model', () => {
       assert.equal((await post('/v1/chat/completions', key, body)).status, 200)
     })
 
-    it('name only models that the token may use', async () => {
+    it('may name only models that the token allows', async () => {
       const { model, key } = await client.offerTo(ALLOWED, CHEAP)
       const reply = await post('/v1/chat/completions', key, {
         model,
@@ -173,7 +173,7 @@ describe('fields by which a provider would choose another model', () => {
       assert.equal(reply.body.error.code, 'model_not_allowed')
     })
 
-    it('are removed where a model that they name has no price, and where they name none', async () => {
+    it('are removed if a model that they name has no price, and if they name none', async () => {
       const { model, key } = await unlimited()
       const routing = { models: ['dear', 'without-price'], route: 'fallback' }
       const unpriced = await post('/v1/chat/completions', key, { model, messages: MESSAGES, ...routing })
@@ -191,7 +191,7 @@ describe('fields by which a provider would choose another model', () => {
       assert.ok(!('preset' in sent()))
     })
 
-    it('are let through by a setting that is true or false and nothing else', async () => {
+    it('are allowed only by a boolean setting', async () => {
       const channel = { name: 'odd', type: 1, key: 'k', base_url: client.provider.url, models: ['odd'] }
       const reply = await client.api('POST', '/api/channel/', {
         mode: 'single',

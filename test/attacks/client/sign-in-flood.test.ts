@@ -3,7 +3,7 @@ import { before, describe, it } from 'node:test'
 import { createThrottle } from '../../../src/identity/throttle.ts'
 import { type Gateway, suiteGateway } from '../../support/gateway.ts'
 
-/** Another address of one /64 at every call. */
+/** Another address of one /64 with every call. */
 const inOneNetwork = (index: number) =>
   `2001:db8:7:1:${index.toString(16)}::${((index * 7919) % 65_536).toString(16)}`
 
@@ -24,34 +24,34 @@ describe('guessing passwords', () => {
     assert.equal(guess(inOneNetwork, 80), 50)
   })
 
-  it('of one account from one IPv6 network ends after the fifth', () => {
+  it('of one account from one IPv6 network is throttled after the fifth', () => {
     const throttle = createThrottle(() => 1_000_000)
     const waits = Array.from({ length: 8 }, (_, index) => throttle.attempt('root', inOneNetwork(index)))
     assert.equal(waits.filter(wait => wait === 0).length, 5)
   })
 
-  it('from many networks of one site is bounded as well', () => {
+  it('from many networks of one site is limited as well', () => {
     assert.equal(
       guess(index => `2001:db8:7:${index.toString(16)}::1`, 600),
       500,
     )
   })
 
-  it('by one client leaves the neighbours alone', () => {
+  it('by one client does not throttle neighbouring networks', () => {
     const throttle = createThrottle(() => 1_000_000)
     for (let index = 0; index < 80; index++) throttle.attempt(`name-${index}`, inOneNetwork(index))
     assert.equal(throttle.attempt('alice', '2001:db8:7:2::1'), 0)
     assert.equal(throttle.attempt('alice', '2001:db9::1'), 0)
   })
 
-  it('counts IPv4 clients behind a translator one by one', () => {
+  it('counts IPv4 clients behind NAT64 individually', () => {
     const throttle = createThrottle(() => 1_000_000)
     for (let index = 0; index < 80; index++) throttle.attempt(`name-${index}`, '64:ff9b::cb00:7109')
     assert.ok(throttle.attempt('alice', '64:ff9b::cb00:7109') > 0)
     assert.equal(throttle.attempt('alice', '64:ff9b::cb00:710a'), 0)
   })
 
-  it('is not forgotten because the same client tries many more names', () => {
+  it('is still counted if the same client tries many more names', () => {
     assert.equal(
       guess(() => '203.0.113.9', 60_000),
       50,
@@ -74,7 +74,7 @@ describe('a flood of sign-ins', () => {
       { token: null, headers: { 'x-forwarded-for': address } },
     )
 
-  /** Sends sign-ins from these addresses, many at once, until `work` is done. */
+  /** Sends concurrent sign-ins from these addresses until `work` is done. */
   async function whileFlooded<T>(addressAt: (index: number) => string, work: () => Promise<T>): Promise<T> {
     let sent = 0
     let isOver = false
@@ -95,19 +95,19 @@ describe('a flood of sign-ins', () => {
     }
   }
 
-  it('from one IPv6 network keeps no other address from signing in', async () => {
+  it('from one IPv6 network does not prevent sign-ins from other addresses', async () => {
     const reply = await whileFlooded(inOneNetwork, () => login('198.51.100.7', 'alice', alice.password))
     assert.equal(reply.status, 200, reply.text)
   })
 
-  it('from many addresses keeps out no user who has signed in from there before', async () => {
+  it('from many addresses does not lock out a user who has signed in from there before', async () => {
     assert.equal((await login('198.51.100.7', 'alice', alice.password)).status, 200)
     const many = (index: number) => `203.${index & 127}.${index >> 7}.1`
     const reply = await whileFlooded(many, () => login('198.51.100.7', 'alice', alice.password))
     assert.equal(reply.status, 200, reply.text)
   })
 
-  it('from many addresses keeps no signed-in caller from setting a password', async () => {
+  it('from many addresses does not prevent a signed-in user from setting a password', async () => {
     const many = (index: number) => `203.${index & 127}.${128 + (index >> 7)}.2`
     const reply = await whileFlooded(many, () =>
       gateway.api('POST', '/api/user/', { username: 'made-in-a-flood', password: 'a good password' }),

@@ -9,7 +9,7 @@ import { wavFile } from '../../support/wav.ts'
 const PER_SECOND = { per_second: 0.0001 }
 const SECOND_NANOS = 100_000
 const PATH = '/v1/audio/transcriptions'
-/** Writes transcripts as bare JSON only. */
+/** A provider that writes transcripts as bare JSON only. */
 const ZHIPU = 26
 
 const stored = (bytes: Buffer) => ({
@@ -90,7 +90,7 @@ function mp4(samples: number, statedSeconds: number): Buffer {
   entry.writeUInt32BE(36, 0)
   entry.write('mp4a', 4, 'latin1')
   entry.writeUInt16BE(65_535, 32)
-  // Version, then three descriptors in one another, of which the last is the configuration.
+  // Version, then three nested descriptors, of which the last is the configuration.
   const description = Buffer.from([
     ...[0, 0, 0, 0],
     ...[3, 25, 0, 0, 0],
@@ -120,7 +120,7 @@ function oggPage(granule: number, ...packets: readonly Buffer[]): Buffer {
 function opus(pages: number): Buffer {
   const head = Buffer.alloc(19)
   head.write('OpusHead', 0)
-  // Twenty milliseconds in each packet, fifty packets in each page, and every page claims to end at the first second.
+  // Twenty milliseconds per packet, fifty packets per page, and every page claims to end at the first second.
   const packet = Buffer.from([0x08, 1, 2, 3])
   const page = oggPage(48_000, ...Array.from({ length: 50 }, () => packet))
   return Buffer.concat([oggPage(0, head), times(pages, page)])
@@ -137,7 +137,7 @@ function webm(blocks: number): Buffer {
   const duration = Buffer.alloc(8)
   duration.writeDoubleBE(1_000)
   const codec = Buffer.concat([element('d7', Buffer.from([1])), element('86', Buffer.from('A_OPUS'))])
-  // All blocks claim to begin with their cluster.
+  // All blocks claim to start with their cluster.
   const block = element('a3', Buffer.from([0x81, 0, 0, 0x80, 0x08, 1, 2, 3]))
   const cluster = element('1f43b675', Buffer.concat([element('e7', Buffer.from([0])), times(blocks, block)]))
   return Buffer.concat([
@@ -151,29 +151,29 @@ function webm(blocks: number): Buffer {
 const near = (seconds: number, expected: number) =>
   assert.ok(Math.abs(seconds - expected) < expected * 0.01, `${seconds} s instead of ${expected} s`)
 
-describe('a file of sound whose header claims that it is short', () => {
-  it('lasts as long as a decoder would play its samples', async () => {
+describe('an audio file whose header claims that it is short', () => {
+  it('is as long as its decoded samples', async () => {
     for (const [name, bytes] of Object.entries(WAVS)) {
       const seconds = await lengthOf(bytes)
       assert.ok(Math.abs(seconds - 300) < 1, `${name}: ${seconds}`)
     }
   })
 
-  it('lasts as long as its frames, with any first frame and any start of the others', async () => {
+  it('is as long as its frames, with any first frame and any start of the others', async () => {
     near(await lengthOf(Buffer.concat([xing(1), times(10_000, SLOW)])), 10_001 * FRAME_SECONDS)
-    // The first megabytes are not like the rest.
+    // The first megabytes differ from the rest.
     near(await lengthOf(Buffer.concat([times(2_000, FAST), times(20_000, SLOW)])), 22_000 * FRAME_SECONDS)
     const tag = Buffer.from('ID3\x04\x00\x00\x7f\x7f\x7f\x7f', 'latin1')
     near(await lengthOf(Buffer.concat([times(10, SLOW), tag, times(10_000, SLOW)])), 10_010 * FRAME_SECONDS)
   })
 
-  it('lasts as long as the samples of an MP4, the packets of an Ogg file and the blocks of a WebM', async () => {
+  it('is as long as the samples of an MP4, the packets of an Ogg file and the blocks of a WebM', async () => {
     near(await lengthOf(mp4(4_687, 1)), (4_687 * 1_024) / 16_000)
     near(await lengthOf(opus(300)), 300)
     near(await lengthOf(webm(15_000)), 300)
   })
 
-  it('is as long as it says where the sound agrees, also with something behind the sound', async () => {
+  it('is as long as its header says if the audio agrees, also with data after the audio', async () => {
     const list = Buffer.concat([Buffer.from('LIST\x00\x00\x10\x00', 'latin1'), Buffer.alloc(1_048_576)])
     assert.equal(await lengthOf(Buffer.concat([wavFile(10), list])), 10)
     near(await lengthOf(mp4(4_687, 300)), 300)
@@ -181,7 +181,7 @@ describe('a file of sound whose header claims that it is short', () => {
 })
 
 for (const engine of ENGINES) {
-  describe(`a client that lies about the length of its sound, on ${engine}`, () => {
+  describe(`a client that misreports the length of its audio, on ${engine}`, () => {
     const media = suiteMedia(engine)
     let vendor: Vendor
     let answer: ScriptedAnswer
@@ -233,7 +233,7 @@ for (const engine of ENGINES) {
         assert.ok(Math.abs(row.other.seconds - 300) <= 1, String(row.other.seconds))
     })
 
-    it('gets its text as it is from a host that writes no other form', async () => {
+    it('gets its text unchanged from a host that writes no other format', async () => {
       const { model } = await media.offer('whisper-1', PER_SECOND, { base_url: vendor.url })
       const { id, key } = await media.open()
       answer = { type: 'text/plain', body: 'Hello.\n' }
@@ -242,7 +242,7 @@ for (const engine of ENGINES) {
       assert.equal((await media.rowOf(id)).cost, 300 * SECOND_NANOS)
     })
 
-    it('is not made to pay for a sound that no file of its size can hold', async () => {
+    it('does not pay for a length that no file of its size can hold', async () => {
       const { model } = await media.offer('whisper-1', PER_SECOND, { base_url: vendor.url })
       const { id, key } = await media.open({ unlimited_quota: true })
       answer = jsonAnswer({ text: 'Hello.', duration: 9_000_000 })

@@ -8,7 +8,7 @@ const ANTHROPIC = 14
 const MESSAGES = '"messages":[{"role":"user","content":"hi"}]'
 const CONTENTS = '"contents":[{"role":"user","parts":[{"text":"hi"}]}]'
 
-describe('a request whose members could be read as others', () => {
+describe('a request with ambiguous member names', () => {
   let client: HostileClient
   let key: string
   let model: string
@@ -55,7 +55,7 @@ describe('a request whose members could be read as others', () => {
   const chat = (members: string, param: string) =>
     refused('/v1/chat/completions', body(`${MESSAGES},${members}`), param)
 
-  it('is refused for another case of a field that decides money, which some servers fold', async () => {
+  it('is refused for another case of a billing field, because some servers ignore case', async () => {
     await chat('"Model":"dear"', 'Model')
     await chat('"Max_Tokens":90000', 'Max_Tokens')
     await chat('"N":9', 'N')
@@ -64,7 +64,7 @@ describe('a request whose members could be read as others', () => {
     await chat('"Tools":[{"type":"web_search"}]', 'Tools')
   })
 
-  it('is refused for letters that Unicode folds to others, however they are written', async () => {
+  it('is refused for letters that Unicode case-folds to others, however they are escaped', async () => {
     await chat('"max_to\\u212aens":90000', 'max_to\u212aens')
     await chat('"max_to\u212aens":90000', 'max_to\u212aens')
     await chat('"\\u017ftream":true', '\u017ftream')
@@ -103,7 +103,7 @@ describe('a request whose members could be read as others', () => {
     )
   })
 
-  it('is refused for a name that stands twice in an object of the format', async () => {
+  it('is refused for a repeated name in an object of the format', async () => {
     await chat(
       '"stream_options":{"include_usage":true,"include_usage":false}',
       'stream_options.include_usage',
@@ -116,12 +116,12 @@ describe('a request whose members could be read as others', () => {
     )
   })
 
-  it('is refused as no JSON for a name that stands twice at the top', async () => {
+  it('is refused as invalid JSON for a repeated name at the top level', async () => {
     await refused('/v1/chat/completions', body(`${MESSAGES},"model":"dear"`), null, 'invalid_json')
     await refused('/v1/chat/completions', body(`${MESSAGES},"mod\\u0065l":"dear"`), null, 'invalid_json')
   })
 
-  it('is refused for what decides money inside an object that servers lay over the body', async () => {
+  it('is refused for a billing field inside an object that servers merge into the body', async () => {
     await chat('"extra_body":{"model":"dear"}', 'extra_body.model')
     await chat('"extra_body":{"MODEL":"dear"}', 'extra_body.MODEL')
     await chat('"extra_body":{"google":{"cached_content":"c"}}', 'extra_body.google.cached_content')
@@ -163,7 +163,7 @@ describe('a request whose members could be read as others', () => {
   const gemini = (members: string, param: string) =>
     refused('/v1beta/models/gem:generateContent', `{${CONTENTS},${members}}`, param)
 
-  it('is refused for camel beside snake case, and for a repeat, in the format that takes both', async () => {
+  it('is refused for camel beside snake case, and for a repeated name, in the format that accepts both', async () => {
     await gemini('"generationConfig":{"maxOutputTokens":9},"generation_config":{}', 'generation_config')
     await gemini(
       '"generationConfig":{"maxOutputTokens":9,"max_output_tokens":60000}',
@@ -184,7 +184,7 @@ describe('a request whose members could be read as others', () => {
     )
   })
 
-  it('is refused in the names of a form', async () => {
+  it('is refused for ambiguous field names in a form', async () => {
     const forms: readonly (readonly [path: string, fields: Record<string, string>, param: string])[] = [
       ['/v1/audio/transcriptions', { model, Model: 'dear' }, 'Model'],
       ['/v1/audio/translations', { model, 'MODEL[]': 'dear' }, 'MODEL[]'],
@@ -210,7 +210,7 @@ describe('a request whose members could be read as others', () => {
     }
   })
 
-  it('is refused for a field of a form that stands there twice and is no list', async () => {
+  it('is refused for a repeated form field that is not a list', async () => {
     const form = soundForm({ model, seconds: ['4', '60'], prompt: 'p' })
     const reply = await client.post('/v1/videos', key, form)
     assert.equal(reply.status, 400, reply.text)
@@ -231,12 +231,12 @@ describe('a request whose members could be read as others', () => {
     assert.equal(beside.body.error.param, 'file')
   })
 
-  it('is refused where a model is named deep inside a vendor’s own fields', async () => {
+  it('is refused if a model is named deep inside vendor-specific fields', async () => {
     await refused('/v1/videos', body('"prompt":"p","metadata":{"input":{"model_name":"dear"}}'), 'input')
   })
 })
 
-describe('a request whose names are plain', () => {
+describe('a request with unambiguous names', () => {
   let client: HostileClient
   before(async () => {
     client = await openHostileClient()
@@ -277,7 +277,7 @@ describe('a request whose names are plain', () => {
     assert.equal(reply.status, 200, reply.text)
   })
 
-  it('may be spelled in camel or in snake case where the format takes both', async () => {
+  it('may use camel or snake case if the format accepts both', async () => {
     await client.addChannel({
       name: 'gemini',
       type: GEMINI,
@@ -300,7 +300,7 @@ describe('a request whose names are plain', () => {
     }
   })
 
-  it('may name the model of its address once more, also where the channel maps and overrides it', async () => {
+  it('may repeat the model of its path in the body, also if the channel maps and overrides it', async () => {
     const { model, key } = await client.offerTo({ type: GEMINI, param_override: { labels: { team: 'a' } } })
     const content = '"content":{"parts":[{"text":"hi"}]}'
     const cases = [

@@ -6,7 +6,7 @@ import { suiteRelay } from '../../support/relay.ts'
 
 const MB = 1_048_576
 
-describe('uploads that take all the disk there is for them', () => {
+describe('uploads that use up the disk budget', () => {
   const relay = suiteRelay('sqlite', { SLUICE_MAX_TMP_MB: '10' })
   let key: string
   let model: string
@@ -32,7 +32,7 @@ describe('uploads that take all the disk there is for them', () => {
     return { status: response.status, code: (JSON.parse(text) as { error?: { code: string } }).error?.code }
   }
 
-  /** An upload whose last bytes never come. */
+  /** An upload whose last bytes are never sent. */
   async function begin(bytes: number) {
     const whole = new Response(form(bytes))
     const type = whole.headers.get('content-type') ?? ''
@@ -54,15 +54,15 @@ describe('uploads that take all the disk there is for them', () => {
     return { status, end: () => sending.destroy() }
   }
 
-  it('leave one of them a 503 overloaded, and give back what they took when their clients leave', async () => {
+  it('get one of them a 503 overloaded, and release their space when their clients disconnect', async () => {
     const begun = await Promise.all([7 * MB, 7 * MB, 7 * MB].map(begin))
     assert.equal(await Promise.any(begun.map(({ status }) => status)), 503)
     for (const { end } of begun) end()
-    // The bytes are no sound, which is found out once all of them are there.
+    // The bytes are not audio, which the gateway detects once it has all of them.
     await until('room', async () => ((await upload(7 * MB)).status === 503 ? undefined : true))
   })
 
-  it('are refused alone where one of them is larger than that', async () => {
+  it('are refused individually if one is larger than the budget', async () => {
     assert.deepEqual(await upload(12 * MB), { status: 503, code: 'overloaded' })
   })
 })

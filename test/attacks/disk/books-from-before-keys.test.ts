@@ -6,7 +6,7 @@ import { fitBalances, fitHead, relink, removeKeys } from '../../support/forged-c
 import { ENGINES } from '../../support/gateway.ts'
 import { createStoppedBooks, type StoppedBooks, type Tampering } from '../../support/stopped-books.ts'
 
-/** Nothing in the directory remembers a key, as in one of the version before. */
+/** Removes every trace of a key from the directory, as in the previous version. */
 const becomeOld: Tampering = async ({ db, dataDir }) => {
   await removeKeys(db)
   rmSync(join(dataDir, 'anchors.log'))
@@ -14,7 +14,7 @@ const becomeOld: Tampering = async ({ db, dataDir }) => {
 }
 
 for (const engine of ENGINES)
-  describe(`books in ${engine} from before chains had a key`, () => {
+  describe(`a ledger in ${engine} from before chains had a key`, () => {
     let books: StoppedBooks
     before(async () => {
       books = await createStoppedBooks(engine)
@@ -25,7 +25,7 @@ for (const engine of ENGINES)
     const verifyUpgraded = async (tamper: Tampering = async () => {}) =>
       books.verifyAfter(becomeOld, { between: 'reopened', thenTamper: tamper })
 
-    it('are closed by the upgrade, and verify says how much of them was checked without a key', async () => {
+    it('is closed by the upgrade, and verify reports how much of it was checked without a key', async () => {
       const { ok, lines } = await verifyUpgraded()
       assert.ok(ok, lines.join('\n'))
       for (const chain of ['audit', 'store', 'node:\\S+']) {
@@ -71,7 +71,7 @@ for (const engine of ENGINES)
       },
     }
     for (const [attack, tamper] of Object.entries(brokenBy))
-      it(`are not believed after the upgrade: ${attack}`, async () => {
+      it(`does not verify after the upgrade if it was tampered with: ${attack}`, async () => {
         const { ok, lines } = await verifyUpgraded(tamper)
         assert.equal(ok, false, lines.join('\n'))
         assert.ok(
@@ -80,7 +80,7 @@ for (const engine of ENGINES)
         )
       })
 
-    it('cannot be passed off as such where anchors remember the key', async () => {
+    it('cannot be imitated if anchors record the key', async () => {
       const { ok, lines } = await books.verifyAfter(({ db }) => removeKeys(db), { between: 'reopened' })
       assert.equal(ok, false)
       assert.ok(

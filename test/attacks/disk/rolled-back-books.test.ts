@@ -15,7 +15,7 @@ const withoutLine = (index: number): Tampering =>
   }
 
 for (const engine of ENGINES)
-  describe(`a ${engine} store put back as it was earlier, with every digest in it right`, () => {
+  describe(`a ${engine} store restored to an earlier state, with every digest in it valid`, () => {
     let books: StoppedBooks
     const missing = (lines: readonly string[], chain: string) =>
       lines.find(line => new RegExp(`^anchors: ${chain}: \\d+ records are missing at its end`).test(line))
@@ -24,14 +24,14 @@ for (const engine of ENGINES)
     })
     after(() => books.close())
 
-    it('is behind the anchors, which say how many records are missing', async () => {
+    it('is behind the anchors, which show how many records are missing', async () => {
       const { ok, lines } = await books.verifyAfter(untouched, { from: 'middle' })
       assert.equal(ok, false)
       for (const chain of ['audit', 'store', 'node:\\S+'])
         assert.ok(missing(lines, chain), `${chain}\n${lines.join('\n')}`)
     })
 
-    it('is behind the anchors in the journals where the file of anchors was removed', async () => {
+    it('is behind the anchors in the journals if the anchor file was removed', async () => {
       const { ok, lines } = await books.verifyAfter(async ({ dataDir }) => rmSync(anchorsOf(dataDir)), {
         from: 'middle',
       })
@@ -39,7 +39,7 @@ for (const engine of ENGINES)
       assert.match(missing(lines, 'store') ?? '', /the journal of/)
     })
 
-    it('is behind a copy of the anchors that was kept elsewhere, where all else was removed', async () => {
+    it('is behind a copy of the anchors that was kept elsewhere, if all else was removed', async () => {
       const kept = join(books.spare, 'kept.log')
       await books.verifyAfter(async ({ dataDir }) => copyFileSync(anchorsOf(dataDir), kept))
       const removeEvidence: Tampering = async ({ dataDir }) => {
@@ -53,18 +53,18 @@ for (const engine of ENGINES)
       assert.match(missing(seeing.lines, 'store') ?? '', /kept\.log/)
     })
 
-    it('is still seen after the gateway has gone on with it: lost records have others in their place', async () => {
+    it('is still detected after the gateway has continued with it: other records have replaced the lost ones', async () => {
       const { ok, lines } = await books.verifyAfter(untouched, { from: 'middle', between: 'served' })
       assert.equal(ok, false)
       assert.ok(
         lines.some(line => /^anchors: store: record \d+ is not the one that was anchored/.test(line)),
         lines.join('\n'),
       )
-      // The journal brought back what the node had settled, under the same links.
+      // The journal restored what the node had settled, under the same links.
       assert.ok(!lines.some(line => line.startsWith('anchors: node:')), lines.join('\n'))
     })
 
-    it('is accepted as a restore with a reason, in the audit log, and later anchors count again', async () => {
+    it('is accepted as a restore with a reason, in the audit log, and later anchors are checked again', async () => {
       const verify = { acceptRestore: 'restored last night’s backup' }
       const { ok, lines } = await books.verifyAfter(untouched, {
         from: 'middle',
@@ -78,7 +78,7 @@ for (const engine of ENGINES)
   })
 
 for (const engine of ENGINES)
-  describe(`the file of anchors beside a ${engine} store`, () => {
+  describe(`the anchor file beside a ${engine} store`, () => {
     let books: StoppedBooks
     before(async () => {
       books = await createStoppedBooks(engine)
@@ -94,13 +94,13 @@ for (const engine of ENGINES)
       )
     }
 
-    it('shows a line that was removed from its middle', () =>
+    it('reveals a line that was removed from its middle', () =>
       says(withoutLine(1), /^anchors: lines are missing before line 2 of anchors\.log/))
 
-    it('lacks a line that was removed from its end, which the journal has', () =>
+    it('reveals a line that was removed from its end, because the journal has it', () =>
       says(withoutLine(3), /^anchors: \S+anchors\.log lacks the line of .* which the journal of/))
 
-    it('shows a line that was changed', () =>
+    it('reveals a line that was changed', () =>
       says(async ({ dataDir }) => {
         const text = readFileSync(anchorsOf(dataDir), 'utf8')
         writeFileSync(anchorsOf(dataDir), text.replace(/"seq":\d+/, '"seq":1'))
@@ -114,7 +114,7 @@ for (const engine of ENGINES)
       assert.ok(ok, lines.join('\n'))
     })
 
-    it('may end in half a line, as a power cut leaves it', async () => {
+    it('may end with half a line, as after a power failure', async () => {
       const { ok, lines } = await books.verifyAfter(
         async ({ dataDir }) => {
           const text = readFileSync(anchorsOf(dataDir), 'utf8')

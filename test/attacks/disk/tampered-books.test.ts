@@ -223,13 +223,13 @@ for (const engine of ENGINES)
     })
     after(() => books.close())
 
-    it('changes nothing, and verify finds nothing wrong', async () => {
+    it('that changes nothing leaves nothing for verify to report', async () => {
       const { ok, lines } = await books.verifyAfter(async () => {})
       assert.ok(ok, lines.join('\n'))
     })
 
     for (const [attack, { tamper, says }] of Object.entries(ATTACKS))
-      it(`is seen by verify: ${attack}`, async () => {
+      it(`is detected by verify: ${attack}`, async () => {
         const { ok, lines } = await books.verifyAfter(tamper)
         assert.equal(ok, false, lines.join('\n'))
         assert.ok(

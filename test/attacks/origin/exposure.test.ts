@@ -46,7 +46,7 @@ describe('forwarding headers of a peer that is not trusted', () => {
       }
     })
 
-  it('are as they should be from a proxy that is named', async () => {
+  it('are accepted from a configured proxy', async () => {
     const gateway = await startGateway({ engine: 'sqlite', env: { SLUICE_TRUSTED_PROXIES: '127.0.0.1' } })
     try {
       const headers = { 'x-forwarded-for': '198.51.100.1' }
@@ -72,7 +72,7 @@ for (const workers of ['1', '2'])
     const warnings = (about: string) =>
       logLines(server.stdout()).filter(({ msg }) => String(msg).includes(about))
 
-    it('is warned about once in the log, and in the console', async () => {
+    it('logs one warning, and shows one in the console', async () => {
       const [warning] = await until('the warning', () => {
         const lines = warnings('HOST is a public address')
         return lines.length > 0 ? lines : undefined
@@ -85,9 +85,9 @@ for (const workers of ['1', '2'])
       assert.equal(warnings('HOST is a public address').length, 1)
     })
 
-    it('warns once of a proxy that is not trusted, whichever worker meets it', async () => {
+    it('logs one warning about an untrusted proxy, whichever worker sees it', async () => {
       const headers = { 'x-forwarded-for': '198.51.100.1' }
-      // At once, so that they come over several connections, which several workers take.
+      // Concurrently, so that they use several connections, which several workers accept.
       await Promise.all(
         Array.from({ length: 24 }, () => server.api('GET', '/api/user/self', undefined, { headers })),
       )

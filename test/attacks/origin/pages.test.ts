@@ -13,7 +13,9 @@ import { openVideos, type VideoRelay } from '../../support/videos.ts'
 
 const REPLICATE = 56
 
-/** What the attacker's provider answers: as a page, it reads the account of the signed-in user. */
+/**
+ * The response of the attacker's provider: rendered as a page, it reads the account of the signed-in user.
+ */
 const SCRIPT = `<script>
 fetch('/api/user/self').then(reply => reply.json()).then(({ data }) => { document.title = 'read ' + data.role })
 </script>`
@@ -77,7 +79,7 @@ function describePages(): void {
     await foreign.close()
   })
 
-  it('cannot render a provider’s answer on the console’s origin by a form', async () => {
+  it('cannot render a provider’s response on the console’s origin with a form', async () => {
     const body = { model, messages: [{ role: 'user', content: 'hi' }], user: '' }
     const [name = '', value = ''] = JSON.stringify(body).split('"user":"')
     page = `<form id=f method=post enctype=text/plain action="${relay.gateway.url}/v1/chat/completions?key=${key}">
@@ -94,7 +96,7 @@ function describePages(): void {
     await tab.close()
   })
 
-  it('cannot frame an answer, nor load it as a script or an image', async () => {
+  it('cannot frame a response, nor load it as a script or an image', async () => {
     const address = `${relay.gateway.url}/v1/models?key=${key}`
     page = `<iframe src="${address}"></iframe><script src="${address}"></script><img src="${address}">`
     const tab = await root.newPage()
@@ -104,7 +106,7 @@ function describePages(): void {
     })
     await tab.goto(`http://localhost:${foreign.port}/`)
     await tab.waitForLoadState('networkidle')
-    // What is no script and no image, the browser itself keeps from the page.
+    // The browser itself blocks responses that are neither a script nor an image.
     assert.ok(statuses.length > 0)
     assert.ok(
       statuses.every(status => status === 403),
@@ -113,7 +115,7 @@ function describePages(): void {
     await tab.close()
   })
 
-  it('can call the relay by a script with a token, and read the answer', async () => {
+  it('can call the relay by a script with a token, and read the response', async () => {
     page = '<title>app</title>'
     const tab = await root.newPage()
     await tab.goto(`http://localhost:${foreign.port}/`)
@@ -133,7 +135,7 @@ function describePages(): void {
 
   const filmAddress = () => `${relay.gateway.url}/v1/videos/${filmId}/content`
 
-  it('a user who is signed in opens the address of a completed video, and the browser saves it', async () => {
+  it('a signed-in user opens the address of a completed video, and the browser saves it', async () => {
     const tab = await root.newPage()
     const saving = tab.waitForEvent('download')
     await tab.goto(filmAddress()).catch(error => assert.match(error.message, /Download is starting/))
@@ -143,7 +145,7 @@ function describePages(): void {
     await tab.close()
   })
 
-  it('no other client does: not without a session, not from another site, not with ?key=', async () => {
+  it('no other client can: not without a session, not from another site, not with ?key=', async () => {
     const stranger = await browser.newContext()
     const other = await stranger.newPage()
     assert.equal((await other.goto(filmAddress()))?.status(), 401)

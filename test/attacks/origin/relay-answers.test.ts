@@ -12,7 +12,7 @@ const POLICY = "sandbox; default-src 'none'"
 type Sent = { readonly headers?: Readonly<Record<string, string>>; readonly body?: string }
 type Got = { readonly status: number; readonly headers: IncomingHttpHeaders; readonly text: string }
 
-/** As a browser or an old one sends it: fetch would add headers of its own. */
+/** Sends headers as a current or an old browser does: fetch would add its own. */
 const send = (method: string, url: string, { headers = {}, body }: Sent = {}) =>
   new Promise<Got>((resolve, reject) => {
     const sending = request(url, { method, headers }, response => {
@@ -33,7 +33,7 @@ const send = (method: string, url: string, { headers = {}, body }: Sent = {}) =>
 const NAVIGATION = { 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document', accept: 'text/html,*/*' }
 const ELSEWHERE = { 'sec-fetch-site': 'cross-site', origin: 'https://evil.example' }
 
-describe('answers of the relay, opened by a browser', () => {
+describe('responses of the relay, opened by a browser', () => {
   const relay = suiteMedia('sqlite')
   let provider: ScriptedServer
   let key: string
@@ -82,7 +82,7 @@ describe('answers of the relay, opened by a browser', () => {
       headers: { 'content-type': 'application/json', ...bearer(), ...more.headers },
     })
 
-  it('have a type that the gateway chose, for any type of the provider', async () => {
+  it('have a content type that the gateway chose, for any type from the provider', async () => {
     const whole = await chat()
     assert.equal(whole.status, 200, whole.text)
     assert.match(whole.headers['content-type'] ?? '', /^application\/json\b/)
@@ -108,7 +108,7 @@ describe('answers of the relay, opened by a browser', () => {
     assert.doesNotMatch(spoken.headers['content-type'] ?? '', /svg|html|xml/)
   })
 
-  it('are no documents of this origin: every one says so, good or bad', async () => {
+  it('are never documents of this origin: each has the headers for that, success or error', async () => {
     const answers = [
       await chat(),
       await chat({ headers: { authorization: 'Bearer sk-wrong' } }),
@@ -141,7 +141,7 @@ describe('answers of the relay, opened by a browser', () => {
     assert.match(text, /cross_site_refused|do(?:es)? not answer page navigations/, what)
   }
 
-  it('are not given to navigations, tags of pages and frames', async () => {
+  it('are not returned to navigations, page elements and frames', async () => {
     const before = provider.seen.length
     refused(await chat({ headers: NAVIGATION }), 'a form')
     for (const path of [
@@ -158,7 +158,7 @@ describe('answers of the relay, opened by a browser', () => {
     assert.equal(provider.seen.length, before)
   })
 
-  it('are not given to forms of other sites', async () => {
+  it('are not returned to forms of other sites', async () => {
     const before = provider.seen.length
     for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'Text/Plain;charset=utf-8']) {
       refused(await chat({ headers: { ...ELSEWHERE, 'content-type': type } }), type)
@@ -188,7 +188,7 @@ describe('answers of the relay, opened by a browser', () => {
     assert.equal(provider.seen.length, before)
   })
 
-  it('are given to scripts of any site, and to clients that are no browser', async () => {
+  it('are returned to scripts of any site, and to clients that are not browsers', async () => {
     const cors = { ...ELSEWHERE, 'sec-fetch-mode': 'cors', 'sec-fetch-dest': 'empty', accept: '*/*' }
     assert.equal((await chat({ headers: cors })).status, 200)
     assert.equal((await chat({ headers: { origin: 'https://app.example' } })).status, 200)
@@ -203,7 +203,7 @@ describe('answers of the relay, opened by a browser', () => {
     assert.equal(form.status, 400, form.text)
   })
 
-  it('need a credential in a header, but for lists of models and Gemini’s paths', async () => {
+  it('require a credential in a header, except model lists and Gemini’s paths', async () => {
     const withKey = (method: string, path: string, body?: string) =>
       send(method, at(`${path}?key=${key}`), {
         headers: { 'content-type': 'application/json' },
@@ -228,7 +228,7 @@ describe('answers of the relay, opened by a browser', () => {
     assert.equal((await withKey('POST', `/v1beta/models/${models.chat}:generateContent`, gemini)).status, 200)
   })
 
-  it('are not given by a session cookie, and a session does not count beside ?key=', async () => {
+  it('are not returned for a session cookie, and a session does not count beside ?key=', async () => {
     const signedIn = await send('POST', at('/api/user/login'), {
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify({ username: 'root', password: ROOT_PASSWORD }),

@@ -11,7 +11,10 @@ const FORM_TYPES = [
   'multipart/form-data; boundary=x',
 ]
 
-/** A page elsewhere cannot read what it posts here, but could sign its visitor in under an account of its choice. */
+/**
+ * A page of another site cannot read the response to its post, but could sign its visitor in under an account
+ * of its choice.
+ */
 describe('a page of another site', () => {
   const gateway = suiteGateway({ engine: 'sqlite' })
   let mallory: Awaited<ReturnType<Gateway['createUser']>>
@@ -46,12 +49,12 @@ describe('a page of another site', () => {
           await assertRefused(path, { 'content-type': type, ...origin })
     })
 
-    it(`cannot post a form to ${path} where the browser says nothing of the page`, async () => {
+    it(`cannot post a form to ${path} if the browser sends no header about the page`, async () => {
       for (const type of FORM_TYPES) await assertRefused(path, { 'content-type': type })
     })
   }
 
-  it('leaves no session, no account and no audit record', async () => {
+  it('creates no session, no account and no audit record', async () => {
     const count = async (table: 'sessions' | 'users' | 'audit') =>
       (await gateway.db.selectFrom(table).selectAll().execute()).length
     const counts = () => Promise.all([count('sessions'), count('users'), count('audit')])
@@ -71,13 +74,13 @@ describe('a page of another site', () => {
       assert.equal((await post('/api/user/login', headers)).status, 200, JSON.stringify(headers))
   })
 
-  it('reaches no other public route that changes something', () => {
+  it('cannot use any other public route that changes something', () => {
     const open = Object.entries<Route>(contract)
       .filter(([, { access, method, refusesOtherSites }]) => {
         return access === 'public' && method !== 'GET' && !refusesOtherSites
       })
       .map(([name]) => name)
-    // Signing out counts for the cookie's own site only.
+    // Signing out applies to the cookie's own site only.
     assert.deepEqual(open, ['logout'])
   })
 })

@@ -16,7 +16,7 @@ import { openVideos, type VideoRelay } from '../../support/videos.ts'
 
 const REPLICATE = 56
 
-/** Addresses of one local port, as a provider may spell them. */
+/** Addresses of one local port, in the spellings that a provider may use. */
 const spellings = (port: number) => [
   `http://127.0.0.1:${port}/`,
   `http://0.0.0.0:${port}/`,
@@ -80,7 +80,7 @@ describe('a provider that names an address of the gateway’s own network', () =
     assert.equal(inner.seen.length, 0)
   })
 
-  it('as a redirect from the film: is not connected to', async () => {
+  it('as a redirect from the video file: is not connected to', async () => {
     filmUrl = `${provider.url}/moved`
     for (const address of spellings(inner.port)) {
       redirectTo = address
@@ -91,7 +91,7 @@ describe('a provider that names an address of the gateway’s own network', () =
     assert.equal(inner.seen.length, 0)
   })
 
-  it('serves films of the channel’s own origin, also behind a redirect', async () => {
+  it('serves video files of the channel’s own origin, also behind a redirect', async () => {
     filmUrl = `${provider.url}/film`
     assert.equal((await fetchFilm()).text, 'a film')
     filmUrl = `${provider.url}/moved`
@@ -99,7 +99,7 @@ describe('a provider that names an address of the gateway’s own network', () =
     assert.equal((await fetchFilm()).text, 'a film')
   })
 
-  it('an address that is no URL is an error of the provider, not of the gateway', async () => {
+  it('an address that is not a URL is an error of the provider, not of the gateway', async () => {
     filmUrl = 'http://'
     assert.equal((await fetchFilm()).body.error.code, 'upstream_error')
   })
@@ -190,7 +190,7 @@ describe('an address that is saved in a channel', () => {
     ['allow', NEVER_ALLOWED, [...PRIVATE, ...PUBLIC]],
     ['deny', [...NEVER_ALLOWED, ...PRIVATE], PUBLIC],
   ] as const)
-    it(`is judged by the same rules as a connection, with SLUICE_PRIVATE_UPSTREAMS=${policy}`, async () => {
+    it(`is checked by the same rules as a connection, with SLUICE_PRIVATE_UPSTREAMS=${policy}`, async () => {
       const gateway = await startGateway({ engine: 'sqlite', env: { SLUICE_PRIVATE_UPSTREAMS: policy } })
       const save = (base_url: string) =>
         gateway.api('POST', '/api/channel/', { name: 'c', type: 1, key: 'k-1', models: ['m'], base_url })
@@ -211,7 +211,7 @@ describe('an address that is saved in a channel', () => {
 })
 
 describe('connections to many origins', () => {
-  it('leave nothing behind once they are idle', async () => {
+  it('leave no state once they are idle', async () => {
     const servers = await Promise.all(
       Array.from({ length: 3 }, () => startScriptedServer((_request, response) => response.end('{}'))),
     )
@@ -222,7 +222,7 @@ describe('connections to many origins', () => {
         .outcome
     try {
       for (const { url } of servers) assert.equal((await get(url, 'administrator')).kind, 'buffered')
-      // The same origins, once a provider names them: the open connections do not serve it.
+      // The same origins, once a provider names them: the open connections are not reused for it.
       for (const { url } of servers) assert.equal((await get(url, 'provider')).kind, 'failure')
       assert.ok(upstream.poolCount() >= servers.length)
       for (const server of servers) await server.close()

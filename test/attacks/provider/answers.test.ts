@@ -16,14 +16,14 @@ const brackets = (count: number) => `${'['.repeat(count)}${']'.repeat(count)}`
 const names = (count: number) =>
   `{${Array.from({ length: count }, (_, index) => `"a name of its own ${index}":1`).join(',')}}`
 
-/** What stalls a parser, out of all proportion to its bytes. */
+/** Input that stalls a parser, out of all proportion to its size. */
 const HOSTILE = {
   brackets: brackets(MB),
   names: names(50_000),
   'deep objects': `${'{"a":'.repeat(200)}1${'}'.repeat(200)}`,
 }
 
-/** A response of each format with an additional member, and the type of a channel with that format. */
+/** A response of each format with an additional member, and the channel type with that format. */
 const FORMATS = {
   openai: {
     type: 1,
@@ -44,7 +44,7 @@ const FORMATS = {
 
 const GOOD = whole(FORMATS.openai.body('1'))
 
-describe('a provider whose answers are hostile', () => {
+describe('a provider with hostile responses', () => {
   const relay = suiteRelay('sqlite')
   let provider: AnsweringProvider
 
@@ -55,7 +55,7 @@ describe('a provider whose answers are hostile', () => {
     provider.close()
   })
 
-  /** A model whose first channel answers so; the second, if there is one, answers well. */
+  /** A model whose first channel sends this response; the second, if there is one, responds normally. */
   async function serve(answer: Answer, { type = 1, hasOther = false } = {}) {
     const { model, channels } = await relay.serve(provider.answering(answer), {
       base_url: provider.url,
@@ -74,7 +74,7 @@ describe('a provider whose answers are hostile', () => {
 
   for (const [format, { type, body }] of Object.entries(FORMATS))
     for (const [name, extra] of Object.entries(HOSTILE))
-      it(`is failed over, and paid nothing: ${name} in an answer of the format ${format}`, async () => {
+      it(`causes a failover, and is paid nothing: ${name} in a response of the format ${format}`, async () => {
         const { id, ask } = await serve(whole(body(extra)), { type, hasOther: true })
         const reply = await ask()
         assert.equal(reply.status, 200, reply.text.slice(0, 300))
@@ -84,7 +84,7 @@ describe('a provider whose answers are hostile', () => {
         assert.match(String(other.trace.attempts[0].status), /nested deeper than 128|different names/)
       })
 
-  it('ends in 502 where no other channel answers, and costs nothing', async () => {
+  it('ends with 502 if no other channel responds, and costs nothing', async () => {
     const { id, ask } = await serve(whole(FORMATS.openai.body(HOSTILE.brackets)))
     const reply = await ask()
     assert.equal(reply.status, 502)
@@ -108,7 +108,7 @@ describe('a provider whose answers are hostile', () => {
     assert.ok(!reply.text.includes('[DONE]'))
   })
 
-  it('may send a large answer of many values, which passes as it is', async () => {
+  it('may send a large response of many values, which is forwarded unchanged', async () => {
     const logprobs = {
       content: Array.from({ length: 40_000 }, () => ({ token: 'a', logprob: -0.1, bytes: [97] })),
     }
@@ -122,7 +122,7 @@ describe('a provider whose answers are hostile', () => {
     assert.equal((await relay.rowOf(id)).completion_tokens, 5)
   })
 
-  it('may send a large answer in another format, which is translated whole', async () => {
+  it('may send a large response in another format, which is translated completely', async () => {
     const said = '"quoted" \\ é 😀 '.repeat(100_000)
     const body = {
       id: 'x',
@@ -139,7 +139,7 @@ describe('a provider whose answers are hostile', () => {
     assert.equal(reply.body.choices[0].message.content, said)
   })
 
-  it('is counted by the text of a large answer without usage', async () => {
+  it('has the text of a large response without usage counted', async () => {
     const content = 'word '.repeat(40_000)
     const answer = {
       id: 'x',
@@ -152,7 +152,7 @@ describe('a provider whose answers are hostile', () => {
     assert.ok(completion_tokens > 20_000, String(completion_tokens))
   })
 
-  it('leaves books that verify, with nothing held', async () => {
+  it('leaves a ledger that verifies, with nothing held', async () => {
     const { ok, lines } = await relay.gateway.operations.verify({})
     assert.ok(ok, lines.join('\n'))
   })

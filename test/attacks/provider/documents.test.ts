@@ -6,7 +6,7 @@ import { parseInSlices, writeInSlices } from '../../../src/wire/json-slices.ts'
 
 const MB = 1_048_576
 
-describe('large documents of a provider', () => {
+describe('large documents from a provider', () => {
   /** How often the event loop turns until this is done. */
   async function turnsOf(work: () => Promise<unknown>): Promise<number> {
     let turns = 0
@@ -21,7 +21,7 @@ describe('large documents of a provider', () => {
     return turns
   }
 
-  it('are parsed and written with turns for other requests in between', async () => {
+  it('are parsed and written with event loop turns for other requests in between', async () => {
     const value = {
       text: 'x'.repeat(16 * MB),
       vector: Array.from({ length: 500_000 }, (_, index) => index / 3),
@@ -31,7 +31,7 @@ describe('large documents of a provider', () => {
     assert.ok((await turnsOf(() => writeInSlices(value))) > 50)
   })
 
-  it('that come byte by byte take memory for their bytes only', () => {
+  it('that arrive byte by byte use memory for their bytes only', () => {
     const gathered = createGatherer()
     const byte = Buffer.from('x')
     for (let i = 0; i < 200_000; i++) gathered.push(byte)
@@ -39,7 +39,7 @@ describe('large documents of a provider', () => {
     assert.ok(gathered.take().length < 10)
   })
 
-  it('may not leave any number of parts unfinished', () => {
+  it('may not leave an unlimited number of parts unfinished', () => {
     const assembler = createAssembler(0, () => {})
     const open = () => assembler.open({ type: 'toolCall', id: 'a', name: 'f', arguments: '{' })
     assert.throws(() => {
@@ -47,7 +47,7 @@ describe('large documents of a provider', () => {
     }, /unfinished parts/)
   })
 
-  it('of many open tool calls are not parsed again with each new part', () => {
+  it('with many open tool calls are not parsed again with each new part', () => {
     const events: unknown[] = []
     const assembler = createAssembler(0, event => events.push(event))
     const call = { type: 'toolCall', id: 'a', name: 'f', arguments: '' } as const

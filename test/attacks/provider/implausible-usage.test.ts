@@ -35,7 +35,7 @@ const chunk = (delta: object, finish_reason: string | null = null) => ({
 const absurd = { prompt_tokens: 5, completion_tokens: 900_000_000, total_tokens: 900_000_005 }
 
 for (const engine of ENGINES) {
-  describe(`a provider that reports more than is possible, on ${engine}`, () => {
+  describe(`a provider that reports implausible usage, on ${engine}`, () => {
     const relay = suiteRelay(engine)
     let vendor: Vendor
     let answer: ScriptedAnswer
@@ -54,7 +54,7 @@ for (const engine of ENGINES) {
       return { model, channel: Number(channels[0]), id, key }
     }
 
-    it('is paid up to the client’s limit, and the rest waits in suspense of the channel', async () => {
+    it('is paid up to the client’s limit, and the rest is in suspense for the channel', async () => {
       const { model, channel, id, key } = await open()
       answer = jsonAnswer(completion(absurd))
       const reply = await relay.chat(key, { model, messages, max_tokens: 50 })
@@ -71,7 +71,7 @@ for (const engine of ENGINES) {
       assert.equal(Number(doubt?.amount), (900_000_000 - plausible(50)) * OUTPUT_NANOS)
     })
 
-    it('puts its channel on the list of what needs attention', async () => {
+    it('puts its channel on the list of channels that need attention', async () => {
       const { model, channel, id, key } = await open()
       answer = jsonAnswer(completion(absurd))
       await relay.chat(key, { model, messages, max_tokens: 50 })
@@ -84,7 +84,7 @@ for (const engine of ENGINES) {
       assert.equal(need?.level, 'error')
     })
 
-    it('is believed within the limit, times the choices, and a little beyond', async () => {
+    it('is trusted within the limit, times the choices, plus a margin', async () => {
       const { model, id, key } = await open()
       const usage = { prompt_tokens: 5, completion_tokens: plausible(100), total_tokens: plausible(100) + 5 }
       answer = jsonAnswer(completion(usage))
@@ -95,21 +95,21 @@ for (const engine of ENGINES) {
       assert.deepEqual(await relay.suspenseOf(id), [])
     })
 
-    it('is held to the model’s own limit where the client sets none', async () => {
+    it('is limited to the model’s own limit if the client sets none', async () => {
       const { model, id, key } = await open({}, { max_output_tokens: 200 })
       answer = jsonAnswer(completion(absurd))
       await relay.chat(key, { model, messages })
       assert.equal((await relay.rowOf(id)).completion_tokens, plausible(200))
     })
 
-    it('is held to what the channel’s own override asks for, where that is more', async () => {
+    it('is limited to what the channel’s own override requests, if that is more', async () => {
       const { model, id, key } = await open({ param_override: { max_tokens: 700 } })
       answer = jsonAnswer(completion(absurd))
       await relay.chat(key, { model, messages, max_tokens: 50 })
       assert.equal((await relay.rowOf(id)).completion_tokens, plausible(700))
     })
 
-    it('is held to the bytes that it delivered where the model has no hidden reasoning', async () => {
+    it('is limited to the bytes that it delivered if the model has no hidden reasoning', async () => {
       const { model, id, key } = await open({}, { max_output_tokens: null })
       const plain = await relay.addChannel({
         name: 'plain',
@@ -127,7 +127,7 @@ for (const engine of ENGINES) {
       await relay.chat(key, { model, messages })
       const [delivered, hidden] = await relay.rowsOf(id, 2)
       assert.equal(delivered?.completion_tokens, plausible(bytes))
-      // Without any limit, a model may have thought for as long as its vendor says.
+      // Without any limit, a model may have reasoned for as long as its vendor reports.
       assert.equal(hidden?.completion_tokens, 900_000_000)
     })
 
@@ -146,7 +146,7 @@ for (const engine of ENGINES) {
       assert.equal((await relay.suspenseOf(id))[0]?.reason, 'implausible_usage')
     })
 
-    it('is not believed about the prompt, about searches or inside a stream either', async () => {
+    it('is not trusted about the prompt, about searches or inside a stream either', async () => {
       const { model, id, key } = await open({}, { per_search: 0.001 })
       answer = eventsAnswer(chunk({ content: 'Hi' }), {
         ...chunk({}, 'stop'),
@@ -159,7 +159,7 @@ for (const engine of ENGINES) {
       assert.equal(row.other.reported.prompt_tokens, 900_000_000)
     })
 
-    it('is held to the same limits when its answer is translated, and in further inferences', async () => {
+    it('has the same limits if its response is translated, and in further inferences', async () => {
       const { model, id, key } = await open({ type: ANTHROPIC })
       const message = (usage: object) => ({
         id: 'm',
@@ -180,7 +180,7 @@ for (const engine of ENGINES) {
       assert.equal(second?.completion_tokens, 2 + plausible(1_000))
     })
 
-    it('may think longer than the limit where its limit is for the answer alone', async () => {
+    it('may reason beyond the limit if its limit is for the response text alone', async () => {
       const { model, id, key } = await open({ type: XAI })
       const usage = { prompt_tokens: 5, completion_tokens: 2, total_tokens: 907 }
       answer = jsonAnswer(completion(usage))
@@ -190,7 +190,7 @@ for (const engine of ENGINES) {
       assert.deepEqual(await relay.suspenseOf(id), [])
     })
 
-    it('of another format than the client’s, and of embeddings, is held to limits too', async () => {
+    it('of another format than the client’s, and of embeddings, has limits too', async () => {
       const { model, id, key } = await open({ type: GEMINI })
       answer = jsonAnswer({
         candidates: [{ content: { role: 'model', parts: [{ text: 'Hi' }] }, finishReason: 'STOP' }],

@@ -13,7 +13,7 @@ const INPUT = 11
 const OUTPUT = 7
 const RESPONSE = { id: 'resp_1', object: 'response', model: 'm', output: [] }
 
-/** A good stream of each format: two pieces of text, then the end with the usage. */
+/** A valid stream of each format: two pieces of text, then the end with the usage. */
 const STREAMS = {
   anthropic: [
     { type: 'message_start', message: { id: 'msg_1', model: 'm', usage: { input_tokens: INPUT } } },
@@ -55,7 +55,7 @@ const frame = (data: string, event?: string) =>
 const frameOf = (event: object) =>
   frame(JSON.stringify(event), 'type' in event ? String(event.type) : undefined)
 
-/** Events that no vendor sends: no JSON, half of it, and JSON of shapes that nothing expects. */
+/** Events that no vendor sends: invalid JSON, truncated JSON, and JSON of unexpected shapes. */
 const MALFORMED = [
   frame('this is not JSON'),
   frame('{"type":"content_block_delta","index":0,"delta":{"te'),
@@ -95,7 +95,7 @@ const spoiled = (name: FormatName, before: (at: number) => string) =>
 
 describe('a malformed event in a stream of the client’s own format', () => {
   for (const name of names) {
-    it(`passes as it is in ${name}, and the usage is still read`, () => {
+    it(`is forwarded unchanged in ${name}, and the usage is still read`, () => {
       for (const malformed of MALFORMED) {
         const text = spoiled(name, () => malformed)
         const { passed, ending, reading } = pass(name, text)
@@ -114,14 +114,14 @@ describe('a malformed event in a stream of the client’s own format', () => {
       assert.equal(reading.malformed, STREAMS[name].length)
     })
 
-    it(`does not stand for the end in ${name}`, () => {
+    it(`is not treated as the end in ${name}`, () => {
       const events: readonly object[] = STREAMS[name].slice(0, name === 'anthropic' ? -2 : -1)
       const text = events.map(frameOf).join('') + frame('{"type":"message_stop"', 'message_stop')
       assert.equal(pass(name, text).reading.isDone, false)
       assert.notEqual(pass(name, text).ending, 'complete')
     })
 
-    it(`is still an error in ${name} if the provider says so`, () => {
+    it(`is still an error in ${name} if the provider reports one`, () => {
       const { ending, reading } = pass(
         name,
         spoiled(name, at => (at === 1 ? frame('the machine is on fire', 'error') : '')),
@@ -130,7 +130,7 @@ describe('a malformed event in a stream of the client’s own format', () => {
       assert.match(JSON.stringify(reading.error), /the machine is on fire/)
     })
 
-    it(`passes unchanged in ${name}, with any JSON`, () => {
+    it(`is forwarded unchanged in ${name}, with any JSON`, () => {
       const isHarmless = (value: unknown) =>
         !/error|response\.|message_stop|finish/.test(JSON.stringify(value))
       fc.assert(
@@ -191,7 +191,7 @@ describe('a provider that sends malformed events', () => {
       assert.equal(row.cost, INPUT * INPUT_NANOS + OUTPUT * OUTPUT_NANOS)
     })
 
-    it(`ends a ${name} stream that is translated with an error, never with its normal end`, async () => {
+    it(`ends a translated ${name} stream with an error, never with its normal end`, async () => {
       const { fields } = ROUTES[name]
       const { model } = await relay.serve('sent', { ...fields, base_url: provider.url })
       provider.answers({ stream: spoiled(name, at => (at === 1 ? frame('{"half": ') : '')) })

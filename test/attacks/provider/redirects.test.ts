@@ -15,7 +15,7 @@ describe('a provider that redirects the gateway to another host', () => {
         response.end(JSON.stringify(body))
       }
       const job = { id: 'v1', object: 'video', model: 'film', progress: 100, created_at: 1 }
-      // One port under two names: for browsers and for the gateway, two origins.
+      // One port under two names: two origins, for browsers and for the gateway.
       const foreign = `http://localhost:${provider.port}`
       if (url === '/v1/videos') sendJson({ ...job, status: 'queued' })
       else if (url === '/v1/videos/v1') sendJson({ ...job, status: 'completed' })
@@ -31,7 +31,7 @@ describe('a provider that redirects the gateway to another host', () => {
     await provider.close()
   })
 
-  it('does not get the key sent to that host, nor a private host connected to', async () => {
+  it('causes neither the key to be sent to that host nor a connection to a private host', async () => {
     const { model } = await relay.offer('film', { per_call: 0.5 }, { type: 1, base_url: provider.url })
     const { key, sdk } = await relay.open({ unlimited_quota: true })
     const { id } = await sdk.videos.create({ model, prompt: 'p' })

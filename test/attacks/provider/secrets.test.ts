@@ -18,7 +18,7 @@ const HEADERS = {
   authorization: 'Bearer {api_key}',
 }
 
-/** Everything that the provider was sent and must not come back, in the spellings that it may come back in. */
+/** Everything that the provider received and must not return, in the encodings in which it may return. */
 const SPELLINGS = [
   SECRET,
   encodeURIComponent(SECRET),
@@ -36,7 +36,7 @@ const filesIn = (folder: string): string[] =>
     return statSync(path).isDirectory() ? filesIn(path) : statSync(path).isFile() ? [path] : []
   })
 
-describe('a provider that repeats the secrets it was sent', () => {
+describe('a provider that returns the secrets it was sent', () => {
   let relay: VideoRelay
   let provider: ScriptedServer
   let answer: (response: ServerResponse, url: string) => void = response => response.end()
@@ -73,7 +73,7 @@ describe('a provider that repeats the secrets it was sent', () => {
     return { reply, row: JSON.stringify(row) }
   }
 
-  it('in an error: the client, the log and the trace get them removed', async () => {
+  it('in an error: they are removed for the client, the log and the trace', async () => {
     for (const spelling of SPELLINGS) {
       const error = {
         message: `wrong: ${spelling}.`,
@@ -90,7 +90,7 @@ describe('a provider that repeats the secrets it was sent', () => {
     }
   })
 
-  it('at the very edge of what is passed on of a long error: no half of it is left', async () => {
+  it('at the edge of the forwarded part of a long error: no part of a secret is left', async () => {
     for (let before = 1_990; before < 10_300; before += 277) {
       answer = response =>
         sendJson(response, 400, { error: { message: `${'a'.repeat(before)}${KEY}${'b'.repeat(9_000)}` } })
@@ -119,7 +119,7 @@ describe('a provider that repeats the secrets it was sent', () => {
     mustBeClean(row, 'the log row')
   })
 
-  it('in an answer: it arrives with the secrets masked, and with its length', async () => {
+  it('in a response: it arrives with the secrets masked, and with its length', async () => {
     const message = { role: 'assistant', content: `say ${SECRET} and ${KEY}` }
     answer = response =>
       sendJson(response, 200, {
@@ -136,7 +136,7 @@ describe('a provider that repeats the secrets it was sent', () => {
     mustBeClean(row, 'the log row')
   })
 
-  it('in an event of a streamed answer: a header’s secret arrives masked', async () => {
+  it('in an event of a stream: a header’s secret arrives masked', async () => {
     const chunk = (delta: unknown, finish_reason: string | null) => ({
       id: 'c',
       object: 'chat.completion.chunk',
@@ -155,7 +155,7 @@ describe('a provider that repeats the secrets it was sent', () => {
     mustBeClean(reply.text, 'the stream')
   })
 
-  it('in a test of the channel, and when it is asked for its models', async () => {
+  it('in a channel test, and in a request for its models', async () => {
     answer = response => sendJson(response, 400, { error: { message: SPELLINGS.join(' ') } })
     const { channels } = await relay.serve('m', channel())
     const tested = await relay.api('GET', `/api/channel/test/${channels[0]}`)
@@ -194,8 +194,8 @@ describe('a provider that repeats the secrets it was sent', () => {
   })
 })
 
-describe('what is taken for a secret', () => {
-  it('a key, its halves, and the private parts of a key file', () => {
+describe('values that are treated as a secret', () => {
+  it('include a key, its halves, and the private parts of a key file', () => {
     const file = JSON.stringify({
       type: 'service_account',
       private_key_id: 'abcdef0123456789',
@@ -209,7 +209,7 @@ describe('what is taken for a secret', () => {
     assert.equal(scrub(said), 'key [redacted] of [redacted] in eu-central-1, [redacted] [redacted]')
   })
 
-  it('not the values of common headers, and nothing too short to be a secret', () => {
+  it('exclude the values of common headers, and values too short to be a secret', () => {
     const headers = {
       'user-agent': 'our-own-client/1.0',
       'x-level': '1',
@@ -219,7 +219,7 @@ describe('what is taken for a secret', () => {
     assert.deepEqual(secretsOfHeaders(headers), [])
   })
 
-  it('tokens that were made of a key, by their shape', () => {
+  it('include tokens derived from a key, recognized by their shape', () => {
     const scrub = createScrub([])
     assert.equal(scrub('Bearer abcdefghijklmnop1234 was refused'), 'Bearer [redacted] was refused')
     assert.equal(scrub('token eyJhbGciOiJIUzI1.eyJpc3MiOiJha.c2lnbmF0dXJl'), 'token [redacted]')
