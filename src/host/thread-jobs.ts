@@ -1,6 +1,6 @@
 import { parentPort, type Transferable } from 'node:worker_threads'
 
-/** The messages between an idle thread and its owner. A job without an id gets no reply. */
+/** The messages between an on-demand thread and its owner. A job without an id gets no reply. */
 export type JobMessage<Job> = { readonly id?: number; readonly job: Job }
 export type JobDone<Result> = { readonly id: number } & (
   | { readonly result: Result }

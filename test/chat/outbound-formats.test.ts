@@ -133,7 +133,7 @@ describe('chats for Bedrock', () => {
     assert.deepEqual(lost, ['messages[2].content[0]'], 'only the unsigned thought')
   })
 
-  it('repeat the tools of a conversation if the request no longer has any', () => {
+  it('repeat the tools of a conversation if the request lists none', () => {
     const { body } = fields(bedrock, { ...HELLO, messages: LOOP })
     assert.deepEqual(body.toolConfig, {
       tools: [{ toolSpec: { name: 'weather', inputSchema: { json: { type: 'object' } } } }],

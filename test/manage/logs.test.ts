@@ -290,7 +290,7 @@ for (const engine of ENGINES) {
       assert.equal((await data('/api/log/?username=nobody-of-that-name')).total, 0)
     })
 
-    it('reads % as any text, and every other character literally', async () => {
+    it('reads % as a wildcard, and every other character literally', async () => {
       const person = await gateway.createUser({ username: 'Pat_Tern' })
       for (const model_name of ['gpt-4o', 'gpt-4o-mini', 'GPT_4', 'o3', 'back\\slash'])
         await write(person, { model_name, token_name: `for ${model_name}`, content: model_name })
