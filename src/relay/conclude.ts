@@ -19,9 +19,10 @@ import type { StreamMeter } from './operations/channel-request.ts'
 import { limitedByDelivery, limitsOf, plausibleUsage, type UsageLimits } from './price/plausible-usage.ts'
 import { type CountedOutput, countUsage, reportedUsage } from './price/usage-count.ts'
 import type { RelayRequest } from './request.ts'
-import { errorCodeOf, settle, upstreamIdOf } from './settlement.ts'
+import { errorCodeOf, settle } from './settlement.ts'
 import { createStreamBudget } from './stream-budget.ts'
 import { streamFault, streamHealth } from './stream-outcome.ts'
+import { upstreamIdOf } from './upstream/provider-report.ts'
 
 const errorFormatOf = ({ spec }: RelayRequest): ErrorFormat => spec.errorFormat ?? COMMON_ERROR_FORMAT
 

@@ -9,7 +9,6 @@ import {
   withToolCalls,
 } from '../domain/usage.ts'
 import type { UpstreamError } from './answer/upstream-error.ts'
-import type { RelayChannel } from './catalog/catalog.ts'
 import { excessSuspense } from './price/plausible-usage.ts'
 import type { RelayRequest, Trace } from './request.ts'
 import { type SettledUsage, servedConditions, usageDetails } from './usage-details.ts'
@@ -86,10 +85,4 @@ export async function settle(
   const { video } = settling
   const paid = await hold.settle({ channelId: channel.id, cost, suspense, log, ...(video && { video }) })
   return { paid, cost }
-}
-
-/** The provider's own request id. */
-export const upstreamIdOf = (headers: Readonly<Record<string, unknown>>, { secrets }: RelayChannel) => {
-  const id = headers['x-request-id'] ?? headers['request-id']
-  return typeof id === 'string' ? secrets.scrub(id).slice(0, 128) : ''
 }

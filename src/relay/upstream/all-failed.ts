@@ -16,8 +16,9 @@ type Disclosure = {
 export function refusalFor(failures: readonly AttemptFailure[], { exposesMessages }: Disclosure): Refusal {
   const last = failures.at(-1)
   if (last?.shortage) return overloaded(last.shortage)
-  const summary = last ? failureSummary(last) : 'not sent'
-  const message = exposesMessages && last ? providerReport(last)?.message : undefined
+  const report = last && providerReport(last)
+  const summary = last ? failureSummary(last, report) : 'not sent'
+  const message = exposesMessages ? report?.message : undefined
   const detail = message === undefined ? 'Try again later.' : `The provider reported: ${message}`
   if (failures.every(isTimeout))
     return new Refusal('upstream_timeout', `All channels timed out (last: ${summary}). ${detail}`)

@@ -1,4 +1,5 @@
 import { upstreamError } from '../answer/upstream-error.ts'
+import type { RelayChannel } from '../catalog/catalog.ts'
 import type { AttemptFailure } from './failure.ts'
 
 /**
@@ -16,6 +17,12 @@ export type ProviderReport = {
 const MAX_MESSAGE = 500
 const MAX_REQUEST_ID = 128
 
+/** The provider's own request id. */
+export const upstreamIdOf = (headers: Readonly<Record<string, unknown>>, { secrets }: RelayChannel) => {
+  const id = headers['x-request-id'] ?? headers['request-id']
+  return typeof id === 'string' ? secrets.scrub(id).slice(0, MAX_REQUEST_ID) : ''
+}
+
 /** Undefined if there is no error response. Secrets, addresses and host names are masked. */
 export function providerReport({
   channel,
@@ -27,12 +34,12 @@ export function providerReport({
   if (answer === undefined) return undefined
   const { message, body } = upstreamError(answer, channel, error)
   const { code } = body.error
-  const id = answer.headers['x-request-id'] ?? answer.headers['request-id']
+  const requestId = upstreamIdOf(answer.headers, channel)
   return {
     status,
     ...(code !== null && { code: String(code) }),
     message: message.slice(0, MAX_MESSAGE),
-    ...(typeof id === 'string' && { request_id: channel.secrets.scrub(id).slice(0, MAX_REQUEST_ID) }),
+    ...(requestId !== '' && { request_id: requestId }),
     ...(retryAfterS !== undefined && { retry_after_s: retryAfterS }),
   }
 }
@@ -50,9 +57,9 @@ const REASONS = {
 const CODE = /^[\w.-]{1,64}$/
 
 /** The outcome of an attempt in a few words that reveal nothing of the provider's account: `429 rate_limit_exceeded`. */
-export function failureSummary(failure: AttemptFailure): string {
+export function failureSummary(failure: AttemptFailure, report: ProviderReport | undefined): string {
   if (failure.kind !== 'status') return REASONS[failure.kind]
-  const { code = '' } = providerReport(failure) ?? {}
+  const { code = '' } = report ?? {}
   return CODE.test(code) && code !== String(failure.status)
     ? `${failure.status} ${code}`
     : String(failure.status)
