@@ -33,7 +33,7 @@ export class WorkerStartError extends Error {
 }
 
 const PING_EVERY_MS = 1_000
-const PING_TIMEOUT_MS = 5_000
+const PING_TIMEOUT_MS = 20_000
 const START_TIMEOUT_MS = 60_000
 const LATE_TICK_MS = 3_000
 const STABLE_MS = 10_000
