@@ -171,6 +171,8 @@ export function createHttpServer({ basePath, relay, manage, connectionLimit, isR
     continueWhenRead(request, response)
     serve(request, response)
   })
+  // Every request that a client has pipelined listens to the one socket.
+  server.on('connection', socket => socket.setMaxListeners(0))
   connectionLimit.watch(server)
   server.maxHeadersCount = MAX_HEADERS
   return server
