@@ -17,6 +17,8 @@ const STATES: Readonly<Record<JobState['status'], string>> = {
 }
 const SIZES = /^\d+x\d+$/
 const DAY_S = 86_400
+/** Long enough to download the video on a busy machine. */
+const EXPIRING_S = 6
 
 /** The content of a video: bytes that depend on their position, so that ranges can be checked. */
 function filmOf(job: Job): Buffer {
@@ -38,7 +40,7 @@ function jobJson(job: Job, nowMs: number): string {
     progress: Math.round(progress * 100),
     created_at: created,
     completed_at: isDone ? Math.floor(nowMs / 1000) : null,
-    expires_at: isDone ? created + (isExpiring(job) ? 2 : DAY_S) : null,
+    expires_at: isDone ? created + (isExpiring(job) ? EXPIRING_S : DAY_S) : null,
     seconds: job.seconds,
     size: job.size,
     prompt: job.prompt,
