@@ -32,6 +32,7 @@ import { openForms } from '../relay/intake/form.ts'
 import { createIdempotentRequests } from '../relay/intake/repeat.ts'
 import { createTranslator } from '../relay/operations/translator.ts'
 import { createTokenCounter } from '../relay/price/token-count.ts'
+import { createRejections } from '../relay/rejections.ts'
 import type { RelayDeps } from '../relay/request.ts'
 import { createFormatMemory } from '../relay/upstream/format-fallback.ts'
 import { createKeyExchange } from '../relay/upstream/key-exchange.ts'
@@ -44,6 +45,7 @@ import { createSharedRates, type RateReport } from '../routing/shared-rates.ts'
 import type { Store } from '../store/engine/store.ts'
 import { decideStatus, recordTest } from '../store/records/channel-status.ts'
 import { activateDuePrices } from '../store/records/prices.ts'
+import { writeRejections } from '../store/usage/rejections.ts'
 import type { Peers } from '../workers/peers.ts'
 import { createChannelMonitor } from './channel-monitor.ts'
 import type { Config } from './config.ts'
@@ -181,6 +183,10 @@ export async function buildRelay({
   })
   invalidation.start()
   const overload = watchOverload()
+  const rejections = createRejections({
+    write: batch => writeRejections(db, batch),
+    onFailure: error => log.warn({ err: error }, 'Rejected requests could not be written. Retrying.'),
+  })
 
   const deps = {
     directory,
@@ -218,6 +224,7 @@ export async function buildRelay({
     ownerOf: type => (type === undefined ? 'custom' : (providerOf(type)?.name.toLowerCase() ?? 'custom')),
     endpointTypes: model => endpointTypes(model, catalog.priceOf([model])?.price),
     onFailure: (error, requestId) => log.error({ err: error, request_id: requestId }, 'A request failed.'),
+    rejections,
     sessionUser,
     manage,
   } satisfies RelayDeps
@@ -266,6 +273,7 @@ export async function buildRelay({
       catalog.close()
       monitor.close()
       overload.close()
+      await rejections.close()
       await videos.close(upstream.close)
       await counter.close()
       await translator.close()

@@ -41,8 +41,8 @@ export type Hold = {
   held(): number
   /** Returns the amount that user and token pay. Once it resolves, the last byte may be delivered. */
   settle(ending: HoldEnding): Promise<number>
-  /** Ends the hold without a charge. Has no effect on a hold that has ended. */
-  release(): void
+  /** Ends the hold without a charge. Has no effect on a hold that has ended, and returns false. */
+  release(): boolean
 }
 
 /** Settled requests reach the store after at most this long. A read of a single account applies them first. */
@@ -316,9 +316,10 @@ export async function openLedger({ nodeId, journal, books, otherNodes, nowMs, on
         return paid
       },
       release() {
-        if (hasEnded) return
+        if (hasEnded) return false
         end(0)
         journal.append({ kind: 'release', rid })
+        return true
       },
     }
   }

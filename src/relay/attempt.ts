@@ -9,6 +9,7 @@ import { type AttemptSlot, type Candidates, openCandidates } from './candidates.
 import type { RelayChannel } from './catalog/catalog.ts'
 import { type ChannelCall, outcomeOf, prepareCall } from './channel-call.ts'
 import { createSkipReason, NOT_OFFERED, strictRefusal } from './eligibility.ts'
+import { disconnected } from './intake/body.ts'
 import type { AnswerReading, ChannelRequest } from './operations/channel-request.ts'
 import type { RelayRequest, Trace } from './request.ts'
 import { refusalFor } from './upstream/all-failed.ts'
@@ -111,7 +112,7 @@ export async function firstAnswer(request: RelayRequest): Promise<RelayOutcome> 
   const { last } = state
   if (last === undefined) {
     earlyHeaders.close()
-    throw noChannel()
+    throw client.hasDisconnected() ? disconnected() : noChannel()
   }
   if (client.hasDisconnected()) return { ...last, kind: 'disconnected', trace }
   return allFailed(request, last, trace, earlyHeaders)

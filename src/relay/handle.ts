@@ -26,7 +26,8 @@ import { ERROR_FORMATS, operationAt } from './operations/index.ts'
 import type { OperationSpec } from './operations/operation.ts'
 import { priceWork } from './price/price.ts'
 import { tighterInputBound } from './price/usage-count.ts'
-import type { RelayDeps, RelayRequest } from './request.ts'
+import { recordRejection } from './record-rejection.ts'
+import type { RelayDeps, RelayRequest, RequestReport } from './request.ts'
 import type { Videos } from './videos/videos.ts'
 
 /** Handles one request: every step happens once, here, in this order. */
@@ -35,9 +36,9 @@ async function handleOperation(
   spec: OperationSpec,
   request: IncomingMessage,
   response: ServerResponse,
-  requestId: string,
+  report: RequestReport,
 ) {
-  const startedMs = deps.nowMs()
+  const { requestId, startedMs } = report
   const credential = credentialOf(request)
   const identifying = identify(deps, request, credential)
   const identified = identifying instanceof Promise ? await identifying : identifying
@@ -47,6 +48,7 @@ async function handleOperation(
       share,
       isFunded: () => deps.ledger.canSpend(identified.caller.userId, identified.caller.tokenId),
     })
+    report.work = work
     try {
       await handleIdentified({
         deps,
@@ -59,6 +61,7 @@ async function handleOperation(
         credential,
         identified,
         share,
+        report,
       })
     } finally {
       work.dispose?.()
@@ -75,6 +78,7 @@ type IncomingOperation = Pick<
   readonly request: IncomingMessage
   readonly credential: string
   readonly identified: IdentifiedCaller
+  readonly report: RequestReport
 }
 
 /** Handles a request whose caller is identified and whose body is read: admits it, prices it and serves it. */
@@ -128,7 +132,7 @@ async function claimIdempotencyKey({ deps, work, request }: IncomingOperation, {
 type RoutedRequest = Pick<RelayRequest, 'admitted' | 'route' | 'priced' | 'storeAnswer'>
 
 async function serve(incoming: IncomingOperation, routedRequest: RoutedRequest): Promise<void> {
-  const { deps, spec, work, request, response, requestId, startedMs, credential, share } = incoming
+  const { deps, spec, work, request, response, requestId, startedMs, credential, share, report } = incoming
   const { admitted, route } = routedRequest
   let { priced } = routedRequest
   const entering = admitted.enter(work.countedInput)
@@ -172,7 +176,7 @@ async function serve(incoming: IncomingOperation, routedRequest: RoutedRequest):
       const outcome = await firstAnswer(relayRequest)
       await conclude(relayRequest, outcome, ticket)
     } finally {
-      hold.release() // has no effect on a settled hold
+      report.isSettled = !hold.release()
     }
   } finally {
     // Only the first `end` counts. After an answer, `conclude` has already reported the tokens.
@@ -215,6 +219,12 @@ const READS = ['GET', 'HEAD']
 const VIDEO_CONTENT = /^\/v1\/videos\/[^/]+\/content$/
 const BILLING = /^\/(v1\/)?dashboard\/billing\/(subscription|usage)$/
 
+type FailedRequest = {
+  readonly request: IncomingMessage
+  readonly report: RequestReport
+  readonly errorFormat: ErrorFormat | undefined
+}
+
 /**
  * Routes the requests of the relay API: operations, model lists, video jobs and billing. An unknown route gets a JSON 404
  * in the error format of its path, never an HTML page.
@@ -224,15 +234,16 @@ export function createRelay(deps: RelayDeps, videos: Pick<Videos, 'route'>): Req
   const fail = (
     response: ServerResponse,
     error: unknown,
-    options: { errorFormat?: ErrorFormat | undefined; requestId: string },
+    { request, report, errorFormat }: FailedRequest,
   ) => {
-    const { requestId } = options
+    const { requestId } = report
     const shortage = shortageOf(error)
     if (shortage) deps.onShortage(shortage)
     const refusal = shortage ? overloaded(shortage) : refusalOfError(error, requestId)
     if (refusal !== error && !shortage) deps.onFailure(error as Error, requestId)
+    if (!report.isSettled) recordRejection(deps, request, report, refusal)
     if (response.headersSent) response.destroy()
-    else answerRefusal(response, refusal, options)
+    else answerRefusal(response, refusal, { errorFormat, requestId })
   }
 
   async function listModels(
@@ -266,10 +277,12 @@ export function createRelay(deps: RelayDeps, videos: Pick<Videos, 'route'>): Req
 
   return (request, response) => {
     const path = pathOf(request)
-    const requestId = newRequestId(deps.nowMs())
+    const startedMs = deps.nowMs()
+    const requestId = newRequestId(startedMs)
     if (request.method === 'OPTIONS') return answerPreflight(request, response, requestId)
     const spec = operationAt(path, request.url)
     const models = spec ? null : MODELS.exec(path)
+    const report: RequestReport = { requestId, startedMs }
     const run = () => {
       if (!VIDEO_CONTENT.test(path)) mustNotBeCrossSite(request)
       if (BILLING.test(path)) return deps.manage(request, response)
@@ -284,15 +297,16 @@ export function createRelay(deps: RelayDeps, videos: Pick<Videos, 'route'>): Req
       if (!spec) {
         const serveVideo = videos.route(path, request.method ?? '')
         if (!serveVideo) throw noSuchRoute(request)
-        return serveVideo({ request, response, requestId })
+        return serveVideo({ request, response, requestId, report })
       }
       if (request.method !== 'POST') throw wrongMethod(path, ['POST'], request.method)
-      return handleOperation(deps, spec, request, response, requestId)
+      return handleOperation(deps, spec, request, response, report)
     }
     Promise.try(run).catch(error =>
       fail(response, error, {
+        request,
+        report,
         errorFormat: spec ? spec.errorFormat : errorFormatAt(path, request),
-        requestId,
       }),
     )
   }

@@ -15,11 +15,21 @@ import type { Claim, IdempotentRequests } from './intake/repeat.ts'
 import type { OperationSpec, ReadContext, Work } from './operations/operation.ts'
 import type { RequestPrice } from './price/price.ts'
 import type { TokenCounter } from './price/token-count.ts'
+import type { Rejections } from './rejections.ts'
 import type { AttemptFailure } from './upstream/failure.ts'
 import type { FormatMemory } from './upstream/format-fallback.ts'
 import type { KeyExchange } from './upstream/key-exchange.ts'
 import type { ProviderReport } from './upstream/provider-report.ts'
 import type { Upstream } from './upstream/upstream.ts'
+
+/** What is known of a request when it ends. */
+export type RequestReport = {
+  readonly requestId: string
+  readonly startedMs: number
+  work?: Pick<Work, 'model' | 'isStream'>
+  /** The request is in the ledger, which has its own log row. */
+  isSettled?: boolean
+}
 
 /** The dependencies of the relay. */
 export type RelayDeps = {
@@ -50,6 +60,7 @@ export type RelayDeps = {
   ownerOf(type: number | undefined): string
   endpointTypes(model: string): readonly string[]
   onFailure(error: Error, requestId: string): void
+  readonly rejections: Pick<Rejections, 'add' | 'addUnknown'>
   /** Runs a request once per `Idempotency-Key`. */
   readonly idempotentRequests: IdempotentRequests
   /** The user of the console session, if the request comes from a signed-in browser. */

@@ -68,10 +68,12 @@ const finerFilters = {
   user_id: numberFilter,
   token_id: numberFilter,
   status: z
-    .enum(['any', 'ok', 'failed', ''])
+    .enum(['any', 'ok', 'failed', 'rejected', ''])
     .transform(value => (value === '' ? undefined : value))
     .optional()
-    .describe('Requests only: all, successful ones, failed ones'),
+    .describe(
+      'Requests only: all, successful ones, those that a channel failed, those that the gateway rejected',
+    ),
   stream: queryFlag,
   ip: queryText,
   source: z
@@ -122,6 +124,7 @@ export const EXPORTED = [
   'error_code',
   'ip',
   'upstream_request_id',
+  'requests',
   'content',
 ] as const
 const columnNames = longText
@@ -156,6 +159,7 @@ const logView = z
     ip: z.string(),
     request_id: z.string(),
     upstream_request_id: z.string(),
+    requests: z.int().describe('1; more if the row stands for several rejected requests'),
     other: z.string().describe('An object as JSON text'),
   })
   .meta({ id: 'LogRow' })

@@ -56,6 +56,7 @@ const presentRow = (row: LogWithNames) => ({
   ip: row.address,
   request_id: row.request_id,
   upstream_request_id: row.upstream_request_id,
+  requests: row.requests,
   other: row.other,
 })
 

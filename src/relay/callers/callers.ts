@@ -61,6 +61,8 @@ export function createCallers({ find }: CallersDeps) {
     find(credential: string): Caller | Promise<Caller | undefined> {
       return callers.get(credential) ?? load(credential)
     },
+    /** Undefined also for a caller that exists and is not cached. */
+    findCached: (credential: string): Caller | undefined => callers.get(credential),
     /** Whether the caller has not been invalidated since it was admitted. */
     isCurrent: (credential: string, caller: Caller) => callers.get(credential) === caller,
     forgetToken(id: number): void {

@@ -25,6 +25,7 @@ import { admit, credentialOf, type IdentifiedCaller } from '../callers/admit.ts'
 import { identify } from '../callers/identify.ts'
 import { answerHeaders } from '../conclude.ts'
 import { readRequest } from '../intake/read-request.ts'
+import type { RequestReport } from '../request.ts'
 import { errorCodeOf, settle } from '../settlement.ts'
 import { refusalFor } from '../upstream/all-failed.ts'
 import { upstreamIdOf } from '../upstream/provider-report.ts'
@@ -40,6 +41,7 @@ type SubmitRequest = {
   readonly request: IncomingMessage
   readonly response: ServerResponse
   readonly requestId: string
+  readonly report: RequestReport
   readonly path: string
   readonly spec: Pick<typeof videoSpec, 'read' | 'readForm' | 'names'>
   /** The response has `task_id` beside `id`. */
@@ -171,6 +173,7 @@ export function createSubmit(
     try {
       const isFunded = () => deps.ledger.canSpend(userId, tokenId)
       const work = await readRequest(submission.request, submission.spec, deps, { share, isFunded })
+      submission.report.work = work
       try {
         await submitRead(submission, work, share)
       } finally {
@@ -229,7 +232,7 @@ export function createSubmit(
 
   async function submitHeld(admittedJob: AdmittedJob): Promise<void> {
     const { given: submission, work, admitted, route, priced, ticket, startedMs } = admittedJob
-    const { request, response, requestId, remix } = submission
+    const { request, response, requestId, report, remix } = submission
     let row = admittedJob.row
     let hold: Hold | undefined
     let isInFlight = false
@@ -312,7 +315,7 @@ export function createSubmit(
         })
       throw error
     } finally {
-      if (!isInFlight) hold?.release()
+      report.isSettled = isInFlight || hold?.release() === false
     }
   }
 

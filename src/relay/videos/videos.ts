@@ -10,6 +10,7 @@ import { assignCaller, credentialOf, isWithoutCredential } from '../callers/admi
 import { identify } from '../callers/identify.ts'
 import { credentialOfPerson } from '../callers/playground.ts'
 import { badParameter } from '../operations/carry.ts'
+import type { RequestReport } from '../request.ts'
 import { createContent } from './content.ts'
 import type { VideoDeps } from './deps.ts'
 import { createPoller } from './poller.ts'
@@ -32,6 +33,7 @@ type VideoRouteCall = {
   readonly request: IncomingMessage
   readonly response: ServerResponse
   readonly requestId: string
+  readonly report: RequestReport
   readonly path: string
   readonly id: string
 }
@@ -64,9 +66,9 @@ export function createVideos(deps: VideoDeps) {
 
   const create =
     (isTask: boolean): Serve =>
-    async ({ request, response, requestId, path }) => {
+    async ({ request, response, requestId, report, path }) => {
       const identified = await identify(deps, request, credentialOf(request))
-      await submit({ request, response, requestId, path, spec: videoSpec, isTask, identified })
+      await submit({ request, response, requestId, report, path, spec: videoSpec, isTask, identified })
     }
 
   const present =
@@ -147,7 +149,7 @@ export function createVideos(deps: VideoDeps) {
     if (!access || !remixIt || !source.upstream_id)
       throw new Refusal('invalid_parameter', 'The provider of this video does not support remixes.')
     const job = { id: source.upstream_id, kind: source.kind, model: source.sent_model }
-    const { request, response, requestId, path } = call
+    const { request, response, requestId, report, path } = call
     const identified = await identify(deps, request, credentialOf(request))
     const facts = factsIn(source)
     const ask: Omit<VideoAsk, 'prompt'> = {
@@ -163,6 +165,7 @@ export function createVideos(deps: VideoDeps) {
       request,
       response,
       requestId,
+      report,
       path,
       spec: remixSpec({ model: source.model, ask }),
       isTask: false,

@@ -248,6 +248,8 @@ type LogsTable = {
   upstream_request_id: Generated<string>
   /** JSON object. */
   other: string
+  /** The number of requests that the row stands for: 1, or more for rejected ones. */
+  requests: Generated<number>
 }
 
 type AuditTable = {

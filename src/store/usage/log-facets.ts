@@ -1,5 +1,6 @@
 import { type RawBuilder, sql } from 'kysely'
 import { LOG_TYPE } from '../../domain/log.ts'
+import { NO_CHANNEL } from '../../domain/rejection.ts'
 import { byTokens, detailOf, filtered, type Lists, type LogFilter, type LogStore } from './log-filter.ts'
 import { ends, isInRollups, MAX_EXACT, rollupFilter, sumQuickly } from './log-sums.ts'
 import { groupRollups, isFolded, type RollupGroup } from './rollups.ts'
@@ -45,14 +46,19 @@ async function countRows({
   )
   const keyColumn = sql<string | number>`${key}`.as('key')
   const counted =
-    maxRows === Infinity ? matches.select(keyColumn) : newest.select(keyColumn).limit(maxRows + 1)
-  const values = await store.db
+    maxRows === Infinity
+      ? matches.select([keyColumn, 'matches.requests'])
+      : newest.select([keyColumn, 'matches.requests']).limit(maxRows + 1)
+  const groups = await store.db
     .selectFrom(counted.as('counted'))
-    .select(['key', sql<number>`count(*)`.as('count')])
+    .select(['key', sql<number>`sum(requests)`.as('count'), sql<number>`count(*)`.as('rows')])
     .groupBy('key')
     .execute()
-  const all = values.reduce((sum, { count }) => sum + count, 0)
-  return { values, isExact: all <= maxRows && (maxRows === Infinity || (await reached()) === undefined) }
+  const rows = groups.reduce((sum, group) => sum + Number(group.rows), 0)
+  return {
+    values: groups.map(({ key, count }) => ({ key, count: Number(count) })),
+    isExact: rows <= maxRows && (maxRows === Infinity || (await reached()) === undefined),
+  }
 }
 
 async function countRollups(store: LogStore, filter: LogFilter, facet: RollupGroup, limit: number) {
@@ -76,15 +82,19 @@ async function countRollups(store: LogStore, filter: LogFilter, facet: RollupGro
 async function countStatuses(store: LogStore, filter: LogFilter): Promise<FacetValues> {
   if (isInRollups(filter)) {
     const { requests, failures } = await sumQuickly(store, filter)
+    const hasRejected = filter.channelId === undefined || filter.channelId === NO_CHANNEL
+    const rejected = hasRejected ? await sumQuickly(store, { ...filter, channelId: NO_CHANNEL }) : undefined
+    const rejections = rejected?.failures ?? 0
     const values = [
       { key: 'ok', count: requests - failures },
-      { key: 'failed', count: failures },
+      { key: 'failed', count: failures - rejections },
+      { key: 'rejected', count: rejections },
     ]
     return { values, isExact: true }
   }
-  const { values, isExact } = await countRows({ store, filter, key: sql.ref('type'), maxRows: MAX_EXACT })
-  const statuses = values.map(({ key, count }) => ({ key: key === LOG_TYPE.error ? 'failed' : 'ok', count }))
-  return { values: statuses, isExact }
+  const key = sql`case when type <> ${sql.lit(LOG_TYPE.error)} then 'ok'
+    when channel_id = ${sql.lit(NO_CHANNEL)} then 'rejected' else 'failed' end`
+  return countRows({ store, filter, key, maxRows: MAX_EXACT })
 }
 
 /** Undefined if no list remains, because a filter with lists cannot be answered from rollups. */
@@ -111,7 +121,12 @@ export async function facetOf(
     return { values: sortedByCount(values, limit), isExact }
   }
   if (facet === 'error') {
-    const filter = await byTokens(store, { ...requested, status: 'failed', errorCodes: undefined })
+    const filter = await byTokens(store, {
+      ...requested,
+      type: LOG_TYPE.error,
+      status: undefined,
+      errorCodes: undefined,
+    })
     const key = sql`coalesce(${detailOf.text(store.engine, 'error_code')}, '')`
     const { values, isExact } = await countRows({ store, filter, key, maxRows: MAX_EXACT })
     return {

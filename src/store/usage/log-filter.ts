@@ -1,5 +1,6 @@
 import { type RawBuilder, sql } from 'kysely'
 import { LOG_TYPE } from '../../domain/log.ts'
+import { NO_CHANNEL } from '../../domain/rejection.ts'
 import type { Engine, LogRow } from '../engine/schema.ts'
 import type { Db } from '../engine/store.ts'
 import { tokensNamed } from './token-names.ts'
@@ -21,8 +22,8 @@ export type Lists = Partial<
 export type LogFilter = {
   readonly userId?: number | undefined
   readonly type?: number | undefined
-  /** Requests only: all, the successful or the failed ones. */
-  readonly status?: 'any' | 'ok' | 'failed' | undefined
+  /** Requests only: all, the successful, those that a channel failed, or those that the gateway rejected. */
+  readonly status?: 'any' | 'ok' | 'failed' | 'rejected' | undefined
   /** Both times are inclusive. */
   readonly from?: number | undefined
   readonly to?: number | undefined
@@ -197,6 +198,8 @@ function conditionsOf(engine: Engine, filter: LogFilter): RawBuilder<boolean>[] 
     errorCodes === undefined
       ? undefined
       : sql<boolean>`${detailOf.text(engine, 'error_code')} in (${sql.join([...errorCodes])})`,
+    filter.status === 'failed' ? sql<boolean>`channel_id <> ${sql.lit(NO_CHANNEL)}` : undefined,
+    filter.status === 'rejected' ? sql<boolean>`channel_id = ${sql.lit(NO_CHANNEL)}` : undefined,
     ...noneOf(filter.noneOf),
   ])
 }

@@ -39,8 +39,10 @@ export function isInRollups(filter: LogFilter): boolean {
 const ZERO: Sums = { requests: 0, failures: 0, prompt_tokens: 0, completion_tokens: 0, cost: 0 }
 
 const columns = [
-  sql<number>`count(*)`.as('requests'),
-  sql<number>`coalesce(sum(case when type = ${sql.lit(LOG_TYPE.error)} then 1 else 0 end), 0)`.as('failures'),
+  sql<number>`coalesce(sum(requests), 0)`.as('requests'),
+  sql<number>`coalesce(sum(case when type = ${sql.lit(LOG_TYPE.error)} then requests else 0 end), 0)`.as(
+    'failures',
+  ),
   sql<number>`coalesce(sum(prompt_tokens), 0)`.as('prompt_tokens'),
   sql<number>`coalesce(sum(completion_tokens), 0)`.as('completion_tokens'),
   sql<number>`coalesce(sum(cost), 0)`.as('cost'),
@@ -108,17 +110,26 @@ export async function totalsOf(store: LogStore, requested: LogFilter): Promise<T
     return { count: sums.requests, isMore: false, sums }
   }
   const { matches, reached } = filtered(store, filter)
-  const sums = (await store.db
+  const { rows, ...sums } = (await store.db
     .selectFrom(
       matches
-        .select(['matches.type', 'matches.prompt_tokens', 'matches.completion_tokens', 'matches.cost'])
+        .select([
+          'matches.type',
+          'matches.requests',
+          'matches.prompt_tokens',
+          'matches.completion_tokens',
+          'matches.cost',
+        ])
         .limit(MAX_EXACT + 1)
         .as('counted'),
     )
-    .select(columns)
-    .executeTakeFirstOrThrow()) as Sums
-  const isMore = sums.requests > MAX_EXACT || (await reached()) !== undefined
-  return { count: Math.min(sums.requests, MAX_EXACT), isMore, sums: isMore ? undefined : sums }
+    .select([...columns, sql<number>`count(*)`.as('rows')])
+    .executeTakeFirstOrThrow()) as Sums & { readonly rows: number }
+  const isMore = rows > MAX_EXACT || (await reached()) !== undefined
+  // A row may stand for several requests.
+  return isMore
+    ? { count: Math.max(MAX_EXACT, sums.requests), isMore, sums: undefined }
+    : { count: sums.requests, isMore, sums }
 }
 
 /** Units that matching requests cost: summed exactly, rounded up once (docs/reference/money.md: Rounding). */

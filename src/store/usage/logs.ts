@@ -13,7 +13,8 @@ import {
 
 export { LOG_TYPE }
 
-const EMPTY = {
+/** A log row without details. */
+export const EMPTY_LOG = {
   token_id: 0,
   token_name: '',
   channel_id: 0,
@@ -36,7 +37,7 @@ export async function insertLog(
 ): Promise<void> {
   await db
     .insertInto('logs')
-    .values({ ...EMPTY, ...row })
+    .values({ ...EMPTY_LOG, ...row })
     .execute()
 }
 

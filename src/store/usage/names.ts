@@ -1,3 +1,4 @@
+import { NO_CHANNEL, NO_CHANNEL_NAME, NO_MODEL_NAME } from '../../domain/rejection.ts'
 import { NO_TOKEN, NO_TOKEN_NAME } from '../../domain/token.ts'
 import type { Db } from '../engine/store.ts'
 import type { RollupGroup } from './rollups.ts'
@@ -8,7 +9,8 @@ export async function namesOf(
   kind: RollupGroup,
   keys: readonly (string | number)[],
 ): Promise<ReadonlyMap<string | number, string>> {
-  if (kind === 'model' || keys.length === 0) return new Map(keys.map(key => [key, String(key)]))
+  if (kind === 'model' || keys.length === 0)
+    return new Map(keys.map(key => [key, key === '' ? NO_MODEL_NAME : String(key)]))
   const ids = keys.map(Number)
   const rows =
     kind === 'user'
@@ -19,5 +21,6 @@ export async function namesOf(
           .where('id', 'in', ids)
           .execute()
   const names = new Map<string | number, string>(rows.map(({ id, name }) => [id, name]))
-  return kind === 'token' ? names.set(NO_TOKEN, NO_TOKEN_NAME) : names
+  if (kind === 'token') return names.set(NO_TOKEN, NO_TOKEN_NAME)
+  return kind === 'channel' ? names.set(NO_CHANNEL, NO_CHANNEL_NAME) : names
 }

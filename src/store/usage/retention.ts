@@ -57,7 +57,7 @@ export function createRetention({ db, engine, sessionLastsS, now, pause, onFailu
             .select('id')
             .where('created_time', '>=', from)
             .where('created_time', '<', before)
-            .where('type', 'in', [LOG_TYPE.consume, LOG_TYPE.error])
+            .where('type', 'in', [LOG_TYPE.consume, LOG_TYPE.error, LOG_TYPE.system])
             .orderBy('created_time')
             .orderBy('id')
             .limit(BATCH)

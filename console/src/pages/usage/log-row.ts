@@ -26,6 +26,8 @@ export type Other = {
   readonly priced_as?: string
   readonly unpriced?: boolean
   readonly error_code?: string
+  /** The gateway rejected the request: no provider answered it. */
+  readonly rejected?: boolean
   readonly upstream_model_name?: string
   readonly cache_tokens?: number
   readonly cache_write_tokens?: number
@@ -45,4 +47,5 @@ export function otherOf({ other }: Pick<UsageItem, 'other'>): Other {
 /** A failed request that was billed has type 2, like every billed request. */
 export const isFailed = (row: UsageItem) =>
   row.type === ROW.error || (row.type === ROW.request && otherOf(row).error_code !== undefined)
+export const isRejected = (row: UsageItem) => row.type === ROW.error && otherOf(row).rejected === true
 export const isRequest = ({ type }: UsageItem) => type === ROW.request || type === ROW.error

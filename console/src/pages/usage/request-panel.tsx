@@ -23,7 +23,7 @@ import { Facts, Panel, Section } from '../../look/panel.tsx'
 import { Empty, Part } from '../../look/states.tsx'
 import { useGatewayText } from '../../texts/gateway-text.tsx'
 import { Attempts } from './attempts.tsx'
-import { isFailed, isRequest, otherOf } from './log-row.ts'
+import { isFailed, isRejected, isRequest, otherOf } from './log-row.ts'
 import type { UsageFilters } from './usage-filters.ts'
 import { useLogPage } from './use-rows.ts'
 
@@ -36,6 +36,7 @@ function summaryOf(t: TFunction, row: UsageItem, gatewayText: (text: string) => 
     cost: moneyOfOne(row.cost),
     count: attempts,
   }
+  if (isRejected(row)) return t('usage.summary_rejected', { reason: gatewayText(row.content) })
   if (isFailed(row)) return t('usage.summary_failed', { ...facts, reason: gatewayText(row.content) })
   // Only administrators see the channel.
   if (!row.channel_name) return t('usage.summary_plain', facts)
@@ -152,11 +153,13 @@ function Detail({ row, costs }: { readonly row: UsageItem; readonly costs: CostL
   const { t } = useTranslation()
   const gatewayText = useGatewayText()
   const isAdmin = useIsAdmin()
+  const wasSent = isRequest(row) && !isRejected(row)
+  const { error_code } = otherOf(row)
   return (
     <>
       <p className="pb-4 text-section">{isRequest(row) ? summaryOf(t, row, gatewayText) : row.content}</p>
-      {isAdmin && isRequest(row) ? <Attempts row={row} /> : null}
-      {isRequest(row) ? <CostSection row={row} costs={costs} /> : null}
+      {isAdmin && wasSent ? <Attempts row={row} /> : null}
+      {wasSent ? <CostSection row={row} costs={costs} /> : null}
       <Section title={t('usage.request')}>
         <Facts
           facts={[
@@ -167,6 +170,7 @@ function Detail({ row, costs }: { readonly row: UsageItem; readonly costs: CostL
                 <Moment at={row.created_at} />
               </span>,
             ],
+            ...(error_code ? ([[t('usage.error'), <code key="code">{error_code}</code>]] as const) : []),
             [t('usage.model'), row.model_name || '–'],
             [t('usage.token'), row.token_name || '–'],
             ...(isAdmin ? ([[t('usage.user'), row.username]] as const) : []),

@@ -20,6 +20,7 @@ const KINDS = [
   ['any', { status: undefined, type: undefined }],
   ['ok', { status: 'ok', type: undefined }],
   ['failed', { status: 'failed', type: undefined }],
+  ['rejected', { status: 'rejected', type: undefined }],
   ['6', { status: undefined, type: 6 }],
   ['1', { status: undefined, type: 1 }],
 ] as const satisfies readonly (readonly [string, Partial<UsageFilters>])[]

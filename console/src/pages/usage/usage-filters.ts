@@ -2,7 +2,7 @@ import { readFlag, readText, readWhole } from '../../look/filters.tsx'
 import { ROW } from './log-row.ts'
 import { beginOf, rangeOf } from './range.ts'
 
-export const STATUSES = ['any', 'ok', 'failed'] as const
+export const STATUSES = ['any', 'ok', 'failed', 'rejected'] as const
 export type RequestStatus = (typeof STATUSES)[number]
 export const SOURCES = ['provider', 'counted', 'input_only', 'zero'] as const
 

@@ -1,0 +1,125 @@
+import type {
+  FurtherRejections,
+  Rejection,
+  RejectionBatch,
+  RejectionRowIds,
+  UnknownCallers,
+} from '../domain/rejection.ts'
+
+/** The requests of a token, code and minute that get a row each. Further ones share a row. */
+const ROWS_OF_WINDOW = 60
+/** Rows that wait for the store. Further requests are only counted. */
+const MAX_WAITING_ROWS = 5_000
+const MINUTE_MS = 60_000
+const WRITE_EVERY_MS = 250
+
+/** The requests of one token (or of unknown callers) with one code in one minute. */
+type Window = {
+  readonly minute: number
+  readonly first: Pick<Rejection, 'timeMs' | 'code'> & Partial<Rejection>
+  rows: number
+  /** Counted since the last write. */
+  waiting: number
+  /** The row that stands for those that were counted. */
+  rowId: number | undefined
+}
+
+type RejectionsDeps = {
+  write(batch: RejectionBatch): Promise<RejectionRowIds>
+  onFailure(error: Error): void
+}
+
+/**
+ * Records requests that the gateway rejects. They are written in batches and not journaled: a killed process loses those
+ * of its last quarter second. While the store is unavailable, they wait in bounded memory.
+ */
+export function createRejections({ write, onFailure }: RejectionsDeps) {
+  const windows = new Map<string, Window>()
+  let rows: Rejection[] = []
+  let writing: Promise<void> | undefined
+
+  function windowOf(name: string, first: Window['first']): Window {
+    const minute = Math.floor(first.timeMs / MINUTE_MS)
+    const key = `${name} ${minute}`
+    const open = windows.get(key)
+    if (open) return open
+    const opened: Window = { minute, first, rows: 0, waiting: 0, rowId: undefined }
+    windows.set(key, opened)
+    return opened
+  }
+
+  async function writeAll(): Promise<void> {
+    // A copy: more are added while these are written.
+    const newRows = [...rows]
+    const counted = [...windows.values()].filter(({ waiting }) => waiting > 0)
+    const [further, unknown] = [counted.filter(isKnown), counted.filter(window => !isKnown(window))]
+    const amounts = new Map(counted.map(window => [window, window.waiting]))
+    const countOf = (window: Window) => amounts.get(window) ?? 0
+    const ids = await write({
+      rows: newRows,
+      further: further.map(
+        (window): FurtherRejections => ({
+          first: window.first as Rejection,
+          requests: countOf(window),
+          rowId: window.rowId,
+        }),
+      ),
+      unknown: unknown.map(
+        (window): UnknownCallers => ({ ...window.first, requests: countOf(window), rowId: window.rowId }),
+      ),
+    })
+    rows = rows.slice(newRows.length)
+    for (const [index, window] of further.entries()) window.rowId = ids.further[index]
+    for (const [index, window] of unknown.entries()) window.rowId = ids.unknown[index]
+    for (const [window, amount] of amounts) window.waiting -= amount
+  }
+
+  const isKnown = ({ first }: Window) => first.tokenId !== undefined
+
+  function removeEnded(nowMs: number): void {
+    const minute = Math.floor(nowMs / MINUTE_MS)
+    for (const [key, window] of windows)
+      if (window.minute < minute && window.waiting === 0) windows.delete(key)
+  }
+
+  function flush(): Promise<void> {
+    const isWaiting = rows.length > 0 || windows.values().some(({ waiting }) => waiting > 0)
+    if (isWaiting)
+      writing ??= writeAll()
+        .catch(onFailure)
+        .finally(() => {
+          writing = undefined
+        })
+    return writing ?? Promise.resolve()
+  }
+
+  const timer = setInterval(() => {
+    removeEnded(Date.now())
+    void flush()
+  }, WRITE_EVERY_MS)
+  timer.unref()
+
+  return {
+    add(rejection: Rejection): void {
+      const window = windowOf(`${rejection.tokenId} ${rejection.code}`, rejection)
+      if (window.rows >= ROWS_OF_WINDOW || rows.length >= MAX_WAITING_ROWS) {
+        window.waiting += 1
+        return
+      }
+      window.rows += 1
+      rows.push(rejection)
+    },
+    /** Counts a request whose credential is unknown. */
+    addUnknown(code: string, timeMs: number): void {
+      windowOf(`unknown ${code}`, { code, timeMs }).waiting += 1
+    },
+    /** Writes what waits. */
+    async close(): Promise<void> {
+      clearInterval(timer)
+      await flush()
+      await flush()
+    },
+  }
+}
+
+export type Rejections = ReturnType<typeof createRejections>
