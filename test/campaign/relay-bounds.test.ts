@@ -5,6 +5,7 @@ import { connect, createServer, type Socket } from 'node:net'
 import { after, before, describe, it } from 'node:test'
 import { Pool } from 'undici'
 import { type Simulator, startSimulator } from '../../simulator/server.ts'
+import { NO_CHANNEL } from '../../src/domain/rejection.ts'
 import { ENGINES } from '../support/gateway.ts'
 import {
   lookInto,
@@ -126,6 +127,7 @@ for (const engine of ENGINES) {
             .select('other')
             .where('token_id', '=', id)
             .where('type', 'in', [2, 5])
+            .where('channel_id', '<>', NO_CHANNEL)
             .execute(),
         )
         return found.length >= served ? found : undefined

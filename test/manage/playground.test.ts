@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { before, describe, it } from 'node:test'
+import { NO_CHANNEL } from '../../src/domain/rejection.ts'
 import { ENGINES } from '../support/gateway.ts'
 import { soundForm, suiteMedia, wavOf } from '../support/media.ts'
 import { until } from '../support/process.ts'
@@ -43,6 +44,7 @@ for (const engine of ENGINES)
           .selectAll()
           .where('user_id', '=', id)
           .where('type', 'in', [2, 5])
+          .where('channel_id', '<>', NO_CHANNEL)
           .execute()
       return { id, accessToken, post, ask, self, rows }
     }

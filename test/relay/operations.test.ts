@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
+import { NO_CHANNEL } from '../../src/domain/rejection.ts'
 import { ENGINES, type Reply } from '../support/gateway.ts'
 import { soundForm, wavOf } from '../support/media.ts'
 import { until } from '../support/process.ts'
@@ -331,6 +332,7 @@ for (const engine of ENGINES)
         const rows = await relay.gateway.db
           .selectFrom('logs')
           .where('token_id', '=', id)
+          .where('channel_id', '<>', NO_CHANNEL)
           .selectAll()
           .execute()
         assert.deepEqual(rows, [])

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import type { CountLine } from '../../simulator/count.ts'
 import { usdText } from '../../src/domain/money.ts'
+import { NO_CHANNEL } from '../../src/domain/rejection.ts'
 import type { Store } from '../../src/store/engine/store.ts'
 import { INPUT_NANOS, OUTPUT_NANOS } from './relay.ts'
 import { PROMPT, type Told } from './relay-storm.ts'
@@ -26,7 +27,10 @@ const LOG_TYPES = [2, 5]
 
 export async function readAccounts({ db }: Store, told: readonly Told[], countFile: string) {
   const entries = await db.selectFrom('entries').selectAll().where('kind', '=', 'settle').execute()
-  const logs = await db.selectFrom('logs').selectAll().where('type', 'in', LOG_TYPES).execute()
+  const allLogs = await db.selectFrom('logs').selectAll().where('type', 'in', LOG_TYPES).execute()
+  const [rejectedLogs = [], logs = []] = [true, false].map(isRejected =>
+    allLogs.filter(({ channel_id }) => (channel_id === NO_CHANNEL) === isRejected),
+  )
   const doubts = await db.selectFrom('suspense').selectAll().execute()
   const nameOf = ({ request_id }: { request_id: string | null }) => request_id ?? ''
   const lines = readCount(countFile)
@@ -34,6 +38,7 @@ export async function readAccounts({ db }: Store, told: readonly Told[], countFi
     told,
     entries,
     logs,
+    rejectedLogs,
     doubts,
     lines,
     entriesOf: Map.groupBy(entries, nameOf),
@@ -218,7 +223,12 @@ export const LAWS: Readonly<Record<string, (accounts: Accounts) => string[]>> = 
       ),
     ),
 
-  'the sums of quarter hours are those of the usage rows': ({ rollups, logs }) => {
+  'the sums of quarter hours are those of the usage rows, including rejected requests': ({
+    rollups,
+    logs: settledLogs,
+    rejectedLogs,
+  }) => {
+    const logs = [...settledLogs, ...rejectedLogs]
     const ofRollup = (each: Accounts['rollups'][number]) =>
       `${each.user_id} ${each.token_id} ${each.channel_id} ${each.model}`
     const ofLog = (each: Accounts['logs'][number]) =>
@@ -232,12 +242,12 @@ export const LAWS: Readonly<Record<string, (accounts: Accounts) => string[]>> = 
       ...differences(
         'requests',
         sumsBy(rollups, ofRollup, each => each.requests),
-        sumsBy(logs, ofLog, () => 1),
+        sumsBy(logs, ofLog, each => each.requests),
       ),
       ...differences(
         'failures',
         sumsBy(rollups, ofRollup, each => each.failures),
-        sumsBy(logs, ofLog, ({ type }) => (type === 5 ? 1 : 0)),
+        sumsBy(logs, ofLog, ({ type, requests }) => (type === 5 ? requests : 0)),
       ),
       ...differences(
         'tokens',

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { setTimeout as delay } from 'node:timers/promises'
+import { NO_CHANNEL } from '../../src/domain/rejection.ts'
 import { type Api, type EngineName, type Reply, startGateway, suiteResource } from './gateway.ts'
 import { until } from './process.ts'
 
@@ -99,8 +100,8 @@ export async function openRelay(engine: EngineName, env: Readonly<Record<string,
     ((await (await fetch(`${upstream}/sim/requests`)).json()) as { total: number }).total
 
   /**
-   * The usage and error rows of a token once there are this many; they are stored within a second of a
-   * response.
+   * The rows of a token's settled requests once there are this many; they are stored within a second of a
+   * response. Requests that the gateway rejected are not among them.
    */
   async function rowsOf(tokenId: number, atLeast = 1) {
     for (let turn = 0; ; turn++) {
@@ -109,6 +110,7 @@ export async function openRelay(engine: EngineName, env: Readonly<Record<string,
         .selectAll()
         .where('token_id', '=', tokenId)
         .where('type', 'in', [2, 5])
+        .where('channel_id', '<>', NO_CHANNEL)
         .orderBy('id')
         .execute()
       if (rows.length >= atLeast || turn === 500) {

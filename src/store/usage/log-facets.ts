@@ -88,7 +88,7 @@ async function countStatuses(store: LogStore, filter: LogFilter): Promise<FacetV
     const values = [
       { key: 'ok', count: requests - failures },
       { key: 'failed', count: failures - rejections },
-      { key: 'rejected', count: rejections },
+      ...(rejections > 0 ? [{ key: 'rejected', count: rejections }] : []),
     ]
     return { values, isExact: true }
   }

@@ -128,7 +128,7 @@ export async function totalsOf(store: LogStore, requested: LogFilter): Promise<T
   const isMore = rows > MAX_EXACT || (await reached()) !== undefined
   // A row may stand for several requests.
   return isMore
-    ? { count: Math.max(MAX_EXACT, sums.requests), isMore, sums: undefined }
+    ? { count: Math.min(MAX_EXACT, sums.requests), isMore, sums: undefined }
     : { count: sums.requests, isMore, sums }
 }
 
