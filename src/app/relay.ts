@@ -52,6 +52,7 @@ import type { Config } from './config.ts'
 import { createInvalidation } from './invalidation.ts'
 import { openNodeLedger } from './node-ledger.ts'
 import { watchOverload } from './overload.ts'
+import { createRequestLog } from './request-log.ts'
 import { createShortageLog } from './shortage-log.ts'
 
 /** The longest that a request waits for the store to find its caller. */
@@ -225,6 +226,7 @@ export async function buildRelay({
     endpointTypes: model => endpointTypes(model, catalog.priceOf([model])?.price),
     onFailure: (error, requestId) => log.error({ err: error, request_id: requestId }, 'A request failed.'),
     rejections,
+    onRequestEnd: createRequestLog(log, () => catalog.settings().log_requests),
     sessionUser,
     manage,
   } satisfies RelayDeps

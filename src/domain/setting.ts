@@ -20,6 +20,12 @@ type Kind =
       readonly range: readonly [min: number, max: number]
       readonly unit: Unit
     }
+  | {
+      /** Has at most six decimals. */
+      readonly type: 'number'
+      readonly default: number
+      readonly range: readonly [min: number, max: number]
+    }
 
 /** A runtime setting, which Root changes while the gateway runs. The API, the console and `docs/` are generated from it. */
 export type Setting = Kind & { readonly label: Wording; readonly help: Wording }
@@ -96,6 +102,16 @@ export const SETTINGS = {
       'zh-CN': '所有渠道均失败时，把最后一个供应商的信息发给客户端；其中可能包含组织 ID。',
     },
   },
+  log_requests: {
+    type: 'number',
+    default: 1,
+    range: [0, 1],
+    label: { en: 'Request log lines', 'zh-CN': '请求日志行比例' },
+    help: {
+      en: 'The share of API requests that get a line in the log output of the gateway, at the level info. 1 logs all, 0 none.',
+      'zh-CN': '在网关日志输出中写一行（info 级别）的 API 请求所占比例；1 表示全部，0 表示不写。',
+    },
+  },
   usage_retention_days: {
     type: 'integer',
     default: 90,
@@ -110,7 +126,12 @@ export const SETTINGS = {
 } as const satisfies SettingTable
 
 export type SettingKey = keyof typeof SETTINGS
-type ValueOf = { readonly boolean: boolean; readonly integer: number; readonly text: string }
+type ValueOf = {
+  readonly boolean: boolean
+  readonly integer: number
+  readonly number: number
+  readonly text: string
+}
 /** The current value of every setting. */
 export type Settings = { readonly [key in SettingKey]: ValueOf[(typeof SETTINGS)[key]['type']] }
 
@@ -133,6 +154,12 @@ export function parseSetting(
       if (typeof number === 'number' && Number.isInteger(number) && number >= min && number <= max)
         return { value: number }
       return { fault: `must be a whole number from ${min} to ${max}` }
+    }
+    case 'number': {
+      const [min, max] = setting.range
+      const number = typeof value === 'string' && /^\d{1,9}(\.\d{1,6})?$/.test(value) ? Number(value) : value
+      if (typeof number === 'number' && number >= min && number <= max) return { value: number }
+      return { fault: `must be a number from ${min} to ${max}` }
     }
     case 'text': {
       if (typeof value === 'string' && codePoints(value) <= 255 && value.isWellFormed() && !hasControl(value))

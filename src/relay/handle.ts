@@ -42,6 +42,7 @@ async function handleOperation(
   const credential = credentialOf(request)
   const identifying = identify(deps, request, credential)
   const identified = identifying instanceof Promise ? await identifying : identifying
+  report.caller = identified.caller
   const share = createShare(deps.memory)
   try {
     const work = await readRequest(request, spec, deps, {
@@ -166,6 +167,7 @@ async function serve(incoming: IncomingOperation, routedRequest: RoutedRequest):
       response,
       requestId,
       startedMs,
+      report,
       share,
       ...routedRequest,
       priced,
@@ -241,6 +243,7 @@ export function createRelay(deps: RelayDeps, videos: Pick<Videos, 'route'>): Req
     if (shortage) deps.onShortage(shortage)
     const refusal = shortage ? overloaded(shortage) : refusalOfError(error, requestId)
     if (refusal !== error && !shortage) deps.onFailure(error as Error, requestId)
+    report.code = refusal.code
     if (!report.isSettled) recordRejection(deps, request, report, refusal)
     if (response.headersSent) response.destroy()
     else answerRefusal(response, refusal, { errorFormat, requestId })
@@ -302,12 +305,17 @@ export function createRelay(deps: RelayDeps, videos: Pick<Videos, 'route'>): Req
       if (request.method !== 'POST') throw wrongMethod(path, ['POST'], request.method)
       return handleOperation(deps, spec, request, response, report)
     }
-    Promise.try(run).catch(error =>
+    const running = Promise.try(run).catch(error =>
       fail(response, error, {
         request,
         report,
         errorFormat: spec ? spec.errorFormat : errorFormatAt(path, request),
       }),
     )
+    // The management API logs its own requests.
+    if (BILLING.test(path)) return
+    running
+      .then(() => deps.onRequestEnd(report, request, response))
+      .catch(error => deps.onFailure(error, requestId))
   }
 }

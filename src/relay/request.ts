@@ -1,4 +1,5 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import type { UsageLog } from '../domain/settled.ts'
 import type { Shortage } from '../domain/shortage.ts'
 import type { ClientAddress } from '../http/address.ts'
 import type { Budget, Share } from '../http/budget.ts'
@@ -8,7 +9,7 @@ import type { SkipReason } from '../routing/plan.ts'
 import type { RateLimiter } from '../routing/rates.ts'
 import type { RoutedModel } from '../routing/table.ts'
 import type { IdentifiedCaller } from './callers/admit.ts'
-import type { Callers } from './callers/callers.ts'
+import type { Caller, Callers } from './callers/callers.ts'
 import type { AddressBook, Catalog, RelayChannel } from './catalog/catalog.ts'
 import type { Forms } from './intake/form.ts'
 import type { Claim, IdempotentRequests } from './intake/repeat.ts'
@@ -26,9 +27,13 @@ import type { Upstream } from './upstream/upstream.ts'
 export type RequestReport = {
   readonly requestId: string
   readonly startedMs: number
+  caller?: Pick<Caller, 'userId' | 'tokenId'>
   work?: Pick<Work, 'model' | 'isStream'>
   /** The request is in the ledger, which has its own log row. */
   isSettled?: boolean
+  settled?: { readonly channelId: number; readonly paid: number; readonly log: UsageLog }
+  /** The code of the gateway's own error. */
+  code?: string
 }
 
 /** The dependencies of the relay. */
@@ -61,6 +66,8 @@ export type RelayDeps = {
   endpointTypes(model: string): readonly string[]
   onFailure(error: Error, requestId: string): void
   readonly rejections: Pick<Rejections, 'add' | 'addUnknown'>
+  /** Called once for each request, after its response. */
+  onRequestEnd(report: RequestReport, request: IncomingMessage, response: ServerResponse): void
   /** Runs a request once per `Idempotency-Key`. */
   readonly idempotentRequests: IdempotentRequests
   /** The user of the console session, if the request comes from a signed-in browser. */
@@ -80,6 +87,7 @@ export type RelayRequest = {
   readonly response: ServerResponse
   readonly requestId: string
   readonly startedMs: number
+  readonly report: RequestReport
   readonly admitted: IdentifiedCaller
   /** The memory that the request takes from the budget of all bodies. */
   readonly share: Share

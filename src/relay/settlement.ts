@@ -84,5 +84,6 @@ export async function settle(
   const suspense = excess.length + own.length > 0 ? [...failed, ...own, ...excess] : failed
   const { video } = settling
   const paid = await hold.settle({ channelId: channel.id, cost, suspense, log, ...(video && { video }) })
+  request.report.settled = { channelId: channel.id, paid, log }
   return { paid, cost }
 }

@@ -29,6 +29,20 @@ describe('one more entry in the table of settings', () => {
       assert.deepEqual(parseSetting(added, invalid), { fault: 'must be a whole number from 3 to 1200' })
   })
 
+  it('may be a number with decimals', () => {
+    const share: Setting = {
+      type: 'number',
+      default: 1,
+      range: [0, 1],
+      label: added.label,
+      help: added.help,
+    }
+    assert.deepEqual(parseSetting(share, '0.25'), { value: 0.25 })
+    assert.deepEqual(parseSetting(share, 0), { value: 0 })
+    for (const invalid of [-0.1, 1.1, '1e-3', 'half', Number.NaN, true])
+      assert.deepEqual(parseSetting(share, invalid), { fault: 'must be a number from 0 to 1' })
+  })
+
   it('is listed by the API with its default, and with a stored value', () => {
     const listed = { key: 'sample_h', default: 12, unit: 'h', help: 'How often a sample is taken.' }
     assert.deepEqual(describeSetting('sample_h', added, undefined), {

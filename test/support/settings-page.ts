@@ -11,7 +11,8 @@ function valuesOf(setting: Setting): string {
   if (setting.type === 'boolean') return '`true`, `false`'
   if (setting.type === 'text') return 'text of at most 255 characters'
   const [min, max] = setting.range
-  const unit = setting.unit.label ? ` ${setting.unit.label.en}` : ''
+  const label = setting.type === 'integer' ? setting.unit.label : undefined
+  const unit = label ? ` ${label.en}` : ''
   return `${min.toLocaleString('en')} to ${max.toLocaleString('en')}${unit}`
 }
 

@@ -174,6 +174,7 @@ export function createSubmit(
       const isFunded = () => deps.ledger.canSpend(userId, tokenId)
       const work = await readRequest(submission.request, submission.spec, deps, { share, isFunded })
       submission.report.work = work
+      submission.report.caller = submission.identified.caller
       try {
         await submitRead(submission, work, share)
       } finally {
@@ -263,6 +264,7 @@ export function createSubmit(
         response,
         requestId,
         startedMs,
+        report,
         admitted,
         share: admittedJob.share,
         ask: work.ask,

@@ -1,0 +1,34 @@
+import type { Logger } from 'pino'
+import { usdText } from '../domain/money.ts'
+import type { RelayDeps } from '../relay/request.ts'
+
+/** The status in the log if the client left before it got one; nginx uses the same number. */
+const CLIENT_LEFT = 499
+
+/** Writes a line for each request of the relay API, or for a share of them. */
+export const createRequestLog =
+  (log: Logger, shareLogged: () => number): RelayDeps['onRequestEnd'] =>
+  (report, { method, url = '/' }, response) => {
+    const share = shareLogged()
+    if (share < 1 && Math.random() >= share) return
+    if (!log.isLevelEnabled('info')) return
+    const { requestId, startedMs, caller, work, settled, code } = report
+    const usage = settled?.log
+    const other = usage?.other
+    log.info({
+      request_id: requestId,
+      method,
+      path: url.split('?')[0],
+      status: response.headersSent ? response.statusCode : CLIENT_LEFT,
+      code: code ?? other?.error_code,
+      ms: Date.now() - startedMs,
+      first_ms: other?.frt,
+      user_id: caller?.userId,
+      token_id: caller?.tokenId,
+      model: work?.model.slice(0, 255),
+      channel_id: settled?.channelId,
+      prompt_tokens: usage?.promptTokens,
+      completion_tokens: usage?.completionTokens,
+      cost: settled && usdText(settled.paid),
+    })
+  }

@@ -1,0 +1,75 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { type Simulator, startSimulator } from '../../simulator/server.ts'
+import { logLines, newDirectory, type Server, startServer, until } from '../support/process.ts'
+import { createFurnisher } from '../support/relay.ts'
+
+describe('the log line of a request (docs/operating/monitoring.md: Logs)', () => {
+  let simulator: Simulator | undefined
+  let server: Server
+  let made: ReturnType<typeof createFurnisher>
+
+  before(async () => {
+    simulator = await startSimulator()
+    server = await startServer({ dataDir: newDirectory(), env: { SLUICE_LOG: 'info' } })
+    made = createFurnisher(server.api, simulator.url)
+  })
+  after(async () => {
+    await server?.stop()
+    await simulator?.close()
+  })
+
+  const chat = (key: string, model: string) =>
+    fetch(`${server.url}/v1/chat/completions?key=secret`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ model, messages: [{ role: 'user', content: 'Hello' }] }),
+    })
+  const lineOf = (requestId: string | null) =>
+    logLines(server.stdout()).find(line => line.request_id === requestId)
+  const untilLine = (requestId: string | null) => until('the line', () => lineOf(requestId))
+
+  it('has the request, its caller, channel, tokens, cost and times', async () => {
+    const { model, channels } = await made.serve('sim-words-4', {}, { per_call: 0.01 })
+    const { id, key } = await made.newToken({ unlimited_quota: true })
+    const response = await chat(key, model)
+    await response.text()
+    const { time, ms, first_ms, level, ...line } = await untilLine(response.headers.get('x-request-id'))
+    assert.deepEqual([typeof time, typeof ms, typeof first_ms, level], ['string', 'number', 'number', 'info'])
+    assert.deepEqual(line, {
+      request_id: response.headers.get('x-request-id'),
+      method: 'POST',
+      path: '/v1/chat/completions',
+      status: 200,
+      user_id: 1,
+      token_id: id,
+      model,
+      channel_id: channels[0],
+      prompt_tokens: line.prompt_tokens,
+      completion_tokens: 4,
+      cost: '0.01',
+    })
+  })
+
+  it('has the code of a rejected request, also with an unknown credential', async () => {
+    const { id, key } = await made.newToken({ unlimited_quota: true })
+    const known = await chat(key, 'no-such-model')
+    const line = await untilLine(known.headers.get('x-request-id'))
+    assert.deepEqual(
+      [line.status, line.code, line.token_id, line.model],
+      [404, 'model_not_found', id, 'no-such-model'],
+    )
+    const unknown = await chat(`sk-${'0'.repeat(48)}`, 'any')
+    const other = await untilLine(unknown.headers.get('x-request-id'))
+    assert.deepEqual([other.status, other.code, other.token_id], [401, 'invalid_api_key', undefined])
+  })
+
+  it('is written for no request if the setting log_requests is 0', async () => {
+    await made.must(server.api('PUT', '/api/setting/', { log_requests: 0 }))
+    const response = await chat(`sk-${'0'.repeat(48)}`, 'any')
+    await made.must(server.api('PUT', '/api/setting/', { log_requests: 1 }))
+    const later = await chat(`sk-${'0'.repeat(48)}`, 'any')
+    await untilLine(later.headers.get('x-request-id'))
+    assert.equal(lineOf(response.headers.get('x-request-id')), undefined)
+  })
+})
