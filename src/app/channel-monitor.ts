@@ -1,4 +1,5 @@
 import type { Logger } from 'pino'
+import { CHANNEL_STATUS } from '../domain/channel.ts'
 import type { KeyTestResult, TestOptions } from '../relay/channel-test.ts'
 import { createHealth } from '../routing/health.ts'
 import { createRecovery } from '../routing/recovery.ts'
@@ -90,6 +91,12 @@ export function createChannelMonitor<C extends RoutedChannel>(deps: ChannelMonit
   }
 
   const enabled = () => deps.channels().filter(({ status }) => status === 1)
+  function stateOf({ id, status, keys }: C): string {
+    if (status === CHANNEL_STATUS.disabled) return 'disabled'
+    if (status === CHANNEL_STATUS.disabledByGateway) return 'auto_disabled'
+    const hasKey = keys.length === 0 || keys.some(key => health.ofKey(id, key).state === 'ready')
+    return hasKey && health.ofChannel(id).state === 'ready' ? 'enabled' : 'cooling_down'
+  }
   const timer = deps.runsRecovery ? setInterval(recover, RECOVERY_EVERY_MS) : undefined
   timer?.unref()
   return {
@@ -105,6 +112,8 @@ export function createChannelMonitor<C extends RoutedChannel>(deps: ChannelMonit
           .map(key => ({ index: key.index, ...health.ofKey(id, key) }))
           .filter(({ state }) => state !== 'ready'),
       })),
+    /** The state of every channel. It cools down if it cannot be used now although it is enabled. */
+    states: () => deps.channels().map(channel => ({ id: channel.id, state: stateOf(channel) })),
     close: () => clearInterval(timer),
   }
 }

@@ -160,6 +160,17 @@ const SETTINGS = {
     default: 'info',
     help: 'log level: trace, debug, info, warn, error, fatal or silent',
   },
+  metricsPort: {
+    name: 'SLUICE_METRICS_PORT',
+    parse: integer(1, 65_535),
+    help: 'port of GET /metrics without a credential (default: none)',
+  },
+  metricsHost: {
+    name: 'SLUICE_METRICS_HOST',
+    parse: host,
+    default: '127.0.0.1',
+    help: 'address of that port',
+  },
   durability: {
     name: 'SLUICE_DURABILITY',
     parse: oneOf('normal', 'full'),

@@ -1,4 +1,4 @@
-import type { RequestListener } from 'node:http'
+import type { RequestListener, Server } from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { createConsoleBuilds } from '../host/console-files.ts'
@@ -8,12 +8,14 @@ import { createClientAddress } from '../http/address.ts'
 import { createAddressGuard } from '../http/address-guard.ts'
 import { createConnectionLimit } from '../http/connection-limit.ts'
 import { createProxyReports, type ProxyReports } from '../http/exposure.ts'
+import { serveMetrics } from '../http/metrics-server.ts'
 import { createOutboundClient } from '../http/outbound.ts'
 import { createHttpServer, drain, listen, listenShared } from '../http/server.ts'
 import { createIdentify, SESSION_ABSOLUTE_S } from '../identity/identify.ts'
 import { createThrottle, type Throttle } from '../identity/throttle.ts'
 import { createSessionUser } from '../manage/people/session-user.ts'
 import { createManageApp } from '../manage/server/app.ts'
+import { EXPOSITION_TYPE } from '../metrics/exposition.ts'
 import { findAccessToken, touchAccessToken } from '../store/records/access-tokens.ts'
 import { findSession, touchSession } from '../store/records/sessions.ts'
 import { findUser } from '../store/records/users.ts'
@@ -110,6 +112,7 @@ export async function buildServer(
     limits,
     isStopping: () => isStopping,
     exceedsConnectionLimit: connectionLimit.exceedsLimit,
+    connections: connectionLimit.open,
   })
   // The first worker does this for all workers.
   const retention =
@@ -153,6 +156,7 @@ export async function buildServer(
         untrustedProxy: proxies.first,
       },
       outbound,
+      metrics: { contentType: EXPOSITION_TYPE, expose: relay.metrics.expose },
       ledger: relay.ledger,
       announce: relay.announce,
       channels: relay.channels,
@@ -179,11 +183,30 @@ export async function buildServer(
     isReady: async () => !isStopping && (await isStoreAnswering()),
   })
 
+  let metricsServer: Server | undefined
+  async function listenForMetrics(): Promise<void> {
+    const { metricsPort: port, metricsHost: host } = config
+    // The first worker reports for all.
+    if (port === undefined || peers.assignment.slot !== 0) return
+    metricsServer = await serveMetrics({
+      port,
+      host,
+      contentType: EXPOSITION_TYPE,
+      expose: relay.metrics.expose,
+      onFailure: error => log.error({ err: error }, 'The metrics could not be collected.'),
+    })
+  }
+
   return {
     announce: relay.announce,
-    listen: () => (peers.isAlone ? listen : listenShared)(server, config.port, config.host),
+    async listen(): Promise<number> {
+      await listenForMetrics()
+      return (peers.isAlone ? listen : listenShared)(server, config.port, config.host)
+    },
     async stop(): Promise<void> {
       isStopping = true
+      metricsServer?.close()
+      metricsServer?.closeAllConnections()
       await drain(server, config.drainS * 1000)
       await app.close()
       await outbound.close()

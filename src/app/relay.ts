@@ -42,6 +42,7 @@ import { createVideos } from '../relay/videos/videos.ts'
 import { monotonicMs } from '../routing/clock.ts'
 import { createRates, type RateLimiter } from '../routing/rates.ts'
 import { createSharedRates, type RateReport } from '../routing/shared-rates.ts'
+import { readLedgerHealth } from '../store/books/entries.ts'
 import type { Store } from '../store/engine/store.ts'
 import { decideStatus, recordTest } from '../store/records/channel-status.ts'
 import { activateDuePrices } from '../store/records/prices.ts'
@@ -50,6 +51,7 @@ import type { Peers } from '../workers/peers.ts'
 import { createChannelMonitor } from './channel-monitor.ts'
 import type { Config } from './config.ts'
 import { createInvalidation } from './invalidation.ts'
+import { createMetrics } from './metrics.ts'
 import { openNodeLedger } from './node-ledger.ts'
 import { watchOverload } from './overload.ts'
 import { createRequestLog } from './request-log.ts'
@@ -75,6 +77,8 @@ type Deps = {
   isStopping(): boolean
   /** Whether the request's connection was opened above the connection limit. */
   exceedsConnectionLimit(request: IncomingMessage): boolean
+  /** The number of open connections. */
+  connections(): number
 }
 
 /** Rate limits apply to all workers together, so with several workers the supervisor counts the requests. */
@@ -115,6 +119,7 @@ export async function buildRelay({
   limits,
   isStopping,
   exceedsConnectionLimit,
+  connections,
 }: Deps) {
   const { db, engine } = store
   const { nodeId, slot } = peers.assignment
@@ -184,6 +189,8 @@ export async function buildRelay({
   })
   invalidation.start()
   const overload = watchOverload()
+  const metrics = createMetrics(peers.otherMetrics)
+  const logRequest = createRequestLog(log, () => catalog.settings().log_requests)
   const rejections = createRejections({
     write: batch => writeRejections(db, batch),
     onFailure: error => log.warn({ err: error }, 'Rejected requests could not be written. Retrying.'),
@@ -226,7 +233,11 @@ export async function buildRelay({
     endpointTypes: model => endpointTypes(model, catalog.priceOf([model])?.price),
     onFailure: (error, requestId) => log.error({ err: error, request_id: requestId }, 'A request failed.'),
     rejections,
-    onRequestEnd: createRequestLog(log, () => catalog.settings().log_requests),
+    onRequestStart: metrics.onRequestStart,
+    onRequestEnd(report, request, response) {
+      metrics.onRequestEnd(report, request, response)
+      logRequest(report, request, response)
+    },
     sessionUser,
     manage,
   } satisfies RelayDeps
@@ -259,10 +270,22 @@ export async function buildRelay({
     apply: ledger.barrier,
     flushAndReturn: ledger.flushAndReturn,
     returnIdle: ledger.returnIdle,
+    metrics: metrics.collect,
+  })
+  metrics.watch({
+    eventLoopLagS: overload.lagS,
+    journalLagS: () => ledger.lagMs() / 1000,
+    heldNanos: ledger.heldInAll,
+    connections,
+    bodyBytes: memory.used,
+    // The first worker reports what all workers share.
+    suspenseNanos: slot === 0 ? async () => (await readLedgerHealth(db)).suspense.amount : undefined,
+    channelStates: slot === 0 ? monitor.states : undefined,
   })
 
   return {
     listener,
+    metrics,
     memory,
     relayFor: createPlayground(listener),
     videos,

@@ -1,9 +1,7 @@
 import type { Logger } from 'pino'
 import { usdText } from '../domain/money.ts'
 import type { RelayDeps } from '../relay/request.ts'
-
-/** The status in the log if the client left before it got one; nginx uses the same number. */
-const CLIENT_LEFT = 499
+import { statusOf } from './metrics.ts'
 
 /** Writes a line for each request of the relay API, or for a share of them. */
 export const createRequestLog =
@@ -19,7 +17,7 @@ export const createRequestLog =
       request_id: requestId,
       method,
       path: url.split('?')[0],
-      status: response.headersSent ? response.statusCode : CLIENT_LEFT,
+      status: statusOf(response),
       code: code ?? other?.error_code,
       ms: Date.now() - startedMs,
       first_ms: other?.frt,

@@ -22,6 +22,7 @@ export function createConnectionLimit(max: number) {
         })
       })
     },
+    open: () => open,
     /** Whether this request came over a connection above the limit, and the limit is still exceeded. */
     exceedsLimit: ({ socket }: IncomingMessage) => open > max && socketsAboveLimit.has(socket),
   }

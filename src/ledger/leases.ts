@@ -206,6 +206,8 @@ export function createLeases({ find, lease, returnToStore, nextChangeNumber, now
       return spent
     },
     heldOf: (account: AccountId) => balances.get(nameOf(account))?.held ?? 0,
+    heldInAll: () =>
+      balances.values().reduce((sum, { account, held }) => sum + (account.kind === 'user' ? held : 0), 0),
     /** Returns the free part of the lease, so that the store has the whole balance of the account. */
     async returnIdle(account: AccountId): Promise<void> {
       const balance = balances.get(nameOf(account))

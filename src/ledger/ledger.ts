@@ -102,6 +102,8 @@ export async function openLedger({ nodeId, journal, books, otherNodes, nowMs, on
   })
   const lowBalance = createLowBalance({ leases, otherNodes })
   let unapplied: { lsn: number; body: string }[] = []
+  /** Since when settled requests wait without progress. */
+  let waitingSinceMs = 0
   /** The batch that was sent to the store and is not acknowledged yet. */
   let batch: Batch | undefined
   let applying: Promise<void> | undefined
@@ -131,6 +133,7 @@ export async function openLedger({ nodeId, journal, books, otherNodes, nowMs, on
       batch = undefined
       appliedLsn = lastLsn
       unapplied = unapplied.slice(settled.length)
+      waitingSinceMs = nowMs()
       journal.markNeededAfter(Math.min(lastLsn, oldestOpenLsn - 1))
     }
   }
@@ -309,6 +312,7 @@ export async function openLedger({ nodeId, journal, books, otherNodes, nowMs, on
           ...(video && { video }),
         }
         const { lsn: settledLsn, body, committed } = journal.append(record)
+        if (unapplied.length === 0) waitingSinceMs = record.timeMs
         unapplied.push({ lsn: settledLsn, body })
         await committed
         // A full batch is applied at once: records that wait longer outlive V8's young generation, and memory grows.
@@ -328,6 +332,9 @@ export async function openLedger({ nodeId, journal, books, otherNodes, nowMs, on
     hold,
     canSpend,
     heldOf: (account: AccountId) => leases.heldOf(account),
+    /** The sum that running requests hold on their users. */
+    heldInAll: leases.heldInAll,
+    lagMs: () => (unapplied.length === 0 ? 0 : nowMs() - waitingSinceMs),
     /** Resolves when every request that was settled before the call is applied to the store. */
     async barrier(): Promise<void> {
       // A running `apply` may have started before the newest record was added; the second call includes that record.

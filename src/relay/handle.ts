@@ -219,6 +219,7 @@ const MODELS = /^\/v1(?:beta)?\/models(?:\/(.+?))?\/?$/
 const READS = ['GET', 'HEAD']
 /** The content of a video: the only relay route that users open in a browser. */
 const VIDEO_CONTENT = /^\/v1\/videos\/[^/]+\/content$/
+const VIDEOS = /^\/v1\/video/
 const BILLING = /^\/(v1\/)?dashboard\/billing\/(subscription|usage)$/
 
 type FailedRequest = {
@@ -285,10 +286,17 @@ export function createRelay(deps: RelayDeps, videos: Pick<Videos, 'route'>): Req
     if (request.method === 'OPTIONS') return answerPreflight(request, response, requestId)
     const spec = operationAt(path, request.url)
     const models = spec ? null : MODELS.exec(path)
-    const report: RequestReport = { requestId, startedMs }
+    const isBilling = BILLING.test(path)
+    const report: RequestReport = {
+      requestId,
+      operation: spec?.operation ?? (models ? 'models' : VIDEOS.test(path) ? 'videos' : 'other'),
+      startedMs,
+      startedAt: performance.now(),
+      upstream: { sentAt: undefined, ms: 0 },
+    }
     const run = () => {
       if (!VIDEO_CONTENT.test(path)) mustNotBeCrossSite(request)
-      if (BILLING.test(path)) return deps.manage(request, response)
+      if (isBilling) return deps.manage(request, response)
       if (models) {
         if (!READS.includes(request.method ?? '')) {
           // A Gemini path with an unknown method after the model's name, such as `gemini-pro:unknown`, is no model path.
@@ -305,6 +313,7 @@ export function createRelay(deps: RelayDeps, videos: Pick<Videos, 'route'>): Req
       if (request.method !== 'POST') throw wrongMethod(path, ['POST'], request.method)
       return handleOperation(deps, spec, request, response, report)
     }
+    if (!isBilling) deps.onRequestStart()
     const running = Promise.try(run).catch(error =>
       fail(response, error, {
         request,
@@ -313,7 +322,7 @@ export function createRelay(deps: RelayDeps, videos: Pick<Videos, 'route'>): Req
       }),
     )
     // The management API logs its own requests.
-    if (BILLING.test(path)) return
+    if (isBilling) return
     running
       .then(() => deps.onRequestEnd(report, request, response))
       .catch(error => deps.onFailure(error, requestId))

@@ -26,7 +26,12 @@ import type { Upstream } from './upstream/upstream.ts'
 /** What is known of a request when it ends. */
 export type RequestReport = {
   readonly requestId: string
+  readonly operation: string
   readonly startedMs: number
+  /** Of `performance.now()`, as are the times of `upstream`. */
+  readonly startedAt: number
+  /** When the last attempt was sent, and how long providers took until their answers or first events. */
+  readonly upstream: { sentAt: number | undefined; ms: number }
   caller?: Pick<Caller, 'userId' | 'tokenId'>
   work?: Pick<Work, 'model' | 'isStream'>
   /** The request is in the ledger, which has its own log row. */
@@ -66,7 +71,8 @@ export type RelayDeps = {
   endpointTypes(model: string): readonly string[]
   onFailure(error: Error, requestId: string): void
   readonly rejections: Pick<Rejections, 'add' | 'addUnknown'>
-  /** Called once for each request, after its response. */
+  onRequestStart(): void
+  /** Called once for each started request, after its response. */
   onRequestEnd(report: RequestReport, request: IncomingMessage, response: ServerResponse): void
   /** Runs a request once per `Idempotency-Key`. */
   readonly idempotentRequests: IdempotentRequests

@@ -1,4 +1,5 @@
 import type { AccountId } from '../domain/account.ts'
+import type { MetricSnapshot } from '../metrics/registry.ts'
 
 /** The role of a worker. The supervisor sends it in reply to `hello`. */
 export type Assignment = {
@@ -19,10 +20,14 @@ export type ToWorker = {
   flushAndReturn(account: AccountId): Promise<void>
   /** These accounts are low: returns their free leases, and for a while leases only what is needed. */
   returnIdle(accounts: readonly AccountId[]): Promise<void>
+  /** The metrics of the worker. */
+  metrics(input: null): Promise<readonly MetricSnapshot[]>
   ping(input: null): Promise<void>
   stop(input: null): Promise<void>
 }
 export type BroadcastName = 'invalidate' | 'apply' | 'flushAndReturn' | 'returnIdle'
+/** The procedures that a worker serves once it has started. */
+export type ServedName = BroadcastName | 'metrics'
 export type Broadcast = {
   readonly [Name in BroadcastName]: { name: Name; input: Parameters<ToWorker[Name]>[0] }
 }[BroadcastName]
@@ -32,6 +37,8 @@ export type ToSupervisor = {
   hello(input: null): Promise<Assignment>
   ready(input: null): Promise<void>
   broadcast(broadcast: Broadcast): Promise<void>
+  /** The metrics of every other worker that responds. */
+  otherMetrics(input: null): Promise<readonly (readonly MetricSnapshot[])[]>
   enter(name: string): Promise<void>
   leave(name: string): void
   admit(input: { readonly subjects: readonly unknown[]; readonly countedInput: number }): Promise<unknown>

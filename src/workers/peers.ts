@@ -1,4 +1,5 @@
-import type { Assignment, Broadcast, BroadcastName, ToSupervisor, ToWorker } from './messages.ts'
+import type { MetricSnapshot } from '../metrics/registry.ts'
+import type { Assignment, Broadcast, ServedName, ToSupervisor, ToWorker } from './messages.ts'
 import { createRpc, type Rpc } from './rpc.ts'
 
 /** The other workers on this machine, as a worker sees them. */
@@ -7,10 +8,12 @@ export type Peers = {
   readonly isAlone: boolean
   /** Calls a procedure of every other worker, and resolves when all have completed it. */
   broadcast(call: Broadcast): Promise<void>
+  /** The metrics of every other worker that responds. */
+  otherMetrics(): Promise<readonly (readonly MetricSnapshot[])[]>
   /** Runs work under a lock with this name that all workers share. */
   exclusively<T>(name: string, work: () => Promise<T>): Promise<T>
-  /** Starts serving broadcasts of the other workers. */
-  serve(handlers: Pick<ToWorker, BroadcastName>): void
+  /** Starts serving calls of the other workers. */
+  serve(handlers: Pick<ToWorker, ServedName>): void
   /** Its supervisor, which counts rates and failed sign-ins for all workers; undefined in a single process. */
   readonly supervisor: Rpc<ToSupervisor> | undefined
 }
@@ -20,6 +23,7 @@ export const alone = (assignment: Assignment): Peers => ({
   assignment,
   isAlone: true,
   broadcast: async () => {},
+  otherMetrics: async () => [],
   exclusively: (_name, work) => work(),
   serve: () => {},
   supervisor: undefined,
@@ -27,7 +31,7 @@ export const alone = (assignment: Assignment): Peers => ({
 
 /** Connects to the supervisor that started this process. `onStop` is called once, when the supervisor stops all workers. */
 export async function joinSupervisor(onStop: () => void): Promise<Peers & { ready(): Promise<void> }> {
-  const handlers = Promise.withResolvers<Pick<ToWorker, BroadcastName>>()
+  const handlers = Promise.withResolvers<Pick<ToWorker, ServedName>>()
   // Broadcasts that arrive during the start are queued until it is complete, because they may concern data already read.
   const rpc = createRpc<ToSupervisor, ToWorker>(
     {
@@ -39,6 +43,7 @@ export async function joinSupervisor(onStop: () => void): Promise<Peers & { read
       apply: async () => (await handlers.promise).apply(null),
       flushAndReturn: async account => (await handlers.promise).flushAndReturn(account),
       returnIdle: async accounts => (await handlers.promise).returnIdle(accounts),
+      metrics: async () => (await handlers.promise).metrics(null),
       ping: async () => {},
       stop: async () => onStop(),
     },
@@ -48,6 +53,7 @@ export async function joinSupervisor(onStop: () => void): Promise<Peers & { read
     assignment,
     isAlone: false,
     broadcast: call => rpc.call('broadcast', call),
+    otherMetrics: () => rpc.call('otherMetrics', null),
     async exclusively(name, work) {
       await rpc.call('enter', name)
       try {

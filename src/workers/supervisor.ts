@@ -6,7 +6,10 @@ import { createRpc, type Rpc } from './rpc.ts'
 
 /** The procedures for one worker besides broadcasts and locks, such as rates. `end` is called when the worker has ended. */
 export type Services = {
-  readonly procedures: Omit<ToSupervisor, 'hello' | 'ready' | 'broadcast' | 'enter' | 'leave'>
+  readonly procedures: Omit<
+    ToSupervisor,
+    'hello' | 'ready' | 'broadcast' | 'otherMetrics' | 'enter' | 'leave'
+  >
   end(): void
 }
 
@@ -40,6 +43,7 @@ const STABLE_MS = 10_000
 const FIRST_BACKOFF_MS = 100
 const MAX_BACKOFF_MS = 5_000
 const STOP_GRACE_MS = 10_000
+const METRICS_TIMEOUT_MS = 2_000
 
 type RunningWorker = {
   readonly worker: Worker
@@ -93,6 +97,7 @@ export function startSupervisor(options: SupervisorOptions) {
           if (slots.every(each => each.running?.isReady)) started.resolve()
         },
         broadcast: call => broadcast(call, slot),
+        otherMetrics: () => metricsOfOthers(slot),
         enter: name => locks.enter(name, running),
         leave: name => locks.leave(name, running),
         ...service.procedures,
@@ -140,6 +145,19 @@ export function startSupervisor(options: SupervisorOptions) {
 
   async function broadcast(call: Broadcast, except?: Slot): Promise<void> {
     await Promise.all(slots.filter(slot => slot !== except).map(slot => callSlot(slot, call)))
+  }
+
+  /** A worker that is ending or does not respond in time is left out. */
+  async function metricsOfOthers(except: Slot) {
+    const late = Promise.withResolvers<never>()
+    const timer = setTimeout(() => late.reject(new Error('late')), METRICS_TIMEOUT_MS)
+    const collected = await Promise.allSettled(
+      slots
+        .filter(slot => slot !== except && slot.running?.isReady)
+        .map(({ running }) => Promise.race([running?.rpc.call('metrics', null) ?? [], late.promise])),
+    )
+    clearTimeout(timer)
+    return collected.flatMap(result => (result.status === 'fulfilled' ? [result.value] : []))
   }
 
   function watch(): void {

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test'
 import { createLagSampler } from '../../src/app/overload.ts'
 
 function watchLag() {
-  const histogram = { count: 1, lagMs: 0, percentile: () => histogram.lagMs * 1e6, reset() {} }
+  const histogram = { count: 1, mean: 0, lagMs: 0, percentile: () => histogram.lagMs * 1e6, reset() {} }
   const sampler = createLagSampler(histogram)
   const overloadAfter = (...lagsMs: number[]) => {
     for (const lagMs of lagsMs) {

@@ -4,6 +4,7 @@ import { channelContract } from './channels.ts'
 import { insightContract } from './insight.ts'
 import { ledgerContract } from './ledger.ts'
 import { logContract } from './logs.ts'
+import { metricsContract } from './metrics.ts'
 import { playgroundContract } from './playground.ts'
 import { priceContract } from './prices.ts'
 import { pricingContract } from './pricing.ts'
@@ -38,4 +39,5 @@ export const contract = {
   ...videoContract,
   ...taskContract,
   ...playgroundContract,
+  ...metricsContract,
 } as const satisfies Contract

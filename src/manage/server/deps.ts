@@ -38,6 +38,8 @@ export type Deps = {
     readonly untrustedProxy: ProxyReports['first']
   }
   readonly outbound: OutboundClient
+  /** The metrics of all workers. */
+  readonly metrics: { readonly contentType: string; expose(): Promise<string> }
   /** The memory that all bodies of this process may take. */
   readonly memory: Budget
   /** Applies the settled requests of all workers to the store. */

@@ -20,6 +20,7 @@ import { createTaskHandlers } from '../videos/tasks.ts'
 import { createVideoHandlers } from '../videos/videos.ts'
 import { createAuditHandlers } from './audit.ts'
 import type { Deps } from './deps.ts'
+import { createMetricsHandlers } from './metrics.ts'
 import { serveContract } from './serve.ts'
 import { createSettingHandlers } from './settings.ts'
 import { createStatusHandlers } from './status.ts'
@@ -45,6 +46,7 @@ export function serveEverything(app: FastifyInstance, deps: Deps): void {
       ...createPriceHandlers(deps),
       ...createPricingHandlers(deps),
       ...createLogHandlers(deps),
+      ...createMetricsHandlers(deps),
       ...createUsageHandlers(deps),
       ...createInsightHandlers(deps),
       ...createVideoHandlers(deps),

@@ -1,0 +1,181 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { exposeMetrics, mergeMetrics } from '../metrics/exposition.ts'
+import { createRegistry, type MetricSnapshot } from '../metrics/registry.ts'
+import type { RequestReport, TracedAttempt } from '../relay/request.ts'
+
+const DURATION_S = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300]
+const FIRST_TOKEN_S = [0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60]
+const OVERHEAD_S = [0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1]
+
+/** The status if the client left before it got one; nginx uses the same number. */
+export const CLIENT_LEFT = 499
+
+export const statusOf = (response: ServerResponse) =>
+  response.headersSent ? response.statusCode : CLIENT_LEFT
+
+const usdOf = (nanos: number) => nanos / 1e9
+
+/** The outcome of an attempt as a label: `ok`, the HTTP status, or `no_response`. */
+function outcomeOf({ status }: Pick<TracedAttempt, 'status'>): string {
+  if (typeof status !== 'number') return 'no_response'
+  return status < 400 ? 'ok' : String(status)
+}
+
+/** What metrics read from the gateway when they are collected. */
+export type GatewayState = {
+  eventLoopLagS(): number
+  journalLagS(): number
+  /** Nanodollars that running requests of this process hold. */
+  heldNanos(): number
+  connections(): number
+  /** Bytes of bodies in memory. */
+  bodyBytes(): number
+  /** Nanodollars of unresolved charges; undefined if another worker reports them. */
+  readonly suspenseNanos: (() => Promise<number>) | undefined
+  /** The state of every channel; undefined if another worker reports them. */
+  readonly channelStates: (() => readonly { readonly id: number; readonly state: string }[]) | undefined
+}
+
+/** The metrics of this process (docs/reference/metrics.md: Requests). They are added up over all workers. */
+export function createMetrics(others: () => Promise<readonly (readonly MetricSnapshot[])[]>) {
+  const registry = createRegistry()
+  let inFlight = 0
+  const requests = registry.counter({
+    name: 'sluice_requests_total',
+    help: 'Requests of the relay API by operation, HTTP status and error code.',
+    labels: ['operation', 'status', 'code'],
+  })
+  const attempts = registry.counter({
+    name: 'sluice_attempts_total',
+    help: 'Requests to providers by channel and outcome: ok, an HTTP status, or no_response.',
+    labels: ['channel', 'outcome'],
+  })
+  const failovers = registry.counter({
+    name: 'sluice_failovers_total',
+    help: 'Requests that were answered after a failed attempt.',
+  })({})
+  const tokens = registry.counter({
+    name: 'sluice_tokens_total',
+    help: 'Tokens of settled requests. Cached input is part of the input, reasoning part of the output.',
+    labels: ['kind'],
+  })
+  const ofKind = {
+    input: tokens({ kind: 'input' }),
+    output: tokens({ kind: 'output' }),
+    cachedInput: tokens({ kind: 'cached_input' }),
+    reasoning: tokens({ kind: 'reasoning' }),
+  }
+  const spend = registry.counter({
+    name: 'sluice_spend_usd_total',
+    help: 'USD charged to users.',
+  })({})
+  const duration = registry.histogram({
+    name: 'sluice_request_duration_seconds',
+    help: 'Time from the request to the end of its response.',
+    buckets: DURATION_S,
+  })({})
+  const firstToken = registry.histogram({
+    name: 'sluice_time_to_first_token_seconds',
+    help: 'Time from the request to the first byte of a streamed answer.',
+    buckets: FIRST_TOKEN_S,
+  })({})
+  const overhead = registry.histogram({
+    name: 'sluice_overhead_seconds',
+    help: 'Time that the gateway adds: without the provider, and of streams without their delivery.',
+    buckets: OVERHEAD_S,
+  })({})
+  registry.gauge({ name: 'sluice_in_flight_requests', help: 'Running requests of the relay API.' }, () => [
+    { labels: {}, value: inFlight },
+  ])
+
+  function countSettled({ settled, work }: RequestReport): void {
+    if (!settled) return
+    const { channelId, paid, log } = settled
+    const { trace, frt, cache_tokens, reasoning_tokens } = log.other as {
+      readonly trace?: { readonly attempts: readonly TracedAttempt[] }
+      readonly frt?: number
+      readonly cache_tokens?: number
+      readonly reasoning_tokens?: number
+    }
+    if (trace) {
+      for (const attempt of trace.attempts)
+        attempts({ channel: String(attempt.channel), outcome: outcomeOf(attempt) }).add()
+      if (trace.attempts.length > 1 && !log.isError) failovers.add()
+    } else attempts({ channel: String(channelId), outcome: 'ok' }).add()
+    ofKind.input.add(log.promptTokens)
+    ofKind.output.add(log.completionTokens)
+    if (cache_tokens !== undefined) ofKind.cachedInput.add(cache_tokens)
+    if (reasoning_tokens !== undefined) ofKind.reasoning.add(reasoning_tokens)
+    spend.add(usdOf(paid))
+    if (work?.isStream && frt !== undefined) firstToken.observe(frt / 1000)
+  }
+
+  return {
+    onRequestStart(): void {
+      inFlight += 1
+    },
+    onRequestEnd(report: RequestReport, _request: IncomingMessage, response: ServerResponse): void {
+      inFlight -= 1
+      const { operation, settled, code, startedAt, upstream, work } = report
+      const status = statusOf(response)
+      const errorCode = code ?? settled?.log.other.error_code ?? ''
+      requests({ operation, status: String(status), code: String(errorCode) }).add()
+      const totalMs = performance.now() - startedAt
+      duration.observe(totalMs / 1000)
+      countSettled(report)
+      if (upstream.sentAt === undefined) return
+      const ours = work?.isStream ? upstream.sentAt - startedAt : totalMs - upstream.ms
+      overhead.observe(Math.max(0, ours) / 1000)
+    },
+
+    /** Adds the figures that are read from the gateway. */
+    watch(state: GatewayState): void {
+      const gauge = (name: string, help: string, read: () => number | Promise<number>) =>
+        registry.gauge({ name, help }, async () => [{ labels: {}, value: await read() }])
+      gauge(
+        'sluice_event_loop_lag_seconds',
+        'Mean delay of the event loop in the last half second, summed over workers.',
+        state.eventLoopLagS,
+      )
+      gauge(
+        'sluice_journal_lag_seconds',
+        'Time since settled requests wait to be applied to the store, summed over workers.',
+        state.journalLagS,
+      )
+      gauge('sluice_held_usd', 'USD that running requests hold.', () => usdOf(state.heldNanos()))
+      gauge('sluice_connections', 'Open connections of clients.', state.connections)
+      registry.gauge({ name: 'sluice_memory_bytes', help: 'Memory by part.', labels: ['part'] }, () => {
+        const { rss, heapUsed, external } = process.memoryUsage()
+        const parts = { rss, heap: heapUsed, external, bodies: state.bodyBytes() }
+        return Object.entries(parts).map(([part, value]) => ({ labels: { part }, value }))
+      })
+      const { suspenseNanos, channelStates } = state
+      if (suspenseNanos)
+        gauge('sluice_suspense_usd', 'USD of unresolved charges.', async () => usdOf(await suspenseNanos()))
+      if (channelStates)
+        registry.gauge(
+          {
+            name: 'sluice_channel_state',
+            help: '1 for the state of each channel: enabled, disabled, auto_disabled or cooling_down.',
+            labels: ['channel', 'state'],
+          },
+          () =>
+            channelStates().map(({ id, state: is }) => ({
+              labels: { channel: String(id), state: is },
+              value: 1,
+            })),
+        )
+    },
+
+    /** The metrics of this process, for another worker. */
+    collect: registry.collect,
+
+    /** The metrics of all workers in the text format of Prometheus. */
+    async expose(): Promise<string> {
+      const [own, theirs] = await Promise.all([registry.collect(), others()])
+      return exposeMetrics(mergeMetrics([own, ...theirs]))
+    },
+  }
+}
+
+export type Metrics = ReturnType<typeof createMetrics>
