@@ -62,7 +62,7 @@ function Requests(props: ChartProps) {
               fill: colour(0),
               values: (all?.requests ?? []).map((requests, index) => requests - (failed[index] ?? 0)),
             },
-            { key: 'failed', name: t('usage.row.5'), fill: 'var(--bad)', values: failed },
+            { key: 'failed', name: t('usage.not_served'), fill: 'var(--bad)', values: failed },
           ]}
         />
       </Part>

@@ -91,7 +91,7 @@ export function Histogram({
               fill: 'var(--series-1)',
               values: (all?.requests ?? []).map((requests, index) => requests - (failed[index] ?? 0)),
             },
-            { key: 'failed', name: t('usage.row.5'), fill: 'var(--bad)', values: failed },
+            { key: 'failed', name: t('usage.not_served'), fill: 'var(--bad)', values: failed },
           ]}
         />
       </div>

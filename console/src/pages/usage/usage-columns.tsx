@@ -62,10 +62,10 @@ export const usageColumns = (t: TFunction, isAdmin: boolean): readonly OptionalC
     header: t('usage.model'),
     place: 'title',
     cell: row => {
-      const answered = otherOf(row).upstream_model_name
+      const { upstream_model_name: answered, error_code } = otherOf(row)
       return isRequest(row) ? (
         <span className="block truncate font-mono text-code">
-          {row.model_name}
+          {row.model_name || <span className="text-ink-3">{error_code}</span>}
           {answered ? <span className="text-ink-3"> → {answered}</span> : null}
         </span>
       ) : (
