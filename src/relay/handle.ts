@@ -13,7 +13,7 @@ import {
   noSuchRoute,
 } from './answer/answer.ts'
 import type { ErrorFormat } from './answer/error-format.ts'
-import { listFormat, presentModel, presentModels } from './answer/models.ts'
+import { listFormat } from './answer/models.ts'
 import { firstAnswer } from './attempt.ts'
 import { admit, credentialOf, type IdentifiedCaller } from './callers/admit.ts'
 import { identify } from './callers/identify.ts'
@@ -22,6 +22,7 @@ import { mustFitStrictly } from './eligibility.ts'
 import { mustNotBeCrossSite } from './intake/cross-site.ts'
 import { readRequest } from './intake/read-request.ts'
 import { idempotencyKeyOf } from './intake/repeat.ts'
+import { listModels } from './model-list.ts'
 import { ERROR_FORMATS, operationAt } from './operations/index.ts'
 import type { OperationSpec } from './operations/operation.ts'
 import { priceWork } from './price/price.ts'
@@ -250,35 +251,6 @@ export function createRelay(deps: RelayDeps, videos: Pick<Videos, 'route'>): Req
     else answerRefusal(response, refusal, { errorFormat, requestId })
   }
 
-  async function listModels(
-    request: IncomingMessage,
-    response: ServerResponse,
-    id: string | undefined,
-    requestId: string,
-  ) {
-    const { caller } = await identify(deps, request, credentialOf(request))
-    const table = deps.catalog.table()
-    const names = table.servedModels().filter(name => caller.models?.has(name) ?? true)
-    const format = listFormat(request)
-    const entryOf = (name: string) => ({
-      id: name,
-      ownedBy: deps.ownerOf(table.ownerTypes(name)[0]),
-      endpointTypes: deps.endpointTypes(name),
-    })
-    // A constant: clients require a creation time, and the gateway does not know the model's.
-    const created = 1_700_000_000
-    if (id === undefined)
-      return answerJson(
-        response,
-        200,
-        commonHeaders(requestId),
-        presentModels(format, names.map(entryOf), created),
-      )
-    if (!names.includes(id))
-      throw new Refusal('model_not_found', `The model "${id}" does not exist, or the token may not use it.`)
-    answerJson(response, 200, commonHeaders(requestId), presentModel(format, entryOf(id), created))
-  }
-
   return (request, response) => {
     const path = pathOf(request)
     const startedMs = deps.nowMs()
@@ -303,7 +275,7 @@ export function createRelay(deps: RelayDeps, videos: Pick<Videos, 'route'>): Req
           if (request.method === 'POST' && path.includes(':')) throw noSuchRoute(request)
           throw wrongMethod(path, READS, request.method)
         }
-        return listModels(request, response, modelIn(models[1]), requestId)
+        return listModels(deps, { request, response, id: modelIn(models[1]), requestId })
       }
       if (!spec) {
         const serveVideo = videos.route(path, request.method ?? '')
