@@ -54,6 +54,10 @@ export function createMetrics(others: () => Promise<readonly (readonly MetricSna
     name: 'sluice_failovers_total',
     help: 'Requests that were answered after a failed attempt.',
   })({})
+  const warnings = registry.counter({
+    name: 'sluice_warnings_total',
+    help: 'Requests that were sent to a provider with a warning: a part of them was removed or changed.',
+  })({})
   const tokens = registry.counter({
     name: 'sluice_tokens_total',
     help: 'Tokens of settled requests. Cached input is part of the input, reasoning part of the output.',
@@ -91,11 +95,18 @@ export function createMetrics(others: () => Promise<readonly (readonly MetricSna
   function countSettled({ settled, work }: RequestReport): void {
     if (!settled) return
     const { channelId, paid, log } = settled
-    const { trace, frt, cache_tokens, reasoning_tokens } = log.other as {
+    const {
+      trace,
+      frt,
+      cache_tokens,
+      reasoning_tokens,
+      warnings: warned,
+    } = log.other as {
       readonly trace?: { readonly attempts: readonly TracedAttempt[] }
       readonly frt?: number
       readonly cache_tokens?: number
       readonly reasoning_tokens?: number
+      readonly warnings?: readonly string[]
     }
     if (trace) {
       for (const attempt of trace.attempts)
@@ -107,6 +118,7 @@ export function createMetrics(others: () => Promise<readonly (readonly MetricSna
     if (cache_tokens !== undefined) ofKind.cachedInput.add(cache_tokens)
     if (reasoning_tokens !== undefined) ofKind.reasoning.add(reasoning_tokens)
     spend.add(usdOf(paid))
+    if (warned) warnings.add()
     if (work?.isStream && frt !== undefined) firstToken.observe(frt / 1000)
   }
 

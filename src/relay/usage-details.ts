@@ -34,7 +34,7 @@ export type SettledUsage = {
   readonly firstByteMs?: number
   readonly video?: VideoNote
   /** The request that was sent to the channel, if any. */
-  readonly outgoing?: Pick<ChannelRequest, 'services' | 'tools'> | undefined
+  readonly outgoing?: Pick<ChannelRequest, 'services' | 'tools' | 'warnings'> | undefined
 }
 
 /** The price conditions beside usage: the services that were sent, and the image that was delivered. */
@@ -69,6 +69,7 @@ export function usageDetails(
   }
   if (route.model !== work.model) details.upstream_model_name = route.model
   if (video) details.video_id = video.id
+  if (settled.outgoing?.warnings?.length) details.warnings = settled.outgoing.warnings
   for (const [name, count] of DETAILS) if (count(usage) > 0) details[name] = count(usage)
   if (reported) details.reported = reportedFields(reported)
   if (usage.inferences) details.inferences = usage.inferences.map(each => inferenceFields(each, priced))

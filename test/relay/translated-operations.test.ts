@@ -34,9 +34,9 @@ const say = (model: string, more: Fields = {}) => ({
 })
 
 describe('request content that a format does not support', () => {
-  it('is named in a warning to the client, and adds no cost', async () => {
+  it('is named in a warning to the client and in the usage row, and adds no cost', async () => {
     const { model } = await serveClaude()
-    const { key } = await relay.newToken()
+    const { id, key } = await relay.newToken()
     const lossy = say(model, { seed: 7, logprobs: true })
     const { status, headers } = await ask('/v1/chat/completions', key, lossy)
     assert.equal(status, 200)
@@ -45,6 +45,11 @@ describe('request content that a format does not support', () => {
     assert.match(streamed.headers.get('x-sluice-warnings') ?? '', /seed: /)
     const plain = await ask('/v1/chat/completions', key, say(model))
     assert.equal(plain.headers.get('x-sluice-warnings'), null)
+    const rows = await relay.rowsOf(id, 3)
+    assert.deepEqual(
+      rows.map(({ other }) => other.warnings?.join('; ') ?? null),
+      [headers, streamed.headers, plain.headers].map(each => each.get('x-sluice-warnings')),
+    )
   })
 
   it('may be a tool name: it is renamed for the provider and restored for the client', async () => {

@@ -1132,6 +1132,7 @@ export const en = {
     upstream_model: 'Upstream model',
     user: 'User',
     vendor_cost: 'Provider-reported cost',
+    warnings: 'Warnings',
     view: {
       counted: 'Counted by gateway',
       errors: 'Errors',

@@ -1064,6 +1064,7 @@ export const zhCN: Texts = {
     upstream_model: '上游模型',
     user: '用户',
     vendor_cost: '供应商自报费用',
+    warnings: '警告',
     view: {
       counted: '网关计量',
       errors: '错误',

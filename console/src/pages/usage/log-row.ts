@@ -33,6 +33,7 @@ export type Other = {
   readonly cache_write_tokens?: number
   readonly reasoning_tokens?: number
   readonly overrun?: number
+  readonly warnings?: readonly string[]
   readonly trace?: { readonly attempts?: readonly Attempt[]; readonly passed_over?: readonly PassedOver[] }
 }
 

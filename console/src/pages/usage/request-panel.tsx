@@ -154,7 +154,7 @@ function Detail({ row, costs }: { readonly row: UsageItem; readonly costs: CostL
   const gatewayText = useGatewayText()
   const isAdmin = useIsAdmin()
   const wasSent = isRequest(row) && !isRejected(row)
-  const { error_code } = otherOf(row)
+  const { error_code, warnings } = otherOf(row)
   return (
     <>
       <p className="pb-4 text-section">{isRequest(row) ? summaryOf(t, row, gatewayText) : row.content}</p>
@@ -171,6 +171,7 @@ function Detail({ row, costs }: { readonly row: UsageItem; readonly costs: CostL
               </span>,
             ],
             ...(error_code ? ([[t('usage.error'), <code key="code">{error_code}</code>]] as const) : []),
+            ...(warnings ? ([[t('usage.warnings'), warnings.join('; ')]] as const) : []),
             [t('usage.model'), row.model_name || '–'],
             [t('usage.token'), row.token_name || '–'],
             ...(isAdmin ? ([[t('usage.user'), row.username]] as const) : []),
