@@ -85,7 +85,7 @@ export function createMetrics(others: () => Promise<readonly (readonly MetricSna
   })({})
   const overhead = registry.histogram({
     name: 'sluice_overhead_seconds',
-    help: 'Time that the gateway adds: without the provider, and of streams without their delivery.',
+    help: 'Time that the gateway adds: the total minus the time of providers, or the time until a streamed request is sent.',
     buckets: OVERHEAD_S,
   })({})
   registry.gauge({ name: 'sluice_in_flight_requests', help: 'Running requests of the relay API.' }, () => [
@@ -111,7 +111,8 @@ export function createMetrics(others: () => Promise<readonly (readonly MetricSna
     if (trace) {
       for (const attempt of trace.attempts)
         attempts({ channel: String(attempt.channel), outcome: outcomeOf(attempt) }).add()
-      if (trace.attempts.length > 1 && !log.isError) failovers.add()
+      const last = trace.attempts.at(-1)
+      if (trace.attempts.length > 1 && last && outcomeOf(last) === 'ok') failovers.add()
     } else attempts({ channel: String(channelId), outcome: 'ok' }).add()
     ofKind.input.add(log.promptTokens)
     ofKind.output.add(log.completionTokens)
@@ -128,16 +129,16 @@ export function createMetrics(others: () => Promise<readonly (readonly MetricSna
     },
     onRequestEnd(report: RequestReport, _request: IncomingMessage, response: ServerResponse): void {
       inFlight -= 1
-      const { operation, settled, code, startedAt, upstream, work } = report
+      const { operation, settled, code, startedAt, upstream } = report
       const status = statusOf(response)
       const errorCode = code ?? settled?.log.other.error_code ?? ''
       requests({ operation, status: String(status), code: String(errorCode) }).add()
       const totalMs = performance.now() - startedAt
       duration.observe(totalMs / 1000)
       countSettled(report)
-      if (upstream.sentAt === undefined) return
-      const ours = work?.isStream ? upstream.sentAt - startedAt : totalMs - upstream.ms
-      overhead.observe(Math.max(0, ours) / 1000)
+      const { gatewayMs, ms, isStreamed } = upstream
+      if (gatewayMs === undefined) return
+      overhead.observe(Math.max(0, isStreamed ? gatewayMs : totalMs - ms) / 1000)
     },
 
     /** Adds the figures that are read from the gateway. */
@@ -151,7 +152,7 @@ export function createMetrics(others: () => Promise<readonly (readonly MetricSna
       )
       gauge(
         'sluice_journal_lag_seconds',
-        'Time since settled requests wait to be applied to the store, summed over workers.',
+        'Age of the oldest settled request that is not yet written to the store, summed over workers.',
         state.journalLagS,
       )
       gauge('sluice_held_usd', 'USD that running requests hold.', () => usdOf(state.heldNanos()))

@@ -298,10 +298,10 @@ export async function buildRelay({
       catalog.close()
       monitor.close()
       overload.close()
-      await rejections.close()
       await videos.close(upstream.close)
       await counter.close()
       await translator.close()
+      await rejections.close()
       await node.close()
     },
   }

@@ -21,7 +21,6 @@ type Kind =
       readonly unit: Unit
     }
   | {
-      /** Has at most six decimals. */
       readonly type: 'number'
       readonly default: number
       readonly range: readonly [min: number, max: number]

@@ -15,6 +15,17 @@ export const hasControlExceptLineBreaks = (text: string) => CONTROL_EXCEPT_LINE_
 /** Two names are the same name when they fold to the same text (docs/reference/management-api.md: Identity). */
 export const fold = (text: string) => text.normalize('NFKC').toLowerCase().toUpperCase().toLowerCase()
 
+/** PostgreSQL stores neither NUL nor half a surrogate pair: both become a replacement character. */
+export const storable = (text: string): string =>
+  text.isWellFormed() && !text.includes('\0') ? text : text.toWellFormed().replaceAll('\0', '\ufffd')
+
+/** An escape of NUL or of half a surrogate pair. Before it, backslashes come in pairs: each pair is a backslash of the text. */
+const UNSTORABLE_ESCAPE = /(?<!\\)((?:\\\\)*)\\u(?:0000|d[89a-f][0-9a-f]{2})/g
+
+/** The same for a JSON text that `JSON.stringify` wrote. */
+export const storableJson = (json: string): string =>
+  json.includes('\\u') ? json.replace(UNSTORABLE_ESCAPE, '$1\\ufffd') : json
+
 /** Masks a secret so that its owner recognizes it: the first and last characters, at most a third of it. */
 export function mask(secret: string): string {
   const visibleLength = Math.min(11, Math.floor(secret.length / 3))

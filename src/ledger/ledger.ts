@@ -101,9 +101,7 @@ export async function openLedger({ nodeId, journal, books, otherNodes, nowMs, on
     nowMs,
   })
   const lowBalance = createLowBalance({ leases, otherNodes })
-  let unapplied: { lsn: number; body: string }[] = []
-  /** Since when settled requests wait without progress. */
-  let waitingSinceMs = 0
+  let unapplied: { lsn: number; body: string; timeMs: number }[] = []
   /** The batch that was sent to the store and is not acknowledged yet. */
   let batch: Batch | undefined
   let applying: Promise<void> | undefined
@@ -133,7 +131,6 @@ export async function openLedger({ nodeId, journal, books, otherNodes, nowMs, on
       batch = undefined
       appliedLsn = lastLsn
       unapplied = unapplied.slice(settled.length)
-      waitingSinceMs = nowMs()
       journal.markNeededAfter(Math.min(lastLsn, oldestOpenLsn - 1))
     }
   }
@@ -312,8 +309,7 @@ export async function openLedger({ nodeId, journal, books, otherNodes, nowMs, on
           ...(video && { video }),
         }
         const { lsn: settledLsn, body, committed } = journal.append(record)
-        if (unapplied.length === 0) waitingSinceMs = record.timeMs
-        unapplied.push({ lsn: settledLsn, body })
+        unapplied.push({ lsn: settledLsn, body, timeMs: record.timeMs })
         await committed
         // A full batch is applied at once: records that wait longer outlive V8's young generation, and memory grows.
         if (unapplied.length >= MAX_BATCH && !applying) applySoon()
@@ -334,7 +330,8 @@ export async function openLedger({ nodeId, journal, books, otherNodes, nowMs, on
     heldOf: (account: AccountId) => leases.heldOf(account),
     /** The sum that running requests hold on their users. */
     heldInAll: leases.heldInAll,
-    lagMs: () => (unapplied.length === 0 ? 0 : nowMs() - waitingSinceMs),
+    /** The age of the oldest settled request that is not applied to the store. */
+    lagMs: () => (unapplied[0] ? Math.max(0, nowMs() - unapplied[0].timeMs) : 0),
     /** Resolves when every request that was settled before the call is applied to the store. */
     async barrier(): Promise<void> {
       // A running `apply` may have started before the newest record was added; the second call includes that record.

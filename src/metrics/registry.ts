@@ -116,13 +116,14 @@ export function createRegistry() {
       }
     },
 
-    /** A value that is read when metrics are collected. */
+    /** A value that is read when metrics are collected. If reading fails, the metric has no series. */
     gauge<Label extends string = never>(
       { name, help, labels: labelNames = [] }: Declaration<Label>,
       read: () => readonly GaugeSeries<Label>[] | Promise<readonly GaugeSeries<Label>[]>,
     ): void {
       collectors.push(async () => {
-        const series = (await read()).map(({ labels, value }) => ({
+        const current = await Promise.try(read).catch(() => [])
+        const series = current.map(({ labels, value }) => ({
           labels: valuesOf(labelNames, labels),
           values: [value],
         }))

@@ -268,13 +268,14 @@ async function exchange(
   }
   const sentMs = request.deps.nowMs()
   const { outgoing, overriddenRequest } = ready
-  const { upstream } = request.report
+  const { upstream, startedAt } = request.report
   const sentAt = performance.now()
-  upstream.sentAt = sentAt
+  upstream.gatewayMs = sentAt - startedAt - upstream.ms
   const running = call.send(ready)
   client.setRunning(running)
   const outcome = await outcomeOf(running)
   upstream.ms += performance.now() - sentAt
+  upstream.isStreamed = outcome.kind === 'stream'
   if (client.hasDisconnected() && outcome.kind === 'failure') {
     // docs/reference/money.md: Who pays. `left`: the provider has the request, so its input is charged. `not sent`: it did
     // no work.

@@ -12,7 +12,7 @@ import {
   commonHeaders,
   noSuchRoute,
 } from './answer/answer.ts'
-import type { ErrorFormat } from './answer/error-format.ts'
+import { type ErrorFormat, relayErrorOf } from './answer/error-format.ts'
 import { listFormat } from './answer/models.ts'
 import { firstAnswer } from './attempt.ts'
 import { admit, credentialOf, type IdentifiedCaller } from './callers/admit.ts'
@@ -245,9 +245,9 @@ export function createRelay(deps: RelayDeps, videos: Pick<Videos, 'route'>): Req
     if (shortage) deps.onShortage(shortage)
     const refusal = shortage ? overloaded(shortage) : refusalOfError(error, requestId)
     if (refusal !== error && !shortage) deps.onFailure(error as Error, requestId)
-    report.code = refusal.code
+    report.code = String(relayErrorOf(refusal).body.error.code ?? refusal.code)
     if (!report.isSettled) recordRejection(deps, request, report, refusal)
-    if (response.headersSent) response.destroy()
+    if (response.headersSent || response.destroyed) response.destroy()
     else answerRefusal(response, refusal, { errorFormat, requestId })
   }
 
@@ -264,7 +264,7 @@ export function createRelay(deps: RelayDeps, videos: Pick<Videos, 'route'>): Req
       operation: spec?.operation ?? (models ? 'models' : VIDEOS.test(path) ? 'videos' : 'other'),
       startedMs,
       startedAt: performance.now(),
-      upstream: { sentAt: undefined, ms: 0 },
+      upstream: { gatewayMs: undefined, ms: 0, isStreamed: false },
     }
     const run = () => {
       if (!VIDEO_CONTENT.test(path)) mustNotBeCrossSite(request)

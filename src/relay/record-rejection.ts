@@ -1,10 +1,14 @@
 import type { IncomingMessage } from 'node:http'
 import { Refusal } from '../domain/errors.ts'
+import { storable } from '../domain/text.ts'
 import { relayErrorOf } from './answer/error-format.ts'
 import { credentialOf } from './callers/admit.ts'
 import type { RelayDeps, RequestReport } from './request.ts'
 
-/** The caller of a request that failed; undefined if its credential is unknown. */
+const MAX_MESSAGE = 2_000
+const MAX_PARAM = 255
+
+/** The caller of a request that failed; undefined if its credential is unknown or was not looked up. */
 function callerOf({ directory }: RelayDeps, request: IncomingMessage) {
   try {
     return directory.findCached(credentialOf(request))
@@ -14,15 +18,17 @@ function callerOf({ directory }: RelayDeps, request: IncomingMessage) {
   }
 }
 
-/** Records a request that ends without a row of the ledger. */
+/** Records a rejected request: one for which the ledger writes no log row. */
 export function recordRejection(
   deps: RelayDeps,
   request: IncomingMessage,
-  { requestId, startedMs, work }: RequestReport,
+  report: RequestReport,
   refusal: Refusal,
 ): void {
+  const { requestId, startedMs, work } = report
   const timeMs = deps.nowMs()
   const caller = callerOf(deps, request)
+  if (caller) report.caller ??= caller
   const {
     status,
     body: { error },
@@ -42,8 +48,8 @@ export function recordRejection(
     requestId,
     code,
     status,
-    message: error.message,
-    param: error.param ?? undefined,
+    message: storable(error.message.slice(0, MAX_MESSAGE)),
+    param: error.param === null ? undefined : storable(error.param.slice(0, MAX_PARAM)),
     useTimeMs: timeMs - startedMs,
     isStream: work?.isStream ?? false,
     address: deps.clientAddress(request).address,

@@ -10,6 +10,8 @@ import type {
 const ROWS_OF_WINDOW = 60
 /** Rows that wait for the store. Further requests are only counted. */
 const MAX_WAITING_ROWS = 5_000
+/** More tokens and codes at once, in a long outage of the store, are counted by code only. */
+const MAX_WINDOWS = 10_000
 const MINUTE_MS = 60_000
 const WRITE_EVERY_MS = 250
 
@@ -20,7 +22,7 @@ type Window = {
   rows: number
   /** Counted since the last write. */
   waiting: number
-  /** The row that stands for those that were counted. */
+  /** The id of the log row with their number; undefined until it is written. */
   rowId: number | undefined
 }
 
@@ -93,6 +95,11 @@ export function createRejections({ write, onFailure }: RejectionsDeps) {
     return writing ?? Promise.resolve()
   }
 
+  /** Counts a request whose caller is not identified. */
+  function addUnknown(code: string, timeMs: number): void {
+    windowOf(`unknown ${code}`, { code, timeMs }).waiting += 1
+  }
+
   const timer = setInterval(() => {
     removeEnded(Date.now())
     void flush()
@@ -101,7 +108,12 @@ export function createRejections({ write, onFailure }: RejectionsDeps) {
 
   return {
     add(rejection: Rejection): void {
-      const window = windowOf(`${rejection.tokenId} ${rejection.code}`, rejection)
+      if (windows.size >= MAX_WINDOWS) {
+        addUnknown(rejection.code, rejection.timeMs)
+        return
+      }
+      // Playground requests have no token, so the user is a part of the name.
+      const window = windowOf(`${rejection.userId} ${rejection.tokenId} ${rejection.code}`, rejection)
       if (window.rows >= ROWS_OF_WINDOW || rows.length >= MAX_WAITING_ROWS) {
         window.waiting += 1
         return
@@ -109,11 +121,8 @@ export function createRejections({ write, onFailure }: RejectionsDeps) {
       window.rows += 1
       rows.push(rejection)
     },
-    /** Counts a request whose credential is unknown. */
-    addUnknown(code: string, timeMs: number): void {
-      windowOf(`unknown ${code}`, { code, timeMs }).waiting += 1
-    },
-    /** Writes what waits. */
+    addUnknown,
+    /** Stops the timer and writes the waiting rejections. */
     async close(): Promise<void> {
       clearInterval(timer)
       await flush()

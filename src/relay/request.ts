@@ -30,8 +30,8 @@ export type RequestReport = {
   readonly startedMs: number
   /** Of `performance.now()`, as are the times of `upstream`. */
   readonly startedAt: number
-  /** When the last attempt was sent, and how long providers took until their answers or first events. */
-  readonly upstream: { sentAt: number | undefined; ms: number }
+  /** Providers took `ms` until their answers or first events; the gateway took `gatewayMs` until the last attempt was sent. */
+  readonly upstream: { gatewayMs: number | undefined; ms: number; isStreamed: boolean }
   caller?: Pick<Caller, 'userId' | 'tokenId'>
   work?: Pick<Work, 'model' | 'isStream'>
   /** The request is in the ledger, which has its own log row. */

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { ENGINES } from '../support/gateway.ts'
 import { until } from '../support/process.ts'
+import { startRecorder } from '../support/recorder.ts'
 import { suiteRelay } from '../support/relay.ts'
 
 const MESSAGES = [{ role: 'user', content: 'Hello' }]
@@ -119,6 +120,30 @@ for (const engine of ENGINES)
       assert.equal((await relay.chat(key, { model: 'any', messages: MESSAGES })).status, 401)
       const [row] = await untilRequests(id, 1)
       assert.equal(JSON.parse(row?.other ?? '{}').error_code, 'invalid_api_key')
+    })
+
+    it('is stored with a replacement for characters that PostgreSQL does not store', async () => {
+      const { id, key } = await relay.newToken({})
+      const reply = await relay.gateway.api('GET', '/v1/models/%00', undefined, { token: key })
+      assert.equal(reply.status, 404, reply.text)
+      const [row] = await untilRequests(id, 1)
+      assert.match(String(row?.content), /The model "\ufffd" does not exist/)
+    })
+
+    it('does not stop the ledger if a provider reports such characters', async () => {
+      const provider = await startRecorder()
+      try {
+        const message = `NUL \0, half a pair \ud83d, and a backslash \\u0000`
+        provider.answers({ status: 400, headers: {}, body: { error: { message, code: 'odd\0' } } })
+        const { model } = await relay.serve(['odd'], { base_url: provider.url })
+        const { id, key } = await relay.newToken({ unlimited_quota: true })
+        assert.equal((await relay.chat(key, { model, messages: MESSAGES })).status, 400)
+        const [row] = await untilRequests(id, 1)
+        assert.match(String(row?.content), /NUL \ufffd, half a pair \ufffd, and a backslash \\u0000/)
+        assert.deepEqual(await countsOf(id, 'error'), { upstream_400: 1 })
+      } finally {
+        await provider.close()
+      }
     })
 
     it('is no row of its own if it was settled', async () => {

@@ -285,7 +285,8 @@ export const en = {
     name: 'Name',
     new: 'New channel: {{provider}}',
     param_override: 'Parameter overrides',
-    param_override_help: 'A JSON object. Its fields replace those of every request.',
+    param_override_help:
+      'A JSON object. Its fields are set in the body of every request. “operations” lists further changes.',
     priority: 'Priority',
     priority_help: 'Channels with a higher priority are tried first.',
     provider_settings: 'Provider settings',
@@ -386,7 +387,7 @@ export const en = {
     run: 'Run check',
     unresolved: 'Unresolved charges',
     unresolved_help:
-      'When a provider may have billed a request whose response was lost, the charge is listed here until you resolve it.',
+      'Charges that the provider may or may not have billed: the response was lost, or the reported usage is implausible. No user pays until Root resolves them.',
     verified: 'Ledger verified',
     write_off: 'Write off',
     write_off_help: 'No user is charged.',
@@ -1125,7 +1126,7 @@ export const en = {
     ttft_quantiles: 'TTFT p50 / p95',
     unknown: 'Request not found',
     unknown_help:
-      'A request appears within a second of its response, and is kept for the log retention period. Of requests that a token repeats after a rejection, only the first 60 a minute are listed one by one.',
+      'A request appears within a second of its response, and is kept for the log retention period. If a token gets more than 60 rejections with the same error in a minute, the others share one row.',
     unpriced: 'None (served free of charge)',
     unresolved: 'Unresolved charge: {{amount}} on channel #{{channel}}. {{reason}}',
     upstream_id: 'Provider request ID',

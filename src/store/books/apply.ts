@@ -3,6 +3,7 @@ import { type ChainKey, headMac, link } from '../../domain/chain.ts'
 import { LOG_TYPE } from '../../domain/log.ts'
 import { vendorNanos } from '../../domain/money.ts'
 import type { Settled, UsageLog } from '../../domain/settled.ts'
+import { storable, storableJson } from '../../domain/text.ts'
 import type { EntryRow } from '../engine/schema.ts'
 import { UNITS } from '../usage/fold-units.ts'
 import { entryFields } from './entry.ts'
@@ -311,7 +312,7 @@ const logOf = ({ timeMs, userId, tokenId, channelId, cost, overrun, rid, log }: 
   log.tokenName,
   channelId,
   log.model,
-  log.content,
+  storable(log.content),
   cost,
   log.promptTokens,
   log.completionTokens,
@@ -319,8 +320,8 @@ const logOf = ({ timeMs, userId, tokenId, channelId, cost, overrun, rid, log }: 
   log.isStream ? 1 : 0,
   log.address,
   rid,
-  log.upstreamRequestId,
-  JSON.stringify(overrun > 0 ? { ...log.other, overrun } : log.other),
+  storable(log.upstreamRequestId),
+  storableJson(JSON.stringify(overrun > 0 ? { ...log.other, overrun } : log.other)),
 ]
 
 const QUARTER_HOUR_S = 900

@@ -1,6 +1,7 @@
 import { CompiledQuery, sql } from 'kysely'
 import type { AccountId } from '../../domain/account.ts'
 import type { Settled } from '../../domain/settled.ts'
+import { storableJson } from '../../domain/text.ts'
 import { chunksOf } from '../engine/chunks.ts'
 import type { Engine } from '../engine/schema.ts'
 import { applyOnSqlite } from '../engine/sqlite.ts'
@@ -29,7 +30,7 @@ async function runOnPostgres(
   const fields = columns.map(([name, type], index) => `(value ->> ${index})::${type} as ${name}`).join(', ')
   const table = `(select ${fields} from jsonb_array_elements($1::jsonb) as value) as input`
   const input = { table, insertSource: `select ${columns.map(([name]) => name).join(', ')} from ${table}` }
-  const parameters = [JSON.stringify(rows)]
+  const parameters = [storableJson(JSON.stringify(rows))]
   if (shared) {
     const key = shared.key.join(', ')
     const taking = `select from ${shared.table} where (${key}) in (select ${key} from ${table})

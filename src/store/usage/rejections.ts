@@ -131,7 +131,7 @@ export const writeRejections = (db: Db, batch: RejectionBatch): Promise<Rejectio
           created_time: secondOf(timeMs),
           type: LOG_TYPE.system,
           user_id: 0,
-          content: `Requests without a valid token that were rejected in this minute: ${code}.`,
+          content: `Requests of unidentified callers that were rejected in this minute: ${code}.`,
           other: JSON.stringify({ rejected: true, error_code: code }),
           requests,
         }),
