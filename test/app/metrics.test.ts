@@ -12,7 +12,7 @@ const SAMPLE = /^(sluice_\w+)(?:\{(\w+="(?:[^"\\\n]|\\.)*",?)*\})? (-?[\d.e+-]+|
 describe(`the metrics of ${WORKERS} workers (docs/reference/metrics.md: Requests)`, () => {
   let simulator: Simulator | undefined
   let server: Server
-  let made: ReturnType<typeof createFurnisher>
+  let furnisher: ReturnType<typeof createFurnisher>
   let metricsUrl: string
 
   before(async () => {
@@ -23,7 +23,7 @@ describe(`the metrics of ${WORKERS} workers (docs/reference/metrics.md: Requests
       dataDir: newDirectory(),
       env: { SLUICE_WORKERS: String(WORKERS), SLUICE_METRICS_PORT: String(port) },
     })
-    made = createFurnisher(server.api, simulator.url)
+    furnisher = createFurnisher(server.api, simulator.url)
   })
   after(async () => {
     await server?.stop()
@@ -56,8 +56,8 @@ describe(`the metrics of ${WORKERS} workers (docs/reference/metrics.md: Requests
   }
 
   it('count requests, rejections, attempts, tokens, spend and times of all workers', async () => {
-    const { model, channels } = await made.serve('sim-words-4', {}, { per_call: 0.01 })
-    const { key } = await made.newToken({ unlimited_quota: true })
+    const { model, channels } = await furnisher.serve('sim-words-4', {}, { per_call: 0.01 })
+    const { key } = await furnisher.newToken({ unlimited_quota: true })
     for (let i = 0; i < REQUESTS; i++) assert.equal((await chat(key, model)).status, 200)
     assert.equal((await chat(key, model, { stream: true })).status, 200)
     assert.equal((await chat(key, 'no-such-model')).status, 404)
@@ -94,8 +94,8 @@ describe(`the metrics of ${WORKERS} workers (docs/reference/metrics.md: Requests
   })
 
   it('tell the state of a channel', async () => {
-    const { channels } = await made.serve('sim-words-4')
-    await made.must(server.api('PUT', '/api/channel/', { id: channels[0], status: 2 }))
+    const { channels } = await furnisher.serve('sim-words-4')
+    await furnisher.must(server.api('PUT', '/api/channel/', { id: channels[0], status: 2 }))
     assert.equal((await read()).get(`sluice_channel_state{channel="${channels[0]}",state="disabled"}`), 1)
   })
 
@@ -104,7 +104,7 @@ describe(`the metrics of ${WORKERS} workers (docs/reference/metrics.md: Requests
     const reply = await server.api('GET', '/metrics')
     assert.equal(reply.status, 200)
     assert.match(reply.text, /^sluice_requests_total\{operation="chat"/m)
-    const token = await made.newToken({})
+    const token = await furnisher.newToken({})
     assert.equal((await server.api('GET', '/metrics', undefined, { token: token.key })).status, 401)
   })
 

@@ -7,12 +7,12 @@ import { createFurnisher } from '../support/relay.ts'
 describe('the log line of a request (docs/operating/monitoring.md: Logs)', () => {
   let simulator: Simulator | undefined
   let server: Server
-  let made: ReturnType<typeof createFurnisher>
+  let furnisher: ReturnType<typeof createFurnisher>
 
   before(async () => {
     simulator = await startSimulator()
     server = await startServer({ dataDir: newDirectory(), env: { SLUICE_LOG: 'info' } })
-    made = createFurnisher(server.api, simulator.url)
+    furnisher = createFurnisher(server.api, simulator.url)
   })
   after(async () => {
     await server?.stop()
@@ -30,8 +30,8 @@ describe('the log line of a request (docs/operating/monitoring.md: Logs)', () =>
   const untilLine = (requestId: string | null) => until('the line', () => lineOf(requestId))
 
   it('has the request, its caller, channel, tokens, cost and times', async () => {
-    const { model, channels } = await made.serve('sim-words-4', {}, { per_call: 0.01 })
-    const { id, key } = await made.newToken({ unlimited_quota: true })
+    const { model, channels } = await furnisher.serve('sim-words-4', {}, { per_call: 0.01 })
+    const { id, key } = await furnisher.newToken({ unlimited_quota: true })
     const response = await chat(key, model)
     await response.text()
     const { time, ms, first_ms, level, ...line } = await untilLine(response.headers.get('x-request-id'))
@@ -52,7 +52,7 @@ describe('the log line of a request (docs/operating/monitoring.md: Logs)', () =>
   })
 
   it('has the code of a rejected request, also with an unknown credential', async () => {
-    const { id, key } = await made.newToken({ unlimited_quota: true })
+    const { id, key } = await furnisher.newToken({ unlimited_quota: true })
     const known = await chat(key, 'no-such-model')
     const line = await untilLine(known.headers.get('x-request-id'))
     assert.deepEqual(
@@ -65,9 +65,9 @@ describe('the log line of a request (docs/operating/monitoring.md: Logs)', () =>
   })
 
   it('is written for no request if the setting log_requests is 0', async () => {
-    await made.must(server.api('PUT', '/api/setting/', { log_requests: 0 }))
+    await furnisher.must(server.api('PUT', '/api/setting/', { log_requests: 0 }))
     const response = await chat(`sk-${'0'.repeat(48)}`, 'any')
-    await made.must(server.api('PUT', '/api/setting/', { log_requests: 1 }))
+    await furnisher.must(server.api('PUT', '/api/setting/', { log_requests: 1 }))
     const later = await chat(`sk-${'0'.repeat(48)}`, 'any')
     await untilLine(later.headers.get('x-request-id'))
     assert.equal(lineOf(response.headers.get('x-request-id')), undefined)
