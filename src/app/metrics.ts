@@ -15,9 +15,12 @@ export const statusOf = (response: ServerResponse) =>
 
 const usdOf = (nanos: number) => nanos / 1e9
 
-/** The outcome of an attempt as a label: `ok`, the HTTP status, or `no_response`. */
+/** The outcomes of attempts that the client left; every other attempt without a status got no response. */
+const LEFT: Readonly<Record<string, string>> = { left: 'client_left', 'not sent': 'not_sent' }
+
+/** The outcome of an attempt as a label. */
 function outcomeOf({ status }: Pick<TracedAttempt, 'status'>): string {
-  if (typeof status !== 'number') return 'no_response'
+  if (typeof status !== 'number') return LEFT[status] ?? 'no_response'
   return status < 400 ? 'ok' : String(status)
 }
 
@@ -47,7 +50,7 @@ export function createMetrics(others: () => Promise<readonly (readonly MetricSna
   })
   const attempts = registry.counter({
     name: 'sluice_attempts_total',
-    help: 'Requests to providers by channel and outcome: ok, an HTTP status, or no_response.',
+    help: 'Requests to providers by channel and outcome: ok, an HTTP status, no_response, client_left or not_sent.',
     labels: ['channel', 'outcome'],
   })
   const failovers = registry.counter({

@@ -1,15 +1,29 @@
 import { createOperations } from '../cli/operations.ts'
+import { ROLE } from '../domain/role.ts'
 import { version } from '../host/version.ts'
+import { createExplainRequest } from '../manage/usage/explain.ts'
 import type { Config } from './config.ts'
 import { type StoreAndKeys, storeOptions } from './store-and-keys.ts'
+
+/** The operator of the machine may see every request. */
+const OPERATOR = { id: 0, role: ROLE.root }
+
+const nowS = () => Math.floor(Date.now() / 1000)
 
 /** The operations behind the commands. `announce` invalidates what a running relay has cached. */
 export const operationsOf = (
   config: Config,
   { store, keyring, digest, passwords }: StoreAndKeys,
   announce: (targets: readonly string[]) => Promise<void> = async () => {},
-) =>
-  createOperations({
+) => {
+  const explain = createExplainRequest({
+    db: store.db,
+    engine: store.engine,
+    now: nowS,
+    // Cooldowns are known to the workers only.
+    conditions: () => [],
+  })
+  return createOperations({
     announce,
     db: store.db,
     engine: store.engine,
@@ -18,8 +32,10 @@ export const operationsOf = (
     keyring,
     digest,
     passwords,
-    now: () => Math.floor(Date.now() / 1000),
+    now: nowS,
+    explain: text => explain(text, OPERATOR),
     dataDir: config.dataDir,
     anchorFile: config.anchor === 'log' ? undefined : config.anchor.file,
     isSecretInFile: config.keyring === undefined,
   })
+}

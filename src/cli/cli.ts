@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
-import { CommandError, type Report } from './command.ts'
+import { CommandError, type Report, type RequestExplanation } from './command.ts'
 import type { Operations } from './operations.ts'
 
 /** Exit codes of sysexits.h, so that process managers can distinguish wrong usage from a failure. */
@@ -48,6 +48,11 @@ const DATA_HELP = '--data DIR      the data directory (default: SLUICE_DATA, els
 function printReport(deps: CliDeps, { ok, lines }: Report): number {
   for (const line of lines) deps.print(line)
   return ok ? EXIT.ok : EXIT.badData
+}
+
+function explanationLines({ request, rule, sentences }: RequestExplanation): string[] {
+  const time = request && new Date(request.created_at * 1000).toISOString()
+  return [...(request ? [`${request.request_id}  ${time}  rule: ${rule}`] : []), ...sentences]
 }
 
 /** Every command, by its name. */
@@ -125,6 +130,26 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     positionals: 0,
     run: async (deps, values) =>
       printReport(deps, await deps.operate('rotateSecret', undefined as never, text(values.data))),
+  },
+  explain: {
+    summary: 'explain why a request failed',
+    usage: 'sluice explain TEXT [--json] [--data DIR]',
+    options: { json: { type: 'boolean' }, ...DATA },
+    help: [
+      'TEXT            a request ID (req_…), the ID that a provider gave it, or the text of an error',
+      '--json          print the whole explanation as JSON, as GET /api/log/explain returns it',
+      DATA_HELP,
+      'Example: sluice explain req_01KCXZ6X4D8M3V9T2B7N5Q1R0S',
+      'Exit 0: the request was found. Exit 1: no request matches.',
+    ],
+    positionals: 1,
+    run: async (deps, values, [question]) => {
+      if (question === undefined) return missing(deps, 'TEXT', 'explain')
+      const explanation = await deps.operate('explain', { text: question }, text(values.data))
+      if (values.json === true) deps.print(JSON.stringify(explanation))
+      else for (const line of explanationLines(explanation)) deps.print(line)
+      return EXIT.ok
+    },
   },
   verify: {
     summary: 'check the ledger: recompute chains and balances, compare journals, anchors and rows',

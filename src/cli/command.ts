@@ -23,11 +23,20 @@ export type OperationDeps = {
   readonly now: () => number
   /** Invalidates what a running relay has cached of the targets, which are named as in audit records. */
   readonly announce: (targets: readonly string[]) => Promise<void>
+  /** Explains why a request failed. */
+  readonly explain: (text: string) => Promise<RequestExplanation>
   readonly dataDir: string
   /** The anchor file of this gateway; undefined if anchors go to the log. */
   readonly anchorFile: string | undefined
   /** The secret is in the data directory, not in the environment. */
   readonly isSecretInFile: boolean
+}
+
+/** Why a request failed (docs/reference/console.md: Explanations). */
+export type RequestExplanation = {
+  readonly request: { readonly request_id: string; readonly created_at: number } | null
+  readonly rule: string
+  readonly sentences: readonly string[]
 }
 
 export type Report = {

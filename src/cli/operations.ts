@@ -1,4 +1,5 @@
 import { SYSTEM } from '../domain/actor.ts'
+import { Refusal } from '../domain/errors.ts'
 import { mask } from '../domain/text.ts'
 import { NEVER } from '../domain/token.ts'
 import { newAccessToken, newPassword } from '../identity/credentials.ts'
@@ -82,7 +83,11 @@ export function createOperations(deps: OperationDeps) {
 
   const rotation = createRotation(deps, record)
   const verify = createVerify({ ...deps, record })
-  return { resetPassword, accessToken, verify, rotateSecret: rotation, backup: createBackup(deps) }
+  const explain = ({ text }: { text: string }) =>
+    deps.explain(text).catch(error => {
+      throw error instanceof Refusal ? new CommandError('no request in the log matches') : error
+    })
+  return { resetPassword, accessToken, verify, explain, rotateSecret: rotation, backup: createBackup(deps) }
 }
 
 export type Operations = ReturnType<typeof createOperations>

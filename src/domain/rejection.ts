@@ -20,6 +20,8 @@ export type Rejection = {
   readonly useTimeMs: number
   readonly isStream: boolean
   readonly address: string
+  /** The channels that could not take the request, and why. */
+  readonly passedOver?: readonly { readonly channelId: number; readonly reason: string }[] | undefined
 }
 
 /** Further rejections of a token with the same code in the same minute, in one row. */

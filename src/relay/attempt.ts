@@ -112,7 +112,9 @@ export async function firstAnswer(request: RelayRequest): Promise<RelayOutcome> 
   const { last } = state
   if (last === undefined) {
     earlyHeaders.close()
-    throw client.hasDisconnected() ? disconnected() : noChannel()
+    if (client.hasDisconnected()) throw disconnected()
+    request.report.passedOver = trace.passedOver
+    throw noChannel()
   }
   if (client.hasDisconnected()) return { ...last, kind: 'disconnected', trace }
   return allFailed(request, last, trace, earlyHeaders)

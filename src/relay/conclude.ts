@@ -15,6 +15,7 @@ import { type UpstreamError, upstreamError, upstreamErrorEvent } from './answer/
 import type { RelayOutcome } from './attempt.ts'
 import { rateHeaders } from './callers/admit.ts'
 import type { RelayChannel } from './catalog/catalog.ts'
+import { disconnected } from './intake/body.ts'
 import type { StreamMeter } from './operations/channel-request.ts'
 import { limitedByDelivery, limitsOf, plausibleUsage, type UsageLimits } from './price/plausible-usage.ts'
 import { type CountedOutput, countUsage, reportedUsage } from './price/usage-count.ts'
@@ -282,7 +283,7 @@ async function concludeDisconnected(
 ): Promise<void> {
   callerTicket.leave()
   const last = trace.attempts.at(-1)
-  if (last === undefined) return
+  if (last === undefined) throw disconnected()
   // Attempts that failed before the client disconnected, or were not sent, cost nothing.
   const isOwed = last.status === 'left'
   if (!isOwed) {
@@ -311,7 +312,17 @@ async function concludeFailed(
   await request.storeAnswer?.(isFinal ? storedError(forwarded) : undefined)
   const errorCode = errorCodeOf(refusal, forwarded)
   const release = callerTicket.end(0)
-  await settle(request, { channel, outgoing, usage: EMPTY, source: 'zero', trace, error, errorCode })
+  const upstreamRequestId = trace.attempts.at(-1)?.provider?.request_id ?? ''
+  await settle(request, {
+    channel,
+    outgoing,
+    usage: EMPTY,
+    source: 'zero',
+    trace,
+    error,
+    errorCode,
+    upstreamRequestId,
+  })
   if (release) await release
   if (response.destroyed) return
   if (earlyHeaders.isOpen()) {

@@ -179,7 +179,7 @@ async function serve(incoming: IncomingOperation, routedRequest: RoutedRequest):
       const outcome = await firstAnswer(relayRequest)
       await conclude(relayRequest, outcome, ticket)
     } finally {
-      report.isSettled = !hold.release()
+      report.hasLedgerRow = !hold.release()
     }
   } finally {
     // Only the first `end` counts. After an answer, `conclude` has already reported the tokens.
@@ -235,7 +235,7 @@ type FailedRequest = {
  */
 export function createRelay(deps: RelayDeps, videos: Pick<Videos, 'route'>): RequestListener {
   const newRequestId = createRequestIds()
-  const fail = (
+  const fail = async (
     response: ServerResponse,
     error: unknown,
     { request, report, errorFormat }: FailedRequest,
@@ -246,9 +246,9 @@ export function createRelay(deps: RelayDeps, videos: Pick<Videos, 'route'>): Req
     const refusal = shortage ? overloaded(shortage) : refusalOfError(error, requestId)
     if (refusal !== error && !shortage) deps.onFailure(error as Error, requestId)
     report.code = String(relayErrorOf(refusal).body.error.code ?? refusal.code)
-    if (!report.isSettled) recordRejection(deps, request, report, refusal)
     if (response.headersSent || response.destroyed) response.destroy()
     else answerRefusal(response, refusal, { errorFormat, requestId })
+    if (!report.hasLedgerRow) await recordRejection(deps, request, report, refusal)
   }
 
   return (request, response) => {
@@ -296,6 +296,7 @@ export function createRelay(deps: RelayDeps, videos: Pick<Videos, 'route'>): Req
     // The management API logs its own requests.
     if (isBilling) return
     running
+      .catch(error => deps.onFailure(error, requestId))
       .then(() => deps.onRequestEnd(report, request, response))
       .catch(error => deps.onFailure(error, requestId))
   }

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { Refusal } from '../domain/errors.ts'
+import { Refusal, UnreachableError } from '../domain/errors.ts'
 import { storable } from '../domain/text.ts'
 import { relayErrorOf } from './answer/error-format.ts'
 import { credentialOf } from './callers/admit.ts'
@@ -8,26 +8,36 @@ import type { RelayDeps, RequestReport } from './request.ts'
 const MAX_MESSAGE = 2_000
 const MAX_PARAM = 255
 
-/** The caller of a request that failed; undefined if its credential is unknown or was not looked up. */
-function callerOf({ directory }: RelayDeps, request: IncomingMessage) {
+/** These rejections come before the caller is looked up. */
+const BEFORE_IDENTIFICATION: ReadonlySet<string> = new Set([
+  'cross_site_refused',
+  'not_found',
+  'method_not_allowed',
+])
+
+/** The caller of a request that failed; undefined if its credential is unknown. */
+async function callerOf({ directory }: RelayDeps, request: IncomingMessage, { code }: Refusal) {
   try {
-    return directory.findCached(credentialOf(request))
+    const credential = credentialOf(request)
+    return BEFORE_IDENTIFICATION.has(code)
+      ? await directory.find(credential)
+      : directory.findCached(credential)
   } catch (error) {
-    if (error instanceof Refusal) return undefined
+    if (error instanceof Refusal || error instanceof UnreachableError) return undefined
     throw error
   }
 }
 
 /** Records a rejected request: one for which the ledger writes no log row. */
-export function recordRejection(
+export async function recordRejection(
   deps: RelayDeps,
   request: IncomingMessage,
   report: RequestReport,
   refusal: Refusal,
-): void {
-  const { requestId, startedMs, work } = report
+): Promise<void> {
+  const { requestId, startedMs, work, passedOver } = report
   const timeMs = deps.nowMs()
-  const caller = callerOf(deps, request)
+  const caller = await callerOf(deps, request, refusal)
   if (caller) report.caller ??= caller
   const {
     status,
@@ -52,6 +62,7 @@ export function recordRejection(
     param: error.param === null ? undefined : storable(error.param.slice(0, MAX_PARAM)),
     useTimeMs: timeMs - startedMs,
     isStream: work?.isStream ?? false,
+    passedOver,
     address: deps.clientAddress(request).address,
   })
 }

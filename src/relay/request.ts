@@ -34,8 +34,10 @@ export type RequestReport = {
   readonly upstream: { gatewayMs: number | undefined; ms: number; isStreamed: boolean }
   caller?: Pick<Caller, 'userId' | 'tokenId'>
   work?: Pick<Work, 'model' | 'isStream'>
-  /** The request is in the ledger, which has its own log row. */
-  isSettled?: boolean
+  /** The request is in the ledger, so settling it writes its log row. */
+  hasLedgerRow?: boolean
+  /** Channels that were not tried, if no channel could take the request. */
+  passedOver?: readonly SkipReason[]
   settled?: { readonly channelId: number; readonly paid: number; readonly log: UsageLog }
   /** The code of the gateway's own error. */
   code?: string

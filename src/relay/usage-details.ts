@@ -74,11 +74,17 @@ export function usageDetails(
   if (reported) details.reported = reportedFields(reported)
   if (usage.inferences) details.inferences = usage.inferences.map(each => inferenceFields(each, priced))
   if (usage.vendorCost !== undefined) details.vendor_cost = usage.vendorCost
-  // One successful attempt is described by the row's own columns; failures need the trace.
-  if (trace.attempts.length > 1 || trace.failures.length > 0 || trace.passedOver.length > 0)
+  if (!isPlain(trace))
     details.trace = { attempts: trace.attempts, passed_over: trace.passedOver.slice(0, 20) }
   return details
 }
+
+/** Whether the first attempt was answered: the columns of the row describe it. */
+const isPlain = ({ attempts, failures, passedOver }: Trace) =>
+  attempts.length <= 1 &&
+  failures.length === 0 &&
+  passedOver.length === 0 &&
+  attempts.every(({ status }) => typeof status === 'number')
 
 /** The usage that the provider reported, if the gateway charged a different one. */
 function reportedFields(reported: Usage): Record<string, number> {

@@ -162,6 +162,7 @@ const operationsOn = (
     version: 'test',
     now: () => 0,
     announce: async () => {},
+    explain: () => assert.fail('no request is explained'),
     dataDir,
     isSecretInFile,
   })

@@ -23,7 +23,7 @@ function narrowed(only: Only, { channelIds }: EnabledAlias): Only {
   return new Set(only === undefined ? channelIds : channelIds.filter(id => only.has(id)))
 }
 
-function resolutionOf(aliases: ReadonlyMap<string, EnabledAlias>, name: string): Resolution {
+export function resolutionOf(aliases: ReadonlyMap<string, EnabledAlias>, name: string): Resolution {
   const names = [name]
   let target = name
   let only: Only

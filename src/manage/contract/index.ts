@@ -1,6 +1,7 @@
 import { aliasContract } from './aliases.ts'
 import { auditContract } from './audit.ts'
 import { channelContract } from './channels.ts'
+import { explainContract } from './explain.ts'
 import { insightContract } from './insight.ts'
 import { ledgerContract } from './ledger.ts'
 import { logContract } from './logs.ts'
@@ -34,6 +35,7 @@ export const contract = {
   ...priceContract,
   ...pricingContract,
   ...logContract,
+  ...explainContract,
   ...usageContract,
   ...insightContract,
   ...videoContract,

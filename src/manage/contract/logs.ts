@@ -134,7 +134,7 @@ const columnNames = longText
 
 const percentiles = z.object({ p50: z.int(), p95: z.int() }).nullable()
 
-const logView = z
+export const logView = z
   .object({
     id: z.int(),
     user_id: z.int(),

@@ -12,6 +12,7 @@ import { createSelfHandlers } from '../people/self.ts'
 import { createSignInHandlers } from '../people/sign-in.ts'
 import { createTokenHandlers } from '../people/tokens.ts'
 import { createUserHandlers } from '../people/users.ts'
+import { createExplainHandlers } from '../usage/explain.ts'
 import { createInsightHandlers } from '../usage/insight.ts'
 import { createLogHandlers } from '../usage/logs.ts'
 import { createPlaygroundHandlers } from '../usage/playground.ts'
@@ -46,6 +47,7 @@ export function serveEverything(app: FastifyInstance, deps: Deps): void {
       ...createPriceHandlers(deps),
       ...createPricingHandlers(deps),
       ...createLogHandlers(deps),
+      ...createExplainHandlers(deps),
       ...createMetricsHandlers(deps),
       ...createUsageHandlers(deps),
       ...createInsightHandlers(deps),

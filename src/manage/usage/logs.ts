@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import type { Actor } from '../../domain/actor.ts'
 import { Refusal } from '../../domain/errors.ts'
-import { unitsUsed, usdText } from '../../domain/money.ts'
+import { usdText } from '../../domain/money.ts'
 import { isAdmin } from '../../domain/role.ts'
 import { entriesOfRequest, suspenseOfEntries } from '../../store/books/entries.ts'
 import { findUserByName } from '../../store/records/users.ts'
@@ -19,65 +19,16 @@ import { createKeyHolder } from '../people/api-key.ts'
 import type { Handlers } from '../server/call.ts'
 import type { Deps } from '../server/deps.ts'
 import { presentPage } from '../server/page.ts'
+import { type LogView, presenterFor, presentRow, presentToOwner } from './log-view.ts'
+import { rowsOfRequest } from './request-rows.ts'
 
 const TOKEN_ROWS = 1_000
-const MAX_ROWS_OF_REQUEST = 50
 const MINUTE_S = 60
 const WALK_ROWS = 100
 const EXPORT_ROWS = 1_000
 const MAX_EXPORTED = 1_000_000
 const FACET_VALUES = 50
 
-/** A text search first, because few rows have a vendor cost and parsing every row is slow. */
-const vendorCostOf = (other: string): string | null =>
-  other.includes('"vendor_cost"') ? ((JSON.parse(other) as Other).vendor_cost ?? null) : null
-
-const presentRow = (row: LogWithNames) => ({
-  id: row.id,
-  user_id: row.user_id,
-  created_at: row.created_time,
-  type: row.type,
-  content: row.content,
-  username: row.username ?? '',
-  token_id: row.token_id,
-  token_name: row.token_name,
-  model_name: row.model_name,
-  quota: unitsUsed(row.cost),
-  cost: usdText(row.cost),
-  vendor_cost: vendorCostOf(row.other),
-  prompt_tokens: row.prompt_tokens,
-  completion_tokens: row.completion_tokens,
-  use_time: Math.round(row.use_time_ms / 1000),
-  use_time_ms: row.use_time_ms,
-  is_stream: row.is_stream === 1,
-  channel: row.channel_id,
-  channel_name: row.channel_name ?? '',
-  group: 'default',
-  ip: row.address,
-  request_id: row.request_id,
-  upstream_request_id: row.upstream_request_id,
-  requests: row.requests,
-  other: row.other,
-})
-
-/** Only administrators see how a request was routed. Its owner sees the number and duration of retries. */
-const presentToOwner = (row: LogWithNames) => {
-  const { admin_info: _routed, audit_info: _audited, trace, ...other } = JSON.parse(row.other) as Other
-  const attempts = trace?.attempts?.map(({ ms }) => ({ ms }))
-  return {
-    ...presentRow(row),
-    channel_name: '',
-    other: JSON.stringify(attempts ? { ...other, trace: { attempts } } : other),
-  }
-}
-type Other = Record<string, unknown> & {
-  readonly trace?: { readonly attempts?: readonly { ms?: number }[] }
-  readonly vendor_cost?: string
-}
-
-const presenterFor = (actor: Actor) => (isAdmin(actor) ? presentRow : presentToOwner)
-
-type LogView = ReturnType<typeof presentRow>
 type Exported = (typeof EXPORTED)[number]
 type Value = string | number | boolean
 const CSV_COLUMNS = [
@@ -268,8 +219,7 @@ export function createLogHandlers(deps: Deps): Handlers<typeof logContract> {
     },
 
     getLog: async ({ actor, params }) => {
-      const filter = { requestId: params.request_id, ...(isAdmin(actor) ? {} : { userId: actor.id }) }
-      const { items } = await listLogs(store, filter, { page: 1, pageSize: MAX_ROWS_OF_REQUEST })
+      const items = await rowsOfRequest(store, params.request_id, isAdmin(actor) ? undefined : actor.id)
       const [first] = items
       if (!first) throw new Refusal('not_found', 'No such request.')
       const costs = await Promise.all(items.map(async row => (await costLinesOf(db, row)) ?? null))

@@ -317,7 +317,7 @@ export function createSubmit(
         })
       throw error
     } finally {
-      report.isSettled = isInFlight || hold?.release() === false
+      report.hasLedgerRow = isInFlight || hold?.release() === false
     }
   }
 

@@ -57,3 +57,28 @@ export async function listServingChannels(
   }
   return backers
 }
+
+/** A channel that lists a model, enabled or not. */
+export type ListingChannel = {
+  readonly id: number
+  readonly name: string
+  readonly status: number
+  readonly status_reason: string
+}
+
+/** The channels that list one of these models, the highest priority first. */
+export const listListingChannels = (
+  db: Db,
+  models: readonly string[],
+  limit: number,
+): Promise<ListingChannel[]> =>
+  db
+    .selectFrom('channels')
+    .select(['id', 'name', 'status', 'status_reason'])
+    .where('id', 'in', listing =>
+      listing.selectFrom('channel_models').select('channel_id').where('model', 'in', models),
+    )
+    .orderBy('priority', 'desc')
+    .orderBy('id', 'desc')
+    .limit(limit)
+    .execute()

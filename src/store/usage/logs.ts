@@ -56,7 +56,7 @@ async function countLogs(store: LogStore, filter: LogFilter): Promise<number> {
 }
 
 /** Reads whole rows for one page only; the rows before it are skipped in an index. */
-const withNames = (db: Db, ids: readonly { readonly id: number }[]): Promise<LogWithNames[]> =>
+export const readLogs = (db: Db, ids: readonly { readonly id: number }[]): Promise<LogWithNames[]> =>
   db
     .selectFrom('logs')
     .leftJoin('users', 'users.id', 'logs.user_id')
@@ -82,7 +82,7 @@ export async function listLogs(
       : Promise.resolve([])
   const [total, items] = await Promise.all([
     countLogs(store, filter),
-    ids.then(page => withNames(store.db, page)),
+    ids.then(page => readLogs(store.db, page)),
   ])
   return { items, total }
 }
@@ -102,7 +102,7 @@ export async function readLogsAfter(
   const filter = await byTokens(store, requested)
   const to = after === undefined ? filter.to : Math.min(filter.to ?? after.time, after.time)
   const { newest, reached } = filtered(store, { ...filter, to, after })
-  const rows = await withNames(store.db, await newest.limit(limit).execute())
+  const rows = await readLogs(store.db, await newest.limit(limit).execute())
   const last = rows.length === limit ? rows.at(-1) : undefined
   if (last) return { rows, next: { time: last.created_time, id: last.id } }
   return { rows, next: await reached() }
@@ -117,5 +117,5 @@ export async function listTokenLogs(db: Db, tokenId: number, limit: number): Pro
     .orderBy('id', 'desc')
     .limit(limit)
     .execute()
-  return withNames(db, ids)
+  return readLogs(db, ids)
 }

@@ -13,6 +13,7 @@ import { EMPTY_LOG } from './logs.ts'
 import { ROLLUP_S } from './rollups.ts'
 
 const ROWS_AT_ONCE = 100
+const MAX_PASSED_OVER = 20
 
 const secondOf = (timeMs: number) => Math.floor(timeMs / 1000)
 
@@ -34,6 +35,9 @@ const rowOf = (rejection: Rejection): NewLog => ({
     error_code: rejection.code,
     status: rejection.status,
     ...(rejection.param !== undefined && { param: rejection.param }),
+    ...(rejection.passedOver && {
+      trace: { attempts: [], passed_over: rejection.passedOver.slice(0, MAX_PASSED_OVER) },
+    }),
   }),
 })
 
