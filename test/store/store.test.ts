@@ -804,7 +804,7 @@ describe('transactions on PostgreSQL that could deadlock', () => {
         await updateToken(trx, ids[1] ?? 0, { name })
       })
     await Promise.all([rename([left, right], 'one'), rename([right, left], 'other')])
-    assert.equal(tries, 3)
+    assert.ok(tries >= 3, `${tries} tries`)
     const { items } = await listTokens(store.db, userId, {}, { page: 1, pageSize: 10 })
     assert.equal(new Set(items.map(token => token.name)).size, 1)
     await store.close()
