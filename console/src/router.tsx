@@ -81,6 +81,12 @@ const usage = createRoute({
   validateSearch: (raw: Raw) => optional(readUsageFilters(raw)),
   component: lazyRouteComponent(() => import('./pages/usage/usage.tsx'), 'Usage'),
 })
+const explain = createRoute({
+  getParentRoute: () => usage,
+  path: 'explain',
+  validateSearch: (raw: Raw) => optional({ q: readText(raw.q) }),
+  component: lazyRouteComponent(() => import('./pages/usage/explain-panel.tsx'), 'ExplainPanel'),
+})
 const usageDetail = createRoute({
   getParentRoute: () => usage,
   path: '$requestId',
@@ -250,7 +256,7 @@ const tree = root.addChildren([
   shell.addChildren([
     overview,
     start,
-    usage.addChildren([usageDetail]),
+    usage.addChildren([explain, usageDetail]),
     videos.addChildren([video]),
     playground,
     tokens.addChildren([newToken, token]),

@@ -32,7 +32,7 @@ export type OperationDeps = {
   readonly isSecretInFile: boolean
 }
 
-/** Why a request failed (docs/reference/console.md: Explanations). */
+/** Why a request failed (docs/reference/management-api.md: Request explanation). */
 export type RequestExplanation = {
   readonly request: { readonly request_id: string; readonly created_at: number } | null
   readonly rule: string

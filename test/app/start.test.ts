@@ -759,6 +759,7 @@ const COMMANDS = [
   'admin reset-password',
   'admin access-token',
   'admin rotate-secret',
+  'explain',
   'verify',
   'backup',
   'restore',

@@ -479,6 +479,29 @@ function describeConsole(): void {
       assert.equal(Number(charge.replace('$', '')), Number(body.data.items[0].cost))
     })
 
+    it('explains a pasted error in the palette, and offers the action that solves it', async () => {
+      const { body: revealed } = await server.api('POST', `/api/token/${room.tokenId}/key`)
+      const refused = await server.api(
+        'POST',
+        '/v1/chat/completions',
+        { model: 'model-of-nobody', messages: [{ role: 'user', content: 'Hello' }] },
+        { token: revealed.data.key },
+      )
+      assert.equal(refused.status, 404, refused.text)
+      await page.goto(`${server.url}/`)
+      await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor()
+      await page.keyboard.press('Control+K')
+      await page.getByRole('combobox').fill(`Error code: 404 - ${refused.text}`)
+      await page.getByRole('option', { name: /Explain this error or ID/ }).click()
+      const panel = page.getByRole('complementary', { name: 'Why did this fail?' })
+      await panel.getByText('No enabled channel listed the model, and no alias had its name.').waitFor()
+      await panel.getByRole('link', { name: 'Add a channel for model-of-nobody' }).waitFor()
+      await panel.getByRole('link', { name: 'Open the request' }).click()
+      const request = page.getByRole('complementary', { name: 'Request' })
+      await request.getByRole('heading', { name: 'Why did this fail?' }).waitFor()
+      await request.getByText('No channel lists the model now.').waitFor()
+    })
+
     it('keeps filters in the URL: a reload shows the same rows, and an id is searched in all time', async () => {
       await page.goto(`${server.url}/usage`)
       await page.getByLabel('Model or request ID').fill('4o-mini')

@@ -61,6 +61,40 @@ const COMPOSED: Readonly<Record<string, readonly string[]>> = {
     '`{} records in {} files, intact`',
   ],
   'journal of {}: BROKEN: {}': ['`journal of {}: {}`', '`BROKEN: {}`'],
+  'Attempt {}: channel {} ("{}") was still working when the client disconnected after {}.': [
+    '`Attempt {}: channel {} ("{}")`',
+    'was still working when the client disconnected',
+  ],
+  'Attempt {}: channel {} ("{}") was not sent, because the client disconnected.': [
+    '`Attempt {}: channel {} ("{}")`',
+    'was not sent, because the client disconnected.',
+  ],
+  'Attempt {}: channel {} ("{}") did not answer after {}: {}.': [
+    '`Attempt {}: channel {} ("{}")`',
+    'did not answer {}: {}.',
+  ],
+  'Attempt {}: channel {} ("{}") answered {} after {}.': [
+    '`Attempt {}: channel {} ("{}")`',
+    'answered {} {}.',
+    '`after {}`',
+  ],
+  'Attempt {}: channel {} ("{}") answered {} after {}. "{}"': [
+    '`Attempt {}: channel {} ("{}")`',
+    'answered {} {}.',
+    '`after {}`',
+  ],
+  'Channel {} ("{}") is disabled now.': ['`Channel {} ("{}")`', 'is disabled now.'],
+  'Channel {} ("{}") is cooling down for another {} s.': [
+    '`Channel {} ("{}")`',
+    'is cooling down for another {} s.',
+  ],
+  'Channel {} ("{}") is enabled now.': ['`Channel {} ("{}")`', 'is enabled now.'],
+  'Channel {} ("{}") is auto-disabled now.': ['`Channel {} ("{}")`', 'is auto-disabled now{}.'],
+  'Channel {} ("{}") is auto-disabled now: {}.': ['`Channel {} ("{}")`', 'is auto-disabled now{}.'],
+  'The token has {} left now.': ['`The {} has {} left now.`'],
+  'The user has {} left now.': ['`The {} has {} left now.`'],
+  'The owner of the token can {}.': ["'The owner of the token'", 'can {}.'],
+  'An administrator can {}.': ["'An administrator'", 'can {}.'],
 }
 
 const HAN = /\p{Script=Han}/u

@@ -220,6 +220,11 @@ const RULES: Readonly<Record<string, Rule>> = {
     owners: LOGGED,
     ask: number => ({ params: { request_id: requestIdOf(number) } }),
   },
+  explainRequest: {
+    kind: 'request',
+    owners: LOGGED,
+    ask: number => ({ query: `?q=${requestIdOf(number)}` }),
+  },
   listLogs: 'plain',
   listOwnLogs: 'plain',
   walkLogs: 'plain',
@@ -275,7 +280,7 @@ const FAMILIES: readonly (readonly [RegExp, Access])[] = [
   [/^\/api\/log\/(stat)?$/, 'admin'],
   [/^\/api\/video\/:id\/refund$/, 'admin'],
   [
-    /^\/api\/(token\/|video\/|playground\/|log\/(self|request|walk|totals|times|facets|export)(\/|$)|model\/|attention$|usage\/(series|top|times)$)/,
+    /^\/api\/(token\/|video\/|playground\/|log\/(self|request|explain|walk|totals|times|facets|export)(\/|$)|model\/|attention$|usage\/(series|top|times)$)/,
     'user',
   ],
   [/^\/api\/user\/(self|access_token|token|sessions|groups|models)(\/|$)/, 'user'],
@@ -347,7 +352,7 @@ function cellsOf(route: Route, rule: Rule): Cell[] {
 /** Whether a body or query names one of the gateway's objects by its id, or several by theirs. */
 function takesId(schema: Route['body']): boolean {
   const shape = (schema as { shape?: object } | undefined)?.shape ?? {}
-  return ['id', 'ids', 'channel_id'].some(name => name in shape)
+  return ['id', 'ids', 'channel_id', 'q'].some(name => name in shape)
 }
 
 for (const engine of ENGINES) {

@@ -29,7 +29,12 @@ type PaletteItem = {
 }
 
 const MIN_LENGTH = 2
+/** A request ID, a long word with digits, which may be the ID of a provider, or the text of an error. */
+const IS_QUESTION = /^req_|\d[\w-]*\w{10}|\w{10}[\w-]*\d|\s\S+\s\S+\s|[{}]|[a-z]_[a-z]/
+/** A key must not get into a URL. */
+const WHOLE_KEY = /sk-[A-Za-z0-9]{20}/
 const MAX_RESULTS = 5
+const MAX_QUESTION = 4_096
 /** The page of each kind of item. */
 const GROUPS = {
   channel: 'channels',
@@ -150,6 +155,16 @@ function usePaletteItems(text: string): readonly PaletteItem[] {
     ...(isName ? itemsOf(users) : []).map(({ id, username }) =>
       findOf({ kind: 'user', key: String(id), words: username }),
     ),
+    ...(IS_QUESTION.test(text) && !WHOLE_KEY.test(text)
+      ? [
+          {
+            id: 'explain',
+            group: t('nav.usage'),
+            words: t('explain.search'),
+            act: () => void navigate({ to: '/usage/explain', search: { q: text.slice(0, MAX_QUESTION) } }),
+          },
+        ]
+      : []),
   ]
 }
 

@@ -305,6 +305,28 @@ export const en = {
     weight: 'Weight',
     weight_help: 'Share of traffic among channels with the same priority.',
   },
+  explain: {
+    action: {
+      add_channel: 'Add a channel for {{name}}',
+      add_credit: 'Add credit',
+      allow_address: 'Edit allowed addresses',
+      allow_model: 'Edit allowed models',
+      edit_channel: 'Edit channel {{name}}',
+      enable_channel: 'Enable channel {{name}}',
+      enable_token: 'Open token',
+      raise_token_limit: 'Raise token limits',
+      raise_token_quota: 'Raise token quota',
+      raise_user_limit: 'Raise user limits',
+      replace_key: 'Replace key of channel {{name}}',
+      set_price: 'Set price for {{name}}',
+    },
+    open: 'Open the request',
+    search: 'Explain this error or ID',
+    title: 'Why did this fail?',
+    unknown: 'No matching request',
+    unknown_help:
+      'Paste a request ID, a request ID of the provider, or the whole error message. Requests are kept for the log retention period.',
+  },
   fault: {
     conflict: 'This conflicts with existing data.',
     copy: 'Copy details',
@@ -536,7 +558,7 @@ export const en = {
   palette: {
     do: 'Actions',
     go: 'Go to',
-    hint: 'Search pages, names, request IDs…',
+    hint: 'Search pages and names, or paste a request ID or an error…',
     label: 'Search',
     nothing: 'No results',
     open: 'Search',

@@ -148,4 +148,86 @@ export const gatewayZhCN: Readonly<Record<string, string>> = {
   'The provider closed the connection before the response was complete.': '供应商在响应完成前断开了连接',
   'The provider timed out during the response.': '供应商在响应中途超时',
   'The quota was used up during the response.': '响应中途额度用尽',
+  // Explanations of requests.
+  'The gateway did not accept the token of the request.': '网关未接受该请求的令牌。',
+  'A browser sent the request from another site, which is not allowed with the cookie of the console.':
+    '请求由浏览器从其他站点发出，不允许使用控制台的 Cookie。',
+  'The token has a list of allowed addresses, and the address of the client is not in it.':
+    '令牌限定了允许的地址，客户端的地址不在其中。',
+  'The token may use only the models in its list.': '令牌只能使用其列表中的模型。',
+  'The token or its user reached a limit on requests, tokens or concurrency.':
+    '令牌或其用户达到了请求数、Token 数或并发数的限制。',
+  'The gateway holds the most that a request can cost before it is sent. The token or its user had less left.':
+    '发送请求之前，网关会预占它可能产生的最高费用；令牌或其用户的余额不足。',
+  'A model without a price cannot be charged, so its requests are rejected.':
+    '未定价的模型无法计费，因此请求被拒绝。',
+  'No enabled channel listed the model, and no alias had its name.':
+    '没有已启用的渠道提供该模型，也没有同名的别名。',
+  'Channels for the model exist, but none of them could take the request at that time.':
+    '有渠道提供该模型，但当时都无法接受请求。',
+  'The providers of all tried channels limit their rate.': '所有尝试过的渠道都被供应商限速。',
+  'All tried channels failed, and no other channel was left.': '所有尝试过的渠道都失败了，没有其他渠道可用。',
+  'The providers of all tried channels took too long.': '所有尝试过的渠道响应超时。',
+  'The gateway has no route with this path.': '网关没有此路径。',
+  'The route does not support this HTTP method.': '此路径不支持该 HTTP 方法。',
+  'The client did not send the whole request, or it disconnected.':
+    '客户端没有发送完整的请求，或已断开连接。',
+  'The request itself is not valid, so another channel would reject it too.':
+    '请求本身无效，其他渠道也会拒绝。',
+  'The body is larger than the gateway accepts.': '请求体超过网关接受的大小。',
+  'Another request used the same Idempotency-Key with another body, or is still running.':
+    '另一个请求以不同内容使用了相同的 Idempotency-Key，或仍在处理中。',
+  'The gateway does not know the conversation that the request continues.': '网关没有该请求要继续的会话。',
+  'There is no such video job, or it belongs to another user.': '没有此视频任务，或它属于其他用户。',
+  'The provider is still generating the video.': '供应商仍在生成视频。',
+  'The provider no longer has the video.': '供应商已不再保存该视频。',
+  'The gateway itself failed. Its log has a line with the same request ID.':
+    '网关自身出错；日志中有相同请求 ID 的记录。',
+  'The gateway could not reach its store or write its journal, so it accepted no request.':
+    '网关无法访问数据库或写入流水，因此不接受请求。',
+  'The gateway had no memory, disk space or connections left. Its log names the setting to change.':
+    '网关的内存、磁盘空间或连接数已用尽；日志中写明了应调整的设置。',
+  'The gateway was stopping or restarting.': '网关正在停止或重启。',
+  'The provider refused the request itself, so no other channel was tried.':
+    '供应商拒绝了请求本身，因此未尝试其他渠道。',
+  'The gateway rejected the request with {}: {}': '网关以 {} 拒绝了请求：{}',
+  'The request failed with {}: {}': '请求失败（{}）：{}',
+  'The client disconnected before the provider answered.': '供应商响应之前，客户端已断开连接。',
+  'The request succeeded after {} and was charged {}.': '请求在 {} 后成功，扣费 {}。',
+  'Attempt {}: channel {} ("{}") was still working when the client disconnected after {}.':
+    '第 {} 次尝试：渠道 {}（“{}”）仍在处理时，客户端在 {} 后断开连接。',
+  'Attempt {}: channel {} ("{}") was not sent, because the client disconnected.':
+    '第 {} 次尝试：渠道 {}（“{}”）未发送，因为客户端已断开连接。',
+  'Attempt {}: channel {} ("{}") did not answer after {}: {}.':
+    '第 {} 次尝试：渠道 {}（“{}”）在 {} 后没有响应：{}。',
+  'Attempt {}: channel {} ("{}") answered {} after {}.': '第 {} 次尝试：渠道 {}（“{}”）返回 {}，用时 {}。',
+  'Attempt {}: channel {} ("{}") answered {} after {}. "{}"':
+    '第 {} 次尝试：渠道 {}（“{}”）返回 {}，用时 {}：“{}”',
+  'Channel {} ("{}") was skipped: {}.': '渠道 {}（“{}”）被跳过：{}。',
+  'Channel {} ("{}") is disabled now.': '渠道 {}（“{}”）目前已禁用。',
+  'Channel {} ("{}") is auto-disabled now.': '渠道 {}（“{}”）目前被自动禁用。',
+  'Channel {} ("{}") is auto-disabled now: {}.': '渠道 {}（“{}”）目前被自动禁用：{}。',
+  'Channel {} ("{}") is cooling down for another {} s.': '渠道 {}（“{}”）冷却中，还需 {} 秒。',
+  'Channel {} ("{}") is enabled now.': '渠道 {}（“{}”）目前已启用。',
+  'The token has {} left now.': '令牌目前剩余 {}。',
+  'The user has {} left now.': '用户目前剩余 {}。',
+  'The model has a price now.': '该模型现在已定价。',
+  'The model still has no price.': '该模型仍未定价。',
+  'No channel lists the model now.': '目前没有渠道提供该模型。',
+  'No request in the log has this error. It has the following meaning.':
+    '日志中没有出现此错误的请求。其含义如下：',
+  'The owner of the token can {}.': '令牌的所有者可以{}。',
+  'An administrator can {}.': '管理员可以{}。',
+  'set a price for the model': '为该模型定价',
+  'add credit to the user': '为用户充值',
+  'raise the quota of the token': '提高令牌额度',
+  'raise the limits of the token': '提高令牌的限制',
+  'raise the limits of the user': '提高用户的限制',
+  'add the model to the list of the token': '将该模型加入令牌的列表',
+  'add the address to the list of the token': '将该地址加入令牌的列表',
+  'enable the token or change its expiry': '启用令牌或修改其有效期',
+  'enable the channel': '启用渠道',
+  'replace the key of the channel': '更换渠道的密钥',
+  'correct the channel': '修正渠道的配置',
+  'add a channel that serves the model': '添加提供该模型的渠道',
 }

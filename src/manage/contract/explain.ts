@@ -3,7 +3,8 @@ import { ACTIONS, RULES } from '../../domain/explanation.ts'
 import { logView } from './logs.ts'
 import type { Contract } from './route.ts'
 
-const MAX_QUESTION = 16_384
+/** Fits into a URL, also if every character is escaped. */
+const MAX_QUESTION = 4_096
 
 const attemptView = z.object({
   channel_id: z.int().nullable().describe('For administrators'),

@@ -1,4 +1,4 @@
-import { Refusal } from '../../domain/errors.ts'
+import { notFound } from '../../domain/errors.ts'
 import { adviceOf, codeIn, explainCode } from '../../domain/explanation.ts'
 import { LOG_TYPE } from '../../domain/log.ts'
 import { isAdmin } from '../../domain/role.ts'
@@ -8,6 +8,7 @@ import type { LogWithNames } from '../../store/usage/logs.ts'
 import type { explainContract } from '../contract/explain.ts'
 import type { Handlers } from '../server/call.ts'
 import type { Deps } from '../server/deps.ts'
+import { markIfStale } from '../server/freshness.ts'
 import { actionOf, mayTake } from './explain-action.ts'
 import { type Asker, type ExplainDeps, type Explanation, factsOf, presentOf } from './explain-facts.ts'
 import {
@@ -17,9 +18,9 @@ import {
   presentSentences,
 } from './explain-sentences.ts'
 import { presenterFor } from './log-view.ts'
-import { rowsOfRequest } from './request-rows.ts'
+import { rowsOfRequest, untilWritten } from './request-rows.ts'
 
-const REQUEST_ID = /req_[0-9A-Z]{26}/
+const REQUEST_ID = /req_[0-9A-Z]{26}(?![\w-])/
 /** Words of a text that may be an ID of a provider: long, with a digit. */
 const PROVIDER_ID = /[A-Za-z0-9][\w-]{9,127}/g
 const MAX_PROVIDER_IDS = 8
@@ -32,7 +33,7 @@ async function findRow(store: LogStore, text: string, asker: Asker): Promise<Log
   const requestId = REQUEST_ID.exec(text)?.[0]
   if (requestId !== undefined) {
     const rows = await rowsOfRequest(store, requestId, owner.userId)
-    const requests = rows.filter(({ type }) => type === LOG_TYPE.consume || type === LOG_TYPE.error)
+    const requests = (rows ?? []).filter(({ type }) => type === LOG_TYPE.consume || type === LOG_TYPE.error)
     return requests.find(({ type }) => type === LOG_TYPE.error) ?? requests[0]
   }
   const words = (text.match(PROVIDER_ID) ?? []).filter(word => /\d/.test(word))
@@ -44,7 +45,7 @@ async function findRow(store: LogStore, text: string, asker: Asker): Promise<Log
 export const createExplainRequest =
   (deps: ExplainDeps) =>
   async (text: string, asker: Asker): Promise<Explanation> => {
-    const row = await findRow(deps, text, asker)
+    const row = await untilWritten(() => findRow(deps, text, asker))
     if (!row) return explainText(text)
     const isForAdmin = isAdmin(asker)
     const facts = await factsOf(deps, row)
@@ -79,7 +80,7 @@ export const createExplainRequest =
 /** No request matches, but the text may have a code of the gateway. */
 function explainText(text: string): Explanation {
   const code = codeIn(text)
-  if (code === undefined) throw new Refusal('not_found', 'No such request.')
+  if (code === undefined) throw notFound('request')
   const { rule, why } = explainCode(code)
   return {
     request: null,
@@ -90,7 +91,7 @@ function explainText(text: string): Explanation {
   }
 }
 
-/** The routes that explain requests (docs/reference/console.md: Explanations). */
+/** The routes that explain requests (docs/reference/management-api.md: Request explanation). */
 export function createExplainHandlers(deps: Deps): Handlers<typeof explainContract> {
   const explain = createExplainRequest({
     db: deps.db,
@@ -98,5 +99,10 @@ export function createExplainHandlers(deps: Deps): Handlers<typeof explainContra
     now: deps.now,
     conditions: deps.channels.conditions,
   })
-  return { explainRequest: ({ actor, query }) => explain(query.q, actor) }
+  return {
+    explainRequest: async ({ actor, query, reply }) => {
+      await markIfStale(reply, deps.ledger.catchUp())
+      return explain(query.q, actor)
+    },
+  }
 }

@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import type { Actor } from '../../domain/actor.ts'
-import { Refusal } from '../../domain/errors.ts'
+import { notFound, Refusal } from '../../domain/errors.ts'
 import { usdText } from '../../domain/money.ts'
 import { isAdmin } from '../../domain/role.ts'
 import { entriesOfRequest, suspenseOfEntries } from '../../store/books/entries.ts'
@@ -20,7 +20,7 @@ import type { Handlers } from '../server/call.ts'
 import type { Deps } from '../server/deps.ts'
 import { presentPage } from '../server/page.ts'
 import { type LogView, presenterFor, presentRow, presentToOwner } from './log-view.ts'
-import { rowsOfRequest } from './request-rows.ts'
+import { rowsOfRequest, untilWritten } from './request-rows.ts'
 
 const TOKEN_ROWS = 1_000
 const MINUTE_S = 60
@@ -219,9 +219,10 @@ export function createLogHandlers(deps: Deps): Handlers<typeof logContract> {
     },
 
     getLog: async ({ actor, params }) => {
-      const items = await rowsOfRequest(store, params.request_id, isAdmin(actor) ? undefined : actor.id)
+      const userId = isAdmin(actor) ? undefined : actor.id
+      const items = await untilWritten(() => rowsOfRequest(store, params.request_id, userId))
+      if (!items) throw notFound('request')
       const [first] = items
-      if (!first) throw new Refusal('not_found', 'No such request.')
       const costs = await Promise.all(items.map(async row => (await costLinesOf(db, row)) ?? null))
       if (!isAdmin(actor)) return { rows: items.map(presentToOwner), costs, entries: [], doubts: [] }
       const [entries, doubts] = await Promise.all([

@@ -7,16 +7,23 @@ const RETRY_MS = 100
 /** A row is written within a second of its response. */
 const MAX_WAIT_MS = 1_000
 
-/** The rows of a request, newest first; none if it is unknown. Waits for a request that has just ended. */
+/** Repeats a search that finds nothing, because the request may have just ended. */
+export async function untilWritten<T>(search: () => Promise<T | undefined>): Promise<T | undefined> {
+  const deadlineMs = Date.now() + MAX_WAIT_MS
+  for (;;) {
+    const result = await search()
+    if (result !== undefined || Date.now() >= deadlineMs) return result
+    await delay(RETRY_MS)
+  }
+}
+
+/** The rows of a request, newest first; undefined if there are none. */
 export async function rowsOfRequest(
   store: LogStore,
   requestId: string,
   userId: number | undefined,
-): Promise<readonly LogWithNames[]> {
-  const filter = { requestId, userId }
-  for (let waitedMs = 0; ; waitedMs += RETRY_MS) {
-    const { items } = await listLogs(store, filter, { page: 1, pageSize: MAX_ROWS })
-    if (items.length > 0 || waitedMs >= MAX_WAIT_MS) return items
-    await delay(RETRY_MS)
-  }
+): Promise<readonly [LogWithNames, ...LogWithNames[]] | undefined> {
+  const { items } = await listLogs(store, { requestId, userId }, { page: 1, pageSize: MAX_ROWS })
+  const [first, ...others] = items
+  return first && [first, ...others]
 }

@@ -23,6 +23,7 @@ import { Facts, Panel, Section } from '../../look/panel.tsx'
 import { Empty, Part } from '../../look/states.tsx'
 import { useGatewayText } from '../../texts/gateway-text.tsx'
 import { Attempts } from './attempts.tsx'
+import { Explanation } from './explanation.tsx'
 import { isFailed, isRejected, isRequest, otherOf } from './log-row.ts'
 import type { UsageFilters } from './usage-filters.ts'
 import { useLogPage } from './use-rows.ts'
@@ -149,6 +150,22 @@ function CostSection({ row, costs }: { readonly row: UsageItem; readonly costs: 
   )
 }
 
+/** Why a request failed. The summary above and the attempts below are not repeated. */
+function WhySection({ row }: { readonly row: UsageItem }) {
+  const { t } = useTranslation()
+  const isAdmin = useIsAdmin()
+  const isExplained = isFailed(row) || isRejected(row)
+  const { data } = useCall('explainRequest', { query: { q: row.request_id } }, { enabled: isExplained })
+  if (!isExplained || !data) return null
+  const [, why, ...further] = data.sentences
+  const sentences = [why ?? '', ...further.slice(isAdmin ? data.attempts.length : 0)]
+  return (
+    <Section title={t('explain.title')}>
+      <Explanation explanation={data} sentences={sentences} />
+    </Section>
+  )
+}
+
 function Detail({ row, costs }: { readonly row: UsageItem; readonly costs: CostLines | undefined }) {
   const { t } = useTranslation()
   const gatewayText = useGatewayText()
@@ -158,6 +175,7 @@ function Detail({ row, costs }: { readonly row: UsageItem; readonly costs: CostL
   return (
     <>
       <p className="pb-4 text-section">{isRequest(row) ? summaryOf(t, row, gatewayText) : row.content}</p>
+      <WhySection row={row} />
       {isAdmin && wasSent ? <Attempts row={row} /> : null}
       {wasSent ? <CostSection row={row} costs={costs} /> : null}
       <Section title={t('usage.request')}>

@@ -1,0 +1,40 @@
+import { Link, useNavigate, useSearch } from '@tanstack/react-router'
+import { useTranslation } from 'react-i18next'
+import { ApiError } from '../../api/errors.ts'
+import { useCall } from '../../api/query.ts'
+import { Panel } from '../../look/panel.tsx'
+import { Empty, Part } from '../../look/states.tsx'
+import { Explanation } from './explanation.tsx'
+
+/** Why a request failed, by any of its IDs or by the text of its error. */
+export function ExplainPanel() {
+  const { t } = useTranslation()
+  const navigate = useNavigate()
+  const { q = '' } = useSearch({ strict: false })
+  const result = useCall('explainRequest', { query: { q } }, { enabled: q !== '' })
+  const { error, data } = result
+  const isUnknown = error instanceof ApiError && error.status === 404
+  return (
+    <Panel title={t('explain.title')} onClose={() => void navigate({ to: '/usage' })}>
+      <blockquote className="mb-4 line-clamp-3 border-l-2 border-line pl-3 font-mono text-code text-ink-3 break-all">
+        {q}
+      </blockquote>
+      {isUnknown ? (
+        <Empty title={t('explain.unknown')}>{t('explain.unknown_help')}</Empty>
+      ) : (
+        <Part result={result}>
+          {data ? (
+            <div className="flex flex-col gap-4">
+              <Explanation explanation={data} />
+              {data.request ? (
+                <Link to="/usage/$requestId" params={{ requestId: data.request.request_id }}>
+                  {t('explain.open')}
+                </Link>
+              ) : null}
+            </div>
+          ) : null}
+        </Part>
+      )}
+    </Panel>
+  )
+}
