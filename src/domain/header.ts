@@ -36,7 +36,9 @@ const CLIENT_ONLY: ReadonlySet<string> = new Set([
 /** Whether a client header may be forwarded to a provider at all: never credentials, never headers of the connection. */
 export function mayForward(name: string): boolean {
   const lower = name.toLowerCase()
-  return !isFraming(lower) && !isSecretName(lower) && !lower.startsWith('proxy-')
+  return (
+    !isFraming(lower) && !isSecretName(lower) && !lower.startsWith('proxy-') && !lower.startsWith('x-sluice-')
+  )
 }
 
 /** Whether a client header is forwarded when an administrator forwards all headers, or a pattern of names. */

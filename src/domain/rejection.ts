@@ -20,6 +20,7 @@ export type Rejection = {
   readonly useTimeMs: number
   readonly isStream: boolean
   readonly address: string
+  readonly tags?: Readonly<Record<string, string>> | undefined
   /** The channels that could not take the request, and why. */
   readonly passedOver?: readonly { readonly channelId: number; readonly reason: string }[] | undefined
 }

@@ -3,6 +3,7 @@ import { Refusal, UnreachableError } from '../domain/errors.ts'
 import { storable } from '../domain/text.ts'
 import { relayErrorOf } from './answer/error-format.ts'
 import { credentialOf } from './callers/admit.ts'
+import { type RequestTags, tagsOf } from './intake/tags.ts'
 import type { RelayDeps, RequestReport } from './request.ts'
 
 const MAX_MESSAGE = 2_000
@@ -24,6 +25,16 @@ async function callerOf({ directory }: RelayDeps, request: IncomingMessage, { co
       : directory.findCached(credential)
   } catch (error) {
     if (error instanceof Refusal || error instanceof UnreachableError) return undefined
+    throw error
+  }
+}
+
+/** The tags of a request whose body was not read. */
+function headerTags({ headers }: IncomingMessage): RequestTags | undefined {
+  try {
+    return tagsOf(headers)
+  } catch (error) {
+    if (error instanceof Refusal) return undefined
     throw error
   }
 }
@@ -63,6 +74,7 @@ export async function recordRejection(
     useTimeMs: timeMs - startedMs,
     isStream: work?.isStream ?? false,
     passedOver,
+    tags: work?.tags ?? headerTags(request),
     address: deps.clientAddress(request).address,
   })
 }

@@ -33,7 +33,7 @@ export type RequestReport = {
   /** Providers took `ms` until their answers or first events; the gateway took `gatewayMs` until the last attempt was sent. */
   readonly upstream: { gatewayMs: number | undefined; ms: number; isStreamed: boolean }
   caller?: Pick<Caller, 'userId' | 'tokenId'>
-  work?: Pick<Work, 'model' | 'isStream'>
+  work?: Pick<Work, 'model' | 'isStream' | 'tags'>
   /** The request is in the ledger, so settling it writes its log row. */
   hasLedgerRow?: boolean
   /** Channels that were not tried, if no channel could take the request. */

@@ -69,6 +69,7 @@ export function usageDetails(
   }
   if (route.model !== work.model) details.upstream_model_name = route.model
   if (video) details.video_id = video.id
+  if (work.tags) details.tags = work.tags
   if (settled.outgoing?.warnings?.length) details.warnings = settled.outgoing.warnings
   for (const [name, count] of DETAILS) if (count(usage) > 0) details[name] = count(usage)
   if (reported) details.reported = reportedFields(reported)

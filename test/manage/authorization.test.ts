@@ -211,6 +211,7 @@ const RULES: Readonly<Record<string, Rule>> = {
     owners: SHARED_LIST,
     ask: id => ({ query: `?from=0&to=900&channel_id=${id}` }),
   },
+  usageTags: 'plain',
   channelHealth: 'plain',
   modelOverview: 'plain',
   attention: 'plain',
@@ -280,7 +281,7 @@ const FAMILIES: readonly (readonly [RegExp, Access])[] = [
   [/^\/api\/log\/(stat)?$/, 'admin'],
   [/^\/api\/video\/:id\/refund$/, 'admin'],
   [
-    /^\/api\/(token\/|video\/|playground\/|log\/(self|request|explain|walk|totals|times|facets|export)(\/|$)|model\/|attention$|usage\/(series|top|times)$)/,
+    /^\/api\/(token\/|video\/|playground\/|log\/(self|request|explain|walk|totals|times|facets|export)(\/|$)|model\/|attention$|usage\/(series|top|times|tags)$)/,
     'user',
   ],
   [/^\/api\/user\/(self|access_token|token|sessions|groups|models)(\/|$)/, 'user'],

@@ -59,6 +59,16 @@ const timesQuery = z
   .refine(isInOrder, OUT_OF_ORDER)
   .refine(isFew(MAX_TIME_POINTS), tooMany(MAX_TIME_POINTS))
 
+const tagsQuery = z
+  .object({
+    from: moment,
+    to: moment,
+    name: queryText,
+    user_id: queryNumber,
+    limit: queryNumber.pipe(z.int().min(1).max(500).optional()),
+  })
+  .refine(isInOrder, OUT_OF_ORDER)
+
 const spans = z.object({ p50: z.array(z.number().nullable()), p95: z.array(z.number().nullable()) })
 
 const figures = {
@@ -111,6 +121,18 @@ export const insightContract = {
         .array(z.object({ key: z.string(), name: z.string(), ...figures }))
         .describe('The first `limit` (6)'),
       other: z.object(figures).nullable(),
+    }),
+  },
+  usageTags: {
+    method: 'GET',
+    path: '/api/usage/tags',
+    access: 'user',
+    summary:
+      'Usage by the values of a tag, or without `name` by the names of tags, by descending cost. Computed from the newest 1,000,000 requests with tags. Users see their own, administrators those of all users',
+    query: tagsQuery,
+    data: z.object({
+      rows: z.array(z.object({ key: z.string(), ...figures })),
+      is_exact: z.boolean().describe('False if there are more requests'),
     }),
   },
   usageTimes: {

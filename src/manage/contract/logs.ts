@@ -5,6 +5,8 @@ import { entryView } from './ledger.ts'
 import type { Contract } from './route.ts'
 
 const MAX_PATTERN = 64
+/** A name of 64 and a value of 512 characters. */
+const MAX_TAG = 600
 const MAX_WILDCARDS = 4
 
 /** An exact text, or a pattern with `%`; short, because a pattern is compared with many rows. */
@@ -25,6 +27,16 @@ const ownFilters = {
   model_name: textFilter,
   group: queryText,
   request_id: queryText,
+  tag: z
+    .string()
+    .max(MAX_TAG)
+    .regex(/^([^=]+=.*)?$/s, 'must be a name and a value: project=atlas')
+    .transform(text => {
+      const at = text.indexOf('=')
+      return text === '' ? undefined : { name: text.slice(0, at).trim(), value: text.slice(at + 1).trim() }
+    })
+    .optional()
+    .describe('Requests with this tag: `project=atlas`'),
 }
 const filters = { ...ownFilters, username: textFilter, channel: numberFilter }
 

@@ -34,6 +34,7 @@ const FRESH_SIGN_IN_S = 600
 /** Routes of the own account (docs/reference/management-api.md: Own account). */
 export function createSelfHandlers({
   db,
+  engine,
   now,
   passwords,
   throttle,
@@ -115,7 +116,7 @@ export function createSelfHandlers({
     deleteSelf: async ({ actor, change }) => {
       mustHaveSignedInLately(actor)
       return change(async changing => {
-        await deleteAccount(changing, await mustHoldUser(changing.trx, actor.id), now())
+        await deleteAccount(changing, await mustHoldUser(changing.trx, actor.id), { now, engine })
         return undefined
       })
     },

@@ -18,6 +18,7 @@ import {
   type UserWithAccount,
   updateUser,
 } from '../../store/records/users.ts'
+import { eraseTags } from '../../store/usage/tag-sums.ts'
 import type { Query } from '../contract/route.ts'
 import type { userContract } from '../contract/users.ts'
 import type { Changing, Handlers } from '../server/call.ts'
@@ -106,20 +107,30 @@ export async function createAccount(trx: Trx, account: NewAccount): Promise<User
   return mustFindUser(trx, id)
 }
 
+/** The retention job removes the tags of further requests. */
+const ERASED_AT_ONCE = 10_000
+
 /** Deletes a user: tokens and credentials stop working with this transaction. */
 export async function deleteAccount(
   { trx, audit }: Changing,
   user: UserWithAccount,
-  time: number,
+  { now, engine }: Pick<Deps, 'now' | 'engine'>,
 ): Promise<void> {
   if (user.role === ROLE.root && (await countRoots(trx)) <= 1)
     throw new Refusal('conflict', 'The last root user cannot be deleted.')
-  await eraseUser(trx, user.id, time)
+  await eraseUser(trx, user.id, now())
+  await eraseTags({ db: trx, engine }, user.id, ERASED_AT_ONCE)
   audit({ action: 'user.delete', target: `user:${user.id}`, before: presentUser(user) })
 }
 
 /** The users of the instance, for administrators (docs/reference/management-api.md: Users). */
-export function createUserHandlers({ db, now, passwords, ledger }: Deps): Handlers<typeof userContract> {
+export function createUserHandlers({
+  db,
+  engine,
+  now,
+  passwords,
+  ledger,
+}: Deps): Handlers<typeof userContract> {
   const balance = createUserBalance(now)
 
   function mustOutrank(actor: Actor, target: Pick<UserRow, 'role'>): void {
@@ -169,7 +180,7 @@ export function createUserHandlers({ db, now, passwords, ledger }: Deps): Handle
       if (mode === 'override') await balance.override(trx, { ...move, units: value })
       else await balance.move(trx, { ...move, amount: mode === 'add' ? nanosOf(value) : -nanosOf(value) })
     },
-    delete: (changing, _call, user) => deleteAccount(changing, user, now()),
+    delete: (changing, _call, user) => deleteAccount(changing, user, { now, engine }),
   }
 
   return {
@@ -254,7 +265,7 @@ export function createUserHandlers({ db, now, passwords, ledger }: Deps): Handle
       change(async changing => {
         const user = await mustHoldUser(changing.trx, params.id)
         mustOutrank(actor, user)
-        await deleteAccount(changing, user, now())
+        await deleteAccount(changing, user, { now, engine })
         return undefined
       }),
 

@@ -9,6 +9,7 @@ import {
   type Sums,
   stepRollupsOf,
 } from '../../store/usage/rollups.ts'
+import { sumTags } from '../../store/usage/tag-sums.ts'
 import { endpointTypes } from '../channels/endpoint-types.ts'
 import { listServed } from '../channels/served.ts'
 import type { insightContract } from '../contract/insight.ts'
@@ -21,6 +22,7 @@ import { createSeries, createTimes, createTop, figuresOf } from './series.ts'
 const HOUR_S = 3600
 const DAY_S = 24 * HOUR_S
 const MAX_MODELS = 10_000
+const TAG_VALUES = 50
 const NOTHING: Sums = { requests: 0, failures: 0, prompt_tokens: 0, completion_tokens: 0, cost: 0 }
 
 /** Usage figures and channel health (docs/reference/console.md: Insight). */
@@ -41,6 +43,13 @@ export function createInsightHandlers(deps: Deps): Handlers<typeof insightContra
     usageSeries: createSeries(deps),
     usageTop: createTop(deps),
     usageTimes: createTimes(deps),
+
+    usageTags: async ({ actor, query }) => {
+      const { from, to, name, limit = TAG_VALUES } = query
+      const userId = isAdmin(actor) ? query.user_id : actor.id
+      const { sums, isExact } = await sumTags(deps, { from, to, name, userId, limit })
+      return { rows: sums.map(({ key, ...rest }) => ({ key, ...figuresOf(rest) })), is_exact: isExact }
+    },
 
     channelHealth: async () => {
       const filter = lastDay()

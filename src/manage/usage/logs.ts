@@ -107,6 +107,7 @@ const ownFilter = (query: OwnQuery): LogFilter => ({
   tokenName: query.token_name,
   modelName: query.model_name,
   requestId: query.request_id,
+  tag: query.tag,
 })
 
 /** Filters of the list by cursor, its totals and its facets only. */

@@ -15,6 +15,7 @@ import {
 } from '../operations/routing-fields.ts'
 import { type BodyBounds, readBody } from './body.ts'
 import type { Form, Forms } from './form.ts'
+import { type RequestTags, tagsOf } from './tags.ts'
 
 const isJson = (contentType: string | undefined) =>
   contentType === undefined || /^\s*(application\/(?:[\w.+-]*\+)?json|text\/plain)\b/i.test(contentType)
@@ -65,11 +66,12 @@ async function readWork<W extends Work>(
       const fault = formNameFault(names, spec.names ?? 'snake')
       if (fault) throw refusalOfFault(fault)
       // Video operations check this themselves: their fields may be nested in an object.
+      const tags = tagsOf(request.headers)
       if (spec.names === 'vendor')
-        return { ...(await spec.readForm(form, readContext)), dispose: form.dispose }
+        return { ...tagged(await spec.readForm(form, readContext), tags), dispose: form.dispose }
       const { form: plainForm, removed } = withoutRoutingFields(form)
       return reportingRemoved(
-        { ...(await spec.readForm(plainForm, readContext)), dispose: form.dispose },
+        { ...tagged(await spec.readForm(plainForm, readContext), tags), dispose: form.dispose },
         removed,
       )
     } catch (error) {
@@ -97,10 +99,15 @@ async function readWork<W extends Work>(
   const fault = nameFault({ value, names, bytes }, spec.names ?? 'snake')
   if (fault) throw refusalOfFault(fault)
   if (isLarge) await setImmediate()
+  // The `metadata` of a video has fields of its vendor.
+  const tags = tagsOf(request.headers, spec.names === 'vendor' ? { user: value.user } : value)
   if (spec.names !== 'vendor' && hasRoutingFields(members))
-    return readRouted(spec.read, { value, bytes, members }, readContext)
-  return spec.read(value, bytes, readContext, members)
+    return tagged(readRouted(spec.read, { value, bytes, members }, readContext), tags)
+  return tagged(spec.read(value, bytes, readContext, members), tags)
 }
+
+const tagged = <W extends Work>(work: W, tags: RequestTags | undefined): W =>
+  tags === undefined ? work : { ...work, tags }
 
 async function parse(bytes: Buffer, isSkimmed: boolean): Promise<JsonRead> {
   try {

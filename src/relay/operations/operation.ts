@@ -12,6 +12,7 @@ import type { Member } from '../../wire/json-edit.ts'
 import type { ErrorFormat } from '../answer/error-format.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
 import type { Form } from '../intake/form.ts'
+import type { RequestTags } from '../intake/tags.ts'
 import type { TokenCounter } from '../price/token-count.ts'
 import type { ChannelRequest, WorkLimits } from './channel-request.ts'
 import type { Translator } from './translator.ts'
@@ -81,6 +82,8 @@ export type Work = {
   digest?(): string | Promise<string>
   /** The client prefers a refusal to a request with parts left out (`x-sluice-strict`). */
   readonly isStrict?: boolean
+  /** Names and values that the client attached to the request. */
+  readonly tags?: RequestTags
   /** Releases uploaded files and state on worker threads. */
   dispose?(): void
 }

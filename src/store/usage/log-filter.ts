@@ -48,6 +48,7 @@ export type LogFilter = {
   readonly upstreamModel?: string | undefined
   readonly isCached?: boolean | undefined
   readonly errorCodes?: readonly string[] | undefined
+  readonly tag?: { readonly name: string; readonly value: string } | undefined
   readonly anyOf?: Lists | undefined
   readonly noneOf?: Lists | undefined
   /** The tokens that have or had the requested name (`byTokens`). */
@@ -157,6 +158,17 @@ export const detailOf = {
       : sql`json_extract(other, ${sql.lit(`$.${name}`)})`,
 } as const
 
+/** The condition of the partial index of requests with tags. */
+export const hasTags = (engine: Engine) =>
+  engine === 'postgres' ? sql<boolean>`strpos(other, '"tags"') > 0` : sql<boolean>`instr(other, '"tags"') > 0`
+
+const isTagged = (engine: Engine, { name, value }: NonNullable<LogFilter['tag']>) =>
+  engine === 'postgres'
+    ? sql<boolean>`(other::json -> 'tags' ->> ${name}) = ${value}`
+    : sql<boolean>`exists (
+        select 1 from json_each(other, '$.tags') as tag where tag.key = ${name} and tag.value = ${value}
+      )`
+
 const noneOf = (lists: Lists | undefined) =>
   Object.entries(lists ?? {}).map(([name, values]) =>
     values === undefined || values.length === 0
@@ -198,6 +210,7 @@ function conditionsOf(engine: Engine, filter: LogFilter): RawBuilder<boolean>[] 
     errorCodes === undefined
       ? undefined
       : sql<boolean>`${detailOf.text(engine, 'error_code')} in (${sql.join([...errorCodes])})`,
+    filter.tag === undefined ? undefined : isTagged(engine, filter.tag),
     filter.status === 'failed' ? sql<boolean>`channel_id <> ${sql.lit(NO_CHANNEL)}` : undefined,
     filter.status === 'rejected' ? sql<boolean>`channel_id = ${sql.lit(NO_CHANNEL)}` : undefined,
     ...noneOf(filter.noneOf),
@@ -228,6 +241,7 @@ export function filtered({ db, engine }: LogStore, filter: LogFilter, maxScanned
     let rows = db.selectFrom('logs').selectAll('logs')
     if (first && value !== undefined) rows = rows.where(first.column, '=', value as never)
     for (const { column, values } of rest.filter(isImplied)) rows = rows.where(column, 'in', values as never)
+    if (filter.tag !== undefined && !first) rows = rows.where(hasTags(engine))
     if (filter.from !== undefined) rows = rows.where('created_time', '>=', filter.from)
     if (filter.to !== undefined) rows = rows.where('created_time', '<=', filter.to)
     const { after } = filter

@@ -35,6 +35,7 @@ const rowOf = (rejection: Rejection): NewLog => ({
     error_code: rejection.code,
     status: rejection.status,
     ...(rejection.param !== undefined && { param: rejection.param }),
+    ...(rejection.tags && { tags: rejection.tags }),
     ...(rejection.passedOver && {
       trace: { attempts: [], passed_over: rejection.passedOver.slice(0, MAX_PASSED_OVER) },
     }),

@@ -5,6 +5,7 @@ import type { Db } from '../engine/store.ts'
 import { SESSION_KEEP_S } from '../records/sessions.ts'
 import { readSettings } from '../records/settings.ts'
 import { LOG_TYPE } from './logs.ts'
+import { eraseTags } from './tag-sums.ts'
 
 type RetentionDeps = {
   readonly db: Db
@@ -17,7 +18,12 @@ type RetentionDeps = {
   onFailure(error: Error): void
 }
 
-type Removed = { readonly usage: number; readonly sessions: number; readonly answers: number }
+type Removed = {
+  readonly usage: number
+  readonly sessions: number
+  readonly answers: number
+  readonly tags: number
+}
 
 const DAY_S = 24 * 3600
 /** A batch is one short transaction, which occupies SQLite's writer for some milliseconds. */
@@ -100,11 +106,15 @@ export function createRetention({ db, engine, sessionLastsS, now, pause, onFailu
       return Number(numAffectedRows ?? 0)
     })
 
+  /** Deleting a user removes the tags of the newest requests only. */
+  const removeTags = () => drain(() => eraseTags({ db, engine }, undefined, BATCH))
+
   async function sweep(): Promise<Removed> {
     return {
       usage: await removeUsage(),
       sessions: await removeSessions(),
       answers: await removeAnswers(),
+      tags: await removeTags(),
     }
   }
 
