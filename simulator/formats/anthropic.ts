@@ -139,15 +139,19 @@ function countPrompt(request: WireObject): number {
   const blocks = [request.system, ...messagesOf(request).map(({ content }) => content)].flatMap(blocksOf)
   let count = blocks.reduce((sum, block) => sum + countBlock(block), 0)
   if (listOf(request.tools).length > 0) count += countTokens(JSON.stringify(request.tools))
-  const { schema } = objectOf(objectOf(request.output_config).format)
+  const schema = schemaIn(request)
   return schema === undefined ? count : count + countTokens(JSON.stringify(schema))
 }
+
+/** `output_format`: the name of the beta `structured-outputs-2025-11-13`. */
+const schemaIn = ({ output_config: config, output_format: beta }: WireObject): unknown =>
+  objectOf(objectOf(config).format ?? beta).schema
 
 function decodeAsk(request: WireObject, model: string, words: number | undefined): SimulatedChat {
   const choice = objectOf(request.tool_choice)
   const offered = listOf(request.tools).flatMap(decodeTool)
   const eligible = choice.type === 'tool' ? offered.filter(({ name }) => name === choice.name) : offered
-  const { schema } = objectOf(objectOf(request.output_config).format)
+  const schema = schemaIn(request)
   return {
     model,
     words,

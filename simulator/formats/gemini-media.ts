@@ -3,6 +3,7 @@ import { ProviderError } from '../provider-error.ts'
 import { SOUNDS } from '../sound.ts'
 import { countTokens } from '../tokens.ts'
 import type { Inquiry, Reply } from './format.ts'
+import { inOneSpelling } from './gemini-names.ts'
 import { PICTURE } from './openai-images.ts'
 import { lengthOf, timedWords, transcriptOf } from './openai-transcription.ts'
 import { inHeader, vendor } from './vendor.ts'
@@ -71,7 +72,7 @@ function generate(inquiry: Inquiry): Reply {
     body,
     params: [model = ''],
   } = inquiry
-  const request: unknown = JSON.parse(body)
+  const request = inOneSpelling(JSON.parse(body))
   const transcript = listen(inquiry, request)
   if (transcript) return transcript
   const config = isObject(request) && isObject(request.generationConfig) ? request.generationConfig : {}

@@ -2,6 +2,7 @@ import type { OfferedTool, SimulatedChat } from '../answer.ts'
 import { isObject, textOf, type WireObject } from '../json.ts'
 import { ProviderError } from '../provider-error.ts'
 import { countTokens } from '../tokens.ts'
+import { fieldsInOneSpelling } from './gemini-names.ts'
 import { TOKENS_PER_MEDIA_PART } from './openai-chat.ts'
 import { CHOICE_LIMIT, decodeCount, missing } from './openai-request.ts'
 
@@ -26,6 +27,9 @@ export function parse(body: string): WireObject {
   if (!isObject(request)) throw new ProviderError('bad_json', 'Invalid JSON payload received.')
   return request
 }
+
+/** A request for a model of this vendor, in one spelling. */
+export const parseRequest = (body: string): WireObject => fieldsInOneSpelling(parse(body))
 
 export function contentsOf({ contents }: WireObject): readonly WireObject[] {
   if (contents === undefined) throw missing('contents')

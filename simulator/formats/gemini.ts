@@ -7,7 +7,14 @@ import { steer } from '../steering.ts'
 import { countTokens, splitTokens } from '../tokens.ts'
 import { vectorOf } from '../vector.ts'
 import type { Failure, Inquiry, Protocol, Reply, StreamFrame } from './format.ts'
-import { contentsOf, countPrompt, decodeAsk, parse, SIGNATURE, type Thinking } from './gemini-request.ts'
+import {
+  contentsOf,
+  countPrompt,
+  decodeAsk,
+  parseRequest,
+  SIGNATURE,
+  type Thinking,
+} from './gemini-request.ts'
 import { decodeCount, missing } from './openai-request.ts'
 import { interleave } from './openai-stream.ts'
 import { cacheShares, thoughtFor } from './thought.ts'
@@ -57,7 +64,7 @@ type Completion = {
 
 function complete(inquiry: Inquiry): Completion {
   const model = modelOf(inquiry)
-  const request = parse(inquiry.body)
+  const request = parseRequest(inquiry.body)
   const { ask, choices, thinking } = decodeAsk(request, model, steer('words', inquiry.headers, model))
   const thought = thinking.isOn ? splitTokens(thoughtFor(ask)) : []
   return {
@@ -202,7 +209,7 @@ function* encodeCandidate(
 // --- The rest -----------------------------------------------------------------------------------------------------
 
 function answerCount({ body }: Inquiry): Reply {
-  const request = parse(body)
+  const request = parseRequest(body)
   const inner = objectOf(request.generateContentRequest)
   const totalTokens = countPrompt(isObject(request.generateContentRequest) ? inner : request)
   const promptTokensDetails = [{ modality: 'TEXT', tokenCount: totalTokens }]
@@ -226,12 +233,12 @@ function embed(request: WireObject) {
 }
 
 function answerEmbedding(inquiry: Inquiry): Reply {
-  const { embedding, tokens } = embed(parse(inquiry.body))
+  const { embedding, tokens } = embed(parseRequest(inquiry.body))
   return embedded(inquiry, { embedding }, tokens)
 }
 
 function answerEmbeddings(inquiry: Inquiry): Reply {
-  const { requests } = parse(inquiry.body)
+  const { requests } = parseRequest(inquiry.body)
   if (!Array.isArray(requests) || !requests.every(isObject)) throw missing('requests')
   const answers = requests.map(embed)
   const promptTokens = answers.reduce((sum, { tokens }) => sum + tokens, 0)

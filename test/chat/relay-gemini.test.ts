@@ -85,6 +85,34 @@ for (const engine of ENGINES) {
       }
     })
 
+    it('and one that writes Gemini’s fields in snake case get a value of the schema and a tool call', async () => {
+      const { parameters } = WEATHER.function
+      for (const type of [GEMINI, 1, 34]) {
+        const base_url = type === 34 ? `${relay.upstream}/cohere` : relay.upstream
+        const { model } = await relay.serve('sim-small', { type, base_url })
+        const { key } = await relay.newToken()
+        for (const method of ['generateContent', 'streamGenerateContent']) {
+          const post = async (body: object) => {
+            const contents = [{ parts: [{ text: 'Use get_weather' }] }]
+            const path = `/v1beta/models/${model}:${method}`
+            const reply = await relay.api('POST', path, { contents, ...body }, { token: key })
+            assert.equal(reply.status, 200, reply.text)
+            return [reply.body].flat().flatMap(({ candidates = [] }) => candidates[0]?.content?.parts ?? [])
+          }
+          const generation_config = {
+            response_mime_type: 'application/json',
+            response_json_schema: parameters,
+          }
+          const said = await post({ generation_config })
+          assert.deepEqual(Object.keys(JSON.parse(said.map(({ text = '' }) => text).join(''))), ['city'])
+          const declared = { name: 'get_weather', parameters_json_schema: parameters }
+          const called = await post({ tools: [{ function_declarations: [declared] }] })
+          const { functionCall } = called.find(part => part.functionCall)
+          assert.deepEqual([functionCall.name, Object.keys(functionCall.args)], ['get_weather', ['city']])
+        }
+      }
+    })
+
     it('gets the error of a failure before and inside the stream', async () => {
       const failing = await open('sim-status-429')
       const messages = [{ role: 'user' as const, content: 'Hi' }]

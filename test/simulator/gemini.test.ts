@@ -136,6 +136,35 @@ describe('the simulated Gemini', () => {
     assert.equal(cut.usageMetadata?.candidatesTokenCount, 3)
   })
 
+  it('reads fields in snake case', async () => {
+    const schema = { type: 'object', properties: { a_size: { type: 'integer' } }, required: ['a_size'] }
+    const post = async (method: string, body: object) => {
+      const reply = await fetch(`${simulator.url}/v1beta/models/sim-small:${method}`, {
+        method: 'POST',
+        headers: { 'x-goog-api-key': KEY },
+        body: JSON.stringify({ contents: [{ parts: [{ text: 'weather' }] }], ...body }),
+      })
+      assert.equal(reply.status, 200)
+      return (await reply.json()) as GenerateContentResponse & { totalTokens?: number }
+    }
+    const spelled = ['response_json_schema', 'response_schema'].map(name => ({
+      generation_config: { response_mime_type: 'application/json', [name]: schema },
+    }))
+    for (const body of spelled) {
+      const answer = await post('generateContent', body)
+      assert.deepEqual(JSON.parse(textOf([answer])), { a_size: 1 })
+    }
+    const tools = [{ function_declarations: [{ name: 'weather', parameters_json_schema: schema }] }]
+    const config = { function_calling_config: { mode: 'ANY', allowed_function_names: ['weather'] } }
+    const called = await post('generateContent', { tools, tool_config: config })
+    assert.deepEqual(partsOf([called])[0]?.functionCall?.args, { a_size: 1 })
+    const limited = await post('generateContent', { generation_config: { max_output_tokens: 2 } })
+    assert.equal(limited.candidates?.[0]?.finishReason, 'MAX_TOKENS')
+    const plain = await post('countTokens', {})
+    const instructed = await post('countTokens', { system_instruction: { parts: [{ text: 'Be brief' }] } })
+    assert.ok((instructed.totalTokens ?? 0) > (plain.totalTokens ?? 0))
+  })
+
   it('streams a JSON list to clients that do not request SSE', async () => {
     const response = await fetch(`${simulator.url}/v1beta/models/sim-words-5:streamGenerateContent`, {
       method: 'POST',
