@@ -23,6 +23,12 @@ const CACHING: readonly Family[] = ['anthropic', 'responses', 'gemini', 'bedrock
 const PROVING: readonly Family[] = ['anthropic', 'responses', 'gemini', 'bedrock']
 const THINKING: readonly Family[] = [...PROVING, 'cohere', 'ollama']
 
+/** Families whose responses do not name the model. */
+const NAMELESS: readonly Family[] = ['bedrock', 'cohere']
+/** Whether the client gets the model's requested name, not the provider's name of it. */
+const namesRequested = (client: string, family: Family) =>
+  client !== family && (client === 'anthropic' || NAMELESS.includes(family))
+
 /** Of a generation that supports schemas and takes a reasoning budget. */
 const SENT = 'sim-claude-opus-4-5'
 const TOOLS = ['get_weather', 'get_time', 'get_news']
@@ -97,7 +103,8 @@ describe('chats in every format with every provider family', () => {
 
         it('supports text', () =>
           both(async (way, api, model) => {
-            const { text } = await api[way]({ model, text: 'hello there' })
+            const { text, model: named } = await api[way]({ model, text: 'hello there' })
+            assert.equal(named, namesRequested(name, family) ? model : SENT)
             assert.match(
               text,
               new RegExp(`^Hello! I am ${SENT}.*You wrote: "hello there".*word for word\\.$`),

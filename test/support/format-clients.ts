@@ -22,6 +22,8 @@ export type Told = {
   readonly input: number
   readonly output: number
   readonly stop: string
+  /** The model that the response names. */
+  readonly model: string
   /** What the client sends back when the conversation continues. */
   readonly turn: unknown
 }
@@ -78,7 +80,7 @@ function chatClient(apiKey: string, url: string): Client {
     ...(schema && { response_format: { type: 'json_schema', json_schema: { name: 'answer', schema } } }),
     ...(isThinking && { reasoning_effort: 'high' }),
   })
-  const told = (message: Loose, usage: Loose, stop: string): Told => ({
+  const told = (message: Loose, { usage, model }: Loose, stop: string): Told => ({
     text: message.content ?? '',
     reasoning: message.reasoning_content ?? '',
     calls: (message.tool_calls ?? []).map((call: Loose) => ({
@@ -89,6 +91,7 @@ function chatClient(apiKey: string, url: string): Client {
     input: usage.prompt_tokens,
     output: usage.completion_tokens,
     stop,
+    model,
     turn: message,
   })
   return {
@@ -97,7 +100,7 @@ function chatClient(apiKey: string, url: string): Client {
     async whole(question, results) {
       const answer: Loose = await api.chat.completions.create(bodyOf(question, results))
       const [choice] = answer.choices
-      return told(choice.message, answer.usage, choice.finish_reason)
+      return told(choice.message, answer, choice.finish_reason)
     },
     async stream(question, results) {
       const leaving = new AbortController()
@@ -108,9 +111,11 @@ function chatClient(apiKey: string, url: string): Client {
       )
       const message: Loose = { role: 'assistant', content: '' }
       let usage: Loose = {}
+      let model = ''
       let stop = ''
       for await (const chunk of stream) {
         usage = chunk.usage ?? usage
+        model = chunk.model
         const [choice] = chunk.choices
         stop = choice?.finish_reason ?? stop
         const { content, reasoning_content, reasoning_details, tool_calls } = choice?.delta ?? {}
@@ -127,7 +132,7 @@ function chatClient(apiKey: string, url: string): Client {
           else message.tool_calls[call.index] = { ...call, function: { ...call.function } }
         }
       }
-      return told(message, usage, stop)
+      return told(message, { usage, model }, stop)
     },
   }
 }
@@ -177,6 +182,7 @@ function messagesClient(apiKey: string, url: string): Client {
       (message.usage.cache_creation_input_tokens ?? 0),
     output: message.usage.output_tokens,
     stop: message.stop_reason,
+    model: message.model,
     turn: message.content,
   })
   return {
@@ -244,6 +250,7 @@ function responsesClient(apiKey: string, url: string): Client {
     input: response.usage.input_tokens,
     output: response.usage.output_tokens,
     stop: response.status,
+    model: response.model,
     turn: response.output,
   })
   return {
@@ -314,6 +321,7 @@ function geminiClient(apiKey: string, url: string): Client {
     input: last.usageMetadata.promptTokenCount,
     output: (last.usageMetadata.candidatesTokenCount ?? 0) + (last.usageMetadata.thoughtsTokenCount ?? 0),
     stop: last.candidates[0].finishReason,
+    model: last.modelVersion,
     turn: parts,
   })
   return {

@@ -3,6 +3,7 @@ import { chatError } from '../hub/error.ts'
 import { compact, extrasOf, type FieldReader, lenientFields, ownExtras } from '../hub/fields.ts'
 import type { AnswerOptions, DecodeOptions } from '../hub/format.ts'
 import type { ChatAnswer, ChatError, Choice, Part, Stop } from '../hub/hub.ts'
+import { modelOfAnswer } from '../hub/model-name.ts'
 import { answerParts, decodePart, FORMAT } from './content.ts'
 import { decodeError } from './error.ts'
 import { decodeGrounding, encodeGrounding } from './grounding.ts'
@@ -80,24 +81,24 @@ function withCitations(parts: readonly Part[], metadata: unknown): readonly Part
 
 // --- Writing ------------------------------------------------------------------------------------------------------
 
-export function encodeAnswer(answer: ChatAnswer, { idsAndClock }: AnswerOptions): JsonObject {
+export function encodeAnswer(answer: ChatAnswer, options: AnswerOptions): JsonObject {
   const { choices, usage } = answer
   const feedback = feedbackIn(choices[0]?.stop)
   return {
     ...(feedback === undefined ? { candidates: choices.map(encodeChoice) } : { promptFeedback: feedback }),
     ...(usage !== undefined && { usageMetadata: encodeUsage(usage) }),
-    ...encodeHead(answer, idsAndClock.newId),
+    ...encodeHead(answer, options),
   }
 }
 
 export const encodeHead = (
   { id, model, createdS, ...rest }: Omit<ChatAnswer, 'choices' | 'usage'>,
-  newId: (prefix: string) => string,
+  { idsAndClock, request }: AnswerOptions,
 ): JsonObject => ({
   ...ownExtras(FORMAT, rest),
-  modelVersion: model,
+  modelVersion: modelOfAnswer(model, request),
   ...(createdS !== undefined && { createTime: new Date(createdS * 1000).toISOString() }),
-  responseId: id === '' ? newId('resp_') : id,
+  responseId: id === '' ? idsAndClock.newId('resp_') : id,
 })
 
 /** Why the prompt was blocked, if that is the entire answer. */

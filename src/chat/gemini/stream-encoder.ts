@@ -48,7 +48,7 @@ const CLOSING = Buffer.from(']')
 const STOPPED: Stop = { reason: 'stop' }
 
 function createChunkEncoder(
-  { idsAndClock, request }: AnswerOptions,
+  options: AnswerOptions,
   frame: (chunk: JsonObject) => Buffer,
 ): Stage<ChatEvent, Buffer> {
   const choices = new Map<number, ChoiceState>()
@@ -81,11 +81,11 @@ function createChunkEncoder(
     }
   })
 
-  function begin(start: Omit<Start, 'type'> = { id: '', model: request?.model ?? '' }): JsonObject {
+  function begin(start: Omit<Start, 'type'> = { id: '', model: '' }): JsonObject {
     const { id, model, createdS, extras } = start
     head ??= encodeHead(
       { id, model, ...(createdS !== undefined && { createdS }), ...(extras !== undefined && { extras }) },
-      idsAndClock.newId,
+      options,
     )
     return head
   }

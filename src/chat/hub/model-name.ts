@@ -1,6 +1,7 @@
 import { codePoints, hasControl } from '../../domain/text.ts'
 import { MAX_MODEL_LENGTH } from '../../requests/request-fields.ts'
 import type { FieldReader } from './fields.ts'
+import type { ChatRequest } from './hub.ts'
 
 /** The model that a request names, in its body or in its URL. All formats share this check. */
 export function modelIn(body: FieldReader, inAddress?: string): string {
@@ -14,3 +15,7 @@ export function modelIn(body: FieldReader, inAddress?: string): string {
   }
   return model
 }
+
+/** The model that an answer names. Some vendors name none: their clients get the requested name. */
+export const modelOfAnswer = (model: string, request: Pick<ChatRequest, 'model'> | undefined): string =>
+  model || (request?.model ?? '')

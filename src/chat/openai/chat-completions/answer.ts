@@ -14,6 +14,7 @@ import type {
   ToolCallPart,
 } from '../../hub/hub.ts'
 import { parseDataUrl, urlOf } from '../../hub/media.ts'
+import { modelOfAnswer } from '../../hub/model-name.ts'
 import {
   decodeAnnotation,
   decodeContent,
@@ -135,7 +136,7 @@ export function encodeAnswer(answer: ChatAnswer, { idsAndClock, request }: Answe
     id: answer.id || idsAndClock.newId('chatcmpl-'),
     object: 'chat.completion',
     created: answer.createdS ?? idsAndClock.nowS(),
-    model: answer.model,
+    model: modelOfAnswer(answer.model, request),
     choices: answer.choices.map((choice, index) => encodeChoice(choice, index, isFirstForm)),
     usage: answer.usage && encodeUsage(answer.usage),
   })

@@ -4,6 +4,7 @@ import type { Stage } from '../../../wire/stage.ts'
 import { ownExtras } from '../../hub/fields.ts'
 import type { AnswerOptions } from '../../hub/format.ts'
 import type { ChatEvent, Delta, Part, ReasoningPart } from '../../hub/hub.ts'
+import { modelOfAnswer } from '../../hub/model-name.ts'
 import { textSignatureThought } from '../../hub/signature.ts'
 import { createEncoder, sseEvent } from '../../hub/stream.ts'
 import { encodeAudio, encodeImage } from './answer.ts'
@@ -71,13 +72,13 @@ export function createStreamEncoder({ idsAndClock, request }: AnswerOptions): St
       id: start.id || idsAndClock.newId('chatcmpl-'),
       object: 'chat.completion.chunk',
       created: start.createdS ?? idsAndClock.nowS(),
-      model: start.model,
+      model: modelOfAnswer(start.model, request),
     }
     return JSON.stringify(fields).slice(0, -1)
   }
 
   function framed(choices: string, usage: string | undefined): Buffer {
-    head ??= headOf({ id: '', model: request?.model ?? '' })
+    head ??= headOf({ id: '', model: '' })
     return Buffer.from(
       `data: ${head},"choices":[${choices}]${usage === undefined ? '' : `,"usage":${usage}`}}\n\n`,
     )

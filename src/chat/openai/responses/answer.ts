@@ -14,6 +14,7 @@ import type {
   ToolCallPart,
 } from '../../hub/hub.ts'
 import { mediaText, urlOf } from '../../hub/media.ts'
+import { modelOfAnswer } from '../../hub/model-name.ts'
 import {
   attachSignatures,
   packCallSignature,
@@ -88,12 +89,11 @@ export function decodeStop(response: JsonObject, hasCalls: boolean): Stop {
 
 /** An answer in this format has one choice. */
 export function encodeAnswer(answer: ChatAnswer, options: AnswerOptions): JsonObject {
-  const { idsAndClock, request } = options
+  const { idsAndClock } = options
   const [choice] = answer.choices
   return {
     ...frameOf(answer, options),
     ...encodeStop(choice?.stop ?? { reason: 'stop' }),
-    model: answer.model || (request?.model ?? ''),
     output: encodeParts(choice?.parts ?? [], choice?.logprobs, idsAndClock.newId),
     usage: answer.usage === undefined ? null : encodeUsage(answer.usage),
   }
@@ -112,7 +112,7 @@ export function frameOf(head: Head, { idsAndClock, request }: AnswerOptions): Js
     status: 'in_progress',
     error: null,
     incomplete_details: null,
-    model,
+    model: modelOfAnswer(model, request),
     output: [],
     usage: null,
   }

@@ -46,7 +46,7 @@ type Message = Item & { readonly content: JsonObject[] }
 
 /** An answer in this format has one choice; further choices are never requested. */
 export function createStreamEncoder(options: AnswerOptions): Stage<ChatEvent, Buffer> {
-  const { idsAndClock, request } = options
+  const { idsAndClock } = options
   const open = new Map<number, OpenText | Calling | Thinking>()
   const output: JsonObject[] = []
   let frame: JsonObject | undefined
@@ -90,7 +90,7 @@ export function createStreamEncoder(options: AnswerOptions): Stage<ChatEvent, Bu
     return sseEvent({ type, sequence_number: sequence++, ...data }, type)
   }
 
-  function started(head: { id: string; model: string } = { id: '', model: request?.model ?? '' }) {
+  function started(head: { id: string; model: string } = { id: '', model: '' }) {
     if (frame !== undefined) return []
     frame = frameOf(head, options)
     return [
