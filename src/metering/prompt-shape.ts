@@ -78,7 +78,8 @@ function asFunction(tool: JsonObject): JsonObject {
 /** The schema that the answer must match. */
 export function schemaIn(request: JsonObject): unknown {
   const config = request.generationConfig ?? request.generation_config
-  const format = member(request.text, 'format') ?? member(request.output_config, 'format')
+  const format =
+    member(request.text, 'format') ?? member(request.output_config, 'format') ?? request.output_format
   return [
     member(member(request.response_format, 'json_schema'), 'schema'),
     member(format, 'schema'),

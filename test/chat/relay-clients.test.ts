@@ -249,6 +249,44 @@ for (const engine of ENGINES) {
       })
     })
 
+    describe('the output format of Anthropic’s beta', () => {
+      const schema = {
+        type: 'object',
+        properties: { city: { type: 'string' }, size: { type: 'integer' } },
+        required: ['city', 'size'],
+        additionalProperties: false,
+      }
+      for (const [name, serve] of [
+        [
+          'the vendor itself',
+          () => relay.serve('sim-claude', { type: 14, base_url: `${relay.upstream}/anthropic` }),
+        ],
+        ['another vendor', () => relay.serve('sim-small')],
+        ['Gemini', () => relay.serve('sim-small', { type: 24 })],
+      ] as const)
+        it(`is followed by ${name}, streamed and not`, async () => {
+          const { model } = await serve()
+          const asked = {
+            model,
+            max_tokens: 300,
+            messages: user('Which city?'),
+            output_format: { type: 'json_schema', schema },
+          }
+          const headers = { 'anthropic-beta': 'structured-outputs-2025-11-13' }
+          const told = [
+            await anthropic().messages.create(asked, { headers }),
+            await anthropic().messages.stream(asked, { headers }).finalMessage(),
+          ]
+          for (const { content } of told) {
+            const [block] = content
+            assert.deepEqual(Object.keys(JSON.parse(block?.type === 'text' ? block.text : '')), [
+              'city',
+              'size',
+            ])
+          }
+        })
+    })
+
     describe('a request that only fills the vendor’s cache', () => {
       const asked = (model: string) => ({ model, max_tokens: 0, messages: user('A long document') })
 

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import { compact, decoding, extrasOf, type FieldReader, strictFields } from '../../hub/fields.ts'
 import type { DecodedRequest } from '../../hub/format.ts'
 import type {
@@ -38,7 +39,7 @@ function decode(body: FieldReader): ChatRequest {
     topP: body.number('top_p'),
     topK: body.number('top_k'),
     stop: body.texts('stop_sequences'),
-    output: decodeOutput(config?.fields('format')),
+    output: decodeOutput(body, config),
     reasoning,
     user: body.fields('metadata')?.text('user_id'),
     serviceTier: body.text('service_tier'),
@@ -101,7 +102,14 @@ function decodeChoice(choice: FieldReader | undefined): ToolChoice | undefined {
   }
 }
 
-function decodeOutput(format: FieldReader | undefined): Output | undefined {
+/** The vendor's beta `structured-outputs-2025-11-13` has the same object under an older name. */
+const BETA_FORMAT = 'output_format'
+
+function decodeOutput(body: FieldReader, config: FieldReader | undefined): Output | undefined {
+  const beta = body.fields(BETA_FORMAT)
+  const format = config?.fields('format') ?? beta
+  if (beta !== undefined && !isDeepStrictEqual(beta.value, format?.value))
+    body.refuse(BETA_FORMAT, 'differs from output_config.format: send one of them')
   if (format?.text('type') !== 'json_schema') return undefined
   return { type: 'schema', schema: format.object('schema') ?? {} }
 }
