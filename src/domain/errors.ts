@@ -35,6 +35,7 @@ export const RELAY_STATUS = {
   invalid_json: { status: 400, type: 'invalid_request_error' },
   missing_parameter: { status: 400, type: 'invalid_request_error' },
   invalid_parameter: { status: 400, type: 'invalid_request_error' },
+  unsupported_content: { status: 400, type: 'invalid_request_error' },
   thread_not_found: { status: 404, type: 'invalid_request_error' },
   video_not_found: { status: 404, type: 'invalid_request_error' },
   video_not_ready: { status: 409, type: 'invalid_request_error' },

@@ -63,6 +63,10 @@ const CODES: Readonly<Record<RelayCode, CodeExplanation>> = {
   missing_parameter: CHANGE_REQUEST,
   invalid_parameter: CHANGE_REQUEST,
   unsupported_media_type: CHANGE_REQUEST,
+  unsupported_content: {
+    rule: 'request',
+    why: 'No channel of the model accepts an image, audio, file or other content of the request.',
+  },
   request_too_large: { rule: 'request', why: 'The body is larger than the gateway accepts.' },
   idempotency_conflict: {
     rule: 'request',

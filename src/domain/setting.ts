@@ -101,6 +101,16 @@ export const SETTINGS = {
       'zh-CN': '所有渠道均失败时，把最后一个供应商的信息发给客户端；其中可能包含组织 ID。',
     },
   },
+  allow_lossy: {
+    type: 'boolean',
+    default: false,
+    label: { en: 'Leave out unsupported content', 'zh-CN': '省略不支持的内容' },
+    help: {
+      en: 'If a channel does not accept an image, audio, video or file of a request, send the request without it and add a warning. When off, other channels are tried, and the request is rejected if none accepts it.',
+      'zh-CN':
+        '渠道不接受请求中的图片、音频、视频或文件时，省略该内容后发送并附上警告；关闭时尝试其他渠道，若都不接受则拒绝请求。',
+    },
+  },
   log_requests: {
     type: 'number',
     default: 1,

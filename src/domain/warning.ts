@@ -1,5 +1,13 @@
 /** A part of a request that the target format does not support, and how the gateway handled it. */
-export type Warning = { readonly field: string; readonly message: string }
+export type Warning = {
+  readonly field: string
+  readonly message: string
+  /** For content of the conversation that was left out: why it cannot be sent. Absent: the warning is about a parameter. */
+  readonly lostContent?: string
+}
+
+/** Content of a request that a format cannot express, by its path in the client's request. */
+export type LostContent = { readonly path: string; readonly reason: string }
 
 const MAX_HEADER_LENGTH = 4_096
 

@@ -1,4 +1,5 @@
 import type { JsonObject } from '../domain/json-value.ts'
+import type { LostContent } from '../domain/warning.ts'
 import type { FormPart, StoredFile } from '../wire/multipart.ts'
 
 /** A request in a vendor's own format: one document, several that are sent one by one, a form, or a file. */
@@ -6,6 +7,8 @@ export type Encoded = {
   readonly query?: Readonly<Record<string, string>>
   /** Warnings about parts of the request that the vendor does not support. */
   readonly warnings?: readonly string[]
+  /** Content of the request that the vendor does not support; a warning names it too. */
+  readonly lostContent?: LostContent
 } /** Where a text is a file, `embed` says so. */ & (
   | { readonly json: JsonObject; readonly headers?: Readonly<Record<string, string>> }
   | { readonly several: readonly JsonObject[] }

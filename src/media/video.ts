@@ -2,6 +2,7 @@ import { isObject, type JsonObject, member } from '../domain/json-value.ts'
 import type { When } from '../domain/price.ts'
 import { codePoints } from '../domain/text.ts'
 import type { VideoStatus } from '../domain/video.ts'
+import type { LostContent } from '../domain/warning.ts'
 import { DECISIVE } from '../requests/field-names.ts'
 import { textNameFault } from '../requests/field-rules.ts'
 import { type RequestFields, type RequestReading, readRequest } from '../requests/request-fields.ts'
@@ -105,6 +106,8 @@ export type VideoDialect = {
   readonly usualModes?: When
   /** The maximum number of videos per call; absent: 1. */
   readonly most?: number
+  /** The maximum number of images in a request; absent or undefined: no fixed one. */
+  mostStills?(model: string): number | undefined
   /** Seconds between two polls of a job; absent: 2. */
   readonly pauseS?: number
   /** Why the vendor cannot take this request, with the field at fault. */
@@ -413,6 +416,18 @@ export function whenOf(ask: VideoAsk): When {
     ...(quality !== undefined && { quality }),
     ...modesIn(ask.metadata),
   }
+}
+
+/** The images of a request beyond those that the vendor's call can express. */
+export function lostStills(
+  { mostStills }: Pick<VideoDialect, 'mostStills'>,
+  { stills }: Pick<VideoAsk, 'stills'>,
+  model: string,
+): LostContent | undefined {
+  const most = mostStills?.(model) ?? Number.POSITIVE_INFINITY
+  return stills.length > most
+    ? { path: 'images', reason: `more than ${most} image${most === 1 ? '' : 's'} cannot be sent` }
+    : undefined
 }
 
 /** The fields of a request that a vendor's call cannot express. */

@@ -8,13 +8,14 @@ import { type EarlyHeaders, openEarlyHeaders } from './answer/early-headers.ts'
 import { type AttemptSlot, type Candidates, openCandidates } from './candidates.ts'
 import type { RelayChannel } from './catalog/catalog.ts'
 import { type ChannelCall, outcomeOf, prepareCall } from './channel-call.ts'
-import { createSkipReason, NOT_OFFERED, strictRefusal } from './eligibility.ts'
+import { type ContentLosses, createContentLosses, isTooLossy } from './content-losses.ts'
+import { createSkipReason, NOT_OFFERED } from './eligibility.ts'
 import { disconnected } from './intake/body.ts'
 import type { AnswerReading, ChannelRequest } from './operations/channel-request.ts'
 import type { RelayRequest, Trace } from './request.ts'
 import { refusalFor } from './upstream/all-failed.ts'
 import type { AttemptFailure } from './upstream/failure.ts'
-import { lacksFormat, nextAttempt } from './upstream/format-fallback.ts'
+import { lacksFormat, nextAttempt, withoutFormat } from './upstream/format-fallback.ts'
 import type { Ready } from './upstream/outgoing.ts'
 import type { BufferedResponse, StreamedResponse, UpstreamExchange } from './upstream/upstream.ts'
 
@@ -70,16 +71,21 @@ type AttemptState = {
   readonly earlyHeaders: EarlyHeaders
   readonly client: Client
   last: LastAttempt | undefined
+  /** Undefined until an encoding loses content. */
+  losses: ContentLosses | undefined
 }
 
 const CLIENT_DISCONNECTED = Symbol('client disconnected')
+/** The channel's format would leave out a part of the request that the client does not want to lose. */
+const TOO_LOSSY = Symbol('too lossy')
 
 /** Undefined: the channel was skipped, and no attempt was made. */
-type AttemptResult =
+type ChannelResult =
   | Extract<RelayOutcome, { kind: 'buffered' | 'stream' }>
   | AttemptFailure
   | typeof CLIENT_DISCONNECTED
   | undefined
+type AttemptResult = ChannelResult | typeof TOO_LOSSY
 
 const isFailure = (result: AttemptResult): result is AttemptFailure =>
   typeof result === 'object' && 'isRetryable' in result
@@ -90,7 +96,14 @@ export async function firstAnswer(request: RelayRequest): Promise<RelayOutcome> 
   const candidates = candidatesOf(request)
   const earlyHeaders = openEarlyHeaders(request, deps.catalog.settings().early_headers_ms)
   const client = watchClient(response)
-  const state: AttemptState = { request, candidates, earlyHeaders, client, last: undefined }
+  const state: AttemptState = {
+    request,
+    candidates,
+    earlyHeaders,
+    client,
+    last: undefined,
+    losses: undefined,
+  }
   try {
     for (const step of candidates.steps) {
       if (client.hasDisconnected()) break
@@ -114,7 +127,7 @@ export async function firstAnswer(request: RelayRequest): Promise<RelayOutcome> 
     earlyHeaders.close()
     if (client.hasDisconnected()) throw disconnected()
     request.report.passedOver = trace.passedOver
-    throw noChannel()
+    throw (await state.losses?.refusal(trace.passedOver)) ?? noChannel()
   }
   if (client.hasDisconnected()) return { ...last, kind: 'disconnected', trace }
   return allFailed(request, last, trace, earlyHeaders)
@@ -181,20 +194,30 @@ function allFailed(
 
 /**
  * Sends the request to one channel. If the channel lacks the format or rejects a field that the gateway added, retries with
- * a variant of the channel without it. The variant that works is remembered for later requests.
+ * a variant of the channel without it. The variant that works is remembered for later requests. If the format would lose a
+ * part of this request, the channel's other formats are tried, for this request only.
  */
-async function tryChannel(state: AttemptState, planned: PlanStep<RelayChannel>): Promise<AttemptResult> {
+async function tryChannel(state: AttemptState, planned: PlanStep<RelayChannel>): Promise<ChannelResult> {
   const { spec, work, deps } = state.request
   const { formats } = deps
   const formatRequest = { spec, work, sentModel: planned.sentModel }
   const first = formats.recall(planned.channel, formatRequest)
   let failure: AttemptFailure | undefined
+  let isForThisRequest = false
   for (let channel: RelayChannel | undefined = first; channel !== undefined; ) {
     const step = channel === planned.channel ? planned : { ...planned, channel }
     const result = await attempt(state, step)
     if (result === undefined) return failure
+    if (result === TOO_LOSSY) {
+      isForThisRequest = true
+      channel = withoutFormat(channel, formatRequest)
+      if (channel === undefined && failure === undefined)
+        state.candidates.passOver(planned.channel, NOT_OFFERED)
+      continue
+    }
+    const isVariant = channel !== first && !isForThisRequest
     if (!isFailure(result)) {
-      if (result !== CLIENT_DISCONNECTED && channel !== first)
+      if (result !== CLIENT_DISCONNECTED && isVariant)
         formats.remember(planned.channel, formatRequest, channel)
       return result
     }
@@ -205,7 +228,7 @@ async function tryChannel(state: AttemptState, planned: PlanStep<RelayChannel>):
     const next: RelayChannel | undefined = state.client.hasDisconnected()
       ? undefined
       : nextAttempt(channel, result, formatRequest)
-    if (next === undefined && !isLacking && channel !== first)
+    if (next === undefined && !isLacking && isVariant)
       formats.remember(planned.channel, formatRequest, channel)
     channel = next
   }
@@ -215,6 +238,8 @@ async function tryChannel(state: AttemptState, planned: PlanStep<RelayChannel>):
 /** One attempt: takes a slot within the channel's limits, journals the attempt, sends the request and judges the outcome. */
 async function attempt(state: AttemptState, step: PlanStep<RelayChannel>): Promise<AttemptResult> {
   const { request, candidates } = state
+  const { channel, sentModel } = step
+  if (state.losses?.has(channel, sentModel)) return TOO_LOSSY
   const call = prepareCall(request.deps, step, {
     spec: request.spec,
     work: request.work,
@@ -230,22 +255,25 @@ async function attempt(state: AttemptState, step: PlanStep<RelayChannel>): Promi
   try {
     const requesting = call.request()
     const channelRequest = requesting instanceof Promise ? await requesting : requesting
-    if (request.work.isStrict && strictRefusal(channelRequest)) {
-      candidates.passOver(step.channel, NOT_OFFERED)
+    if (isTooLossy(request, channelRequest)) {
+      if (channelRequest.lostContent) {
+        state.losses ??= createContentLosses(request)
+        state.losses.add(channel, sentModel, channelRequest.lostContent)
+      }
       await slot.end({ kind: 'client' })
-      return undefined
+      return TOO_LOSSY
     }
-    state.last = { channel: step.channel }
+    state.last = { channel }
     const ready = call.encode(channelRequest)
     if ('isRetryable' in ready) {
       candidates.noteFailure(step, ready)
       await slot.end(ready.health)
       return ready
     }
-    state.last = { channel: step.channel, outgoing: ready.outgoing }
-    await extendHold(request, step.channel, ready)
-    const estimate = request.priced.estimate(step.channel, ready.outgoing)
-    await request.hold.attempt(step.channel.id, estimate)
+    state.last = { channel, outgoing: ready.outgoing }
+    await extendHold(request, channel, ready)
+    const estimate = request.priced.estimate(channel, ready.outgoing)
+    await request.hold.attempt(channel.id, estimate)
     const result = await exchange(state, step, { call, slot, ready })
     return isFailure(result) ? { ...result, estimate } : result
   } catch (error) {

@@ -85,14 +85,14 @@ type IncomingOperation = Pick<
 
 /** Handles a request whose caller is identified and whose body is read: admits it, prices it and serves it. */
 async function handleIdentified(incoming: IncomingOperation): Promise<void> {
-  const { deps, work, response, requestId, request, credential, identified } = incoming
+  const { deps, spec, work, response, requestId, request, credential, identified } = incoming
   // The caller's token may have changed while the body was read.
   const isCurrent = deps.directory.isCurrent(credential, identified.caller)
   const current = isCurrent ? identified : await identify(deps, request, credential)
   const route = admit(deps, current, work)
   const priced = work.answer ? undefined : priceWork(deps.catalog, route, work)
   // The check needs prices: they decide which services and tools are sent to a channel.
-  if (work.isStrict) await mustFitStrictly(route, work, priced)
+  if (work.isStrict) await mustFitStrictly(route, { spec, work }, priced)
   if (priced === undefined) return answerLocally(incoming, current)
   const claim = work.digest && (await claimIdempotencyKey(incoming, current))
   if (claim && 'body' in claim) return answerStored(response, claim, requestId)

@@ -124,6 +124,16 @@ const CASES: Readonly<Record<string, Case>> = {
     rule: 'request',
     prepare: withToken(chat('any', { max_tokens: 'many' })),
   },
+  unsupported_content: {
+    status: 400,
+    rule: 'request',
+    prepare: async ({ serve, newToken }) => {
+      const { model } = await serve('sim-claude', { type: 14, base_url: `${simulator?.url}/anthropic` })
+      const content = [{ type: 'input_audio', input_audio: { data: 'AAAA', format: 'wav' } }]
+      const { key } = await newToken({ unlimited_quota: true })
+      return { key, sent: chat(model, { messages: [{ role: 'user', content }] }) }
+    },
+  },
   request_too_large: {
     status: 413,
     rule: 'request',

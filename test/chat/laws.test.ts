@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { eventsOf } from '../../src/chat/hub/answer.ts'
 import type { AnswerOptions, IdsAndClock, Inbound, Outbound } from '../../src/chat/hub/format.ts'
-import type { ChatAnswer, ChatEvent, ChatRequest } from '../../src/chat/hub/hub.ts'
+import type { ChatAnswer, ChatEvent, ChatRequest, Part } from '../../src/chat/hub/hub.ts'
 import { allCounts, totalInput, totalOutput } from '../../src/domain/usage.ts'
 import { chatAnswers, chatRequests } from '../support/format-arbitraries.ts'
 import {
@@ -233,6 +233,12 @@ function keepsTranscripts({ transcripts }: Lawful, client: Client): void {
   }
 }
 
+/** The media of all messages and tool results. */
+const mediaIn = ({ messages }: ChatRequest): readonly Part[] =>
+  messages
+    .flatMap(({ content }) => content.flatMap(part => (part.type === 'toolResult' ? part.content : [part])))
+    .filter(({ type }) => type === 'media')
+
 function keepsWhatIsMeant({ format, fitRequest, fitAnswer, readStream }: Client): void {
   it('drops nothing of a request without a warning', () => {
     let unwarned = 0
@@ -247,6 +253,21 @@ function keepsWhatIsMeant({ format, fitRequest, fitAnswer, readStream }: Client)
       { numRuns: 400 },
     )
     assert.ok(unwarned > 10, `only ${unwarned} requests were without a warning`)
+  })
+
+  it('reports every lost image, sound and file as lost content', () => {
+    fc.assert(
+      fc.property(chatRequests(NAMES), request => {
+        const { body, warnings } = format.encodeRequest(request)
+        const again = requestIn(format, JSON.parse(JSON.stringify(body)), request)
+        const lost = mediaIn(request).length - mediaIn(again).length
+        assert.equal(
+          warnings.some(({ lostContent }) => lostContent !== undefined),
+          lost > 0,
+        )
+      }),
+      { numRuns: 400 },
+    )
   })
 
   it('writes a parsed request back unchanged', () => {

@@ -1,15 +1,19 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { bedrock } from '../../src/chat/anthropic/bedrock/format.ts'
 import { anthropic } from '../../src/chat/anthropic/messages/format.ts'
+import { cohere } from '../../src/chat/cohere/format.ts'
 import { gemini } from '../../src/chat/gemini/format.ts'
 import { eventsOf } from '../../src/chat/hub/answer.ts'
-import type { Format, IdsAndClock } from '../../src/chat/hub/format.ts'
+import type { Format, IdsAndClock, Outbound } from '../../src/chat/hub/format.ts'
 import type { ChatAnswer, ChatEvent, ChatRequest, Part } from '../../src/chat/hub/hub.ts'
+import { withClientPaths } from '../../src/chat/hub/lost-content.ts'
 import { createEventMeter } from '../../src/chat/hub/meter.ts'
 import { hasForeignSignature } from '../../src/chat/hub/signature.ts'
 import { fittedNames, restoringNames, withFittedNames } from '../../src/chat/hub/tools/fitted-names.ts'
 import { createWarnings } from '../../src/chat/hub/warnings.ts'
 import { FORMATS } from '../../src/chat/index.ts'
+import { ollama } from '../../src/chat/ollama/format.ts'
 import { openaiChat } from '../../src/chat/openai/chat-completions/format.ts'
 import { responses } from '../../src/chat/openai/responses/format.ts'
 import { warningsHeader } from '../../src/domain/warning.ts'
@@ -1178,6 +1182,134 @@ describe('warnings', () => {
     for (let at = 0; at < 100; at++) warnings.lost(`field${at}`, 'left out')
     assert.equal(warnings.list().length, 32)
     assert.equal(warnings.list().filter(({ field }) => field === 'same').length, 1)
+  })
+
+  it('report lost content, however many parameters are lost before it', () => {
+    const warnings = createWarnings('x')
+    for (let at = 0; at < 100; at++) warnings.lost(`field${at}`, 'left out')
+    warnings.lostContent('messages[0].content[0]', 'media of the type audio cannot be sent')
+    warnings.lostContent('messages[0].content[1]', 'media of the type video cannot be sent')
+    assert.equal(warnings.list().length, 32)
+    assert.deepEqual(
+      warnings.list().filter(({ lostContent }) => lostContent !== undefined),
+      [
+        {
+          field: 'messages[0].content[0]',
+          message: 'media of the type audio cannot be sent and was left out',
+          lostContent: 'media of the type audio cannot be sent',
+        },
+      ],
+    )
+  })
+})
+
+describe('lost content', () => {
+  const SOUND = { type: 'input_audio', input_audio: { data: 'AAAA', format: 'wav' } }
+  const decoded = (format: Format, body: object) => {
+    const read = format.decodeRequest({ model: 'm', max_tokens: 9, ...body })
+    assert.ok('request' in read, JSON.stringify(read))
+    return read.request
+  }
+  const lostIn = (from: Format, to: Outbound, body: object) => {
+    const request = decoded(from, body)
+    return withClientPaths(request, to.encodeRequest(request).warnings).flatMap(({ field, lostContent }) =>
+      lostContent === undefined ? [] : [field],
+    )
+  }
+
+  it('is what no field of the format can hold: other losses are parameters', () => {
+    const sounding = { messages: [{ role: 'user', content: [SOUND] }], seed: 7, logprobs: true, tools: [] }
+    for (const format of [anthropic, cohere, ollama, responses])
+      assert.deepEqual(lostIn(openaiChat, format, sounding), ['messages[0].content[0]'], format.name)
+    for (const format of [openaiChat, gemini, bedrock])
+      assert.deepEqual(lostIn(openaiChat, format, sounding), [], format.name)
+  })
+
+  it('may be media of an earlier answer, but not the tools that another vendor ran for it', () => {
+    const turn = {
+      role: 'model',
+      parts: [{ inlineData: { mimeType: 'audio/wav', data: 'AAAA' } }, { executableCode: { code: '1' } }],
+    }
+    const contents = [{ parts: [{ text: 'x' }] }, turn, { parts: [{ executableCode: { code: '1' } }] }]
+    const request = decoded(gemini, { contents })
+    const warnings = withClientPaths(request, anthropic.encodeRequest(request).warnings)
+    assert.deepEqual(
+      warnings.map(({ field, lostContent }) => [field, lostContent !== undefined]),
+      [
+        ['max_tokens', false],
+        ['contents[1].parts[0]', true],
+        ['contents[1].parts[1]', false],
+        ['contents[2].parts[0]', true],
+      ],
+    )
+  })
+
+  it('is found after many tools that another vendor ran', () => {
+    const search = (id: number) => ({ type: 'server_tool_use', id: `s${id}`, name: 'web_search', input: {} })
+    const messages = [
+      { role: 'user', content: 'x' },
+      { role: 'assistant', content: Array.from({ length: 40 }, (_, at) => search(at)) },
+      { role: 'user', content: [{ type: 'document', source: { type: 'file', file_id: 'file_1' } }] },
+    ]
+    for (const format of [openaiChat, responses, gemini, bedrock, cohere, ollama])
+      assert.deepEqual(lostIn(anthropic, format, { messages }), ['messages[2].content[0]'], format.name)
+  })
+
+  it('is a stored file of another vendor', () => {
+    const file = { type: 'document', source: { type: 'file', file_id: 'file_1' } }
+    const body = { system: 'x', messages: [{ role: 'user', content: [file] }] }
+    for (const format of [openaiChat, responses, gemini, bedrock, cohere, ollama])
+      assert.deepEqual(lostIn(anthropic, format, body), ['messages[0].content[0]'], format.name)
+    assert.deepEqual(lostIn(anthropic, anthropic, body), [])
+  })
+
+  it('is never a function: every format has functions, and tools with free text become functions', () => {
+    const tools = [
+      { type: 'function', function: { name: 'get_weather', parameters: SCHEMA } },
+      { type: 'custom', custom: { name: 'run_code' } },
+    ]
+    const request = decoded(openaiChat, { messages: [{ role: 'user', content: 'x' }], tools })
+    for (const format of [openaiChat, anthropic, responses, gemini, bedrock, cohere, ollama]) {
+      const { body, warnings } = format.encodeRequest(request)
+      for (const name of ['get_weather', 'run_code'])
+        assert.ok(JSON.stringify(body).includes(name), format.name)
+      assert.ok(warnings.every(({ lostContent }) => lostContent === undefined))
+    }
+  })
+
+  it('may be in instructions', () => {
+    const picture = { type: 'image_url', image_url: { url: 'data:image/png;base64,iVBORw0KGgo=' } }
+    const body = { messages: [{ role: 'system', content: [{ type: 'text', text: 'x' }, picture] }] }
+    assert.deepEqual(lostIn(openaiChat, bedrock, body), ['messages[0].content[1]'])
+  })
+})
+
+describe('the output format of Anthropic’s beta', () => {
+  const format = { type: 'json_schema', schema: SCHEMA }
+  const ask = (more: object) => ({
+    model: 'm',
+    max_tokens: 9,
+    messages: [{ role: 'user', content: 'x' }],
+    ...more,
+  })
+
+  it('is translated like output_config.format, alone and beside it', () => {
+    const sent = translate(anthropic, openaiChat, ask({ output_config: { format } }))
+    assert.deepEqual(sent.warned, [])
+    for (const more of [{ output_format: format }, { output_format: format, output_config: { format } }])
+      assert.deepEqual(translate(anthropic, openaiChat, ask(more)), sent)
+    const effort = { output_format: format, output_config: { effort: 'low' } }
+    assert.deepEqual(
+      translate(anthropic, openaiChat, ask(effort)).body.response_format,
+      sent.body.response_format,
+    )
+  })
+
+  it('is rejected if it differs from output_config.format', () => {
+    const other = { type: 'json_schema', schema: { type: 'string' } }
+    const read = anthropic.decodeRequest(ask({ output_format: format, output_config: { format: other } }))
+    assert.ok('fault' in read)
+    assert.deepEqual([read.fault.code, read.fault.param], ['invalid_parameter', 'output_format'])
   })
 })
 

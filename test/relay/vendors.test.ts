@@ -334,6 +334,17 @@ describe('a vendor with its own protocol', () => {
     assert.deepEqual([refused.status, refused.body.error.param], [400, 'image'])
   })
 
+  it('does not edit an image without the mask that the client sent, unless the client accepts that: Gemini', async () => {
+    const { model } = await at(24, 'gemini-media', 'gemini-2.5-flash-image', { image: 0.02 })
+    const { sdk } = await media.open()
+    const asked = { model, prompt: 'a cat', image: file('a.png'), mask: file('mask.png') }
+    await assert.rejects(sdk.images.edit(asked), { status: 400, code: 'unsupported_content', param: 'mask' })
+    const lossy = { headers: { 'x-sluice-strict': 'false' } }
+    const { data, response } = await sdk.images.edit(asked, lossy).withResponse()
+    assert.equal(data.data?.length, 1)
+    assert.equal(response.headers.get('x-sluice-warnings'), 'mask is not supported')
+  })
+
   it('edits images sent as files or as URLs: xAI', async () => {
     const { model } = await at(48, 'xai', 'grok-imagine-image', { image: 0.02 })
     const { id, key, sdk } = await media.open()

@@ -41,8 +41,10 @@ export async function openVideos(engine: EngineName, env: Readonly<Record<string
     /** A client that requests videos of this model, with these fields beside the prompt. */
     async openFor(model: string) {
       const { id, key, sdk } = await media.open({ unlimited_quota: true })
-      const submit = (ask: Readonly<Record<string, unknown>> = {}) =>
-        media.api('POST', '/v1/videos', { model, prompt: 'p', ...ask }, { token: key })
+      const submit = (
+        ask: Readonly<Record<string, unknown>> = {},
+        headers: Readonly<Record<string, string>> = {},
+      ) => media.api('POST', '/v1/videos', { model, prompt: 'p', ...ask }, { token: key, headers })
       return { id, sdk, submit }
     },
     untilEnded: (sdk: OpenAI, id: string) =>

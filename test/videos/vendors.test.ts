@@ -243,6 +243,32 @@ describe('video vendors', { concurrency: true }, () => {
       assert.equal(JSON.parse(Buffer.from(claims ?? '', 'base64url').toString()).iss, 'access-0001')
     }))
 
+  it('images beyond those that a vendor accepts are not dropped, unless the client accepts that', () =>
+    withVendor(async replay => {
+      const shape = ownShape('kling-legacy')
+      const lines = linesOf(shape, () => shape.poll_responses[1])
+      replay.play([
+        ...lines,
+        { method: 'POST', path: '/v1/videos/image2video', answer: () => ({ body: shape.submit_response }) },
+      ])
+      const { submit } = await openFor(replay, {
+        type: 50,
+        model: 'kling-v2-master',
+        key: 'access-1|secret-1',
+      })
+      const images = [PICTURE, PICTURE, PICTURE]
+      for (const headers of [{}, { 'x-sluice-strict': 'true' }]) {
+        const { status, body } = await submit({ duration: 5, images }, headers)
+        assert.deepEqual([status, body.error.code, body.error.param], [400, 'unsupported_content', 'images'])
+      }
+      assert.equal(replay.seen.length, 0)
+      const lossy = await submit({ duration: 5, images }, { 'x-sluice-strict': 'false' })
+      assert.equal(lossy.status, 200, lossy.text)
+      assert.match(lossy.headers.get('x-sluice-warnings') ?? '', /^images: more than 2 images cannot be sent/)
+      const { image, image_tail } = replay.seen[0]?.body ?? {}
+      assert.deepEqual([image, image_tail], [PICTURE, PICTURE])
+    }))
+
   it('a rejection with a success status is one: the gateway fails over, and nothing is charged', () =>
     withVendor(async replay => {
       const shape = ownShape('minimax-v1')

@@ -11,14 +11,14 @@ import { withoutCustomTools } from '../hub/tools/custom-tools.ts'
 import { allowedFunctions, describedFunction } from '../hub/tools/tool-choice.ts'
 import { byType, encodeResultMessages } from '../hub/tools/tool-results.ts'
 import { warnBeyondText, warnOfDescription, warnUnsupported } from '../hub/unsupported.ts'
-import { createWarnings, type Warnings } from '../hub/warnings.ts'
+import { createChatWarnings, type Warnings } from '../hub/warnings.ts'
 import { FORMAT } from './content.ts'
 
 /** The documents of all turns are sent beside the conversation. */
 type Writing = { readonly warnings: Warnings; readonly documents: JsonObject[] }
 
 export function encodeRequest(original: ChatRequest): EncodedRequest {
-  const warnings = createWarnings(FORMAT)
+  const warnings = createChatWarnings(original, FORMAT)
   const request = withoutCustomTools(withoutCacheMarks(original, warnings), warnings)
   warnings.foreign('', request)
   warnUnsupported(request, ['verbosity', 'audio', 'safety', 'user', 'serviceTier'], warnings)
@@ -124,7 +124,7 @@ function encodePart(part: Part, path: string, writing: Writing): readonly JsonOb
       return encodeMedia(part, path, writing)
     default:
       if (part.format === FORMAT) return [part.value]
-      warnings.unsupported(path, `a part of the type ${String(part.value.type)}`)
+      warnings.lostPart(path, part)
       return []
   }
 }
@@ -145,7 +145,7 @@ function encodeMedia(part: MediaPart, path: string, { warnings, documents }: Wri
     return [{ ...ownExtras(FORMAT, part), type: 'image_url', image_url }]
   }
   const kind = part.mediaType === undefined ? part.kind : `${part.kind} (${part.mediaType})`
-  warnings.lost(path, `media of the type ${kind} cannot be sent and was left out`)
+  warnings.lostContent(path, `media of the type ${kind} cannot be sent`)
   return []
 }
 

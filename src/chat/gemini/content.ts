@@ -2,6 +2,7 @@ import { isObject, type JsonObject, member } from '../../domain/json-value.ts'
 import { geminiGeneration } from '../../models/generation.ts'
 import { compact, extrasOf, type FieldReader, ownExtras } from '../hub/fields.ts'
 import type { MediaPart, MediaSource, Part, ReasoningPart, Signature, ToolCallPart } from '../hub/hub.ts'
+import { atClientPath } from '../hub/lost-content.ts'
 import { mediaText } from '../hub/media.ts'
 import {
   armored,
@@ -23,7 +24,10 @@ const NO_SIGNATURE = 'skip_thought_signature_validator'
 // --- Reading ------------------------------------------------------------------------------------------------------
 
 /** Decodes a part by itself. Parts that depend on others, such as tool results, are decoded by the caller. */
-export function decodePart(part: FieldReader, newId: () => string): Part {
+export const decodePart = (part: FieldReader, newId: () => string): Part =>
+  atClientPath(decodeAlone(part, newId), part)
+
+function decodeAlone(part: FieldReader, newId: () => string): Part {
   const { value } = part
   if (isObject(value.functionCall)) return extended(part, decodeCall(part, newId))
   if (isObject(value.inlineData)) return extended(part, decodeInline(part))
@@ -129,12 +133,9 @@ export function encodePart(part: Part, place: PartPlace): readonly JsonObject[] 
       return [encodeCall(part, place)]
     case 'media':
       return encodeMedia(part, place)
-    case 'vendor':
-      if (part.format === FORMAT) return [part.value]
-      warnings.unsupported(path, `a part of the type ${String(part.value.type)}`)
-      return []
     default:
-      warnings.lost(path, `a part of the type ${part.type} is not supported here and was left out`)
+      if (part.type === 'vendor' && part.format === FORMAT) return [part.value]
+      warnings.lostPart(path, part)
       return []
   }
 }
@@ -213,7 +214,7 @@ export function encodeMedia(part: MediaPart, place: PartPlace): readonly JsonObj
   if (isCited) warnings.lost(`${path}.citations`, 'cannot be asked for and were left out')
   const holder = holderOf(source, part.mediaType ?? typeInUrl(source) ?? LIKELY_TYPES[part.kind])
   if (holder === undefined) {
-    warnings.lost(path, 'a file stored with another vendor cannot be sent and was left out')
+    warnings.lostContent(path, 'a file stored with another vendor cannot be sent')
     return []
   }
   return [{ ...ownExtras(FORMAT, part), ...holder, ...encodeDetail(part, place) }]

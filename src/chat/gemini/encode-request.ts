@@ -12,14 +12,14 @@ import { HOSTED_TOOL } from '../hub/tools/tool-choice.ts'
 import { toolNames } from '../hub/tools/tool-names.ts'
 import { gatherTurns } from '../hub/turns.ts'
 import { warnOfDescription, warnUnsupported } from '../hub/unsupported.ts'
-import { createWarnings, type Warnings } from '../hub/warnings.ts'
+import { createChatWarnings, type Warnings } from '../hub/warnings.ts'
 import { encodePart, FORMAT, signFirstCall } from './content.ts'
 import { isEmptySchema, toVendorSchema } from './schema.ts'
 import { encodeResult } from './tool-result.ts'
 
 /** The URL, not the body, contains the model and the stream flag. */
 export function encodeRequest(original: ChatRequest): EncodedRequest {
-  const warnings = createWarnings(FORMAT)
+  const warnings = createChatWarnings(original, FORMAT)
   const request = withoutCacheMarks(withoutCustomTools(original, warnings), warnings)
   warnings.foreign('', request)
   warnUnsupported(request, ['verbosity', 'audio', 'user'], warnings)

@@ -56,7 +56,7 @@ export function encodeResult(part: ToolResultPart, name: string, place: PartPlac
     const at = { ...place, path: `${path}.content[${index}]` }
     if (inner.type === 'text' || inner.type === 'refusal') texts.push(inner.text)
     else if (inner.type === 'media') media.push(...encodeMedia(inner as MediaPart, at))
-    else warnings.lost(at.path, `a part of the type ${inner.type} is not supported here and was left out`)
+    else warnings.lostPart(at.path, inner)
   }
   const isInside = geminiGeneration(model).takesMediaInResults
   if (media.length > 0 && !isInside) {

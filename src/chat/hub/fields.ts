@@ -20,6 +20,8 @@ class FieldError extends Error {
 export type FieldReader = {
   readonly value: JsonObject
   readonly isStrict: boolean
+  /** The path of the object itself; empty for the whole body. */
+  readonly ownPath: string
   any(name: string): unknown
   text(name: string): string | undefined
   number(name: string): number | undefined
@@ -81,6 +83,7 @@ function createFields(source: unknown, path: string, isStrict: boolean): FieldRe
   const fields: FieldReader = {
     value,
     isStrict,
+    ownPath: path,
     path: pathOf,
     any(name) {
       readNames.add(name)

@@ -13,11 +13,11 @@ import { allowedFunctions, describedFunction } from '../hub/tools/tool-choice.ts
 import { toolNames } from '../hub/tools/tool-names.ts'
 import { encodeResultMessages } from '../hub/tools/tool-results.ts'
 import { warnBeyondText, warnOfDescription, warnUnsupported } from '../hub/unsupported.ts'
-import { createWarnings, type Warnings } from '../hub/warnings.ts'
+import { createChatWarnings, type Warnings } from '../hub/warnings.ts'
 import { FORMAT } from './content.ts'
 
 export function encodeRequest(original: ChatRequest): EncodedRequest {
-  const warnings = createWarnings(FORMAT)
+  const warnings = createChatWarnings(original, FORMAT)
   const request = withoutCustomTools(withoutCacheMarks(original, warnings), warnings)
   const { options: ownOptions, ...own } = ownExtras(FORMAT, request)
   warnings.foreign('', request)
@@ -147,7 +147,7 @@ function encodeParts(parts: readonly Part[], path: string, warnings: Warnings): 
         encodeMedia(part, at, { texts, images, warnings })
         break
       case 'vendor':
-        warnings.unsupported(at, `a part of the type ${String(part.value.type)}`)
+        warnings.lostPart(at, part)
         break
       default:
       // The caller encodes reasoning, calls and results.
@@ -169,8 +169,8 @@ function encodeMedia(
   if (text !== undefined) texts.push(part.name === undefined ? text : `${part.name}\n${text}`)
   else if (part.kind === 'image' && 'data' in part.source) images.push(part.source.data)
   else if (part.kind === 'image' && 'url' in part.source)
-    warnings.lost(path, 'an image must be sent as data, not as a URL, and was left out')
-  else warnings.lost(path, `media of the type ${part.kind} cannot be sent and was left out`)
+    warnings.lostContent(path, 'an image cannot be sent as a URL')
+  else warnings.lostContent(path, `media of the type ${part.kind} cannot be sent`)
 }
 
 // --- Parameters ---------------------------------------------------------------------------------------------------

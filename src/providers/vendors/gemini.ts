@@ -131,6 +131,7 @@ function unfitEdit(ask: ImageAsk) {
 /** One image per request, so several images are several requests. */
 function encodePictures(ask: ImageAsk) {
   const aspectRatio = ratioOf(ask.size)
+  const hasMask = (ask.mask ?? ask.body.mask ?? null) !== null
   const question = {
     contents: [
       { role: 'user', parts: [{ text: ask.prompt }, ...picturesOf(ask).map(inlineData => ({ inlineData }))] },
@@ -144,8 +145,9 @@ function encodePictures(ask: ImageAsk) {
     several: Array.from({ length: ask.n }, () => question),
     warnings: [
       ...(ask.quality ? ['quality is not supported'] : []),
-      ...((ask.mask ?? ask.body.mask) ? ['mask is not supported'] : []),
+      ...(hasMask ? ['mask is not supported'] : []),
     ],
+    ...(hasMask && { lostContent: { path: 'mask', reason: 'a mask cannot be sent' } }),
   }
 }
 

@@ -43,6 +43,7 @@ async function bodyOf(ask: VideoAsk, model: string) {
 }
 
 export const dashscopeVideos: VideoDialect = {
+  mostStills: () => 2,
   secondsOf: () => SECONDS,
   submit: async (ask, model) => ({
     method: 'POST',

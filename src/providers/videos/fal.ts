@@ -22,6 +22,7 @@ const at = ({ id, model }: UpstreamJob) => {
 }
 
 export const falVideos: VideoDialect = {
+  mostStills: () => 2,
   async submit(ask) {
     const [first, last] = ask.stills
     return {

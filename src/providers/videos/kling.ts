@@ -156,6 +156,7 @@ const isThird = (model: string) => /^kling-(?:v?[3-9]|1\d)/.test(model)
 const of = (model: string) => (isThird(model) ? third : legacy)
 
 export const klingVideos: VideoDialect = {
+  mostStills: () => 2,
   secondsOf: () => SECONDS,
   submit: (ask, model, reference) => of(model).submit(ask, model, reference),
   refused,

@@ -16,6 +16,7 @@ const SECONDS = 5
 const STATES: States = { queued: 'queued', dreaming: 'processing', completed: 'completed', failed: 'failed' }
 
 export const lumaVideos: VideoDialect = {
+  mostStills: () => 2,
   secondsOf: () => SECONDS,
   unfit: onlyAddresses,
   async submit(ask, model) {

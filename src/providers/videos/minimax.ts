@@ -93,6 +93,7 @@ async function secondBody(ask: VideoAsk, model: string) {
 }
 
 export const minimaxVideos: VideoDialect = {
+  mostStills: model => (isSecond(model) ? undefined : 2),
   secondsOf: () => SECONDS,
   async submit(ask, model) {
     const warnings = unsupportedWarnings(ask, ['seconds', 'width'])

@@ -23,6 +23,7 @@ const STATES: States = {
 const LIFE_S = 3_600
 
 export const replicateVideos: VideoDialect = {
+  mostStills: () => 2,
   async submit(ask) {
     const [first, last] = ask.stills
     const input = {

@@ -34,6 +34,7 @@ const urlsIn = (answer: unknown) =>
   listAt(answer, 'output').flatMap(url => (typeof url === 'string' ? [url] : []))
 
 export const runwayVideos: VideoDialect = {
+  mostStills: () => 2,
   secondsOf: () => SECONDS,
   pauseS: PAUSE_S,
   async submit(ask, model) {

@@ -28,9 +28,10 @@ const oneLength = ({ seconds }: VideoAsk) =>
     : { path: 'seconds', message: 'must be absent: this provider creates videos of one length' }
 
 export const siliconflowVideos: VideoDialect = {
+  mostStills: () => 1,
   unfit: oneLength,
   async submit(ask, model) {
-    const [first, ...others] = ask.stills
+    const [first] = ask.stills
     return {
       method: 'POST',
       path: '/v1/video/submit',
@@ -44,10 +45,7 @@ export const siliconflowVideos: VideoDialect = {
         },
         ask,
       ),
-      warnings: [
-        ...unsupportedWarnings(ask, ['width', 'seed']),
-        ...(others.length > 0 ? ['this provider supports only one image'] : []),
-      ],
+      warnings: unsupportedWarnings(ask, ['width', 'seed']),
     }
   },
   accepted: idAt('requestId'),

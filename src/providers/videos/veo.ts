@@ -68,6 +68,7 @@ const carried = ['seconds', 'width', 'seed'] as const
 export const geminiVideos: VideoDialect = {
   secondsOf: () => SECONDS,
   usualModes: { sound: 'on' },
+  mostStills: () => 2,
   unfit: onlyPictures,
   submit: async ask => ({
     method: 'POST',
@@ -99,6 +100,7 @@ const lookAgain = ({ id }: UpstreamJob) => ({
 export const vertexVideos: VideoDialect = {
   secondsOf: () => SECONDS,
   most: MOST_AT_VERTEX,
+  mostStills: () => 2,
   unfit: onlyPictures,
   submit: async ask => ({
     method: 'POST',

@@ -15,6 +15,7 @@ import {
 const STATES: States = { pending: 'processing', done: 'completed', failed: 'failed', expired: 'failed' }
 
 export const xaiVideos: VideoDialect = {
+  mostStills: () => 1,
   async submit(ask, model) {
     const [first] = ask.stills
     return {

@@ -114,7 +114,7 @@ export function admit(
   const route = catalog.table().resolve(work.model)
   if (!route) throw new Refusal('model_not_found', `No enabled channel serves the model "${work.model}".`)
   if (work.namedModels && caller.models) mustMayUse(work.namedModels, caller.models, route)
-  mustFit(route, work)
+  mustFit(catalog, route, work)
   return route
 }
 

@@ -48,7 +48,9 @@ export async function readRequest<W extends Work>(
   bounds: Bounds,
 ): Promise<W> {
   const work = await readWork(request, spec, deps, bounds)
-  return request.headers['x-sluice-strict'] === 'true' ? { ...work, isStrict: true } : work
+  const strict = request.headers['x-sluice-strict']
+  if (strict === 'true') return { ...work, isStrict: true }
+  return strict === 'false' ? { ...work, isLossy: true } : work
 }
 
 async function readWork<W extends Work>(

@@ -42,6 +42,7 @@ export function upstreamBody(encoded: Encoded, { override }: RelayChannel): Upst
   const more = {
     ...(encoded.query && { query: encoded.query }),
     ...(encoded.warnings && { warnings: encoded.warnings }),
+    ...(encoded.lostContent && { lostContent: encoded.lostContent }),
   }
   const json = (value: object) => encodeDocument({ ...value, ...override.members })
   if ('json' in encoded) {

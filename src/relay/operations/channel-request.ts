@@ -1,6 +1,7 @@
 import type { ChatError } from '../../chat/hub/hub.ts'
 import type { Price, When } from '../../domain/price.ts'
 import type { ToolCalls, Usage } from '../../domain/usage.ts'
+import type { LostContent } from '../../domain/warning.ts'
 import type { AnswerMeter as Meter } from '../../metering/stream-meter.ts'
 import type { TextSample } from '../../metering/text-sample.ts'
 import type { Bounds } from '../../requests/facts.ts'
@@ -48,6 +49,8 @@ export type ChannelRequest = {
   readonly query?: Readonly<Record<string, string>>
   /** Warnings to the client about parts of the request that this provider does not support. */
   readonly warnings?: readonly string[]
+  /** The first content of the request that this provider does not support; a warning names it too. */
+  readonly lostContent?: LostContent
   /** Fields that are sent to no provider, as the client named them. The first warning is about these. */
   readonly removed?: readonly string[]
   /** The body is in the client's own format, so that the operation can read it again. */

@@ -4,6 +4,7 @@ import type { Operation } from '../../domain/operation.ts'
 import type { When } from '../../domain/price.ts'
 import type { Settings } from '../../domain/setting.ts'
 import type { ToolCount, Usage } from '../../domain/usage.ts'
+import type { LostContent } from '../../domain/warning.ts'
 import type { PromptText } from '../../metering/prompt-text.ts'
 import type { FormatName, Provider, Values } from '../../providers/index.ts'
 import type { NameRules } from '../../requests/field-rules.ts'
@@ -57,6 +58,8 @@ export type Work = {
   estimated?(): Usage
   /** Why a channel cannot take this request. If no channel can, the request is refused before the hold. */
   unfit?(channel: RelayChannel, sentModel: string): Refusal | undefined
+  /** Content that the channel's format cannot express, if that is known before the request is encoded. */
+  lostContent?(channel: RelayChannel, sentModel: string): LostContent | undefined
   /** Values of the placeholders in the channel's path. */
   placeholders?(channel: RelayChannel): Values | undefined
   /**
@@ -81,7 +84,9 @@ export type Work = {
   /** Equal for equal requests; for operations that support an `Idempotency-Key`. */
   digest?(): string | Promise<string>
   /** The client prefers a refusal to a request with parts left out (`x-sluice-strict`). */
-  readonly isStrict?: boolean
+  readonly isStrict?: true
+  /** The client accepts that content is left out (`x-sluice-strict: false`). */
+  readonly isLossy?: true
   /** Names and values that the client attached to the request. */
   readonly tags?: RequestTags
   /** Releases uploaded files and state on worker threads. */

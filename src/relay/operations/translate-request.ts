@@ -1,9 +1,10 @@
 import type { EncodeOptions } from '../../chat/hub/format.ts'
 import type { ChatRequest } from '../../chat/hub/hub.ts'
+import { withClientPaths } from '../../chat/hub/lost-content.ts'
 import { type FittedNames, fittedNames, withFittedNames } from '../../chat/hub/tools/fitted-names.ts'
 import { outboundOf } from '../../chat/index.ts'
 import type { When } from '../../domain/price.ts'
-import { warningsHeader } from '../../domain/warning.ts'
+import { type LostContent, warningsHeader } from '../../domain/warning.ts'
 import type { RequestedTools } from '../../requests/provider-tools.ts'
 import { searchKindOf, type ToolTerms, withPaidTools } from './provider-tools.ts'
 import type { RequestBody } from './request-reader.ts'
@@ -35,6 +36,7 @@ export type TranslatedRequest = {
   readonly body: Buffer
   readonly headers?: Readonly<Record<string, string>>
   readonly warnings?: readonly string[]
+  readonly lostContent?: LostContent
   readonly services?: When
   readonly tools?: RequestedTools
   readonly isAnswerTranslated: boolean
@@ -70,8 +72,10 @@ export function translateRequest(
   const services = target.hasServiceRequests
     ? (priceConditionsOf(sentRequests, paid && searchKindOf(paid.tools)).priceConditions ?? {})
     : undefined
+  const reported = withClientPaths(request, warnings)
+  const lost = reported.find(({ lostContent }) => lostContent !== undefined)
   const losses = [
-    ...(warnings.length > 0 ? [warningsHeader(warnings)] : []),
+    ...(reported.length > 0 ? [warningsHeader(reported)] : []),
     ...(omitted ? [omitted.warnings] : []),
     ...(paid?.warnings ?? []),
   ]
@@ -79,6 +83,7 @@ export function translateRequest(
     body: Buffer.from(JSON.stringify({ ...(paid?.body ?? body), ...omitted?.edits, ...target.members })),
     ...(headers && { headers }),
     ...(losses.length > 0 && { warnings: losses }),
+    ...(lost && { lostContent: { path: lost.field, reason: lost.lostContent ?? lost.message } }),
     ...(services && { services }),
     ...(paid && { tools: paid.tools }),
     isAnswerTranslated: isTranslated,

@@ -28,7 +28,7 @@ export function lacksFormat({ answer, status }: AttemptFailure): boolean {
 }
 
 /** The same channel without its current format; undefined: it has no other. */
-function withoutFormat(
+export function withoutFormat(
   channel: RelayChannel,
   { spec, work, sentModel }: FormatRequest,
 ): RelayChannel | undefined {
@@ -38,6 +38,12 @@ function withoutFormat(
   if (others.length === 0) return undefined
   const narrowed = { ...channel, provider: withChatFormats(channel.provider, others) }
   return formatOn(narrowed, spec, sentModel) && !work.unfit?.(narrowed, sentModel) ? narrowed : undefined
+}
+
+/** The channel as it is called first, then without its first format, and so on. */
+export function* formatVariants(channel: RelayChannel, request: FormatRequest): Generator<RelayChannel> {
+  for (let variant: RelayChannel | undefined = channel; variant; variant = withoutFormat(variant, request))
+    yield variant
 }
 
 const UNKNOWN_FIELD = new Set([400, 422])

@@ -7,7 +7,7 @@ import { removedWarning } from '../../requests/routing-fields.ts'
 import type { PlanStep } from '../../routing/plan.ts'
 import { type AttemptSlot, type Candidates, openCandidates } from '../candidates.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
-import { createSkipReason, strictRefusal } from '../eligibility.ts'
+import { createFitCheck, createSkipReason, strictRefusal } from '../eligibility.ts'
 import type { RelayRequest, Trace } from '../request.ts'
 import { type AttemptFailure, connectionFailure, invalidAnswer, statusFailure } from '../upstream/failure.ts'
 import type { BufferedResponse, UpstreamOutcome } from '../upstream/upstream.ts'
@@ -106,12 +106,12 @@ function judge(
 
 /** A remix goes to the channel of its source; any other job to any eligible channel. */
 function candidatesOf({ deps, spec, priced, route, work, source }: VideoRequest): Candidates {
+  const misfit = createFitCheck(deps.catalog, route, work)
   const skipReason = createSkipReason({
     catalog: deps.catalog,
     route,
     spec,
-    isUnfit: (channel, sentModel) =>
-      source ? source.channelId !== channel.id : work.unfit?.(channel, sentModel) !== undefined,
+    isUnfit: channel => (source ? source.channelId !== channel.id : misfit(channel) !== undefined),
     priceFor: priced.priceFor,
   })
   return openCandidates(deps, { route, skipReason, countedInput: 0 })
@@ -218,7 +218,7 @@ async function prepare(
   videoRequest: VideoRequest,
   step: PlanStep<RelayChannel>,
 ): Promise<Prepared | AttemptFailure> {
-  const { source, priced } = videoRequest
+  const { source, priced, route } = videoRequest
   const { channel, key, sentModel } = step
   const dialect = videoDialect(channel.provider, sentModel)
   if (!dialect) throw new Error('a channel without video jobs was chosen')
@@ -226,6 +226,7 @@ async function prepare(
   const sentFields = pricedFields(videoRequest.ask.metadata, priced.granted(channel), dialect.usualModes)
   const ask = { ...videoRequest.ask, metadata: sentFields.fields, seconds: priced.secondsOn(channel) }
   const unpriced = sentFields.removed.map(name => `${name} ${UNPRICED}`)
+  const lostContent = source ? undefined : videoRequest.work.lostContent?.(channel, sentModel)
   const most = dialect.most ?? 1
   const more = async (n: number, reference?: string): Promise<Submission | AttemptFailure> => {
     const submission = source
@@ -241,8 +242,14 @@ async function prepare(
   const first = await more(Math.min(most, ask.n), videoRequest.videoId)
   if ('isRetryable' in first) return first
   const removed = videoRequest.ask.removed ?? []
-  const warnings = [...(removed.length > 0 ? [removedWarning(removed)] : []), ...(first.warnings ?? [])]
-  const refusal = videoRequest.work.isStrict ? strictRefusal({ warnings, removed }) : undefined
+  const warnings = [
+    ...(removed.length > 0 ? [removedWarning(removed)] : []),
+    ...(lostContent ? [`${lostContent.path}: ${lostContent.reason}: the others were left out`] : []),
+    ...(first.warnings ?? []),
+  ]
+  const refusal = videoRequest.work.isStrict
+    ? strictRefusal({ warnings, removed, ...(lostContent && { lostContent }) }, route.requestedModel)
+    : undefined
   if (refusal) throw refusal
   return { dialect, access, most, more, first: { ...first, warnings } }
 }

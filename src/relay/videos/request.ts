@@ -3,7 +3,7 @@ import { Refusal } from '../../domain/errors.ts'
 import { EMPTY, type Usage, wholeSeconds } from '../../domain/usage.ts'
 import { MAX_STILL_BYTES } from '../../media/still.ts'
 import { bodyOfForm } from '../../media/transcription-request.ts'
-import { readVideoRequest, VIDEO_FIELDS, type VideoAsk, whenOf } from '../../media/video.ts'
+import { lostStills, readVideoRequest, VIDEO_FIELDS, type VideoAsk, whenOf } from '../../media/video.ts'
 import { extentOf } from '../../media/video-extent.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
 import type { Form, FormFile } from '../intake/form.ts'
@@ -64,6 +64,10 @@ export function workOf(parsed: VideoAsk, readContext: ReadContext, digest: Video
       if (!dialect) return notOffered()
       const fault = dialect.unfit?.(ask, sentModel)
       return fault && badParameter(fault.path, fault.message)
+    },
+    lostContent({ provider }, sentModel) {
+      const dialect = videoDialect(provider, sentModel)
+      return dialect && lostStills(dialect, ask, sentModel)
     },
     requestFor: unused,
   }

@@ -123,7 +123,7 @@ function encodeBlock(part: Part, path: string, writing: Writing): readonly JsonO
       return encodeMedia(part, path, writing)
     default:
       if (part.format === FORMAT) return [part.value]
-      warnings.unsupported(path, `a part of the type ${String(part.value.type)}`)
+      warnings.lostPart(path, part)
       return []
   }
 }
@@ -174,10 +174,10 @@ function encodeMedia(part: MediaPart, path: string, { warnings, documents }: Wri
   const encoded = encodeSource(source)
   const format = 'text' in source ? 'txt' : formatOf(kind, mediaType)
   if (encoded === undefined || format === undefined) {
-    const why = 'url' in source ? 'by its address ' : ''
-    warnings.lost(
+    const why = 'url' in source ? ' by its address' : ''
+    warnings.lostContent(
       path,
-      `media of the type ${kind} ${mediaType ? `(${mediaType}) ` : ''}cannot be sent ${why}and was left out`,
+      `media of the type ${kind} ${mediaType ? `(${mediaType}) ` : ''}cannot be sent${why}`,
     )
     return []
   }

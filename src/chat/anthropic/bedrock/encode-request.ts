@@ -10,7 +10,7 @@ import { tierIn } from '../../hub/service-tier.ts'
 import { withoutCustomTools } from '../../hub/tools/custom-tools.ts'
 import { allowedFunctions, calledTools, isNamed } from '../../hub/tools/tool-choice.ts'
 import { warnBeyondText, warnOfDescription, warnUnsupported } from '../../hub/unsupported.ts'
-import { createWarnings, type Warnings } from '../../hub/warnings.ts'
+import { createChatWarnings, type Warnings } from '../../hub/warnings.ts'
 import { encodeConversation } from '../messages/conversation.ts'
 import { fitLimit, fitStops } from '../messages/limit.ts'
 import { fitSampling, type Sampling } from '../messages/sampling.ts'
@@ -21,7 +21,7 @@ import { effortFields, topKFields } from './maker-fields.ts'
 
 /** The URL contains the model and the stream flag. */
 export function encodeRequest(original: ChatRequest, options: EncodeOptions = {}): EncodedRequest {
-  const warnings = createWarnings(FORMAT)
+  const warnings = createChatWarnings(original, FORMAT)
   const maker = bedrockMaker(original.model)
   const request = withoutCustomTools(
     maker.hasCache ? original : withoutCacheMarks(original, warnings),
@@ -70,7 +70,7 @@ const INSTRUCTIONS = ['text', 'cachePoint', 'guardContent']
 function instructions(blocks: readonly JsonObject[], path: string, warnings: Warnings) {
   const instructionBlocks = blocks.filter(block => INSTRUCTIONS.some(name => name in block))
   if (instructionBlocks.length < blocks.length)
-    warnings.lost(path, 'instructions can contain only text: media were left out')
+    warnings.lostContent(path, 'media in instructions cannot be sent')
   return instructionBlocks
 }
 

@@ -11,6 +11,7 @@ import type {
   ToolCallPart,
   ToolResultPart,
 } from '../../hub/hub.ts'
+import { atClientPath } from '../../hub/lost-content.ts'
 import { mediaText } from '../../hub/media.ts'
 import { plainOrList } from '../../hub/plain-text.ts'
 import {
@@ -37,7 +38,7 @@ export function decodeBlocks(holder: FieldReader, name = 'content'): readonly Pa
   if (!Array.isArray(content)) {
     return holder.isStrict ? holder.refuse(name, 'must be a string or a list of blocks') : []
   }
-  return attachSignatures(holder.each(name).map(decodeBlock))
+  return attachSignatures(holder.each(name).map(block => atClientPath(decodeBlock(block), block)))
 }
 
 const CLIENT_BLOCKS = new Set(['image', 'document', 'tool_result'])
@@ -229,7 +230,7 @@ function encodeBlock(part: Part, path: string, warnings: Warnings): readonly Jso
       return encodeMedia(part, path, warnings)
     default:
       if (part.format === FORMAT) return [part.value]
-      warnings.unsupported(path, `a part of the type ${String(part.value.type)}`)
+      warnings.lostPart(path, part)
       return []
   }
 }
@@ -295,10 +296,7 @@ function encodeMedia(part: MediaPart, path: string, warnings: Warnings): readonl
       ]
     }
   }
-  warnings.lost(
-    path,
-    `media of the type ${kind}${mediaType && ` (${mediaType})`} cannot be sent and was left out`,
-  )
+  warnings.lostContent(path, `media of the type ${kind}${mediaType && ` (${mediaType})`} cannot be sent`)
   return []
 }
 

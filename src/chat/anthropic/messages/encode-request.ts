@@ -8,7 +8,7 @@ import { tierIn } from '../../hub/service-tier.ts'
 import { withoutCustomTools } from '../../hub/tools/custom-tools.ts'
 import { calledTools, HOSTED_TOOL, isNamed } from '../../hub/tools/tool-choice.ts'
 import { warnBeyondText, warnOfDescription, warnUnsupported } from '../../hub/unsupported.ts'
-import { createWarnings, type Warnings } from '../../hub/warnings.ts'
+import { createChatWarnings, type Warnings } from '../../hub/warnings.ts'
 import { cacheControl, encodeBlocks, FORMAT } from './content.ts'
 import { encodeConversation } from './conversation.ts'
 import { fitLimit, fitStops } from './limit.ts'
@@ -28,7 +28,7 @@ const UNSUPPORTED = [
 ] as const
 
 export function encodeRequest(original: ChatRequest, options: EncodeOptions = {}): EncodedRequest {
-  const warnings = createWarnings(FORMAT)
+  const warnings = createChatWarnings(original, FORMAT)
   const request = withCalledTools(withoutCustomTools(original, warnings))
   warnings.foreign('', request)
   warnUnsupported(request, UNSUPPORTED, warnings)

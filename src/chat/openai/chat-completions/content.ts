@@ -11,6 +11,7 @@ import type {
   TextPart,
   ToolCallPart,
 } from '../../hub/hub.ts'
+import { atClientPath } from '../../hub/lost-content.ts'
 import { dataUrl, parseDataUrl, urlOf } from '../../hub/media.ts'
 import {
   packSignature,
@@ -37,7 +38,7 @@ export function decodeContent(message: FieldReader): readonly Part[] {
   if (!Array.isArray(content)) {
     return message.isStrict ? message.refuse('content', 'must be a string or a list of parts') : []
   }
-  return message.each('content').map(decodePart)
+  return message.each('content').map(part => atClientPath(decodePart(part), part))
 }
 
 function decodePart(part: FieldReader): Part {
@@ -141,12 +142,9 @@ export function encodePart(part: Part, path: string, warnings: Warnings): JsonOb
       const encoded = encodeMedia(part, path, warnings)
       return encoded && { ...ownExtras(FORMAT, part), ...encoded, ...cacheControl(part.cache) }
     }
-    case 'vendor':
-      if (part.format === FORMAT) return part.value
-      warnings.unsupported(path, `a part of the type ${String(part.value.type)}`)
-      return undefined
     default:
-      warnings.lost(path, `a part of the type ${part.type} is not supported here and was left out`)
+      if (part.type === 'vendor' && part.format === FORMAT) return part.value
+      warnings.lostPart(path, part)
       return undefined
   }
 }
@@ -173,7 +171,7 @@ function encodeMedia(part: MediaPart, path: string, warnings: Warnings): JsonObj
     const isOurs = source.format === FORMAT || source.format === SISTER
     if (isOurs && kind === 'file')
       return { type: 'file', file: bodyOf({ file_id: source.fileId, filename: name }) }
-    warnings.lost(path, 'a file stored with another vendor cannot be sent and was left out')
+    warnings.lostContent(path, 'a file stored with another vendor cannot be sent')
     return undefined
   }
   switch (kind) {
@@ -198,7 +196,7 @@ function encodeMedia(part: MediaPart, path: string, warnings: Warnings): JsonObj
         }),
       }
   }
-  warnings.lost(path, `a URL of media of the type ${kind} cannot be sent and was left out`)
+  warnings.lostContent(path, `a URL of media of the type ${kind} cannot be sent`)
   return undefined
 }
 

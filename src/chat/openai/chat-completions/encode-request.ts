@@ -6,6 +6,7 @@ import type {
   ChatRequest,
   Message,
   Output,
+  Part,
   ReasoningPart,
   Tool,
   ToolCallPart,
@@ -17,9 +18,9 @@ import { withoutCustomTools } from '../../hub/tools/custom-tools.ts'
 import { HOSTED_TOOL } from '../../hub/tools/tool-choice.ts'
 import { byType, encodeResultMessages } from '../../hub/tools/tool-results.ts'
 import { warnUnsupported } from '../../hub/unsupported.ts'
-import { createWarnings, type Warnings } from '../../hub/warnings.ts'
+import { createChatWarnings, type Warnings } from '../../hub/warnings.ts'
 import { fitEffort, fitLimits, fitSampling } from '../parameters.ts'
-import { cacheControl, encodeParts, encodeReasoning, encodeToolCall, FORMAT } from './content.ts'
+import { cacheControl, encodePart, encodeParts, encodeReasoning, encodeToolCall, FORMAT } from './content.ts'
 import { fitDialect } from './dialect.ts'
 
 /** Fields with the same meaning in the vendor's Responses format. */
@@ -38,7 +39,7 @@ const USER_RULE: IdRule = { maxLength: 64, pattern: /^/ }
 const ID_RULE: IdRule = { maxLength: 40, pattern: /^/ }
 
 export function encodeRequest(original: ChatRequest, options: EncodeOptions = {}): EncodedRequest {
-  const warnings = createWarnings(FORMAT)
+  const warnings = createChatWarnings(original, FORMAT)
   const { dialect } = options
   const offered = dialect === undefined ? original : withoutCustomTools(original, warnings)
   const marked = options.keepCacheMarks ? offered : withoutCacheMarks(offered, warnings)
@@ -117,14 +118,19 @@ function encodeMessages(
 
 type Writing = { readonly path: string; readonly options: EncodeOptions; readonly warnings: Warnings }
 
+/** Parts of an assistant message that have fields of their own beside `content`. */
+const IN_OWN_FIELDS: readonly Part['type'][] = ['reasoning', 'toolCall', 'refusal']
+
 function encodeAssistant(message: Message, { path, options, warnings }: Writing): JsonObject {
   const thoughts = message.content.filter((part): part is ReasoningPart => part.type === 'reasoning')
   const calls = message.content.filter((part): part is ToolCallPart => part.type === 'toolCall')
-  const visibleParts = message.content.filter(part => part.type !== 'reasoning' && part.type !== 'toolCall')
   for (const part of [...thoughts, ...calls]) warnings.foreign(`${path}.`, part)
-  const refusal = visibleParts.filter(part => part.type === 'refusal').map(part => part.text)
-  const content = visibleParts.filter(part => part.type !== 'refusal')
-  const encoded = encodeParts(content, path, warnings)
+  const refusal = message.content.filter(part => part.type === 'refusal').map(part => part.text)
+  const encoded = message.content.flatMap((part, index): readonly JsonObject[] => {
+    if (IN_OWN_FIELDS.includes(part.type)) return []
+    const content = encodePart(part, `${path}.content[${index}]`, warnings)
+    return content === undefined ? [] : [content]
+  })
   if (options.omitReasoning && thoughts.length > 0) {
     warnings.lost('messages.reasoning_content', 'the provider accepts no reasoning of earlier turns')
   }

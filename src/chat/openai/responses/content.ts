@@ -10,6 +10,7 @@ import type {
   ToolCallPart,
   ToolResultPart,
 } from '../../hub/hub.ts'
+import { atClientPath } from '../../hub/lost-content.ts'
 import { dataUrl, parseDataUrl, urlOf } from '../../hub/media.ts'
 import { packReasoningSignature, unpackReasoningSignature } from '../../hub/signature.ts'
 import type { Warnings } from '../../hub/warnings.ts'
@@ -30,7 +31,7 @@ export function decodeContent(holder: FieldReader, name = 'content'): readonly P
   if (!Array.isArray(content)) {
     return holder.isStrict ? holder.refuse(name, 'must be a string or a list of parts') : []
   }
-  return holder.each(name).map(decodePart)
+  return holder.each(name).map(part => atClientPath(decodePart(part), part))
 }
 
 function decodePart(part: FieldReader): Part {
@@ -237,12 +238,9 @@ export function encodeInput(part: Part, path: string, warnings: Warnings): JsonO
       const encoded = encodeMedia(part, path, warnings)
       return encoded && { ...ownExtras(FORMAT, part), ...encoded }
     }
-    case 'vendor':
-      if (part.format === FORMAT) return part.value
-      warnings.unsupported(path, `a part of the type ${String(part.value.type)}`)
-      return undefined
     default:
-      warnings.lost(path, `a part of the type ${part.type} is not supported here and was left out`)
+      if (part.type === 'vendor' && part.format === FORMAT) return part.value
+      warnings.lostPart(path, part)
       return undefined
   }
 }
@@ -258,7 +256,7 @@ function encodeMedia(part: MediaPart, path: string, warnings: Warnings): JsonObj
   const isForeign = 'fileId' in source && source.format !== FORMAT && source.format !== SISTER
   if (isForeign || kind === 'audio' || kind === 'video') {
     const what = isForeign ? 'a file stored with another vendor' : `media of the type ${kind}`
-    warnings.lost(path, `${what} cannot be sent and was left out`)
+    warnings.lostContent(path, `${what} cannot be sent`)
     return undefined
   }
   const stored = 'fileId' in source ? { file_id: source.fileId } : undefined

@@ -2,6 +2,7 @@ import type { JsonObject } from '../../../domain/json-value.ts'
 import { compact, decoding, extrasOf, type FieldReader, strictFields } from '../../hub/fields.ts'
 import type { DecodedRequest } from '../../hub/format.ts'
 import type { ChatRequest, Message, Reasoning, Tool, ToolChoice } from '../../hub/hub.ts'
+import { atClientPath } from '../../hub/lost-content.ts'
 import { modelIn } from '../../hub/model-name.ts'
 import { attachSignatures } from '../../hub/signature.ts'
 import { decodeOutput } from '../output.ts'
@@ -89,7 +90,8 @@ function decodeInputItem(item: FieldReader): Message {
       'is not supported: items are not stored, so send the item itself, as SDKs do with store: false',
     )
   // A call without an id cannot have a result, so none is generated.
-  if (type !== 'message') return { role: 'assistant', content: decodeItem(item, () => '') }
+  if (type !== 'message')
+    return { role: 'assistant', content: decodeItem(item, () => '').map(part => atClientPath(part, item)) }
   const role = item.needText('role')
   switch (role) {
     case 'assistant':

@@ -17,7 +17,7 @@ import { nativeSignature } from '../../hub/signature.ts'
 import { fitId, type IdRule } from '../../hub/tools/call-id.ts'
 import { HOSTED_TOOL } from '../../hub/tools/tool-choice.ts'
 import { warnBeyondText, warnUnsupported } from '../../hub/unsupported.ts'
-import { createWarnings, type Warnings } from '../../hub/warnings.ts'
+import { createChatWarnings, type Warnings } from '../../hub/warnings.ts'
 import { sharedFields } from '../chat-completions/encode-request.ts'
 import { canThink, fitEffort, fitLimits, fitSampling } from '../parameters.ts'
 import { callItem, encodeInput, FORMAT, grouped, outputText, reasoningItem, splitExtras } from './content.ts'
@@ -39,7 +39,7 @@ const USER_RULE: IdRule = { maxLength: 64, pattern: /^/ }
 const ID_RULE: IdRule = { maxLength: 64, pattern: /^/ }
 
 export function encodeRequest(original: ChatRequest): EncodedRequest {
-  const warnings = createWarnings(FORMAT)
+  const warnings = createChatWarnings(original, FORMAT)
   const marked = withoutCacheMarks(original, warnings)
   const effort = fitEffort(marked, warnings)
   const request = fitLimits(fitSampling(withoutIdleThoughts(marked), effort, warnings), warnings)
@@ -131,7 +131,8 @@ const encodeInputs = (parts: readonly Part[], path: string, warnings: Warnings):
 function encodeAssistant(parts: readonly Part[], path: string, warnings: Warnings): readonly JsonObject[] {
   return grouped(parts).flatMap(group => {
     const [first] = group
-    switch (first?.type) {
+    if (first === undefined) return []
+    switch (first.type) {
       case 'text':
       case 'refusal':
         return [encodeMessageItem(group, path, warnings)]
@@ -143,15 +144,9 @@ function encodeAssistant(parts: readonly Part[], path: string, warnings: Warning
           warnings.lost(path, 'the signature that another vendor gave to a tool call was left out')
         }
         return [{ ...ownExtras(FORMAT, first), ...callItem({ ...first, id: fitId(first.id, ID_RULE) }) }]
-      case 'vendor':
-        if (first.format === FORMAT) return [first.value]
-        warnings.unsupported(path, `a part of the type ${String(first.value.type)}`)
-        return []
       default:
-        warnings.lost(
-          path,
-          `a part of the type ${first?.type} is not supported in an assistant message and was left out`,
-        )
+        if (first.type === 'vendor' && first.format === FORMAT) return [first.value]
+        warnings.lostPart(`${path}.content[${parts.indexOf(first)}]`, first)
         return []
     }
   })
