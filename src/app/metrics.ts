@@ -40,7 +40,9 @@ export type GatewayState = {
 }
 
 /** The metrics of this process (docs/reference/metrics.md: Requests). They are added up over all workers. */
-export function createMetrics(others: () => Promise<readonly (readonly MetricSnapshot[])[]>) {
+export function createMetrics(
+  others: (own: readonly MetricSnapshot[]) => Promise<readonly (readonly MetricSnapshot[])[]>,
+) {
   const registry = createRegistry()
   let inFlight = 0
   const requests = registry.counter({
@@ -188,8 +190,8 @@ export function createMetrics(others: () => Promise<readonly (readonly MetricSna
 
     /** The metrics of all workers in the text format of Prometheus. */
     async expose(): Promise<string> {
-      const [own, theirs] = await Promise.all([registry.collect(), others()])
-      return exposeMetrics(mergeMetrics([own, ...theirs]))
+      const own = await registry.collect()
+      return exposeMetrics(mergeMetrics([own, ...(await others(own))]))
     },
   }
 }

@@ -37,8 +37,8 @@ export type ToSupervisor = {
   hello(input: null): Promise<Assignment>
   ready(input: null): Promise<void>
   broadcast(broadcast: Broadcast): Promise<void>
-  /** The metrics of every other worker that responds. */
-  otherMetrics(input: null): Promise<readonly (readonly MetricSnapshot[])[]>
+  /** Receives the metrics of this worker. Returns those of the others, and the counters of workers that have ended. */
+  otherMetrics(own: readonly MetricSnapshot[]): Promise<readonly (readonly MetricSnapshot[])[]>
   enter(name: string): Promise<void>
   leave(name: string): void
   admit(input: { readonly subjects: readonly unknown[]; readonly countedInput: number }): Promise<unknown>

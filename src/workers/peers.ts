@@ -8,8 +8,8 @@ export type Peers = {
   readonly isAlone: boolean
   /** Calls a procedure of every other worker, and resolves when all have completed it. */
   broadcast(call: Broadcast): Promise<void>
-  /** The metrics of every other worker that responds. */
-  otherMetrics(): Promise<readonly (readonly MetricSnapshot[])[]>
+  /** The metrics of the other workers, and the counters of workers that have ended. */
+  otherMetrics(own: readonly MetricSnapshot[]): Promise<readonly (readonly MetricSnapshot[])[]>
   /** Runs work under a lock with this name that all workers share. */
   exclusively<T>(name: string, work: () => Promise<T>): Promise<T>
   /** Starts serving calls of the other workers. */
@@ -53,7 +53,7 @@ export async function joinSupervisor(onStop: () => void): Promise<Peers & { read
     assignment,
     isAlone: false,
     broadcast: call => rpc.call('broadcast', call),
-    otherMetrics: () => rpc.call('otherMetrics', null),
+    otherMetrics: own => rpc.call('otherMetrics', own),
     async exclusively(name, work) {
       await rpc.call('enter', name)
       try {

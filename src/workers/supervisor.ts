@@ -1,7 +1,9 @@
 import cluster, { type Worker } from 'node:cluster'
 import { performance } from 'node:perf_hooks'
+import type { MetricSnapshot } from '../metrics/registry.ts'
 import { createLocks } from './locks.ts'
 import type { Assignment, Broadcast, ToSupervisor, ToWorker } from './messages.ts'
+import { createMetricHistory } from './metric-history.ts'
 import { createRpc, type Rpc } from './rpc.ts'
 
 /** The procedures for one worker besides broadcasts and locks, such as rates. `end` is called when the worker has ended. */
@@ -69,6 +71,7 @@ export function startSupervisor(options: SupervisorOptions) {
   const { program, args, env, assignments, services, onExit, drainMs } = options
   cluster.setupPrimary({ exec: program, args: [...args] })
   const locks = createLocks()
+  const history = createMetricHistory()
   const started = Promise.withResolvers<void>()
   const slots = assignments.map(
     (assignment): Slot => ({
@@ -97,7 +100,7 @@ export function startSupervisor(options: SupervisorOptions) {
           if (slots.every(each => each.running?.isReady)) started.resolve()
         },
         broadcast: call => broadcast(call, slot),
-        otherMetrics: () => metricsOfOthers(slot),
+        otherMetrics: own => metricsOfOthers(slot, own),
         enter: name => locks.enter(name, running),
         leave: name => locks.leave(name, running),
         ...service.procedures,
@@ -116,6 +119,7 @@ export function startSupervisor(options: SupervisorOptions) {
       slot.running = undefined
       slot.occupied = Promise.withResolvers()
       if (isStopping) return
+      history.end(slot.assignment.slot)
       onExit(slot.assignment.slot, signal ?? `exit ${code}`)
       // During the first start, a failure of one worker is a failure of all.
       if (!running.isReady) started.reject(new WorkerStartError(slot.assignment.slot, code ?? 1))
@@ -147,17 +151,23 @@ export function startSupervisor(options: SupervisorOptions) {
     await Promise.all(slots.filter(slot => slot !== except).map(slot => callSlot(slot, call)))
   }
 
-  /** A worker that is ending or does not respond in time is left out. */
-  async function metricsOfOthers(except: Slot) {
+  /** Of a worker that is ending or does not respond in time, the last known counters. */
+  async function metricsOfOthers(except: Slot, own: readonly MetricSnapshot[]) {
+    history.note(except.assignment.slot, own)
     const late = Promise.withResolvers<never>()
     const timer = setTimeout(() => late.reject(new Error('late')), METRICS_TIMEOUT_MS)
+    const others = slots.filter(slot => slot !== except && slot.running?.isReady)
     const collected = await Promise.allSettled(
-      slots
-        .filter(slot => slot !== except && slot.running?.isReady)
-        .map(({ running }) => Promise.race([running?.rpc.call('metrics', null) ?? [], late.promise])),
+      others.map(({ running }) => Promise.race([running?.rpc.call('metrics', null) ?? [], late.promise])),
     )
     clearTimeout(timer)
-    return collected.flatMap(result => (result.status === 'fulfilled' ? [result.value] : []))
+    const metrics = collected.map((result, at) => {
+      const slot = (others[at] as Slot).assignment.slot
+      if (result.status === 'rejected') return history.lastOf(slot)
+      history.note(slot, result.value)
+      return result.value
+    })
+    return [...metrics, history.ofEnded()]
   }
 
   function watch(): void {

@@ -2,11 +2,12 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { type Simulator, startSimulator } from '../../simulator/server.ts'
 import { freePort } from '../support/postgres.ts'
-import { newDirectory, type Server, startServer, until } from '../support/process.ts'
+import { childrenOf, newDirectory, type Server, startServer, until } from '../support/process.ts'
 import { createFurnisher } from '../support/relay.ts'
 
 const WORKERS = 2
 const REQUESTS = 12
+const READ_TIMEOUT_MS = 5_000
 const SAMPLE = /^(sluice_\w+)(?:\{(\w+="(?:[^"\\\n]|\\.)*",?)*\})? (-?[\d.e+-]+|\+Inf)$/
 
 describe(`the metrics of ${WORKERS} workers (docs/reference/metrics.md: Requests)`, () => {
@@ -39,7 +40,8 @@ describe(`the metrics of ${WORKERS} workers (docs/reference/metrics.md: Requests
     }).then(async response => ({ status: response.status, text: await response.text() }))
 
   async function read(): Promise<Map<string, number>> {
-    const response = await fetch(metricsUrl)
+    // A connection that a killed worker was given is never answered.
+    const response = await fetch(metricsUrl, { signal: AbortSignal.timeout(READ_TIMEOUT_MS) })
     assert.equal(response.status, 200)
     assert.match(response.headers.get('content-type') ?? '', /^text\/plain; version=0\.0\.4/)
     const lines = (await response.text()).trimEnd().split('\n')
@@ -91,6 +93,21 @@ describe(`the metrics of ${WORKERS} workers (docs/reference/metrics.md: Requests
       'sluice_memory_bytes{part="bodies"}',
     ])
       assert.ok((values.get(name) ?? -1) >= 0, name)
+  })
+
+  it('do not fall when a worker ends', async () => {
+    const { model } = await furnisher.serve('sim-words-4', {}, { per_call: 0.01 })
+    const { key } = await furnisher.newToken({ unlimited_quota: true })
+    for (let i = 0; i < REQUESTS; i++) assert.equal((await chat(key, model)).status, 200)
+    const NAME = 'sluice_requests_total{operation="chat",status="200",code=""}'
+    const before = (await read()).get(NAME) ?? 0
+    const [worker] = childrenOf(server.pid)
+    process.kill(worker as number, 'SIGKILL')
+    const after = await until('another worker', async () => {
+      const values = await read().catch(() => undefined)
+      return values?.get('sluice_worker_restarts_total') === 1 ? values : undefined
+    })
+    assert.equal(after.get(NAME), before)
   })
 
   it('tell the state of a channel', async () => {
