@@ -1,4 +1,5 @@
 import type { Actor } from '../../domain/actor.ts'
+import { LOG_TYPE } from '../../domain/log.ts'
 import { unitsUsed, usdText } from '../../domain/money.ts'
 import { isAdmin } from '../../domain/role.ts'
 import type { LogWithNames } from '../../store/usage/logs.ts'
@@ -42,6 +43,8 @@ export const presentToOwner = (row: LogWithNames) => {
   return {
     ...presentRow(row),
     channel_name: '',
+    // Of a failed request it belongs to the provider's report, which only administrators see.
+    upstream_request_id: row.type === LOG_TYPE.error ? '' : row.upstream_request_id,
     other: JSON.stringify(attempts ? { ...other, trace: { attempts } } : other),
   }
 }
