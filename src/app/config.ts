@@ -1,4 +1,5 @@
 import { isAbsolute, join, resolve } from 'node:path'
+import { HEADER_NAME, HEADER_VALUE, isFraming } from '../domain/header.ts'
 import { isAddressOrRange } from '../http/address.ts'
 
 /** An invalid setting. The start prints this message and exits with code 78. */
@@ -103,6 +104,48 @@ type AnchorTarget = { readonly file: string } | 'log'
 
 const anchorTarget = (text: string): AnchorTarget => (text === 'log' ? 'log' : { file: resolve(text) })
 
+/** The value may contain a credential, so the message does not repeat it. */
+function receiverUrl(text: string, name: string): string {
+  const url = URL.parse(text)
+  if (!url || !/^https?:$/.test(url.protocol))
+    throw new SettingError(name, 'must be an http:// or https:// URL')
+  if (url.username !== '' || url.password !== '' || url.hash !== '')
+    throw new SettingError(name, 'must have no user name, no password and no fragment')
+  return text
+}
+
+/** `name=value,name=value`, with percent-encoded values, as OpenTelemetry defines it. */
+function pairs(text: string, name: string): Readonly<Record<string, string>> {
+  const entries = text
+    .split(',')
+    .filter(part => part.trim() !== '')
+    .map((part): [string, string] => {
+      const at = part.indexOf('=')
+      try {
+        return [part.slice(0, Math.max(0, at)).trim(), decodeURIComponent(part.slice(at + 1).trim())]
+      } catch {
+        throw new SettingError(name, 'has a value with an invalid percent escape')
+      }
+    })
+  if (entries.some(([key]) => key === '')) throw new SettingError(name, 'must be name=value,name=value,…')
+  return Object.fromEntries(entries)
+}
+
+function headerPairs(text: string, name: string): Readonly<Record<string, string>> {
+  const headers = pairs(text, name)
+  for (const [key, value] of Object.entries(headers))
+    if (!HEADER_NAME.test(key) || !HEADER_VALUE.test(value) || isFraming(key))
+      throw new SettingError(name, 'has an entry that is not a valid header')
+  return headers
+}
+
+function ratio(text: string, name: string): number {
+  const value = Number(text)
+  if (!/^\d*\.?\d+$/.test(text) || value > 1)
+    throw new SettingError(name, `must be a number from 0 to 1, not "${text}"`)
+  return value
+}
+
 type Setting = {
   /** The environment variable. */
   readonly name: string
@@ -170,6 +213,103 @@ const SETTINGS = {
     parse: host,
     default: '127.0.0.1',
     help: 'address of that port',
+  },
+  otlpEndpoint: {
+    name: 'OTEL_EXPORTER_OTLP_ENDPOINT',
+    parse: receiverUrl,
+    help: 'OTLP/HTTP receiver of traces and metrics; /v1/traces and /v1/metrics are appended (default: none)',
+  },
+  otlpTracesEndpoint: {
+    name: 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT',
+    parse: receiverUrl,
+    help: 'the whole URL for traces, instead',
+  },
+  otlpMetricsEndpoint: {
+    name: 'OTEL_EXPORTER_OTLP_METRICS_ENDPOINT',
+    parse: receiverUrl,
+    help: 'the whole URL for metrics, instead',
+  },
+  otlpHeaders: {
+    name: 'OTEL_EXPORTER_OTLP_HEADERS',
+    parse: headerPairs,
+    default: ' ',
+    help: 'headers for the receiver: name=value,name=value',
+  },
+  otlpTracesHeaders: {
+    name: 'OTEL_EXPORTER_OTLP_TRACES_HEADERS',
+    parse: headerPairs,
+    help: 'headers for traces, instead',
+  },
+  otlpMetricsHeaders: {
+    name: 'OTEL_EXPORTER_OTLP_METRICS_HEADERS',
+    parse: headerPairs,
+    help: 'headers for metrics, instead',
+  },
+  otlpProtocol: {
+    name: 'OTEL_EXPORTER_OTLP_PROTOCOL',
+    parse: oneOf('http/protobuf', 'http/json'),
+    default: 'http/protobuf',
+    help: 'http/protobuf or http/json',
+  },
+  otlpCompression: {
+    name: 'OTEL_EXPORTER_OTLP_COMPRESSION',
+    parse: oneOf('none', 'gzip'),
+    default: 'none',
+    help: 'none or gzip',
+  },
+  otlpTimeoutMs: {
+    name: 'OTEL_EXPORTER_OTLP_TIMEOUT',
+    parse: integer(1, 600_000),
+    default: '10000',
+    help: 'milliseconds that an export may take',
+  },
+  otelServiceName: {
+    name: 'OTEL_SERVICE_NAME',
+    parse: text => text,
+    help: 'service.name of traces and metrics (default: sluice)',
+  },
+  otelResource: {
+    name: 'OTEL_RESOURCE_ATTRIBUTES',
+    parse: pairs,
+    default: ' ',
+    help: 'further attributes of this gateway: name=value,name=value',
+  },
+  otelTraces: {
+    name: 'OTEL_TRACES_EXPORTER',
+    parse: oneOf('otlp', 'none'),
+    default: 'otlp',
+    help: 'otlp, or none for no traces',
+  },
+  otelMetrics: {
+    name: 'OTEL_METRICS_EXPORTER',
+    parse: oneOf('otlp', 'none'),
+    default: 'otlp',
+    help: 'otlp, or none for no metrics',
+  },
+  otelMetricIntervalMs: {
+    name: 'OTEL_METRIC_EXPORT_INTERVAL',
+    parse: integer(100, 86_400_000),
+    default: '60000',
+    help: 'milliseconds between two exports of metrics',
+  },
+  otelSampler: {
+    name: 'OTEL_TRACES_SAMPLER',
+    parse: oneOf(
+      'parentbased_traceidratio',
+      'parentbased_always_on',
+      'parentbased_always_off',
+      'traceidratio',
+      'always_on',
+      'always_off',
+    ),
+    default: 'parentbased_traceidratio',
+    help: 'which traces are exported',
+  },
+  otelSamplerArg: {
+    name: 'OTEL_TRACES_SAMPLER_ARG',
+    parse: ratio,
+    default: '1',
+    help: 'the share of traces of the samplers with a ratio, 0 to 1',
   },
   durability: {
     name: 'SLUICE_DURABILITY',
@@ -251,10 +391,10 @@ export function readConfig(env: Env) {
 
 export type Config = ReturnType<typeof readConfig>
 
-const NAME_WIDTH = 26
+const NAME_WIDTH = 38
 
 /** One line for each setting, for `sluice start --help`. */
 export const settingsHelp = (): readonly string[] =>
   Object.values(SETTINGS).map(({ name, help, default: value }: Setting) =>
-    `${name.padEnd(NAME_WIDTH)}${help}${value ? ` (default: ${value})` : ''}`.trimEnd(),
+    `${name.padEnd(NAME_WIDTH)}${help}${value?.trim() ? ` (default: ${value})` : ''}`.trimEnd(),
   )

@@ -93,6 +93,11 @@ export function createMetrics(
     help: 'Time that the gateway adds: the total minus the time of providers, or the time until a streamed request is sent.',
     buckets: OVERHEAD_S,
   })({})
+  const dropped = registry.counter({
+    name: 'sluice_telemetry_dropped_total',
+    help: 'Spans, metric reports and log lines that could not be delivered, by signal and reason.',
+    labels: ['signal', 'reason'],
+  })
   registry.gauge({ name: 'sluice_in_flight_requests', help: 'Running requests of the relay API.' }, () => [
     { labels: {}, value: inFlight },
   ])
@@ -144,6 +149,11 @@ export function createMetrics(
       const { gatewayMs, ms, isStreamed } = upstream
       if (gatewayMs === undefined) return
       overhead.observe(Math.max(0, isStreamed ? gatewayMs : totalMs - ms) / 1000)
+    },
+
+    /** Counts telemetry that could not be delivered. */
+    onTelemetryDropped(signal: string, reason: string, count: number): void {
+      dropped({ signal, reason }).add(count)
     },
 
     /** Adds the figures that are read from the gateway. */

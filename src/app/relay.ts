@@ -56,6 +56,7 @@ import { openNodeLedger } from './node-ledger.ts'
 import { watchOverload } from './overload.ts'
 import { createRequestLog } from './request-log.ts'
 import { createShortageLog } from './shortage-log.ts'
+import { createTelemetry } from './telemetry.ts'
 
 /** The longest that a request waits for the store to find its caller. */
 const FIND_CALLER_TIMEOUT_MS = 5_000
@@ -190,6 +191,13 @@ export async function buildRelay({
   invalidation.start()
   const overload = watchOverload()
   const metrics = createMetrics(peers.otherMetrics)
+  const telemetry = createTelemetry({
+    config,
+    log,
+    metrics,
+    nodeId,
+    channelOf: id => catalog.table().channel(id),
+  })
   const logRequest = createRequestLog(log, () => catalog.settings().log_requests)
   const rejections = createRejections({
     write: batch => writeRejections(db, batch),
@@ -237,7 +245,9 @@ export async function buildRelay({
     onRequestEnd(report, request, response) {
       metrics.onRequestEnd(report, request, response)
       logRequest(report, request, response)
+      telemetry.onRequestEnd?.(report, request, response)
     },
+    ...(telemetry.startSpan && { startSpan: telemetry.startSpan }),
     sessionUser,
     manage,
   } satisfies RelayDeps
@@ -302,6 +312,7 @@ export async function buildRelay({
       await counter.close()
       await translator.close()
       await rejections.close()
+      await telemetry.close()
       await node.close()
     },
   }

@@ -135,6 +135,8 @@ export type Dialects = {
 export type Provider = { readonly [operation in Operation]?: Paths } & {
   readonly type: number
   readonly name: string
+  /** The vendor's name in OpenTelemetry (`gen_ai.provider.name`); absent: its name in lower case. */
+  readonly telemetryName?: string
   /** Absent: the vendor has no address of its own, so a channel must have a `base_url`. */
   readonly baseUrl?: string
   /** Absent: keys of this vendor are never sent themselves; see `exchange`. */

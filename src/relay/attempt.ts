@@ -133,7 +133,7 @@ export async function firstAnswer(request: RelayRequest): Promise<RelayOutcome> 
   return allFailed(request, last, trace, earlyHeaders)
 }
 
-function candidatesOf({ deps, spec, work, route, priced }: RelayRequest): Candidates {
+function candidatesOf({ deps, spec, work, route, priced, report }: RelayRequest): Candidates {
   const skipReason = createSkipReason({
     catalog: deps.catalog,
     route,
@@ -141,7 +141,7 @@ function candidatesOf({ deps, spec, work, route, priced }: RelayRequest): Candid
     isUnfit: (channel, sentModel) => work.unfit?.(channel, sentModel) !== undefined,
     priceFor: priced.priceFor,
   })
-  return openCandidates(deps, { route, skipReason, countedInput: work.countedInput })
+  return openCandidates(deps, { route, skipReason, countedInput: work.countedInput, span: report.span })
 }
 
 type Client = ReturnType<typeof watchClient>
@@ -247,6 +247,7 @@ async function attempt(state: AttemptState, step: PlanStep<RelayChannel>): Promi
     requestId: request.requestId,
     limits: request.priced,
     share: request.share,
+    span: request.report.span,
   })
   if (!call) return undefined
   const entering = candidates.takeSlot(step)

@@ -4,7 +4,7 @@ import { type PlanOptions, type PlanStep, planCursor, retryAfterS } from '../rou
 import type { Admission, Release, Ticket } from '../routing/rates.ts'
 import type { RoutedModel } from '../routing/table.ts'
 import type { RelayChannel } from './catalog/catalog.ts'
-import type { RelayDeps, Trace, TracedAttempt } from './request.ts'
+import type { EndedAttempt, RelayDeps, RequestSpan, Trace } from './request.ts'
 import type { AttemptFailure } from './upstream/failure.ts'
 import { providerReport } from './upstream/provider-report.ts'
 
@@ -42,7 +42,11 @@ const DEFAULT_RETRY_AFTER_S = 5
 /** The channels that a request may try, in the order of its plan, and the trace of the attempts. */
 export function openCandidates(
   deps: PlanDeps & Pick<RelayDeps, 'nowMs'>,
-  { countedInput, ...request }: RoutingRequest & { readonly countedInput: number },
+  {
+    countedInput,
+    span,
+    ...request
+  }: RoutingRequest & { readonly countedInput: number; readonly span: RequestSpan | undefined },
 ) {
   const { steps, passedOver, passOverFull, passOver } = planCursor(planOptions(deps, request))
   const trace: Trace = { failures: [], passedOver, attempts: [] }
@@ -76,8 +80,14 @@ export function openCandidates(
     return admission instanceof Promise ? admission.then(enter) : enter(admission)
   }
 
-  function note(attempt: Omit<TracedAttempt, 'ms'>, sentMs = deps.nowMs()): void {
-    trace.attempts.push({ ...attempt, ms: deps.nowMs() - sentMs })
+  function note(
+    step: PlanStep<RelayChannel>,
+    { failure, ...attempt }: Pick<EndedAttempt, 'status' | 'provider' | 'failure'>,
+    sentMs = deps.nowMs(),
+  ): void {
+    const endedMs = deps.nowMs()
+    trace.attempts.push({ channel: step.channel.id, ...attempt, ms: endedMs - sentMs })
+    span?.endAttempt({ step, ...attempt, sentMs, endedMs, ...(failure && { failure }) })
   }
 
   return {
@@ -87,15 +97,13 @@ export function openCandidates(
     /** Skips the channel of the last step for this reason, although the plan chose it. */
     passOver,
     /** Records an attempt, sent at `sentMs`; one that was never sent took no time. */
-    note: ({ channel }: PlanStep<RelayChannel>, status: number | string, sentMs?: number): void =>
-      note({ channel: channel.id, status }, sentMs),
+    note: (step: PlanStep<RelayChannel>, status: number | string, sentMs?: number): void =>
+      note(step, { status }, sentMs),
     /** The same for an attempt that failed, with the provider's report. */
-    noteFailure({ channel }: PlanStep<RelayChannel>, failure: AttemptFailure, sentMs?: number): void {
+    noteFailure(step: PlanStep<RelayChannel>, failure: AttemptFailure, sentMs?: number): void {
       const provider = providerReport(failure)
-      note(
-        { channel: channel.id, status: failure.status || failure.message, ...(provider && { provider }) },
-        sentMs,
-      )
+      const status = failure.status || failure.message
+      note(step, { status, ...(provider && { provider }), failure: failure.kind }, sentMs)
     },
     /** The refusal if no channel can take the request, with a Retry-After for the first channel that is ready again. */
     noChannel: () =>

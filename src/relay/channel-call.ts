@@ -12,6 +12,7 @@ import {
 import { forwardedHeaders } from './catalog/header-override.ts'
 import type { AnswerReading, ChannelRequest, WorkLimits } from './operations/channel-request.ts'
 import type { OperationSpec, ReadContext, Work } from './operations/operation.ts'
+import type { RequestSpan } from './request.ts'
 import { type AttemptFailure, connectionFailure, invalidAnswer, statusFailure } from './upstream/failure.ts'
 import { errorAtOnce } from './upstream/first-event.ts'
 import type { KeyExchange } from './upstream/key-exchange.ts'
@@ -43,6 +44,8 @@ type CallRequest = {
   readonly limits?: WorkLimits
   /** The memory budget that the answer counts against; absent: not counted. */
   readonly share?: Share
+  /** Absent if tracing is off. */
+  readonly span?: RequestSpan | undefined
 }
 
 type Target = Pick<PlanStep<RelayChannel>, 'channel' | 'key' | 'sentModel'>
@@ -63,7 +66,7 @@ function headersOf(
   channel: RelayChannel,
   address: ChannelAddress,
 ): Record<string, string> {
-  const { client, requestId } = request
+  const { client, requestId, span } = request
   const headers: Record<string, string> = {
     'content-type': 'application/json',
     accept: acceptOf(request),
@@ -75,7 +78,11 @@ function headersOf(
     const value = client[name]
     if (typeof value === 'string') headers[name] = value
   }
-  return Object.assign(headers, forwardedHeaders(channel.headerOverride, client), address.headers)
+  const forwarded = forwardedHeaders(channel.headerOverride, client)
+  if (span === undefined) return Object.assign(headers, forwarded, address.headers)
+  // The client's own trace headers would name another parent.
+  const { traceparent: _traceparent, tracestate: _tracestate, ...others } = forwarded
+  return Object.assign(headers, others, span.attemptHeaders(), address.headers)
 }
 
 /** Prepares one request for one channel: encode, send, judge. Undefined: the channel has no address for the operation. */

@@ -265,6 +265,7 @@ export function createRelay(deps: RelayDeps, videos: Pick<Videos, 'route'>): Req
       startedMs,
       startedAt: performance.now(),
       upstream: { gatewayMs: undefined, ms: 0, isStreamed: false },
+      span: isBilling ? undefined : deps.startSpan?.(request),
     }
     const run = () => {
       if (!VIDEO_CONTENT.test(path)) mustNotBeCrossSite(request)

@@ -5,7 +5,7 @@ import type { ClientAddress } from '../http/address.ts'
 import type { Budget, Share } from '../http/budget.ts'
 import type { Hold, Ledger } from '../ledger/ledger.ts'
 import type { Health } from '../routing/health.ts'
-import type { SkipReason } from '../routing/plan.ts'
+import type { PlanStep, SkipReason } from '../routing/plan.ts'
 import type { RateLimiter } from '../routing/rates.ts'
 import type { RoutedModel } from '../routing/table.ts'
 import type { IdentifiedCaller } from './callers/admit.ts'
@@ -41,6 +41,25 @@ export type RequestReport = {
   settled?: { readonly channelId: number; readonly paid: number; readonly log: UsageLog }
   /** The code of the gateway's own error. */
   code?: string
+  /** Undefined if tracing is off. */
+  readonly span: RequestSpan | undefined
+}
+
+/** The span of a request in its trace (docs/reference/tracing.md: Spans). Attempts follow one another. */
+export type RequestSpan = {
+  /** The headers of the next attempt: its provider may continue the trace. */
+  attemptHeaders(): Readonly<Record<string, string>>
+  /** The attempt that the last headers were for has ended, or a stream has begun. */
+  endAttempt(attempt: EndedAttempt): void
+}
+
+/** An attempt as the span of its request gets it. */
+export type EndedAttempt = Pick<TracedAttempt, 'status' | 'provider'> & {
+  readonly step: Pick<PlanStep<RelayChannel>, 'channel' | 'sentModel'>
+  /** Why there is no valid response. */
+  readonly failure?: AttemptFailure['kind']
+  readonly sentMs: number
+  readonly endedMs: number
 }
 
 /** The dependencies of the relay. */
@@ -74,6 +93,8 @@ export type RelayDeps = {
   onFailure(error: Error, requestId: string): void
   readonly rejections: Pick<Rejections, 'add' | 'addUnknown'>
   onRequestStart(): void
+  /** Absent if tracing is off. */
+  startSpan?(request: IncomingMessage): RequestSpan
   /** Called once for each started request, after its response. */
   onRequestEnd(report: RequestReport, request: IncomingMessage, response: ServerResponse): void
   /** Runs a request once per `Idempotency-Key`. */

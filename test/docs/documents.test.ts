@@ -90,4 +90,11 @@ describe('the documents', () => {
     const variables = read('src/app/config.ts').match(/\b(SLUICE_[A-Z_]+|DATABASE_URL|PORT|HOST)\b/g) ?? []
     assert.deepEqual(documented.toSorted(), [...new Set(variables), ...Object.keys(SETTINGS)].sort())
   })
+
+  it('list every variable of OpenTelemetry that the gateway reads, and no other', () => {
+    const [, section = ''] = read(join('docs/reference', 'tracing.md')).split('## Settings\n')
+    const variablesIn = (text: string) => [...new Set(text.match(/\bOTEL_[A-Z_]+\b/g))].sort()
+    const table = (section.split('\n## ')[0] ?? '').match(/^\| .*$/gm)?.join('\n') ?? ''
+    assert.deepEqual(variablesIn(table), variablesIn(read('src/app/config.ts')))
+  })
 })

@@ -12,6 +12,7 @@ const deployment = (call: string) => `/openai/deployments/{model}/${call}?api-ve
 export const azure = {
   type: 3,
   name: 'Azure',
+  telemetryName: 'azure.ai.openai',
   auth: keyHeader('api-key'),
   chat: { 'openai-chat': deployment('chat/completions'), responses: '/openai/v1/responses' },
   takesMaxToolCalls: true,

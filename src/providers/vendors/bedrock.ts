@@ -11,6 +11,7 @@ const FALLBACK_REGION = 'us-east-1'
 export const bedrock = {
   type: 33,
   name: 'AWS Bedrock',
+  telemetryName: 'aws.bedrock',
   baseUrl: 'https://bedrock-runtime.{region}.amazonaws.com',
   auth: key => bearer(key.split('|')[0] ?? ''),
   exchange: { description: 'access and secret key, as a signature (AWS SigV4)', takes: isAccessKey, sign },

@@ -19,6 +19,7 @@ const generate = '/v1beta/models/{model}:generateContent'
 export const gemini = {
   type: 24,
   name: 'Gemini',
+  telemetryName: 'gcp.gemini',
   baseUrl: 'https://generativelanguage.googleapis.com',
   auth: keyHeader('x-goog-api-key'),
   chat: { gemini: { whole: generate, streamed: '/v1beta/models/{model}:streamGenerateContent?alt=sse' } },

@@ -34,6 +34,7 @@ const CHAT = {
 export const mistral = {
   type: 42,
   name: 'Mistral',
+  telemetryName: 'mistral_ai',
   baseUrl: 'https://api.mistral.ai',
   auth: bearer,
   chat: { 'openai-chat': '/v1/chat/completions' },

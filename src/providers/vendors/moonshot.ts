@@ -7,6 +7,7 @@ import type { Provider } from '../provider.ts'
 export const moonshot = {
   type: 25,
   name: 'Moonshot',
+  telemetryName: 'moonshot_ai',
   baseUrl: 'https://api.moonshot.cn',
   auth: bearer,
   chat: { 'openai-chat': '/v1/chat/completions', anthropic: '/anthropic/v1/messages' },

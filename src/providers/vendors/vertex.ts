@@ -19,6 +19,7 @@ const claude = '/v1/{+place}publishers/anthropic/models/{model}'
 export const vertex = {
   type: 41,
   name: 'Vertex AI',
+  telemetryName: 'gcp.vertex_ai',
   baseUrl: 'https://{region_prefix}aiplatform.googleapis.com',
   auth: keyHeader('x-goog-api-key'),
   exchange: {

@@ -18,6 +18,7 @@ import { xaiVideos } from '../videos/xai.ts'
 export const xai = {
   type: 48,
   name: 'xAI',
+  telemetryName: 'x_ai',
   baseUrl: 'https://api.x.ai',
   auth: bearer,
   chat: { 'openai-chat': '/v1/chat/completions', responses: '/v1/responses' },

@@ -105,7 +105,7 @@ function judge(
 }
 
 /** A remix goes to the channel of its source; any other job to any eligible channel. */
-function candidatesOf({ deps, spec, priced, route, work, source }: VideoRequest): Candidates {
+function candidatesOf({ deps, spec, priced, route, work, source, report }: VideoRequest): Candidates {
   const misfit = createFitCheck(deps.catalog, route, work)
   const skipReason = createSkipReason({
     catalog: deps.catalog,
@@ -114,7 +114,7 @@ function candidatesOf({ deps, spec, priced, route, work, source }: VideoRequest)
     isUnfit: channel => (source ? source.channelId !== channel.id : misfit(channel) !== undefined),
     priceFor: priced.priceFor,
   })
-  return openCandidates(deps, { route, skipReason, countedInput: 0 })
+  return openCandidates(deps, { route, skipReason, countedInput: 0, span: report.span })
 }
 
 /** A planned attempt, recorded before it is sent. */
@@ -211,6 +211,8 @@ type Prepared = {
   readonly most: number
   readonly first: Submission
   more(videos: number, reference?: string): Promise<Submission | AttemptFailure>
+  /** The same for all calls of the attempt. */
+  readonly headers: Readonly<Record<string, string>>
 }
 
 /** The submission for a channel, or the failure if the channel's own overrides reject it. */
@@ -251,21 +253,21 @@ async function prepare(
     ? strictRefusal({ warnings, removed, ...(lostContent && { lostContent }) }, route.requestedModel)
     : undefined
   if (refusal) throw refusal
-  return { dialect, access, most, more, first: { ...first, warnings } }
+  const headers = {
+    'x-client-request-id': videoRequest.requestId,
+    ...videoRequest.report.span?.attemptHeaders(),
+  }
+  return { dialect, access, most, more, headers, first: { ...first, warnings } }
 }
 
 async function sendOne(
-  { deps, requestId }: VideoRequest,
+  { deps }: VideoRequest,
   { channel, sentModel }: PlanStep<RelayChannel>,
-  { access, dialect }: Prepared,
+  { access, dialect, headers }: Prepared,
   submission: Submission,
 ): Promise<Judged> {
   try {
-    const exchange = await deps.vendor.send(submission, {
-      access,
-      model: sentModel,
-      headers: { 'x-client-request-id': requestId },
-    })
+    const exchange = await deps.vendor.send(submission, { access, model: sentModel, headers })
     return judge(dialect, channel, await exchange.outcome, deps.nowMs())
   } catch (error) {
     if (!(error instanceof VendorError)) throw error
