@@ -146,6 +146,16 @@ function ratio(text: string, name: string): number {
   return value
 }
 
+/** Where records are shipped: a file, or an HTTP endpoint. */
+export type ShipTarget = { readonly file: string } | { readonly url: string }
+
+function shipTarget(text: string, name: string): ShipTarget {
+  if (!text.startsWith('file:')) return { url: receiverUrl(text, name) }
+  const path = text.replace(/^file:(\/\/(?=\/))?/, '')
+  if (path === '') throw new SettingError(name, 'must be file:PATH or an http:// or https:// URL')
+  return { file: resolve(path) }
+}
+
 type Setting = {
   /** The environment variable. */
   readonly name: string
@@ -310,6 +320,27 @@ const SETTINGS = {
     parse: ratio,
     default: '1',
     help: 'the share of traces of the samplers with a ratio, 0 to 1',
+  },
+  shipUsage: {
+    name: 'SLUICE_SHIP_USAGE',
+    parse: shipTarget,
+    help: 'file:PATH or URL that gets the usage log as JSON lines (default: none)',
+  },
+  shipAudit: {
+    name: 'SLUICE_SHIP_AUDIT',
+    parse: shipTarget,
+    help: 'the same for audit records (default: none)',
+  },
+  shipRequests: {
+    name: 'SLUICE_SHIP_REQUESTS',
+    parse: shipTarget,
+    help: 'the same for the log lines of requests (default: none)',
+  },
+  shipHeaders: {
+    name: 'SLUICE_SHIP_HEADERS',
+    parse: headerPairs,
+    default: ' ',
+    help: 'headers for those URLs: name=value,name=value',
   },
   durability: {
     name: 'SLUICE_DURABILITY',

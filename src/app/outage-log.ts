@@ -1,11 +1,10 @@
 import type { Logger } from 'pino'
 
-/** Logs the first failure of an outage and its end, not every attempt. A path may contain a credential, so it is left out. */
+/** Logs the first failure of an outage and its end, not every attempt. `receiver` has no path, which may contain a credential. */
 export function createOutageLog(
   log: Logger,
-  { signal, url }: { readonly signal: string; readonly url: string },
+  { signal, receiver }: { readonly signal: string; readonly receiver: string },
 ) {
-  const receiver = new URL(url).origin
   let isDown = false
   return (failure: string | undefined): void => {
     if (failure === undefined) {

@@ -55,6 +55,7 @@ import { createMetrics } from './metrics.ts'
 import { openNodeLedger } from './node-ledger.ts'
 import { watchOverload } from './overload.ts'
 import { createRequestLog } from './request-log.ts'
+import { createShipping } from './shipping.ts'
 import { createShortageLog } from './shortage-log.ts'
 import { createTelemetry } from './telemetry.ts'
 
@@ -198,7 +199,8 @@ export async function buildRelay({
     nodeId,
     channelOf: id => catalog.table().channel(id),
   })
-  const logRequest = createRequestLog(log, () => catalog.settings().log_requests)
+  const shipping = createShipping({ config, log, store, nodeId, shipsStore: slot === 0, metrics })
+  const logRequest = createRequestLog(log, () => catalog.settings().log_requests, shipping.shipRequest)
   const rejections = createRejections({
     write: batch => writeRejections(db, batch),
     onFailure: error => log.warn({ err: error }, 'Rejected requests could not be written. Retrying.'),
@@ -313,6 +315,7 @@ export async function buildRelay({
       await translator.close()
       await rejections.close()
       await telemetry.close()
+      await shipping.close()
       await node.close()
     },
   }

@@ -3,17 +3,18 @@ import { usdText } from '../domain/money.ts'
 import type { RelayDeps } from '../relay/request.ts'
 import { statusOf } from './metrics.ts'
 
-/** Writes a line for each request of the relay API, or for a share of them. */
+/** Writes a line for each request of the relay API, or for a share of them. `ship` gets the same line. */
 export const createRequestLog =
-  (log: Logger, shareLogged: () => number): RelayDeps['onRequestEnd'] =>
+  (log: Logger, shareLogged: () => number, ship?: (line: unknown) => void): RelayDeps['onRequestEnd'] =>
   (report, { method, url = '/' }, response) => {
     const share = shareLogged()
     if (share < 1 && Math.random() >= share) return
-    if (!log.isLevelEnabled('info')) return
+    const isLogged = log.isLevelEnabled('info')
+    if (!isLogged && ship === undefined) return
     const { requestId, startedMs, caller, work, settled, code } = report
     const usage = settled?.log
     const other = usage?.other
-    log.info({
+    const line = {
       request_id: requestId,
       method,
       path: url.split('?')[0],
@@ -28,5 +29,7 @@ export const createRequestLog =
       prompt_tokens: usage?.promptTokens,
       completion_tokens: usage?.completionTokens,
       cost: settled && usdText(settled.paid),
-    })
+    }
+    if (isLogged) log.info(line)
+    ship?.({ time: new Date().toISOString(), ...line })
   }

@@ -3,12 +3,12 @@ import type { Logger } from 'pino'
 import { version } from '../host/version.ts'
 import type { RelayChannel } from '../relay/catalog/catalog.ts'
 import type { RelayDeps } from '../relay/request.ts'
+import { createBatchExport } from '../telemetry/batch-export.ts'
 import type { TelemetryEncoding } from '../telemetry/encoding.ts'
 import { createHttpDelivery, type HttpTarget } from '../telemetry/http-delivery.ts'
 import { createJsonEncoding } from '../telemetry/otlp-json.ts'
 import { createProtobufEncoding } from '../telemetry/otlp-protobuf.ts'
 import { type AttributeList, attributeKey } from '../telemetry/span.ts'
-import { createSpanExport } from '../telemetry/span-export.ts'
 import type { Sampler } from '../telemetry/trace-context.ts'
 import type { Config } from './config.ts'
 import { createGenAiMetrics } from './gen-ai-metrics.ts'
@@ -66,10 +66,10 @@ type SignalDeps = TelemetryDeps & { readonly encoding: TelemetryEncoding }
 
 function exportTraces({ config, log, metrics, encoding }: SignalDeps, target: HttpTarget) {
   const delivery = createHttpDelivery(target, encoding.contentType)
-  const spans = createSpanExport({
-    encoding,
+  const spans = createBatchExport({
+    batch: encoding.openBatch(),
     deliver: delivery.deliver,
-    onOutcome: createOutageLog(log, { signal: 'traces', url: target.url }),
+    onOutcome: createOutageLog(log, { signal: 'traces', receiver: new URL(target.url).origin }),
     onDrop: (count, reason) => metrics.onTelemetryDropped('traces', reason, count),
     random: Math.random,
   })
@@ -84,7 +84,7 @@ function exportTraces({ config, log, metrics, encoding }: SignalDeps, target: Ht
 
 function exportMetrics({ config, log, metrics, encoding, channelOf }: SignalDeps, target: HttpTarget) {
   const delivery = createHttpDelivery(target, encoding.contentType)
-  const onOutcome = createOutageLog(log, { signal: 'metrics', url: target.url })
+  const onOutcome = createOutageLog(log, { signal: 'metrics', receiver: new URL(target.url).origin })
   const genAi = createGenAiMetrics(channelOf)
   const startMs = Date.now()
   let running: Promise<void> | undefined

@@ -1,14 +1,6 @@
 import type { MetricSnapshot } from '../metrics/registry.ts'
+import type { ExportBatch } from './batch-export.ts'
 import type { Span } from './span.ts'
-
-/** Encoded spans that are sent together. */
-export type SpanBatch = {
-  add(span: Span): void
-  /** The number of spans. */
-  count(): number
-  /** The export request with all spans; the batch is empty afterwards. */
-  take(): Buffer
-}
 
 export type MetricReport = {
   readonly metrics: readonly MetricSnapshot[]
@@ -20,7 +12,7 @@ export type MetricReport = {
 /** A form of OTLP/HTTP. */
 export type TelemetryEncoding = {
   readonly contentType: string
-  openBatch(): SpanBatch
+  openBatch(): ExportBatch<Span>
   metrics(report: MetricReport): Buffer
 }
 

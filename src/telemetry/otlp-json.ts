@@ -1,5 +1,5 @@
 import type { MetricSnapshot, SeriesSnapshot } from '../metrics/registry.ts'
-import { type MetricReport, type SpanBatch, type TelemetryEncoding, UNITS } from './encoding.ts'
+import { type MetricReport, type TelemetryEncoding, UNITS } from './encoding.ts'
 import {
   type AttributeKey,
   type AttributeList,
@@ -90,10 +90,10 @@ export function createJsonEncoding({ resource, scope }: TelemetrySource): Teleme
   const head = `{"resourceSpans":[{"resource":${JSON.stringify(sender)},"scopeSpans":[{"scope":${JSON.stringify(scope)},"spans":[`
   return {
     contentType: 'application/json',
-    openBatch(): SpanBatch {
+    openBatch() {
       let spans: string[] = []
       return {
-        add: span => void spans.push(JSON.stringify(spanOf(span))),
+        add: (span: Span) => void spans.push(JSON.stringify(spanOf(span))),
         count: () => spans.length,
         take() {
           const items = spans.join(',')

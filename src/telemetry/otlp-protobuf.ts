@@ -1,5 +1,5 @@
 import type { MetricSnapshot, SeriesSnapshot } from '../metrics/registry.ts'
-import { type MetricReport, type SpanBatch, type TelemetryEncoding, UNITS } from './encoding.ts'
+import { type MetricReport, type TelemetryEncoding, UNITS } from './encoding.ts'
 import {
   begin,
   delimited,
@@ -252,11 +252,11 @@ export function createProtobufEncoding({ resource, scope }: TelemetrySource): Te
 
   return {
     contentType: 'application/x-protobuf',
-    openBatch(): SpanBatch {
+    openBatch() {
       const out = openProtobuf()
       let count = 0
       return {
-        add(span) {
+        add(span: Span) {
           writeSpan(out, span)
           count += 1
         },

@@ -270,6 +270,8 @@ const WRONG: Readonly<Record<string, readonly string[]>> = {
   OTEL_RESOURCE_ATTRIBUTES: ['name', 'a=b,c'],
   OTEL_TRACES_SAMPLER: ['ratio', 'jaeger_remote'],
   OTEL_TRACES_SAMPLER_ARG: ['all', '1.1', '-1'],
+  SLUICE_SHIP_USAGE: ['syslog://hunter2', 'file:', '/var/log/usage.jsonl', 'https://user:hunter2@host/'],
+  SLUICE_SHIP_HEADERS: ['hunter2', 'authorization=%hunter2'],
   SLUICE_DURABILITY: ['fsync', 'FULL'],
   SLUICE_DRAIN_S: ['2m', '-1', '3601'],
   SLUICE_BASE_PATH: ['gateway', '/a b', '/a//b', '/a?b', 'https://host/a', '/a/../b', '/.', '/a/..'],

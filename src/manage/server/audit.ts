@@ -1,4 +1,5 @@
 import type { FastifyRequest } from 'fastify'
+import type { AuditRow } from '../../store/engine/schema.ts'
 import type { Trx } from '../../store/engine/store.ts'
 import { appendAudit, listAudit } from '../../store/records/audit.ts'
 import type { auditContract } from '../contract/audit.ts'
@@ -32,15 +33,18 @@ export async function auditRecord(
 
 const parsed = (text: string | null) => (text === null ? null : (JSON.parse(text) as unknown))
 
+/** A record as `/api/audit/` returns it. */
+export const presentAuditRecord = ({ state: _state, ...row }: AuditRow) => ({
+  ...row,
+  before: parsed(row.before),
+  after: parsed(row.after),
+})
+
 export function createAuditHandlers({ db }: Deps): Handlers<typeof auditContract> {
   return {
     listAudit: async ({ query: { paging, actor_id, start_timestamp, end_timestamp, ...filters } }) => {
       const filter = { ...filters, actorId: actor_id, from: start_timestamp, to: end_timestamp }
-      return presentPage(await listAudit(db, filter, paging), paging, ({ state: _state, ...row }) => ({
-        ...row,
-        before: parsed(row.before),
-        after: parsed(row.after),
-      }))
+      return presentPage(await listAudit(db, filter, paging), paging, presentAuditRecord)
     },
   }
 }

@@ -108,6 +108,21 @@ export async function readLogsAfter(
   return { rows, next: await reached() }
 }
 
+type IdRange = { readonly after: number; readonly upTo: number; readonly limit: number }
+
+/** The first rows of a range of ids, in order of their ids. */
+export async function readLogsBetween(db: Db, { after, upTo, limit }: IdRange): Promise<LogWithNames[]> {
+  const ids = await db
+    .selectFrom('logs')
+    .select('id')
+    .where('id', '>', after)
+    .where('id', '<=', upTo)
+    .orderBy('id')
+    .limit(limit)
+    .execute()
+  return (await readLogs(db, ids)).sort((a, b) => a.id - b.id)
+}
+
 export async function listTokenLogs(db: Db, tokenId: number, limit: number): Promise<LogWithNames[]> {
   const ids = await db
     .selectFrom('logs')

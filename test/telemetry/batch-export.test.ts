@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { createBatchExport } from '../../src/telemetry/batch-export.ts'
 import type { PostOutcome } from '../../src/telemetry/http-delivery.ts'
 import { createProtobufEncoding } from '../../src/telemetry/otlp-protobuf.ts'
 import { attributeKey, SPAN_KIND, type Span } from '../../src/telemetry/span.ts'
-import { createSpanExport } from '../../src/telemetry/span-export.ts'
 import { until } from '../support/process.ts'
 
 const LONG = attributeKey('long')
@@ -30,8 +30,8 @@ describe('the export of spans (docs/reference/tracing.md: Delivery)', () => {
     let isDown = true
     let delivered = 0
     const dropped: Record<string, number> = {}
-    const spans = createSpanExport({
-      encoding: createProtobufEncoding(source),
+    const spans = createBatchExport({
+      batch: createProtobufEncoding(source).openBatch(),
       async deliver(body) {
         await new Promise(setImmediate)
         if (isDown) return DOWN
@@ -54,8 +54,8 @@ describe('the export of spans (docs/reference/tracing.md: Delivery)', () => {
 
   it('does not wait for a receiver that is down when the gateway stops', async () => {
     const dropped: [number, string][] = []
-    const spans = createSpanExport({
-      encoding: createProtobufEncoding(source),
+    const spans = createBatchExport({
+      batch: createProtobufEncoding(source).openBatch(),
       deliver: async () => DOWN,
       onOutcome() {},
       onDrop: (count, reason) => void dropped.push([count, reason]),
