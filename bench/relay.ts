@@ -1,4 +1,7 @@
+import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -36,6 +39,7 @@ type Contender = {
 }
 type Upstreams = { readonly whole: string; readonly stream: string }
 
+const OBSERVED = 'Sluice, log and traces'
 const CHAT = '/v1/chat/completions'
 const KEY = { authorization: 'Bearer k' }
 
@@ -67,12 +71,37 @@ async function portkey({ whole, stream }: Upstreams): Promise<Contender> {
   }
 }
 
-async function sluice({ whole, stream }: Upstreams, engine: Options['engine']): Promise<Contender> {
-  const { pid, stop, chatUrl, headers, addChannel } = await startSluice({ engine })
+type SluiceSetup = { readonly engine: Options['engine']; readonly name: string; readonly env?: Env }
+type Env = Readonly<Record<string, string>>
+
+async function sluice(
+  { whole, stream }: Upstreams,
+  { engine, name, env = {} }: SluiceSetup,
+): Promise<Contender> {
+  const { pid, stop, chatUrl, headers, addChannel } = await startSluice({ engine, env })
   await addChannel(whole, [MODEL])
   await addChannel(stream, [STREAM_MODEL])
   const target = { url: chatUrl, headers }
-  return { name: `Sluice, ${engine}`, pid, stop, whole: target, stream: target }
+  return { name, pid, stop, whole: target, stream: target }
+}
+
+/** Sluice with the log line of each request, traces and metrics by OTLP. This process receives and discards them. */
+async function observedSluice(upstreams: Upstreams): Promise<Contender> {
+  const receiver = createServer((request, response) => {
+    request.resume().on('end', () => response.end())
+  }).listen(0, '127.0.0.1')
+  await once(receiver, 'listening')
+  const { port } = receiver.address() as AddressInfo
+  const env = { SLUICE_LOG: 'info', OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}` }
+  const contender = await sluice(upstreams, { engine: 'sqlite', name: OBSERVED, env })
+  return {
+    ...contender,
+    async stop() {
+      await contender.stop()
+      receiver.close()
+      receiver.closeAllConnections()
+    },
+  }
 }
 
 async function assemble(upstreams: Upstreams, { engine }: Options, folder: string): Promise<Contender[]> {
@@ -86,7 +115,9 @@ async function assemble(upstreams: Upstreams, { engine }: Options, folder: strin
   } catch (error) {
     console.log(`Portkey is left out: ${error instanceof Error ? error.message : error}.`)
   }
-  contenders.push(await sluice(upstreams, engine))
+  // One gateway only uses the bench's PostgreSQL, whose CPU time is divided by its requests.
+  if (engine === 'sqlite') contenders.push(await observedSluice(upstreams))
+  contenders.push(await sluice(upstreams, { engine, name: `Sluice, ${engine}` }))
   return contenders
 }
 
@@ -212,8 +243,14 @@ function report(
   console.log(
     `First byte of a stream from the provider itself: p50 ${p50Ms.toFixed(2)} ms, p99 ${p99Ms.toFixed(2)} ms.`,
   )
-  if (postgresSpentMs === undefined) return
   const ours = results.at(-1) as Runs
+  const observed = results[contenders.findIndex(({ name }) => name === OBSERVED)]
+  const cpuOf = (runs: Runs) => median(runs.busy.map(run => run.cpuUs))
+  if (observed)
+    console.log(
+      `Log line, traces and metrics: ${((cpuOf(observed) / cpuOf(ours) - 1) * 100).toFixed(1)} % more CPU per request.`,
+    )
+  if (postgresSpentMs === undefined) return
   const requests = [...ours.busy, ...ours.alone].reduce((sum, run) => sum + run.requests, 0)
   const streams = ours.streams.reduce((sum, run) => sum + run.streams, 0)
   console.log(

@@ -25,9 +25,12 @@ export type Sluice = Awaited<ReturnType<typeof startSluice>>
 export async function startSluice({
   engine = 'sqlite',
   inspected = false,
+  env = {},
 }: {
   engine?: Engine
   inspected?: boolean
+  /** Further settings. */
+  env?: Readonly<Record<string, string>>
 } = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-bench-'))
   const database = engine === 'postgres' ? await createDatabase() : undefined
@@ -45,6 +48,7 @@ export async function startSluice({
       SLUICE_DRAIN_S: '1',
       SLUICE_ROOT_ACCESS_TOKEN: ROOT_TOKEN,
       ...(database ? { DATABASE_URL: database.url } : {}),
+      ...env,
     },
   })
   running.child.stderr?.on('data', data => {
