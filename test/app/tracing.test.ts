@@ -186,6 +186,23 @@ for (const protocol of ['http/protobuf', 'http/json'])
       )
     })
 
+    it('has a span for the submission of a video job, and for each attempt', async () => {
+      const { relay } = setup
+      const { model } = await relay.serve(['sim-status-429', 'sim-video'], {}, { per_call: 0.5 })
+      const { key } = await relay.newToken({ unlimited_quota: true })
+      const reply = await relay.api('POST', '/v1/videos', { model, prompt: PROMPT }, { token: key })
+      assert.equal(reply.status, 200)
+      const { request, attempts } = await spansOf(idOf(reply))
+      assert.deepEqual([request.name, request.attributes['sluice.cost_usd']], [`videos ${model}`, 0.5])
+      assert.deepEqual(
+        attempts.map(({ name, attributes }) => [name, attributes['http.response.status_code']]),
+        [
+          ['videos sim-status-429', 429],
+          ['videos sim-video', 200],
+        ],
+      )
+    })
+
     it('contains no prompt, no answer and no credential', () => {
       const text = JSON.stringify(setup.receiver.posts.map(({ message }) => message))
       for (const secret of [PROMPT, PROVIDER_KEY, 'Bearer', 'sk-']) assert.ok(!text.includes(secret), secret)
