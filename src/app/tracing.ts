@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { OPERATIONS } from '../domain/operation.ts'
 import type { Provider } from '../providers/provider.ts'
 import type { RelayChannel } from '../relay/catalog/catalog.ts'
 import type { EndedAttempt, RequestReport, RequestSpan } from '../relay/request.ts'
@@ -55,6 +56,10 @@ const OPERATION_NAMES: Readonly<Record<string, string>> = { completions: 'text_c
 
 /** The value of `gen_ai.operation.name`. */
 export const operationName = (operation: string) => OPERATION_NAMES[operation] ?? operation
+
+/** Lists of models and reads of video jobs are not calls of a model. */
+const isModelCall = (operation: string, work: RequestReport['work']) =>
+  operation === 'videos' ? work !== undefined : (OPERATIONS as readonly string[]).includes(operation)
 
 /** The value of `gen_ai.provider.name`. */
 export const providerName = ({ telemetryName, name }: Provider) =>
@@ -191,7 +196,8 @@ export function createTracing(sampler: Sampler, add: (span: Span) => void) {
     const path = (url.split('?', 1)[0] as string).slice(0, MAX_TEXT)
     const model = work?.model.slice(0, MAX_TEXT)
     const create = () => {
-      const attributes: AttributeBuilder = [KEY.operation, operationName(operation)]
+      const attributes: AttributeBuilder = []
+      if (isModelCall(operation, work)) attributes.push(KEY.operation, operationName(operation))
       if (channel) attributes.push(KEY.provider, providerName(channel.provider))
       if (model !== undefined) attributes.push(KEY.model, model)
       if (work) attributes.push(KEY.isStream, work.isStream)

@@ -4,7 +4,7 @@ import { type PlanOptions, type PlanStep, planCursor, retryAfterS } from '../rou
 import type { Admission, Release, Ticket } from '../routing/rates.ts'
 import type { RoutedModel } from '../routing/table.ts'
 import type { RelayChannel } from './catalog/catalog.ts'
-import type { EndedAttempt, RelayDeps, RequestSpan, Trace } from './request.ts'
+import type { RelayDeps, RequestSpan, Trace, TracedAttempt } from './request.ts'
 import type { AttemptFailure } from './upstream/failure.ts'
 import { providerReport } from './upstream/provider-report.ts'
 
@@ -80,14 +80,8 @@ export function openCandidates(
     return admission instanceof Promise ? admission.then(enter) : enter(admission)
   }
 
-  function note(
-    step: PlanStep<RelayChannel>,
-    { failure, ...attempt }: Pick<EndedAttempt, 'status' | 'provider' | 'failure'>,
-    sentMs = deps.nowMs(),
-  ): void {
-    const endedMs = deps.nowMs()
-    trace.attempts.push({ channel: step.channel.id, ...attempt, ms: endedMs - sentMs })
-    span?.endAttempt({ step, ...attempt, sentMs, endedMs, ...(failure && { failure }) })
+  function note(attempt: Omit<TracedAttempt, 'ms'>, sentMs: number): void {
+    trace.attempts.push({ ...attempt, ms: deps.nowMs() - sentMs })
   }
 
   return {
@@ -97,13 +91,17 @@ export function openCandidates(
     /** Skips the channel of the last step for this reason, although the plan chose it. */
     passOver,
     /** Records an attempt, sent at `sentMs`; one that was never sent took no time. */
-    note: (step: PlanStep<RelayChannel>, status: number | string, sentMs?: number): void =>
-      note(step, { status }, sentMs),
+    note(step: PlanStep<RelayChannel>, status: number | string, sentMs = deps.nowMs()): void {
+      note({ channel: step.channel.id, status }, sentMs)
+      span?.endAttempt({ step, status, sentMs, endedMs: deps.nowMs() })
+    },
     /** The same for an attempt that failed, with the provider's report. */
-    noteFailure(step: PlanStep<RelayChannel>, failure: AttemptFailure, sentMs?: number): void {
+    noteFailure(step: PlanStep<RelayChannel>, failure: AttemptFailure, sentMs = deps.nowMs()): void {
       const provider = providerReport(failure)
       const status = failure.status || failure.message
-      note(step, { status, ...(provider && { provider }), failure: failure.kind }, sentMs)
+      const attempt = { channel: step.channel.id, status, ...(provider && { provider }) }
+      note(attempt, sentMs)
+      span?.endAttempt({ ...attempt, step, failure: failure.kind, sentMs, endedMs: deps.nowMs() })
     },
     /** The refusal if no channel can take the request, with a Retry-After for the first channel that is ready again. */
     noChannel: () =>

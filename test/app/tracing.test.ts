@@ -203,6 +203,17 @@ for (const protocol of ['http/protobuf', 'http/json'])
       )
     })
 
+    it('has no GenAI attributes if no model is called', async () => {
+      const { relay } = setup
+      const { key } = await relay.newToken()
+      const { request } = await spansOf(idOf(await relay.api('GET', '/v1/models', undefined, { token: key })))
+      assert.equal(request.name, 'models')
+      assert.deepEqual(
+        Object.keys(request.attributes).filter(name => name.startsWith('gen_ai.')),
+        [],
+      )
+    })
+
     it('contains no prompt, no answer and no credential', () => {
       const text = JSON.stringify(setup.receiver.posts.map(({ message }) => message))
       for (const secret of [PROMPT, PROVIDER_KEY, 'Bearer', 'sk-']) assert.ok(!text.includes(secret), secret)
