@@ -314,9 +314,9 @@ export async function buildRelay({
       await counter.close()
       await translator.close()
       await rejections.close()
-      await telemetry.close()
-      await shipping.close()
       await node.close()
+      // Last: a receiver that does not respond must not delay the ledger.
+      await Promise.all([telemetry.close(), shipping.close()])
     },
   }
 }

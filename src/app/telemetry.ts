@@ -110,8 +110,8 @@ function exportMetrics({ config, log, metrics, encoding, channelOf }: SignalDeps
     onRequestEnd: genAi.onRequestEnd,
     async close(): Promise<void> {
       clearInterval(timer)
-      await running
       const deadline = setTimeout(() => void delivery.close(), CLOSE_TIMEOUT_MS)
+      await running
       await reportOnce()
       clearTimeout(deadline)
       await delivery.close()
