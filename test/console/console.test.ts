@@ -485,7 +485,7 @@ function describeConsole(): void {
         'POST',
         '/v1/chat/completions',
         { model: 'model-of-nobody', messages: [{ role: 'user', content: 'Hello' }] },
-        { token: revealed.data.key },
+        { token: revealed.data.key, headers: { 'x-sluice-tags': 'project=atlas' } },
       )
       assert.equal(refused.status, 404, refused.text)
       await page.goto(`${server.url}/`)
@@ -500,6 +500,8 @@ function describeConsole(): void {
       const request = page.getByRole('complementary', { name: 'Request' })
       await request.getByRole('heading', { name: 'Why did this fail?' }).waitFor()
       await request.getByText('No channel lists the model now.').waitFor()
+      await request.getByRole('link', { name: 'project=atlas' }).click()
+      await page.getByRole('button', { name: /Tag.*project=atlas/ }).waitFor()
     })
 
     it('keeps filters in the URL: a reload shows the same rows, and an id is searched in all time', async () => {

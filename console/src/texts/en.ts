@@ -1138,6 +1138,8 @@ export const en = {
     summary_rejected: 'Rejected by the gateway: {{reason}}',
     summary_retried: 'Served by {{channel}} on attempt {{count}} in {{time}}. Cost: {{cost}}.',
     summary_success: 'Served by {{channel}} in {{time}}. Cost: {{cost}}.',
+    tag: 'Tag (name=value)',
+    tags: 'Tags',
     time: 'Time',
     to: 'To',
     token: 'Token',

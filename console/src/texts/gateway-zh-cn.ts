@@ -174,6 +174,8 @@ export const gatewayZhCN: Readonly<Record<string, string>> = {
     '客户端没有发送完整的请求，或已断开连接。',
   'The request itself is not valid, so another channel would reject it too.':
     '请求本身无效，其他渠道也会拒绝。',
+  'No channel of the model accepts an image, audio, file or other content of the request.':
+    '该模型的所有渠道都不接受请求中的图片、音频、文件或其他内容。',
   'The body is larger than the gateway accepts.': '请求体超过网关接受的大小。',
   'Another request used the same Idempotency-Key with another body, or is still running.':
     '另一个请求以不同内容使用了相同的 Idempotency-Key，或仍在处理中。',

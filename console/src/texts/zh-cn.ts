@@ -1068,6 +1068,8 @@ export const zhCN: Texts = {
     summary_rejected: '网关已拒绝：{{reason}}',
     summary_retried: '由 {{channel}} 在第 {{count}} 次尝试时响应，用时 {{time}}，费用 {{cost}}。',
     summary_success: '由 {{channel}} 响应，用时 {{time}}，费用 {{cost}}。',
+    tag: '标签（名称=值）',
+    tags: '标签',
     time: '时间',
     to: '到',
     token: '令牌',

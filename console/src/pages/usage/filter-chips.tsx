@@ -46,6 +46,7 @@ export function FilterChips({ filters, logQuery, row, onDrop }: ChipsProps) {
     stream: [t('usage.stream'), yesNo(filters.stream)],
     source: [t('usage.counted_by'), filters.source ? t(`usage.source.${filters.source as 'zero'}`) : ''],
     ip: [t('usage.address'), filters.ip ?? ''],
+    tag: [t('usage.tag'), filters.tag ?? ''],
     min_cost: [t('usage.cost'), `≥ $${filters.min_cost}`],
     min_ms: [t('usage.latency'), `≥ ${span(filters.min_ms)}`],
     min_first_ms: [t('usage.ttft'), `≥ ${span(filters.min_first_ms)}`],

@@ -34,6 +34,7 @@ export type Other = {
   readonly reasoning_tokens?: number
   readonly overrun?: number
   readonly warnings?: readonly string[]
+  readonly tags?: Readonly<Record<string, string>>
   readonly trace?: { readonly attempts?: readonly Attempt[]; readonly passed_over?: readonly PassedOver[] }
 }
 

@@ -7,7 +7,7 @@ import { Popup } from '../../look/popup.tsx'
 import { readUsageFilters, SOURCES, type UsageFilters } from './usage-filters.ts'
 
 const AMOUNTS = ['min_cost', 'min_ms', 'min_first_ms', 'min_attempts'] as const
-const NAMES = [...AMOUNTS, 'stream', 'cached', 'source', 'upstream_model', 'ip'] as const
+const NAMES = [...AMOUNTS, 'stream', 'cached', 'source', 'upstream_model', 'ip', 'tag'] as const
 const STEPS = { min_cost: 'any', min_ms: 1, min_first_ms: 1, min_attempts: 1 } as const
 
 /** Less common filters. */
@@ -84,6 +84,17 @@ export function MoreFilters({
         </Field>
         <Field label={t('usage.address')}>
           {wiring => <TextInput {...wiring} name="ip" defaultValue={filters.ip ?? ''} />}
+        </Field>
+        <Field label={t('usage.tag')}>
+          {wiring => (
+            <TextInput
+              {...wiring}
+              name="tag"
+              className="font-mono"
+              placeholder="project=atlas"
+              defaultValue={filters.tag ?? ''}
+            />
+          )}
         </Field>
         <Button kind="primary" type="submit">
           {t('usage.apply')}

@@ -150,6 +150,25 @@ function CostSection({ row, costs }: { readonly row: UsageItem; readonly costs: 
   )
 }
 
+/** The tags of a request. Each lists the requests that have it too. */
+function TagLinks({ tags }: { readonly tags: Readonly<Record<string, string>> }) {
+  return (
+    <ul className="flex flex-wrap gap-1.5">
+      {Object.entries(tags).map(([name, value]) => (
+        <li key={name} className="max-w-full">
+          <Link
+            to="/usage"
+            search={{ tag: `${name}=${value}` }}
+            className="block truncate rounded-control bg-sunken px-1.5 text-label text-ink-2 no-underline"
+          >
+            {name}={value}
+          </Link>
+        </li>
+      ))}
+    </ul>
+  )
+}
+
 /** Why a request failed. The summary above and the attempts below are not repeated. */
 function WhySection({ row }: { readonly row: UsageItem }) {
   const { t } = useTranslation()
@@ -171,7 +190,7 @@ function Detail({ row, costs }: { readonly row: UsageItem; readonly costs: CostL
   const gatewayText = useGatewayText()
   const isAdmin = useIsAdmin()
   const wasSent = isRequest(row) && !isRejected(row)
-  const { error_code, warnings } = otherOf(row)
+  const { error_code, warnings, tags } = otherOf(row)
   return (
     <>
       <p className="pb-4 text-section">{isRequest(row) ? summaryOf(t, row, gatewayText) : row.content}</p>
@@ -190,6 +209,7 @@ function Detail({ row, costs }: { readonly row: UsageItem; readonly costs: CostL
             ],
             ...(error_code ? ([[t('usage.error'), <code key="code">{error_code}</code>]] as const) : []),
             ...(warnings ? ([[t('usage.warnings'), warnings.join('; ')]] as const) : []),
+            ...(tags ? ([[t('usage.tags'), <TagLinks key="tags" tags={tags} />]] as const) : []),
             [t('usage.model'), row.model_name || '–'],
             [t('usage.token'), row.token_name || '–'],
             ...(isAdmin ? ([[t('usage.user'), row.username]] as const) : []),

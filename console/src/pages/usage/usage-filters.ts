@@ -26,6 +26,8 @@ export type UsageFilters = {
   stream?: string | undefined
   source?: string | undefined
   ip?: string | undefined
+  /** `name=value` */
+  tag?: string | undefined
   min_cost?: string | undefined
   min_ms?: number | undefined
   min_first_ms?: number | undefined
@@ -63,6 +65,7 @@ const AMOUNT = /^\d{1,6}(\.\d{1,9})?$/
 
 export function readUsageFilters(raw: Record<string, unknown>): UsageFilters {
   const cost = readText(raw.min_cost)
+  const tag = readText(raw.tag)
   return {
     cursor: /^\d+-\d+$/.test(String(raw.cursor)) ? String(raw.cursor) : undefined,
     q: readText(raw.q),
@@ -80,6 +83,7 @@ export function readUsageFilters(raw: Record<string, unknown>): UsageFilters {
     stream: oneOf(['true', 'false'], String(raw.stream)),
     source: oneOf(SOURCES, raw.source),
     ip: readText(raw.ip),
+    tag: tag !== undefined && /^[^=]+=/.test(tag) ? tag : undefined,
     min_cost: cost !== undefined && AMOUNT.test(cost) ? cost : undefined,
     min_ms: readWhole(raw.min_ms),
     min_first_ms: readWhole(raw.min_first_ms),
@@ -102,6 +106,7 @@ export const NARROWING = [
   'stream',
   'source',
   'ip',
+  'tag',
   'min_cost',
   'min_ms',
   'min_first_ms',
@@ -138,6 +143,7 @@ export function logQueryOf(filters: UsageFilters, isAdmin: boolean) {
     stream: filters.stream,
     source: filters.source,
     ip: filters.ip,
+    tag: filters.tag,
     min_cost: filters.min_cost,
     min_ms: filters.min_ms,
     min_first_ms: filters.min_first_ms,
