@@ -1,6 +1,8 @@
 import type { Logger } from 'pino'
 import { CHANNEL_STATUS } from '../domain/channel.ts'
+import type { ChannelCondition } from '../domain/channel-condition.ts'
 import type { KeyTestResult, TestOptions } from '../relay/channel-test.ts'
+import { conditionOf } from '../routing/condition.ts'
 import { createHealth } from '../routing/health.ts'
 import { createRecovery } from '../routing/recovery.ts'
 import type { RoutedChannel, RoutedKey } from '../routing/table.ts'
@@ -91,12 +93,6 @@ export function createChannelMonitor<C extends RoutedChannel>(deps: ChannelMonit
   }
 
   const enabled = () => deps.channels().filter(({ status }) => status === 1)
-  function stateOf({ id, status, keys }: C): string {
-    if (status === CHANNEL_STATUS.disabled) return 'disabled'
-    if (status === CHANNEL_STATUS.disabledByGateway) return 'auto_disabled'
-    const hasKey = keys.length === 0 || keys.some(key => health.ofKey(id, key).state === 'ready')
-    return hasKey && health.ofChannel(id).state === 'ready' ? 'enabled' : 'cooling_down'
-  }
   const timer = deps.runsRecovery ? setInterval(recover, RECOVERY_EVERY_MS) : undefined
   timer?.unref()
   return {
@@ -104,16 +100,23 @@ export function createChannelMonitor<C extends RoutedChannel>(deps: ChannelMonit
     test,
     recover,
     enabledIds: () => enabled().map(({ id }) => id),
-    conditions: () =>
-      enabled().map(({ id, keys }) => ({
-        id,
-        channel: health.ofChannel(id),
-        keys: keys
-          .map(key => ({ index: key.index, ...health.ofKey(id, key) }))
-          .filter(({ state }) => state !== 'ready'),
-      })),
-    /** The state of every channel. It cools down if it cannot be used now although it is enabled. */
-    states: () => deps.channels().map(channel => ({ id: channel.id, state: stateOf(channel) })),
+    /** The enabled channels of this worker that are not ready, or have keys that are not. */
+    conditions: (): ChannelCondition[] =>
+      enabled()
+        .map(channel => conditionOf(health, channel))
+        .filter(({ channel, keys }) => channel.state !== 'ready' || keys.length > 0),
+    /** The state of every channel, by the conditions of all workers. */
+    states(conditions: readonly ChannelCondition[]) {
+      const unready = new Set(
+        conditions.filter(({ channel }) => channel.state !== 'ready').map(({ id }) => id),
+      )
+      const stateOf = ({ id, status }: C) => {
+        if (status === CHANNEL_STATUS.disabled) return 'disabled'
+        if (status === CHANNEL_STATUS.disabledByGateway) return 'auto_disabled'
+        return unready.has(id) ? 'cooling_down' : 'enabled'
+      }
+      return deps.channels().map(channel => ({ id: channel.id, state: stateOf(channel) }))
+    },
     close: () => clearInterval(timer),
   }
 }

@@ -36,7 +36,9 @@ export type GatewayState = {
   /** Nanodollars of unresolved charges; undefined if another worker reports them. */
   readonly suspenseNanos: (() => Promise<number>) | undefined
   /** The state of every channel; undefined if another worker reports them. */
-  readonly channelStates: (() => readonly { readonly id: number; readonly state: string }[]) | undefined
+  readonly channelStates:
+    | (() => Promise<readonly { readonly id: number; readonly state: string }[]>)
+    | undefined
 }
 
 /** The metrics of this process (docs/reference/metrics.md: Requests). They are added up over all workers. */
@@ -187,8 +189,8 @@ export function createMetrics(
             help: '1 for the state of each channel: enabled, disabled, auto_disabled or cooling_down.',
             labels: ['channel', 'state'],
           },
-          () =>
-            channelStates().map(({ id, state: is }) => ({
+          async () =>
+            (await channelStates()).map(({ id, state: is }) => ({
               labels: { channel: String(id), state: is },
               value: 1,
             })),

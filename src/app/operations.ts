@@ -21,7 +21,7 @@ export const operationsOf = (
     engine: store.engine,
     now: nowS,
     // Cooldowns are known to the workers only.
-    conditions: () => [],
+    conditions: async () => [],
   })
   return createOperations({
     announce,

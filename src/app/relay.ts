@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, RequestListener } from 'node:http'
 import type { Logger } from 'pino'
+import { mergeConditions } from '../domain/channel-condition.ts'
 import { UnreachableError } from '../domain/errors.ts'
 import { BUDGET_SHORTAGES, type Shortage } from '../domain/shortage.ts'
 import { hasDescriptors, type ProcessLimits } from '../host/machine.ts'
@@ -283,7 +284,9 @@ export async function buildRelay({
     flushAndReturn: ledger.flushAndReturn,
     returnIdle: ledger.returnIdle,
     metrics: metrics.collect,
+    conditions: async () => monitor.conditions(),
   })
+  const conditions = async () => mergeConditions([monitor.conditions(), ...(await peers.otherConditions())])
   metrics.watch({
     eventLoopLagS: overload.lagS,
     journalLagS: () => ledger.lagMs() / 1000,
@@ -292,7 +295,7 @@ export async function buildRelay({
     bodyBytes: memory.used,
     // The first worker reports what all workers share.
     suspenseNanos: slot === 0 ? async () => (await readLedgerHealth(db)).suspense.amount : undefined,
-    channelStates: slot === 0 ? monitor.states : undefined,
+    channelStates: slot === 0 ? async () => monitor.states(await conditions()) : undefined,
   })
 
   return {
@@ -304,7 +307,11 @@ export async function buildRelay({
     ledger: barrier,
     routes: { explain: createExplain(deps) },
     announce: invalidation.announce,
-    channels: { ...monitor, disabledOverrides: () => listDisabledOverrides(catalog.table().channels) },
+    channels: {
+      ...monitor,
+      conditions,
+      disabledOverrides: () => listDisabledOverrides(catalog.table().channels),
+    },
     async close(): Promise<void> {
       invalidation.close()
       catalog.close()

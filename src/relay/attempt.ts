@@ -267,8 +267,7 @@ async function attempt(state: AttemptState, step: PlanStep<RelayChannel>): Promi
     state.last = { channel }
     const ready = call.encode(channelRequest)
     if ('isRetryable' in ready) {
-      candidates.noteFailure(step, ready)
-      await slot.end(ready.health)
+      await slot.end(candidates.noteFailure(step, ready))
       return ready
     }
     state.last = { channel, outgoing: ready.outgoing }
@@ -327,9 +326,9 @@ async function exchange(
     earlyHeaders.close()
     return { ...answered, kind: 'buffered', answer: judgement.answer, reading: judgement.reading }
   }
-  candidates.noteFailure(step, judgement, sentMs)
-  if (judgement.health.kind === 'auth') call.forgetCredential()
-  await slot.end(judgement.health)
+  const failed = candidates.noteFailure(step, judgement, sentMs)
+  if (failed.kind === 'auth') call.forgetCredential()
+  await slot.end(failed)
   return judgement
 }
 

@@ -6,9 +6,11 @@ import type { RoutedModel } from '../routing/table.ts'
 import type { RelayChannel } from './catalog/catalog.ts'
 import type { RelayDeps, RequestSpan, Trace, TracedAttempt } from './request.ts'
 import type { AttemptFailure } from './upstream/failure.ts'
-import { providerReport } from './upstream/provider-report.ts'
+import { healthOutcome, providerReport } from './upstream/provider-report.ts'
 
-export type PlanDeps = Pick<RelayDeps, 'catalog' | 'health' | 'rates' | 'random'>
+export type PlanDeps = Pick<RelayDeps, 'catalog' | 'rates' | 'random'> & {
+  readonly health: PlanOptions<RelayChannel>['health']
+}
 
 type RoutingRequest = {
   readonly route: RoutedModel<RelayChannel>
@@ -41,7 +43,7 @@ const DEFAULT_RETRY_AFTER_S = 5
 
 /** The channels that a request may try, in the order of its plan, and the trace of the attempts. */
 export function openCandidates(
-  deps: PlanDeps & Pick<RelayDeps, 'nowMs'>,
+  deps: PlanDeps & Pick<RelayDeps, 'health' | 'nowMs'>,
   {
     countedInput,
     span,
@@ -95,13 +97,18 @@ export function openCandidates(
       note({ channel: step.channel.id, status }, sentMs)
       span?.endAttempt({ step, status, sentMs, endedMs: deps.nowMs() })
     },
-    /** The same for an attempt that failed, with the provider's report. */
-    noteFailure(step: PlanStep<RelayChannel>, failure: AttemptFailure, sentMs = deps.nowMs()): void {
+    /** The same for an attempt that failed, with the provider's report. Returns the outcome for the channel's health. */
+    noteFailure(
+      step: PlanStep<RelayChannel>,
+      failure: AttemptFailure,
+      sentMs = deps.nowMs(),
+    ): AttemptOutcome {
       const provider = providerReport(failure)
       const status = failure.status || failure.message
       const attempt = { channel: step.channel.id, status, ...(provider && { provider }) }
       note(attempt, sentMs)
       span?.endAttempt({ ...attempt, step, failure: failure.kind, sentMs, endedMs: deps.nowMs() })
+      return healthOutcome(failure, provider)
     },
     /** The refusal if no channel can take the request, with a Retry-After for the first channel that is ready again. */
     noChannel: () =>

@@ -1,4 +1,6 @@
+import type { ChannelCondition } from '../domain/channel-condition.ts'
 import type { Operation } from '../domain/operation.ts'
+import { healthOf } from '../routing/condition.ts'
 import { plan, type RouteExplanation } from '../routing/plan.ts'
 import { type PlanDeps, planOptions } from './candidates.ts'
 import type { CatalogPrice, FormatChoice, RelayChannel } from './catalog/catalog.ts'
@@ -21,7 +23,11 @@ const isBilledBy = (operation: Operation, price: CatalogPrice) => operation !== 
 /** Explains the current plan for a model, by the same rules as for a request that is sent. */
 export const createExplain =
   (deps: PlanDeps) =>
-  (model: string, operation: Operation): RouteExplanation<RelayChannel> => {
+  (
+    model: string,
+    operation: Operation,
+    conditions: readonly ChannelCondition[],
+  ): RouteExplanation<RelayChannel> => {
     const { catalog } = deps
     const route = catalog.table().resolve(model)
     if (!route) return { servedAs: undefined, price: undefined, steps: [], passedOver: [] }
@@ -36,7 +42,7 @@ export const createExplain =
       },
     })
     return {
-      ...plan(planOptions(deps, { route, skipReason })),
+      ...plan(planOptions({ ...deps, health: healthOf(conditions, deps.health) }, { route, skipReason })),
       servedAs: route.model,
       price: shared && { model: shared.model, version: shared.version },
     }

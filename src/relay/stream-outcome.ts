@@ -19,5 +19,5 @@ export function streamFault(delivery: Delivery, meter: Pick<StreamMeter, 'ending
 /** The outcome of a stream for the health of its channel. */
 export function streamHealth({ ending }: Delivery, fault: Refusal | undefined): AttemptOutcome {
   if (ending === 'disconnected' || ending === 'stopped') return { kind: 'client' }
-  return fault === undefined ? { kind: 'ok' } : { kind: '5xx' }
+  return fault === undefined ? { kind: 'ok' } : { kind: '5xx', detail: fault.message }
 }

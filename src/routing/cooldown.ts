@@ -1,3 +1,5 @@
+import type { Readiness } from '../domain/channel-condition.ts'
+
 /** The state of a channel or key that failed since its last success. */
 export type Cooldown = {
   /** Consecutive failures. */
@@ -11,13 +13,8 @@ export type Cooldown = {
   /** The attempt that tries the channel or key after the cooldown. No other attempt may until `trialUntilMs`. */
   trial: object | undefined
   trialUntilMs: number
-}
-
-export type Readiness = {
-  /** `resting`: cooling down. `trial`: the cooldown is over, and one request may try. `trying`: one request is trying. */
-  readonly state: 'ready' | 'trial' | 'resting' | 'trying'
-  /** When to check again; 0 when it can be used now. */
-  readonly againInMs: number
+  /** The latest failure, in the provider's words. */
+  reason: string
 }
 
 const FIRST_COOLDOWN_MS = 30_000
@@ -39,6 +36,7 @@ export const newCooldown = (): Cooldown => ({
   serial: 0,
   trial: undefined,
   trialUntilMs: 0,
+  reason: '',
 })
 
 export function readinessOf(cooldown: Cooldown, nowMs: number): Readiness {

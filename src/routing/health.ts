@@ -1,3 +1,4 @@
+import type { Readiness } from '../domain/channel-condition.ts'
 import { KEY_STATUS } from '../domain/channel-key.ts'
 import { createMonotonicClock } from './clock.ts'
 import {
@@ -8,20 +9,22 @@ import {
   MAX_COOLDOWN_MS,
   nextCooldownMs,
   READY,
-  type Readiness,
   readinessOf,
 } from './cooldown.ts'
 import { createCooldownBook } from './cooldown-book.ts'
 import type { RoutedChannel, RoutedKey } from './table.ts'
 
+/** What failed, for administrators: the provider's status, code and message. */
+type Detailed = { readonly detail?: string | undefined }
+
 /** How an attempt ended, as far as it concerns health. */
 export type AttemptOutcome =
   | { readonly kind: 'ok' }
   /** A failure of the channel, with any key. */
-  | { readonly kind: 'connect' | 'timeout' | '5xx' }
-  | { readonly kind: '429'; readonly retryAfterMs?: number | undefined }
-  /** `auth`: 401 and 403. `credit`: 402, and what the provider's file recognizes as missing credit. Administrators see `detail`. */
-  | { readonly kind: 'auth' | 'credit'; readonly detail?: string | undefined }
+  | ({ readonly kind: 'connect' | 'timeout' | '5xx' } & Detailed)
+  | ({ readonly kind: '429'; readonly retryAfterMs?: number | undefined } & Detailed)
+  /** `auth`: 401 and 403. `credit`: 402, and what the provider's file recognizes as missing credit. */
+  | ({ readonly kind: 'auth' | 'credit' } & Detailed)
   /** Any other 4xx, or a client that disconnected: no evidence about the channel. */
   | { readonly kind: 'client' }
 
@@ -41,6 +44,8 @@ export type Attempt = {
 export type Health = {
   ofChannel(channelId: number): Readiness
   ofKey(channelId: number, key: RoutedKey): Readiness
+  /** The latest failure of a channel, or of one of its keys; empty without one since the last success. */
+  failureOf(channelId: number, key?: RoutedKey): string
   /** The index of the key to use next. */
   nextKeyIndex(channelId: number): number
   /** Call it synchronously after the channel was chosen: it reserves the trial. */
@@ -67,6 +72,14 @@ const DEFAULT_RETRY_MS = 5_000
 const DISABLE_REASONS = {
   auth: 'The provider rejected the key (401 or 403), and again at each trial.',
   credit: 'The provider reported insufficient credit, and again at each trial.',
+} as const
+
+/** Failures without a detail. */
+const FAILURES = {
+  connect: 'The provider could not be reached.',
+  timeout: 'The provider timed out.',
+  '5xx': 'The provider failed.',
+  '429': 'The provider limits the rate of this key.',
 } as const
 
 /** Attempts that began before the latest cooldown do not count, so that concurrent failures cause one cooldown. */
@@ -115,16 +128,18 @@ export function createHealth(deps: {
     if (!isOutdated(book.ofKey(channel.id, key), attempt)) book.forgetKey(channel.id, key.value)
   }
 
-  function strikeChannel(attempt: RunningAttempt): void {
+  function strikeChannel(attempt: RunningAttempt, reason: string): void {
     const cooldown = book.addChannel(attempt.channel.id)
     if (isOutdated(cooldown, attempt)) return
+    cooldown.reason = reason
     cooldown.strikes += 1
     if (cooldown.strikes >= STRIKES_TO_COOLDOWN) startCooldown(cooldown, nextCooldownMs(cooldown))
   }
 
-  function postponeKey(attempt: RunningAttempt, retryAfterMs: number | undefined): void {
+  function postponeKey(attempt: RunningAttempt, reason: string, retryAfterMs: number | undefined): void {
     const cooldown = book.addKey(attempt.channel.id, attempt.key)
     if (isOutdated(cooldown, attempt)) return
+    cooldown.reason = reason
     // A rate-limited key was not rejected, so the rejections are no longer consecutive.
     cooldown.strikes = 0
     const hasRetryAfter = retryAfterMs !== undefined && retryAfterMs >= 0
@@ -134,6 +149,7 @@ export function createHealth(deps: {
   function refuseKey(attempt: RunningAttempt, reason: string): void {
     const cooldown = book.addKey(attempt.channel.id, attempt.key)
     if (isOutdated(cooldown, attempt)) return
+    cooldown.reason = reason
     cooldown.strikes += 1
     startCooldown(cooldown, nextCooldownMs(cooldown))
     if (attempt.channel.autoBan && isGivenUp(cooldown)) disable(attempt, reason)
@@ -158,10 +174,10 @@ export function createHealth(deps: {
       case 'connect':
       case 'timeout':
       case '5xx':
-        strikeChannel(attempt)
+        strikeChannel(attempt, outcome.detail ?? FAILURES[outcome.kind])
         break
       case '429':
-        postponeKey(attempt, outcome.retryAfterMs)
+        postponeKey(attempt, outcome.detail ?? FAILURES['429'], outcome.retryAfterMs)
         break
       case 'auth':
       case 'credit':
@@ -175,6 +191,8 @@ export function createHealth(deps: {
   return {
     ofChannel: channelId => readiness(book.ofChannel(channelId)),
     ofKey: (channelId, key) => readiness(book.ofKey(channelId, key)),
+    failureOf: (channelId, key) =>
+      (key ? book.ofKey(channelId, key) : book.ofChannel(channelId))?.reason ?? '',
     nextKeyIndex: channelId => nextKeyIndexes.get(channelId) ?? 0,
 
     begin: ({ channel, key }) => {

@@ -1,4 +1,5 @@
 import type { AccountId } from '../domain/account.ts'
+import type { ChannelCondition } from '../domain/channel-condition.ts'
 import type { MetricSnapshot } from '../metrics/registry.ts'
 
 /** The role of a worker. The supervisor sends it in reply to `hello`. */
@@ -22,12 +23,16 @@ export type ToWorker = {
   returnIdle(accounts: readonly AccountId[]): Promise<void>
   /** The metrics of the worker. */
   metrics(input: null): Promise<readonly MetricSnapshot[]>
+  /** The channels of the worker that are not ready. */
+  conditions(input: null): Promise<readonly ChannelCondition[]>
   ping(input: null): Promise<void>
   stop(input: null): Promise<void>
 }
 export type BroadcastName = 'invalidate' | 'apply' | 'flushAndReturn' | 'returnIdle'
+/** The procedures whose results are collected from all workers. */
+export type CollectedName = 'metrics' | 'conditions'
 /** The procedures that a worker serves once it has started. */
-export type ServedName = BroadcastName | 'metrics'
+export type ServedName = BroadcastName | CollectedName
 export type Broadcast = {
   readonly [Name in BroadcastName]: { name: Name; input: Parameters<ToWorker[Name]>[0] }
 }[BroadcastName]
@@ -39,6 +44,8 @@ export type ToSupervisor = {
   broadcast(broadcast: Broadcast): Promise<void>
   /** Receives the metrics of this worker. Returns those of the others, and the counters of workers that have ended. */
   otherMetrics(own: readonly MetricSnapshot[]): Promise<readonly (readonly MetricSnapshot[])[]>
+  /** The conditions of every other worker that responds. */
+  otherConditions(input: null): Promise<readonly (readonly ChannelCondition[])[]>
   enter(name: string): Promise<void>
   leave(name: string): void
   admit(input: { readonly subjects: readonly unknown[]; readonly countedInput: number }): Promise<unknown>

@@ -1,3 +1,4 @@
+import type { ChannelCondition } from '../domain/channel-condition.ts'
 import type { MetricSnapshot } from '../metrics/registry.ts'
 import type { Assignment, Broadcast, ServedName, ToSupervisor, ToWorker } from './messages.ts'
 import { createRpc, type Rpc } from './rpc.ts'
@@ -10,6 +11,8 @@ export type Peers = {
   broadcast(call: Broadcast): Promise<void>
   /** The metrics of the other workers, and the counters of workers that have ended. */
   otherMetrics(own: readonly MetricSnapshot[]): Promise<readonly (readonly MetricSnapshot[])[]>
+  /** The channels that are not ready, of every other worker that responds. */
+  otherConditions(): Promise<readonly (readonly ChannelCondition[])[]>
   /** Runs work under a lock with this name that all workers share. */
   exclusively<T>(name: string, work: () => Promise<T>): Promise<T>
   /** Starts serving calls of the other workers. */
@@ -24,6 +27,7 @@ export const alone = (assignment: Assignment): Peers => ({
   isAlone: true,
   broadcast: async () => {},
   otherMetrics: async () => [],
+  otherConditions: async () => [],
   exclusively: (_name, work) => work(),
   serve: () => {},
   supervisor: undefined,
@@ -44,6 +48,7 @@ export async function joinSupervisor(onStop: () => void): Promise<Peers & { read
       flushAndReturn: async account => (await handlers.promise).flushAndReturn(account),
       returnIdle: async accounts => (await handlers.promise).returnIdle(accounts),
       metrics: async () => (await handlers.promise).metrics(null),
+      conditions: async () => (await handlers.promise).conditions(null),
       ping: async () => {},
       stop: async () => onStop(),
     },
@@ -54,6 +59,7 @@ export async function joinSupervisor(onStop: () => void): Promise<Peers & { read
     isAlone: false,
     broadcast: call => rpc.call('broadcast', call),
     otherMetrics: own => rpc.call('otherMetrics', own),
+    otherConditions: () => rpc.call('otherConditions', null),
     async exclusively(name, work) {
       await rpc.call('enter', name)
       try {

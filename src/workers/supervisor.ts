@@ -2,7 +2,7 @@ import cluster, { type Worker } from 'node:cluster'
 import { performance } from 'node:perf_hooks'
 import type { MetricSnapshot } from '../metrics/registry.ts'
 import { createLocks } from './locks.ts'
-import type { Assignment, Broadcast, ToSupervisor, ToWorker } from './messages.ts'
+import type { Assignment, Broadcast, CollectedName, ToSupervisor, ToWorker } from './messages.ts'
 import { createMetricHistory } from './metric-history.ts'
 import { createRpc, type Rpc } from './rpc.ts'
 
@@ -10,7 +10,7 @@ import { createRpc, type Rpc } from './rpc.ts'
 export type Services = {
   readonly procedures: Omit<
     ToSupervisor,
-    'hello' | 'ready' | 'broadcast' | 'otherMetrics' | 'enter' | 'leave'
+    'hello' | 'ready' | 'broadcast' | 'otherMetrics' | 'otherConditions' | 'enter' | 'leave'
   >
   end(): void
 }
@@ -45,7 +45,7 @@ const STABLE_MS = 10_000
 const FIRST_BACKOFF_MS = 100
 const MAX_BACKOFF_MS = 5_000
 const STOP_GRACE_MS = 10_000
-const METRICS_TIMEOUT_MS = 2_000
+const COLLECT_TIMEOUT_MS = 2_000
 
 type RunningWorker = {
   readonly worker: Worker
@@ -101,6 +101,7 @@ export function startSupervisor(options: SupervisorOptions) {
         },
         broadcast: call => broadcast(call, slot),
         otherMetrics: own => metricsOfOthers(slot, own),
+        otherConditions: () => conditionsOfOthers(slot),
         enter: name => locks.enter(name, running),
         leave: name => locks.leave(name, running),
         ...service.procedures,
@@ -151,23 +152,36 @@ export function startSupervisor(options: SupervisorOptions) {
     await Promise.all(slots.filter(slot => slot !== except).map(slot => callSlot(slot, call)))
   }
 
+  /** The results of the other workers; undefined for one that is ending or does not respond in time. */
+  async function collect<Name extends CollectedName>(name: Name, except: Slot) {
+    const late = Promise.withResolvers<never>()
+    const timer = setTimeout(() => late.reject(new Error('late')), COLLECT_TIMEOUT_MS)
+    const others = slots.flatMap(({ running, assignment }) =>
+      assignment !== except.assignment && running?.isReady ? [{ ...running, slot: assignment.slot }] : [],
+    )
+    const results = await Promise.allSettled(
+      others.map(({ rpc }) => Promise.race([rpc.call(name, null as never), late.promise])),
+    )
+    clearTimeout(timer)
+    return results.map((result, at) => ({
+      slot: others[at]?.slot ?? 0,
+      value: result.status === 'fulfilled' ? result.value : undefined,
+    }))
+  }
+
   /** Of a worker that is ending or does not respond in time, the last known counters. */
   async function metricsOfOthers(except: Slot, own: readonly MetricSnapshot[]) {
     history.note(except.assignment.slot, own)
-    const late = Promise.withResolvers<never>()
-    const timer = setTimeout(() => late.reject(new Error('late')), METRICS_TIMEOUT_MS)
-    const others = slots.filter(slot => slot !== except && slot.running?.isReady)
-    const collected = await Promise.allSettled(
-      others.map(({ running }) => Promise.race([running?.rpc.call('metrics', null) ?? [], late.promise])),
-    )
-    clearTimeout(timer)
-    const metrics = collected.map((result, at) => {
-      const slot = (others[at] as Slot).assignment.slot
-      if (result.status === 'rejected') return history.lastOf(slot)
-      history.note(slot, result.value)
-      return result.value
+    const metrics = (await collect('metrics', except)).map(({ slot, value }) => {
+      if (value === undefined) return history.lastOf(slot)
+      history.note(slot, value)
+      return value
     })
     return [...metrics, history.ofEnded()]
+  }
+
+  async function conditionsOfOthers(except: Slot) {
+    return (await collect('conditions', except)).flatMap(({ value }) => (value ? [value] : []))
   }
 
   function watch(): void {

@@ -37,13 +37,32 @@ function openCare() {
 }
 
 describe('the channel monitor', () => {
-  it('lists enabled channels only, with the keys that are not ready', () => {
-    const { monitor } = openCare()
+  it('lists enabled channels that are not ready, and counts them as cooling down', () => {
+    const { monitor, key } = openCare()
     assert.deepEqual(monitor.enabledIds(), [4])
-    assert.deepEqual(
-      monitor.conditions().map(({ id, keys }) => ({ id, keys })),
-      [{ id: 4, keys: [] }],
-    )
+    assert.deepEqual(monitor.conditions(), [])
+    const channel = { id: 4, keys: [key], autoBan: true } as unknown as RoutedChannel
+    monitor.health.begin({ channel, key }).end({ kind: 'auth', detail: '401 bad_key: No.' })
+    const condition = { state: 'resting', againInMs: 30_000, reason: '401 bad_key: No.' }
+    assert.deepEqual(monitor.conditions(), [
+      { id: 4, channel: condition, keys: [{ index: 0, ...condition }] },
+    ])
+    assert.deepEqual(monitor.states(monitor.conditions()), [
+      { id: 4, state: 'cooling_down' },
+      { id: 5, state: 'disabled' },
+    ])
+  })
+
+  it('disables a key with the words of the provider', () => {
+    const { monitor, key, decisions, state } = openCare()
+    const channel = { id: 4, keys: [key], autoBan: true } as unknown as RoutedChannel
+    for (const afterMs of [0, 30_000, 60_000]) {
+      state.nowMs += afterMs
+      monitor.health.begin({ channel, key }).end({ kind: 'auth', detail: '401 bad_key: No.' })
+    }
+    assert.deepEqual(decisions, [
+      { channelId: 4, keyPosition: undefined, status: 3, reason: '401 bad_key: No.' },
+    ])
   })
 
   it('ends the cooldown on every worker after a successful test', async () => {

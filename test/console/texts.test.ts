@@ -86,7 +86,11 @@ const COMPOSED: Readonly<Record<string, readonly string[]>> = {
   'Channel {} ("{}") is disabled now.': ['`Channel {} ("{}")`', 'is disabled now.'],
   'Channel {} ("{}") is cooling down for another {} s.': [
     '`Channel {} ("{}")`',
-    'is cooling down for another {} s.',
+    'is cooling down for another {} s{}',
+  ],
+  'Channel {} ("{}") is cooling down for another {} s: {}': [
+    '`Channel {} ("{}")`',
+    'is cooling down for another {} s{}',
   ],
   'Channel {} ("{}") is enabled now.': ['`Channel {} ("{}")`', 'is enabled now.'],
   'Channel {} ("{}") is auto-disabled now.': ['`Channel {} ("{}")`', 'is auto-disabled now{}.'],

@@ -7,6 +7,7 @@ const SHAPES = {
   disabled: { board: 'M3 8h6', extra: 'M3 6h6', tone: 'text-ink-3' },
   auto_disabled: { board: 'M3 8h6', extra: 'M2 11 10 3', tone: 'text-bad' },
   cooling_down: { board: 'M3 5.5h6', extra: '', tone: 'text-rest' },
+  trial: { board: 'M3 5.5h6', extra: '', tone: 'text-rest' },
   untested: { board: '', extra: '', tone: 'text-ink-3' },
   expired: { board: 'M3 8h6', extra: 'M6 3v2.5', tone: 'text-warn' },
   used_up: { board: 'M3 10h6', extra: '', tone: 'text-warn' },

@@ -1,5 +1,5 @@
 import { useQueryClient } from '@tanstack/react-query'
-import { useEffect, useState } from 'react'
+import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { call } from '../api/client.ts'
 import { ApiError } from '../api/errors.ts'
@@ -8,18 +8,7 @@ import { Button } from '../look/button.tsx'
 import { Field, TextInput } from '../look/field.tsx'
 import { FormError } from '../look/form-error.tsx'
 import { useErrorText } from '../look/states.tsx'
-
-/** Seconds until a time in the future. */
-function useCountdown(untilMs: number): number {
-  const [secondsLeft, setLeft] = useState(0)
-  useEffect(() => {
-    const tick = () => setLeft(Math.max(0, Math.ceil((untilMs - Date.now()) / 1000)))
-    tick()
-    const timer = setInterval(tick, 500)
-    return () => clearInterval(timer)
-  }, [untilMs])
-  return secondsLeft
-}
+import { useCountdown } from '../look/use-countdown.ts'
 
 type SignInFormProps = { readonly username: string; readonly onDone: () => void }
 

@@ -17,6 +17,7 @@ import type { Changing, Handlers } from '../server/call.ts'
 import type { Deps } from '../server/deps.ts'
 import { createChannelRows, mustFindChannel } from './channel-rows.ts'
 import { type ChannelSeals, createChannelSeals } from './channel-seals.ts'
+import { withState } from './channel-state.ts'
 import { difference, maskedKey, presentChannel } from './channel-view.ts'
 
 type Mode = 'single' | 'batch' | 'multi_to_single'
@@ -202,13 +203,25 @@ export function createChannelKeyHandlers(
         return { key: keys.map(key => seals.open(key)).join('\n') }
       }),
 
-    setChannelKeyStatus: async ({ params, body, change }) =>
-      change(call =>
-        changing(call, params.id, keys => setStatus(call.trx, [keyAt(keys, params.index)], body.status)),
-      ),
+    setChannelKeyStatus: async ({ params, body, change }) => {
+      const conditions = await deps.channels.conditions()
+      return change(async call => {
+        const view = await changing(call, params.id, keys =>
+          setStatus(call.trx, [keyAt(keys, params.index)], body.status),
+        )
+        return withState(view, conditions, now())
+      })
+    },
 
-    deleteChannelKey: async ({ params, change }) =>
-      change(call => changing(call, params.id, keys => remove(call.trx, keys, [keyAt(keys, params.index)]))),
+    deleteChannelKey: async ({ params, change }) => {
+      const conditions = await deps.channels.conditions()
+      return change(async call => {
+        const view = await changing(call, params.id, keys =>
+          remove(call.trx, keys, [keyAt(keys, params.index)]),
+        )
+        return withState(view, conditions, now())
+      })
+    },
 
     manageChannelKeys: async ({ body, change }) => {
       const { action } = body

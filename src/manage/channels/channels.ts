@@ -27,15 +27,17 @@ import { changeKeys, createChannelKeyHandlers, mustHaveKey, readNewKeys } from '
 import { createChannelModelHandlers } from './channel-models.ts'
 import { createChannelRows, presentChannels, presentOne } from './channel-rows.ts'
 import { createChannelSeals } from './channel-seals.ts'
+import { withState, withStates } from './channel-state.ts'
 import { createChannelTagHandlers, setStatus } from './channel-tags.ts'
 import { createChannelTestHandlers } from './channel-tests.ts'
-import { type ChannelView, presentChannel } from './channel-view.ts'
+import { presentChannel } from './channel-view.ts'
 
 const MAX_CHANNELS = 100_000
 /** Limit of rows that one call may write: keys of a batch times models of each channel. */
 const MAX_BATCH_ROWS = 200_000
 
-type GroupView = { readonly tag: string | null; readonly count: number; readonly channels: ChannelView[] }
+type StatedChannel = ReturnType<typeof withStates>[number]
+type GroupView = { readonly tag: string | null; readonly count: number; readonly channels: StatedChannel[] }
 
 type ListQuery = Query<(typeof channelContract)['listChannels']> &
   Partial<Pick<Query<(typeof channelContract)['searchChannels']>, 'keyword' | 'model'>>
@@ -79,7 +81,7 @@ export function createChannelHandlers(deps: Deps): Handlers<typeof channelContra
       keyword: keyword === undefined ? undefined : { text: keyword, digest: digest(keyword) },
     }
     const counts = countTypes(db, filter)
-    const page: Promise<Page<ChannelView | GroupView>> = query.tag_mode
+    const page: Promise<Page<StatedChannel | GroupView>> = query.tag_mode
       ? groups(filter, query)
       : channels(filter, query)
     const [channelPage, types] = await Promise.all([page, counts])
@@ -89,17 +91,17 @@ export function createChannelHandlers(deps: Deps): Handlers<typeof channelContra
     }
   }
 
+  const present = async (rows: readonly ChannelRow[]) =>
+    withStates(await presentChannels(db, rows), await deps.channels.conditions(), now())
+
   async function channels(filter: ChannelFilter, query: ListQuery) {
     const { items, total } = await stored.list(db, filter, orderOf(query), query.paging)
-    return { items: await presentChannels(db, items), total }
+    return { items: await present(items), total }
   }
 
   async function groups(filter: ChannelFilter, query: ListQuery) {
     const { items, total } = await stored.groups(db, filter, orderOf(query), query.paging)
-    const views = await presentChannels(
-      db,
-      items.flatMap(group => group.channels),
-    )
+    const views = await present(items.flatMap(group => group.channels))
     const byId = new Map(views.map(channel => [channel.id, channel]))
     return {
       items: items.map(group => ({
@@ -134,7 +136,10 @@ export function createChannelHandlers(deps: Deps): Handlers<typeof channelContra
 
     listChannels: list,
     searchChannels: list,
-    getChannel: async ({ params }) => presentOne(db, await stored.mustFind(db, params.id)),
+    getChannel: async ({ params }) => {
+      const view = await presentOne(db, await stored.mustFind(db, params.id))
+      return withState(view, await deps.channels.conditions(), now())
+    },
 
     createChannel: async ({ body: { mode, channel: input, at }, change }) => {
       const { name } = input
@@ -173,13 +178,16 @@ export function createChannelHandlers(deps: Deps): Handlers<typeof channelContra
         const views = await presentChannels(trx, await stored.find(trx, ids))
         for (const channel of views)
           audit({ action: 'channel.create', target: `channel:${channel.id}`, after: channel })
-        const [first] = views
-        return mode === 'batch' || !first ? views : first
+        // A new channel has no cooldown.
+        const stated = withStates(views, [], now())
+        const [first] = stated
+        return mode === 'batch' || !first ? stated : first
       })
     },
 
-    updateChannel: async ({ body, actor, change }) =>
-      change(async ({ trx, audit }) => {
+    updateChannel: async ({ body, actor, change }) => {
+      const conditions = await deps.channels.conditions()
+      return change(async ({ trx, audit }) => {
         const before = await stored.mustLock(trx, body.id)
         const viewBefore = await presentOne(trx, before)
         const fields = readFields(body, { current: before, at: '', policy })
@@ -200,8 +208,9 @@ export function createChannelHandlers(deps: Deps): Handlers<typeof channelContra
           before: viewBefore,
           after: viewAfter,
         })
-        return viewAfter
-      }),
+        return withState(viewAfter, conditions, now())
+      })
+    },
 
     editChannels: async ({ body, actor, change }) => {
       const rowCount = body.ids.length * ((body.fields.models?.length ?? 0) + (body.add_models?.length ?? 0))
@@ -282,7 +291,7 @@ export function createChannelHandlers(deps: Deps): Handlers<typeof channelContra
         )
         const view = await presentOne(trx, await stored.mustFind(trx, id))
         audit({ action: 'channel.create', target: `channel:${id}`, after: view })
-        return view
+        return withState(view, [], now())
       }),
 
     setChannelStatus: async ({ params, body, actor, change }) =>

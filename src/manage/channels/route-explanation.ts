@@ -3,9 +3,11 @@ import type { Handlers } from '../server/call.ts'
 import type { Deps } from '../server/deps.ts'
 
 /** How the relay would route a request now. */
-export const createRoutingHandlers = ({ routes }: Deps): Handlers<typeof routingContract> => ({
+export const createRoutingHandlers = ({ routes, channels }: Deps): Handlers<typeof routingContract> => ({
   explainRoute: async ({ body }) => {
-    const plan = routes.explain(body.model, body.operation ?? 'chat')
+    const conditions = await channels.conditions()
+    const failures = new Map(conditions.map(({ id, channel }) => [id, channel.reason]))
+    const plan = routes.explain(body.model, body.operation ?? 'chat', conditions)
     return {
       model: body.model,
       served_as: plan.servedAs ?? null,
@@ -22,6 +24,7 @@ export const createRoutingHandlers = ({ routes }: Deps): Handlers<typeof routing
         channel_id: channelId,
         reason,
         again_in_ms: againInMs ?? null,
+        detail: failures.get(channelId) ?? '',
       })),
     }
   },

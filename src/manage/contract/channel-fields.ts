@@ -145,5 +145,10 @@ export const channelView = z
         .describe('Keys that are not enabled, by index; null for a channel of one key'),
       multi_key_mode: z.string(),
     }),
+    state: z
+      .enum(['enabled', 'disabled', 'auto_disabled', 'cooling_down', 'trial'])
+      .describe('As requests find it now. `trial`: its cooldown has ended, and the next request decides'),
+    cooldown_until: z.int().nullable().describe('Unix seconds'),
+    cooldown_reason: z.string().describe('The failure that started the cooldown; empty without one'),
   })
   .meta({ id: 'Channel' })

@@ -87,8 +87,15 @@ const columns = {
 }
 
 const condition = z.object({
-  state: z.enum(['ready', 'resting', 'trying', 'trial']),
-  resting_until: z.int().nullable().describe('Unix seconds'),
+  state: z
+    .enum(['ready', 'cooling_down', 'trial', 'trying'])
+    .describe(
+      '`trial`: the cooldown has ended, and the next request decides. `trying`: that request is running',
+    ),
+  cooldown_until: z.int().nullable().describe('Unix seconds'),
+  reason: z
+    .string()
+    .describe('The failure that started the cooldown: status, code and message of the provider'),
 })
 
 export const insightContract = {
@@ -154,7 +161,8 @@ export const insightContract = {
     method: 'GET',
     path: '/api/channel/health',
     access: 'admin',
-    summary: 'Health of every channel: its cooldown, and its last 24 hours by the hour',
+    summary:
+      'Health of every channel: its cooldown, and its last 24 hours by the hour. A channel without a usable key cools down until its first key is ready',
     data: z.array(
       z.object({
         channel_id: z.int(),
@@ -197,7 +205,8 @@ export const insightContract = {
         kind: z.enum([
           'channel_disabled',
           'key_rejected',
-          'channel_resting',
+          'channel_cooling_down',
+          'channel_trial',
           'implausible_usage',
           'override_disabled',
           'model_single_channel',
@@ -214,6 +223,7 @@ export const insightContract = {
         name: z.string(),
         detail: z.string(),
         since: z.int().nullable(),
+        until: z.int().nullable().describe('The end of a cooldown, Unix seconds'),
       }),
     ),
   },

@@ -3,7 +3,14 @@ import { OPERATIONS } from '../../domain/operation.ts'
 import { modelName, optional } from './fields.ts'
 import type { Contract } from './route.ts'
 
-const passedOver = z.object({ channel_id: z.int(), reason: z.string(), again_in_ms: z.number().nullable() })
+const passedOver = z.object({
+  channel_id: z.int(),
+  reason: z.string(),
+  again_in_ms: z.number().nullable(),
+  detail: z
+    .string()
+    .describe('The failure that started a cooldown: status, code and message of the provider'),
+})
 
 export const routingContract = {
   explainRoute: {

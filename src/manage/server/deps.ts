@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { AccountId } from '../../domain/account.ts'
+import type { ChannelCondition } from '../../domain/channel-condition.ts'
 import type { ChannelTestResult } from '../../domain/channel-test.ts'
 import type { Operation } from '../../domain/operation.ts'
 import type { ClientAddress } from '../../http/address.ts'
@@ -11,13 +12,10 @@ import type { Identify } from '../../identity/identify.ts'
 import type { Keyring } from '../../identity/keyring.ts'
 import type { Passwords } from '../../identity/passwords.ts'
 import type { Throttle } from '../../identity/throttle.ts'
-import type { Readiness } from '../../routing/cooldown.ts'
 import type { RouteExplanation } from '../../routing/plan.ts'
 import type { RoutedChannel } from '../../routing/table.ts'
 import type { VideoRow } from '../../store/engine/schema.ts'
 import type { Db, Engine } from '../../store/engine/store.ts'
-
-export type { Readiness as Condition }
 
 /** The dependencies of the management API. */
 export type Deps = {
@@ -55,8 +53,14 @@ export type Deps = {
   readonly verify: (options: {
     readonly auditOnly?: boolean
   }) => Promise<{ ok: boolean; lines: readonly string[]; faults?: readonly string[] }>
-  /** Explains the route of a request without sending it. */
-  readonly routes: { explain(model: string, operation: Operation): RouteExplanation<RoutedChannel> }
+  /** Explains the route of a request without sending it, by the conditions of all workers. */
+  readonly routes: {
+    explain(
+      model: string,
+      operation: Operation,
+      conditions: readonly ChannelCondition[],
+    ): RouteExplanation<RoutedChannel>
+  }
   /** Channels as the relay uses them. */
   readonly channels: {
     test(
@@ -68,12 +72,8 @@ export type Deps = {
       },
     ): Promise<ChannelTestResult>
     enabledIds(): readonly number[]
-    /** The health of the enabled channels in this worker; `keys` are those that are not ready. */
-    conditions(): readonly {
-      readonly id: number
-      readonly channel: Readiness
-      readonly keys: readonly (Readiness & { readonly index: number })[]
-    }[]
+    /** The enabled channels that are not ready, or have keys that are not, in any worker. */
+    conditions(): Promise<readonly ChannelCondition[]>
     /** Enabled channels with override operations that are disabled, and why. */
     disabledOverrides(): readonly {
       readonly id: number

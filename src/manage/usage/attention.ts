@@ -11,6 +11,7 @@ import {
 } from '../../store/records/attention.ts'
 import { pricesInForce } from '../../store/records/prices.ts'
 import { namesOf } from '../../store/usage/names.ts'
+import { presentCondition } from '../channels/channel-state.ts'
 import { listServed } from '../channels/served.ts'
 import type { insightContract } from '../contract/insight.ts'
 import type { Answer } from '../contract/route.ts'
@@ -24,7 +25,8 @@ const WEEK_S = 7 * DAY_S
 const UNREFUNDED_S = 90 * DAY_S
 const MAX_NEEDS = 50
 
-type Need = Answer<(typeof insightContract)['attention']>[number]
+type Item = Answer<(typeof insightContract)['attention']>[number]
+type Need = Omit<Item, 'until'> & Partial<Pick<Item, 'until'>>
 const URGENCY = { error: 0, warning: 1, info: 2 } as const
 
 /** What needs attention, most urgent first (docs/reference/console.md: Attention). */
@@ -35,14 +37,18 @@ export function createAttention({
   exposure,
 }: Deps): Handlers<typeof insightContract>['attention'] {
   async function needsOfChannels(): Promise<Need[]> {
-    const [off, keys, implausible] = await Promise.all([
+    const [off, keys, implausible, conditions] = await Promise.all([
       disabledByGateway(db),
       rejectedKeys(db),
       implausibleChannels(db),
+      channels.conditions(),
     ])
-    const coolingDown = channels.conditions().filter(({ channel }) => channel.state === 'resting')
-    const coolingIds = coolingDown.map(({ id }) => id)
-    const coolingNames = await namesOf(db, 'channel', coolingIds)
+    const unready = conditions.filter(({ channel }) => channel.state !== 'ready')
+    const names = await namesOf(
+      db,
+      'channel',
+      unready.map(({ id }) => id),
+    )
     return [
       ...off.map(
         ({ id, name, status_reason }): Need => ({
@@ -84,16 +90,19 @@ export function createAttention({
           since: disabled_time,
         }),
       ),
-      ...coolingDown.map(
-        ({ id, channel }): Need => ({
-          kind: 'channel_resting',
-          level: 'warning',
+      ...unready.map(({ id, channel }): Need => {
+        const { state, cooldown_until, reason } = presentCondition(channel, now())
+        return {
+          ...(state === 'cooling_down'
+            ? { kind: 'channel_cooling_down', level: 'warning' }
+            : { kind: 'channel_trial', level: 'info' }),
           target: `channel:${id}`,
-          name: coolingNames.get(id) ?? String(id),
-          detail: `Cooling down for another ${Math.ceil(channel.againInMs / 1000)} s.`,
+          name: names.get(id) ?? String(id),
+          detail: reason,
           since: null,
-        }),
-      ),
+          until: cooldown_until,
+        }
+      }),
     ]
   }
 
@@ -199,5 +208,6 @@ export function createAttention({
       .flat()
       .sort((a, b) => URGENCY[a.level] - URGENCY[b.level])
       .slice(0, MAX_NEEDS)
+      .map(need => ({ until: null, ...need }))
   }
 }

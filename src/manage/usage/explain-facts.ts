@@ -1,3 +1,4 @@
+import type { ChannelCondition } from '../../domain/channel-condition.ts'
 import type { Role } from '../../domain/role.ts'
 import { listEnabledAliases } from '../../store/records/aliases.ts'
 import { pricesInForce } from '../../store/records/prices.ts'
@@ -80,7 +81,11 @@ export type PresentState = {
   readonly token: TokenWithAccount | undefined
   readonly hasPrice: boolean
   /** The channels that list the model, with the state of each. */
-  readonly channels: readonly (ListingChannel & { readonly coolingS: number })[]
+  readonly channels: readonly (ListingChannel & {
+    readonly coolingS: number
+    /** The failure that started the cooldown, in the provider's words. */
+    readonly failure: string
+  })[]
 }
 
 export async function presentOf(deps: ExplainDeps, { row, model }: RequestFacts): Promise<PresentState> {
@@ -93,21 +98,21 @@ export async function presentOf(deps: ExplainDeps, { row, model }: RequestFacts)
   ])
   const { names } = resolutionOf(new Map(aliases.map(alias => [alias.name, alias])), model)
   const listed = await listListingChannels(db, names, MAX_CHANNELS)
-  const conditions = new Map(deps.conditions().map(each => [each.id, each]))
+  const conditions = new Map((await deps.conditions()).map(each => [each.id, each.channel]))
   return {
     user,
     token,
     hasPrice: createPriceOf(prices, now())({ name: model, pricedAs: names }) !== undefined,
-    channels: listed.map(channel => ({ ...channel, coolingS: coolingOf(conditions.get(channel.id)) })),
+    channels: listed.map(channel => {
+      const condition = conditions.get(channel.id)
+      return { ...channel, coolingS: coolingOf(condition), failure: condition?.reason ?? '' }
+    }),
   }
 }
 
-type HealthCondition = ReturnType<ExplainDeps['conditions']>[number]
-
 /** Seconds until a channel in cooldown may be tried again; 0 if it may be now. */
-function coolingOf(condition: HealthCondition | undefined): number {
-  if (condition?.channel.state !== 'resting') return 0
-  return Math.ceil(condition.channel.againInMs / 1000)
+function coolingOf(condition: ChannelCondition['channel'] | undefined): number {
+  return condition?.state === 'resting' ? Math.ceil(condition.againInMs / 1000) : 0
 }
 
 export const freeOf = (account: { unlimited: number; credited: number; posted: number } | undefined) =>

@@ -46,12 +46,14 @@ function channelSentence({
   status,
   status_reason,
   coolingS,
+  failure,
 }: PresentState['channels'][number]): string {
   const start = `Channel ${id} ("${name}")`
   const reason = status_reason ? `: ${status_reason}` : ''
   if (status === CHANNEL_STATUS.disabled) return `${start} is disabled now.`
   if (status === CHANNEL_STATUS.disabledByGateway) return `${start} is auto-disabled now${reason}.`
-  return coolingS > 0 ? `${start} is cooling down for another ${coolingS} s.` : `${start} is enabled now.`
+  if (coolingS === 0) return `${start} is enabled now.`
+  return `${start} is cooling down for another ${coolingS} s${failure ? `: ${failure}` : '.'}`
 }
 
 function balanceSentence(owner: string, free: number): string[] {

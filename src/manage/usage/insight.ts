@@ -10,12 +10,13 @@ import {
   stepRollupsOf,
 } from '../../store/usage/rollups.ts'
 import { sumTags } from '../../store/usage/tag-sums.ts'
+import { presentCondition } from '../channels/channel-state.ts'
 import { endpointTypes } from '../channels/endpoint-types.ts'
 import { listServed } from '../channels/served.ts'
 import type { insightContract } from '../contract/insight.ts'
 import { createPriceOf, ownerOf } from '../money/pricing.ts'
 import type { Handlers } from '../server/call.ts'
-import type { Condition, Deps } from '../server/deps.ts'
+import type { Deps } from '../server/deps.ts'
 import { createAttention } from './attention.ts'
 import { createSeries, createTimes, createTop, figuresOf } from './series.ts'
 
@@ -34,11 +35,6 @@ export function createInsightHandlers(deps: Deps): Handlers<typeof insightContra
     return { from: to - DAY_S, to }
   }
 
-  const presentCondition = ({ state, againInMs }: Condition) => ({
-    state,
-    resting_until: state === 'resting' ? now() + Math.ceil(againInMs / 1000) : null,
-  })
-
   return {
     usageSeries: createSeries(deps),
     usageTop: createTop(deps),
@@ -55,11 +51,12 @@ export function createInsightHandlers(deps: Deps): Handlers<typeof insightContra
       const filter = lastDay()
       const states = await listChannelStates(db)
       const ids = states.map(({ id }) => id)
-      const [sums, hours] = await Promise.all([
+      const [sums, hours, unready] = await Promise.all([
         groupRollups(db, filter, { by: 'channel', limit: Math.max(1, ids.length) }),
         stepRollupsOf(db, filter, { by: 'channel', stepS: HOUR_S }),
+        channels.conditions(),
       ])
-      const conditions = new Map(channels.conditions().map(each => [each.id, each]))
+      const conditions = new Map(unready.map(each => [each.id, each]))
       const sumsOf = new Map(sums.map(each => [each.key, each]))
       const hoursOf = Map.groupBy(hours, ({ key }) => key)
       const firstHour = Math.floor(filter.from / HOUR_S) * HOUR_S
@@ -76,8 +73,11 @@ export function createInsightHandlers(deps: Deps): Handlers<typeof insightContra
         }
         return {
           channel_id: id,
-          ...presentCondition(condition?.channel ?? { state: 'ready', againInMs: 0 }),
-          keys: (condition?.keys ?? []).map(({ index, ...key }) => ({ index, ...presentCondition(key) })),
+          ...presentCondition(condition?.channel, now()),
+          keys: (condition?.keys ?? []).map(({ index, ...key }) => ({
+            index,
+            ...presentCondition(key, now()),
+          })),
           ...figuresOf(sumsOf.get(id) ?? NOTHING),
           hours: strip,
         }

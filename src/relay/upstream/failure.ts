@@ -62,7 +62,7 @@ export function connectionFailure(
     message,
     retryAfterS: undefined,
     mayBeBilled: wasSent && reason !== 'connect',
-    health: connectionHealth(reason, message),
+    health: connectionHealth(reason),
     // Another channel would need the same resource.
     isRetryable: reason !== 'local',
     answer: undefined,
@@ -70,11 +70,11 @@ export function connectionFailure(
   }
 }
 
-function connectionHealth(reason: ConnectionFailure['reason'], message: string): HealthOutcome {
+function connectionHealth(reason: ConnectionFailure['reason']): HealthOutcome {
   if (reason === 'connect' || reason === 'timeout') return { kind: reason }
   // A shortage on this machine does not affect the health of the channel.
   if (reason === 'local') return { kind: 'client' }
-  return reason === 'key' ? { kind: 'auth', detail: message } : { kind: '5xx' }
+  return { kind: reason === 'key' ? 'auth' : '5xx' }
 }
 
 /** An answer with a success status and an invalid body. */
@@ -158,8 +158,8 @@ export const errorResponseFailure = (channel: RelayChannel, error: ErrorResponse
 }
 
 function healthOf(status: number, isKeyError: boolean, retryAfterS: number | undefined): HealthOutcome {
-  if (status === 401 || status === 403 || isKeyError) return { kind: 'auth', detail: `status ${status}` }
-  if (status === 402) return { kind: 'credit', detail: 'status 402' }
+  if (status === 401 || status === 403 || isKeyError) return { kind: 'auth' }
+  if (status === 402) return { kind: 'credit' }
   if (status === 429)
     return { kind: '429', retryAfterMs: retryAfterS === undefined ? undefined : retryAfterS * 1000 }
   if (status === 408) return { kind: 'timeout' }

@@ -1,3 +1,4 @@
+import type { AttemptOutcome } from '../../routing/health.ts'
 import { upstreamError } from '../answer/upstream-error.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
 import type { AttemptFailure } from './failure.ts'
@@ -52,6 +53,16 @@ const REASONS = {
   key: 'unusable key',
   local: 'local resource exhausted',
 } as const
+
+/** The outcome of a failed attempt for the health of its channel, with what the provider reported. */
+export function healthOutcome(failure: AttemptFailure, report: ProviderReport | undefined): AttemptOutcome {
+  const { health } = failure
+  if (health.kind === 'ok' || health.kind === 'client') return health
+  if (report === undefined) return { ...health, detail: failure.message }
+  const { message = '' } = report
+  const summary = failureSummary(failure, report)
+  return { ...health, detail: message === '' ? summary : `${summary}: ${message}` }
+}
 
 /** A code is a short identifier. Anything else may be a message. */
 const CODE = /^[\w.-]{1,64}$/

@@ -10,6 +10,7 @@ import type { RelayChannel } from '../catalog/catalog.ts'
 import { createFitCheck, createSkipReason, strictRefusal } from '../eligibility.ts'
 import type { RelayRequest, Trace } from '../request.ts'
 import { type AttemptFailure, connectionFailure, invalidAnswer, statusFailure } from '../upstream/failure.ts'
+import { healthOutcome } from '../upstream/provider-report.ts'
 import type { BufferedResponse, UpstreamOutcome } from '../upstream/upstream.ts'
 import type { VideoDeps } from './deps.ts'
 import { overrideSubmission } from './override.ts'
@@ -174,8 +175,7 @@ async function attempt(
   const { channel, sentModel } = step
   const prepared = await prepare(videoRequest, step)
   if ('isRetryable' in prepared) {
-    candidates.noteFailure(step, prepared)
-    slot.end(prepared.health)
+    slot.end(candidates.noteFailure(step, prepared))
     return { kind: prepared.isRetryable ? 'next' : 'refused', failure: prepared }
   }
   await aim({ channel, sentModel, access: prepared.access, kind: prepared.first.kind ?? '' })
@@ -185,14 +185,16 @@ async function attempt(
   const sentMs = deps.nowMs()
   onFlight(true)
   const judged = await sendOne(videoRequest, step, prepared, prepared.first)
-  if (judged.kind === 'accepted') candidates.note(step, judged.answer.status, sentMs)
-  else if (judged.failure.answer) candidates.noteFailure(step, judged.failure, sentMs)
-  else candidates.note(step, judged.failure.status || 'no answer', sentMs)
   if (judged.kind === 'accepted') {
+    candidates.note(step, judged.answer.status, sentMs)
     slot.end({ kind: 'ok' })
     return submitRest(videoRequest, step, prepared, judged)
   }
-  slot.end(judged.failure.health)
+  if (judged.failure.answer) slot.end(candidates.noteFailure(step, judged.failure, sentMs))
+  else {
+    candidates.note(step, judged.failure.status || 'no answer', sentMs)
+    slot.end(healthOutcome(judged.failure, undefined))
+  }
   if (judged.kind === 'unanswered')
     return {
       kind: 'unanswered',

@@ -1,16 +1,14 @@
 import { Link } from '@tanstack/react-router'
 import type { TFunction } from 'i18next'
 import type { Channel, ChannelHealth, ChannelType } from '../../api/contract.ts'
-import { moment, moneyOfSpan, share } from '../../look/format.ts'
+import { moneyOfSpan, share } from '../../look/format.ts'
 import { HourlyChart } from '../../look/hourly-chart.tsx'
-import { StatusBadge } from '../../look/status-badge.tsx'
 import type { Column } from '../../look/table-props.ts'
-import { GatewayText } from '../../texts/gateway-text.tsx'
 import { ChannelMenu } from './channel-menu.tsx'
+import { ChannelState } from './channel-state.tsx'
 import { LastTest, TestButton } from './channel-test.tsx'
 import { InlineNumber } from './inline-number.tsx'
 import { Monogram } from './type-picker.tsx'
-import { stateOf } from './use-health.ts'
 
 type ColumnsOptions = {
   readonly t: TFunction
@@ -38,19 +36,7 @@ export const channelColumns = ({ t, byNumber, health, save }: ColumnsOptions): r
     id: 'state',
     header: t('channels.state'),
     place: 'state',
-    cell: channel => (
-      <span className="flex flex-col">
-        <StatusBadge state={stateOf(channel, health.get(channel.id))} />
-        {health.get(channel.id)?.resting_until && channel.status === 1 ? (
-          <span className="text-label text-rest">{moment(health.get(channel.id)?.resting_until ?? 0)}</span>
-        ) : null}
-        {channel.status === 3 && channel.status_reason ? (
-          <span className="line-clamp-2 max-w-64 text-label text-bad" title={channel.status_reason}>
-            <GatewayText text={channel.status_reason} />
-          </span>
-        ) : null}
-      </span>
-    ),
+    cell: channel => <ChannelState channel={channel} health={health.get(channel.id)} />,
   },
   {
     id: 'name',

@@ -3,12 +3,13 @@ import { Activity, Eye, EyeOff } from 'lucide-react'
 import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { call } from '../../api/client.ts'
-import type { Channel } from '../../api/contract.ts'
+import type { Channel, ChannelHealth } from '../../api/contract.ts'
 import { mapConcurrently } from '../../api/map-concurrently.ts'
 import { useRouteMutation } from '../../api/query.ts'
 import { useIsRoot } from '../../api/self.ts'
 import { Button } from '../../look/button.tsx'
 import { Confirm } from '../../look/confirm.tsx'
+import { CooldownBadge } from '../../look/cooldown.tsx'
 import { CopyButton } from '../../look/copy.tsx'
 import { Field, TextArea } from '../../look/field.tsx'
 import { Moment } from '../../look/moment.tsx'
@@ -128,7 +129,9 @@ function useKeyTests(id: number) {
   }
 }
 
-export function ChannelKeys({ channel }: { readonly channel: Channel }) {
+type ChannelKeysProps = { readonly channel: Channel; readonly health: ChannelHealth | undefined }
+
+export function ChannelKeys({ channel, health }: ChannelKeysProps) {
   const { t } = useTranslation()
   const isRoot = useIsRoot()
   const setStatus = useRouteMutation('setChannelKeyStatus')
@@ -144,10 +147,19 @@ export function ChannelKeys({ channel }: { readonly channel: Channel }) {
       <ul className="flex flex-col divide-y divide-line">
         {keys.map(({ index, key, status, reason, disabled_time }) => {
           const tested = tests.of(index)
+          const cooldown =
+            status === 1 && channel.status === 1
+              ? health?.keys.find(other => other.index === index)
+              : undefined
+          const fault = cooldown?.reason ?? reason
           return (
             <li key={index} className="flex flex-wrap items-center gap-x-3 gap-y-1 py-1.5">
               <code className="font-mono text-code break-all">{key || '–'}</code>
-              <StatusBadge state={STATES[status] ?? 'disabled'} />
+              {cooldown ? (
+                <CooldownBadge until={cooldown.cooldown_until} />
+              ) : (
+                <StatusBadge state={STATES[status] ?? 'disabled'} />
+              )}
               {hasSeveral ? (
                 <span className="ml-auto flex gap-1">
                   <Button
@@ -172,9 +184,9 @@ export function ChannelKeys({ channel }: { readonly channel: Channel }) {
                   </Button>
                 </span>
               ) : null}
-              {reason ? (
-                <span className="w-full text-label text-bad">
-                  <GatewayText text={reason} />
+              {fault ? (
+                <span className="w-full break-words text-label text-bad">
+                  <GatewayText text={fault} />
                   {disabled_time > 0 ? (
                     <span className="text-ink-3">
                       {' · '}

@@ -11,15 +11,15 @@ import { HourlyChart } from '../../look/hourly-chart.tsx'
 import { Moment } from '../../look/moment.tsx'
 import { Facts, Panel, Section } from '../../look/panel.tsx'
 import { Part } from '../../look/states.tsx'
-import { StatusBadge } from '../../look/status-badge.tsx'
 import { GatewayText } from '../../texts/gateway-text.tsx'
 import { ChannelKeys } from './channel-keys.tsx'
 import { ChannelMenu } from './channel-menu.tsx'
+import { ChannelBadge, faultOf } from './channel-state.tsx'
 import { LastTest, useTest } from './channel-test.tsx'
 import { useTypes } from './channel-types.ts'
 import { TestModels } from './test-models.tsx'
 import { useChannelSwitch } from './use-channel-switch.ts'
-import { stateOf, useHealth } from './use-health.ts'
+import { useHealth } from './use-health.ts'
 
 /** Tests the channel with a chosen model, streamed or not. */
 function TestSection({ channel }: { readonly channel: Channel }) {
@@ -76,6 +76,7 @@ export function ChannelPanel() {
   const turn = useChannelSwitch()
   const channel = result.data
   const channelHealth = useHealth().get(Number(id))
+  const fault = channel ? faultOf({ channel, health: channelHealth }) : ''
   const close = () => void navigate({ to: '/channels', search: true })
 
   return (
@@ -101,13 +102,13 @@ export function ChannelPanel() {
             <Section title={t('channels.summary')}>
               <Facts
                 facts={[
-                  [t('channels.state'), <StatusBadge key="gate" state={stateOf(channel, channelHealth)} />],
-                  ...(channel.status_reason
+                  [t('channels.state'), <ChannelBadge key="gate" channel={channel} health={channelHealth} />],
+                  ...(fault
                     ? ([
                         [
                           t('channels.reason'),
-                          <span key="why" className="text-bad">
-                            <GatewayText text={channel.status_reason} />
+                          <span key="why" className="break-words text-bad">
+                            <GatewayText text={fault} />
                           </span>,
                         ],
                       ] as const)
@@ -177,7 +178,7 @@ export function ChannelPanel() {
                 ))}
               </ul>
             </Section>
-            <ChannelKeys channel={channel} />
+            <ChannelKeys channel={channel} health={channelHealth} />
           </>
         ) : null}
       </Part>

@@ -1,7 +1,5 @@
 import type { Channel, ChannelHealth } from '../../api/contract.ts'
 import { useCall } from '../../api/query.ts'
-import type { StatusName } from '../../look/status-badge.tsx'
-import { statusOf } from './channel-types.ts'
 
 const REFRESH_MS = 10_000
 
@@ -11,8 +9,12 @@ export function useHealth(): ReadonlyMap<number, ChannelHealth> {
   return new Map(data?.map(health => [health.channel_id, health]))
 }
 
-/** An enabled channel may be cooling down. */
-export const stateOf = (channel: Channel, health: ChannelHealth | undefined): StatusName =>
-  channel.status === 1 && health !== undefined && health.state !== 'ready'
-    ? 'cooling_down'
-    : statusOf(channel)
+/** The cooldown of an enabled channel; undefined: requests use it. Health is newer than the channel. */
+export function cooldownOf(channel: Channel, health: ChannelHealth | undefined) {
+  if (channel.status !== 1) return undefined
+  if (health) return health.state === 'ready' ? undefined : health
+  const { state, cooldown_until, cooldown_reason } = channel
+  return state === 'cooling_down' || state === 'trial'
+    ? { cooldown_until, reason: cooldown_reason }
+    : undefined
+}

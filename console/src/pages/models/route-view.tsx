@@ -11,6 +11,7 @@ import { span } from '../../look/format.ts'
 import { FilterBar, Sheet } from '../../look/page.tsx'
 import { Empty, Part } from '../../look/states.tsx'
 import { StatusIcon } from '../../look/status-badge.tsx'
+import { GatewayText } from '../../texts/gateway-text.tsx'
 import type { ModelFilters } from './model-filters.ts'
 
 /** The route that a request for a model would take. No request is sent. */
@@ -63,10 +64,16 @@ function Cascade({ model }: { readonly model: string }) {
       ) : null}
       {plan && plan.passed_over.length > 0 ? (
         <ul className="flex flex-col gap-1 border-t border-line p-4 text-table text-ink-2">
-          {plan.passed_over.map(({ channel_id, reason, again_in_ms }) => (
-            <li key={channel_id}>
+          {plan.passed_over.map(({ channel_id, reason, again_in_ms, detail }) => (
+            <li key={channel_id} className="break-words">
               {t('route.excluded', { channel: channel_id, reason: why(reason) })}
               {again_in_ms === null ? '' : ` · ${t('route.again', { time: span(again_in_ms) })}`}
+              {detail ? (
+                <span className="text-bad">
+                  {' · '}
+                  <GatewayText text={detail} />
+                </span>
+              ) : null}
             </li>
           ))}
         </ul>

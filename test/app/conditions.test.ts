@@ -1,0 +1,50 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { type Simulator, startSimulator } from '../../simulator/server.ts'
+import { newDirectory, type Server, startServer, until } from '../support/process.ts'
+import { createFurnisher } from '../support/relay.ts'
+
+const WORKERS = 2
+
+describe(`a channel that cools down in one of ${WORKERS} workers (docs/reference/routing.md: Cooldown)`, () => {
+  let simulator: Simulator | undefined
+  let server: Server
+  before(async () => {
+    simulator = await startSimulator()
+    server = await startServer({ dataDir: newDirectory(), env: { SLUICE_WORKERS: String(WORKERS) } })
+  })
+  after(async () => {
+    await server?.stop()
+    await simulator?.close()
+  })
+
+  it('is cooling down whichever worker is asked', async () => {
+    const { serve, newToken, must } = createFurnisher(server.api, simulator?.url ?? '')
+    const { model, channels } = await serve('sim-status-401')
+    const { key } = await newToken({ unlimited_quota: true })
+    const sent = await until('a request to be started', async () => {
+      const response = await fetch(`${server.url}/v1/chat/completions`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ model, messages: [{ role: 'user', content: 'Hello' }] }),
+      })
+      const text = await response.text()
+      return text.includes('"overloaded"') ? undefined : { status: response.status, text }
+    })
+    assert.equal(sent.status, 502, sent.text)
+    // A connection for each request, so that every worker gets some.
+    for (let i = 0; i < 3 * WORKERS; i++) {
+      const health = await must(
+        server.api('GET', '/api/channel/health', undefined, { headers: { connection: 'close' } }),
+      )
+      assert.deepEqual(
+        health.map((each: { channel_id: number; state: string }) => [each.channel_id, each.state]),
+        [[channels[0], 'cooling_down']],
+      )
+      const { steps, passed_over } = await must(
+        server.api('POST', '/api/route/explain', { model }, { headers: { connection: 'close' } }),
+      )
+      assert.deepEqual([steps, passed_over[0].reason], [[], 'resting'])
+    }
+  })
+})
