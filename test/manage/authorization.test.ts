@@ -215,6 +215,7 @@ const RULES: Readonly<Record<string, Rule>> = {
   channelHealth: 'plain',
   modelOverview: 'plain',
   attention: 'plain',
+  dismissAttention: 'plain',
 
   getLog: {
     kind: 'request',
@@ -281,7 +282,7 @@ const FAMILIES: readonly (readonly [RegExp, Access])[] = [
   [/^\/api\/log\/(stat)?$/, 'admin'],
   [/^\/api\/video\/:id\/refund$/, 'admin'],
   [
-    /^\/api\/(token\/|video\/|playground\/|log\/(self|request|explain|walk|totals|times|facets|export)(\/|$)|model\/|attention$|usage\/(series|top|times|tags)$)/,
+    /^\/api\/(token\/|video\/|playground\/|log\/(self|request|explain|walk|totals|times|facets|export)(\/|$)|model\/|attention(\/dismiss)?$|usage\/(series|top|times|tags)$)/,
     'user',
   ],
   [/^\/api\/user\/(self|access_token|token|sessions|groups|models)(\/|$)/, 'user'],

@@ -285,8 +285,8 @@ for (const engine of ENGINES) {
       assert.equal(needs[0].level, 'error')
       assert.ok(
         needs.some(
-          ({ kind, name }: { kind: string; name: string }) =>
-            kind === 'model_single_channel' && name === cheap.model,
+          ({ kind, names }: { kind: string; names: string[] }) =>
+            kind === 'model_single_channel' && names.includes(cheap.model),
         ),
       )
       const own = await ask('/api/attention', user.accessToken)
@@ -302,6 +302,54 @@ for (const engine of ENGINES) {
             kind === 'model_unpriced' && name === 'nobody-prices-this',
         ),
       )
+    })
+
+    it('shares one item between models with the same need', async () => {
+      const model = ['first', 'second'].map(name => `unpriced-${engine}-${name}`)
+      await relay.addChannel({ name: 'two models', models: model })
+      const need = (await ask('/api/attention')).find(({ names }: { names: string[] }) =>
+        model.every(name => names.includes(name)),
+      )
+      assert.deepEqual([need.kind, need.target], ['model_unpriced', 'models'])
+      assert.equal(need.name, String(need.count))
+      assert.ok(need.count >= 2)
+    })
+
+    it('hides a dismissed need from its user until its cause changes', async () => {
+      const channel = await relay.addChannel({ name: 'dismissed', models: ['sim-words-4'] })
+      const disable = (reason: string) =>
+        relay.gateway.db
+          .updateTable('channels')
+          .set({ status: 3, status_reason: reason })
+          .where('id', '=', channel)
+          .execute()
+      const need = async (token?: string) =>
+        (await ask('/api/attention', token)).find(
+          ({ target }: { target: string }) => target === `channel:${channel}`,
+        )
+      const dismiss = (item: string, more = {}) =>
+        relay.api('POST', '/api/attention/dismiss', { item, ...more })
+      await disable('401 bad_key: No.')
+      const { id, is_dismissed } = await need()
+      assert.equal(is_dismissed, false)
+      await relay.must(dismiss(id))
+      assert.equal((await need()).is_dismissed, true)
+      assert.equal((await ask('/api/attention')).at(-1).is_dismissed, true)
+      const admin = await relay.gateway.createUser({ role: 10 })
+      assert.equal((await need(admin.accessToken)).is_dismissed, false)
+
+      await relay.must(dismiss(id, { is_dismissed: false }))
+      assert.equal((await need()).is_dismissed, false)
+      await relay.must(dismiss(id))
+      await disable('402 no_credit: No.')
+      assert.equal((await need()).is_dismissed, false)
+      // The first cause has gone meanwhile, so it is new when it returns.
+      await disable('401 bad_key: No.')
+      assert.equal((await need()).is_dismissed, false)
+
+      const refused = await dismiss('everything')
+      assert.equal(refused.status, 400)
+      assert.match(refused.text, /item/)
     })
   })
 }

@@ -126,7 +126,7 @@ export const gatewayZhCN: Readonly<Record<string, string>> = {
     '{} 个请求上报的用量超出可能范围，超出部分列为待定扣费',
   'A provider may have billed for responses that were not delivered.': '供应商可能已对未送达的响应计费',
   'Failed, billed and not refunded.': '失败、已计费且未退款',
-  'Only {} serves it.': '只有 {} 提供此模型',
+  'No other enabled channel serves it.': '没有其他已启用的渠道提供此模型',
   'It has no price, so requests are rejected.': '未定价，请求会被拒绝',
   // Reasons of unresolved charges.
   'The gateway failed after the video job was sent.': '视频任务发送后网关出错',

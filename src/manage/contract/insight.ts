@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { isTimeZone } from '../../domain/calendar.ts'
-import { queryNumber, queryText } from './fields.ts'
+import { optional, queryNumber, queryText } from './fields.ts'
 import type { Contract } from './route.ts'
 
 /** A chart with more points than this is unreadable. */
@@ -199,14 +199,14 @@ export const insightContract = {
     method: 'GET',
     path: '/api/attention',
     access: 'user',
-    summary: 'What needs attention: the most urgent first, at most 50',
+    summary: 'What needs attention: the most urgent first, at most 50; dismissed items last',
     data: z.array(
       z.object({
+        id: z.string().describe('Names the item and its cause: it is another one when the cause changes'),
         kind: z.enum([
           'channel_disabled',
           'key_rejected',
           'channel_cooling_down',
-          'channel_trial',
           'implausible_usage',
           'override_disabled',
           'model_single_channel',
@@ -219,12 +219,27 @@ export const insightContract = {
           'untrusted_proxy',
         ]),
         level: z.enum(['error', 'warning', 'info']),
-        target: z.string().describe('`channel:7`, `token:3`, `model:gpt-x`, `setting:HOST` …'),
-        name: z.string(),
+        target: z
+          .string()
+          .describe('`channel:7`, `token:3`, `model:gpt-x`, `models` for several, `setting:HOST` …'),
+        name: z.string().describe('Of the target; of several, their number'),
+        count: z.int().describe('The number of targets'),
+        names: z.array(z.string()).describe('The first 50 targets, if one item stands for several'),
         detail: z.string(),
         since: z.int().nullable(),
         until: z.int().nullable().describe('The end of a cooldown, Unix seconds'),
+        is_dismissed: z.boolean(),
       }),
     ),
+  },
+  dismissAttention: {
+    method: 'POST',
+    path: '/api/attention/dismiss',
+    access: 'user',
+    summary: 'Dismiss an item for the caller until its cause changes, or show it again',
+    body: z.object({
+      item: z.string().regex(/^[0-9a-f]{32}$/, 'must be the id of an item of /api/attention'),
+      is_dismissed: optional(z.boolean()),
+    }),
   },
 } as const satisfies Contract

@@ -1,3 +1,5 @@
+import { createHash } from 'node:crypto'
+import type { Actor } from '../../domain/actor.ts'
 import { isAdmin } from '../../domain/role.ts'
 import { isLow } from '../../domain/token.ts'
 import {
@@ -9,6 +11,7 @@ import {
   tokensNeedingAttention,
   unrefundedVideos,
 } from '../../store/records/attention.ts'
+import { addDismissal, listDismissals, removeDismissals } from '../../store/records/dismissals.ts'
 import { pricesInForce } from '../../store/records/prices.ts'
 import { namesOf } from '../../store/usage/names.ts'
 import { presentCondition } from '../channels/channel-state.ts'
@@ -24,10 +27,43 @@ const WEEK_S = 7 * DAY_S
 /** The default retention of usage. */
 const UNREFUNDED_S = 90 * DAY_S
 const MAX_NEEDS = 50
+/** The models that a group lists by name. */
+const MAX_NAMES = 50
+const ID_LENGTH = 32
 
 type Item = Answer<(typeof insightContract)['attention']>[number]
-type Need = Omit<Item, 'until'> & Partial<Pick<Item, 'until'>>
+type Optional = 'until' | 'count' | 'names'
+type Need = Omit<Item, Optional | 'id' | 'is_dismissed'> &
+  Partial<Pick<Item, Optional>> & {
+    /** What changes when the cause does; by default the detail and the time. */
+    readonly cause?: string
+  }
 const URGENCY = { error: 0, warning: 1, info: 2 } as const
+
+/** Models with the same need share one item: a new gateway would have one for each of its models. */
+function groupModels(need: Pick<Need, 'kind' | 'level' | 'detail'>, models: readonly string[]): Need[] {
+  const [first] = models
+  if (first === undefined) return []
+  const isOne = models.length === 1
+  return [
+    {
+      ...need,
+      target: isOne ? `model:${first}` : 'models',
+      name: isOne ? first : String(models.length),
+      since: null,
+      count: models.length,
+      names: models.slice(0, MAX_NAMES),
+      cause: models.toSorted().join('\n'),
+    },
+  ]
+}
+
+/** Names a need and its cause, so that a dismissed need appears again when its cause changes. */
+const idOf = ({ kind, target, detail, since, cause = `${since} ${detail}` }: Need) =>
+  createHash('sha256')
+    .update(JSON.stringify([kind, target, cause]))
+    .digest('hex')
+    .slice(0, ID_LENGTH)
 
 /** What needs attention, most urgent first (docs/reference/console.md: Attention). */
 export function createAttention({
@@ -35,7 +71,7 @@ export function createAttention({
   now,
   channels,
   exposure,
-}: Deps): Handlers<typeof insightContract>['attention'] {
+}: Deps): Pick<Handlers<typeof insightContract>, 'attention' | 'dismissAttention'> {
   async function needsOfChannels(): Promise<Need[]> {
     const [off, keys, implausible, conditions] = await Promise.all([
       disabledByGateway(db),
@@ -93,9 +129,8 @@ export function createAttention({
       ...unready.map(({ id, channel }): Need => {
         const { state, cooldown_until, reason } = presentCondition(channel, now())
         return {
-          ...(state === 'cooling_down'
-            ? { kind: 'channel_cooling_down', level: 'warning' }
-            : { kind: 'channel_trial', level: 'info' }),
+          kind: 'channel_cooling_down',
+          level: state === 'cooling_down' ? 'warning' : 'info',
           target: `channel:${id}`,
           name: names.get(id) ?? String(id),
           detail: reason,
@@ -158,29 +193,17 @@ export function createAttention({
   }
 
   async function singleModels(): Promise<Need[]> {
-    return (await singleChannelModels(db)).map(({ model, name }) => ({
-      kind: 'model_single_channel',
-      level: 'info',
-      target: `model:${model}`,
-      name: model,
-      detail: `Only ${name} serves it.`,
-      since: null,
-    }))
+    const detail = 'No other enabled channel serves it.'
+    return groupModels({ kind: 'model_single_channel', level: 'info', detail }, await singleChannelModels(db))
   }
 
   async function unpricedModels(): Promise<Need[]> {
     const [served, prices] = await Promise.all([listServed(db), pricesInForce(db, now())])
     const priceOf = createPriceOf(prices, now())
-    return served
-      .filter(model => priceOf(model) === undefined)
-      .map(({ name }) => ({
-        kind: 'model_unpriced',
-        level: 'warning',
-        target: `model:${name}`,
-        name,
-        detail: 'It has no price, so requests are rejected.',
-        since: null,
-      }))
+    return groupModels(
+      { kind: 'model_unpriced', level: 'warning', detail: 'It has no price, so requests are rejected.' },
+      served.filter(model => priceOf(model) === undefined).map(({ name }) => name),
+    )
   }
 
   async function needsOfTokens(userId: number): Promise<Need[]> {
@@ -199,15 +222,44 @@ export function createAttention({
     })
   }
 
-  return async ({ actor }) => {
+  async function needsOf(actor: Actor): Promise<Item[]> {
     const ofAll = isAdmin(actor)
       ? [needsOfDeployment(), needsOfChannels(), needsOfBooks(), singleModels(), unpricedModels()]
       : []
-    const needs = await Promise.all([...ofAll, needsOfTokens(actor.id)])
-    return needs
-      .flat()
-      .sort((a, b) => URGENCY[a.level] - URGENCY[b.level])
-      .slice(0, MAX_NEEDS)
-      .map(need => ({ until: null, ...need }))
+    const [dismissed, ...needs] = await Promise.all([
+      listDismissals(db, actor.id),
+      ...ofAll,
+      needsOfTokens(actor.id),
+    ])
+    const isDismissed = new Set(dismissed)
+    const items = needs.flat().map(need => {
+      const { cause: _cause, ...shown } = need
+      const id = idOf(need)
+      return { until: null, count: 1, names: [], ...shown, id, is_dismissed: isDismissed.has(id) }
+    })
+    const present = new Set(items.map(({ id }) => id))
+    // If the need has gone, its dismissal goes too: a need that returns is a new one.
+    await removeDismissals(
+      db,
+      actor.id,
+      dismissed.filter(id => !present.has(id)),
+    )
+    return items
+  }
+
+  return {
+    attention: async ({ actor }) =>
+      (await needsOf(actor))
+        .sort(
+          (a, b) => Number(a.is_dismissed) - Number(b.is_dismissed) || URGENCY[a.level] - URGENCY[b.level],
+        )
+        .slice(0, MAX_NEEDS),
+
+    dismissAttention: async ({ actor, body: { item, is_dismissed = true }, change }) =>
+      change(async ({ trx }) => {
+        if (is_dismissed) await addDismissal(trx, actor.id, { item, time: now() })
+        else await removeDismissals(trx, actor.id, [item])
+        return undefined
+      }),
   }
 }

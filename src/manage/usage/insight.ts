@@ -114,6 +114,6 @@ export function createInsightHandlers(deps: Deps): Handlers<typeof insightContra
       })
     },
 
-    attention: createAttention(deps),
+    ...createAttention(deps),
   }
 }

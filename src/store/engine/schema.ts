@@ -14,6 +14,7 @@ export type Database = {
   chains: ChainsTable
   tokens: TokensTable
   token_names: TokenNamesTable
+  dismissals: DismissalsTable
   access_tokens: AccessTokensTable
   sessions: SessionsTable
   channels: ChannelsTable
@@ -118,6 +119,9 @@ type TokensTable = {
 
 /** Every name that a token has had, with its owner; stays when the token is deleted. */
 type TokenNamesTable = { token_id: number; name: string; user_id: number }
+
+/** What users have dismissed from the list of what needs attention. */
+type DismissalsTable = { user_id: number; item: string; time: number }
 
 type AccessTokensTable = {
   id: Generated<number>

@@ -6,6 +6,7 @@ import { LOW_TENTHS } from '../../domain/token.ts'
 import type { Db } from '../engine/store.ts'
 
 const MAX_ROWS = 50
+const MAX_MODELS = 10_000
 
 /** Channels that the gateway disabled, the highest priority first. */
 export const disabledByGateway = (db: Db) =>
@@ -36,18 +37,27 @@ export const rejectedKeys = (db: Db) =>
     .limit(MAX_ROWS)
     .execute()
 
-/** Models that only one enabled channel serves. */
-export const singleChannelModels = (db: Db) =>
-  db
+/** Models that only one enabled channel serves; none while there is a single channel, which needs no fallback yet. */
+export async function singleChannelModels(db: Db): Promise<string[]> {
+  const channels = await db
+    .selectFrom('channels')
+    .select('id')
+    .where('status', '!=', CHANNEL_STATUS.disabled)
+    .limit(2)
+    .execute()
+  if (channels.length < 2) return []
+  const rows = await db
     .selectFrom('channel_models')
     .innerJoin('channels', 'channels.id', 'channel_models.channel_id')
-    .select(['channel_models.model', sql<string>`min(channels.name)`.as('name')])
+    .select('channel_models.model')
     .where('channels.status', '=', CHANNEL_STATUS.enabled)
     .groupBy('channel_models.model')
     .having(sql`count(*)`, '=', 1)
     .orderBy('channel_models.model')
-    .limit(MAX_ROWS)
+    .limit(MAX_MODELS)
     .execute()
+  return rows.map(({ model }) => model)
+}
 
 /** Tokens of a user, or of all users, that are nearly used up or expire before `until`. */
 export function tokensNeedingAttention(

@@ -1,20 +1,20 @@
 import { Link, type LinkProps } from '@tanstack/react-router'
-import { CircleAlert, CircleCheck, Info, TriangleAlert } from 'lucide-react'
+import { CircleAlert, CircleCheck, Info, RotateCcw, TriangleAlert, X } from 'lucide-react'
 import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import type { Attention } from '../../api/contract.ts'
-import { useCall } from '../../api/query.ts'
-import { Button } from '../../look/button.tsx'
+import { useCall, useRouteMutation } from '../../api/query.ts'
+import { Button, IconButton } from '../../look/button.tsx'
+import { TimeLeft } from '../../look/cooldown.tsx'
 import { count } from '../../look/format.ts'
 import { Sheet } from '../../look/page.tsx'
 import { Part } from '../../look/states.tsx'
-
 import { GatewayText } from '../../texts/gateway-text.tsx'
 
 const MAX_ROWS = 8
-/** The API lists no more, so counts may be too low then. */
-const MAX_LISTED = 50
 const REFRESH_MS = 15_000
+/** So many items of one kind share a row. */
+const GROUP_FROM = 3
 
 const ICONS = {
   error: <CircleAlert size={16} className="shrink-0 text-bad" aria-hidden />,
@@ -30,29 +30,116 @@ const WITHOUT_DETAIL: ReadonlySet<Attention['kind']> = new Set([
   'video_unrefunded',
 ])
 
+/** Kinds of which one item stands for all. */
+const SINGLE = [
+  'model_single_channel',
+  'model_unpriced',
+  'suspense_open',
+  'video_unrefunded',
+  'public_without_tls',
+  'untrusted_proxy',
+] as const
+type GroupKind = Exclude<Attention['kind'], (typeof SINGLE)[number]>
+const isGrouped = (kind: Attention['kind']): kind is GroupKind =>
+  !(SINGLE as readonly Attention['kind'][]).includes(kind)
+
 /** The page to resolve it; undefined for settings that are read at startup. */
 function linkOf({ kind, target, name }: Attention): LinkProps | undefined {
   const [what, id = ''] = target.split(':')
   if (what === 'setting') return undefined
   if (what === 'channel') return { to: '/channels/$id', params: { id } }
   if (what === 'token') return { to: '/tokens/$id', params: { id } }
+  if (what === 'models') return { to: kind === 'model_unpriced' ? '/prices' : '/models' }
   if (kind === 'model_unpriced') return { to: '/prices', search: { edit: name } }
   if (what === 'model') return { to: '/models', search: { tab: 'route', route: name } }
   if (what === 'video') return { to: '/videos', search: { unrefunded: true } }
   return { to: '/ledger' }
 }
 
-/** Models without a fallback share one row: a new gateway has one channel, and every model would have a row. */
-function grouped(all: readonly Attention[]): { rows: readonly Attention[]; singles: readonly Attention[] } {
-  const singles = all.filter(({ kind }) => kind === 'model_single_channel')
-  return singles.length < 2
-    ? { rows: all, singles: [] }
-    : { rows: all.filter(({ kind }) => kind !== 'model_single_channel'), singles }
+function useSentence(): (need: Attention) => string {
+  const { t } = useTranslation()
+  return ({ kind, name, count: number, until }) => {
+    if (kind === 'channel_cooling_down' && until === null) return t('attention.channel_trial', { name })
+    if (number < 2) return t(`attention.${kind}`, { name })
+    if (kind === 'model_single_channel')
+      return t('attention.models_single_channel', { figure: count(number) })
+    if (kind === 'model_unpriced') return t('attention.models_unpriced', { figure: count(number) })
+    return t(`attention.${kind}`, { name })
+  }
+}
+
+function NeedRow({ need, isInner = false }: { readonly need: Attention; readonly isInner?: boolean }) {
+  const { t } = useTranslation()
+  const sentence = useSentence()
+  const dismiss = useRouteMutation('dismissAttention')
+  const link = linkOf(need)
+  const { id, level, kind, detail, until, names, is_dismissed } = need
+  return (
+    <li className={`flex items-center gap-3 py-1.5 pr-2 ${isInner ? 'pl-11' : 'pl-4'}`}>
+      {isInner ? null : ICONS[level]}
+      <span className="min-w-0 grow break-words" title={names.length > 0 ? names.join('\n') : undefined}>
+        {sentence(need)}
+        {until === null ? null : (
+          <>
+            {', '}
+            <TimeLeft until={until} />
+          </>
+        )}
+        {detail && !WITHOUT_DETAIL.has(kind) ? (
+          <span className="line-clamp-2 text-label text-ink-3" title={detail}>
+            <GatewayText text={detail} />
+          </span>
+        ) : null}
+      </span>
+      {link ? (
+        <Link {...link} className="shrink-0 py-1">
+          {t('attention.open')}
+        </Link>
+      ) : null}
+      <IconButton
+        icon={is_dismissed ? RotateCcw : X}
+        label={is_dismissed ? t('attention.restore') : t('attention.dismiss')}
+        disabled={dismiss.isPending}
+        onClick={() => dismiss.mutate({ body: { item: id, is_dismissed: !is_dismissed } })}
+      />
+    </li>
+  )
+}
+
+/** Several items of one kind in one row, which opens. */
+function GroupRow({ kind, needs }: { readonly kind: GroupKind; readonly needs: readonly Attention[] }) {
+  const { t } = useTranslation()
+  return (
+    <li>
+      <details>
+        <summary className="flex min-h-11 cursor-pointer list-none items-center gap-3 px-4 py-1.5">
+          {ICONS[needs[0]?.level ?? 'info']}
+          <span className="min-w-0 grow">{t(`attention.several.${kind}`, { count: needs.length })}</span>
+          <span className="shrink-0 pr-2 text-accent">{t('attention.details')}</span>
+        </summary>
+        <ul className="divide-y divide-line border-t border-line">
+          {needs.map(need => (
+            <NeedRow key={need.id} need={need} isInner />
+          ))}
+        </ul>
+      </details>
+    </li>
+  )
+}
+
+type Row = Attention | { readonly kind: GroupKind; readonly needs: readonly Attention[] }
+
+/** Rows in the order of their first item. */
+function rowsOf(needs: readonly Attention[]): readonly Row[] {
+  return [...Map.groupBy(needs, ({ kind }) => kind)].flatMap(([kind, ofKind]): readonly Row[] =>
+    isGrouped(kind) && ofKind.length >= GROUP_FROM ? [{ kind, needs: ofKind }] : ofKind,
+  )
 }
 
 export function AttentionList() {
   const { t } = useTranslation()
   const [isWhole, showWhole] = useState(false)
+  const [showsDismissed, showDismissed] = useState(false)
   const result = useCall('attention', {}, { refetchMs: REFRESH_MS })
   if (!result.data)
     return result.isError ? (
@@ -60,53 +147,30 @@ export function AttentionList() {
         <Part result={result}>{null}</Part>
       </Sheet>
     ) : null
-  const { rows, singles } = grouped(result.data)
-  const countText = `${count(singles.length)}${result.data.length >= MAX_LISTED ? '+' : ''}`
-  if (rows.length === 0 && singles.length === 0)
+  const dismissed = result.data.filter(({ is_dismissed }) => is_dismissed)
+  const rows = rowsOf(result.data.filter(({ is_dismissed }) => showsDismissed || !is_dismissed))
+  const dismissedButton =
+    dismissed.length > 0 ? (
+      <Button isSmall kind="quiet" onClick={() => showDismissed(!showsDismissed)}>
+        {showsDismissed
+          ? t('attention.hide_dismissed')
+          : t('attention.show_dismissed', { count: dismissed.length })}
+      </Button>
+    ) : null
+  if (rows.length === 0)
     return (
       <p className="flex items-center gap-2 text-ink-2">
-        <CircleCheck size={16} className="text-ok" aria-hidden /> {t('attention.all_clear')}
+        <CircleCheck size={16} className="text-ok" aria-hidden /> {t('attention.all_clear')} {dismissedButton}
       </p>
     )
   return (
-    <Sheet title={t('attention.title')}>
+    <Sheet title={t('attention.title')} actions={dismissedButton}>
       <ul className="divide-y divide-line">
-        {rows.slice(0, isWhole ? rows.length : MAX_ROWS).map(need => {
-          const link = linkOf(need)
-          return (
-            <li
-              key={`${need.kind} ${need.target} ${need.detail}`}
-              className="flex items-center gap-3 px-4 py-2"
-            >
-              {ICONS[need.level]}
-              <span className="min-w-0 grow break-words">
-                {t(`attention.${need.kind}`, { name: need.name })}
-                {need.detail && !WITHOUT_DETAIL.has(need.kind) ? (
-                  <span className="text-label text-ink-3">
-                    {' '}
-                    <GatewayText text={need.detail} />
-                  </span>
-                ) : null}
-              </span>
-              {link ? (
-                <Link {...link} className="shrink-0 py-1">
-                  {t('attention.open')}
-                </Link>
-              ) : null}
-            </li>
-          )
-        })}
-        {singles.length > 0 ? (
-          <li className="flex items-center gap-3 px-4 py-2">
-            {ICONS.info}
-            <span className="min-w-0 grow" title={singles.map(({ name }) => name).join('\n')}>
-              {t('attention.models_single_channel', { figure: countText })}
-            </span>
-            <Link to="/models" className="shrink-0 py-1">
-              {t('attention.open')}
-            </Link>
-          </li>
-        ) : null}
+        {rows
+          .slice(0, isWhole ? rows.length : MAX_ROWS)
+          .map(row =>
+            'needs' in row ? <GroupRow key={row.kind} {...row} /> : <NeedRow key={row.id} need={row} />,
+          )}
       </ul>
       {rows.length > MAX_ROWS && !isWhole ? (
         <Button kind="quiet" className="m-2" onClick={() => showWhole(true)}>
