@@ -183,6 +183,7 @@ const prices = createRoute({
     optional({
       ...listFields(raw),
       source: readText(raw.source),
+      scope: readText(raw.scope),
       edit: readText(raw.edit),
     }),
   component: lazyRouteComponent(() => import('./pages/prices/prices.tsx'), 'Prices'),
@@ -250,6 +251,8 @@ const me = createRoute({
   path: '/me',
   component: lazyRouteComponent(() => import('./pages/me/me.tsx'), 'PersonalSettings'),
 })
+/** Any other address: the menu stays, so that the user can go on. */
+const elsewhere = createRoute({ getParentRoute: () => shell, path: '$', component: NotFound })
 
 const tree = root.addChildren([
   signIn,
@@ -268,6 +271,7 @@ const tree = root.addChildren([
     ledger,
     settings,
     me,
+    elsewhere,
   ]),
 ])
 

@@ -221,12 +221,23 @@ for (const engine of ENGINES) {
           '/api/nothing',
           '/api/token/1/2/3',
           '/api/pricing_new',
-          '/api/../etc/passwd',
           '/api/..%2f..%2fetc%2fpasswd',
           '/api/token%00',
         ]) {
           const reply = await gateway.api('GET', path, undefined, { headers: { accept: 'text/html' } })
           assertRefused(reply, 404, 'not_found')
+        }
+      })
+
+      it('that are unknown elsewhere are 404: the console’s page to a browser, JSON to programs', async () => {
+        for (const path of ['/nothing', '/channel/7', '/api/../etc/passwd']) {
+          const page = await gateway.api('GET', path, undefined, { headers: { accept: 'text/html,*/*' } })
+          assert.equal(page.status, 404, path)
+          assert.match(page.headers.get('content-type') ?? '', /^text\/html/)
+          assert.match(page.headers.get('content-security-policy') ?? '', /script-src 'self'/)
+          assertRefused(await gateway.api('GET', path), 404, 'not_found')
+          const post = await gateway.api('POST', path, {}, { headers: { accept: 'text/html' } })
+          assertRefused(post, 404, 'not_found')
         }
       })
 

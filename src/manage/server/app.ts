@@ -17,7 +17,7 @@ import { createRequestIds } from '../../http/request-id.ts'
 import { createGatherer } from '../../wire/gather.ts'
 import { JsonError } from '../../wire/json.ts'
 import { readJson } from '../../wire/json-skim.ts'
-import { isPage, serveConsole } from './console.ts'
+import { pageStatus, serveConsole } from './console.ts'
 import type { Deps } from './deps.ts'
 import { serveReference } from './reference.ts'
 import { allowAnyOrigin, noSuchRoute, refuseOtherMethod, serveEverything } from './routes.ts'
@@ -149,7 +149,8 @@ export async function createManageApp(deps: Deps, log: FastifyBaseLogger): Promi
   const { sendPage } = await serveConsole(app, deps)
   app.setNotFoundHandler(async (request, reply) => {
     refuseOtherMethod(request)
-    if (isPage(request)) return sendPage(reply)
+    const status = pageStatus(request)
+    if (status !== undefined) return sendPage(reply, status)
     throw noSuchRoute(request)
   })
   serveEverything(app, deps)

@@ -49,13 +49,22 @@ const waitingPage = (basePath: string, nonce: string) => `<!doctype html>
 </html>
 `
 
-/** The first path segments of the console's pages. Other unknown paths are JSON errors, for programs. */
+/** The first path segments of the console's pages. */
 const PAGES =
   /^\/(sign-in|start|usage|videos|playground|tokens|models|channels|prices|users|audit|ledger|settings|me)(\/|\?|$)/
+/** Paths of programs. If they are unknown, their errors are JSON, for browsers too. */
+const PROGRAMS = /^\/(api|v1|v1beta|dashboard|docs|assets|metrics)(\/|\?|$)/
 
-/** Whether a browser opens a page of the console. */
-export const isPage = ({ method, url, headers }: Pick<FastifyRequest, 'method' | 'url' | 'headers'>) =>
-  method === 'GET' && (headers.accept ?? '').includes('text/html') && PAGES.test(url)
+type Navigation = Pick<FastifyRequest, 'method' | 'url' | 'headers'>
+
+const isNavigation = ({ method, headers }: Navigation) =>
+  method === 'GET' && (headers.accept ?? '').includes('text/html')
+
+/** The status of the console's page if a browser opens it at this path: 404 if it has no such page, but says so itself. */
+export function pageStatus(request: Navigation): 200 | 404 | undefined {
+  if (!isNavigation(request) || PROGRAMS.test(request.url)) return undefined
+  return PAGES.test(request.url) ? 200 : 404
+}
 
 /** A path that leaves its folder, with either kind of slash, or contains a NUL. */
 const PATH_TRAVERSAL = /(?:^|[/\\])\.\.(?:[/\\]|$)|\0/
@@ -100,7 +109,7 @@ export async function serveConsole(
 ) {
   await app.register(statics, { serve: false, preCompressed: true })
 
-  async function sendPage(reply: FastifyReply): Promise<FastifyReply> {
+  async function sendPage(reply: FastifyReply, status = 200): Promise<FastifyReply> {
     const nonce = randomBytes(16).toString('base64')
     const [folder] = await consoleBuilds()
     const html = folder === undefined ? undefined : await readPage(folder)
@@ -110,6 +119,7 @@ export async function serveConsole(
       .replace('%BASE_PATH%', basePath)
       .replaceAll('%NONCE%', nonce)
     return reply
+      .status(status)
       .header('content-security-policy', policy(nonce))
       .header('cache-control', 'no-cache')
       .type('text/html; charset=utf-8')
