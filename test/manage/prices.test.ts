@@ -22,6 +22,25 @@ for (const engine of ENGINES) {
     const history = async (model: string) =>
       (await gateway.api('GET', `/api/price/history?model=${model}`)).body.data
 
+    it('are listed only for models in use on request: those by which enabled channels are charged', async () => {
+      const add = (fields: object) =>
+        gateway.api('POST', '/api/channel/', { channel: { type: 1, key: 'k', name: 'in use', ...fields } })
+      await make({ model: 'used-custom', input: 1 })
+      await make({ model: 'unused-custom', input: 1 })
+      await add({
+        models: ['used-custom', 'gpt-4o', 'used-mapped', 'used-unpriced'],
+        model_mapping: { 'used-mapped': 'gpt-4.1' },
+      })
+      await add({ models: ['gpt-4.1-mini'], status: 2 })
+      const used = async (query = '') =>
+        (await list(`in_use=true&page_size=100${query}`)).items.map(({ model }: { model: string }) => model)
+      assert.deepEqual(await used(), ['gpt-4.1', 'gpt-4o', 'used-custom'])
+      assert.deepEqual(await used('&source=admin'), ['used-custom'])
+      assert.deepEqual(await used('&keyword=GPT-4O'), ['gpt-4o'])
+      const second = await list('in_use=true&page_size=2&p=2')
+      assert.deepEqual([second.total, second.items.length], [3, 1])
+    })
+
     it('have numbered versions, and the list contains the one in force', async () => {
       const first = await make({ model: 'counted', input: 1, output: 2 })
       const second = await make({ model: 'counted', input: 3, output: 4 })

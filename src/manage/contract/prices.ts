@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { CONDITIONS } from '../../domain/price.ts'
 import { RATES, TOOLS } from '../../domain/rate.ts'
-import { idParams, modelName, optional, paged, pageOf, queryText, text } from './fields.ts'
+import { idParams, modelName, optional, paged, pageOf, queryFlag, queryText, text } from './fields.ts'
 import type { Contract } from './route.ts'
 
 /** The same schema under every one of these names. */
@@ -111,6 +111,7 @@ export const priceContract = {
         .transform(source => source || undefined)
         .optional()
         .describe('`admin`: only administrators’ prices; `shipped`: the whole shipped table'),
+      in_use: queryFlag.describe('Only prices that apply to models of enabled channels'),
     }),
     data: pageOf(priceView),
   },

@@ -27,7 +27,9 @@ import {
   type PriceFilter,
   type PriceVersion,
   pricedAmong,
+  pricesInForce,
 } from '../../store/records/prices.ts'
+import { listServed } from '../channels/served.ts'
 import type { priceContract } from '../contract/prices.ts'
 import type { Changing, Handlers, RouteCall } from '../server/call.ts'
 import type { Deps } from '../server/deps.ts'
@@ -137,6 +139,30 @@ export function createPriceHandlers({ db, now }: Deps): Handlers<typeof priceCon
     }
   }
 
+  /** The prices that requests to the enabled channels are charged by, by model name. */
+  async function listInUse(
+    { model, keyword = '' }: PriceFilter,
+    { page, pageSize }: Paging,
+    source: 'admin' | 'shipped' | undefined,
+  ): Promise<Page<PriceView>> {
+    const [served, prices] = await Promise.all([listServed(db), pricesInForce(db, now())])
+    const sourceOf = (name: string) => {
+      if (prices.has(name)) return 'admin'
+      return shippedPrice(name, now() * 1000) === undefined ? undefined : 'shipped'
+    }
+    const priced = served.flatMap(({ pricedAs }) => pricedAs.find(name => sourceOf(name) !== undefined) ?? [])
+    const names = [...new Set(priced)]
+      .filter(name => model === undefined || name === model)
+      .filter(name => source === undefined || sourceOf(name) === source)
+      .filter(name => fold(name).includes(fold(keyword)))
+      .sort()
+    const start = (page - 1) * pageSize
+    const views = await Promise.all(
+      names.slice(start, start + pageSize).map(name => presentInForce(db, name)),
+    )
+    return { items: views.flatMap(view => view ?? []), total: names.length }
+  }
+
   const LISTS = { admin: listAdmin, shipped: listShipped, both: listBoth } as const
 
   const presentInForce = async (source: Db, model: string): Promise<PriceView | undefined> => {
@@ -237,8 +263,10 @@ export function createPriceHandlers({ db, now }: Deps): Handlers<typeof priceCon
       })
     },
 
-    listPrices: async ({ query: { paging, source, ...filter } }) =>
-      presentPage(await LISTS[source ?? 'both'](filter, paging), paging, view => view),
+    listPrices: async ({ query: { paging, source, in_use, ...filter } }) => {
+      const list = in_use ? listInUse(filter, paging, source) : LISTS[source ?? 'both'](filter, paging)
+      return presentPage(await list, paging, view => view)
+    },
 
     listPriceHistory: async ({ query: { paging, model } }) =>
       presentPage(await listPriceHistory(db, model, paging), paging, row => ({

@@ -22,6 +22,8 @@ type Filters = {
   p?: number | undefined
   q?: string | undefined
   source?: string | undefined
+  /** `in_use` or `all`: also the models that no enabled channel serves. */
+  scope?: string | undefined
   edit?: string | undefined
 }
 
@@ -50,12 +52,15 @@ function Unpriced({ onSet }: { readonly onSet: (model: string) => void }) {
 export function Prices() {
   const { t } = useTranslation()
   const { pageSize } = usePreferences()
-  const [{ p = 1, q, source, edit }, setFilters] = useFilters<Filters>()
-  const list = useCall('listPrices', { query: { p, page_size: pageSize, keyword: q, source } })
+  const [{ p = 1, q, source, scope: chosenScope, edit }, setFilters] = useFilters<Filters>()
+  // A search without a chosen scope is a search of all models.
+  const scope = chosenScope ?? (q ? 'all' : 'in_use')
+  const filter = { keyword: q, source, in_use: scope === 'all' ? undefined : true }
+  const list = useCall('listPrices', { query: { p, page_size: pageSize, ...filter } })
   const columns = useMemo(() => priceColumns(t), [t])
   const open = (model: string) => setFilters({ p, edit: model })
   const readPage = (paging: { p: number; page_size: number }) =>
-    call('listPrices', { query: { ...paging, keyword: q, source } })
+    call('listPrices', { query: { ...paging, ...filter } })
   const selection = useSelection({
     visible: list.data?.items ?? [],
     idOf: ({ model }) => model,
@@ -100,11 +105,18 @@ export function Prices() {
         page={p}
         onPage={page => setFilters({ p: page })}
         // Built-in prices always exist, so an empty list means that a filter is set.
-        onClear={() => setFilters({ q: undefined, source: undefined })}
+        onClear={() => setFilters({ q: undefined, source: undefined, scope: 'all' })}
         none={null}
         filters={
           <>
             <SearchBox label={t('prices.search')} value={q} onChange={value => setFilters({ q: value })} />
+            <FilterChoice
+              label={t('prices.scope')}
+              any={t('prices.in_use')}
+              value={scope === 'all' ? scope : undefined}
+              options={[['all', t('prices.all_models')]]}
+              onChange={value => setFilters({ scope: value ?? 'in_use' })}
+            />
             <FilterChoice
               label={t('prices.source')}
               any={t('prices.any')}
