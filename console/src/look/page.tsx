@@ -1,4 +1,5 @@
 import { type ReactNode, useEffect } from 'react'
+import { classes } from './classes.ts'
 
 type PageProps = {
   readonly title: string
@@ -25,14 +26,16 @@ export function Page({ title, actions, children }: PageProps) {
 export function Sheet({
   title,
   actions,
+  className,
   children,
 }: {
   title?: string
   actions?: ReactNode
+  className?: string
   children: ReactNode
 }) {
   return (
-    <section className="sheet">
+    <section className={classes('sheet', className)}>
       {title ? (
         <header className="flex flex-wrap items-center justify-between gap-2 border-b border-line px-4 py-2.5">
           <h2 className="text-section font-semibold">{title}</h2>

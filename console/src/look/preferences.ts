@@ -19,6 +19,8 @@ export type Preferences = {
   readonly pageSize: number
   /** Chosen columns, by table. */
   readonly columns: Readonly<Record<string, readonly string[]>>
+  /** The last model of the playground, by endpoint type. */
+  readonly playgroundModels: Readonly<Record<string, string>>
   /** Saved filters of the usage page. */
   readonly usageViews: readonly SavedView[]
 }
@@ -42,6 +44,7 @@ const DEFAULTS: Preferences = {
   isRailFolded: false,
   pageSize: 50,
   columns: {},
+  playgroundModels: {},
   usageViews: [],
 }
 

@@ -14,7 +14,7 @@ import { ModelField } from './model-field.tsx'
 import { filledFields, numeric, readFields } from './parameters.ts'
 import { CHAT_PATH, streamed } from './send-chat.ts'
 import { useModel } from './use-model.ts'
-import { AsCode } from './workbench.tsx'
+import { AsCode, PLAYGROUND_GRID } from './workbench.tsx'
 
 const EXAMPLES = ['example_one', 'example_two'] as const
 const NOTHING: Prompt = { text: '', pictures: [] }
@@ -130,7 +130,7 @@ export function Chat({ isComparing = false }: { readonly isComparing?: boolean }
   const before = draft.text === '' ? columns[0]?.slice(0, -1) : columns[0]
 
   return (
-    <div className="grid grow items-start gap-4 lg:grid-cols-[minmax(0,1fr)_280px]">
+    <div className={`grow ${PLAYGROUND_GRID}`}>
       <div className="flex min-w-0 flex-col gap-4">
         <section className="sheet flex min-h-96 min-w-0 flex-col lg:h-[calc(100dvh-208px)]">
           <div
@@ -193,7 +193,8 @@ export function Chat({ isComparing = false }: { readonly isComparing?: boolean }
           })}
         />
       </div>
-      <Sheet title={t('playground.settings')}>
+      {/* On a phone the settings are below the conversation. */}
+      <Sheet title={t('playground.settings')} className="lg:order-first">
         <div className="flex flex-col gap-4 p-4">
           {models.map((model, at) => (
             // biome-ignore lint/suspicious/noArrayIndexKey: models are known by their place

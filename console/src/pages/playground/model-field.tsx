@@ -1,6 +1,6 @@
-import { useId } from 'react'
 import { useTranslation } from 'react-i18next'
-import { Field, TextInput } from '../../look/field.tsx'
+import { Combobox } from '../../look/combobox.tsx'
+import { Field } from '../../look/field.tsx'
 import { ratesText } from '../../look/rates.ts'
 import { useErrorText } from '../../look/states.tsx'
 import { type PlaygroundEndpoint, useAvailableModels, usePrices } from './available-models.ts'
@@ -15,7 +15,6 @@ type ModelFieldProps = {
 /** Model name with suggestions and the model's price. Other names can be typed. */
 export function ModelField({ kind, label, value, onChange }: ModelFieldProps) {
   const { t } = useTranslation()
-  const list = useId()
   const models = useAvailableModels(kind)
   const { error, isPending } = usePrices()
   const words = useErrorText()
@@ -24,23 +23,16 @@ export function ModelField({ kind, label, value, onChange }: ModelFieldProps) {
   // While models are loading, none is reported missing.
   const help = price ?? (models.length > 0 || isPending || error ? undefined : t('playground.no_model'))
   return (
-    <>
-      <Field label={label ?? t('playground.model')} help={help} error={error ? words(error) : undefined}>
-        {wiring => (
-          <TextInput
-            {...wiring}
-            list={list}
-            className="font-mono"
-            value={value}
-            onChange={event => onChange(event.target.value)}
-          />
-        )}
-      </Field>
-      <datalist id={list}>
-        {models.map(({ model_name }) => (
-          <option key={model_name} value={model_name} />
-        ))}
-      </datalist>
-    </>
+    <Field label={label ?? t('playground.model')} help={help} error={error ? words(error) : undefined}>
+      {wiring => (
+        <Combobox
+          {...wiring}
+          className="font-mono"
+          value={value}
+          options={models.map(({ model_name }) => model_name)}
+          onChange={onChange}
+        />
+      )}
+    </Field>
   )
 }

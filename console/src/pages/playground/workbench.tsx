@@ -42,6 +42,9 @@ function useRun<Result>(read: (response: Response) => Promise<Result>) {
   return { ...state, run, stop: () => abort.current?.abort() }
 }
 
+/** The layout of every tab: settings on the left, the result on the right. */
+export const PLAYGROUND_GRID = 'grid items-start gap-4 lg:grid-cols-[340px_minmax(0,1fr)]'
+
 type WorkbenchProps<Result> = Pick<PlaygroundCall, 'path' | 'body' | 'file'> & {
   readonly isReady: boolean
   /** The response is a binary file, saved under this name. */
@@ -79,7 +82,7 @@ export function Workbench<Result>({
     void run({ path, body, file, tokenId })
   }
   return (
-    <div className="grid items-start gap-4 lg:grid-cols-[minmax(0,2fr)_minmax(0,3fr)]">
+    <div className={PLAYGROUND_GRID}>
       <Sheet>
         <form
           className="flex flex-col gap-4 p-4"
