@@ -1,4 +1,4 @@
-import { COMMON_SDK } from '../../../src/manage/contract/constants.ts'
+import { COMMON_SDK, MESSAGES_SDK } from '../../../src/manage/contract/constants.ts'
 import { publicAddress } from '../api/base-path.ts'
 
 /** A request to `/v1`, to be shown as code. */
@@ -155,10 +155,69 @@ const withSdk =
     return sdk ? sdkWriter(call, sdk) : httpWriter(call)
   }
 
+type ChatMessage = { readonly role: string; readonly content: unknown }
+type ContentPart = {
+  readonly type: string
+  readonly text?: string
+  readonly image_url?: { readonly url: string }
+}
+
+/** An image of a message: base64 from a data URL, or its address. */
+function imageOf(url: string) {
+  const [, type, data] = /^data:([^;,]+);base64,(.*)$/s.exec(url) ?? []
+  const source = data === undefined ? { type: 'url', url } : { type: 'base64', media_type: type, data }
+  return { type: 'image', source }
+}
+
+const partsOf = (content: unknown) =>
+  Array.isArray(content)
+    ? (content as ContentPart[]).map(part => (part.image_url ? imageOf(part.image_url.url) : part))
+    : content
+
+/** This format requires a limit of the answer. */
+const MAX_TOKENS = 1024
+/** Parameters that both formats have under the same name. */
+const SHARED_PARAMETERS = ['temperature', 'top_p', 'stream'] as const
+
+/** A chat with the SDK of the other format: the gateway translates, whichever provider serves the model. */
+function messagesSdk({ body }: ApiCall): string {
+  const messages = (body.messages ?? []) as readonly ChatMessage[]
+  const system = messages.filter(({ role }) => role === 'system').map(({ content }) => content)
+  const parameters = {
+    model: body.model,
+    max_tokens: body.max_tokens ?? MAX_TOKENS,
+    ...(system.length > 0 && { system: system.join('\n') }),
+    messages: messages
+      .filter(({ role }) => role !== 'system')
+      .map(({ role, content }) => ({ role, content: partsOf(content) })),
+    ...Object.fromEntries(
+      SHARED_PARAMETERS.flatMap(name => (body[name] === undefined ? [] : [[name, body[name]]])),
+    ),
+  }
+  const output = body.stream
+    ? 'for event in response:\n    if event.type == "content_block_delta" and event.delta.type == "text_delta":\n        print(event.delta.text, end="")'
+    : 'print(next(block.text for block in response.content if block.type == "text"))'
+  return [
+    'import os',
+    `from ${MESSAGES_SDK.package} import ${MESSAGES_SDK.client}`,
+    '',
+    `client = ${MESSAGES_SDK.client}(base_url="${publicAddress}", api_key=os.environ["${KEY_NAME}"])`,
+    'response = client.messages.create(',
+    ...Object.entries(parameters).map(([name, value]) => `    ${name}=${python(value)},`),
+    ')',
+    output,
+  ].join('\n')
+}
+
 /** Code examples, ready to run. Python and TypeScript use the SDK where it has a method for the endpoint. */
 export const SNIPPETS = {
   curl,
   Python: withSdk(pythonSdk, pythonHttp),
   TypeScript: withSdk(typescriptSdk, typescriptHttp),
+  [MESSAGES_SDK.client]: messagesSdk,
 } as const satisfies Record<string, (call: ApiCall) => string>
 export type SnippetName = keyof typeof SNIPPETS
+
+/** The examples that exist for a request: the other format has chats only. */
+export const snippetNames = ({ path }: Pick<ApiCall, 'path'>): readonly SnippetName[] =>
+  (Object.keys(SNIPPETS) as SnippetName[]).filter(name => name !== MESSAGES_SDK.client || path === CHAT)

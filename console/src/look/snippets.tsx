@@ -2,7 +2,7 @@ import { Tabs } from 'radix-ui'
 import { type ReactNode, useEffect, useRef, useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import { publicAddress } from '../api/base-path.ts'
-import { type ApiCall, KEY_NAME, SNIPPETS, type SnippetName } from './code.ts'
+import { type ApiCall, KEY_NAME, SNIPPETS, type SnippetName, snippetNames } from './code.ts'
 import { CodeBlock } from './code-block.tsx'
 import { CopyButton } from './copy.tsx'
 
@@ -24,7 +24,7 @@ export function CallSnippets({ apiKey = SOME_KEY, ...call }: CallSnippetsProps) 
     >
       <div className="flex flex-wrap items-center justify-between gap-2">
         <TabList label={t('snippet.label')}>
-          {(Object.keys(SNIPPETS) as SnippetName[]).map(name => (
+          {snippetNames(call).map(name => (
             <Tab key={name} value={name}>
               {name}
             </Tab>

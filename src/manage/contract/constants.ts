@@ -6,3 +6,5 @@ export { ROLE } from '../../domain/role.ts'
 
 /** The package and class name of the client library for the relay's native format. */
 export const COMMON_SDK = { package: 'openai', client: 'OpenAI' } as const
+/** The same for the other chat format that has an SDK of its own. */
+export const MESSAGES_SDK = { package: 'anthropic', client: 'Anthropic' } as const
