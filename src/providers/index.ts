@@ -4,6 +4,7 @@ import type { Provider } from './provider.ts'
 export { headersOf, signerOf } from './auth.ts'
 export * from './endpoint.ts'
 export * from './offers.ts'
+export * from './popular.ts'
 export * from './provider.ts'
 export * from './type-entry.ts'
 

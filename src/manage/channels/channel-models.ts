@@ -8,6 +8,7 @@ import {
   secretsOfKey,
 } from '../../domain/scrub.ts'
 import {
+  byUse,
   endpoint,
   fieldValues,
   fill,
@@ -20,6 +21,7 @@ import {
 } from '../../providers/index.ts'
 import { shippedModels, shippedOwner } from '../../providers/prices/shipped.ts'
 import { listSealedKeys } from '../../store/records/channel-keys.ts'
+import { countTypes } from '../../store/records/channel-lists.ts'
 import { enabledModels } from '../../store/records/channels.ts'
 import type { channelContract } from '../contract/channels.ts'
 import type { Handlers } from '../server/call.ts'
@@ -112,11 +114,13 @@ export function createChannelModelHandlers(
   }
 
   return {
-    listTypes: async () =>
-      providers.map(provider => {
+    listTypes: async () => {
+      const counts = await countTypes(db, {})
+      return byUse(providers, type => counts.get(type) ?? 0).map(provider => {
         const { operations, formats, fields, ...entry } = typeEntry(provider)
         return { ...entry, operations: [...operations], formats: [...formats], fields: [...fields] }
-      }),
+      })
+    },
 
     listKnownModels: async () =>
       shippedModels().map(id => ({

@@ -332,7 +332,8 @@ export const channelContract = {
     method: 'GET',
     path: '/api/channel/types',
     access: 'admin',
-    summary: 'Channel types: the providers and the fields that each needs',
+    summary:
+      'Channel types: the providers and the fields that each needs. Those with most channels first, then the most popular ones',
     data: z.array(
       z.object({
         type: z.int(),

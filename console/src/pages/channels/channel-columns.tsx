@@ -8,7 +8,7 @@ import { ChannelMenu } from './channel-menu.tsx'
 import { ChannelState } from './channel-state.tsx'
 import { LastTest, TestButton } from './channel-test.tsx'
 import { InlineNumber } from './inline-number.tsx'
-import { Monogram } from './type-picker.tsx'
+import { ProviderMark } from './type-picker.tsx'
 
 type ColumnsOptions = {
   readonly t: TFunction
@@ -22,7 +22,7 @@ const SHOWN_MODELS = 2
 export function ModelNames({ models }: { readonly models: readonly string[] }) {
   const rest = models.length - SHOWN_MODELS
   return (
-    <span title={models.slice(0, 50).join('\n')} className="block truncate">
+    <span title={models.slice(0, 50).join('\n')} className="block max-w-44 truncate">
       {models.slice(0, SHOWN_MODELS).join(', ') || '–'}
       {rest > 0 ? <span className="text-ink-3"> +{rest}</span> : null}
     </span>
@@ -43,8 +43,13 @@ export const channelColumns = ({ t, byNumber, health, save }: ColumnsOptions): r
     header: t('channels.name'),
     place: 'title',
     cell: channel => (
-      <span className="flex min-w-0 items-center gap-2">
-        <span className="truncate font-medium">{channel.name}</span>
+      <span className="flex max-w-52 min-w-0 items-center gap-2">
+        <span title={byNumber.get(channel.type)?.name}>
+          <ProviderMark name={byNumber.get(channel.type)?.name ?? ''} />
+        </span>
+        <span className="truncate font-medium" title={channel.name}>
+          {channel.name}
+        </span>
         {channel.tag ? (
           <Link
             to="/channels"
@@ -60,17 +65,9 @@ export const channelColumns = ({ t, byNumber, health, save }: ColumnsOptions): r
   {
     id: 'provider',
     header: t('channels.provider'),
-    fromPx: 1100,
+    fromPx: 1500,
     place: 'note',
-    cell: ({ type }) => {
-      const name = byNumber.get(type)?.name ?? String(type)
-      return (
-        <span className="flex items-center gap-2">
-          <Monogram name={name} />
-          <span className="truncate">{name}</span>
-        </span>
-      )
-    },
+    cell: ({ type }) => <span className="whitespace-nowrap">{byNumber.get(type)?.name ?? type}</span>,
   },
   {
     id: 'models',
@@ -96,6 +93,7 @@ export const channelColumns = ({ t, byNumber, health, save }: ColumnsOptions): r
     id: 'weight',
     header: t('channels.weight'),
     isRight: true,
+    fromPx: 900,
     cell: ({ id, weight }) => (
       <InlineNumber
         hint="w"
@@ -111,7 +109,11 @@ export const channelColumns = ({ t, byNumber, health, save }: ColumnsOptions): r
     header: t('channels.test'),
     fromPx: 900,
     place: 'figure',
-    cell: channel => <LastTest channel={channel} />,
+    cell: channel => (
+      <span className="block max-w-36">
+        <LastTest channel={channel} />
+      </span>
+    ),
   },
   {
     id: 'day',

@@ -72,8 +72,9 @@ export function LastTest({ channel }: { readonly channel: Channel }) {
     )
   if (channel.test_time === 0) return <span className="whitespace-nowrap text-ink-3">{t('test.never')}</span>
   return (
-    <span className="whitespace-nowrap">
-      {span(channel.response_time)} <span className="text-ink-3">· {fromNow(channel.test_time)}</span>
+    <span className="flex flex-wrap items-baseline gap-x-2">
+      <span className="whitespace-nowrap">{span(channel.response_time)}</span>
+      <span className="text-label whitespace-nowrap text-ink-3">{fromNow(channel.test_time)}</span>
     </span>
   )
 }
@@ -87,10 +88,11 @@ export function TestButton({ id, name }: { readonly id: number; readonly name: s
       icon={Activity}
       isBusy={isRunning(id)}
       aria-label={t('test.one', { name })}
+      title={t('test.one', { name })}
       data-key="t"
       onClick={() => void test(id)}
     >
-      {t('test.verb')}
+      <span className="hidden min-[1600px]:inline">{t('test.verb')}</span>
     </Button>
   )
 }

@@ -3,7 +3,7 @@ import { useTranslation } from 'react-i18next'
 import type { ChannelType } from '../../api/contract.ts'
 import { TextInput } from '../../look/field.tsx'
 import { Part } from '../../look/states.tsx'
-import { monogram, useTypes } from './channel-types.ts'
+import { useTypes } from './channel-types.ts'
 
 const FIRST = 11
 
@@ -39,7 +39,7 @@ export function TypePicker({ onPick, isShort = false }: TypePickerProps) {
                 onClick={() => onPick(type)}
                 className="flex h-12 w-full items-center gap-2.5 rounded-control border border-line px-2.5 text-left hover:border-accent hover:bg-accent-soft"
               >
-                <Monogram name={type.name} />
+                <ProviderMark name={type.name} />
                 <span className="min-w-0 truncate">{type.name}</span>
               </button>
             </li>
@@ -62,11 +62,19 @@ export function TypePicker({ onPick, isShort = false }: TypePickerProps) {
   )
 }
 
-export const Monogram = ({ name }: { readonly name: string }) => (
-  <span
-    aria-hidden="true"
-    className="grid size-6 shrink-0 place-items-center rounded-control bg-sunken text-label font-semibold text-ink-2"
-  >
-    {monogram(name)}
-  </span>
-)
+/** The mark of a provider: two letters and a tint, no logo. */
+export function ProviderMark({ name }: { readonly name: string }) {
+  const { letters, tint } = useTypes().markOf(name)
+  return (
+    <span
+      aria-hidden="true"
+      style={{
+        background: `color-mix(in oklab, var(--series-${tint}) 16%, var(--sheet))`,
+        borderColor: `color-mix(in oklab, var(--series-${tint}) 45%, var(--sheet))`,
+      }}
+      className="grid size-6 shrink-0 place-items-center rounded-control border text-[11px] font-semibold text-ink"
+    >
+      {letters}
+    </span>
+  )
+}
