@@ -1,6 +1,7 @@
 import type { RequestListener, Server } from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
+import { resetCommand } from '../host/command.ts'
 import { createConsoleBuilds } from '../host/console-files.ts'
 import { processLimits, readMachine } from '../host/machine.ts'
 import { version } from '../host/version.ts'
@@ -167,6 +168,7 @@ export async function buildServer(
       consoleBuilds: createConsoleBuilds(),
       basePath: config.basePath,
       version,
+      resetCommand: resetCommand(config.dataDir),
       startTime: now(),
       allowPrivateUpstreams,
       memory: relay.memory,

@@ -681,7 +681,10 @@ describe('behind a proxy', () => {
   it('everything is under SLUICE_BASE_PATH: API, reference, pages and cookie', async () => {
     assert.ok(server.url.endsWith('/gateway/one'))
     assert.equal((await server.api('GET', '/api/user/self')).status, 200)
-    assert.equal((await server.api('GET', '/api/status')).body.data.docs_link, '/gateway/one/docs')
+    const { docs_link, reset_command } = (await server.api('GET', '/api/status')).body.data
+    assert.equal(docs_link, '/gateway/one/docs')
+    // The path of the data directory is not public.
+    assert.equal(reset_command, './sluice admin reset-password root --data DIR')
     assert.equal((await server.api('GET', '/api/openapi.json')).body.servers[0].url, '/gateway/one')
     const docs = await server.api('GET', '/docs', undefined, { token: null })
     assert.equal(docs.status, 200)

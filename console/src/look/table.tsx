@@ -126,7 +126,7 @@ function WideTable<Row extends RowData>({
   const isRight = new Set(columns.filter(column => column.isRight).map(({ id }) => id))
 
   return (
-    <div ref={box} className="overflow-x-auto">
+    <div ref={box} className="@container overflow-x-auto">
       <table
         aria-label={label}
         className={classes('w-full border-collapse text-table', isStale && 'opacity-60')}

@@ -1,13 +1,12 @@
 import { useNavigate, useRouter, useSearch } from '@tanstack/react-router'
 import { useEffect } from 'react'
 import { useTranslation } from 'react-i18next'
+import { useCall } from '../api/query.ts'
 import { Button } from '../look/button.tsx'
 import { Logo } from '../look/logo.tsx'
 import { usePreferences } from '../look/preferences.ts'
 import { SignInForm } from '../shell/sign-in-form.tsx'
 import { speak } from '../texts/index.ts'
-
-const RESET = 'admin reset-password root'
 
 /** Redirects only to paths of this site. */
 const isOwn = (to: string | undefined): to is string => to !== undefined && /^\/(?!\/)/.test(to)
@@ -18,6 +17,7 @@ export function SignIn() {
   const navigate = useNavigate()
   const router = useRouter()
   const { language } = usePreferences()
+  const command = useCall('status', {}, { staleMs: 60_000 }).data?.reset_command
   useEffect(() => {
     document.title = `${t('sign_in.submit')} · Sluice`
   }, [t])
@@ -34,15 +34,13 @@ export function SignIn() {
         </div>
         <div className="flex flex-col gap-2 text-label text-ink-3">
           <p>{t('sign_in.where')}</p>
-          <p>{t('sign_in.reset')}</p>
-          <ul className="flex flex-col gap-1">
-            <li>
-              <code className="font-mono text-code text-ink-2">./sluice {RESET}</code> {t('sign_in.checkout')}
-            </li>
-            <li>
-              <code className="font-mono text-code text-ink-2">sluice {RESET}</code> {t('sign_in.installed')}
-            </li>
-          </ul>
+          {command ? (
+            <>
+              <p>{command.startsWith('./') ? t('sign_in.reset_in_checkout') : t('sign_in.reset')}</p>
+              <code className="font-mono text-code break-words text-ink-2">{command}</code>
+              {command.includes('DIR') ? <p>{t('sign_in.data_directory')}</p> : null}
+            </>
+          ) : null}
         </div>
         <Button
           kind="quiet"

@@ -9,6 +9,9 @@ export const statusContract = {
     summary: 'Version and public settings of the gateway',
     data: z.object({
       version: z.string(),
+      reset_command: z
+        .string()
+        .describe('The command on the gateway’s machine that sets a new password of root'),
       system_name: z.string(),
       start_time: z.int(),
       setup: z.boolean(),

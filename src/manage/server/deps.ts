@@ -107,6 +107,8 @@ export type Deps = {
   }
   readonly basePath: string
   readonly version: string
+  /** The command that sets a new password of root on this machine. */
+  readonly resetCommand: string
   readonly startTime: number
   readonly allowPrivateUpstreams: boolean
   /** Unix seconds. */

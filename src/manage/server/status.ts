@@ -11,6 +11,7 @@ export function createStatusHandlers({
   db,
   engine,
   version,
+  resetCommand,
   startTime,
   basePath,
 }: Deps): Handlers<typeof statusContract> {
@@ -19,6 +20,7 @@ export function createStatusHandlers({
       const { registration, allow_unpriced_models } = await readSettings(db)
       return {
         version,
+        reset_command: resetCommand,
         system_name: 'Sluice',
         start_time: startTime,
         setup: true,

@@ -22,7 +22,7 @@ const SHOWN_MODELS = 2
 export function ModelNames({ models }: { readonly models: readonly string[] }) {
   const rest = models.length - SHOWN_MODELS
   return (
-    <span title={models.slice(0, 50).join('\n')} className="block max-w-44 truncate">
+    <span title={models.slice(0, 50).join('\n')} className="block max-w-40 truncate">
       {models.slice(0, SHOWN_MODELS).join(', ') || '–'}
       {rest > 0 ? <span className="text-ink-3"> +{rest}</span> : null}
     </span>
@@ -43,7 +43,7 @@ export const channelColumns = ({ t, byNumber, health, save }: ColumnsOptions): r
     header: t('channels.name'),
     place: 'title',
     cell: channel => (
-      <span className="flex max-w-52 min-w-0 items-center gap-2">
+      <span className="flex max-w-48 min-w-0 items-center gap-2">
         <span title={byNumber.get(channel.type)?.name}>
           <ProviderMark name={byNumber.get(channel.type)?.name ?? ''} />
         </span>
@@ -110,7 +110,7 @@ export const channelColumns = ({ t, byNumber, health, save }: ColumnsOptions): r
     fromPx: 900,
     place: 'figure',
     cell: channel => (
-      <span className="block max-w-36">
+      <span className="block max-w-32">
         <LastTest channel={channel} />
       </span>
     ),

@@ -28,7 +28,7 @@ export function ChannelState(props: ChannelStateProps) {
     <span className="flex flex-col">
       <ChannelBadge {...props} />
       {fault ? (
-        <span className="line-clamp-2 max-w-48 text-label text-bad" title={fault}>
+        <span className="line-clamp-2 max-w-44 text-label text-bad" title={fault}>
           <GatewayText text={fault} />
         </span>
       ) : null}

@@ -111,11 +111,12 @@ function GroupRow({ kind, needs }: { readonly kind: GroupKind; readonly needs: r
   const { t } = useTranslation()
   return (
     <li>
-      <details>
+      <details className="group">
         <summary className="flex min-h-11 cursor-pointer list-none items-center gap-3 px-4 py-1.5">
           {ICONS[needs[0]?.level ?? 'info']}
           <span className="min-w-0 grow">{t(`attention.several.${kind}`, { count: needs.length })}</span>
-          <span className="shrink-0 pr-2 text-accent">{t('attention.details')}</span>
+          <span className="shrink-0 pr-2 text-accent group-open:hidden">{t('attention.details')}</span>
+          <span className="hidden shrink-0 pr-2 text-accent group-open:inline">{t('reveal.hide')}</span>
         </summary>
         <ul className="divide-y divide-line border-t border-line">
           {needs.map(need => (

@@ -3,7 +3,7 @@ import { useTranslation } from 'react-i18next'
 import { call } from '../../api/client.ts'
 import type { Channel, ChannelType } from '../../api/contract.ts'
 import { ApiError } from '../../api/errors.ts'
-import { useRouteMutation } from '../../api/query.ts'
+import { useCall, useRouteMutation } from '../../api/query.ts'
 import { Button } from '../../look/button.tsx'
 import { Field, TextArea, TextInput } from '../../look/field.tsx'
 import { ErrorCard, useErrorText } from '../../look/states.tsx'
@@ -75,6 +75,7 @@ export function ConnectStep({ onTested }: { readonly onTested: (model: string) =
   const gatewayText = useGatewayText()
   const words = useErrorText()
   const isPriced = useIsPriced()
+  const program = useCall('status', {}).data?.reset_command.split(' ')[0] ?? 'sluice'
   const create = useRouteMutation('createChannel')
   const update = useRouteMutation('updateChannel')
   const setStatus = useRouteMutation('setChannelStatus')
@@ -97,7 +98,7 @@ export function ConnectStep({ onTested }: { readonly onTested: (model: string) =
       <>
         <TypePicker isShort onPick={setType} />
         <p className="text-label text-ink-3">
-          {t('start.no_key')} <code className="font-mono text-code text-ink-2">./sluice start --demo</code>
+          {t('start.no_key')} <code className="font-mono text-code text-ink-2">{program} start --demo</code>
         </p>
       </>
     )

@@ -8,7 +8,7 @@ import { firstCall } from '../../look/snippets.tsx'
 import { StatusBadge } from '../../look/status-badge.tsx'
 import type { Column } from '../../look/table-props.ts'
 import { TokenMenu } from './token-menu.tsx'
-import { statusOf } from './token-state.ts'
+import { lastUse, statusOf } from './token-state.ts'
 
 export const tokenColumns = (t: TFunction, model: string): readonly Column<Token>[] => [
   {
@@ -75,7 +75,7 @@ export const tokenColumns = (t: TFunction, model: string): readonly Column<Token
     header: t('tokens.last_used'),
     fromPx: 900,
     place: 'note',
-    cell: ({ accessed_time }) => <Moment at={accessed_time} />,
+    cell: token => <Moment at={lastUse(token)} />,
   },
   {
     id: 'actions',

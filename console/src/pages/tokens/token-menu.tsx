@@ -8,6 +8,7 @@ import { Confirm } from '../../look/confirm.tsx'
 import { fromNow } from '../../look/format.ts'
 import { Menu } from '../../look/menu.tsx'
 import { toast } from '../../look/toast.tsx'
+import { lastUse } from './token-state.ts'
 
 const DAY_S = 86_400
 
@@ -26,7 +27,7 @@ export function TokenMenu({ token }: { readonly token: Token }) {
       canUndo ? () => void turn(!isOn, false) : undefined,
     )
   }
-  const isInUse = token.accessed_time > Date.now() / 1000 - DAY_S
+  const isInUse = lastUse(token) > Date.now() / 1000 - DAY_S
   return (
     <>
       <Menu
@@ -47,8 +48,8 @@ export function TokenMenu({ token }: { readonly token: Token }) {
             <>
               <p>{t('tokens.delete_effect')}</p>
               <p>
-                {token.accessed_time > 0
-                  ? t('tokens.delete_used', { when: fromNow(token.accessed_time) })
+                {lastUse(token) > 0
+                  ? t('tokens.delete_used', { when: fromNow(lastUse(token)) })
                   : t('tokens.delete_unused')}
               </p>
             </>

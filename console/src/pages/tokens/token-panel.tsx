@@ -18,7 +18,7 @@ import { toast } from '../../look/toast.tsx'
 import { useRevealedSecret } from '../../look/use-revealed-secret.ts'
 import { TokenFields } from './token-fields.tsx'
 import { TokenMenu } from './token-menu.tsx'
-import { statusOf } from './token-state.ts'
+import { lastUse, statusOf } from './token-state.ts'
 import { changesOf, type TokenValues, valuesOf } from './token-values.ts'
 
 /** The full key on request. Revealing it is audited. */
@@ -108,7 +108,7 @@ export function TokenPanel() {
                     token.unlimited_quota ? t('tokens.no_limit') : moneyOfSpan(token.remain_quota),
                   ],
                   [t('tokens.on_hold'), moneyOfSpan(token.held_quota)],
-                  [t('tokens.last_used'), <Moment key="used" at={token.accessed_time} />],
+                  [t('tokens.last_used'), <Moment key="used" at={lastUse(token)} />],
                   [t('common.created'), <Moment key="made" at={token.created_time} />],
                 ]}
               />

@@ -64,10 +64,16 @@ export const usageColumns = (t: TFunction, isAdmin: boolean): readonly OptionalC
     cell: row => {
       const { upstream_model_name: answered, error_code } = otherOf(row)
       return isRequest(row) ? (
-        <span className="block truncate font-mono text-code">
-          {row.model_name || <span className="text-ink-3">{error_code}</span>}
-          {answered ? <span className="text-ink-3"> → {answered}</span> : null}
-        </span>
+        <>
+          <span className="block truncate font-mono text-code">
+            {row.model_name || <span className="text-ink-3">{error_code}</span>}
+            {answered ? <span className="text-ink-3"> → {answered}</span> : null}
+          </span>
+          {/* Beside an open panel there is no room for the columns of channel and token. */}
+          <span className="hidden truncate text-label text-ink-3 @max-[640px]:block">
+            {[row.channel_name, row.token_name].filter(Boolean).join(' · ')}
+          </span>
+        </>
       ) : (
         <span className="block truncate">{row.content}</span>
       )
