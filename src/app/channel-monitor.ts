@@ -3,13 +3,14 @@ import { CHANNEL_STATUS } from '../domain/channel.ts'
 import type { ChannelCondition } from '../domain/channel-condition.ts'
 import type { KeyTestResult, TestOptions } from '../relay/channel-test.ts'
 import { conditionOf } from '../routing/condition.ts'
-import { createHealth } from '../routing/health.ts'
+import { createHealth, type StartedCooldown } from '../routing/health.ts'
 import { createRecovery } from '../routing/recovery.ts'
 import type { RoutedChannel, RoutedKey } from '../routing/table.ts'
 import { cooldownTarget } from './invalidation.ts'
 
 const RECOVERY_EVERY_MS = 15_000
 const MAX_RECOVERY_TESTS = 5
+const LOG_COOLDOWN_EVERY_MS = 30_000
 
 export type ChannelDecision = {
   readonly channelId: number
@@ -44,7 +45,7 @@ export function createChannelMonitor<C extends RoutedChannel>(deps: ChannelMonit
     try {
       if (await deps.saveDecision(decision)) await deps.announce([`channel:${channelId}`])
       log.warn(
-        { channel_id: channelId, key: keyPosition, status, reason },
+        { channel_id: channelId, key_index: keyPosition, status, reason },
         status === 3
           ? 'A channel or key was auto-disabled.'
           : 'A channel or key was enabled after a successful test.',
@@ -54,8 +55,21 @@ export function createChannelMonitor<C extends RoutedChannel>(deps: ChannelMonit
     }
   }
 
+  /** When a cooldown of each channel was last logged. A provider that limits the rate causes many short ones. */
+  const loggedMs = new Map<number, number>()
+  function logCooldown({ channelId, key, reason, forMs }: StartedCooldown): void {
+    const nowMs = deps.nowMs()
+    if (nowMs - (loggedMs.get(channelId) ?? 0) < LOG_COOLDOWN_EVERY_MS) return
+    loggedMs.set(channelId, nowMs)
+    log.warn(
+      { channel_id: channelId, key_index: key?.index, seconds: Math.ceil(forMs / 1000), reason },
+      'A channel or key is cooling down.',
+    )
+  }
+
   const health = createHealth({
     nowMs: deps.nowMs,
+    onCooldown: logCooldown,
     onDisable: ({ channelId, key, reason }) =>
       void decide({ channelId, keyPosition: key?.index, status: 3, reason }),
   })

@@ -28,6 +28,9 @@ export type AttemptOutcome =
   /** Any other 4xx, or a client that disconnected: no evidence about the channel. */
   | { readonly kind: 'client' }
 
+/** Without `key`, the whole channel cools down. */
+export type StartedCooldown = Disabling & { readonly forMs: number }
+
 /** Without `key`, the whole channel is disabled. */
 export type Disabling = { readonly channelId: number; readonly key?: RoutedKey; readonly reason: string }
 
@@ -61,6 +64,9 @@ export type Health = {
 }
 
 type ChannelAndKey = { readonly channel: RoutedChannel; readonly key: RoutedKey }
+
+/** A channel, or one of its keys. */
+type FailedTarget = { readonly channel: RoutedChannel; readonly key?: RoutedKey }
 
 /** `serial` is that of the latest cooldown when the attempt began. */
 type RunningAttempt = ChannelAndKey & { readonly serial: number }
@@ -97,6 +103,7 @@ const isGivenUp = (cooldown: Cooldown | undefined) =>
 export function createHealth(deps: {
   readonly nowMs: () => number
   readonly onDisable: (disabling: Disabling) => void
+  readonly onCooldown?: (cooldown: StartedCooldown) => void
 }): Health {
   const now = createMonotonicClock(deps.nowMs)
   const book = createCooldownBook()
@@ -106,9 +113,10 @@ export function createHealth(deps: {
   const readiness = (cooldown: Cooldown | undefined) =>
     cooldown === undefined ? READY : readinessOf(cooldown, now())
 
-  function startCooldown(cooldown: Cooldown, forMs: number): void {
+  function startCooldown(cooldown: Cooldown, forMs: number, { channel, key }: FailedTarget): void {
     serial += 1
     beginCooldown(cooldown, serial, now() + forMs)
+    deps.onCooldown?.({ channelId: channel.id, ...(key && { key }), reason: cooldown.reason, forMs })
   }
 
   /** The cooldowns that an attempt is evidence for: of its channel and of its key. */
@@ -133,7 +141,8 @@ export function createHealth(deps: {
     if (isOutdated(cooldown, attempt)) return
     cooldown.reason = reason
     cooldown.strikes += 1
-    if (cooldown.strikes >= STRIKES_TO_COOLDOWN) startCooldown(cooldown, nextCooldownMs(cooldown))
+    if (cooldown.strikes >= STRIKES_TO_COOLDOWN)
+      startCooldown(cooldown, nextCooldownMs(cooldown), { channel: attempt.channel })
   }
 
   function postponeKey(attempt: RunningAttempt, reason: string, retryAfterMs: number | undefined): void {
@@ -143,7 +152,8 @@ export function createHealth(deps: {
     // A rate-limited key was not rejected, so the rejections are no longer consecutive.
     cooldown.strikes = 0
     const hasRetryAfter = retryAfterMs !== undefined && retryAfterMs >= 0
-    startCooldown(cooldown, hasRetryAfter ? Math.min(MAX_COOLDOWN_MS, retryAfterMs) : DEFAULT_RETRY_MS)
+    const forMs = hasRetryAfter ? Math.min(MAX_COOLDOWN_MS, retryAfterMs) : DEFAULT_RETRY_MS
+    startCooldown(cooldown, forMs, attempt)
   }
 
   function refuseKey(attempt: RunningAttempt, reason: string): void {
@@ -151,7 +161,7 @@ export function createHealth(deps: {
     if (isOutdated(cooldown, attempt)) return
     cooldown.reason = reason
     cooldown.strikes += 1
-    startCooldown(cooldown, nextCooldownMs(cooldown))
+    startCooldown(cooldown, nextCooldownMs(cooldown), attempt)
     if (attempt.channel.autoBan && isGivenUp(cooldown)) disable(attempt, reason)
   }
 

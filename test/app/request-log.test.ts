@@ -64,6 +64,22 @@ describe('the log line of a request (docs/operating/monitoring.md: Logs)', () =>
     assert.deepEqual([other.status, other.code, other.token_id], [401, 'invalid_api_key', undefined])
   })
 
+  it('is followed by a warning with the words of the provider when a key cools down', async () => {
+    const { model, channels } = await furnisher.serve('sim-status-401')
+    const { key } = await furnisher.newToken({ unlimited_quota: true })
+    assert.equal((await chat(key, model)).status, 502)
+    const line = await until('the warning', () =>
+      logLines(server.stdout()).find(
+        ({ channel_id, msg }) => channel_id === channels[0] && msg !== undefined,
+      ),
+    )
+    assert.deepEqual(
+      [line.level, line.msg, line.key_index, line.seconds],
+      ['warn', 'A channel or key is cooling down.', 0, 30],
+    )
+    assert.match(String(line.reason), /^401 /)
+  })
+
   it('is written for no request if the setting log_requests is 0', async () => {
     await furnisher.must(server.api('PUT', '/api/setting/', { log_requests: 0 }))
     const response = await chat(`sk-${'0'.repeat(48)}`, 'any')
