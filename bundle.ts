@@ -36,6 +36,7 @@ const APART = [
   'pg',
   'google-auth-library',
   'gpt-tokenizer',
+  'nodemailer',
   '@fastify/swagger-ui',
   '@pydantic/genai-prices',
   '@smithy/eventstream-codec',

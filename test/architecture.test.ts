@@ -23,7 +23,7 @@ const FLOORS: readonly (readonly string[])[] = [
   ['media'],
   ['chat'],
   ['requests'],
-  ['models', 'metering', 'metrics', 'override', 'host'],
+  ['models', 'metering', 'metrics', 'override', 'alerts', 'host'],
   ['wire', 'domain'],
 ]
 

@@ -1,4 +1,6 @@
+import { statfsSync } from 'node:fs'
 import type { RequestListener, Server } from 'node:http'
+import { hostname } from 'node:os'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { resetCommand } from '../host/command.ts'
@@ -23,6 +25,10 @@ import { findUser } from '../store/records/users.ts'
 import { createFolding } from '../store/usage/folds.ts'
 import { createRetention } from '../store/usage/retention.ts'
 import { alone, type Peers } from '../workers/peers.ts'
+import { createConditions } from './alert-conditions.ts'
+import { createMailer } from './alert-mail.ts'
+import { createAlertSender } from './alert-sender.ts'
+import { createAlerts, createAlertTest } from './alerts.ts'
 import type { Config } from './config.ts'
 import { isPublicWithoutTls, warnOfProxy } from './exposure.ts'
 import { assignNodes } from './nodes.ts'
@@ -38,6 +44,11 @@ function aloneIn(dataDir: string): Peers {
   const [assignment] = assignNodes(dataDir, 1)
   if (!assignment) throw new Error('no node was assigned to this gateway')
   return alone(assignment)
+}
+
+function freeBytes(directory: string): number {
+  const { bavail, bsize } = statfsSync(directory)
+  return bavail * bsize
 }
 
 /** Failed sign-ins are counted for all workers together, by the supervisor. */
@@ -140,6 +151,32 @@ export async function buildServer(
         })
       : undefined
   const outbound = createOutboundClient(guard)
+  const machine = hostname()
+  const send = createAlertSender({
+    outbound,
+    sendMail: createMailer({ db, keyring }),
+    keyring,
+    nowMs: Date.now,
+  })
+  const alerts = createAlerts({
+    db,
+    engine,
+    observe: createConditions({
+      db,
+      machine: {
+        name: machine,
+        freeDiskBytes: () => freeBytes(config.dataDir),
+        journalLagS: relay.journalLagS,
+        workerExits: async () => (await peers.supervisor?.call('workerExits', null)) ?? [],
+      },
+    }),
+    send,
+    machine,
+    holder: peers.assignment.nodeId,
+    now,
+    log,
+  })
+  const stopAlerts = peers.assignment.slot === 0 ? alerts.start() : undefined
   const app = await createManageApp(
     {
       db,
@@ -157,6 +194,7 @@ export async function buildServer(
         untrustedProxy: proxies.first,
       },
       outbound,
+      testAlertTarget: createAlertTest({ send, machine, now }),
       metrics: { contentType: EXPOSITION_TYPE, expose: relay.metrics.expose },
       ledger: relay.ledger,
       announce: relay.announce,
@@ -211,6 +249,7 @@ export async function buildServer(
       metricsServer?.closeAllConnections()
       await drain(server, config.drainS * 1000)
       await app.close()
+      await stopAlerts?.()
       await outbound.close()
       await folding?.close()
       await retention?.close()

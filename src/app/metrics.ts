@@ -13,6 +13,8 @@ export const CLIENT_LEFT = 499
 export const statusOf = (response: ServerResponse) =>
   response.headersSent ? response.statusCode : CLIENT_LEFT
 
+export const JOURNAL_LAG = 'sluice_journal_lag_seconds'
+
 const usdOf = (nanos: number) => nanos / 1e9
 
 /** The outcomes of attempts that the client left; every other attempt without a status got no response. */
@@ -168,7 +170,7 @@ export function createMetrics(
         state.eventLoopLagS,
       )
       gauge(
-        'sluice_journal_lag_seconds',
+        JOURNAL_LAG,
         'Age of the oldest settled request that is not yet written to the store, summed over workers.',
         state.journalLagS,
       )

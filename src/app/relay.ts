@@ -52,7 +52,7 @@ import type { Peers } from '../workers/peers.ts'
 import { createChannelMonitor } from './channel-monitor.ts'
 import type { Config } from './config.ts'
 import { createInvalidation } from './invalidation.ts'
-import { createMetrics } from './metrics.ts'
+import { createMetrics, JOURNAL_LAG } from './metrics.ts'
 import { openNodeLedger } from './node-ledger.ts'
 import { watchOverload } from './overload.ts'
 import { createRequestLog } from './request-log.ts'
@@ -298,8 +298,23 @@ export async function buildRelay({
     channelStates: slot === 0 ? async () => monitor.states(await conditions()) : undefined,
   })
 
+  /** The longest lag of any worker that responds. */
+  async function journalLagS(): Promise<number> {
+    // While the store is unavailable, some metrics cannot be collected: then this worker stands for all.
+    const others = await metrics
+      .collect()
+      .then(peers.otherMetrics)
+      .catch(() => [])
+    const lags = others
+      .flat()
+      .filter(({ name }) => name === JOURNAL_LAG)
+      .flatMap(({ series }) => series.flatMap(({ values }) => values))
+    return Math.max(ledger.lagMs() / 1000, ...lags)
+  }
+
   return {
     listener,
+    journalLagS,
     metrics,
     memory,
     relayFor: createPlayground(listener),

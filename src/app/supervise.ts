@@ -6,16 +6,21 @@ import { createThrottle } from '../identity/throttle.ts'
 import { monotonicMs } from '../routing/clock.ts'
 import { createRates, type Subject } from '../routing/rates.ts'
 import { createRateServer } from '../routing/shared-rates.ts'
+import type { WorkerExit } from '../workers/messages.ts'
 import { startSupervisor } from '../workers/supervisor.ts'
 import type { Config } from './config.ts'
 import { warnOfProxy } from './exposure.ts'
 import { assignNodes } from './nodes.ts'
 
+const MAX_EXITS = 100
+
 /** Starts the workers, and counts rate limits and failed sign-ins for all of them together. */
 export function startWorkers(config: Config, port: number, log: Logger) {
   const rates = createRates({ nowMs: monotonicMs })
   const throttle = createThrottle(Date.now)
-  const proxies = createProxyReports(() => Math.floor(Date.now() / 1000), warnOfProxy(log))
+  const now = () => Math.floor(Date.now() / 1000)
+  const proxies = createProxyReports(now, warnOfProxy(log))
+  const exits: WorkerExit[] = []
   return startSupervisor({
     program: fileURLToPath(programFile('main')),
     args: ['start'],
@@ -38,10 +43,15 @@ export function startWorkers(config: Config, port: number, log: Logger) {
           succeed: ({ account, address }) => throttle.succeed(account, address),
           reportProxy: peer => proxies.report(peer),
           firstProxy: async () => proxies.first() ?? null,
+          workerExits: async () => exits,
         },
         end: rateServer.close,
       }
     },
-    onExit: (slot, how) => log.error({ worker: slot, how }, 'A worker exited. Starting another one.'),
+    onExit(slot, how) {
+      log.error({ worker: slot, how }, 'A worker exited. Starting another one.')
+      exits.push({ slot, how, time: now() })
+      if (exits.length > MAX_EXITS) exits.shift()
+    },
   })
 }

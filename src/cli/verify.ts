@@ -5,6 +5,7 @@ import { chainKeyOf } from '../store/books/chain-key.ts'
 import { CHAIN_KEYED } from '../store/books/chain-upgrade.ts'
 import { AUDIT_CHAIN, findChain, listChains, STORE_CHAIN } from '../store/books/chains.ts'
 import { countEntries } from '../store/books/entries.ts'
+import { writeMeta } from '../store/engine/meta.ts'
 import type { RowState } from '../store/engine/row-states.ts'
 import type { AuditRow, EntryRow } from '../store/engine/schema.ts'
 import { type Trx, transact } from '../store/engine/store.ts'
@@ -71,7 +72,7 @@ function createFindings() {
 type Findings = ReturnType<typeof createFindings>
 
 /** Recomputes chains and balances, compares them with journals, anchors and rows, and reports every check. */
-export function createVerify({ db, dataDir, anchorFile: ownFile, record }: VerifyDeps) {
+export function createVerify({ db, now, dataDir, anchorFile: ownFile, record }: VerifyDeps) {
   /** Verifies the audit log and collects its information about chains, rows and accepted restores. */
   function createAuditReading(anchors: GatheredAnchors) {
     const states = new Map<string, string>()
@@ -242,13 +243,25 @@ export function createVerify({ db, dataDir, anchorFile: ownFile, record }: Verif
     return `accepted the loss of records in a restore (${acceptances.join(', ')}) and wrote an audit record`
   }
 
+  /** Saved for the alert about failed verifications. A partial check does not clear a fault that a full one found. */
+  async function saveResult([fault]: readonly string[], isPartial: boolean): Promise<void> {
+    if (isPartial && fault === undefined) return
+    const result = {
+      ok: fault === undefined,
+      ...(fault !== undefined && { fault: fault.slice(0, MAX_REASON) }),
+    }
+    const saved = JSON.stringify({ time: now(), ...result })
+    await writeMeta(db, 'last_verify', saved)
+  }
+
   return async function verify({ acceptRestore, ...options }: VerifyOptions): Promise<Report> {
     const accepted = acceptRestore === undefined ? [] : [await accept(acceptRestore, options)]
     const { lines, faults } = (await examine(options)).findings
+    await saveResult(faults, options.auditOnly === true)
     return { ok: faults.length === 0, lines: [...accepted, ...lines], faults }
   }
 }
 
-type VerifyDeps = Pick<OperationDeps, 'db' | 'dataDir' | 'anchorFile'> & {
+type VerifyDeps = Pick<OperationDeps, 'db' | 'now' | 'dataDir' | 'anchorFile'> & {
   record(trx: Trx, action: string, target: string, after?: unknown): Promise<void>
 }

@@ -1,3 +1,4 @@
+import { maskSmtpUrl, parseSender, parseSmtpUrl } from './smtp.ts'
 import { codePoints, hasControl } from './text.ts'
 
 /** The languages of the console. */
@@ -12,7 +13,14 @@ const DAYS: Unit = { name: 'days', label: { en: 'days', 'zh-CN': '天' } }
 
 type Kind =
   | { readonly type: 'boolean'; readonly default: boolean }
-  | { readonly type: 'text'; readonly default: string }
+  | {
+      readonly type: 'text'
+      readonly default: string
+      /** Why a value is invalid; undefined if it is valid. */
+      readonly fault?: (value: string) => string | undefined
+      /** The value contains a secret: it is stored encrypted, and only the masked value is shown. */
+      readonly mask?: (value: string) => string
+    }
   | {
       readonly type: 'integer'
       readonly default: number
@@ -121,6 +129,32 @@ export const SETTINGS = {
       'zh-CN': '在网关日志输出中写一行（info 级别）的 API 请求所占比例；1 表示全部，0 表示不写。',
     },
   },
+  smtp_url: {
+    type: 'text',
+    default: '',
+    fault: value => {
+      const parsed = parseSmtpUrl(value)
+      return 'fault' in parsed ? parsed.fault : undefined
+    },
+    mask: maskSmtpUrl,
+    label: { en: 'Mail server', 'zh-CN': '邮件服务器' },
+    help: {
+      en: 'The server for alerts by e-mail: smtps://user:password@host:465, or smtp://user:password@host:587 with STARTTLS. The password is stored encrypted.',
+      'zh-CN':
+        '用于邮件告警的服务器：smtps://user:password@host:465，或使用 STARTTLS 的 smtp://user:password@host:587。密码加密存储。',
+    },
+  },
+  smtp_from: {
+    type: 'text',
+    default: '',
+    fault: value =>
+      parseSender(value) ? undefined : 'must be an address such as Sluice <alerts@example.com>',
+    label: { en: 'Sender of e-mails', 'zh-CN': '发件人' },
+    help: {
+      en: 'The sender of alerts by e-mail, for example Sluice <alerts@example.com>.',
+      'zh-CN': '邮件告警的发件人，例如 Sluice <alerts@example.com>。',
+    },
+  },
   usage_retention_days: {
     type: 'integer',
     default: 90,
@@ -143,6 +177,12 @@ type ValueOf = {
 }
 /** The current value of every setting. */
 export type Settings = { readonly [key in SettingKey]: ValueOf[(typeof SETTINGS)[key]['type']] }
+
+/** Masks the value of a setting that contains a secret. Undefined: the setting contains none. */
+export const settingMask = (key: SettingKey): ((value: string) => string) | undefined => {
+  const setting: Setting = SETTINGS[key]
+  return setting.type === 'text' ? setting.mask : undefined
+}
 
 export const isSettingKey = (key: string): key is SettingKey => Object.hasOwn(SETTINGS, key)
 
@@ -171,9 +211,10 @@ export function parseSetting(
       return { fault: `must be a number from ${min} to ${max}` }
     }
     case 'text': {
-      if (typeof value === 'string' && codePoints(value) <= 255 && value.isWellFormed() && !hasControl(value))
-        return { value: value.trim() }
-      return { fault: 'must be a string of at most 255 characters, without control characters' }
+      if (typeof value !== 'string' || codePoints(value) > 255 || !value.isWellFormed() || hasControl(value))
+        return { fault: 'must be a string of at most 255 characters, without control characters' }
+      const fault = setting.fault?.(value.trim())
+      return fault === undefined ? { value: value.trim() } : { fault }
     }
   }
 }

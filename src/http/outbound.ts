@@ -9,6 +9,10 @@ const CONNECT_TIMEOUT_MS = 10_000
 const RESPONSE_TIMEOUT_MS = 15_000
 const MAX_RESPONSE_BYTES = 8 * 1024 * 1024
 const MAX_EXCERPT = 300
+/** Of the answer to a POST, only the start is read. */
+const MAX_ANSWER_BYTES = 16 * 1024
+/** The longest wait that a receiver may ask for. */
+const MAX_RETRY_AFTER_S = 3_600
 
 const upstreamError = (message: string) => new Refusal('upstream_error', message)
 
@@ -30,6 +34,38 @@ const secretsOf = (headers: Readonly<Record<string, string>>) =>
 /** The start of a provider's error message, with the key redacted. */
 const excerpt = (bytes: Buffer, scrub: Scrub): string =>
   scrub(bytes.subarray(0, 4096).toString('utf8').replace(/\s+/g, ' ')).slice(0, MAX_EXCERPT)
+
+async function readStart(body: AsyncIterable<Buffer>): Promise<Buffer> {
+  const chunks: Buffer[] = []
+  let size = 0
+  for await (const chunk of body) {
+    chunks.push(chunk)
+    size += chunk.length
+    // Leaving the loop closes the connection.
+    if (size >= MAX_ANSWER_BYTES) break
+  }
+  return Buffer.concat(chunks).subarray(0, MAX_ANSWER_BYTES)
+}
+
+function retryAfterOf(header: string | string[] | undefined): number | undefined {
+  const seconds = typeof header === 'string' && /^\d{1,9}$/.test(header) ? Number(header) : undefined
+  return seconds === undefined ? undefined : Math.min(seconds, MAX_RETRY_AFTER_S)
+}
+
+type OutboundPost = {
+  readonly url: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string
+  /** Removed from error messages. */
+  readonly secrets: readonly string[]
+}
+
+export type PostAnswer = {
+  readonly status: number
+  /** The start of the answer, without secrets. */
+  readonly text: string
+  readonly retryAfterS: number | undefined
+}
 
 /** The client for requests of the management API to providers: checked addresses, no redirects, bounded size. */
 export function createOutboundClient(guard: AddressGuard) {
@@ -69,6 +105,33 @@ export function createOutboundClient(guard: AddressGuard) {
       } catch (error) {
         if (error instanceof JsonError) throw upstreamError(`The response of the provider ${error.message}.`)
         throw error
+      }
+    },
+    /** Why a URL must not be connected to. Its query may contain a key and is not part of the reason. */
+    refuseUrl: (url: string) => guard.refuseUrl(url.split('?')[0] ?? url),
+    /** Posts a body once; redirects are not followed. Throws a 502 with the reason if no answer arrives. */
+    async post({ url, headers, body, secrets }: OutboundPost): Promise<PostAnswer> {
+      const scrub = createScrub([...secrets, url])
+      const reason = guard.refuseUrl(url.split('?')[0] ?? url)
+      if (reason) throw upstreamError(`The address ${reason}.`)
+      try {
+        const response = await request(url, {
+          method: 'POST',
+          dispatcher: agent,
+          headers: { 'user-agent': 'sluice', ...headers },
+          body,
+          signal: AbortSignal.timeout(RESPONSE_TIMEOUT_MS),
+        })
+        const text = (await readStart(response.body)).toString('utf8')
+        return {
+          status: response.statusCode,
+          text: scrub(text),
+          retryAfterS: retryAfterOf(response.headers['retry-after']),
+        }
+      } catch (error) {
+        throw upstreamError(
+          `The address could not be reached: ${excerpt(Buffer.from((error as Error).message), scrub)}`,
+        )
       }
     },
     close: () => agent.close(),

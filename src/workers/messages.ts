@@ -11,6 +11,9 @@ export type Assignment = {
   readonly orphans: readonly string[]
 }
 
+/** A worker that ended unexpectedly; the time is in Unix seconds. */
+export type WorkerExit = { readonly slot: number; readonly how: string; readonly time: number }
+
 /** The procedures of a worker. A broadcast is answered when every worker has completed it. */
 export type ToWorker = {
   /** Invalidates the caches of these targets, which changed in the store. */
@@ -59,4 +62,6 @@ export type ToSupervisor = {
   reportProxy(peer: string): void
   /** The first such address that any worker reported. */
   firstProxy(input: null): Promise<{ readonly peer: string; readonly time: number } | null>
+  /** The workers that ended unexpectedly, the oldest first; only the last 100 are kept. */
+  workerExits(input: null): Promise<readonly WorkerExit[]>
 }

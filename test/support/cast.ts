@@ -41,6 +41,9 @@ export type Kind =
   | 'doubt'
   | 'request'
   | 'video'
+  | 'alert rule'
+  | 'alert target'
+  | 'delivery'
 
 export const UNKNOWN_ID = 900_000_000_001
 
@@ -216,6 +219,14 @@ export async function assemble(gateway: Gateway) {
     models: ['gpt-4o'],
   }
 
+  const newTarget = () =>
+    made(ROOT_TOKEN, '/api/alert/target/', {
+      name: randomUUID(),
+      type: 'webhook',
+      url: 'http://127.0.0.1:9/',
+      enabled: false,
+    })
+
   /** A new object of each kind, with the relation to the caller that the table names. */
   const MAKE: Readonly<Record<Kind, (owner: string, caller: Caller) => Promise<number>>> = {
     token: async (owner, caller) =>
@@ -233,6 +244,27 @@ export async function assemble(gateway: Gateway) {
     price: async () =>
       (await made(ROOT_TOKEN, '/api/price/', { model: `model-${randomUUID()}`, input: 1 })).id,
     doubt: async () => (await newDoubt(db)).id,
+    'alert rule': async () =>
+      (await made(ROOT_TOKEN, '/api/alert/rule/', { name: randomUUID(), kind: 'channel_disabled' })).id,
+    'alert target': async () => (await newTarget()).id,
+    delivery: async () => {
+      const { id } = await db
+        .insertInto('alert_deliveries')
+        .values({
+          target_id: (await newTarget()).id,
+          status: 'dead',
+          notices: '[]',
+          omitted: 0,
+          created_time: 1,
+          attempts: 10,
+          next_time: 1,
+          claimed_until: 0,
+          last_error: '',
+        })
+        .returning('id')
+        .executeTakeFirstOrThrow()
+      return id
+    },
     request: async (owner, caller) => {
       const number = ++requests
       await insertLog(db, {

@@ -11,10 +11,13 @@ const TOUCHED: Readonly<Record<string, readonly string[]>> = {
   sessions: ['last_seen_time'],
 }
 
-/** Rows of rejected requests, which are written up to a quarter of a second later. */
+/** Rows that are written later: of rejected requests within a quarter of a second, of alerts by their timer. */
 const WRITTEN_LATER: Readonly<Record<string, string>> = {
   logs: 'channel_id = 0 and type in (4, 5)',
   rollups: 'channel_id = 0',
+  alert_states: '1 = 1',
+  alert_deliveries: '1 = 1',
+  alert_leases: '1 = 1',
 }
 
 type Table = { readonly name: string; readonly columns: readonly string[] }

@@ -1,3 +1,4 @@
+import { alertContract } from './alerts.ts'
 import { aliasContract } from './aliases.ts'
 import { auditContract } from './audit.ts'
 import { channelContract } from './channels.ts'
@@ -42,4 +43,5 @@ export const contract = {
   ...taskContract,
   ...playgroundContract,
   ...metricsContract,
+  ...alertContract,
 } as const satisfies Contract

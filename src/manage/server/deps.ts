@@ -14,7 +14,7 @@ import type { Passwords } from '../../identity/passwords.ts'
 import type { Throttle } from '../../identity/throttle.ts'
 import type { RouteExplanation } from '../../routing/plan.ts'
 import type { RoutedChannel } from '../../routing/table.ts'
-import type { VideoRow } from '../../store/engine/schema.ts'
+import type { AlertTargetRow, VideoRow } from '../../store/engine/schema.ts'
 import type { Db, Engine } from '../../store/engine/store.ts'
 
 /** The dependencies of the management API. */
@@ -36,6 +36,10 @@ export type Deps = {
     readonly untrustedProxy: ProxyReports['first']
   }
   readonly outbound: OutboundClient
+  /** Sends a test message to an alert target, once. */
+  testAlertTarget(
+    target: AlertTargetRow,
+  ): Promise<{ readonly isSent: boolean; readonly status: number | undefined; readonly error?: string }>
   /** The metrics of all workers. */
   readonly metrics: { readonly contentType: string; expose(): Promise<string> }
   /** The memory that all bodies of this process may take. */

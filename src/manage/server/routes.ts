@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Refusal, wrongMethod } from '../../domain/errors.ts'
+import { createAlertHandlers } from '../alerts/alerts.ts'
 import { createAliasHandlers } from '../channels/aliases.ts'
 import { createChannelHandlers } from '../channels/channels.ts'
 import { createRoutingHandlers } from '../channels/route-explanation.ts'
@@ -54,6 +55,7 @@ export function serveEverything(app: FastifyInstance, deps: Deps): void {
       ...createVideoHandlers(deps),
       ...createTaskHandlers(deps),
       ...createPlaygroundHandlers(deps),
+      ...createAlertHandlers(deps),
     },
     deps,
   )

@@ -7,9 +7,17 @@ import {
   type SettingKey,
   type Settings,
   type SettingValue,
+  settingMask,
 } from '../../domain/setting.ts'
-import type { Db } from '../../store/engine/store.ts'
-import { clearSetting, listSettings, readSettings, writeSetting } from '../../store/records/settings.ts'
+import type { Db, Trx } from '../../store/engine/store.ts'
+import {
+  clearSetting,
+  listSettings,
+  readSettings,
+  secretSettingPlace,
+  writeSecretSetting,
+  writeSetting,
+} from '../../store/records/settings.ts'
 import type { settingContract } from '../contract/settings.ts'
 import type { Handlers, RouteCall } from './call.ts'
 import type { Deps } from './deps.ts'
@@ -25,7 +33,7 @@ async function presentSettings(source: Db) {
 }
 
 /** All or nothing: one invalid key or value rejects the whole request. */
-function parseChanges(body: Readonly<Record<string, unknown>>): readonly SettingChange[] {
+function parseChanges(body: Readonly<Record<string, unknown>>, current: Settings): readonly SettingChange[] {
   const faults: FieldFault[] = []
   const changes: SettingChange[] = []
   for (const [key, value] of Object.entries(body)) {
@@ -35,6 +43,11 @@ function parseChanges(body: Readonly<Record<string, unknown>>): readonly Setting
     }
     if (value === null || (typeof value === 'string' && value.trim() === '')) {
       changes.push({ key, value: undefined })
+      continue
+    }
+    // Clients send a masked secret back as they received it: it is unchanged.
+    if (settingMask(key) && value === current[key]) {
+      changes.push({ key, value: current[key] })
       continue
     }
     const parsed = parseSetting(SETTINGS[key], value)
@@ -48,17 +61,27 @@ function parseChanges(body: Readonly<Record<string, unknown>>): readonly Setting
 }
 
 /** Settings that Root changes while the gateway runs (docs/reference/management-api.md: Runtime settings). */
-export function createSettingHandlers({ db, now }: Deps): Handlers<typeof settingContract> {
-  const update = (
+export function createSettingHandlers({ db, now, keyring }: Deps): Handlers<typeof settingContract> {
+  /** Stores a value. Of a secret, `settings` gets the masked value, and another table the encrypted one. */
+  async function store(trx: Trx, key: SettingKey, value: SettingValue, authorId: number): Promise<void> {
+    const mask = settingMask(key)
+    const shown = mask ? mask(String(value)) : value
+    if (mask) await writeSecretSetting(trx, key, keyring.seal(String(value), secretSettingPlace(key)))
+    await writeSetting(trx, { key, value: JSON.stringify(shown), time: now(), authorId })
+  }
+
+  const update = async (
     { actor, change }: Pick<RouteCall<(typeof settingContract)['updateSettings']>, 'actor' | 'change'>,
     body: Readonly<Record<string, unknown>>,
   ) => {
-    const changes = parseChanges(body)
+    const current = await readSettings(db)
+    const changes = parseChanges(body, current)
     return change(async ({ trx, audit }) => {
       const before = await readSettings(trx)
       for (const { key, value } of changes) {
+        const isKept = settingMask(key) && value === current[key]
         if (value === undefined) await clearSetting(trx, key)
-        else await writeSetting(trx, { key, value: JSON.stringify(value), time: now(), authorId: actor.id })
+        else if (!isKept) await store(trx, key, value, actor.id)
       }
       const after = await readSettings(trx)
       const pick = (settings: Settings) => Object.fromEntries(changes.map(({ key }) => [key, settings[key]]))

@@ -1,7 +1,7 @@
 import type { Db } from './store.ts'
 
 /** Values that belong to the store as a whole. */
-type MetaKey = 'digest_key' | 'chain_key'
+type MetaKey = 'digest_key' | 'chain_key' | 'last_verify'
 
 export async function readMeta(db: Db, key: MetaKey): Promise<string | undefined> {
   const row = await db.selectFrom('meta').select('value').where('key', '=', key).executeTakeFirst()
@@ -16,4 +16,12 @@ export async function claimMeta(db: Db, key: MetaKey, value: string): Promise<bo
     .onConflict(conflict => conflict.column('key').doNothing())
     .executeTakeFirst()
   return numInsertedOrUpdatedRows === 1n
+}
+
+export async function writeMeta(db: Db, key: MetaKey, value: string): Promise<void> {
+  await db
+    .insertInto('meta')
+    .values({ key, value })
+    .onConflict(conflict => conflict.column('key').doUpdateSet({ value }))
+    .execute()
 }

@@ -1,5 +1,6 @@
 import type { Generated, Insertable, Selectable } from 'kysely'
 import type { AccountKind } from '../../domain/account.ts'
+import type { AlertKind, DeliveryStatus, TargetType } from '../../domain/alert.ts'
 import type { VideoPhase, VideoStatus } from '../../domain/video.ts'
 
 /** One schema, two engines. */
@@ -33,6 +34,12 @@ export type Database = {
   rollup_sums: RollupSumsTable
   rollup_folds: RollupFoldsTable
   videos: VideosTable
+  alert_rules: AlertRulesTable
+  alert_targets: AlertTargetsTable
+  alert_states: AlertStatesTable
+  alert_deliveries: AlertDeliveriesTable
+  alert_leases: AlertLeasesTable
+  setting_secrets: SettingSecretsTable
 }
 
 type MetaTable = { key: string; value: string }
@@ -405,6 +412,71 @@ type VideosTable = {
   deleted_time: number | null
 }
 
+type AlertRulesTable = {
+  id: Generated<number>
+  name: string
+  kind: AlertKind
+  enabled: number
+  /** JSON: `RuleOptions` of `domain/alert.ts`. */
+  options: string
+  created_time: number
+}
+
+type AlertTargetsTable = {
+  id: Generated<number>
+  name: string
+  type: TargetType
+  enabled: number
+  /** JSON: `TargetOptions`. */
+  options: string
+  /** JSON: `TargetSecrets`, masked. */
+  hints: string
+  /** JSON: `TargetSecrets`, encrypted. */
+  sealed: string
+  created_time: number
+}
+
+/** The state of a rule for each subject whose condition holds, or whose last message is not sent yet. */
+type AlertStatesTable = {
+  rule_id: number
+  subject: string
+  since: number
+  fired_time: number | null
+  cleared_time: number | null
+  notified_time: number | null
+  /** When its machine last observed it; for rules that each machine observes itself. */
+  seen_time: number
+  /** JSON: the values of the last observation. */
+  observed: string
+}
+
+/** Messages to targets: waiting, sent, or dead after the last attempt. */
+type AlertDeliveriesTable = {
+  id: Generated<number>
+  target_id: number
+  status: DeliveryStatus
+  /** JSON: `Notice[]`. */
+  notices: string
+  omitted: number
+  created_time: number
+  attempts: number
+  next_time: number
+  /** Until then, one machine is sending it. */
+  claimed_until: number
+  ended_time: number | null
+  last_error: string
+}
+
+/** The machine that evaluates the rules about the whole store. */
+type AlertLeasesTable = { name: string; holder: string; until_time: number }
+
+/** The encrypted values of settings that contain a secret; `settings` has their masked values. */
+type SettingSecretsTable = { key: string; sealed: string }
+
+export type AlertRuleRow = Selectable<AlertRulesTable>
+export type AlertTargetRow = Selectable<AlertTargetsTable>
+export type AlertStateRow = Selectable<AlertStatesTable>
+export type AlertDeliveryRow = Selectable<AlertDeliveriesTable>
 export type VideoRow = Selectable<VideosTable>
 export type NewVideo = Insertable<VideosTable>
 export type SuspenseRow = Selectable<SuspenseTable>

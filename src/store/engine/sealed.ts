@@ -128,6 +128,44 @@ const SOURCES: readonly Source[] = [
           .execute()),
     }))
   },
+  async (db, prefix, limit) => {
+    const rows = await db
+      .selectFrom('alert_targets')
+      .select(['id', 'sealed'])
+      .where('sealed', 'not like', `${prefix}%`)
+      .limit(limit)
+      .execute()
+    return rows.map(row => ({
+      place: { table: 'alert_targets', row: row.id, field: 'secrets' },
+      sealed: row.sealed,
+      replace: async (trx, sealed) =>
+        void (await trx
+          .updateTable('alert_targets')
+          .set({ sealed })
+          .where('id', '=', row.id)
+          .where('sealed', '=', row.sealed)
+          .execute()),
+    }))
+  },
+  async (db, prefix, limit) => {
+    const rows = await db
+      .selectFrom('setting_secrets')
+      .selectAll()
+      .where('sealed', 'not like', `${prefix}%`)
+      .limit(limit)
+      .execute()
+    return rows.map(row => ({
+      place: { table: 'setting_secrets', row: row.key, field: 'value' },
+      sealed: row.sealed,
+      replace: async (trx, sealed) =>
+        void (await trx
+          .updateTable('setting_secrets')
+          .set({ sealed })
+          .where('key', '=', row.key)
+          .where('sealed', '=', row.sealed)
+          .execute()),
+    }))
+  },
 ]
 
 /** An unsealed `channels.header_override`; a channel without headers is never sealed. */
@@ -170,7 +208,6 @@ export async function sealedUnderOlder(db: Db, newestPrefix: string, limit: numb
  */
 export async function lockSealedTables(trx: Trx, engine: Engine): Promise<void> {
   if (engine === 'sqlite') return
-  await sql`lock table meta, tokens, channels, channel_keys, idempotency, videos in share row exclusive mode`.execute(
-    trx,
-  )
+  await sql`lock table meta, tokens, channels, channel_keys, idempotency, videos, alert_targets, setting_secrets
+    in share row exclusive mode`.execute(trx)
 }

@@ -30,4 +30,26 @@ export async function writeSetting(
 
 export async function clearSetting(trx: Trx, key: string): Promise<void> {
   await trx.deleteFrom('settings').where('key', '=', key).execute()
+  await trx.deleteFrom('setting_secrets').where('key', '=', key).execute()
+}
+
+/** The place that the encrypted value of a setting is bound to. */
+export const secretSettingPlace = (key: string) => ({ table: 'setting_secrets', row: key, field: 'value' })
+
+/** The encrypted value of a setting that contains a secret. */
+export async function readSecretSetting(db: Db, key: string): Promise<string | undefined> {
+  const row = await db
+    .selectFrom('setting_secrets')
+    .select('sealed')
+    .where('key', '=', key)
+    .executeTakeFirst()
+  return row?.sealed
+}
+
+export async function writeSecretSetting(trx: Trx, key: string, sealed: string): Promise<void> {
+  await trx
+    .insertInto('setting_secrets')
+    .values({ key, sealed })
+    .onConflict(conflict => conflict.column('key').doUpdateSet({ sealed }))
+    .execute()
 }

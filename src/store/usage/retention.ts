@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import { IDEMPOTENCY_LIFETIME_S } from '../../domain/idempotency.ts'
 import type { Engine } from '../engine/schema.ts'
 import type { Db } from '../engine/store.ts'
+import { DEAD_KEEP_S, SENT_KEEP_S } from '../records/alert-deliveries.ts'
 import { SESSION_KEEP_S } from '../records/sessions.ts'
 import { readSettings } from '../records/settings.ts'
 import { LOG_TYPE } from './logs.ts'
@@ -23,6 +24,7 @@ type Removed = {
   readonly sessions: number
   readonly answers: number
   readonly tags: number
+  readonly deliveries: number
 }
 
 const DAY_S = 24 * 3600
@@ -31,7 +33,7 @@ const BATCH = 100
 const FIRST_AFTER_MS = 60_000
 const EVERY_MS = 3600 * 1000
 
-/** Deletes expired usage rows, sessions and saved answers in small batches. Ledger, rollups and audit are never touched. */
+/** Deletes expired usage rows, sessions, saved answers and alert messages in small batches. Ledger, rollups and audit are never touched. */
 export function createRetention({ db, engine, sessionLastsS, now, pause, onFailure }: RetentionDeps) {
   let isClosed = false
   let running: Promise<void> | undefined
@@ -108,6 +110,26 @@ export function createRetention({ db, engine, sessionLastsS, now, pause, onFailu
 
   /** Deleting a user removes the tags of the newest requests only. */
   const removeTags = () => drain(() => eraseTags({ db, engine }, undefined, BATCH))
+  const removeDeliveries = () =>
+    drain(async () => {
+      const { numDeletedRows } = await db
+        .deleteFrom('alert_deliveries')
+        .where('id', 'in', deliveries =>
+          deliveries
+            .selectFrom('alert_deliveries')
+            .select('id')
+            .where(row =>
+              row.or([
+                row.and([row('status', '=', 'sent'), row('ended_time', '<', now() - SENT_KEEP_S)]),
+                row.and([row('status', '=', 'dead'), row('ended_time', '<', now() - DEAD_KEEP_S)]),
+              ]),
+            )
+            .orderBy('id')
+            .limit(BATCH),
+        )
+        .executeTakeFirst()
+      return Number(numDeletedRows)
+    })
 
   async function sweep(): Promise<Removed> {
     return {
@@ -115,6 +137,7 @@ export function createRetention({ db, engine, sessionLastsS, now, pause, onFailu
       sessions: await removeSessions(),
       answers: await removeAnswers(),
       tags: await removeTags(),
+      deliveries: await removeDeliveries(),
     }
   }
 
