@@ -212,6 +212,14 @@ const user = createRoute({
   component: lazyRouteComponent(() => import('./pages/users/user-panel.tsx'), 'UserPanel'),
 })
 
+const alerts = createRoute({
+  getParentRoute: () => shell,
+  path: '/alerts',
+  validateSearch: (raw: Raw) =>
+    optional({ p: readWhole(raw.p), tab: readText(raw.tab), status: readText(raw.status) }),
+  component: lazyRouteComponent(() => import('./pages/alerts/alerts.tsx'), 'Alerts'),
+})
+
 const audit = createRoute({
   getParentRoute: () => shell,
   path: '/audit',
@@ -267,6 +275,7 @@ const tree = root.addChildren([
     channels.addChildren([newChannel, channel, editChannel]),
     prices,
     users.addChildren([newUser, user]),
+    alerts,
     audit,
     ledger,
     settings,

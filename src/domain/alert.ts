@@ -247,7 +247,7 @@ export const ALERT_KINDS = {
       en: 'In the last {window} s. The last one: worker {slot}, {how}.',
       'zh-CN': '最近 {window} 秒；最后一个：工作进程 {slot}，{how}。',
     },
-    threshold: { default: 1, range: [1, 1_000], unit: { en: 'workers', 'zh-CN': '个进程' } },
+    threshold: { default: 1, range: [1, 1_000], unit: { en: 'exits', 'zh-CN': '次' } },
     window: { default: 10 * MINUTE_S, range: [MINUTE_S, DAY_S], unit: SECONDS },
     forSeconds: 0,
     isLocal: true,

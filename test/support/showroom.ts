@@ -111,6 +111,14 @@ export async function furnish(url: string, api: Api, simulator: string): Promise
   )
   await must(api('POST', '/api/user/', { username: 'boris', password: 'password of boris', role: 10 }))
   await must(api('POST', '/api/alias/', { name: 'house-model', target: 'gpt-4o-mini' }))
+  await must(
+    api('POST', '/api/alert/target/', {
+      name: 'On-call',
+      type: 'webhook',
+      url: 'http://127.0.0.1:9/hook',
+      group_seconds: 0,
+    }),
+  )
   await must(api('POST', '/api/price/', { model: 'gpt-4.1-mini', input: 0.5, output: 2 }))
 
   for (const model of ['gpt-4o-mini', 'gpt-4o', 'gpt-4o-mini', 'house-model', 'gpt-4.1-mini'])

@@ -1,4 +1,5 @@
 import {
+  Bell,
   BookOpenCheck,
   Boxes,
   CircleGauge,
@@ -26,6 +27,7 @@ export type MenuEntry = {
     | '/channels'
     | '/prices'
     | '/users'
+    | '/alerts'
     | '/audit'
     | '/ledger'
     | '/settings'
@@ -39,6 +41,7 @@ export type MenuEntry = {
     | 'channels'
     | 'prices'
     | 'users'
+    | 'alerts'
     | 'audit'
     | 'ledger'
     | 'settings'
@@ -77,6 +80,7 @@ export const NAVIGATION: readonly Group[] = [
       { to: '/channels', name: 'channels', letter: 'c', icon: Network, role: ROLE.admin },
       { to: '/prices', name: 'prices', letter: 'r', icon: Coins, role: ROLE.admin },
       { to: '/users', name: 'users', letter: 's', icon: Users, role: ROLE.admin },
+      { to: '/alerts', name: 'alerts', letter: 'n', icon: Bell, role: ROLE.admin },
     ],
   },
   {

@@ -1,4 +1,5 @@
 import i18next from 'i18next'
+import { useCallback } from 'react'
 import { useTranslation } from 'react-i18next'
 import { type Catalogue, translate } from './translate.ts'
 
@@ -9,7 +10,7 @@ export const GATEWAY_NAMESPACE = 'said'
 export function useGatewayText(): (text: string) => string {
   const { i18n } = useTranslation()
   const catalogue = i18next.getResourceBundle(i18n.language, GATEWAY_NAMESPACE) as Catalogue | undefined
-  return text => (catalogue ? translate(catalogue, text) : text)
+  return useCallback(text => (catalogue ? translate(catalogue, text) : text), [catalogue])
 }
 
 /** A gateway message, marked as English when it has no translation. */

@@ -3,6 +3,18 @@
  * values keep their order.
  */
 export const gatewayZhCN: Readonly<Record<string, string>> = {
+  // Alerts.
+  'API token': 'API 令牌',
+  'System access token': '系统访问令牌',
+  'The target is disabled.': '目标已禁用。',
+  'The address could not be reached: {}': '无法连接该地址：{}',
+  'The setting smtp_url is empty. Set it to your mail server.': '设置 smtp_url 为空，请填写邮件服务器。',
+  'The setting smtp_from is empty. Set it to the sender of the mails.': '设置 smtp_from 为空，请填写发件人。',
+  'must be sent again, because the url changes': '需要重新填写，因为地址已更改',
+  'must be a time zone such as Europe/Berlin or UTC': '必须是时区，例如 Europe/Berlin 或 UTC',
+  'must be a time of day such as 22:00': '必须是时间，例如 22:00',
+  'must be an e-mail address': '必须是邮箱地址',
+  'is required: quiet hours have a start and an end': '必填：静默时段需要开始和结束时间',
   // Fields of a channel.
   '32 hexadecimal digits, shown in the URL of the dashboard.': '32 位十六进制字符，见控制台网址。',
   'A date such as {}. Versions before {} report no usage in streams.':

@@ -39,6 +39,11 @@ const CHAPTERS = [
     words: ['setting', 'option'],
     description: 'Settings that Root can change while the gateway runs.',
   },
+  {
+    name: 'Alerts',
+    words: ['alert'],
+    description: 'Alert rules, targets, and the messages to them. Admin or Root.',
+  },
   { name: 'Audit', words: ['audit'], description: 'Audit records in a tamper-evident chain.' },
   {
     name: 'Status',
