@@ -1,3 +1,4 @@
+import { UnreachableError } from '../domain/errors.ts'
 import { parseSender, parseSmtpUrl, type SmtpServer } from '../domain/smtp.ts'
 import type { Keyring } from '../identity/keyring.ts'
 import type { Db } from '../store/engine/store.ts'
@@ -6,6 +7,7 @@ import { readSecretSetting, readSettings, secretSettingPlace } from '../store/re
 const CONNECT_TIMEOUT_MS = 10_000
 const SOCKET_TIMEOUT_MS = 15_000
 
+type Sender = NonNullable<ReturnType<typeof parseSender>>
 type Mail = { readonly to: readonly string[]; readonly subject: string; readonly text: string }
 
 /** A mail could not be sent. The message contains no secret. */
@@ -28,6 +30,8 @@ const tlsOf = ({ isSecure, password, host }: SmtpServer) => ({
 
 /** Sends mails through the server of the settings `smtp_url` and `smtp_from`. */
 export function createMailer({ db, keyring }: { readonly db: Db; readonly keyring: Keyring }) {
+  let last: { readonly server: SmtpServer; readonly sender: Sender } | undefined
+
   async function readServer() {
     const sealed = await readSecretSetting(db, 'smtp_url')
     const { smtp_from } = await readSettings(db)
@@ -37,11 +41,18 @@ export function createMailer({ db, keyring }: { readonly db: Db; readonly keyrin
     if (!sender) throw new MailError('The setting smtp_from is empty. Set it to the sender of the mails.')
     const parsed = parseSmtpUrl(keyring.open(sealed, secretSettingPlace('smtp_url')))
     if ('fault' in parsed) throw new MailError(`The setting smtp_url ${parsed.fault}.`)
-    return { server: parsed.server, sender }
+    last = { server: parsed.server, sender }
+    return last
+  }
+
+  /** The settings that were read last, if the store is unavailable: the mail may be about that. */
+  const lastServer = (error: unknown) => {
+    if (error instanceof UnreachableError && last) return last
+    throw error
   }
 
   return async function sendMail({ to, subject, text }: Mail): Promise<void> {
-    const { server, sender } = await readServer()
+    const { server, sender } = await readServer().catch(lastServer)
     // Loaded with the first mail: most gateways send none.
     const { createTransport } = await import('nodemailer')
     const transport = createTransport({

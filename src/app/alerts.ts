@@ -19,6 +19,7 @@ import {
 } from '../store/records/alert-states.ts'
 import { enabledTargets, findTarget, optionsOfTarget } from '../store/records/alert-targets.ts'
 import { machineSubject, type ObservedConditions, type ObserveRule } from './alert-conditions.ts'
+import { createOutageAlert, takes } from './alert-outage.ts'
 import type { SendAlert, SendResult } from './alert-sender.ts'
 
 const EVALUATE_EVERY_MS = 15_000
@@ -79,6 +80,7 @@ const keyOf = (ruleId: number, subject: string) => `${ruleId} ${subject}`
 /** Evaluates the rules, keeps the state of each alert in the store, and sends the messages. */
 export function createAlerts({ db, engine, observe, send, machine, holder, now, log }: AlertDeps) {
   const own = machineSubject(machine)
+  const outage = createOutageAlert({ observe, send, machine, now, log })
 
   function rowOf(rule: AlertRule, subject: string, state: AlertState, seenTime: number): AlertStateRow {
     return {
@@ -164,9 +166,6 @@ export function createAlerts({ db, engine, observe, send, machine, holder, now, 
     return true
   }
 
-  const takes = ({ target_ids }: AlertRule, targetId: number) =>
-    target_ids === null || target_ids.includes(targetId)
-
   /** The states and the messages about them change in one transaction, so that none is lost or repeated. */
   async function apply(
     evaluated: readonly Evaluated[],
@@ -200,21 +199,34 @@ export function createAlerts({ db, engine, observe, send, machine, holder, now, 
   }
 
   /** Evaluates all rules. Without a target nothing is evaluated. */
-  async function evaluate(): Promise<void> {
+  async function evaluateWithStore(): Promise<void> {
     const time = now()
     const targets = await enabledTargets(db)
     if (targets.length === 0) return keepStatesOf(db, [])
-    const rules = await enabledRules(db)
+    const all = await enabledRules(db)
+    outage.remember(all, targets)
+    if (outage.isActive()) await outage.run()
+    const rules = all.filter(rule => !outage.covers(rule))
     const lease = { name: LEASE, holder, now: time, untilTime: time + LEASE_S }
     const isLeader = engine === 'sqlite' || (await takeLease(db, lease))
     await keepStatesOf(
       db,
-      rules.map(({ id }) => id),
+      all.map(({ id }) => id),
     )
     const evaluated: Evaluated[] = []
     for (const rule of rules)
       if (isLeader || alertKind(rule.kind).isLocal) evaluated.push(...(await conditionsOf(rule, time)))
     await apply(evaluated, targets, { isLeader, time })
+  }
+
+  /** While the store is unavailable, only the alert about that is evaluated. */
+  async function evaluate(): Promise<void> {
+    try {
+      await evaluateWithStore()
+    } catch (error) {
+      await outage.run()
+      throw error
+    }
   }
 
   const messageOf = ({ id, created_time, notices, omitted }: AlertDelivery): AlertMessage => ({
@@ -269,9 +281,19 @@ export function createAlerts({ db, engine, observe, send, machine, holder, now, 
   /** Runs work at an interval. Runs never overlap: the store or a receiver may be slow. */
   function repeat(work: () => Promise<void>, everyMs: number, failure: string) {
     let running: Promise<void> | undefined
+    let isFailing = false
     const run = () => {
       running ??= work()
-        .catch(error => log.error({ err: error }, failure))
+        .then(
+          () => {
+            isFailing = false
+          },
+          error => {
+            // Logged once for an outage.
+            if (!isFailing) log.error({ err: error }, failure)
+            isFailing = true
+          },
+        )
         .finally(() => {
           running = undefined
         })

@@ -312,6 +312,35 @@ for (const engine of ENGINES) {
       assert.equal(taken().length, 1)
     })
 
+    it('about the journal are also sent while the store is unavailable', async () => {
+      const alerts = world.createMachine('host-1')
+      await world.addRule('journal_lag', { threshold: 30 })
+      await hook()
+      await evaluate(alerts)
+      world.facts.isStoreDown = true
+      world.clock.now += 15
+      await assert.rejects(alerts.evaluate())
+      assert.deepEqual(taken(), [])
+      world.facts.lagS = 31
+      receiver.answer(500)
+      await assert.rejects(alerts.evaluate())
+      receiver.answer(200)
+      receiver.received.length = 0
+      await assert.rejects(alerts.evaluate())
+      await assert.rejects(alerts.evaluate())
+      assert.ok(receiver.received[0] && isSigned(receiver.received[0], SECRET))
+      assert.deepEqual(taken(), [['firing machine:host-1']])
+      // The store is back, and the journal is not yet written.
+      world.facts.isStoreDown = false
+      await evaluate(alerts, 15)
+      assert.deepEqual(taken(), [])
+      world.facts.lagS = 0
+      await evaluate(alerts, 15)
+      assert.deepEqual(taken(), [['resolved machine:host-1']])
+      await evaluate(alerts, 15)
+      assert.deepEqual(taken(), [])
+    })
+
     describe('conditions', () => {
       const TEST_USER = 4_711
       const logRow = (type: number, channelId: number, requests = 1) =>

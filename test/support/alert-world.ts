@@ -16,6 +16,7 @@ import {
   type TargetSecrets,
   type TargetType,
 } from '../../src/domain/alert.ts'
+import { UnreachableError } from '../../src/domain/errors.ts'
 import { createAddressGuard } from '../../src/http/address-guard.ts'
 import { createOutboundClient } from '../../src/http/outbound.ts'
 import { transact } from '../../src/store/engine/store.ts'
@@ -40,7 +41,15 @@ export async function openAlertWorld(engine: EngineName) {
   const guard = createAddressGuard({ policy: { allowPrivate: true }, onRefused() {} })
   const outbound = createOutboundClient(guard)
   const clock = { now: Math.floor(Date.now() / 1000) }
-  const facts = { freeDiskBytes: 1e12, lagS: 0, exits: [] as WorkerExit[] }
+  const facts = { freeDiskBytes: 1e12, lagS: 0, exits: [] as WorkerExit[], isStoreDown: false }
+  /** The store as a machine sees it: it fails while it is down. */
+  const fallibleDb = new Proxy(db, {
+    get(target, name) {
+      if (facts.isStoreDown) throw new UnreachableError(new Error('the store is down'))
+      const value = Reflect.get(target, name)
+      return typeof value === 'function' ? value.bind(target) : value
+    },
+  })
   const send = createAlertSender({
     outbound,
     sendMail: createMailer({ db, keyring }),
@@ -56,10 +65,10 @@ export async function openAlertWorld(engine: EngineName) {
       journalLagS: async () => facts.lagS,
       workerExits: async () => facts.exits,
     }
-    const observe = createConditions({ db, machine })
+    const observe = createConditions({ db: fallibleDb, machine })
     const log = createLog('silent')
     return createAlerts({
-      db,
+      db: fallibleDb,
       engine,
       observe,
       send,

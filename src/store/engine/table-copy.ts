@@ -58,6 +58,8 @@ export async function copyFromPostgres(db: Db, file: File): Promise<void> {
     .setIsolationLevel('repeatable read')
     .execute(async trx => {
       for (const { name, columns, hasOwnIds } of tablesOf(file)) {
+        // Migrations insert default rows.
+        file.exec(`DELETE FROM ${quoted(name)}`)
         const insert = file.prepare(
           `INSERT INTO ${quoted(name)} (${columns.map(quoted).join()}) VALUES (${columns.map(() => '?').join()})`,
         )
@@ -81,6 +83,8 @@ export async function copyFromPostgres(db: Db, file: File): Promise<void> {
 
 /** Copies an SQLite file to an empty PostgreSQL of the same schema, in one transaction. */
 export async function copyToPostgres(file: File, trx: Trx): Promise<void> {
+  // Migrations insert default rows.
+  for (const { name } of tablesOf(file).toReversed()) await sql`delete from ${sql.table(name)}`.execute(trx)
   for (const { name, columns, hasOwnIds } of tablesOf(file)) {
     const names = sql.join(columns.map(column => sql.ref(column)))
     const insert = (rows: readonly Row[]) => {

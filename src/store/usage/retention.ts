@@ -110,6 +110,7 @@ export function createRetention({ db, engine, sessionLastsS, now, pause, onFailu
 
   /** Deleting a user removes the tags of the newest requests only. */
   const removeTags = () => drain(() => eraseTags({ db, engine }, undefined, BATCH))
+
   const removeDeliveries = () =>
     drain(async () => {
       const { numDeletedRows } = await db
