@@ -209,10 +209,11 @@ export function createAlerts({ db, engine, observe, send, machine, holder, now, 
     const rules = all.filter(rule => !outage.covers(rule))
     const lease = { name: LEASE, holder, now: time, untilTime: time + LEASE_S }
     const isLeader = engine === 'sqlite' || (await takeLease(db, lease))
-    await keepStatesOf(
-      db,
-      all.map(({ id }) => id),
-    )
+    if (isLeader)
+      await keepStatesOf(
+        db,
+        all.map(({ id }) => id),
+      )
     const evaluated: Evaluated[] = []
     for (const rule of rules)
       if (isLeader || alertKind(rule.kind).isLocal) evaluated.push(...(await conditionsOf(rule, time)))
@@ -275,7 +276,12 @@ export function createAlerts({ db, engine, observe, send, machine, holder, now, 
   /** Sends the messages that are due. */
   async function deliver(): Promise<void> {
     const due = await claimDue(db, { now: now(), untilTime: now() + CLAIM_S, limit: DELIVERIES_AT_ONCE })
-    await mapConcurrently(due, CONCURRENT_DELIVERIES, deliverOne)
+    await mapConcurrently(due, CONCURRENT_DELIVERIES, delivery =>
+      // Its claim expires, and it is sent again.
+      deliverOne(delivery).catch(error =>
+        log.error({ err: error, delivery: delivery.id }, 'The delivery of an alert failed. Retrying.'),
+      ),
+    )
   }
 
   /** Runs work at an interval. Runs never overlap: the store or a receiver may be slow. */

@@ -4,10 +4,12 @@ import { readConfig } from '../../src/app/config.ts'
 import { operationsOf } from '../../src/app/operations.ts'
 import { transact } from '../../src/store/engine/store.ts'
 import { reviveDelivery } from '../../src/store/records/alert-deliveries.ts'
+import { writeSecretSetting, writeSetting } from '../../src/store/records/settings.ts'
 import { insertLog, LOG_TYPE } from '../../src/store/usage/logs.ts'
 import { isSigned, startReceiver } from '../support/alert-receiver.ts'
 import { openAlertWorld } from '../support/alert-world.ts'
 import { ENGINES, suiteResource } from '../support/gateway.ts'
+import { startMailServer } from '../support/mail-server.ts'
 
 const SECRET = 'whsec_of_the_test'
 
@@ -310,6 +312,49 @@ for (const engine of ENGINES) {
       world.clock.now += 120
       await alerts.deliver()
       assert.equal(taken().length, 1)
+    })
+
+    it('are sent by e-mail, with all alerts in one mail', async () => {
+      const mail = await startMailServer()
+      const url = `smtp://127.0.0.1:${mail.port}`
+      const place = { table: 'setting_secrets', row: 'smtp_url', field: 'value' }
+      await transact(world.db, async trx => {
+        await writeSecretSetting(trx, 'smtp_url', world.keyring.seal(url, place))
+        const value = JSON.stringify('Sluice <alerts@example.com>')
+        await writeSetting(trx, { key: 'smtp_from', value, time: 1, authorId: 1 })
+      })
+      const alerts = world.createMachine('host-1')
+      await world.addRule('channel_disabled')
+      await world.addTarget('email', {}, { to: ['ops@example.com'] })
+      await addChannel(3, 'one')
+      await addChannel(3, 'two')
+      await evaluate(alerts)
+      assert.equal(mail.received.length, 1)
+      const text = mail.received[0]?.text ?? ''
+      assert.match(text, /^Subject: \[Sluice host-1\] 2 firing\r$/m)
+      assert.match(text, /^Firing: Channel "one" was auto-disabled\r$/m)
+      assert.match(text, /^Firing: Channel "two" was auto-disabled\r$/m)
+      await mail.close()
+      await world.db.updateTable('channels').set({ status: 1 }).execute()
+      await evaluate(alerts, 15)
+      const [last] = (await deliveries()).toReversed()
+      assert.deepEqual([last?.status, last?.attempts], ['pending', 1])
+      assert.match(last?.last_error ?? '', /ECONNREFUSED/)
+      for (const table of ['settings', 'setting_secrets'] as const) await world.db.deleteFrom(table).execute()
+    })
+
+    it('beyond 100 waiting messages are added to the last one', async () => {
+      const alerts = world.createMachine()
+      await world.addRule('channel_disabled')
+      await hook()
+      receiver.answer(500)
+      for (let number = 0; number < 103; number++) {
+        await addChannel(3, `channel ${number}`)
+        await evaluate(alerts)
+      }
+      const rows = await deliveries()
+      assert.equal(rows.length, 100)
+      assert.equal(JSON.parse(rows.at(-1)?.notices ?? '[]').length, 4)
     })
 
     it('about the journal are also sent while the store is unavailable', async () => {

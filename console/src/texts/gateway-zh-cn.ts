@@ -14,6 +14,11 @@ export const gatewayZhCN: Readonly<Record<string, string>> = {
   'must be a time zone such as Europe/Berlin or UTC': '必须是时区，例如 Europe/Berlin 或 UTC',
   'must be a time of day such as 22:00': '必须是时间，例如 22:00',
   'must be an e-mail address': '必须是邮箱地址',
+  'must be an address such as Sluice <alerts@example.com>': '必须是地址，例如 Sluice <alerts@example.com>',
+  'must have the form smtps://user:password@host:465 or smtp://host:587':
+    '格式必须为 smtps://user:password@host:465 或 smtp://host:587',
+  'does not apply to rules of the kind {}': '不适用于类别为 {} 的规则',
+  'does not apply to targets of the type {}': '不适用于类型为 {} 的目标',
   'is required: quiet hours have a start and an end': '必填：静默时段需要开始和结束时间',
   // Fields of a channel.
   '32 hexadecimal digits, shown in the URL of the dashboard.': '32 位十六进制字符，见控制台网址。',

@@ -26,10 +26,9 @@ async function openDelivery(trx: Trx, targetId: number): Promise<AlertDeliveryRo
     .where('status', '=', 'pending')
     .orderBy('id', 'desc')
   const rows = await pending.limit(MAX_PENDING).execute()
-  const [newest] = rows
-  if (!newest) return undefined
-  const isUnsent = newest.attempts === 0 && newest.claimed_until === 0
-  return isUnsent || rows.length >= MAX_PENDING ? newest : undefined
+  const isFull = rows.length >= MAX_PENDING
+  // What is added to a message while it is being sent would be lost.
+  return rows.find((row, index) => row.claimed_until === 0 && (isFull || (index === 0 && row.attempts === 0)))
 }
 
 type NewNotices = {
@@ -55,7 +54,7 @@ export async function enqueue(trx: Trx, { targetId, notices, now, sendTime }: Ne
       .where('status', '=', 'pending')
       // Another machine may have added notices or begun to send it.
       .where('notices', '=', open.notices)
-      .where('claimed_until', '=', open.claimed_until)
+      .where('claimed_until', '=', 0)
       .executeTakeFirst()
     if (numUpdatedRows === 1n) return
   }
