@@ -20,8 +20,8 @@ export function inOneSpelling(value: unknown): unknown {
 }
 
 export function fieldsInOneSpelling(fields: WireObject): WireObject {
-  const entries = Object.entries(fields).map(([sent, value]): [string, unknown] => {
-    const name = inCamelCase(sent)
+  const entries = Object.entries(fields).map(([spelling, value]): [string, unknown] => {
+    const name = inCamelCase(spelling)
     return [name, OPAQUE.has(name) ? value : inOneSpelling(value)]
   })
   return Object.fromEntries(entries)

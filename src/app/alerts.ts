@@ -115,9 +115,9 @@ export function createAlerts({ db, engine, observe, send, machine, holder, now, 
     const { next, notice } = stepAlert({ state, observation, rule, now: time, isQuiet: isQuiet(rule, time) })
     const values = observation?.values ?? state?.values ?? {}
     const isLocal = alertKind(rule.kind).isLocal === true
-    const seen = row?.seen_time ?? time
-    const isUnconfirmed = isLocal && observation !== undefined && time - seen >= SEEN_EVERY_S
-    const after = next && rowOf(rule, subject, next, isUnconfirmed ? time : seen)
+    const lastSeen = row?.seen_time ?? time
+    const isUnconfirmed = isLocal && observation !== undefined && time - lastSeen >= SEEN_EVERY_S
+    const after = next && rowOf(rule, subject, next, isUnconfirmed ? time : lastSeen)
     if (!notice && isSame(row, after)) return undefined
     const since = state?.since ?? time
     return {

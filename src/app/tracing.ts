@@ -251,8 +251,8 @@ export function createTracing(sampler: Sampler, add: (span: Span) => void) {
 }
 
 function errorOf({ code, settled }: RequestReport, status: number): string | undefined {
-  const known = code ?? settled?.log.other.error_code
-  if (known !== undefined) return String(known)
+  const errorCode = code ?? settled?.log.other.error_code
+  if (errorCode !== undefined) return String(errorCode)
   return status >= 400 ? String(status) : undefined
 }
 

@@ -77,8 +77,8 @@ export function createOutbox({ deliver, maxBatches, onOutcome, onDrop, random }:
       const deadline = new AbortController()
       await Promise.race([running, delay(withinMs, undefined, { signal: deadline.signal }).catch(() => {})])
       deadline.abort()
-      const left = queue.splice(0).reduce((sum, { count }) => sum + count, 0)
-      if (left > 0) onDrop(left, 'shutdown')
+      const unsent = queue.splice(0).reduce((sum, { count }) => sum + count, 0)
+      if (unsent > 0) onDrop(unsent, 'shutdown')
     },
   }
 }

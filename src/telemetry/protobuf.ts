@@ -17,10 +17,10 @@ export const openProtobuf = (): ProtobufBytes => ({ bytes: Buffer.allocUnsafe(FI
 
 /** Everything written so far; nothing is left afterwards. */
 export function takeProtobuf(out: ProtobufBytes): Buffer {
-  const taken = out.bytes.subarray(0, out.at)
+  const bytes = out.bytes.subarray(0, out.at)
   out.bytes = Buffer.allocUnsafe(FIRST_BYTES)
   out.at = 0
-  return taken
+  return bytes
 }
 
 /** Makes room for this many further bytes. */

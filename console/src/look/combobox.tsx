@@ -15,8 +15,8 @@ type ComboboxProps = Omit<ComponentProps<'input'>, 'value' | 'onChange' | 'list'
 /** The options that contain the text; all of them while the text is one of them, so that another can be chosen. */
 function matching(options: readonly string[], text: string): readonly string[] {
   const part = text.trim().toLowerCase()
-  const found = options.includes(text) ? options : options.filter(each => each.toLowerCase().includes(part))
-  return found.slice(0, MAX_SHOWN)
+  const matches = options.includes(text) ? options : options.filter(each => each.toLowerCase().includes(part))
+  return matches.slice(0, MAX_SHOWN)
 }
 
 /** A text field with a list of options to choose from. Any other text can be typed. */

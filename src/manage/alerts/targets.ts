@@ -163,10 +163,10 @@ export function createTargetHandlers({
     createAlertTarget: async ({ body, change }) => {
       const { type } = body
       const options = optionsAfter(NEW_OPTIONS, body)
-      const given = secretsAfter(NO_SECRETS, body)
+      const entered = secretsAfter(NO_SECRETS, body)
       const generated = randomBytes(SECRET_BYTES).toString('base64url')
       const secrets =
-        type === 'webhook' && given.secret === '' ? { ...given, secret: `whsec_${generated}` } : given
+        type === 'webhook' && entered.secret === '' ? { ...entered, secret: `whsec_${generated}` } : entered
       check(type, body, { ...secrets, ...options })
       return change(async ({ trx, audit }) => {
         const { total } = await listTargets(trx, { page: 1, pageSize: 1 })

@@ -22,8 +22,8 @@ function stateOf(status: number, { state }: Pick<Condition, 'state'>): ChannelSt
   return state === 'ready' ? 'enabled' : 'trial'
 }
 
-function withCondition(view: ChannelView, known: Condition | undefined, now: number) {
-  const condition = view.status === CHANNEL_STATUS.enabled ? (known ?? READY) : READY
+function withCondition(view: ChannelView, reported: Condition | undefined, now: number) {
+  const condition = view.status === CHANNEL_STATUS.enabled ? (reported ?? READY) : READY
   const { cooldown_until, reason } = presentCondition(condition, now)
   return { ...view, state: stateOf(view.status, condition), cooldown_until, cooldown_reason: reason }
 }

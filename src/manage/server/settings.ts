@@ -65,9 +65,9 @@ export function createSettingHandlers({ db, now, keyring }: Deps): Handlers<type
   /** Stores a value. Of a secret, `settings` gets the masked value, and another table the encrypted one. */
   async function store(trx: Trx, key: SettingKey, value: SettingValue, authorId: number): Promise<void> {
     const mask = settingMask(key)
-    const shown = mask ? mask(String(value)) : value
+    const publicValue = mask ? mask(String(value)) : value
     if (mask) await writeSecretSetting(trx, key, keyring.seal(String(value), secretSettingPlace(key)))
-    await writeSetting(trx, { key, value: JSON.stringify(shown), time: now(), authorId })
+    await writeSetting(trx, { key, value: JSON.stringify(publicValue), time: now(), authorId })
   }
 
   const update = async (

@@ -233,9 +233,9 @@ export function createAttention({
     ])
     const isDismissed = new Set(dismissed)
     const items = needs.flat().map(need => {
-      const { cause: _cause, ...shown } = need
+      const { cause: _cause, ...fields } = need
       const id = idOf(need)
-      return { until: null, count: 1, names: [], ...shown, id, is_dismissed: isDismissed.has(id) }
+      return { until: null, count: 1, names: [], ...fields, id, is_dismissed: isDismissed.has(id) }
     })
     const present = new Set(items.map(({ id }) => id))
     // If the need has gone, its dismissal goes too: a need that returns is a new one.

@@ -58,11 +58,11 @@ export async function deleteState(
 
 /** Deletes the states of rules that are not in the list, without a message. */
 export async function keepStatesOf(db: Db, ruleIds: readonly number[]): Promise<void> {
-  const kept = nonEmptyIds(ruleIds)
-  const stale = db.selectFrom('alert_states').select('rule_id').where('rule_id', 'not in', kept).limit(1)
+  const current = nonEmptyIds(ruleIds)
+  const stale = db.selectFrom('alert_states').select('rule_id').where('rule_id', 'not in', current).limit(1)
   // Usually there are none, and reading does not occupy the writer.
   if ((await stale.executeTakeFirst()) === undefined) return
-  await db.deleteFrom('alert_states').where('rule_id', 'not in', kept).execute()
+  await db.deleteFrom('alert_states').where('rule_id', 'not in', current).execute()
 }
 
 /** Takes or extends a lease. False if another machine has it. */

@@ -23,11 +23,11 @@ async function newestOf(
   condition: RawBuilder<unknown>,
 ): Promise<LogWithNames | undefined> {
   const owned = userId === undefined ? sql`true` : sql`user_id = ${userId}`
-  const { rows: found } = await sql<{ id: number }>`
+  const { rows: ids } = await sql<{ id: number }>`
     select id from (${rows} order by created_time desc, id desc limit ${sql.lit(MAX_READ)}) as newest
     where ${condition} and ${owned} order by created_time desc, id desc limit 1
   `.execute(db)
-  const [row] = await readLogs(db, found)
+  const [row] = await readLogs(db, ids)
   return row
 }
 

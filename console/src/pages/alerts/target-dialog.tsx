@@ -85,8 +85,8 @@ export function TargetDialog({
         await update.mutateAsync({ body: { id: target.id, ...body } })
       } else {
         await validateBody('createAlertTarget', { type, ...body })
-        const made = await create.mutateAsync({ body: { type, ...body } })
-        if (type === 'webhook' && values.secret === '') return setCreated(made)
+        const newTarget = await create.mutateAsync({ body: { type, ...body } })
+        if (type === 'webhook' && values.secret === '') return setCreated(newTarget)
       }
       toast(t('editor.saved', { name: values.name }))
       onClose()
@@ -95,7 +95,8 @@ export function TargetDialog({
   const type = form.watch('type')
   const fields: readonly TargetField[] = TARGET_TYPES[type].fields
   /** Help for a field whose stored value is not shown. */
-  const kept = (shown: string | undefined) => (shown ? t('alerts.unchanged', { value: shown }) : undefined)
+  const unchangedHelp = (masked: string | undefined) =>
+    masked ? t('alerts.unchanged', { value: masked }) : undefined
 
   if (created)
     return (
@@ -139,7 +140,11 @@ export function TargetDialog({
         {wiring => <TextInput {...wiring} {...form.register('name')} autoComplete="off" />}
       </Field>
       {fields.includes('bot_token') ? (
-        <Field label={t('alerts.bot_token')} error={errorOf('bot_token')} help={kept(target?.bot_token)}>
+        <Field
+          label={t('alerts.bot_token')}
+          error={errorOf('bot_token')}
+          help={unchangedHelp(target?.bot_token)}
+        >
           {wiring => (
             <TextInput {...wiring} {...form.register('bot_token')} className="font-mono" autoComplete="off" />
           )}
@@ -159,7 +164,7 @@ export function TargetDialog({
         <Field
           label={t('alerts.url')}
           error={errorOf('url')}
-          help={kept(target?.url) ?? (type === 'telegram' ? t('alerts.url_telegram') : undefined)}
+          help={unchangedHelp(target?.url) ?? (type === 'telegram' ? t('alerts.url_telegram') : undefined)}
         >
           {wiring => (
             <TextInput {...wiring} {...form.register('url')} className="font-mono" autoComplete="off" />
@@ -171,7 +176,8 @@ export function TargetDialog({
           label={t('alerts.secret')}
           error={errorOf('secret')}
           help={
-            kept(target?.secret) ?? t(type === 'webhook' ? 'alerts.secret_webhook' : 'alerts.secret_service')
+            unchangedHelp(target?.secret) ??
+            t(type === 'webhook' ? 'alerts.secret_webhook' : 'alerts.secret_service')
           }
         >
           {wiring => (
