@@ -68,6 +68,31 @@ const CHANNEL = {
   limits: { rpm: 60 },
 }
 const { name: _name, type: _type, key: _key, ...SHARED } = CHANNEL
+const ALERT_RULE = {
+  name: 'name',
+  enabled: false,
+  threshold: 5,
+  window_seconds: 600,
+  min_requests: 10,
+  for_seconds: 60,
+  repeat_seconds: 3_600,
+  target_ids: null,
+  subject_ids: [1],
+  quiet_from: '22:00',
+  quiet_to: '07:00',
+  time_zone: 'Europe/Berlin',
+}
+const ALERT_TARGET = {
+  name: 'name',
+  enabled: false,
+  url: `${NOBODY}/hook`,
+  secret: 'a secret of a webhook',
+  bot_token: '',
+  chat_id: '',
+  to: ['person@example.com'],
+  language: 'en',
+  group_seconds: 30,
+}
 const PERSON = { display_name: 'A Person', email: 'person@example.com' }
 
 /**
@@ -160,6 +185,12 @@ const GOOD: Readonly<Record<string, (things: Things) => object>> = {
     channel_ids: null,
     status: 2,
   }),
+
+  createAlertRule: () => ({ kind: 'error_rate', ...ALERT_RULE }),
+  updateAlertRule: () => ({ id: 1, ...ALERT_RULE }),
+  createAlertTarget: () => ({ type: 'webhook', ...ALERT_TARGET }),
+  updateAlertTarget: () => ({ id: 1, ...ALERT_TARGET }),
+  dismissAttention: () => ({ item: '0'.repeat(32), is_dismissed: true }),
 
   refundVideo: () => ({ reason: 'it failed' }),
   closeSuspense: () => ({ action: 'write_off', reason: 'decided' }),

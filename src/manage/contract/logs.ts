@@ -31,6 +31,7 @@ const ownFilters = {
     .string()
     .max(MAX_TAG)
     .regex(/^([^=]+=.*)?$/s, 'must be a name and a value: project=atlas')
+    .refine(value => value.isWellFormed() && !hasControl(value), 'must not contain control characters')
     .transform(text => {
       const at = text.indexOf('=')
       return text === '' ? undefined : { name: text.slice(0, at).trim(), value: text.slice(at + 1).trim() }

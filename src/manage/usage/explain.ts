@@ -2,6 +2,7 @@ import { notFound } from '../../domain/errors.ts'
 import { adviceOf, codeIn, explainCode } from '../../domain/explanation.ts'
 import { LOG_TYPE } from '../../domain/log.ts'
 import { isAdmin } from '../../domain/role.ts'
+import { storable } from '../../domain/text.ts'
 import { findByMessage, findByProviderId } from '../../store/usage/find-request.ts'
 import type { LogStore } from '../../store/usage/log-filter.ts'
 import type { LogWithNames } from '../../store/usage/logs.ts'
@@ -102,7 +103,8 @@ export function createExplainHandlers(deps: Deps): Handlers<typeof explainContra
   return {
     explainRequest: async ({ actor, query, reply }) => {
       await markIfStale(reply, deps.ledger.catchUp())
-      return explain(query.q, actor)
+      // A copied text may have characters that PostgreSQL does not store.
+      return explain(storable(query.q), actor)
     },
   }
 }
