@@ -84,7 +84,8 @@ const usage = createRoute({
 const explain = createRoute({
   getParentRoute: () => usage,
   path: 'explain',
-  validateSearch: (raw: Raw) => optional({ q: readText(raw.q) }),
+  // Not `q`, which filters the list behind the panel.
+  validateSearch: (raw: Raw) => optional({ error: readText(raw.error) }),
   component: lazyRouteComponent(() => import('./pages/usage/explain-panel.tsx'), 'ExplainPanel'),
 })
 const usageDetail = createRoute({

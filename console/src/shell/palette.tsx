@@ -161,7 +161,8 @@ function usePaletteItems(text: string): readonly PaletteItem[] {
             id: 'explain',
             group: t('nav.usage'),
             words: t('explain.search'),
-            act: () => void navigate({ to: '/usage/explain', search: { q: text.slice(0, MAX_QUESTION) } }),
+            act: () =>
+              void navigate({ to: '/usage/explain', search: { error: text.slice(0, MAX_QUESTION) } }),
           },
         ]
       : []),

@@ -10,14 +10,14 @@ import { Explanation } from './explanation.tsx'
 export function ExplainPanel() {
   const { t } = useTranslation()
   const navigate = useNavigate()
-  const { q = '' } = useSearch({ strict: false })
-  const result = useCall('explainRequest', { query: { q } }, { enabled: q !== '' })
+  const { error: question = '' } = useSearch({ strict: false })
+  const result = useCall('explainRequest', { query: { q: question } }, { enabled: question !== '' })
   const { error, data } = result
   const isUnknown = error instanceof ApiError && error.status === 404
   return (
     <Panel title={t('explain.title')} onClose={() => void navigate({ to: '/usage' })}>
       <blockquote className="mb-4 line-clamp-3 border-l-2 border-line pl-3 font-mono text-code text-ink-3 break-all">
-        {q}
+        {question}
       </blockquote>
       {isUnknown ? (
         <Empty title={t('explain.unknown')}>{t('explain.unknown_help')}</Empty>
