@@ -4,6 +4,7 @@ import { createChainKey } from '../domain/chain.ts'
 import { ROLE } from '../domain/role.ts'
 import { mask } from '../domain/text.ts'
 import { NEVER } from '../domain/token.ts'
+import { createBodySeal } from '../identity/body-seal.ts'
 import { sealHeaders } from '../identity/channel-headers.ts'
 import { createDigest, newPassword } from '../identity/credentials.ts'
 import { type Keyring, SealError } from '../identity/keyring.ts'
@@ -61,6 +62,19 @@ export async function openChainKey(db: Db, keyring: Keyring, now: () => number):
   })
   // Another process created the key first.
   if (!isFirst) await openChainKey(db, keyring, now)
+}
+
+const BODY_KEY_PLACE = { table: 'meta', row: 'body_key', field: 'value' } as const
+
+/** Decrypts the key of bodies, and creates it if there is none. */
+export async function openBodySeal(db: Db, keyring: Keyring) {
+  for (;;) {
+    const sealed = await readMeta(db, 'body_key')
+    if (sealed !== undefined)
+      return createBodySeal(Buffer.from(keyring.open(sealed, BODY_KEY_PLACE), 'base64'))
+    // If another process creates the key at the same time, both use the one that was first.
+    await claimMeta(db, 'body_key', keyring.seal(randomBytes(32).toString('base64'), BODY_KEY_PLACE))
+  }
 }
 
 const HEADERS_AT_ONCE = 200

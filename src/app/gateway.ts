@@ -76,7 +76,7 @@ export async function buildServer(
   storeAndKeys: StoreAndKeys,
   peers: Peers = aloneIn(config.dataDir),
 ) {
-  const { store, keyring, digest, passwords } = storeAndKeys
+  const { store, keyring, digest, bodySeal, passwords } = storeAndKeys
   const { db, engine } = store
   const identify = createIdentify({
     store: {
@@ -116,6 +116,7 @@ export async function buildServer(
     store,
     keyring,
     digest,
+    bodySeal,
     clientAddress,
     guard,
     manage,
@@ -185,6 +186,7 @@ export async function buildServer(
       isStoreAnswering: engine === 'postgres' ? isStoreAnswering : async () => true,
       keyring,
       digest,
+      bodySeal,
       identify,
       passwords,
       throttle: throttleOf(peers),

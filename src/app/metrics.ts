@@ -102,6 +102,10 @@ export function createMetrics(
     help: 'Spans, metric reports and log lines that could not be delivered, by signal and reason.',
     labels: ['signal', 'reason'],
   })
+  const bodiesDropped = registry.counter({
+    name: 'sluice_bodies_dropped_total',
+    help: 'Bodies that were to be kept and were not: the queue or the memory was full, or the store was unavailable.',
+  })({})
   registry.gauge({ name: 'sluice_in_flight_requests', help: 'Running requests of the relay API.' }, () => [
     { labels: {}, value: inFlight },
   ])
@@ -159,6 +163,8 @@ export function createMetrics(
     onTelemetryDropped(signal: string, reason: string, count: number): void {
       dropped({ signal, reason }).add(count)
     },
+
+    onBodiesDropped: (count: number): void => bodiesDropped.add(count),
 
     /** Adds the figures that are read from the gateway. */
     watch(state: GatewayState): void {

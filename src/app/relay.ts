@@ -8,6 +8,7 @@ import { hasDescriptors, type ProcessLimits } from '../host/machine.ts'
 import type { ClientAddress } from '../http/address.ts'
 import type { AddressGuard } from '../http/address-guard.ts'
 import { createBudget } from '../http/budget.ts'
+import type { BodySeal } from '../identity/body-seal.ts'
 import type { Digest } from '../identity/credentials.ts'
 import type { Keyring } from '../identity/keyring.ts'
 import { lagTimeout } from '../ledger/lag-timeout.ts'
@@ -15,6 +16,7 @@ import { createReadBarrier } from '../ledger/read-barrier.ts'
 import { endpointTypes } from '../manage/channels/endpoint-types.ts'
 import { providerOf } from '../providers/index.ts'
 import { shippedModels, shippedPrice } from '../providers/prices/shipped.ts'
+import { createBodies } from '../relay/bodies/bodies.ts'
 import { createCallers } from '../relay/callers/callers.ts'
 import { createPlayground } from '../relay/callers/playground.ts'
 import {
@@ -47,6 +49,7 @@ import { readLedgerHealth } from '../store/books/entries.ts'
 import type { Store } from '../store/engine/store.ts'
 import { decideStatus, recordTest } from '../store/records/channel-status.ts'
 import { activateDuePrices } from '../store/records/prices.ts'
+import { insertBodies } from '../store/usage/bodies.ts'
 import { writeRejections } from '../store/usage/rejections.ts'
 import type { Peers } from '../workers/peers.ts'
 import { createChannelMonitor } from './channel-monitor.ts'
@@ -71,6 +74,7 @@ type Deps = {
   readonly store: Store
   readonly keyring: Keyring
   readonly digest: Digest
+  readonly bodySeal: BodySeal
   readonly clientAddress: ClientAddress
   readonly guard: AddressGuard
   readonly manage: RequestListener
@@ -114,6 +118,7 @@ export async function buildRelay({
   store,
   keyring,
   digest,
+  bodySeal,
   clientAddress,
   guard,
   manage,
@@ -207,6 +212,16 @@ export async function buildRelay({
     onFailure: error => log.warn({ err: error }, 'Rejected requests could not be written. Retrying.'),
   })
 
+  const bodies = createBodies({
+    seal: bodySeal,
+    settings: catalog.settings,
+    write: rows => insertBodies(db, rows),
+    random: Math.random,
+    now: nowS,
+    onDropped: metrics.onBodiesDropped,
+    onFailure: error => log.warn({ err: error }, 'Bodies of requests could not be written and were dropped.'),
+  })
+
   const deps = {
     directory,
     catalog,
@@ -249,6 +264,7 @@ export async function buildRelay({
       metrics.onRequestEnd(report, request, response)
       logRequest(report, request, response)
       telemetry.onRequestEnd?.(report, request, response)
+      if (report.capture) bodies.end(report, request, response)
     },
     ...(telemetry.startSpan && { startSpan: telemetry.startSpan }),
     sessionUser,
@@ -336,6 +352,7 @@ export async function buildRelay({
       await counter.close()
       await translator.close()
       await rejections.close()
+      await bodies.close()
       await node.close()
       // Last: a receiver that does not respond must not delay the ledger.
       await Promise.all([telemetry.close(), shipping.close()])

@@ -7,7 +7,7 @@ import { createKeyring, type Keyring } from '../identity/keyring.ts'
 import { createPasswords } from '../identity/passwords.ts'
 import { newSecret, readSecretFile, writeSecretFile } from '../identity/secret-file.ts'
 import { NewerStoreError, openStore, type Store, type StoreOptions } from '../store/engine/store.ts'
-import { firstStart, openChainKey, openDigest, sealPlainHeaders } from './bootstrap.ts'
+import { firstStart, openBodySeal, openChainKey, openDigest, sealPlainHeaders } from './bootstrap.ts'
 import { type Config, readKeyring, SettingError } from './config.ts'
 
 const now = () => Math.floor(Date.now() / 1000)
@@ -84,7 +84,7 @@ async function prepareStore(config: Config, { db, migrate }: Store, keyring: Key
   const digest = await openDigest(db, keyring, source)
   if (digest === undefined) throw new Error('the store has no digest key after its first start')
   await sealPlainHeaders(db, keyring)
-  return { passwords, rootPassword, digest }
+  return { passwords, rootPassword, digest, bodySeal: await openBodySeal(db, keyring) }
 }
 
 /**

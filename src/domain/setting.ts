@@ -10,12 +10,17 @@ type Unit = { readonly name: string; readonly label?: Wording }
 
 const MILLISECONDS: Unit = { name: 'ms', label: { en: 'ms', 'zh-CN': '毫秒' } }
 const DAYS: Unit = { name: 'days', label: { en: 'days', 'zh-CN': '天' } }
+const MEGABYTES: Unit = { name: 'mb', label: { en: 'MB', 'zh-CN': 'MB' } }
+
+/** The characters of a text setting without a limit of its own. */
+export const DEFAULT_MAX_LENGTH = 255
 
 type Kind =
   | { readonly type: 'boolean'; readonly default: boolean }
   | {
       readonly type: 'text'
       readonly default: string
+      readonly maxLength?: number
       /** Why a value is invalid; undefined if it is valid. */
       readonly fault?: (value: string) => string | undefined
       /** The value contains a secret: it is stored encrypted, and only the masked value is shown. */
@@ -166,6 +171,85 @@ export const SETTINGS = {
       'zh-CN': '使用日志保留多久；0 表示永久保留。账本和审计日志始终保留。',
     },
   },
+  log_bodies_models: {
+    type: 'text',
+    default: '',
+    maxLength: 2_000,
+    label: { en: 'Models whose bodies are kept', 'zh-CN': '保存正文的模型' },
+    help: {
+      en: 'Model names, separated by commas. Bodies of tokens and users that have opted in are kept for these models only. Leave blank for all models.',
+      'zh-CN': '模型名称，以逗号分隔；仅对这些模型保存已选择加入的令牌和用户的正文。留空表示所有模型。',
+    },
+  },
+  body_sample: {
+    type: 'number',
+    default: 0.01,
+    range: [0, 1],
+    label: { en: 'Share of sampled bodies', 'zh-CN': '正文抽样比例' },
+    help: {
+      en: 'The share of successful requests whose bodies are kept for tokens and users with the mode sampled.',
+      'zh-CN': '对模式为抽样的令牌和用户，保存正文的成功请求所占比例。',
+    },
+  },
+  body_retention_days: {
+    type: 'integer',
+    default: 7,
+    range: [0, 36_500],
+    unit: DAYS,
+    label: { en: 'Body retention', 'zh-CN': '正文保留期' },
+    help: {
+      en: 'How long bodies are kept. 0 keeps them until the budget is used up.',
+      'zh-CN': '正文保留多久；0 表示保留到用完预算为止。',
+    },
+  },
+  body_budget_mb: {
+    type: 'integer',
+    default: 1_024,
+    range: [1, 1_048_576],
+    unit: MEGABYTES,
+    label: { en: 'Body budget', 'zh-CN': '正文存储预算' },
+    help: {
+      en: 'The size of all bodies in the database. Above it the oldest bodies are deleted, within a minute.',
+      'zh-CN': '数据库中所有正文的总大小；超出后在一分钟内删除最旧的正文。',
+    },
+  },
+  body_mask_keys: {
+    type: 'boolean',
+    default: true,
+    label: { en: 'Mask keys in bodies', 'zh-CN': '屏蔽正文中的密钥' },
+    help: {
+      en: 'Replace API keys, access tokens and Authorization values in bodies before they are stored.',
+      'zh-CN': '在保存前替换正文中的 API 密钥、访问令牌和 Authorization 值。',
+    },
+  },
+  body_mask_emails: {
+    type: 'boolean',
+    default: true,
+    label: { en: 'Mask e-mail addresses in bodies', 'zh-CN': '屏蔽正文中的邮箱地址' },
+    help: {
+      en: 'Replace e-mail addresses in bodies before they are stored.',
+      'zh-CN': '在保存前替换正文中的邮箱地址。',
+    },
+  },
+  body_mask_cards: {
+    type: 'boolean',
+    default: true,
+    label: { en: 'Mask card numbers in bodies', 'zh-CN': '屏蔽正文中的卡号' },
+    help: {
+      en: 'Replace payment card numbers in bodies before they are stored, except for their last four digits.',
+      'zh-CN': '在保存前替换正文中的支付卡号，仅保留末四位。',
+    },
+  },
+  body_mask_fields: {
+    type: 'text',
+    default: '',
+    maxLength: 2_000,
+    label: { en: 'Masked fields of bodies', 'zh-CN': '屏蔽的正文字段' },
+    help: {
+      en: 'Names of JSON fields whose texts are replaced in bodies before they are stored, separated by commas.',
+      'zh-CN': '在保存前替换其文本的 JSON 字段名，以逗号分隔。',
+    },
+  },
 } as const satisfies SettingTable
 
 export type SettingKey = keyof typeof SETTINGS
@@ -211,8 +295,10 @@ export function parseSetting(
       return { fault: `must be a number from ${min} to ${max}` }
     }
     case 'text': {
-      if (typeof value !== 'string' || codePoints(value) > 255 || !value.isWellFormed() || hasControl(value))
-        return { fault: 'must be a string of at most 255 characters, without control characters' }
+      const { maxLength = DEFAULT_MAX_LENGTH } = setting
+      const isShort = typeof value === 'string' && codePoints(value) <= maxLength
+      if (!isShort || !value.isWellFormed() || hasControl(value))
+        return { fault: `must be a string of at most ${maxLength} characters, without control characters` }
       const fault = setting.fault?.(value.trim())
       return fault === undefined ? { value: value.trim() } : { fault }
     }

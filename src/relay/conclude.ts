@@ -9,10 +9,17 @@ import { BYTES_TYPE, JSON_TYPE, mediaType } from './answer/content-type.ts'
 import { type Delivery, deliver } from './answer/deliver.ts'
 import { streamHeaders } from './answer/early-headers.ts'
 import { endBuffered } from './answer/end-buffered.ts'
-import { COMMON_ERROR_FORMAT, chatErrorOf, type ErrorFormat, relayErrorOf } from './answer/error-format.ts'
+import {
+  COMMON_ERROR_FORMAT,
+  chatErrorOf,
+  type ErrorFormat,
+  type RelayError,
+  relayErrorOf,
+} from './answer/error-format.ts'
 import { maskingMeter } from './answer/masking-meter.ts'
 import { type UpstreamError, upstreamError, upstreamErrorEvent } from './answer/upstream-error.ts'
 import type { RelayOutcome } from './attempt.ts'
+import { capturingMeter } from './bodies/capturing-meter.ts'
 import { rateHeaders } from './callers/admit.ts'
 import type { RelayChannel } from './catalog/catalog.ts'
 import { disconnected } from './intake/body.ts'
@@ -129,6 +136,8 @@ async function concludeBuffered(
     headers['x-sluice-cost'] = usdText(paid)
     response.writeHead(answer.status, headers)
   }
+  request.report.capture?.answerType(contentType)
+  request.report.capture?.answer(body)
   endBuffered(response, body)
 }
 
@@ -196,7 +205,11 @@ function metersOf(request: RelayRequest, answered: OutcomeOf<'stream'>) {
   const plain = outgoing.meter(Number.isSafeInteger(length) ? length : undefined)
   const masked = maskingMeter(plain, step.channel.secrets.headerNeedles())
   const recorder = request.storeAnswer && recordingMeter(masked)
-  return { meter: recorder ?? masked, recorder }
+  const meter = recorder ?? masked
+  const { capture } = request.report
+  if (!capture) return { meter, recorder }
+  capture.answerType(headersOf(request, answered)['content-type'] ?? '')
+  return { meter: capturingMeter(meter, capture), recorder }
 }
 
 type Metered = { readonly meter: StreamMeter; readonly limits: UsageLimits }
@@ -229,7 +242,7 @@ function endStream(
   answered: OutcomeOf<'stream'>,
   { meter, delivery, fault, usage }: StreamEnd,
 ): void {
-  const { response, deps } = request
+  const { response } = request
   if (response.destroyed) return
   if (fault === undefined) {
     for (const bytes of meter.closing(usage)) response.write(bytes)
@@ -245,12 +258,20 @@ function endStream(
   const { error } = meter.reading
   const isReported = error !== undefined && delivery.ending !== 'stopped'
   const relayError = isReported ? upstreamErrorEvent(error, answered.step.channel) : relayErrorOf(fault)
-  for (const bytes of meter.endWithError?.(chatErrorOf(relayError)) ?? []) response.write(bytes)
-  response.end(
-    meter.endWithError
-      ? undefined
-      : errorFormatOf(request).lastEvent(relayError, deps.readContext.idsAndClock),
-  )
+  if (meter.endWithError) {
+    for (const bytes of meter.endWithError(chatErrorOf(relayError))) response.write(bytes)
+    response.end()
+    return
+  }
+  endWithEvent(request, relayError)
+}
+
+/** Ends a stream with an error as its last event. */
+function endWithEvent(request: RelayRequest, error: RelayError): void {
+  const { response, deps, report } = request
+  const event = errorFormatOf(request).lastEvent(error, deps.readContext.idsAndClock)
+  report.capture?.answer(Buffer.from(event as string))
+  response.end(event)
 }
 
 /** Whether the answer is a file that is forwarded byte by byte, not a stream of events. */
@@ -301,7 +322,7 @@ async function concludeFailed(
   failed: OutcomeOf<'failed'>,
   callerTicket: Ticket,
 ): Promise<void> {
-  const { response, requestId, deps } = request
+  const { response, requestId } = request
   const format = errorFormatOf(request)
   const { channel, outgoing, refusal, answer, trace, earlyHeaders } = failed
   earlyHeaders.close()
@@ -326,10 +347,15 @@ async function concludeFailed(
   if (release) await release
   if (response.destroyed) return
   if (earlyHeaders.isOpen()) {
-    response.end(format.lastEvent(forwarded ?? relayErrorOf(refusal), deps.readContext.idsAndClock))
+    endWithEvent(request, forwarded ?? relayErrorOf(refusal))
     return
   }
-  const options = { errorFormat: format, requestId, headers: rateHeaders(request.admitted.remaining()) }
+  const options = {
+    errorFormat: format,
+    requestId,
+    headers: rateHeaders(request.admitted.remaining()),
+    capture: request.report.capture,
+  }
   if (forwarded) answerError(response, forwarded, options)
   else answerRefusal(response, refusal, options)
 }

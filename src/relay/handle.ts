@@ -12,9 +12,11 @@ import {
   commonHeaders,
   noSuchRoute,
 } from './answer/answer.ts'
+import { JSON_TYPE } from './answer/content-type.ts'
 import { type ErrorFormat, relayErrorOf } from './answer/error-format.ts'
 import { listFormat } from './answer/models.ts'
 import { firstAnswer } from './attempt.ts'
+import { createCapture } from './bodies/capture.ts'
 import { admit, credentialOf, type IdentifiedCaller } from './callers/admit.ts'
 import { identify } from './callers/identify.ts'
 import { conclude } from './conclude.ts'
@@ -44,11 +46,14 @@ async function handleOperation(
   const identifying = identify(deps, request, credential)
   const identified = identifying instanceof Promise ? await identifying : identifying
   report.caller = identified.caller
+  const { logBodies } = identified.caller
+  if (logBodies !== 'none') report.capture = createCapture(logBodies, deps.memory)
   const share = createShare(deps.memory)
   try {
     const work = await readRequest(request, spec, deps, {
       share,
       isFunded: () => deps.ledger.canSpend(identified.caller.userId, identified.caller.tokenId),
+      capture: report.capture,
     })
     report.work = work
     try {
@@ -85,7 +90,7 @@ type IncomingOperation = Pick<
 
 /** Handles a request whose caller is identified and whose body is read: admits it, prices it and serves it. */
 async function handleIdentified(incoming: IncomingOperation): Promise<void> {
-  const { deps, spec, work, response, requestId, request, credential, identified } = incoming
+  const { deps, spec, work, response, requestId, request, credential, identified, report } = incoming
   // The caller's token may have changed while the body was read.
   const isCurrent = deps.directory.isCurrent(credential, identified.caller)
   const current = isCurrent ? identified : await identify(deps, request, credential)
@@ -95,7 +100,7 @@ async function handleIdentified(incoming: IncomingOperation): Promise<void> {
   if (work.isStrict) await mustFitStrictly(route, { spec, work }, priced)
   if (priced === undefined) return answerLocally(incoming, current)
   const claim = work.digest && (await claimIdempotencyKey(incoming, current))
-  if (claim && 'body' in claim) return answerStored(response, claim, requestId)
+  if (claim && 'body' in claim) return answerStored(response, claim, { requestId, capture: report.capture })
   try {
     await serve(incoming, {
       admitted: current,
@@ -110,14 +115,17 @@ async function handleIdentified(incoming: IncomingOperation): Promise<void> {
 
 /** Answers without a provider. This is free, but counts against the limits. */
 async function answerLocally(
-  { deps, spec, work, response, requestId }: IncomingOperation,
+  { deps, spec, work, response, requestId, report }: IncomingOperation,
   admitted: IdentifiedCaller,
 ): Promise<void> {
   const ticket = await admitted.enter(0)
   try {
     const answer = await work.answer?.(deps.counter)
     await ticket.end(0)
-    if (!response.destroyed) answerJson(response, 200, commonHeaders(requestId, spec.errorFormat), answer)
+    if (response.destroyed) return
+    const bytes = answerJson(response, 200, commonHeaders(requestId, spec.errorFormat), answer)
+    report.capture?.answerType(JSON_TYPE)
+    report.capture?.answer(bytes)
   } finally {
     await ticket.end(0)
   }
@@ -247,7 +255,7 @@ export function createRelay(deps: RelayDeps, videos: Pick<Videos, 'route'>): Req
     if (refusal !== error && !shortage) deps.onFailure(error as Error, requestId)
     report.code = String(relayErrorOf(refusal).body.error.code ?? refusal.code)
     if (response.headersSent || response.destroyed) response.destroy()
-    else answerRefusal(response, refusal, { errorFormat, requestId })
+    else answerRefusal(response, refusal, { errorFormat, requestId, capture: report.capture })
     if (!report.hasLedgerRow) await recordRejection(deps, request, report, refusal)
   }
 

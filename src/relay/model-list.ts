@@ -30,13 +30,11 @@ export async function listModels(
   })
   // A constant: clients require a creation time, and the gateway does not know the model's.
   const created = 1_700_000_000
-  if (id === undefined)
-    return answerJson(
-      response,
-      200,
-      commonHeaders(requestId),
-      presentModels(format, names.map(entryOf), created),
-    )
+  if (id === undefined) {
+    const list = presentModels(format, names.map(entryOf), created)
+    answerJson(response, 200, commonHeaders(requestId), list)
+    return
+  }
   if (!names.includes(id))
     throw new Refusal('model_not_found', `The model "${id}" does not exist, or the token may not use it.`)
   answerJson(response, 200, commonHeaders(requestId), presentModel(format, entryOf(id), created))

@@ -8,6 +8,7 @@ import type { Health } from '../routing/health.ts'
 import type { PlanStep, SkipReason } from '../routing/plan.ts'
 import type { RateLimiter } from '../routing/rates.ts'
 import type { RoutedModel } from '../routing/table.ts'
+import type { BodyCapture } from './bodies/capture.ts'
 import type { IdentifiedCaller } from './callers/admit.ts'
 import type { Caller, Callers } from './callers/callers.ts'
 import type { AddressBook, Catalog, RelayChannel } from './catalog/catalog.ts'
@@ -41,6 +42,8 @@ export type RequestReport = {
   settled?: { readonly channelId: number; readonly paid: number; readonly log: UsageLog }
   /** The code of the gateway's own error. */
   code?: string
+  /** Collects the bodies, if the caller wants them kept. */
+  capture?: BodyCapture
   /** Undefined if tracing is off. */
   readonly span: RequestSpan | undefined
 }

@@ -69,6 +69,13 @@ const LOGGED: Owners = {
   unknown: all(404),
 }
 
+/** Bodies are confidential: administrators may not read those of others, and Root's reading is audited. */
+const CONFIDENTIAL: Owners = {
+  own: all('passes'),
+  'of another user': { User: 404, Admin: 403, Root: 'passes' },
+  unknown: all(404),
+}
+
 type Ask = {
   readonly params?: Readonly<Record<string, string>>
   readonly query?: string
@@ -241,6 +248,11 @@ const RULES: Readonly<Record<string, Rule>> = {
     kind: 'request',
     owners: LOGGED,
     ask: number => ({ query: `?q=${requestIdOf(number)}` }),
+  },
+  getBody: {
+    kind: 'body',
+    owners: CONFIDENTIAL,
+    ask: number => ({ params: { request_id: requestIdOf(number) } }),
   },
   listLogs: 'plain',
   listOwnLogs: 'plain',

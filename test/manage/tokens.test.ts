@@ -91,6 +91,7 @@ for (const engine of ENGINES) {
           allow_ips: [],
           group: 'default',
           limits: { rpm: null, tpm: null, concurrency: null },
+          log_bodies: 'none',
         })
       })
 

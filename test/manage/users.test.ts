@@ -59,6 +59,7 @@ for (const engine of ENGINES) {
           request_count: 0,
           last_login_time: 0,
           limits: { rpm: null, tpm: null, concurrency: null },
+          log_bodies: 'none',
         })
       })
 

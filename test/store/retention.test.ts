@@ -88,11 +88,25 @@ for (const engine of ENGINES) {
       await log(LOG_TYPE.consume, 89)
       await log(LOG_TYPE.error, 0)
       meanwhile = () => log(LOG_TYPE.consume, 1)
-      assert.deepEqual(await sweep(), { usage: MANY + 2, sessions: 0, answers: 0, tags: 0, deliveries: 0 })
+      assert.deepEqual(await sweep(), {
+        usage: MANY + 2,
+        sessions: 0,
+        answers: 0,
+        tags: 0,
+        deliveries: 0,
+        bodies: 0,
+      })
       assert.equal(pauses, 2)
       assert.deepEqual(await ages(), ['1@500', '6@95', '2@89', '2@1', '2@1', '5@0'])
       assert.deepEqual(await counts(), books)
-      assert.deepEqual(await sweep(), { usage: 0, sessions: 0, answers: 0, tags: 0, deliveries: 0 })
+      assert.deepEqual(await sweep(), {
+        usage: 0,
+        sessions: 0,
+        answers: 0,
+        tags: 0,
+        deliveries: 0,
+        bodies: 0,
+      })
     })
 
     it('follow the setting: fewer days take effect immediately, 0 keeps all rows', async () => {
@@ -139,7 +153,14 @@ for (const engine of ENGINES) {
           answer('new', daysAgo(1) + 60),
         ])
         .execute()
-      assert.deepEqual(await sweep(), { usage: 0, sessions: 2, answers: 600, tags: 0, deliveries: 0 })
+      assert.deepEqual(await sweep(), {
+        usage: 0,
+        sessions: 2,
+        answers: 600,
+        tags: 0,
+        deliveries: 0,
+        bodies: 0,
+      })
       const sessions = await gateway.db.selectFrom('sessions').select('digest').orderBy('id').execute()
       assert.deepEqual(
         sessions.map(({ digest }) => digest),

@@ -2,9 +2,11 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { SYSTEM } from '../../src/domain/actor.ts'
 import { ROLE, type Role } from '../../src/domain/role.ts'
+import { bodyPlace } from '../../src/identity/body-seal.ts'
 import { createAccount } from '../../src/manage/people/users.ts'
 import { insertSession } from '../../src/store/records/sessions.ts'
 import { insertVideo } from '../../src/store/records/videos.ts'
+import { insertBodies } from '../../src/store/usage/bodies.ts'
 import { insertLog, LOG_TYPE } from '../../src/store/usage/logs.ts'
 import { type Gateway, ROOT_PASSWORD, ROOT_TOKEN } from './gateway.ts'
 
@@ -40,6 +42,7 @@ export type Kind =
   | 'price'
   | 'doubt'
   | 'request'
+  | 'body'
   | 'video'
   | 'alert rule'
   | 'alert target'
@@ -97,6 +100,20 @@ export const newDoubt = (db: Gateway['db']) =>
     })
     .returning('id')
     .executeTakeFirstOrThrow()
+
+/** The kept bodies of a chat. */
+const newBody = (
+  { bodySeal }: Pick<Gateway, 'bodySeal'>,
+  given: { readonly request_id: string; readonly user_id: number },
+) => {
+  const side = { size: 2, kept: 2, type: 'application/json', is_truncated: false, is_masked: false }
+  const content = bodySeal.sealExchange(bodyPlace(given.request_id), {
+    exchange: { path: '/v1/chat/completions', model: 'gpt-4o', status: 200, request: side, answer: side },
+    request: Buffer.from('{}'),
+    answer: Buffer.from('{}'),
+  })
+  return { ...given, token_id: 0, created_time: 1, size: content.length, content }
+}
 
 /** The id of a request, derived from a number. */
 export const requestIdOf = (number: number) => `req_${String(number).padStart(26, '0')}`
@@ -273,6 +290,12 @@ export async function assemble(gateway: Gateway) {
         user_id: ownerOf(owner, caller).id,
         request_id: requestIdOf(number),
       })
+      return number
+    },
+    body: async (owner, caller) => {
+      const number = ++requests
+      const given = { request_id: requestIdOf(number), user_id: ownerOf(owner, caller).id }
+      await insertBodies(db, [newBody(gateway, given)])
       return number
     },
     video: async (owner, caller) => {

@@ -93,6 +93,7 @@ export async function startGateway({ engine, env = {} }: GatewayOptions) {
     dataDir,
     db: ground.store.db,
     keyring: ground.keyring,
+    bodySeal: ground.bodySeal,
     operations: operationsOf(config, ground),
     /** A user with a system access token. */
     async createUser(given: { username?: string; role?: 1 | 10; quota?: number } = {}) {

@@ -1,4 +1,4 @@
-import { SETTINGS, type Setting, type SettingTable } from '../../src/domain/setting.ts'
+import { DEFAULT_MAX_LENGTH, SETTINGS, type Setting, type SettingTable } from '../../src/domain/setting.ts'
 
 export const SETTINGS_PAGE = 'docs/operating/settings.md'
 
@@ -9,7 +9,8 @@ const table = (header: readonly string[], rows: readonly (readonly string[])[]) 
 
 function valuesOf(setting: Setting): string {
   if (setting.type === 'boolean') return '`true`, `false`'
-  if (setting.type === 'text') return 'text of at most 255 characters'
+  if (setting.type === 'text')
+    return `text of at most ${(setting.maxLength ?? DEFAULT_MAX_LENGTH).toLocaleString('en')} characters`
   const [min, max] = setting.range
   const label = setting.type === 'integer' ? setting.unit.label : undefined
   const unit = label ? ` ${label.en}` : ''

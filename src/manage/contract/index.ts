@@ -1,6 +1,7 @@
 import { alertContract } from './alerts.ts'
 import { aliasContract } from './aliases.ts'
 import { auditContract } from './audit.ts'
+import { bodyContract } from './bodies.ts'
 import { channelContract } from './channels.ts'
 import { explainContract } from './explain.ts'
 import { insightContract } from './insight.ts'
@@ -37,6 +38,7 @@ export const contract = {
   ...pricingContract,
   ...logContract,
   ...explainContract,
+  ...bodyContract,
   ...usageContract,
   ...insightContract,
   ...videoContract,

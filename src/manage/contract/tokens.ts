@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { BODY_MODES } from '../../domain/body-log.ts'
 import { MAX_UNITS } from '../../domain/money.ts'
 import {
   group,
@@ -32,6 +33,7 @@ const tokenFields = {
   ),
   group,
   limits: optional(limits),
+  log_bodies: optional(z.enum(BODY_MODES)).describe('Which bodies are kept'),
 }
 
 const name = text({ min: 1, max: 50 })
@@ -56,6 +58,7 @@ const tokenView = z
     allow_ips: z.array(z.string()),
     group: z.string(),
     limits: limitsView,
+    log_bodies: z.enum(BODY_MODES).describe('Which bodies are kept'),
   })
   .meta({ id: 'Token' })
 

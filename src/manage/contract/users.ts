@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { BODY_MODES } from '../../domain/body-log.ts'
 import { MAX_UNITS } from '../../domain/money.ts'
 import {
   group,
@@ -40,6 +41,7 @@ const role = z.union([z.literal(1), z.literal(10), z.literal(100)], {
   error: 'must be 1 (User), 10 (Admin) or 100 (Root)',
 })
 const status = z.union([z.literal(1), z.literal(2)], { error: 'must be 1 (enabled) or 2 (disabled)' })
+const logBodies = optional(z.enum(BODY_MODES))
 const quota = z.int().min(0).max(MAX_UNITS)
 
 const userView = z
@@ -59,6 +61,7 @@ const userView = z
     created_time: z.int(),
     last_login_time: z.int(),
     limits: limitsView,
+    log_bodies: z.enum(BODY_MODES).describe('Which bodies of the user’s requests are kept'),
   })
   .meta({ id: 'User' })
 
@@ -108,13 +111,14 @@ export const selfContract = {
     path: '/api/user/self',
     access: 'user',
     summary:
-      'Change your names or password; a new password ends every session, and access tokens with revoke_access_tokens',
+      'Change your names, password or log_bodies; a new password ends every session, and access tokens with revoke_access_tokens',
     body: z.object({
       username: emptyAsAbsent(username),
       display_name: emptyAsAbsent(displayName),
       password: emptyAsAbsent(password),
       original_password: emptyAsAbsent(z.string().max(1024)),
       revoke_access_tokens: revokeAccessTokens,
+      log_bodies: logBodies,
     }),
     data: userView,
   },
@@ -282,6 +286,7 @@ export const userContract = {
       unlimited_quota: optional(z.boolean()),
       group,
       limits: optional(limits),
+      log_bodies: logBodies.describe('Only Root can change it'),
     }),
     data: userView,
   },

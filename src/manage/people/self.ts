@@ -103,6 +103,7 @@ export function createSelfHandlers({
         if (body.username !== undefined) fields.username = body.username
         if (body.display_name !== undefined) fields.display_name = body.display_name
         if (passwordHash !== undefined) fields.password_hash = passwordHash
+        if (body.log_bodies !== undefined) fields.log_bodies = body.log_bodies
         await claimName(updateUser(trx, before, fields))
         if (passwordHash !== undefined)
           await endCredentials({ trx, audit }, { userId: actor.id, change: body, time: now() })

@@ -1,4 +1,5 @@
 import { actorLabel } from '../../domain/actor.ts'
+import { bodyModeOf } from '../../domain/body-log.ts'
 import { invalidField, notFound, Refusal } from '../../domain/errors.ts'
 import { mergeLimits, parseLimits } from '../../domain/limits.ts'
 import { nanosOf, unitsLeft, unitsUsed } from '../../domain/money.ts'
@@ -74,6 +75,7 @@ export function createTokenHandlers({
     allow_ips: JSON.parse(row.allow_ips) as string[],
     group: row.token_group,
     limits: parseLimits(row.limits),
+    log_bodies: bodyModeOf(row.log_bodies),
   })
 
   async function mustFind(source: Trx | typeof db, userId: number, id: number) {
@@ -147,6 +149,7 @@ export function createTokenHandlers({
           allow_ips: body.allow_ips === undefined ? '[]' : readAddresses(body.allow_ips),
           token_group: body.group || 'default',
           limits: mergeLimits(body.limits ?? {}),
+          log_bodies: body.log_bodies ?? 'none',
         })
         // The encryption is bound to the row id, so the row is inserted first.
         await updateToken(trx, id, { key_sealed: keyring.seal(key, keyPlace(id)) })
@@ -180,6 +183,7 @@ export function createTokenHandlers({
         if (body.allow_ips !== undefined) fields.allow_ips = readAddresses(body.allow_ips)
         if (body.group !== undefined) fields.token_group = body.group || 'default'
         if (body.limits !== undefined) fields.limits = mergeLimits(body.limits, before.limits)
+        if (body.log_bodies !== undefined) fields.log_bodies = body.log_bodies
         await updateToken(trx, before.id, fields)
 
         const owner = { id: before.id, userId: actor.id }

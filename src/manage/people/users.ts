@@ -1,4 +1,5 @@
 import { type Actor, actorLabel } from '../../domain/actor.ts'
+import { type BodyMode, bodyModeOf } from '../../domain/body-log.ts'
 import { invalidField, notFound, Refusal } from '../../domain/errors.ts'
 import { mergeLimits, parseLimits } from '../../domain/limits.ts'
 import { nanosOf, unitsLeft, unitsUsed } from '../../domain/money.ts'
@@ -18,6 +19,7 @@ import {
   type UserWithAccount,
   updateUser,
 } from '../../store/records/users.ts'
+import { eraseBodies } from '../../store/usage/bodies.ts'
 import { eraseTags } from '../../store/usage/tag-sums.ts'
 import type { Query } from '../contract/route.ts'
 import type { userContract } from '../contract/users.ts'
@@ -44,6 +46,7 @@ export const presentUser = (row: UserWithAccount) => ({
   created_time: row.created_time,
   last_login_time: row.last_login_time,
   limits: parseLimits(row.limits),
+  log_bodies: bodyModeOf(row.log_bodies),
 })
 
 export async function mustFindUser(db: Db, id: number): Promise<UserWithAccount> {
@@ -107,8 +110,9 @@ export async function createAccount(trx: Trx, account: NewAccount): Promise<User
   return mustFindUser(trx, id)
 }
 
-/** The retention job removes the tags of further requests. */
+/** The retention job removes the tags and bodies of further requests. */
 const ERASED_AT_ONCE = 10_000
+const ERASED_BODIES_AT_ONCE = 1_000
 
 /** Deletes a user: tokens and credentials stop working with this transaction. */
 export async function deleteAccount(
@@ -120,6 +124,7 @@ export async function deleteAccount(
     throw new Refusal('conflict', 'The last root user cannot be deleted.')
   await eraseUser(trx, user.id, now())
   await eraseTags({ db: trx, engine }, user.id, ERASED_AT_ONCE)
+  await eraseBodies(trx, user.id, ERASED_BODIES_AT_ONCE)
   audit({ action: 'user.delete', target: `user:${user.id}`, before: presentUser(user) })
 }
 
@@ -143,6 +148,13 @@ export function createUserHandlers({
   const mustGrant = (actor: Actor, role: Role) => {
     if (!outranks(actor.role, role))
       throw new Refusal('forbidden', `You can only assign a role below your own, not ${roleName(role)}.`)
+  }
+
+  /** Bodies may be confidential, so an administrator cannot have those of other users kept. */
+  function mustMayKeepBodies(actor: Actor, user: Pick<UserRow, 'log_bodies'>, mode: BodyMode): void {
+    if (actor.role === ROLE.root || mode === bodyModeOf(user.log_bodies)) return
+    const message = 'can be changed by the user or by Root only'
+    throw new Refusal('forbidden', `log_bodies ${message}`, { errors: [{ path: 'log_bodies', message }] })
   }
 
   const list = async ({ query }: { query: Query<(typeof userContract)['listUsers']> }) => {
@@ -235,6 +247,10 @@ export function createUserHandlers({
         if (body.group !== undefined) fields.user_group = body.group || 'default'
         if (passwordHash !== undefined) fields.password_hash = passwordHash
         if (body.limits !== undefined) fields.limits = mergeLimits(body.limits, before.limits)
+        if (body.log_bodies !== undefined) {
+          mustMayKeepBodies(actor, before, body.log_bodies)
+          fields.log_bodies = body.log_bodies
+        }
         await claimName(updateUser(trx, before, fields))
         if (passwordHash !== undefined)
           await endCredentials({ trx, audit }, { userId: before.id, change: body, time: now() })

@@ -7,6 +7,7 @@ import type { ClientAddress } from '../../http/address.ts'
 import type { Budget } from '../../http/budget.ts'
 import type { ProxyReports } from '../../http/exposure.ts'
 import type { OutboundClient } from '../../http/outbound.ts'
+import type { BodySeal } from '../../identity/body-seal.ts'
 import type { Digest } from '../../identity/credentials.ts'
 import type { Identify } from '../../identity/identify.ts'
 import type { Keyring } from '../../identity/keyring.ts'
@@ -25,6 +26,7 @@ export type Deps = {
   isStoreAnswering(): Promise<boolean>
   readonly keyring: Keyring
   readonly digest: Digest
+  readonly bodySeal: BodySeal
   readonly identify: Identify
   readonly passwords: Passwords
   readonly throttle: Throttle

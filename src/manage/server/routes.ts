@@ -13,6 +13,7 @@ import { createSelfHandlers } from '../people/self.ts'
 import { createSignInHandlers } from '../people/sign-in.ts'
 import { createTokenHandlers } from '../people/tokens.ts'
 import { createUserHandlers } from '../people/users.ts'
+import { createBodyHandlers } from '../usage/bodies.ts'
 import { createExplainHandlers } from '../usage/explain.ts'
 import { createInsightHandlers } from '../usage/insight.ts'
 import { createLogHandlers } from '../usage/logs.ts'
@@ -49,6 +50,7 @@ export function serveEverything(app: FastifyInstance, deps: Deps): void {
       ...createPricingHandlers(deps),
       ...createLogHandlers(deps),
       ...createExplainHandlers(deps),
+      ...createBodyHandlers(deps),
       ...createMetricsHandlers(deps),
       ...createUsageHandlers(deps),
       ...createInsightHandlers(deps),

@@ -2,8 +2,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Refusal } from '../../domain/errors.ts'
 import { relayError } from '../../http/errors.ts'
 import { RELAY_SECURITY } from '../../http/relay-headers.ts'
+import type { BodyCapture } from '../bodies/capture.ts'
 import type { StoredAnswer } from '../intake/repeat.ts'
-import { ownType } from './content-type.ts'
+import { JSON_TYPE, ownType } from './content-type.ts'
 import { COMMON_ERROR_FORMAT, type ErrorFormat, type RelayError, relayErrorOf } from './error-format.ts'
 
 /** Response headers that browsers may read. CORS forbids `*` with credentials. */
@@ -46,8 +47,13 @@ export function answerPreflight(request: IncomingMessage, response: ServerRespon
 }
 
 /** Replays the stored answer to the same request with the same `Idempotency-Key`. */
-export function answerStored(response: ServerResponse, stored: StoredAnswer, requestId: string): void {
-  const { status, contentType, body } = stored
+export function answerStored(
+  response: ServerResponse,
+  { status, contentType, body }: StoredAnswer,
+  { requestId, capture }: Pick<ErrorOptions, 'requestId' | 'capture'>,
+): void {
+  capture?.answerType(contentType)
+  capture?.answer(body)
   response.writeHead(status, {
     ...commonHeaders(requestId),
     'content-type': ownType(contentType),
@@ -57,12 +63,13 @@ export function answerStored(response: ServerResponse, stored: StoredAnswer, req
   response.end(body)
 }
 
+/** Returns the sent body. */
 export function answerJson(
   response: ServerResponse,
   status: number,
   headers: Readonly<Record<string, string>>,
   body: unknown,
-): void {
+): Buffer {
   const bytes = Buffer.from(JSON.stringify(body))
   response.writeHead(status, {
     ...headers,
@@ -70,6 +77,7 @@ export function answerJson(
     'content-length': String(bytes.length),
   })
   response.end(bytes)
+  return bytes
 }
 
 /** SDKs read `x-should-retry`. A retry does not help against these errors. */
@@ -79,16 +87,19 @@ const NOT_RETRYABLE = new Set(['insufficient_quota', 'model_not_priced'])
 export function answerError(
   response: ServerResponse,
   error: RelayError,
-  { errorFormat = COMMON_ERROR_FORMAT, requestId, headers = {} }: ErrorOptions,
+  { errorFormat = COMMON_ERROR_FORMAT, requestId, headers = {}, capture }: ErrorOptions,
 ): void {
   const more = { ...commonHeaders(requestId, errorFormat), ...headers }
-  answerJson(response, error.status, more, errorFormat.errorBody(error, requestId))
+  const bytes = answerJson(response, error.status, more, errorFormat.errorBody(error, requestId))
+  capture?.answerType(JSON_TYPE)
+  capture?.answer(bytes)
 }
 
 type ErrorOptions = {
   readonly errorFormat?: ErrorFormat | undefined
   readonly requestId: string
   readonly headers?: Readonly<Record<string, string>>
+  readonly capture?: BodyCapture | undefined
 }
 
 export function answerRefusal(response: ServerResponse, refusal: Refusal, options: ErrorOptions): void {

@@ -1,3 +1,4 @@
+import type { BodyMode } from '../../domain/body-log.ts'
 import { Refusal } from '../../domain/errors.ts'
 import type { Role } from '../../domain/role.ts'
 import { isExpired } from '../../domain/token.ts'
@@ -22,6 +23,8 @@ export type Caller = {
   readonly allowIps: readonly string[]
   readonly tokenLimits: CallerLimits
   readonly userLimits: CallerLimits
+  /** Which bodies of its requests are kept. */
+  readonly logBodies: BodyMode
 }
 
 type CallersDeps = {

@@ -1,3 +1,4 @@
+import { bodyModeOf, strongerMode } from '../../domain/body-log.ts'
 import { parseLimits } from '../../domain/limits.ts'
 import type { Price } from '../../domain/price.ts'
 import type { Role } from '../../domain/role.ts'
@@ -81,6 +82,7 @@ async function findOwnCaller(db: Db, userId: number): Promise<Caller | undefined
       allowIps: [],
       tokenLimits: NO_LIMITS,
       userLimits: parseLimits(user.limits),
+      logBodies: bodyModeOf(user.log_bodies),
     }
   )
 }
@@ -108,6 +110,7 @@ export const findCaller =
       allowIps: JSON.parse(token.allow_ips),
       tokenLimits: parseLimits(token.limits),
       userLimits: parseLimits(user.limits),
+      logBodies: strongerMode(bodyModeOf(token.log_bodies), bodyModeOf(user.log_bodies)),
     }
   }
 

@@ -5,6 +5,7 @@ import { formNameFault, nameFault } from '../../requests/field-rules.ts'
 import { JsonError } from '../../wire/json.ts'
 import type { Member } from '../../wire/json-edit.ts'
 import { type JsonRead, LARGE_BYTES, readJson } from '../../wire/json-skim.ts'
+import type { BodyCapture } from '../bodies/capture.ts'
 import type { OperationSpec, ReadContext, Work } from '../operations/operation.ts'
 import { refusalOfFault } from '../operations/request-reader.ts'
 import {
@@ -38,7 +39,7 @@ type Reader<W extends Work> = Pick<OperationSpec, 'skims' | 'names'> & {
 
 type Reading = { readonly maxBodyBytes: number; readonly forms: Forms; readonly readContext: ReadContext }
 
-type Bounds = Omit<BodyBounds, 'maxBytes'>
+type Bounds = Omit<BodyBounds, 'maxBytes'> & { readonly capture?: BodyCapture | undefined }
 
 /** Reads the request as its operation needs it. */
 export async function readRequest<W extends Work>(
@@ -62,6 +63,7 @@ async function readWork<W extends Work>(
   const contentType = request.headers['content-type']
   if (spec.readForm && isMultipart(contentType)) {
     const form = await forms.read(request, bounds)
+    bounds.capture?.form(form)
     try {
       // Some servers would take a text field with a file's name for that file.
       const names = [...form.files.map(({ field }) => field), ...form.fields.map(([name]) => name)]
@@ -89,6 +91,7 @@ async function readWork<W extends Work>(
     )
   }
   const bytes = await readBody(request, { ...bounds, maxBytes: maxBodyBytes })
+  bounds.capture?.request(bytes)
   const { value: parsed, members, names } = await parse(bytes, spec.skims === true)
   if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed))
     throw new Refusal('invalid_json', 'The body must be a JSON object.')

@@ -40,6 +40,7 @@ export type Database = {
   alert_deliveries: AlertDeliveriesTable
   alert_leases: AlertLeasesTable
   setting_secrets: SettingSecretsTable
+  bodies: BodiesTable
 }
 
 type MetaTable = { key: string; value: string }
@@ -62,6 +63,8 @@ type UsersTable = {
   created_time: number
   last_login_time: number
   deleted_time: number | null
+  /** A `BodyMode` of `domain/body-log.ts`. */
+  log_bodies: Generated<string>
 }
 
 /**
@@ -122,6 +125,8 @@ type TokensTable = {
   token_group: string
   /** JSON: {rpm, tpm, concurrency}. */
   limits: string
+  /** A `BodyMode` of `domain/body-log.ts`. */
+  log_bodies: Generated<string>
 }
 
 /** Every name that a token has had, with its owner; stays when the token is deleted. */
@@ -477,6 +482,19 @@ export type AlertRuleRow = Selectable<AlertRulesTable>
 export type AlertTargetRow = Selectable<AlertTargetsTable>
 export type AlertStateRow = Selectable<AlertStatesTable>
 export type AlertDeliveryRow = Selectable<AlertDeliveriesTable>
+
+/** The bodies of a request and its answer, encrypted with the key in `meta.body_key`. */
+type BodiesTable = {
+  request_id: string
+  user_id: number
+  token_id: number
+  created_time: number
+  /** Bytes of `content`. */
+  size: number
+  content: Uint8Array
+}
+
+export type BodyRow = Selectable<BodiesTable>
 export type VideoRow = Selectable<VideosTable>
 export type NewVideo = Insertable<VideosTable>
 export type SuspenseRow = Selectable<SuspenseTable>

@@ -17,7 +17,7 @@ const SOURCES: readonly Source[] = [
     const rows = await db
       .selectFrom('meta')
       .selectAll()
-      .where('key', 'in', ['digest_key', 'chain_key'])
+      .where('key', 'in', ['digest_key', 'chain_key', 'body_key'])
       .where('value', 'not like', `${prefix}%`)
       // The digest key first: at startup it verifies the master secret.
       .orderBy('key', 'desc')

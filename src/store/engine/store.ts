@@ -14,6 +14,7 @@ import { rejectedRequests } from '../migrations/0010-rejected-requests.ts'
 import { explainedRequests } from '../migrations/0011-explained-requests.ts'
 import { dismissals } from '../migrations/0012-dismissals.ts'
 import { alerts } from '../migrations/0013-alerts.ts'
+import { bodies } from '../migrations/0014-bodies.ts'
 import { createPing, openPool } from './postgres.ts'
 import type { Database, Engine } from './schema.ts'
 import { createSqliteDialect, SqliteError } from './sqlite.ts'
@@ -51,6 +52,7 @@ const MIGRATIONS = {
   '0011-explained-requests': explainedRequests,
   '0012-dismissals': dismissals,
   '0013-alerts': alerts,
+  '0014-bodies': bodies,
 } as const satisfies Record<string, (db: Kysely<unknown>, engine: Engine) => Promise<void>>
 
 const PING_TIMEOUT_MS = 3_000

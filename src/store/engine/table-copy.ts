@@ -9,6 +9,9 @@ type Value = string | number | bigint | null | Uint8Array
 type Row = Record<string, Value>
 
 const ROWS_AT_ONCE = 500
+/** Rows with bodies have up to half a megabyte each. */
+const BODIES_AT_ONCE = 20
+const rowsAtOnce = (table: string) => (table === 'bodies' ? BODIES_AT_ONCE : ROWS_AT_ONCE)
 
 /** The tables of an SQLite file, each after the tables that it references. */
 export function tablesOf(file: File): Table[] {
@@ -65,11 +68,11 @@ export async function copyFromPostgres(db: Db, file: File): Promise<void> {
         )
         await sql`declare rows_of_table no scroll cursor for select * from ${sql.table(name)}`.execute(trx)
         for (;;) {
-          const { rows } = await sql<Row>`fetch ${sql.lit(ROWS_AT_ONCE)} from rows_of_table`.execute(trx)
+          const { rows } = await sql<Row>`fetch ${sql.lit(rowsAtOnce(name))} from rows_of_table`.execute(trx)
           file.exec('BEGIN')
           for (const row of rows) insert.run(...columns.map(column => row[column] ?? null))
           file.exec('COMMIT')
-          if (rows.length < ROWS_AT_ONCE) break
+          if (rows.length < rowsAtOnce(name)) break
         }
         await sql`close rows_of_table`.execute(trx)
         if (!hasOwnIds) continue
@@ -98,7 +101,7 @@ export async function copyToPostgres(file: File, trx: Trx): Promise<void> {
     let some: Row[] = []
     for (const row of file.prepare(`SELECT * FROM ${quoted(name)}`).iterate()) {
       some.push(row as Row)
-      if (some.length < ROWS_AT_ONCE) continue
+      if (some.length < rowsAtOnce(name)) continue
       await insert(some)
       some = []
     }

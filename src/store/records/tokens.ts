@@ -60,7 +60,8 @@ export async function listTokens(
   return { items: rows, total: page.total }
 }
 
-export type NewToken = Omit<TokenRow, 'id' | 'search' | 'accessed_time'>
+export type NewToken = Omit<TokenRow, 'id' | 'search' | 'accessed_time' | 'log_bodies'> &
+  Partial<Pick<TokenRow, 'log_bodies'>>
 
 export async function insertToken(trx: Trx, token: NewToken): Promise<number> {
   const { id } = await trx
@@ -84,6 +85,7 @@ export type TokenChange = Partial<
     | 'limits'
     | 'token_group'
     | 'key_sealed'
+    | 'log_bodies'
   >
 >
 

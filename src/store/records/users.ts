@@ -126,7 +126,15 @@ export async function insertUser(trx: Trx, user: NewUser): Promise<number> {
 export type UserChange = Partial<
   Pick<
     UserRow,
-    'username' | 'display_name' | 'email' | 'password_hash' | 'role' | 'status' | 'limits' | 'user_group'
+    | 'username'
+    | 'display_name'
+    | 'email'
+    | 'password_hash'
+    | 'role'
+    | 'status'
+    | 'limits'
+    | 'user_group'
+    | 'log_bodies'
   >
 >
 

@@ -5,6 +5,7 @@ import type { Db } from '../engine/store.ts'
 import { DEAD_KEEP_S, SENT_KEEP_S } from '../records/alert-deliveries.ts'
 import { SESSION_KEEP_S } from '../records/sessions.ts'
 import { readSettings } from '../records/settings.ts'
+import { bodyBytes, eraseBodies, removeOldBodies } from './bodies.ts'
 import { LOG_TYPE } from './logs.ts'
 import { eraseTags } from './tag-sums.ts'
 
@@ -25,6 +26,7 @@ type Removed = {
   readonly answers: number
   readonly tags: number
   readonly deliveries: number
+  readonly bodies: number
 }
 
 const DAY_S = 24 * 3600
@@ -32,8 +34,14 @@ const DAY_S = 24 * 3600
 const BATCH = 100
 const FIRST_AFTER_MS = 60_000
 const EVERY_MS = 3600 * 1000
+/** Bodies can be many: an hour of them could exceed their budget many times. */
+const BODIES_EVERY_MS = 60_000
+const MIB = 1_048_576
 
-/** Deletes expired usage rows, sessions, saved answers and alert messages in small batches. Ledger, rollups and audit are never touched. */
+/**
+ * Deletes expired usage rows, sessions, saved answers, alert messages and bodies in small batches. Ledger, rollups and audit
+ * are never touched.
+ */
 export function createRetention({ db, engine, sessionLastsS, now, pause, onFailure }: RetentionDeps) {
   let isClosed = false
   let running: Promise<void> | undefined
@@ -132,6 +140,20 @@ export function createRetention({ db, engine, sessionLastsS, now, pause, onFailu
       return Number(numDeletedRows)
     })
 
+  /** Bodies of deleted users, expired bodies, and the oldest above the budget. */
+  async function removeBodies(): Promise<number> {
+    const { body_retention_days: days, body_budget_mb: budgetMb } = await readSettings(db)
+    const before = days === 0 ? 0 : now() - days * DAY_S
+    const erased = await drain(() => eraseBodies(db, undefined, BATCH))
+    let excess = (await bodyBytes(db)) - budgetMb * MIB
+    const removed = await drain(async () => {
+      const { count, bytes } = await removeOldBodies({ db, engine, before, excess, limit: BATCH })
+      excess -= bytes
+      return count
+    })
+    return erased + removed
+  }
+
   async function sweep(): Promise<Removed> {
     return {
       usage: await removeUsage(),
@@ -139,6 +161,7 @@ export function createRetention({ db, engine, sessionLastsS, now, pause, onFailu
       answers: await removeAnswers(),
       tags: await removeTags(),
       deliveries: await removeDeliveries(),
+      bodies: await removeBodies(),
     }
   }
 
@@ -151,10 +174,19 @@ export function createRetention({ db, engine, sessionLastsS, now, pause, onFailu
       })
   }
 
+  let removingBodies: Promise<void> | undefined
+  function runBodies(): void {
+    removingBodies ??= removeBodies()
+      .then(() => {}, onFailure)
+      .finally(() => {
+        removingBodies = undefined
+      })
+  }
+
   const first = setTimeout(run, FIRST_AFTER_MS)
   const timer = setInterval(run, EVERY_MS)
-  first.unref()
-  timer.unref()
+  const bodiesTimer = setInterval(runBodies, BODIES_EVERY_MS)
+  for (const each of [first, timer, bodiesTimer]) each.unref()
 
   return {
     sweep,
@@ -163,7 +195,9 @@ export function createRetention({ db, engine, sessionLastsS, now, pause, onFailu
       isClosed = true
       clearTimeout(first)
       clearInterval(timer)
+      clearInterval(bodiesTimer)
       await running
+      await removingBodies
     },
   }
 }

@@ -14,6 +14,7 @@ import { zones } from '../../look/zone.ts'
 import { speak } from '../../texts/index.ts'
 import { roleText } from '../users/user-columns.tsx'
 import { AccessTokens } from './access-tokens.tsx'
+import { BodyLog } from './body-log.tsx'
 import { DeleteAccount } from './delete-account.tsx'
 import { PasswordForm } from './password-form.tsx'
 import { Sessions } from './sessions.tsx'
@@ -155,6 +156,7 @@ export function PersonalSettings() {
           <DeleteAccount />
         </div>
       </Sheet>
+      <BodyLog />
       <Preferences />
     </Page>
   )

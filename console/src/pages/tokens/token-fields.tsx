@@ -1,5 +1,6 @@
 import type { Path, UseFormReturn } from 'react-hook-form'
 import { useTranslation } from 'react-i18next'
+import { BodyModeField } from '../../look/body-mode.tsx'
 import { Button } from '../../look/button.tsx'
 import { Field, Radios, TextArea, TextInput } from '../../look/field.tsx'
 import { count, unitsOfUsd } from '../../look/format.ts'
@@ -128,6 +129,11 @@ export function TokenFields({ form, errorOf, expires }: TokenFieldsProps) {
             )}
           </Field>
           <LimitFields register={form.register} errorOf={errorOf} />
+          <BodyModeField
+            mode={values.log_bodies}
+            error={errorOf('log_bodies')}
+            {...form.register('log_bodies')}
+          />
         </div>
       </details>
     </div>

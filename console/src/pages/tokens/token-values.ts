@@ -1,3 +1,4 @@
+import type { BodyMode } from '../../../../src/domain/body-log.ts'
 import type { Token } from '../../api/contract.ts'
 import { unitsOfUsd, usdOfUnits } from '../../look/format.ts'
 import { fromDateField } from '../../look/zone.ts'
@@ -16,6 +17,7 @@ export type TokenValues = {
   rpm: string
   tpm: string
   concurrency: string
+  log_bodies: BodyMode
 }
 
 const limitText = (limit: number | null) => (limit === null ? '' : String(limit))
@@ -32,6 +34,7 @@ export const valuesOf = (token: Token): TokenValues => ({
   rpm: limitText(token.limits.rpm),
   tpm: limitText(token.limits.tpm),
   concurrency: limitText(token.limits.concurrency),
+  log_bodies: token.log_bodies,
 })
 
 export const newValues = (limit: TokenValues['limit']): TokenValues => ({
@@ -46,6 +49,7 @@ export const newValues = (limit: TokenValues['limit']): TokenValues => ({
   rpm: '',
   tpm: '',
   concurrency: '',
+  log_bodies: 'none',
 })
 
 const expiryOf = ({ expiry, date }: TokenValues) => {
@@ -64,6 +68,7 @@ export const bodyOf = (values: TokenValues) => ({
   models: values.models,
   allow_ips: values.allow_ips,
   limits: { rpm: limitOf(values.rpm), tpm: limitOf(values.tpm), concurrency: limitOf(values.concurrency) },
+  log_bodies: values.log_bodies,
 })
 
 /** Only changed fields are sent, because the remaining quota changes while the form is open. */

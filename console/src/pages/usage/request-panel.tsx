@@ -23,6 +23,7 @@ import { Facts, Panel, Section } from '../../look/panel.tsx'
 import { Empty, Part } from '../../look/states.tsx'
 import { useGatewayText } from '../../texts/gateway-text.tsx'
 import { Attempts } from './attempts.tsx'
+import { BodySection } from './body-section.tsx'
 import { Explanation } from './explanation.tsx'
 import { isFailed, isRejected, isRequest, otherOf } from './log-row.ts'
 import type { UsageFilters } from './usage-filters.ts'
@@ -230,6 +231,7 @@ function Detail({ row, costs }: { readonly row: UsageItem; readonly costs: CostL
           ]}
         />
       </Section>
+      {isRequest(row) ? <BodySection row={row} /> : null}
       <Section title={t('usage.related')}>
         <ul className="flex flex-col gap-1">
           {row.model_name ? (

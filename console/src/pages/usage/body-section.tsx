@@ -1,0 +1,104 @@
+import { useState } from 'react'
+import { useTranslation } from 'react-i18next'
+import type { AnswerOf, UsageItem } from '../../api/contract.ts'
+import { ApiError } from '../../api/errors.ts'
+import { useCall } from '../../api/query.ts'
+import { useIsRoot, useSelf } from '../../api/self.ts'
+import { CodeBlock } from '../../look/code-block.tsx'
+import { CopyButton } from '../../look/copy.tsx'
+import { count } from '../../look/format.ts'
+import { Section } from '../../look/panel.tsx'
+import { Part } from '../../look/states.tsx'
+
+type Body = AnswerOf<'getBody'>
+
+/** JSON is easier to read with line breaks. Other texts, such as events, stay as they are. */
+export function readable(text: string): string {
+  try {
+    return JSON.stringify(JSON.parse(text), undefined, 2)
+  } catch {
+    // Not JSON, or truncated.
+    return text
+  }
+}
+
+function Side({ title, side }: { readonly title: string; readonly side: Body['answer'] }) {
+  const { t } = useTranslation()
+  const notes = [
+    t('bodies.size', { size: count(side.size) }),
+    ...(side.is_truncated ? [t('bodies.truncated')] : []),
+    ...(side.is_masked ? [t('bodies.masked')] : []),
+  ]
+  return (
+    <div className="flex flex-col gap-1">
+      <div className="flex flex-wrap items-center justify-between gap-2">
+        <h4 className="text-label font-medium text-ink-2">
+          {title} <span className="font-normal text-ink-3">{notes.join(' · ')}</span>
+        </h4>
+        {side.text ? <CopyButton text={side.text} /> : null}
+      </div>
+      {side.text === null ? null : (
+        <div className="max-h-96 overflow-y-auto">
+          <CodeBlock>{readable(side.text)}</CodeBlock>
+        </div>
+      )}
+    </div>
+  )
+}
+
+function Parts({ parts }: { readonly parts: Body['request']['parts'] }) {
+  const { t } = useTranslation()
+  if (parts.length === 0) return null
+  return (
+    <ul className="text-table">
+      {parts.map(({ name, is_file, size }, index) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: names of parts may repeat
+        <li key={index}>
+          <code>{name}</code> {is_file ? `${t('bodies.file')} · ` : ''}
+          {t('bodies.size', { size: count(size) })}
+        </li>
+      ))}
+    </ul>
+  )
+}
+
+function Loaded({ requestId }: { readonly requestId: string }) {
+  const { t } = useTranslation()
+  // Every reading is in the audit log, so it is not repeated while the panel is open.
+  const result = useCall(
+    'getBody',
+    { params: { request_id: requestId } },
+    { staleMs: Number.POSITIVE_INFINITY },
+  )
+  const { data, error } = result
+  if (error instanceof ApiError && error.status === 404)
+    return <p className="pt-2 text-ink-2">{t('bodies.none_kept')}</p>
+  return (
+    <Part result={result}>
+      {data ? (
+        <div className="flex flex-col gap-3 pt-2">
+          <Side title={t('usage.request')} side={data.request} />
+          <Parts parts={data.request.parts} />
+          <Side title={t('bodies.answer')} side={data.answer} />
+        </div>
+      ) : null}
+    </Part>
+  )
+}
+
+/** The kept bodies, for those who may read them. They are loaded when the section is opened. */
+export function BodySection({ row }: { readonly row: UsageItem }) {
+  const { t } = useTranslation()
+  const { id } = useSelf()
+  const isRoot = useIsRoot()
+  const [isOpen, setOpen] = useState(false)
+  if (row.request_id === '' || (row.user_id !== id && !isRoot)) return null
+  return (
+    <Section title={t('bodies.section')}>
+      <details onToggle={event => setOpen(event.currentTarget.open)}>
+        <summary>{t('bodies.show')}</summary>
+        {isOpen ? <Loaded requestId={row.request_id} /> : null}
+      </details>
+    </Section>
+  )
+}

@@ -1,0 +1,79 @@
+import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
+import type { KeptExchange } from '../domain/body-log.ts'
+import { SealError } from './keyring.ts'
+
+const NONCE_BYTES = 12
+const TAG_BYTES = 16
+const LENGTH_BYTES = 4
+/** The first byte of a sealed body: its format. */
+const VERSION = 1
+
+/** A request and its answer as they are stored. */
+export type ExchangeBytes = {
+  readonly exchange: KeptExchange
+  readonly request: Buffer
+  readonly answer: Buffer
+}
+
+/** Binds the ciphertext to its row, so that the bodies of two requests cannot be exchanged. */
+const associatedData = (place: string) => Buffer.from(`${place}|${VERSION}`)
+
+/**
+ * Encrypts bodies with AES-256-GCM under a key of their own. The keyring encrypts only that key, so a rotation of the
+ * master secret does not rewrite the bodies.
+ */
+export function createBodySeal(key: Buffer) {
+  function seal(place: string, parts: readonly Buffer[]): Buffer {
+    const nonce = randomBytes(NONCE_BYTES)
+    const cipher = createCipheriv('aes-256-gcm', key, nonce)
+    cipher.setAAD(associatedData(place))
+    const length = parts.reduce((sum, part) => sum + part.length, 0)
+    // A buffer of its own: one of Node's pool would be copied to the store's thread with the whole pool.
+    const sealed = Buffer.allocUnsafeSlow(1 + NONCE_BYTES + length + TAG_BYTES)
+    sealed[0] = VERSION
+    let at = 1 + nonce.copy(sealed, 1)
+    for (const part of parts) at += cipher.update(part).copy(sealed, at)
+    at += cipher.final().copy(sealed, at)
+    cipher.getAuthTag().copy(sealed, at)
+    return sealed
+  }
+
+  function open(place: string, sealed: Uint8Array): Buffer {
+    const bytes = Buffer.from(sealed.buffer, sealed.byteOffset, sealed.byteLength)
+    if (bytes.length < 1 + NONCE_BYTES + TAG_BYTES || bytes[0] !== VERSION)
+      throw new SealError(`${place} is not a sealed body`)
+    const nonce = bytes.subarray(1, 1 + NONCE_BYTES)
+    const decipher = createDecipheriv('aes-256-gcm', key, nonce, { authTagLength: TAG_BYTES })
+    decipher.setAAD(associatedData(place))
+    decipher.setAuthTag(bytes.subarray(-TAG_BYTES))
+    try {
+      return Buffer.concat([decipher.update(bytes.subarray(1 + NONCE_BYTES, -TAG_BYTES)), decipher.final()])
+    } catch {
+      throw new SealError(`${place} was changed or moved since it was sealed`)
+    }
+  }
+
+  return {
+    seal,
+    open,
+    /** The length of the description, the description, the request and the answer. */
+    sealExchange(place: string, { exchange, request, answer }: ExchangeBytes): Buffer {
+      const description = Buffer.from(JSON.stringify(exchange))
+      const length = Buffer.alloc(LENGTH_BYTES)
+      length.writeUInt32BE(description.length)
+      return seal(place, [length, description, request, answer])
+    },
+    openExchange(place: string, sealed: Uint8Array): ExchangeBytes {
+      const bytes = open(place, sealed)
+      const start = LENGTH_BYTES + bytes.readUInt32BE(0)
+      const exchange = JSON.parse(bytes.toString('utf8', LENGTH_BYTES, start)) as KeptExchange
+      const middle = start + exchange.request.kept
+      return { exchange, request: bytes.subarray(start, middle), answer: bytes.subarray(middle) }
+    },
+  }
+}
+
+export type BodySeal = ReturnType<typeof createBodySeal>
+
+/** The place that a body is bound to. */
+export const bodyPlace = (requestId: string) => `bodies|${requestId}`

@@ -1,0 +1,62 @@
+import type { Actor } from '../../domain/actor.ts'
+import type { KeptSide } from '../../domain/body-log.ts'
+import { notFound, Refusal } from '../../domain/errors.ts'
+import { isAdmin, ROLE } from '../../domain/role.ts'
+import { bodyPlace } from '../../identity/body-seal.ts'
+import { findBody } from '../../store/usage/bodies.ts'
+import type { bodyContract } from '../contract/bodies.ts'
+import type { Handlers } from '../server/call.ts'
+import type { Deps } from '../server/deps.ts'
+import { untilWritten } from './request-rows.ts'
+
+/** The bodies of a request. Only its owner and Root may read them; an administrator learns that there are some. */
+export async function openBody(
+  { db, bodySeal }: Pick<Deps, 'db' | 'bodySeal'>,
+  requestId: string,
+  actor: Actor,
+) {
+  const row = await untilWritten(() => findBody(db, requestId))
+  const isOwn = row?.user_id === actor.id
+  if (!row || (!isOwn && !isAdmin(actor))) throw notFound('body')
+  if (!isOwn && actor.role !== ROLE.root)
+    throw new Refusal('forbidden', 'Only the owner of a request and Root can read its body.')
+  return { row, ...bodySeal.openExchange(bodyPlace(requestId), row.content) }
+}
+
+const sideOf = ({ type, size, is_truncated, is_masked }: KeptSide, bytes: Buffer) => ({
+  content_type: type,
+  size,
+  text: bytes.length === 0 && size > 0 ? null : bytes.toString('utf8'),
+  is_truncated,
+  is_masked,
+})
+
+/** The bodies of requests (docs/operating/bodies.md: Reading a body). */
+export function createBodyHandlers(deps: Deps): Handlers<typeof bodyContract> {
+  return {
+    getBody: async ({ actor, params, change }) => {
+      const { row, exchange, request, answer } = await openBody(deps, params.request_id, actor)
+      const { request_id, user_id, token_id, created_time } = row
+      const { path, model, status } = exchange
+      const { parts } = exchange.request
+      return change(async ({ audit }) => {
+        audit({ action: 'body.view', target: `request:${request_id}`, after: { user_id } })
+        return {
+          request_id,
+          user_id,
+          token_id,
+          created_time,
+          path,
+          model,
+          status,
+          request: {
+            ...sideOf(exchange.request, request),
+            ...(parts && { text: null }),
+            parts: [...(parts ?? [])],
+          },
+          answer: sideOf(exchange.answer, answer),
+        }
+      })
+    },
+  }
+}
