@@ -32,7 +32,8 @@ export const createSkipReason =
   ({ catalog, route, spec, isUnfit, priceFor }: ChannelRequirements) =>
   (channel: RelayChannel): string | undefined => {
     // The channel may have been deleted or disabled since the request was admitted.
-    if (catalog.table().channel(channel.id)?.status !== CHANNEL_STATUS.enabled) return SKIP_REASONS.disabled
+    if (catalog.table().channel(channel.id)?.status !== CHANNEL_STATUS.enabled && !route.isForced)
+      return SKIP_REASONS.disabled
     const model = sentModel(channel, route.model)
     if (formatOn(channel, spec, model) === undefined || isUnfit?.(channel, model)) return NOT_OFFERED
     return priceFor(channel) === undefined ? UNPRICED : undefined

@@ -56,6 +56,8 @@ export type RoutedModel<C> = Backing<C> & {
   readonly names: readonly string[]
   /** Listed by `/v1/models`: an enabled channel serves it. */
   readonly isListed: boolean
+  /** Its only channel was named by an administrator, and may be disabled. */
+  readonly isForced?: true
 }
 
 export type Table<C> = {
@@ -63,6 +65,8 @@ export type Table<C> = {
   channel(id: number): C | undefined
   /** Undefined: no enabled or gateway-disabled channel lists it, which is 404 `model_not_found`. */
   resolve(requestedModel: string): RoutedModel<C> | undefined
+  /** The route to one channel, also to a disabled one. Undefined: the channel does not list the model. */
+  resolveOn(requestedModel: string, channelId: number): RoutedModel<C> | undefined
   /** What `/v1/models` lists, by name. */
   servedModels(): readonly string[]
   /** The vendors behind a name, the preferred one first. */
@@ -118,6 +122,15 @@ export function createTable<C extends RoutedChannel>(
     return route
   }
 
+  function resolveOn(requestedModel: string, channelId: number): RoutedModel<C> | undefined {
+    const way = followAliases(enabledAliases, requestedModel)
+    const channel = byId.get(channelId)
+    if (!way || !channel?.models.includes(way.model)) return undefined
+    const only = isEnabled(channel) ? channel : { ...channel, status: CHANNEL_STATUS.enabled }
+    const { names, model } = way
+    return { requestedModel, model, names, ...backing([only]), isListed: true, isForced: true }
+  }
+
   function isServed(name: string): boolean {
     if (enabledAliases.has(name)) return resolve(name)?.isListed ?? false
     return listings.get(name)?.some(isEnabled) ?? false
@@ -127,6 +140,7 @@ export function createTable<C extends RoutedChannel>(
     channels,
     channel: id => byId.get(id),
     resolve,
+    resolveOn,
     servedModels: () => {
       served ??= [...new Set([...listings.keys(), ...enabledAliases.keys()])].filter(isServed).sort()
       return served

@@ -254,6 +254,11 @@ const RULES: Readonly<Record<string, Rule>> = {
     owners: CONFIDENTIAL,
     ask: number => ({ params: { request_id: requestIdOf(number) } }),
   },
+  replay: {
+    kind: 'body',
+    owners: CONFIDENTIAL,
+    ask: number => ({ body: { request_id: requestIdOf(number) } }),
+  },
   listLogs: 'plain',
   listOwnLogs: 'plain',
   walkLogs: 'plain',
@@ -309,7 +314,7 @@ const FAMILIES: readonly (readonly [RegExp, Access])[] = [
   [/^\/api\/log\/(stat)?$/, 'admin'],
   [/^\/api\/video\/:id\/refund$/, 'admin'],
   [
-    /^\/api\/(token\/|video\/|playground\/|log\/(self|request|explain|walk|totals|times|facets|export)(\/|$)|model\/|attention(\/dismiss)?$|usage\/(series|top|times|tags)$)/,
+    /^\/api\/(token\/|video\/|playground\/|log\/(self|request|explain|walk|totals|times|facets|export)(\/|$)|model\/|replay(\/|$)|attention(\/dismiss)?$|usage\/(series|top|times|tags)$)/,
     'user',
   ],
   [/^\/api\/user\/(self|access_token|token|sessions|groups|models)(\/|$)/, 'user'],

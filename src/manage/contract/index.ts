@@ -11,6 +11,7 @@ import { metricsContract } from './metrics.ts'
 import { playgroundContract } from './playground.ts'
 import { priceContract } from './prices.ts'
 import { pricingContract } from './pricing.ts'
+import { replayContract } from './replay.ts'
 import type { Contract } from './route.ts'
 import { routingContract } from './routing.ts'
 import { settingContract } from './settings.ts'
@@ -39,6 +40,7 @@ export const contract = {
   ...logContract,
   ...explainContract,
   ...bodyContract,
+  ...replayContract,
   ...usageContract,
   ...insightContract,
   ...videoContract,

@@ -94,7 +94,12 @@ export type Deps = {
     readonly request: IncomingMessage
     readonly response: ServerResponse
     readonly path: string
-    readonly person: { readonly userId: number; readonly tokenId: number }
+    readonly person: {
+      readonly userId: number
+      readonly tokenId: number
+      /** The only channel that may serve the request. */
+      readonly channelId?: number | undefined
+    }
   }): void
   /** Video jobs, as the relay has them. */
   readonly videos: {

@@ -18,6 +18,7 @@ import { createExplainHandlers } from '../usage/explain.ts'
 import { createInsightHandlers } from '../usage/insight.ts'
 import { createLogHandlers } from '../usage/logs.ts'
 import { createPlaygroundHandlers } from '../usage/playground.ts'
+import { createReplayHandlers } from '../usage/replay.ts'
 import { createUsageHandlers } from '../usage/usage.ts'
 import { createTaskHandlers } from '../videos/tasks.ts'
 import { createVideoHandlers } from '../videos/videos.ts'
@@ -51,6 +52,7 @@ export function serveEverything(app: FastifyInstance, deps: Deps): void {
       ...createLogHandlers(deps),
       ...createExplainHandlers(deps),
       ...createBodyHandlers(deps),
+      ...createReplayHandlers(deps),
       ...createMetricsHandlers(deps),
       ...createUsageHandlers(deps),
       ...createInsightHandlers(deps),

@@ -111,8 +111,14 @@ export function admit(
 ): RoutedModel<RelayChannel> {
   if (caller.models !== undefined && !caller.models.has(work.model))
     throw new Refusal('model_not_allowed', `The token may not use the model "${work.model}".`)
-  const route = catalog.table().resolve(work.model)
-  if (!route) throw new Refusal('model_not_found', `No enabled channel serves the model "${work.model}".`)
+  const route =
+    caller.channelId === undefined
+      ? catalog.table().resolve(work.model)
+      : catalog.table().resolveOn(work.model, caller.channelId)
+  if (!route) {
+    const server = caller.channelId === undefined ? 'No enabled channel serves' : 'The channel does not serve'
+    throw new Refusal('model_not_found', `${server} the model "${work.model}".`)
+  }
   if (work.namedModels && caller.models) mustMayUse(work.namedModels, caller.models, route)
   mustFit(catalog, route, work)
   return route

@@ -23,6 +23,8 @@ export type Caller = {
   readonly allowIps: readonly string[]
   readonly tokenLimits: CallerLimits
   readonly userLimits: CallerLimits
+  /** The only channel for its requests; undefined: routing chooses one. */
+  readonly channelId?: number | undefined
   /** Which bodies of its requests are kept. */
   readonly logBodies: BodyMode
 }

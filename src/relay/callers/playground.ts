@@ -2,18 +2,26 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import { NO_TOKEN } from '../../domain/token.ts'
 import { assignCaller } from './admit.ts'
 
-/** A user with a console session: without a token, or with one of the user's tokens. */
-export type Person = { readonly userId: number; readonly tokenId: number }
+/** A signed-in user: without a token, or with one of the user's tokens; perhaps with a channel that an administrator chose. */
+export type Person = {
+  readonly userId: number
+  readonly tokenId: number
+  readonly channelId?: number | undefined
+}
 
 const SIGN = 'person:'
 
-export const credentialOfPerson = ({ userId, tokenId }: Person) => `${SIGN}${userId}:${tokenId}`
+export const credentialOfPerson = ({ userId, tokenId, channelId }: Person) =>
+  `${SIGN}${userId}:${tokenId}${channelId === undefined ? '' : `:${channelId}`}`
 
 /** Undefined for the credential of a token. */
 export function personOf(credential: string): Person | undefined {
   if (!credential.startsWith(SIGN)) return undefined
-  const [userId = Number.NaN, tokenId = NO_TOKEN] = credential.slice(SIGN.length).split(':').map(Number)
-  return { userId, tokenId }
+  const [userId = Number.NaN, tokenId = NO_TOKEN, channelId] = credential
+    .slice(SIGN.length)
+    .split(':')
+    .map(Number)
+  return { userId, tokenId, channelId }
 }
 
 type PlaygroundRequest = {

@@ -19,7 +19,7 @@ import { readSettings } from '../../store/records/settings.ts'
 import { findToken, findTokenByDigest } from '../../store/records/tokens.ts'
 import { findUser } from '../../store/records/users.ts'
 import type { Caller } from '../callers/callers.ts'
-import { personOf } from '../callers/playground.ts'
+import { type Person, personOf } from '../callers/playground.ts'
 import type { Timeouts } from '../upstream/upstream.ts'
 import type { CatalogSource, RelayChannel } from './catalog.ts'
 import { createChannelSecrets } from './channel-secrets.ts'
@@ -67,7 +67,10 @@ type Deps = {
 }
 
 /** A user without a token: only the user's limits apply. */
-async function findOwnCaller(db: Db, userId: number): Promise<Caller | undefined> {
+async function findOwnCaller(
+  db: Db,
+  { userId, channelId }: Pick<Person, 'userId' | 'channelId'>,
+): Promise<Caller | undefined> {
   const user = await findUser(db, userId)
   return (
     user && {
@@ -82,6 +85,7 @@ async function findOwnCaller(db: Db, userId: number): Promise<Caller | undefined
       allowIps: [],
       tokenLimits: NO_LIMITS,
       userLimits: parseLimits(user.limits),
+      channelId,
       logBodies: bodyModeOf(user.log_bodies),
     }
   )
@@ -92,7 +96,7 @@ export const findCaller =
   ({ db, digest }: Pick<Deps, 'db' | 'digest'>) =>
   async (credential: string): Promise<Caller | undefined> => {
     const person = personOf(credential)
-    if (person?.tokenId === NO_TOKEN) return findOwnCaller(db, person.userId)
+    if (person?.tokenId === NO_TOKEN) return findOwnCaller(db, person)
     const token = person
       ? await findToken(db, person.userId, person.tokenId)
       : await findTokenByDigest(db, digest(credential))

@@ -9,18 +9,10 @@ import { CopyButton } from '../../look/copy.tsx'
 import { count } from '../../look/format.ts'
 import { Section } from '../../look/panel.tsx'
 import { Part } from '../../look/states.tsx'
+import { readable } from './readable.ts'
+import { Replay } from './replay.tsx'
 
 type Body = AnswerOf<'getBody'>
-
-/** JSON is easier to read with line breaks. Other texts, such as events, stay as they are. */
-export function readable(text: string): string {
-  try {
-    return JSON.stringify(JSON.parse(text), undefined, 2)
-  } catch {
-    // Not JSON, or truncated.
-    return text
-  }
-}
 
 function Side({ title, side }: { readonly title: string; readonly side: Body['answer'] }) {
   const { t } = useTranslation()
@@ -62,12 +54,12 @@ function Parts({ parts }: { readonly parts: Body['request']['parts'] }) {
   )
 }
 
-function Loaded({ requestId }: { readonly requestId: string }) {
+function Loaded({ row }: { readonly row: UsageItem }) {
   const { t } = useTranslation()
   // Every reading is in the audit log, so it is not repeated while the panel is open.
   const result = useCall(
     'getBody',
-    { params: { request_id: requestId } },
+    { params: { request_id: row.request_id } },
     { staleMs: Number.POSITIVE_INFINITY },
   )
   const { data, error } = result
@@ -80,6 +72,7 @@ function Loaded({ requestId }: { readonly requestId: string }) {
           <Side title={t('usage.request')} side={data.request} />
           <Parts parts={data.request.parts} />
           <Side title={t('bodies.answer')} side={data.answer} />
+          {data.request.text === null || data.request.is_truncated ? null : <Replay row={row} />}
         </div>
       ) : null}
     </Part>
@@ -97,7 +90,7 @@ export function BodySection({ row }: { readonly row: UsageItem }) {
     <Section title={t('bodies.section')}>
       <details onToggle={event => setOpen(event.currentTarget.open)}>
         <summary>{t('bodies.show')}</summary>
-        {isOpen ? <Loaded requestId={row.request_id} /> : null}
+        {isOpen ? <Loaded row={row} /> : null}
       </details>
     </Section>
   )
