@@ -10,11 +10,15 @@ const OPERATOR = { id: 0, role: ROLE.root }
 
 const nowS = () => Math.floor(Date.now() / 1000)
 
-/** The operations behind the commands. `announce` invalidates what a running relay has cached. */
+/**
+ * The operations behind the commands. `announce` invalidates what a running relay has cached; `address` is where the
+ * gateway of this process listens.
+ */
 export const operationsOf = (
   config: Config,
   { store, keyring, digest, passwords }: StoreAndKeys,
   announce: (targets: readonly string[]) => Promise<void> = async () => {},
+  address?: () => string | undefined,
 ) => {
   const explain = createExplainRequest({
     db: store.db,
@@ -34,6 +38,7 @@ export const operationsOf = (
     passwords,
     now: nowS,
     explain: text => explain(text, OPERATOR),
+    address,
     dataDir: config.dataDir,
     anchorFile: config.anchor === 'log' ? undefined : config.anchor.file,
     isSecretInFile: config.keyring === undefined,

@@ -55,6 +55,13 @@ async function serveByWorkers(config: Config, log: Logger): Promise<Gateway> {
   }
 }
 
+/** The address at which this machine reaches a server that listens on `host`. */
+function reachable(host: string): string {
+  if (host === '0.0.0.0') return '127.0.0.1'
+  if (host === '::') return '[::1]'
+  return host.includes(':') ? `[${host}]` : host
+}
+
 /** Runs the gateway until a signal stops it. Returns the exit code. */
 export async function serve({ settings, options, env, print }: Serving): Promise<number> {
   const isDemo = options.demo
@@ -73,10 +80,12 @@ export async function serve({ settings, options, env, print }: Serving): Promise
   const gateway = await (config.workers === 1
     ? serveHere(config, log, storeAndKeys)
     : serveByWorkers(config, log))
-  const operations = operationsOf(config, storeAndKeys, gateway.announce)
+  let ownAddress: string | undefined
+  const operations = operationsOf(config, storeAndKeys, gateway.announce, () => ownAddress)
   const control = await serveControl(config.dataDir, operations)
   const stopSignal = firstSignal()
   const port = await gateway.listen()
+  ownAddress = `http://${reachable(config.host)}:${port}${config.basePath}`
   const consoleFiles = createConsoleFiles(log)
   void consoleFiles.prepare()
   const address = `http://${config.host.includes(':') ? `[${config.host}]` : config.host}:${port}${config.basePath}`

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
-import { CommandError, type Report, type RequestExplanation } from './command.ts'
+import { CommandError, type Report, type RequestExplanation, type TestRun } from './command.ts'
 import type { Operations } from './operations.ts'
 
 /** Exit codes of sysexits.h, so that process managers can distinguish wrong usage from a failure. */
@@ -53,6 +53,15 @@ function printReport(deps: CliDeps, { ok, lines }: Report): number {
 function explanationLines({ request, rule, sentences }: RequestExplanation): string[] {
   const time = request && new Date(request.created_at * 1000).toISOString()
   return [...(request ? [`${request.request_id}  ${time}  rule: ${rule}`] : []), ...sentences]
+}
+
+function runLines({ passed, failed, results }: TestRun): string[] {
+  const lines = results.map(result => {
+    const outcome = result.passed ? 'pass' : 'FAIL'
+    const figures = `${result.model}, ${result.ms} ms, $${result.cost}`
+    return `${outcome}  ${result.name}  (${figures})${result.passed ? '' : `  ${result.reason}`}`
+  })
+  return [...lines, `${passed} passed, ${failed} failed`]
 }
 
 /** Every command, by its name. */
@@ -149,6 +158,42 @@ const COMMANDS: Readonly<Record<string, Command>> = {
       if (values.json === true) deps.print(JSON.stringify(explanation))
       else for (const line of explanationLines(explanation)) deps.print(line)
       return EXIT.ok
+    },
+  },
+  replay: {
+    summary: 'send saved tests again and check their answers',
+    usage: 'sluice replay [--model M] [--channel ID] [--user NAME] [--json] [--data DIR]',
+    options: {
+      model: { type: 'string' },
+      channel: { type: 'string' },
+      user: { type: 'string' },
+      json: { type: 'boolean' },
+      ...DATA,
+    },
+    help: [
+      '--model M       send the requests to this model (default: their own)',
+      '--channel ID    send the requests to this channel only, also if it is disabled',
+      '--user NAME     run and charge the tests of this user (default: root)',
+      '--json          print the results as JSON, as POST /api/replay/run returns them',
+      DATA_HELP,
+      'The gateway must run. Exit 0: every test passed. Exit 1: a test failed, there are no tests, or they could not run.',
+    ],
+    positionals: 0,
+    run: async (deps, values) => {
+      const [model, channel] = [text(values.model), text(values.channel)]
+      if (channel !== undefined && !/^[1-9]\d{0,15}$/.test(channel)) {
+        deps.printError(`sluice: --channel must be the ID of a channel\n${COMMANDS.replay?.usage}`)
+        return EXIT.usage
+      }
+      const input = {
+        username: text(values.user) ?? 'root',
+        ...(model !== undefined && { model }),
+        ...(channel !== undefined && { channel_id: Number(channel) }),
+      }
+      const run = await deps.operate('replay', input, text(values.data))
+      if (values.json === true) deps.print(JSON.stringify(run))
+      else for (const line of runLines(run)) deps.print(line)
+      return run.failed === 0 && run.passed > 0 ? EXIT.ok : EXIT.failed
     },
   },
   verify: {

@@ -25,6 +25,8 @@ export type OperationDeps = {
   readonly announce: (targets: readonly string[]) => Promise<void>
   /** Explains why a request failed. */
   readonly explain: (text: string) => Promise<RequestExplanation>
+  /** The URL of the running gateway in this process; undefined if none runs. */
+  readonly address?: (() => string | undefined) | undefined
   readonly dataDir: string
   /** The anchor file of this gateway; undefined if anchors go to the log. */
   readonly anchorFile: string | undefined
@@ -37,6 +39,20 @@ export type RequestExplanation = {
   readonly request: { readonly request_id: string; readonly created_at: number } | null
   readonly rule: string
   readonly sentences: readonly string[]
+}
+
+/** The results of saved tests (docs/reference/management-api.md: Kept bodies). */
+export type TestRun = {
+  readonly passed: number
+  readonly failed: number
+  readonly results: readonly {
+    readonly name: string
+    readonly passed: boolean
+    readonly reason: string
+    readonly model: string
+    readonly cost: string
+    readonly ms: number
+  }[]
 }
 
 export type Report = {

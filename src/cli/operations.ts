@@ -11,6 +11,7 @@ import { endSessions } from '../store/records/sessions.ts'
 import { findUserByName, updateUser } from '../store/records/users.ts'
 import { createBackup } from './backup.ts'
 import { CommandError, type OperationDeps } from './command.ts'
+import { createReplay } from './replay.ts'
 import { createRotation } from './rotation.ts'
 import { createVerify } from './verify.ts'
 
@@ -87,7 +88,15 @@ export function createOperations(deps: OperationDeps) {
     deps.explain(text).catch(error => {
       throw error instanceof Refusal ? new CommandError('no request in the log matches') : error
     })
-  return { resetPassword, accessToken, verify, explain, rotateSecret: rotation, backup: createBackup(deps) }
+  return {
+    resetPassword,
+    accessToken,
+    verify,
+    explain,
+    replay: createReplay(deps, record),
+    rotateSecret: rotation,
+    backup: createBackup(deps),
+  }
 }
 
 export type Operations = ReturnType<typeof createOperations>

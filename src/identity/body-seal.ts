@@ -75,5 +75,8 @@ export function createBodySeal(key: Buffer) {
 
 export type BodySeal = ReturnType<typeof createBodySeal>
 
+/** The place that the request of a saved test is bound to. */
+export const testPlace = (id: number) => `saved_tests|${id}`
+
 /** The place that a body is bound to. */
 export const bodyPlace = (requestId: string) => `bodies|${requestId}`

@@ -783,6 +783,7 @@ const COMMANDS = [
   'admin access-token',
   'admin rotate-secret',
   'explain',
+  'replay',
   'verify',
   'backup',
   'restore',

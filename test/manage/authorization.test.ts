@@ -76,6 +76,13 @@ const CONFIDENTIAL: Owners = {
   unknown: all(404),
 }
 
+/** Administrators run the saved tests of all users. */
+const TESTS: Owners = {
+  own: all('passes'),
+  'of another user': { User: 404, Admin: 'passes', Root: 'passes' },
+  unknown: all(404),
+}
+
 type Ask = {
   readonly params?: Readonly<Record<string, string>>
   readonly query?: string
@@ -259,6 +266,11 @@ const RULES: Readonly<Record<string, Rule>> = {
     owners: CONFIDENTIAL,
     ask: number => ({ body: { request_id: requestIdOf(number) } }),
   },
+  listTests: 'plain',
+  createTest: 'plain',
+  updateTest: inBody('test', TESTS, { name: 'renamed' }),
+  deleteTest: inPath('test', TESTS),
+  runTests: { kind: 'test', owners: TESTS, ask: id => ({ body: { test_ids: [id] } }) },
   listLogs: 'plain',
   listOwnLogs: 'plain',
   walkLogs: 'plain',

@@ -2,8 +2,9 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { SYSTEM } from '../../src/domain/actor.ts'
 import { ROLE, type Role } from '../../src/domain/role.ts'
-import { bodyPlace } from '../../src/identity/body-seal.ts'
+import { bodyPlace, testPlace } from '../../src/identity/body-seal.ts'
 import { createAccount } from '../../src/manage/people/users.ts'
+import { insertSavedTest } from '../../src/store/records/saved-tests.ts'
 import { insertSession } from '../../src/store/records/sessions.ts'
 import { insertVideo } from '../../src/store/records/videos.ts'
 import { insertBodies } from '../../src/store/usage/bodies.ts'
@@ -43,6 +44,7 @@ export type Kind =
   | 'doubt'
   | 'request'
   | 'body'
+  | 'test'
   | 'video'
   | 'alert rule'
   | 'alert target'
@@ -297,6 +299,18 @@ export async function assemble(gateway: Gateway) {
       const given = { request_id: requestIdOf(number), user_id: ownerOf(owner, caller).id }
       await insertBodies(db, [newBody(gateway, given)])
       return number
+    },
+    test: async (owner, caller) => {
+      const test = {
+        user_id: ownerOf(owner, caller).id,
+        name: 'a test',
+        path: '/v1/chat/completions',
+        model: 'gpt-4o',
+        expectation: '{"kind":"contains","value":"x"}',
+        created_time: 1,
+      }
+      const sealFor = (id: number) => gateway.bodySeal.seal(testPlace(id), [Buffer.from('{}')])
+      return (await db.transaction().execute(trx => insertSavedTest(trx, test, sealFor))).id
     },
     video: async (owner, caller) => {
       const number = ++requests

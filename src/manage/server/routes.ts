@@ -19,6 +19,7 @@ import { createInsightHandlers } from '../usage/insight.ts'
 import { createLogHandlers } from '../usage/logs.ts'
 import { createPlaygroundHandlers } from '../usage/playground.ts'
 import { createReplayHandlers } from '../usage/replay.ts'
+import { createTestHandlers } from '../usage/saved-tests.ts'
 import { createUsageHandlers } from '../usage/usage.ts'
 import { createTaskHandlers } from '../videos/tasks.ts'
 import { createVideoHandlers } from '../videos/videos.ts'
@@ -53,6 +54,7 @@ export function serveEverything(app: FastifyInstance, deps: Deps): void {
       ...createExplainHandlers(deps),
       ...createBodyHandlers(deps),
       ...createReplayHandlers(deps),
+      ...createTestHandlers(deps),
       ...createMetricsHandlers(deps),
       ...createUsageHandlers(deps),
       ...createInsightHandlers(deps),

@@ -95,7 +95,7 @@ export const createResend =
   }
 
 /** Sends kept requests again (docs/operating/bodies.md: Replay). */
-export function createReplayHandlers(deps: Deps): Handlers<typeof replayContract> {
+export function createReplayHandlers(deps: Deps): Handlers<Pick<typeof replayContract, 'replay'>> {
   const { db, engine, ledger } = deps
   const resend = createResend(deps)
   return {

@@ -41,6 +41,7 @@ export type Database = {
   alert_leases: AlertLeasesTable
   setting_secrets: SettingSecretsTable
   bodies: BodiesTable
+  saved_tests: SavedTestsTable
 }
 
 type MetaTable = { key: string; value: string }
@@ -494,6 +495,20 @@ type BodiesTable = {
   content: Uint8Array
 }
 
+/** A request that is saved to be sent again; its body is encrypted like those of `bodies`. */
+type SavedTestsTable = {
+  id: Generated<number>
+  user_id: number
+  name: string
+  path: string
+  model: string
+  /** JSON: how its answer is checked. */
+  expectation: string
+  created_time: number
+  content: Uint8Array
+}
+
+export type SavedTestRow = Selectable<SavedTestsTable>
 export type BodyRow = Selectable<BodiesTable>
 export type VideoRow = Selectable<VideosTable>
 export type NewVideo = Insertable<VideosTable>

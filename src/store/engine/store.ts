@@ -15,6 +15,7 @@ import { explainedRequests } from '../migrations/0011-explained-requests.ts'
 import { dismissals } from '../migrations/0012-dismissals.ts'
 import { alerts } from '../migrations/0013-alerts.ts'
 import { bodies } from '../migrations/0014-bodies.ts'
+import { savedTests } from '../migrations/0015-saved-tests.ts'
 import { createPing, openPool } from './postgres.ts'
 import type { Database, Engine } from './schema.ts'
 import { createSqliteDialect, SqliteError } from './sqlite.ts'
@@ -53,6 +54,7 @@ const MIGRATIONS = {
   '0012-dismissals': dismissals,
   '0013-alerts': alerts,
   '0014-bodies': bodies,
+  '0015-saved-tests': savedTests,
 } as const satisfies Record<string, (db: Kysely<unknown>, engine: Engine) => Promise<void>>
 
 const PING_TIMEOUT_MS = 3_000

@@ -11,7 +11,8 @@ type Row = Record<string, Value>
 const ROWS_AT_ONCE = 500
 /** Rows with bodies have up to half a megabyte each. */
 const BODIES_AT_ONCE = 20
-const rowsAtOnce = (table: string) => (table === 'bodies' ? BODIES_AT_ONCE : ROWS_AT_ONCE)
+const rowsAtOnce = (table: string) =>
+  table === 'bodies' || table === 'saved_tests' ? BODIES_AT_ONCE : ROWS_AT_ONCE
 
 /** The tables of an SQLite file, each after the tables that it references. */
 export function tablesOf(file: File): Table[] {

@@ -156,6 +156,7 @@ export async function eraseUser(trx: Trx, id: number, time: number): Promise<voi
   await trx.deleteFrom('tokens').where('user_id', '=', id).execute()
   await trx.deleteFrom('access_tokens').where('user_id', '=', id).execute()
   await trx.deleteFrom('sessions').where('user_id', '=', id).execute()
+  await trx.deleteFrom('saved_tests').where('user_id', '=', id).execute()
   await trx
     .updateTable('users')
     .set({

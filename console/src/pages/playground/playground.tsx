@@ -13,6 +13,7 @@ import { Images } from './images.tsx'
 import { Moderation } from './moderation.tsx'
 import { Rerank } from './rerank.tsx'
 import { Speech } from './speech.tsx'
+import { SavedTests } from './tests.tsx'
 import { Transcription } from './transcription.tsx'
 import { VideoTab } from './video.tsx'
 
@@ -25,6 +26,7 @@ const TABS = {
   moderation: <Moderation />,
   rerank: <Rerank />,
   video: <VideoTab />,
+  tests: <SavedTests />,
 } as const satisfies Record<string, ReactNode>
 type TabName = keyof typeof TABS
 const NAMES = Object.keys(TABS) as TabName[]

@@ -11,6 +11,7 @@ import { Section } from '../../look/panel.tsx'
 import { Part } from '../../look/states.tsx'
 import { readable } from './readable.ts'
 import { Replay } from './replay.tsx'
+import { SaveTest } from './save-test.tsx'
 
 type Body = AnswerOf<'getBody'>
 
@@ -72,7 +73,12 @@ function Loaded({ row }: { readonly row: UsageItem }) {
           <Side title={t('usage.request')} side={data.request} />
           <Parts parts={data.request.parts} />
           <Side title={t('bodies.answer')} side={data.answer} />
-          {data.request.text === null || data.request.is_truncated ? null : <Replay row={row} />}
+          {data.request.text === null || data.request.is_truncated ? null : (
+            <>
+              <Replay row={row} />
+              <SaveTest row={row} />
+            </>
+          )}
         </div>
       ) : null}
     </Part>
