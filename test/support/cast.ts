@@ -309,7 +309,7 @@ export async function assemble(gateway: Gateway) {
         expectation: '{"kind":"contains","value":"x"}',
         created_time: 1,
       }
-      const sealFor = (id: number) => gateway.bodySeal.seal(testPlace(id), [Buffer.from('{}')])
+      const sealFor = (id: number) => gateway.bodySeal.seal(testPlace(id), Buffer.from('{}'))
       return (await db.transaction().execute(trx => insertSavedTest(trx, test, sealFor))).id
     },
     video: async (owner, caller) => {

@@ -31,6 +31,7 @@ export const PAGES = [
   '/playground?tab=moderation',
   '/playground?tab=rerank',
   '/playground?tab=video',
+  '/playground?tab=tests',
   '/tokens',
   '/tokens/new',
   '/models',

@@ -103,7 +103,7 @@ export function createTestHandlers(deps: Deps): Handlers<Omit<typeof replayContr
           expectation: JSON.stringify(body.check),
           created_time: now(),
         }
-        const row = await insertSavedTest(trx, test, id => bodySeal.seal(testPlace(id), [saved.body]))
+        const row = await insertSavedTest(trx, test, id => bodySeal.seal(testPlace(id), saved.body))
         const view = presentTest(row)
         const after = { ...view, request_id: body.request_id }
         audit({ action: 'test.create', target: `test:${row.id}`, after })

@@ -15,6 +15,8 @@ const MAX_WAITING = 5_000
 const BATCH = 32
 const BATCH_BYTES = 2 * 1_048_576
 const WRITE_EVERY_MS = 250
+/** After this many bytes, other requests run. */
+const TURN_BYTES = 64 * 1024
 
 type BodiesDeps = {
   readonly seal: BodySeal
@@ -59,6 +61,7 @@ const rulesOf = (settings: Settings): BodyRules => ({
 /** The path of a request. Its query may contain a token, so only the parameter that changes the answer's form is kept. */
 function pathOf({ url = '' }: IncomingMessage): string {
   const [path = '', query = ''] = url.split('?')
+  if (query === '') return path
   return new URLSearchParams(query).get('alt') === 'sse' ? `${path}?alt=sse` : path
 }
 
@@ -144,9 +147,13 @@ export function createBodies({ seal, settings, write, random, now, onDropped, on
   async function writeBatch(batch: readonly WaitingBody[]): Promise<void> {
     try {
       const rows: BodyRow[] = []
+      let turnBytes = 0
       for (const body of batch) {
         rows.push(rowOf(body))
+        turnBytes += body.capture.bytes()
+        if (turnBytes < TURN_BYTES) continue
         // Masking a large body takes milliseconds. Other requests run in between.
+        turnBytes = 0
         await setImmediate()
       }
       await write(rows)

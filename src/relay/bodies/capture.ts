@@ -3,7 +3,7 @@ import { type Budget, createShare } from '../../http/budget.ts'
 import type { Form } from '../intake/form.ts'
 
 const EMPTY: Buffer = Buffer.alloc(0)
-const MIN_ANSWER_BYTES = 4_096
+const MIN_ANSWER_BYTES = 2_048
 const TEXT_TYPE = /^(?:text\/|application\/(?:[\w.+-]*\+)?json)/i
 
 /** The parts of a form, without the content of its fields and files. */
@@ -43,7 +43,7 @@ export function createCapture(mode: BodyMode, memory: Budget) {
     if (length <= answerBytes.length) return true
     const newLength = Math.min(MAX_BODY_BYTES, Math.max(MIN_ANSWER_BYTES, length, answerBytes.length * 2))
     if (!take(newLength - answerBytes.length)) return false
-    const larger = Buffer.allocUnsafeSlow(newLength)
+    const larger = Buffer.allocUnsafe(newLength)
     answerBytes.copy(larger, 0, 0, answerKept)
     answerBytes = larger
     return true
