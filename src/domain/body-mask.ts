@@ -139,11 +139,14 @@ const maskEmails: Mask = text => {
   return from === 0 ? text : masked + text.slice(from)
 }
 
-/** A field in JSON, also in a JSON text inside a JSON text, whose quotes are escaped. */
+/**
+ * A field in JSON, also in a JSON text inside a JSON text, whose quotes are escaped. A text without an end is masked to the
+ * end of the body: the body was cut inside of it.
+ */
 function fieldMask(names: readonly string[]): Mask {
   const oneOf = names.map(name => RegExp.escape(Buffer.from(name).toString('latin1'))).join('|')
-  const plain = new RegExp(`("(?:${oneOf})"\\s{0,8}:\\s{0,8})"(?:[^"\\\\]|\\\\.)*"`, 'gi')
-  const nested = new RegExp(`(\\\\"(?:${oneOf})\\\\"\\s{0,8}:\\s{0,8})\\\\"[^"\\\\]*\\\\"`, 'gi')
+  const plain = new RegExp(`("(?:${oneOf})"\\s{0,8}:\\s{0,8})"(?:[^"\\\\]|\\\\.)*(?:"|\\\\?$)`, 'gi')
+  const nested = new RegExp(`(\\\\"(?:${oneOf})\\\\"\\s{0,8}:\\s{0,8})\\\\"[^"\\\\]*(?:\\\\"|\\\\?$)`, 'gi')
   return text => text.replace(plain, `$1"${MASKED}"`).replace(nested, `$1\\"${MASKED}\\"`)
 }
 

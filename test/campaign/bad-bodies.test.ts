@@ -192,6 +192,19 @@ const GOOD: Readonly<Record<string, (things: Things) => object>> = {
   updateAlertTarget: () => ({ id: 1, ...ALERT_TARGET }),
   dismissAttention: () => ({ item: '0'.repeat(32), is_dismissed: true }),
 
+  createTest: () => ({
+    request_id: `req_${'0'.repeat(26)}`,
+    name: 'a test',
+    check: { kind: 'contains', value: 'Paris' },
+  }),
+  updateTest: () => ({ id: 1, name: 'a test', check: { kind: 'matches', value: 'P.*s' } }),
+  runTests: ({ channelId }) => ({ test_ids: [1], model: 'gpt-4o', channel_id: channelId }),
+  replay: ({ channelId }) => ({
+    request_id: `req_${'0'.repeat(26)}`,
+    model: 'gpt-4o',
+    channel_id: channelId,
+  }),
+
   refundVideo: () => ({ reason: 'it failed' }),
   closeSuspense: () => ({ action: 'write_off', reason: 'decided' }),
   explainRoute: () => ({ model: 'gpt-4o', operation: 'chat' }),

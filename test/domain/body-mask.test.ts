@@ -51,6 +51,12 @@ describe('the mask of bodies (docs/operating/bodies.md: Masks)', () => {
     })
   })
 
+  it('replaces the text of a named field that is cut off, to the end of the body', () => {
+    for (const cut of ['secret', 'secret\\', 'a\\"b'])
+      assert.equal(mask(`{"a":1,"password":"${cut}`), '{"a":1,"password":"[masked]"')
+    assert.equal(mask('{"a":"{\\"password\\":\\"secret'), '{"a":"{\\"password\\":\\"[masked]\\"')
+  })
+
   it('replaces nothing that is switched off', () => {
     const off = createMask({ keys: false, emails: false, cards: false, fields: [] })
     const text = 'sk-proj-0123456789abcdefXYZ ada@example.com 4111111111111111'

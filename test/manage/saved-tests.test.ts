@@ -107,7 +107,7 @@ for (const engine of ENGINES)
       await other.close()
     })
 
-    it('are listed, changed and deleted by their owner and by administrators, and erased with the account', async () => {
+    it('are listed, changed and deleted by their owner and by Root, and erased with the account', async () => {
       const { id: userId, accessToken, save } = await keeper()
       const { id } = await relay.must(save({ kind: 'contains', value: 'Paris' }))
       const change = { id, name: 'renamed', check: { kind: 'equals', value: 'x' } }

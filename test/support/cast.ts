@@ -106,15 +106,15 @@ export const newDoubt = (db: Gateway['db']) =>
 /** The kept bodies of a chat. */
 const newBody = (
   { bodySeal }: Pick<Gateway, 'bodySeal'>,
-  given: { readonly request_id: string; readonly user_id: number },
+  row: { readonly request_id: string; readonly user_id: number; readonly created_time: number },
 ) => {
   const side = { size: 2, kept: 2, type: 'application/json', is_truncated: false, is_masked: false }
-  const content = bodySeal.sealExchange(bodyPlace(given.request_id), {
+  const content = bodySeal.sealExchange(bodyPlace(row.request_id), {
     exchange: { path: '/v1/chat/completions', model: 'gpt-4o', status: 200, request: side, answer: side },
     request: Buffer.from('{}'),
     answer: Buffer.from('{}'),
   })
-  return { ...given, token_id: 0, created_time: 1, size: content.length, content }
+  return { ...row, token_id: 0, size: content.length, content }
 }
 
 /** The id of a request, derived from a number. */
@@ -296,8 +296,10 @@ export async function assemble(gateway: Gateway) {
     },
     body: async (owner, caller) => {
       const number = ++requests
-      const given = { request_id: requestIdOf(number), user_id: ownerOf(owner, caller).id }
-      await insertBodies(db, [newBody(gateway, given)])
+      const user_id = ownerOf(owner, caller).id
+      // The retention job removes older ones.
+      const row = { request_id: requestIdOf(number), user_id, created_time: now() }
+      await insertBodies(db, [newBody(gateway, row)])
       return number
     },
     test: async (owner, caller) => {

@@ -90,7 +90,7 @@ export const replayContract = {
     method: 'GET',
     path: '/api/replay/test/',
     access: 'user',
-    summary: 'Saved tests, newest first: your own, and all for administrators',
+    summary: 'Saved tests, newest first: your own, and all for Root',
     query: paged({}),
     data: pageOf(testView),
   },
