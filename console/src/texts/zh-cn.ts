@@ -266,7 +266,7 @@ export const zhCN: Texts = {
     status: 'HTTP 状态码',
     title: '请求正文',
     truncated: '仅前 256 KiB',
-    warning: '请求和响应的文本将加密保存。您和 Root 可以读取；每次读取都会记入审计日志。',
+    warning: '请求和响应的文本将加密保存。您和超级管理员可以读取；每次读取都会记入审计日志。',
   },
   bulk: {
     add: '添加',
