@@ -263,8 +263,8 @@ export async function buildRelay({
     onRequestEnd(report, request, response) {
       metrics.onRequestEnd(report, request, response)
       logRequest(report, request, response)
-      telemetry.onRequestEnd?.(report, request, response)
-      if (report.capture) bodies.end(report, request, response)
+      const kept = report.capture && bodies.end(report, request, response)
+      telemetry.onRequestEnd?.(report, request, response, kept)
     },
     ...(telemetry.startSpan && { startSpan: telemetry.startSpan }),
     sessionUser,

@@ -2,7 +2,6 @@ import { hostname } from 'node:os'
 import type { Logger } from 'pino'
 import { version } from '../host/version.ts'
 import type { RelayChannel } from '../relay/catalog/catalog.ts'
-import type { RelayDeps } from '../relay/request.ts'
 import { createBatchExport } from '../telemetry/batch-export.ts'
 import type { TelemetryEncoding } from '../telemetry/encoding.ts'
 import { createHttpDelivery, type HttpTarget } from '../telemetry/http-delivery.ts'
@@ -14,7 +13,7 @@ import type { Config } from './config.ts'
 import { createGenAiMetrics } from './gen-ai-metrics.ts'
 import type { Metrics } from './metrics.ts'
 import { createOutageLog } from './outage-log.ts'
-import { createTracing } from './tracing.ts'
+import { createTracing, type Tracing } from './tracing.ts'
 
 /** How long a stop waits for the last export. */
 const CLOSE_TIMEOUT_MS = 5_000
@@ -129,9 +128,9 @@ export function createTelemetry(deps: TelemetryDeps) {
   const metricsTarget = targetOf(config, 'metrics')
   const traces = tracesTarget && exportTraces({ ...deps, encoding }, tracesTarget)
   const metrics = metricsTarget && exportMetrics({ ...deps, encoding }, metricsTarget)
-  const onRequestEnd: RelayDeps['onRequestEnd'] = (report, request, response) => {
-    metrics?.onRequestEnd(report)
-    traces?.onRequestEnd(report, request, response)
+  const onRequestEnd = (...ended: Parameters<Tracing['onRequestEnd']>): void => {
+    metrics?.onRequestEnd(ended[0])
+    traces?.onRequestEnd(...ended)
   }
   return {
     startSpan: traces?.startSpan,

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { OPERATIONS } from '../domain/operation.ts'
 import type { Provider } from '../providers/provider.ts'
+import type { KeptBodies } from '../relay/bodies/bodies.ts'
 import type { RelayChannel } from '../relay/catalog/catalog.ts'
 import type { EndedAttempt, RequestReport, RequestSpan } from '../relay/request.ts'
 import {
@@ -19,6 +20,7 @@ import {
   traceparentOf,
 } from '../telemetry/trace-context.ts'
 import { CLIENT_LEFT, statusOf } from './metrics.ts'
+import { spanMessages } from './span-messages.ts'
 
 /** The attributes of spans (docs/reference/tracing.md: Spans), by the GenAI and HTTP conventions of OpenTelemetry. */
 const KEY = {
@@ -32,6 +34,8 @@ const KEY = {
   cacheReadTokens: attributeKey('gen_ai.usage.cache_read.input_tokens', 'int'),
   cacheWriteTokens: attributeKey('gen_ai.usage.cache_write.input_tokens', 'int'),
   reasoningTokens: attributeKey('gen_ai.usage.reasoning.output_tokens', 'int'),
+  inputMessages: attributeKey('gen_ai.input.messages'),
+  outputMessages: attributeKey('gen_ai.output.messages'),
   errorType: attributeKey('error.type'),
   method: attributeKey('http.request.method'),
   path: attributeKey('url.path'),
@@ -187,6 +191,12 @@ export function createTracing(sampler: Sampler, add: (span: Span) => void) {
     if (work?.isStream && frt !== undefined) attributes.push(KEY.firstChunkS, frt / 1000)
   }
 
+  function pushMessages(attributes: AttributeBuilder, kept: KeptBodies): void {
+    const { input, output } = spanMessages(kept)
+    if (input !== undefined) attributes.push(KEY.inputMessages, input)
+    if (output !== undefined) attributes.push(KEY.outputMessages, output)
+  }
+
   /** What requests for one model on one path have in common. */
   function requestAttributes(
     { operation, work }: RequestReport,
@@ -211,7 +221,13 @@ export function createTracing(sampler: Sampler, add: (span: Span) => void) {
   return {
     startSpan,
 
-    onRequestEnd(report: RequestReport, request: IncomingMessage, response: ServerResponse): void {
+    /** `kept`: the bodies of the request, if they are kept. */
+    onRequestEnd(
+      report: RequestReport,
+      request: IncomingMessage,
+      response: ServerResponse,
+      kept: KeptBodies | undefined,
+    ): void {
       const traced = report.span as TracedRequest | undefined
       if (!traced?.context.isSampled) return
       const { requestId, startedMs, startedAt, caller, work, settled } = report
@@ -229,6 +245,7 @@ export function createTracing(sampler: Sampler, add: (span: Span) => void) {
       if (caller) attributes.push(KEY.userId, String(caller.userId), KEY.tokenId, caller.tokenId)
       if (attempts.length > 0) attributes.push(KEY.attempts, attempts.length)
       pushUsage(attributes, report)
+      if (kept) pushMessages(attributes, kept)
       const code = errorOf(report, status)
       if (code !== undefined) attributes.push(KEY.errorType, code.slice(0, MAX_TEXT))
       add({

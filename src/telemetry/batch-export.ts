@@ -1,9 +1,11 @@
 import { createOutbox } from './outbox.ts'
 
-/** A batch is sent when it has this many items, or this long after its first one. */
+/** A batch is sent when it has this many items or bytes, or this long after its first one. */
 const MAX_BATCH_ITEMS = 1_024
+/** Spans with the messages of a chat are long. */
+const MAX_BATCH_BYTES = 1_048_576
 const BATCH_AFTER_MS = 1_000
-/** Batches that wait for the receiver: some 8,000 items, 4 MiB. */
+/** Batches that wait for the receiver: some 8,000 items; at most 8 MiB and the last item of each. */
 const MAX_BATCHES = 8
 
 /** Encoded items that are sent together. */
@@ -11,6 +13,8 @@ export type ExportBatch<Item> = {
   add(item: Item): void
   /** The number of items. */
   count(): number
+  /** The length of the encoded items; of texts, in characters. */
+  bytes(): number
   /** The body with all items; the batch is empty afterwards. */
   take(): Buffer
 }
@@ -42,7 +46,7 @@ export function createBatchExport<Item>({ batch, ...deps }: BatchExportDeps<Item
         return
       }
       batch.add(item)
-      if (batch.count() >= MAX_BATCH_ITEMS) flush()
+      if (batch.count() >= MAX_BATCH_ITEMS || batch.bytes() >= MAX_BATCH_BYTES) flush()
       else timer ??= setTimeout(flush, BATCH_AFTER_MS).unref()
     },
     close(withinMs: number): Promise<void> {

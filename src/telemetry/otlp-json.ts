@@ -92,12 +92,19 @@ export function createJsonEncoding({ resource, scope }: TelemetrySource): Teleme
     contentType: 'application/json',
     openBatch() {
       let spans: string[] = []
+      let bytes = 0
       return {
-        add: (span: Span) => void spans.push(JSON.stringify(spanOf(span))),
+        add(span: Span) {
+          const json = JSON.stringify(spanOf(span))
+          spans.push(json)
+          bytes += json.length
+        },
         count: () => spans.length,
+        bytes: () => bytes,
         take() {
           const items = spans.join(',')
           spans = []
+          bytes = 0
           return Buffer.from(`${head}${items}]}]}]}`)
         },
       }

@@ -261,6 +261,7 @@ export function createProtobufEncoding({ resource, scope }: TelemetrySource): Te
           count += 1
         },
         count: () => count,
+        bytes: () => out.at,
         take() {
           count = 0
           return requestOf(takeProtobuf(out))

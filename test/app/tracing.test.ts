@@ -166,6 +166,32 @@ for (const protocol of ['http/protobuf', 'http/json'])
       assert.equal(attempts[0]?.endNs, request.endNs)
     })
 
+    it('has the messages of a chat whose bodies are kept, masked, and of no other one', async () => {
+      const { relay } = setup
+      const { model } = await relay.serve('sim-words-4')
+      const { key } = await relay.newToken({ unlimited_quota: true, log_bodies: 'all' })
+      const { key: plain } = await relay.newToken({ unlimited_quota: true })
+      const tools = [{ type: 'function', function: { name: 'get_weather', parameters: { type: 'object' } } }]
+      const picture = { type: 'image_url', image_url: { url: 'data:image/png;base64,iVBORw0KGgo=' } }
+      const content = [{ type: 'text', text: 'Call a tool for ada@example.com' }, picture]
+      for (const stream of [false, true]) {
+        const reply = await relay.chat(key, { model, tools, stream, messages: [{ role: 'user', content }] })
+        assert.equal(reply.status, 200, reply.text)
+        const { request } = await spansOf(idOf(reply))
+        assert.deepEqual(JSON.parse(request.attributes['gen_ai.input.messages']), [
+          { role: 'user', parts: [{ type: 'text', content: 'Call a tool for [masked]' }, { type: 'image' }] },
+        ])
+        const [answer] = JSON.parse(request.attributes['gen_ai.output.messages'])
+        assert.deepEqual([answer.role, answer.finish_reason], ['assistant', 'tool_call'])
+        assert.equal(answer.parts[0].type, 'tool_call')
+        assert.equal(answer.parts[0].name, 'get_weather')
+      }
+      const other = await relay.chat(plain, bodyFor(model, { tools }))
+      const { request } = await spansOf(idOf(other))
+      assert.equal(request.attributes['gen_ai.input.messages'], undefined)
+      assert.equal(request.attributes['gen_ai.output.messages'], undefined)
+    })
+
     it('has the error of a failed request, and the code of a rejected one', async () => {
       const { relay } = setup
       const { model } = await relay.serve('sim-status-500')

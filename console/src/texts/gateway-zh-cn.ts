@@ -170,6 +170,7 @@ export const gatewayZhCN: Readonly<Record<string, string>> = {
   'The quota was used up during the response.': '响应中途额度用尽',
   // Explanations of requests.
   'No enabled channel serves the model "{}".': '没有已启用的渠道提供模型“{}”。',
+  'The channel does not serve the model "{}".': '该渠道不提供模型“{}”。',
   'The gateway did not accept the token of the request.': '网关未接受该请求的令牌。',
   'A browser sent the request from another site, which is not allowed with the cookie of the console.':
     '请求由浏览器从其他站点发出，不允许使用控制台的 Cookie。',

@@ -29,6 +29,17 @@ type BodiesDeps = {
   onFailure(error: Error): void
 }
 
+/** The bodies as they are stored: masked, and at most 256 KiB of each. */
+type StoredBytes = { readonly request: Buffer; readonly answer: Buffer }
+
+/** The bodies of a request that are kept. */
+export type KeptBodies = {
+  readonly path: string
+  /** The content type of the answer. */
+  readonly answerType: string
+  bodies(): StoredBytes
+}
+
 type WaitingBody = {
   readonly report: RequestReport
   readonly capture: BodyCapture
@@ -36,6 +47,8 @@ type WaitingBody = {
   readonly status: number
   readonly captured: CapturedExchange
   readonly createdTime: number
+  /** Masked once, when the bytes are first needed. */
+  stored?: StoredBytes
 }
 
 /** What follows from the settings, computed once for each version of them. */
@@ -97,9 +110,17 @@ export function createBodies({ seal, settings, write, random, now, onDropped, on
     return mode === 'sampled' && random() < current.body_sample
   }
 
-  function rowOf({ report, path, status, captured, createdTime }: WaitingBody): BodyRow {
+  function storedBytes(body: WaitingBody): StoredBytes {
+    if (body.stored) return body.stored
     const { mask } = currentRules()
-    const [request, answer] = [masked(captured.request.bytes, mask), masked(captured.answer.bytes, mask)]
+    const { request, answer } = body.captured
+    body.stored = { request: masked(request.bytes, mask), answer: masked(answer.bytes, mask) }
+    return body.stored
+  }
+
+  function rowOf(body: WaitingBody): BodyRow {
+    const { report, path, status, captured, createdTime } = body
+    const { request, answer } = storedBytes(body)
     const { parts } = captured.request
     const exchange: KeptExchange = {
       path,
@@ -184,14 +205,14 @@ export function createBodies({ seal, settings, write, random, now, onDropped, on
   timer.unref()
 
   return {
-    /** Called after the response of a request whose caller wants bodies kept. */
-    end(report: RequestReport, request: IncomingMessage, response: ServerResponse): void {
+    /** Called after the response of a request whose caller wants bodies kept. Returns the bodies if they are. */
+    end(report: RequestReport, request: IncomingMessage, response: ServerResponse): KeptBodies | undefined {
       const { capture } = report
-      if (!capture) return
+      if (!capture) return undefined
       const { statusCode: status } = response
       if (!isWanted(report, capture, status)) {
         capture.end()
-        return
+        return undefined
       }
       const captured = capture.exchange(request.headers['content-type'] ?? '')
       const bytes = capture.bytes()
@@ -199,10 +220,13 @@ export function createBodies({ seal, settings, write, random, now, onDropped, on
       if (captured === undefined || isFull) {
         onDropped(1)
         capture.end()
-        return
+        return undefined
       }
       waitingBytes += bytes
-      waiting.push({ report, capture, path: pathOf(request), status, captured, createdTime: now() })
+      const path = pathOf(request)
+      const body: WaitingBody = { report, capture, path, status, captured, createdTime: now() }
+      waiting.push(body)
+      return { path, answerType: captured.answer.type, bodies: () => storedBytes(body) }
     },
     /** Stops the timer and writes the waiting bodies. */
     async close(): Promise<void> {

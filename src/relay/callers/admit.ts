@@ -115,10 +115,9 @@ export function admit(
     caller.channelId === undefined
       ? catalog.table().resolve(work.model)
       : catalog.table().resolveOn(work.model, caller.channelId)
-  if (!route) {
-    const server = caller.channelId === undefined ? 'No enabled channel serves' : 'The channel does not serve'
-    throw new Refusal('model_not_found', `${server} the model "${work.model}".`)
-  }
+  if (!route && caller.channelId !== undefined)
+    throw new Refusal('model_not_found', `The channel does not serve the model "${work.model}".`)
+  if (!route) throw new Refusal('model_not_found', `No enabled channel serves the model "${work.model}".`)
   if (work.namedModels && caller.models) mustMayUse(work.namedModels, caller.models, route)
   mustFit(catalog, route, work)
   return route
