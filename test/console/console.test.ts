@@ -834,9 +834,13 @@ function describeConsole(): void {
     it('is navigated by keyboard: pages by two letters, rows by j and Enter, the palette by Ctrl K', async () => {
       await page.goto(`${server.url}/`)
       await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor()
-      await page.keyboard.press('g')
-      await page.keyboard.press('c')
-      await page.getByRole('heading', { level: 1, name: 'Channels' }).waitFor()
+      const channels = page.getByRole('heading', { level: 1, name: 'Channels' })
+      // On a busy machine the second letter may come too late to belong to the first.
+      await until('the page of channels', async () => {
+        await page.keyboard.press('g')
+        await page.keyboard.press('c')
+        return (await channels.isVisible()) || undefined
+      })
       await page.locator('[data-rows] tr').first().waitFor()
       await page.keyboard.press('j')
       await page.keyboard.press('Enter')
