@@ -4,6 +4,23 @@ const ANSWER_MS = 60_000
 
 type Reply = { readonly id: number; readonly result?: unknown; readonly error?: { readonly message: string } }
 
+/** A profile of V8: samples of nodes of the call tree, and the microseconds between them. */
+export type CpuProfile = {
+  readonly nodes: readonly {
+    readonly id: number
+    readonly callFrame: {
+      readonly functionName: string
+      readonly url: string
+      readonly lineNumber: number
+      readonly columnNumber: number
+    }
+  }[]
+  readonly samples: readonly number[]
+  readonly timeDeltas: readonly number[]
+}
+
+const SAMPLE_EVERY_US = 500
+
 /** Inspects a process that was started with `--inspect`; the gateway itself has no code for this. */
 export async function openInspector(port: number) {
   const [target] = (await (await fetch(`http://127.0.0.1:${port}/json/list`)).json()) as {
@@ -55,6 +72,15 @@ export async function openInspector(port: number) {
         await sleep(100)
       }
       return (await evaluate('process.memoryUsage().heapUsed')) / 1_048_576
+    },
+    /** Profiles the main thread during some work. */
+    async profile<Result>(work: () => Promise<Result>): Promise<{ result: Result; profile: CpuProfile }> {
+      await send('Profiler.enable')
+      await send('Profiler.setSamplingInterval', { interval: SAMPLE_EVERY_US })
+      await send('Profiler.start')
+      const result = await work()
+      const { profile } = await send<{ profile: CpuProfile }>('Profiler.stop')
+      return { result, profile }
     },
     close: () => socket.close(),
   }

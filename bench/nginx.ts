@@ -2,7 +2,8 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { freePort } from '../test/support/postgres.ts'
 import { ANSWER } from './answers.ts'
-import { findProgram, start, untilAnswers } from './process.ts'
+import type { Authority } from './authority.ts'
+import { findProgram, start, untilConnected } from './process.ts'
 
 export const hasNginx = (): boolean => findProgram('nginx') !== undefined
 
@@ -18,16 +19,18 @@ async function startNginx(folder: string, { servers, port }: { servers: string; 
      http { access_log off; keepalive_requests 1000000; ${temporary} ${servers} }`,
   )
   const running = start(findProgram('nginx') ?? 'nginx', ['-c', join(folder, 'nginx.conf'), '-p', folder])
-  await untilAnswers(`http://127.0.0.1:${port}/`)
+  await untilConnected(port)
   return running
 }
 
-/** A provider that answers every request with the same bytes, as fast as possible. */
-export async function startStaticAnswer(folder: string) {
+/** A provider that answers every request with the same bytes, as fast as possible; with TLS if it has a certificate. */
+export async function startStaticAnswer(folder: string, authority?: Authority) {
   const port = await freePort()
-  const servers = `server { listen 127.0.0.1:${port}; client_max_body_size 0;
+  const tls = authority ? `ssl_certificate ${authority.cert}; ssl_certificate_key ${authority.key};` : ''
+  const servers = `server { listen 127.0.0.1:${port}${authority ? ' ssl' : ''}; client_max_body_size 0; ${tls}
     location / { default_type application/json; return 200 '${ANSWER}'; } }`
-  return { ...(await startNginx(folder, { servers, port })), url: `http://127.0.0.1:${port}` }
+  const protocol = authority ? 'https' : 'http'
+  return { ...(await startNginx(folder, { servers, port })), url: `${protocol}://127.0.0.1:${port}` }
 }
 
 /** nginx as a plain proxy: the lower bound. One port for whole responses, one for streams. */
@@ -35,8 +38,9 @@ export async function startPlainNginx(folder: string, { whole, stream }: { whole
   const [wholePort, streamPort] = [await freePort(), await freePort()]
   const upstream = (name: string, url: string) =>
     `upstream ${name} { server ${new URL(url).host}; keepalive 512; keepalive_requests 1000000; }`
+  const protocol = whole.startsWith('https:') ? 'https' : 'http'
   const server = (name: string, port: number, more: string) =>
-    `server { listen 127.0.0.1:${port}; client_max_body_size 0; client_body_buffer_size 2m; location / { proxy_pass http://${name}; proxy_http_version 1.1;
+    `server { listen 127.0.0.1:${port}; client_max_body_size 0; client_body_buffer_size 2m; location / { proxy_pass ${protocol}://${name}; proxy_http_version 1.1;
       proxy_set_header Connection ""; ${more} } }`
   const servers = [
     upstream('whole', whole),

@@ -11,6 +11,12 @@ export type Options = {
   readonly keep: string | undefined
   /** Only rows of `hostile` whose name has this in it. */
   readonly row: string
+  /** `relay` over TLS to the provider. */
+  readonly tls: boolean
+  /** `relay` beside other gateways. */
+  readonly peers: boolean
+  /** `relay` with Sluice in other settings: without a log line, with traces, with bodies kept. */
+  readonly variants: boolean
 }
 
 export class UsageError extends Error {}
@@ -36,6 +42,9 @@ export function readOptions(): { names: string[]; options: Options } {
       engine: { type: 'string' },
       keep: { type: 'string' },
       row: { type: 'string', default: '' },
+      tls: { type: 'boolean', default: false },
+      peers: { type: 'boolean', default: false },
+      variants: { type: 'boolean', default: false },
     },
   })
   const engine = values.engine === undefined ? undefined : engineOf(values.engine)
@@ -48,6 +57,9 @@ export function readOptions(): { names: string[]; options: Options } {
       engines: engine ? [engine] : ENGINES,
       keep: values.keep,
       row: values.row,
+      tls: values.tls,
+      peers: values.peers,
+      variants: values.variants,
     },
   }
 }

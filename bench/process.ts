@@ -1,5 +1,6 @@
 import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { connect } from 'node:net'
 import { delimiter, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 
@@ -89,6 +90,18 @@ export async function untilAnswers(url: string, mostMs = 30_000): Promise<void> 
   throw new Error(`nothing answers at ${url}`)
 }
 
+/** Waits until a port of this machine accepts connections. */
+export async function untilConnected(port: number, mostMs = 30_000): Promise<void> {
+  for (const endMs = performance.now() + mostMs; performance.now() < endMs; await sleep(50)) {
+    const isOpen = await new Promise<boolean>(resolve => {
+      const socket = connect(port, '127.0.0.1', () => resolve(true)).on('error', () => resolve(false))
+      socket.on('close', () => resolve(false)).on('connect', () => socket.end())
+    })
+    if (isOpen) return
+  }
+  throw new Error(`nothing listens on port ${port}`)
+}
+
 /** The kernel reports times in ticks of USER_HZ, which is 100 wherever Node.js runs. */
 const TICK_MS = 10
 
@@ -126,6 +139,26 @@ export const cpuMsOf = (pid: number): number =>
     const fields = stat.slice(stat.lastIndexOf(') ') + 2).split(' ')
     return fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0) * TICK_MS
   })
+
+export const MAIN_THREAD = 'main thread'
+
+/** CPU time of the threads of a process, added up by their names. */
+export function threadCpuMsOf(pid: number): Map<string, number> {
+  const times = new Map<string, number>()
+  for (const thread of readdirSync(`/proc/${pid}/task`)) {
+    const stat = look(`/proc/${pid}/task/${thread}/stat`)
+    if (stat === '') continue
+    const name =
+      Number(thread) === pid ? MAIN_THREAD : stat.slice(stat.indexOf('(') + 1, stat.lastIndexOf(')'))
+    const [userTicks, systemTicks] = stat
+      .slice(stat.lastIndexOf(') ') + 2)
+      .split(' ')
+      .slice(11, 13)
+    const ms = (Number(userTicks) + Number(systemTicks)) * TICK_MS
+    times.set(name, (times.get(name) ?? 0) + ms)
+  }
+  return times
+}
 
 export const rssMibOf = (pid: number): number =>
   sumOver(pid, id => Number(/VmRSS:\s+(\d+)/.exec(look(`/proc/${id}/status`))?.[1] ?? 0) / 1024)

@@ -26,11 +26,14 @@ export async function startSluice({
   engine = 'sqlite',
   inspected = false,
   env = {},
+  token = {},
 }: {
   engine?: Engine
   inspected?: boolean
   /** Further settings. */
   env?: Readonly<Record<string, string>>
+  /** Further fields of the token. */
+  token?: Readonly<Record<string, unknown>> | undefined
 } = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-bench-'))
   const database = engine === 'postgres' ? await createDatabase() : undefined
@@ -74,7 +77,8 @@ export async function startSluice({
       channel: { name: base_url.slice(-20), type: 1, key: 'k', base_url, models },
     })
 
-  const { key } = await api<{ key: string }>('POST', '/api/token/', { name: 'bench', remain_quota: QUOTA })
+  const fields = { name: 'bench', remain_quota: QUOTA, ...token }
+  const { key } = await api<{ key: string }>('POST', '/api/token/', fields)
   return {
     pid: running.pid,
     url,

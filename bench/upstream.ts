@@ -1,10 +1,12 @@
+import { readFileSync } from 'node:fs'
 import { createServer, type Socket } from 'node:net'
+import { createServer as createTlsServer } from 'node:tls'
 import { parseArgs } from 'node:util'
 import { ANSWER, lastEvents, STREAM, wordEvent } from './answers.ts'
 
 /**
  * A provider with minimal work: it reads requests by their content-length and writes prepared bytes. `--does` selects its
- * behaviour; it prints its address as JSON.
+ * behaviour; `--cert` and `--key` are files for TLS. It prints its address as JSON.
  */
 const BEHAVIOURS = {
   /** A stream at an even pace if one is requested, else a whole response. */
@@ -102,21 +104,33 @@ function serve(socket: Socket, respond: (socket: Socket, body: Buffer) => unknow
 }
 
 const { values } = parseArgs({
-  options: { does: { type: 'string', default: 'answer' }, ports: { type: 'string', default: '1' } },
+  options: {
+    does: { type: 'string', default: 'answer' },
+    ports: { type: 'string', default: '1' },
+    cert: { type: 'string' },
+    key: { type: 'string' },
+  },
 })
 const respond = BEHAVIOURS[values.does as keyof typeof BEHAVIOURS]
 if (!respond) throw new Error(`--does must be one of ${Object.keys(BEHAVIOURS).join(', ')}`)
+
+const { cert, key } = values
+const protocol = cert === undefined ? 'http' : 'https'
+function listener(onSocket: (socket: Socket) => void) {
+  if (cert === undefined || key === undefined) return createServer(onSocket)
+  return createTlsServer({ cert: readFileSync(cert), key: readFileSync(key) }, onSocket)
+}
 
 const urls = await Promise.all(
   Array.from(
     { length: Number(values.ports) },
     () =>
       new Promise<string>((resolve, reject) => {
-        const server = createServer(socket => serve(socket, respond))
+        const server = listener(socket => serve(socket, respond))
         server.once('error', reject)
         server.listen({ port: 0, host: '127.0.0.1', backlog: 2_048 }, () => {
           const address = server.address()
-          resolve(`http://127.0.0.1:${typeof address === 'object' && address ? address.port : 0}`)
+          resolve(`${protocol}://127.0.0.1:${typeof address === 'object' && address ? address.port : 0}`)
         })
       }),
   ),
