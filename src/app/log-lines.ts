@@ -56,23 +56,44 @@ export function createLogLines(fd: number, droppedEntry: (dropped: number) => st
   // Created with the first line: a silent log does not change the descriptor.
   let writer: LineWriter | undefined
   let dropped = 0
+  let waiting: string[] = []
+
+  function writeLines(lines: string, count: number): void {
+    writer ??= writerAt(fd)
+    if (dropped > 0) {
+      if (!writer.take(droppedEntry(dropped))) {
+        dropped += count
+        return
+      }
+      dropped = 0
+    }
+    if (!writer.take(lines)) dropped += count
+  }
+
+  function writeWaiting(): void {
+    if (waiting.length === 0) return
+    const lines = waiting
+    waiting = []
+    writeLines(lines.join(''), lines.length)
+  }
 
   return {
     write(line: string): void {
-      writer ??= writerAt(fd)
-      if (dropped > 0) {
-        if (!writer.take(droppedEntry(dropped))) {
-          dropped += 1
-          return
-        }
-        dropped = 0
-      }
-      if (!writer.take(line)) dropped += 1
+      writeWaiting()
+      writeLines(line, 1)
+    },
+    /** Writes a line at the end of this turn of the event loop, together with others: every write is a system call. */
+    writeSoon(line: string): void {
+      if (waiting.length === 0) setImmediate(writeWaiting)
+      waiting.push(line)
     },
     /** Waits at most a second for the last lines to be read. */
     flush(done: () => void): void {
+      writeWaiting()
       if (writer) writer.finish(done)
       else done()
     },
   }
 }
+
+export type LogLines = ReturnType<typeof createLogLines>

@@ -1,6 +1,6 @@
 import { isatty } from 'node:tty'
 import pino from 'pino'
-import { createLogLines } from './log-lines.ts'
+import { createLogLines, type LogLines } from './log-lines.ts'
 
 const STDOUT = 1
 
@@ -51,6 +51,27 @@ export function createLog(level: string): pino.Logger {
     },
     pretty ? pretty({ colorize: true, ignore: 'pid,hostname' }) : createLogLines(STDOUT, droppedLinesEntry),
   )
+}
+
+type LoggerInside = {
+  readonly [pino.symbols.streamSym]: LogLines
+  /** The fields of a child logger, as `,"name":value`. */
+  readonly [pino.symbols.chindingsSym]: string
+}
+
+/**
+ * Writes lines of level info whose fields have no credentials. pino looks for fields to redact, which takes ten times as long
+ * as the line itself (14 µs instead of 1.7); credentials are still redacted by shape.
+ */
+export function createInfoLines(log: pino.Logger): (fields: object) => void {
+  if (pretty) return fields => log.info(fields)
+  const inside = log as unknown as LoggerInside
+  const stream = inside[pino.symbols.streamSym]
+  const bindings = inside[pino.symbols.chindingsSym]
+  return fields => {
+    const start = `{"level":"info","time":"${new Date().toISOString()}"${bindings}`
+    stream.writeSoon(scrub(`${start},${JSON.stringify(fields).slice(1)}\n`))
+  }
 }
 
 /** Flushes the last lines, without waiting for a reader that has stopped reading. */

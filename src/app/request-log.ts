@@ -1,12 +1,17 @@
 import type { Logger } from 'pino'
 import { usdText } from '../domain/money.ts'
 import type { RelayDeps } from '../relay/request.ts'
+import { createInfoLines } from './log.ts'
 import { statusOf } from './metrics.ts'
 
 /** Writes a line for each request of the relay API, or for a share of them. `ship` gets the same line. */
-export const createRequestLog =
-  (log: Logger, shareLogged: () => number, ship?: (line: unknown) => void): RelayDeps['onRequestEnd'] =>
-  (report, { method, url = '/' }, response) => {
+export function createRequestLog(
+  log: Logger,
+  shareLogged: () => number,
+  ship?: (line: unknown) => void,
+): RelayDeps['onRequestEnd'] {
+  const writeLine = createInfoLines(log)
+  return (report, { method, url = '/' }, response) => {
     const share = shareLogged()
     if (share < 1 && Math.random() >= share) return
     const isLogged = log.isLevelEnabled('info')
@@ -30,6 +35,7 @@ export const createRequestLog =
       completion_tokens: usage?.completionTokens,
       cost: settled && usdText(settled.paid),
     }
-    if (isLogged) log.info(line)
+    if (isLogged) writeLine(line)
     ship?.({ time: new Date().toISOString(), ...line })
   }
+}
