@@ -48,7 +48,8 @@ export type Hold = {
 /** Settled requests reach the store after at most this long. A read of a single account applies them first. */
 const APPLY_EVERY_MS = 200
 const SWEEP_EVERY_MS = 500
-const MAX_BATCH = 256
+/** A commit writes every changed index page: with 256 a request takes 18 µs of SQLite's thread, with 1,024 it takes 12. */
+const MAX_BATCH = 1_024
 /** With more unapplied records, new requests are refused: the journal can bridge a store outage of minutes, not of days. */
 const MAX_UNAPPLIED = 200_000
 /** The lease change numbers of one process. The epoch counts the starts of the node, so later processes number higher. */
