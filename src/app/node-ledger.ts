@@ -10,6 +10,7 @@ import { dropUnsent, endLeases } from '../store/records/videos.ts'
 import type { Peers } from '../workers/peers.ts'
 import { createAnchorSink } from './anchor-sink.ts'
 import type { Config } from './config.ts'
+import { createFailureLog } from './failure-log.ts'
 import { openNode } from './nodes.ts'
 
 type Deps = {
@@ -55,7 +56,7 @@ export async function openNodeLedger({ config, log, store, peers }: Deps) {
       exclusively: (userId, work) => peers.exclusively(`user:${userId}`, work),
     },
     nowMs: Date.now,
-    onFailure: (error, message) => log.error({ err: error }, message),
+    onFailure: createFailureLog(log, Date.now),
   })
   await dropUnsent(db, nodeId)
   await endLeases(db, nodeId)
