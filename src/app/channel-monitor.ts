@@ -20,6 +20,31 @@ export type ChannelDecision = {
   readonly reason: string
 }
 
+type State = 'enabled' | 'disabled' | 'auto_disabled' | 'cooling_down'
+
+/** The state of a channel, and how many of its keys are in each state. */
+export type ChannelState = {
+  readonly id: number
+  readonly state: State
+  readonly keys: Readonly<Record<State, number>>
+}
+
+/** The same statuses for channels and keys. */
+const STATES = {
+  [CHANNEL_STATUS.enabled]: 'enabled',
+  [CHANNEL_STATUS.disabled]: 'disabled',
+  [CHANNEL_STATUS.disabledByGateway]: 'auto_disabled',
+} as const
+
+function countKeys(keys: RoutedChannel['keys'], unready: ReadonlySet<number>): ChannelState['keys'] {
+  const counts = { enabled: 0, disabled: 0, auto_disabled: 0, cooling_down: 0 }
+  for (const { index, status } of keys) {
+    const state = STATES[status]
+    counts[state === 'enabled' && unready.has(index) ? 'cooling_down' : state] += 1
+  }
+  return counts
+}
+
 export type ChannelMonitorDeps<C extends RoutedChannel> = {
   channels(): readonly C[]
   channel(id: number): C | undefined
@@ -43,7 +68,8 @@ export function createChannelMonitor<C extends RoutedChannel>(deps: ChannelMonit
   async function decide(decision: ChannelDecision): Promise<void> {
     const { channelId, keyPosition, status, reason } = decision
     try {
-      if (await deps.saveDecision(decision)) await deps.announce([`channel:${channelId}`])
+      if (!(await deps.saveDecision(decision))) return
+      await deps.announce([`channel:${channelId}`])
       log.warn(
         { channel_id: channelId, key_index: keyPosition, status, reason },
         status === 3
@@ -119,17 +145,19 @@ export function createChannelMonitor<C extends RoutedChannel>(deps: ChannelMonit
       enabled()
         .map(channel => conditionOf(health, channel))
         .filter(({ channel, keys }) => channel.state !== 'ready' || keys.length > 0),
-    /** The state of every channel, by the conditions of all workers. */
-    states(conditions: readonly ChannelCondition[]) {
-      const unready = new Set(
-        conditions.filter(({ channel }) => channel.state !== 'ready').map(({ id }) => id),
-      )
-      const stateOf = ({ id, status }: C) => {
-        if (status === CHANNEL_STATUS.disabled) return 'disabled'
-        if (status === CHANNEL_STATUS.disabledByGateway) return 'auto_disabled'
-        return unready.has(id) ? 'cooling_down' : 'enabled'
-      }
-      return deps.channels().map(channel => ({ id: channel.id, state: stateOf(channel) }))
+    /** The state of every channel and of its keys, by the conditions of all workers. */
+    states(conditions: readonly ChannelCondition[]): ChannelState[] {
+      const unready = new Map(conditions.map(condition => [condition.id, condition]))
+      return deps.channels().map(({ id, status, keys }) => {
+        const condition = unready.get(id)
+        const isCooling =
+          status === CHANNEL_STATUS.enabled && condition !== undefined && condition.channel.state !== 'ready'
+        return {
+          id,
+          state: isCooling ? 'cooling_down' : STATES[status],
+          keys: countKeys(keys, new Set(condition?.keys.map(({ index }) => index))),
+        }
+      })
     },
     close: () => clearInterval(timer),
   }

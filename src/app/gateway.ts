@@ -197,7 +197,7 @@ export async function buildServer(
       },
       outbound,
       testAlertTarget: createAlertTest({ send, machine, now }),
-      metrics: { contentType: EXPOSITION_TYPE, expose: relay.metrics.expose },
+      metrics: { contentType: EXPOSITION_TYPE, ...relay.metrics },
       ledger: relay.ledger,
       announce: relay.announce,
       channels: relay.channels,

@@ -2,6 +2,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { exposeMetrics, mergeMetrics } from '../metrics/exposition.ts'
 import { createRegistry, type MetricSnapshot } from '../metrics/registry.ts'
 import type { RequestReport, TracedAttempt } from '../relay/request.ts'
+import { SKIP_REASONS, type SkipReason } from '../routing/plan.ts'
+import type { ChannelState } from './channel-monitor.ts'
 
 const DURATION_S = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300]
 const FIRST_TOKEN_S = [0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60]
@@ -32,15 +34,26 @@ export type GatewayState = {
   journalLagS(): number
   /** Nanodollars that running requests of this process hold. */
   heldNanos(): number
+  /** Nanodollars that users have leased to this process. */
+  leasedNanos(): number
   connections(): number
   /** Bytes of bodies in memory. */
   bodyBytes(): number
   /** Nanodollars of unresolved charges; undefined if another worker reports them. */
   readonly suspenseNanos: (() => Promise<number>) | undefined
-  /** The state of every channel; undefined if another worker reports them. */
-  readonly channelStates:
-    | (() => Promise<readonly { readonly id: number; readonly state: string }[]>)
-    | undefined
+  /** The state of every channel and of its keys; undefined if another worker reports them. */
+  readonly channelStates: (() => Promise<readonly ChannelState[]>) | undefined
+}
+
+/** Concurrent calls share one result: several metrics read the same state. */
+function shared<T>(read: () => Promise<T>): () => Promise<T> {
+  let reading: Promise<T> | undefined
+  return () => {
+    reading ??= read().finally(() => {
+      reading = undefined
+    })
+    return reading
+  }
 }
 
 /** The metrics of this process (docs/reference/metrics.md: Requests). They are added up over all workers. */
@@ -97,6 +110,17 @@ export function createMetrics(
     help: 'Time that the gateway adds: the total minus the time of providers, or the time until a streamed request is sent.',
     buckets: OVERHEAD_S,
   })({})
+  const limits = registry.counter({
+    name: 'sluice_limits_reached_total',
+    help: 'Requests that a limit of their token or user rejected, and channels that were skipped because of their own limits.',
+    labels: ['subject'],
+  })
+  const [callerLimits, channelLimits] = [limits({ subject: 'caller' }), limits({ subject: 'channel' })]
+  const management = registry.counter({
+    name: 'sluice_management_requests_total',
+    help: 'Requests of the management API by HTTP status and error code.',
+    labels: ['status', 'code'],
+  })
   const dropped = registry.counter({
     name: 'sluice_telemetry_dropped_total',
     help: 'Spans, metric reports and log lines that could not be delivered, by signal and reason.',
@@ -110,7 +134,12 @@ export function createMetrics(
     { labels: {}, value: inFlight },
   ])
 
-  function countSettled({ settled, work }: RequestReport): void {
+  function countSkipped(passedOver: readonly SkipReason[] = []): void {
+    const full = passedOver.filter(({ reason }) => reason === SKIP_REASONS.full).length
+    if (full > 0) channelLimits.add(full)
+  }
+
+  function countSettled({ settled, work }: Pick<RequestReport, 'settled' | 'work'>): void {
     if (!settled) return
     const { channelId, paid, log } = settled
     const {
@@ -120,7 +149,10 @@ export function createMetrics(
       reasoning_tokens,
       warnings: warned,
     } = log.other as {
-      readonly trace?: { readonly attempts: readonly TracedAttempt[] }
+      readonly trace?: {
+        readonly attempts: readonly TracedAttempt[]
+        readonly passed_over?: readonly SkipReason[]
+      }
       readonly frt?: number
       readonly cache_tokens?: number
       readonly reasoning_tokens?: number
@@ -131,6 +163,7 @@ export function createMetrics(
         attempts({ channel: String(attempt.channel), outcome: outcomeOf(attempt) }).add()
       const last = trace.attempts.at(-1)
       if (trace.attempts.length > 1 && last && outcomeOf(last) === 'ok') failovers.add()
+      countSkipped(trace.passed_over)
     } else attempts({ channel: String(channelId), outcome: 'ok' }).add()
     ofKind.input.add(log.promptTokens)
     ofKind.output.add(log.completionTokens)
@@ -154,9 +187,23 @@ export function createMetrics(
       const totalMs = performance.now() - startedAt
       duration.observe(totalMs / 1000)
       countSettled(report)
+      if (code === 'rate_limit_exceeded') callerLimits.add()
+      countSkipped(report.passedOver)
       const { gatewayMs, ms, isStreamed } = upstream
       if (gatewayMs === undefined) return
       overhead.observe(Math.max(0, isStreamed ? gatewayMs : totalMs - ms) / 1000)
+    },
+
+    /** Counts a request that is settled after its response: a video job that the gateway had to search for. */
+    onLateSettlement: countSettled,
+
+    /** Counts an unresolved charge that a user pays after all. */
+    onLateCharge(nanos: number): void {
+      spend.add(usdOf(nanos))
+    },
+
+    onManagementRequest(status: number, code: string): void {
+      management({ status: String(status), code }).add()
     },
 
     /** Counts telemetry that could not be delivered. */
@@ -181,6 +228,11 @@ export function createMetrics(
         state.journalLagS,
       )
       gauge('sluice_held_usd', 'USD that running requests hold.', () => usdOf(state.heldNanos()))
+      gauge(
+        'sluice_leased_usd',
+        'USD that users have leased to workers: held, or free for the next requests.',
+        () => usdOf(state.leasedNanos()),
+      )
       gauge('sluice_connections', 'Open connections of clients.', state.connections)
       registry.gauge({ name: 'sluice_memory_bytes', help: 'Memory by part.', labels: ['part'] }, () => {
         const { rss, heapUsed, external } = process.memoryUsage()
@@ -190,19 +242,34 @@ export function createMetrics(
       const { suspenseNanos, channelStates } = state
       if (suspenseNanos)
         gauge('sluice_suspense_usd', 'USD of unresolved charges.', async () => usdOf(await suspenseNanos()))
-      if (channelStates)
-        registry.gauge(
-          {
-            name: 'sluice_channel_state',
-            help: '1 for the state of each channel: enabled, disabled, auto_disabled or cooling_down.',
-            labels: ['channel', 'state'],
-          },
-          async () =>
-            (await channelStates()).map(({ id, state: is }) => ({
+      if (!channelStates) return
+      const channels = shared(channelStates)
+      registry.gauge(
+        {
+          name: 'sluice_channel_state',
+          help: '1 for the state of each channel: enabled, disabled, auto_disabled or cooling_down.',
+          labels: ['channel', 'state'],
+        },
+        async () =>
+          (await channels()).map(({ id, state: is }) => ({
+            labels: { channel: String(id), state: is },
+            value: 1,
+          })),
+      )
+      registry.gauge(
+        {
+          name: 'sluice_channel_keys',
+          help: 'Keys of each channel by state: enabled, disabled, auto_disabled or cooling_down.',
+          labels: ['channel', 'state'],
+        },
+        async () =>
+          (await channels()).flatMap(({ id, keys }) =>
+            Object.entries(keys).map(([is, value]) => ({
               labels: { channel: String(id), state: is },
-              value: 1,
+              value,
             })),
-        )
+          ),
+      )
     },
 
     /** The metrics of this process, for another worker. */

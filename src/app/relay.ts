@@ -45,8 +45,8 @@ import { createVideos } from '../relay/videos/videos.ts'
 import { monotonicMs } from '../routing/clock.ts'
 import { createRates, type RateLimiter } from '../routing/rates.ts'
 import { createSharedRates, type RateReport } from '../routing/shared-rates.ts'
-import { readLedgerHealth } from '../store/books/entries.ts'
 import type { Store } from '../store/engine/store.ts'
+import { sumSuspense } from '../store/records/alert-observations.ts'
 import { decideStatus, recordTest } from '../store/records/channel-status.ts'
 import { activateDuePrices } from '../store/records/prices.ts'
 import { insertBodies } from '../store/usage/bodies.ts'
@@ -54,6 +54,7 @@ import { writeRejections } from '../store/usage/rejections.ts'
 import type { Peers } from '../workers/peers.ts'
 import { createChannelMonitor } from './channel-monitor.ts'
 import type { Config } from './config.ts'
+import { createFailureLog } from './failure-log.ts'
 import { createInvalidation } from './invalidation.ts'
 import { createMetrics, JOURNAL_LAG } from './metrics.ts'
 import { openNodeLedger } from './node-ledger.ts'
@@ -131,6 +132,7 @@ export async function buildRelay({
 }: Deps) {
   const { db, engine } = store
   const { nodeId, slot } = peers.assignment
+  const logFailure = createFailureLog(log, Date.now)
   const node = await openNodeLedger({ config, log, store, peers })
   const { ledger } = node
   // The price table is built on first use: build it now, so that it does not delay a request.
@@ -193,7 +195,7 @@ export async function buildRelay({
     activatePrices: async () => {
       if (slot === 0) await activateDuePrices(db, nowS())
     },
-    onFailure: error => log.error({ err: error }, 'Changes could not be read. Retrying in a second.'),
+    onFailure: error => logFailure(error as Error, 'Changes could not be read. Retrying in a second.'),
   })
   invalidation.start()
   const overload = watchOverload()
@@ -209,7 +211,7 @@ export async function buildRelay({
   const logRequest = createRequestLog(log, () => catalog.settings().log_requests, shipping.shipRequest)
   const rejections = createRejections({
     write: batch => writeRejections(db, batch),
-    onFailure: error => log.warn({ err: error }, 'Rejected requests could not be written. Retrying.'),
+    onFailure: error => logFailure(error, 'Rejected requests could not be written. Retrying.', 'warn'),
   })
 
   const bodies = createBodies({
@@ -291,6 +293,8 @@ export async function buildRelay({
     deadlineMs: config.videoDeadlineS * 1000,
     basePath: config.basePath,
     onProblem: (error, message, videoId) => log.warn({ err: error, video_id: videoId }, message),
+    onLateSettlement: metrics.onLateSettlement,
+    onLateCharge: metrics.onLateCharge,
   })
 
   const listener = createRelay(deps, videos)
@@ -307,10 +311,11 @@ export async function buildRelay({
     eventLoopLagS: overload.lagS,
     journalLagS: () => ledger.lagMs() / 1000,
     heldNanos: ledger.heldInAll,
+    leasedNanos: ledger.leasedInAll,
     connections,
     bodyBytes: memory.used,
     // The first worker reports what all workers share.
-    suspenseNanos: slot === 0 ? async () => (await readLedgerHealth(db)).suspense.amount : undefined,
+    suspenseNanos: slot === 0 ? async () => (await sumSuspense(db)).amount : undefined,
     channelStates: slot === 0 ? async () => monitor.states(await conditions()) : undefined,
   })
 

@@ -9,6 +9,7 @@ import {
 
 export type ErrorAnswer = {
   readonly status: number
+  readonly code: ManagementCode | RelayCode
   readonly headers: Readonly<Record<string, string>>
   readonly body: unknown
 }
@@ -29,6 +30,7 @@ export function managementError(error: Refusal): ErrorAnswer {
   const errors = error.errors === undefined ? {} : { errors: error.errors }
   return {
     status: MANAGEMENT_STATUS[code],
+    code,
     headers: headersOf(error, MANAGEMENT_STATUS[code]),
     body: { success: false, code, message: error.message, ...errors },
   }
@@ -51,6 +53,7 @@ export function relayError(error: Refusal): ErrorAnswer {
   const message = `${MESSAGE_PREFIX[code] ?? ''}${error.message}`
   return {
     status,
+    code,
     headers: headersOf(error, status),
     body: { error: { message, type, param: error.errors?.[0]?.path ?? null, code } },
   }

@@ -98,6 +98,10 @@ export function createLeases({ find, lease, returnToStore, nextChangeNumber, now
     return promise
   }
 
+  /** A request holds from its token as well; only users have money. */
+  const sumOfUsers = (amountOf: (balance: LeasedBalance) => number): number =>
+    balances.values().reduce((sum, each) => sum + (each.account.kind === 'user' ? amountOf(each) : 0), 0)
+
   const covers = (balance: LeasedBalance, amount: number) => balance.isUnlimited || balance.free >= amount
 
   /**
@@ -151,7 +155,7 @@ export function createLeases({ find, lease, returnToStore, nextChangeNumber, now
 
   const leaseFor = (balance: LeasedBalance, want: number) => change(balance, () => want)
 
-  /** The free part of the lease is no longer spent here; the next change returns it to the store. Result: 0 to lease. */
+  /** Stops spending the free part of the lease. The current or next change returns it to the store and leases nothing (0). */
   function withdraw(balance: LeasedBalance): 0 {
     if (balance.free > 0) balance.withdrawals += 1
     balance.surplus += balance.free
@@ -206,8 +210,10 @@ export function createLeases({ find, lease, returnToStore, nextChangeNumber, now
       return spent
     },
     heldOf: (account: AccountId) => balances.get(nameOf(account))?.held ?? 0,
-    heldInAll: () =>
-      balances.values().reduce((sum, { account, held }) => sum + (account.kind === 'user' ? held : 0), 0),
+    heldInAll: () => sumOfUsers(({ held }) => held),
+    /** An unlimited account is not leased from. */
+    leasedInAll: () =>
+      sumOfUsers(({ isUnlimited, free, surplus, held }) => free + surplus + (isUnlimited ? 0 : held)),
     /** Returns the free part of the lease, so that the store has the whole balance of the account. */
     async returnIdle(account: AccountId): Promise<void> {
       const balance = balances.get(nameOf(account))

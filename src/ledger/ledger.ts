@@ -331,6 +331,8 @@ export async function openLedger({ nodeId, journal, books, otherNodes, nowMs, on
     heldOf: (account: AccountId) => leases.heldOf(account),
     /** The sum that running requests hold on their users. */
     heldInAll: leases.heldInAll,
+    /** The sum that users have leased to this node: held by running requests, or free. */
+    leasedInAll: leases.leasedInAll,
     /** The age of the oldest settled request that is not applied to the store. */
     lagMs: () => (unapplied[0] ? Math.max(0, nowMs() - unapplied[0].timeMs) : 0),
     /** Resolves when every request that was settled before the call is applied to the store. */

@@ -14,7 +14,10 @@ type Declaration<Label extends string> = {
   readonly labels?: readonly Label[]
 }
 
-/** One series as it is collected. A histogram has the count of each bucket, and its sum last. */
+/**
+ * One series as it is collected. A counter or gauge has one value. A histogram has the count of each bucket by itself (not
+ * added up, as Prometheus does), then the count of values above all buckets, then the sum of all values.
+ */
 export type SeriesSnapshot = { readonly labels: readonly string[]; readonly values: readonly number[] }
 
 /** One metric as it is collected from one process. Plain data, so that it can be sent to another process. */
@@ -67,6 +70,15 @@ export type GaugeSeries<Label extends string> = {
   readonly value: number
 }
 
+/** A gauge may read from the store, which must not delay the other metrics when it does not respond. */
+const READ_TIMEOUT_MS = 2_000
+
+function readWithin<T>(read: () => T | Promise<T>): Promise<T> {
+  const timeout = Promise.withResolvers<never>()
+  const timer = setTimeout(() => timeout.reject(new Error('The gauge took too long.')), READ_TIMEOUT_MS)
+  return Promise.race([Promise.try(read), timeout.promise]).finally(() => clearTimeout(timer))
+}
+
 /** The metrics of one process. */
 export function createRegistry() {
   const collectors: (() => MetricSnapshot | Promise<MetricSnapshot>)[] = []
@@ -92,9 +104,8 @@ export function createRegistry() {
       labels: labelNames = [],
       buckets,
     }: Declaration<Label> & { readonly buckets: readonly number[] }) {
-      // The counts of the buckets, of larger values, and the sum.
-      const table = createSeriesTable(labelNames.length, buckets.length + 2)
       const sumAt = buckets.length + 1
+      const table = createSeriesTable(labelNames.length, sumAt + 1)
       collectors.push(() => ({
         name,
         help,
@@ -107,27 +118,28 @@ export function createRegistry() {
         const { values } = table.find(valuesOf(labelNames, labels))
         return {
           observe(value) {
-            let at = 0
-            while (at < buckets.length && value > (buckets[at] as number)) at += 1
-            values[at] = (values[at] as number) + 1
+            let bucket = 0
+            while (bucket < buckets.length && value > (buckets[bucket] as number)) bucket += 1
+            values[bucket] = (values[bucket] as number) + 1
             values[sumAt] = (values[sumAt] as number) + value
           },
         }
       }
     },
 
-    /** A value that is read when metrics are collected. If reading fails, the metric has no series. */
+    /** A value that is read when metrics are collected. If reading fails or takes too long, the metric has no series. */
     gauge<Label extends string = never>(
       { name, help, labels: labelNames = [] }: Declaration<Label>,
       read: () => readonly GaugeSeries<Label>[] | Promise<readonly GaugeSeries<Label>[]>,
     ): void {
       collectors.push(async () => {
-        const current = await Promise.try(read).catch(() => [])
-        const series = current.map(({ labels, value }) => ({
-          labels: valuesOf(labelNames, labels),
-          values: [value],
-        }))
-        return { name, help, kind: 'gauge', labelNames, series }
+        const current = await readWithin(read).catch(() => [])
+        const table = createSeriesTable(labelNames.length, 1)
+        for (const { labels, value } of current) {
+          const { values } = table.find(valuesOf(labelNames, labels))
+          values[0] = (values[0] as number) + value
+        }
+        return { name, help, kind: 'gauge', labelNames, series: table.snapshot() }
       })
     },
 

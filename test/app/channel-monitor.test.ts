@@ -47,9 +47,10 @@ describe('the channel monitor', () => {
     assert.deepEqual(monitor.conditions(), [
       { id: 4, channel: condition, keys: [{ index: 0, ...condition }] },
     ])
+    const keys = { enabled: 0, disabled: 0, auto_disabled: 0, cooling_down: 0 }
     assert.deepEqual(monitor.states(monitor.conditions()), [
-      { id: 4, state: 'cooling_down' },
-      { id: 5, state: 'disabled' },
+      { id: 4, state: 'cooling_down', keys: { ...keys, cooling_down: 1 } },
+      { id: 5, state: 'disabled', keys: { ...keys, enabled: 1 } },
     ])
   })
 

@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { type Simulator, startSimulator } from '../../simulator/server.ts'
+import { suiteResource } from '../support/gateway.ts'
 import { freePort } from '../support/postgres.ts'
 import { childrenOf, newDirectory, type Server, startServer, until } from '../support/process.ts'
-import { createFurnisher } from '../support/relay.ts'
+import { createFurnisher, suiteRelay } from '../support/relay.ts'
+import { openVideos } from '../support/videos.ts'
 
 const WORKERS = 2
 const REQUESTS = 12
@@ -81,7 +83,10 @@ describe(`the metrics of ${WORKERS} workers (docs/reference/metrics.md: Requests
       sluice_overhead_seconds_count: all,
       sluice_held_usd: 0,
       sluice_suspense_usd: 0,
+      sluice_leased_usd: 0,
       [`sluice_channel_state{channel="${channels[0]}",state="enabled"}`]: 1,
+      [`sluice_channel_keys{channel="${channels[0]}",state="enabled"}`]: 1,
+      [`sluice_channel_keys{channel="${channels[0]}",state="cooling_down"}`]: 0,
     }
     for (const [name, value] of Object.entries(expected))
       assert.ok(Math.abs((values.get(name) ?? Number.NaN) - value) < 1e-9, `${name}: ${values.get(name)}`)
@@ -116,6 +121,48 @@ describe(`the metrics of ${WORKERS} workers (docs/reference/metrics.md: Requests
     assert.equal((await read()).get(`sluice_channel_state{channel="${channels[0]}",state="disabled"}`), 1)
   })
 
+  it('tell how many keys of a channel are in each state, in any worker', async () => {
+    const id = await furnisher.addChannel(
+      { models: ['keys'], model_mapping: { keys: 'sim-status-401' }, key: 'key-a,key-b,key-c' },
+      'multi_to_single',
+    )
+    await furnisher.must(server.api('POST', '/api/price/', { model: 'keys', input: 1, output: 1 }))
+    await furnisher.must(server.api('POST', `/api/channel/${id}/keys/2/status`, { status: 2 }))
+    const { key } = await furnisher.newToken({ unlimited_quota: true })
+    assert.equal((await chat(key, 'keys')).status, 502)
+    const values = await read()
+    const counts = ['enabled', 'cooling_down', 'disabled', 'auto_disabled'].map(state =>
+      values.get(`sluice_channel_keys{channel="${id}",state="${state}"}`),
+    )
+    assert.deepEqual(counts, [1, 1, 1, 0])
+    assert.equal(values.get(`sluice_channel_state{channel="${id}",state="enabled"}`), 1)
+  })
+
+  it('count limits that callers and channels have reached', async () => {
+    const valueFor = async (subject: string) =>
+      (await read()).get(`sluice_limits_reached_total{subject="${subject}"}`)
+    const before = [await valueFor('caller'), await valueFor('channel')]
+    const { model } = await furnisher.serve('sim-words-4', { limits: { rpm: 1 } })
+    const { key } = await furnisher.newToken({ unlimited_quota: true })
+    const limited = await furnisher.newToken({ unlimited_quota: true, limits: { rpm: 1 } })
+    const statuses = []
+    for (const each of [limited.key, limited.key, key]) statuses.push((await chat(each, model)).status)
+    assert.deepEqual(statuses, [200, 429, 503])
+    assert.deepEqual(
+      [await valueFor('caller'), await valueFor('channel')],
+      before.map(value => (value ?? 0) + 1),
+    )
+  })
+
+  it('count requests of the management API by status and code', async () => {
+    const valueFor = async (status: number, code: string) =>
+      (await read()).get(`sluice_management_requests_total{status="${status}",code="${code}"}`) ?? 0
+    const before = await valueFor(404, 'not_found')
+    assert.equal((await server.api('GET', '/api/no-such-route')).status, 404)
+    assert.equal(await valueFor(404, 'not_found'), before + 1)
+    assert.ok((await valueFor(200, '')) > 0)
+  })
+
   it('are at the gateway itself for administrators only', async () => {
     assert.equal((await fetch(`${server.url}/metrics`)).status, 401)
     const reply = await server.api('GET', '/metrics')
@@ -132,5 +179,68 @@ describe(`the metrics of ${WORKERS} workers (docs/reference/metrics.md: Requests
       ['POST', '/metrics'],
     ] as const)
       assert.equal((await fetch(new URL(path, metricsUrl), { method })).status, 404)
+  })
+})
+
+const valueIn = (text: string, name: string) =>
+  Number(new RegExp(`^${name}(?:\\{\\})? (\\S+)$`, 'm').exec(text)?.[1] ?? Number.NaN)
+
+describe('the metric of leases (docs/reference/metrics.md: Gateway)', () => {
+  const relay = suiteRelay('sqlite')
+  const leased = async () => valueIn((await relay.gateway.api('GET', '/metrics')).text, 'sluice_leased_usd')
+
+  it('is what users have leased to the gateway, until the idle lease is returned', async () => {
+    const { model } = await relay.serve('sim-words-4')
+    const { accessToken } = await relay.gateway.createUser({ quota: 500_000 })
+    const { key } = await relay.newToken({ unlimited_quota: true }, accessToken)
+    assert.equal(await leased(), 0)
+    const { status } = await relay.chat(key, { model, messages: [{ role: 'user', content: 'Hello' }] })
+    assert.equal(status, 200)
+    const amount = await leased()
+    assert.ok(amount > 0 && amount <= 1, `${amount} USD`)
+    await until('the return', async () => (await leased()) === 0 || undefined)
+  })
+})
+
+describe('the metric of spend (docs/reference/metrics.md: Requests)', () => {
+  const relay = suiteResource(
+    () => openVideos('sqlite'),
+    ({ gateway }) => gateway.close(),
+  )
+  const spend = async () =>
+    valueIn((await relay.gateway.api('GET', '/metrics')).text, 'sluice_spend_usd_total')
+
+  it('includes a video job that was found after its response', async () => {
+    const setting = { timeouts: { first_byte_ms: 300 } }
+    const { model, channel } = await relay.offer('sim-video-hang', { per_call: 0.5 }, { setting })
+    const { key, sdk } = await relay.open()
+    const before = await spend()
+    const reply = await relay.api('POST', '/v1/videos', { model, prompt: 'found later' }, { token: key })
+    assert.equal(reply.status, 504)
+    await relay.untilEnded(sdk, reply.headers.get('x-sluice-video-id') ?? '')
+    assert.equal(await spend(), before + 0.5)
+    const { text } = await relay.gateway.api('GET', '/metrics')
+    assert.match(
+      text,
+      /^sluice_requests_total\{operation="videos",status="504",code="upstream_timeout"\} 1$/m,
+    )
+    assert.match(
+      text,
+      new RegExp(`^sluice_attempts_total\\{channel="${channel}",outcome="no_response"\\} 1$`, 'm'),
+    )
+  })
+
+  it('includes an unresolved charge that Root bills', async () => {
+    const { model } = await relay.offer('sim-video-status-500', { per_call: 0.25 })
+    const { id: tokenId, key, sdk } = await relay.open()
+    const before = await spend()
+    const reply = await relay.api('POST', '/v1/videos', { model, prompt: 'lost' }, { token: key })
+    assert.equal(reply.status, 504)
+    await relay.untilEnded(sdk, reply.headers.get('x-sluice-video-id') ?? '')
+    assert.equal(await spend(), before)
+    const [open] = await relay.suspenseOf(tokenId)
+    const resolution = { action: 'charge', reason: 'The provider billed it.' }
+    await relay.must(relay.gateway.api('POST', `/api/ledger/suspense/${open?.id}`, resolution))
+    assert.equal(await spend(), before + 0.25)
   })
 })

@@ -80,6 +80,19 @@ describe('the log line of a request (docs/operating/monitoring.md: Logs)', () =>
     assert.match(String(line.reason), /^401 /)
   })
 
+  it('is also written for the management API, with the code, and not for files of the console', async () => {
+    await fetch(`${server.url}/icon.svg`)
+    await fetch(`${server.url}/assets/no-such-file.js`)
+    const { headers } = await server.api('GET', '/api/no-such-route')
+    const line = await untilLine(headers.get('x-request-id'))
+    assert.deepEqual(
+      [line.method, line.path, line.status, line.code],
+      ['GET', '/api/no-such-route', 404, 'not_found'],
+    )
+    const paths = logLines(server.stdout()).map(({ path }) => String(path))
+    assert.ok(!paths.some(path => path.includes('icon.svg') || path.includes('assets')))
+  })
+
   it('is written for no request if the setting log_requests is 0', async () => {
     await furnisher.must(server.api('PUT', '/api/setting/', { log_requests: 0 }))
     const response = await chat(`sk-${'0'.repeat(48)}`, 'any')

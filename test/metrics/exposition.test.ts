@@ -46,6 +46,34 @@ test_channels{state="enabled"} 3
     assert.equal(metric?.series.length, MAX_SERIES + 1)
     assert.deepEqual(metric?.series.at(-1), { labels: ['other'], values: [50] })
   })
+
+  it('lack a gauge that cannot be read in time, and have the others', async context => {
+    context.mock.timers.enable({ apis: ['setTimeout'] })
+    const registry = createRegistry()
+    registry.gauge({ name: 'test_hanging', help: 'Hangs.' }, () => new Promise<never>(() => {}))
+    registry.gauge({ name: 'test_failing', help: 'Fails.' }, () => Promise.reject(new Error('down')))
+    registry.gauge({ name: 'test_good', help: 'Works.' }, () => [{ labels: {}, value: 1 }])
+    const collected = registry.collect()
+    context.mock.timers.runAll()
+    assert.deepEqual(
+      (await collected).map(({ name, series }) => [name, series.length]),
+      [
+        ['test_hanging', 0],
+        ['test_failing', 0],
+        ['test_good', 1],
+      ],
+    )
+  })
+
+  it('add up further values of a gauge in the same way', async () => {
+    const registry = createRegistry()
+    registry.gauge({ name: 'test_keys', help: 'Keys.', labels: ['channel'] }, () =>
+      Array.from({ length: MAX_SERIES + 3 }, (_, id) => ({ labels: { channel: String(id) }, value: 2 })),
+    )
+    const [metric] = await registry.collect()
+    assert.equal(metric?.series.length, MAX_SERIES + 1)
+    assert.deepEqual(metric?.series.at(-1), { labels: ['other'], values: [6] })
+  })
 })
 
 it('the metrics of several processes are added up by their labels', async () => {

@@ -35,7 +35,13 @@ export const presentEntry = ({ hash: _hash, amount, ...entry }: EntryRow) => ({
 })
 
 /** The books as administrators see them: whether they are consistent, and which charges are unresolved. */
-export function createLedgerHandlers({ db, now, ledger, verify }: Deps): Handlers<typeof ledgerContract> {
+export function createLedgerHandlers({
+  db,
+  now,
+  ledger,
+  verify,
+  metrics,
+}: Deps): Handlers<typeof ledgerContract> {
   return {
     verifyLedger: async ({ reply }) => {
       await markIfStale(reply, ledger.catchUp())
@@ -73,7 +79,7 @@ export function createLedgerHandlers({ db, now, ledger, verify }: Deps): Handler
       if (!openCharge) throw notFound('unresolved charge')
       await ledger.flushAndReturn({ kind: 'user', ownerId: openCharge.user_id })
       await ledger.flushAndReturn({ kind: 'token', ownerId: openCharge.token_id })
-      return change(async ({ trx, audit }) => {
+      const resolved = await change(async ({ trx, audit }) => {
         const closed = await closeSuspense(trx, params.id, {
           closed_time: now(),
           closed_by: actorLabel(actor),
@@ -117,6 +123,8 @@ export function createLedgerHandlers({ db, now, ledger, verify }: Deps): Handler
         })
         return presentSuspense(closed)
       })
+      if (body.action === 'charge') metrics.onLateCharge(openCharge.amount)
+      return resolved
     },
   }
 }

@@ -17,7 +17,7 @@ import { createRequestIds } from '../../http/request-id.ts'
 import { createGatherer } from '../../wire/gather.ts'
 import { JsonError } from '../../wire/json.ts'
 import { readJson } from '../../wire/json-skim.ts'
-import { pageStatus, serveConsole } from './console.ts'
+import { isConsoleFile, pageStatus, serveConsole } from './console.ts'
 import type { Deps } from './deps.ts'
 import { serveReference } from './reference.ts'
 import { allowAnyOrigin, noSuchRoute, refuseOtherMethod, serveEverything } from './routes.ts'
@@ -95,10 +95,28 @@ export async function createManageApp(deps: Deps, log: FastifyBaseLogger): Promi
       const refusal =
         error.code === 'FST_ERR_BAD_URL' ? invalidField('path', 'must be a valid URL') : noSuchRoute(request)
       send(reply, managementError(refusal))
+      report(request, reply)
     },
   })
 
+  /** Logs and counts a request. */
+  function report(request: FastifyRequest, reply: FastifyReply): void {
+    if (isConsoleFile(request)) return
+    const { errorCode } = request
+    deps.metrics.onManagementRequest(reply.statusCode, errorCode)
+    request.log.info({
+      method: request.method,
+      // Only the path is logged: queries may contain search terms with personal data.
+      path: request.url.split('?')[0],
+      status: reply.statusCode,
+      ...(errorCode !== '' && { code: errorCode }),
+      ms: Math.round(reply.elapsedTime * 10) / 10,
+      user_id: request.caller?.actor?.id,
+    })
+  }
+
   app.decorateRequest('bodyDigest', '')
+  app.decorateRequest('errorCode', '')
   app.decorateRequest('caller')
   app.decorateRequest('share')
 
@@ -126,16 +144,7 @@ export async function createManageApp(deps: Deps, log: FastifyBaseLogger): Promi
     if (request.routeOptions.config.route?.access === 'key') allowAnyOrigin(reply)
     watchStore(reply)
   })
-  app.addHook('onResponse', async (request, reply) => {
-    request.log.info({
-      method: request.method,
-      // Only the path is logged: queries may contain search terms with personal data.
-      path: request.url.split('?')[0],
-      status: reply.statusCode,
-      ms: Math.round(reply.elapsedTime * 10) / 10,
-      user_id: request.caller?.actor?.id,
-    })
-  })
+  app.addHook('onResponse', async (request, reply) => report(request, reply))
 
   app.setErrorHandler((error: Error, request, reply) => {
     const refusal = frameworkRefusal(error) ?? refusalOfError(error, request.id)
@@ -180,6 +189,7 @@ function addCommonHeaders({ id, url }: Pick<FastifyRequest, 'id' | 'url'>, reply
 }
 
 function send(reply: FastifyReply, answer: ErrorAnswer): void {
+  reply.request.errorCode = answer.code
   reply
     .code(answer.status)
     .headers({ ...answer.headers })

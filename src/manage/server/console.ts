@@ -55,6 +55,11 @@ const PAGES =
 /** Paths of programs. If they are unknown, their errors are JSON, for browsers too. */
 const PROGRAMS = /^\/(api|v1|v1beta|dashboard|docs|assets|metrics)(\/|\?|$)/
 
+const FILES = /^\/(assets\/|theme\.js|icon\.svg)/
+
+/** Whether a request is for a file of the console. A page causes many of them. */
+export const isConsoleFile = ({ url }: Pick<FastifyRequest, 'url'>) => FILES.test(url)
+
 type Navigation = Pick<FastifyRequest, 'method' | 'url' | 'headers'>
 
 const isNavigation = ({ method, headers }: Navigation) =>
@@ -139,12 +144,13 @@ export async function serveConsole(
   // Health checks of proxies use HEAD.
   app.get('/', { ...hide, exposeHeadRoute: true }, (_request, reply) => sendPage(reply))
   // Names contain a hash of the content, so a fetched file never has to be requested again.
-  app.get<{ Params: { '*': string } }>('/assets/*', { ...hide, errorHandler }, (request, reply) =>
+  const file = { ...hide, errorHandler }
+  app.get<{ Params: { '*': string } }>('/assets/*', file, (request, reply) =>
     sendFile(reply, `assets/${request.params['*']}`, { maxAge: YEAR_MS, immutable: true }),
   )
-  for (const file of ['theme.js', 'icon.svg'])
-    app.get(`/${file}`, { ...hide, errorHandler }, (_request, reply) =>
-      sendFile(reply.header('cache-control', 'no-cache'), file, { cacheControl: false }),
+  for (const name of ['theme.js', 'icon.svg'])
+    app.get(`/${name}`, file, (_request, reply) =>
+      sendFile(reply.header('cache-control', 'no-cache'), name, { cacheControl: false }),
     )
   return { sendPage }
 }

@@ -42,8 +42,15 @@ export type Deps = {
   testAlertTarget(
     target: AlertTargetRow,
   ): Promise<{ readonly isSent: boolean; readonly status: number | undefined; readonly error?: string }>
-  /** The metrics of all workers. */
-  readonly metrics: { readonly contentType: string; expose(): Promise<string> }
+  readonly metrics: {
+    readonly contentType: string
+    /** The metrics of all workers. */
+    expose(): Promise<string>
+    /** Counts a request of this API. The code is empty for a success. */
+    onManagementRequest(status: number, code: string): void
+    /** Counts an unresolved charge that a user pays after all. */
+    onLateCharge(nanos: number): void
+  }
   /** The memory that all bodies of this process may take. */
   readonly memory: Budget
   /** Applies the settled requests of all workers to the store. */

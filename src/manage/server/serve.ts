@@ -173,6 +173,8 @@ declare module 'fastify' {
     caller: { address: string; isTls: boolean; actor: Actor | undefined }
     /** Digest of the raw bytes, to distinguish a repeat from another request. */
     bodyDigest: string
+    /** The code of the error that the request gets; empty for a success. */
+    errorCode: string
     /** The body's share of the memory of all bodies. */
     share: Share | undefined
   }

@@ -1,7 +1,7 @@
 import type { AccountId } from '../../domain/account.ts'
 import type { Keyring } from '../../identity/keyring.ts'
 import type { Db, Engine } from '../../store/engine/store.ts'
-import type { RelayDeps } from '../request.ts'
+import type { RelayDeps, RequestReport } from '../request.ts'
 import type { Vendor } from './vendor.ts'
 
 /** The dependencies of video jobs, in addition to those of every request. */
@@ -20,4 +20,8 @@ export type VideoDeps = RelayDeps & {
   /** The path prefix behind a proxy. */
   readonly basePath: string
   onProblem(error: Error, message: string, videoId: string): void
+  /** Called when a request is settled after its response. */
+  onLateSettlement(report: Pick<RequestReport, 'settled' | 'work'>): void
+  /** Called when a user pays an unresolved charge, in nanodollars. */
+  onLateCharge(nanos: number): void
 }

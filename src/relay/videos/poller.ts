@@ -236,11 +236,11 @@ export function createPoller(deps: VideoDeps, search: Search) {
     await deps.flushAndReturn({ kind: 'token', ownerId: row.token_id })
     const time = Math.floor(nowMs() / 1000)
     const reason = `The video job ${row.id} was found at the provider.`
-    const isCharged = await transact(db, async trx => {
+    const charged = await transact(db, async trx => {
       const [suspense] = await suspenseOfRequest(trx, row.request_id)
       if (!suspense) {
         await startResolvedVideo(trx, row.id, { cost: 0, nowMs: nowMs() })
-        return true
+        return 0
       }
       const closing = { closed_time: time, closed_by: SYSTEM, closed_as: 'charge', closed_reason: reason }
       const outcome = await charge(trx, {
@@ -269,13 +269,14 @@ export function createPoller(deps: VideoDeps, search: Search) {
         other: JSON.stringify({ source: 'suspense', video_id: row.id }),
       })
       await startResolvedVideo(trx, row.id, { cost: suspense.amount, nowMs: nowMs() })
-      return true
+      return suspense.amount
     }).catch(error => {
-      if (error instanceof NotCovered) return false
+      if (error instanceof NotCovered) return undefined
       throw error
     })
+    if (charged !== undefined) deps.onLateCharge(charged)
     // The job runs anyway; its cost stays in suspense until Root decides.
-    if (!isCharged) await transact(db, trx => startResolvedVideo(trx, row.id, { cost: 0, nowMs: nowMs() }))
+    else await transact(db, trx => startResolvedVideo(trx, row.id, { cost: 0, nowMs: nowMs() }))
   }
 
   async function pollUnanswered(row: VideoRow): Promise<VideoProgress | undefined> {

@@ -5,7 +5,7 @@ import { usdText } from '../../domain/money.ts'
 import { EMPTY } from '../../domain/usage.ts'
 import { RESULT_LIFETIME_S } from '../../domain/video.ts'
 import { createShare, type Share } from '../../http/budget.ts'
-import { relayError } from '../../http/errors.ts'
+import { refusalOfError, relayError } from '../../http/errors.ts'
 import { newVideoId } from '../../identity/credentials.ts'
 import type { Hold } from '../../ledger/ledger.ts'
 import { factsOf, sizeText } from '../../media/video.ts'
@@ -311,7 +311,11 @@ export function createSubmit(
             isError: true,
             content: 'The gateway failed after the video job was sent.',
             upstreamRequestId: '',
-            other: { source: 'zero', video_id: row.id },
+            other: {
+              source: 'zero',
+              video_id: row.id,
+              error_code: relayError(refusalOfError(error, requestId)).code,
+            },
           },
           video: { id: row.id, outcome: 'doubt' },
         })
@@ -409,6 +413,7 @@ export function createSubmit(
       `The provider did not confirm the job. The gateway searches for it; check GET /v1/videos/${row.id}.`,
     )
     const { status, body } = relayError(refusal)
+    submission.report.code = refusal.code
     suspense.keep({ videoRequest, row, channel, videos, reason, trace })
     await suspendVideo(db, row.id, JSON.stringify({ status, body } satisfies Answer)).catch(error =>
       deps.onProblem(

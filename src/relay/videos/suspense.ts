@@ -53,7 +53,10 @@ export function createSuspenseBook(deps: VideoDeps, search: Search) {
   }
 
   async function watch(unanswered: UnansweredSubmission): Promise<void> {
-    const { videoRequest, row, channel, videos, trace } = unanswered
+    const { row, channel, videos, trace } = unanswered
+    // The request has been reported without a settlement, or is about to be.
+    const report = { ...unanswered.videoRequest.report }
+    const videoRequest = { ...unanswered.videoRequest, report }
     const untilMs = videoRequest.startedMs + deps.searchMs
     const video = { id: row.id }
     let waitMs = FIRST_LOOK_MS
@@ -72,6 +75,7 @@ export function createSuspenseBook(deps: VideoDeps, search: Search) {
           trace,
           video: { ...video, outcome: 'accepted', upstreamIds: [upstreamId] },
         })
+        deps.onLateSettlement(report)
         return
       }
       waitMs = Math.min(MOST_MS, waitMs * 2)
@@ -83,10 +87,12 @@ export function createSuspenseBook(deps: VideoDeps, search: Search) {
       source: 'zero',
       trace,
       error: unanswered.reason,
+      errorCode: LOST.code,
       suspense: suspenseOf(unanswered),
       // After a restart the poller continues the search. From now on the amount is in suspense.
       video: isLost ? { ...video, outcome: 'lost', ...LOST } : { ...video, outcome: 'doubt' },
     })
+    deps.onLateSettlement(report)
   }
 
   return {
