@@ -132,6 +132,7 @@ export async function buildRelay({
 }: Deps) {
   const { db, engine } = store
   const { nodeId, slot } = peers.assignment
+  const boot = randomUUID()
   const logFailure = createFailureLog(log, Date.now)
   const node = await openNodeLedger({ config, log, store, peers })
   const { ledger } = node
@@ -210,7 +211,8 @@ export async function buildRelay({
   const shipping = createShipping({ config, log, store, nodeId, shipsStore: slot === 0, metrics })
   const logRequest = createRequestLog(log, () => catalog.settings().log_requests, shipping.shipRequest)
   const rejections = createRejections({
-    write: batch => writeRejections(db, batch),
+    boot,
+    write: batch => writeRejections(db, nodeId, batch),
     onFailure: error => logFailure(error, 'Rejected requests could not be written. Retrying.', 'warn'),
   })
 
@@ -244,7 +246,7 @@ export async function buildRelay({
       db,
       keyring,
       nodeId,
-      boot: randomUUID(),
+      boot,
       now: nowS,
     }),
     readContext: {

@@ -42,6 +42,8 @@ export type UnknownCallers = {
 }
 
 export type RejectionBatch = {
+  /** A batch that is sent again with the same id is written once. */
+  readonly id: string
   readonly rows: readonly Rejection[]
   readonly further: readonly FurtherRejections[]
   readonly unknown: readonly UnknownCallers[]

@@ -27,6 +27,8 @@ type Window = {
 }
 
 type RejectionsDeps = {
+  /** Identifies this process: the ids of its batches begin with it. */
+  readonly boot: string
   write(batch: RejectionBatch): Promise<RejectionRowIds>
   onFailure(error: Error): void
 }
@@ -35,10 +37,12 @@ type RejectionsDeps = {
  * Records requests that the gateway rejects. They are written in batches and not journaled: a killed process loses those
  * of its last quarter second. While the store is unavailable, they wait in bounded memory.
  */
-export function createRejections({ write, onFailure }: RejectionsDeps) {
+export function createRejections({ boot, write, onFailure }: RejectionsDeps) {
   const windows = new Map<string, Window>()
   let rows: Rejection[] = []
   let writing: Promise<void> | undefined
+  let unacknowledged: ReturnType<typeof nextBatch> | undefined
+  let batches = 0
 
   function windowOf(name: string, first: Window['first']): Window {
     const minute = Math.floor(first.timeMs / MINUTE_MS)
@@ -50,30 +54,44 @@ export function createRejections({ write, onFailure }: RejectionsDeps) {
     return opened
   }
 
-  async function writeAll(): Promise<void> {
-    // A copy: more are added while these are written.
-    const newRows = [...rows]
+  /** All that waits, and the windows of its counts. A copy: more are added while these are written. */
+  function nextBatch() {
     const counted = [...windows.values()].filter(({ waiting }) => waiting > 0)
     const [further, unknown] = [counted.filter(isKnown), counted.filter(window => !isKnown(window))]
-    const amounts = new Map(counted.map(window => [window, window.waiting]))
-    const countOf = (window: Window) => amounts.get(window) ?? 0
-    const ids = await write({
-      rows: newRows,
+    batches += 1
+    const batch: RejectionBatch = {
+      id: `${boot} ${batches}`,
+      rows: [...rows],
       further: further.map(
-        (window): FurtherRejections => ({
-          first: window.first as Rejection,
-          requests: countOf(window),
-          rowId: window.rowId,
+        ({ first, waiting, rowId }): FurtherRejections => ({
+          first: first as Rejection,
+          requests: waiting,
+          rowId,
         }),
       ),
       unknown: unknown.map(
-        (window): UnknownCallers => ({ ...window.first, requests: countOf(window), rowId: window.rowId }),
+        ({ first, waiting, rowId }): UnknownCallers => ({ ...first, requests: waiting, rowId }),
       ),
-    })
-    rows = rows.slice(newRows.length)
-    for (const [index, window] of further.entries()) window.rowId = ids.further[index]
-    for (const [index, window] of unknown.entries()) window.rowId = ids.unknown[index]
-    for (const [window, amount] of amounts) window.waiting -= amount
+    }
+    return { batch, further, unknown }
+  }
+
+  async function writeAll(): Promise<void> {
+    // A failed write may have been committed without an acknowledgement. It is repeated unchanged, so that the store can
+    // recognize it.
+    unacknowledged ??= nextBatch()
+    const { batch, further, unknown } = unacknowledged
+    const ids = await write(batch)
+    unacknowledged = undefined
+    rows = rows.slice(batch.rows.length)
+    for (const [index, window] of further.entries()) {
+      window.rowId = ids.further[index]
+      window.waiting -= batch.further[index]?.requests ?? 0
+    }
+    for (const [index, window] of unknown.entries()) {
+      window.rowId = ids.unknown[index]
+      window.waiting -= batch.unknown[index]?.requests ?? 0
+    }
   }
 
   const isKnown = ({ first }: Window) => first.tokenId !== undefined

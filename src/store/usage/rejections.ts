@@ -107,48 +107,82 @@ async function invalidateFolds(trx: Trx, times: readonly number[]): Promise<void
   }
 }
 
-/** Writes rejected requests to the log and adds them to the sums, in one transaction. */
-export const writeRejections = (db: Db, batch: RejectionBatch): Promise<RejectionRowIds> =>
+/** The last batch of a node that was written. */
+type WrittenBatch = RejectionRowIds & { readonly id: string }
+
+const keyOf = (nodeId: string) => `rejections ${nodeId}`
+
+/**
+ * The last batch of a node; undefined if there is none. It stays locked until the end of the transaction: an earlier write
+ * of the same batch may still be committing after its connection broke.
+ */
+async function lockLastBatch(trx: Trx, nodeId: string): Promise<WrittenBatch | undefined> {
+  const { value } = await trx
+    .insertInto('meta')
+    .values({ key: keyOf(nodeId), value: '' })
+    .onConflict(conflict => conflict.column('key').doUpdateSet({ value: sql<string>`meta.value` }))
+    .returning('value')
+    .executeTakeFirstOrThrow()
+  return value === '' ? undefined : (JSON.parse(value) as WrittenBatch)
+}
+
+/** Writes the rejected requests of a node to the log and adds them to the sums, each batch once. */
+export const writeRejections = (db: Db, nodeId: string, batch: RejectionBatch): Promise<RejectionRowIds> =>
   transact(db, async trx => {
-    const { rows, further, unknown } = batch
-    for (let start = 0; start < rows.length; start += ROWS_AT_ONCE)
-      await trx
-        .insertInto('logs')
-        .values(rows.slice(start, start + ROWS_AT_ONCE).map(rowOf))
-        .execute()
-    const furtherIds: number[] = []
-    for (const { first, requests, rowId } of further)
-      furtherIds.push(
-        await addTo(trx, rowId, {
-          ...rowOf(first),
-          model_name: '',
-          request_id: '',
-          use_time_ms: 0,
-          content: 'Further requests that were rejected with the same code in the same minute.',
-          requests,
-        }),
-      )
-    const unknownIds: number[] = []
-    for (const { timeMs, code, requests, rowId } of unknown)
-      unknownIds.push(
-        await addTo(trx, rowId, {
-          ...EMPTY_LOG,
-          created_time: secondOf(timeMs),
-          type: LOG_TYPE.system,
-          user_id: 0,
-          content: `Requests of unidentified callers that were rejected in this minute: ${code}.`,
-          other: JSON.stringify({ rejected: true, error_code: code }),
-          requests,
-        }),
-      )
-    const counted = [
-      ...rows.map(rejection => [rejection, 1] as const),
-      ...further.map(({ first, requests }) => [{ ...first, model: '' }, requests] as const),
-    ]
-    await addToRollups(trx, counted)
-    await invalidateFolds(
-      trx,
-      counted.map(([{ timeMs }]) => timeMs),
-    )
-    return { further: furtherIds, unknown: unknownIds }
+    const last = await lockLastBatch(trx, nodeId)
+    if (last?.id === batch.id) return last
+    const ids = await writeBatch(trx, batch)
+    const written: WrittenBatch = { id: batch.id, ...ids }
+    await trx
+      .updateTable('meta')
+      .set({ value: JSON.stringify(written) })
+      .where('key', '=', keyOf(nodeId))
+      .execute()
+    return ids
   })
+
+async function writeBatch(
+  trx: Trx,
+  { rows, further, unknown }: Omit<RejectionBatch, 'id'>,
+): Promise<RejectionRowIds> {
+  for (let start = 0; start < rows.length; start += ROWS_AT_ONCE)
+    await trx
+      .insertInto('logs')
+      .values(rows.slice(start, start + ROWS_AT_ONCE).map(rowOf))
+      .execute()
+  const furtherIds: number[] = []
+  for (const { first, requests, rowId } of further)
+    furtherIds.push(
+      await addTo(trx, rowId, {
+        ...rowOf(first),
+        model_name: '',
+        request_id: '',
+        use_time_ms: 0,
+        content: 'Further requests that were rejected with the same code in the same minute.',
+        requests,
+      }),
+    )
+  const unknownIds: number[] = []
+  for (const { timeMs, code, requests, rowId } of unknown)
+    unknownIds.push(
+      await addTo(trx, rowId, {
+        ...EMPTY_LOG,
+        created_time: secondOf(timeMs),
+        type: LOG_TYPE.system,
+        user_id: 0,
+        content: `Requests of unidentified callers that were rejected in this minute: ${code}.`,
+        other: JSON.stringify({ rejected: true, error_code: code }),
+        requests,
+      }),
+    )
+  const counted = [
+    ...rows.map(rejection => [rejection, 1] as const),
+    ...further.map(({ first, requests }) => [{ ...first, model: '' }, requests] as const),
+  ]
+  await addToRollups(trx, counted)
+  await invalidateFolds(
+    trx,
+    counted.map(([{ timeMs }]) => timeMs),
+  )
+  return { further: furtherIds, unknown: unknownIds }
+}
