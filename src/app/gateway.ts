@@ -212,6 +212,7 @@ export async function buildServer(
       startTime: now(),
       allowPrivateUpstreams,
       memory: relay.memory,
+      exceedsConnectionLimit: connectionLimit.exceedsLimit,
       now,
     },
     log,

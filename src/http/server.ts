@@ -33,7 +33,7 @@ export type ServerDeps = {
   /** Serves `/v1` and the other paths of the relay API, outside the management framework. */
   readonly relay: RequestListener
   readonly manage: RequestListener
-  /** The relay refuses requests above the limit itself, in its own error format. */
+  /** The relay and the management API refuse requests above the limit, each in its error format, and log them. */
   readonly connectionLimit: ConnectionLimit
   readonly isReady: () => Promise<boolean>
 }
@@ -157,13 +157,6 @@ export function createHttpServer({ basePath, relay, manage, connectionLimit, isR
       request.url = address
       return relay(request, response)
     }
-    if (exceedsLimit)
-      return refuse(
-        response,
-        new Refusal('overloaded', 'The gateway has too many connections. Try again in a moment.', {
-          retryAfterS: 1,
-        }),
-      )
     manage(request, response)
   }
   const server = createServer(LIMITS, serve)

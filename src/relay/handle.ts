@@ -29,7 +29,7 @@ import { ERROR_FORMATS, operationAt } from './operations/index.ts'
 import type { OperationSpec } from './operations/operation.ts'
 import { priceWork } from './price/price.ts'
 import { tighterInputBound } from './price/usage-count.ts'
-import { recordRejection } from './record-rejection.ts'
+import { createRejectionRecorder, recordReplay } from './record-rejection.ts'
 import type { RelayDeps, RelayRequest, RequestReport } from './request.ts'
 import type { Videos } from './videos/videos.ts'
 
@@ -100,7 +100,13 @@ async function handleIdentified(incoming: IncomingOperation): Promise<void> {
   if (work.isStrict) await mustFitStrictly(route, { spec, work }, priced)
   if (priced === undefined) return answerLocally(incoming, current)
   const claim = work.digest && (await claimIdempotencyKey(incoming, current))
-  if (claim && 'body' in claim) return answerStored(response, claim, { requestId, capture: report.capture })
+  if (claim && 'body' in claim) {
+    if (claim.status >= 400) {
+      const error = { status: claim.status, body: JSON.parse(claim.body.toString()) }
+      recordReplay(deps, { request, report, caller: current.caller, error })
+    }
+    return answerStored(response, claim, { requestId, capture: report.capture })
+  }
   try {
     await serve(incoming, {
       admitted: current,
@@ -243,6 +249,7 @@ type FailedRequest = {
  */
 export function createRelay(deps: RelayDeps, videos: Pick<Videos, 'route'>): RequestListener {
   const newRequestId = createRequestIds()
+  const recordRejection = createRejectionRecorder(deps)
   const fail = async (
     response: ServerResponse,
     error: unknown,
@@ -256,7 +263,7 @@ export function createRelay(deps: RelayDeps, videos: Pick<Videos, 'route'>): Req
     report.code = String(relayErrorOf(refusal).body.error.code ?? refusal.code)
     if (response.headersSent || response.destroyed) response.destroy()
     else answerRefusal(response, refusal, { errorFormat, requestId, capture: report.capture })
-    if (!report.hasLedgerRow) await recordRejection(deps, request, report, refusal)
+    if (!report.hasLedgerRow) await recordRejection(request, report, refusal)
   }
 
   return (request, response) => {

@@ -60,6 +60,11 @@ function readBytes(request: FastifyRequest, payload: IncomingMessage): Promise<B
 const tooLarge = () =>
   new Refusal('too_large', `The body is larger than ${MAX_BODY_BYTES / 1024 / 1024} MiB.`)
 
+const tooManyConnections = () =>
+  new Refusal('overloaded', 'The gateway has too many connections. Try again in a moment.', {
+    retryAfterS: 1,
+  })
+
 /** Maps an error of the framework to an error code of the management API; undefined for all other errors. */
 function frameworkRefusal(error: Error & { statusCode?: number; code?: string }): Refusal | undefined {
   // The framework also sets a status on our own validation errors.
@@ -142,6 +147,7 @@ export async function createManageApp(deps: Deps, log: FastifyBaseLogger): Promi
     request.share = share
     reply.raw.once('close', share.end)
     if (request.routeOptions.config.route?.access === 'key') allowAnyOrigin(reply)
+    if (deps.exceedsConnectionLimit(request.raw)) throw tooManyConnections()
     watchStore(reply)
   })
   app.addHook('onResponse', async (request, reply) => report(request, reply))

@@ -51,6 +51,8 @@ export type Deps = {
     /** Counts an unresolved charge that a user pays after all. */
     onLateCharge(nanos: number): void
   }
+  /** Whether the request's connection was opened above the connection limit. */
+  exceedsConnectionLimit(request: IncomingMessage): boolean
   /** The memory that all bodies of this process may take. */
   readonly memory: Budget
   /** Applies the settled requests of all workers to the store. */

@@ -20,11 +20,13 @@ import {
   suspendVideo,
 } from '../../store/records/videos.ts'
 import { answerJson, commonHeaders } from '../answer/answer.ts'
+import type { RelayError } from '../answer/error-format.ts'
 import { upstreamError } from '../answer/upstream-error.ts'
 import { admit, credentialOf, type IdentifiedCaller } from '../callers/admit.ts'
 import { identify } from '../callers/identify.ts'
 import { answerHeaders } from '../conclude.ts'
 import { readRequest } from '../intake/read-request.ts'
+import { recordReplay } from '../record-rejection.ts'
 import type { RequestReport } from '../request.ts'
 import { errorCodeOf, settle } from '../settlement.ts'
 import { refusalFor } from '../upstream/all-failed.ts'
@@ -145,6 +147,11 @@ export function createSubmit(
       digest,
     )
     const failed = saved.status === 200 ? {} : AFTER_DISPATCH
+    if (saved.status >= 400) {
+      const { request, report, identified } = submission
+      const error = { status: saved.status, body: saved.body as RelayError['body'] }
+      recordReplay(deps, { request, report, caller: identified.caller, error })
+    }
     const videoHeader = row.deleted_time === null ? { 'x-sluice-video-id': row.id } : {}
     answerJson(
       submission.response,
