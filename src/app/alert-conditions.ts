@@ -23,7 +23,7 @@ import type { WorkerExit } from '../workers/messages.ts'
 const MAX_SUBJECTS = 200
 const MAX_VALUE = 300
 const NANOS_PER_USD = 1e9
-const MB = 1_048_576
+const MIB = 1_048_576
 const HOUR_S = 3_600
 /** An expired token is reported for a week after its expiry. */
 const EXPIRED_S = 7 * 86_400
@@ -145,7 +145,7 @@ const OBSERVE: Readonly<Record<AlertRule['kind'], Observe>> = {
     return ok ? [] : [{ subject: 'ledger:verify', values: { fault: fault ?? '' } }]
   },
   async disk_low({ machine }, rule) {
-    const free = Math.floor(machine.freeDiskBytes() / MB)
+    const free = Math.floor(machine.freeDiskBytes() / MIB)
     const threshold = thresholdOf(rule)
     if (free >= threshold) return []
     const values = { machine: machine.name, free: String(free), threshold: String(threshold) }

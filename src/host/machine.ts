@@ -1,7 +1,7 @@
 import { closeSync, mkdirSync, openSync, readFileSync, statfsSync } from 'node:fs'
 import { totalmem } from 'node:os'
 
-const MB = 1_048_576
+const MIB = 1_048_576
 
 /** The resources of the machine that this process may use. */
 export type Machine = {
@@ -81,8 +81,8 @@ type LimitSettings = {
 export function processLimits(config: LimitSettings, machine: Machine): ProcessLimits {
   const { memoryBytes, freeDiskBytes, maxDescriptors } = machine
   const { maxMemoryMb, maxTmpMb, maxConnections, workers } = config
-  const memory = maxMemoryMb === undefined ? memoryBytes * MEMORY_SHARE : maxMemoryMb * MB
-  const tmp = maxTmpMb === undefined ? freeDiskBytes * DISK_SHARE : maxTmpMb * MB
+  const memory = maxMemoryMb === undefined ? memoryBytes * MEMORY_SHARE : maxMemoryMb * MIB
+  const tmp = maxTmpMb === undefined ? freeDiskBytes * DISK_SHARE : maxTmpMb * MIB
   const room =
     maxDescriptors === undefined
       ? maxConnections
@@ -94,7 +94,7 @@ export function processLimits(config: LimitSettings, machine: Machine): ProcessL
   }
 }
 
-const inMb = (bytes: number) => Math.floor(bytes / MB).toLocaleString('en')
+const inMiB = (bytes: number) => Math.floor(bytes / MIB).toLocaleString('en')
 
 /** Settings that exceed the machine, each as a message that names both figures. */
 export function mismatches(config: LimitSettings, machine: Machine): readonly string[] {
@@ -106,17 +106,17 @@ export function mismatches(config: LimitSettings, machine: Machine): readonly st
     warnings.push(
       `SLUICE_MAX_CONNECTIONS is ${maxConnections}, which needs ${neededFor(maxConnections)} file descriptors, but the process may open ${maxDescriptors} (ulimit -n). Connections are limited to ${limits.connections}. Raise the limit of open files or lower SLUICE_MAX_CONNECTIONS.`,
     )
-  if (maxMemoryMb !== undefined && maxMemoryMb * MB > memoryBytes)
+  if (maxMemoryMb !== undefined && maxMemoryMb * MIB > memoryBytes)
     warnings.push(
-      `SLUICE_MAX_MEMORY_MB is ${maxMemoryMb}, but the machine or container has ${inMb(memoryBytes)} MB of memory. Lower SLUICE_MAX_MEMORY_MB.`,
+      `SLUICE_MAX_MEMORY_MB is ${maxMemoryMb}, but the machine or container has ${inMiB(memoryBytes)} MiB of memory. Lower SLUICE_MAX_MEMORY_MB.`,
     )
-  if (limits.memoryBytes < maxBodyMb * MB)
+  if (limits.memoryBytes < maxBodyMb * MIB)
     warnings.push(
-      `The memory for all bodies is ${inMb(limits.memoryBytes)} MB a worker (${workers} of them), but SLUICE_MAX_BODY_MB allows a single body of ${maxBodyMb} MB. Raise SLUICE_MAX_MEMORY_MB or lower SLUICE_MAX_BODY_MB.`,
+      `The memory for all bodies is ${inMiB(limits.memoryBytes)} MiB a worker (${workers} of them), but SLUICE_MAX_BODY_MB allows a single body of ${maxBodyMb} MiB. Raise SLUICE_MAX_MEMORY_MB or lower SLUICE_MAX_BODY_MB.`,
     )
-  if (maxTmpMb !== undefined && maxTmpMb * MB > freeDiskBytes)
+  if (maxTmpMb !== undefined && maxTmpMb * MIB > freeDiskBytes)
     warnings.push(
-      `SLUICE_MAX_TMP_MB is ${maxTmpMb}, but the disk of SLUICE_DATA has ${inMb(freeDiskBytes)} MB free. Lower SLUICE_MAX_TMP_MB or free space.`,
+      `SLUICE_MAX_TMP_MB is ${maxTmpMb}, but the disk of SLUICE_DATA has ${inMiB(freeDiskBytes)} MiB free. Lower SLUICE_MAX_TMP_MB or free space.`,
     )
   return warnings
 }

@@ -155,7 +155,10 @@ export function createLeases({ find, lease, returnToStore, nextChangeNumber, now
 
   const leaseFor = (balance: LeasedBalance, want: number) => change(balance, () => want)
 
-  /** Stops spending the free part of the lease. The current or next change returns it to the store and leases nothing (0). */
+  /**
+   * Stops spending the free part of the lease, which `change` then returns to the store. Returns 0 because it is passed as
+   * `amountToLease`: nothing is leased at the same time.
+   */
   function withdraw(balance: LeasedBalance): 0 {
     if (balance.free > 0) balance.withdrawals += 1
     balance.surplus += balance.free

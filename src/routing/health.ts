@@ -28,11 +28,11 @@ export type AttemptOutcome =
   /** Any other 4xx, or a client that disconnected: no evidence about the channel. */
   | { readonly kind: 'client' }
 
-/** Without `key`, the whole channel cools down. */
-export type StartedCooldown = Disabling & { readonly forMs: number }
-
-/** Without `key`, the whole channel is disabled. */
+/** The decision to disable a key, or without `key` the whole channel. */
 export type Disabling = { readonly channelId: number; readonly key?: RoutedKey; readonly reason: string }
+
+/** The cooldown of a key, or without `key` of the whole channel, that has just started. */
+export type StartedCooldown = Disabling & { readonly forMs: number }
 
 export type Attempt = {
   /**
@@ -165,7 +165,7 @@ export function createHealth(deps: {
     if (attempt.channel.autoBan && isGivenUp(cooldown)) disable(attempt, reason)
   }
 
-  // Called at each further failed trial until the routing table has the key disabled, because saving may have failed.
+  // The status may fail to be saved. Then the key stays in the routing table, and the next failed trial calls this again.
   function disable({ channel, key }: RunningAttempt, reason: string): void {
     const channelId = channel.id
     if (channel.keys.length > 1) deps.onDisable({ channelId, key, reason })

@@ -27,10 +27,10 @@ describe('the limits of a process', () => {
     const found = mismatches(set, machine)
     assert.equal(found.length, 3)
     assert.match(found[0] ?? '', /SLUICE_MAX_CONNECTIONS is 10000.*may open 1024/)
-    assert.match(found[1] ?? '', /SLUICE_MAX_MEMORY_MB is 10000.*8,192 MB/)
-    assert.match(found[2] ?? '', /SLUICE_MAX_TMP_MB is 200000.*100,000 MB/)
+    assert.match(found[1] ?? '', /SLUICE_MAX_MEMORY_MB is 10000.*8,192 MiB/)
+    assert.match(found[2] ?? '', /SLUICE_MAX_TMP_MB is 200000.*100,000 MiB/)
     const small = { ...config, maxMemoryMb: 100, maxConnections: 100 }
-    assert.match(mismatches(small, machine).join(), /25 MB a worker.*SLUICE_MAX_BODY_MB.*64 MB/)
+    assert.match(mismatches(small, machine).join(), /25 MiB a worker.*SLUICE_MAX_BODY_MB.*64 MiB/)
     const fitting = { ...config, maxConnections: 100, workers: 1 }
     assert.deepEqual(mismatches(fitting, machine), [])
   })

@@ -86,9 +86,9 @@ function describeAlerts(): void {
       await page.getByRole('button', { name: 'Add rule' }).click()
       const dialog = page.getByRole('dialog')
       await dialog.getByLabel('Kind').selectOption('Low disk space')
-      assert.equal(await dialog.getByLabel('Threshold (MB)').inputValue(), '2048')
+      assert.equal(await dialog.getByLabel('Threshold (MiB)').inputValue(), '2048')
       await dialog.getByLabel('Name').fill('Disk of the archive')
-      await dialog.getByLabel('Threshold (MB)').fill('999999999')
+      await dialog.getByLabel('Threshold (MiB)').fill('999999999')
       await dialog.getByRole('button', { name: 'Save' }).click()
       await dialog.waitFor({ state: 'detached' })
       // The disk of any machine has less: the alert fires, and the message arrives.

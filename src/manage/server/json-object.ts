@@ -16,14 +16,14 @@ export function readObject(
   if (!isWithin(value, MAX_DEPTH))
     throw invalidField(path, `must not be nested deeper than ${MAX_DEPTH} levels`)
   if (Buffer.byteLength(JSON.stringify(value)) > bytes)
-    throw invalidField(path, `must have at most ${bytes / 1024} KB`)
+    throw invalidField(path, `must have at most ${bytes / 1024} KiB`)
   return value as Readonly<Record<string, unknown>>
 }
 
 function parseText(text: string, { path, bytes }: Options): unknown {
   if (text.trim() === '') return {}
   // White space does not count towards the limit, but is bounded too.
-  if (text.length > bytes * 4) throw invalidField(path, `must have at most ${bytes / 1024} KB`)
+  if (text.length > bytes * 4) throw invalidField(path, `must have at most ${bytes / 1024} KiB`)
   try {
     return parseJson(Buffer.from(text)) ?? {}
   } catch (error) {

@@ -20,7 +20,7 @@ export const UNFUNDED_BYTES = 64 * 1024
 const BODY_TIMEOUT_MS = 60_000
 
 const tooLarge = (maxBytes: number) =>
-  new Refusal('request_too_large', `The body is larger than ${Math.floor(maxBytes / 1_048_576)} MB.`)
+  new Refusal('request_too_large', `The body is larger than ${Math.floor(maxBytes / 1_048_576)} MiB.`)
 
 export const unfunded = () =>
   new Refusal(

@@ -45,9 +45,9 @@ const malformed = (why: string) =>
 const faulty = (path: string, message: string) =>
   new Refusal('invalid_parameter', `${path} ${message}`, { errors: [{ path, message }] })
 const tooLarge = (what: string, bytes: number) =>
-  new Refusal('request_too_large', `${what} larger than ${bytes / 1_048_576} MB.`)
+  new Refusal('request_too_large', `${what} larger than ${bytes / 1_048_576} MiB.`)
 const fieldTooLarge = (field: string, bytes: number) =>
-  new Refusal('request_too_large', `${field} is larger than ${bytes / 1_048_576} MB`)
+  new Refusal('request_too_large', `${field} is larger than ${bytes / 1_048_576} MiB`)
 
 /** The limits of an upload beside the constants above. */
 type FormBounds = Omit<BodyBounds, 'maxBytes'>

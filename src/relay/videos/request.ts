@@ -109,7 +109,7 @@ function picturesOf(form: Form): readonly FormFile[] {
   for (const { field, size } of form.files) {
     if (size === 0) throw badParameter(field, 'must not be empty')
     if (size > MAX_STILL_BYTES)
-      throw new Refusal('request_too_large', `${field} is larger than ${MAX_STILL_BYTES / 1_048_576} MB`)
+      throw new Refusal('request_too_large', `${field} is larger than ${MAX_STILL_BYTES / 1_048_576} MiB`)
   }
   return form.files
 }

@@ -59,8 +59,8 @@ export type LogFilter = {
 
 export type Tokens = {
   readonly ids: readonly number[]
-  /** They belong to the requested user, so a condition on the user is redundant. */
-  readonly areUsers: boolean
+  /** All of them belong to the user of the filter, so a condition on the user is redundant. */
+  readonly belongToUser: boolean
 }
 
 /** The last row that a reader of the log has reached. */
@@ -108,7 +108,7 @@ export async function byTokens({ db }: LogStore, filter: LogFilter): Promise<Log
   return {
     ...filter,
     tokenName: isOnlyName ? undefined : tokenName,
-    tokens: { ids: ids.length === 0 ? [NO_ID] : ids, areUsers: userId !== undefined },
+    tokens: { ids: ids.length === 0 ? [NO_ID] : ids, belongToUser: userId !== undefined },
   }
 }
 
@@ -229,7 +229,7 @@ export function filtered({ db, engine }: LogStore, filter: LogFilter, maxScanned
   const [type = NO_TYPE] = types ?? []
   if (isRare && first) conditions.push(sql<boolean>`type = ${type}`)
   const isImplied = ({ column, values }: ColumnValues) =>
-    filter.tokens?.areUsers &&
+    filter.tokens?.belongToUser &&
     first?.values === filter.tokens.ids &&
     column === 'user_id' &&
     values.length === 1
