@@ -25,10 +25,15 @@ type Step = {
 /** The next state, undefined if the alert has ended, and the notice that is due. */
 type Outcome = { readonly next: AlertState | undefined; readonly notice?: Notice['state'] }
 
+/** A time that has passed, even if the clock was set back since: otherwise the alert would wait for it again. */
+const passed = (time: number | null | undefined, now: number) =>
+  time === null || time === undefined ? null : Math.min(time, now)
+
 function stepObserved({ state, rule, now, isQuiet }: Step, { values }: Observation): Outcome {
-  const since = state?.since ?? now
-  const firedTime = state?.firedTime ?? (now - since >= rule.for_seconds ? now : null)
-  const next = { since, firedTime, clearedTime: null, notifiedTime: state?.notifiedTime ?? null, values }
+  const since = passed(state?.since, now) ?? now
+  const firedTime = passed(state?.firedTime, now) ?? (now - since >= rule.for_seconds ? now : null)
+  const notifiedTime = passed(state?.notifiedTime, now)
+  const next = { since, firedTime, clearedTime: null, notifiedTime, values }
   if (firedTime === null || isQuiet) return { next }
   if (next.notifiedTime === null) return { next: { ...next, notifiedTime: now }, notice: 'firing' }
   const isDue = rule.repeat_seconds > 0 && now - next.notifiedTime >= rule.repeat_seconds
@@ -37,7 +42,7 @@ function stepObserved({ state, rule, now, isQuiet }: Step, { values }: Observati
 
 function stepCleared({ rule, now, isQuiet }: Step, state: AlertState): Outcome {
   if (state.firedTime === null) return { next: undefined }
-  const next = { ...state, clearedTime: state.clearedTime ?? now }
+  const next = { ...state, clearedTime: passed(state.clearedTime, now) ?? now }
   if (now - next.clearedTime < rule.for_seconds) return { next }
   // An alert without a first message ends without a last one.
   if (next.notifiedTime === null) return { next: undefined }

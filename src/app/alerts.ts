@@ -14,12 +14,13 @@ import {
   keepStatesOf,
   lockStates,
   readStates,
+  replaceState,
   takeLease,
   updateState,
 } from '../store/records/alert-states.ts'
 import { enabledTargets, findTarget, optionsOfTarget } from '../store/records/alert-targets.ts'
 import { machineSubject, type ObservedConditions, type ObserveRule } from './alert-conditions.ts'
-import { createOutageAlert, takes } from './alert-outage.ts'
+import { createOutageAlert, OUTAGE_KIND, takes } from './alert-outage.ts'
 import type { SendAlert, SendResult } from './alert-sender.ts'
 
 const EVALUATE_EVERY_MS = 15_000
@@ -109,10 +110,10 @@ export function createAlerts({ db, engine, observe, send, machine, holder, now, 
       row,
       observation,
     }: { subject: string; row: AlertStateRow | undefined; observation?: Observation | undefined },
-    time: number,
+    { time, quiet }: { readonly time: number; readonly quiet: boolean },
   ): StateChange | undefined {
     const state = row && stateOf(row)
-    const { next, notice } = stepAlert({ state, observation, rule, now: time, isQuiet: isQuiet(rule, time) })
+    const { next, notice } = stepAlert({ state, observation, rule, now: time, isQuiet: quiet })
     const values = observation?.values ?? state?.values ?? {}
     const isLocal = alertKind(rule.kind).isLocal === true
     const lastSeen = row?.seen_time ?? time
@@ -148,13 +149,14 @@ export function createAlerts({ db, engine, observe, send, machine, holder, now, 
     for (const each of evaluated) {
       const { rule, conditions } = each
       const observed = new Set(conditions.observations.map(({ subject }) => subject))
+      const at = { time, quiet: isQuiet(rule, time) }
       for (const observation of conditions.observations) {
         const { subject } = observation
-        changes.push(changeOf(each, { subject, row: known.get(keyOf(rule.id, subject)), observation }, time))
+        changes.push(changeOf(each, { subject, row: known.get(keyOf(rule.id, subject)), observation }, at))
       }
       for (const row of rows)
         if (row.rule_id === rule.id && !observed.has(row.subject) && mayClear(each, row, isLeader, time))
-          changes.push(changeOf(each, { subject: row.subject, row }, time))
+          changes.push(changeOf(each, { subject: row.subject, row }, at))
     }
     return changes.filter(change => change !== undefined)
   }
@@ -198,26 +200,61 @@ export function createAlerts({ db, engine, observe, send, machine, holder, now, 
     }
   }
 
+  /** Stores what happened while the store was unavailable: from now on the queue retries the messages. */
+  async function takeOverFromOutage(
+    rules: readonly AlertRule[],
+    targets: readonly AlertTargetRow[],
+  ): Promise<void> {
+    const report = outage.report()
+    if (!report) return
+    const time = now()
+    await transact(db, async trx => {
+      await lockStates(trx, engine, [...report.states.keys()])
+      for (const [ruleId, state] of report.states) {
+        const rule = rules.find(({ id }) => id === ruleId)
+        if (rule && state) await replaceState(trx, rowOf(rule, own, state, time))
+        else await deleteState(trx, { rule_id: ruleId, subject: own })
+      }
+      for (const { id } of targets) {
+        const notices = report.waiting.filter(({ target }) => target.id === id).map(({ notice }) => notice)
+        if (notices.length > 0) await enqueue(trx, { targetId: id, notices, now: time, sendTime: time })
+      }
+    })
+    outage.forget()
+  }
+
+  /** Reads what the alert about the journal needs if the store becomes unavailable. */
+  async function prepareForOutage(
+    rules: readonly AlertRule[],
+    targets: readonly AlertTargetRow[],
+  ): Promise<void> {
+    const ids = rules.filter(({ kind }) => kind === OUTAGE_KIND).map(({ id }) => id)
+    const rows = (await readStates(db, ids)).filter(({ subject }) => subject === own)
+    outage.remember({ rules, targets, states: new Map(rows.map(row => [row.rule_id, stateOf(row)])) })
+  }
+
   /** Evaluates all rules. Without a target nothing is evaluated. */
   async function evaluateWithStore(): Promise<void> {
     const time = now()
     const targets = await enabledTargets(db)
-    if (targets.length === 0) return keepStatesOf(db, [])
-    const all = await enabledRules(db)
-    outage.remember(all, targets)
-    if (outage.isActive()) await outage.run()
-    const rules = all.filter(rule => !outage.covers(rule))
+    const rules = await enabledRules(db)
+    await takeOverFromOutage(rules, targets)
+    if (targets.length === 0) {
+      await keepStatesOf(db, [])
+      return prepareForOutage([], [])
+    }
     const lease = { name: LEASE, holder, now: time, untilTime: time + LEASE_S }
     const isLeader = engine === 'sqlite' || (await takeLease(db, lease))
     if (isLeader)
       await keepStatesOf(
         db,
-        all.map(({ id }) => id),
+        rules.map(({ id }) => id),
       )
     const evaluated: Evaluated[] = []
     for (const rule of rules)
       if (isLeader || alertKind(rule.kind).isLocal) evaluated.push(...(await conditionsOf(rule, time)))
     await apply(evaluated, targets, { isLeader, time })
+    await prepareForOutage(rules, targets)
   }
 
   /** While the store is unavailable, only the alert about that is evaluated. */

@@ -386,6 +386,79 @@ for (const engine of ENGINES) {
       assert.deepEqual(taken(), [])
     })
 
+    it('about the journal are neither repeated nor resolved twice if they fired before the store was unavailable', async () => {
+      const alerts = world.createMachine('host-1')
+      await world.addRule('journal_lag', { threshold: 30 })
+      await hook()
+      world.facts.lagS = 31
+      await evaluate(alerts)
+      assert.deepEqual(taken(), [['firing machine:host-1']])
+      world.facts.isStoreDown = true
+      for (let i = 0; i < 3; i++) {
+        world.clock.now += 15
+        await assert.rejects(alerts.evaluate())
+      }
+      assert.deepEqual(taken(), [])
+      // The lag ends with the outage, and once more before the machine notices that the store is back.
+      world.facts.lagS = 0
+      await assert.rejects(alerts.evaluate())
+      assert.deepEqual(taken(), [['resolved machine:host-1']])
+      world.facts.isStoreDown = false
+      await evaluate(alerts, 15)
+      await evaluate(alerts, 15)
+      assert.deepEqual(taken(), [])
+    })
+
+    it('that could not be sent while the store was unavailable are queued when it is back', async () => {
+      const alerts = world.createMachine('host-1')
+      await world.addRule('journal_lag', { threshold: 30 })
+      const [kept, deleted] = [await hook(), await hook()]
+      await evaluate(alerts)
+      world.facts.isStoreDown = true
+      world.facts.lagS = 31
+      receiver.answer(500)
+      await assert.rejects(alerts.evaluate())
+      receiver.answer(200)
+      receiver.received.length = 0
+      world.facts.isStoreDown = false
+      await world.db.deleteFrom('alert_targets').where('id', '=', deleted).execute()
+      await evaluate(alerts, 15)
+      assert.deepEqual(taken(), [['firing machine:host-1']])
+      assert.deepEqual(
+        (await deliveries()).map(({ target_id, status }) => [target_id, status]),
+        [[kept, 'sent']],
+      )
+      await evaluate(alerts, 15)
+      assert.deepEqual(taken(), [])
+    })
+
+    it('are sent and resolved although the clock was set back', async () => {
+      const alerts = world.createMachine('host-1')
+      await world.addRule('channel_disabled', { for_seconds: 60 })
+      await hook()
+      const id = await addChannel()
+      await evaluate(alerts)
+      world.clock.now -= 10 * 3_600
+      await evaluate(alerts)
+      await evaluate(alerts, 60)
+      assert.deepEqual(taken(), [[`firing channel:${id}`]])
+      await world.db.updateTable('channels').set({ status: 1 }).where('id', '=', id).execute()
+      await evaluate(alerts, 15)
+      // A message that was queued and claimed before the clock was set back.
+      await world.db
+        .updateTable('alert_states')
+        .set({ cleared_time: world.clock.now + 7_200 })
+        .execute()
+      await evaluate(alerts, 15)
+      await world.db
+        .updateTable('alert_deliveries')
+        .set({ next_time: world.clock.now + 36_000, claimed_until: world.clock.now + 36_000 })
+        .where('status', '=', 'pending')
+        .execute()
+      await evaluate(alerts, 60)
+      assert.deepEqual(taken(), [[`resolved channel:${id}`]])
+    })
+
     describe('conditions', () => {
       const TEST_USER = 4_711
       const logRow = (type: number, channelId: number, requests = 1) =>

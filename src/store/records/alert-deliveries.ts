@@ -75,6 +75,11 @@ export async function enqueue(trx: Trx, { targetId, notices, now, sendTime }: Ne
     .execute()
 }
 
+/** How far the clocks of two machines may differ. A time beyond it was written before the clock was set back. */
+const MAX_SKEW_S = 600
+/** The longest time that a message waits for further alerts or for its next attempt. */
+const MAX_WAIT_S = 3_600
+
 /** Claims due messages for this process. A claim expires, so a message of a killed process is sent by the next. */
 export async function claimDue(
   db: Db,
@@ -84,8 +89,10 @@ export async function claimDue(
     .selectFrom('alert_deliveries')
     .select(['id', 'claimed_until'])
     .where('status', '=', 'pending')
-    .where('next_time', '<=', now)
-    .where('claimed_until', '<=', now)
+    .where(row => row.or([row('next_time', '<=', now), row('next_time', '>', now + MAX_WAIT_S + MAX_SKEW_S)]))
+    .where(row =>
+      row.or([row('claimed_until', '<=', now), row('claimed_until', '>', untilTime + MAX_SKEW_S)]),
+    )
     .orderBy('next_time')
     .orderBy('id')
     .limit(limit)

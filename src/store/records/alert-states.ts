@@ -36,6 +36,15 @@ export async function insertState(trx: Trx, state: AlertStateRow): Promise<boole
   return numInsertedOrUpdatedRows === 1n
 }
 
+export async function replaceState(trx: Trx, state: AlertStateRow): Promise<void> {
+  const { rule_id: _rule, subject: _subject, ...values } = state
+  await trx
+    .insertInto('alert_states')
+    .values(state)
+    .onConflict(conflict => conflict.columns(['rule_id', 'subject']).doUpdateSet(values))
+    .execute()
+}
+
 export async function updateState(trx: Trx, { rule_id, subject, ...state }: AlertStateRow): Promise<void> {
   await trx
     .updateTable('alert_states')
@@ -65,6 +74,9 @@ export async function keepStatesOf(db: Db, ruleIds: readonly number[]): Promise<
   await db.deleteFrom('alert_states').where('rule_id', 'not in', current).execute()
 }
 
+/** How far the clocks of two machines may differ. */
+const MAX_SKEW_S = 600
+
 /** Takes or extends a lease. False if another machine has it. */
 export async function takeLease(
   db: Db,
@@ -78,7 +90,12 @@ export async function takeLease(
         .column('name')
         .doUpdateSet({ holder, until_time: untilTime })
         .where(where =>
-          where.or([where('alert_leases.holder', '=', holder), where('alert_leases.until_time', '<', now)]),
+          where.or([
+            where('alert_leases.holder', '=', holder),
+            where('alert_leases.until_time', '<', now),
+            // The clock was set back since: no lease is so long.
+            where('alert_leases.until_time', '>', untilTime + MAX_SKEW_S),
+          ]),
         ),
     )
     .executeTakeFirst()

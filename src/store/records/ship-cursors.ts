@@ -10,6 +10,9 @@ type ShipCursor = { readonly after: number; readonly by: string; readonly untilM
 
 export type Shipper = { readonly by: string; readonly nowMs: number; readonly leaseMs: number }
 
+/** How far the clocks of two machines may differ. */
+const MAX_SKEW_MS = 600_000
+
 const keyOf = (stream: ShippedStream) => `ship_${stream}`
 
 const find = async (db: Db, stream: ShippedStream): Promise<string | undefined> =>
@@ -56,7 +59,9 @@ export async function leaseShipCursor(
   const old = await find(db, stream)
   if (old === undefined) return undefined
   const cursor = JSON.parse(old) as ShipCursor
-  if (cursor.by !== by && cursor.untilMs > nowMs) return undefined
+  // A lease that ends later than any was written before the clock was set back.
+  const isLeased = cursor.untilMs > nowMs && cursor.untilMs <= nowMs + leaseMs + MAX_SKEW_MS
+  if (cursor.by !== by && isLeased) return undefined
   if (cursor.by === by && cursor.untilMs > nowMs + leaseMs / 2) return cursor.after
   const isOurs = await replace(db, stream, old, { after: cursor.after, by, untilMs: nowMs + leaseMs })
   return isOurs ? cursor.after : undefined
