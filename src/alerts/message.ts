@@ -1,4 +1,4 @@
-import { alertKind, describeAlert, type Notice } from '../domain/alert.ts'
+import { alertKind, describeAlert, type Notice, timeText } from '../domain/alert.ts'
 import type { Language } from '../domain/setting.ts'
 
 /** The alerts that are sent to a target together. */
@@ -44,8 +44,6 @@ const TEXTS = {
     test: '测试消息：此目标可用。',
   },
 } as const
-
-const timeText = (time: number) => `${new Date(time * 1000).toISOString().slice(0, 16).replace('T', ' ')} UTC`
 
 const isFiring = ({ state }: Notice) => state !== 'resolved'
 

@@ -1,4 +1,4 @@
-import { type AlertRule, alertKind, type Observation } from '../domain/alert.ts'
+import { type AlertRule, alertKind, type Observation, timeText } from '../domain/alert.ts'
 import { usdText } from '../domain/money.ts'
 import { listServed } from '../manage/channels/served.ts'
 import { createPriceOf } from '../manage/money/pricing.ts'
@@ -55,7 +55,6 @@ const windowOf = ({ window_seconds, kind }: AlertRule) =>
   window_seconds ?? alertKind(kind).window?.default ?? ROLLUP_S
 const filterOf = ({ subject_ids }: AlertRule) => ({ ids: subject_ids, limit: MAX_SUBJECTS + 1 })
 const rounded = (value: number) => String(Math.round(value * 10) / 10)
-const timeText = (time: number) => `${new Date(time * 1000).toISOString().slice(0, 16).replace('T', ' ')} UTC`
 
 /** The observation of a rate, if it reaches the threshold with enough requests. */
 function rateOf(

@@ -1,4 +1,5 @@
 import { UnreachableError } from '../domain/errors.ts'
+import { createScrub } from '../domain/scrub.ts'
 import { parseSender, parseSmtpUrl, type SmtpServer } from '../domain/smtp.ts'
 import type { Keyring } from '../identity/keyring.ts'
 import type { Db } from '../store/engine/store.ts'
@@ -69,8 +70,9 @@ export function createMailer({ db, keyring }: { readonly db: Db; readonly keyrin
     try {
       await transport.sendMail({ from: sender, to: [...to], subject, text })
     } catch (error) {
-      const reason = (error as Error).message
-      throw new MailError(server.password === '' ? reason : reason.replaceAll(server.password, '[redacted]'))
+      // A server may repeat the credentials as they were sent: the password, or with the user in base64.
+      const scrub = createScrub([server.password, `\0${server.user}\0${server.password}`])
+      throw new MailError(scrub((error as Error).message))
     } finally {
       transport.close()
     }

@@ -12,8 +12,7 @@ export function createOutageLog(
       isDown = false
       return
     }
-    if (!isDown)
-      log.warn({ signal, receiver, reason: failure }, 'Telemetry could not be delivered. Retrying.')
+    if (!isDown) log.warn({ signal, receiver, reason: failure }, 'Telemetry could not be delivered.')
     isDown = true
   }
 }

@@ -10,6 +10,7 @@ import { createFileDelivery } from '../telemetry/file-delivery.ts'
 import { createHttpDelivery } from '../telemetry/http-delivery.ts'
 import { createLineBatch, JSON_LINES_TYPE } from '../telemetry/json-lines.ts'
 import type { Config, ShipTarget } from './config.ts'
+import { createFailureLog } from './failure-log.ts'
 import type { Metrics } from './metrics.ts'
 import { createOutageLog } from './outage-log.ts'
 import { createStoreShipping, type ShippedRecord } from './store-shipping.ts'
@@ -65,6 +66,7 @@ type ShippingDeps = {
 /** Ships usage, audit records and request lines as JSON lines to a file or an HTTP endpoint (docs/reference/shipping.md: Streams). */
 export function createShipping({ config, log, store, nodeId, shipsStore, metrics }: ShippingDeps) {
   const closers: (() => Promise<void>)[] = []
+  const logFailure = createFailureLog(log, Date.now)
 
   function shipStream(stream: 'usage' | 'audit', target: ShipTarget | undefined): void {
     if (target === undefined || !shipsStore) return
@@ -76,7 +78,8 @@ export function createShipping({ config, log, store, nodeId, shipsStore, metrics
       read: (after, wait) => (stream === 'usage' ? readUsage : readAudit)(store, after, wait),
       deliver: delivery.deliver,
       onOutcome: createOutageLog(log, { signal: stream, receiver: receiverOf(target) }),
-      onFailure: error => log.error({ err: error, stream }, 'Records could not be shipped. Retrying.'),
+      onFailure: error =>
+        logFailure(error, `Records of the stream ${stream} could not be shipped. Retrying.`),
     })
     closers.push(async () => {
       const deadline = setTimeout(() => void delivery.close(), CLOSE_TIMEOUT_MS)

@@ -359,6 +359,10 @@ export type Notice = {
 export const DELIVERY_STATUSES = ['pending', 'sent', 'dead'] as const
 export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number]
 
+/** A time in the text of an alert, to the minute. */
+export const timeText = (time: number) =>
+  `${new Date(time * 1000).toISOString().slice(0, 16).replace('T', ' ')} UTC`
+
 const filled = (template: string, values: Readonly<Record<string, string>>) =>
   template.replaceAll(/\{(\w+)\}/g, (_whole, name: string) => values[name] ?? '')
 

@@ -41,6 +41,18 @@ describe('the state of an alert', () => {
     assert.equal(play('111111', { for_seconds: 0, repeat_seconds: 120 }), 'F.S.S.')
   })
 
+  it('does not wait for a time again after the clock was set back', () => {
+    const rule = { for_seconds: 60, repeat_seconds: 120 }
+    const ahead = { since: 5_000, firedTime: 5_060, notifiedTime: 5_060, clearedTime: null, values: {} }
+    const step = (state: AlertState | undefined, now: number, observation: typeof OBSERVED | undefined) =>
+      stepAlert({ state, observation, rule, now, isQuiet: false })
+    const { next } = step(ahead, 1_000, OBSERVED)
+    assert.deepEqual([next?.since, next?.notifiedTime], [1_000, 1_000])
+    assert.equal(step(next, 1_120, OBSERVED).notice, 'still_firing')
+    const cleared = step({ ...ahead, clearedTime: 5_100 }, 1_000, undefined)
+    assert.equal(step(cleared.next, 1_060, undefined).notice, 'resolved')
+  })
+
   it('sends nothing in quiet hours, and afterwards what is still true', () => {
     assert.equal(play('qqq11'), '...F.')
     assert.equal(play('qqzz00'), '......')

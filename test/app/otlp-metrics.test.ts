@@ -102,7 +102,7 @@ for (const protocol of ['http/protobuf', 'http/json'])
       await until('the recovery', () =>
         said('The receiver of telemetry accepts data again.').length === 1 ? true : undefined,
       )
-      const warnings = said('Telemetry could not be delivered. Retrying.')
+      const warnings = said('Telemetry could not be delivered.')
       assert.deepEqual(
         warnings.map(({ signal, receiver: origin, reason }) => [signal, origin, reason]),
         [['metrics', receiver.url, 'status 503']],

@@ -64,6 +64,12 @@ describe('the log line of a request (docs/operating/monitoring.md: Logs)', () =>
     assert.deepEqual([other.status, other.code, other.token_id], [401, 'invalid_api_key', undefined])
   })
 
+  it('is short, however long the path is', async () => {
+    const reply = await server.api('POST', `/v1/${'x'.repeat(8_000)}`, {})
+    const line = await untilLine(reply.headers.get('x-request-id'))
+    assert.equal(String(line.path).length, 255)
+  })
+
   it('is followed by a warning with the words of the provider when a key cools down', async () => {
     const { model, channels } = await furnisher.serve('sim-status-401')
     const { key } = await furnisher.newToken({ unlimited_quota: true })

@@ -108,6 +108,7 @@ for (const engine of ENGINES) {
         [{ repeat_seconds: 1e9 }, 'repeat_seconds'],
         [{ quiet_from: '25:00', quiet_to: '07:00' }, 'quiet_from'],
         [{ quiet_from: '22:00' }, 'quiet_to'],
+        [{ quiet_from: '22:00', quiet_to: '22:00' }, 'quiet_to'],
         [{ time_zone: 'Mars/Base' }, 'time_zone'],
         [{ name: '' }, 'name'],
       ] as [object, ...string[]][])

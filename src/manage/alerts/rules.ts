@@ -71,6 +71,8 @@ function faultsOf(kind: AlertKind, options: RuleOptions): FieldFault[] {
       path: options.quiet_from === null ? 'quiet_from' : 'quiet_to',
       message: 'is required: quiet hours have a start and an end',
     })
+  else if (options.quiet_from !== null && options.quiet_from === options.quiet_to)
+    faults.push({ path: 'quiet_to', message: 'must differ from quiet_from' })
   return faults
 }
 
