@@ -134,7 +134,7 @@ export function createMetrics(
     { labels: {}, value: inFlight },
   ])
 
-  function countSkipped(passedOver: readonly SkipReason[] = []): void {
+  function countSkipped(passedOver: readonly SkipReason[]): void {
     const full = passedOver.filter(({ reason }) => reason === SKIP_REASONS.full).length
     if (full > 0) channelLimits.add(full)
   }
@@ -163,7 +163,7 @@ export function createMetrics(
         attempts({ channel: String(attempt.channel), outcome: outcomeOf(attempt) }).add()
       const last = trace.attempts.at(-1)
       if (trace.attempts.length > 1 && last && outcomeOf(last) === 'ok') failovers.add()
-      countSkipped(trace.passed_over)
+      if (trace.passed_over) countSkipped(trace.passed_over)
     } else attempts({ channel: String(channelId), outcome: 'ok' }).add()
     ofKind.input.add(log.promptTokens)
     ofKind.output.add(log.completionTokens)
@@ -188,7 +188,7 @@ export function createMetrics(
       duration.observe(totalMs / 1000)
       countSettled(report)
       if (code === 'rate_limit_exceeded') callerLimits.add()
-      countSkipped(report.passedOver)
+      if (report.passedOver) countSkipped(report.passedOver)
       const { gatewayMs, ms, isStreamed } = upstream
       if (gatewayMs === undefined) return
       overhead.observe(Math.max(0, isStreamed ? gatewayMs : totalMs - ms) / 1000)

@@ -648,7 +648,7 @@ const MANAGEMENT: Readonly<Record<string, readonly ManagementRequest[]>> = {
     body: { username: 'guessed', password: 'wrong one' },
   })),
 }
-/** The others: three are provoked above, two need minutes, and a fault of the store is in test/manage/envelope.test.ts. */
+/** The others: three are provoked above, one below, and two need minutes. */
 const NOT_HERE = [
   'overloaded',
   'shutting_down',
@@ -692,6 +692,22 @@ describe('an error of the management API (docs/reference/errors.md: Management e
       const requestId = last?.headers.get('x-request-id') ?? ''
       await mustBeLogged({ requestId }, { status, code }, 'sluice_management_requests_total')
     })
+
+  it('is logged and counted with its code: internal_error', async () => {
+    const requestId = await lookInto(options, async ({ db }) => {
+      const head = db.selectFrom('chains').select('seq').where('name', '=', 'audit')
+      const { seq } = await head.executeTakeFirstOrThrow()
+      const setSeq = (value: number) =>
+        db.updateTable('chains').set({ seq: value }).where('name', '=', 'audit').execute()
+      // The next audit record has the number of an older one.
+      await setSeq(0)
+      const reply = await api('POST', '/api/token/', { name: 'x' })
+      await setSeq(seq)
+      return reply.headers.get('x-request-id') ?? ''
+    })
+    const expected = { status: 500, code: 'internal_error' }
+    await mustBeLogged({ requestId }, expected, 'sluice_management_requests_total')
+  })
 
   it('is provoked here for every code of the table', () => {
     const provoked = [...Object.keys(MANAGEMENT), ...NOT_HERE].toSorted()
