@@ -242,9 +242,10 @@ export async function startServer(options: ServerOptions) {
 
 export type Server = Awaited<ReturnType<typeof startServer>>
 
-// Processes that a failed test left running end with its file.
-after(async () => {
+/** Ends the processes that a failed test left running, and deletes the directories of its file. */
+export async function endProcesses(): Promise<void> {
   for (const child of living) child.kill('SIGKILL')
   await until('the last process to end', () => (living.size === 0 ? true : undefined))
-  for (const directory of directories) rmSync(directory, { recursive: true, force: true })
-})
+  for (const directory of directories.splice(0)) rmSync(directory, { recursive: true, force: true })
+}
+after(endProcesses)

@@ -1,0 +1,24 @@
+import { resolve } from 'node:path'
+import { after, describe } from 'node:test'
+import { pathToFileURL } from 'node:url'
+// Imported here so that their hooks belong to the process, and not to the first file that imports them.
+import './support/gateway.ts'
+import { filesOfLane } from './support/lanes.ts'
+import { endProcesses } from './support/process.ts'
+
+/**
+ * One of a few processes that share the test files and run them one after another. A process for each file would
+ * spend about a second of CPU on loading the program, and would run most of it before it is optimized.
+ */
+
+/** Ends a file that waits for nothing. No file takes nearly as long. */
+const HUNG_MS = 20 * 60_000
+
+// A test may wait for a timer that keeps no process alive: the process must not end for that.
+const alive = setInterval(() => {}, HUNG_MS)
+for (const file of filesOfLane())
+  await describe(file, { timeout: HUNG_MS }, async () => {
+    await import(pathToFileURL(resolve(file)).href)
+    after(endProcesses)
+  })
+clearInterval(alive)
