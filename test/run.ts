@@ -8,6 +8,7 @@ import { parseArgs } from 'node:util'
 import { buildProgram } from '../bundle.ts'
 import { createLog } from '../src/app/log.ts'
 import { createConsoleFiles } from '../src/host/console-files.ts'
+import { prepareFirstStarts } from './support/first-start.ts'
 import { prepareLanes } from './support/lanes.ts'
 import { countLaws, LAWS_VARIABLE } from './support/laws.ts'
 import { POSTGRES_VARIABLE, startPostgres } from './support/postgres.ts'
@@ -64,6 +65,7 @@ const [program, postgres] = await Promise.all([
 // Processes that tests start run the program as it is shipped.
 process.env[PROGRAM_VARIABLE] = program
 process.env[POSTGRES_VARIABLE] = postgres.url
+const firstStarts = await prepareFirstStarts()
 // The program is started a few hundred times: the compile cache avoids compiling it each time.
 process.env.NODE_COMPILE_CACHE = join(tmpdir(), 'sluice-test-compiled')
 if (values.campaign) process.env.SLUICE_CAMPAIGN = '1'
@@ -89,6 +91,7 @@ const told = running.compose(spec)
 told.pipe(process.stdout)
 await once(told, 'end')
 await postgres.stop()
+firstStarts.remove()
 const left = lanes?.end() ?? []
 if (left.length > 0) console.log(`not run: ${left.join(', ')}`)
 const laws = countLaws(existsSync(lawsFile) ? readFileSync(lawsFile, 'utf8') : '')

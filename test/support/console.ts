@@ -1,10 +1,10 @@
 import { startSimulator } from '../../simulator/server.ts'
-import { newDirectory, startServer } from './process.ts'
+import { newGround, startServer } from './process.ts'
 
 /** The program with its console built, and a provider to connect. */
 export async function startConsole(env: Readonly<Record<string, string>> = {}) {
   const simulator = await startSimulator()
-  const server = await startServer({ dataDir: newDirectory(), env })
+  const server = await startServer(await newGround('sqlite', env))
   return {
     ...server,
     simulator,

@@ -8,14 +8,10 @@ import { buildServer } from '../../src/app/gateway.ts'
 import { createLog } from '../../src/app/log.ts'
 import { operationsOf } from '../../src/app/operations.ts'
 import { openStoreAndKeys } from '../../src/app/store-and-keys.ts'
-import { createDatabase, stopOwnPostgres } from './postgres.ts'
+import { type EngineName, newStore, ROOT_TOKEN } from './first-start.ts'
+import { stopOwnPostgres } from './postgres.ts'
 
-/** Every suite that uses the store runs on both engines. */
-export const ENGINES = ['sqlite', 'postgres'] as const
-export type EngineName = (typeof ENGINES)[number]
-
-export const ROOT_TOKEN = 'test-root-access-token-0001'
-export const ROOT_PASSWORD = 'test root password'
+export { ENGINES, type EngineName, ROOT_PASSWORD, ROOT_TOKEN } from './first-start.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: tests check responses field by field
 type Json = any
@@ -69,17 +65,8 @@ export type GatewayOptions = { readonly engine: EngineName; readonly env?: Reado
 /** A complete gateway in this process, with its own store. */
 export async function startGateway({ engine, env = {} }: GatewayOptions) {
   const dataDir = mkdtempSync(join(tmpdir(), 'sluice-test-'))
-  const database = engine === 'postgres' ? await createDatabase() : undefined
-  const config = readConfig({
-    PORT: '0',
-    SLUICE_DATA: dataDir,
-    SLUICE_LOG: 'silent',
-    SLUICE_DRAIN_S: '1',
-    SLUICE_ROOT_ACCESS_TOKEN: ROOT_TOKEN,
-    SLUICE_ROOT_PASSWORD: ROOT_PASSWORD,
-    ...(database ? { DATABASE_URL: database.url } : {}),
-    ...env,
-  })
+  const { database, settings } = await newStore(engine, dataDir, env)
+  const config = readConfig({ PORT: '0', SLUICE_LOG: 'silent', SLUICE_DRAIN_S: '1', ...settings, ...env })
   const ground = await openStoreAndKeys(config)
   const server = await buildServer(config, createLog(config.logLevel), ground)
   const url = `http://127.0.0.1:${await server.listen()}${config.basePath}`

@@ -10,8 +10,8 @@ import type { Report } from '../../src/cli/command.ts'
 import { callControl } from '../../src/cli/control.ts'
 import { createConsoleFiles } from '../../src/host/console-files.ts'
 import { openStore, type Store } from '../../src/store/engine/store.ts'
+import { newStore } from './first-start.ts'
 import { createApi, type EngineName, ROOT_PASSWORD, ROOT_TOKEN } from './gateway.ts'
-import { createDatabase } from './postgres.ts'
 import { PROGRAM, SOURCE } from './program.ts'
 
 const READY_MS = 60_000
@@ -150,10 +150,10 @@ export type ServerOptions = {
   readonly openFiles?: number
 }
 
-/** Settings for a new server on this engine. */
-export async function newGround(engine: EngineName): Promise<ServerOptions> {
-  const dataDir = join(newDirectory(), 'data')
-  return engine === 'sqlite' ? { dataDir } : { dataDir, databaseUrl: (await createDatabase()).url }
+/** Settings for a server on this engine with a store that holds nothing but root. */
+export async function newGround(engine: EngineName, env: Env = {}): Promise<ServerOptions> {
+  const { dataDir, database } = await newStore(engine, join(newDirectory(), 'data'), env)
+  return { dataDir, databaseUrl: database?.url, env }
 }
 
 /** Sessions of a killed process may still run in PostgreSQL for a moment, and commit. */
