@@ -24,7 +24,7 @@ const { values, positionals } = parseArgs({
 })
 
 const all = values.campaign ? globSync('test/campaign/*.test.ts') : globSync('test/**/*.test.ts')
-/** The slowest files start first, so that none of them runs alone at the end. */
+/** The slowest files start first, each in a process of its own, so that none of them runs alone at the end. */
 const LONGEST = [
   'console/pages',
   'relay-outages',
@@ -76,9 +76,9 @@ process.env[LAWS_VARIABLE] = lawsFile
 // More than two cores need: tests wait for clocks, polls and processes about a third of the time. Campaigns
 // measure, so each runs alone.
 const AT_ONCE = values.campaign ? 1 : 4
-/** Files that are named run alone, and campaigns too; a complete run shares its files among lanes. */
+/** Files that are named run alone, and campaigns too; a complete run shares its other files among lanes. */
 const isShared = positionals.length === 0 && !values.campaign
-const isAlone = (file: string) => !isShared || ALONE.some(name => isNamed(file, name))
+const isAlone = (file: string) => !isShared || [...LONGEST, ...ALONE].some(name => isNamed(file, name))
 const lanes = isShared ? prepareLanes(files.filter(file => !isAlone(file))) : undefined
 const programs = [...files.filter(isAlone), ...Array(lanes ? AT_ONCE : 0).fill('test/lane.ts')]
 /** Uses the API and not `node --test`, which always runs files in the order of their names. */
