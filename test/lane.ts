@@ -13,6 +13,8 @@ import { endProcesses } from './support/process.ts'
 
 /** Ends a file that waits for nothing. No file takes nearly as long. */
 const HUNG_MS = 20 * 60_000
+/** After the last test, so long may a socket or a timer of a file keep the process alive. */
+const LINGER_MS = 30_000
 
 // A test may wait for a timer that keeps no process alive: the process must not end for that.
 const alive = setInterval(() => {}, HUNG_MS)
@@ -22,3 +24,7 @@ for (const file of filesOfLane())
     after(endProcesses)
   })
 clearInterval(alive)
+setTimeout(() => {
+  console.error(`Still open after the last test: ${process.getActiveResourcesInfo().join(', ')}.`)
+  process.exit()
+}, LINGER_MS).unref()
