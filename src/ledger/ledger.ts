@@ -75,6 +75,9 @@ type OpenHold = {
   readonly versions: Versions
 }
 
+/** A caller that waits until this record is applied to the store. */
+type ApplyWait = { readonly lsn: number; resolve(): void; reject(error: Error): void }
+
 const insufficientQuota = () =>
   new Refusal('insufficient_quota', 'The token or its user does not have enough quota for this request.')
 const ledgerUnavailable = () =>
@@ -106,6 +109,7 @@ export async function openLedger({ nodeId, journal, books, otherNodes, nowMs, on
   /** The batch that was sent to the store and is not acknowledged yet. */
   let batch: Batch | undefined
   let applying: Promise<void> | undefined
+  let waits: ApplyWait[] = []
   /** The open records of running requests, oldest first. Recovery reads the journal from the oldest. */
   const openLsns = new Set<number>()
 
@@ -122,7 +126,7 @@ export async function openLedger({ nodeId, journal, books, otherNodes, nowMs, on
     return { settled: records.map(({ body }) => body), afterLsn: appliedLsn, lastLsn, oldestOpenLsn }
   }
 
-  /** Applies the settled requests in order, each batch in one transaction. */
+  /** Applies the settled requests in order, each batch in one transaction. Under load there is always another batch. */
   async function applyAll(): Promise<void> {
     while (unapplied.length > 0) {
       // A failed batch may have been committed without an acknowledgement. It is retried unchanged, and `apply` is idempotent.
@@ -133,14 +137,39 @@ export async function openLedger({ nodeId, journal, books, otherNodes, nowMs, on
       appliedLsn = lastLsn
       unapplied = unapplied.slice(settled.length)
       journal.markNeededAfter(Math.min(lastLsn, oldestOpenLsn - 1))
+      endWaits(({ lsn }) => lsn <= lastLsn)
     }
   }
 
   function apply(): Promise<void> {
-    applying ??= applyAll().finally(() => {
-      applying = undefined
-    })
+    applying ??= applyAll()
+      .catch(error => {
+        endWaits(() => true, error)
+        throw error
+      })
+      .finally(() => {
+        applying = undefined
+      })
     return applying
+  }
+
+  /** Ends the waits for the application of records, with an error if there is one. */
+  function endWaits(isOver: (wait: ApplyWait) => boolean, error?: Error): void {
+    for (const { resolve, reject } of waits.filter(isOver))
+      if (error) reject(error)
+      else resolve()
+    waits = waits.filter(wait => !isOver(wait))
+  }
+
+  /** Applies every request that was settled before the call. It does not wait for those that are settled meanwhile. */
+  function applyUpToNow(): Promise<void> {
+    const last = unapplied.at(-1)
+    if (!last) return Promise.resolve()
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    waits.push({ lsn: last.lsn, resolve, reject })
+    // Its error is that of the wait.
+    apply().catch(() => {})
+    return promise
   }
 
   const applySoon = () => {
@@ -336,15 +365,10 @@ export async function openLedger({ nodeId, journal, books, otherNodes, nowMs, on
     /** The age of the oldest settled request that is not applied to the store. */
     lagMs: () => (unapplied[0] ? Math.max(0, nowMs() - unapplied[0].timeMs) : 0),
     /** Resolves when every request that was settled before the call is applied to the store. */
-    async barrier(): Promise<void> {
-      // A running `apply` may have started before the newest record was added; the second call includes that record.
-      await apply()
-      await apply()
-    },
+    barrier: applyUpToNow,
     /** Applies settled requests and returns the free lease of an account, before the account is changed in the store. */
     async flushAndReturn(account: AccountId): Promise<void> {
-      await apply()
-      await apply()
+      await applyUpToNow()
       await leases.returnIdle(account)
     },
     /** Returns the free leases of accounts that another node needs. For a while this node leases only what it needs. */
