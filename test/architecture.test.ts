@@ -24,7 +24,7 @@ const FLOORS: readonly (readonly string[])[] = [
   ['chat'],
   ['requests'],
   ['models', 'metering', 'metrics', 'override', 'alerts', 'host'],
-  ['wire', 'domain'],
+  ['wire', 'http1', 'domain'],
 ]
 
 /** The console reads the contract too, so it may import only zod and constants. */
