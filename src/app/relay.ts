@@ -159,7 +159,7 @@ export async function buildRelay({
     createBudget({ maxBytes, onShortage: () => onShortage(shortage) })
   const memory = budgetOf(BUDGET_SHORTAGES.memory, limits.memoryBytes)
   const upstream = createUpstream({
-    connector: guard.connector,
+    resolver: guard.resolver,
     connections: limits.connections,
     memory,
     hasDescriptors,

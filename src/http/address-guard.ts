@@ -18,23 +18,32 @@ export class RefusedAddressError extends Error {
   }
 }
 
-type GuardRules = { readonly policy: AddressPolicy; readonly author: AddressAuthor }
+type GuardRules = {
+  readonly policy: AddressPolicy
+  readonly author: AddressAuthor
+  onRefused(error: RefusedAddressError): void
+}
 
 /**
  * Resolves a name once, checks all its addresses, and connects to those: there is no second lookup whose answer could
  * differ (DNS rebinding).
  */
 const createGuardedLookup =
-  ({ policy, author }: GuardRules): LookupFunction =>
+  ({ policy, author, onRefused }: GuardRules): LookupFunction =>
   (hostname, options, callback) => {
+    const refuse = (reason: string) => {
+      const refusal = new RefusedAddressError(reason)
+      onRefused(refusal)
+      callback(refusal, '', 0)
+    }
     lookup(hostname, { ...options, all: true }, (error, addresses: LookupAddress[] = []) => {
       const [first] = addresses
       if (error) return callback(error, '', 0)
-      if (!first) return callback(new RefusedAddressError(`${hostname} has no address`), '', 0)
+      if (!first) return refuse(`${hostname} has no address`)
       for (const { address } of addresses) {
         const reason = refuseAddress(address, policy, author)
         if (reason === undefined) continue
-        return callback(new RefusedAddressError(`${hostname} (${address}) ${reason}`), '', 0)
+        return refuse(`${hostname} (${address}) ${reason}`)
       }
       if (options.all) callback(null, addresses as never, 0)
       else callback(null, first.address, first.family)
@@ -50,25 +59,35 @@ export type ConnectorOptions = { readonly timeoutMs: number; readonly author?: A
 
 /** Checks the address of every outgoing connection of the gateway. */
 export function createAddressGuard({ policy, onRefused }: AddressGuardDeps) {
+  /**
+   * The checks of connections to addresses of one author. Node.js calls the lookup for names only, so `refuse` checks
+   * literal addresses.
+   */
+  function resolver(author: AddressAuthor) {
+    return {
+      lookup: createGuardedLookup({ policy, author, onRefused }),
+      refuse(hostname: string): RefusedAddressError | undefined {
+        const reason = refuseHost(hostname, policy, author)
+        if (reason === undefined) return undefined
+        const refusal = new RefusedAddressError(`${hostname} ${reason}`)
+        onRefused(refusal)
+        return refusal
+      },
+    }
+  }
+
   return {
     refuseUrl: (text: string) => refuseUrl(text, policy),
+    resolver,
 
-    /** The connector of undici. Node.js calls the lookup for names only, so literal addresses are checked here. */
+    /** The connector of undici. */
     connector({ timeoutMs, author = 'administrator' }: ConnectorOptions): buildConnector.connector {
-      const connect = buildConnector({
-        allowH2: false,
-        timeout: timeoutMs,
-        lookup: createGuardedLookup({ policy, author }),
-      })
+      const { lookup, refuse } = resolver(author)
+      const connect = buildConnector({ allowH2: false, timeout: timeoutMs, lookup })
       return (options, callback) => {
-        const reason = refuseHost(options.hostname, policy, author)
-        const report: buildConnector.Callback = (...[error, socket]) => {
-          if (error instanceof RefusedAddressError) onRefused(error)
-          if (error) callback(error, null)
-          else callback(null, socket as never)
-        }
-        if (reason === undefined) connect(options, report)
-        else report(new RefusedAddressError(`${options.hostname} ${reason}`), null)
+        const refusal = refuse(options.hostname)
+        if (refusal === undefined) connect(options, callback)
+        else callback(refusal, null)
       }
     },
   }

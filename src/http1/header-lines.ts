@@ -62,16 +62,26 @@ export type HeaderLines = {
    */
   readonly headers: IncomingHttpHeaders
   /** Undefined without content-length. */
-  readonly contentLength: number | undefined
-  readonly isChunked: boolean
+  contentLength: number | undefined
+  isChunked: boolean
   /** The number of `host` lines: a server must refuse a request that has another number than one. */
-  readonly hostLines: number
+  hostLines: number
 }
 
-type MutableHeaderLines = { -readonly [Key in keyof HeaderLines]: HeaderLines[Key] }
+export const createHeaderLines = (): HeaderLines => ({
+  headers: Object.create(null) as IncomingHttpHeaders,
+  contentLength: undefined,
+  isChunked: false,
+  hostLines: 0,
+})
 
-/** Adds a line to the headers; false if it makes the length of the body ambiguous (request smuggling). */
-function addLine(lines: MutableHeaderLines, name: string, value: string): boolean {
+/**
+ * Adds a line whose name and value are free of invalid characters. False: it makes the length of the body ambiguous
+ * (request smuggling).
+ */
+export function addHeaderLine(lines: HeaderLines, nameInAnyCase: string, paddedValue: string): boolean {
+  const name = lowerCaseOf(nameInAnyCase)
+  const value = withoutTrailingSpace(paddedValue)
   const { headers } = lines
   const before = headers[name] as string | undefined
   switch (name) {
@@ -102,12 +112,7 @@ function addLine(lines: MutableHeaderLines, name: string, value: string): boolea
  * the first header line starts at `from`. The caller limits the number of bytes.
  */
 export function parseHeaderLines(head: string, from: number, maxLines: number): HeaderLines | HeaderFault {
-  const lines: MutableHeaderLines = {
-    headers: Object.create(null) as IncomingHttpHeaders,
-    contentLength: undefined,
-    isChunked: false,
-    hostLines: 0,
-  }
+  const lines = createHeaderLines()
   const end = head.length - 2
   let count = 0
   LINE.lastIndex = from
@@ -115,8 +120,7 @@ export function parseHeaderLines(head: string, from: number, maxLines: number): 
     const match = LINE.exec(head)
     if (match === null) return 'malformed'
     if (++count > maxLines) return 'too_many'
-    if (!addLine(lines, lowerCaseOf(match[1] as string), withoutTrailingSpace(match[2] as string)))
-      return 'framing'
+    if (!addHeaderLine(lines, match[1] as string, match[2] as string)) return 'framing'
   }
   return LINE.lastIndex === end && head.endsWith('\r\n') ? lines : 'malformed'
 }

@@ -6,7 +6,7 @@ import { createUpstream } from '../../src/relay/upstream/upstream.ts'
 export function openUpstream(connections: number) {
   const guard = createAddressGuard({ policy: { allowPrivate: true }, onRefused() {} })
   return createUpstream({
-    connector: guard.connector,
+    resolver: guard.resolver,
     connections,
     memory: createBudget({ maxBytes: 1_048_576, onShortage() {} }),
     hasDescriptors: () => true,

@@ -1,14 +1,15 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import type { Dispatcher } from 'undici'
 import { BUDGET_SHORTAGES, type Shortage, shortageOf } from '../../domain/shortage.ts'
+import type { AddressGuard } from '../../http/address-guard.ts'
 import { RefusedAddressError } from '../../http/address-guard.ts'
 import type { Budget } from '../../http/budget.ts'
 import type { AddressAuthor } from '../../http/upstream-address.ts'
+import { type Client, type ClientExchange, createClient } from '../../http1/client/client.ts'
+import { createDeadlines } from '../../http1/client/deadlines.ts'
+import { Http1Error } from '../../http1/client/errors.ts'
 import { KeyRefused } from '../../providers/key-refused.ts'
 import { createGatherer } from '../../wire/gather.ts'
 import type { Upload } from '../../wire/multipart.ts'
-import { createDeadlines } from './deadlines.ts'
-import { createPools, type PoolsOptions } from './pools.ts'
 import { createPrelude } from './prelude.ts'
 
 export type Timeouts = {
@@ -106,7 +107,6 @@ const CONNECT_ERRORS = new Set([
   'ENETUNREACH',
   // The error of an IPv6 address on a machine without IPv6; otherwise it is a shortage.
   'EADDRNOTAVAIL',
-  'UND_ERR_CONNECT_TIMEOUT',
   'ETIMEDOUT',
   'CERT_HAS_EXPIRED',
   'DEPTH_ZERO_SELF_SIGNED_CERT',
@@ -116,12 +116,12 @@ const CONNECT_ERRORS = new Set([
   'EPROTO',
   'REFUSED_ADDRESS',
 ])
-const TIMEOUT_ERRORS = new Set([
-  'UND_ERR_HEADERS_TIMEOUT',
-  'UND_ERR_BODY_TIMEOUT',
-  'UND_ERR_CONNECT_TIMEOUT',
-  'ETIMEDOUT',
-])
+const TIMEOUT_ERRORS = new Set(['CONNECT_TIMEOUT', 'IDLE_TIMEOUT', 'ETIMEDOUT'])
+const INVALID_ERRORS = new Set(['MALFORMED_RESPONSE', 'MALFORMED_REQUEST'])
+
+const KEEP_ALIVE_MS = 30_000
+/** Self-hosted servers often close idle connections after five seconds without notice. Reconnecting to them is cheap. */
+const PLAIN_KEEP_ALIVE_MS = 4_000
 
 /** Streams other than server-sent events: they start with their first byte. */
 const FRAMED = /^application\/(x-ndjson|vnd\.amazon\.eventstream)\b/i
@@ -135,21 +135,24 @@ function failureOf(error: Error & { code?: string }, wasSent: boolean): Connecti
     ? 'timeout'
     : CONNECT_ERRORS.has(code)
       ? 'connect'
-      : /HTTPParser|UND_ERR_RES|HPE_/.test(`${error.name}${code}`)
+      : INVALID_ERRORS.has(code)
         ? 'invalid'
         : 'cut'
   // The reason why the gateway refused an address is more useful than the code. Only administrators see it.
-  const message = error instanceof RefusedAddressError ? error.message : code || error.name
-  return { kind: 'failure', reason, message, wasSent }
+  const isOwn = error instanceof RefusedAddressError || error instanceof Http1Error
+  return { kind: 'failure', reason, message: isOwn ? error.message : code || error.name, wasSent }
 }
 
-/** undici also accepts an array of buffers, which its types do not declare. */
 const sendable = (body: UpstreamRequest['body']) =>
-  body === undefined || Buffer.isBuffer(body)
-    ? (body ?? null)
-    : ((body.inMemory?.() as Buffer | undefined) ?? body.open())
+  body === undefined || Buffer.isBuffer(body) ? body : (body.inMemory?.() ?? body)
 
-type UpstreamOptions = PoolsOptions & {
+type UpstreamOptions = {
+  readonly resolver: AddressGuard['resolver']
+  /**
+   * Connections per origin. As many as clients may have: an answer occupies its connection while it runs, and a request
+   * that waited for one would look like a slow provider.
+   */
+  readonly connections: number
   /** The memory budget of all bodies in this process; buffered answers count against it while they are received. */
   readonly memory: Budget
   /** Whether this process can open another file or socket. */
@@ -157,10 +160,22 @@ type UpstreamOptions = PoolsOptions & {
   onShortage(shortage: Shortage): void
 }
 
-/** Exchanges requests with providers over pooled connections. Redirects are not followed. */
-export function createUpstream({ memory, hasDescriptors, onShortage, ...options }: UpstreamOptions) {
-  const pools = createPools(options)
+/** Exchanges requests with providers over persistent connections. Redirects are not followed. */
+export function createUpstream(options: UpstreamOptions) {
+  const { memory, hasDescriptors, onShortage } = options
   const deadlines = createDeadlines()
+  const clientFor = (author: AddressAuthor) =>
+    createClient({
+      resolver: options.resolver(author),
+      deadlines,
+      maxConnections: options.connections,
+      keepAliveMs: origin => (origin.startsWith('https:') ? KEEP_ALIVE_MS : PLAIN_KEEP_ALIVE_MS),
+    })
+  /** Addresses that a provider names must not reuse a connection to an administrator's address. */
+  const clients: Readonly<Record<AddressAuthor, Client>> = {
+    administrator: clientFor('administrator'),
+    provider: clientFor('provider'),
+  }
   const urlParts = new WeakMap<URL, { readonly origin: string; readonly path: string }>()
 
   /** Cached, because the same URLs are used repeatedly and a URL serializes its parts on each access. */
@@ -176,10 +191,10 @@ export function createUpstream({ memory, hasDescriptors, onShortage, ...options 
     const { method = 'POST', url, headers, body, timeouts, maxAnswerBytes = MAX_BUFFERED_BYTES } = request
     let isStream = request.isStream
     const { promise, resolve } = Promise.withResolvers<UpstreamOutcome>()
-    let controller: Dispatcher.DispatchController | undefined
+    let running: ClientExchange | undefined
+    let wasSent = false
     let receiver: Receiver | undefined
     let isOver = false
-    let isAborted = false
     let status = 0
     let answerHeaders: IncomingHttpHeaders = {}
     const gathered = createGatherer()
@@ -220,14 +235,13 @@ export function createUpstream({ memory, hasDescriptors, onShortage, ...options 
 
     function failLocally(shortage: Shortage): void {
       onShortage(shortage)
-      const wasSent = controller !== undefined
       finish({ kind: 'failure', reason: 'local', message: shortage.code, wasSent, shortage })
-      controller?.abort(new Error(shortage.code))
+      running?.abort()
     }
 
     /** A shortage on this machine is not reported as a failure of the provider. */
     function failed(error: Error & { code?: string }): void {
-      const failure = failureOf(error, controller !== undefined)
+      const failure = failureOf(error, wasSent)
       const shortage = shortageOf(error) ?? (isOutOfDescriptors(failure) ? DESCRIPTORS : undefined)
       if (shortage) failLocally(shortage)
       else finish(failure)
@@ -237,8 +251,8 @@ export function createUpstream({ memory, hasDescriptors, onShortage, ...options 
     const isOutOfDescriptors = ({ reason }: ConnectionFailure) => reason === 'connect' && !hasDescriptors()
 
     function stop(reason: ConnectionFailure['reason'], message: string): void {
-      finish({ kind: 'failure', reason, message, wasSent: controller !== undefined })
-      controller?.abort(new Error(message))
+      finish({ kind: 'failure', reason, message, wasSent })
+      running?.abort()
     }
 
     const flow: Flow = {
@@ -251,8 +265,8 @@ export function createUpstream({ memory, hasDescriptors, onShortage, ...options 
         if (ended === 'end') next.end()
         else if (ended) next.fail(ended)
       },
-      pause: () => controller?.pause(),
-      resume: () => controller?.resume(),
+      pause: () => running?.pause(),
+      resume: () => running?.resume(),
     }
 
     let isPassing = false
@@ -277,61 +291,69 @@ export function createUpstream({ memory, hasDescriptors, onShortage, ...options 
       resolve({ kind: 'stream', status, headers: answerHeaders, flow })
     }
 
+    function receiveHead(code: number, headers: IncomingHttpHeaders): void {
+      status = code
+      answerHeaders = headers
+      const type = headers['content-type'] ?? ''
+      isPassing = request.passes?.(type) ?? false
+      isFramed = isStream && FRAMED.test(type)
+      if (request.acceptsNonStream && type.includes('json')) isStream = false
+      // The deadline of a stream ends with its first event, that of any other answer with its status.
+      if (!handsOver()) first.cancel()
+    }
+
+    function receiveData(bytes: Buffer): void {
+      // The client reads the next bytes into the same memory.
+      const chunk = Buffer.from(bytes)
+      if (receiver) {
+        receiver.data(chunk)
+        return
+      }
+      gathered.push(chunk)
+      size += chunk.length
+      if (!memory.take(chunk.length)) {
+        failLocally(BUDGET_SHORTAGES.memory)
+        return
+      }
+      reservedBytes += chunk.length
+      if (handsOver()) {
+        if (!isHandedOver) handOver(chunk)
+      } else if (status >= 400 && size > MAX_ERROR_BYTES) {
+        // The error body is long enough to report; the rest is not received.
+        finish('end')
+        running?.abort()
+      } else if (size > maxAnswerBytes) stop('invalid', `more than ${maxAnswerBytes / 1_048_576} MiB`)
+    }
+
     function dispatch(signedHeaders: Readonly<Record<string, string>>): void {
       const { origin, path } = partsOf(url)
-      pools.poolOf(origin, timeouts.connectMs, request.author).dispatch(
-        {
-          method,
-          path,
-          headers:
-            body === undefined || Buffer.isBuffer(body)
-              ? signedHeaders
-              : { ...signedHeaders, 'content-length': String(body.length) },
-          body: sendable(body),
-          // `first` above is the deadline for the first byte, and also waits for the first event.
-          headersTimeout: 0,
-          bodyTimeout: timeouts.idleMs,
-        },
-        {
-          onRequestStart(started) {
-            controller = started
-            if (isAborted || isOver) started.abort(new Error('aborted'))
+      try {
+        running = clients[request.author ?? 'administrator'].exchange(
+          {
+            origin,
+            method,
+            path,
+            headers: signedHeaders,
+            body: sendable(body),
+            connectMs: timeouts.connectMs,
+            // `first` above is the deadline for the first byte, and also waits for the first event.
+            idleMs: timeouts.idleMs,
+            // A provider may have processed, and bills, any other request that it received (docs/reference/routing.md: Retries).
+            isRepeatable: method === 'GET',
           },
-          onResponseStart(started, code, rawHeaders) {
-            if (code < 200) return
-            // The raw headers would keep a 64 KiB socket buffer alive for as long as the stream runs.
-            started.rawHeaders = null
-            status = code
-            answerHeaders = rawHeaders
-            const type = String(rawHeaders['content-type'] ?? '')
-            isPassing = request.passes?.(type) ?? false
-            isFramed = isStream && FRAMED.test(type)
-            if (request.acceptsNonStream && type.includes('json')) isStream = false
-            // The deadline of a stream ends with its first event, that of any other answer with its status.
-            if (!handsOver()) first.cancel()
+          {
+            sent() {
+              wasSent = true
+            },
+            head: receiveHead,
+            data: receiveData,
+            end: () => finish('end'),
+            fail: failed,
           },
-          onResponseData(_controller, chunk) {
-            if (isOver) return
-            if (receiver) return receiver.data(chunk)
-            gathered.push(chunk)
-            size += chunk.length
-            if (!memory.take(chunk.length)) {
-              failLocally(BUDGET_SHORTAGES.memory)
-              return
-            }
-            reservedBytes += chunk.length
-            if (handsOver()) {
-              if (!isHandedOver) handOver(chunk)
-            } else if (status >= 400 && size > MAX_ERROR_BYTES) {
-              // The error body is long enough to report; the rest is not received.
-              finish('end')
-              controller?.abort(new Error('enough'))
-            } else if (size > maxAnswerBytes) stop('invalid', `more than ${maxAnswerBytes / 1_048_576} MiB`)
-          },
-          onResponseEnd: () => finish('end'),
-          onResponseError: (_controller, error) => failed(error),
-        },
-      )
+        )
+      } catch (error) {
+        failed(error as Error)
+      }
     }
 
     async function signAndDispatch(sign: NonNullable<UpstreamRequest['sign']>): Promise<void> {
@@ -352,18 +374,20 @@ export function createUpstream({ memory, hasDescriptors, onShortage, ...options 
     return {
       outcome: promise,
       abort(): void {
-        if (isOver) return
-        isAborted = true
-        stop('cut', 'aborted')
+        if (!isOver) stop('cut', 'aborted')
       },
     }
   }
 
   return {
     exchange,
-    /** The number of origins with open connections. */
-    poolCount: pools.count,
-    close: pools.close,
+    /** The number of origins with open connections, and those that are not removed yet. */
+    originCount: () => clients.administrator.originCount() + clients.provider.originCount(),
+    connectionCount: () => clients.administrator.connectionCount() + clients.provider.connectionCount(),
+    async close(): Promise<void> {
+      clients.administrator.close()
+      clients.provider.close()
+    },
   }
 }
 

@@ -224,9 +224,9 @@ describe('connections to many origins', () => {
       for (const { url } of servers) assert.equal((await get(url, 'administrator')).kind, 'buffered')
       // The same origins, once a provider names them: the open connections are not reused for it.
       for (const { url } of servers) assert.equal((await get(url, 'provider')).kind, 'failure')
-      assert.ok(upstream.poolCount() >= servers.length)
+      assert.ok(upstream.originCount() >= servers.length)
       for (const server of servers) await server.close()
-      await until('all pools to be removed', async () => (upstream.poolCount() === 0 ? true : undefined))
+      await until('all origins to be removed', async () => (upstream.originCount() === 0 ? true : undefined))
     } finally {
       await upstream.close()
     }

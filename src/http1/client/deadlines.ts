@@ -3,7 +3,7 @@ const SHORT_MS = 10_000
 const TICK_MS = 500
 
 /** Cancelled if the event occurs in time. */
-type Deadline = { cancel(): void }
+export type Deadline = { cancel(): void }
 
 type Waiting = { readonly atMs: number; place: number; onLate(): void }
 
@@ -55,3 +55,5 @@ export function createDeadlines() {
     },
   }
 }
+
+export type Deadlines = ReturnType<typeof createDeadlines>

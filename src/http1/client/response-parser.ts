@@ -1,0 +1,268 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import { addHeaderLine, createHeaderLines } from '../header-lines.ts'
+import { type Llhttp, loadLlhttp, NO_BODY, nameOf, OK, PAUSED, RESPONSE, USER } from './llhttp.ts'
+
+const MAX_HEAD_BYTES = 16 * 1024
+const MAX_HEADER_LINES = 256
+/** Informational (1xx) responses before the final one. */
+const MAX_INFORMATIONAL = 16
+/**
+ * Bytes that are neither headers nor content: sizes and extensions of chunks, empty lines. Chunks of one byte need five
+ * for each.
+ */
+const MAX_OVERHEAD_BYTES = 32 * 1024
+const MAX_OVERHEAD_PER_CONTENT = 16
+
+const MAX_TEXT_BYTES = 4 * 1024
+
+const KEEP_ALIVE_TIMEOUT = /(?:^|[,;\s])timeout\s*=\s*"?(\d{1,6})/i
+
+/** The response to one request, as far as it has been read. */
+export type ResponseReading = {
+  /** 0 until the head of the final response is complete. */
+  readonly status: number
+  readonly headers: IncomingHttpHeaders
+  /** The content within the bytes of the last `read`: one piece, however many chunks it came in. */
+  readonly contentStart: number
+  readonly contentEnd: number
+  readonly isComplete: boolean
+  /** Whether the connection may be used for another request after this response. */
+  readonly isPersistent: boolean
+}
+
+type Mutable<T> = { -readonly [Name in keyof T]: T[Name] }
+
+/** Reads the responses of one connection, which arrive in any pieces. */
+export type ResponseParser = {
+  readonly reading: ResponseReading
+  /** Begins the response to the next request. */
+  begin(method: string): void
+  /**
+   * Reads the first `length` bytes, and moves the content in them together. Returns the fault of a malformed response;
+   * the content before the fault is valid.
+   */
+  read(bytes: Buffer, length: number): string | undefined
+  /** The connection has ended: completes a response that ends with it. */
+  finish(): void
+  /** How long the server keeps an idle connection open; undefined: it does not say. */
+  keepAliveMs(): number | undefined
+  close(): void
+}
+
+/** The state of a parser between the callbacks of llhttp. */
+type State = Mutable<ResponseReading> & {
+  method: string
+  lines: ReturnType<typeof createHeaderLines>
+  lineCount: number
+  headBytes: number
+  overheadBytes: number
+  contentBytes: number
+  informational: number
+  field: string
+  value: string
+  hasValue: boolean
+  fault: string | undefined
+}
+
+const reset = (state: State, method: string): void => {
+  state.status = 0
+  state.lines = createHeaderLines()
+  state.headers = state.lines.headers
+  state.isComplete = false
+  state.isPersistent = false
+  state.method = method
+  state.lineCount = 0
+  state.headBytes = 0
+  state.overheadBytes = 0
+  state.contentBytes = 0
+  state.informational = 0
+  state.field = ''
+  state.value = ''
+  state.hasValue = false
+  state.fault = undefined
+}
+
+const createState = (): State => {
+  const lines = createHeaderLines()
+  return {
+    status: 0,
+    headers: lines.headers,
+    contentStart: 0,
+    contentEnd: 0,
+    isComplete: false,
+    isPersistent: false,
+    method: '',
+    lines,
+    lineCount: 0,
+    headBytes: 0,
+    overheadBytes: 0,
+    contentBytes: 0,
+    informational: 0,
+    field: '',
+    value: '',
+    hasValue: false,
+    fault: undefined,
+  }
+}
+
+function refuse(state: State, fault: string): typeof USER {
+  state.fault = fault
+  return USER
+}
+
+/** Ends a header line, whose name and value may have come in several pieces. Trailers are checked and discarded. */
+function endLine(state: State): number {
+  const { field, value } = state
+  state.field = ''
+  state.value = ''
+  state.hasValue = false
+  if (++state.lineCount > MAX_HEADER_LINES) return refuse(state, 'too many headers')
+  if (state.status !== 0) return OK
+  return addHeaderLine(state.lines, field, value) ? OK : refuse(state, 'ambiguous length')
+}
+
+/** A response to HEAD, a 204 and a 304 have no body, whatever their headers say (RFC 9112, 6.3). */
+const hasNoBody = (status: number, method: string) =>
+  status < 200 || status === 204 || status === 304 || method === 'HEAD'
+
+function endHead(state: State, status: number, isPersistent: boolean): number {
+  if (state.hasValue && endLine(state) !== OK) return USER
+  const { lines, method } = state
+  const isBodiless = hasNoBody(status, method)
+  if (status < 200) return NO_BODY
+  state.status = status
+  // A server that announces a body where there can be none may also send it.
+  const isContradictory =
+    isBodiless && method !== 'HEAD' && (lines.isChunked || (lines.contentLength ?? 0) > 0)
+  state.isPersistent = isPersistent && !isContradictory
+  return isBodiless ? NO_BODY : OK
+}
+
+function endMessage(state: State): number {
+  if (state.hasValue && endLine(state) !== OK) return USER
+  if (state.status !== 0) {
+    state.isComplete = true
+    return PAUSED
+  }
+  // An informational response: the final one follows.
+  state.informational++
+  state.lines = createHeaderLines()
+  state.headers = state.lines.headers
+  return state.informational > MAX_INFORMATIONAL ? refuse(state, 'too many informational responses') : OK
+}
+
+/**
+ * Parsers of responses. llhttp has the grammar; the framing of bodies is limited further by the rules of
+ * `header-lines.ts`, and every part of a response has a bound. All parsers share one copy of llhttp and the region of its
+ * memory into which bytes are copied, so a read is over before the next one begins.
+ */
+export function createResponseParsers(regionBytes: number) {
+  let current: State = createState()
+  let source: Buffer = Buffer.alloc(0)
+  let sourceBytes = 0
+  /** The text of a short source, made when the first header in it is read. */
+  let text = ''
+  let region = 0
+  let regionView = new Uint8Array(0)
+
+  function textAt(at: number, length: number): string {
+    const start = at - region
+    // Header values are slices of the text, and so keep all of it in memory.
+    if (sourceBytes > MAX_TEXT_BYTES) return source.toString('latin1', start, start + length)
+    if (text === '') text = source.toString('latin1', 0, sourceBytes)
+    return text.slice(start, start + length)
+  }
+  const countHead = (length: number): number => {
+    current.headBytes += length
+    return current.headBytes > MAX_HEAD_BYTES ? refuse(current, 'headers are too large') : OK
+  }
+  const llhttp: Llhttp = loadLlhttp({
+    wasm_on_message_begin: () => OK,
+    wasm_on_url: () => OK,
+    wasm_on_status: (_parser, _at, length) => countHead(length),
+    wasm_on_header_field(_parser, at, length) {
+      if (current.hasValue && endLine(current) !== OK) return USER
+      current.field += textAt(at, length)
+      return countHead(length)
+    },
+    wasm_on_header_value(_parser, at, length) {
+      current.hasValue = true
+      current.value += textAt(at, length)
+      return countHead(length)
+    },
+    wasm_on_headers_complete(parser, status, _isUpgrade, isPersistent) {
+      if (llhttp.llhttp_get_http_major(parser) !== 1) return refuse(current, 'HPE_INVALID_VERSION')
+      if (status === 101) return refuse(current, 'switches protocols')
+      return endHead(current, status, isPersistent === 1)
+    },
+    wasm_on_body(_parser, at, length) {
+      const start = at - region
+      if (current.contentEnd === 0) {
+        current.contentStart = start
+        current.contentEnd = start
+      } else source.copyWithin(current.contentEnd, start, start + length)
+      current.contentEnd += length
+      return OK
+    },
+    wasm_on_message_complete: () => endMessage(current),
+  })
+  region = llhttp.malloc(regionBytes)
+
+  function viewRegion(): Uint8Array {
+    // The memory grows with the number of parsers; then it is another object.
+    if (regionView.buffer !== llhttp.memory.buffer)
+      regionView = new Uint8Array(llhttp.memory.buffer, region, regionBytes)
+    return regionView
+  }
+
+  return function open(): ResponseParser {
+    const parser = llhttp.llhttp_alloc(RESPONSE)
+    const state = createState()
+
+    function read(bytes: Buffer, length: number): string | undefined {
+      current = state
+      source = bytes
+      state.contentStart = 0
+      state.contentEnd = 0
+      sourceBytes = length
+      viewRegion().set(length === bytes.length ? bytes : bytes.subarray(0, length))
+      const code = llhttp.llhttp_execute(parser, region, length)
+      text = ''
+      const contentBytes = state.contentEnd - state.contentStart
+      state.contentBytes += contentBytes
+      state.overheadBytes += length - contentBytes
+      if (state.isComplete) {
+        // Bytes that follow belong to no request, so the connection is not used again.
+        if (llhttp.llhttp_get_error_pos(parser) - region < length) state.isPersistent = false
+        return undefined
+      }
+      if (state.fault !== undefined) return state.fault
+      if (code !== OK) return nameOf(llhttp, code)
+      const isBloated =
+        state.overheadBytes > MAX_OVERHEAD_BYTES + MAX_OVERHEAD_PER_CONTENT * state.contentBytes
+      return isBloated ? 'more framing than content' : undefined
+    }
+
+    return {
+      reading: state,
+      begin(method) {
+        llhttp.llhttp_reset(parser)
+        reset(state, method)
+      },
+      read,
+      finish() {
+        current = state
+        if (state.status !== 0 && !state.isComplete) llhttp.llhttp_finish(parser)
+        state.isPersistent = false
+      },
+      keepAliveMs() {
+        const value = state.headers['keep-alive']
+        const seconds = typeof value === 'string' ? KEEP_ALIVE_TIMEOUT.exec(value)?.[1] : undefined
+        return seconds === undefined ? undefined : Number(seconds) * 1000
+      },
+      close: () => llhttp.llhttp_free(parser),
+    }
+  }
+}
+
+export type ResponseParsers = ReturnType<typeof createResponseParsers>
