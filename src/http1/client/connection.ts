@@ -114,8 +114,8 @@ export function openConnection(deps: ConnectionDeps, options: ConnectionOptions)
     hasHead = false
     if (!isOpen) return
     isReused = true
-    // The end of an idle connection, or bytes that belong to no request, may have arrived in this turn of the event loop.
-    // They are read first; otherwise the bytes would be taken for the response.
+    // The end of the idle connection, or bytes that belong to no request, may already have arrived. They are read first:
+    // otherwise the bytes would be taken for the response.
     setImmediate(sendIfWaiting, next)
   }
 
@@ -189,8 +189,10 @@ export function openConnection(deps: ConnectionDeps, options: ConnectionOptions)
   }
 
   function onEnd(): void {
-    if (exchange !== undefined && isSent) parser.finish()
-    if (exchange !== undefined && reading.isComplete) complete(exchange)
+    // Until the request is sent, the parser still has the response before it.
+    const running = isSent ? exchange : undefined
+    if (running !== undefined) parser.finish()
+    if (running !== undefined && reading.isComplete) complete(running)
     else close(new Http1Error('CLOSED', 'connection closed'))
   }
 
