@@ -32,7 +32,8 @@ export function createOracle() {
 
   const piece = (at: number, length: number) => text.slice(at - base, at - base + length)
   const closeLine = () => {
-    if (wasValue) headers.push([field.toLowerCase(), value])
+    // Lines after the head of the final response are trailers.
+    if (wasValue && status < 200) headers.push([field.toLowerCase(), value])
     if (wasValue) field = ''
     value = ''
     wasValue = false

@@ -13,6 +13,8 @@ export type Llhttp = {
   llhttp_finish(parser: number): number
   llhttp_get_error_pos(parser: number): number
   llhttp_get_http_major(parser: number): number
+  /** 1: the message ends with the connection. */
+  llhttp_message_needs_eof(parser: number): number
   llhttp_errno_name(code: number): number
 }
 

@@ -125,11 +125,20 @@ function endLine(state: State): number {
 const hasNoBody = (status: number, method: string) =>
   status < 200 || status === 204 || status === 304 || method === 'HEAD'
 
-function endHead(state: State, status: number, isPersistent: boolean): number {
+type HeadEnd = {
+  readonly status: number
+  readonly isPersistent: boolean
+  readonly endsWithConnection: boolean
+}
+
+function endHead(state: State, { status, isPersistent, endsWithConnection }: HeadEnd): number {
   if (state.hasValue && endLine(state) !== OK) return USER
   const { lines, method } = state
   const isBodiless = hasNoBody(status, method)
   if (status < 200) return NO_BODY
+  const hasLength = lines.isChunked || lines.contentLength !== undefined
+  // llhttp does not recognize every spelling that another reader would, such as a tab after `chunked`.
+  if (!isBodiless && hasLength === endsWithConnection) return refuse(state, 'ambiguous length')
   state.status = status
   // A server that announces a body where there can be none may also send it.
   const isContradictory =
@@ -193,7 +202,11 @@ export function createResponseParsers(regionBytes: number) {
     wasm_on_headers_complete(parser, status, _isUpgrade, isPersistent) {
       if (llhttp.llhttp_get_http_major(parser) !== 1) return refuse(current, 'HPE_INVALID_VERSION')
       if (status === 101) return refuse(current, 'switches protocols')
-      return endHead(current, status, isPersistent === 1)
+      return endHead(current, {
+        status,
+        isPersistent: isPersistent === 1,
+        endsWithConnection: llhttp.llhttp_message_needs_eof(parser) === 1,
+      })
     },
     wasm_on_body(_parser, at, length) {
       const start = at - region
