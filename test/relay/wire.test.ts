@@ -4,6 +4,8 @@ import { createServer, type ServerResponse } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { after, before, describe, it } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
+import { until } from '../support/process.ts'
 import { suiteRelay } from '../support/relay.ts'
 
 type Answer = (response: ServerResponse) => void
@@ -139,6 +141,56 @@ describe('between client and provider', () => {
     const { ask } = await serve(together)
     const reply = await ask({ stream: true })
     assert.equal(reply.text.replace('data: [DONE]\n\n', ''), pieces.join(''))
+  })
+
+  it('a response that its client does not read for a while is not mixed with others', async () => {
+    /** Differs at every offset and from that of every other name. */
+    const soundOf = (name: number, size: number) =>
+      Buffer.from(Uint32Array.from({ length: size / 4 }, (_, index) => index * 16 + name).buffer)
+    let written = 0
+    const paced =
+      (bytes: Buffer): Answer =>
+      async response => {
+        response.writeHead(200, { 'content-type': 'audio/mpeg' })
+        for (let at = 0; at < bytes.length; at += 50_000) {
+          written = at
+          if (!response.write(bytes.subarray(at, at + 50_000))) await once(response, 'drain')
+        }
+        response.end()
+      }
+    async function open(bytes: Buffer) {
+      const { key, model } = await serve(paced(bytes))
+      return fetch(`${relay.gateway.url}/v1/audio/speech`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ model, input: 'Hi', voice: 'alloy' }),
+      })
+    }
+    const bodyOf = async (response: Response) => {
+      assert.equal(response.status, 200)
+      return Buffer.from(await response.arrayBuffer())
+    }
+    const long = soundOf(0, 60_000_000)
+    const stalled = await open(long)
+    await until('the provider to be stopped by the stalled client', async () => {
+      const before = written
+      await delay(200)
+      return written === before ? true : undefined
+    })
+    assert.ok(written < long.length - 1_000_000, `${written} bytes were written`)
+    for (const name of [1, 2, 3])
+      assert.ok((await bodyOf(await open(soundOf(name, 2_000_000)))).equals(soundOf(name, 2_000_000)))
+    assert.ok((await bodyOf(stalled)).equals(long))
+  })
+
+  it('an unsolicited 100 Continue before a response is skipped', async () => {
+    const { ask } = await serve(response => {
+      response.writeContinue()
+      whole(response)
+    })
+    const reply = await ask()
+    assert.equal(reply.status, 200, reply.text)
+    assert.equal(reply.body.choices[0].message.content, 'Hi')
   })
 
   it('a complete stream ends with [DONE], also if the provider omits it', async () => {

@@ -71,7 +71,9 @@ export function readStrictly(text: string, method: string): StrictReading | unde
   const [coding] = codings
   if (coding !== undefined && (coding.toLowerCase() !== 'chunked' || line[1] === '0')) return undefined
   if (status < 200)
-    return headers.some(([name]) => name === 'connection') ? undefined : readStrictly(rest, method)
+    return line[1] === '0' || headers.some(([name]) => name === 'connection')
+      ? undefined
+      : readStrictly(rest, method)
   if (status === 204 || status === 304 || method === 'HEAD') return { status, headers, body: '', rest }
   if (coding !== undefined) {
     const content = readChunks(rest)
