@@ -31,6 +31,9 @@ const always = (text: string) => async (connection: RawConnection) => {
   while (await connection.request()) connection.socket.write(text, 'latin1')
 }
 
+const trusted = getCACertificates('default')
+after(() => setDefaultCACertificates(trusted))
+
 const OK = 'HTTP/1.1 200 OK\r\n'
 const HELLO = `${OK}content-length: 5\r\n\r\nhello`
 const come = (what: string, is: () => boolean) => until(what, async () => (is() ? true : undefined))
@@ -478,6 +481,26 @@ describe('a connection', () => {
     assert.deepEqual([error?.code, sent], ['CONNECT_TIMEOUT', 0])
   })
 
+  for (const scheme of ['http', 'https'])
+    it(`is opened to the next address of its host if the first one refuses, with ${scheme}`, async () => {
+      setDefaultCACertificates([...trusted, TEST_CERTIFICATE])
+      const tls = scheme === 'https' ? { cert: TEST_CERTIFICATE, key: TEST_KEY } : undefined
+      const server = await serve(always(HELLO), tls)
+      const addresses = [
+        { address: '127.0.0.2', family: 4 },
+        { address: '127.0.0.1', family: 4 },
+      ]
+      const client = connectTo({
+        resolver: { lookup: (_host, _options, callback) => callback(null, addresses as never, 4) },
+      })
+      for (const _ of [1, 2])
+        assert.equal(
+          (await fetchRaw(client, { origin: `${scheme}://localhost:${server.port}` })).body,
+          'hello',
+        )
+      assert.equal(server.opened(), 1)
+    })
+
   it('is not opened to an address that the resolver refuses', async () => {
     const server = await serve(always(HELLO))
     const refusal = new Error('not allowed')
@@ -584,8 +607,6 @@ describe('a response that is paused', () => {
 
 describe('a connection with TLS', () => {
   const tls = { cert: TEST_CERTIFICATE, key: TEST_KEY }
-  const trusted = getCACertificates('default')
-  after(() => setDefaultCACertificates(trusted))
 
   it('resumes the session of an earlier one, and names its server', async () => {
     setDefaultCACertificates([...trusted, TEST_CERTIFICATE])
@@ -612,6 +633,19 @@ describe('a connection with TLS', () => {
     }
     assert.deepEqual(sessions, [false, true])
     assert.deepEqual(names, ['localhost', 'http/1.1', 'localhost', 'http/1.1'])
+  })
+
+  it('is used again', async () => {
+    setDefaultCACertificates([...trusted, TEST_CERTIFICATE])
+    const server = await serve(always(HELLO), tls)
+    const client = connectTo()
+    const body = Buffer.alloc(200_000)
+    for (const _ of [1, 2, 3])
+      assert.equal(
+        (await fetchRaw(client, { origin: `https://localhost:${server.port}`, method: 'POST', body })).body,
+        'hello',
+      )
+    assert.equal(server.opened(), 1)
   })
 
   it('passes a long response on, paused in between', async () => {
