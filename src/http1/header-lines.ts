@@ -35,8 +35,8 @@ const MAX_KNOWN_NAMES = 1_000
 const lowerNames = new Map<string, string>()
 
 function lowerCaseOf(name: string): string {
-  const known = lowerNames.get(name)
-  if (known !== undefined) return known
+  const cached = lowerNames.get(name)
+  if (cached !== undefined) return cached
   const lower = name.toLowerCase()
   if (lowerNames.size < MAX_KNOWN_NAMES) lowerNames.set(name, lower)
   return lower

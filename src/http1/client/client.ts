@@ -91,8 +91,8 @@ export function createClient({ resolver, deadlines, maxConnections, keepAliveMs 
   const deps = { openSocket, openParser, deadlines, readBuffer, resolver }
 
   function originOf(name: string): Origin {
-    const known = origins.get(name)
-    if (known !== undefined) return known
+    const existing = origins.get(name)
+    if (existing !== undefined) return existing
     const origin: Origin = {
       name,
       endpoint: endpointOf(name),

@@ -56,7 +56,7 @@ function sendStreamed(
   onFailure: (error: Error) => void,
 ): BodyTransfer {
   const source = body.open()
-  let left = body.length
+  let remainingBytes = body.length
   let isComplete = false
   const onDrain = () => void source.resume()
   const stop = () => {
@@ -67,12 +67,12 @@ function sendStreamed(
   socket.on('drain', onDrain)
   source
     .on('data', (chunk: Buffer) => {
-      left -= chunk.length
-      if (left < 0) onFailure(new Http1Error('MALFORMED_REQUEST', 'the body is longer than announced'))
+      remainingBytes -= chunk.length
+      if (remainingBytes < 0) onFailure(new Http1Error('MALFORMED_REQUEST', 'the body is longer than announced'))
       else if (!socket.write(chunk)) source.pause()
     })
     .on('end', () => {
-      isComplete = left === 0
+      isComplete = remainingBytes === 0
       socket.off('drain', onDrain)
       if (!isComplete) onFailure(new Http1Error('MALFORMED_REQUEST', 'the body is shorter than announced'))
     })

@@ -19,17 +19,17 @@ const RESERVED: ReadonlySet<string> = new Set([
 ])
 
 /** Checked names in the spelling of the caller. It has a bound, because callers may forward names that their clients choose. */
-const MAX_KNOWN_NAMES = 1_000
-const knownNames = new Map<string, boolean>()
+const MAX_CHECKED_NAMES = 1_000
+const checkedNames = new Map<string, boolean>()
 
 /** Whether a header is sent. Throws if it is not a header. */
 function isSent(name: string): boolean {
-  const known = knownNames.get(name)
-  if (known !== undefined) return known
+  const cached = checkedNames.get(name)
+  if (cached !== undefined) return cached
   if (!NAME.test(name))
     throw new Http1Error('MALFORMED_REQUEST', `${JSON.stringify(name)} is not a header name`)
   const isOwn = !RESERVED.has(name.toLowerCase())
-  if (knownNames.size < MAX_KNOWN_NAMES) knownNames.set(name, isOwn)
+  if (checkedNames.size < MAX_CHECKED_NAMES) checkedNames.set(name, isOwn)
   return isOwn
 }
 
