@@ -41,14 +41,14 @@ describe('responses that are mutated', () => {
     for (const piece of pieces) {
       piece.copy(buffer)
       fault = parser.read(buffer, piece.length)
-      const { contentStart, contentEnd, isComplete } = parser.reading
+      const { contentStart, contentEnd, isComplete } = parser.reading()
       body += buffer.toString('latin1', contentStart, contentEnd)
       isLast = piece === pieces.at(-1)
       if (fault !== undefined || isComplete) break
     }
-    const { status, headers, isComplete } = parser.reading
+    const { status, headers, isComplete } = parser.reading()
     // Bytes that arrive later, between two responses, close the connection.
-    const isPersistent = parser.reading.isPersistent && isLast
+    const isPersistent = parser.reading().isPersistent && isLast
     if (fault === undefined && !isComplete) parser.finish()
     return {
       status,
@@ -57,7 +57,7 @@ describe('responses that are mutated', () => {
       fault,
       isComplete,
       isPersistent,
-      isCompleteAtClose: parser.reading.isComplete,
+      isCompleteAtClose: parser.reading().isComplete,
     }
   }
 

@@ -76,7 +76,6 @@ export type ClientConnection = {
 export function openConnection(deps: ConnectionDeps, options: ConnectionOptions): ClientConnection {
   const { deadlines, readBuffer } = deps
   const parser = deps.openParser()
-  const { reading } = parser
   let exchange: ConnectionExchange | undefined
   let sending: BodyTransfer | undefined
   let idle: Deadline | undefined
@@ -149,6 +148,7 @@ export function openConnection(deps: ConnectionDeps, options: ConnectionOptions)
   /** The receiver may close the connection in any of its calls. */
   function deliver(running: ConnectionExchange, fault: string | undefined): void {
     const { receiver } = running
+    const reading = parser.reading()
     if (!hasHead && reading.status !== 0) {
       hasHead = true
       receiver.head(reading.status, reading.headers)
@@ -183,7 +183,7 @@ export function openConnection(deps: ConnectionDeps, options: ConnectionOptions)
     sending?.stop()
     sending = undefined
     if (isPaused) resume()
-    if (reading.isPersistent && hasSentAll) options.onFree(connection, parser.keepAliveMs())
+    if (parser.reading().isPersistent && hasSentAll) options.onFree(connection, parser.keepAliveMs())
     else close()
     running.onEnd()
   }
@@ -192,7 +192,7 @@ export function openConnection(deps: ConnectionDeps, options: ConnectionOptions)
     // Until the request is sent, the parser still has the response before it.
     const running = isSent ? exchange : undefined
     if (running !== undefined) parser.finish()
-    if (running !== undefined && reading.isComplete) complete(running)
+    if (running !== undefined && parser.reading().isComplete) complete(running)
     else close(new Http1Error('CLOSED', 'connection closed'))
   }
 

@@ -68,7 +68,8 @@ function sendStreamed(
   source
     .on('data', (chunk: Buffer) => {
       remainingBytes -= chunk.length
-      if (remainingBytes < 0) onFailure(new Http1Error('MALFORMED_REQUEST', 'the body is longer than announced'))
+      if (remainingBytes < 0)
+        onFailure(new Http1Error('MALFORMED_REQUEST', 'the body is longer than announced'))
       else if (!socket.write(chunk)) source.pause()
     })
     .on('end', () => {

@@ -34,9 +34,10 @@ type Mutable<T> = { -readonly [Name in keyof T]: T[Name] }
 
 /** Reads the responses of one connection, which arrive in any pieces. */
 export type ResponseParser = {
-  readonly reading: ResponseReading
   /** Begins the response to the next request. */
   begin(method: string): void
+  /** The response to the current request, or the last one. */
+  reading(): ResponseReading
   /**
    * Reads the first `length` bytes, and moves the content in them together. Returns the fault of a malformed response;
    * the content before the fault is valid.
@@ -49,7 +50,7 @@ export type ResponseParser = {
   close(): void
 }
 
-/** The state of a parser between the callbacks of llhttp. */
+/** A response between the callbacks of llhttp. */
 type State = Mutable<ResponseReading> & {
   method: string
   lines: ReturnType<typeof createHeaderLines>
@@ -64,25 +65,7 @@ type State = Mutable<ResponseReading> & {
   fault: string | undefined
 }
 
-const reset = (state: State, method: string): void => {
-  state.status = 0
-  state.lines = createHeaderLines()
-  state.headers = state.lines.headers
-  state.isComplete = false
-  state.isPersistent = false
-  state.method = method
-  state.lineCount = 0
-  state.headBytes = 0
-  state.overheadBytes = 0
-  state.contentBytes = 0
-  state.informational = 0
-  state.field = ''
-  state.value = ''
-  state.hasValue = false
-  state.fault = undefined
-}
-
-const createState = (): State => {
+function createState(method: string): State {
   const lines = createHeaderLines()
   return {
     status: 0,
@@ -91,7 +74,7 @@ const createState = (): State => {
     contentEnd: 0,
     isComplete: false,
     isPersistent: false,
-    method: '',
+    method,
     lines,
     lineCount: 0,
     headBytes: 0,
@@ -166,7 +149,7 @@ function endMessage(state: State): number {
  * memory into which bytes are copied, so a read is over before the next one begins.
  */
 export function createResponseParsers(regionBytes: number) {
-  let current: State = createState()
+  let current = createState('')
   let source: Buffer = Buffer.alloc(0)
   let sourceBytes = 0
   /** The text of a short source, made when the first header in it is read. */
@@ -230,7 +213,7 @@ export function createResponseParsers(regionBytes: number) {
 
   return function open(): ResponseParser {
     const parser = llhttp.llhttp_alloc(RESPONSE)
-    const state = createState()
+    let state = createState('')
 
     function read(bytes: Buffer, length: number): string | undefined {
       current = state
@@ -257,11 +240,11 @@ export function createResponseParsers(regionBytes: number) {
     }
 
     return {
-      reading: state,
       begin(method) {
         llhttp.llhttp_reset(parser)
-        reset(state, method)
+        state = createState(method)
       },
+      reading: () => state,
       read,
       finish() {
         current = state
