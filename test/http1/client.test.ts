@@ -262,6 +262,14 @@ describe('a request', () => {
       assert.equal(result.error?.code, 'MALFORMED_REQUEST')
     })
 
+  it('fails if its body cannot be opened', async () => {
+    const open = () => {
+      throw new Error('no such file')
+    }
+    const { result } = await headOf({ method: 'POST', body: { length: 5, open } })
+    assert.equal(result.error?.message, 'no such file')
+  })
+
   it('fails if its body cannot be read', async () => {
     const open = () =>
       new Readable({

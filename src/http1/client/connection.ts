@@ -127,7 +127,13 @@ export function openConnection(deps: ConnectionDeps, options: ConnectionOptions)
     isSent = true
     parser.begin(running.method)
     running.receiver.sent()
-    if (exchange === running) sending = writeRequest(socket, running, close)
+    if (exchange !== running) return
+    try {
+      sending = writeRequest(socket, running, close)
+    } catch (error) {
+      // The body could not be opened.
+      close(error as Error)
+    }
   }
 
   function onRead(length: number): void {
