@@ -417,7 +417,9 @@ export function readConfig(env: Env) {
     Object.entries(SETTINGS).map(([key, setting]) => [key, read(env, setting)]),
   ) as Values
   const anchor: AnchorTarget = values.anchor ?? { file: join(values.dataDir, 'anchors.log') }
-  return { ...values, anchor }
+  // Not a setting: tests turn it off, to run over node:http alone.
+  const usesHttp1: boolean = true
+  return { ...values, anchor, usesHttp1 }
 }
 
 export type Config = ReturnType<typeof readConfig>

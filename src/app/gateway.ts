@@ -222,6 +222,8 @@ export async function buildServer(
     basePath: config.basePath,
     manage,
     relay: relay.listener,
+    serveRelay: relay.serve,
+    usesHttp1: config.usesHttp1,
     connectionLimit,
     isReady: async () => !isStopping && (await isStoreAnswering()),
   })
@@ -244,7 +246,7 @@ export async function buildServer(
     announce: relay.announce,
     async listen(): Promise<number> {
       await listenForMetrics()
-      return (peers.isAlone ? listen : listenShared)(server, config.port, config.host)
+      return (peers.isAlone ? listen : listenShared)(server.server, config.port, config.host)
     },
     async stop(): Promise<void> {
       isStopping = true

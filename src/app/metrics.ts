@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { RelayIncoming, RelayOutgoing } from '../http/relay-exchange.ts'
 import { exposeMetrics, mergeMetrics } from '../metrics/exposition.ts'
 import { createRegistry, type MetricSnapshot } from '../metrics/registry.ts'
 import type { RequestReport, TracedAttempt } from '../relay/request.ts'
@@ -12,7 +12,7 @@ const OVERHEAD_S = [0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.
 /** The status if the client left before it got one; nginx uses the same number. */
 export const CLIENT_LEFT = 499
 
-export const statusOf = (response: ServerResponse) =>
+export const statusOf = (response: RelayOutgoing) =>
   response.headersSent ? response.statusCode : CLIENT_LEFT
 
 export const JOURNAL_LAG = 'sluice_journal_lag_seconds'
@@ -178,7 +178,7 @@ export function createMetrics(
     onRequestStart(): void {
       inFlight += 1
     },
-    onRequestEnd(report: RequestReport, _request: IncomingMessage, response: ServerResponse): void {
+    onRequestEnd(report: RequestReport, _request: RelayIncoming, response: RelayOutgoing): void {
       inFlight -= 1
       const { operation, settled, code, startedAt, upstream } = report
       const status = statusOf(response)

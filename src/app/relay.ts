@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { IncomingMessage, RequestListener } from 'node:http'
+import type { RequestListener } from 'node:http'
 import type { Logger } from 'pino'
 import { mergeConditions } from '../domain/channel-condition.ts'
 import { UnreachableError } from '../domain/errors.ts'
@@ -8,6 +8,7 @@ import { hasDescriptors, type ProcessLimits } from '../host/machine.ts'
 import type { ClientAddress } from '../http/address.ts'
 import type { AddressGuard } from '../http/address-guard.ts'
 import { createBudget } from '../http/budget.ts'
+import type { RelayIncoming } from '../http/relay-exchange.ts'
 import type { BodySeal } from '../identity/body-seal.ts'
 import type { Digest } from '../identity/credentials.ts'
 import type { Keyring } from '../identity/keyring.ts'
@@ -84,7 +85,7 @@ type Deps = {
   readonly limits: ProcessLimits
   isStopping(): boolean
   /** Whether the request's connection was opened above the connection limit. */
-  exceedsConnectionLimit(request: IncomingMessage): boolean
+  exceedsConnectionLimit(request: RelayIncoming): boolean
   /** The number of open connections. */
   connections(): number
 }
@@ -299,7 +300,7 @@ export async function buildRelay({
     onLateCharge: metrics.onLateCharge,
   })
 
-  const listener = createRelay(deps, videos)
+  const { listener, serve } = createRelay(deps, videos)
   peers.serve({
     invalidate: invalidation.invalidate,
     apply: ledger.barrier,
@@ -337,10 +338,11 @@ export async function buildRelay({
 
   return {
     listener,
+    serve,
     journalLagS,
     metrics,
     memory,
-    relayFor: createPlayground(listener),
+    relayFor: createPlayground(serve),
     videos,
     ledger: barrier,
     routes: { explain: createExplain(deps) },

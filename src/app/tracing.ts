@@ -1,5 +1,5 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
 import { OPERATIONS } from '../domain/operation.ts'
+import type { RelayIncoming, RelayOutgoing } from '../http/relay-exchange.ts'
 import type { Provider } from '../providers/provider.ts'
 import type { KeptBodies } from '../relay/bodies/bodies.ts'
 import type { RelayChannel } from '../relay/catalog/catalog.ts'
@@ -116,7 +116,7 @@ export function createTracing(sampler: Sampler, add: (span: Span) => void) {
   const ids = createTraceIds()
   const shared = createSharedAttributes()
 
-  function startSpan({ headers }: IncomingMessage): TracedRequest {
+  function startSpan({ headers }: RelayIncoming): TracedRequest {
     const context = openTrace(headers, sampler, ids)
     const { traceId, isSampled, state } = context
     const attempts: (EndedAttempt & { readonly spanId: string })[] = []
@@ -200,7 +200,7 @@ export function createTracing(sampler: Sampler, add: (span: Span) => void) {
   /** What requests for one model on one path have in common. */
   function requestAttributes(
     { operation, work }: RequestReport,
-    { method = '', url = '/' }: IncomingMessage,
+    { method = '', url = '/' }: RelayIncoming,
     channel: RelayChannel | undefined,
   ): AttributeList {
     const path = (url.split('?', 1)[0] as string).slice(0, MAX_TEXT)
@@ -224,8 +224,8 @@ export function createTracing(sampler: Sampler, add: (span: Span) => void) {
     /** `kept`: the bodies of the request, if they are kept. */
     onRequestEnd(
       report: RequestReport,
-      request: IncomingMessage,
-      response: ServerResponse,
+      request: RelayIncoming,
+      response: RelayOutgoing,
       kept: KeptBodies | undefined,
     ): void {
       const traced = report.span as TracedRequest | undefined

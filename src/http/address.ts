@@ -1,5 +1,5 @@
-import type { IncomingMessage } from 'node:http'
 import ipaddr from 'ipaddr.js'
+import type { RelayIncoming } from './relay-exchange.ts'
 
 type Parsed = ipaddr.IPv4 | ipaddr.IPv6
 type Range = [Parsed, number]
@@ -41,9 +41,9 @@ function memoize<T>(read: (text: string) => T): (text: string) => T {
   }
 }
 
-export type ClientAddress = (request: IncomingMessage) => { address: string; isTls: boolean }
+export type ClientAddress = (request: RelayIncoming) => { address: string; isTls: boolean }
 
-const isForwarded = ({ headers }: IncomingMessage) =>
+const isForwarded = ({ headers }: RelayIncoming) =>
   headers['x-forwarded-for'] !== undefined ||
   headers['x-forwarded-proto'] !== undefined ||
   headers['x-forwarded-host'] !== undefined ||

@@ -1,6 +1,6 @@
-import type { ServerResponse } from 'node:http'
 import { Refusal } from '../domain/errors.ts'
 import type { Shortage } from '../domain/shortage.ts'
+import type { RelayOutgoing } from './relay-exchange.ts'
 
 /** Bytes that all requests of this process share. */
 export type Budget = {
@@ -65,7 +65,7 @@ export function createShare(budget: Budget): Share {
 const SMALL_BYTES = 64 * 1024
 
 /** Ends the share of a request; a large response stays counted until the client has received it. */
-export function endShare(share: Share, response: ServerResponse): void {
+export function endShare(share: Share, response: RelayOutgoing): void {
   const isWaiting = !response.writableFinished && !response.destroyed && response.writableLength > SMALL_BYTES
   if (isWaiting) response.once('close', share.end)
   else share.end()

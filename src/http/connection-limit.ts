@@ -1,5 +1,6 @@
-import type { IncomingMessage, Server } from 'node:http'
+import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
+import type { RelayIncoming } from './relay-exchange.ts'
 
 /** Connections above the limit, as a share of it, that still get a 503 instead of being dropped. */
 const REFUSAL_SHARE = 0.2
@@ -24,7 +25,7 @@ export function createConnectionLimit(max: number) {
     },
     open: () => open,
     /** Whether this request came over a connection above the limit, and the limit is still exceeded. */
-    exceedsLimit: ({ socket }: IncomingMessage) => open > max && socketsAboveLimit.has(socket),
+    exceedsLimit: ({ socket }: RelayIncoming) => open > max && socketsAboveLimit.has(socket),
   }
 }
 

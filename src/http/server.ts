@@ -7,14 +7,18 @@ import {
   type Server as NetServer,
 } from 'node:net'
 import { Refusal, wrongMethod } from '../domain/errors.ts'
+import { type Http1Server, serveHttp1 } from '../http1/server/serve.ts'
 import type { ConnectionLimit } from './connection-limit.ts'
 import { managementError } from './errors.ts'
 import { relayAddress } from './relay-address.ts'
+import type { RelayListener } from './relay-exchange.ts'
 import { RELAY_SECURITY } from './relay-headers.ts'
-import { closeUnread } from './unread-body.ts'
+import { closeUnread, LINGER_MS, UNREAD_BYTES } from './unread-body.ts'
 
 // An `import` would also load the client of `fetch`, which makes the start 5 % slower.
-const { createServer } = createRequire(import.meta.url)('node:http') as typeof import('node:http')
+const { createServer, STATUS_CODES } = createRequire(import.meta.url)(
+  'node:http',
+) as typeof import('node:http')
 
 /** Limits of the HTTP server, documented in docs/limits.md. */
 const LIMITS = {
@@ -28,10 +32,25 @@ const LIMITS = {
 } as const
 const MAX_HEADERS = 100
 
+/** The same limits for the requests that `http1` serves. */
+const HTTP1_LIMITS = {
+  headS: LIMITS.headersTimeout / 1000,
+  requestS: LIMITS.requestTimeout / 1000,
+  keepAliveS: LIMITS.keepAliveTimeout / 1000,
+  headBytes: LIMITS.maxHeaderSize,
+  headers: MAX_HEADERS,
+  unreadBytes: UNREAD_BYTES,
+  lingerMs: LINGER_MS,
+} as const
+
 export type ServerDeps = {
   readonly basePath: string
   /** Serves `/v1` and the other paths of the relay API, outside the management framework. */
   readonly relay: RequestListener
+  /** Serves the same paths except the billing endpoints, over any HTTP server. */
+  readonly serveRelay: RelayListener
+  /** False: node:http serves all requests. */
+  readonly usesHttp1: boolean
   readonly manage: RequestListener
   /** The relay and the management API refuse requests above the limit, each in its error format, and log them. */
   readonly connectionLimit: ConnectionLimit
@@ -61,14 +80,18 @@ function refuse(response: ServerResponse, refusal: Refusal): void {
   respond(response, status, JSON.stringify(body), headers)
 }
 
-/** Removes the path prefix of a reverse proxy. No other code handles the prefix. */
-function stripBasePath(request: IncomingMessage, basePath: string): boolean {
-  const url = request.url ?? '/'
-  if (basePath === '') return true
-  if (url !== basePath && !url.startsWith(`${basePath}/`) && !url.startsWith(`${basePath}?`)) return false
+/** The URL without the path prefix of a reverse proxy; undefined if it lacks the prefix. No other code handles the prefix. */
+function withoutBasePath(url: string, basePath: string): string | undefined {
+  if (basePath === '') return url
+  if (url !== basePath && !url.startsWith(`${basePath}/`) && !url.startsWith(`${basePath}?`)) return undefined
   const rest = url.slice(basePath.length)
-  request.url = rest.startsWith('/') ? rest : `/${rest}`
-  return true
+  return rest.startsWith('/') ? rest : `/${rest}`
+}
+
+function stripBasePath(request: IncomingMessage, basePath: string): boolean {
+  const rest = withoutBasePath(request.url ?? '/', basePath)
+  if (rest !== undefined) request.url = rest
+  return rest !== undefined
 }
 
 /** A request line may have an absolute URL (RFC 9112, 3.2.2): only the path counts. */
@@ -137,8 +160,15 @@ function framingFault({ headers, httpVersion }: IncomingMessage): string | undef
   return coding.trim().toLowerCase() === 'chunked' ? undefined : '501 Not Implemented'
 }
 
+/** The server of the gateway, and its connections that node:http does not know. */
+export type GatewayServer = { readonly server: Server; readonly http1: Http1Server | undefined }
+
+/** The management API serves these paths under the relay's prefixes, over node:http. */
+const BILLING = '/dashboard'
+
 /** One `http.Server` for health checks, the relay, and the management API with the console. */
-export function createHttpServer({ basePath, relay, manage, connectionLimit, isReady }: ServerDeps): Server {
+export function createHttpServer(deps: ServerDeps): GatewayServer {
+  const { basePath, relay, serveRelay, manage, connectionLimit, isReady } = deps
   const serve: RequestListener = (request, response) => {
     if (hasTwoHosts(request)) return closeAsMalformed(request)
     const fault = framingFault(request)
@@ -160,6 +190,23 @@ export function createHttpServer({ basePath, relay, manage, connectionLimit, isR
     manage(request, response)
   }
   const server = createServer(LIMITS, serve)
+  const http1 = deps.usesHttp1
+    ? serveHttp1(server, {
+        limits: HTTP1_LIMITS,
+        route(sentUrl) {
+          const url = withoutBasePath(sentUrl, basePath)
+          return url === undefined || url.includes(BILLING)
+            ? undefined
+            : relayAddress({ method: 'POST', url, headers: {} })
+        },
+        serve(request, response) {
+          if (connectionLimit.exceedsLimit(request)) response.shouldKeepAlive = false
+          serveRelay(request, response)
+        },
+        reasonOf: status => STATUS_CODES[status] ?? 'unknown',
+        nowMs: Date.now,
+      })
+    : undefined
   server.on('checkContinue', (request, response) => {
     continueWhenRead(request, response)
     serve(request, response)
@@ -168,7 +215,7 @@ export function createHttpServer({ basePath, relay, manage, connectionLimit, isR
   server.on('connection', socket => socket.setMaxListeners(0))
   connectionLimit.watch(server)
   server.maxHeadersCount = MAX_HEADERS
-  return server
+  return { server, http1 }
 }
 
 type ListenAddress = Pick<ListenOptions, 'port' | 'host' | 'reusePort'>
@@ -206,11 +253,19 @@ export async function claimPort(port: number, host: string): Promise<number> {
 const SWEEP_MS = 100
 
 /** Stops accepting connections, waits at most `drainMs` for running requests, then closes the remaining connections. */
-export async function drain(server: Server, drainMs: number): Promise<void> {
+export async function drain({ server, http1 }: GatewayServer, drainMs: number): Promise<void> {
   const closed = new Promise<void>(resolve => server.close(() => resolve()))
   // A keep-alive connection becomes idle after its response, so idle ones are closed repeatedly until none remains.
-  const sweep = setInterval(() => server.closeIdleConnections(), SWEEP_MS)
-  const deadline = setTimeout(() => server.closeAllConnections(), drainMs)
+  const closeIdle = () => {
+    server.closeIdleConnections()
+    http1?.closeIdle()
+  }
+  closeIdle()
+  const sweep = setInterval(closeIdle, SWEEP_MS)
+  const deadline = setTimeout(() => {
+    server.closeAllConnections()
+    http1?.closeAll()
+  }, drainMs)
   await closed
   clearInterval(sweep)
   clearTimeout(deadline)

@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 
 /** The size and the time up to which an unread body is still read after the response. */
-const UNREAD_BYTES = 64 * 1024
-const LINGER_MS = 1_000
+export const UNREAD_BYTES = 64 * 1024
+export const LINGER_MS = 1_000
 
 /** Node.js reads an unread body to its end, however long. That is acceptable for small bodies only. */
 const isLarge = ({ headers }: IncomingMessage): boolean =>

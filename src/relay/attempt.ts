@@ -1,6 +1,6 @@
-import type { ServerResponse } from 'node:http'
 import type { ChatError } from '../chat/hub/hub.ts'
 import { Refusal } from '../domain/errors.ts'
+import type { RelayOutgoing } from '../http/relay-exchange.ts'
 import type { Attempt } from '../routing/health.ts'
 import type { PlanStep } from '../routing/plan.ts'
 import type { Ticket } from '../routing/rates.ts'
@@ -150,7 +150,7 @@ type Client = ReturnType<typeof watchClient>
  * Detects that the client disconnected, and then aborts the running exchange. It listens to the socket: with a listener of
  * the response, V8 kept a third of all requests in memory until a full garbage collection, 20 µs a request.
  */
-function watchClient({ req: { socket } }: ServerResponse) {
+function watchClient({ req: { socket } }: RelayOutgoing) {
   let isClosed = socket.destroyed
   let running: UpstreamExchange | undefined
   const onClose = () => {

@@ -1,8 +1,9 @@
-import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import type { RequestListener } from 'node:http'
 import { Refusal, wrongMethod } from '../domain/errors.ts'
 import { shortageOf } from '../domain/shortage.ts'
 import { createShare, endShare, overloaded } from '../http/budget.ts'
 import { refusalOfError } from '../http/errors.ts'
+import type { RelayIncoming, RelayListener, RelayOutgoing } from '../http/relay-exchange.ts'
 import { createRequestIds } from '../http/request-id.ts'
 import {
   answerJson,
@@ -37,8 +38,8 @@ import type { Videos } from './videos/videos.ts'
 async function handleOperation(
   deps: RelayDeps,
   spec: OperationSpec,
-  request: IncomingMessage,
-  response: ServerResponse,
+  request: RelayIncoming,
+  response: RelayOutgoing,
   report: RequestReport,
 ) {
   const { requestId, startedMs } = report
@@ -82,7 +83,7 @@ type IncomingOperation = Pick<
   RelayRequest,
   'deps' | 'spec' | 'work' | 'response' | 'requestId' | 'startedMs' | 'share'
 > & {
-  readonly request: IncomingMessage
+  readonly request: RelayIncoming
   readonly credential: string
   readonly identified: IdentifiedCaller
   readonly report: RequestReport
@@ -203,7 +204,7 @@ async function serve(incoming: IncomingOperation, routedRequest: RoutedRequest):
 }
 
 /** The path without its query, without repeated slashes and without a trailing slash. */
-const pathOf = ({ url = '/' }: IncomingMessage): string =>
+const pathOf = ({ url = '/' }: RelayIncoming): string =>
   url
     .split('?')[0]
     ?.replace(/\/{2,}/g, '/')
@@ -223,7 +224,7 @@ const MESSAGES = /^\/v1\/messages\//
 const GEMINI = /^\/v1beta\//
 
 /** The error format of a path that is not an operation, such as a model list; undefined: the common format. */
-function errorFormatAt(path: string, request: IncomingMessage): ErrorFormat | undefined {
+function errorFormatAt(path: string, request: RelayIncoming): ErrorFormat | undefined {
   if (MESSAGES.test(path)) return ERROR_FORMATS.anthropic
   if (GEMINI.test(path)) return ERROR_FORMATS.gemini
   const format = MODELS.test(path) ? listFormat(request) : 'openai'
@@ -238,20 +239,27 @@ const VIDEOS = /^\/v1\/video/
 const BILLING = /^\/(v1\/)?dashboard\/billing\/(subscription|usage)$/
 
 type FailedRequest = {
-  readonly request: IncomingMessage
+  readonly request: RelayIncoming
   readonly report: RequestReport
   readonly errorFormat: ErrorFormat | undefined
+}
+
+type Relay = {
+  /** Serves all paths of the relay API. */
+  readonly listener: RequestListener
+  /** Serves all of them except the billing endpoints, over any HTTP server. */
+  readonly serve: RelayListener
 }
 
 /**
  * Routes the requests of the relay API: operations, model lists, video jobs and billing. An unknown route gets a JSON 404
  * in the error format of its path, never an HTML page.
  */
-export function createRelay(deps: RelayDeps, videos: Pick<Videos, 'route'>): RequestListener {
+export function createRelay(deps: RelayDeps, videos: Pick<Videos, 'route'>): Relay {
   const newRequestId = createRequestIds()
   const recordRejection = createRejectionRecorder(deps)
   const fail = async (
-    response: ServerResponse,
+    response: RelayOutgoing,
     error: unknown,
     { request, report, errorFormat }: FailedRequest,
   ) => {
@@ -266,14 +274,15 @@ export function createRelay(deps: RelayDeps, videos: Pick<Videos, 'route'>): Req
     if (!report.hasLedgerRow) await recordRejection(request, report, refusal)
   }
 
-  return (request, response) => {
+  /** `serveBilling` serves the billing endpoints, which belong to the management API. */
+  const handle = (request: RelayIncoming, response: RelayOutgoing, serveBilling?: () => void) => {
     const path = pathOf(request)
     const startedMs = deps.nowMs()
     const requestId = newRequestId(startedMs)
     if (request.method === 'OPTIONS') return answerPreflight(request, response, requestId)
     const spec = operationAt(path, request.url)
     const models = spec ? null : MODELS.exec(path)
-    const isBilling = BILLING.test(path)
+    const isBilling = serveBilling !== undefined && BILLING.test(path)
     const report: RequestReport = {
       requestId,
       operation: spec?.operation ?? (models ? 'models' : VIDEOS.test(path) ? 'videos' : 'other'),
@@ -284,7 +293,7 @@ export function createRelay(deps: RelayDeps, videos: Pick<Videos, 'route'>): Req
     }
     const run = () => {
       if (!VIDEO_CONTENT.test(path)) mustNotBeCrossSite(request)
-      if (isBilling) return deps.manage(request, response)
+      if (isBilling) return serveBilling()
       if (models) {
         if (!READS.includes(request.method ?? '')) {
           // A Gemini path with an unknown method after the model's name, such as `gemini-pro:unknown`, is no model path.
@@ -315,5 +324,10 @@ export function createRelay(deps: RelayDeps, videos: Pick<Videos, 'route'>): Req
       .catch(error => deps.onFailure(error, requestId))
       .then(() => deps.onRequestEnd(report, request, response))
       .catch(error => deps.onFailure(error, requestId))
+  }
+
+  return {
+    listener: (request, response) => handle(request, response, () => deps.manage(request, response)),
+    serve: (request, response) => handle(request, response),
   }
 }

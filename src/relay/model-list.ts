@@ -1,5 +1,5 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Refusal } from '../domain/errors.ts'
+import type { RelayIncoming, RelayOutgoing } from '../http/relay-exchange.ts'
 import { answerJson, commonHeaders } from './answer/answer.ts'
 import { listFormat, presentModel, presentModels } from './answer/models.ts'
 import { credentialOf } from './callers/admit.ts'
@@ -7,8 +7,8 @@ import { identify } from './callers/identify.ts'
 import type { RelayDeps } from './request.ts'
 
 type ModelListCall = {
-  readonly request: IncomingMessage
-  readonly response: ServerResponse
+  readonly request: RelayIncoming
+  readonly response: RelayOutgoing
   /** Undefined: all models. */
   readonly id: string | undefined
   readonly requestId: string

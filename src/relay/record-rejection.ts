@@ -1,6 +1,6 @@
-import type { IncomingMessage } from 'node:http'
 import { RELAY_STATUS, Refusal, UnreachableError } from '../domain/errors.ts'
 import { storable } from '../domain/text.ts'
+import type { RelayIncoming } from '../http/relay-exchange.ts'
 import { type RelayError, relayErrorOf } from './answer/error-format.ts'
 import { credentialOf } from './callers/admit.ts'
 import type { Caller } from './callers/callers.ts'
@@ -22,7 +22,7 @@ const BEFORE_IDENTIFICATION: ReadonlySet<string> = new Set([
 const MAX_LOOKUPS = 20
 
 /** The tags of a request whose body was not read. */
-function headerTags({ headers }: IncomingMessage): RequestTags | undefined {
+function headerTags({ headers }: RelayIncoming): RequestTags | undefined {
   try {
     return tagsOf(headers)
   } catch (error) {
@@ -32,7 +32,7 @@ function headerTags({ headers }: IncomingMessage): RequestTags | undefined {
 }
 
 type RejectedRequest = {
-  readonly request: IncomingMessage
+  readonly request: RelayIncoming
   readonly report: RequestReport
   readonly caller: Pick<Caller, 'userId' | 'tokenId' | 'tokenName'>
   readonly error: RelayError
@@ -69,7 +69,7 @@ export function createRejectionRecorder(deps: RelayDeps) {
   let lookups = 0
 
   /** The caller of a request that failed; undefined if its credential is unknown. */
-  async function callerOf(request: IncomingMessage, { code }: Refusal): Promise<Caller | undefined> {
+  async function callerOf(request: RelayIncoming, { code }: Refusal): Promise<Caller | undefined> {
     try {
       const credential = credentialOf(request)
       const cached = deps.directory.findCached(credential)
@@ -87,7 +87,7 @@ export function createRejectionRecorder(deps: RelayDeps) {
   }
 
   return async function recordRejection(
-    request: IncomingMessage,
+    request: RelayIncoming,
     report: RequestReport,
     refusal: Refusal,
   ): Promise<void> {

@@ -1,8 +1,9 @@
-import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import type { RequestListener } from 'node:http'
 import type { UsageLog } from '../domain/settled.ts'
 import type { Shortage } from '../domain/shortage.ts'
 import type { ClientAddress } from '../http/address.ts'
 import type { Budget, Share } from '../http/budget.ts'
+import type { RelayIncoming, RelayOutgoing } from '../http/relay-exchange.ts'
 import type { Hold, Ledger } from '../ledger/ledger.ts'
 import type { Health } from '../routing/health.ts'
 import type { PlanStep, SkipReason } from '../routing/plan.ts'
@@ -88,7 +89,7 @@ export type RelayDeps = {
   readonly readContext: ReadContext
   /** True during shutdown: new requests are refused, running ones continue. */
   isStopping(): boolean
-  isOverloaded(request: IncomingMessage): boolean
+  isOverloaded(request: RelayIncoming): boolean
   nowMs(): number
   random(): number
   ownerOf(type: number | undefined): string
@@ -97,13 +98,13 @@ export type RelayDeps = {
   readonly rejections: Pick<Rejections, 'add' | 'addUnknown'>
   onRequestStart(): void
   /** Absent if tracing is off. */
-  startSpan?(request: IncomingMessage): RequestSpan
+  startSpan?(request: RelayIncoming): RequestSpan
   /** Called once for each started request, after its response. */
-  onRequestEnd(report: RequestReport, request: IncomingMessage, response: ServerResponse): void
+  onRequestEnd(report: RequestReport, request: RelayIncoming, response: RelayOutgoing): void
   /** Runs a request once per `Idempotency-Key`. */
   readonly idempotentRequests: IdempotentRequests
   /** The user of the console session, if the request comes from a signed-in browser. */
-  sessionUser(request: IncomingMessage): Promise<number | undefined>
+  sessionUser(request: RelayIncoming): Promise<number | undefined>
   /** The management API, which serves the billing endpoints. */
   readonly manage: RequestListener
 }
@@ -116,7 +117,7 @@ export type RelayRequest = {
   readonly route: RoutedModel<RelayChannel>
   readonly priced: RequestPrice
   readonly hold: Hold
-  readonly response: ServerResponse
+  readonly response: RelayOutgoing
   readonly requestId: string
   readonly startedMs: number
   readonly report: RequestReport

@@ -60,13 +60,22 @@ export const createApi =
   }
 
 export type Api = ReturnType<typeof createApi>
-export type GatewayOptions = { readonly engine: EngineName; readonly env?: Readonly<Record<string, string>> }
+/** Suites about HTTP run over both servers: `http1` with node:http behind it, and node:http alone. */
+export const HTTP_SERVERS = ['http1', 'node'] as const
+export type HttpServerName = (typeof HTTP_SERVERS)[number]
+
+export type GatewayOptions = {
+  readonly engine: EngineName
+  readonly env?: Readonly<Record<string, string>>
+  readonly http?: HttpServerName
+}
 
 /** A complete gateway in this process, with its own store. */
-export async function startGateway({ engine, env = {} }: GatewayOptions) {
+export async function startGateway({ engine, env = {}, http = 'http1' }: GatewayOptions) {
   const dataDir = mkdtempSync(join(tmpdir(), 'sluice-test-'))
   const { database, settings } = await newStore(engine, dataDir, env)
-  const config = readConfig({ PORT: '0', SLUICE_LOG: 'silent', SLUICE_DRAIN_S: '1', ...settings, ...env })
+  const read = readConfig({ PORT: '0', SLUICE_LOG: 'silent', SLUICE_DRAIN_S: '1', ...settings, ...env })
+  const config = { ...read, usesHttp1: http === 'http1' }
   const ground = await openStoreAndKeys(config)
   const server = await buildServer(config, createLog(config.logLevel), ground)
   const url = `http://127.0.0.1:${await server.listen()}${config.basePath}`

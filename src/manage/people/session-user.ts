@@ -5,13 +5,13 @@ import type { Deps } from '../server/deps.ts'
 import { isSameOrigin, SESSION_COOKIE } from '../server/serve.ts'
 
 /** Whether the user typed or pasted the URL. A page of another site cannot cause this header value. */
-const isTypedAddress = ({ headers }: IncomingMessage) =>
+const isTypedAddress = ({ headers }: Pick<IncomingMessage, 'headers'>) =>
   headers['sec-fetch-site'] === 'none' && headers['sec-fetch-mode'] === 'navigate'
 
 /** Finds the user of a console session for a read-only request outside of `/api`; undefined without a valid session. */
 export const createSessionUser =
   ({ bySession }: Pick<Deps['identify'], 'bySession'>) =>
-  async (request: IncomingMessage): Promise<number | undefined> => {
+  async (request: Pick<IncomingMessage, 'headers'>): Promise<number | undefined> => {
     const session = fastifyCookie.parse(request.headers.cookie ?? '')[SESSION_COOKIE]
     if (session === undefined || !(isTypedAddress(request) || isSameOrigin(request))) return undefined
     try {

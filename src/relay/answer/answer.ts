@@ -1,6 +1,6 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Refusal } from '../../domain/errors.ts'
 import { relayError } from '../../http/errors.ts'
+import type { RelayIncoming, RelayOutgoing } from '../../http/relay-exchange.ts'
 import { RELAY_SECURITY } from '../../http/relay-headers.ts'
 import type { BodyCapture } from '../bodies/capture.ts'
 import type { StoredAnswer } from '../intake/repeat.ts'
@@ -36,7 +36,7 @@ export const commonHeaders = (requestId: string, errorFormat?: ErrorFormat): Rec
   return errorFormat?.headers === undefined ? headers : { ...headers, ...errorFormat.headers(requestId) }
 }
 
-export function answerPreflight(request: IncomingMessage, response: ServerResponse, requestId: string): void {
+export function answerPreflight(request: RelayIncoming, response: RelayOutgoing, requestId: string): void {
   response.writeHead(204, {
     ...commonHeaders(requestId),
     'access-control-allow-methods': 'GET, POST, DELETE, OPTIONS',
@@ -48,7 +48,7 @@ export function answerPreflight(request: IncomingMessage, response: ServerRespon
 
 /** Replays the stored answer to the same request with the same `Idempotency-Key`. */
 export function answerStored(
-  response: ServerResponse,
+  response: RelayOutgoing,
   { status, contentType, body }: StoredAnswer,
   { requestId, capture }: Pick<ErrorOptions, 'requestId' | 'capture'>,
 ): void {
@@ -65,7 +65,7 @@ export function answerStored(
 
 /** Returns the sent body. */
 export function answerJson(
-  response: ServerResponse,
+  response: RelayOutgoing,
   status: number,
   headers: Readonly<Record<string, string>>,
   body: unknown,
@@ -85,7 +85,7 @@ const NOT_RETRYABLE = new Set(['insufficient_quota', 'model_not_priced'])
 
 /** Answers with an error in the client's format. */
 export function answerError(
-  response: ServerResponse,
+  response: RelayOutgoing,
   error: RelayError,
   { errorFormat = COMMON_ERROR_FORMAT, requestId, headers = {}, capture }: ErrorOptions,
 ): void {
@@ -102,7 +102,7 @@ type ErrorOptions = {
   readonly capture?: BodyCapture | undefined
 }
 
-export function answerRefusal(response: ServerResponse, refusal: Refusal, options: ErrorOptions): void {
+export function answerRefusal(response: RelayOutgoing, refusal: Refusal, options: ErrorOptions): void {
   const { headers } = relayError(refusal)
   const repeat = NOT_RETRYABLE.has(refusal.code) ? { 'x-should-retry': 'false' } : {}
   // The rest of an unread body would be parsed as the next request, so the connection is closed.
@@ -114,5 +114,5 @@ export function answerRefusal(response: ServerResponse, refusal: Refusal, option
   })
 }
 
-export const noSuchRoute = (request: IncomingMessage) =>
+export const noSuchRoute = (request: RelayIncoming) =>
   new Refusal('not_found', `No such route: ${request.method} ${(request.url ?? '').split('?')[0]}.`)

@@ -1,5 +1,5 @@
-import type { ServerResponse } from 'node:http'
 import { type Budget, createShare, type Share } from '../../http/budget.ts'
+import type { RelayOutgoing } from '../../http/relay-exchange.ts'
 import type { StreamMeter } from '../operations/channel-request.ts'
 import type { ConnectionFailure, Flow } from '../upstream/upstream.ts'
 
@@ -11,7 +11,7 @@ export type Delivery =
   | { readonly ending: 'stopped' }
 
 type Delivering = {
-  readonly response: ServerResponse
+  readonly response: RelayOutgoing
   readonly flow: Flow
   readonly meter: StreamMeter
   /** Sent while the provider is idle; absent: not allowed, as inside a file. */
@@ -43,7 +43,7 @@ const SMALL_BYTES = 16_384
  * Writes a small chunk with its HTTP framing as one latin1 string: one plain write instead of four gathered ones.
  * `chunkedEncoding` is off during the write, so that Node.js does not frame it again.
  */
-function writeSmall(response: ServerResponse, bytes: Buffer): boolean {
+function writeSmall(response: RelayOutgoing, bytes: Buffer): boolean {
   response.chunkedEncoding = false
   try {
     return response.write(`${bytes.length.toString(16)}\r\n${bytes.toString('latin1')}\r\n`, 'latin1')

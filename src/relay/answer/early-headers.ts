@@ -1,4 +1,4 @@
-import type { ServerResponse } from 'node:http'
+import type { RelayOutgoing } from '../../http/relay-exchange.ts'
 import { rateHeaders } from '../callers/admit.ts'
 import type { RelayRequest } from '../request.ts'
 import { commonHeaders } from './answer.ts'
@@ -42,7 +42,7 @@ export function openEarlyHeaders(
         }, afterMs)
       : undefined
 
-  function open(to: ServerResponse): void {
+  function open(to: RelayOutgoing): void {
     to.writeHead(200, { ...streamHeaders(requestId, errorFormat), ...rateHeaders(admitted.remaining()) })
     if (keepAlive === undefined) to.flushHeaders()
     else to.write(keepAlive)

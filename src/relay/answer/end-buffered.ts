@@ -1,10 +1,10 @@
-import type { ServerResponse } from 'node:http'
+import type { RelayOutgoing } from '../../http/relay-exchange.ts'
 
 /** Above this size a copy costs more than it saves. */
 const SMALL_BYTES = 65_536
 
 /** Sends a body. A small one is sent as one latin1 string with the headers: one plain write instead of a gathered one. */
-export function endBuffered(response: ServerResponse, body: Buffer): void {
+export function endBuffered(response: RelayOutgoing, body: Buffer): void {
   if (body.length <= SMALL_BYTES) {
     response.end(body.toString('latin1'), 'latin1')
     return
@@ -17,7 +17,7 @@ export function endBuffered(response: ServerResponse, body: Buffer): void {
 const STALL_MS = 60_000
 const CHECK_MS = 20_000
 
-function closeStalled(response: ServerResponse): void {
+function closeStalled(response: RelayOutgoing): void {
   const { socket } = response
   if (!socket) return
   let stalledMs = 0

@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http'
+import type { RelayIncoming } from '../../http/relay-exchange.ts'
 
 /** An entry of the model list, in any format. */
 type ListedModel = {
@@ -12,7 +12,7 @@ type ListFormat = 'openai' | 'anthropic' | 'gemini'
 const GEMINI_ONLY = /^\/+v1beta\//
 
 /** The request chooses the format of the list (docs/reference/relay-api.md: Model list). */
-export function listFormat({ headers, url = '' }: IncomingMessage): ListFormat {
+export function listFormat({ headers, url = '' }: RelayIncoming): ListFormat {
   if (GEMINI_ONLY.test(url)) return 'gemini'
   if (headers['x-api-key'] !== undefined && headers['anthropic-version'] !== undefined) return 'anthropic'
   const query = new URLSearchParams(url.split('?')[1] ?? '')

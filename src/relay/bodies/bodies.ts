@@ -1,8 +1,8 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
 import { setImmediate } from 'node:timers/promises'
 import { type KeptExchange, modelsIn } from '../../domain/body-log.ts'
 import { createMask, type Mask } from '../../domain/body-mask.ts'
 import type { Settings } from '../../domain/setting.ts'
+import type { RelayIncoming, RelayOutgoing } from '../../http/relay-exchange.ts'
 import { type BodySeal, bodyPlace } from '../../identity/body-seal.ts'
 import type { BodyRow } from '../../store/engine/schema.ts'
 import type { RequestReport } from '../request.ts'
@@ -72,7 +72,7 @@ const rulesOf = (settings: Settings): BodyRules => ({
 })
 
 /** The path of a request. Its query may contain a token, so only the parameter that changes the answer's form is kept. */
-function pathOf({ url = '' }: IncomingMessage): string {
+function pathOf({ url = '' }: RelayIncoming): string {
   const [path = '', query = ''] = url.split('?')
   if (query === '') return path
   return new URLSearchParams(query).get('alt') === 'sse' ? `${path}?alt=sse` : path
@@ -206,7 +206,7 @@ export function createBodies({ seal, settings, write, random, now, onDropped, on
 
   return {
     /** Called after the response of a request whose caller wants bodies kept. Returns the bodies if they are. */
-    end(report: RequestReport, request: IncomingMessage, response: ServerResponse): KeptBodies | undefined {
+    end(report: RequestReport, request: RelayIncoming, response: RelayOutgoing): KeptBodies | undefined {
       const { capture } = report
       if (!capture) return undefined
       const { statusCode: status } = response

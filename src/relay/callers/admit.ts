@@ -1,6 +1,6 @@
-import type { IncomingMessage } from 'node:http'
 import { Refusal } from '../../domain/errors.ts'
 import { isAddressIn } from '../../http/address.ts'
+import type { RelayIncoming } from '../../http/relay-exchange.ts'
 import type { Admission, RateLimiter, Remaining, Subject, Ticket } from '../../routing/rates.ts'
 import type { RoutedModel } from '../../routing/table.ts'
 import type { Catalog, RelayChannel } from '../catalog/catalog.ts'
@@ -16,7 +16,7 @@ const queryOf = (url = '') => new URLSearchParams(url.split('?')[1] ?? '')
 const ASSUMED = Symbol('assumed')
 
 /** A request whose caller is already identified. A client cannot set the symbol. */
-type Assumed = IncomingMessage & { [ASSUMED]?: string }
+type Assumed = RelayIncoming & { [ASSUMED]?: string }
 
 /** Assigns this credential to the request; it replaces the one in the headers. */
 export function assignCaller(request: Assumed, credential: string): void {
@@ -27,14 +27,14 @@ const GEMINI_PATH = /^\/+v1beta(?:[/?]|$)/
 const MODELS_PATH = /^\/+v1\/+models(?:[/?]|$)/
 
 /** Google's SDKs send the token as `?key=`. Other paths do not accept it, because any web page could link to such a URL. */
-function keyInQuery({ method, url = '' }: IncomingMessage): string {
+function keyInQuery({ method, url = '' }: RelayIncoming): string {
   const isRead = method === 'GET' || method === 'HEAD'
   const acceptsKey = GEMINI_PATH.test(url) || (isRead && MODELS_PATH.test(url))
   return acceptsKey ? (queryOf(url).get('key') ?? '') : ''
 }
 
 /** The token of `Authorization`, else of the headers of other SDKs (docs/reference/relay-api.md: Relay credentials). */
-const sentCredential = (request: IncomingMessage): string => {
+const sentCredential = (request: RelayIncoming): string => {
   const { headers } = request
   const { authorization } = headers
   if (authorization !== undefined) return authorization.replace(/^bearer\s+/i, '').trim()
@@ -42,7 +42,7 @@ const sentCredential = (request: IncomingMessage): string => {
 }
 
 /** Whether a request has no credential, so that a console session may identify its caller. */
-export const isWithoutCredential = (request: IncomingMessage): boolean =>
+export const isWithoutCredential = (request: RelayIncoming): boolean =>
   sentCredential(request) === '' && !queryOf(request.url).has('key')
 
 export function credentialOf(request: Assumed): string {

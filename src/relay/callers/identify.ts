@@ -1,5 +1,5 @@
-import type { IncomingMessage } from 'node:http'
 import { Refusal } from '../../domain/errors.ts'
+import type { RelayIncoming } from '../../http/relay-exchange.ts'
 import type { RelayDeps } from '../request.ts'
 import { createIdentifiedCaller, type IdentifiedCaller } from './admit.ts'
 import { type Caller, mustBeLive } from './callers.ts'
@@ -7,7 +7,7 @@ import { type Caller, mustBeLive } from './callers.ts'
 /** Identifies the caller before the body is read. Synchronous for a cached caller. */
 export function identify(
   deps: RelayDeps,
-  request: IncomingMessage,
+  request: RelayIncoming,
   credential: string,
 ): IdentifiedCaller | Promise<IdentifiedCaller> {
   if (deps.isStopping())

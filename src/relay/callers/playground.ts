@@ -1,5 +1,5 @@
-import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import { NO_TOKEN } from '../../domain/token.ts'
+import type { RelayIncoming, RelayListener, RelayOutgoing } from '../../http/relay-exchange.ts'
 import { assignCaller } from './admit.ts'
 
 /** A signed-in user: without a token, or with one of the user's tokens; perhaps with a channel that an administrator chose. */
@@ -25,8 +25,8 @@ export function personOf(credential: string): Person | undefined {
 }
 
 type PlaygroundRequest = {
-  readonly request: IncomingMessage
-  readonly response: ServerResponse
+  readonly request: RelayIncoming
+  readonly response: RelayOutgoing
   /** The relay path of the request, such as `/v1/rerank`. */
   readonly path: string
   readonly person: Person
@@ -34,11 +34,11 @@ type PlaygroundRequest = {
 
 /** Relays requests of signed-in users by the same rules as other requests; the console session replaces the token. */
 export const createPlayground =
-  (relay: RequestListener) =>
+  (relay: RelayListener) =>
   ({ request, response, path, person }: PlaygroundRequest): void => {
     // The session's credentials must not reach a provider.
     for (const name of ['cookie', 'authorization']) delete request.headers[name]
     request.url = path
     assignCaller(request, credentialOfPerson(person))
-    relay(request, response as Parameters<RequestListener>[1])
+    relay(request, response)
   }

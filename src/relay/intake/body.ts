@@ -1,7 +1,7 @@
-import type { IncomingMessage } from 'node:http'
 import { Refusal } from '../../domain/errors.ts'
 import { BUDGET_SHORTAGES } from '../../domain/shortage.ts'
 import { overloaded, type Share } from '../../http/budget.ts'
+import { bodyOf, type RelayIncoming } from '../../http/relay-exchange.ts'
 import { createGatherer } from '../../wire/gather.ts'
 import { encodingOf, inflaterFor } from './content-encoding.ts'
 
@@ -32,11 +32,11 @@ export const disconnected = () =>
   new Refusal('request_timeout', 'The client disconnected before the request was complete.')
 
 /** The declared content length; undefined: not declared. */
-export const declaredLength = ({ headers }: IncomingMessage): number | undefined =>
+export const declaredLength = ({ headers }: RelayIncoming): number | undefined =>
   headers['content-length'] === undefined ? undefined : Number(headers['content-length'])
 
 /** Reads the body, decompressed. */
-export async function readBody(request: IncomingMessage, bounds: BodyBounds): Promise<Buffer> {
+export async function readBody(request: RelayIncoming, bounds: BodyBounds): Promise<Buffer> {
   const encoding = encodingOf(request)
   const create = encoding === undefined ? undefined : inflaterFor(encoding)
   const declared = declaredLength(request)
@@ -71,15 +71,12 @@ async function chunkedBounds(
 
 type Compression = { readonly encoding: string | undefined; create(): NodeJS.ReadWriteStream }
 
-function receive(
-  request: IncomingMessage,
-  bounds: ChunkedBounds,
-  compression?: Compression,
-): Promise<Buffer> {
+function receive(request: RelayIncoming, bounds: ChunkedBounds, compression?: Compression): Promise<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
   const gathered = createGatherer()
   const inflater = compression?.create()
-  const source: NodeJS.ReadableStream = inflater ? request.pipe(inflater) : request
+  const body = bodyOf(request)
+  const source: NodeJS.ReadableStream = inflater ? body.pipe(inflater) : body
   const timer = setTimeout(
     () => refuse(new Refusal('request_timeout', 'The request body arrived too slowly.')),
     BODY_TIMEOUT_MS,
@@ -87,12 +84,12 @@ function receive(
   const finish = () => {
     clearTimeout(timer)
     source.off('data', onData).off('end', onEnd)
-    request.off('error', onDisconnect).off('close', onDisconnect)
+    body.off('error', onDisconnect).off('close', onDisconnect)
   }
   function refuse(refusal: Refusal): void {
     finish()
-    if (inflater) request.unpipe(inflater)
-    request.pause()
+    if (inflater) body.unpipe(inflater)
+    body.pause()
     reject(refusal)
   }
   const onData = (chunk: Buffer) => {
@@ -111,6 +108,6 @@ function receive(
     refuse(new Refusal('invalid_json', `The body is not valid ${compression?.encoding}.`)),
   )
   source.on('data', onData).on('end', onEnd)
-  request.on('error', onDisconnect).on('close', onDisconnect)
+  body.on('error', onDisconnect).on('close', onDisconnect)
   return promise
 }

@@ -1,6 +1,6 @@
-import type { IncomingMessage } from 'node:http'
 import { createBrotliDecompress, createGunzip, createInflate, createZstdDecompress } from 'node:zlib'
 import { Refusal } from '../../domain/errors.ts'
+import type { RelayIncoming } from '../../http/relay-exchange.ts'
 
 /** One layer of these is accepted; limits apply to decompressed bytes (docs/reference/relay-api.md: Request bodies). */
 const INFLATERS: Readonly<Record<string, () => NodeJS.ReadWriteStream>> = {
@@ -12,7 +12,7 @@ const INFLATERS: Readonly<Record<string, () => NodeJS.ReadWriteStream>> = {
 }
 
 /** The content encoding of the body; undefined: not compressed. */
-export function encodingOf({ headers }: IncomingMessage): string | undefined {
+export function encodingOf({ headers }: RelayIncoming): string | undefined {
   const encoding = headers['content-encoding']?.trim().toLowerCase() ?? 'identity'
   return encoding === 'identity' || encoding === '' ? undefined : encoding
 }

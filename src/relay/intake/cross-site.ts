@@ -1,5 +1,6 @@
-import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import type { IncomingHttpHeaders } from 'node:http'
 import { Refusal } from '../../domain/errors.ts'
+import type { RelayIncoming } from '../../http/relay-exchange.ts'
 
 /** The `sec-fetch-mode` of requests that no script made: address bar, link, form, frame, image, script tag. */
 const UNSCRIPTED_MODES: ReadonlySet<string> = new Set(['navigate', 'nested-navigate', 'no-cors'])
@@ -29,7 +30,7 @@ const isFromElsewhere = ({ 'sec-fetch-site': site, origin, host }: IncomingHttpH
  * Whether this is a form of another site. A script that uploads a multipart form is not: it is in CORS mode, or, in
  * browsers without these headers, does not accept HTML.
  */
-function isForeignForm({ method, headers }: IncomingMessage): boolean {
+function isForeignForm({ method, headers }: RelayIncoming): boolean {
   if (method !== 'POST' || !isFromElsewhere(headers)) return false
   const { 'content-type': type, 'sec-fetch-mode': mode, accept = '' } = headers
   if (type === undefined || TEXT_FORM.test(type)) return true
@@ -41,7 +42,7 @@ function isForeignForm({ method, headers }: IncomingMessage): boolean {
  * cannot carry an API key in a header, and the browser would render the response on the origin of the console. Other
  * clients send none of these headers.
  */
-export function mustNotBeCrossSite(request: IncomingMessage): void {
+export function mustNotBeCrossSite(request: RelayIncoming): void {
   const {
     'sec-fetch-mode': mode,
     'sec-fetch-dest': destination,

@@ -1,6 +1,5 @@
 import { constants, mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { type FileHandle, open, unlink } from 'node:fs/promises'
-import type { IncomingMessage } from 'node:http'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { Busboy, type BusboyFileStream } from '@fastify/busboy'
@@ -8,6 +7,7 @@ import { Refusal } from '../../domain/errors.ts'
 import { BUDGET_SHORTAGES } from '../../domain/shortage.ts'
 import { codePoints, hasControl } from '../../domain/text.ts'
 import { type Budget, overloaded, type Share } from '../../http/budget.ts'
+import { bodyOf, type RelayIncoming } from '../../http/relay-exchange.ts'
 import type { StoredFile } from '../../wire/multipart.ts'
 import { type BodyBounds, declaredLength, disconnected, UNFUNDED_BYTES, unfunded } from './body.ts'
 import { encodingOf, inflaterFor } from './content-encoding.ts'
@@ -52,7 +52,7 @@ const fieldTooLarge = (field: string, bytes: number) =>
 /** The limits of an upload beside the constants above. */
 type FormBounds = Omit<BodyBounds, 'maxBytes'>
 
-export type Forms = { read(request: IncomingMessage, bounds: FormBounds): Promise<Form> }
+export type Forms = { read(request: RelayIncoming, bounds: FormBounds): Promise<Form> }
 
 /** Receives uploads. Files in its directory never outlive the process. `disk`: the budget of all files on disk. */
 export function openForms(dataDir: string, disk: Budget): Forms {
@@ -225,13 +225,14 @@ function nameOf(name: string | undefined): string {
 const TYPE = /^[\w.+-]+\/[\w.+-]+(?:;[\x20-\x7e]*)?$/
 
 /** The body, decompressed. */
-function decompressed(request: IncomingMessage): NodeJS.ReadableStream {
+function decompressed(request: RelayIncoming): NodeJS.ReadableStream {
   const encoding = encodingOf(request)
-  return encoding === undefined ? request : request.pipe(inflaterFor(encoding)())
+  const body = bodyOf(request)
+  return encoding === undefined ? body : body.pipe(inflaterFor(encoding)())
 }
 
 /** Whether the full limits apply. Without quota, a caller may send only a small body. */
-async function hasFullLimits(request: IncomingMessage, { isFunded }: FormBounds): Promise<boolean> {
+async function hasFullLimits(request: RelayIncoming, { isFunded }: FormBounds): Promise<boolean> {
   const declared = declaredLength(request)
   if (declared !== undefined && declared > MAX_BODY_BYTES) throw tooLarge('The body is', MAX_BODY_BYTES)
   const isSmall = declared !== undefined && declared <= UNFUNDED_BYTES && encodingOf(request) === undefined
@@ -241,13 +242,14 @@ async function hasFullLimits(request: IncomingMessage, { isFunded }: FormBounds)
 }
 
 /** Receives a multipart body with files and fields in any order, within its limits. */
-async function readForm(request: IncomingMessage, storage: FormStorage, bounds: FormBounds): Promise<Form> {
+async function readForm(request: RelayIncoming, storage: FormStorage, bounds: FormBounds): Promise<Form> {
   const contentType = request.headers['content-type'] ?? ''
   boundaryOf(contentType)
   const isUnrestricted = await hasFullLimits(request, bounds)
   if (request.destroyed) throw disconnected()
   const isLarge = (declaredLength(request) ?? 0) > MEMORY_BYTES + MAX_FIELDS_BYTES
   const { share } = bounds
+  const body = bodyOf(request)
   const source = decompressed(request)
   const { promise, resolve, reject } = Promise.withResolvers<Form>()
   const fields: (readonly [string, string])[] = []
@@ -282,7 +284,7 @@ async function readForm(request: IncomingMessage, storage: FormStorage, bounds: 
     if (isOver) return false
     isOver = true
     clearTimeout(idle)
-    request.off('close', onDisconnect).off('error', onDisconnect).off('data', onBytes)
+    body.off('close', onDisconnect).off('error', onDisconnect).off('data', onBytes)
     source.off('data', count)
     return true
   }
@@ -290,10 +292,10 @@ async function readForm(request: IncomingMessage, storage: FormStorage, bounds: 
   function fail(error: Error): void {
     if (!finish()) return
     source.unpipe(busboy)
-    request.unpipe()
+    body.unpipe()
     busboy.destroy()
     dispose()
-    request.pause()
+    body.pause()
     // A disk error is not the client's fault.
     const isOurs = error instanceof Refusal || 'syscall' in error
     reject(isOurs ? error : malformed(error.message.toLowerCase()))
@@ -380,10 +382,10 @@ async function readForm(request: IncomingMessage, storage: FormStorage, bounds: 
         .catch(fail)
     })
 
-  request.on('close', onDisconnect).on('error', onDisconnect).on('data', onBytes)
+  body.on('close', onDisconnect).on('error', onDisconnect).on('data', onBytes)
   onBytes()
   source.on('data', count)
-  if (source !== request) source.on('error', () => fail(malformed('its Content-Encoding is damaged')))
+  if (source !== body) source.on('error', () => fail(malformed('its Content-Encoding is damaged')))
   source.pipe(busboy)
   return promise
 }

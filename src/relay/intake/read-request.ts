@@ -1,6 +1,6 @@
-import type { IncomingMessage } from 'node:http'
 import { setImmediate } from 'node:timers/promises'
 import { Refusal } from '../../domain/errors.ts'
+import type { RelayIncoming } from '../../http/relay-exchange.ts'
 import { formNameFault, nameFault } from '../../requests/field-rules.ts'
 import { JsonError } from '../../wire/json.ts'
 import type { Member } from '../../wire/json-edit.ts'
@@ -43,7 +43,7 @@ type Bounds = Omit<BodyBounds, 'maxBytes'> & { readonly capture?: BodyCapture | 
 
 /** Reads the request as its operation needs it. */
 export async function readRequest<W extends Work>(
-  request: IncomingMessage,
+  request: RelayIncoming,
   spec: Reader<W>,
   deps: Reading,
   bounds: Bounds,
@@ -55,7 +55,7 @@ export async function readRequest<W extends Work>(
 }
 
 async function readWork<W extends Work>(
-  request: IncomingMessage,
+  request: RelayIncoming,
   spec: Reader<W>,
   { maxBodyBytes, forms, readContext }: Reading,
   bounds: Bounds,

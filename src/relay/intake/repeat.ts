@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
-import type { IncomingMessage } from 'node:http'
 import { type FirstRequest, parseIdempotencyKey, replay } from '../../domain/idempotency.ts'
+import type { RelayIncoming } from '../../http/relay-exchange.ts'
 import type { Keyring } from '../../identity/keyring.ts'
 import { type Db, isUniqueViolation } from '../../store/engine/store.ts'
 import {
@@ -39,7 +39,7 @@ type StoredState =
   | { readonly status: number; readonly type: string; readonly body: string }
   | { readonly isTooLarge: true }
 
-export const idempotencyKeyOf = ({ headers }: IncomingMessage): string | undefined =>
+export const idempotencyKeyOf = ({ headers }: RelayIncoming): string | undefined =>
   parseIdempotencyKey(headers['idempotency-key'], badParameter)
 
 type Deps = {

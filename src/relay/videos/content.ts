@@ -1,6 +1,7 @@
-import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingHttpHeaders } from 'node:http'
 import { Refusal } from '../../domain/errors.ts'
 import { overloaded } from '../../http/budget.ts'
+import type { RelayIncoming, RelayOutgoing } from '../../http/relay-exchange.ts'
 import { RELAY_SECURITY } from '../../http/relay-headers.ts'
 import type { VideoSource } from '../../media/video.ts'
 import { emptyReading } from '../../metering/stream-meter.ts'
@@ -56,8 +57,8 @@ const unreached = () =>
 
 type Fetching = {
   readonly row: VideoRow
-  readonly request: IncomingMessage
-  readonly response: ServerResponse
+  readonly request: RelayIncoming
+  readonly response: RelayOutgoing
   /** The headers of every response of this API. */
   readonly headers: Readonly<Record<string, string>>
   /** Called before the first byte. After that nothing is thrown. */
@@ -86,7 +87,7 @@ export function createContent({ keyring, vendor, upstream, memory, nowMs }: Vide
     return { access, dialect, result, variant }
   }
 
-  const rangesOf = ({ headers }: IncomingMessage): Record<string, string> => ({
+  const rangesOf = ({ headers }: RelayIncoming): Record<string, string> => ({
     ...(headers.range !== undefined && { range: headers.range }),
     ...(typeof headers['if-range'] === 'string' && { 'if-range': headers['if-range'] }),
   })

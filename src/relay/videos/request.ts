@@ -1,6 +1,6 @@
-import type { IncomingMessage } from 'node:http'
 import { Refusal } from '../../domain/errors.ts'
 import { EMPTY, type Usage, wholeSeconds } from '../../domain/usage.ts'
+import type { RelayIncoming } from '../../http/relay-exchange.ts'
 import { MAX_STILL_BYTES } from '../../media/still.ts'
 import { bodyOfForm } from '../../media/transcription-request.ts'
 import { lostStills, readVideoRequest, VIDEO_FIELDS, type VideoAsk, whenOf } from '../../media/video.ts'
@@ -153,7 +153,7 @@ function remixPrompt({ prompt: value }: Readonly<Record<string, unknown>>): stri
 }
 
 /** The `Idempotency-Key`, scoped to its path; undefined: none was sent. */
-export function repeatKeyOf(request: IncomingMessage, path: string): string | undefined {
+export function repeatKeyOf(request: RelayIncoming, path: string): string | undefined {
   const key = idempotencyKeyOf(request)
   return key === undefined ? undefined : `${path} ${key}`
 }

@@ -1,4 +1,3 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Refusal } from '../../domain/errors.ts'
 import { type FirstRequest, idempotencyConflict, replay } from '../../domain/idempotency.ts'
 import { usdText } from '../../domain/money.ts'
@@ -6,6 +5,7 @@ import { EMPTY } from '../../domain/usage.ts'
 import { RESULT_LIFETIME_S } from '../../domain/video.ts'
 import { createShare, type Share } from '../../http/budget.ts'
 import { refusalOfError, relayError } from '../../http/errors.ts'
+import type { RelayIncoming, RelayOutgoing } from '../../http/relay-exchange.ts'
 import { newVideoId } from '../../identity/credentials.ts'
 import type { Hold } from '../../ledger/ledger.ts'
 import { factsOf, sizeText } from '../../media/video.ts'
@@ -40,8 +40,8 @@ import { sealAccess } from './vendor.ts'
 import { presentVideo } from './video-view.ts'
 
 type SubmitRequest = {
-  readonly request: IncomingMessage
-  readonly response: ServerResponse
+  readonly request: RelayIncoming
+  readonly response: RelayOutgoing
   readonly requestId: string
   readonly report: RequestReport
   readonly path: string
@@ -64,7 +64,7 @@ let sequence = 0
 export function createSubmit(
   deps: VideoDeps,
   suspense: SuspenseBook,
-  baseOf: (request: IncomingMessage) => string,
+  baseOf: (request: RelayIncoming) => string,
 ) {
   const { db, nowMs } = deps
   const nowS = () => Math.floor(nowMs() / 1000)

@@ -1,7 +1,7 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Refusal, wrongMethod } from '../../domain/errors.ts'
 import { NO_TOKEN } from '../../domain/token.ts'
+import type { RelayIncoming, RelayOutgoing } from '../../http/relay-exchange.ts'
 import type { VideoAsk } from '../../media/video.ts'
 import type { VideoRow } from '../../store/engine/schema.ts'
 import { deleteVideo, findVideo, listOwnVideos } from '../../store/records/videos.ts'
@@ -30,8 +30,8 @@ const notFound = (id: string) =>
   new Refusal('video_not_found', `The video "${id.slice(0, 64)}" does not exist.`)
 
 type VideoRouteCall = {
-  readonly request: IncomingMessage
-  readonly response: ServerResponse
+  readonly request: RelayIncoming
+  readonly response: RelayOutgoing
   readonly requestId: string
   readonly report: RequestReport
   readonly path: string
@@ -50,7 +50,7 @@ export function createVideos(deps: VideoDeps) {
   const { submit, settled } = createSubmit(deps, suspense, baseOf)
 
   /** The base URL at which this client reaches the gateway. */
-  function baseOf(request: IncomingMessage): string {
+  function baseOf(request: RelayIncoming): string {
     const { host = '' } = request.headers
     if (!HOST.test(host)) return basePath
     return `${deps.clientAddress(request).isTls ? 'https' : 'http'}://${host}${basePath}`
@@ -101,7 +101,7 @@ export function createVideos(deps: VideoDeps) {
   }
 
   /** A video may be opened in the address bar, where only the console session identifies the user. */
-  async function assumeSession(request: IncomingMessage): Promise<void> {
+  async function assumeSession(request: RelayIncoming): Promise<void> {
     const userId = isWithoutCredential(request) ? await deps.sessionUser(request) : undefined
     if (userId !== undefined) assignCaller(request, credentialOfPerson({ userId, tokenId: NO_TOKEN }))
   }

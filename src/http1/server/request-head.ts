@@ -1,0 +1,49 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import { parseHeaderLines } from '../header-lines.ts'
+
+/** The start of every head that can be in the narrow grammar. */
+const START = 'POST /'
+/** A fragment is no part of a request target, and no client sends one. */
+const REQUEST_LINE = /^POST (\/[\x21\x22\x24-\x7e]*) HTTP\/1\.1\r\n/
+const CONNECTION = /^(?:keep-alive|close)$/i
+/** Lines that are complete so far, and the start of another one. */
+const PARTIAL_LINES = /^(?:[\t\x20-\x7e\x80-\xff]*\r\n)*[\t\x20-\x7e\x80-\xff]*\r?$/
+
+/** With these headers the request means more than a body of known length. */
+const OTHER_GRAMMAR = ['transfer-encoding', 'expect', 'upgrade', 'proxy-connection', 'trailer', 'te'] as const
+
+export type RequestHead = {
+  readonly url: string
+  readonly headers: IncomingHttpHeaders
+  readonly contentLength: number
+  readonly keepsAlive: boolean
+}
+
+/**
+ * Parses a complete head in a narrow grammar: POST in HTTP/1.1, one Host, one Content-Length, and no header that changes the
+ * framing or the connection. Undefined for every other head, well-formed or not: node:http serves or refuses it. `text` is
+ * latin1 and ends with the empty line.
+ */
+export function parseRequestHead(text: string, maxHeaders: number): RequestHead | undefined {
+  const line = REQUEST_LINE.exec(text)
+  if (line === null) return undefined
+  const lines = parseHeaderLines(text, line[0].length, maxHeaders)
+  if (typeof lines === 'string' || lines.contentLength === undefined || lines.hostLines !== 1)
+    return undefined
+  const { headers, contentLength } = lines
+  for (const name of OTHER_GRAMMAR) if (headers[name] !== undefined) return undefined
+  const { connection } = headers
+  if (connection !== undefined && !CONNECTION.test(connection)) return undefined
+  return {
+    url: line[1] as string,
+    headers,
+    contentLength,
+    keepsAlive: connection === undefined || connection.length !== 'close'.length,
+  }
+}
+
+/** Whether an incomplete head may still become one in the narrow grammar. */
+export function mayBecomeHead(text: string): boolean {
+  if (text.length < START.length) return START.startsWith(text)
+  return text.startsWith(START) && PARTIAL_LINES.test(text)
+}

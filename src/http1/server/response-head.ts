@@ -1,0 +1,67 @@
+const NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
+const INVALID_VALUE = /[^\t\x20-\x7e\x80-\xff]/
+const LENGTH = /^[0-9]{1,15}$/
+
+/** Statuses whose responses have no body (RFC 9110, 15.3.5 and 15.4.5). */
+const WITHOUT_BODY: ReadonlySet<number> = new Set([204, 304])
+
+type HeadOptions = {
+  readonly status: number
+  readonly reason: string
+  readonly headers: Readonly<Record<string, string>>
+  /** The line of the `Date` header. */
+  readonly dateLine: string
+  readonly keepsAlive: boolean
+  readonly keepAliveS: number
+}
+
+/** How the body is framed: `chunked`, its length, or `none`. */
+export type BodyFraming = 'chunked' | 'none' | number
+
+export type WrittenHead = {
+  readonly text: string
+  readonly framing: BodyFraming
+  readonly keepsAlive: boolean
+}
+
+/** Writes a head with the same lines as node:http. Invalid names and values throw: they could split the response. */
+export function writeResponseHead(options: HeadOptions): WrittenHead {
+  const { status, reason, headers, dateLine, keepAliveS } = options
+  let { keepsAlive } = options
+  let framing: BodyFraming = WITHOUT_BODY.has(status) ? 'none' : 'chunked'
+  let text = `HTTP/1.1 ${status} ${reason}\r\n`
+  let hasConnection = false
+  for (const name in headers) {
+    const value = headers[name] as string
+    if (!NAME.test(name) || INVALID_VALUE.test(value)) throw new Error(`invalid response header ${name}`)
+    if (name === 'content-length') {
+      if (!LENGTH.test(value)) throw new Error('invalid content-length')
+      if (framing === 'chunked') framing = Number(value)
+    } else if (name === 'connection') {
+      hasConnection = true
+      keepsAlive &&= value !== 'close'
+    }
+    text += `${name}: ${value}\r\n`
+  }
+  text += dateLine
+  if (!hasConnection)
+    text += keepsAlive
+      ? `Connection: keep-alive\r\nKeep-Alive: timeout=${keepAliveS}\r\n`
+      : 'Connection: close\r\n'
+  text += framing === 'chunked' ? 'Transfer-Encoding: chunked\r\n\r\n' : '\r\n'
+  return { text, framing, keepsAlive }
+}
+
+/** The line of the `Date` header, formatted once a second. */
+export function createDateLine(nowMs: () => number): () => string {
+  let second = Number.NaN
+  let line = ''
+  return () => {
+    const now = Math.floor(nowMs() / 1000)
+    if (now !== second) {
+      second = now
+      line = `Date: ${new Date(now * 1000).toUTCString()}\r\n`
+    }
+    return line
+  }
+}

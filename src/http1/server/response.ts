@@ -1,0 +1,172 @@
+import { EventEmitter } from 'node:events'
+import type { Http1Request } from './request.ts'
+import { type BodyFraming, type WrittenHead, writeResponseHead } from './response-head.ts'
+
+/** Up to this size a copy into one string costs less than a second write. */
+const SMALL_BYTES = 16_384
+const LAST_CHUNK = '0\r\n\r\n'
+
+/** What a response needs of its connection. */
+export type ResponseConnection = {
+  /** Of the `Keep-Alive` header. */
+  readonly keepAliveS: number
+  reasonOf(status: number): string
+  dateLine(): string
+  /** The response is written, and its last byte was handed to the operating system. */
+  onResponseEnd(keepsAlive: boolean): void
+  /** Whether the rest of the request's body is too large to be read before the next request. */
+  leavesBody(): boolean
+}
+
+type Events = { close: []; drain: [] }
+
+/** Joins parts into one buffer. The caller may reuse the memory of its bytes as soon as a write returns. */
+const joinParts = (before: string, bytes: Buffer, after: string): Buffer => {
+  const whole = Buffer.allocUnsafe(before.length + bytes.length + after.length)
+  whole.write(before, 0, 'latin1')
+  bytes.copy(whole, before.length)
+  whole.write(after, before.length + bytes.length, 'latin1')
+  return whole
+}
+
+/**
+ * The response to a request in the narrow grammar. Every write is one write of the socket, with the framing and, the first
+ * time, the head.
+ */
+export class Http1Response extends EventEmitter<Events> {
+  readonly req: Http1Request
+  statusCode = 200
+  headersSent = false
+  writableFinished = false
+  /** The response is complete, or its connection is closed. */
+  destroyed = false
+  shouldKeepAlive: boolean
+  /** Of node:http, which frames chunks only while it is set. This response frames all chunks itself. */
+  chunkedEncoding = false
+  readonly writableCorked = 0
+  readonly #connection: ResponseConnection
+  #head = ''
+  #framing: BodyFraming = 'chunked'
+  #bodyBytes = 0
+  #needsDrain = false
+  #hasEnded = false
+
+  constructor(request: Http1Request, connection: ResponseConnection, keepsAlive: boolean) {
+    super()
+    this.req = request
+    this.#connection = connection
+    this.shouldKeepAlive = keepsAlive
+  }
+
+  get socket() {
+    return this.req.socket
+  }
+
+  get writableLength(): number {
+    return this.#head.length + this.req.socket.writableLength
+  }
+
+  writeHead(status: number, headers: Readonly<Record<string, string>> = {}): this {
+    if (this.headersSent) throw new Error('the head of the response is already written')
+    const connection = this.#connection
+    const head: WrittenHead = writeResponseHead({
+      status,
+      reason: connection.reasonOf(status),
+      headers,
+      dateLine: connection.dateLine(),
+      keepsAlive: this.shouldKeepAlive && !connection.leavesBody(),
+      keepAliveS: connection.keepAliveS,
+    })
+    this.statusCode = status
+    this.headersSent = true
+    this.shouldKeepAlive = head.keepsAlive
+    this.#head = head.text
+    this.#framing = head.framing
+    return this
+  }
+
+  flushHeaders(): void {
+    if (!this.headersSent) this.writeHead(this.statusCode)
+    if (this.#head !== '') this.#send('')
+  }
+
+  /** False: the client reads too slowly. `drain` follows. */
+  write(chunk: Buffer | string, encoding?: BufferEncoding): boolean {
+    if (!this.headersSent) this.writeHead(this.statusCode)
+    return this.#send(this.#framed(chunk, encoding, ''))
+  }
+
+  end(chunk?: Buffer | string, encoding?: BufferEncoding): this {
+    if (this.#hasEnded) return this
+    if (!this.headersSent) this.writeHead(this.statusCode)
+    this.#hasEnded = true
+    this.#send(this.#framed(chunk ?? '', encoding, this.#framing === 'chunked' ? LAST_CHUNK : ''))
+    // A body of another length than declared: what follows would be read as a part of it.
+    const isExact = typeof this.#framing !== 'number' || this.#framing === this.#bodyBytes
+    if (!isExact) this.shouldKeepAlive = false
+    const { socket } = this
+    if (socket.writableLength === 0) this.#finish()
+    else socket.write('', error => void (error ?? this.#finish()))
+    return this
+  }
+
+  /** Closes the connection; the client sees that the response is incomplete. */
+  destroy(): this {
+    if (this.destroyed) return this
+    this.destroyed = true
+    this.socket.destroy()
+    return this
+  }
+
+  /** The socket takes bytes again. */
+  onDrain(): void {
+    if (!this.#needsDrain) return
+    this.#needsDrain = false
+    this.emit('drain')
+  }
+
+  /** The connection is closed. */
+  onClose(): void {
+    this.destroyed = true
+    this.emit('close')
+  }
+
+  /** The bytes of a chunk with their framing, as one string or one buffer; `after` follows them. */
+  #framed(chunk: Buffer | string, encoding: BufferEncoding | undefined, after: string): Buffer | string {
+    if (this.#framing === 'none' || chunk.length === 0) return after
+    const isText = typeof chunk === 'string' && encoding === 'latin1'
+    const bytes = isText || typeof chunk !== 'string' ? chunk : Buffer.from(chunk, encoding)
+    this.#bodyBytes += bytes.length
+    const isChunked = this.#framing === 'chunked'
+    const before = isChunked ? `${this.#head}${bytes.length.toString(16)}\r\n` : this.#head
+    const end = isChunked ? `\r\n${after}` : after
+    this.#head = ''
+    if (typeof bytes === 'string') return before + bytes + end
+    return bytes.length <= SMALL_BYTES
+      ? before + bytes.toString('latin1') + end
+      : joinParts(before, bytes, end)
+  }
+
+  #send(data: Buffer | string): boolean {
+    const { socket } = this.req
+    const bytes = this.#head === '' ? data : this.#head + (data as string)
+    this.#head = ''
+    if (bytes.length === 0) return true
+    // After the client has closed its side, the connection ends.
+    if (this.destroyed || !socket.writable) return false
+    const hasRoom = socket.write(bytes as string, 'latin1')
+    if (!hasRoom) this.#needsDrain = true
+    return hasRoom
+  }
+
+  #finish(): void {
+    if (this.destroyed) return
+    this.writableFinished = true
+    this.destroyed = true
+    this.#connection.onResponseEnd(this.shouldKeepAlive)
+    // As in node:http, after the caller of `end` has had time to listen.
+    process.nextTick(emitClose, this)
+  }
+}
+
+const emitClose = (response: Http1Response) => response.emit('close')
