@@ -9,8 +9,16 @@ const CONNECTION = /^(?:keep-alive|close)$/i
 /** Lines that are complete so far, and the start of another one. */
 const PARTIAL_LINES = /^(?:[\t\x20-\x7e\x80-\xff]*\r\n)*[\t\x20-\x7e\x80-\xff]*\r?$/
 
-/** With these headers the request means more than a body of known length. */
-const OTHER_GRAMMAR = ['transfer-encoding', 'expect', 'upgrade', 'proxy-connection', 'trailer', 'te'] as const
+/** With these headers the request means more than a body of known length. node:http drops the last one. */
+const OTHER_GRAMMAR = [
+  'transfer-encoding',
+  'expect',
+  'upgrade',
+  'proxy-connection',
+  'trailer',
+  'te',
+  '__proto__',
+] as const
 
 export type RequestHead = {
   readonly url: string

@@ -1,0 +1,402 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { describe, it, type TestContext } from 'node:test'
+import { setImmediate } from 'node:timers/promises'
+import { bodyOf, type RelayListener, type RelayOutgoing } from '../../src/http/relay-exchange.ts'
+import { HTTP_SERVERS, type HttpServerName } from '../support/gateway.ts'
+import { echo, openClient, post, startHttp, wholeBody } from '../support/http1.ts'
+import { until } from '../support/process.ts'
+import { createRandom } from '../support/request-bytes.ts'
+
+type Options = NonNullable<Parameters<typeof startHttp>[1]>
+
+async function start(test: TestContext, listener: RelayListener, options: Options) {
+  const server = await startHttp(listener, options)
+  test.after(server.close)
+  return { ...server, client: () => openClient(server.port) }
+}
+
+const countOf = (text: string, part: string) => text.split(part).length - 1
+/** The body in a complete sequence of chunks. */
+function unchunked(chunks: string): string {
+  let body = ''
+  for (let at = 0; ; ) {
+    const lineEnd = chunks.indexOf('\r\n', at)
+    const size = Number.parseInt(chunks.slice(at, lineEnd), 16)
+    const end = lineEnd + 2 + size
+    assert.equal(chunks.slice(end, end + 2), '\r\n')
+    body += chunks.slice(lineEnd + 2, end)
+    at = end + 2
+    if (size > 0) continue
+    assert.equal(at, chunks.length)
+    return body
+  }
+}
+
+const OK = 'HTTP/1.1 200 OK\r\n'
+
+const tests: Readonly<Record<string, (test: TestContext, http: HttpServerName) => Promise<void>>> = {
+  async 'answers one request after another on a connection'(test, http) {
+    const { client, sockets, byNode } = await start(test, echo, { http })
+    const { socket, text } = await client()
+    for (let i = 1; i <= 5; i++) {
+      socket.write(post(`body ${i}`))
+      await until('an answer', () => (text().includes(`"body":"body ${i}"`) ? true : undefined))
+    }
+    assert.equal(sockets.size, 1)
+    assert.equal(byNode(), http === 'node' ? 5 : 0)
+    assert.match(text(), /\r\nConnection: keep-alive\r\nKeep-Alive: timeout=65\r\n/)
+  },
+
+  async 'reads a request that arrives byte by byte, and two that arrive together'(test, http) {
+    const { client } = await start(test, echo, { http })
+    const { socket, text } = await client()
+    for (const byte of post('naïve \xff'))
+      await new Promise(resolve => socket.write(byte, 'latin1', resolve)).then(() => setImmediate())
+    await until('an answer', () => (text().includes('}') ? true : undefined))
+    socket.write(post('first') + post('second') + post('third', { headers: 'Connection: close\r\n' }))
+    await until('the answers', () => (countOf(text(), OK) === 4 ? true : undefined))
+    assert.deepEqual(
+      [...text().matchAll(/"body":"(.*?)"/g)].map(([, body]) => body),
+      [Buffer.from('naïve \xff').toString('latin1'), 'first', 'second', 'third'],
+    )
+  },
+
+  async 'reads requests that follow before the answer, in their order'(test, http) {
+    const held: (() => void)[] = []
+    const { client } = await start(
+      test,
+      (request, response) => void held.push(() => echo(request, response)),
+      { http },
+    )
+    const { socket, text } = await client()
+    socket.write(post('first'))
+    await until('the first', () => held[0])
+    socket.write(post('second'))
+    socket.write(post('x'.repeat(40_000)))
+    for (let i = 0; i < 3; i++) (await until('a request', () => held[i]))()
+    await until('the answers', () => (countOf(text(), OK) === 3 ? true : undefined))
+    assert.ok(text().indexOf('first') < text().indexOf('second'))
+  },
+
+  async 'gives a large body as a stream that waits for its reader'(test, http) {
+    const bodies: Buffer[] = []
+    let isReading = false
+    const { client, sockets } = await start(
+      test,
+      async (request, response) => {
+        await until('permission', () => (isReading ? true : undefined))
+        for await (const part of bodyOf(request)) bodies.push(part as Buffer)
+        response.writeHead(200, { 'content-length': '0' })
+        response.end()
+      },
+      { http },
+    )
+    const { socket, text } = await client()
+    const MB = 1_048_576
+    socket.write(post('x'.repeat(32 * MB)))
+    // The buffers of the kernel hold a few megabytes.
+    let before = -1
+    await until('the gateway to stop reading', async () => {
+      const { bytesRead = 0 } = [...sockets][0] ?? {}
+      const hasStopped = bytesRead > 0 && bytesRead === before
+      before = bytesRead
+      for (let turn = 0; turn < 20; turn++) await setImmediate()
+      return hasStopped ? true : undefined
+    })
+    assert.ok(before < 2 * MB, `${before} bytes were read`)
+    isReading = true
+    await until('the answer', () => (text().startsWith(OK) ? true : undefined))
+    assert.equal(Buffer.concat(bodies).length, 32 * MB)
+  },
+
+  async 'sends chunks with their framing, of any size, and an end'(test, http) {
+    const sizes = [1, 15, 16_384, 16_385, 100_000, 3]
+    const { client } = await start(
+      test,
+      async (request, response) => {
+        await wholeBody(request)
+        response.writeHead(200, { 'content-type': 'text/plain' })
+        for (const size of sizes) response.write(Buffer.alloc(size, 'é', 'latin1'))
+        response.write('✓')
+        response.end('☕')
+      },
+      { http },
+    )
+    const { socket, text, closed } = await client()
+    socket.write(post('{}', { headers: 'Connection: close\r\n' }))
+    await closed
+    const sent = [
+      ...sizes.map(size => 'é'.repeat(size)),
+      ...['✓', '☕'].map(utf8 => Buffer.from(utf8).toString('latin1')),
+    ]
+    assert.match(text(), /\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n/)
+    assert.equal(unchunked(text().slice(text().indexOf('\r\n\r\n') + 4)), sent.join(''))
+  },
+
+  async 'sends the head alone if asked to, and no body with 204'(test, http) {
+    let answer = (_response: RelayOutgoing) => {}
+    const { client } = await start(test, (_request, response) => answer(response), { http })
+    const { socket, text } = await client()
+    const responses: RelayOutgoing[] = []
+    answer = response => {
+      responses.push(response)
+      response.writeHead(200, {})
+      response.flushHeaders()
+    }
+    socket.write(post(''))
+    await until('the head', () => (text().endsWith('\r\n\r\n') ? true : undefined))
+    const [first] = responses
+    assert.deepEqual([first?.headersSent, first?.writableFinished, first?.destroyed], [true, false, false])
+    first?.end()
+    await until('the end', () => (text().endsWith('\r\n0\r\n\r\n') ? true : undefined))
+    await until('the close', () => (first?.destroyed && first.writableFinished ? true : undefined))
+    answer = response => {
+      response.writeHead(204, {})
+      response.end()
+    }
+    socket.write(post(''))
+    await until('the 204', () => (/204 No Content\r\n.*\r\n\r\n$/s.test(text()) ? true : undefined))
+    assert.doesNotMatch(text().slice(text().indexOf('204')), /transfer-encoding/i)
+  },
+
+  async 'tells a writer that the client does not read, and when it reads again'(test, http) {
+    const written: RelayOutgoing[] = []
+    const { client } = await start(
+      test,
+      (_request, response) => {
+        response.writeHead(200, {})
+        written.push(response)
+      },
+      { http },
+    )
+    const { socket, text } = await client()
+    socket.pause()
+    socket.write(post('{}'))
+    const response = await until('the response', () => written[0])
+    let drains = 0
+    response.on('drain', () => {
+      drains += 1
+    })
+    const piece = Buffer.alloc(10_000, 'x')
+    let pieces = 1
+    while (response.write(piece)) pieces += 1
+    assert.ok(response.writableLength > 16_384)
+    assert.equal(drains, 0)
+    socket.resume()
+    await until('the drain', () => (drains === 1 ? true : undefined))
+    assert.equal(response.writableLength, 0)
+    response.end()
+    await until('all bytes', () => (countOf(text(), 'x') === pieces * piece.length ? true : undefined))
+  },
+
+  async 'reports to the response that the client has left, also if only its side is closed'(test, http) {
+    const responses: RelayOutgoing[] = []
+    let closed = 0
+    const { client, sockets } = await start(
+      test,
+      (request, response) => {
+        responses.push(response)
+        response.on('close', () => {
+          closed += 1
+        })
+        if (!request.complete) bodyOf(request).on('error', () => {})
+      },
+      { http },
+    )
+    for (const leave of ['destroy', 'resetAndDestroy', 'end'] as const)
+      for (const bytes of [post('{}'), post('{}').slice(0, -1)]) {
+        const { socket } = await client()
+        const count = responses.length
+        socket.write(bytes)
+        const response = await until('the request', () => responses[count])
+        socket[leave]()
+        await until('the close', () => (closed > count ? true : undefined))
+        assert.deepEqual(
+          [response.destroyed, response.writableFinished, response.headersSent],
+          [true, false, false],
+        )
+        assert.equal(response.write('too late'), false)
+      }
+    await until('no socket', () => (sockets.size === 0 ? true : undefined))
+  },
+
+  async 'closes the connection when a response is destroyed'(test, http) {
+    const { client } = await start(
+      test,
+      (_request, response) => {
+        response.writeHead(200, {})
+        response.write('part')
+        response.destroy()
+      },
+      { http },
+    )
+    const { socket, text, closed } = await client()
+    socket.write(post('{}'))
+    await closed
+    assert.ok(!text().includes('\r\n0\r\n'))
+  },
+
+  async 'refuses header values that would split the response'(test, http) {
+    const errors: unknown[] = []
+    const { client } = await start(
+      test,
+      (_request, response) => {
+        for (const headers of [
+          { 'x-a': 'a\r\nset-cookie: b' },
+          { 'x-a': 'a\0' },
+          { 'x-a': '☕' },
+          { 'x\r\n': 'a' },
+        ])
+          try {
+            response.writeHead(200, headers as Record<string, string>)
+          } catch (error) {
+            errors.push(error)
+          }
+        response.writeHead(200, { 'content-length': '0' })
+        response.end()
+      },
+      { http },
+    )
+    const { socket, text } = await client()
+    socket.write(post('{}'))
+    await until('the answer', () => (text().startsWith(OK) ? true : undefined))
+    assert.equal(errors.length, 4)
+  },
+
+  async 'reads a small body that its handler did not read, before the next request'(test, http) {
+    const { client } = await start(
+      test,
+      (_request, response) => {
+        response.writeHead(401, { 'content-length': '0' })
+        response.end()
+      },
+      { http },
+    )
+    const { socket, text } = await client()
+    const [head = '', body = ''] = post('x'.repeat(1_000)).split('\r\n\r\n')
+    for (let i = 1; i <= 3; i++) {
+      socket.write(`${head}\r\n\r\n`)
+      await until('the answer', () => (countOf(text(), ' 401 ') === i ? true : undefined))
+      socket.write(body)
+    }
+    assert.equal(countOf(text(), 'Connection: keep-alive'), 3)
+  },
+
+  async 'closes a connection whose request does not arrive in time, with 408'(test, http) {
+    const { client } = await start(test, echo, { http, limits: { headS: 1, requestS: 2 } })
+    const fresh = await client()
+    const partial = await client()
+    partial.socket.write('POST /v1/x HTTP/1.1\r\nHost:')
+    const slow = await client()
+    slow.socket.write(post('{}').slice(0, -1))
+    for (const { closed, text } of [fresh, partial, slow]) {
+      await closed
+      assert.equal(text(), 'HTTP/1.1 408 Request Timeout\r\nConnection: close\r\n\r\n')
+    }
+  },
+
+  async 'closes an idle connection after its time, and no busy one'(test, http) {
+    const responses: RelayOutgoing[] = []
+    const { client } = await start(
+      test,
+      (request, response) => (responses.length === 1 ? responses.push(response) : echo(request, response)),
+      { http, limits: { keepAliveS: 1 } },
+    )
+    const idle = await client()
+    idle.socket.write(post('{}'))
+    await until('an answer', () => (idle.text().startsWith(OK) ? true : undefined))
+    responses.push(undefined as never)
+    const busy = await client()
+    busy.socket.write(post('{}'))
+    await idle.closed
+    assert.ok(!busy.isClosed())
+    responses[1]?.end('late')
+    await until('an answer', () => (busy.text().includes('late') ? true : undefined))
+  },
+}
+
+for (const http of HTTP_SERVERS)
+  describe(`an HTTP server over ${http}`, () => {
+    for (const [name, run] of Object.entries(tests)) it(name, test => run(test, http))
+  })
+
+describe('connections that node:http does not know', () => {
+  it('are closed with the others: idle ones at once, busy ones at the end', async test => {
+    const responses: RelayOutgoing[] = []
+    const { client, http1 } = await start(
+      test,
+      (request, response) => {
+        if (request.url === '/v1/busy') responses.push(response)
+        else echo(request, response)
+      },
+      {},
+    )
+    const idle = await client()
+    idle.socket.write(post('{}'))
+    await until('an answer', () => (idle.text().startsWith(OK) ? true : undefined))
+    const busy = await client()
+    busy.socket.write(post('{}', { path: '/v1/busy' }))
+    await until('the request', () => responses[0])
+    http1?.closeIdle()
+    await idle.closed
+    assert.ok(!busy.isClosed())
+    http1?.closeAll()
+    await busy.closed
+  })
+
+  it('close after a body of another length than declared', async test => {
+    const { client } = await start(
+      test,
+      (_request, response) => {
+        response.writeHead(200, { 'content-length': '5' })
+        response.end('four')
+      },
+      {},
+    )
+    const { socket, closed, text } = await client()
+    socket.write(post('{}'))
+    await closed
+    assert.ok(text().endsWith('\r\n\r\nfour'))
+  })
+
+  it('leave no socket, stream or listener behind when clients leave at any moment', async test => {
+    const random = createRandom(20_261_116)
+    let started = 0
+    let closed = 0
+    const { client, sockets, server } = await start(
+      test,
+      async (request, response) => {
+        started += 1
+        response.on('close', () => {
+          closed += 1
+        })
+        await wholeBody(request).catch(() => {})
+        if (response.destroyed) return
+        response.writeHead(200, {})
+        for (let i = 0; i < 5 && response.write(Buffer.alloc(8_000)); i++) await setImmediate()
+        response.end()
+      },
+      {},
+    )
+    const AT_ONCE = 20
+    const ROUNDS = process.env.SLUICE_CAMPAIGN === undefined ? 15 : 1_000
+    const bytes = post('x'.repeat(3_000))
+    async function visit() {
+      const { socket, closed: isGone } = await client()
+      const requests = 1 + Math.floor(random() * 3)
+      const cut = Math.floor(random() * bytes.length * requests)
+      socket.write(bytes.repeat(requests).slice(0, cut))
+      for (let turns = random() * 8; turns > 0; turns--) await setImmediate()
+      if (random() < 0.5) socket.resetAndDestroy()
+      else socket.destroy()
+      await isGone
+    }
+    for (let round = 0; round < ROUNDS; round++) await Promise.all(Array.from({ length: AT_ONCE }, visit))
+    await until('no socket', () => (sockets.size === 0 ? true : undefined))
+    await until('every response to be closed', () => (closed === started ? true : undefined))
+    assert.ok(started > AT_ONCE)
+    server.close()
+    await once(server, 'close')
+  })
+})
