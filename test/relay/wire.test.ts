@@ -5,6 +5,7 @@ import { type AddressInfo, connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { after, before, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
+import { describeOverServers } from '../support/gateway.ts'
 import { until } from '../support/process.ts'
 import { suiteRelay } from '../support/relay.ts'
 
@@ -54,8 +55,8 @@ async function openProvider() {
   }
 }
 
-describe('between client and provider', () => {
-  const relay = suiteRelay('sqlite')
+describeOverServers('between client and provider', http => {
+  const relay = suiteRelay('sqlite', {}, http)
   let provider: Awaited<ReturnType<typeof openProvider>>
 
   before(async () => {

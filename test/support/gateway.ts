@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after, before } from 'node:test'
+import { after, before, describe } from 'node:test'
 import { startSimulator } from '../../simulator/server.ts'
 import { readConfig } from '../../src/app/config.ts'
 import { buildServer } from '../../src/app/gateway.ts'
@@ -63,6 +63,11 @@ export type Api = ReturnType<typeof createApi>
 /** Suites about HTTP run over both servers: `http1` with node:http behind it, and node:http alone. */
 export const HTTP_SERVERS = ['http1', 'node'] as const
 export type HttpServerName = (typeof HTTP_SERVERS)[number]
+
+/** A suite that runs over both. */
+export function describeOverServers(name: string, suite: (http: HttpServerName) => void): void {
+  for (const http of HTTP_SERVERS) describe(`${name}, over ${http}`, () => suite(http))
+}
 
 export type GatewayOptions = {
   readonly engine: EngineName

@@ -1,7 +1,14 @@
 import assert from 'node:assert/strict'
 import { setTimeout as delay } from 'node:timers/promises'
 import { NO_CHANNEL } from '../../src/domain/rejection.ts'
-import { type Api, type EngineName, type Reply, startGateway, suiteResource } from './gateway.ts'
+import {
+  type Api,
+  type EngineName,
+  type HttpServerName,
+  type Reply,
+  startGateway,
+  suiteResource,
+} from './gateway.ts'
 import { until } from './process.ts'
 
 /** Nanodollars per token of every model that `serve` creates. */
@@ -87,8 +94,12 @@ export function createFurnisher(api: Api, upstream: string) {
 }
 
 /** A gateway with the simulator, and what a test needs to inject faults and to read the ledger. */
-export async function openRelay(engine: EngineName, env: Readonly<Record<string, string>> = {}) {
-  const gateway = await startGateway({ engine, env })
+export async function openRelay(
+  engine: EngineName,
+  env: Readonly<Record<string, string>> = {},
+  http?: HttpServerName,
+) {
+  const gateway = await startGateway({ engine, env, ...(http && { http }) })
   const upstream = (await gateway.simulator()).url
   const furnisher = createFurnisher(gateway.api, upstream)
   const { must } = furnisher

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { before, describe, it } from 'node:test'
 import { gzipSync } from 'node:zlib'
-import { ROOT_TOKEN } from '../../support/gateway.ts'
+import { describeOverServers, ROOT_TOKEN } from '../../support/gateway.ts'
 import { until } from '../../support/process.ts'
 import { suiteRelay } from '../../support/relay.ts'
 
@@ -48,8 +48,8 @@ async function writeAll(socket: Socket, bytes: number): Promise<void> {
 
 const json = (key: string) => ({ authorization: `Bearer ${key}`, 'content-type': 'application/json' })
 
-describe('a body that is refused before it is read', () => {
-  const relay = suiteRelay('sqlite')
+describeOverServers('a body that is refused before it is read', http => {
+  const relay = suiteRelay('sqlite', {}, http)
   let model: string
   let freeModel: string
 
@@ -157,8 +157,8 @@ describe('a body that is refused before it is read', () => {
   })
 })
 
-describe('bodies that use up the memory budget', () => {
-  const relay = suiteRelay('sqlite', { SLUICE_MAX_MEMORY_MB: '8' })
+describeOverServers('bodies that use up the memory budget', http => {
+  const relay = suiteRelay('sqlite', { SLUICE_MAX_MEMORY_MB: '8' }, http)
   let model: string
   let key: string
 

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { connect } from 'node:net'
-import { describe, it } from 'node:test'
-import { suiteGateway } from '../../support/gateway.ts'
+import { it } from 'node:test'
+import { describeOverServers, suiteGateway } from '../../support/gateway.ts'
 
-describe('a request whose framing a proxy may interpret differently', () => {
-  const gateway = suiteGateway({ engine: 'sqlite' })
+describeOverServers('a request whose framing a proxy may interpret differently', http => {
+  const gateway = suiteGateway({ engine: 'sqlite', http })
 
   /** All bytes received until the connection ends. */
   const send = (head: string, body: string) =>
