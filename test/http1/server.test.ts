@@ -190,6 +190,48 @@ const tests: Readonly<Record<string, (test: TestContext, http: HttpServerName) =
     await until('all bytes', () => (countOf(text(), 'x') === pieces * piece.length ? true : undefined))
   },
 
+  async 'ends a response when the client has taken all of it, and then serves the next request'(test, http) {
+    const responses: RelayOutgoing[] = []
+    let closed = 0
+    const { client } = await start(
+      test,
+      (request, response) => {
+        const size = Number(request.headers['x-size'])
+        responses.push(response)
+        response.writeHead(200, request.headers['x-chunked'] ? {} : { 'content-length': String(size) })
+        // Fills the buffers of the kernel, so that the last write waits.
+        const first = Math.min(size, Math.max(0, size - Number(request.headers['x-last'])))
+        for (let at = 0; at < first; at += 50_000)
+          response.write(Buffer.alloc(Math.min(50_000, first - at), 'x'))
+        response.end(Buffer.alloc(size - first, 'x'))
+        response.on('close', () => {
+          closed += 1
+        })
+      },
+      { http },
+    )
+    const { socket } = await client()
+    let total = 0
+    for (const size of [8_000_000, 10, 200_000])
+      for (const last of [0, 10, 20_000, 100_000, 8_000_000])
+        for (const chunked of ['', 'X-Chunked: 1\r\n']) {
+          socket.pause()
+          const count = responses.length
+          socket.write(post('{}', { headers: `X-Size: ${size}\r\nX-Last: ${last}\r\n${chunked}` }))
+          const response = await until('the request', () => responses[count])
+          if (size > 5_000_000) {
+            assert.deepEqual([response.writableFinished, response.destroyed], [false, false])
+            assert.ok(response.writableLength > 1_000_000)
+          }
+          socket.resume()
+          total += size
+          await until('the close', () => (closed === count + 1 ? true : undefined))
+          assert.deepEqual([response.writableFinished, response.destroyed], [true, true])
+          await until('the body', () => (socket.bytesRead > total ? true : undefined))
+        }
+    assert.equal(responses.length, 30)
+  },
+
   async 'reports to the response that the client has left, also if only its side is closed'(test, http) {
     const responses: RelayOutgoing[] = []
     let closed = 0

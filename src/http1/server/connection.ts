@@ -90,7 +90,7 @@ export function openConnection(socket: Socket, server: ConnectionServer): Http1C
   }
 
   function awaitHead(bytes: Buffer): void {
-    if (bytes.length > limits.headBytes || !mayBecomeHead(bytes.toString('latin1'))) handOver(bytes)
+    if (bytes.length > limits.headBytes || !mayBecomeHead(bytes, waiting?.length ?? 0)) handOver(bytes)
     else waiting = bytes
   }
 

@@ -6,8 +6,9 @@ const START = 'POST /'
 /** A fragment is no part of a request target, and no client sends one. */
 const REQUEST_LINE = /^POST (\/[\x21\x22\x24-\x7e]*) HTTP\/1\.1\r\n/
 const CONNECTION = /^(?:keep-alive|close)$/i
-/** Lines that are complete so far, and the start of another one. */
-const PARTIAL_LINES = /^(?:[\t\x20-\x7e\x80-\xff]*\r\n)*[\t\x20-\x7e\x80-\xff]*\r?$/
+/** Lines, the last of which may be incomplete. */
+const PARTIAL_LINES = /^(?:[\t\x20-\x7e\x80-\xff]|\r\n)*\r?$/
+const CR = 0x0d
 
 /** With these headers the request means more than a body of known length. node:http drops the last one. */
 const OTHER_GRAMMAR = [
@@ -50,8 +51,9 @@ export function parseRequestHead(text: string, maxHeaders: number): RequestHead 
   }
 }
 
-/** Whether an incomplete head may still become one in the narrow grammar. */
-export function mayBecomeHead(text: string): boolean {
-  if (text.length < START.length) return START.startsWith(text)
-  return text.startsWith(START) && PARTIAL_LINES.test(text)
+/** Whether an incomplete head may still become one in the narrow grammar. The first `checked` bytes were checked before. */
+export function mayBecomeHead(bytes: Buffer, checked: number): boolean {
+  const start = bytes.toString('latin1', 0, START.length)
+  const from = bytes[checked - 1] === CR ? checked - 1 : checked
+  return START.startsWith(start) && PARTIAL_LINES.test(bytes.toString('latin1', from))
 }

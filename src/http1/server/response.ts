@@ -4,6 +4,8 @@ import { type BodyFraming, type WrittenHead, writeResponseHead } from './respons
 
 /** Up to this size a copy into one string costs less than a second write. */
 const SMALL_BYTES = 16_384
+/** Above this size, the last bytes of a response are not copied. */
+const LARGE_BYTES = 65_536
 const LAST_CHUNK = '0\r\n\r\n'
 
 /** What a response needs of its connection. */
@@ -92,6 +94,7 @@ export class Http1Response extends EventEmitter<Events> {
 
   /** False: the client reads too slowly. `drain` follows. */
   write(chunk: Buffer | string, encoding?: BufferEncoding): boolean {
+    if (this.#hasEnded) return false
     if (!this.headersSent) this.writeHead(this.statusCode)
     return this.#send(this.#framed(chunk, encoding, ''))
   }
@@ -100,11 +103,15 @@ export class Http1Response extends EventEmitter<Events> {
     if (this.#hasEnded) return this
     if (!this.headersSent) this.writeHead(this.statusCode)
     this.#hasEnded = true
-    this.#send(this.#framed(chunk ?? '', encoding, this.#framing === 'chunked' ? LAST_CHUNK : ''))
+    const after = this.#framing === 'chunked' ? LAST_CHUNK : ''
+    if (Buffer.isBuffer(chunk) && chunk.length > LARGE_BYTES) this.#sendLarge(chunk, after)
+    else this.#send(this.#framed(chunk ?? '', encoding, after))
     // A body of another length than declared: what follows would be read as a part of it.
     const isExact = typeof this.#framing !== 'number' || this.#framing === this.#bodyBytes
     if (!isExact) this.shouldKeepAlive = false
     const { socket } = this
+    // The client has left: `close` follows.
+    if (!socket.writable) return this
     if (socket.writableLength === 0) this.#finish()
     else socket.write('', error => void (error ?? this.#finish()))
     return this
@@ -145,6 +152,18 @@ export class Http1Response extends EventEmitter<Events> {
     return bytes.length <= SMALL_BYTES
       ? before + bytes.toString('latin1') + end
       : joinParts(before, bytes, end)
+  }
+
+  /** Sends the last bytes of a response as they are, in one gathered write with their framing. */
+  #sendLarge(bytes: Buffer, after: string): void {
+    const { socket } = this.req
+    const isChunked = this.#framing === 'chunked'
+    socket.cork()
+    this.#send(isChunked ? `${bytes.length.toString(16)}\r\n` : '')
+    if (this.#framing !== 'none') this.#send(bytes)
+    this.#bodyBytes += bytes.length
+    this.#send(isChunked ? `\r\n${after}` : '')
+    socket.uncork()
   }
 
   #send(data: Buffer | string): boolean {
