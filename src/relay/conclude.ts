@@ -245,8 +245,10 @@ function endStream(
   const { response } = request
   if (response.destroyed) return
   if (fault === undefined) {
-    for (const bytes of meter.closing(usage)) response.write(bytes)
-    response.end()
+    const closing = meter.closing(usage)
+    for (const bytes of closing.slice(0, -1)) response.write(bytes)
+    // With the end of the response in the same write.
+    response.end(closing.at(-1))
     return
   }
   // A file cannot carry an error, so the gateway closes the connection.
