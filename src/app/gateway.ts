@@ -218,7 +218,7 @@ export async function buildServer(
     log,
   )
 
-  const server = createHttpServer({
+  const http = createHttpServer({
     basePath: config.basePath,
     manage,
     relay: relay.listener,
@@ -246,13 +246,13 @@ export async function buildServer(
     announce: relay.announce,
     async listen(): Promise<number> {
       await listenForMetrics()
-      return (peers.isAlone ? listen : listenShared)(server.server, config.port, config.host)
+      return (peers.isAlone ? listen : listenShared)(http.server, config.port, config.host)
     },
     async stop(): Promise<void> {
       isStopping = true
       metricsServer?.close()
       metricsServer?.closeAllConnections()
-      await drain(server, config.drainS * 1000)
+      await drain(http, config.drainS * 1000)
       await app.close()
       await stopAlerts?.()
       await outbound.close()

@@ -91,8 +91,8 @@ export class Http1Request {
     this.socket.resume()
   }
 
-  /** The client has disconnected. */
+  /** The client has disconnected. A complete body can still be read. */
   close(): void {
-    this.#stream?.destroy()
+    if (!this.complete) this.#stream?.destroy()
   }
 }

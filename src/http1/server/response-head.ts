@@ -1,4 +1,7 @@
-const NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
+/** Lower case only, so that no header that concerns the framing goes unnoticed. */
+const NAME = /^[!#$%&'*+\-.^_`|~0-9a-z]+$/
+/** The headers that the server writes itself. */
+const OWN: ReadonlySet<string> = new Set(['transfer-encoding', 'date', 'keep-alive'])
 const INVALID_VALUE = /[^\t\x20-\x7e\x80-\xff]/
 const LENGTH = /^[0-9]{1,15}$/
 
@@ -33,7 +36,8 @@ export function writeResponseHead(options: HeadOptions): WrittenHead {
   let hasConnection = false
   for (const name in headers) {
     const value = headers[name] as string
-    if (!NAME.test(name) || INVALID_VALUE.test(value)) throw new Error(`invalid response header ${name}`)
+    if (!NAME.test(name) || OWN.has(name) || INVALID_VALUE.test(value))
+      throw new Error(`invalid response header ${name}`)
     if (name === 'content-length') {
       if (!LENGTH.test(value)) throw new Error('invalid content-length')
       if (framing === 'chunked') framing = Number(value)
