@@ -3,8 +3,10 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { after, before, it } from 'node:test'
 import { setImmediate } from 'node:timers/promises'
+import { createBudget, createShare } from '../../src/http/budget.ts'
+import { readBody } from '../../src/relay/intake/body.ts'
 import { describeOverServers, startGateway } from '../support/gateway.ts'
-import { openClient } from '../support/http1.ts'
+import { openClient, post, startHttp } from '../support/http1.ts'
 import { until } from '../support/process.ts'
 import { createFurnisher, suiteRelay } from '../support/relay.ts'
 import { createRandom } from '../support/request-bytes.ts'
@@ -60,6 +62,34 @@ function bodyOf(response: string): string {
     rest = rest.subarray(lineEnd + 4 + size)
   }
 }
+
+describeOverServers('a body that arrives in pieces before it is read', http => {
+  it('is read completely', async test => {
+    const bodies: string[] = []
+    const server = await startHttp(
+      async (request, response) => {
+        // As while the caller is looked up in the store.
+        await until('the body', () => (request.complete ? true : undefined))
+        const share = createShare(createBudget({ maxBytes: 1_000_000, onShortage: () => {} }))
+        const body = await readBody(request, { maxBytes: 1_000, share, isFunded: async () => true })
+        bodies.push(body.toString())
+        response.writeHead(200, { 'content-length': '0' })
+        response.end()
+      },
+      { http },
+    )
+    test.after(server.close)
+    const { socket, text } = await openClient(server.port)
+    const bytes = post('{"model":"any"}')
+    socket.write(bytes.slice(0, -15))
+    for (const byte of bytes.slice(-15)) {
+      await new Promise(resolve => socket.write(byte, resolve))
+      await setImmediate()
+    }
+    await until('the answer', () => (text().includes(' 200 ') ? true : undefined))
+    assert.deepEqual(bodies, ['{"model":"any"}'])
+  })
+})
 
 describeOverServers('the relay', http => {
   const relay = suiteRelay('sqlite', {}, http)

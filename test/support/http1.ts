@@ -76,8 +76,11 @@ export async function startHttp(listener: RelayListener, { limits = {}, http = '
 /** Reads the body completely, as the relay does. */
 export async function wholeBody(request: Parameters<RelayListener>[0]): Promise<Buffer> {
   await undefined
-  if (request.complete) return (request.read() as Buffer | null) ?? Buffer.alloc(0)
   const parts: Buffer[] = []
+  if (request.complete) {
+    for (let part = request.read(); part !== null; part = request.read()) parts.push(part)
+    return Buffer.concat(parts)
+  }
   for await (const part of bodyOf(request)) parts.push(part as Buffer)
   return Buffer.concat(parts)
 }

@@ -35,6 +35,16 @@ export const disconnected = () =>
 export const declaredLength = ({ headers }: RelayIncoming): number | undefined =>
   headers['content-length'] === undefined ? undefined : Number(headers['content-length'])
 
+/** All bytes that have arrived. node:http returns them one piece at a time, and null at the end. */
+function readAll(request: RelayIncoming): Buffer | null {
+  const first = request.read() as Buffer | null
+  let piece = first === null ? null : (request.read() as Buffer | null)
+  if (piece === null) return first
+  const pieces = [first as Buffer]
+  for (; piece !== null; piece = request.read()) pieces.push(piece)
+  return Buffer.concat(pieces)
+}
+
 /** Reads the body, decompressed. */
 export async function readBody(request: RelayIncoming, bounds: BodyBounds): Promise<Buffer> {
   const encoding = encodingOf(request)
@@ -48,7 +58,7 @@ export async function readBody(request: RelayIncoming, bounds: BodyBounds): Prom
   // The client may have disconnected while its credential was looked up. No further event would report that.
   if (request.destroyed) throw disconnected()
   if (create) return receive(request, await chunkedBounds(bounds, undefined), { encoding, create })
-  const bytes = request.complete ? (request.read() as Buffer | null) : null
+  const bytes = request.complete ? readAll(request) : null
   if (bytes === null) return receive(request, await chunkedBounds(bounds, declared))
   if (bytes.length > bounds.maxBytes) throw tooLarge(bounds.maxBytes)
   if (bytes.length > UNFUNDED_BYTES && declared === undefined && !(await bounds.isFunded())) throw unfunded()
