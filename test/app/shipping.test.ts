@@ -118,11 +118,11 @@ describe('records of two gateways with one database', () => {
   it('are shipped by one of them, and by the other one when it stops', async () => {
     const simulator = await startSimulator()
     const receiver = await startLineReceiver()
-    const first = await newGround('postgres')
     const env = {
       SLUICE_SHIP_USAGE: `${receiver.url}/usage`,
       SLUICE_SECRET: 'a1b2c3d4e5f6a7b8c9d0e1f2a3b4c5d6e7f8',
     }
+    const first = await newGround('postgres', env)
     const one = await startServer({ ...first, env })
     const other = await startServer({ ...first, dataDir: join(newDirectory(), 'data'), env })
     try {

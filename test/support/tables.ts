@@ -15,6 +15,7 @@ const TOUCHED: Readonly<Record<string, readonly string[]>> = {
 const WRITTEN_LATER: Readonly<Record<string, string>> = {
   logs: 'channel_id = 0 and type in (4, 5)',
   rollups: 'channel_id = 0',
+  meta: "key like 'rejections %'",
   alert_states: '1 = 1',
   alert_deliveries: '1 = 1',
   alert_leases: '1 = 1',
