@@ -16,6 +16,12 @@ export type ChannelCondition = {
   readonly keys: readonly (Condition & { readonly index: number })[]
 }
 
+/** The statuses with which providers refuse a key. */
+export const isKeyRefusal = (status: number | string) => status === 401 || status === 403
+
+/** A key that the provider refuses so many times in a row is disabled, and with its last key the channel. */
+export const REFUSALS_TO_DISABLE = 3
+
 const SEVERITY = { ready: 0, trial: 1, trying: 2, resting: 3 } as const
 
 function worse<C extends Condition>(one: C, other: C): C {

@@ -39,7 +39,7 @@ const CODES: Readonly<Record<RelayCode, CodeExplanation>> = {
   },
   insufficient_quota: {
     rule: 'quota',
-    why: 'The gateway holds the most that a request can cost before it is sent. The token or its user had less left.',
+    why: 'Before it sends a request, the gateway holds the most that the request can cost.',
   },
   model_not_priced: {
     rule: 'price',
@@ -101,10 +101,19 @@ export const codeIn = (text: string): RelayCode | undefined =>
   text.match(/[a-z]+(?:_[a-z]+)+/g)?.find(isRelayCode)
 
 /** Explains a code of a log row: one of the relay's own, or `upstream_400` for an error of the provider. */
-export const explainCode = (code: string): CodeExplanation =>
-  isRelayCode(code)
-    ? CODES[code]
-    : { rule: 'provider', why: 'The provider refused the request itself, so no other channel was tried.' }
+export function explainCode(code: string): CodeExplanation {
+  if (isRelayCode(code)) return CODES[code]
+  return code === 'upstream_404' ? UNKNOWN_UPSTREAM : REFUSED_UPSTREAM
+}
+
+const UNKNOWN_UPSTREAM = {
+  rule: 'provider',
+  why: 'The provider does not know the model, or what the request refers to.',
+} as const
+const REFUSED_UPSTREAM = {
+  rule: 'provider',
+  why: 'The provider refused the request itself, so no other channel was tried.',
+} as const
 
 /** What a person can do so that the next such request succeeds. */
 export const ACTIONS = [
@@ -116,15 +125,19 @@ export const ACTIONS = [
   'allow_model',
   'allow_address',
   'enable_token',
+  'extend_token',
+  'enable_user',
   'enable_channel',
+  'open_channel',
   'replace_key',
-  'edit_channel',
+  'edit_base_url',
+  'edit_mapping',
   'add_channel',
 ] as const
 export type ActionKind = (typeof ACTIONS)[number]
 
-/** An action, and what it changes as in audit records: `channel:3`, `model:gpt-5`, `token:2`, `user:1`. */
-export type SuggestedAction = { readonly kind: ActionKind; readonly target: string }
+/** An action, and what it changes: as in audit records (`channel:3`, `model:gpt-5`, `token:2`, `user:1`) and by name. */
+export type SuggestedAction = { readonly kind: ActionKind; readonly target: string; readonly name: string }
 
 /** Actions that only the owner of the token can take; administrators take the others. */
 const OWN_ACTIONS: ReadonlySet<ActionKind> = new Set([
@@ -133,9 +146,11 @@ const OWN_ACTIONS: ReadonlySet<ActionKind> = new Set([
   'allow_model',
   'allow_address',
   'enable_token',
+  'extend_token',
 ])
 export const isOwnAction = ({ kind }: SuggestedAction) => OWN_ACTIONS.has(kind)
 
+const MEND_ROUTE = 'make the model available again'
 const ACTION_TEXT: Readonly<Record<ActionKind, string>> = {
   set_price: 'set a price for the model',
   add_credit: 'add credit to the user',
@@ -144,10 +159,15 @@ const ACTION_TEXT: Readonly<Record<ActionKind, string>> = {
   raise_user_limit: 'raise the limits of the user',
   allow_model: 'add the model to the list of the token',
   allow_address: 'add the address to the list of the token',
-  enable_token: 'enable the token or change its expiry',
-  enable_channel: 'enable the channel',
-  replace_key: 'replace the key of the channel',
-  edit_channel: 'correct the channel',
+  enable_token: 'enable the token',
+  extend_token: 'extend the token',
+  enable_user: 'enable the user',
+  // Users do not learn about channels.
+  enable_channel: MEND_ROUTE,
+  open_channel: MEND_ROUTE,
+  replace_key: MEND_ROUTE,
+  edit_base_url: MEND_ROUTE,
+  edit_mapping: MEND_ROUTE,
   add_channel: 'add a channel that serves the model',
 }
 

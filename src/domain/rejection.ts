@@ -12,6 +12,8 @@ export type Rejection = {
   readonly tokenName: string
   /** Empty if the gateway does not serve the requested model: names that clients invent must not fill the sums. */
   readonly model: string
+  /** The requested model, if the gateway does not serve it. */
+  readonly requestedModel?: string | undefined
   readonly requestId: string
   readonly code: string
   readonly status: number

@@ -1,5 +1,6 @@
 import type { AccountId } from '../domain/account.ts'
 import { Refusal } from '../domain/errors.ts'
+import { usdText } from '../domain/money.ts'
 import type { UnresolvedCharge, UsageLog, VideoNote } from '../domain/settled.ts'
 import type { Batch, Books } from './books.ts'
 import type { Journal } from './journal.ts'
@@ -78,8 +79,12 @@ type OpenHold = {
 /** A caller that waits until this record is applied to the store. */
 type ApplyWait = { readonly lsn: number; resolve(): void; reject(error: Error): void }
 
-const insufficientQuota = () =>
-  new Refusal('insufficient_quota', 'The token or its user does not have enough quota for this request.')
+/** `amount`: what the request can cost at most, in nanodollars. */
+export const insufficientQuota = (amount: number) =>
+  new Refusal(
+    'insufficient_quota',
+    `The token or its user does not have enough quota for this request, which can cost up to $${usdText(amount)}.`,
+  )
 const ledgerUnavailable = () =>
   new Refusal(
     'ledger_unavailable',
@@ -270,7 +275,8 @@ export async function openLedger({ nodeId, journal, books, otherNodes, nowMs, on
       tokenLeased = leases.take(token, request.amount)
     }
     if (leases.covers(user, request.amount) && leases.covers(token, request.amount)) take()
-    else if (!(await coverAndTake([user, token], request.amount, take))) throw insufficientQuota()
+    else if (!(await coverAndTake([user, token], request.amount, take)))
+      throw insufficientQuota(request.amount)
     const open: OpenRecord = { kind: 'open', timeMs: nowMs(), ...request, userLeased, tokenLeased }
     const { lsn } = journal.append(open)
     openLsns.add(lsn)

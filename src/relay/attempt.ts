@@ -1,6 +1,7 @@
 import type { ChatError } from '../chat/hub/hub.ts'
-import { Refusal } from '../domain/errors.ts'
+import type { Refusal } from '../domain/errors.ts'
 import type { RelayOutgoing } from '../http/relay-exchange.ts'
+import { insufficientQuota } from '../ledger/ledger.ts'
 import type { Attempt } from '../routing/health.ts'
 import type { PlanStep } from '../routing/plan.ts'
 import type { Ticket } from '../routing/rates.ts'
@@ -338,11 +339,8 @@ async function extendHold(
   channel: RelayChannel,
   { overriddenRequest }: Ready,
 ): Promise<void> {
-  const missing =
-    overriddenRequest === undefined ? 0 : priced.boundFor(channel, overriddenRequest) - hold.held()
-  if (missing > 0 && !(await hold.extend(missing)))
-    throw new Refusal(
-      'insufficient_quota',
-      'The token or its user does not have enough quota for this request.',
-    )
+  if (overriddenRequest === undefined) return
+  const bound = priced.boundFor(channel, overriddenRequest)
+  const missing = bound - hold.held()
+  if (missing > 0 && !(await hold.extend(missing))) throw insufficientQuota(bound)
 }

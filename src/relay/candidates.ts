@@ -106,7 +106,8 @@ export function openCandidates(
       const provider = providerReport(failure)
       const status = failure.status || failure.message
       const attempt = { channel: step.channel.id, status, ...(provider && { provider }) }
-      note(attempt, sentMs)
+      const isMapped = step.sentModel !== request.route.requestedModel
+      note(isMapped ? { ...attempt, sent_model: step.sentModel } : attempt, sentMs)
       span?.endAttempt({ ...attempt, step, failure: failure.kind, sentMs, endedMs: deps.nowMs() })
       return healthOutcome(failure, provider)
     },

@@ -9,6 +9,7 @@ import type { RelayDeps, RequestReport } from './request.ts'
 
 const MAX_MESSAGE = 2_000
 const MAX_PARAM = 255
+const MAX_MODEL = 255
 
 /** These rejections come before the caller is looked up. */
 const BEFORE_IDENTIFICATION: ReadonlySet<string> = new Set([
@@ -51,6 +52,7 @@ function recordOfCaller(deps: RelayDeps, { request, report, caller, error, code 
     tokenId: caller.tokenId,
     tokenName: caller.tokenName,
     model: isServed ? work.model : '',
+    requestedModel: isServed || work === undefined ? undefined : storable(work.model.slice(0, MAX_MODEL)),
     requestId,
     code,
     status: error.status,

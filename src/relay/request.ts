@@ -141,6 +141,8 @@ export type TracedAttempt = {
   /** The status, or the reason why there is none. */
   readonly status: number | string
   readonly ms: number
+  /** The model name that was sent, if the attempt failed and the name is not the requested one. */
+  readonly sent_model?: string
   /** What the provider reported, if it failed with a response. */
   readonly provider?: ProviderReport
 }

@@ -1,4 +1,4 @@
-import type { Readiness } from '../domain/channel-condition.ts'
+import { REFUSALS_TO_DISABLE, type Readiness } from '../domain/channel-condition.ts'
 import { KEY_STATUS } from '../domain/channel-key.ts'
 import { createMonotonicClock } from './clock.ts'
 import {
@@ -72,7 +72,6 @@ type FailedTarget = { readonly channel: RoutedChannel; readonly key?: RoutedKey 
 type RunningAttempt = ChannelAndKey & { readonly serial: number }
 
 const STRIKES_TO_COOLDOWN = 5
-const REFUSALS_TO_DISABLE = 3
 const DEFAULT_RETRY_MS = 5_000
 
 const DISABLE_REASONS = {

@@ -312,7 +312,12 @@ const CASES: Readonly<Record<string, Case>> = {
     },
   },
   upstream_422: { status: 422, rule: 'provider', prepare: served('sim-status-422') },
-  upstream_rate_limited: { status: 429, rule: 'provider', prepare: served('sim-status-429-retry-1') },
+  upstream_rate_limited: {
+    status: 429,
+    rule: 'provider',
+    action: 'open_channel',
+    prepare: served('sim-status-429-retry-1'),
+  },
   upstream_error: {
     status: 502,
     rule: 'provider',

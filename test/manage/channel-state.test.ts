@@ -62,7 +62,7 @@ for (const engine of ENGINES)
       }
 
       const need = await needOf(channel)
-      assert.deepEqual([need.kind, need.level, need.detail], ['channel_cooling_down', 'warning', WORDS])
+      assert.deepEqual([need.kind, need.level, need.detail], ['channel_cooling_down', 'error', WORDS])
       assert.ok(need.until > nowS())
 
       const plan = await relay.must(relay.api('POST', '/api/route/explain', { model }))
@@ -78,8 +78,12 @@ for (const engine of ENGINES)
         const explained = await relay.api('GET', `/api/log/explain?q=${id}`)
         return explained.status === 200 ? explained.body.data : undefined
       })
-      const present = sentences.find((text: string) => text.includes('is cooling down for another'))
-      assert.ok(present?.endsWith(` s: ${WORDS}`), sentences.join('\n'))
+      const whole = sentences.join('\n')
+      assert.match(whole, /was cooling down\. Its provider rejected the key \(401 key_revoked\)\./)
+      assert.match(whole, /^The provider reported: "The key \[redacted\] was revoked\."$/m)
+      assert.match(whole, /is cooling down until .* UTC\. Then it waits for a trial request\./)
+      const figures = await healthOf(channel)
+      assert.deepEqual([figures.requests, figures.failures], [1, 1], 'rejected requests have no channel')
     })
 
     it('is ready again after a successful test', async () => {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { ENGINES } from '../support/gateway.ts'
+import { until } from '../support/process.ts'
 import { startRecorder } from '../support/recorder.ts'
 import { suiteRelay } from '../support/relay.ts'
 
@@ -94,13 +95,21 @@ for (const engine of ENGINES)
       const reply = await relay.chat(key, { model, messages: MESSAGES })
       assert.equal(reply.status, 429, reply.text)
       const requestId = reply.headers.get('x-request-id') ?? ''
-      assert.deepEqual((await explain(requestId)).action, { kind: 'add_credit', target: `user:${userId}` })
+      const told = await explain(requestId)
+      const name = told.request.username
+      assert.deepEqual(told.action, { kind: 'add_credit', target: `user:${userId}`, name })
       const own = await explain(requestId, accessToken)
       assert.equal(own.action, null)
-      assert.deepEqual(own.sentences.slice(-2), [
-        'The user has $0 left now.',
-        'An administrator can add credit to the user.',
-      ])
+      assert.match(own.sentences[0], /, which can cost up to \$0\.\d+\.$/)
+      const user = `user "${name}" (#${userId})`
+      assert.deepEqual(
+        [own.sentences[2], own.sentences.at(-1)],
+        [
+          `The balance of ${user} does not suffice; the token is not the reason.`,
+          'An administrator can add credit to the user.',
+        ],
+      )
+      assert.ok(own.sentences.includes(`U${user.slice(1)} has $0 left now.`), own.sentences.join('\n'))
     })
 
     it('says what is true now: the model has a price since', async () => {
@@ -112,7 +121,7 @@ for (const engine of ENGINES)
       const before = await explain(requestId)
       assert.deepEqual(
         [before.rule, before.action],
-        ['price', { kind: 'set_price', target: `model:${model}` }],
+        ['price', { kind: 'set_price', target: `model:${model}`, name: model }],
       )
       await relay.must(relay.gateway.api('POST', '/api/price/', { model, per_call: 0.01 }))
       const now = await explain(requestId)
@@ -124,12 +133,146 @@ for (const engine of ENGINES)
       await relay.must(relay.gateway.api('PUT', '/api/channel/', { id: channels[0], status: 2 }))
       const { key } = await relay.newToken({})
       const reply = await relay.chat(key, { model, messages: MESSAGES })
-      const { rule, action, sentences } = await explain(`${reply.status} ${reply.text}`)
+      const { rule, action, sentences, request } = await explain(`${reply.status} ${reply.text}`)
       assert.deepEqual(
-        [rule, action],
-        ['routing', { kind: 'enable_channel', target: `channel:${channels[0]}` }],
+        [rule, action.kind, action.target],
+        ['routing', 'enable_channel', `channel:${channels[0]}`],
       )
-      assert.match(sentences.at(-1), /is disabled now\.$/)
+      assert.equal(
+        sentences.at(-1),
+        `Channel "${action.name}" (#${channels[0]}) lists the model, but it is disabled now.`,
+      )
+      assert.equal(JSON.parse(request.other).requested_model, model)
+      const route = await relay.must(relay.gateway.api('POST', '/api/route/explain', { model }))
+      assert.deepEqual(route.passed_over, [
+        {
+          channel_id: channels[0],
+          channel_name: action.name,
+          reason: 'disabled',
+          again_in_ms: null,
+          detail: '',
+        },
+      ])
+    })
+
+    /** A model on one channel of this provider, and the answers to requests for it by a new user. */
+    async function brokenChannel(
+      simulated: string,
+      requests: number,
+      fields: Readonly<Record<string, unknown>> = {},
+    ) {
+      const { model, channels } = await relay.serve(simulated, fields)
+      const { accessToken } = await relay.gateway.createUser({ quota: 100_000_000 })
+      const { key } = await relay.newToken({ unlimited_quota: true }, accessToken)
+      const ids: string[] = []
+      for (let sent = 0; sent < requests; sent++) {
+        const reply = await relay.chat(key, { model, messages: MESSAGES })
+        ids.push(reply.headers.get('x-request-id') ?? '')
+      }
+      const channel = await relay.must(relay.gateway.api('GET', `/api/channel/${channels[0]}`))
+      const { action, sentences } = await explain(ids.at(-1) ?? '')
+      const own = await explain(ids.at(-1) ?? '', accessToken)
+      const secret = new RegExp(`${channel.name}|channel ["\\d]|simulator|provider reported|\\bkey\\b`, 'i')
+      assert.doesNotMatch(own.sentences.slice(1).join('\n'), secret, 'users do not learn about channels')
+      assert.equal(own.action, null)
+      const named = `"${channel.name}" (#${channel.id})`
+      const target = { target: `channel:${channel.id}`, name: channel.name }
+      return { model, named, ids, action, sentences, target }
+    }
+
+    it('tells why a channel is cooling down, since which request, until when, and what ends it', async () => {
+      const { named, ids, action, sentences, target } = await brokenChannel('sim-status-401', 2)
+      assert.match(
+        sentences[1],
+        /^Channel ".*" \(#\d+\) was cooling down\. Its provider rejected the key \(401/,
+      )
+      assert.ok(sentences[1].includes(named))
+      assert.match(sentences[2], /^The provider reported: "/)
+      assert.match(
+        sentences[3],
+        new RegExp(`^The cooldown began with request ${ids[0]} at 20\\d\\d-.* UTC\\.$`),
+      )
+      assert.match(sentences[4], /is cooling down until 20\d\d-.* UTC\. Then it waits for a trial request\.$/)
+      assert.equal(sentences[5], 'After 3 rejections of the key in a row, the gateway disables the channel.')
+      assert.deepEqual(action, { kind: 'replace_key', ...target })
+      const limited = await brokenChannel('sim-status-429-retry-3000', 2)
+      assert.match(limited.sentences[1], /Its provider limits the rate \(429.*\) and asked to wait 300 s\.$/)
+      assert.deepEqual(limited.action, { kind: 'open_channel', ...limited.target })
+    })
+
+    it('tells why the last attempt failed: refused connection, mapped model, rejected key', async () => {
+      const closed = await brokenChannel('sim-words-1', 1, { base_url: 'http://127.0.0.1:9' })
+      assert.equal(
+        closed.sentences[1],
+        `Channel ${closed.named} failed. Nothing accepts connections at http://127.0.0.1:9 (ECONNREFUSED).`,
+      )
+      assert.match(closed.sentences[2], /refused the connection after/)
+      assert.deepEqual(closed.action, { kind: 'edit_base_url', ...closed.target })
+      const mapped = await brokenChannel('sim-status-404', 1)
+      assert.match(
+        mapped.sentences[1],
+        new RegExp(
+          `failed\\. Its provider does not know the model "sim-status-404", to which the channel maps "${mapped.model}" \\(404`,
+        ),
+      )
+      assert.deepEqual(mapped.action, { kind: 'edit_mapping', ...mapped.target })
+      const rejected = await brokenChannel('sim-status-401', 1)
+      assert.match(rejected.sentences[1], /Its provider rejected the key \(401/)
+      assert.match(rejected.sentences.join('\n'), /is cooling down until/)
+    })
+
+    it('names the token, and the limit of the token that decided', async () => {
+      const { model } = await relay.serve('sim-words-1')
+      const explained = async (
+        fields: object,
+        prepare: (id: number) => Promise<unknown> = async () => {},
+      ) => {
+        const { id, key } = await relay.newToken({ name: 'named token', ...fields })
+        await prepare(id)
+        const reply = await relay.chat(key, { model, messages: MESSAGES })
+        const { action, sentences } = await explain(reply.headers.get('x-request-id') ?? '')
+        assert.deepEqual([action.target, action.name], [`token:${id}`, 'named token'])
+        return [sentences[1].replace(`(#${id})`, '(#1)'), action.kind]
+      }
+      assert.deepEqual(await explained({ model_limits_enabled: true, models: ['one', 'two'] }), [
+        'Token "named token" (#1) may use only these models: one, two.',
+        'allow_model',
+      ])
+      assert.deepEqual(await explained({ allow_ips: ['10.1.2.0/24'] }), [
+        'Token "named token" (#1) may be used only from these addresses: 10.1.2.0/24.',
+        'allow_address',
+      ])
+      const expiry = Math.floor(Date.now() / 1000) + 1
+      const [sentence, kind] = await explained({ expired_time: expiry }, () =>
+        until('the token to expire', () => (Date.now() / 1000 > expiry ? true : undefined)),
+      )
+      const moment = new Date(expiry * 1000).toISOString().slice(0, 19).replace('T', ' ')
+      assert.deepEqual(
+        [sentence, kind],
+        [`Token "named token" (#1) expired at ${moment} UTC.`, 'extend_token'],
+      )
+    })
+
+    it('finds the newest request by a bare code or by a part of its message, and counts the others', async () => {
+      const { accessToken } = await relay.gateway.createUser({ quota: 1_000_000 })
+      const { key } = await relay.newToken({ allow_ips: ['10.1.2.0/24'] }, accessToken)
+      const { model } = await relay.serve('sim-words-1')
+      await relay.chat(key, { model, messages: MESSAGES })
+      const reply = await relay.chat(key, { model, messages: MESSAGES })
+      const newest = reply.headers.get('x-request-id')
+      const count = 'This is the newest of 2 requests with ip_not_allowed in the last 24 hours.'
+      await explain(newest ?? '', accessToken)
+      for (const text of ['ip_not_allowed', 'May not be used from the address', reply.text]) {
+        const { request, sentences } = await explain(text, accessToken)
+        assert.deepEqual([request.request_id, sentences[1]], [newest, count], text)
+      }
+      assert.equal((await explain('ip_not_allowed')).request.request_id, newest)
+    })
+
+    it('finds a request by the code of its provider, which its client got', async () => {
+      const { ids } = await brokenChannel('sim-status-404', 1)
+      const { request, rule } = await explain('model_not_found')
+      assert.deepEqual([request.request_id, rule], [ids[0], 'provider'])
     })
 
     it('explains a code if no request in the log has the error, and knows nothing of other texts', async () => {

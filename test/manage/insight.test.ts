@@ -3,6 +3,7 @@ import { before, describe, it } from 'node:test'
 import { intervalStarts } from '../../src/domain/calendar.ts'
 import { insertLog } from '../../src/store/usage/logs.ts'
 import { ENGINES } from '../support/gateway.ts'
+import { until } from '../support/process.ts'
 import { type Relay, suiteRelay } from '../support/relay.ts'
 
 const iso = (times: readonly number[]) => times.map(time => new Date(time * 1000).toISOString().slice(0, 16))
@@ -262,6 +263,36 @@ for (const engine of ENGINES) {
       assert.deepEqual(health.suspense, { open: 0, amount: '0', oldest: null })
       const own = await ask('/api/ledger/entries?page_size=100')
       assert.equal(own.items.filter(({ kind }: { kind: string }) => kind === 'settle').length, 3)
+    })
+
+    it('needs attention if most requests fail, with the most frequent code and its token', async () => {
+      const other = await relay.gateway.createUser({ quota: 1_000_000 })
+      const office = await relay.newToken(
+        { name: 'office only', allow_ips: ['10.1.2.0/24'] },
+        other.accessToken,
+      )
+      const { model } = await relay.serve('sim-words-4')
+      const mine = () => ask('/api/attention', other.accessToken)
+      assert.deepEqual(await mine(), [])
+      const send = () => relay.chat(office.key, { model, messages: [{ role: 'user', content: 'x' }] })
+      const failing = async (requests: number) =>
+        until('the failed requests to need attention', async () => {
+          const [need] = await mine()
+          return need?.count === requests ? need : undefined
+        })
+      await send()
+      const one = await failing(1)
+      assert.deepEqual([one.kind, one.level, one.name], ['requests_failing', 'error', 'ip_not_allowed'])
+      await send()
+      const two = await failing(2)
+      assert.deepEqual(
+        [two.id, two.target, two.detail],
+        [
+          one.id,
+          'code:ip_not_allowed',
+          `2 of 2 requests failed or were rejected in the last 24 hours, 2 of them with ip_not_allowed (token "office only" (#${office.id})).`,
+        ],
+      )
     })
 
     it('needs attention if a channel is disabled, a model has one channel or no price, or a token is low', async () => {

@@ -30,7 +30,7 @@ const explanationView = z
     sentences: z.array(z.string()),
     attempts: z.array(attemptView),
     action: z
-      .object({ kind: z.enum(ACTIONS), target: z.string() })
+      .object({ kind: z.enum(ACTIONS), target: z.string(), name: z.string().describe('Of the target') })
       .nullable()
       .describe('What the caller can do so that the next request succeeds'),
   })

@@ -204,6 +204,7 @@ export const insightContract = {
       z.object({
         id: z.string().describe('Names the item and its cause: it is another one when the cause changes'),
         kind: z.enum([
+          'requests_failing',
           'channel_disabled',
           'key_rejected',
           'channel_cooling_down',
@@ -221,7 +222,9 @@ export const insightContract = {
         level: z.enum(['error', 'warning', 'info']),
         target: z
           .string()
-          .describe('`channel:7`, `token:3`, `model:gpt-x`, `models` for several, `setting:HOST` …'),
+          .describe(
+            '`channel:7`, `token:3`, `model:gpt-x`, `models` for several, `setting:HOST`, `code:ip_not_allowed` …',
+          ),
         name: z.string().describe('Of the target; of several, their number'),
         count: z.int().describe('The number of targets'),
         names: z.array(z.string()).describe('The first 50 targets, if one item stands for several'),

@@ -307,6 +307,7 @@ export const logContract = {
       doubts: z.array(
         z.object({ channel_id: z.int(), cost: z.string(), reason: z.string(), is_open: z.boolean() }),
       ),
+      has_body: z.boolean().describe('Whether its bodies are kept'),
     }),
   },
   listOwnLogs: {

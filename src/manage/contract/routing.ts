@@ -5,11 +5,14 @@ import type { Contract } from './route.ts'
 
 const passedOver = z.object({
   channel_id: z.int(),
+  channel_name: z.string(),
   reason: z.string(),
   again_in_ms: z.number().nullable(),
   detail: z
     .string()
-    .describe('The failure that started a cooldown: status, code and message of the provider'),
+    .describe(
+      'The failure that started a cooldown: status, code and message of the provider; or why the gateway disabled the channel',
+    ),
 })
 
 export const routingContract = {

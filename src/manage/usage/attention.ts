@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { Actor } from '../../domain/actor.ts'
+import { isKeyRefusal } from '../../domain/channel-condition.ts'
 import { isAdmin } from '../../domain/role.ts'
 import { isLow } from '../../domain/token.ts'
 import {
@@ -13,7 +14,9 @@ import {
 } from '../../store/records/attention.ts'
 import { addDismissal, listDismissals, removeDismissals } from '../../store/records/dismissals.ts'
 import { pricesInForce } from '../../store/records/prices.ts'
+import { commonFailures } from '../../store/usage/common-failures.ts'
 import { namesOf } from '../../store/usage/names.ts'
+import { ROLLUP_S, sumRollups } from '../../store/usage/rollups.ts'
 import { presentCondition } from '../channels/channel-state.ts'
 import { listServed } from '../channels/served.ts'
 import type { insightContract } from '../contract/insight.ts'
@@ -30,6 +33,11 @@ const MAX_NEEDS = 50
 /** The models that a group lists by name. */
 const MAX_NAMES = 50
 const ID_LENGTH = 32
+/** A smaller share of failed requests is usual. */
+const MIN_FAILING_SHARE = 0.1
+/** Fewer failures are reported only if most requests fail. */
+const MIN_FAILURES = 5
+const MOST = 0.5
 
 type Item = Answer<(typeof insightContract)['attention']>[number]
 type Optional = 'until' | 'count' | 'names'
@@ -68,6 +76,7 @@ const idOf = ({ kind, target, detail, since, cause = `${since} ${detail}` }: Nee
 /** What needs attention, most urgent first (docs/reference/console.md: Attention). */
 export function createAttention({
   db,
+  engine,
   now,
   channels,
   exposure,
@@ -127,10 +136,11 @@ export function createAttention({
         }),
       ),
       ...unready.map(({ id, channel }): Need => {
-        const { state, cooldown_until, reason } = presentCondition(channel, now())
+        const { cooldown_until, reason } = presentCondition(channel, now())
         return {
           kind: 'channel_cooling_down',
-          level: state === 'cooling_down' ? 'warning' : 'info',
+          // A rejected key does not recover by itself.
+          level: isKeyRefusal(Number.parseInt(reason, 10)) ? 'error' : 'warning',
           target: `channel:${id}`,
           name: names.get(id) ?? String(id),
           detail: reason,
@@ -206,6 +216,30 @@ export function createAttention({
     )
   }
 
+  /** Failed and rejected requests, if they are many: of all users, or of one. */
+  async function needsOfRequests(userId: number | undefined): Promise<Need[]> {
+    const to = Math.ceil((now() + 1) / ROLLUP_S) * ROLLUP_S
+    const { requests, failures } = await sumRollups(db, { from: to - DAY_S, to, userId })
+    const share = failures / Math.max(1, requests)
+    if (share < MIN_FAILING_SHARE || (failures < MIN_FAILURES && share < MOST)) return []
+    const [most] = await commonFailures({ db, engine }, { userId, from: now() - DAY_S })
+    if (!most) return []
+    const { code, count, token, newestTime } = most
+    const ofToken = token && ` (token "${token.name}" (#${token.id}))`
+    return [
+      {
+        kind: 'requests_failing',
+        level: share >= MOST ? 'error' : 'warning',
+        target: `code:${code}`,
+        name: code,
+        count: failures,
+        detail: `${failures} of ${requests} requests failed or were rejected in the last 24 hours, ${count} of them with ${code}${ofToken ?? ''}.`,
+        since: newestTime,
+        cause: `${code} ${token?.id}`,
+      },
+    ]
+  }
+
   async function needsOfTokens(userId: number): Promise<Need[]> {
     const tokens = await tokensNeedingAttention(db, userId, { after: now(), until: now() + WEEK_S })
     return tokens.map(token => {
@@ -228,6 +262,7 @@ export function createAttention({
       : []
     const [dismissed, ...needs] = await Promise.all([
       listDismissals(db, actor.id),
+      needsOfRequests(isAdmin(actor) ? undefined : actor.id),
       ...ofAll,
       needsOfTokens(actor.id),
     ])

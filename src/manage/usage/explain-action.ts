@@ -1,68 +1,93 @@
 import { CHANNEL_STATUS } from '../../domain/channel.ts'
-import { isOwnAction, type SuggestedAction } from '../../domain/explanation.ts'
+import { isKeyRefusal } from '../../domain/channel-condition.ts'
+import { type ActionKind, isOwnAction, type SuggestedAction } from '../../domain/explanation.ts'
 import { isAdmin, outranks, type Role } from '../../domain/role.ts'
+import { isExpired, TOKEN_STATUS } from '../../domain/token.ts'
+import { blameOf } from './explain-cause.ts'
 import {
   type Asker,
-  freeOf,
-  type LoggedAttempt,
+  type PresentChannel,
   type PresentState,
   type RequestFacts,
+  shortAccount,
 } from './explain-facts.ts'
 
-const KEY_REFUSED: readonly (number | string)[] = [401, 403]
-
 /** The action that makes the next such request succeed; undefined if nothing on the gateway's side can. */
-export function actionOf(
-  { row, code, model, attempts }: RequestFacts,
-  present: PresentState,
-): SuggestedAction | undefined {
-  const token = present.token && `token:${present.token.id}`
-  const ofToken = (kind: SuggestedAction['kind']) => (token ? { kind, target: token } : undefined)
+export function actionOf(facts: RequestFacts, present: PresentState): SuggestedAction | undefined {
+  const { row, code, model } = facts
+  const { token, user } = present
+  const ofToken = (kind: ActionKind) =>
+    token ? { kind, target: `token:${token.id}`, name: token.name } : undefined
+  const ofUser = (kind: ActionKind) => ({
+    kind,
+    target: `user:${row.user_id}`,
+    name: user?.username ?? String(row.user_id),
+  })
   switch (code) {
     case 'model_not_priced':
-      return present.hasPrice ? undefined : { kind: 'set_price', target: `model:${model}` }
-    case 'insufficient_quota':
-      return freeOf(present.token) < freeOf(present.user)
-        ? ofToken('raise_token_quota')
-        : { kind: 'add_credit', target: `user:${row.user_id}` }
+      return present.hasPrice ? undefined : { kind: 'set_price', target: `model:${model}`, name: model }
+    case 'insufficient_quota': {
+      const short = shortAccount(facts, present)
+      if (short === 'none') return undefined
+      return short === 'token' ? ofToken('raise_token_quota') : ofUser('add_credit')
+    }
     case 'rate_limit_exceeded':
-      return row.content.startsWith('The user ')
-        ? { kind: 'raise_user_limit', target: `user:${row.user_id}` }
-        : ofToken('raise_token_limit')
+      return row.content.startsWith('The user ') ? ofUser('raise_user_limit') : ofToken('raise_token_limit')
     case 'model_not_allowed':
       return ofToken('allow_model')
     case 'ip_not_allowed':
       return ofToken('allow_address')
     case 'invalid_api_key':
-      return ofToken('enable_token')
+      if (token?.status === TOKEN_STATUS.disabled) return ofToken('enable_token')
+      if (token && isExpired(token, present.now)) return ofToken('extend_token')
+      return user && user.status !== 1 ? ofUser('enable_user') : undefined
     case 'model_not_found':
     case 'no_channel_available':
-      return routingAction(model, present)
-    case 'upstream_error':
-    case 'upstream_401':
-    case 'upstream_403':
-    case 'upstream_404':
-      return providerAction(attempts.at(-1))
+      return routingAction(facts, present)
     default:
-      return undefined
+      return code === undefined ? undefined : providerAction(facts, present)
   }
 }
 
-function routingAction(model: string, { channels }: PresentState): SuggestedAction | undefined {
+const onChannel = (kind: ActionKind, { id, name }: Pick<PresentChannel, 'id' | 'name'>): SuggestedAction => ({
+  kind,
+  target: `channel:${id}`,
+  name,
+})
+
+function routingAction({ model }: RequestFacts, { channels }: PresentState): SuggestedAction | undefined {
   const enabled = channels.filter(({ status }) => status === CHANNEL_STATUS.enabled)
   const disabled = channels.find(({ status }) => status !== CHANNEL_STATUS.enabled)
-  if (enabled.some(({ coolingS }) => coolingS === 0)) return undefined
-  if (disabled) return { kind: 'enable_channel', target: `channel:${disabled.id}` }
+  if (enabled.some(({ state }) => state === 'ready')) return undefined
+  const rejected = enabled.find(({ failure }) => isKeyRefusal(Number.parseInt(failure, 10)))
+  if (rejected) return onChannel('replace_key', rejected)
+  if (disabled) return onChannel('enable_channel', disabled)
   return enabled[0]
-    ? { kind: 'edit_channel', target: `channel:${enabled[0].id}` }
-    : { kind: 'add_channel', target: `model:${model}` }
+    ? onChannel('open_channel', enabled[0])
+    : { kind: 'add_channel', target: `model:${model}`, name: model }
 }
 
-function providerAction(last: LoggedAttempt | undefined): SuggestedAction | undefined {
-  if (!last) return undefined
-  const target = `channel:${last.channel}`
-  if (KEY_REFUSED.includes(last.status)) return { kind: 'replace_key', target }
-  return last.status === 404 ? { kind: 'edit_channel', target } : undefined
+/** What mends the last failed attempt. The provider decides about other failures. */
+function providerAction({ attempts, model }: RequestFacts, { usedChannels }: PresentState) {
+  const last = attempts.at(-1)
+  const channel = last && usedChannels.get(last.channel)
+  if (!last || !channel) return undefined
+  switch (blameOf(last)) {
+    case 'key':
+      return onChannel('replace_key', channel)
+    case 'model':
+      return onChannel(
+        last.sent_model === undefined || last.sent_model === model ? 'open_channel' : 'edit_mapping',
+        channel,
+      )
+    case 'address':
+      return onChannel('edit_base_url', channel)
+    case 'credit':
+    case 'rate':
+      return onChannel('open_channel', channel)
+    default:
+      return undefined
+  }
 }
 
 export function mayTake(

@@ -18,7 +18,7 @@ import { createPriceOf, ownerOf } from '../money/pricing.ts'
 import type { Handlers } from '../server/call.ts'
 import type { Deps } from '../server/deps.ts'
 import { createAttention } from './attention.ts'
-import { createSeries, createTimes, createTop, figuresOf } from './series.ts'
+import { createSeries, createTimes, createTop, figuresOf, plus } from './series.ts'
 
 const HOUR_S = 3600
 const DAY_S = 24 * HOUR_S
@@ -51,13 +51,11 @@ export function createInsightHandlers(deps: Deps): Handlers<typeof insightContra
       const filter = lastDay()
       const states = await listChannelStates(db)
       const ids = states.map(({ id }) => id)
-      const [sums, hours, unready] = await Promise.all([
-        groupRollups(db, filter, { by: 'channel', limit: Math.max(1, ids.length) }),
+      const [hours, unready] = await Promise.all([
         stepRollupsOf(db, filter, { by: 'channel', stepS: HOUR_S }),
         channels.conditions(),
       ])
       const conditions = new Map(unready.map(each => [each.id, each]))
-      const sumsOf = new Map(sums.map(each => [each.key, each]))
       const hoursOf = Map.groupBy(hours, ({ key }) => key)
       const firstHour = Math.floor(filter.from / HOUR_S) * HOUR_S
       return ids.map(id => {
@@ -78,7 +76,7 @@ export function createInsightHandlers(deps: Deps): Handlers<typeof insightContra
             index,
             ...presentCondition(key, now()),
           })),
-          ...figuresOf(sumsOf.get(id) ?? NOTHING),
+          ...figuresOf(used.reduce((sum, hour) => plus(sum, hour), NOTHING)),
           hours: strip,
         }
       })

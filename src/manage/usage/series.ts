@@ -33,7 +33,7 @@ export const figuresOf = ({ requests, failures, prompt_tokens, completion_tokens
   cost: usdText(cost),
 })
 
-const plus = (a: Sums, b: Sums, sign = 1): Sums => ({
+export const plus = (a: Sums, b: Sums, sign = 1): Sums => ({
   requests: a.requests + sign * b.requests,
   failures: a.failures + sign * b.failures,
   prompt_tokens: a.prompt_tokens + sign * b.prompt_tokens,

@@ -1,5 +1,6 @@
 import { CHANNEL_STATUS } from '../../domain/channel.ts'
 import { chunksOf } from '../engine/chunks.ts'
+import { nonEmptyIds } from '../engine/page.ts'
 import type { Db } from '../engine/store.ts'
 
 const CHUNK = 500
@@ -64,7 +65,10 @@ export type ListingChannel = {
   readonly name: string
   readonly status: number
   readonly status_reason: string
+  readonly base_url: string
+  readonly auto_ban: number
 }
+const LISTING_COLUMNS = ['id', 'name', 'status', 'status_reason', 'base_url', 'auto_ban'] as const
 
 /** The channels that list one of these models, the highest priority first. */
 export const listListingChannels = (
@@ -74,7 +78,7 @@ export const listListingChannels = (
 ): Promise<ListingChannel[]> =>
   db
     .selectFrom('channels')
-    .select(['id', 'name', 'status', 'status_reason'])
+    .select(LISTING_COLUMNS)
     .where('id', 'in', listing =>
       listing.selectFrom('channel_models').select('channel_id').where('model', 'in', models),
     )
@@ -82,3 +86,7 @@ export const listListingChannels = (
     .orderBy('id', 'desc')
     .limit(limit)
     .execute()
+
+/** The channels with these ids that still exist. */
+export const readListingChannels = (db: Db, ids: readonly number[]): Promise<ListingChannel[]> =>
+  db.selectFrom('channels').select(LISTING_COLUMNS).where('id', 'in', nonEmptyIds(ids)).execute()

@@ -55,7 +55,10 @@ async function countLogs(store: LogStore, filter: LogFilter): Promise<number> {
   return Number(count)
 }
 
-/** Reads whole rows for one page only; the rows before it are skipped in an index. */
+/**
+ * Reads whole rows for one page only; the rows before it are skipped in an index. Rows of one second are in the order in
+ * which their requests began, because rejected and settled requests are written by different paths.
+ */
 export const readLogs = (db: Db, ids: readonly { readonly id: number }[]): Promise<LogWithNames[]> =>
   db
     .selectFrom('logs')
@@ -65,6 +68,7 @@ export const readLogs = (db: Db, ids: readonly { readonly id: number }[]): Promi
     .select(['users.username', 'channels.name as channel_name'])
     .where('logs.id', 'in', nonEmptyIds(ids.map(row => row.id)))
     .orderBy('logs.created_time', 'desc')
+    .orderBy('logs.request_id', 'desc')
     .orderBy('logs.id', 'desc')
     .execute()
 
@@ -102,8 +106,9 @@ export async function readLogsAfter(
   const filter = await byTokens(store, requested)
   const to = after === undefined ? filter.to : Math.min(filter.to ?? after.time, after.time)
   const { newest, reached } = filtered(store, { ...filter, to, after })
-  const rows = await readLogs(store.db, await newest.limit(limit).execute())
-  const last = rows.length === limit ? rows.at(-1) : undefined
+  const places = await newest.limit(limit).execute()
+  const rows = await readLogs(store.db, places)
+  const last = places.length === limit ? places.at(-1) : undefined
   if (last) return { rows, next: { time: last.created_time, id: last.id } }
   return { rows, next: await reached() }
 }

@@ -34,6 +34,7 @@ const rowOf = (rejection: Rejection): NewLog => ({
     rejected: true,
     error_code: rejection.code,
     status: rejection.status,
+    ...(rejection.requestedModel !== undefined && { requested_model: rejection.requestedModel }),
     ...(rejection.param !== undefined && { param: rejection.param }),
     ...(rejection.tags && { tags: rejection.tags }),
     ...(rejection.passedOver && {
