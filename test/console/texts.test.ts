@@ -61,42 +61,74 @@ const COMPOSED: Readonly<Record<string, readonly string[]>> = {
     '`{} records in {} files, intact`',
   ],
   'journal of {}: BROKEN: {}': ['`journal of {}: {}`', '`BROKEN: {}`'],
-  'Attempt {}: channel {} ("{}") was still working when the client disconnected after {}.': [
-    '`Attempt {}: channel {} ("{}")`',
-    'was still working when the client disconnected',
+  'Attempt {}: channel {} was still working when the client disconnected after {}.': [
+    '`Attempt {}: channel {}`',
+    'was still working when the client disconnected {}.',
   ],
-  'Attempt {}: channel {} ("{}") was not sent, because the client disconnected.': [
-    '`Attempt {}: channel {} ("{}")`',
+  'Attempt {}: channel {} was not sent, because the client disconnected.': [
+    '`Attempt {}: channel {}`',
     'was not sent, because the client disconnected.',
   ],
-  'Attempt {}: channel {} ("{}") did not answer after {}: {}.': [
-    '`Attempt {}: channel {} ("{}")`',
-    'did not answer {}: {}.',
+  'Attempt {}: channel {} refused the connection after {}.': [
+    '`Attempt {}: channel {}`',
+    'refused the connection {}.',
   ],
-  'Attempt {}: channel {} ("{}") answered {} after {}.': [
-    '`Attempt {}: channel {} ("{}")`',
+  'Attempt {}: channel {} gave no valid answer after {}: {}.': [
+    '`Attempt {}: channel {}`',
+    'gave no valid answer {}: {}.',
+  ],
+  'Attempt {}: channel {} answered {} after {}.': [
+    '`Attempt {}: channel {}`',
     'answered {} {}.',
     '`after {}`',
   ],
-  'Attempt {}: channel {} ("{}") answered {} after {}. "{}"': [
-    '`Attempt {}: channel {} ("{}")`',
+  'Attempt {}: channel {} answered {} after {}. "{}"': [
+    '`Attempt {}: channel {}`',
     'answered {} {}.',
     '`after {}`',
   ],
-  'Channel {} ("{}") is disabled now.': ['`Channel {} ("{}")`', 'is disabled now.'],
-  'Channel {} ("{}") is cooling down for another {} s.': [
-    '`Channel {} ("{}")`',
-    'is cooling down for another {} s{}',
+  ...Object.fromEntries(
+    [
+      'was cooling down. {}',
+      'was cooling down after a failure.',
+      'had failed before, and another request was its trial request.',
+      'had reached a rate limit of its own.',
+      'had no enabled key.',
+      'was disabled.',
+      'does not offer what the request needs.',
+      'has no price for the model.',
+      'was skipped: {}.',
+      'is disabled now.',
+      'is auto-disabled now.',
+      'is auto-disabled now: {}',
+      'is enabled now and not cooling down.',
+      'is cooling down until {}. Then it waits for a trial request.',
+    ].map(rest => [`Channel {} ${rest}`, ['`Channel {}`', rest]]),
+  ),
+  ...Object.fromEntries(
+    [
+      'may use the model now.',
+      'may use only these models: {}.',
+      'may be used from any address now.',
+      'may be used only from these addresses: {}.',
+      'is disabled now.',
+      'expired at {}.',
+      'is valid now.',
+      'has {} left now.',
+      'has no limit of its own.',
+    ].map(rest => [`Token {} ${rest}`, ['`Token {}`', rest]]),
+  ),
+  'User {} has {} left now.': ['`User {}`', 'has {} left now.'],
+  'User {} has no limit of its own.': ['`User {}`', 'has no limit of its own.'],
+  'The token has reached its {} limit. Try again in {} s.': ['`The {} has reached its {} limit. Try again'],
+  'The user has reached its {} limit. Try again in {} s.': ['`The {} has reached its {} limit. Try again'],
+  '{} of {} requests failed or were rejected in the last 24 hours, {} of them with {}.': [
+    '`{} of {} requests failed or were rejected in the last 24 hours, {} of them with {}{}.`',
   ],
-  'Channel {} ("{}") is cooling down for another {} s: {}': [
-    '`Channel {} ("{}")`',
-    'is cooling down for another {} s{}',
+  '{} of {} requests failed or were rejected in the last 24 hours, {} of them with {} (token {}).': [
+    '`{} of {} requests failed or were rejected in the last 24 hours, {} of them with {}{}.`',
+    '` (token {})`',
   ],
-  'Channel {} ("{}") is enabled now.': ['`Channel {} ("{}")`', 'is enabled now.'],
-  'Channel {} ("{}") is auto-disabled now.': ['`Channel {} ("{}")`', 'is auto-disabled now{}.'],
-  'Channel {} ("{}") is auto-disabled now: {}.': ['`Channel {} ("{}")`', 'is auto-disabled now{}.'],
-  'The token has {} left now.': ['`The {} has {} left now.`'],
-  'The user has {} left now.': ['`The {} has {} left now.`'],
   'The owner of the token can {}.': ["'The owner of the token'", 'can {}.'],
   'An administrator can {}.': ["'An administrator'", 'can {}.'],
 }
@@ -126,6 +158,15 @@ describe('gateway messages in 简体中文', () => {
     )
     assert.equal(zh('Key 2: The provider returned status 401.'), '密钥 2：供应商返回状态码 401')
     assert.equal(zh('something new'), 'something new')
+  })
+
+  it('are never split inside a sentence that has no translation', () => {
+    const UNKNOWN = 'The frobnicator or its owner did not, after 3 s: run the model "x" with 4 keys.'
+    assert.equal(translate(gatewayZhCN, UNKNOWN), UNKNOWN)
+    const bare = Object.keys(gatewayZhCN).filter(
+      key => key.startsWith('{}') && key.endsWith('{}') && (key.match(/[a-z]{2,}/gi) ?? []).length < 2,
+    )
+    assert.deepEqual(bare, [], 'a pattern that matches nearly any text')
   })
 
   it('are keyed by messages that occur in the source of the gateway', () => {

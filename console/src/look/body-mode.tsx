@@ -13,7 +13,7 @@ export function BodyModeField({ mode, error, ...rest }: BodyModeFieldProps) {
   const { t } = useTranslation()
   const help = mode === 'none' ? t('bodies.help') : t('bodies.warning')
   return (
-    <Field label={t('bodies.label')} help={help} error={error}>
+    <Field name="log_bodies" label={t('bodies.label')} help={help} error={error}>
       {wiring => (
         <Choice {...wiring} {...rest}>
           {BODY_MODES.map(name => (

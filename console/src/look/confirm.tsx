@@ -10,6 +10,8 @@ type ConfirmProps = {
   /** What the action does. */
   readonly effect: ReactNode
   readonly verb: string
+  /** `primary` for an action that can be undone. */
+  readonly kind?: 'danger' | 'primary'
   /** Text that the user types to confirm a far-reaching action. */
   readonly typed?: string
   /** Username whose password is required; `onConfirm` receives it. */
@@ -18,8 +20,17 @@ type ConfirmProps = {
   readonly onClose: () => void
 }
 
-/** Confirms a permanent action. The focus starts on Cancel. */
-export function Confirm({ title, effect, verb, typed, passwordOf, onConfirm, onClose }: ConfirmProps) {
+/** Confirms an action. The focus starts on Cancel. */
+export function Confirm({
+  title,
+  effect,
+  verb,
+  kind = 'danger',
+  typed,
+  passwordOf,
+  onConfirm,
+  onClose,
+}: ConfirmProps) {
   const { t } = useTranslation()
   const [text, setText] = useState('')
   const [password, setPassword] = useState('')
@@ -79,7 +90,7 @@ export function Confirm({ title, effect, verb, typed, passwordOf, onConfirm, onC
         <Button autoFocus onClick={onClose}>
           {t('common.cancel')}
         </Button>
-        <Button kind="danger" isBusy={isBusy} disabled={!isReady} onClick={() => void confirm()}>
+        <Button kind={kind} isBusy={isBusy} disabled={!isReady} onClick={() => void confirm()}>
           {verb}
         </Button>
       </div>

@@ -9,6 +9,8 @@ type Wiring = {
 }
 
 type FieldProps = {
+  /** The hash of links to this field (`useLinkedField`). */
+  readonly name?: string
   readonly label: ReactNode
   readonly help?: ReactNode
   readonly error?: string | undefined
@@ -17,11 +19,11 @@ type FieldProps = {
 }
 
 /** A labelled control with its help text and its error. */
-export function Field({ label, help, error, className, children }: FieldProps) {
+export function Field({ name, label, help, error, className, children }: FieldProps) {
   const id = useId()
   const described = error || help ? `${id}-said` : undefined
   return (
-    <div className={classes('flex flex-col gap-1', className)}>
+    <div data-field={name} className={classes('flex flex-col gap-1', className)}>
       <label htmlFor={id} className="text-label font-medium text-ink-2">
         {label}
       </label>
@@ -95,16 +97,24 @@ export function Switch({ label, isOn, onChange, disabled = false, isLabelHidden 
 }
 
 type RadiosProps<Value extends string> = {
+  /** The hash of links to this field (`useLinkedField`). */
+  readonly field?: string
   readonly legend: string
   readonly value: Value
   readonly options: readonly { readonly value: Value; readonly label: string; readonly help?: string }[]
   readonly onChange: (value: Value) => void
 }
 
-export function Radios<Value extends string>({ legend, value, options, onChange }: RadiosProps<Value>) {
+export function Radios<Value extends string>({
+  field,
+  legend,
+  value,
+  options,
+  onChange,
+}: RadiosProps<Value>) {
   const name = useId()
   return (
-    <fieldset className="flex flex-col gap-1.5">
+    <fieldset data-field={field} className="flex flex-col gap-1.5">
       <legend className="mb-1 text-label font-medium text-ink-2">{legend}</legend>
       {options.map(option => (
         <label key={option.value} className="flex items-start gap-2">

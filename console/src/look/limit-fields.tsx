@@ -14,7 +14,7 @@ type LimitFieldsProps = {
 export function LimitFields({ register, errorOf }: LimitFieldsProps) {
   const { t } = useTranslation()
   return (
-    <div className="grid grid-cols-3 gap-3">
+    <div data-field="limits" className="grid grid-cols-3 gap-3">
       {LIMITS.map(name => (
         <Field key={name} label={t(`limits.${name}`)} error={errorOf(name)}>
           {wiring => (

@@ -86,6 +86,12 @@ function usePaletteItems(text: string): readonly PaletteItem[] {
   )
   const models = useCall('modelOverview', {}, { enabled: isName, staleMs: 60_000 })
   const users = useCall('searchUsers', { query }, { enabled: isName && isAdmin })
+  // Models that only disabled channels list are not in the overview of models.
+  const listing = useCall(
+    'searchChannels',
+    { query: { model: text, page_size: MAX_RESULTS } },
+    { enabled: isName && isAdmin },
+  )
 
   const pages = entriesFor(role).map(({ to, name, letter }) => ({
     id: to,
@@ -137,8 +143,13 @@ function usePaletteItems(text: string): readonly PaletteItem[] {
   const fixed = [...pages, ...acts].filter(({ words }) => words.toLowerCase().includes(lowerText))
   const recent = text === '' ? readRecent(selfId).map(item => findOf(item, t('palette.recent'))) : []
   if (!isSearching) return [...recent, ...fixed]
+  const listed = itemsOf(listing).flatMap(channel => ('id' in channel ? channel.models : []))
+  const modelNames = [...new Set([...(models.data ?? []).map(({ name }) => name), ...listed])].filter(
+    name => isName && name.toLowerCase().includes(lowerText),
+  )
+  const isRequestId = /^req_\w+$/.test(text)
   return [
-    ...(/^req_\w+$/.test(text) ? [findOf({ kind: 'request', key: text, words: text })] : []),
+    ...(isRequestId ? [findOf({ kind: 'request', key: text, words: text })] : []),
     ...(/^video_\w+$/.test(text) ? [findOf({ kind: 'video', key: text, words: text })] : []),
     ...fixed,
     ...(isName ? itemsOf(channels) : []).flatMap(channel =>
@@ -148,14 +159,11 @@ function usePaletteItems(text: string): readonly PaletteItem[] {
       ...findOf({ kind: 'token', key: String(id), words: name }),
       note: key,
     })),
-    ...(models.data ?? [])
-      .filter(({ name }) => isName && name.toLowerCase().includes(lowerText))
-      .slice(0, MAX_RESULTS)
-      .map(({ name }) => findOf({ kind: 'model', key: name, words: name })),
+    ...modelNames.slice(0, MAX_RESULTS).map(name => findOf({ kind: 'model', key: name, words: name })),
     ...(isName ? itemsOf(users) : []).map(({ id, username }) =>
       findOf({ kind: 'user', key: String(id), words: username }),
     ),
-    ...(IS_QUESTION.test(text) && !WHOLE_KEY.test(text)
+    ...(IS_QUESTION.test(text) && !isRequestId && !WHOLE_KEY.test(text)
       ? [
           {
             id: 'explain',

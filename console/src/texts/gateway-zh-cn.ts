@@ -66,7 +66,8 @@ export const gatewayZhCN: Readonly<Record<string, string>> = {
     '本地服务器可填任意文本，云端填账号的密钥',
   'any text, unless the server was started with a key': '任意文本，除非服务器启动时设置了密钥',
   'any text, unless the server was started with authentication': '任意文本，除非服务器启动时启用了认证',
-  '{} or {}': '{} 或 {}',
+  'eyJ… or sk-…': 'eyJ… 或 sk-…',
+  'eyJ… or v1.…': 'eyJ… 或 v1.…',
   'the API key of the Ark console': '方舟控制台的 API 密钥',
   'the API key of the cloud console': '云控制台的 API 密钥',
   'the API key of the console': '控制台的 API 密钥',
@@ -168,6 +169,29 @@ export const gatewayZhCN: Readonly<Record<string, string>> = {
   'The provider closed the connection before the response was complete.': '供应商在响应完成前断开了连接',
   'The provider timed out during the response.': '供应商在响应中途超时',
   'The quota was used up during the response.': '响应中途额度用尽',
+  'connection failed': '连接失败',
+  timeout: '超时',
+  'connection closed': '连接被断开',
+  'invalid response': '响应无效',
+  'unusable key': '密钥不可用',
+  'The model "{}" has no price. Ask an administrator to set one.': '模型“{}”未定价，请管理员设置价格。',
+  'The token or its user does not have enough quota for this request, which can cost up to {}.':
+    '令牌或其用户的额度不足以支付此请求，最高可能花费 {}。',
+  'The token or its user has no quota left. Without quota a body may have at most {} KiB.':
+    '令牌或其用户没有剩余额度。没有额度时，请求体最多 {} KiB。',
+  'Incorrect API key provided: {}': 'API 密钥不正确：{}',
+  'The token is unknown or was deleted.': '令牌不存在或已被删除。',
+  'The token is disabled.': '令牌已禁用。',
+  'The token has expired. Create a new one or extend it.': '令牌已过期。请新建令牌或延长其有效期。',
+  'The user of the token is disabled.': '令牌的用户已禁用。',
+  'The token may not use the model "{}".': '令牌不能使用模型“{}”。',
+  'The token may not be used from the address {}.': '令牌不能从地址 {} 使用。',
+  'The token has reached its {} limit. Try again in {} s.': '令牌达到了 {} 限制，请在 {} 秒后重试。',
+  'The user has reached its {} limit. Try again in {} s.': '用户达到了 {} 限制，请在 {} 秒后重试。',
+  '{} of {} requests failed or were rejected in the last 24 hours, {} of them with {}.':
+    '最近 24 小时内失败或被拒绝的请求：{} / {}，其中 {} 个为 {}。',
+  '{} of {} requests failed or were rejected in the last 24 hours, {} of them with {} (token {}).':
+    '最近 24 小时内失败或被拒绝的请求：{} / {}，其中 {} 个为 {}（令牌 {}）。',
   // Explanations of requests.
   'No enabled channel serves the model "{}".': '没有已启用的渠道提供模型“{}”。',
   'The channel does not serve the model "{}".': '该渠道不提供模型“{}”。',
@@ -179,15 +203,15 @@ export const gatewayZhCN: Readonly<Record<string, string>> = {
   'The token may use only the models in its list.': '令牌只能使用其列表中的模型。',
   'The token or its user reached a limit on requests, tokens or concurrency.':
     '令牌或其用户达到了请求数、Token 数或并发数的限制。',
-  'The gateway holds the most that a request can cost before it is sent. The token or its user had less left.':
-    '发送请求之前，网关会预占它可能产生的最高费用；令牌或其用户的余额不足。',
+  'Before it sends a request, the gateway holds the most that the request can cost.':
+    '发送请求之前，网关会预占它可能产生的最高费用。',
   'A model without a price cannot be charged, so its requests are rejected.':
     '未定价的模型无法计费，因此请求被拒绝。',
   'No enabled channel listed the model, and no alias had its name.':
     '没有已启用的渠道提供该模型，也没有同名的别名。',
   'Channels for the model exist, but none of them could take the request at that time.':
     '有渠道提供该模型，但当时都无法接受请求。',
-  'The providers of all tried channels limit their rate.': '所有尝试过的渠道都被供应商限速。',
+  'The providers of all tried channels limit their rate.': '所有尝试过的渠道都被供应商限流。',
   'All tried channels failed, and no other channel was left.': '所有尝试过的渠道都失败了，没有其他渠道可用。',
   'The providers of all tried channels took too long.': '所有尝试过的渠道响应超时。',
   'The gateway has no route with this path.': '网关没有此路径。',
@@ -218,24 +242,76 @@ export const gatewayZhCN: Readonly<Record<string, string>> = {
   'The request failed with {}: {}': '请求失败（{}）：{}',
   'The client disconnected before the provider answered.': '供应商响应之前，客户端已断开连接。',
   'The request succeeded after {} and was charged {}.': '请求在 {} 后成功，扣费 {}。',
-  'Attempt {}: channel {} ("{}") was still working when the client disconnected after {}.':
-    '第 {} 次尝试：渠道 {}（“{}”）仍在处理时，客户端在 {} 后断开连接。',
-  'Attempt {}: channel {} ("{}") was not sent, because the client disconnected.':
-    '第 {} 次尝试：渠道 {}（“{}”）未发送，因为客户端已断开连接。',
-  'Attempt {}: channel {} ("{}") did not answer after {}: {}.':
-    '第 {} 次尝试：渠道 {}（“{}”）在 {} 后没有响应：{}。',
-  'Attempt {}: channel {} ("{}") answered {} after {}.': '第 {} 次尝试：渠道 {}（“{}”）返回 {}，用时 {}。',
-  'Attempt {}: channel {} ("{}") answered {} after {}. "{}"':
-    '第 {} 次尝试：渠道 {}（“{}”）返回 {}，用时 {}：“{}”',
-  'Channel {} ("{}") was skipped: {}.': '渠道 {}（“{}”）被跳过：{}。',
-  'Channel {} ("{}") is disabled now.': '渠道 {}（“{}”）目前已禁用。',
-  'Channel {} ("{}") is auto-disabled now.': '渠道 {}（“{}”）目前被自动禁用。',
-  'Channel {} ("{}") is auto-disabled now: {}.': '渠道 {}（“{}”）目前被自动禁用：{}。',
-  'Channel {} ("{}") is cooling down for another {} s.': '渠道 {}（“{}”）冷却中，还需 {} 秒。',
-  'Channel {} ("{}") is cooling down for another {} s: {}': '渠道 {}（“{}”）冷却中，还需 {} 秒：{}',
-  'Channel {} ("{}") is enabled now.': '渠道 {}（“{}”）目前已启用。',
-  'The token has {} left now.': '令牌目前剩余 {}。',
-  'The user has {} left now.': '用户目前剩余 {}。',
+  'Attempt {}: channel {} was still working when the client disconnected after {}.':
+    '第 {} 次尝试：渠道 {} 仍在处理时，客户端在 {} 后断开连接。',
+  'Attempt {}: channel {} was not sent, because the client disconnected.':
+    '第 {} 次尝试：渠道 {} 未发送，因为客户端已断开连接。',
+  'Attempt {}: channel {} refused the connection after {}.': '第 {} 次尝试：渠道 {} 拒绝连接，用时 {}。',
+  'Attempt {}: channel {} gave no valid answer after {}: {}.':
+    '第 {} 次尝试：渠道 {} 没有有效响应，用时 {}：{}。',
+  'Attempt {}: channel {} answered {} after {}.': '第 {} 次尝试：渠道 {} 返回 {}，用时 {}。',
+  'Attempt {}: channel {} answered {} after {}. "{}"': '第 {} 次尝试：渠道 {} 返回 {}，用时 {}：“{}”',
+  'Channel {} failed. {}': '渠道 {} 请求失败。{}',
+  'Its provider rejected the key ({}).': '供应商拒绝了密钥（{}）。',
+  'Its provider reported that the credit is used up ({}).': '供应商报告余额已用尽（{}）。',
+  'Its provider limits the rate ({}).': '供应商限流（{}）。',
+  'Its provider limits the rate ({}) and asked to wait {} s.': '供应商限流（{}），要求等待 {} 秒。',
+  'Its provider does not know the model "{}", or the base URL is wrong ({}).':
+    '供应商没有模型“{}”，或渠道地址有误（{}）。',
+  'Its provider does not know the model "{}", to which the channel maps "{}" ({}).':
+    '供应商没有模型“{}”，该渠道将“{}”映射到了它（{}）。',
+  'Its provider failed ({}).': '供应商出错（{}）。',
+  'Its provider refused the request itself ({}), so no other channel was tried.':
+    '供应商拒绝了请求本身（{}），因此未尝试其他渠道。',
+  'Nothing accepts connections at {} ({}).': '{} 上没有服务接受连接（{}）。',
+  'The host name of {} is unknown ({}).': '{} 的主机名无法解析（{}）。',
+  'The TLS certificate of {} is not valid ({}).': '{} 的 TLS 证书无效（{}）。',
+  'It did not answer within {} ({}).': '在 {} 内没有响应（{}）。',
+  'The exchange with {} failed ({}).': '与 {} 的通信失败（{}）。',
+  'Channel {} was cooling down. {}': '渠道 {} 当时正在冷却。{}',
+  'Channel {} was cooling down after a failure.': '渠道 {} 请求失败后正在冷却。',
+  'The cooldown began with request {} at {}.': '冷却始于请求 {}（{}）。',
+  'Channel {} had failed before, and another request was its trial request.':
+    '渠道 {} 此前失败过，当时另一个请求正在试探。',
+  'Channel {} had reached a rate limit of its own.': '渠道 {} 达到了自身的速率限制。',
+  'Channel {} had no enabled key.': '渠道 {} 没有已启用的密钥。',
+  'Channel {} was disabled.': '渠道 {} 当时已禁用。',
+  'Channel {} does not offer what the request needs.': '渠道 {} 不支持请求所需的功能。',
+  'Channel {} has no price for the model.': '渠道 {} 上该模型未定价。',
+  'Channel {} was skipped: {}.': '渠道 {} 被跳过：{}。',
+  'Channel {} lists the model, but it is disabled now.': '渠道 {} 提供该模型，但目前已禁用。',
+  'Channel {} is disabled now.': '渠道 {} 目前已禁用。',
+  'Channel {} is auto-disabled now.': '渠道 {} 目前被自动禁用。',
+  'Channel {} is auto-disabled now: {}': '渠道 {} 目前被自动禁用：{}',
+  'Channel {} is enabled now and not cooling down.': '渠道 {} 目前已启用，未在冷却。',
+  'Channel {} is cooling down until {}. Then it waits for a trial request.':
+    '渠道 {} 冷却中，至 {} 结束，之后等待试探请求。',
+  'The cooldown of channel {} has ended. It waits for a trial request.':
+    '渠道 {} 的冷却已结束，等待试探请求。',
+  'After {} rejections of the key in a row, the gateway disables the channel.':
+    '密钥连续被拒绝 {} 次后，网关会禁用该渠道。',
+  'Token {} may use the model now.': '令牌 {} 现在可以使用该模型。',
+  'Token {} may use only these models: {}.': '令牌 {} 只能使用这些模型：{}。',
+  'Token {} may be used from any address now.': '令牌 {} 现在可以从任何地址使用。',
+  'Token {} may be used only from these addresses: {}.': '令牌 {} 只能从这些地址使用：{}。',
+  'Token {} is disabled now.': '令牌 {} 目前已禁用。',
+  'Token {} expired at {}.': '令牌 {} 已于 {} 过期。',
+  'Token {} is valid now.': '令牌 {} 现在有效。',
+  'User {} is disabled now.': '用户 {} 目前已禁用。',
+  'The limit is set on user {}.': '该限制设置在用户 {} 上。',
+  'The limit is set on token {}.': '该限制设置在令牌 {} 上。',
+  'The balance of user {} does not suffice; the token is not the reason.': '用户 {} 的余额不足；与令牌无关。',
+  'The quota of token {} does not suffice.': '令牌 {} 的额度不足。',
+  'The quota suffices for such a request now.': '目前的额度足够此类请求。',
+  'User {} has {} left now.': '用户 {} 目前剩余 {}。',
+  'Token {} has {} left now.': '令牌 {} 目前剩余 {}。',
+  'User {} has no limit of its own.': '用户 {} 没有额度限制。',
+  'Token {} has no limit of its own.': '令牌 {} 没有自己的额度限制。',
+  'This is the only request with {} in the last 24 hours.': '这是最近 24 小时内唯一一个 {} 请求。',
+  'This is the newest of {} requests with {} in the last 24 hours.':
+    '这是最近 24 小时内 {} 个 {} 请求中最新的一个。',
+  'The provider does not know the model, or what the request refers to.':
+    '供应商没有该模型，或没有请求所指的内容。',
   'The model has a price now.': '该模型现在已定价。',
   'The model still has no price.': '该模型仍未定价。',
   'No channel lists the model now.': '目前没有渠道提供该模型。',
@@ -250,9 +326,9 @@ export const gatewayZhCN: Readonly<Record<string, string>> = {
   'raise the limits of the user': '提高用户的限制',
   'add the model to the list of the token': '将该模型加入令牌的列表',
   'add the address to the list of the token': '将该地址加入令牌的列表',
-  'enable the token or change its expiry': '启用令牌或修改其有效期',
-  'enable the channel': '启用渠道',
-  'replace the key of the channel': '更换渠道的密钥',
-  'correct the channel': '修正渠道的配置',
+  'enable the token': '启用令牌',
+  'extend the token': '延长令牌的有效期',
+  'enable the user': '启用用户',
+  'make the model available again': '使该模型恢复可用',
   'add a channel that serves the model': '添加提供该模型的渠道',
 }

@@ -12,6 +12,7 @@ import { Panel, Section } from '../../look/panel.tsx'
 import { Part } from '../../look/states.tsx'
 import { toast } from '../../look/toast.tsx'
 import { UnsavedGuard } from '../../look/unsaved-guard.tsx'
+import { useLinkedField } from '../../look/use-linked-field.ts'
 import { AdvancedFields, ConnectionFields, RoutingFields } from './channel-fields.tsx'
 import { useTest } from './channel-test.tsx'
 import { useTypes } from './channel-types.ts'
@@ -46,6 +47,7 @@ function ChannelForm({ type, channel, onClose }: FormProps) {
   const create = useRouteMutation('createChannel')
   const update = useRouteMutation('updateChannel')
   const { test } = useTest()
+  useLinkedField()
   const [before, setBefore] = useState(() => valuesOf(channel, type))
   const [isTested, setTested] = useState(false)
   const isSaved = useRef(false)

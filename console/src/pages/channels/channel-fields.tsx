@@ -1,5 +1,6 @@
 import type { Path, UseFormReturn } from 'react-hook-form'
 import { useTranslation } from 'react-i18next'
+import { REFUSALS_TO_DISABLE } from '../../../../src/domain/channel-condition.ts'
 import type { Channel, ChannelType } from '../../api/contract.ts'
 import { useIsRoot } from '../../api/self.ts'
 import { Field, Radios, Switch, TextArea, TextInput } from '../../look/field.tsx'
@@ -34,6 +35,7 @@ export function ConnectionFields({ type, channel, form, errorOf }: ConnectionPro
         {wiring => <TextInput {...wiring} {...form.register('name')} autoComplete="off" />}
       </Field>
       <Field
+        name="key"
         label={t('editor.key')}
         error={keyError === undefined ? undefined : gatewayText(keyError)}
         help={
@@ -71,6 +73,7 @@ export function ConnectionFields({ type, channel, form, errorOf }: ConnectionPro
         />
       ) : null}
       <Field
+        name="base_url"
         label={t('editor.base_url')}
         error={errorOf('base_url')}
         help={baseUrl?.help ? <GatewayText text={baseUrl.help} /> : t('editor.base_url_help')}
@@ -126,6 +129,7 @@ export function RoutingFields({ form, errorOf }: FieldsProps) {
         isOn={form.watch('auto_ban')}
         onChange={isOn => form.setValue('auto_ban', isOn, { shouldDirty: true })}
       />
+      <p className="text-label text-ink-3">{t('editor.auto_ban_help', { count: REFUSALS_TO_DISABLE })}</p>
     </>
   )
 }

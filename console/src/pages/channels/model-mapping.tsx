@@ -19,7 +19,7 @@ export function ModelMapping({ rows, onChange, error }: ModelMappingProps) {
   const isDuplicate = ({ from }: MappingRow) =>
     from !== '' && rows.filter(row => row.from === from).length > 1
   return (
-    <div className="flex flex-col gap-2">
+    <div data-field="model_mapping" className="flex flex-col gap-2">
       {rows.length > 0 ? (
         <div
           className="grid grid-cols-[1fr_auto_1fr_auto] items-center gap-2 text-label text-ink-3"
@@ -43,6 +43,7 @@ export function ModelMapping({ rows, onChange, error }: ModelMappingProps) {
           />
           <ArrowRight size={16} aria-hidden className="text-ink-3" />
           <TextInput
+            data-focus
             aria-label={t('mapping.upstream')}
             className="font-mono"
             value={row.to}

@@ -25,7 +25,7 @@ function Cascade({ model }: { readonly model: string }) {
     <Part result={result}>
       {plan && plan.steps.length === 0 ? (
         <Empty title={plan.served_as === null ? t('route.unknown') : t('route.none_available')}>
-          {plan.price === null ? <p>{t('route.no_price')}</p> : null}
+          {plan.price === null && plan.served_as !== null ? <p>{t('route.no_price')}</p> : null}
         </Empty>
       ) : null}
       {plan && plan.steps.length > 0 ? (
@@ -64,9 +64,12 @@ function Cascade({ model }: { readonly model: string }) {
       ) : null}
       {plan && plan.passed_over.length > 0 ? (
         <ul className="flex flex-col gap-1 border-t border-line p-4 text-table text-ink-2">
-          {plan.passed_over.map(({ channel_id, reason, again_in_ms, detail }) => (
+          {plan.passed_over.map(({ channel_id, channel_name, reason, again_in_ms, detail }) => (
             <li key={channel_id} className="break-words">
-              {t('route.excluded', { channel: channel_id, reason: why(reason) })}
+              <Link to="/channels/$id" params={{ id: String(channel_id) }}>
+                {channel_name || `#${channel_id}`}
+              </Link>
+              {`: ${why(reason)}`}
               {again_in_ms === null ? '' : ` · ${t('route.again', { time: span(again_in_ms) })}`}
               {detail ? (
                 <span className="text-bad">

@@ -2,14 +2,17 @@ import { Link, type LinkProps } from '@tanstack/react-router'
 import { CircleAlert, CircleCheck, Info, RotateCcw, TriangleAlert, X } from 'lucide-react'
 import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
+import { isKeyRefusal } from '../../../../src/domain/channel-condition.ts'
 import type { Attention } from '../../api/contract.ts'
 import { useCall, useRouteMutation } from '../../api/query.ts'
+import { useSelf } from '../../api/self.ts'
 import { Button, IconButton } from '../../look/button.tsx'
 import { TimeLeft } from '../../look/cooldown.tsx'
 import { count } from '../../look/format.ts'
 import { Sheet } from '../../look/page.tsx'
 import { Part } from '../../look/states.tsx'
 import { GatewayText } from '../../texts/gateway-text.tsx'
+import { LinkedText } from '../usage/linked-text.tsx'
 
 const MAX_ROWS = 8
 const REFRESH_MS = 15_000
@@ -32,6 +35,7 @@ const WITHOUT_DETAIL: ReadonlySet<Attention['kind']> = new Set([
 
 /** Kinds of which one item stands for all. */
 const SINGLE = [
+  'requests_failing',
   'model_single_channel',
   'model_unpriced',
   'suspense_open',
@@ -47,6 +51,7 @@ const isGrouped = (kind: Attention['kind']): kind is GroupKind =>
 function linkOf({ kind, target, name }: Attention): LinkProps | undefined {
   const [what, id = ''] = target.split(':')
   if (what === 'setting') return undefined
+  if (what === 'code') return { to: '/usage', search: { error_code: name } }
   if (what === 'channel') return { to: '/channels/$id', params: { id } }
   if (what === 'token') return { to: '/tokens/$id', params: { id } }
   if (what === 'models') return { to: kind === 'model_unpriced' ? '/prices' : '/models' }
@@ -58,8 +63,13 @@ function linkOf({ kind, target, name }: Attention): LinkProps | undefined {
 
 function useSentence(): (need: Attention) => string {
   const { t } = useTranslation()
-  return ({ kind, name, count: number, until }) => {
-    if (kind === 'channel_cooling_down' && until === null) return t('attention.channel_trial', { name })
+  return ({ kind, name, count: number, detail }) => {
+    if (kind === 'channel_cooling_down') {
+      const status = Number.parseInt(detail, 10)
+      if (isKeyRefusal(status)) return t('attention.channel_key_rejected', { name, status })
+      if (status === 429) return t('attention.channel_rate_limited', { name, status })
+      return t('attention.channel_failing', { name })
+    }
     if (number < 2) return t(`attention.${kind}`, { name })
     if (kind === 'model_single_channel')
       return t('attention.models_single_channel', { figure: count(number) })
@@ -68,9 +78,27 @@ function useSentence(): (need: Attention) => string {
   }
 }
 
+/** When the cooldown ends, or that it has ended. */
+function CooldownNote({ until }: { readonly until: number | null }) {
+  const { t } = useTranslation()
+  return (
+    <span className="text-rest">
+      {' · '}
+      {until === null ? (
+        t('status.trial')
+      ) : (
+        <>
+          {t('status.cooling_down')}, <TimeLeft until={until} />
+        </>
+      )}
+    </span>
+  )
+}
+
 function NeedRow({ need, isInner = false }: { readonly need: Attention; readonly isInner?: boolean }) {
   const { t } = useTranslation()
   const sentence = useSentence()
+  const self = useSelf()
   const dismiss = useRouteMutation('dismissAttention')
   const link = linkOf(need)
   const { id, level, kind, detail, until, names, is_dismissed } = need
@@ -79,15 +107,14 @@ function NeedRow({ need, isInner = false }: { readonly need: Attention; readonly
       {isInner ? null : ICONS[level]}
       <span className="min-w-0 grow break-words" title={names.length > 0 ? names.join('\n') : undefined}>
         {sentence(need)}
-        {until === null ? null : (
-          <>
-            {', '}
-            <TimeLeft until={until} />
-          </>
-        )}
+        {kind === 'channel_cooling_down' ? <CooldownNote until={until} /> : null}
         {detail && !WITHOUT_DETAIL.has(kind) ? (
           <span className="line-clamp-2 text-label text-ink-3" title={detail}>
-            <GatewayText text={detail} />
+            {kind === 'requests_failing' ? (
+              <LinkedText text={detail} ownerId={self.id} />
+            ) : (
+              <GatewayText text={detail} />
+            )}
           </span>
         ) : null}
       </span>

@@ -5,10 +5,14 @@ const DAY_S = 86_400
 const TICK = { fill: 'var(--ink-3)', fontSize: 12 }
 const isByDay = (stepS: number) => stepS >= DAY_S / 4
 
-type AxesProps = { readonly stepS: number; readonly onAxis: (value: number) => string }
+type AxesProps = {
+  readonly stepS: number
+  readonly onAxis: (value: number) => string
+  readonly isWhole?: boolean
+}
 
 /** Axes and grid lines of the charts. */
-export const Axes = ({ stepS, onAxis }: AxesProps) => (
+export const Axes = ({ stepS, onAxis, isWhole = false }: AxesProps) => (
   <>
     <CartesianGrid vertical={false} stroke="var(--line)" />
     <XAxis
@@ -18,6 +22,13 @@ export const Axes = ({ stepS, onAxis }: AxesProps) => (
       stroke="var(--line)"
       minTickGap={32}
     />
-    <YAxis width="auto" tickFormatter={onAxis} tick={TICK} stroke="var(--line)" tickCount={4} />
+    <YAxis
+      width="auto"
+      allowDecimals={!isWhole}
+      tickFormatter={onAxis}
+      tick={TICK}
+      stroke="var(--line)"
+      tickCount={4}
+    />
   </>
 )

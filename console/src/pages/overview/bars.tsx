@@ -15,6 +15,8 @@ export type BarsProps = {
   readonly format: (value: number) => string
   readonly onAxis: (value: number) => string
   readonly summary: string
+  /** The values are whole numbers, and so are those of the axis. */
+  readonly isWhole?: boolean
   /** Called when bars are selected by click or drag. Without it, a click opens the requests of the bar. */
   readonly onPick?: (firstStart: number, lastStart: number) => void
 }
@@ -22,7 +24,7 @@ export type BarsProps = {
 type ChartEvent = { activeLabel?: string | number | undefined }
 
 /** A stacked bar chart over time. A bar links to its requests. */
-export function Bars({ starts, stepS, stacks, before, format, onAxis, summary, onPick }: BarsProps) {
+export function Bars({ starts, stepS, stacks, before, format, onAxis, summary, isWhole, onPick }: BarsProps) {
   const { t } = useTranslation()
   const navigate = useNavigate()
   const [drag, setDrag] = useState<{ from: number; to: number }>()
@@ -68,7 +70,7 @@ export function Bars({ starts, stepS, stacks, before, format, onAxis, summary, o
             className: 'cursor-pointer select-none',
           })}
         >
-          <Axes stepS={stepS} onAxis={isEmpty ? () => '' : onAxis} />
+          <Axes stepS={stepS} onAxis={isEmpty ? () => '' : onAxis} isWhole={isWhole ?? false} />
           <Tooltip
             cursor={{ fill: 'var(--sunken)' }}
             content={({ active, payload }) => {

@@ -50,6 +50,7 @@ function Requests(props: ChartProps) {
           {...bars}
           format={count}
           onAxis={tokens}
+          isWhole
           before={before?.requests}
           summary={t('overview.requests_sum', {
             figure: count(totals?.requests),
@@ -82,12 +83,15 @@ function Spend(props: ChartProps) {
           onAxis={moneyOnAxis}
           before={before?.cost.map(Number)}
           summary={t('overview.spend_sum', { amount: moneyOfSum(totals?.cost) })}
-          stacks={series.map(({ key, name, cost }, index) => ({
-            key: `model-${index}`,
-            name: key === 'other' ? t('overview.other') : name,
-            fill: key === 'other' ? 'var(--edge)' : colour(index),
-            values: cost.map(Number),
-          }))}
+          stacks={series
+            // Rejected requests cost nothing.
+            .filter(({ cost }) => cost.some(amount => Number(amount) !== 0))
+            .map(({ key, name, cost }, index) => ({
+              key: `model-${index}`,
+              name: key === 'other' ? t('overview.other') : name,
+              fill: key === 'other' ? 'var(--edge)' : colour(index),
+              values: cost.map(Number),
+            }))}
         />
       </Part>
     </Sheet>
@@ -105,6 +109,7 @@ function Tokens(props: ChartProps) {
           {...bars}
           format={tokens}
           onAxis={tokens}
+          isWhole
           before={before?.prompt_tokens.map((input, index) => input + (before.completion_tokens[index] ?? 0))}
           summary={t('overview.tokens_sum', {
             input: tokens(totals?.prompt_tokens ?? 0),

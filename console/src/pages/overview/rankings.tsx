@@ -12,8 +12,9 @@ import { Tab, TabList } from '../../look/snippets.tsx'
 import { Empty, Part } from '../../look/states.tsx'
 import { type GroupBy, logQuery, type OverviewFilter, type Scope, usageSearch, useTop } from './use-series.ts'
 
-/** Names are never empty, so this key cannot clash. */
-const OTHER = ''
+/** No name has a line break, so this key cannot clash. Rejected requests without a known model have an empty name. */
+const OTHER = '\n'
+const NO_MODEL = ''
 
 /** The scope filter of a row. */
 const scopeOf = (by: GroupBy, key: string): Scope =>
@@ -56,6 +57,8 @@ function Ranking({ filter, by, onScope }: RankingsProps & { readonly by: GroupBy
                 <td className="w-full max-w-0 px-4">
                   {key === OTHER ? (
                     <span className="text-ink-3">{t('overview.other')}</span>
+                  ) : by === 'model' && key === NO_MODEL ? (
+                    <span className="text-ink-3">{t('overview.no_model')}</span>
                   ) : (
                     <span className="flex items-center gap-1">
                       <Link

@@ -30,41 +30,44 @@ export function TokenFields({ form, errorOf, expires }: TokenFieldsProps) {
       <Field label={t('tokens.name')} error={errorOf('name')}>
         {wiring => <TextInput {...wiring} {...form.register('name')} autoComplete="off" />}
       </Field>
+      <div data-field="quota" className="flex flex-col gap-4">
+        <Radios
+          legend={t('tokens.limit')}
+          value={values.limit}
+          onChange={value => form.setValue('limit', value)}
+          options={[
+            { value: 'none', label: t('tokens.limit_none'), help: t('tokens.limit_none_help') },
+            { value: 'amount', label: t('tokens.limit_amount') },
+          ]}
+        />
+        {values.limit === 'amount' ? (
+          <Field
+            label={t('tokens.amount')}
+            error={errorOf('amount')}
+            help={t('tokens.units', { units: count(unitsOfUsd(Number(values.amount) || 0)) })}
+          >
+            {wiring => (
+              <span className="flex flex-wrap gap-2">
+                <TextInput
+                  {...wiring}
+                  {...form.register('amount')}
+                  type="number"
+                  min={0}
+                  step="any"
+                  className="w-32!"
+                />
+                {PRESETS.map(preset => (
+                  <Button key={preset} onClick={() => form.setValue('amount', String(preset))}>
+                    ${preset}
+                  </Button>
+                ))}
+              </span>
+            )}
+          </Field>
+        ) : null}
+      </div>
       <Radios
-        legend={t('tokens.limit')}
-        value={values.limit}
-        onChange={value => form.setValue('limit', value)}
-        options={[
-          { value: 'none', label: t('tokens.limit_none'), help: t('tokens.limit_none_help') },
-          { value: 'amount', label: t('tokens.limit_amount') },
-        ]}
-      />
-      {values.limit === 'amount' ? (
-        <Field
-          label={t('tokens.amount')}
-          error={errorOf('amount')}
-          help={t('tokens.units', { units: count(unitsOfUsd(Number(values.amount) || 0)) })}
-        >
-          {wiring => (
-            <span className="flex flex-wrap gap-2">
-              <TextInput
-                {...wiring}
-                {...form.register('amount')}
-                type="number"
-                min={0}
-                step="any"
-                className="w-32!"
-              />
-              {PRESETS.map(preset => (
-                <Button key={preset} onClick={() => form.setValue('amount', String(preset))}>
-                  ${preset}
-                </Button>
-              ))}
-            </span>
-          )}
-        </Field>
-      ) : null}
-      <Radios
+        field="expiry"
         legend={t('tokens.expires')}
         value={values.expiry}
         onChange={value => {
@@ -98,26 +101,33 @@ export function TokenFields({ form, errorOf, expires }: TokenFieldsProps) {
           )}
         </Field>
       ) : null}
-      <Radios
-        legend={t('tokens.models')}
-        value={values.modelsMode}
-        onChange={value => form.setValue('modelsMode', value)}
-        options={[
-          { value: 'all', label: t('tokens.all_models') },
-          { value: 'some', label: t('tokens.models_some') },
-        ]}
-      />
-      {values.modelsMode === 'some' ? (
-        <ModelChoice
-          chosen={values.models}
-          onChange={models => form.setValue('models', [...models])}
-          error={errorOf('models')}
+      <div data-field="models" className="flex flex-col gap-4">
+        <Radios
+          legend={t('tokens.models')}
+          value={values.modelsMode}
+          onChange={value => form.setValue('modelsMode', value)}
+          options={[
+            { value: 'all', label: t('tokens.all_models') },
+            { value: 'some', label: t('tokens.models_some') },
+          ]}
         />
-      ) : null}
+        {values.modelsMode === 'some' ? (
+          <ModelChoice
+            chosen={values.models}
+            onChange={models => form.setValue('models', [...models])}
+            error={errorOf('models')}
+          />
+        ) : null}
+      </div>
       <details>
         <summary className="text-body font-medium">{t('editor.advanced')}</summary>
         <div className="flex flex-col gap-4 pt-3">
-          <Field label={t('tokens.addresses')} error={errorOf('allow_ips')} help={t('tokens.addresses_help')}>
+          <Field
+            name="allow_ips"
+            label={t('tokens.addresses')}
+            error={errorOf('allow_ips')}
+            help={t('tokens.addresses_help')}
+          >
             {wiring => (
               <TextArea
                 {...wiring}

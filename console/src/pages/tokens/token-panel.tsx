@@ -15,6 +15,7 @@ import { Snippets } from '../../look/snippets.tsx'
 import { Part, useErrorText } from '../../look/states.tsx'
 import { StatusBadge } from '../../look/status-badge.tsx'
 import { toast } from '../../look/toast.tsx'
+import { useLinkedField } from '../../look/use-linked-field.ts'
 import { useRevealedSecret } from '../../look/use-revealed-secret.ts'
 import { TokenFields } from './token-fields.tsx'
 import { TokenMenu } from './token-menu.tsx'
@@ -54,6 +55,7 @@ function RevealKey({ token }: { readonly token: Token }) {
 
 function Editor({ token }: { readonly token: Token }) {
   const { t } = useTranslation()
+  useLinkedField()
   const [before] = useState(() => valuesOf(token))
   const { form, submit, errorOf, isBusy, fault } = useContractForm<'updateToken', TokenValues>({
     route: 'updateToken',

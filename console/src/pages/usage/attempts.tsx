@@ -1,12 +1,12 @@
 import { Link } from '@tanstack/react-router'
 import { useTranslation } from 'react-i18next'
 import type { UsageItem } from '../../api/contract.ts'
-import { useCall } from '../../api/query.ts'
 import { useExclusionReason } from '../../look/exclusion-reason.ts'
 import { span } from '../../look/format.ts'
 import { Section } from '../../look/panel.tsx'
 import { StatusIcon } from '../../look/status-badge.tsx'
 import { otherOf, type ReportedFailure } from './log-row.ts'
+import { useChannelNames } from './use-channel-names.ts'
 
 const isGood = (status: number | string) => typeof status === 'number' && status >= 200 && status < 400
 
@@ -31,21 +31,19 @@ export function Attempts({ row }: { readonly row: UsageItem }) {
   const { t } = useTranslation()
   const why = useExclusionReason()
   const { trace } = otherOf(row)
-  const channels = useCall('listChannels', { query: { page_size: 500 } }, { staleMs: 60_000 })
-  const names = new Map(
-    channels.data?.items.flatMap(item => ('id' in item ? [[item.id, item.name] as const] : [])),
-  )
+  const names = useChannelNames()
   const attempts = trace?.attempts ?? [{ channel: row.channel, status: 200, ms: row.use_time_ms }]
   const whole = Math.max(
     1,
     attempts.reduce((sum, { ms }) => sum + ms, 0),
   )
   const passedOver = trace?.passed_over ?? []
+  const nameOf = (id: number) => names.get(id) ?? `#${id}`
   let elapsedMs = 0
   return (
     <Section title={t('usage.attempts_title')}>
       <ol className="flex flex-col gap-2">
-        {attempts.map(({ channel, status, ms, provider }, index) => {
+        {attempts.map(({ channel, status, ms, provider, sent_model }, index) => {
           const from = elapsedMs
           elapsedMs += ms
           return (
@@ -54,8 +52,11 @@ export function Attempts({ row }: { readonly row: UsageItem }) {
               <span className="flex min-w-0 items-center gap-2">
                 <StatusIcon state={isGood(status) ? 'enabled' : 'auto_disabled'} />
                 <Link to="/channels/$id" params={{ id: String(channel) }} className="truncate">
-                  {names.get(channel) ?? `#${channel}`}
+                  {nameOf(channel)}
                 </Link>
+                {sent_model ? (
+                  <span className="truncate font-mono text-code text-ink-2">→ {sent_model}</span>
+                ) : null}
                 <span className={isGood(status) ? 'text-ok' : 'text-bad'}>{status}</span>
               </span>
               <span>{span(ms)}</span>
@@ -84,7 +85,7 @@ export function Attempts({ row }: { readonly row: UsageItem }) {
             // biome-ignore lint/suspicious/noArrayIndexKey: a list that is never changed
             <li key={index}>
               {t('route.excluded', {
-                channel: each.channelId ?? each.channel_id,
+                channel: nameOf(each.channelId ?? each.channel_id ?? 0),
                 reason: why(each.reason ?? ''),
               })}
             </li>

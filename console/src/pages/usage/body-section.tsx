@@ -1,3 +1,4 @@
+import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
 import { useTranslation } from 'react-i18next'
 import type { AnswerOf, UsageItem } from '../../api/contract.ts'
@@ -14,6 +15,8 @@ import { Replay } from './replay.tsx'
 import { SaveTest } from './save-test.tsx'
 
 type Body = AnswerOf<'getBody'>
+
+const WRITTEN_WITHIN_S = 10
 
 function Side({ title, side }: { readonly title: string; readonly side: Body['answer'] }) {
   const { t } = useTranslation()
@@ -86,12 +89,29 @@ function Loaded({ row }: { readonly row: UsageItem }) {
 }
 
 /** The kept bodies, for those who may read them. They are loaded when the section is opened. */
-export function BodySection({ row }: { readonly row: UsageItem }) {
+export function BodySection({ row, hasBody }: { readonly row: UsageItem; readonly hasBody: boolean }) {
   const { t } = useTranslation()
   const { id } = useSelf()
   const isRoot = useIsRoot()
   const [isOpen, setOpen] = useState(false)
   if (row.request_id === '' || (row.user_id !== id && !isRoot)) return null
+  // A body is written shortly after its row.
+  const isOld = Date.now() / 1000 - row.created_at > WRITTEN_WITHIN_S
+  if (!hasBody && isOld)
+    return (
+      <Section title={t('bodies.section')}>
+        <p className="text-ink-2">
+          {t('bodies.none_kept')}{' '}
+          {row.user_id !== id ? null : row.token_id ? (
+            <Link to="/tokens/$id" params={{ id: String(row.token_id) }} hash="log_bodies">
+              {t('bodies.change')}
+            </Link>
+          ) : (
+            <Link to="/me">{t('bodies.change')}</Link>
+          )}
+        </p>
+      </Section>
+    )
   return (
     <Section title={t('bodies.section')}>
       <details onToggle={event => setOpen(event.currentTarget.open)}>

@@ -5,6 +5,7 @@ import { useCall } from '../../api/query.ts'
 import { Panel } from '../../look/panel.tsx'
 import { Empty, Part } from '../../look/states.tsx'
 import { Explanation } from './explanation.tsx'
+import { otherOf } from './log-row.ts'
 
 /** Why a request failed, by any of its IDs or by the text of its error. */
 export function ExplainPanel() {
@@ -13,6 +14,7 @@ export function ExplainPanel() {
   const { error: question = '' } = useSearch({ strict: false })
   const result = useCall('explainRequest', { query: { q: question } }, { enabled: question !== '' })
   const { error, data } = result
+  const code = data?.request ? otherOf(data.request).error_code : undefined
   const isUnknown = error instanceof ApiError && error.status === 404
   return (
     <Panel title={t('explain.title')} onClose={() => void navigate({ to: '/usage' })}>
@@ -27,9 +29,16 @@ export function ExplainPanel() {
             <div className="flex flex-col gap-4">
               <Explanation explanation={data} />
               {data.request ? (
-                <Link to="/usage/$requestId" params={{ requestId: data.request.request_id }}>
-                  {t('explain.open')}
-                </Link>
+                <p className="flex flex-wrap gap-4">
+                  <Link to="/usage/$requestId" params={{ requestId: data.request.request_id }}>
+                    {t('explain.open')}
+                  </Link>
+                  {code ? (
+                    <Link to="/usage" search={{ error_code: code }}>
+                      {t('explain.show_all', { code })}
+                    </Link>
+                  ) : null}
+                </p>
               ) : null}
             </div>
           ) : null}

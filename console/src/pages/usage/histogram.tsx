@@ -78,6 +78,7 @@ export function Histogram({
           stepS={step}
           format={count}
           onAxis={tokens}
+          isWhole
           onPick={(first, last) => look(first, last + step)}
           summary={t('usage.bar', {
             range: timeRangeText(from, to),

@@ -14,6 +14,8 @@ type Attempt = {
   readonly channel: number
   readonly status: number | string
   readonly ms: number
+  /** The model name that was sent, if it is not the requested one. */
+  readonly sent_model?: string
   readonly provider?: ReportedFailure
 }
 type PassedOver = { readonly channelId?: number; readonly channel_id?: number; readonly reason?: string }
@@ -29,6 +31,8 @@ export type Other = {
   /** The gateway rejected the request: no provider answered it. */
   readonly rejected?: boolean
   readonly upstream_model_name?: string
+  /** Of a rejected request, if the gateway does not serve the model. */
+  readonly requested_model?: string
   readonly cache_tokens?: number
   readonly cache_write_tokens?: number
   readonly reasoning_tokens?: number

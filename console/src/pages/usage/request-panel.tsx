@@ -5,7 +5,7 @@ import { useTranslation } from 'react-i18next'
 import type { CostLines, EntryItem, UsageItem } from '../../api/contract.ts'
 import { ApiError } from '../../api/errors.ts'
 import { useCall } from '../../api/query.ts'
-import { useIsAdmin } from '../../api/self.ts'
+import { useIsAdmin, useSelf } from '../../api/self.ts'
 import { Button } from '../../look/button.tsx'
 import { CopyableId } from '../../look/copy.tsx'
 import {
@@ -27,6 +27,7 @@ import { BodySection } from './body-section.tsx'
 import { Explanation } from './explanation.tsx'
 import { isFailed, isRejected, isRequest, otherOf } from './log-row.ts'
 import type { UsageFilters } from './usage-filters.ts'
+import { useChannelNames } from './use-channel-names.ts'
 import { useLogPage } from './use-rows.ts'
 
 /** A one-sentence summary of the request. */
@@ -177,8 +178,9 @@ function WhySection({ row }: { readonly row: UsageItem }) {
   const isExplained = isFailed(row) || isRejected(row)
   const { data } = useCall('explainRequest', { query: { q: row.request_id } }, { enabled: isExplained })
   if (!isExplained || !data) return null
-  const [, why, ...further] = data.sentences
-  const sentences = [why ?? '', ...further.slice(isAdmin ? data.attempts.length : 0)]
+  const sentences = data.sentences.slice(1)
+  // After the reason, the attempts are listed.
+  if (isAdmin) sentences.splice(1, data.attempts.length)
   return (
     <Section title={t('explain.title')}>
       <Explanation explanation={data} sentences={sentences} />
@@ -186,18 +188,72 @@ function WhySection({ row }: { readonly row: UsageItem }) {
   )
 }
 
-function Detail({ row, costs }: { readonly row: UsageItem; readonly costs: CostLines | undefined }) {
+/** Administrators see the route of the model, others its requests. */
+function ModelLink({ model }: { readonly model: string }) {
+  const isAdmin = useIsAdmin()
+  return isAdmin ? (
+    <Link to="/models" search={{ tab: 'route', route: model }} className="font-mono text-code">
+      {model}
+    </Link>
+  ) : (
+    <Link to="/usage" search={{ model }} className="font-mono text-code">
+      {model}
+    </Link>
+  )
+}
+
+/** A token can be opened by its owner only. */
+function TokenLink({ row }: { readonly row: UsageItem }) {
+  const self = useSelf()
+  if (!row.token_id) return row.token_name || '–'
+  const id = String(row.token_id)
+  return row.user_id === self.id ? (
+    <Link to="/tokens/$id" params={{ id }}>
+      {row.token_name || `#${id}`}
+    </Link>
+  ) : (
+    <Link to="/usage" search={{ token_id: row.token_id }}>
+      {row.token_name || `#${id}`}
+    </Link>
+  )
+}
+
+/** The channel that answered, or those that could not take the request. */
+function ChannelLinks({ row }: { readonly row: UsageItem }) {
   const { t } = useTranslation()
+  const names = useChannelNames()
+  const skipped = (otherOf(row).trace?.passed_over ?? []).map(each => each.channelId ?? each.channel_id)
+  const ids = row.channel ? [row.channel] : [...new Set(skipped.filter(id => id !== undefined))]
+  return ids.map(id => (
+    <li key={id}>
+      <Link to="/channels/$id" params={{ id: String(id) }}>
+        {t('usage.open_channel', { name: names.get(id) ?? `#${id}` })}
+      </Link>
+    </li>
+  ))
+}
+
+type DetailProps = {
+  readonly row: UsageItem
+  readonly costs: CostLines | undefined
+  readonly hasBody: boolean
+}
+
+function Detail({ row, costs, hasBody }: DetailProps) {
+  const { t } = useTranslation()
+  const self = useSelf()
   const gatewayText = useGatewayText()
   const isAdmin = useIsAdmin()
   const wasSent = isRequest(row) && !isRejected(row)
-  const { error_code, warnings, tags } = otherOf(row)
+  const { error_code, warnings, tags, requested_model } = otherOf(row)
+  const hasCost = !isFailed(row) || Number(row.cost) !== 0 || row.vendor_cost !== null
+  const model = row.model_name || requested_model
   return (
     <>
       <p className="pb-4 text-section">{isRequest(row) ? summaryOf(t, row, gatewayText) : row.content}</p>
       <WhySection row={row} />
       {isAdmin && wasSent ? <Attempts row={row} /> : null}
-      {wasSent ? <CostSection row={row} costs={costs} /> : null}
+      {wasSent && hasCost ? <CostSection row={row} costs={costs} /> : null}
       <Section title={t('usage.request')}>
         <Facts
           facts={[
@@ -211,9 +267,18 @@ function Detail({ row, costs }: { readonly row: UsageItem; readonly costs: CostL
             ...(error_code ? ([[t('usage.error'), <code key="code">{error_code}</code>]] as const) : []),
             ...(warnings ? ([[t('usage.warnings'), warnings.join('; ')]] as const) : []),
             ...(tags ? ([[t('usage.tags'), <TagLinks key="tags" tags={tags} />]] as const) : []),
-            [t('usage.model'), row.model_name || '–'],
-            [t('usage.token'), row.token_name || '–'],
-            ...(isAdmin ? ([[t('usage.user'), row.username]] as const) : []),
+            [t('usage.model'), model ? <ModelLink key="model" model={model} /> : '–'],
+            [t('usage.token'), <TokenLink key="token" row={row} />],
+            ...(isAdmin
+              ? ([
+                  [
+                    t('usage.user'),
+                    <Link key="user" to="/users/$id" params={{ id: String(row.user_id) }}>
+                      {row.username || `#${row.user_id}`}
+                    </Link>,
+                  ],
+                ] as const)
+              : []),
             [t('usage.stream'), row.is_stream ? t('common.yes') : t('common.no')],
             [t('usage.ttft'), span(otherOf(row).frt)],
             [t('usage.latency'), span(row.use_time_ms)],
@@ -231,7 +296,7 @@ function Detail({ row, costs }: { readonly row: UsageItem; readonly costs: CostL
           ]}
         />
       </Section>
-      {isRequest(row) ? <BodySection row={row} /> : null}
+      {isRequest(row) ? <BodySection row={row} hasBody={hasBody} /> : null}
       <Section title={t('usage.related')}>
         <ul className="flex flex-col gap-1">
           {row.model_name ? (
@@ -248,16 +313,17 @@ function Detail({ row, costs }: { readonly row: UsageItem; readonly costs: CostL
               </Link>
             </li>
           ) : null}
-          {isAdmin && row.channel ? (
+          {row.token_id && row.user_id === self.id ? (
             <li>
-              <Link to="/channels/$id" params={{ id: String(row.channel) }}>
-                {t('usage.open_channel')}
+              <Link to="/tokens/$id" params={{ id: String(row.token_id) }}>
+                {t('usage.open_token')}
               </Link>
             </li>
           ) : null}
-          {isAdmin && row.model_name ? (
+          {isAdmin ? <ChannelLinks row={row} /> : null}
+          {isAdmin && model ? (
             <li>
-              <Link to="/models" search={{ tab: 'route', route: row.model_name }}>
+              <Link to="/models" search={{ tab: 'route', route: model }}>
                 {t('usage.explain')}
               </Link>
             </li>
@@ -278,7 +344,10 @@ function LedgerSection({ entries }: { readonly entries: readonly EntryItem[] }) 
         {entries.map(entry => (
           <li key={`${entry.chain} ${entry.seq}`} className="flex flex-wrap justify-between gap-x-4">
             <span>
-              {t(`ledger.kind.${entry.kind}`)} <span className="text-ink-3">{entry.actor}</span>
+              {t(`ledger.kind.${entry.kind}`)}{' '}
+              <span className="text-ink-3">
+                {entry.actor === 'system' ? t('ledger.system') : entry.actor}
+              </span>
             </span>
             <span>{moneyOfLedger(entry.amount)}</span>
           </li>
@@ -314,7 +383,7 @@ export function RequestPanel() {
   const result = useCall('getLog', { params: { request_id: requestId } })
   const { error } = result
   const isUnknown = error instanceof ApiError && (error.status === 404 || error.status === 400)
-  const { rows = [], costs = [], entries = [], doubts = [] } = result.data ?? {}
+  const { rows = [], costs = [], entries = [], doubts = [], has_body = false } = result.data ?? {}
   return (
     <Panel title={t('usage.request')} onClose={() => void navigate({ to: '/usage', search: true })}>
       <nav className="flex gap-2 pb-3" aria-label={t('usage.neighbours')}>
@@ -330,7 +399,7 @@ export function RequestPanel() {
       ) : (
         <Part result={result}>
           {rows.map((row, index) => (
-            <Detail key={row.id} row={row} costs={costs[index] ?? undefined} />
+            <Detail key={row.id} row={row} costs={costs[index] ?? undefined} hasBody={has_body} />
           ))}
           <LedgerSection entries={entries} />
           {doubts.map(({ channel_id, cost, reason }) => (

@@ -62,11 +62,11 @@ export const usageColumns = (t: TFunction, isAdmin: boolean): readonly OptionalC
     header: t('usage.model'),
     place: 'title',
     cell: row => {
-      const { upstream_model_name: answered, error_code } = otherOf(row)
+      const { upstream_model_name: answered, requested_model } = otherOf(row)
       return isRequest(row) ? (
         <>
           <span className="block truncate font-mono text-code">
-            {row.model_name || <span className="text-ink-3">{error_code}</span>}
+            {row.model_name || <span className="text-ink-3">{requested_model ?? '–'}</span>}
             {answered ? <span className="text-ink-3"> → {answered}</span> : null}
           </span>
           {/* Beside an open panel there is no room for the columns of channel and token. */}

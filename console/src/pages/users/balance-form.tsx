@@ -53,7 +53,7 @@ export function BalanceForm({ user }: { readonly user: User }) {
               </Choice>
             )}
           </Field>
-          <Field label={t('tokens.amount')} error={errorOf('amount')} className="w-36">
+          <Field name="balance" label={t('tokens.amount')} error={errorOf('amount')} className="w-36">
             {wiring => <AmountInput {...wiring} {...form.register('amount')} />}
           </Field>
         </div>

@@ -17,6 +17,7 @@ import { Facts, Panel, Section } from '../../look/panel.tsx'
 import { Part, useErrorText } from '../../look/states.tsx'
 import { StatusBadge } from '../../look/status-badge.tsx'
 import { toast } from '../../look/toast.tsx'
+import { useLinkedField } from '../../look/use-linked-field.ts'
 import { BalanceForm } from './balance-form.tsx'
 import { roleText } from './user-columns.tsx'
 
@@ -107,6 +108,7 @@ type Values = {
 const limitOf = (text: string) => (text.trim() === '' ? null : Number(text))
 function Editor({ user }: { readonly user: User }) {
   const { t } = useTranslation()
+  useLinkedField()
   const { form, submit, errorOf, isBusy, fault } = useContractForm<'updateUser', Values>({
     route: 'updateUser',
     defaults: {
