@@ -55,7 +55,7 @@ function describeStates(): void {
     })
     await openPage('/channels')
     const row = page.getByRole('row', { name: /Rejected key/ })
-    await row.getByText(/Cooling down|On trial/).waitFor()
+    await row.getByText(/Cooling down|Cooldown ended/).waitFor()
     await row.getByText(WORDS).waitFor()
     await openPage(`/channels/${channels[0]}`)
     await page.getByRole('complementary').getByText(WORDS).first().waitFor()

@@ -38,7 +38,12 @@ export function StatusIcon({ state }: { readonly state: StatusName }) {
 export function StatusBadge({ state }: { readonly state: StatusName }) {
   const { t } = useTranslation()
   return (
-    <span className="inline-flex items-center gap-1.5 whitespace-nowrap align-middle">
+    <span
+      className={classes(
+        'inline-flex items-center gap-1.5 align-middle',
+        state !== 'trial' && 'whitespace-nowrap',
+      )}
+    >
       <StatusIcon state={state} />
       {t(`status.${state}`)}
     </span>

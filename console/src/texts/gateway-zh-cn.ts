@@ -259,7 +259,7 @@ export const gatewayZhCN: Readonly<Record<string, string>> = {
   'Its provider does not know the model "{}", or the base URL is wrong ({}).':
     '供应商没有模型“{}”，或渠道地址有误（{}）。',
   'Its provider does not know the model "{}", to which the channel maps "{}" ({}).':
-    '供应商没有模型“{}”，该渠道将“{}”映射到了它（{}）。',
+    '供应商没有模型“{}”，该渠道把“{}”重定向到了它（{}）。',
   'Its provider failed ({}).': '供应商出错（{}）。',
   'Its provider refused the request itself ({}), so no other channel was tried.':
     '供应商拒绝了请求本身（{}），因此未尝试其他渠道。',
@@ -288,6 +288,7 @@ export const gatewayZhCN: Readonly<Record<string, string>> = {
     '渠道 {} 冷却中，至 {} 结束，之后等待试探请求。',
   'The cooldown of channel {} has ended. It waits for a trial request.':
     '渠道 {} 的冷却已结束，等待试探请求。',
+  'Wait until then, or add another key or a second channel.': '请等待冷却结束，或添加另一个密钥或渠道。',
   'After {} rejections of the key in a row, the gateway disables the channel.':
     '密钥连续被拒绝 {} 次后，网关会禁用该渠道。',
   'Token {} may use the model now.': '令牌 {} 现在可以使用该模型。',

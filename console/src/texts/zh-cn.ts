@@ -246,7 +246,7 @@ export const zhCN: Texts = {
   bodies: {
     answer: '响应',
     any_channel: '任意渠道',
-    change: '更改保留哪些正文',
+    change: '更改保存哪些正文',
     file: '文件',
     help: '不保存请求和响应的内容。',
     label: '保存正文',
@@ -432,7 +432,7 @@ export const zhCN: Texts = {
       allow_address: '编辑令牌 {{name}} 的允许地址',
       allow_model: '编辑令牌 {{name}} 的允许模型',
       edit_base_url: '编辑 {{name}} 的地址',
-      edit_mapping: '编辑 {{name}} 的模型映射',
+      edit_mapping: '编辑 {{name}} 的模型重定向',
       enable_channel: '启用渠道 {{name}}',
       enable_token: '打开令牌 {{name}}',
       enable_user: '打开用户 {{name}}',

@@ -262,8 +262,8 @@ export function createAttention({
       : []
     const [dismissed, ...needs] = await Promise.all([
       listDismissals(db, actor.id),
-      needsOfRequests(isAdmin(actor) ? undefined : actor.id),
       ...ofAll,
+      needsOfRequests(isAdmin(actor) ? undefined : actor.id),
       needsOfTokens(actor.id),
     ])
     const isDismissed = new Set(dismissed)

@@ -102,12 +102,15 @@ function channelSentences(channel: PresentChannel): string[] {
       status_reason ? `${start} is auto-disabled now: ${status_reason}` : `${start} is auto-disabled now.`,
     ]
   if (state === 'ready') return [`${start} is enabled now and not cooling down.`]
-  const isRejected = isKeyRefusal(Number.parseInt(failure, 10))
+  const failedStatus = Number.parseInt(failure, 10)
   return [
     state === 'resting'
       ? `${start} is cooling down until ${momentText(coolsUntil)}. Then it waits for a trial request.`
       : `The cooldown of channel ${reference(channel)} has ended. It waits for a trial request.`,
-    ...(isRejected && auto_ban === 1
+    ...(failedStatus === 429 && state === 'resting'
+      ? ['Wait until then, or add another key or a second channel.']
+      : []),
+    ...(isKeyRefusal(failedStatus) && auto_ban === 1
       ? [`After ${REFUSALS_TO_DISABLE} rejections of the key in a row, the gateway disables the channel.`]
       : []),
   ]

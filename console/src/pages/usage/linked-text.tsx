@@ -1,7 +1,7 @@
 import { Link } from '@tanstack/react-router'
 import { Fragment, type ReactNode } from 'react'
 import { useIsAdmin, useSelf } from '../../api/self.ts'
-import { momentInFull } from '../../look/format.ts'
+import { momentToSecond } from '../../look/format.ts'
 import { useGatewayText } from '../../texts/gateway-text.tsx'
 
 /** What a sentence of the gateway refers to: an object with its id, a request, a moment. */
@@ -56,7 +56,7 @@ export function LinkedText({ text, ownerId }: { readonly text: string; readonly 
             {requestId}
           </Link>,
         )
-      return mark(day && time ? momentInFull(Date.parse(`${day}T${time}Z`) / 1000) : whole)
+      return mark(day && time ? momentToSecond(Date.parse(`${day}T${time}Z`) / 1000) : whole)
     },
   )
   const words = textOf(marked)
