@@ -47,27 +47,30 @@ function describeExplanations(): void {
     return id
   }
 
-  /** Opens what Ctrl K finds first for a text. */
-  async function find(text: string): Promise<number> {
+  /** Opens what Ctrl K finds for a text: the first result of the page. */
+  async function find(text: string, group = 'Usage'): Promise<number> {
     await page.goto(server.url)
     await page.getByRole('heading', { name: 'Overview' }).waitFor()
     await page.keyboard.press('Control+k')
     await page.getByRole('combobox').fill(text)
     const options = page.getByRole('option')
-    await options.first().waitFor()
+    const result = options.filter({ hasText: new RegExp(`^${group}`) }).first()
+    await result.waitFor()
     const count = await options.count()
-    await page.keyboard.press('Enter')
+    await result.click()
     return count
   }
 
+  const FOCUSED = `(() => {
+    const field = document.activeElement?.closest('[data-field]')
+    const { top, bottom } = field?.getBoundingClientRect() ?? { top: -1, bottom: -1 }
+    return top >= 0 && bottom <= window.innerHeight ? field?.getAttribute('data-field') : undefined
+  })()`
+  /** The visible field that has the focus. */
   const focusedField = () =>
-    until('a field to have the focus', () =>
-      page.evaluate(() => {
-        const field = document.activeElement?.closest('[data-field]')
-        const { top, bottom } = field?.getBoundingClientRect() ?? { top: -1, bottom: -1 }
-        const isVisible = top >= 0 && bottom <= window.innerHeight
-        return field && isVisible ? (field.getAttribute('data-field') ?? undefined) : undefined
-      }),
+    until(
+      'a field to have the focus',
+      async () => (await page.evaluate<string | undefined>(FOCUSED)) ?? undefined,
     )
 
   const failedIds: string[] = []
@@ -131,7 +134,7 @@ function describeExplanations(): void {
     const { key } = await furnisher.newToken({ unlimited_quota: true })
     const id = await send(key, model)
     failedIds.push(id)
-    await find(model)
+    await find(model, 'Models')
     await page.getByText('No enabled channel serves this model').waitFor()
     await page.getByRole('link', { name: 'Claude EU' }).waitFor()
     assert.equal(await page.getByText('No price is set.').count(), 0)
@@ -186,7 +189,7 @@ function describeExplanations(): void {
   it('stays where it is when the language changes', async () => {
     await page.goto(server.url)
     await page.getByText('Latest requests').waitFor()
-    await page.evaluate(() => window.scrollTo(0, 0))
+    await page.evaluate('window.scrollTo(0, 0)')
     // By coordinates, because a click on an element scrolls it into view first.
     const press = async (role: 'button' | 'menuitem', name: RegExp) => {
       const box = await page.getByRole(role, { name }).first().boundingBox()
@@ -197,12 +200,12 @@ function describeExplanations(): void {
     await page.getByRole('menuitem', { name: '简体中文' }).waitFor()
     await press('menuitem', /简体中文/)
     await page.getByRole('heading', { name: '概览' }).waitFor()
-    await until('the button to have the focus again', () =>
-      page.evaluate(() =>
-        document.activeElement?.getAttribute('aria-haspopup') === 'menu' ? true : undefined,
-      ),
+    await until('the button to have the focus again', async () =>
+      (await page.evaluate('document.activeElement.getAttribute("aria-haspopup")')) === 'menu'
+        ? true
+        : undefined,
     )
-    assert.equal(await page.evaluate(() => window.scrollY), 0)
+    assert.equal(await page.evaluate('window.scrollY'), 0)
     assert.deepEqual(faults, [])
   })
 }

@@ -197,10 +197,7 @@ for (const engine of ENGINES)
       assert.deepEqual(action, { kind: 'replace_key', ...target })
       const limited = await brokenChannel('sim-status-429-retry-3000', 2)
       assert.match(limited.sentences[1], /Its provider limits the rate \(429.*\) and asked to wait 300 s\.$/)
-      assert.equal(
-        limited.sentences.at(-1),
-        'Wait until then, or add another key or a second channel.',
-      )
+      assert.equal(limited.sentences.at(-1), 'Wait until then, or add another key or a second channel.')
       assert.deepEqual(limited.action, { kind: 'open_channel', ...limited.target })
     })
 

@@ -1,6 +1,6 @@
 import { Ellipsis, type LucideIcon } from 'lucide-react'
 import { DropdownMenu } from 'radix-ui'
-import type { ReactNode } from 'react'
+import { type ReactNode, useRef } from 'react'
 import { IconButton, Key } from './button.tsx'
 import { classes } from './classes.ts'
 
@@ -21,9 +21,16 @@ type MenuProps = {
 }
 
 export function Menu({ label, items, trigger, align = 'end' }: MenuProps) {
+  const opener = useRef<HTMLButtonElement>(null)
+  const isLeft = useRef(false)
   return (
-    <DropdownMenu.Root modal={false}>
-      <DropdownMenu.Trigger asChild>
+    <DropdownMenu.Root
+      modal={false}
+      onOpenChange={() => {
+        isLeft.current = false
+      }}
+    >
+      <DropdownMenu.Trigger asChild ref={opener}>
         {trigger ?? <IconButton icon={Ellipsis} label={label} />}
       </DropdownMenu.Trigger>
       <DropdownMenu.Portal>
@@ -32,6 +39,14 @@ export function Menu({ label, items, trigger, align = 'end' }: MenuProps) {
           sideOffset={4}
           className="sheet z-50 min-w-44 py-1 shadow-float"
           aria-label={label}
+          onInteractOutside={() => {
+            isLeft.current = true
+          }}
+          // The browser would scroll the page to a button in the sticky navigation, although it is visible.
+          onCloseAutoFocus={event => {
+            event.preventDefault()
+            if (!isLeft.current) opener.current?.focus({ preventScroll: true })
+          }}
         >
           {items
             .filter(item => item !== false)
