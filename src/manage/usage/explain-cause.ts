@@ -20,7 +20,10 @@ type Blame = 'key' | 'credit' | 'rate' | 'model' | 'address' | 'other'
 const TIMEOUTS: ReadonlySet<string> = new Set([
   'first byte',
   'total',
+  'connect timeout',
+  'idle timeout',
   'ETIMEDOUT',
+  // In rows of earlier versions.
   'UND_ERR_CONNECT_TIMEOUT',
   'UND_ERR_HEADERS_TIMEOUT',
   'UND_ERR_BODY_TIMEOUT',
