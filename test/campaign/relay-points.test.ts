@@ -111,7 +111,13 @@ async function askAt(server: Server, key: string, model: string, isStream: boole
   try {
     const response = await request(`${server.url}/v1/chat/completions`, {
       method: 'POST',
-      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', [KILL_HEADER]: at },
+      headers: {
+        authorization: `Bearer ${key}`,
+        'content-type': 'application/json',
+        // A request with this header is served by node:http, which has the points of the response.
+        te: 'trailers',
+        [KILL_HEADER]: at,
+      },
       body: JSON.stringify({
         model,
         messages: [{ role: 'user', content: PROMPT }],

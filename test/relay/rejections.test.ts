@@ -46,6 +46,7 @@ for (const engine of ENGINES)
         rejected: true,
         error_code: 'model_not_found',
         status: 404,
+        requested_model: 'no-such-model',
       })
       const requestId = reply.headers.get('x-request-id')
       for (const reader of [undefined, accessToken]) {

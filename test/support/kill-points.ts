@@ -5,11 +5,11 @@
 import fs from 'node:fs'
 import http from 'node:http'
 import { syncBuiltinESMExports } from 'node:module'
+import net from 'node:net'
 import { join } from 'node:path'
 import { DatabaseSync, StatementSync } from 'node:sqlite'
 import { isMainThread } from 'node:worker_threads'
 import pg from 'pg'
-import { Pool } from 'undici'
 import { KILL_HEADER, KILL_VARIABLE } from './kill-names.ts'
 
 /** Long enough for a provider on this machine to have read what was sent. */
@@ -150,26 +150,39 @@ function watchJournalFile(): void {
   syncBuiltinESMExports()
 }
 
-/** Requests to the provider and their responses. */
+const HEAD = /^(?:GET|POST|DELETE) \S+ HTTP\/1\.1\r\n/
+
+/** Requests to the provider and their responses: the gateway's client is the only one that reads into its own buffer. */
 function watchUpstream(): void {
   wrap(
-    Pool.prototype,
-    'dispatch',
-    dispatch =>
-      function (this: Pool, options: object, handler: Record<string, Method>) {
-        reach('before the dispatch')
-        const watched = Object.create(handler) as Record<string, Method>
-        watched.onRequestStart = (...given) => {
-          handler.onRequestStart?.(...given)
-          if (armed === 'after the dispatch') setTimeout(() => reach('after the dispatch'), ARRIVAL_MS)
-        }
-        watched.onResponseStart = (...given) => {
+    net,
+    'connect',
+    connect =>
+      function (this: unknown, options: net.NetConnectOpts, ...given: unknown[]) {
+        const { onread } = options
+        if (!onread) return connect.call(this, options, ...given)
+        const callback: typeof onread.callback = (...read) => {
           reach('when the provider answers')
-          handler.onResponseStart?.(...given)
+          return onread.callback(...read)
         }
-        return dispatch.call(this, options, watched)
+        const socket = connect.call(this, { ...options, onread: { ...onread, callback } }, ...given)
+        wrap(
+          socket,
+          'write',
+          write =>
+            function (this: net.Socket, data: Buffer | string, ...more: unknown[]) {
+              const isHead = HEAD.test(data.toString('latin1'))
+              if (isHead) reach('before the dispatch')
+              const hasRoom = write.call(this, data, ...more)
+              if (isHead && armed === 'after the dispatch')
+                setTimeout(() => reach('after the dispatch'), ARRIVAL_MS)
+              return hasRoom
+            },
+        )
+        return socket
       },
   )
+  syncBuiltinESMExports()
 }
 
 /**
