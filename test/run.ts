@@ -75,7 +75,7 @@ process.env[LAWS_VARIABLE] = lawsFile
 
 // More than two cores need: tests wait for clocks, polls and processes about a third of the time. Campaigns
 // measure, so each runs alone.
-const AT_ONCE = values.campaign ? 1 : 6
+const AT_ONCE = values.campaign ? 1 : 4
 /** Files that are named run alone, and campaigns too; a complete run shares its other files among lanes. */
 const isShared = positionals.length === 0 && !values.campaign
 const isAlone = (file: string) => !isShared || [...LONGEST, ...ALONE].some(name => isNamed(file, name))

@@ -112,6 +112,11 @@ const replayed =
     const sent = { path, headers, body: { model, ...fields } }
     const reply = await send(key, sent)
     assert.equal(reply.status, status, reply.text)
+    // An error text finds the newest row with it: that of the replay is to be written after this one.
+    await until('the row of the first request', async () => {
+      const found = await api('GET', `/api/log/request/${reply.requestId}`)
+      return found.status === 200 ? true : undefined
+    })
     return { key, sent }
   }
 

@@ -177,7 +177,7 @@ function describeExplanations(): void {
     await signIn(visitor.page, server.url, ROOT)
     for (const id of failedIds) {
       await visitor.page.goto(`${server.url}/usage/${id}`)
-      const why = visitor.page.locator('aside section').first()
+      const why = visitor.page.locator('aside section', { hasText: '失败原因' })
       await why.getByRole('listitem').first().waitFor()
       assert.deepEqual(await why.locator('[lang=en]').allInnerTexts(), [], id)
       const text = (await why.innerText()).replace(/".*"/g, '')
