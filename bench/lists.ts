@@ -276,6 +276,7 @@ async function benchPages(engine: Engine, requests: number, folder: string | und
     db,
     engine,
     now: () => now,
+    isLeader: () => true,
     pause: async () => {},
     onFailure: error => {
       throw error

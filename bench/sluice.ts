@@ -49,6 +49,7 @@ export async function startSluice({
       SLUICE_DATA: folder,
       SLUICE_LOG: 'error',
       SLUICE_DRAIN_S: '1',
+      SLUICE_DRAIN_DELAY_S: '0',
       SLUICE_ROOT_ACCESS_TOKEN: ROOT_TOKEN,
       ...(database ? { DATABASE_URL: database.url } : {}),
       ...env,

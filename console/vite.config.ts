@@ -12,5 +12,6 @@ export default defineConfig({
     assetsInlineLimit: 0,
     chunkSizeWarningLimit: 600,
     reportCompressedSize: false,
+    license: { fileName: 'licenses.md' },
   },
 })

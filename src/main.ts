@@ -5,13 +5,17 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { setFlagsFromString } from 'node:v8'
 import { type Config, readConfig, SettingError, settingsHelp } from './app/config.ts'
-import { EXIT, runCli, type StartOptions } from './cli/cli.ts'
+import type { OtherNodesOfDemo } from './app/demo/fleet.ts'
+import { runCli, type StartOptions } from './cli/cli.ts'
 import type { Report } from './cli/command.ts'
+import { EXIT } from './cli/command-line.ts'
 import { callControl, socketPath } from './cli/control.ts'
 import type { Operations } from './cli/operations.ts'
 import { makeDirectory } from './host/directory.ts'
 import { version } from './host/version.ts'
 import { WorkerStartError } from './workers/supervisor.ts'
+
+type Env = Readonly<Record<string, string | undefined>>
 
 /** The maximum length of a socket path on every system. */
 const MAX_SOCKET_PATH = 103
@@ -32,13 +36,14 @@ function print(line: string): void {
 }
 const printError = (line: string) => void process.stderr.write(`${line}\n`)
 
-function configOf({ port, host, data }: Pick<StartOptions, 'port' | 'host' | 'data'>): Config {
+function configOf({ port, host, data, json }: Partial<StartOptions>, env: Env = process.env): Config {
   const overrides = {
+    ...(json ? { SLUICE_LOG_FORMAT: 'json' } : {}),
     ...(port === undefined ? {} : { PORT: port }),
     ...(host === undefined ? {} : { HOST: host }),
     ...(data === undefined ? {} : { SLUICE_DATA: data }),
   }
-  const config = readConfig({ ...process.env, ...overrides })
+  const config = readConfig({ ...env, ...overrides })
   if (Buffer.byteLength(socketPath(config.dataDir)) > MAX_SOCKET_PATH)
     throw new SettingError(
       'SLUICE_DATA',
@@ -79,7 +84,16 @@ const tuneV8 = () => {
 
 // The gateway is imported on demand: help texts and setting errors must not wait for it.
 async function start(options: StartOptions): Promise<number> {
-  const config = configOf(options)
+  if (options.nodes !== undefined && cluster.isPrimary) {
+    const { serveDemoFleet } = await import('./app/demo/fleet.ts')
+    const runFirst = (env: Env, others: OtherNodesOfDemo) => startNode(options, env, others)
+    return serveDemoFleet({ nodes: options.nodes, env: process.env, runFirst, print })
+  }
+  return startNode(options, process.env)
+}
+
+async function startNode(options: StartOptions, env: Env, others?: OtherNodesOfDemo): Promise<number> {
+  const config = configOf(options, env)
   cacheCompiledCode(config.dataDir)
   tuneV8()
   if (cluster.isWorker) {
@@ -87,7 +101,7 @@ async function start(options: StartOptions): Promise<number> {
     return serveAsWorker(config)
   }
   const { serve } = await import('./app/serve.ts')
-  return serve({ settings: config, options, env: process.env, print })
+  return serve({ settings: config, options, env, print, others })
 }
 
 async function operate<Name extends keyof Operations>(
@@ -116,9 +130,22 @@ async function restore(file: string, data: string | undefined): Promise<Report> 
   return restoreBackup({ file, dataDir, databaseUrl, isSecretSet: keyring !== undefined })
 }
 
+async function migrate(url: string, data: string | undefined): Promise<Report> {
+  const config = configOf({ data })
+  const target = readConfig({ ...process.env, SLUICE_DATA: config.dataDir, DATABASE_URL: url })
+  const { migrate: migrateStore } = await import('./app/migrate.ts')
+  return migrateStore(config, target, print)
+}
+
+async function examine(data: string | undefined) {
+  const { examineGateway } = await import('./app/doctor/doctor.ts')
+  return examineGateway(data === undefined ? process.env : { ...process.env, SLUICE_DATA: data })
+}
+
 /** Errors whose message is enough for the operator, and their exit codes. */
 const EXIT_CODES: Readonly<Record<string, number>> = {
   SettingError: EXIT.config,
+  TlsFilesError: EXIT.config,
   DirectoryInUseError: EXIT.failed,
   NewerStoreError: EXIT.failed,
   JournalDamageError: EXIT.badData,
@@ -158,6 +185,10 @@ try {
     start,
     operate,
     restore,
+    migrate,
+    examine,
+    variable: name => process.env[name],
+    configSchema: async () => (await import('./manage/contract/config-file.ts')).configSchema(),
     print,
     printError,
   })

@@ -18,7 +18,7 @@ const FLOORS: readonly (readonly string[])[] = [
   ['main'],
   ['app'],
   ['relay', 'manage', 'cli'],
-  ['http', 'ledger', 'routing', 'identity', 'store', 'telemetry', 'workers'],
+  ['http', 'ledger', 'routing', 'identity', 'store', 'telemetry', 'workers', 'fleet'],
   ['providers'],
   ['media'],
   ['chat'],

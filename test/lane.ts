@@ -3,8 +3,9 @@ import { after, describe } from 'node:test'
 import { pathToFileURL } from 'node:url'
 // Imported here so that their hooks belong to the process, and not to the first file that imports them.
 import './support/gateway.ts'
+import { cpuSeconds, recordCost } from './support/cpu-times.ts'
 import { filesOfLane } from './support/lanes.ts'
-import { endProcesses } from './support/process.ts'
+import { endProcesses, until } from './support/process.ts'
 
 /**
  * One of a few processes that share the test files and run them one after another. A process for each file would
@@ -12,16 +13,29 @@ import { endProcesses } from './support/process.ts'
  */
 
 /** Ends a file that waits for nothing. No file takes nearly as long. */
-const HUNG_MS = 20 * 60_000
+const HUNG_MS = 8 * 60_000
 /** After the last test, so long may a socket or a timer of a file keep the process alive. */
-const LINGER_MS = 30_000
+const LINGER_MS = 10_000
+/** Servers are closed a moment after the tests that used them. */
+const CLOSE_MS = 1_000
+
+const openServers = () => process.getActiveResourcesInfo().filter(kind => kind === 'TCPServerWrap').length
 
 // A test may wait for a timer that keeps no process alive: the process must not end for that.
 const alive = setInterval(() => {}, HUNG_MS)
 for (const file of filesOfLane())
   await describe(file, { timeout: HUNG_MS }, async () => {
+    const opened = openServers()
+    const cpuBefore = cpuSeconds()
     await import(pathToFileURL(resolve(file)).href)
-    after(endProcesses)
+    after(async () => {
+      await endProcesses()
+      const areClosed = () => (openServers() <= opened ? true : undefined)
+      await until('closed servers', areClosed, CLOSE_MS).catch(() =>
+        console.error(`${file} has left a server open.`),
+      )
+      recordCost(file, cpuSeconds() - cpuBefore)
+    })
   })
 clearInterval(alive)
 setTimeout(() => {

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { existsSync, globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { run } from 'node:test'
@@ -8,6 +8,7 @@ import { parseArgs } from 'node:util'
 import { buildProgram } from '../bundle.ts'
 import { createLog } from '../src/app/log.ts'
 import { createConsoleFiles } from '../src/host/console-files.ts'
+import { CPU_VARIABLE, describeCosts } from './support/cpu-times.ts'
 import { prepareFirstStarts } from './support/first-start.ts'
 import { prepareLanes } from './support/lanes.ts'
 import { countLaws, LAWS_VARIABLE } from './support/laws.ts'
@@ -46,12 +47,35 @@ const LONGEST = [
   'authorization',
   'video-kill',
 ]
+/**
+ * They mostly wait: for timeouts, retries and polls of the gateway. One process runs them beside the others from the
+ * start, and takes little of the processors.
+ */
+const WAITING = [
+  'app/error-table',
+  'manage/alerts',
+  'store-outage',
+  'app/tracing',
+  'console/alerts',
+  'alert-workers',
+  'app/shipping',
+  'relay-bounds',
+  'videos/polling',
+  'http1/server',
+  'relay/operations',
+  'usage-edge-cases',
+  'tampered-books',
+  'rolled-back-books',
+  'manage/explain',
+  'app/alerts',
+]
 /** They measure the memory or the descriptors of their process, so each has a process of its own. */
 const ALONE = ['media/speech', 'media/transcription', 'relay/faults']
 const isNamed = (file: string, name: string) => file.endsWith(`/${name}.test.ts`)
+const ORDER = [...LONGEST, ...WAITING]
 const rankOf = (file: string) => {
-  const rank = LONGEST.findIndex(name => isNamed(file, name))
-  return rank === -1 ? LONGEST.length : rank
+  const rank = ORDER.findIndex(name => isNamed(file, name))
+  return rank === -1 ? ORDER.length : rank
 }
 const files =
   positionals.length > 0 ? positionals : all.sort((a, b) => rankOf(a) - rankOf(b) || (a < b ? -1 : 1))
@@ -69,20 +93,28 @@ const firstStarts = await prepareFirstStarts()
 // The program is started a few hundred times: the compile cache avoids compiling it each time.
 process.env.NODE_COMPILE_CACHE = join(tmpdir(), 'sluice-test-compiled')
 if (values.campaign) process.env.SLUICE_CAMPAIGN = '1'
-const lawsFolder = mkdtempSync(join(tmpdir(), 'sluice-laws-'))
-const lawsFile = join(lawsFolder, 'laws.jsonl')
+const countsFolder = mkdtempSync(join(tmpdir(), 'sluice-counts-'))
+const lawsFile = join(countsFolder, 'laws.jsonl')
 process.env[LAWS_VARIABLE] = lawsFile
+const costsFile = join(countsFolder, 'cpu.jsonl')
+writeFileSync(costsFile, '')
+process.env[CPU_VARIABLE] = costsFile
 
-// More than two cores need: tests wait for clocks, polls and processes about a third of the time. Campaigns
-// measure, so each runs alone.
+// More than two cores need: tests wait for clocks, polls and processes. Campaigns measure, so each runs alone.
 const AT_ONCE = values.campaign ? 1 : 4
 /** Files that are named run alone, and campaigns too; a complete run shares its other files among lanes. */
 const isShared = positionals.length === 0 && !values.campaign
 const isAlone = (file: string) => !isShared || [...LONGEST, ...ALONE].some(name => isNamed(file, name))
 const lanes = isShared ? prepareLanes(files.filter(file => !isAlone(file))) : undefined
-const programs = [...files.filter(isAlone), ...Array(lanes ? AT_ONCE : 0).fill('test/lane.ts')]
+const LANE = 'test/lane.ts'
+// The first lane starts with the files that wait. When these are done, so are the slowest files: it is one of four lanes.
+const programs = lanes ? [LANE, ...files.filter(isAlone), ...Array(AT_ONCE - 1).fill(LANE)] : files
 /** Uses the API and not `node --test`, which always runs files in the order of their names. */
-const running = run({ files: programs, concurrency: AT_ONCE })
+const running = run({
+  files: programs,
+  concurrency: lanes ? AT_ONCE + 1 : AT_ONCE,
+  execArgv: ['--import', './test/support/cpu-of-file.ts'],
+})
 let isWhole = false
 running.on('test:summary', ({ file, success }) => {
   if (file === undefined) isWhole = success
@@ -95,7 +127,9 @@ firstStarts.remove()
 const left = lanes?.end() ?? []
 if (left.length > 0) console.log(`not run: ${left.join(', ')}`)
 const laws = countLaws(existsSync(lawsFile) ? readFileSync(lawsFile, 'utf8') : '')
-rmSync(lawsFolder, { recursive: true })
+const costs = describeCosts(readFileSync(costsFile, 'utf8'))
+rmSync(countsFolder, { recursive: true })
+if (isShared) console.log(costs)
 if (laws.ran > 0) console.log(laws.summary)
 // Law tests that do not run report nothing: a full run without them must not look like a success.
 const LEAST_LAWS = 1_000

@@ -237,6 +237,18 @@ const audit = createRoute({
     }),
   component: lazyRouteComponent(() => import('./pages/audit/audit.tsx'), 'Audit'),
 })
+const history = createRoute({
+  getParentRoute: () => shell,
+  path: '/history',
+  validateSearch: (raw: Raw) => optional({ p: readWhole(raw.p), revision: readWhole(raw.revision) }),
+  component: lazyRouteComponent(() => import('./pages/history/history.tsx'), 'ConfigHistory'),
+})
+const canaries = createRoute({
+  getParentRoute: () => shell,
+  path: '/canaries',
+  validateSearch: (raw: Raw) => optional({ p: readWhole(raw.p), canary: readWhole(raw.canary) }),
+  component: lazyRouteComponent(() => import('./pages/canaries/canaries.tsx'), 'Canaries'),
+})
 const ledger = createRoute({
   getParentRoute: () => shell,
   path: '/ledger',
@@ -249,6 +261,11 @@ const ledger = createRoute({
       entries: readWhole(raw.entries),
     }),
   component: lazyRouteComponent(() => import('./pages/ledger/ledger.tsx'), 'Ledger'),
+})
+const nodes = createRoute({
+  getParentRoute: () => shell,
+  path: '/nodes',
+  component: lazyRouteComponent(() => import('./pages/nodes/nodes.tsx'), 'Nodes'),
 })
 const settings = createRoute({
   getParentRoute: () => shell,
@@ -278,7 +295,10 @@ const tree = root.addChildren([
     users.addChildren([newUser, user]),
     alerts,
     audit,
+    history,
     ledger,
+    nodes,
+    canaries,
     settings,
     me,
     elsewhere,

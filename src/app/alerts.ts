@@ -144,7 +144,7 @@ export function createAlerts({ db, engine, observe, send, machine, holder, now, 
     rows: readonly AlertStateRow[],
     { isLeader, time }: { isLeader: boolean; time: number },
   ): StateChange[] {
-    const known = new Map(rows.map(row => [keyOf(row.rule_id, row.subject), row]))
+    const rowsByKey = new Map(rows.map(row => [keyOf(row.rule_id, row.subject), row]))
     const changes: (StateChange | undefined)[] = []
     for (const each of evaluated) {
       const { rule, conditions } = each
@@ -152,7 +152,9 @@ export function createAlerts({ db, engine, observe, send, machine, holder, now, 
       const at = { time, quiet: isQuiet(rule, time) }
       for (const observation of conditions.observations) {
         const { subject } = observation
-        changes.push(changeOf(each, { subject, row: known.get(keyOf(rule.id, subject)), observation }, at))
+        changes.push(
+          changeOf(each, { subject, row: rowsByKey.get(keyOf(rule.id, subject)), observation }, at),
+        )
       }
       for (const row of rows)
         if (row.rule_id === rule.id && !observed.has(row.subject) && mayClear(each, row, isLeader, time))

@@ -1,11 +1,11 @@
 import type { Logger } from 'pino'
 import { CHANNEL_STATUS } from '../domain/channel.ts'
-import type { ChannelCondition } from '../domain/channel-condition.ts'
+import type { ChannelCondition, HealthEvent } from '../domain/channel-condition.ts'
 import type { KeyTestResult, TestOptions } from '../relay/channel-test.ts'
 import { conditionOf } from '../routing/condition.ts'
 import { createHealth, type StartedCooldown } from '../routing/health.ts'
 import { createRecovery } from '../routing/recovery.ts'
-import type { RoutedChannel, RoutedKey } from '../routing/table.ts'
+import { NO_KEY, type RoutedChannel, type RoutedKey } from '../routing/table.ts'
 import { cooldownTarget } from './invalidation.ts'
 
 const RECOVERY_EVERY_MS = 15_000
@@ -54,8 +54,10 @@ export type ChannelMonitorDeps<C extends RoutedChannel> = {
   saveDecision(decision: ChannelDecision): Promise<boolean>
   saveTest(channelId: number, responseMs: number): Promise<void>
   announce(targets: readonly string[]): Promise<void>
-  /** One worker runs the recovery tests for all workers. */
-  readonly runsRecovery: boolean
+  /** Reports a change of the health of a channel or key to all other nodes. */
+  shareHealth(event: HealthEvent): void
+  /** Whether this node runs the recovery tests for all nodes now; undefined: it never does. */
+  readonly runsRecovery: (() => boolean) | undefined
   readonly nowMs: () => number
   readonly log: Pick<Logger, 'warn' | 'error'>
 }
@@ -96,6 +98,7 @@ export function createChannelMonitor<C extends RoutedChannel>(deps: ChannelMonit
   const health = createHealth({
     nowMs: deps.nowMs,
     onCooldown: logCooldown,
+    onChange: deps.shareHealth,
     onDisable: ({ channelId, key, reason }) =>
       void decide({ channelId, keyPosition: key?.index, status: 3, reason }),
   })
@@ -113,6 +116,8 @@ export function createChannelMonitor<C extends RoutedChannel>(deps: ChannelMonit
     if (result.isGood && channel) {
       recovery.passed({ channel, key: result.key })
       await deps.announce([cooldownTarget(id, result.key)])
+      deps.shareHealth({ channelId: id })
+      deps.shareHealth({ channelId: id, keyIndex: result.key.index })
     }
     return result
   }
@@ -133,10 +138,36 @@ export function createChannelMonitor<C extends RoutedChannel>(deps: ChannelMonit
   }
 
   const enabled = () => deps.channels().filter(({ status }) => status === 1)
-  const timer = deps.runsRecovery ? setInterval(recover, RECOVERY_EVERY_MS) : undefined
+  const { runsRecovery } = deps
+  const timer =
+    runsRecovery &&
+    setInterval(() => {
+      if (runsRecovery()) void recover()
+    }, RECOVERY_EVERY_MS)
   timer?.unref()
+  /** The key at an index; undefined: the whole channel. Null: there is no such key any more. */
+  const keyAt = (channel: C, index: number | undefined) => {
+    if (index === undefined) return undefined
+    return channel.keys.find(key => key.index === index) ?? (channel.keys.length === 0 ? NO_KEY : null)
+  }
+
   return {
     health,
+    /** Takes over what other nodes have found out about channels and keys. */
+    adoptHealth(events: readonly HealthEvent[]): void {
+      for (const event of events) {
+        const channel = deps.channel(event.channelId)
+        const key = channel && keyAt(channel, event.keyIndex)
+        if (channel && key !== null) health.adopt(event, { channel, ...(key && { key }) })
+      }
+    },
+    /** All running cooldowns, for a node that has just started. */
+    cooldowns: (): HealthEvent[] =>
+      enabled().flatMap(channel =>
+        [undefined, ...(channel.keys.length === 0 ? [NO_KEY] : channel.keys)].flatMap(
+          key => health.cooldownOf({ channel, ...(key && { key }) }) ?? [],
+        ),
+      ),
     test,
     recover,
     enabledIds: () => enabled().map(({ id }) => id),

@@ -1,6 +1,12 @@
+import { readFileSync } from 'node:fs'
+import { isIP } from 'node:net'
 import { isAbsolute, join, resolve } from 'node:path'
+import { IP_FAMILIES, type ProxyAddress, readProxyUrl } from '../domain/channel-network.ts'
 import { HEADER_NAME, HEADER_VALUE, isFraming } from '../domain/header.ts'
 import { isAddressOrRange } from '../http/address.ts'
+import { readCertificates } from '../http/channel-network.ts'
+import { isHostEntry } from '../http/host-list.ts'
+import { parsePostgresUrl } from '../store/engine/postgres-url.ts'
 
 /** An invalid setting. The start prints this message and exits with code 78. */
 export class SettingError extends Error {
@@ -41,10 +47,22 @@ function host(text: string, name: string): string {
 const directory = (text: string) => (isAbsolute(text) ? text : resolve(text))
 
 function databaseUrl(text: string, name: string): string {
-  // The value may contain a password, so the message does not repeat it.
-  const url = URL.canParse(text) ? new URL(text) : undefined
-  if (!url || !/^postgres(ql)?:$/.test(url.protocol))
-    throw new SettingError(name, 'must be a postgres://… URL, or unset for the embedded database')
+  try {
+    const { hosts, kind } = parsePostgresUrl(text)
+    if (kind !== undefined && kind !== 'writable' && (hosts.length > 1 || kind !== 'any'))
+      throw new Error('must have target_session_attrs=read-write')
+  } catch (error) {
+    throw new SettingError(name, `${(error as Error).message}; or leave it unset for the embedded database`)
+  }
+  return text
+}
+
+function replicaUrl(text: string, name: string): string {
+  try {
+    parsePostgresUrl(text)
+  } catch (error) {
+    throw new SettingError(name, (error as Error).message)
+  }
   return text
 }
 
@@ -87,6 +105,56 @@ function trustedProxies(text: string, name: string): readonly string[] {
   for (const part of parts) {
     if (!isAddressOrRange(part))
       throw new SettingError(name, `must be a list of IP addresses and CIDR ranges; "${part}" is neither`)
+  }
+  return parts
+}
+
+/** The value may contain a password, so the message does not repeat it. */
+function proxyUrl(text: string, name: string): ProxyAddress {
+  const reading = readProxyUrl(text)
+  if ('fault' in reading) throw new SettingError(name, reading.fault)
+  return reading.value
+}
+
+const MAX_CA_BYTES = 1_048_576
+
+/** Read at the start: with an invalid file, the gateway would refuse all providers that need it. */
+function certificateFile(text: string, name: string): { readonly file: string; readonly pem: string } {
+  const file = resolve(text)
+  let pem: string
+  try {
+    pem = readFileSync(file, 'utf8')
+  } catch (error) {
+    throw new SettingError(name, `cannot be read: ${(error as Error).message}`)
+  }
+  if (pem.length > MAX_CA_BYTES) throw new SettingError(name, 'must be a file of at most 1 MiB')
+  if (readCertificates(pem) === undefined)
+    throw new SettingError(name, 'must be a file with one or more valid certificates (PEM)')
+  return { file, pem }
+}
+
+function hostList(text: string, name: string): readonly string[] {
+  const parts = text.split(/[\s,]+/).filter(part => part !== '')
+  for (const part of parts)
+    if (!isHostEntry(part))
+      throw new SettingError(
+        name,
+        `must be a list of host names, IP addresses and CIDR ranges, each perhaps with a port; "${part}" is none`,
+      )
+  return parts
+}
+
+/** `192.0.2.1`, `192.0.2.1:53`, `2001:db8::1` or `[2001:db8::1]:53`. */
+function dnsServers(text: string, name: string): readonly string[] {
+  const parts = text.split(/[\s,]+/).filter(part => part !== '')
+  for (const part of parts) {
+    const [, bracketed, plain, port] = /^(?:\[([^\]]+)\]|([^:[\]]+))(?::(\d{1,5}))?$/.exec(part) ?? []
+    const address = bracketed ?? plain ?? part
+    if (!isIP(address) || (port !== undefined && (Number(port) < 1 || Number(port) > 65_535)))
+      throw new SettingError(
+        name,
+        `must be a list of IP addresses, each perhaps with a port; "${part}" is none`,
+      )
   }
   return parts
 }
@@ -182,6 +250,11 @@ const SETTINGS = {
     parse: databaseUrl,
     help: 'postgres://… URL of a PostgreSQL database (default: embedded SQLite)',
   },
+  replicaUrl: {
+    name: 'DATABASE_REPLICA_URL',
+    parse: replicaUrl,
+    help: 'postgres://… URL of a standby of DATABASE_URL, for reports and exports (default: none)',
+  },
   keyring: {
     name: 'SLUICE_SECRET',
     parse: readKeyring,
@@ -207,11 +280,52 @@ const SETTINGS = {
     default: 'allow',
     help: 'allow or deny channels on loopback and private addresses',
   },
+  privateProxies: {
+    name: 'SLUICE_PRIVATE_PROXIES',
+    parse: hostList,
+    default: '',
+    help: 'hosts that channels may use as proxies even if SLUICE_PRIVATE_UPSTREAMS=deny refuses their addresses',
+  },
+  proxy: {
+    name: 'SLUICE_PROXY',
+    parse: proxyUrl,
+    isVerbatim: true,
+    help: 'proxy of all outgoing connections: http://, https://, socks5:// or socks5h:// (default: none)',
+  },
+  noProxy: {
+    name: 'SLUICE_NO_PROXY',
+    parse: hostList,
+    default: 'localhost,127.0.0.0/8,::1',
+    help: 'hosts to which the gateway connects without SLUICE_PROXY',
+  },
+  caCerts: {
+    name: 'SLUICE_CA_CERTS',
+    parse: certificateFile,
+    help: 'file with certificates (PEM) that are trusted in addition to those of Node.js (default: none)',
+  },
+  dnsServers: {
+    name: 'SLUICE_DNS_SERVERS',
+    parse: dnsServers,
+    default: '',
+    help: 'DNS servers for the names of providers, as IP or IP:port (default: the resolver of the system)',
+  },
+  ipFamily: {
+    name: 'SLUICE_IP_FAMILY',
+    parse: oneOf('system', ...IP_FAMILIES),
+    default: 'system',
+    help: 'which addresses of a name are used: system, ipv4first, ipv6first, ipv4only or ipv6only',
+  },
   logLevel: {
     name: 'SLUICE_LOG',
     parse: oneOf('trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'),
     default: 'info',
     help: 'log level: trace, debug, info, warn, error, fatal or silent',
+  },
+  logFormat: {
+    name: 'SLUICE_LOG_FORMAT',
+    parse: oneOf('auto', 'json'),
+    default: 'auto',
+    help: 'auto (text on a terminal, else JSON lines) or json',
   },
   metricsPort: {
     name: 'SLUICE_METRICS_PORT',
@@ -354,12 +468,35 @@ const SETTINGS = {
     default: '120',
     help: 'seconds that a stop waits for running requests',
   },
+  drainDelayS: {
+    name: 'SLUICE_DRAIN_DELAY_S',
+    parse: integer(0, 300),
+    help: 'seconds for which a stop first serves new requests, not ready (default: 0, with DATABASE_URL 5)',
+  },
+  fenceS: {
+    name: 'SLUICE_FENCE_S',
+    parse: integer(5, 600),
+    default: '75',
+    help: 'seconds without PostgreSQL after which a gateway refuses requests',
+  },
+  outageS: {
+    name: 'SLUICE_OUTAGE_S',
+    parse: integer(0, 600),
+    default: '60',
+    help: 'seconds without PostgreSQL that leases of accounts in use cover',
+  },
   basePath: {
     name: 'SLUICE_BASE_PATH',
     parse: basePath,
     default: '',
     help: 'path prefix behind a reverse proxy',
   },
+  tlsCert: {
+    name: 'SLUICE_TLS_CERT',
+    parse: directory,
+    help: 'file with a certificate and its chain (PEM), for TLS without a proxy (default: none)',
+  },
+  tlsKey: { name: 'SLUICE_TLS_KEY', parse: directory, help: 'file with its private key (PEM)' },
   trustedProxies: {
     name: 'SLUICE_TRUSTED_PROXIES',
     parse: trustedProxies,
@@ -411,15 +548,58 @@ function read(env: Env, { name, parse, default: fallback, isVerbatim }: Setting)
   return text === undefined ? undefined : parse(text, name)
 }
 
+/** A fleet has a proxy in front, which needs time to notice that a node is not ready. */
+const FLEET_DRAIN_DELAY_S = 5
+
+type TlsSettings = { readonly certFile: string; readonly keyFile: string }
+
+/** Where the certificate is; undefined without TLS. */
+function tlsSettings({ tlsCert, tlsKey }: Pick<Values, 'tlsCert' | 'tlsKey'>): TlsSettings | undefined {
+  if (tlsCert === undefined && tlsKey === undefined) return undefined
+  if (tlsCert === undefined) throw new SettingError('SLUICE_TLS_CERT', 'must be set if SLUICE_TLS_KEY is')
+  if (tlsKey === undefined) throw new SettingError('SLUICE_TLS_KEY', 'must be set if SLUICE_TLS_CERT is')
+  return { certFile: tlsCert, keyFile: tlsKey }
+}
+
 /** Reads every setting. No other code reads the environment. */
 export function readConfig(env: Env) {
   const values = Object.fromEntries(
     Object.entries(SETTINGS).map(([key, setting]) => [key, read(env, setting)]),
   ) as Values
+  if (values.replicaUrl !== undefined && values.databaseUrl === undefined)
+    throw new SettingError('DATABASE_REPLICA_URL', 'needs DATABASE_URL, of which it is a standby')
   const anchor: AnchorTarget = values.anchor ?? { file: join(values.dataDir, 'anchors.log') }
   // Not a setting: tests turn it off, to run over node:http alone.
   const usesHttp1: boolean = true
-  return { ...values, anchor, usesHttp1 }
+  const drainDelayS: number =
+    values.drainDelayS ?? (values.databaseUrl === undefined ? 0 : FLEET_DRAIN_DELAY_S)
+  return { ...values, anchor, drainDelayS, usesHttp1, tls: tlsSettings(values) }
+}
+
+/** Variables with an invalid value, each with the reason. */
+export function settingFaults(env: Env): ReadonlyMap<string, string> {
+  const faults = new Map<string, string>()
+  for (const setting of Object.values(SETTINGS))
+    try {
+      read(env, setting)
+    } catch (error) {
+      if (!(error instanceof SettingError)) throw error
+      faults.set(setting.name, error.message)
+    }
+  const [cert, key] = [env.SLUICE_TLS_CERT, env.SLUICE_TLS_KEY]
+  if (Boolean(cert) !== Boolean(key)) {
+    const [present, absent] = cert
+      ? ['SLUICE_TLS_CERT', 'SLUICE_TLS_KEY']
+      : ['SLUICE_TLS_KEY', 'SLUICE_TLS_CERT']
+    faults.set(present, `${absent} must be set if ${present} is`)
+  }
+  return faults
+}
+
+/** Variables that look like settings but are none: they may be misspelled. */
+export function unknownSettings(env: Env): readonly string[] {
+  const names: ReadonlySet<string> = new Set(Object.values(SETTINGS).map(({ name }) => name))
+  return Object.keys(env).filter(name => name.startsWith('SLUICE_') && !names.has(name))
 }
 
 export type Config = ReturnType<typeof readConfig>

@@ -3,8 +3,12 @@ import { isPublicHost, type UntrustedProxy } from '../http/exposure.ts'
 import type { Config } from './config.ts'
 
 /** Whether passwords and keys are sent unencrypted. A trusted proxy is assumed to use TLS. */
-export const isPublicWithoutTls = ({ host, trustedProxies }: Pick<Config, 'host' | 'trustedProxies'>) =>
-  isPublicHost(host) && trustedProxies.length === 0
+export const isPublicWithoutTls = ({
+  host,
+  trustedProxies,
+  tls,
+}: Pick<Config, 'host' | 'trustedProxies' | 'tls'>) =>
+  isPublicHost(host) && trustedProxies.length === 0 && tls === undefined
 
 export function warnOfPublicHost(log: Logger, config: Config): void {
   if (!isPublicWithoutTls(config)) return

@@ -8,19 +8,22 @@ import { createConsoleBuilds } from '../host/console-files.ts'
 import { processLimits, readMachine } from '../host/machine.ts'
 import { version } from '../host/version.ts'
 import { createClientAddress } from '../http/address.ts'
-import { createAddressGuard } from '../http/address-guard.ts'
 import { createConnectionLimit } from '../http/connection-limit.ts'
 import { createProxyReports, type ProxyReports } from '../http/exposure.ts'
 import { serveMetrics } from '../http/metrics-server.ts'
 import { createOutboundClient } from '../http/outbound.ts'
 import { createHttpServer, drain, listen, listenShared } from '../http/server.ts'
 import { createIdentify, SESSION_ABSOLUTE_S } from '../identity/identify.ts'
-import { createThrottle, type Throttle } from '../identity/throttle.ts'
+import { createStoredThrottle, createThrottle, type Throttle } from '../identity/throttle.ts'
 import { createSessionUser } from '../manage/people/session-user.ts'
 import { createManageApp } from '../manage/server/app.ts'
 import { EXPOSITION_TYPE } from '../metrics/exposition.ts'
+import { openReplica } from '../store/engine/replica.ts'
+import type { Store } from '../store/engine/store.ts'
+import { createPartitionUpkeep } from '../store/partitions/upkeep.ts'
 import { findAccessToken, touchAccessToken } from '../store/records/access-tokens.ts'
 import { findSession, touchSession } from '../store/records/sessions.ts'
+import { changeFailures } from '../store/records/sign-in-failures.ts'
 import { findUser } from '../store/records/users.ts'
 import { createFolding } from '../store/usage/folds.ts'
 import { createRetention } from '../store/usage/retention.ts'
@@ -31,6 +34,9 @@ import { createAlertSender } from './alert-sender.ts'
 import { createAlerts, createAlertTest } from './alerts.ts'
 import type { Config } from './config.ts'
 import { isPublicWithoutTls, warnOfProxy } from './exposure.ts'
+import { createFailureLog } from './failure-log.ts'
+import { createJobLease } from './job-lease.ts'
+import { addressPolicyOf, openNetwork } from './network.ts'
 import { assignNodes } from './nodes.ts'
 import { operationsOf } from './operations.ts'
 import { buildRelay } from './relay.ts'
@@ -39,6 +45,7 @@ import type { StoreAndKeys } from './store-and-keys.ts'
 const now = () => Math.floor(Date.now() / 1000)
 const RETENTION_PAUSE_MS = 50
 const FOLDING_PAUSE_MS = 20
+const PARTITIONS_PAUSE_MS = 1_000
 
 function aloneIn(dataDir: string): Peers {
   const [assignment] = assignNodes(dataDir, 1)
@@ -51,8 +58,12 @@ function freeBytes(directory: string): number {
   return bavail * bsize
 }
 
-/** Failed sign-ins are counted for all workers together, by the supervisor. */
-function throttleOf({ supervisor }: Peers): Throttle {
+/** Failed sign-ins are counted for all workers together, by the supervisor, and for all machines in PostgreSQL. */
+function throttleOf({ supervisor }: Peers, { db, engine }: Store, log: Logger): Throttle {
+  if (engine === 'postgres')
+    return createStoredThrottle({ change: (keys, work) => changeFailures(db, keys, work) }, error =>
+      log.warn({ err: error }, 'A successful sign-in could not be counted.'),
+    )
   if (!supervisor) return createThrottle(Date.now)
   return {
     attempt: (account, address) => supervisor.call('attempt', { account, address }),
@@ -99,17 +110,34 @@ export async function buildServer(
         return false
       },
     )
+  let isDraining = false
   let isStopping = false
   const manage: RequestListener = (request, response) => app.routing(request, response)
   const proxies = proxyReportsOf(peers, log)
-  const clientAddress = createClientAddress(config.trustedProxies, proxies.report)
+  const clientAddress = createClientAddress(config.trustedProxies, proxies.report, config.tls !== undefined)
   const limits = processLimits(config, readMachine(config.dataDir))
   const connectionLimit = createConnectionLimit(limits.connections)
-  const allowPrivateUpstreams = config.privateUpstreams === 'allow'
-  const guard = createAddressGuard({
-    policy: { allowPrivate: allowPrivateUpstreams },
-    onRefused: ({ message }) => log.warn({ reason: message }, 'Refused a connection to a provider.'),
-  })
+  const logLeaseFailure = createFailureLog(log, Date.now)
+  // The first worker runs the jobs of the store for all workers, on one machine for all.
+  const jobLease =
+    peers.assignment.slot === 0
+      ? createJobLease({
+          db,
+          engine,
+          holder: peers.assignment.nodeId,
+          now,
+          monotonicMs: () => performance.now(),
+          onFailure: error =>
+            logLeaseFailure(
+              error,
+              'The lease of the background jobs could not be renewed. Retrying in 15 s.',
+              'warn',
+            ),
+        })
+      : undefined
+  const network = openNetwork(config, ({ message }) =>
+    log.warn({ reason: message }, 'Refused a connection to a provider.'),
+  )
   const relay = await buildRelay({
     config,
     log,
@@ -118,40 +146,55 @@ export async function buildServer(
     digest,
     bodySeal,
     clientAddress,
-    guard,
+    network,
     manage,
     peers,
     sessionUser: createSessionUser(identify),
     limits,
+    runsJobs: jobLease?.isHeld,
     isStopping: () => isStopping,
     exceedsConnectionLimit: connectionLimit.exceedsLimit,
     connections: connectionLimit.open,
   })
-  // The first worker does this for all workers.
   const retention =
-    peers.assignment.slot === 0
-      ? createRetention({
-          db,
-          engine,
-          now,
-          sessionLastsS: SESSION_ABSOLUTE_S,
-          pause: () => delay(RETENTION_PAUSE_MS),
-          onFailure: error =>
-            log.error({ err: error }, 'Old rows could not be removed. Retrying in an hour.'),
-        })
-      : undefined
+    jobLease &&
+    createRetention({
+      db,
+      engine,
+      now,
+      isLeader: jobLease.isHeld,
+      sessionLastsS: SESSION_ABSOLUTE_S,
+      pause: () => delay(RETENTION_PAUSE_MS),
+      onFailure: error => log.error({ err: error }, 'Old rows could not be removed. Retrying in an hour.'),
+    })
   const folding =
-    peers.assignment.slot === 0
-      ? createFolding({
+    jobLease &&
+    createFolding({
+      db,
+      engine,
+      now,
+      isLeader: jobLease.isHeld,
+      pause: () => delay(FOLDING_PAUSE_MS),
+      onFailure: error => log.error({ err: error }, 'Usage could not be aggregated. Retrying in a minute.'),
+    })
+  const partitionUpkeep =
+    jobLease && engine === 'postgres'
+      ? createPartitionUpkeep({
           db,
-          engine,
+          openMaintenance: store.openMaintenance,
           now,
-          pause: () => delay(FOLDING_PAUSE_MS),
+          isLeader: jobLease.isHeld,
+          pause: () => delay(PARTITIONS_PAUSE_MS),
+          onConverted: ({ table, end, lockedMs }) =>
+            log.info(
+              { table, from: new Date(end * 1000).toISOString(), locked_ms: Math.round(lockedMs) },
+              'A table is now partitioned by time.',
+            ),
           onFailure: error =>
-            log.error({ err: error }, 'Usage could not be aggregated. Retrying in a minute.'),
+            log.error({ err: error }, 'Partitions could not be made or converted. Retrying in an hour.'),
         })
       : undefined
-  const outbound = createOutboundClient(guard)
+  const outbound = createOutboundClient(network)
   const machine = hostname()
   const send = createAlertSender({
     outbound,
@@ -178,10 +221,21 @@ export async function buildServer(
     log,
   })
   const stopAlerts = peers.assignment.slot === 0 ? alerts.start() : undefined
+  const replica = config.replicaUrl === undefined ? undefined : openReplica(config.replicaUrl)
+  const logReplicaFailure = createFailureLog(log, Date.now)
   const app = await createManageApp(
     {
       db,
       engine,
+      replica: replica && {
+        ...replica,
+        onFailure: error =>
+          logReplicaFailure(
+            error,
+            'The standby cannot be used for reports. The primary serves them.',
+            'warn',
+          ),
+      },
       // An embedded store is always available: a slow response means that it is busy.
       isStoreAnswering: engine === 'postgres' ? isStoreAnswering : async () => true,
       keyring,
@@ -189,7 +243,7 @@ export async function buildServer(
       bodySeal,
       identify,
       passwords,
-      throttle: throttleOf(peers),
+      throttle: throttleOf(peers, store, log),
       clientAddress,
       exposure: {
         publicHost: isPublicWithoutTls(config) ? config.host : undefined,
@@ -210,7 +264,7 @@ export async function buildServer(
       version,
       resetCommand: resetCommand(config.dataDir),
       startTime: now(),
-      allowPrivateUpstreams,
+      addressPolicy: addressPolicyOf(config),
       memory: relay.memory,
       exceedsConnectionLimit: connectionLimit.exceedsLimit,
       now,
@@ -225,7 +279,17 @@ export async function buildServer(
     serveRelay: relay.serve,
     usesHttp1: config.usesHttp1,
     connectionLimit,
-    isReady: async () => !isStopping && (await isStoreAnswering()),
+    isReady: async () => !isDraining && (await isStoreAnswering()),
+    isDraining: () => isDraining,
+    tls: config.tls && {
+      ...config.tls,
+      onReload: () => log.info('The TLS certificate was read again.'),
+      onFailure: error =>
+        log.error(
+          { err: error },
+          'The TLS certificate has changed but cannot be used. The previous one stays in use.',
+        ),
+    },
   })
 
   let metricsServer: Server | undefined
@@ -244,20 +308,31 @@ export async function buildServer(
 
   return {
     announce: relay.announce,
+    flushAndReturn: relay.ledger.flushAndReturn,
     async listen(): Promise<number> {
       await listenForMetrics()
-      return (peers.isAlone ? listen : listenShared)(http.server, config.port, config.host)
+      const port = await (peers.isAlone ? listen : listenShared)(http.listener, config.port, config.host)
+      if (port !== config.port) await relay.setAddress(`${config.host}:${port}`)
+      return port
+    },
+    /** Makes the gateway not ready, and closes connections after their next response. It still serves new requests. */
+    startDraining(): void {
+      isDraining = true
     },
     async stop(): Promise<void> {
+      isDraining = true
       isStopping = true
       metricsServer?.close()
       metricsServer?.closeAllConnections()
       await drain(http, config.drainS * 1000)
       await app.close()
+      await replica?.close()
       await stopAlerts?.()
       await outbound.close()
       await folding?.close()
       await retention?.close()
+      await partitionUpkeep?.close()
+      await jobLease?.close()
       await relay.close()
     },
   }

@@ -1,15 +1,21 @@
+import { ALL_CONFIRMED, CONFIRM_WITHIN_MS, type Confirmation } from '../domain/node.ts'
 import { NO_KEY, type RoutedChannel, type RoutedKey } from '../routing/table.ts'
 
 const REFRESH_EVERY_MS = 1_000
 
 /** The caches of the relay, which are read again after a change in the store. */
 export type Caches<C extends RoutedChannel> = {
-  readonly callers: { forgetToken(id: number): void; forgetUser(id: number): void }
-  readonly ledger: { refresh(account: { kind: 'token' | 'user'; ownerId: number }): Promise<void> }
+  readonly callers: { forgetToken(id: number): void; forgetUser(id: number): void; forgetAll(): void }
+  readonly ledger: {
+    refresh(account: { kind: 'token' | 'user'; ownerId: number }): Promise<void>
+    refreshAll(): Promise<void>
+  }
   readonly catalog: {
     table(): { channel(id: number): C | undefined }
     refreshChannels(ids: readonly number[]): Promise<void>
+    refreshAllChannels(): Promise<void>
     refreshAliases(): Promise<void>
+    refreshCanaries(): Promise<void>
     refreshPrices(): Promise<void>
     refreshSettings(): Promise<void>
   }
@@ -25,6 +31,10 @@ export type Caches<C extends RoutedChannel> = {
 export type InvalidationDeps<C extends RoutedChannel> = Caches<C> & {
   /** Resolves when every other worker has invalidated the targets. */
   broadcast(targets: readonly string[]): Promise<void>
+  /** Waits until the nodes of other machines have taken the change, at most this long. */
+  confirm(withinMs: number): Promise<Confirmation>
+  /** These audit records concern changes that are invalidated now. */
+  onApplied(positions: readonly number[]): void
   /** Activates prices whose effective time has come. */
   activatePrices(): Promise<void>
   onFailure(error: unknown): void
@@ -73,8 +83,25 @@ export function createInvalidation<C extends RoutedChannel>(deps: InvalidationDe
       }
     },
     alias: () => catalog.refreshAliases(),
+    async canary() {
+      await catalog.refreshCanaries()
+      health.prune(catalog.table().channel)
+    },
     price: () => catalog.refreshPrices(),
     settings: () => catalog.refreshSettings(),
+    // Last in the list of targets, so it is reached only when all others have been read again.
+    async audit(ids) {
+      deps.onApplied(ids)
+    },
+    async all() {
+      callers.forgetAll()
+      await ledger.refreshAll()
+      await catalog.refreshSettings()
+      await catalog.refreshAliases()
+      await catalog.refreshPrices()
+      await catalog.refreshAllChannels()
+      health.prune(catalog.table().channel)
+    },
   }
 
   /** Targets that could not be read because the store was unavailable. They are retried every second. */
@@ -122,11 +149,21 @@ export function createInvalidation<C extends RoutedChannel>(deps: InvalidationDe
   let timer: NodeJS.Timeout | undefined
   return {
     invalidate,
-    /** Resolves when every worker has invalidated the targets. */
-    async announce(targets: readonly string[]): Promise<void> {
-      await Promise.all([invalidate(targets), deps.broadcast(targets)])
+    /**
+     * Resolves when every worker has invalidated the targets, and every node of other machines too, or when the time for that
+     * is over. With 0 it does not wait for other machines.
+     */
+    async announce(targets: readonly string[], withinMs = CONFIRM_WITHIN_MS): Promise<Confirmation> {
+      const [confirmation] = await Promise.all([
+        withinMs > 0 ? deps.confirm(withinMs) : ALL_CONFIRMED,
+        invalidate(targets),
+        deps.broadcast(targets),
+      ])
+      return confirmation
     },
     refresh,
+    /** Reads everything again with the next refresh, because the store has lost changes. */
+    invalidateAll: () => void pending.add('all'),
     start(): void {
       timer = setInterval(refresh, REFRESH_EVERY_MS)
       timer.unref()

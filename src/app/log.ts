@@ -25,7 +25,7 @@ const droppedLinesEntry = (lines: number) =>
   `${JSON.stringify({ level: 'warn', time: new Date().toISOString(), lines, msg: 'Log lines were dropped: the reader of the log is too slow or the disk is full.' })}\n`
 
 /** JSON lines on stdout, pretty-printed on a terminal. Bodies and headers are never logged, and credentials are redacted by shape. */
-export function createLog(level: string): pino.Logger {
+export function createLog(level: string, format: 'auto' | 'json' = 'auto'): pino.Logger {
   return pino(
     {
       level,
@@ -49,7 +49,9 @@ export function createLog(level: string): pino.Logger {
       },
       hooks: { streamWrite: scrub },
     },
-    pretty ? pretty({ colorize: true, ignore: 'pid,hostname' }) : createLogLines(STDOUT, droppedLinesEntry),
+    pretty && format === 'auto'
+      ? pretty({ colorize: true, ignore: 'pid,hostname' })
+      : createLogLines(STDOUT, droppedLinesEntry),
   )
 }
 
@@ -64,9 +66,10 @@ type LoggerInside = {
  * as the line itself (14 µs instead of 1.7); credentials are still redacted by shape.
  */
 export function createInfoLines(log: pino.Logger): (fields: object) => void {
-  if (pretty) return fields => log.info(fields)
   const inside = log as unknown as LoggerInside
   const stream = inside[pino.symbols.streamSym]
+  // The stream of a terminal is the library's own.
+  if (!('writeSoon' in stream)) return fields => log.info(fields)
   const bindings = inside[pino.symbols.chindingsSym]
   return fields => {
     const start = `{"level":"info","time":"${new Date().toISOString()}"${bindings}`

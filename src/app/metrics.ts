@@ -175,6 +175,7 @@ export function createMetrics(
   }
 
   return {
+    inFlight: () => inFlight,
     onRequestStart(): void {
       inFlight += 1
     },

@@ -1,16 +1,22 @@
 import type { Logger } from 'pino'
+import type { AccountId } from '../domain/account.ts'
+import { UnreachableError } from '../domain/errors.ts'
+import { usdText } from '../domain/money.ts'
 import { createAnchors } from '../ledger/anchors.ts'
 import { openLedger } from '../ledger/ledger.ts'
 import { recover } from '../ledger/recovery.ts'
+import type { HealOutcome } from '../ledger/rollback.ts'
 import { createBooks } from '../store/books/books.ts'
 import { chainKeyOf } from '../store/books/chain-key.ts'
 import { listChains } from '../store/books/chains.ts'
 import type { Store } from '../store/engine/store.ts'
+import { leaseHolders, leaveFleet } from '../store/records/nodes.ts'
 import { dropUnsent, endLeases } from '../store/records/videos.ts'
 import type { Peers } from '../workers/peers.ts'
 import { createAnchorSink } from './anchor-sink.ts'
 import type { Config } from './config.ts'
 import { createFailureLog } from './failure-log.ts'
+import type { Fleet } from './fleet.ts'
 import { openNode } from './nodes.ts'
 
 type Deps = {
@@ -18,10 +24,29 @@ type Deps = {
   readonly log: Logger
   readonly store: Store
   readonly peers: Peers
+  /** This node among the other machines. It joins after the ledger is open. */
+  fleet(): Pick<Fleet, 'hasOthers' | 'callOthers' | 'exclusively'>
+  /** Called when the store has lost transactions, so that cached rows may be newer than the store. */
+  onRollback(): void
 }
 
+/** Reports what a failover of PostgreSQL has lost (docs/operating/postgresql.md: Failover). */
+function logFailover(log: Logger, { isBehind, settlements, uncoveredNanos }: HealOutcome): void {
+  if (!isBehind) {
+    log.info('PostgreSQL failed over. The ledger of this node has lost nothing.')
+    return
+  }
+  log.error(
+    { settlements, uncovered_usd: usdText(uncoveredNanos) },
+    'The database has lost transactions that it had acknowledged. Settled requests of this node are applied again from its journal. Changes through the management API may be lost: run "sluice verify".',
+  )
+}
+
+/** Shorter than the time that a request waits for a lease. */
+const RETURN_TIMEOUT_MS = 700
+
 /** Opens the ledger of this worker. First it recovers the orphaned journals: those of nodes that have no worker any more. */
-export async function openNodeLedger({ config, log, store, peers }: Deps) {
+export async function openNodeLedger({ config, log, store, peers, fleet, onRollback }: Deps) {
   const { db, engine } = store
   const books = createBooks(db, engine)
   const { nodeId, orphans, slot } = peers.assignment
@@ -44,6 +69,20 @@ export async function openNodeLedger({ config, log, store, peers }: Deps) {
     release()
     await dropUnsent(db, orphan)
     await endLeases(db, orphan)
+    await leaveFleet(db, orphan)
+  }
+  /** A node that does not respond may have an idle lease of the account. Then the request can be neither admitted nor refused. */
+  async function returnIdleOnOtherMachines(accounts: readonly AccountId[]): Promise<void> {
+    const missing = await fleet().callOthers('returnIdle', accounts, RETURN_TIMEOUT_MS)
+    const holders = await leaseHolders(
+      db,
+      missing.map(({ nodeId: id }) => id),
+      accounts,
+    )
+    if (holders.length > 0)
+      throw new UnreachableError(
+        new Error(`the node ${holders.join(', ')} has leased from the account and does not respond`),
+      )
   }
   const node = openNode(config, nodeId, onReserveReleased)
   const ledger = await openLedger({
@@ -51,13 +90,25 @@ export async function openNodeLedger({ config, log, store, peers }: Deps) {
     journal: node.journal,
     books,
     otherNodes: {
-      isEmpty: peers.isAlone,
-      returnIdle: accounts => peers.broadcast({ name: 'returnIdle', input: accounts }),
-      exclusively: (userId, work) => peers.exclusively(`user:${userId}`, work),
+      isEmpty: async () => peers.isAlone && !(await fleet().hasOthers()),
+      async returnIdle(accounts) {
+        await Promise.all([
+          peers.broadcast({ name: 'returnIdle', input: accounts }),
+          returnIdleOnOtherMachines(accounts),
+        ])
+      },
+      exclusively: (userId, work) =>
+        peers.exclusively(`user:${userId}`, () => fleet().exclusively(`user:${userId}`, work)),
     },
+    outageMs: store.engine === 'postgres' ? config.outageS * 1_000 : 0,
     nowMs: Date.now,
     onFailure: createFailureLog(log, Date.now),
+    onHealed(outcome) {
+      logFailover(log, outcome)
+      if (outcome.isBehind) onRollback()
+    },
   })
+  store.onFailover(ledger.checkStore)
   await dropUnsent(db, nodeId)
   await endLeases(db, nodeId)
   const anchors = createAnchors({

@@ -16,8 +16,10 @@ const nodesIn = (dataDir: string) => join(dataDir, 'nodes')
 export function assignNodes(dataDir: string, workers: number): readonly Assignment[] {
   mkdirSync(nodesIn(dataDir), { recursive: true, mode: 0o700 })
   const existing = readdirSync(nodesIn(dataDir)).sort()
+  const machine = randomUUID()
   return Array.from({ length: workers }, (_each, slot) => ({
     slot,
+    machine,
     nodeId: existing[slot] ?? randomUUID().slice(0, 13),
     orphans: slot === 0 ? existing.slice(workers) : [],
   }))

@@ -1,8 +1,19 @@
 import { createOperations } from '../cli/operations.ts'
+import type { AccountId } from '../domain/account.ts'
+import { SYSTEM } from '../domain/actor.ts'
 import { ROLE } from '../domain/role.ts'
 import { version } from '../host/version.ts'
+import { refuseUrl } from '../http/upstream-address.ts'
+import { createCanaryCommands } from '../manage/canary/commands.ts'
+import { createConfigApply } from '../manage/config/apply.ts'
+import { createConfigExport } from '../manage/config/export.ts'
+import { createConfigHistory } from '../manage/config/history.ts'
+import { createRevisionReader } from '../manage/config/revisions.ts'
+import { createRollbackCommand } from '../manage/config/rollback-command.ts'
+import { createImport } from '../manage/import/run.ts'
 import { createExplainRequest } from '../manage/usage/explain.ts'
 import type { Config } from './config.ts'
+import { addressPolicyOf } from './network.ts'
 import { type StoreAndKeys, storeOptions } from './store-and-keys.ts'
 
 /** The operator of the machine may see every request. */
@@ -10,15 +21,23 @@ const OPERATOR = { id: 0, role: ROLE.root }
 
 const nowS = () => Math.floor(Date.now() / 1000)
 
-/**
- * The operations behind the commands. `announce` invalidates what a running relay has cached; `address` is where the
- * gateway of this process listens.
- */
+/** What the operations need of the gateway of this process. */
+type RunningGateway = {
+  /** Invalidates what the relay has cached. */
+  announce(targets: readonly string[]): Promise<unknown>
+  /** Settles the requests of an account, and returns its leases to the store. */
+  flushAndReturn(account: AccountId): Promise<void>
+  /** Where it listens. */
+  address?(): string | undefined
+}
+
+const NOT_RUNNING: RunningGateway = { announce: async () => {}, flushAndReturn: async () => {} }
+
+/** The operations behind the commands. */
 export const operationsOf = (
   config: Config,
   { store, keyring, digest, passwords }: StoreAndKeys,
-  announce: (targets: readonly string[]) => Promise<void> = async () => {},
-  address?: () => string | undefined,
+  { announce, flushAndReturn, address }: RunningGateway = NOT_RUNNING,
 ) => {
   const explain = createExplainRequest({
     db: store.db,
@@ -27,7 +46,35 @@ export const operationsOf = (
     // Cooldowns are known to the workers only.
     conditions: async () => [],
   })
+  const policy = addressPolicyOf(config)
+  const importFrom = createImport({
+    announce,
+    db: store.db,
+    keyring,
+    digest,
+    now: nowS,
+    policy,
+  })
+  const configuration = {
+    db: store.db,
+    engine: store.engine,
+    now: nowS,
+    keyring,
+    digest,
+    passwords,
+    announce,
+    flushAndReturn,
+    addressPolicy: policy,
+    outbound: { refuseUrl: (url: string) => refuseUrl(url, policy) },
+  }
   return createOperations({
+    configuration: {
+      apply: createConfigApply(configuration),
+      export: createConfigExport(configuration),
+      revisions: createRevisionReader(store.db),
+      rollback: createRollbackCommand(configuration),
+      canaries: createCanaryCommands(configuration),
+    },
     announce,
     db: store.db,
     engine: store.engine,
@@ -38,6 +85,17 @@ export const operationsOf = (
     passwords,
     now: nowS,
     explain: text => explain(text, OPERATOR),
+    async importFrom(request) {
+      const report = await importFrom(request)
+      // An import changes the configuration in many transactions, which are one revision.
+      if (!request.dryRun)
+        await createConfigHistory(configuration).recordAll(store.db, {
+          actor: { id: 0, username: SYSTEM },
+          via: 'command:import',
+          reason: `import from ${request.kind}`,
+        })
+      return report
+    },
     address,
     dataDir: config.dataDir,
     anchorFile: config.anchor === 'log' ? undefined : config.anchor.file,

@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import type { RequestListener } from 'node:http'
 import type { Logger } from 'pino'
-import { mergeConditions } from '../domain/channel-condition.ts'
+import { type HealthEvent, mergeConditions } from '../domain/channel-condition.ts'
 import { UnreachableError } from '../domain/errors.ts'
 import { BUDGET_SHORTAGES, type Shortage } from '../domain/shortage.ts'
 import { hasDescriptors, type ProcessLimits } from '../host/machine.ts'
 import type { ClientAddress } from '../http/address.ts'
-import type { AddressGuard } from '../http/address-guard.ts'
 import { createBudget } from '../http/budget.ts'
+import type { Network } from '../http/network.ts'
 import type { RelayIncoming } from '../http/relay-exchange.ts'
 import type { BodySeal } from '../identity/body-seal.ts'
 import type { Digest } from '../identity/credentials.ts'
@@ -18,7 +18,7 @@ import { endpointTypes } from '../manage/channels/endpoint-types.ts'
 import { providerOf } from '../providers/index.ts'
 import { shippedModels, shippedPrice } from '../providers/prices/shipped.ts'
 import { createBodies } from '../relay/bodies/bodies.ts'
-import { createCallers } from '../relay/callers/callers.ts'
+import { type Caller, createCallers } from '../relay/callers/callers.ts'
 import { createPlayground } from '../relay/callers/playground.ts'
 import {
   createAddressBook,
@@ -29,7 +29,7 @@ import {
 } from '../relay/catalog/catalog.ts'
 import { createCatalogSource, findCaller } from '../relay/catalog/sources.ts'
 import { createChannelTest } from '../relay/channel-test.ts'
-import { createExplain } from '../relay/explain.ts'
+import { createExplain, originOf } from '../relay/explain.ts'
 import { createRelay } from '../relay/handle.ts'
 import { createIdsAndClock } from '../relay/ids-and-clock.ts'
 import { openForms } from '../relay/intake/form.ts'
@@ -56,6 +56,9 @@ import type { Peers } from '../workers/peers.ts'
 import { createChannelMonitor } from './channel-monitor.ts'
 import type { Config } from './config.ts'
 import { createFailureLog } from './failure-log.ts'
+import { joinNodes } from './fleet.ts'
+import { openMachineRates } from './fleet-rates.ts'
+import { createHealthShare } from './health-share.ts'
 import { createInvalidation } from './invalidation.ts'
 import { createMetrics, JOURNAL_LAG } from './metrics.ts'
 import { openNodeLedger } from './node-ledger.ts'
@@ -68,6 +71,11 @@ import { createTelemetry } from './telemetry.ts'
 /** The longest that a request waits for the store to find its caller. */
 const FIND_CALLER_TIMEOUT_MS = 5_000
 
+/** The longest that a read or change of a balance waits for the nodes of other machines. */
+const CATCH_UP_MS = 1_000
+
+const SHARE_HEALTH_MS = 1_000
+
 const nowS = () => Math.floor(Date.now() / 1000)
 
 type Deps = {
@@ -78,11 +86,13 @@ type Deps = {
   readonly digest: Digest
   readonly bodySeal: BodySeal
   readonly clientAddress: ClientAddress
-  readonly guard: AddressGuard
+  readonly network: Network
   readonly manage: RequestListener
   readonly peers: Peers
   sessionUser: RelayDeps['sessionUser']
   readonly limits: ProcessLimits
+  /** Whether this node runs the background jobs now; undefined: it never does. */
+  readonly runsJobs: (() => boolean) | undefined
   isStopping(): boolean
   /** Whether the request's connection was opened above the connection limit. */
   exceedsConnectionLimit(request: RelayIncoming): boolean
@@ -91,8 +101,8 @@ type Deps = {
 }
 
 /** Rate limits apply to all workers together, so with several workers the supervisor counts the requests. */
-function ratesOf({ supervisor }: Peers): RateLimiter {
-  if (!supervisor) return createRates({ nowMs: monotonicMs })
+function ratesOf({ supervisor }: Peers, machineRates: RateLimiter | undefined): RateLimiter {
+  if (!supervisor) return machineRates ?? createRates({ nowMs: monotonicMs })
   return createSharedRates({
     admit: (subjects, countedInput) =>
       supervisor.call('admit', { subjects, countedInput }) as Promise<RateReport>,
@@ -113,6 +123,9 @@ function withTimeout<T>(lookup: Promise<T>): Promise<T> {
   return Promise.race([lookup, timeout.promise]).finally(stop)
 }
 
+/** How long a stop waits for requests that have their response and are still recorded. */
+const IDLE_MS = 2_000
+
 /** Wires the relay: its ledger, catalog, channels and videos, and the invalidation of its caches. */
 export async function buildRelay({
   config,
@@ -122,11 +135,12 @@ export async function buildRelay({
   digest,
   bodySeal,
   clientAddress,
-  guard,
+  network,
   manage,
   peers,
   sessionUser,
   limits,
+  runsJobs,
   isStopping,
   exceedsConnectionLimit,
   connections,
@@ -135,12 +149,30 @@ export async function buildRelay({
   const { nodeId, slot } = peers.assignment
   const boot = randomUUID()
   const logFailure = createFailureLog(log, Date.now)
-  const node = await openNodeLedger({ config, log, store, peers })
+  const node = await openNodeLedger({
+    config,
+    log,
+    store,
+    peers,
+    fleet: () => fleet,
+    onRollback: () => invalidation.invalidateAll(),
+  })
   const { ledger } = node
+  // Before the first read into a cache: later changes wait for this node.
+  const fleet = await joinNodes({ config, log, store, peers })
   // The price table is built on first use: build it now, so that it does not delay a request.
   shippedModels()
   const findStoredCaller = findCaller({ db, digest })
-  const directory = createCallers({ find: credential => withTimeout(findStoredCaller(credential)) })
+  const callers = createCallers({ find: credential => withTimeout(findStoredCaller(credential)) })
+  // A request may have waited, for example for its body, while the node was fenced.
+  const directory =
+    engine === 'sqlite'
+      ? callers
+      : {
+          ...callers,
+          isCurrent: (credential: string, caller: Caller) =>
+            !fleet.isFenced() && callers.isCurrent(credential, caller),
+        }
   const catalog = await openCatalog(
     createCatalogSource({
       db,
@@ -154,19 +186,23 @@ export async function buildRelay({
         log.warn({ channel_id: channelId, reason }, 'An override operation is disabled.'),
     }),
   )
-  const rates = ratesOf(peers)
+  const machineRates =
+    fleet.listener && !peers.supervisor
+      ? openMachineRates({ db, listener: fleet.listener, machine: peers.assignment.machine, log })
+      : undefined
+  const rates = ratesOf(peers, machineRates)
   const onShortage = createShortageLog(log, Date.now)
   const budgetOf = (shortage: Shortage, maxBytes: number) =>
     createBudget({ maxBytes, onShortage: () => onShortage(shortage) })
   const memory = budgetOf(BUDGET_SHORTAGES.memory, limits.memoryBytes)
   const upstream = createUpstream({
-    resolver: guard.resolver,
+    network,
     connections: limits.connections,
     memory,
     hasDescriptors,
     onShortage,
   })
-  const keys = createKeyExchange({ nowMs: Date.now, upstream, refuseUrl: guard.refuseUrl })
+  const keys = createKeyExchange({ nowMs: Date.now, upstream, refuseUrl: network.refuseUrl })
   const counter = createTokenCounter({
     onFailure: error => log.error({ err: error }, 'Tokens could not be counted.'),
   })
@@ -180,12 +216,28 @@ export async function buildRelay({
     testChannel: createChannelTest({ catalog, upstream, keys, nowMs: Date.now }),
     saveDecision: decision => decideStatus(db, { ...decision, time: nowS() }),
     saveTest: (id, responseMs) => recordTest(db, id, { time: nowS(), responseMs }),
-    announce: (targets): Promise<void> => invalidation.announce(targets),
-    runsRecovery: slot === 0,
+    announce: async (targets): Promise<void> => void (await invalidation.announce(targets)),
+    shareHealth: event => healthShare.share(event),
+    runsRecovery: runsJobs,
     nowMs: Date.now,
     log,
   })
   const { health } = monitor
+  const healthShare = createHealthShare({
+    send: events =>
+      Promise.all([
+        peers.broadcast({ name: 'health', input: events }),
+        fleet.callOthers('health', events, SHARE_HEALTH_MS),
+      ]),
+    onFailure: error =>
+      logFailure(error, 'The state of channels could not be sent to the other nodes.', 'warn'),
+  })
+  const healthProcedures = {
+    health: async (events: readonly HealthEvent[]) => monitor.adoptHealth(events),
+    reportHealth: async () => {
+      for (const event of monitor.cooldowns()) healthShare.share(event)
+    },
+  }
   const invalidation = createInvalidation<RelayChannel>({
     callers: directory,
     ledger,
@@ -193,6 +245,8 @@ export async function buildRelay({
     health,
     isSameUpstream: hasSameUpstream,
     broadcast: targets => peers.broadcast({ name: 'invalidate', input: targets }),
+    confirm: fleet.confirm,
+    onApplied: fleet.noteApplied,
     // Prices are in the shared store, so one worker activates them for all.
     activatePrices: async () => {
       if (slot === 0) await activateDuePrices(db, nowS())
@@ -204,12 +258,13 @@ export async function buildRelay({
   const metrics = createMetrics(peers.otherMetrics)
   const telemetry = createTelemetry({
     config,
+    network,
     log,
     metrics,
     nodeId,
     channelOf: id => catalog.table().channel(id),
   })
-  const shipping = createShipping({ config, log, store, nodeId, shipsStore: slot === 0, metrics })
+  const shipping = createShipping({ config, network, log, store, nodeId, shipsStore: slot === 0, metrics })
   const logRequest = createRequestLog(log, () => catalog.settings().log_requests, shipping.shipRequest)
   const rejections = createRejections({
     boot,
@@ -257,6 +312,7 @@ export async function buildRelay({
       translator,
     },
     isStopping,
+    isFenced: fleet.isFenced,
     isOverloaded: request => overload.isOverloaded() || exceedsConnectionLimit(request),
     nowMs: Date.now,
     random: Math.random,
@@ -268,8 +324,8 @@ export async function buildRelay({
     onRequestEnd(report, request, response) {
       metrics.onRequestEnd(report, request, response)
       logRequest(report, request, response)
-      const kept = report.capture && bodies.end(report, request, response)
-      telemetry.onRequestEnd?.(report, request, response, kept)
+      const keptBodies = report.capture && bodies.end(report, request, response)
+      telemetry.onRequestEnd?.(report, request, response, keptBodies)
     },
     ...(telemetry.startSpan && { startSpan: telemetry.startSpan }),
     sessionUser,
@@ -279,8 +335,20 @@ export async function buildRelay({
   const barrier = createReadBarrier({
     ledger,
     others: {
-      flushAndReturn: account => peers.broadcast({ name: 'flushAndReturn', input: account }),
-      barrier: () => peers.broadcast({ name: 'apply', input: null }),
+      async flushAndReturn(account) {
+        const [missing] = await Promise.all([
+          fleet.callOthers('flushAndReturn', account, CATCH_UP_MS),
+          peers.broadcast({ name: 'flushAndReturn', input: account }),
+        ])
+        return missing.length === 0
+      },
+      async barrier() {
+        const [missing] = await Promise.all([
+          fleet.callOthers('apply', null, CATCH_UP_MS),
+          peers.broadcast({ name: 'apply', input: null }),
+        ])
+        return missing.length === 0
+      },
     },
   })
 
@@ -300,15 +368,41 @@ export async function buildRelay({
     onLateCharge: metrics.onLateCharge,
   })
 
-  const { listener, serve } = createRelay(deps, videos)
+  const { listener, serve, idle } = createRelay(deps, videos)
   peers.serve({
     invalidate: invalidation.invalidate,
     apply: ledger.barrier,
     flushAndReturn: ledger.flushAndReturn,
     returnIdle: ledger.returnIdle,
+    ...healthProcedures,
     metrics: metrics.collect,
     conditions: async () => monitor.conditions(),
   })
+  fleet.start({
+    invalidate: invalidation.invalidate,
+    inFlight: metrics.inFlight,
+    apply: ledger.barrier,
+    flushAndReturn: ledger.flushAndReturn,
+    returnIdle: ledger.returnIdle,
+    ...healthProcedures,
+    drain: stopMachine,
+  })
+  // This node has just started, and does not know the cooldowns of the others.
+  Promise.all([
+    peers.broadcast({ name: 'reportHealth', input: null }),
+    fleet.callOthers('reportHealth', null, SHARE_HEALTH_MS),
+  ]).catch(error =>
+    logFailure(error, 'The state of channels could not be read from the other nodes.', 'warn'),
+  )
+  let isDraining = false
+  /** Stops the gateway as an operator would: this process, or the supervisor of all workers. */
+  function stopMachine(): void {
+    if (isDraining) return
+    isDraining = true
+    log.warn('An operator stops this gateway through the management API.')
+    if (peers.isAlone) process.kill(process.pid, 'SIGTERM')
+    else if (slot === 0) process.kill(process.ppid, 'SIGTERM')
+  }
   const conditions = async () => mergeConditions([monitor.conditions(), ...(await peers.otherConditions())])
   metrics.watch({
     eventLoopLagS: overload.lagS,
@@ -345,15 +439,25 @@ export async function buildRelay({
     relayFor: createPlayground(serve),
     videos,
     ledger: barrier,
-    routes: { explain: createExplain(deps) },
+    routes: {
+      explain: createExplain(deps),
+      networkOf(channelId: number) {
+        const channel = catalog.table().channel(channelId)
+        const origin = channel && originOf(channel)
+        return origin === undefined ? undefined : network.report(origin, channel?.network)
+      },
+    },
     announce: invalidation.announce,
+    setAddress: fleet.setAddress,
     channels: {
       ...monitor,
       conditions,
       disabledOverrides: () => listDisabledOverrides(catalog.table().channels),
     },
     async close(): Promise<void> {
+      await idle(IDLE_MS)
       invalidation.close()
+      healthShare.close()
       catalog.close()
       monitor.close()
       overload.close()
@@ -362,6 +466,8 @@ export async function buildRelay({
       await translator.close()
       await rejections.close()
       await bodies.close()
+      await machineRates?.close()
+      await fleet.close()
       await node.close()
       // Last: a receiver that does not respond must not delay the ledger.
       await Promise.all([telemetry.close(), shipping.close()])

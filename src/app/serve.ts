@@ -1,16 +1,20 @@
 import type { Logger } from 'pino'
-import { EXIT, type StartOptions } from '../cli/cli.ts'
+import type { StartOptions } from '../cli/cli.ts'
+import { EXIT } from '../cli/command-line.ts'
 import { serveControl } from '../cli/control.ts'
+import type { AccountId } from '../domain/account.ts'
 import { createConsoleFiles } from '../host/console-files.ts'
 import { mismatches, readMachine } from '../host/machine.ts'
 import { version } from '../host/version.ts'
 import { claimPort } from '../http/server.ts'
 import type { Config } from './config.ts'
 import { createDemo } from './demo/demo.ts'
+import type { OtherNodesOfDemo } from './demo/fleet.ts'
 import { warnOfPublicHost } from './exposure.ts'
 import { buildServer } from './gateway.ts'
 import { createLog, endLog } from './log.ts'
 import { operationsOf } from './operations.ts'
+import { watchStopSignals } from './stop-signals.ts'
 import { openStoreAndKeys, type StoreAndKeys } from './store-and-keys.ts'
 import { startWorkers } from './supervise.ts'
 
@@ -20,37 +24,31 @@ type Serving = {
   readonly options: StartOptions
   readonly env: Readonly<Record<string, string | undefined>>
   print(line: string): void
+  /** The further nodes of a demo. */
+  readonly others?: OtherNodesOfDemo | undefined
 }
-
-/** Resolves at the first signal. A second signal ends the process at once; no data is lost, because every write is atomic. */
-const firstSignal = () =>
-  new Promise<NodeJS.Signals>(resolve => {
-    let count = 0
-    for (const signal of ['SIGTERM', 'SIGINT'] as const)
-      process.on(signal, () => {
-        count += 1
-        if (count > 1) process.exit(EXIT.ok)
-        resolve(signal)
-      })
-  })
 
 /** A gateway in this process, or in several worker processes. */
 type Gateway = {
-  announce(targets: readonly string[]): Promise<void>
+  announce(targets: readonly string[]): Promise<unknown>
+  flushAndReturn(account: AccountId): Promise<void>
   /** Resolves to the port when all workers listen. */
   listen(): Promise<number>
+  startDraining(): void
   stop(): Promise<void>
 }
 
 const serveHere = (config: Config, log: Logger, storeAndKeys: StoreAndKeys): Promise<Gateway> =>
   buildServer(config, log, storeAndKeys)
 
-async function serveByWorkers(config: Config, log: Logger): Promise<Gateway> {
+async function serveByWorkers(config: Config, log: Logger, { store }: StoreAndKeys): Promise<Gateway> {
   const port = await claimPort(config.port, config.host)
-  const supervisor = startWorkers(config, port, log)
+  const supervisor = await startWorkers({ config, port, log, db: store.db })
   return {
     announce: targets => supervisor.broadcast({ name: 'invalidate', input: targets }),
+    flushAndReturn: account => supervisor.broadcast({ name: 'flushAndReturn', input: account }),
     listen: () => supervisor.ready.then(() => port),
+    startDraining: supervisor.startDraining,
     stop: supervisor.stop,
   }
 }
@@ -63,37 +61,56 @@ function reachable(host: string): string {
 }
 
 /** Runs the gateway until a signal stops it. Returns the exit code. */
-export async function serve({ settings, options, env, print }: Serving): Promise<number> {
+export async function serve({ settings, options, env, print, others }: Serving): Promise<number> {
   const isDemo = options.demo
   const isPersistent = Boolean(options.data ?? env.SLUICE_DATA)
   const demo = isDemo ? createDemo(isPersistent ? settings.dataDir : undefined) : undefined
   if (demo) process.once('exit', demo.close)
-  const config = { ...settings, dataDir: demo?.dataDir ?? settings.dataDir }
+  // The demo calls its own address, which a certificate does not name.
+  const tls = demo ? undefined : settings.tls
+  const config = { ...settings, dataDir: demo?.dataDir ?? settings.dataDir, tls }
+  const scheme = tls === undefined ? 'http' : 'https'
   // At level info, the log of the demo's set-up would hide the text that the demo prints.
   const level = isDemo && !env.SLUICE_LOG ? 'warn' : config.logLevel
-  const log = createLog(level)
+  const log = createLog(level, config.logFormat)
   const storeAndKeys = await openStoreAndKeys(config)
   const { rootPassword } = storeAndKeys
   // Printed before any step that can fail, because the password cannot be shown again.
   if (rootPassword && !demo)
-    print(`\n  Created the user root. Password (shown only once):  ${rootPassword}\n`)
+    print(
+      config.logFormat === 'json'
+        ? JSON.stringify({
+            level: 'info',
+            msg: 'Created the user root.',
+            username: 'root',
+            password: rootPassword,
+          })
+        : `\n  Created the user root. Password (shown only once):  ${rootPassword}\n`,
+    )
   const gateway = await (config.workers === 1
     ? serveHere(config, log, storeAndKeys)
-    : serveByWorkers(config, log))
+    : serveByWorkers(config, log, storeAndKeys))
   let ownAddress: string | undefined
-  const operations = operationsOf(config, storeAndKeys, gateway.announce, () => ownAddress)
+  const operations = operationsOf(config, storeAndKeys, {
+    announce: gateway.announce,
+    flushAndReturn: gateway.flushAndReturn,
+    address: () => ownAddress,
+  })
   const control = await serveControl(config.dataDir, operations)
-  const stopSignal = firstSignal()
+  // A third signal, or a second one without a drain delay, ends the process at once. No data is lost, because every write is
+  // atomic.
+  const signals = watchStopSignals(() => process.exit(EXIT.ok))
   const port = await gateway.listen()
-  ownAddress = `http://${reachable(config.host)}:${port}${config.basePath}`
+  ownAddress = `${scheme}://${reachable(config.host)}:${port}${config.basePath}`
   const consoleFiles = createConsoleFiles(log)
   void consoleFiles.prepare()
-  const address = `http://${config.host.includes(':') ? `[${config.host}]` : config.host}:${port}${config.basePath}`
+  const address = `${scheme}://${config.host.includes(':') ? `[${config.host}]` : config.host}:${port}${config.basePath}`
 
   if (demo) {
     const { store } = storeAndKeys
     const { announce } = gateway
     await demo.setUp({ address, operations, rootPassword, store, announce, print })
+    await others?.start()
   }
   log.info(
     { address, version, engine: storeAndKeys.store.engine, workers: config.workers },
@@ -106,7 +123,16 @@ export async function serve({ settings, options, env, print }: Serving): Promise
       'The master secret is in SLUICE_DATA/secret. Gateways that share this database need the same SLUICE_SECRET.',
     )
 
-  const signal = await stopSignal
+  const signal = await signals.first
+  await others?.stop()
+  gateway.startDraining()
+  if (config.drainDelayS > 0) {
+    log.info(
+      { signal, drain_delay_s: config.drainDelayS },
+      'Draining: /readyz reports 503, and new requests are still served.',
+    )
+    await signals.delay(config.drainDelayS * 1000)
+  }
   log.info(
     { signal, drain_s: config.drainS },
     'Shutting down: refusing new connections, finishing running requests.',

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino'
+import type { Network } from '../http/network.ts'
 import { presentAuditRecord } from '../manage/server/audit.ts'
 import { presentRow } from '../manage/usage/log-view.ts'
 import type { Store } from '../store/engine/store.ts'
@@ -17,13 +18,16 @@ import { createStoreShipping, type ShippedRecord } from './store-shipping.ts'
 
 const BATCH_ROWS = 500
 const POST_TIMEOUT_MS = 30_000
+const CONNECT_TIMEOUT_MS = 10_000
 const CLOSE_TIMEOUT_MS = 5_000
 /** A row that stands for several rejected requests may be counted up for a minute. */
 const COUNTING_S = 120
 
-function deliveryTo(target: ShipTarget, { shipHeaders: headers }: Config) {
+function deliveryTo(target: ShipTarget, { config: { shipHeaders: headers }, network }: ShippingDeps) {
   if ('file' in target) return createFileDelivery(target.file)
-  const http = { url: target.url, headers, timeoutMs: POST_TIMEOUT_MS, isCompressed: false }
+  // The operator may run the receiver anywhere.
+  const connect = network.connector({ timeoutMs: CONNECT_TIMEOUT_MS, isUnchecked: true })
+  const http = { url: target.url, headers, timeoutMs: POST_TIMEOUT_MS, isCompressed: false, connect }
   return createHttpDelivery(http, JSON_LINES_TYPE)
 }
 
@@ -55,6 +59,7 @@ const readAudit: ReadRecords = async ({ db }, after) => {
 
 type ShippingDeps = {
   readonly config: Config
+  readonly network: Pick<Network, 'connector'>
   readonly log: Logger
   readonly store: Store
   readonly nodeId: string
@@ -64,13 +69,14 @@ type ShippingDeps = {
 }
 
 /** Ships usage, audit records and request lines as JSON lines to a file or an HTTP endpoint (docs/reference/shipping.md: Streams). */
-export function createShipping({ config, log, store, nodeId, shipsStore, metrics }: ShippingDeps) {
+export function createShipping(deps: ShippingDeps) {
+  const { config, log, store, nodeId, shipsStore, metrics } = deps
   const closers: (() => Promise<void>)[] = []
   const logFailure = createFailureLog(log, Date.now)
 
   function shipStream(stream: 'usage' | 'audit', target: ShipTarget | undefined): void {
     if (target === undefined || !shipsStore) return
-    const delivery = deliveryTo(target, config)
+    const delivery = deliveryTo(target, deps)
     const shipping = createStoreShipping({
       db: store.db,
       stream,
@@ -93,7 +99,7 @@ export function createShipping({ config, log, store, nodeId, shipsStore, metrics
   shipStream('audit', config.shipAudit)
   const { shipRequests } = config
   if (shipRequests === undefined) return { shipRequest: undefined, close: closeAll }
-  const delivery = deliveryTo(shipRequests, config)
+  const delivery = deliveryTo(shipRequests, deps)
   const requests = createBatchExport({
     batch: createLineBatch(),
     deliver: delivery.deliver,

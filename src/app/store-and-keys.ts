@@ -6,7 +6,9 @@ import { DirectoryInUseError, lockDirectory } from '../host/lock.ts'
 import { createKeyring, type Keyring } from '../identity/keyring.ts'
 import { createPasswords } from '../identity/passwords.ts'
 import { newSecret, readSecretFile, writeSecretFile } from '../identity/secret-file.ts'
+import { createConfigHistory } from '../manage/config/history.ts'
 import { NewerStoreError, openStore, type Store, type StoreOptions } from '../store/engine/store.ts'
+import { isIncompleteCopy } from '../store/engine/store-move.ts'
 import { firstStart, openBodySeal, openChainKey, openDigest, sealPlainHeaders } from './bootstrap.ts'
 import { type Config, readKeyring, SettingError } from './config.ts'
 
@@ -53,7 +55,7 @@ async function hasData(store: Store): Promise<boolean> {
 
 const SECRET_FILE = 'SLUICE_DATA/secret'
 
-type MasterSecret = {
+export type MasterSecret = {
   /** Newest first. */
   readonly secrets: readonly string[]
   /** For messages. */
@@ -62,7 +64,7 @@ type MasterSecret = {
 }
 
 /** SLUICE_SECRET, else the secret file, else a new secret. Existing data needs the secret it is encrypted with. */
-function masterSecret({ keyring, dataDir }: Config, isInitialised: boolean): MasterSecret {
+export function masterSecret({ keyring, dataDir }: Config, isInitialised: boolean): MasterSecret {
   if (keyring !== undefined) return { secrets: keyring, source: 'SLUICE_SECRET', isNew: false }
   const stored = readSecretFile(dataDir)
   if (stored !== undefined)
@@ -84,14 +86,19 @@ async function prepareStore(config: Config, { db, migrate }: Store, keyring: Key
   const digest = await openDigest(db, keyring, source)
   if (digest === undefined) throw new Error('the store has no digest key after its first start')
   await sealPlainHeaders(db, keyring)
+  await createConfigHistory({ keyring, now }).start(db)
   return { passwords, rootPassword, digest, bodySeal: await openBodySeal(db, keyring) }
 }
 
 /**
  * Locks the data directory, opens the store and decrypts its keys. A wrong secret ends this before anything is written.
  * Commands without a running server set `mustExist`. Workers set `isLocked`, because their supervisor holds the lock.
+ * `isCopy` opens a copy that is not complete yet.
  */
-export async function openStoreAndKeys(config: Config, { mustExist = false, isLocked = false } = {}) {
+export async function openStoreAndKeys(
+  config: Config,
+  { mustExist = false, isLocked = false, isCopy = false } = {},
+) {
   if (mustExist && lacksDatabaseFile(config)) throw noGateway(config)
   const lock = isLocked ? { release() {} } : lockDataDirectory(config.dataDir)
   const isNewFile = lacksDatabaseFile(config)
@@ -102,6 +109,8 @@ export async function openStoreAndKeys(config: Config, { mustExist = false, isLo
   }
   try {
     const isInitialised = !isNewFile && (await hasData(store))
+    if (isInitialised && !isCopy && (await isIncompleteCopy(store.db)))
+      throw new SettingError('DATABASE_URL', 'contains an incomplete copy: repeat "sluice migrate --to …"')
     if (mustExist && !isInitialised) throw noGateway(config)
     const secret = masterSecret(config, isInitialised)
     const keyring = createKeyring(secret.secrets)

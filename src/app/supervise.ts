@@ -6,22 +6,41 @@ import { createThrottle } from '../identity/throttle.ts'
 import { monotonicMs } from '../routing/clock.ts'
 import { createRates, type Subject } from '../routing/rates.ts'
 import { createRateServer } from '../routing/shared-rates.ts'
+import { openListener } from '../store/engine/listener.ts'
+import type { Db } from '../store/engine/store.ts'
 import type { WorkerExit } from '../workers/messages.ts'
 import { startSupervisor } from '../workers/supervisor.ts'
 import type { Config } from './config.ts'
 import { warnOfProxy } from './exposure.ts'
+import { openMachineRates } from './fleet-rates.ts'
 import { assignNodes } from './nodes.ts'
 
 const MAX_EXITS = 100
+const LISTEN_EVERY_MS = 1_000
+
+type SuperviseDeps = {
+  readonly config: Config
+  readonly port: number
+  readonly log: Logger
+  readonly db: Db
+}
 
 /** Starts the workers, and counts rate limits and failed sign-ins for all of them together. */
-export function startWorkers(config: Config, port: number, log: Logger) {
-  const rates = createRates({ nowMs: monotonicMs })
+export async function startWorkers({ config, port, log, db }: SuperviseDeps) {
+  const assignments = assignNodes(config.dataDir, config.workers)
+  const listener = config.databaseUrl === undefined ? undefined : openListener(config.databaseUrl)
+  await listener?.open()
+  // A connection that breaks is replaced by the next statement.
+  const listening = setInterval(() => void listener?.open().catch(() => {}), LISTEN_EVERY_MS)
+  listening.unref()
+  const machine = assignments[0]?.machine ?? ''
+  const machineRates = listener && openMachineRates({ db, listener, machine, log })
+  const rates = machineRates ?? createRates({ nowMs: monotonicMs })
   const throttle = createThrottle(Date.now)
   const now = () => Math.floor(Date.now() / 1000)
   const proxies = createProxyReports(now, warnOfProxy(log))
   const exits: WorkerExit[] = []
-  return startSupervisor({
+  const supervisor = startSupervisor({
     program: fileURLToPath(programFile('main')),
     args: ['start'],
     env: {
@@ -29,8 +48,9 @@ export function startWorkers(config: Config, port: number, log: Logger) {
       HOST: config.host,
       SLUICE_DATA: config.dataDir,
       SLUICE_LOG: log.level,
+      SLUICE_LOG_FORMAT: config.logFormat,
     },
-    assignments: assignNodes(config.dataDir, config.workers),
+    assignments,
     drainMs: config.drainS * 1000,
     services() {
       const rateServer = createRateServer(rates)
@@ -54,4 +74,13 @@ export function startWorkers(config: Config, port: number, log: Logger) {
       if (exits.length > MAX_EXITS) exits.shift()
     },
   })
+  return {
+    ...supervisor,
+    async stop(): Promise<void> {
+      await supervisor.stop()
+      clearInterval(listening)
+      await machineRates?.close()
+      await listener?.close()
+    },
+  }
 }

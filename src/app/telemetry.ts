@@ -1,6 +1,7 @@
 import { hostname } from 'node:os'
 import type { Logger } from 'pino'
 import { version } from '../host/version.ts'
+import type { Network } from '../http/network.ts'
 import type { RelayChannel } from '../relay/catalog/catalog.ts'
 import { createBatchExport } from '../telemetry/batch-export.ts'
 import type { TelemetryEncoding } from '../telemetry/encoding.ts'
@@ -17,9 +18,14 @@ import { createTracing, type Tracing } from './tracing.ts'
 
 /** How long a stop waits for the last export. */
 const CLOSE_TIMEOUT_MS = 5_000
+const CONNECT_TIMEOUT_MS = 10_000
 
 /** An endpoint for all signals is completed by the signal's path; one of a single signal is complete. */
-function targetOf(config: Config, signal: 'traces' | 'metrics'): HttpTarget | undefined {
+function targetOf(
+  config: Config,
+  network: Pick<Network, 'connector'>,
+  signal: 'traces' | 'metrics',
+): HttpTarget | undefined {
   const isTraces = signal === 'traces'
   if ((isTraces ? config.otelTraces : config.otelMetrics) === 'none') return undefined
   const base = config.otlpEndpoint?.replace(/\/+$/, '')
@@ -31,6 +37,8 @@ function targetOf(config: Config, signal: 'traces' | 'metrics'): HttpTarget | un
     headers: (isTraces ? config.otlpTracesHeaders : config.otlpMetricsHeaders) ?? config.otlpHeaders,
     timeoutMs: config.otlpTimeoutMs,
     isCompressed: config.otlpCompression === 'gzip',
+    // The operator may run the receiver anywhere.
+    connect: network.connector({ timeoutMs: CONNECT_TIMEOUT_MS, isUnchecked: true }),
   }
 }
 
@@ -55,6 +63,7 @@ function resourceOf({ otelServiceName, otelResource }: Config, nodeId: string): 
 
 type TelemetryDeps = {
   readonly config: Config
+  readonly network: Pick<Network, 'connector'>
   readonly log: Logger
   readonly metrics: Pick<Metrics, 'collect' | 'onTelemetryDropped'>
   readonly nodeId: string
@@ -124,8 +133,8 @@ export function createTelemetry(deps: TelemetryDeps) {
   const source = { resource: resourceOf(config, nodeId), scope: { name: 'sluice', version } }
   const encoding =
     config.otlpProtocol === 'http/json' ? createJsonEncoding(source) : createProtobufEncoding(source)
-  const tracesTarget = targetOf(config, 'traces')
-  const metricsTarget = targetOf(config, 'metrics')
+  const tracesTarget = targetOf(config, deps.network, 'traces')
+  const metricsTarget = targetOf(config, deps.network, 'metrics')
   const traces = tracesTarget && exportTraces({ ...deps, encoding }, tracesTarget)
   const metrics = metricsTarget && exportMetrics({ ...deps, encoding }, metricsTarget)
   const onRequestEnd = (...ended: Parameters<Tracing['onRequestEnd']>): void => {

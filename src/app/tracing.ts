@@ -191,8 +191,8 @@ export function createTracing(sampler: Sampler, add: (span: Span) => void) {
     if (work?.isStream && frt !== undefined) attributes.push(KEY.firstChunkS, frt / 1000)
   }
 
-  function pushMessages(attributes: AttributeBuilder, kept: KeptBodies): void {
-    const { input, output } = spanMessages(kept)
+  function pushMessages(attributes: AttributeBuilder, bodies: KeptBodies): void {
+    const { input, output } = spanMessages(bodies)
     if (input !== undefined) attributes.push(KEY.inputMessages, input)
     if (output !== undefined) attributes.push(KEY.outputMessages, output)
   }
@@ -221,12 +221,12 @@ export function createTracing(sampler: Sampler, add: (span: Span) => void) {
   return {
     startSpan,
 
-    /** `kept`: the bodies of the request, if they are kept. */
+    /** `bodies`: the bodies of the request, if they are kept. */
     onRequestEnd(
       report: RequestReport,
       request: RelayIncoming,
       response: RelayOutgoing,
-      kept: KeptBodies | undefined,
+      bodies: KeptBodies | undefined,
     ): void {
       const traced = report.span as TracedRequest | undefined
       if (!traced?.context.isSampled) return
@@ -245,7 +245,7 @@ export function createTracing(sampler: Sampler, add: (span: Span) => void) {
       if (caller) attributes.push(KEY.userId, String(caller.userId), KEY.tokenId, caller.tokenId)
       if (attempts.length > 0) attributes.push(KEY.attempts, attempts.length)
       pushUsage(attributes, report)
-      if (kept) pushMessages(attributes, kept)
+      if (bodies) pushMessages(attributes, bodies)
       const code = errorOf(report, status)
       if (code !== undefined) attributes.push(KEY.errorType, code.slice(0, MAX_TEXT))
       add({

@@ -1,3 +1,15 @@
+import type { CanaryCommands } from '../domain/canary-command.ts'
+import type {
+  ApplyInput,
+  ApplyResult,
+  ExportResult,
+  RevisionDifference,
+  RevisionSummary,
+  RollbackInput,
+  RollbackReport,
+  WholeRevision,
+} from '../domain/config-change.ts'
+import type { ImportReport, ImportRequest } from '../domain/import.ts'
 import type { Digest } from '../identity/credentials.ts'
 import type { Keyring } from '../identity/keyring.ts'
 import type { Passwords } from '../identity/passwords.ts'
@@ -22,9 +34,12 @@ export type OperationDeps = {
   readonly passwords: Passwords
   readonly now: () => number
   /** Invalidates what a running relay has cached of the targets, which are named as in audit records. */
-  readonly announce: (targets: readonly string[]) => Promise<void>
+  readonly announce: (targets: readonly string[]) => Promise<unknown>
+  readonly configuration: Configuration
   /** Explains why a request failed. */
   readonly explain: (text: string) => Promise<RequestExplanation>
+  /** Imports from another gateway. */
+  readonly importFrom: (request: ImportRequest) => Promise<ImportReport>
   /** The URL of the running gateway in this process; undefined if none runs. */
   readonly address?: (() => string | undefined) | undefined
   readonly dataDir: string
@@ -32,6 +47,22 @@ export type OperationDeps = {
   readonly anchorFile: string | undefined
   /** The secret is in the data directory, not in the environment. */
   readonly isSecretInFile: boolean
+}
+
+/** The configuration as a whole (docs/reference/configuration-file.md: Applying a file). */
+export type Configuration = {
+  apply(input: ApplyInput): Promise<ApplyResult>
+  export(): Promise<ExportResult>
+  readonly revisions: {
+    list(paging: { readonly page: number; readonly pageSize: number }): Promise<{
+      readonly items: readonly RevisionSummary[]
+    }>
+    get(revision: number): Promise<WholeRevision>
+    /** To the last revision by default. */
+    diff(from: number, to: number | undefined): Promise<RevisionDifference>
+  }
+  rollback(input: RollbackInput): Promise<RollbackReport>
+  readonly canaries: CanaryCommands
 }
 
 /** Why a request failed (docs/reference/management-api.md: Request explanation). */

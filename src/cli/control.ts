@@ -8,7 +8,8 @@ import type { Operations } from './operations.ts'
 // Like http/server.ts: an `import` would also load the client of `fetch`.
 const { createServer, request } = createRequire(import.meta.url)('node:http') as typeof import('node:http')
 
-const MAX_BODY = 64 * 1024
+/** A configuration file, or the configuration of another gateway, is sent as one command. */
+const MAX_BODY = 16 * 1024 * 1024
 const TIMEOUT_MS = 600_000
 
 /** The shorter of the absolute and the relative path: a socket path has at most about 100 characters. */

@@ -1,5 +1,8 @@
 import { SYSTEM } from '../domain/actor.ts'
+import type { CanaryCommands } from '../domain/canary-command.ts'
+import type { ApplyInput, RollbackInput } from '../domain/config-change.ts'
 import { Refusal } from '../domain/errors.ts'
+import type { ImportRequest } from '../domain/import.ts'
 import { mask } from '../domain/text.ts'
 import { NEVER } from '../domain/token.ts'
 import { newAccessToken, newPassword } from '../identity/credentials.ts'
@@ -10,10 +13,39 @@ import { appendAudit } from '../store/records/audit.ts'
 import { endSessions } from '../store/records/sessions.ts'
 import { findUserByName, updateUser } from '../store/records/users.ts'
 import { createBackup } from './backup.ts'
-import { CommandError, type OperationDeps } from './command.ts'
+import { CommandError, type Configuration, type OperationDeps } from './command.ts'
+import { createNodeOperations } from './nodes.ts'
 import { createReplay } from './replay.ts'
 import { createRotation } from './rotation.ts'
 import { createVerify } from './verify.ts'
+
+/** One line for each invalid field; the first one is the message itself. */
+const messageOf = ({ message, errors = [] }: Refusal) =>
+  errors.length > 1 ? errors.map(error => `${error.path} ${error.message}`).join('\n') : message
+
+type CanaryInputs = { readonly [name in keyof CanaryCommands]: Parameters<CanaryCommands[name]>[0] }
+
+/** The configuration, whose refusals are messages for the operator. */
+function refusalsAsErrors({ apply, export: exportConfig, revisions, rollback, canaries }: Configuration) {
+  const report = (error: unknown): never => {
+    throw error instanceof Refusal ? new CommandError(messageOf(error)) : error
+  }
+  return {
+    applyConfig: (input: ApplyInput) => apply(input).catch(report),
+    exportConfig: (_input: object) => exportConfig(),
+    configLog: async ({ limit }: { limit: number }) =>
+      (await revisions.list({ page: 1, pageSize: limit })).items,
+    configRevision: ({ revision }: { revision: number }) => revisions.get(revision).catch(report),
+    configDiff: ({ from, to }: { from: number; to?: number | undefined }) =>
+      revisions.diff(from, to).catch(report),
+    configRollback: (input: RollbackInput) => rollback(input).catch(report),
+    listCanaries: (input: CanaryInputs['list']) => canaries.list(input).catch(report),
+    startCanary: (input: CanaryInputs['start']) => canaries.start(input).catch(report),
+    showCanary: (input: CanaryInputs['show']) => canaries.show(input).catch(report),
+    updateCanary: (input: CanaryInputs['update']) => canaries.update(input).catch(report),
+    actOnCanary: (input: CanaryInputs['act']) => canaries.act(input).catch(report),
+  }
+}
 
 /** The operations behind the commands, for a running server or without one. */
 export function createOperations(deps: OperationDeps) {
@@ -25,8 +57,8 @@ export function createOperations(deps: OperationDeps) {
     return user
   }
 
-  const record = (trx: Trx, action: string, target: string, after?: unknown) =>
-    appendAudit(trx, {
+  const record = async (trx: Trx, action: string, target: string, after?: unknown): Promise<void> => {
+    await appendAudit(trx, {
       time: now(),
       actor_id: 0,
       actor_name: SYSTEM,
@@ -38,6 +70,7 @@ export function createOperations(deps: OperationDeps) {
       before: null,
       after: after === undefined ? null : JSON.stringify(after),
     })
+  }
 
   async function resetPassword({
     username,
@@ -88,7 +121,13 @@ export function createOperations(deps: OperationDeps) {
     deps.explain(text).catch(error => {
       throw error instanceof Refusal ? new CommandError('no request in the log matches') : error
     })
+  const importFrom = (request: ImportRequest) =>
+    deps.importFrom(request).catch(error => {
+      throw (error as Error).name === 'SourceError' ? new CommandError((error as Error).message) : error
+    })
   return {
+    ...refusalsAsErrors(deps.configuration),
+    importFrom,
     resetPassword,
     accessToken,
     verify,
@@ -96,6 +135,7 @@ export function createOperations(deps: OperationDeps) {
     replay: createReplay(deps, record),
     rotateSecret: rotation,
     backup: createBackup(deps),
+    ...createNodeOperations(deps, record),
   }
 }
 

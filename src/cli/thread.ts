@@ -1,5 +1,5 @@
-import { Worker } from 'node:worker_threads'
 import { programFile } from '../host/program-file.ts'
+import { startProgramThread } from '../host/program-thread.ts'
 import { CommandError } from './command.ts'
 
 /** The single message of a thread, before it ends. */
@@ -11,7 +11,7 @@ export async function runThread<Result>(
   job: object,
 ): Promise<Result> {
   const outcome = await new Promise<ThreadOutcome>((resolve, reject) => {
-    const worker = new Worker(programFile(`cli/${name}`), { workerData: job })
+    const worker = startProgramThread(programFile(`cli/${name}`), { workerData: job })
     worker.once('message', resolve)
     worker.once('error', reject)
     worker.once('exit', () => reject(new Error(`${name} ended without a result`)))

@@ -10,6 +10,7 @@ import type { RowState } from '../store/engine/row-states.ts'
 import type { AuditRow, EntryRow } from '../store/engine/schema.ts'
 import { type Trx, transact } from '../store/engine/store.ts'
 import { auditAfter, auditFields, unkeyedAuditFields } from '../store/records/audit.ts'
+import { listUnretired } from '../store/records/nodes.ts'
 import { CommandError, type OperationDeps, type Report } from './command.ts'
 import type { JournalJob, JournalReport } from './journal-thread.ts'
 import { runThread } from './thread.ts'
@@ -70,6 +71,9 @@ function createFindings() {
 }
 
 type Findings = ReturnType<typeof createFindings>
+
+const nodeLabel = ({ id, name }: { readonly id: string; readonly name: string | null }) =>
+  name ? `${id} (${name})` : id
 
 /** Recomputes chains and balances, compares them with journals, anchors and rows, and reports every check. */
 export function createVerify({ db, now, dataDir, anchorFile: ownFile, record }: VerifyDeps) {
@@ -213,6 +217,12 @@ export function createVerify({ db, now, dataDir, anchorFile: ownFile, record }: 
       return { findings, lost, orphans: [] }
     }
     for (const { ok, line } of journals) findings.line(line, ok)
+    const readNodes = new Set(journals.map(({ node }) => node))
+    const unseen = (await listUnretired(db)).filter(({ id }) => !readNodes.has(id))
+    if (unseen.length > 0)
+      findings.note(
+        `journals not seen: ${unseen.map(nodeLabel).join(', ')}. Run sluice verify on their machines`,
+      )
     findings.add(ledger.faults)
     findings.add(faults, `anchors: ${anchors.index.count()} heads match (${anchors.places.join(', ')})`)
     if (anchors.missingFile !== undefined)

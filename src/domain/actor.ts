@@ -11,6 +11,8 @@ export type Actor = {
   readonly credentialId: number
   /** When the session began, in Unix seconds; undefined for other credentials. */
   readonly signInTime?: number
+  /** Signed in with an imported password that is too short or too long, and may only change it. */
+  readonly mustChangePassword?: true
 }
 
 /** The author of ledger entries and audit records. */

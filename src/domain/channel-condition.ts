@@ -16,6 +16,22 @@ export type ChannelCondition = {
   readonly keys: readonly (Condition & { readonly index: number })[]
 }
 
+/**
+ * A change of the health of a channel or key that all nodes shall know. Without `cooldown`: the channel or key works again.
+ * Without `keyIndex`: the whole channel.
+ */
+export type HealthEvent = {
+  readonly channelId: number
+  readonly keyIndex?: number
+  readonly cooldown?: {
+    readonly forMs: number
+    readonly reason: string
+    /** Consecutive failures and cooldowns. */
+    readonly strikes: number
+    readonly cooldowns: number
+  }
+}
+
 /** The statuses with which providers refuse a key. */
 export const isKeyRefusal = (status: number | string) => status === 401 || status === 403
 

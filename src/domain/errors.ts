@@ -6,6 +6,7 @@ export const MANAGEMENT_STATUS = {
   forbidden: 403,
   wrong_password: 403,
   fresh_sign_in_required: 403,
+  password_change_required: 403,
   cross_site_refused: 403,
   not_found: 404,
   method_not_allowed: 405,
@@ -94,6 +95,14 @@ export class UnreachableError extends Error {
     super(cause.message, { cause })
     this.name = 'UnreachableError'
     this.isOutcomeUnknown = isOutcomeUnknown
+  }
+}
+
+/** The store is at another position of a node's journal than the node knows. Nothing was applied. */
+export class StorePositionError extends Error {
+  constructor(message: string) {
+    super(message)
+    this.name = 'StorePositionError'
   }
 }
 

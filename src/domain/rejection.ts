@@ -1,3 +1,5 @@
+import type { CanaryMark } from './canary.ts'
+
 /** The channel of a rejected request, and its name in lists by channel. */
 export const NO_CHANNEL = 0
 export const NO_CHANNEL_NAME = '(rejected)'
@@ -23,6 +25,8 @@ export type Rejection = {
   readonly isStream: boolean
   readonly address: string
   readonly tags?: Readonly<Record<string, string>> | undefined
+  /** The canaries that the request took part in. */
+  readonly canaries?: readonly CanaryMark[] | undefined
   /** The channels that could not take the request, and why. */
   readonly passedOver?: readonly { readonly channelId: number; readonly reason: string }[] | undefined
 }

@@ -20,8 +20,9 @@ const SCHEME = /^\s*(?:bearer|basic|token|key|apikey)?[\s=:]*$/i
 /** A value that consists of placeholders holds no secret itself: `Bearer {api_key}`. */
 export const isOnlyPlaceholders = (value: string) => SCHEME.test(value.replace(PLACEHOLDER, ''))
 
-/** A password in a URL, in a field of any name. */
-const HAS_PASSWORD = /\/\/[^/\s@]*:[^/\s@]+@/
+/** Credentials in a URL, in a field of any name: a password, or a user name that may be a token. */
+const HAS_CREDENTIALS = /\/\/[^/\s@]*:[^/\s@]+@|\b[a-z][a-z0-9+.-]*:\/\/[^/\s@?#]+@/i
+const CREDENTIALS = /\/\/[^/\s@]*@/g
 
 /** A credential by its scheme, in a header of any name. */
 const HAS_SCHEME = /^\s*(?:bearer|basic)\s+\S/i
@@ -29,14 +30,22 @@ const HAS_SCHEME = /^\s*(?:bearer|basic)\s+\S/i
 /** Whether a value is masked in every response. */
 export const isMaskedValue = (name: string, value: unknown): value is string =>
   typeof value === 'string' &&
-  (((isSecretName(name) || HAS_SCHEME.test(value)) && !isOnlyPlaceholders(value)) || HAS_PASSWORD.test(value))
+  (((isSecretName(name) || HAS_SCHEME.test(value)) && !isOnlyPlaceholders(value)) ||
+    HAS_CREDENTIALS.test(value))
+
+/** A value as responses show it. Of a URL with credentials, the rest stays visible. */
+export function maskedForm(name: string, value: string): string {
+  if (!isMaskedValue(name, value)) return value
+  const isUrl = HAS_CREDENTIALS.test(value) && !isSecretName(name) && !HAS_SCHEME.test(value)
+  return isUrl ? value.replace(CREDENTIALS, '//…@') : mask(value)
+}
 
 /** The same object with all secrets masked, at any depth. */
 export function maskSecrets(object: JsonObject): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(object).map(([name, value]) => {
       if (isObject(value)) return [name, maskSecrets(value)]
-      return [name, isMaskedValue(name, value) ? mask(value) : value]
+      return [name, typeof value === 'string' ? maskedForm(name, value) : value]
     }),
   )
 }
@@ -48,7 +57,7 @@ export function unmaskSecrets(object: JsonObject, stored: unknown): Record<strin
     Object.entries(object).map(([name, value]) => {
       const before = Object.hasOwn(storedObject, name) ? storedObject[name] : undefined
       if (isObject(value)) return [name, unmaskSecrets(value, before)]
-      return [name, isMaskedValue(name, before) && value === mask(before) ? before : value]
+      return [name, isMaskedValue(name, before) && value === maskedForm(name, before) ? before : value]
     }),
   )
 }

@@ -1,4 +1,5 @@
-import { Worker } from 'node:worker_threads'
+import type { Worker } from 'node:worker_threads'
+import { startProgramThread } from './program-thread.ts'
 import type { JobDone, JobMessage } from './thread-jobs.ts'
 
 /**
@@ -55,6 +56,8 @@ export function createOnDemandThread<Job, Result>({
     isWarm = true
     const { resolve, reject } = jobs.get(done.id) ?? {}
     jobs.delete(done.id)
+    // An idle thread does not keep the process alive.
+    if (jobs.size === 0) worker?.unref()
     if ('failure' in done) reject?.(done.failure)
     else resolve?.(done.result)
   }
@@ -71,8 +74,7 @@ export function createOnDemandThread<Job, Result>({
   }
 
   function start(): Worker {
-    const started = new Worker(program, { resourceLimits: { maxOldGenerationSizeMb: maxHeapMb } })
-    started.unref()
+    const started = startProgramThread(program, { resourceLimits: { maxOldGenerationSizeMb: maxHeapMb } })
     isWarm = false
     started.on('message', settle)
     started.on('error', error => onFailure(error as Error))
@@ -83,6 +85,7 @@ export function createOnDemandThread<Job, Result>({
 
   function post(message: JobMessage<Job>): void {
     worker ??= start()
+    worker.ref()
     worker.postMessage(message)
   }
 

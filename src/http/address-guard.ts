@@ -1,6 +1,6 @@
-import { type LookupAddress, lookup } from 'node:dns'
 import type { LookupFunction } from 'node:net'
-import { buildConnector } from 'undici'
+import type { IpFamily } from '../domain/channel-network.ts'
+import { createNameLookups, type NameLookup, type NameLookups } from './name-lookup.ts'
 import {
   type AddressAuthor,
   type AddressPolicy,
@@ -19,6 +19,7 @@ export class RefusedAddressError extends Error {
 }
 
 type GuardRules = {
+  readonly names: NameLookup
   readonly policy: AddressPolicy
   readonly author: AddressAuthor
   onRefused(error: RefusedAddressError): void
@@ -29,14 +30,14 @@ type GuardRules = {
  * differ (DNS rebinding).
  */
 const createGuardedLookup =
-  ({ policy, author, onRefused }: GuardRules): LookupFunction =>
+  ({ names, policy, author, onRefused }: GuardRules): LookupFunction =>
   (hostname, options, callback) => {
     const refuse = (reason: string) => {
       const refusal = new RefusedAddressError(reason)
       onRefused(refusal)
       callback(refusal, '', 0)
     }
-    lookup(hostname, { ...options, all: true }, (error, addresses: LookupAddress[] = []) => {
+    names(hostname, options, (error, addresses = []) => {
       const [first] = addresses
       if (error) return callback(error, '', 0)
       if (!first) return refuse(`${hostname} has no address`)
@@ -53,19 +54,23 @@ const createGuardedLookup =
 export type AddressGuardDeps = {
   readonly policy: AddressPolicy
   onRefused(error: RefusedAddressError): void
+  /** Absent: the resolver of the system. */
+  readonly names?: NameLookups
 }
 
-export type ConnectorOptions = { readonly timeoutMs: number; readonly author?: AddressAuthor }
-
 /** Checks the address of every outgoing connection of the gateway. */
-export function createAddressGuard({ policy, onRefused }: AddressGuardDeps) {
+export function createAddressGuard({
+  policy,
+  onRefused,
+  names = createNameLookups({ servers: [], family: undefined }),
+}: AddressGuardDeps) {
   /**
    * The checks of connections to addresses of one author. Node.js calls the lookup for names only, so `refuse` checks
    * literal addresses.
    */
-  function resolver(author: AddressAuthor) {
+  function resolver(author: AddressAuthor, family?: IpFamily) {
     return {
-      lookup: createGuardedLookup({ policy, author, onRefused }),
+      lookup: createGuardedLookup({ names: names(family), policy, author, onRefused }),
       refuse(hostname: string): RefusedAddressError | undefined {
         const reason = refuseHost(hostname, policy, author)
         if (reason === undefined) return undefined
@@ -76,21 +81,7 @@ export function createAddressGuard({ policy, onRefused }: AddressGuardDeps) {
     }
   }
 
-  return {
-    refuseUrl: (text: string) => refuseUrl(text, policy),
-    resolver,
-
-    /** The connector of undici. */
-    connector({ timeoutMs, author = 'administrator' }: ConnectorOptions): buildConnector.connector {
-      const { lookup, refuse } = resolver(author)
-      const connect = buildConnector({ allowH2: false, timeout: timeoutMs, lookup })
-      return (options, callback) => {
-        const refusal = refuse(options.hostname)
-        if (refusal === undefined) connect(options, callback)
-        else callback(refusal, null)
-      }
-    },
-  }
+  return { policy, names, refuseUrl: (text: string) => refuseUrl(text, policy), resolver }
 }
 
 export type AddressGuard = ReturnType<typeof createAddressGuard>

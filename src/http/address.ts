@@ -56,6 +56,8 @@ const isForwarded = ({ headers }: RelayIncoming) =>
 export function createClientAddress(
   trustedProxies: readonly string[],
   onUntrusted: (peer: string) => void = () => {},
+  /** The gateway itself uses TLS. */
+  hasTls = false,
 ): ClientAddress {
   let isReported = false
   const ranges = trustedProxies.map(readRange)
@@ -72,10 +74,10 @@ export function createClientAddress(
         isReported = true
         onUntrusted(peer)
       }
-      return { address: peer, isTls: false }
+      return { address: peer, isTls: hasTls }
     }
     const proto = request.headers['x-forwarded-proto']
-    const isTls = (Array.isArray(proto) ? proto[0] : proto)?.split(',')[0]?.trim() === 'https'
+    const isTls = hasTls || (Array.isArray(proto) ? proto[0] : proto)?.split(',')[0]?.trim() === 'https'
     const forwarded = request.headers['x-forwarded-for']
     const hops = (Array.isArray(forwarded) ? forwarded.join(',') : (forwarded ?? ''))
       .split(',')

@@ -46,15 +46,15 @@ export async function callListener(listener: RequestListener, call: LoopbackCall
       outgoing.once('response', resolve).once('error', reject),
     )
     const chunks: Buffer[] = []
-    let kept = 0
+    let keptBytes = 0
     let size = 0
     let firstMs: number | undefined
     for await (const chunk of response as AsyncIterable<Buffer>) {
       firstMs ??= performance.now() - startedAt
       size += chunk.length
-      if (kept >= MAX_ANSWER_BYTES) continue
-      const piece = chunk.subarray(0, MAX_ANSWER_BYTES - kept)
-      kept += piece.length
+      if (keptBytes >= MAX_ANSWER_BYTES) continue
+      const piece = chunk.subarray(0, MAX_ANSWER_BYTES - keptBytes)
+      keptBytes += piece.length
       chunks.push(piece)
     }
     const ms = performance.now() - startedAt
@@ -62,7 +62,7 @@ export async function callListener(listener: RequestListener, call: LoopbackCall
       status: response.statusCode ?? 0,
       headers: response.headers as Record<string, string | undefined>,
       body: Buffer.concat(chunks),
-      isTruncated: size > kept,
+      isTruncated: size > keptBytes,
       ms: Math.round(ms),
       firstMs: Math.round(firstMs ?? ms),
     }

@@ -3,7 +3,8 @@ import { Refusal } from '../domain/errors.ts'
 import { createScrub, type Scrub } from '../domain/scrub.ts'
 import { JsonError } from '../wire/json.ts'
 import { readJson } from '../wire/json-skim.ts'
-import type { AddressGuard } from './address-guard.ts'
+import type { ChannelNetwork } from './channel-network.ts'
+import type { Network } from './network.ts'
 
 const CONNECT_TIMEOUT_MS = 10_000
 const RESPONSE_TIMEOUT_MS = 15_000
@@ -68,51 +69,72 @@ export type PostAnswer = {
 }
 
 /** The client for requests of the management API to providers: checked addresses, no redirects, bounded size. */
-export function createOutboundClient(guard: AddressGuard) {
-  const agent = new Agent({
-    allowH2: false,
-    headersTimeout: RESPONSE_TIMEOUT_MS,
-    bodyTimeout: RESPONSE_TIMEOUT_MS,
-    connect: guard.connector({ timeoutMs: CONNECT_TIMEOUT_MS }),
-  })
+export function createOutboundClient(network: Pick<Network, 'connector' | 'refuseUrl'>) {
+  const createAgent = (channel?: ChannelNetwork) =>
+    new Agent({
+      allowH2: false,
+      headersTimeout: RESPONSE_TIMEOUT_MS,
+      bodyTimeout: RESPONSE_TIMEOUT_MS,
+      connect: network.connector({ timeoutMs: CONNECT_TIMEOUT_MS, channel }),
+    })
+  const agent = createAgent()
+
+  async function getWith(
+    dispatcher: Agent,
+    url: string,
+    headers: Readonly<Record<string, string>>,
+  ): Promise<unknown> {
+    const scrub = createScrub(secretsOf(headers))
+    const reason = network.refuseUrl(url.split('?')[0] ?? url)
+    if (reason) throw upstreamError(`The address of the provider ${reason}.`)
+    let status: number
+    let bytes: Buffer
+    try {
+      const response = await request(url, {
+        dispatcher,
+        headers: { accept: 'application/json', ...headers },
+        signal: AbortSignal.timeout(RESPONSE_TIMEOUT_MS),
+      })
+      status = response.statusCode
+      bytes = await readBounded(response.body)
+    } catch (error) {
+      if (error instanceof Refusal) throw error
+      throw upstreamError(
+        `The provider could not be reached: ${excerpt(Buffer.from((error as Error).message), scrub)}`,
+      )
+    }
+    if (status !== 200)
+      throw upstreamError(`The provider returned status ${status}: ${excerpt(bytes, scrub)}`)
+    try {
+      return (await readJson(bytes, false)).value
+    } catch (error) {
+      if (error instanceof JsonError) throw upstreamError(`The response of the provider ${error.message}.`)
+      throw error
+    }
+  }
 
   return {
-    /** The parsed response of a GET; throws a 502 with the reason. */
-    async getJson(url: string, headers: Readonly<Record<string, string>>): Promise<unknown> {
-      const scrub = createScrub(secretsOf(headers))
-      const reason = guard.refuseUrl(url.split('?')[0] ?? url)
-      if (reason) throw upstreamError(`The address of the provider ${reason}.`)
-      let status: number
-      let bytes: Buffer
+    /** The parsed response of a GET, over the network of a channel; throws a 502 with the reason. */
+    async getJson(
+      url: string,
+      headers: Readonly<Record<string, string>>,
+      channel?: ChannelNetwork,
+    ): Promise<unknown> {
+      if (channel === undefined) return getWith(agent, url, headers)
+      // Such requests are rare, so their connections are not kept.
+      const own = createAgent(channel)
       try {
-        const response = await request(url, {
-          dispatcher: agent,
-          headers: { accept: 'application/json', ...headers },
-          signal: AbortSignal.timeout(RESPONSE_TIMEOUT_MS),
-        })
-        status = response.statusCode
-        bytes = await readBounded(response.body)
-      } catch (error) {
-        if (error instanceof Refusal) throw error
-        throw upstreamError(
-          `The provider could not be reached: ${excerpt(Buffer.from((error as Error).message), scrub)}`,
-        )
-      }
-      if (status !== 200)
-        throw upstreamError(`The provider returned status ${status}: ${excerpt(bytes, scrub)}`)
-      try {
-        return (await readJson(bytes, false)).value
-      } catch (error) {
-        if (error instanceof JsonError) throw upstreamError(`The response of the provider ${error.message}.`)
-        throw error
+        return await getWith(own, url, headers)
+      } finally {
+        await own.close()
       }
     },
     /** Why a URL must not be connected to. Its query may contain a key and is not part of the reason. */
-    refuseUrl: (url: string) => guard.refuseUrl(url.split('?')[0] ?? url),
+    refuseUrl: (url: string) => network.refuseUrl(url.split('?')[0] ?? url),
     /** Posts a body once; redirects are not followed. Throws a 502 with the reason if no answer arrives. */
     async post({ url, headers, body, secrets }: OutboundPost): Promise<PostAnswer> {
       const scrub = createScrub([...secrets, url])
-      const reason = guard.refuseUrl(url.split('?')[0] ?? url)
+      const reason = network.refuseUrl(url.split('?')[0] ?? url)
       if (reason) throw upstreamError(`The address ${reason}.`)
       try {
         const response = await request(url, {

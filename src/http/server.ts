@@ -13,6 +13,7 @@ import { managementError } from './errors.ts'
 import { relayAddress } from './relay-address.ts'
 import type { RelayListener } from './relay-exchange.ts'
 import { RELAY_SECURITY } from './relay-headers.ts'
+import { createTlsListener, type TlsOptions } from './tls.ts'
 import { closeUnread, LINGER_MS, UNREAD_BYTES } from './unread-body.ts'
 
 // An `import` would also load the client of `fetch`, which makes the start 5 % slower.
@@ -55,6 +56,10 @@ export type ServerDeps = {
   /** The relay and the management API refuse requests above the limit, each in its error format, and log them. */
   readonly connectionLimit: ConnectionLimit
   readonly isReady: () => Promise<boolean>
+  /** Whether the gateway is about to stop: every response then closes its connection. */
+  readonly isDraining: () => boolean
+  /** TLS without a proxy. */
+  readonly tls?: TlsOptions | undefined
 }
 
 function respond(
@@ -103,13 +108,17 @@ function stripOrigin(request: IncomingMessage): void {
 }
 
 /** Sends `100 Continue` when the body is first read. A request that is refused unread gets none. */
-function continueWhenRead(request: IncomingMessage, response: ServerResponse): void {
+function continueWhenRead(
+  request: IncomingMessage,
+  response: ServerResponse,
+  isDraining: ServerDeps['isDraining'],
+): void {
   const { shouldKeepAlive } = response
   // After a refusal the client may or may not send its body, and a body cannot be distinguished from the next request.
   response.shouldKeepAlive = false
   request.once('resume', () => {
     if (response.headersSent) return
-    response.shouldKeepAlive = shouldKeepAlive
+    response.shouldKeepAlive = shouldKeepAlive && !isDraining()
     response.writeContinue()
   })
 }
@@ -161,18 +170,24 @@ function framingFault({ headers, httpVersion }: IncomingMessage): string | undef
 }
 
 /** The server of the gateway, and its connections that node:http does not know. */
-export type GatewayServer = { readonly server: Server; readonly http1: Http1Server | undefined }
+export type GatewayServer = {
+  readonly server: Server
+  readonly http1: Http1Server | undefined
+  /** Accepts the connections: the server itself, or a TLS listener in front of it. */
+  readonly listener: NetServer
+}
 
 /** The management API serves these paths under the relay's prefixes, over node:http. */
 const BILLING = '/dashboard'
 
 /** One `http.Server` for health checks, the relay, and the management API with the console. */
 export function createHttpServer(deps: ServerDeps): GatewayServer {
-  const { basePath, relay, serveRelay, manage, connectionLimit, isReady } = deps
+  const { basePath, relay, serveRelay, manage, connectionLimit, isReady, isDraining } = deps
   const serve: RequestListener = (request, response) => {
     if (hasTwoHosts(request)) return closeAsMalformed(request)
     const fault = framingFault(request)
     if (fault !== undefined) return closeAsMalformed(request, fault)
+    if (isDraining()) response.shouldKeepAlive = false
     closeUnread(request, response)
     stripOrigin(request)
     const isHealth = HEALTH_PATH.test(request.url ?? '/')
@@ -200,7 +215,7 @@ export function createHttpServer(deps: ServerDeps): GatewayServer {
             : relayAddress({ method: 'POST', url, headers: {} })
         },
         serve(request, response) {
-          if (connectionLimit.exceedsLimit(request)) response.shouldKeepAlive = false
+          if (connectionLimit.exceedsLimit(request) || isDraining()) response.shouldKeepAlive = false
           serveRelay(request, response)
         },
         reasonOf: status => STATUS_CODES[status] ?? 'unknown',
@@ -208,14 +223,15 @@ export function createHttpServer(deps: ServerDeps): GatewayServer {
       })
     : undefined
   server.on('checkContinue', (request, response) => {
-    continueWhenRead(request, response)
+    continueWhenRead(request, response, isDraining)
     serve(request, response)
   })
   // Every request that a client has pipelined listens to the one socket.
   server.on('connection', socket => socket.setMaxListeners(0))
   connectionLimit.watch(server)
   server.maxHeadersCount = MAX_HEADERS
-  return { server, http1 }
+  const listener = deps.tls === undefined ? server : createTlsListener(server, deps.tls)
+  return { server, http1, listener }
 }
 
 type ListenAddress = Pick<ListenOptions, 'port' | 'host' | 'reusePort'>
@@ -229,14 +245,14 @@ const listenOnce = (server: NetServer, address: ListenAddress) =>
     })
   })
 
-export const listen = (server: Server, port: number, host: string) => listenOnce(server, { port, host })
+export const listen = (server: NetServer, port: number, host: string) => listenOnce(server, { port, host })
 
 /**
  * Listens on a port that the workers share (SO_REUSEPORT). Each worker has its own accept queue: if it dies, the system
  * resets the queued connections at once, and their clients retry. On systems without this option (macOS, Windows), the
  * supervisor distributes the connections.
  */
-export const listenShared = (server: Server, port: number, host: string) =>
+export const listenShared = (server: NetServer, port: number, host: string) =>
   listenOnce(server, { port, host, reusePort: true }).catch(error => {
     if (error.code !== 'ENOTSUP') throw error
     return listen(server, port, host)
@@ -253,8 +269,8 @@ export async function claimPort(port: number, host: string): Promise<number> {
 const SWEEP_MS = 100
 
 /** Stops accepting connections, waits at most `drainMs` for running requests, then closes the remaining connections. */
-export async function drain({ server, http1 }: GatewayServer, drainMs: number): Promise<void> {
-  const closed = new Promise<void>(resolve => server.close(() => resolve()))
+export async function drain({ server, http1, listener }: GatewayServer, drainMs: number): Promise<void> {
+  const closed = new Promise<void>(resolve => listener.close(() => resolve()))
   // A keep-alive connection becomes idle after its response, so idle ones are closed repeatedly until none remains.
   const closeIdle = () => {
     server.closeIdleConnections()

@@ -1,4 +1,6 @@
 import ipaddr from 'ipaddr.js'
+import type { ProxyAddress } from '../domain/channel-network.ts'
+import type { HostList } from './host-list.ts'
 
 /** The reason as the end of a sentence that begins with the address; undefined if the address is allowed. */
 type RefusalReason = string | undefined
@@ -6,6 +8,8 @@ type RefusalReason = string | undefined
 export type AddressPolicy = {
   /** Whether an address set by an administrator may be private. */
   readonly allowPrivate: boolean
+  /** Hosts that channels may use as proxies, whatever their addresses are. */
+  readonly allowedProxies?: HostList
 }
 
 /**
@@ -111,6 +115,10 @@ export function refuseHost(
   const isLocal = host === 'localhost' || host.endsWith('.localhost')
   return isLocal && !mayBePrivate(policy, author) ? PRIVATE_REFUSED[author] : undefined
 }
+
+/** Checks the address of a channel's proxy before it is resolved. */
+export const refuseProxy = ({ hostname, port }: ProxyAddress, policy: AddressPolicy): RefusalReason =>
+  policy.allowedProxies?.(hostname, port) === true ? undefined : refuseHost(hostname, policy)
 
 /** Checks a URL that an administrator saves. Every connection checks the resolved addresses again. */
 export function refuseUrl(text: string, policy: AddressPolicy): RefusalReason {

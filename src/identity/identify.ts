@@ -2,6 +2,7 @@ import type { Actor } from '../domain/actor.ts'
 import { Refusal } from '../domain/errors.ts'
 import type { Role } from '../domain/role.ts'
 import { type Digest, isApiKey } from './credentials.ts'
+import { isImportedHash } from './imported-hash.ts'
 
 export const SESSION_IDLE_S = 12 * 3600
 export const SESSION_ABSOLUTE_S = 7 * 24 * 3600
@@ -15,6 +16,7 @@ type IdentifiedUser = {
   readonly username: string
   readonly role: number
   readonly status: number
+  readonly password_hash: string
 }
 type AccessToken = { id: number; user_id: number; expired_time: number; last_used_time: number }
 type Session = { id: number; user_id: number; created_time: number; last_seen_time: number }
@@ -68,7 +70,11 @@ export function createIdentify({
     const user = await store.findUser(userId)
     if (!user) throw unauthorized('The user of this credential was deleted.')
     if (user.status !== 1) throw unauthorized('The user of this credential is disabled.')
-    return { id: user.id, username: user.username, role: user.role as Role, via, credentialId }
+    const actor = { id: user.id, username: user.username, role: user.role as Role, via, credentialId }
+    // A sign-in replaces an imported hash, unless the password breaks the rule for new ones.
+    return via === 'session' && isImportedHash(user.password_hash)
+      ? { ...actor, mustChangePassword: true }
+      : actor
   }
 
   return {

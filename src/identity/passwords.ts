@@ -1,6 +1,10 @@
 import { argon2, randomBytes, timingSafeEqual } from 'node:crypto'
 import { promisify } from 'node:util'
+import { createOnDemandThread } from '../host/on-demand-thread.ts'
+import { programFile } from '../host/program-file.ts'
+import type { BcryptJob } from './bcrypt-thread.ts'
 import { createHashQueue, type Requester } from './hash-queue.ts'
+import { isImportedHash } from './imported-hash.ts'
 
 const hashArgon2 = promisify(argon2)
 
@@ -34,9 +38,23 @@ function decode(stored: string) {
   }
 }
 
+const BCRYPT_HEAP_MB = 64
+const BCRYPT_IDLE_MS = 60_000
+
+/** bcrypt takes a tenth of a second in JavaScript, which must not delay other requests of this process. */
+const createBcrypt = () =>
+  createOnDemandThread<BcryptJob, boolean>({
+    program: programFile('identity/bcrypt-thread'),
+    maxHeapMb: BCRYPT_HEAP_MB,
+    idleMs: BCRYPT_IDLE_MS,
+    // The job that runs is rejected, and its sign-in fails with 500.
+    onFailure() {},
+  })
+
 /** argon2id with a bounded queue: it is the only expensive work that an anonymous caller can cause. */
 export function createPasswords() {
   const bounded = createHashQueue()
+  let bcrypt: ReturnType<typeof createBcrypt> | undefined
 
   const hash = (password: string, requester: Requester) =>
     bounded(requester, async () => {
@@ -47,6 +65,10 @@ export function createPasswords() {
   /** Hashes even without a stored hash, so that the response time does not reveal whether a user exists. */
   const verify = (password: string, stored: string | undefined, requester: Requester) =>
     bounded(requester, async () => {
+      if (stored !== undefined && isImportedHash(stored)) {
+        bcrypt ??= createBcrypt()
+        return bcrypt.run({ password, hash: stored })
+      }
       const decoded = stored === undefined ? undefined : decode(stored)
       const nonce = decoded?.nonce ?? randomBytes(16)
       const tag = await derive(password, nonce, decoded?.parameters ?? { memory: MEMORY_KIB, passes: PASSES })

@@ -18,6 +18,16 @@ export type Books = {
   lease(nodeId: string, account: AccountId, want: number, number: number): Promise<number>
   /** Returns part of a lease. Calls that repeat a number have no effect. */
   returnLease(nodeId: string, account: AccountId, amount: number, number: number): Promise<void>
+  /**
+   * Reads the position of the node again. The store may have lost acknowledged transactions, and the node itself among them:
+   * then it is registered again.
+   */
+  reopenNode(nodeId: string, epoch: number, time: number): Promise<Pick<NodePosition, 'appliedLsn'>>
+  /**
+   * Makes the lease of an account this large, or as large as the account allows, and returns the new amount. Calls that
+   * repeat a number have no effect.
+   */
+  setLease(nodeId: string, account: AccountId, amount: number, number: number): Promise<number>
   /** Returns every lease of a node that has no running requests. */
   returnAllLeases(nodeId: string): Promise<void>
   /** Amounts that the node has leased and not spent, according to the store. */

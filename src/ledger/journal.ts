@@ -112,6 +112,15 @@ export function createJournal(deps: JournalDeps) {
       yield { lsn, record: JSON.parse(body) }
   }
 
+  /** The same. Throws if a record is missing. */
+  function* readWithoutGaps(after: number): Generator<Numbered> {
+    const onGap = (gap: Gap) => {
+      throw new JournalDamageError(`${describeGap(gap)}, but the store has lost its effect`)
+    }
+    for (const { lsn, body } of readSegments({ segments: segmentsOf(dir), after, open, onGap }))
+      yield { lsn, record: JSON.parse(body) }
+  }
+
   /**
    * Checks every record that recovery needs, before any of them is applied. Throws if a record is missing that the store
    * has not applied. Returns a description of each gap whose records the store has applied. New records are numbered above
@@ -213,6 +222,7 @@ export function createJournal(deps: JournalDeps) {
 
   return {
     readAfter,
+    readWithoutGaps,
     /** Whether new requests may be accepted: with the reserve file, their settlements can be written even to a full disk. */
     hasRoom: ensureReserve,
     resume,

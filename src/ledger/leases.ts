@@ -1,5 +1,6 @@
 import type { AccountId } from '../domain/account.ts'
 import { NO_TOKEN } from '../domain/token.ts'
+import { createRecentUse, type RecentUse, type UseCounters } from './recent-use.ts'
 
 /** The part of an account that is leased to this node, which may spend it without the store, and the holds on it. */
 export type LeasedBalance = {
@@ -11,6 +12,10 @@ export type LeasedBalance = {
   surplus: number
   /** Held by running requests. */
   held: number
+  /** The part of it that was taken from the lease. */
+  leasedHolds: number
+  /** The part of that which the store does not know any more, because it has lost the lease. Ending holds reduce it. */
+  lostHolds: number
   lastUsedMs: number
   /** A running lease request. Resolves to whether the store granted less than requested: all that was left. */
   leaseRequest: Promise<boolean> | undefined
@@ -24,6 +29,10 @@ export type LeasedBalance = {
   withdrawals: number
   /** Until then this node leases only what it needs, because another node needed the free part. */
   lowUntilMs: number
+  readonly counters: UseCounters
+  readonly recentUse: RecentUse
+  /** The lease is not enlarged for an outage before this time. */
+  enlargeAfterMs: number
 }
 
 /** A change of a lease. The store executes each number once, so a retry is safe. */
@@ -39,16 +48,34 @@ type LeasesDeps = {
   /** Leases up to `want` from the account and returns the granted amount. */
   lease(account: AccountId, want: number, changeNumber: number): Promise<number>
   returnToStore(account: AccountId, amount: number, changeNumber: number): Promise<void>
+  /** Makes the lease in the store this large if the account allows it, and returns the new amount. */
+  setLease(account: AccountId, amount: number, changeNumber: number): Promise<number>
+  /**
+   * The store may be away for this long: the lease of an account that was used in this time is kept, and covers what the
+   * account is expected to use in it. 0 if the store is on this machine.
+   */
+  readonly outageMs: number
   /** Larger than every earlier number of this process and of earlier processes of the node. */
   nextChangeNumber(): number
   nowMs(): number
 }
+
+/** The part of a lease that an account does not cover any more, and the part of that which settled requests have spent. */
+type LostLease = { readonly missing: number; readonly uncoveredBySettled: number }
+const NOTHING_LOST: LostLease = { missing: 0, uncoveredBySettled: 0 }
 
 /** A lease covers this many requests of the current size. Holds are far above real costs, so a lease lasts long. */
 const LEASE_FACTOR = 16
 const RETURN_IDLE_MS = 1_000
 const LOW_MS = 1_000
 const EVICT_IDLE_MS = 60_000
+/** A lease that covers less than this many times the expected use in an outage is enlarged: use varies. */
+const MIN_OUTAGE_FACTOR = 1.5
+/** It is enlarged to this many times the expected use, so that it is not enlarged often. */
+const OUTAGE_FACTOR = 2
+/** After an account could not cover the lease for an outage, or another node needed its quota, it is not tried for this long. */
+const ENLARGE_AGAIN_MS = 10_000
+const RETRY_ENLARGE_MS = 2_000
 
 const nameOf = ({ kind, ownerId }: AccountId) => `${kind}:${ownerId}`
 
@@ -58,6 +85,8 @@ const emptyBalance = (account: AccountId, isUnlimited: boolean, lastUsedMs: numb
   free: 0,
   surplus: 0,
   held: 0,
+  leasedHolds: 0,
+  lostHolds: 0,
   lastUsedMs,
   leaseRequest: undefined,
   lastChange: undefined,
@@ -65,17 +94,27 @@ const emptyBalance = (account: AccountId, isUnlimited: boolean, lastUsedMs: numb
   version: 0,
   withdrawals: 0,
   lowUntilMs: 0,
+  counters: { spent: 0, largestHold: 0 },
+  recentUse: createRecentUse(),
+  enlargeAfterMs: 0,
 })
 
-export function createLeases({ find, lease, returnToStore, nextChangeNumber, nowMs }: LeasesDeps) {
+export function createLeases(deps: LeasesDeps) {
+  const { find, lease, returnToStore, setLease, outageMs, nextChangeNumber, nowMs } = deps
+  const returnIdleMs = Math.max(RETURN_IDLE_MS, outageMs)
   const balances = new Map<string, LeasedBalance>()
   const opening = new Map<string, Promise<LeasedBalance | undefined>>()
+  /** Accounts that another node needed and this node has not opened: the time until which this node leases only what it needs. */
+  const lowUntilMs = new Map<string, number>()
 
   async function load(account: AccountId): Promise<LeasedBalance | undefined> {
     const row = await find(account)
     if (!row) return undefined
+    const name = nameOf(account)
     const balance = emptyBalance(account, row.isUnlimited, nowMs())
-    balances.set(nameOf(account), balance)
+    balance.lowUntilMs = lowUntilMs.get(name) ?? 0
+    lowUntilMs.delete(name)
+    balances.set(name, balance)
     return balance
   }
 
@@ -179,6 +218,68 @@ export function createLeases({ find, lease, returnToStore, nextChangeNumber, now
         balance.leaseRequest = undefined
       })
 
+  /** Ends a hold on an account whose lease the store has lost in part: that part is neither returned nor reported as spent. */
+  function endLostHold(balance: LeasedBalance, spent: number, rest: number): number {
+    const lostRest = Math.min(balance.lostHolds, rest)
+    const lostSpent = Math.min(balance.lostHolds - lostRest, spent)
+    balance.lostHolds -= lostRest + lostSpent
+    balance.surplus += rest - lostRest
+    return spent - lostSpent
+  }
+
+  /**
+   * Makes the lease in the store equal to what this node has leased, after the store has lost changes. `unapplied` is what
+   * settled requests have spent of it and the store has not applied. If the account cannot cover the amount any more, the
+   * free part is reduced, then that of running requests; the rest was spent by settled requests.
+   */
+  async function restore(balance: LeasedBalance, unapplied: () => number): Promise<LostLease> {
+    const previousChange = balance.lastChange
+    const { promise, resolve } = Promise.withResolvers<void>()
+    balance.lastChange = promise
+    try {
+      await previousChange
+      // Superseded by the higher number of this change.
+      balance.unacknowledged = undefined
+      // Requests that start or end meanwhile do not change the sum.
+      const total = balance.free + balance.surplus + balance.leasedHolds - balance.lostHolds + unapplied()
+      const missing = total - (await setLease(balance.account, total, nextChangeNumber()))
+      let remaining = missing
+      const reduce = (available: number) => {
+        const part = Math.min(remaining, available)
+        remaining -= part
+        return part
+      }
+      balance.surplus -= reduce(balance.surplus)
+      if (remaining > 0 && balance.free > 0) balance.withdrawals += 1
+      balance.free -= reduce(balance.free)
+      balance.lostHolds += reduce(balance.leasedHolds - balance.lostHolds)
+      return { missing, uncoveredBySettled: remaining }
+    } finally {
+      resolve()
+    }
+  }
+
+  /** Makes the lease cover an outage of the store: what is used in it, and the holds of requests that run at the same time. */
+  function enlarge(balance: LeasedBalance): void {
+    const now = nowMs()
+    const { counters, recentUse } = balance
+    recentUse.sample(counters, now)
+    if (balance.isUnlimited || balance.leaseRequest || now < balance.enlargeAfterMs) return
+    const expected = recentUse.spentIn(outageMs, counters, now)
+    if (expected === 0 || now < balance.lowUntilMs + ENLARGE_AGAIN_MS) return
+    const holds = recentUse.largestHold(counters) * LEASE_FACTOR
+    if (balance.free >= expected * MIN_OUTAGE_FACTOR + holds) return
+    const want = Math.ceil(expected * OUTAGE_FACTOR) + holds - balance.free
+    balance.leaseRequest = requestLease(balance, Math.min(want, Number.MAX_SAFE_INTEGER))
+    balance.leaseRequest
+      .then(isExhausted => (isExhausted ? ENLARGE_AGAIN_MS : 0))
+      // The store is away, and the lease lasts for a while. A request that needs more reports the failure.
+      .catch(() => RETRY_ENLARGE_MS)
+      .then(waitMs => {
+        balance.enlargeAfterMs = nowMs() + waitMs
+      })
+  }
+
   async function returnLease(balance: LeasedBalance): Promise<void> {
     await balance.leaseRequest?.catch(() => false)
     await change(balance, () => withdraw(balance))
@@ -193,7 +294,9 @@ export function createLeases({ find, lease, returnToStore, nextChangeNumber, now
       const leased = balance.isUnlimited ? 0 : amount
       balance.lastUsedMs = nowMs()
       balance.held += amount
+      balance.leasedHolds += leased
       balance.free -= leased
+      if (leased > balance.counters.largestHold) balance.counters.largestHold = leased
       return leased
     },
     /**
@@ -206,10 +309,14 @@ export function createLeases({ find, lease, returnToStore, nextChangeNumber, now
       cost: number,
     ): number {
       const spent = Math.min(cost, hold.leased)
+      const rest = hold.leased - spent
       balance.lastUsedMs = nowMs()
       balance.held -= hold.amount
-      if (hold.version === balance.version) balance.free += hold.leased - spent
-      else balance.surplus += hold.leased - spent
+      balance.leasedHolds -= hold.leased
+      balance.counters.spent += spent
+      if (balance.lostHolds > 0) return endLostHold(balance, spent, rest)
+      if (hold.version === balance.version) balance.free += rest
+      else balance.surplus += rest
       return spent
     },
     heldOf: (account: AccountId) => balances.get(nameOf(account))?.held ?? 0,
@@ -225,7 +332,10 @@ export function createLeases({ find, lease, returnToStore, nextChangeNumber, now
     isLow: (balance: LeasedBalance) => balance.lowUntilMs > nowMs(),
     /** Like `returnIdle`, for another node that needs the quota. For a while this node leases only what it needs. */
     async returnIdleForPeer(account: AccountId): Promise<void> {
-      const balance = balances.get(nameOf(account)) ?? (await opening.get(nameOf(account)))
+      const name = nameOf(account)
+      // Also without a balance: otherwise this node could open the account now and lease all that is left.
+      if (!balances.has(name)) lowUntilMs.set(name, nowMs() + LOW_MS)
+      const balance = balances.get(name) ?? (await opening.get(name))
       if (!balance) return
       balance.lowUntilMs = nowMs() + LOW_MS
       await returnLease(balance)
@@ -261,15 +371,31 @@ export function createLeases({ find, lease, returnToStore, nextChangeNumber, now
       await change(balance, () => invalidate(balance))
     },
     async sweep(): Promise<void> {
+      for (const [name, untilMs] of lowUntilMs) if (untilMs < nowMs()) lowUntilMs.delete(name)
       for (const [name, balance] of balances) {
         const idleMs = () => nowMs() - balance.lastUsedMs
         if (balance.surplus > 0) await change(balance, () => 0)
-        if (idleMs() < RETURN_IDLE_MS || balance.held > 0) continue
+        if (outageMs > 0) enlarge(balance)
+        if (idleMs() < returnIdleMs || balance.held > 0) continue
         await returnLease(balance)
         // Checked again after the await: a request may have opened this balance and leased for it.
-        if (idleMs() > EVICT_IDLE_MS && balance.held === 0 && balance.free + balance.surplus === 0)
+        if (
+          idleMs() > Math.max(EVICT_IDLE_MS, returnIdleMs) &&
+          balance.held === 0 &&
+          balance.free + balance.surplus === 0
+        )
           balances.delete(name)
       }
+    },
+    /** The accounts whose balances are in memory. */
+    accounts: (): AccountId[] => [...balances.values()].map(({ account }) => account),
+    /** See `restore`. There is nothing to restore for an account without a lease here and in the store, or a deleted one. */
+    async restoreLease(account: AccountId, unapplied: () => number, isInStore: boolean): Promise<LostLease> {
+      const balance = await open(account)
+      if (!balance || balance === noTokenBalance) return NOTHING_LOST
+      const isLeased = balance.free + balance.surplus + balance.leasedHolds + unapplied() > 0
+      const isChanging = balance.lastChange !== undefined || balance.unacknowledged !== undefined
+      return isInStore || isLeased || isChanging ? restore(balance, unapplied) : NOTHING_LOST
     },
     async returnAll(): Promise<void> {
       for (const balance of balances.values()) await returnLease(balance)

@@ -1,49 +1,29 @@
 import type { AccountId } from '../domain/account.ts'
-import { Refusal } from '../domain/errors.ts'
+import { Refusal, StorePositionError, UnreachableError } from '../domain/errors.ts'
 import { usdText } from '../domain/money.ts'
-import type { UnresolvedCharge, UsageLog, VideoNote } from '../domain/settled.ts'
 import type { Batch, Books } from './books.ts'
+import { type AccountPair, type Hold, type HoldLedger, type HoldRequest, takeHold } from './hold.ts'
 import type { Journal } from './journal.ts'
 import { lagTimeout } from './lag-timeout.ts'
 import { createLeases, type LeasedBalance } from './leases.ts'
 import { createLowBalance, type OtherNodes } from './low-balance.ts'
-import type { OpenRecord, SettleRecord } from './record.ts'
 import { recover } from './recovery.ts'
+import { type HealOutcome, requeue, restoreLeases, type UnappliedRecord } from './rollback.ts'
 import { JournalDamageError } from './segments.ts'
+
+export type { Hold, HoldRequest } from './hold.ts'
 
 type LedgerDeps = {
   readonly nodeId: string
   readonly journal: Journal
   readonly books: Books
   readonly otherNodes: OtherNodes
+  /** How long the store may be away without effect on accounts that were used recently. 0 if it is on this machine. */
+  readonly outageMs: number
   nowMs(): number
   onFailure(error: Error, message: string): void
-}
-
-export type HoldRequest = Omit<OpenRecord, 'kind' | 'timeMs' | 'userLeased' | 'tokenLeased'>
-
-type HoldEnding = {
-  readonly channelId: number
-  /** The full cost of the answer; it may exceed the hold. */
-  readonly cost: number
-  readonly suspense?: readonly UnresolvedCharge[]
-  readonly log: UsageLog
-  readonly video?: VideoNote
-}
-
-/** A request's hold on the accounts of its user and its token. It ends exactly once. */
-export type Hold = {
-  /** Records that the request is about to be sent to a channel. It may be sent once the promise resolves. */
-  attempt(channelId: number, estimate: number): Promise<void>
-  /** Records the cost of the part delivered so far, which the user pays if the process is killed. */
-  progress(cost: number): void
-  /** Increases the hold; false if the user or the token has not enough quota left. */
-  extend(amount: number): Promise<boolean>
-  held(): number
-  /** Returns the amount that user and token pay. Once it resolves, the last byte may be delivered. */
-  settle(ending: HoldEnding): Promise<number>
-  /** Ends the hold without a charge. Has no effect on a hold that has ended, and returns false. */
-  release(): boolean
+  /** The store was compared with this node, and what it had lost was applied again. */
+  onHealed(outcome: HealOutcome): void
 }
 
 /** Settled requests reach the store after at most this long. A read of a single account applies them first. */
@@ -61,20 +41,6 @@ const LEASE_TIMEOUT_MS = 1_000
 
 /** One nanodollar: the smallest positive balance. */
 const SMALLEST_AMOUNT = 1
-
-type AccountPair = readonly [user: LeasedBalance, token: LeasedBalance]
-
-/** The versions of the two accounts when the hold was taken. */
-type Versions = { readonly user: number; readonly token: number }
-
-type OpenHold = {
-  readonly open: OpenRecord
-  /** The log sequence number of the open record. */
-  readonly lsn: number
-  readonly user: LeasedBalance
-  readonly token: LeasedBalance
-  readonly versions: Versions
-}
 
 /** A caller that waits until this record is applied to the store. */
 type ApplyWait = { readonly lsn: number; resolve(): void; reject(error: Error): void }
@@ -101,16 +67,19 @@ const withTimeout = <T>(promise: Promise<T>, ms: number): Promise<T> => {
 }
 
 /** The ledger of a node: holds are in memory, every step is journaled, and settled requests are applied to the store. */
-export async function openLedger({ nodeId, journal, books, otherNodes, nowMs, onFailure }: LedgerDeps) {
+export async function openLedger(deps: LedgerDeps) {
+  const { nodeId, journal, books, otherNodes, outageMs, nowMs, onFailure, onHealed } = deps
   const leases = createLeases({
     find: account => books.findAccount(account),
     lease: (account, want, number) => books.lease(nodeId, account, want, number),
     returnToStore: (account, amount, number) => books.returnLease(nodeId, account, amount, number),
+    setLease: (account, amount, number) => books.setLease(nodeId, account, amount, number),
+    outageMs,
     nextChangeNumber: () => ++lastChangeNumber,
     nowMs,
   })
   const lowBalance = createLowBalance({ leases, otherNodes })
-  let unapplied: { lsn: number; body: string; timeMs: number }[] = []
+  let unapplied: UnappliedRecord[] = []
   /** The batch that was sent to the store and is not acknowledged yet. */
   let batch: Batch | undefined
   let applying: Promise<void> | undefined
@@ -131,13 +100,50 @@ export async function openLedger({ nodeId, journal, books, otherNodes, nowMs, on
     return { settled: records.map(({ body }) => body), afterLsn: appliedLsn, lastLsn, oldestOpenLsn }
   }
 
+  /** The store may have lost transactions that it had acknowledged. */
+  let mayBeBehind = false
+  /** What the running comparison has found so far. It is repeated if the store becomes unavailable. */
+  let isBehind = false
+  let lostSettlements = 0
+
+  const heal = async () => {
+    mayBeBehind = true
+    journal.flush()
+    const position = await books.reopenNode(nodeId, recovered.epoch, Math.floor(nowMs() / 1000))
+    const countBefore = unapplied.length
+    unapplied = requeue({ journal, storedLsn: position.appliedLsn, appliedLsn, unapplied })
+    if (position.appliedLsn < appliedLsn) {
+      isBehind = true
+      lostSettlements += unapplied.length - countBefore
+    }
+    batch = undefined
+    appliedLsn = position.appliedLsn
+    // A batch that was committed without an acknowledgement is applied, and is not sent again.
+    endWaits(({ lsn }) => lsn <= position.appliedLsn)
+    journal.markNeededAfter(Math.min(appliedLsn, (openLsns.values().next().value ?? appliedLsn + 1) - 1))
+    const uncoveredNanos = await restoreLeases({ nodeId, books, leases, unapplied })
+    mayBeBehind = false
+    onHealed({ isBehind, settlements: lostSettlements, uncoveredNanos })
+    isBehind = false
+    lostSettlements = 0
+  }
+
   /** Applies the settled requests in order, each batch in one transaction. Under load there is always another batch. */
   async function applyAll(): Promise<void> {
+    if (mayBeBehind) await heal()
     while (unapplied.length > 0) {
       // A failed batch may have been committed without an acknowledgement. It is retried unchanged, and `apply` is idempotent.
       batch ??= nextBatch()
       const { settled, lastLsn, oldestOpenLsn } = batch
-      await books.apply(nodeId, batch)
+      try {
+        await books.apply(nodeId, batch)
+      } catch (error) {
+        // A store that has lost a lease refuses to make it negative, so any refusal is a reason to compare.
+        if (!(error instanceof UnreachableError)) mayBeBehind = true
+        if (!(error instanceof StorePositionError)) throw error
+        await heal()
+        continue
+      }
       batch = undefined
       appliedLsn = lastLsn
       unapplied = unapplied.slice(settled.length)
@@ -181,7 +187,7 @@ export async function openLedger({ nodeId, journal, books, otherNodes, nowMs, on
     apply().catch(error => onFailure(error, 'Settled requests could not be applied to the store. Retrying.'))
   }
   const applyTimer = setInterval(() => {
-    if (unapplied.length > 0) applySoon()
+    if (unapplied.length > 0 || mayBeBehind) applySoon()
   }, APPLY_EVERY_MS)
   const sweepTimer = setInterval(() => {
     leases
@@ -230,7 +236,7 @@ export async function openLedger({ nodeId, journal, books, otherNodes, nowMs, on
     while (!pair.every(balance => leases.covers(balance, amount))) {
       if (pair.some(leases.isLow)) return takeWithReturns(pair, amount, take)
       if (await leaseMore(pair, amount)) continue
-      return otherNodes.isEmpty ? false : takeWithReturns(pair, amount, take)
+      return (await otherNodes.isEmpty()) ? false : takeWithReturns(pair, amount, take)
     }
     take()
     return true
@@ -260,104 +266,44 @@ export async function openLedger({ nodeId, journal, books, otherNodes, nowMs, on
     return pair.every(hasQuota) || coverAndTake(pair, SMALLEST_AMOUNT, () => {})
   }
 
-  async function hold(request: HoldRequest): Promise<Hold> {
+  /** Synchronous if the leases cover the amount. */
+  function hold(request: HoldRequest): Hold | Promise<Hold> {
     if (unapplied.length >= MAX_UNAPPLIED || journal.unwritten() >= MAX_UNWRITTEN || !journal.hasRoom())
       throw ledgerUnavailable()
-    const opened = balancesOf(request.userId, request.tokenId)
-    const [user, token] = opened instanceof Promise ? await withTimeout(opened, LEASE_TIMEOUT_MS) : opened
-    let userLeased = 0
-    let tokenLeased = 0
-    let versions: Versions = { user: user.version, token: token.version }
-    // User and token are checked and held in one turn of the event loop, so no other request can intervene.
-    const take = () => {
-      versions = { user: user.version, token: token.version }
-      userLeased = leases.take(user, request.amount)
-      tokenLeased = leases.take(token, request.amount)
-    }
-    if (leases.covers(user, request.amount) && leases.covers(token, request.amount)) take()
-    else if (!(await coverAndTake([user, token], request.amount, take)))
-      throw insufficientQuota(request.amount)
-    const open: OpenRecord = { kind: 'open', timeMs: nowMs(), ...request, userLeased, tokenLeased }
-    const { lsn } = journal.append(open)
-    openLsns.add(lsn)
-    return createHold({ open, lsn, user, token, versions })
+    const pair = balancesOf(request.userId, request.tokenId)
+    if (pair instanceof Promise)
+      return withTimeout(pair, LEASE_TIMEOUT_MS).then(each => holdFrom(request, each))
+    return holdFrom(request, pair)
   }
 
-  function createHold({ open, lsn, user, token, versions }: OpenHold): Hold {
-    const { rid } = open
-    let amount = open.amount
-    let userLeased = open.userLeased
-    let tokenLeased = open.tokenLeased
-    let hasEnded = false
+  /** User and token are checked and held in one turn of the event loop, so no other request can intervene. */
+  function holdFrom(request: HoldRequest, pair: AccountPair): Hold | Promise<Hold> {
+    const [user, token] = pair
+    if (leases.covers(user, request.amount) && leases.covers(token, request.amount))
+      return takeHold(holdLedger, request, pair)
+    return holdWithLease(request, pair)
+  }
 
-    function take(more: number): void {
-      userLeased += leases.take(user, more)
-      tokenLeased += leases.take(token, more)
-      amount += more
-    }
+  async function holdWithLease(request: HoldRequest, pair: AccountPair): Promise<Hold> {
+    let newHold: Hold | undefined
+    await coverAndTake(pair, request.amount, () => {
+      newHold = takeHold(holdLedger, request, pair)
+    })
+    if (newHold === undefined) throw insufficientQuota(request.amount)
+    return newHold
+  }
 
-    function end(cost: number) {
-      hasEnded = true
-      openLsns.delete(lsn)
-      return {
-        userLeased: leases.end(user, { amount, leased: userLeased, version: versions.user }, cost),
-        tokenLeased: leases.end(token, { amount, leased: tokenLeased, version: versions.token }, cost),
-      }
-    }
-
-    const extend = (more: number) => coverAndTake([user, token], more, () => take(more))
-
-    /** Extends the hold to the cost, or as far as the remaining quota of user and token allows. Returns the payable part. */
-    async function coverCost(cost: number): Promise<number> {
-      if (cost <= amount) return cost
-      // The request has been served and must be settled now, so an unreachable store counts as an exhausted account.
-      if (await extend(cost - amount).catch(() => false)) return cost
-      const free = [user, token].map(balance =>
-        balance.isUnlimited ? Number.MAX_SAFE_INTEGER : balance.free,
-      )
-      take(Math.max(0, Math.min(cost - amount, ...free)))
-      return amount
-    }
-
-    return {
-      attempt: (channelId, estimate) =>
-        journal.append({ kind: 'attempt', rid, channelId, estimate }).committed,
-      progress(cost) {
-        if (!hasEnded) journal.append({ kind: 'progress', rid, cost })
-      },
-      extend,
-      held: () => amount,
-      async settle({ channelId, cost, suspense = [], log, video }) {
-        if (hasEnded) return 0
-        const paid = cost <= amount ? cost : await coverCost(cost)
-        const record: SettleRecord = {
-          kind: 'settle',
-          rid,
-          timeMs: nowMs(),
-          userId: open.userId,
-          tokenId: open.tokenId,
-          channelId,
-          cost: paid,
-          overrun: cost - paid,
-          ...end(paid),
-          doubts: suspense,
-          log,
-          ...(video && { video }),
-        }
-        const { lsn: settledLsn, body, committed } = journal.append(record)
-        unapplied.push({ lsn: settledLsn, body, timeMs: record.timeMs })
-        await committed
-        // A full batch is applied at once: records that wait longer outlive V8's young generation, and memory grows.
-        if (unapplied.length >= MAX_BATCH && !applying) applySoon()
-        return paid
-      },
-      release() {
-        if (hasEnded) return false
-        end(0)
-        journal.append({ kind: 'release', rid })
-        return true
-      },
-    }
+  const holdLedger: HoldLedger = {
+    journal,
+    leases,
+    openLsns,
+    nowMs,
+    coverAndTake,
+    onSettled: (lsn, body, timeMs) => void unapplied.push({ lsn, body, timeMs }),
+    /** A full batch is applied at once: records that wait longer outlive V8's young generation, and memory grows. */
+    onCommitted() {
+      if (unapplied.length >= MAX_BATCH && !applying) applySoon()
+    },
   }
 
   return {
@@ -382,6 +328,13 @@ export async function openLedger({ nodeId, journal, books, otherNodes, nowMs, on
       for (const account of accounts) await leases.returnIdleForPeer(account)
     },
     refresh: leases.refresh,
+    async refreshAll(): Promise<void> {
+      for (const account of leases.accounts()) await leases.refresh(account)
+    },
+    /** Compares the store with this node, and applies again what the store has lost, soon. */
+    checkStore(): void {
+      mayBeBehind = true
+    },
     async close(): Promise<void> {
       clearInterval(applyTimer)
       clearInterval(sweepTimer)

@@ -4,8 +4,8 @@ import type { LeasedBalance, Leases } from './leases.ts'
 
 /** Other nodes that spend from the same accounts. */
 export type OtherNodes = {
-  /** This node is the only one: if the store has no quota left, the account is exhausted. */
-  readonly isEmpty: boolean
+  /** Whether this node is the only one: then an account is exhausted if the store has no quota left. */
+  isEmpty(): Promise<boolean>
   /** Makes the other nodes return the free part of their leases and, for a while, lease only what they need. */
   returnIdle(accounts: readonly AccountId[]): Promise<void>
   /** Runs the work under a lock of the user that all nodes share. */

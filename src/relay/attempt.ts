@@ -6,19 +6,24 @@ import type { Attempt } from '../routing/health.ts'
 import type { PlanStep } from '../routing/plan.ts'
 import type { Ticket } from '../routing/rates.ts'
 import { type EarlyHeaders, openEarlyHeaders } from './answer/early-headers.ts'
-import { type AttemptSlot, type Candidates, openCandidates } from './candidates.ts'
+import { type AttemptSlot, Candidates } from './candidates.ts'
 import type { RelayChannel } from './catalog/catalog.ts'
-import { type ChannelCall, outcomeOf, prepareCall } from './channel-call.ts'
+import { type ChannelCall, firstEventOf, type Judgement, prepareCall } from './channel-call.ts'
 import { type ContentLosses, createContentLosses, isTooLossy } from './content-losses.ts'
 import { createSkipReason, NOT_OFFERED } from './eligibility.ts'
 import { disconnected } from './intake/body.ts'
 import type { AnswerReading, ChannelRequest } from './operations/channel-request.ts'
 import type { RelayRequest, Trace } from './request.ts'
 import { refusalFor } from './upstream/all-failed.ts'
+import type {
+  BufferedResponse,
+  StreamedResponse,
+  UpstreamExchange,
+  UpstreamOutcome,
+} from './upstream/exchange.ts'
 import type { AttemptFailure } from './upstream/failure.ts'
 import { lacksFormat, nextAttempt, withoutFormat } from './upstream/format-fallback.ts'
 import type { Ready } from './upstream/outgoing.ts'
-import type { BufferedResponse, StreamedResponse, UpstreamExchange } from './upstream/upstream.ts'
 
 /** An attempt that a channel answered. */
 type AnsweredAttempt = {
@@ -70,7 +75,7 @@ type AttemptState = {
   readonly request: RelayRequest
   readonly candidates: Candidates
   readonly earlyHeaders: EarlyHeaders
-  readonly client: Client
+  readonly client: ClientWatch
   last: LastAttempt | undefined
   /** Undefined until an encoding loses content. */
   losses: ContentLosses | undefined
@@ -96,7 +101,7 @@ export async function firstAnswer(request: RelayRequest): Promise<RelayOutcome> 
   const { deps, response } = request
   const candidates = candidatesOf(request)
   const earlyHeaders = openEarlyHeaders(request, deps.catalog.settings().early_headers_ms)
-  const client = watchClient(response)
+  const client = new ClientWatch(response)
   const state: AttemptState = {
     request,
     candidates,
@@ -122,13 +127,13 @@ export async function firstAnswer(request: RelayRequest): Promise<RelayOutcome> 
     client.unwatch()
     if (client.hasDisconnected()) earlyHeaders.close()
   }
-  const { trace, noChannel } = candidates
+  const { trace } = candidates
   const { last } = state
   if (last === undefined) {
     earlyHeaders.close()
     if (client.hasDisconnected()) throw disconnected()
     request.report.passedOver = trace.passedOver
-    throw (await state.losses?.refusal(trace.passedOver)) ?? noChannel()
+    throw (await state.losses?.refusal(trace.passedOver)) ?? candidates.noChannel()
   }
   if (client.hasDisconnected()) return { ...last, kind: 'disconnected', trace }
   return allFailed(request, last, trace, earlyHeaders)
@@ -140,31 +145,41 @@ function candidatesOf({ deps, spec, work, route, priced, report }: RelayRequest)
     route,
     spec,
     isUnfit: (channel, sentModel) => work.unfit?.(channel, sentModel) !== undefined,
-    priceFor: priced.priceFor,
+    priceFor: channel => priced.priceFor(channel),
   })
-  return openCandidates(deps, { route, skipReason, countedInput: work.countedInput, span: report.span })
+  return new Candidates(deps, { route, skipReason, countedInput: work.countedInput, span: report.span })
 }
-
-type Client = ReturnType<typeof watchClient>
 
 /**
  * Detects that the client disconnected, and then aborts the running exchange. It listens to the socket: with a listener of
  * the response, V8 kept a third of all requests in memory until a full garbage collection, 20 µs a request.
  */
-function watchClient({ req: { socket } }: RelayOutgoing) {
-  let isClosed = socket.destroyed
-  let running: UpstreamExchange | undefined
-  const onClose = () => {
-    isClosed = true
-    running?.abort()
+class ClientWatch {
+  readonly #socket: RelayOutgoing['req']['socket']
+  #isClosed: boolean
+  #running: UpstreamExchange | undefined
+
+  constructor({ req: { socket } }: RelayOutgoing) {
+    this.#socket = socket
+    this.#isClosed = socket.destroyed
+    socket.on('close', this.#onClose)
   }
-  socket.on('close', onClose)
-  return {
-    hasDisconnected: () => isClosed,
-    setRunning(exchange: UpstreamExchange): void {
-      running = exchange
-    },
-    unwatch: () => void socket.off('close', onClose),
+
+  hasDisconnected(): boolean {
+    return this.#isClosed
+  }
+
+  setRunning(exchange: UpstreamExchange): void {
+    this.#running = exchange
+  }
+
+  unwatch(): void {
+    this.#socket.off('close', this.#onClose)
+  }
+
+  readonly #onClose = () => {
+    this.#isClosed = true
+    this.#running?.abort()
   }
 }
 
@@ -251,6 +266,7 @@ async function attempt(state: AttemptState, step: PlanStep<RelayChannel>): Promi
     span: request.report.span,
   })
   if (!call) return undefined
+  // Promises are awaited only where there are any: most requests wait for the journal and the provider, and nothing else.
   const entering = candidates.takeSlot(step)
   const slot = entering instanceof Promise ? await entering : entering
   if (!slot) return undefined
@@ -272,11 +288,17 @@ async function attempt(state: AttemptState, step: PlanStep<RelayChannel>): Promi
       return ready
     }
     state.last = { channel, outgoing: ready.outgoing }
-    await extendHold(request, channel, ready)
+    if (ready.overriddenRequest) await extendHold(request, channel, ready.overriddenRequest)
     const estimate = request.priced.estimate(channel, ready.outgoing)
     await request.hold.attempt(channel.id, estimate)
-    const result = await exchange(state, step, { call, slot, ready })
-    return isFailure(result) ? { ...result, estimate } : result
+    if (state.client.hasDisconnected()) {
+      void slot.end({ kind: 'client' })
+      return CLIENT_DISCONNECTED
+    }
+    const sentCall = sendCall(state, call, ready)
+    const outcome = firstEventOf(sentCall.exchange, await sentCall.exchange.outcome)
+    const judging = judgeOutcome(state, step, { call, slot, ready, sentCall, estimate }, outcome)
+    return judging instanceof Promise ? await judging : judging
   } catch (error) {
     // The gateway itself failed, for example to journal the attempt: this says nothing about the channel's health.
     await slot.end({ kind: 'client' })
@@ -284,62 +306,101 @@ async function attempt(state: AttemptState, step: PlanStep<RelayChannel>): Promi
   }
 }
 
-type PreparedAttempt = { readonly call: ChannelCall; readonly slot: AttemptSlot; readonly ready: Ready }
+type SentCall = {
+  readonly exchange: UpstreamExchange
+  readonly sentMs: number
+  /** Of `performance.now()`. */
+  readonly sentAt: number
+}
 
-async function exchange(
-  { request, candidates, earlyHeaders, client }: AttemptState,
-  step: PlanStep<RelayChannel>,
-  { call, slot, ready }: PreparedAttempt,
-): Promise<AttemptResult> {
-  const { trace } = candidates
-  const { health, ticket } = slot
-  if (client.hasDisconnected()) {
-    void slot.end({ kind: 'client' })
-    return CLIENT_DISCONNECTED
-  }
-  const sentMs = request.deps.nowMs()
-  const { outgoing, overriddenRequest } = ready
+function sendCall({ request, client }: AttemptState, call: ChannelCall, ready: Ready): SentCall {
   const { upstream, startedAt } = request.report
+  const sentMs = request.deps.nowMs()
   const sentAt = performance.now()
   upstream.gatewayMs = sentAt - startedAt - upstream.ms
-  const running = call.send(ready)
-  client.setRunning(running)
-  const outcome = await outcomeOf(running)
-  upstream.ms += performance.now() - sentAt
+  const exchange = call.send(ready)
+  client.setRunning(exchange)
+  return { exchange, sentMs, sentAt }
+}
+
+type SentAttempt = {
+  readonly call: ChannelCall
+  readonly slot: AttemptSlot
+  readonly ready: Ready
+  readonly sentCall: SentCall
+  readonly estimate: number
+}
+
+/** Judges what came of an attempt. Synchronous for a stream and for a small answer. */
+function judgeOutcome(
+  { request, candidates, earlyHeaders, client }: AttemptState,
+  step: PlanStep<RelayChannel>,
+  { call, slot, ready, sentCall, estimate }: SentAttempt,
+  outcome: UpstreamOutcome,
+): AttemptResult | Promise<AttemptResult> {
+  const { upstream } = request.report
+  upstream.ms += performance.now() - sentCall.sentAt
   upstream.isStreamed = outcome.kind === 'stream'
   if (client.hasDisconnected() && outcome.kind === 'failure') {
     // docs/reference/money.md: Who pays. `left`: the provider has the request, so its input is charged. `not sent`: it did
     // no work.
-    candidates.note(step, outcome.wasSent ? 'left' : 'not sent', sentMs)
+    candidates.note(step, outcome.wasSent ? 'left' : 'not sent', sentCall.sentMs)
     void slot.end({ kind: 'client' })
     return CLIENT_DISCONNECTED
   }
-  const answered = { step, health, ticket, exchange: running, outgoing, overriddenRequest, trace }
+  const { health, ticket } = slot
+  const { outgoing, overriddenRequest } = ready
+  const { trace } = candidates
+  const { exchange, sentMs } = sentCall
   if (outcome.kind === 'stream') {
     candidates.note(step, outcome.status, sentMs)
     health.answered()
-    return { ...answered, kind: 'stream', streamed: outcome, earlyHeaders }
+    return {
+      kind: 'stream',
+      step,
+      health,
+      ticket,
+      exchange,
+      outgoing,
+      overriddenRequest,
+      trace,
+      streamed: outcome,
+      earlyHeaders,
+    }
+  }
+  const conclude = (judgement: Judgement): AttemptResult | Promise<AttemptResult> => {
+    if (!('reading' in judgement)) {
+      const failed = candidates.noteFailure(step, judgement, sentMs)
+      if (failed.kind === 'auth') call.forgetCredential()
+      const failure = { ...judgement, estimate }
+      return slot.end(failed)?.then(() => failure) ?? failure
+    }
+    const { answer, reading } = judgement
+    candidates.note(step, answer.status, sentMs)
+    earlyHeaders.close()
+    return {
+      kind: 'buffered',
+      step,
+      health,
+      ticket,
+      exchange,
+      outgoing,
+      overriddenRequest,
+      trace,
+      answer,
+      reading,
+    }
   }
   const judging = call.judge(outcome, outgoing)
-  const judgement = judging instanceof Promise ? await judging : judging
-  if ('reading' in judgement) {
-    candidates.note(step, judgement.answer.status, sentMs)
-    earlyHeaders.close()
-    return { ...answered, kind: 'buffered', answer: judgement.answer, reading: judgement.reading }
-  }
-  const failed = candidates.noteFailure(step, judgement, sentMs)
-  if (failed.kind === 'auth') call.forgetCredential()
-  await slot.end(failed)
-  return judgement
+  return judging instanceof Promise ? judging.then(conclude) : conclude(judging)
 }
 
 /** An override may make a request more expensive. Holds the difference before the request is sent. */
 async function extendHold(
   { hold, priced }: RelayRequest,
   channel: RelayChannel,
-  { overriddenRequest }: Ready,
+  overriddenRequest: NonNullable<Ready['overriddenRequest']>,
 ): Promise<void> {
-  if (overriddenRequest === undefined) return
   const bound = priced.boundFor(channel, overriddenRequest)
   const missing = bound - hold.held()
   if (missing > 0 && !(await hold.extend(missing))) throw insufficientQuota(bound)

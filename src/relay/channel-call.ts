@@ -13,18 +13,18 @@ import { forwardedHeaders } from './catalog/header-override.ts'
 import type { AnswerReading, ChannelRequest, WorkLimits } from './operations/channel-request.ts'
 import type { OperationSpec, ReadContext, Work } from './operations/operation.ts'
 import type { RequestSpan } from './request.ts'
+import type {
+  BufferedResponse,
+  StreamedResponse,
+  UpstreamExchange,
+  UpstreamOutcome,
+} from './upstream/exchange.ts'
 import { type AttemptFailure, connectionFailure, invalidAnswer, statusFailure } from './upstream/failure.ts'
 import { errorAtOnce } from './upstream/first-event.ts'
 import type { KeyExchange } from './upstream/key-exchange.ts'
 import { encodeOutgoing, type Ready } from './upstream/outgoing.ts'
 import { send } from './upstream/send.ts'
-import type {
-  BufferedResponse,
-  StreamedResponse,
-  Upstream,
-  UpstreamExchange,
-  UpstreamOutcome,
-} from './upstream/upstream.ts'
+import type { Upstream } from './upstream/upstream.ts'
 
 export type CallDeps = {
   readonly upstream: Upstream
@@ -50,7 +50,9 @@ type CallRequest = {
 
 type Target = Pick<PlanStep<RelayChannel>, 'channel' | 'key' | 'sentModel'>
 
-type Judgement = { readonly answer: BufferedResponse; readonly reading: AnswerReading } | AttemptFailure
+export type Judgement =
+  | { readonly answer: BufferedResponse; readonly reading: AnswerReading }
+  | AttemptFailure
 
 const CLIENT_HEADERS = ['openai-beta', 'anthropic-beta', 'anthropic-version'] as const
 
@@ -86,87 +88,112 @@ function headersOf(
 }
 
 /** Prepares one request for one channel: encode, send, judge. Undefined: the channel has no address for the operation. */
-export function prepareCall(deps: CallDeps, { channel, key, sentModel }: Target, request: CallRequest) {
-  const { spec, work, client } = request
+export function prepareCall(deps: CallDeps, target: Target, request: CallRequest): ChannelCall | undefined {
+  const { channel, key, sentModel } = target
+  const { spec, work } = request
   const format = formatOn(channel, spec, sentModel)
-  const address =
-    format &&
-    deps.addressOf(channel, {
-      operation: spec.operation,
-      format,
+  if (!format) return undefined
+  const address = deps.addressOf(channel, {
+    operation: spec.operation,
+    format,
+    isStream: work.isStream,
+    model: sentModel,
+    key,
+    sibling: spec.sibling,
+    values: work.placeholders?.(channel),
+  })
+  return address && new ChannelCall(deps, target, request, { format, address })
+}
+
+/** One request for one channel, in its format and to its address. */
+export class ChannelCall {
+  readonly #deps: CallDeps
+  readonly #target: Target
+  readonly #request: CallRequest
+  readonly #format: string
+  readonly #address: ChannelAddress
+
+  constructor(
+    deps: CallDeps,
+    target: Target,
+    request: CallRequest,
+    { format, address }: { readonly format: string; readonly address: ChannelAddress },
+  ) {
+    this.#deps = deps
+    this.#target = target
+    this.#request = request
+    this.#format = format
+    this.#address = address
+  }
+
+  /** The body for the channel, and the reader of its answer. Asynchronous if a large body is translated. */
+  request(): ChannelRequest | Promise<ChannelRequest> {
+    const { work, limits } = this.#request
+    return work.requestFor(this.#target.channel, this.#target.sentModel, limits)
+  }
+
+  /** The request as it is sent, or the failure if the channel's overrides reject it. */
+  encode(channelRequest: ChannelRequest): Ready | AttemptFailure {
+    const { channel, key, sentModel } = this.#target
+    const { spec, work, client } = this.#request
+    return encodeOutgoing(
+      { channel, key, requestedModel: work.model, sentModel, client },
+      { spec, readContext: this.#deps.readContext },
+      headersOf(this.#request, channel, this.#address),
+      channelRequest,
+    )
+  }
+
+  send({ headers, outgoing }: Ready): UpstreamExchange {
+    const { work } = this.#request
+    const { channel } = this.#target
+    return send(this.#deps.upstream, outgoing, {
+      url: this.#address.url,
+      headers,
+      timeouts: channel.timeouts,
+      network: channel.network,
       isStream: work.isStream,
-      model: sentModel,
-      key,
-      sibling: spec.sibling,
-      values: work.placeholders?.(channel),
+      sign: signing(this.#address, this.#deps, channel.network),
+      acceptsNonStream: work.acceptsNonStream,
+      passes: work.passes,
+      maxAnswerBytes: work.maxAnswerBytes,
     })
-  if (!address) return undefined
-  return {
-    /** The body for the channel, and the reader of its answer. Asynchronous if a large body is translated. */
-    request: (): ChannelRequest | Promise<ChannelRequest> =>
-      work.requestFor(channel, sentModel, request.limits),
-    /** The request as it is sent, or the failure if the channel's overrides reject it. */
-    encode: (channelRequest: ChannelRequest): Ready | AttemptFailure =>
-      encodeOutgoing(
-        { channel, key, requestedModel: work.model, sentModel, client },
-        { spec, readContext: deps.readContext },
-        headersOf(request, channel, address),
-        channelRequest,
-      ),
-    send: ({ headers, outgoing }: Ready): UpstreamExchange =>
-      send(deps.upstream, outgoing, {
-        url: address.url,
-        headers,
-        timeouts: channel.timeouts,
-        isStream: work.isStream,
-        ...signing(address, deps),
-        ...(work.acceptsNonStream && { acceptsNonStream: true }),
-        ...(work.passes && { passes: work.passes }),
-        ...(work.maxAnswerBytes && { maxAnswerBytes: work.maxAnswerBytes }),
-      }),
-    judge: (outcome: Exclude<UpstreamOutcome, StreamedResponse>, outgoing: ChannelRequest) =>
-      judge(outcome, outgoing, { channel, work, share: request.share, format, nowMs: deps.nowMs }),
-    /** Called when the provider rejects an exchanged credential, so that the next request exchanges the key again. */
-    forgetCredential(): void {
-      if (address.traded) deps.keys.forget(address.traded.key)
-    },
+  }
+
+  /** The answer with its reading, or the failure. Synchronous for a small answer. */
+  judge(outcome: WholeOutcome, outgoing: ChannelRequest): Judgement | Promise<Judgement> {
+    const { channel } = this.#target
+    const { work, share } = this.#request
+    if (outcome.kind === 'failure') return connectionFailure(channel, outcome)
+    if (outcome.status < 200 || outcome.status >= 300)
+      return statusFailure(channel, outcome, { nowMs: this.#deps.nowMs(), format: this.#format })
+    // The answer stays in memory until it is delivered to the client.
+    if (share?.take(outcome.body.length) === false) return outOfMemory(channel)
+    if (work.isStream && !work.acceptsNonStream)
+      return invalidAnswer(channel, 'the provider did not answer with a stream')
+    const reading = outgoing.readBuffered(outcome)
+    return reading instanceof Promise
+      ? reading.then(each => judgementOf(channel, outcome, each))
+      : judgementOf(channel, outcome, reading)
+  }
+
+  /** Called when the provider rejects an exchanged credential, so that the next request exchanges the key again. */
+  forgetCredential(): void {
+    const { traded } = this.#address
+    if (traded) this.#deps.keys.forget(traded.key, this.#target.channel.network)
   }
 }
 
-export type ChannelCall = NonNullable<ReturnType<typeof prepareCall>>
+type WholeOutcome = Exclude<UpstreamOutcome, StreamedResponse>
 
-/** The outcome of an exchange. A stream whose first event is an error becomes an error response. */
-export async function outcomeOf(exchange: UpstreamExchange): Promise<UpstreamOutcome> {
-  const outcome = await exchange.outcome
+const judgementOf = (channel: RelayChannel, answer: BufferedResponse, reading: AnswerReading): Judgement =>
+  reading.fault === undefined ? { answer, reading } : invalidAnswer(channel, reading.fault)
+
+/** The answer of an exchange. A stream whose first event is an error becomes an error response. */
+export function firstEventOf(exchange: UpstreamExchange, outcome: UpstreamOutcome): UpstreamOutcome {
   const error = outcome.kind === 'stream' ? errorAtOnce(outcome) : undefined
   if (error) exchange.abort()
   return error ?? outcome
-}
-
-type Judging = Pick<CallRequest, 'work'> & {
-  readonly channel: RelayChannel
-  readonly share: Share | undefined
-  readonly format: string
-  nowMs(): number
-}
-
-/** The answer with its reading, or the failure. Synchronous for a small answer. */
-function judge(
-  outcome: Exclude<UpstreamOutcome, StreamedResponse>,
-  outgoing: ChannelRequest,
-  { channel, work, share, format, nowMs }: Judging,
-): Judgement | Promise<Judgement> {
-  if (outcome.kind === 'failure') return connectionFailure(channel, outcome)
-  if (outcome.status < 200 || outcome.status >= 300)
-    return statusFailure(channel, outcome, { nowMs: nowMs(), format })
-  // The answer stays in memory until it is delivered to the client.
-  if (share?.take(outcome.body.length) === false) return outOfMemory(channel)
-  if (work.isStream && !work.acceptsNonStream)
-    return invalidAnswer(channel, 'the provider did not answer with a stream')
-  const judgement = (reading: AnswerReading): Judgement =>
-    reading.fault === undefined ? { answer: outcome, reading } : invalidAnswer(channel, reading.fault)
-  const reading = outgoing.readBuffered(outcome)
-  return reading instanceof Promise ? reading.then(judgement) : judgement(reading)
 }
 
 function outOfMemory(channel: RelayChannel): AttemptFailure {

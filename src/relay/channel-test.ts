@@ -4,7 +4,7 @@ import { NO_KEY, type RoutedKey, sentModel } from '../routing/table.ts'
 import { consumeStream } from './answer/consume-stream.ts'
 import { upstreamError } from './answer/upstream-error.ts'
 import { type Catalog, createAddressBook, type RelayChannel } from './catalog/catalog.ts'
-import { type CallDeps, type ChannelCall, outcomeOf, prepareCall } from './channel-call.ts'
+import { type CallDeps, type ChannelCall, firstEventOf, prepareCall } from './channel-call.ts'
 import { createIdsAndClock } from './ids-and-clock.ts'
 import { questionOf } from './test-questions.ts'
 import type { AttemptFailure } from './upstream/failure.ts'
@@ -57,7 +57,7 @@ export function createChannelTest({
     const startedMs = nowMs()
     const exchange = call.send(ready)
     try {
-      const outcome = await outcomeOf(exchange)
+      const outcome = firstEventOf(exchange, await exchange.outcome)
       if (outcome.kind === 'stream') {
         const firstTokenMs = nowMs() - startedMs
         const error = await consumeStream(outcome.flow, ready.outgoing.meter())

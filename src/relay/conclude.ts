@@ -1,3 +1,4 @@
+import type { CanaryMark } from '../domain/canary.ts'
 import type { Refusal } from '../domain/errors.ts'
 import { usdText } from '../domain/money.ts'
 import { ROLE } from '../domain/role.ts'
@@ -34,14 +35,20 @@ import { upstreamIdOf } from './upstream/provider-report.ts'
 
 const errorFormatOf = ({ spec }: RelayRequest): ErrorFormat => spec.errorFormat ?? COMMON_ERROR_FORMAT
 
+const canaryHeader = (canaries: readonly CanaryMark[]) =>
+  canaries.map(({ id, side }) => `${id}=${side}`).join(', ')
+
 /** The headers of every successful answer, except those of its content. */
 export function answerHeaders(
-  { requestId, admitted, spec }: RelayRequest,
+  { requestId, admitted, spec, route }: RelayRequest,
   { channel }: OutcomeOf<'stream'>['step'],
   warnings: readonly string[] = [],
 ): Record<string, string> {
   const headers = Object.assign(commonHeaders(requestId, spec.errorFormat), rateHeaders(admitted.remaining()))
-  if (admitted.caller.role >= ROLE.admin) headers['x-sluice-channel'] = String(channel.id)
+  if (admitted.caller.role >= ROLE.admin) {
+    headers['x-sluice-channel'] = String(channel.id)
+    if (route.canaries !== undefined) headers['x-sluice-canary'] = canaryHeader(route.canaries)
+  }
   if (warnings.length > 0) headers['x-sluice-warnings'] = warnings.join('; ')
   return headers
 }
@@ -112,7 +119,7 @@ async function concludeBuffered(
   const encoded = encoding instanceof Promise ? await encoding : encoding
   const body = step.channel.secrets.maskAnswer(encoded?.body ?? answer.body, step.key.value)
   const contentType = encoded?.contentType ?? JSON_TYPE
-  await request.storeAnswer?.({ status: answer.status, contentType, body })
+  if (request.storeAnswer) await request.storeAnswer({ status: answer.status, contentType, body })
   const { paid } = await settle(request, {
     channel: step.channel,
     outgoing,
@@ -160,7 +167,7 @@ async function concludeStream(
     meter,
     keepAlive: isFile(request, answered) ? undefined : errorFormatOf(request).keepAlive,
     memory: deps.memory,
-    abort: answered.exchange.abort,
+    abort: () => answered.exchange.abort(),
     nowMs: deps.nowMs,
     onProgress: createStreamBudget(request, { channel, outgoing, meter, limits }),
   })

@@ -3,7 +3,7 @@ import { Refusal } from '../domain/errors.ts'
 import type { Settings } from '../domain/setting.ts'
 import type { LostContent } from '../domain/warning.ts'
 import { SKIP_REASONS } from '../routing/plan.ts'
-import { type RoutedModel, sentModel } from '../routing/table.ts'
+import { healthIdOf, type RoutedModel, sentModel } from '../routing/table.ts'
 import { type Catalog, type FormatChoice, formatOn, type RelayChannel } from './catalog/catalog.ts'
 import type { ChannelRequest, WorkLimits } from './operations/channel-request.ts'
 import type { Work } from './operations/operation.ts'
@@ -31,9 +31,10 @@ type ChannelRequirements = {
 export const createSkipReason =
   ({ catalog, route, spec, isUnfit, priceFor }: ChannelRequirements) =>
   (channel: RelayChannel): string | undefined => {
-    // The channel may have been deleted or disabled since the request was admitted.
-    if (catalog.table().channel(channel.id)?.status !== CHANNEL_STATUS.enabled && !route.isForced)
-      return SKIP_REASONS.disabled
+    // The channel may have been deleted or disabled since the request was admitted, or the canary that tries it has ended.
+    const table = catalog.table()
+    const current = table.channel(healthIdOf(channel)) ?? table.channel(channel.id)
+    if (current?.status !== CHANNEL_STATUS.enabled && !route.isForced) return SKIP_REASONS.disabled
     const model = sentModel(channel, route.model)
     if (formatOn(channel, spec, model) === undefined || isUnfit?.(channel, model)) return NOT_OFFERED
     return priceFor(channel) === undefined ? UNPRICED : undefined

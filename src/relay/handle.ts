@@ -1,4 +1,4 @@
-import type { RequestListener } from 'node:http'
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import { Refusal, wrongMethod } from '../domain/errors.ts'
 import { shortageOf } from '../domain/shortage.ts'
 import { createShare, endShare, overloaded } from '../http/budget.ts'
@@ -27,7 +27,7 @@ import { readRequest } from './intake/read-request.ts'
 import { idempotencyKeyOf } from './intake/repeat.ts'
 import { listModels } from './model-list.ts'
 import { ERROR_FORMATS, operationAt } from './operations/index.ts'
-import type { OperationSpec } from './operations/operation.ts'
+import { changedWork, type OperationSpec } from './operations/operation.ts'
 import { priceWork } from './price/price.ts'
 import { tighterInputBound } from './price/usage-count.ts'
 import { createRejectionRecorder, recordReplay } from './record-rejection.ts'
@@ -51,11 +51,12 @@ async function handleOperation(
   if (logBodies !== 'none') report.capture = createCapture(logBodies, deps.memory)
   const share = createShare(deps.memory)
   try {
-    const work = await readRequest(request, spec, deps, {
+    const reading = readRequest(request, spec, deps, {
       share,
       isFunded: () => deps.ledger.canSpend(identified.caller.userId, identified.caller.tokenId),
       capture: report.capture,
     })
+    const work = reading instanceof Promise ? await reading : reading
     report.work = work
     try {
       await handleIdentified({
@@ -90,12 +91,21 @@ type IncomingOperation = Pick<
 }
 
 /** Handles a request whose caller is identified and whose body is read: admits it, prices it and serves it. */
-async function handleIdentified(incoming: IncomingOperation): Promise<void> {
-  const { deps, spec, work, response, requestId, request, credential, identified, report } = incoming
+function handleIdentified(incoming: IncomingOperation): Promise<void> {
+  const { deps, work, credential, identified } = incoming
   // The caller's token may have changed while the body was read.
   const isCurrent = deps.directory.isCurrent(credential, identified.caller)
+  const isUsual = isCurrent && !work.answer && !work.isStrict && !work.digest
+  if (!isUsual) return handleUnusual(incoming, isCurrent)
+  const route = admit(incoming, identified)
+  return serve(incoming, { admitted: identified, route, priced: priceWork(deps.catalog, route, work) })
+}
+
+/** The same for a caller that has changed, a local answer, strict mode and an `Idempotency-Key`. */
+async function handleUnusual(incoming: IncomingOperation, isCurrent: boolean): Promise<void> {
+  const { deps, spec, work, response, requestId, request, credential, identified, report } = incoming
   const current = isCurrent ? identified : await identify(deps, request, credential)
-  const route = admit(deps, current, work)
+  const route = admit(incoming, current)
   const priced = work.answer ? undefined : priceWork(deps.catalog, route, work)
   // The check needs prices: they decide which services and tools are sent to a channel.
   if (work.isStrict) await mustFitStrictly(route, { spec, work }, priced)
@@ -166,27 +176,31 @@ async function serve(incoming: IncomingOperation, routedRequest: RoutedRequest):
         isStream: work.isStream,
         address: admitted.address,
       })
-    const hold = await takeHold(priced.bound).catch(async error => {
+    const holdLess = async (error: unknown) => {
       // Bytes overestimate tokens. Before refusing for insufficient quota, count the tokens once and try again.
       const isShort = error instanceof Refusal && error.code === 'insufficient_quota'
       const inputTokens = isShort ? await tighterInputBound(deps.counter, work) : undefined
       // If the caller changed while the tokens were counted, the refusal stands and the client may retry.
       if (inputTokens === undefined || !deps.directory.isCurrent(credential, admitted.caller)) throw error
-      priced = priceWork(deps.catalog, route, { ...work, inputTokens })
+      priced = priceWork(deps.catalog, route, changedWork(work, { inputTokens }))
       return takeHold(priced.bound)
-    })
+    }
+    const holding = takeHold(priced.bound)
+    const hold = holding instanceof Promise ? await holding.catch(holdLess) : holding
     const relayRequest: RelayRequest = {
       deps,
       spec,
       work,
+      route,
+      priced,
       hold,
       response,
       requestId,
       startedMs,
       report,
+      admitted,
       share,
-      ...routedRequest,
-      priced,
+      storeAnswer: routedRequest.storeAnswer,
     }
     try {
       // The token may have been deleted while the request waited for limits or a lease.
@@ -204,11 +218,12 @@ async function serve(incoming: IncomingOperation, routedRequest: RoutedRequest):
 }
 
 /** The path without its query, without repeated slashes and without a trailing slash. */
-const pathOf = ({ url = '/' }: RelayIncoming): string =>
-  url
-    .split('?')[0]
-    ?.replace(/\/{2,}/g, '/')
-    .replace(/(.)\/$/, '$1') ?? '/'
+function pathOf({ url = '/' }: RelayIncoming): string {
+  const query = url.indexOf('?')
+  const path = query === -1 ? url : url.slice(0, query)
+  if (!path.includes('//') && !path.endsWith('/')) return path
+  return path.replace(/\/{2,}/g, '/').replace(/(.)\/$/, '$1')
+}
 
 /** A model name with an invalid percent escape matches no model. */
 function modelIn(escaped: string | undefined): string | undefined {
@@ -244,11 +259,23 @@ type FailedRequest = {
   readonly errorFormat: ErrorFormat | undefined
 }
 
+type RoutedPath = {
+  readonly path: string
+  readonly spec: OperationSpec | undefined
+  /** The match of a path of model lists. */
+  readonly models: RegExpExecArray | null
+}
+
 type Relay = {
   /** Serves all paths of the relay API. */
   readonly listener: RequestListener
   /** Serves all of them except the billing endpoints, over any HTTP server. */
   readonly serve: RelayListener
+  /**
+   * Resolves when no request runs. A request ends after its response: a rejected one is recorded then. `withinMs`: the
+   * longest wait.
+   */
+  idle(withinMs: number): Promise<void>
 }
 
 /**
@@ -258,6 +285,8 @@ type Relay = {
 export function createRelay(deps: RelayDeps, videos: Pick<Videos, 'route'>): Relay {
   const newRequestId = createRequestIds()
   const recordRejection = createRejectionRecorder(deps)
+  let running = 0
+  let onIdle: (() => void) | undefined
   const fail = async (
     response: RelayOutgoing,
     error: unknown,
@@ -274,60 +303,99 @@ export function createRelay(deps: RelayDeps, videos: Pick<Videos, 'route'>): Rel
     if (!report.hasLedgerRow) await recordRejection(request, report, refusal)
   }
 
-  /** `serveBilling` serves the billing endpoints, which belong to the management API. */
-  const handle = (request: RelayIncoming, response: RelayOutgoing, serveBilling?: () => void) => {
-    const path = pathOf(request)
+  function startReport(operation: string, span: RequestReport['span']): RequestReport {
     const startedMs = deps.nowMs()
-    const requestId = newRequestId(startedMs)
-    if (request.method === 'OPTIONS') return answerPreflight(request, response, requestId)
-    const spec = operationAt(path, request.url)
-    const models = spec ? null : MODELS.exec(path)
-    const isBilling = serveBilling !== undefined && BILLING.test(path)
-    const report: RequestReport = {
-      requestId,
-      operation: spec?.operation ?? (models ? 'models' : VIDEOS.test(path) ? 'videos' : 'other'),
+    return {
+      requestId: newRequestId(startedMs),
+      operation,
       startedMs,
       startedAt: performance.now(),
       upstream: { gatewayMs: undefined, ms: 0, isStreamed: false },
-      span: isBilling ? undefined : deps.startSpan?.(request),
+      span,
     }
-    const run = () => {
-      if (!VIDEO_CONTENT.test(path)) mustNotBeCrossSite(request)
-      if (isBilling) return serveBilling()
-      if (models) {
-        if (!READS.includes(request.method ?? '')) {
-          // A Gemini path with an unknown method after the model's name, such as `gemini-pro:unknown`, is no model path.
-          if (request.method === 'POST' && path.includes(':')) throw noSuchRoute(request)
-          throw wrongMethod(path, READS, request.method)
-        }
-        return listModels(deps, { request, response, id: modelIn(models[1]), requestId })
+  }
+
+  /** Serves a request whose path belongs to the relay. */
+  function route(
+    incoming: RoutedPath & { readonly request: RelayIncoming; readonly response: RelayOutgoing },
+    report: RequestReport,
+  ): unknown {
+    const { path, spec, models, request, response } = incoming
+    const { requestId } = report
+    if (!VIDEO_CONTENT.test(path)) mustNotBeCrossSite(request)
+    if (models) {
+      if (!READS.includes(request.method ?? '')) {
+        // A Gemini path with an unknown method after the model's name, such as `gemini-pro:unknown`, is no model path.
+        if (request.method === 'POST' && path.includes(':')) throw noSuchRoute(request)
+        throw wrongMethod(path, READS, request.method)
       }
-      if (!spec) {
-        const serveVideo = videos.route(path, request.method ?? '')
-        if (!serveVideo) throw noSuchRoute(request)
-        return serveVideo({ request, response, requestId, report })
-      }
-      if (request.method !== 'POST') throw wrongMethod(path, ['POST'], request.method)
-      return handleOperation(deps, spec, request, response, report)
+      return listModels(deps, { request, response, id: modelIn(models[1]), requestId })
     }
-    if (!isBilling) deps.onRequestStart()
-    const running = Promise.try(run).catch(error =>
-      fail(response, error, {
-        request,
-        report,
-        errorFormat: spec ? spec.errorFormat : errorFormatAt(path, request),
-      }),
-    )
-    // The management API logs its own requests.
-    if (isBilling) return
-    running
-      .catch(error => deps.onFailure(error, requestId))
-      .then(() => deps.onRequestEnd(report, request, response))
-      .catch(error => deps.onFailure(error, requestId))
+    if (!spec) {
+      const serveVideo = videos.route(path, request.method ?? '')
+      if (!serveVideo) throw noSuchRoute(request)
+      return serveVideo({ request, response, requestId, report })
+    }
+    if (request.method !== 'POST') throw wrongMethod(path, ['POST'], request.method)
+    return handleOperation(deps, spec, request, response, report)
+  }
+
+  async function handle(request: RelayIncoming, response: RelayOutgoing): Promise<void> {
+    const path = pathOf(request)
+    if (request.method === 'OPTIONS') return answerPreflight(request, response, newRequestId(deps.nowMs()))
+    const spec = operationAt(path, request.url)
+    const models = spec ? null : MODELS.exec(path)
+    const operation = spec?.operation ?? (models ? 'models' : VIDEOS.test(path) ? 'videos' : 'other')
+    const report = startReport(operation, deps.startSpan?.(request))
+    deps.onRequestStart()
+    running += 1
+    try {
+      await route({ path, spec, models, request, response }, report)
+    } catch (error) {
+      const errorFormat = spec ? spec.errorFormat : errorFormatAt(path, request)
+      await fail(response, error, { request, report, errorFormat }).catch(cause =>
+        deps.onFailure(cause, report.requestId),
+      )
+    }
+    try {
+      deps.onRequestEnd(report, request, response)
+    } catch (error) {
+      deps.onFailure(error as Error, report.requestId)
+    }
+    running -= 1
+    if (running === 0) onIdle?.()
+  }
+
+  const serve: RelayListener = (request, response) => void handle(request, response)
+
+  async function idle(withinMs: number): Promise<void> {
+    if (running === 0) return
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const timer = setTimeout(resolve, withinMs)
+    onIdle = resolve
+    await promise
+    clearTimeout(timer)
+  }
+
+  /** The billing endpoints belong to the management API, which logs its own requests. */
+  async function handleBilling(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const report = startReport('other', undefined)
+    try {
+      mustNotBeCrossSite(request)
+      deps.manage(request, response)
+    } catch (error) {
+      await fail(response, error, { request, report, errorFormat: undefined }).catch(cause =>
+        deps.onFailure(cause, report.requestId),
+      )
+    }
   }
 
   return {
-    listener: (request, response) => handle(request, response, () => deps.manage(request, response)),
-    serve: (request, response) => handle(request, response),
+    listener(request, response) {
+      if (request.method === 'OPTIONS' || !BILLING.test(pathOf(request))) serve(request, response)
+      else void handleBilling(request, response)
+    },
+    serve,
+    idle,
   }
 }

@@ -19,6 +19,8 @@ const BEFORE_IDENTIFICATION: ReadonlySet<string> = new Set([
   'overloaded',
   'shutting_down',
 ])
+/** The caller's own limits say nothing about a canary. */
+const OWN_LIMITS: ReadonlySet<string> = new Set(['insufficient_quota', 'rate_limit_exceeded'])
 /** Lookups only for the log, at once. A flood of rejected requests must not reach the store. */
 const MAX_LOOKUPS = 20
 
@@ -61,6 +63,7 @@ function recordOfCaller(deps: RelayDeps, { request, report, caller, error, code 
     useTimeMs: timeMs - startedMs,
     isStream: work?.isStream ?? false,
     passedOver,
+    canaries: OWN_LIMITS.has(code) ? undefined : report.canaries,
     tags: work?.tags ?? headerTags(request),
     address: deps.clientAddress(request).address,
   })

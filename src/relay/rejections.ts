@@ -131,7 +131,9 @@ export function createRejections({ boot, write, onFailure }: RejectionsDeps) {
         return
       }
       // Playground requests have no token, so the user is a part of the name.
-      const window = windowOf(`${rejection.userId} ${rejection.tokenId} ${rejection.code}`, rejection)
+      const { userId, tokenId, code, canaries } = rejection
+      const marks = canaries === undefined ? '' : ` ${JSON.stringify(canaries)}`
+      const window = windowOf(`${userId} ${tokenId} ${code}${marks}`, rejection)
       if (window.rows >= ROWS_OF_WINDOW || rows.length >= MAX_WAITING_ROWS) {
         window.waiting += 1
         return

@@ -1,4 +1,5 @@
 import type { RequestListener } from 'node:http'
+import type { CanaryMark } from '../domain/canary.ts'
 import type { UsageLog } from '../domain/settled.ts'
 import type { Shortage } from '../domain/shortage.ts'
 import type { ClientAddress } from '../http/address.ts'
@@ -38,6 +39,8 @@ export type RequestReport = {
   work?: Pick<Work, 'model' | 'isStream' | 'tags'>
   /** The request is in the ledger, so settling it writes its log row. */
   hasLedgerRow?: boolean
+  /** The canaries that the request takes part in. */
+  canaries?: readonly CanaryMark[]
   /** Channels that were not tried, if no channel could take the request. */
   passedOver?: readonly SkipReason[]
   settled?: { readonly channelId: number; readonly paid: number; readonly log: UsageLog }
@@ -89,6 +92,8 @@ export type RelayDeps = {
   readonly readContext: ReadContext
   /** True during shutdown: new requests are refused, running ones continue. */
   isStopping(): boolean
+  /** Whether this node refuses requests because it may have missed changes of other nodes. */
+  isFenced(): boolean
   isOverloaded(request: RelayIncoming): boolean
   nowMs(): number
   random(): number
@@ -125,7 +130,7 @@ export type RelayRequest = {
   /** The memory that the request takes from the budget of all bodies. */
   readonly share: Share
   /** Stores the answer for a retry with the same `Idempotency-Key`. */
-  readonly storeAnswer?: Claim['storeAnswer']
+  readonly storeAnswer?: Claim['storeAnswer'] | undefined
 }
 
 /** The attempts and failures before the answer, stored in the usage row of the request. */

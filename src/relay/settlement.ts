@@ -10,6 +10,7 @@ import {
 } from '../domain/usage.ts'
 import type { UpstreamError } from './answer/upstream-error.ts'
 import { excessSuspense } from './price/plausible-usage.ts'
+import { shadowCosts } from './price/shadow.ts'
 import type { RelayRequest, Trace } from './request.ts'
 import { type SettledUsage, servedConditions, usageDetails } from './usage-details.ts'
 
@@ -49,7 +50,7 @@ function chargedUsage(
 }
 
 /** Settles a request in the ledger, once. The last byte of the answer is sent after this resolves. */
-export async function settle(
+export function settle(
   request: RelayRequest,
   settling: SettlementInput,
 ): Promise<{ paid: number; cost: number }> {
@@ -60,6 +61,12 @@ export async function settle(
   const cost = priced.costOf(channel, usage, served)
   const price = priced.billedBy(channel, usage, served)
   const counts = allCounts(usage)
+  const other = usageDetails(request, settling, usage, price)
+  const shadows = deps.catalog.shadows()
+  if (shadows !== undefined) {
+    const shadow = shadowCosts(shadows, request, { channel, usage, served })
+    if (shadow.length > 0) other.shadow = shadow
+  }
   const log: UsageLog = {
     tokenName: admitted.caller.tokenName,
     model: work.model,
@@ -71,7 +78,7 @@ export async function settle(
     isError: error !== undefined,
     content: error ?? '',
     upstreamRequestId: settling.upstreamRequestId ?? '',
-    other: usageDetails(request, { ...settling, usage }, price),
+    other,
   }
   const { reported } = settling
   const excess = reported
@@ -83,7 +90,8 @@ export async function settle(
   const failed = failedSuspense(request, trace)
   const suspense = excess.length + own.length > 0 ? [...failed, ...own, ...excess] : failed
   const { video } = settling
-  const paid = await hold.settle({ channelId: channel.id, cost, suspense, log, ...(video && { video }) })
-  request.report.settled = { channelId: channel.id, paid, log }
-  return { paid, cost }
+  return hold.settle({ channelId: channel.id, cost, suspense, log, video }).then(paid => {
+    request.report.settled = { channelId: channel.id, paid, log }
+    return { paid, cost }
+  })
 }

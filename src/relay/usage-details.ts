@@ -49,11 +49,12 @@ export function servedConditions(
 /** The JSON column of a usage row: details that have no column of their own. Empty details are left out. */
 export function usageDetails(
   request: RelayRequest,
-  settled: SettledUsage,
+  settled: Omit<SettledUsage, 'usage'>,
+  usage: Usage,
   price: CatalogPrice | undefined,
 ): Record<string, unknown> {
   const { route, work, priced } = request
-  const { channel, source, countedBy, firstByteMs, usage, reported, trace, video, errorCode } = settled
+  const { channel, source, countedBy, firstByteMs, reported, trace, video, errorCode } = settled
   const details: Record<string, unknown> = { source }
   if (countedBy !== undefined) details.counted_by = countedBy
   if (firstByteMs !== undefined) details.frt = firstByteMs
@@ -68,6 +69,7 @@ export function usageDetails(
     if (price?.price.rates.per_call !== undefined && usage.calls > 0) details.calls = usage.calls
   }
   if (route.model !== work.model) details.upstream_model_name = route.model
+  if (route.canaries !== undefined) details.canary = route.canaries
   if (video) details.video_id = video.id
   if (work.tags) details.tags = work.tags
   if (settled.outgoing?.warnings?.length) details.warnings = settled.outgoing.warnings

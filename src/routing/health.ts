@@ -1,4 +1,4 @@
-import { REFUSALS_TO_DISABLE, type Readiness } from '../domain/channel-condition.ts'
+import { type HealthEvent, REFUSALS_TO_DISABLE, type Readiness } from '../domain/channel-condition.ts'
 import { KEY_STATUS } from '../domain/channel-key.ts'
 import { createMonotonicClock } from './clock.ts'
 import {
@@ -12,7 +12,7 @@ import {
   readinessOf,
 } from './cooldown.ts'
 import { createCooldownBook } from './cooldown-book.ts'
-import type { RoutedChannel, RoutedKey } from './table.ts'
+import { healthIdOf, type RoutedChannel, type RoutedKey } from './table.ts'
 
 /** What failed, for administrators: the provider's status, code and message. */
 type Detailed = { readonly detail?: string | undefined }
@@ -57,6 +57,10 @@ export type Health = {
   forgetChannel(channelId: number): void
   /** Ends the cooldown of a channel and key after a successful test. */
   endCooldown(target: ChannelAndKey): void
+  /** Takes over what another node has found out. */
+  adopt(event: HealthEvent, target: FailedTarget): void
+  /** The running cooldown of a channel, or of one of its keys, for a node that does not know it. */
+  cooldownOf(target: FailedTarget): HealthEvent | undefined
   /** Call it with every new table: removes deleted and disabled channels and keys. */
   prune(find: (channelId: number) => RoutedChannel | undefined): void
   /** The number of channels and keys in memory. */
@@ -66,7 +70,7 @@ export type Health = {
 type ChannelAndKey = { readonly channel: RoutedChannel; readonly key: RoutedKey }
 
 /** A channel, or one of its keys. */
-type FailedTarget = { readonly channel: RoutedChannel; readonly key?: RoutedKey }
+export type FailedTarget = { readonly channel: RoutedChannel; readonly key?: RoutedKey }
 
 /** `serial` is that of the latest cooldown when the attempt began. */
 type RunningAttempt = ChannelAndKey & { readonly serial: number }
@@ -91,6 +95,17 @@ const FAILURES = {
 const isOutdated = (cooldown: Cooldown | undefined, attempt: RunningAttempt) =>
   cooldown !== undefined && attempt.serial < cooldown.serial
 
+const hasCooledDown = ({ serial }: Cooldown) => serial > 0
+
+const eventOf = ({ channel, key }: FailedTarget, cooldown: Cooldown, forMs: number): HealthEvent => ({
+  channelId: channel.id,
+  ...(key && { keyIndex: key.index }),
+  cooldown: { forMs, reason: cooldown.reason, strikes: cooldown.strikes, cooldowns: cooldown.cooldowns },
+})
+
+/** The state of a version that a canary tries concerns this process only. */
+const isVariant = ({ healthId }: RoutedChannel) => healthId !== undefined
+
 const isGivenUp = (cooldown: Cooldown | undefined) =>
   cooldown !== undefined && cooldown.strikes >= REFUSALS_TO_DISABLE
 
@@ -103,6 +118,8 @@ export function createHealth(deps: {
   readonly nowMs: () => number
   readonly onDisable: (disabling: Disabling) => void
   readonly onCooldown?: (cooldown: StartedCooldown) => void
+  /** A cooldown has started here, or ended by a success. Other nodes need to know. */
+  readonly onChange?: (event: HealthEvent) => void
 }): Health {
   const now = createMonotonicClock(deps.nowMs)
   const book = createCooldownBook()
@@ -115,13 +132,15 @@ export function createHealth(deps: {
   function startCooldown(cooldown: Cooldown, forMs: number, { channel, key }: FailedTarget): void {
     serial += 1
     beginCooldown(cooldown, serial, now() + forMs)
+    if (isVariant(channel)) return
     deps.onCooldown?.({ channelId: channel.id, ...(key && { key }), reason: cooldown.reason, forMs })
+    deps.onChange?.(eventOf({ channel, ...(key && { key }) }, cooldown, forMs))
   }
 
   /** The cooldowns that an attempt is evidence for: of its channel and of its key. */
   const cooldownsOf = ({ channel, key }: ChannelAndKey) => [
-    book.ofChannel(channel.id),
-    book.ofKey(channel.id, key),
+    book.ofChannel(healthIdOf(channel)),
+    book.ofKey(healthIdOf(channel), key),
   ]
 
   function allowRequests(attempt: RunningAttempt): void {
@@ -131,12 +150,22 @@ export function createHealth(deps: {
 
   function succeed(attempt: RunningAttempt): void {
     const { channel, key } = attempt
-    if (!isOutdated(book.ofChannel(channel.id), attempt)) book.forgetChannel(channel.id)
-    if (!isOutdated(book.ofKey(channel.id, key), attempt)) book.forgetKey(channel.id, key.value)
+    const id = healthIdOf(channel)
+    const ofChannel = book.ofChannel(id)
+    if (ofChannel && !isOutdated(ofChannel, attempt)) {
+      book.forgetChannel(id)
+      if (hasCooledDown(ofChannel) && !isVariant(channel)) deps.onChange?.({ channelId: channel.id })
+    }
+    const ofKey = book.ofKey(id, key)
+    if (ofKey && !isOutdated(ofKey, attempt)) {
+      book.forgetKey(id, key.value)
+      if (hasCooledDown(ofKey) && !isVariant(channel))
+        deps.onChange?.({ channelId: channel.id, keyIndex: key.index })
+    }
   }
 
   function strikeChannel(attempt: RunningAttempt, reason: string): void {
-    const cooldown = book.addChannel(attempt.channel.id)
+    const cooldown = book.addChannel(healthIdOf(attempt.channel))
     if (isOutdated(cooldown, attempt)) return
     cooldown.reason = reason
     cooldown.strikes += 1
@@ -145,7 +174,7 @@ export function createHealth(deps: {
   }
 
   function postponeKey(attempt: RunningAttempt, reason: string, retryAfterMs: number | undefined): void {
-    const cooldown = book.addKey(attempt.channel.id, attempt.key)
+    const cooldown = book.addKey(healthIdOf(attempt.channel), attempt.key)
     if (isOutdated(cooldown, attempt)) return
     cooldown.reason = reason
     // A rate-limited key was not rejected, so the rejections are no longer consecutive.
@@ -156,7 +185,7 @@ export function createHealth(deps: {
   }
 
   function refuseKey(attempt: RunningAttempt, reason: string): void {
-    const cooldown = book.addKey(attempt.channel.id, attempt.key)
+    const cooldown = book.addKey(healthIdOf(attempt.channel), attempt.key)
     if (isOutdated(cooldown, attempt)) return
     cooldown.reason = reason
     cooldown.strikes += 1
@@ -206,7 +235,7 @@ export function createHealth(deps: {
 
     begin: ({ channel, key }) => {
       const attempt: RunningAttempt = { channel, key, serial }
-      if (channel.keys.length > 1) nextKeyIndexes.set(channel.id, key.index + 1)
+      if (channel.keys.length > 1) nextKeyIndexes.set(healthIdOf(channel), key.index + 1)
       for (const cooldown of cooldownsOf(attempt)) if (cooldown) beginTrial(cooldown, attempt, now())
       let isEnded = false
       return {
@@ -226,6 +255,29 @@ export function createHealth(deps: {
     endCooldown: ({ channel, key }) => {
       book.forgetChannel(channel.id)
       book.forgetKey(channel.id, key.value)
+    },
+
+    adopt: ({ cooldown }, { channel, key }) => {
+      if (!cooldown) {
+        if (key) book.forgetKey(channel.id, key.value)
+        else book.forgetChannel(channel.id)
+        return
+      }
+      const own = key ? book.addKey(channel.id, key) : book.addChannel(channel.id)
+      serial += 1
+      own.reason = cooldown.reason
+      own.strikes = Math.max(own.strikes, cooldown.strikes)
+      own.cooldowns = Math.max(own.cooldowns, cooldown.cooldowns)
+      // A node may report a cooldown that this node has extended meanwhile.
+      const untilMs = now() + cooldown.forMs
+      beginCooldown(own, serial, own.isCoolingDown ? Math.max(own.untilMs, untilMs) : untilMs)
+    },
+
+    cooldownOf: target => {
+      const { channel, key } = target
+      const cooldown = key ? book.ofKey(channel.id, key) : book.ofChannel(channel.id)
+      const leftMs = cooldown?.isCoolingDown ? cooldown.untilMs - now() : 0
+      return cooldown && leftMs > 0 ? eventOf(target, cooldown, leftMs) : undefined
     },
 
     prune: find => {

@@ -1,7 +1,15 @@
+import type { CanarySide } from '../domain/canary.ts'
 import { KEY_STATUS } from '../domain/channel-key.ts'
 import { createDraw } from './draw.ts'
 import type { Health } from './health.ts'
-import { NO_KEY, type RoutedChannel, type RoutedKey, type RoutedModel, sentModel } from './table.ts'
+import {
+  healthIdOf,
+  NO_KEY,
+  type RoutedChannel,
+  type RoutedKey,
+  type RoutedModel,
+  sentModel,
+} from './table.ts'
 
 export type PlanStep<C> = {
   readonly channel: C
@@ -60,6 +68,15 @@ export type RouteExplanation<C> = Plan<C> & {
   /** The model name that the channels list; undefined when no channel serves the requested model. */
   readonly servedAs: string | undefined
   readonly price: { readonly model: string; readonly version: string } | undefined
+  /** The running canaries on the way of the request, and why it tries their changes or not. */
+  readonly canaries: readonly ExplainedCanary[]
+}
+
+export type ExplainedCanary = {
+  readonly id: number
+  /** Null: the canary does not concern the request. */
+  readonly side: CanarySide | null
+  readonly reason: string
 }
 
 /** After so many skipped channels of a tier, the others are filtered in one pass, which is faster than single draws. */
@@ -144,7 +161,7 @@ function stepOrSkip<C extends RoutedChannel>(
   const channelId = channel.id
   const refused = skipReason?.(channel)
   if (refused !== undefined) return { channelId, reason: refused }
-  const { state, againInMs } = health.ofChannel(channelId)
+  const { state, againInMs } = health.ofChannel(healthIdOf(channel))
   if (state === 'resting' || state === 'trying') return { channelId, reason: SKIP_REASONS[state], againInMs }
   const fullS = fullForS(channel)
   if (fullS > 0) return { channelId, reason: SKIP_REASONS.full, againInMs: fullS * 1_000 }
@@ -162,15 +179,17 @@ function stepOrSkip<C extends RoutedChannel>(
 /** Round robin over the keys, without those that are disabled or cooling down. */
 function chooseKey(
   health: PlanOptions<RoutedChannel>['health'],
-  { id, keys }: RoutedChannel,
+  channel: RoutedChannel,
 ): { readonly key: RoutedKey; readonly isTrial: boolean } | SkipReason {
+  const { id, keys } = channel
+  const healthId = healthIdOf(channel)
   const count = Math.max(1, keys.length)
-  const first = health.nextKeyIndex(id)
+  const first = health.nextKeyIndex(healthId)
   let skip: SkipReason = { channelId: id, reason: SKIP_REASONS.noKey }
   for (let offset = 0; offset < count; offset += 1) {
     const key = keys[(first + offset) % count] ?? NO_KEY
     if (key.status !== KEY_STATUS.enabled) continue
-    const { state, againInMs } = health.ofKey(id, key)
+    const { state, againInMs } = health.ofKey(healthId, key)
     if (state === 'ready' || state === 'trial') return { key, isTrial: state === 'trial' }
     if (againInMs < (skip.againInMs ?? Number.POSITIVE_INFINITY))
       skip = { channelId: id, reason: SKIP_REASONS[state], againInMs }

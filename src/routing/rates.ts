@@ -59,6 +59,8 @@ export type RateLimiter = {
 export type OwnRates = Pick<RateLimiter, 'fullForS'> & {
   admit(subjects: readonly Subject[], countedInput: number): Admission
   remaining(subjects: readonly Subject[]): Remaining
+  /** What the subject has used: requests and tokens of the last minute, and running requests. */
+  used(subject: Pick<Subject, 'kind' | 'id'>): Readonly<Record<LimitName, number>>
   /** The number of subjects in memory. */
   size(): number
 }
@@ -71,8 +73,9 @@ const EVICTED_SHARE = 0.1
 const QUIET_S = [60, 30, 10, 0]
 
 const UNLIMITED: Ticket = { end: () => undefined, leave: () => undefined, remaining: () => ({}) }
+const NO_USE = { rpm: 0, tpm: 0, concurrency: 0 }
 /** For subjects without limits. */
-export const unlimited: Admission = { ok: true, ticket: UNLIMITED }
+export const unlimited = { ok: true, ticket: UNLIMITED } as const satisfies Admission
 
 export const isLimited = ({ rpm, tpm, concurrency }: RateLimits) =>
   rpm !== null || tpm !== null || concurrency !== null
@@ -97,7 +100,7 @@ export function createRates({
 
   const size = () => meters.token.size + meters.user.size + meters.channel.size
 
-  function find({ kind, id }: Subject, atMs: number): Meter | undefined {
+  function find({ kind, id }: Pick<Subject, 'kind' | 'id'>, atMs: number): Meter | undefined {
     const meter = meters[kind].get(id)
     if (meter !== undefined) advance(meter, atMs)
     return meter
@@ -204,9 +207,14 @@ export function createRates({
     },
 
     remaining,
+    used(subject) {
+      const meter = find(subject, nowMs())
+      if (!meter) return NO_USE
+      return { rpm: meter.requests, tpm: meter.tokens + meter.runningInput, concurrency: meter.running }
+    },
     size,
   }
 }
 
-const tighter = (a: Allowance | undefined, b: Allowance) =>
+export const tighter = (a: Allowance | undefined, b: Allowance) =>
   a !== undefined && a.remaining <= b.remaining ? a : b

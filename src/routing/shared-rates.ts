@@ -1,7 +1,6 @@
 import {
   type Admission,
   isLimited,
-  type OwnRates,
   type RateLimiter,
   type Release,
   type Remaining,
@@ -16,12 +15,15 @@ export type RateReport =
   | Extract<Admission, { ok: false }>
 
 /** The supervisor's side for one worker. `close` frees the slots of a worker that died. */
-export function createRateServer(rates: OwnRates) {
+export function createRateServer(rates: Pick<RateLimiter, 'admit'>) {
   const tickets = new Map<number, Ticket>()
   let nextId = 1
+  let isClosed = false
   return {
-    admit(subjects: readonly Subject[], countedInput: number): RateReport {
-      const admission = rates.admit(subjects, countedInput)
+    async admit(subjects: readonly Subject[], countedInput: number): Promise<RateReport> {
+      const admission = await rates.admit(subjects, countedInput)
+      // The worker has died meanwhile.
+      if (isClosed && admission.ok) admission.ticket.end(0)
       if (!admission.ok) return admission
       const id = nextId++
       tickets.set(id, admission.ticket)
@@ -35,6 +37,7 @@ export function createRateServer(rates: OwnRates) {
       tickets.delete(id)
     },
     close(): void {
+      isClosed = true
       for (const ticket of tickets.values()) ticket.end(0)
       tickets.clear()
     },

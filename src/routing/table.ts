@@ -1,4 +1,5 @@
 import { ALIAS_STATUS, MAX_CHAIN } from '../domain/alias.ts'
+import type { CanaryMark } from '../domain/canary.ts'
 import { CHANNEL_STATUS } from '../domain/channel.ts'
 import { KEY_STATUS } from '../domain/channel-key.ts'
 import { type Pool, poolOf } from './draw.ts'
@@ -23,7 +24,12 @@ export type RoutedChannel = {
   readonly keys: readonly RoutedKey[]
   readonly limits: RateLimits
   readonly autoBan: boolean
+  /** The version of a channel that a canary tries has its own health, so that it cannot affect other requests. */
+  readonly healthId?: number
 }
+
+/** Under this id the health of a channel is known. */
+export const healthIdOf = ({ healthId, id }: Pick<RoutedChannel, 'id' | 'healthId'>): number => healthId ?? id
 
 export type RoutedAlias = {
   readonly name: string
@@ -58,11 +64,18 @@ export type RoutedModel<C> = Backing<C> & {
   readonly isListed: boolean
   /** Its only channel was named by an administrator, and may be disabled. */
   readonly isForced?: true
+  /** The canaries that the request takes part in; undefined: none. */
+  readonly canaries?: readonly CanaryMark[]
 }
 
 export type Table<C> = {
   readonly channels: readonly C[]
+  /** By id, or by the `healthId` of a version that a canary tries. */
   channel(id: number): C | undefined
+  /** The enabled alias of this name. */
+  alias(name: string): RoutedAlias | undefined
+  /** The channels that list a model and are not disabled by hand, highest priority first. */
+  listed(model: string): readonly C[]
   /** Undefined: no enabled or gateway-disabled channel lists it, which is 404 `model_not_found`. */
   resolve(requestedModel: string): RoutedModel<C> | undefined
   /** The route to one channel, also to a disabled one. Undefined: the channel does not list the model. */
@@ -74,7 +87,11 @@ export type Table<C> = {
 }
 
 /** The names that a requested name passes through, and the channels that its aliases allow. */
-type AliasPath = { readonly names: readonly string[]; readonly model: string; readonly filter: ChannelFilter }
+export type AliasPath = {
+  readonly names: readonly string[]
+  readonly model: string
+  readonly filter: ChannelFilter
+}
 type ChannelFilter = ReadonlySet<number> | undefined
 
 /**
@@ -84,12 +101,14 @@ type ChannelFilter = ReadonlySet<number> | undefined
 export function createTable<C extends RoutedChannel>(
   channels: readonly C[],
   aliases: readonly RoutedAlias[],
+  variants: readonly C[] = [],
 ): Table<C> {
-  const byId = new Map(channels.map(channel => [channel.id, channel]))
+  const byId = new Map([...channels, ...variants].map(channel => [healthIdOf(channel), channel]))
   const listings = listingsOf(channels)
   const enabledAliases = new Map(
     aliases.filter(alias => alias.status === ALIAS_STATUS.enabled).map(alias => [alias.name, alias]),
   )
+  const aliasOf = (name: string) => enabledAliases.get(name)
   const backings = new Map<string, Backing<C>>()
   const routes = new Map<string, RoutedModel<C>>()
   let served: readonly string[] | undefined
@@ -104,7 +123,7 @@ export function createTable<C extends RoutedChannel>(
   }
 
   function find(requestedModel: string): RoutedModel<C> | undefined {
-    const way = followAliases(enabledAliases, requestedModel)
+    const way = followAliases(aliasOf, requestedModel)
     const listed = way && listings.get(way.model)
     if (!listed) return undefined
     const { names, model, filter } = way
@@ -123,7 +142,7 @@ export function createTable<C extends RoutedChannel>(
   }
 
   function resolveOn(requestedModel: string, channelId: number): RoutedModel<C> | undefined {
-    const way = followAliases(enabledAliases, requestedModel)
+    const way = followAliases(aliasOf, requestedModel)
     const channel = byId.get(channelId)
     if (!way || !channel?.models.includes(way.model)) return undefined
     const only = isEnabled(channel) ? channel : { ...channel, status: CHANNEL_STATUS.enabled }
@@ -139,6 +158,8 @@ export function createTable<C extends RoutedChannel>(
   return {
     channels,
     channel: id => byId.get(id),
+    alias: aliasOf,
+    listed: model => listings.get(model) ?? NONE,
     resolve,
     resolveOn,
     servedModels: () => {
@@ -151,6 +172,8 @@ export function createTable<C extends RoutedChannel>(
     },
   }
 }
+
+const NONE: readonly never[] = []
 
 const isEnabled = (channel: RoutedChannel) => channel.status === CHANNEL_STATUS.enabled
 
@@ -170,14 +193,14 @@ function listingsOf<C extends RoutedChannel>(channels: readonly C[]): ReadonlyMa
 }
 
 /** Undefined for a loop or a chain that is too long. Saving refuses both, but a stored one must not hang a request. */
-function followAliases(
-  aliases: ReadonlyMap<string, RoutedAlias>,
+export function followAliases(
+  aliasOf: (name: string) => RoutedAlias | undefined,
   requestedModel: string,
 ): AliasPath | undefined {
   const names = [requestedModel]
   let model = requestedModel
   let filter: ChannelFilter
-  for (let alias = aliases.get(requestedModel); alias !== undefined; alias = aliases.get(model)) {
+  for (let alias = aliasOf(requestedModel); alias !== undefined; alias = aliasOf(model)) {
     if (names.length > MAX_CHAIN) return undefined
     model = alias.target
     names.push(model)
@@ -192,7 +215,7 @@ function narrow(filter: ChannelFilter, channelIds: RoutedAlias['channelIds']): C
 }
 
 /** `listed` must be sorted by priority. */
-function backing<C extends RoutedChannel>(listed: readonly C[]): Backing<C> {
+export function backing<C extends RoutedChannel>(listed: readonly C[]): Backing<C> {
   const tiers: { priority: number; channels: C[] }[] = []
   for (const channel of listed.filter(isEnabled)) {
     const last = tiers.at(-1)

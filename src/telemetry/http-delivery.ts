@@ -1,6 +1,6 @@
 import { promisify } from 'node:util'
 import { gzip as gzipWithCallback } from 'node:zlib'
-import { Agent, request } from 'undici'
+import { Agent, type buildConnector, request } from 'undici'
 
 const gzip = promisify(gzipWithCallback)
 const CONNECT_TIMEOUT_MS = 10_000
@@ -19,6 +19,8 @@ export type HttpTarget = {
   readonly headers: Readonly<Record<string, string>>
   readonly timeoutMs: number
   readonly isCompressed: boolean
+  /** How to connect; absent: directly. */
+  readonly connect?: buildConnector.connector | undefined
 }
 
 /** Seconds only: a date depends on the clock of the receiver. */
@@ -32,10 +34,14 @@ function retryAfterMs(header: string | string[] | undefined): number | undefined
  * run it anywhere. Redirects are not followed.
  */
 export function createHttpDelivery(
-  { url, headers, timeoutMs, isCompressed }: HttpTarget,
+  { url, headers, timeoutMs, isCompressed, connect }: HttpTarget,
   contentType: string,
 ) {
-  const agent = new Agent({ allowH2: false, connections: 1, connect: { timeout: CONNECT_TIMEOUT_MS } })
+  const agent = new Agent({
+    allowH2: false,
+    connections: 1,
+    connect: connect ?? { timeout: CONNECT_TIMEOUT_MS },
+  })
   const allHeaders = {
     'user-agent': 'sluice',
     ...headers,

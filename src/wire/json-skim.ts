@@ -45,15 +45,19 @@ export type JsonRead = {
 }
 
 /**
- * Parses a body of any size without blocking the event loop. With `isSkimmed`, long texts may be returned as LongText.
+ * Parses a body of any size without blocking the event loop; a small one synchronously. With `isSkimmed`, long texts may be returned as LongText.
  * `members` are those of the outermost object; empty if the body is no object. Throws a JsonError.
  */
-export async function readJson(bytes: Buffer, isSkimmed: boolean): Promise<JsonRead> {
-  if (bytes.length <= LARGE_BYTES) {
-    const { value, names } = parseCounted(bytes)
-    const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
-    return { value, members: isObject ? topLevel(bytes) : [], names }
-  }
+export const readJson = (bytes: Buffer, isSkimmed: boolean): JsonRead | Promise<JsonRead> =>
+  bytes.length <= LARGE_BYTES ? readSmall(bytes) : readLarge(bytes, isSkimmed)
+
+function readSmall(bytes: Buffer): JsonRead {
+  const { value, names } = parseCounted(bytes)
+  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
+  return { value, members: isObject ? topLevel(bytes) : [], names }
+}
+
+async function readLarge(bytes: Buffer, isSkimmed: boolean): Promise<JsonRead> {
   const { cuts, members: ranges, nameCount } = await scanInSlices(bytes)
   if (!isUtf8(bytes)) throw new JsonError('is not valid UTF-8')
   const isSkeleton = isSkimmed && bytes.length > SKIM_BYTES

@@ -1,10 +1,12 @@
 import type { AccountId } from '../domain/account.ts'
-import type { ChannelCondition } from '../domain/channel-condition.ts'
+import type { ChannelCondition, HealthEvent } from '../domain/channel-condition.ts'
 import type { MetricSnapshot } from '../metrics/registry.ts'
 
 /** The role of a worker. The supervisor sends it in reply to `hello`. */
 export type Assignment = {
   readonly slot: number
+  /** A random id of this start of the gateway, which all its workers have in common. */
+  readonly machine: string
   /** The node whose journal it writes. */
   readonly nodeId: string
   /** Nodes that no worker runs any more; the first worker settles their journals. */
@@ -24,14 +26,26 @@ export type ToWorker = {
   flushAndReturn(account: AccountId): Promise<void>
   /** These accounts are low: returns their free leases, and for a while leases only what is needed. */
   returnIdle(accounts: readonly AccountId[]): Promise<void>
+  /** Takes over what another node has found out about channels and keys. */
+  health(events: readonly HealthEvent[]): Promise<void>
+  /** Reports all running cooldowns to the other nodes: one of them has just started. */
+  reportHealth(input: null): Promise<void>
   /** The metrics of the worker. */
   metrics(input: null): Promise<readonly MetricSnapshot[]>
   /** The channels of the worker that are not ready. */
   conditions(input: null): Promise<readonly ChannelCondition[]>
   ping(input: null): Promise<void>
+  /** The gateway is about to stop: the worker is not ready any more, and still serves requests. */
+  drain(input: null): Promise<void>
   stop(input: null): Promise<void>
 }
-export type BroadcastName = 'invalidate' | 'apply' | 'flushAndReturn' | 'returnIdle'
+export type BroadcastName =
+  | 'invalidate'
+  | 'apply'
+  | 'flushAndReturn'
+  | 'returnIdle'
+  | 'health'
+  | 'reportHealth'
 /** The procedures whose results are collected from all workers. */
 export type CollectedName = 'metrics' | 'conditions'
 /** The procedures that a worker serves once it has started. */

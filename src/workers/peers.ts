@@ -33,8 +33,18 @@ export const alone = (assignment: Assignment): Peers => ({
   supervisor: undefined,
 })
 
-/** Connects to the supervisor that started this process. `onStop` is called once, when the supervisor stops all workers. */
-export async function joinSupervisor(onStop: () => void): Promise<Peers & { ready(): Promise<void> }> {
+type StopListeners = {
+  /** Called when the drain delay starts. */
+  onDrain(): void
+  /** Called once, when the supervisor stops all workers. */
+  onStop(): void
+}
+
+/** Connects to the supervisor that started this process. */
+export async function joinSupervisor({
+  onDrain,
+  onStop,
+}: StopListeners): Promise<Peers & { ready(): Promise<void> }> {
   const handlers = Promise.withResolvers<Pick<ToWorker, ServedName>>()
   // Broadcasts that arrive during the start are queued until it is complete, because they may concern data already read.
   const rpc = createRpc<ToSupervisor, ToWorker>(
@@ -47,9 +57,12 @@ export async function joinSupervisor(onStop: () => void): Promise<Peers & { read
       apply: async () => (await handlers.promise).apply(null),
       flushAndReturn: async account => (await handlers.promise).flushAndReturn(account),
       returnIdle: async accounts => (await handlers.promise).returnIdle(accounts),
+      health: async events => (await handlers.promise).health(events),
+      reportHealth: async () => (await handlers.promise).reportHealth(null),
       metrics: async () => (await handlers.promise).metrics(null),
       conditions: async () => (await handlers.promise).conditions(null),
       ping: async () => {},
+      drain: async () => onDrain(),
       stop: async () => onStop(),
     },
   )

@@ -81,6 +81,7 @@ export function startSupervisor(options: SupervisorOptions) {
       earlyExits: 0,
     }),
   )
+  let isDraining = false
   let isStopping = false
   let lastTickMs = performance.now()
 
@@ -97,6 +98,7 @@ export function startSupervisor(options: SupervisorOptions) {
         ready: async () => {
           running.isReady = true
           running.lastSeenMs = performance.now()
+          if (isDraining) rpc.notify('drain', null)
           if (slots.every(each => each.running?.isReady)) started.resolve()
         },
         broadcast: call => broadcast(call, slot),
@@ -213,6 +215,10 @@ export function startSupervisor(options: SupervisorOptions) {
     /** Resolves when every worker listens. */
     ready: started.promise,
     broadcast,
+    startDraining(): void {
+      isDraining = true
+      for (const { running } of slots) running?.rpc.notify('drain', null)
+    },
     async stop(): Promise<void> {
       isStopping = true
       clearInterval(watching)

@@ -1,16 +1,18 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { type ChannelDecision, createChannelMonitor } from '../../src/app/channel-monitor.ts'
+import type { HealthEvent } from '../../src/domain/channel-condition.ts'
 import type { KeyTestResult } from '../../src/relay/channel-test.ts'
 import { NO_KEY, type RoutedChannel, type RoutedKey } from '../../src/routing/table.ts'
 
 const MINUTE = 60_000
 
-function openCare() {
+function openCare(runsRecovery?: () => boolean) {
   const state = { nowMs: 1_000_000, isGood: true, isSaved: true, status: 1 }
   const decisions: ChannelDecision[] = []
   const announcements: string[] = []
   const tests: number[] = []
+  const events: HealthEvent[] = []
   const key: RoutedKey = { ...NO_KEY, status: 1 }
   const channels = () => [
     { id: 4, status: state.status, keys: [key], autoBan: true } as unknown as RoutedChannel,
@@ -29,14 +31,32 @@ function openCare() {
     },
     saveTest: async (id, ms) => void announcements.push(`test of ${id}: ${ms} ms`),
     announce: async targets => void announcements.push(...targets),
-    runsRecovery: false,
+    shareHealth: event => void events.push(event),
+    runsRecovery,
     nowMs: () => state.nowMs,
     log: { warn() {}, error() {} },
   })
-  return { monitor, state, decisions, announcements, tests, key }
+  return { monitor, state, decisions, announcements, tests, events, key }
 }
 
 describe('the channel monitor', () => {
+  it('shares cooldowns and their end with other nodes, and adopts those of others without sharing them again', () => {
+    const here = openCare()
+    const there = openCare()
+    const [channel] = [{ id: 4, status: 1, keys: [here.key], autoBan: true } as unknown as RoutedChannel]
+    const attempt = here.monitor.health.begin({ channel, key: here.key })
+    attempt.end({ kind: '429', retryAfterMs: 40_000, detail: 'slow down' })
+    assert.equal(here.events.length, 1)
+    there.monitor.adoptHealth(here.events)
+    assert.deepEqual(there.monitor.conditions(), here.monitor.conditions())
+    assert.deepEqual(there.monitor.cooldowns(), here.events)
+    assert.deepEqual(there.events, [])
+    there.state.nowMs += 40_000
+    there.monitor.health.begin({ channel, key: there.key }).end({ kind: 'ok' })
+    here.monitor.adoptHealth(there.events)
+    assert.deepEqual(here.monitor.conditions(), [])
+  })
+
   it('lists enabled channels that are not ready, and counts them as cooling down', () => {
     const { monitor, key } = openCare()
     assert.deepEqual(monitor.enabledIds(), [4])
@@ -91,6 +111,26 @@ describe('the channel monitor', () => {
     assert.deepEqual(tests, [4])
     assert.deepEqual(decisions, [{ channelId: 4, keyPosition: undefined, status: 1, reason: '' }])
     assert.deepEqual(announcements, ['channel:4'])
+  })
+
+  it('runs recovery tests only while its node runs the jobs of all nodes', async test => {
+    test.mock.timers.enable({ apis: ['setInterval'] })
+    let isLeader = false
+    const { monitor, state, tests } = openCare(() => isLeader)
+    state.status = 3
+    const passTime = async () => {
+      for (let turn = 0; turn < 2; turn++) {
+        test.mock.timers.tick(15_000)
+        await new Promise(setImmediate)
+        state.nowMs += 5 * MINUTE
+      }
+    }
+    await passTime()
+    assert.deepEqual(tests, [])
+    isLeader = true
+    await passTime()
+    assert.deepEqual(tests, [4])
+    monitor.close()
   })
 
   it('announces no decision that an administrator has overruled', async () => {

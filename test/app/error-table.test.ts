@@ -664,6 +664,7 @@ const NOT_HERE = [
   'shutting_down',
   'store_unavailable',
   'fresh_sign_in_required',
+  'password_change_required',
   'request_timeout',
   'internal_error',
 ]

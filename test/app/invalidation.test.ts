@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { cooldownTarget, createInvalidation } from '../../src/app/invalidation.ts'
+import { ALL_CONFIRMED } from '../../src/domain/node.ts'
 import { NO_KEY, type RoutedChannel } from '../../src/routing/table.ts'
 
 /** Caches that record what is invalidated; `fails` makes the store unavailable. */
@@ -12,15 +13,24 @@ function openCaches() {
     calls.push(call)
   }
   const invalidation = createInvalidation<RoutedChannel>({
-    callers: { forgetToken: id => calls.push(`token ${id}`), forgetUser: id => calls.push(`user ${id}`) },
-    ledger: { refresh: ({ kind, ownerId }) => note(`balance of ${kind} ${ownerId}`) },
+    callers: {
+      forgetToken: id => calls.push(`token ${id}`),
+      forgetUser: id => calls.push(`user ${id}`),
+      forgetAll: () => calls.push('all callers'),
+    },
+    ledger: {
+      refresh: ({ kind, ownerId }) => note(`balance of ${kind} ${ownerId}`),
+      refreshAll: () => note('all balances'),
+    },
     catalog: {
       table: () => {
         const channels = new Map(state.channels)
         return { channel: id => channels.get(id) }
       },
       refreshChannels: ids => note(`channels ${ids}`),
+      refreshAllChannels: () => note('all channels'),
       refreshAliases: () => note('aliases'),
+      refreshCanaries: () => note('canaries'),
       refreshPrices: () => note('prices'),
       refreshSettings: () => note('settings'),
     },
@@ -31,6 +41,8 @@ function openCaches() {
     },
     isSameUpstream: () => false,
     broadcast: async targets => void calls.push(`others ${targets}`),
+    confirm: async () => ALL_CONFIRMED,
+    onApplied: positions => calls.push(`applied ${positions}`),
     activatePrices: () => note('activate'),
     onFailure: error => calls.push((error as Error).message),
   })
@@ -79,5 +91,22 @@ describe('invalidation', () => {
     await refresh()
     await refresh()
     assert.deepEqual(calls.slice(1), ['aliases', 'activate', 'prices', 'activate', 'prices'])
+  })
+})
+
+describe('a store that has lost changes', () => {
+  it('is read again completely with the next refresh', async () => {
+    const { calls, invalidateAll, refresh } = openCaches()
+    invalidateAll()
+    await refresh()
+    assert.deepEqual(calls.slice(0, 7), [
+      'all callers',
+      'all balances',
+      'settings',
+      'aliases',
+      'prices',
+      'all channels',
+      'prune',
+    ])
   })
 })

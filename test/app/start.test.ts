@@ -2,17 +2,21 @@ import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import {
+  chmodSync,
   closeSync,
   constants,
   createReadStream,
   existsSync,
+  mkdtempSync,
   openSync,
   readdirSync,
   readFileSync,
+  rmSync,
   statSync,
   writeFileSync,
 } from 'node:fs'
 import { connect, createServer, type Socket } from 'node:net'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { sql } from 'kysely'
@@ -218,6 +222,7 @@ for (const engine of ENGINES) {
       await (await startServer(ground)).stop()
       const before = await lookInto(ground, async ({ db }) => {
         await sql`insert into kysely_migration (name, timestamp) values ('9999-future', '2099')`.execute(db)
+        await sql`update meta set value = '9998-removal' where key = 'schema_floor'`.execute(db)
         return tableDigests(db)
       })
       const { code, stderr, stdout } = await run(['start'], { env: settingsOf(ground) })
@@ -251,6 +256,12 @@ const WRONG: Readonly<Record<string, readonly string[]>> = {
   ],
   SLUICE_WORKERS: ['none', '0', '65', '1.5'],
   SLUICE_PRIVATE_UPSTREAMS: ['yes', 'DENY', 'true'],
+  SLUICE_PRIVATE_PROXIES: ['http://proxy', 'a/b', '10.0.0.0/33'],
+  SLUICE_PROXY: ['proxy:3128', 'ftp://proxy', 'http://user:hunter2@proxy/path', 'socks4://hunter2@proxy'],
+  SLUICE_NO_PROXY: ['http://host', 'host:99999', 'a,b/c'],
+  SLUICE_CA_CERTS: ['/nonexistent/ca.pem', '/dev/null'],
+  SLUICE_DNS_SERVERS: ['dns.example', '192.0.2.1:0', '[192.0.2.1', '2001:db8::1:x'],
+  SLUICE_IP_FAMILY: ['ipv4', '6'],
   SLUICE_LOG: ['loud', 'INFO', 'warning'],
   OTEL_EXPORTER_OTLP_ENDPOINT: [
     'https://user:hunter2@host',
@@ -274,6 +285,10 @@ const WRONG: Readonly<Record<string, readonly string[]>> = {
   SLUICE_SHIP_HEADERS: ['hunter2', 'authorization=%hunter2'],
   SLUICE_DURABILITY: ['fsync', 'FULL'],
   SLUICE_DRAIN_S: ['2m', '-1', '3601'],
+  SLUICE_DRAIN_DELAY_S: ['5s', '-1', '301'],
+  DATABASE_REPLICA_URL: ['postgres://h/d', 'mysql://root:hunter2hunter2@h/d'],
+  SLUICE_FENCE_S: ['4', '601', '1m'],
+  SLUICE_OUTAGE_S: ['-1', '601', '1m'],
   SLUICE_BASE_PATH: ['gateway', '/a b', '/a//b', '/a?b', 'https://host/a', '/a/../b', '/.', '/a/..'],
   SLUICE_TRUSTED_PROXIES: ['10.0.0.0/33', 'proxy.local', '10.0.0.1,nonsense', '10', '1.2.3.4/x'],
   SLUICE_MAX_BODY_MB: ['64MB', '0', '1025'],
@@ -534,6 +549,8 @@ describe('a shutdown', () => {
     await kept.has('"ok"')
     assert.equal((await server.stop()).code, 0)
     await Promise.all([idle.closed, kept.closed])
+    // A server that waits for the first request of a connection ends it with 408.
+    assert.equal(idle.text(), '')
   })
 })
 
@@ -784,9 +801,35 @@ const COMMANDS = [
   'admin rotate-secret',
   'explain',
   'replay',
+  'apply',
+  'export',
+  'config log',
+  'config show',
+  'config diff',
+  'config rollback',
+  'config schema',
   'verify',
   'backup',
   'restore',
+  'migrate',
+  'node list',
+  'node drain',
+  'node retire',
+  'doctor',
+  'completion',
+  'canary list',
+  'canary start',
+  'canary show',
+  'canary set',
+  'canary pause',
+  'canary resume',
+  'canary promote',
+  'canary drop',
+  'import new-api',
+  'import one-api',
+  'import litellm',
+  'import openrouter',
+  'import csv',
   'version',
   'help',
 ]
@@ -801,6 +844,9 @@ async function say(...words: string[]) {
     start: () => assert.fail('it started'),
     operate: () => assert.fail('it worked'),
     restore: () => assert.fail('it restored'),
+    examine: () => assert.fail('it examined'),
+    migrate: () => assert.fail('it examined'),
+    configSchema: async () => ({}),
     print: line => void printed.push(line),
     printError: line => void complained.push(line),
   })
@@ -828,7 +874,25 @@ describe('the command line', () => {
       assert.deepEqual(await say('help', ...name.split(' ')), asked)
       assert.deepEqual(await say(...name.split(' '), '-h'), asked)
     })
+
+    it(`shows an example, the exit codes and --json in the help of "${name}"`, async () => {
+      const { stdout } = await say(...name.split(' '), '--help')
+      assert.match(stdout, new RegExp(`^ {2}Example: .*\\bsluice ${name}\\b`, 'm'))
+      assert.match(stdout, /\bExit 0: /)
+      assert.match(stdout.split('\n')[0] ?? '', /\[--json\]/)
+    })
   }
+
+  it('prints JSON with --json', async () => {
+    const described = JSON.parse((await say('help', '--json')).stdout)
+    assert.deepEqual(
+      described.commands.map(({ name }: { name: string }) => name),
+      COMMANDS,
+    )
+    assert.equal(JSON.parse((await say('version', '--json')).stdout).version, version)
+    const { script } = JSON.parse((await say('completion', 'fish', '--json')).stdout)
+    assert.equal((await say('completion', 'fish')).stdout, script.trimEnd())
+  })
 
   it('lists every setting in the help of "start"', async () => {
     const { stdout } = await say('start', '--help')
@@ -879,7 +943,17 @@ describe('the command line', () => {
     const fault = Object.assign(new TypeError('ours'), { code: 'ERR_INVALID_ARG_TYPE' })
     const silent = () => {}
     const fail = () => assert.fail('it worked')
-    const broken = { version, settingsHelp, print: silent, printError: silent, operate: fail, restore: fail }
+    const output = { print: silent, printError: silent }
+    const broken = {
+      version,
+      settingsHelp,
+      operate: fail,
+      restore: fail,
+      examine: fail,
+      migrate: fail,
+      configSchema: fail,
+      ...output,
+    }
     await assert.rejects(runCli(['start'], { ...broken, start: () => Promise.reject(fault) }), fault)
   })
 
@@ -1057,6 +1131,41 @@ describe('the demo', () => {
     assert.equal(code, 0)
     assert.deepEqual(readdirSync(temporary), [])
     await refusesConnections(channel.base_url)
+  })
+
+  it('shows several nodes on one PostgreSQL, and leaves nothing behind', async () => {
+    // Readable for the user that PostgreSQL runs as.
+    const temporary = mkdtempSync(join(tmpdir(), 'sluice-demo-test-'))
+    chmodSync(temporary, 0o755)
+    const demo = launch(['start', '--demo', '--nodes', '2', '--port', '0'], { env: { TMPDIR: temporary } })
+    const stdout = await until('the demo to be ready', () => {
+      if (!demo.isRunning()) throw new Error(`the demo ended: ${demo.stderr()}${demo.stdout()}`)
+      return /Node 2 .*process/.test(demo.stdout()) ? demo.stdout() : undefined
+    })
+    const key = /Token +(sk-\w+)/.exec(stdout)?.[1] ?? ''
+    const second = /Node 2 +(\S+)\//.exec(stdout)?.[1] ?? ''
+    const body = { model: 'gpt-4o-mini', messages: [{ role: 'user', content: 'Hello!' }] }
+    const reply = await createApi(second, key)('POST', '/v1/chat/completions', body)
+    assert.equal(reply.status, 200, reply.text)
+    demo.signal('SIGTERM')
+    assert.equal((await demo.ended).code, 0)
+    assert.deepEqual(readdirSync(temporary), [])
+    await refusesConnections(second)
+    rmSync(temporary, { recursive: true })
+  })
+
+  it('refuses nodes without a demo, a wrong number of them, and a database of its own', async () => {
+    for (const words of [
+      ['--nodes', '3'],
+      ['--demo', '--nodes', '1'],
+      ['--demo', '--nodes', 'x'],
+    ])
+      assert.match(
+        (await run(['start', ...words])).stderr,
+        /--nodes must be a number from 2 to 9, with --demo/,
+      )
+    const env = { DATABASE_URL: 'postgres://a:b@127.0.0.1:1/c' }
+    assertSettingRefused(await run(['start', '--demo', '--nodes', '2'], { env }), 'DATABASE_URL')
   })
 
   it('cleans up after two signals, and when it cannot start', async () => {

@@ -81,7 +81,7 @@ describe('exchanges that are aborted at random moments', () => {
           if (abortAt !== undefined && received >= abortAt) abort()
           else if (random.isOneIn(20)) {
             exchange.pause()
-            setTimeout(exchange.resume, random.below(3))
+            setTimeout(() => exchange.resume(), random.below(3))
           }
         })
         if (abortAt === 0) setTimeout(abort, random.below(4))

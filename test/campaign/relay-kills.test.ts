@@ -61,7 +61,7 @@ async function campaign(t: TestContext, engine: EngineName, workers: number): Pr
   t.after(simulator.close)
   const ground: ServerOptions = {
     ...(await newGround(engine)),
-    env: { SLUICE_WORKERS: String(workers), SLUICE_DRAIN_S: '2' },
+    env: { SLUICE_WORKERS: String(workers), SLUICE_DRAIN_S: '2', SLUICE_OUTAGE_S: '2' },
   }
   let server = await startServer(ground)
   t.after(() => server.kill())

@@ -45,7 +45,7 @@ async function campaign(t: TestContext): Promise<void> {
   const ground: ServerOptions = {
     ...direct,
     databaseUrl: url.href,
-    env: { SLUICE_WORKERS: String(WORKERS), SLUICE_DRAIN_S: '2' },
+    env: { SLUICE_WORKERS: String(WORKERS), SLUICE_DRAIN_S: '2', SLUICE_OUTAGE_S: '2' },
   }
   let server = await startServer(ground)
   t.after(() => server.kill())

@@ -230,7 +230,7 @@ for (const [engineIndex, engine] of ENGINES.entries())
       assert.ok((await verifyThroughSocket(ground)).ok)
     }
 
-    for (const { at, how, left, sees, isUnheard, isSlow } of shareOf(CASES, engineIndex, 4))
+    for (const { at, how, left, sees, isUnheard, isSlow } of shareOf(CASES, engineIndex, 6))
       it(`${at}, ${how === 'whole' ? 'a non-streamed response' : 'a stream'}: leaves ${left}`, async () => {
         const earlier = await read()
         const model = isSlow ? models.slow : models[how]

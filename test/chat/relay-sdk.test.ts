@@ -216,7 +216,8 @@ describe('the openai SDK through the gateway', () => {
       const { id, sdk } = await open()
       await relay.api('PUT', '/api/token/', { id, status: 2 })
       await throws(askFor(sdk), OpenAI.AuthenticationError, 401, 'invalid_api_key')
-      const expiry = Math.floor(Date.now() / 1000) + 1
+      // Far enough ahead that the token can be created on a busy machine.
+      const expiry = Math.floor(Date.now() / 1000) + 3
       const expired = await open({ expired_time: expiry })
       await delay(expiry * 1000 - Date.now() + 20)
       await throws(askFor(expired.sdk), OpenAI.AuthenticationError, 401, 'invalid_api_key')

@@ -163,6 +163,8 @@ const operationsOn = (
     now: () => 0,
     announce: async () => {},
     explain: () => assert.fail('no request is explained'),
+    importFrom: () => assert.fail('nothing is imported'),
+    configuration: {} as never,
     dataDir,
     isSecretInFile,
   })

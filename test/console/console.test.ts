@@ -889,6 +889,7 @@ function describeConsole(): void {
         '/users',
         '/audit',
         '/ledger',
+        '/nodes',
         '/settings',
         '/channels/1',
       ]) {

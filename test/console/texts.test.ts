@@ -47,6 +47,7 @@ const COMPOSED: Readonly<Record<string, readonly string[]>> = {
   'the type changes': ["'the type'", '`{} changes`'],
   'the origin of base_url changes': ["'the origin of base_url'", '`{} changes`'],
   'the proxy changes': ["'the proxy'", '`{} changes`'],
+  'the trusted certificate changes': ["'the trusted certificate'", '`{} changes`'],
   'the Host header changes': ["'the Host header'", '`{} changes`'],
   '{}: {} records, unbroken; the first {} are from before the upgrade and were checked without a key': [
     '`{}: {} records, unbroken`',

@@ -65,7 +65,9 @@ describe('the documents', () => {
   })
 
   it('quote messages as the program prints them', () => {
-    const source = ['sluice', ...globSync('src/**/*.ts', { cwd: root })].map(read).join('\n')
+    const source = ['sluice', 'packaging/npm/sluice.cjs', ...globSync('src/**/*.ts', { cwd: root })]
+      .map(read)
+      .join('\n')
     const tables = [
       ['docs/troubleshooting.md', 'The gateway does not start'],
       ['docs/operating/backup.md', 'When a journal is damaged'],
@@ -87,7 +89,8 @@ describe('the documents', () => {
     const documented = [...read('docs/operating/settings.md').matchAll(/^\| `(\w+)`/gm)].map(
       ([, name = '']) => name,
     )
-    const variables = read('src/app/config.ts').match(/\b(SLUICE_[A-Z_]+|DATABASE_URL|PORT|HOST)\b/g) ?? []
+    const variables =
+      read('src/app/config.ts').match(/\b(SLUICE_[A-Z_]+|DATABASE_(?:REPLICA_)?URL|PORT|HOST)\b/g) ?? []
     assert.deepEqual(documented.toSorted(), [...new Set(variables), ...Object.keys(SETTINGS)].sort())
   })
 

@@ -188,7 +188,7 @@ describe('a response', () => {
     const exchange = start(connectTo(), { ...server, idleMs: 400 }, bytes => {
       if (!bytes.includes('l')) return
       exchange.pause()
-      setTimeout(exchange.resume, 1_000)
+      setTimeout(() => exchange.resume(), 1_000)
     })
     const { error, body } = await exchange.result
     assert.deepEqual([error, body], [undefined, 'hello!'])
@@ -664,7 +664,7 @@ describe('a connection with TLS', () => {
     const exchange = start(connectTo(), { origin: `https://localhost:${server.port}` }, () => {
       if (++pauses % 10 !== 0) return
       exchange.pause()
-      setTimeout(exchange.resume, 5)
+      setTimeout(() => exchange.resume(), 5)
     })
     const { body, error } = await exchange.result
     assert.equal(error, undefined)

@@ -22,7 +22,7 @@ import { ENGINES, suiteGateway } from '../support/gateway.ts'
 import { USAGE } from '../support/usage.ts'
 
 const ALONE: OtherNodes = {
-  isEmpty: true,
+  isEmpty: async () => true,
   returnIdle: async () => {},
   exclusively: (_userId, work) => work(),
 }
@@ -92,7 +92,9 @@ for (const engine of ENGINES) {
         books: { ...createBooks(gateway.db, engine), ...change },
         nowMs: Date.now,
         otherNodes: ALONE,
+        outageMs: 0,
         onFailure: error => reports.push(error.message),
+        onHealed: () => {},
       })
     }
 
@@ -298,9 +300,9 @@ for (const engine of ENGINES) {
       assert.equal(await settle(running), UNIT)
       assert.deepEqual(reports, ['database or disk is full'])
       const refused = { code: 'ledger_unavailable', retryAfterS: 5 }
-      await assert.rejects(ledger.hold(requestOf(payer)), refused)
+      await assert.rejects(async () => ledger.hold(requestOf(payer)), refused)
       isFull = false
-      await assert.rejects(ledger.hold(requestOf(payer)), refused)
+      await assert.rejects(async () => ledger.hold(requestOf(payer)), refused)
       nowMs += 1_000
       await serve(ledger, payer, 1)
       assert.equal(statSync(reserve).size, 4 * 1024 * 1024)
@@ -328,7 +330,7 @@ for (const engine of ENGINES) {
         await assert.rejects(refused.attempt(1, UNIT), /the journal cannot be written: .* full/)
         refused.release()
       }
-      await assert.rejects(ledger.hold(requestOf(payer)), { code: 'ledger_unavailable' })
+      await assert.rejects(async () => ledger.hold(requestOf(payer)), { code: 'ledger_unavailable' })
       isFull = false
       nowMs += 1_000
       await serve(ledger, payer, 2)

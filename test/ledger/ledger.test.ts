@@ -16,7 +16,7 @@ import { USAGE } from '../support/usage.ts'
 
 /** A node that does not share its accounts with other nodes. */
 const ALONE: OtherNodes = {
-  isEmpty: true,
+  isEmpty: async () => true,
   returnIdle: async () => {},
   exclusively: (_userId, work) => work(),
 }
@@ -27,7 +27,7 @@ describe('a lease', () => {
   const account = { kind: 'user', ownerId: 1 } as const
 
   /** A balance with a lease, and a store that confirms a return only when the test settles it. */
-  async function leasedBalance() {
+  async function leasedBalance({ outageMs = 0 } = {}) {
     const returned: { amount: number; number: number; settle: PromiseWithResolvers<void> }[] = []
     const requested: number[] = []
     const clock = { nowMs: 0 }
@@ -44,6 +44,8 @@ describe('a lease', () => {
         returned.push({ amount, number, settle })
         return settle.promise
       },
+      setLease: async (_account, amount) => amount,
+      outageMs,
       nextChangeNumber: () => ++numbers,
       nowMs: () => clock.nowMs,
     })
@@ -92,6 +94,62 @@ describe('a lease', () => {
     await Promise.all([swept, more])
     assert.equal(leases.open(account), balance)
     assert.ok(leases.covers(balance, 5))
+  })
+
+  it('covers what its account uses in an outage of the store, and is kept as long', async () => {
+    const { leases, balance, returned, requested, clock } = await leasedBalance({ outageMs: 60_000 })
+    const request = () => {
+      const hold = { amount: 5, leased: leases.take(balance, 5), version: balance.version }
+      leases.end(balance, hold, 3)
+    }
+    await leases.sweep()
+    for (let second = 1; second <= 20; second++) {
+      clock.nowMs = second * 1_000
+      request()
+      await leases.sweep()
+      await nextTurn()
+    }
+    // 3 a second are 180 in a minute; holds of 5 need their part beside it.
+    assert.ok(balance.free >= 180 * 1.5 + 16 * 5, String(balance.free))
+    assert.ok(balance.free <= 180 * 2 + 16 * 5 + 20, String(balance.free))
+    const grants = requested.length
+    for (let second = 21; second <= 30; second++) {
+      clock.nowMs = second * 1_000
+      request()
+      await leases.sweep()
+      await nextTurn()
+    }
+    assert.ok(requested.length - grants <= 1, 'the lease is enlarged rarely')
+    clock.nowMs += 59_000
+    await leases.sweep()
+    assert.equal(returned.length, 0)
+    clock.nowMs += 2_000
+    const sweeping = leases.sweep()
+    await nextTurn()
+    returned[0]?.settle.resolve()
+    await sweeping
+    assert.equal(balance.free, 0)
+  })
+
+  it('is not enlarged again for a while after another node needed it', async () => {
+    const { leases, balance, returned, requested, clock } = await leasedBalance({ outageMs: 60_000 })
+    await leases.sweep()
+    const recall = leases.returnIdleForPeer(account)
+    await nextTurn()
+    returned[0]?.settle.resolve()
+    await recall
+    clock.nowMs = 5_000
+    await leases.fill(balance, 5, Promise.resolve())
+    const hold = { amount: 5, leased: leases.take(balance, 5), version: balance.version }
+    leases.end(balance, hold, 5)
+    const grants = requested.length
+    await leases.sweep()
+    await nextTurn()
+    assert.equal(requested.length, grants)
+    clock.nowMs = 17_000
+    await leases.sweep()
+    await nextTurn()
+    assert.equal(requested.length, grants + 1)
   })
 
   it('that the store fails to grant rejects the waiting request and nothing else', async () => {
@@ -191,8 +249,10 @@ for (const engine of ENGINES) {
         journal: openJournal(node),
         books: { ...createBooks(gateway.db, engine), ...change },
         otherNodes: ALONE,
+        outageMs: 0,
         nowMs: Date.now,
         onFailure: () => {},
+        onHealed: () => {},
       })
     }
 
@@ -259,9 +319,9 @@ for (const engine of ENGINES) {
       const ledger = await open(nodeDir())
       const refusal = { code: 'insufficient_quota' }
       const poorToken = await newPayer(100, 5)
-      await assert.rejects(ledger.hold(requestOf(poorToken, 6)), refusal)
+      await assert.rejects(async () => ledger.hold(requestOf(poorToken, 6)), refusal)
       const poorUser = await newPayer(5, undefined)
-      await assert.rejects(ledger.hold(requestOf(poorUser, 6)), refusal)
+      await assert.rejects(async () => ledger.hold(requestOf(poorUser, 6)), refusal)
       assert.equal(ledger.heldOf({ kind: 'user', ownerId: poorUser.userId }), 0)
       await settle(await ledger.hold(requestOf(poorUser, 5)), 5)
       await ledger.close()
@@ -342,11 +402,11 @@ for (const engine of ENGINES) {
       const persist = async <T>(act: () => Promise<T>, tries = 5): Promise<T> =>
         act().catch(error => (tries > 1 ? persist(act, tries - 1) : Promise.reject(error)))
       for (let round = 1; round <= 5; round++) {
-        await settle(await persist(() => ledger.hold(requestOf(payer, 10))), 3)
-        await settle(await persist(() => ledger.hold(requestOf(payer, 10))), 4)
+        await settle(await persist(async () => ledger.hold(requestOf(payer, 10))), 3)
+        await settle(await persist(async () => ledger.hold(requestOf(payer, 10))), 4)
         // A request that is settled between a failed batch and its retry must not join that batch.
         await ledger.barrier().catch(() => {})
-        await settle(await persist(() => ledger.hold(requestOf(payer, 10))), 1)
+        await settle(await persist(async () => ledger.hold(requestOf(payer, 10))), 1)
         for (const account of accounts) await persist(() => ledger.flushAndReturn(account))
         const spent = 8 * round
         assert.deepEqual(await quotasOf(payer), {
@@ -369,6 +429,24 @@ for (const engine of ENGINES) {
       )
       assert.deepEqual([...new Set(unacknowledged)].sort(), ['apply', 'lease', 'returnLease'])
       await persist(() => ledger.close())
+    })
+
+    it('ends the wait for a batch that the store committed before an error of unknown kind', async () => {
+      const books = createBooks(gateway.db, engine)
+      let errors = 0
+      const ledger = await open(nodeDir(), {
+        async apply(nodeId, batch) {
+          await books.apply(nodeId, batch)
+          if (errors++ === 0) throw new Error('the answer could not be read')
+        },
+      })
+      const payer = await newPayer(100, 100)
+      await settle(await ledger.hold(requestOf(payer, 10)), 3)
+      await assert.rejects(ledger.barrier(), /could not be read/)
+      await ledger.barrier()
+      await ledger.close()
+      assert.equal(errors, 1, 'the committed batch was sent again')
+      assert.equal((await quotasOf(payer)).userUsed, 3)
     })
 
     it('lets an unlimited user with an unlimited token spend without a lease', async () => {

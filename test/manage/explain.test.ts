@@ -144,15 +144,15 @@ for (const engine of ENGINES)
       )
       assert.equal(JSON.parse(request.other).requested_model, model)
       const route = await relay.must(relay.gateway.api('POST', '/api/route/explain', { model }))
-      assert.deepEqual(route.passed_over, [
-        {
-          channel_id: channels[0],
-          channel_name: action.name,
-          reason: 'disabled',
-          again_in_ms: null,
-          detail: '',
-        },
-      ])
+      const [{ network, ...passedOver }] = route.passed_over
+      assert.deepEqual(passedOver, {
+        channel_id: channels[0],
+        channel_name: action.name,
+        reason: 'disabled',
+        again_in_ms: null,
+        detail: '',
+      })
+      assert.equal(network.proxy, null)
     })
 
     /** A model on one channel of this provider, and the answers to requests for it by a new user. */

@@ -3,6 +3,7 @@ import { before, describe, it } from 'node:test'
 import { setTimeout } from 'node:timers/promises'
 import type { FastifyRequest } from 'fastify'
 import { Refusal } from '../../src/domain/errors.ts'
+import { ALL_CONFIRMED } from '../../src/domain/node.ts'
 import { createKeyring } from '../../src/identity/keyring.ts'
 import type { Route } from '../../src/manage/contract/route.ts'
 import type { Changing } from '../../src/manage/server/call.ts'
@@ -232,7 +233,7 @@ for (const engine of ENGINES) {
           db: gateway.db,
           now: seconds,
           keyring: createKeyring(['a secret that only this test knows of']),
-          announce: async () => {},
+          announce: async () => ALL_CONFIRMED,
         })
       const request = {
         id: 'req_test',

@@ -269,7 +269,7 @@ for (const engine of ENGINES)
       it('returns likely secrets masked, accepts the mask back, and keeps them out of the audit log', async () => {
         const secret = 'Bearer typed-in-secret-4711'
         const header_override = { Authorization: secret, 'X-Team': 'a', 'X-Key': '{api_key}' }
-        const setting = { api_key: 'another-secret-0815', proxy: 'http://me:hidden-word@proxy:1' }
+        const setting = { api_key: 'another-secret-0815', mirror: 'http://me:hidden-word@mirror:1' }
         const { channels, model } = await relay.serve('sent-model', {
           base_url: provider.url,
           header_override,

@@ -38,6 +38,7 @@ for (const engine of ENGINES)
         engine,
         sessionLastsS: HOUR_S,
         now: nowS,
+        isLeader: () => true,
         pause: async () => {},
         onFailure: error => assert.fail(error),
       })

@@ -20,6 +20,7 @@ describe('a price in the catalog', () => {
       channelsOf: async () => [],
       aliases: async () => [],
       prices: async () => book,
+      canaries: async () => ({ channels: [], aliases: [], shadows: new Map() }),
       settings: async () => ({}) as Settings,
       shippedPrice: () => undefined,
       nowMs: Date.now,

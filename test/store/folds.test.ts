@@ -75,6 +75,7 @@ for (const engine of ENGINES) {
         db: store.db,
         engine,
         now: () => now,
+        isLeader: () => true,
         pause: async () => {},
         onFailure: error => assert.fail(error),
       })

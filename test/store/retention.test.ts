@@ -28,6 +28,7 @@ for (const engine of ENGINES) {
         engine,
         sessionLastsS: SESSION_LASTS_S,
         now: () => nowS,
+        isLeader: () => true,
         async pause() {
           pauses += 1
           await meanwhile()
@@ -90,6 +91,7 @@ for (const engine of ENGINES) {
       meanwhile = () => log(LOG_TYPE.consume, 1)
       assert.deepEqual(await sweep(), {
         usage: MANY + 2,
+        partitions: 0,
         sessions: 0,
         answers: 0,
         tags: 0,
@@ -101,6 +103,7 @@ for (const engine of ENGINES) {
       assert.deepEqual(await counts(), books)
       assert.deepEqual(await sweep(), {
         usage: 0,
+        partitions: 0,
         sessions: 0,
         answers: 0,
         tags: 0,
@@ -155,6 +158,7 @@ for (const engine of ENGINES) {
         .execute()
       assert.deepEqual(await sweep(), {
         usage: 0,
+        partitions: 0,
         sessions: 2,
         answers: 600,
         tags: 0,

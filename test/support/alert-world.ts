@@ -18,6 +18,7 @@ import {
 } from '../../src/domain/alert.ts'
 import { UnreachableError } from '../../src/domain/errors.ts'
 import { createAddressGuard } from '../../src/http/address-guard.ts'
+import { createNetwork } from '../../src/http/network.ts'
 import { createOutboundClient } from '../../src/http/outbound.ts'
 import { transact } from '../../src/store/engine/store.ts'
 import { insertRule } from '../../src/store/records/alert-rules.ts'
@@ -39,7 +40,7 @@ export async function openAlertWorld(engine: EngineName) {
   const { store, keyring } = storeAndKeys
   const { db } = store
   const guard = createAddressGuard({ policy: { allowPrivate: true }, onRefused() {} })
-  const outbound = createOutboundClient(guard)
+  const outbound = createOutboundClient(createNetwork({ guard }))
   const clock = { now: Math.floor(Date.now() / 1000) }
   const facts = { freeDiskBytes: 1e12, lagS: 0, exits: [] as WorkerExit[], isStoreDown: false }
   /** The store as a machine sees it: it fails while it is down. */

@@ -40,6 +40,7 @@ export type Kind =
   | 'user'
   | 'channel'
   | 'alias'
+  | 'canary'
   | 'price'
   | 'doubt'
   | 'request'
@@ -49,6 +50,8 @@ export type Kind =
   | 'alert rule'
   | 'alert target'
   | 'delivery'
+  | 'revision'
+  | 'node'
 
 export const UNKNOWN_ID = 900_000_000_001
 
@@ -122,6 +125,13 @@ export const requestIdOf = (number: number) => `req_${String(number).padStart(26
 
 /** The id of a video job, derived from a number. */
 export const videoIdOf = (number: number) => `video_${String(number).padStart(24, '0')}`
+
+/** The id of a node, derived from a number. */
+export const nodeIdOf = (number: number) =>
+  number
+    .toString(16)
+    .padStart(12, '0')
+    .replace(/(?=.{4}$)/, '-')
 
 /** The users of the table, and their objects. */
 export async function assemble(gateway: Gateway) {
@@ -260,12 +270,18 @@ export async function assemble(gateway: Gateway) {
     channel: async () => (await made(ROOT_TOKEN, '/api/channel/', { mode: 'single', channel })).id,
     alias: async () =>
       (await made(ROOT_TOKEN, '/api/alias/', { name: `alias-${randomUUID()}`, target: 'gpt-4o' })).id,
+    canary: async () => {
+      const model = `model-${randomUUID()}`
+      return (await made(ROOT_TOKEN, '/api/canary/', { kind: 'price', model, changes: { input: 1 } })).id
+    },
     price: async () =>
       (await made(ROOT_TOKEN, '/api/price/', { model: `model-${randomUUID()}`, input: 1 })).id,
     doubt: async () => (await newDoubt(db)).id,
     'alert rule': async () =>
       (await made(ROOT_TOKEN, '/api/alert/rule/', { name: randomUUID(), kind: 'channel_disabled' })).id,
     'alert target': async () => (await newTarget()).id,
+    // Every store begins with this one.
+    revision: async () => 1,
     delivery: async () => {
       const { id } = await db
         .insertInto('alert_deliveries')
@@ -283,6 +299,25 @@ export async function assemble(gateway: Gateway) {
         .returning('id')
         .executeTakeFirstOrThrow()
       return id
+    },
+    node: async () => {
+      const number = ++requests
+      await db
+        .insertInto('node_heartbeats')
+        .values({
+          node_id: nodeIdOf(number),
+          machine: 'another machine',
+          name: 'another',
+          address: '',
+          version: '',
+          state: 'up',
+          fence_ms: 1_000,
+          beat_ms: 1,
+          applied: 0,
+          in_flight: 0,
+        })
+        .execute()
+      return number
     },
     request: async (owner, caller) => {
       const number = ++requests

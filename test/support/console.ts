@@ -46,7 +46,10 @@ export const PAGES = [
   '/alerts?tab=targets',
   '/alerts?tab=deliveries',
   '/audit',
+  '/history',
   '/ledger',
+  '/nodes',
+  '/canaries',
   '/settings',
   '/me',
 ] as const

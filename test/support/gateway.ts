@@ -93,9 +93,11 @@ export async function startGateway({ engine, env = {}, http = 'http1' }: Gateway
     api,
     dataDir,
     db: ground.store.db,
+    store: ground.store,
     keyring: ground.keyring,
     bodySeal: ground.bodySeal,
-    operations: operationsOf(config, ground),
+    operations: operationsOf(config, ground, server),
+    startDraining: server.startDraining,
     /** A user with a system access token. */
     async createUser(given: { username?: string; role?: 1 | 10; quota?: number } = {}) {
       const username = given.username ?? `user-${++users}`

@@ -66,7 +66,7 @@ export function start(
       fail: end,
     },
   )
-  return { ...exchange, result: promise }
+  return Object.assign(exchange, { result: promise })
 }
 
 export const fetchRaw = (client: Client, request: Partial<ClientRequest> & Pick<ClientRequest, 'origin'>) =>

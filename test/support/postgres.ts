@@ -86,7 +86,8 @@ export async function createDatabase(templateUrl?: string) {
       await client.end()
     }
   }
-  const template = templateUrl === undefined ? '' : ` template ${new URL(templateUrl).pathname.slice(1)}`
+  const template =
+    templateUrl === undefined ? '' : ` template ${new URL(templateUrl).pathname.slice(1)} strategy file_copy`
   await run(`create database ${name}${template}`)
   const databaseUrl = new URL(url)
   databaseUrl.pathname = `/${name}`

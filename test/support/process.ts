@@ -12,7 +12,7 @@ import { createConsoleFiles } from '../../src/host/console-files.ts'
 import { openStore, type Store } from '../../src/store/engine/store.ts'
 import { newStore } from './first-start.ts'
 import { createApi, type EngineName, ROOT_PASSWORD, ROOT_TOKEN } from './gateway.ts'
-import { PROGRAM, SOURCE } from './program.ts'
+import { COMMAND, SOURCE } from './program.ts'
 
 const READY_MS = 60_000
 
@@ -53,7 +53,7 @@ type Launching = {
 
 /** The program as a separate process, with these settings and none of the machine's environment. */
 export function launch(args: readonly string[], { env = {}, cwd, stdout: fd, openFiles }: Launching = {}) {
-  const command = [process.execPath, env.NODE_OPTIONS ? SOURCE : PROGRAM, ...args]
+  const command = [...(env.NODE_OPTIONS ? [process.execPath, SOURCE] : COMMAND), ...args]
   const limited = ['sh', '-c', `ulimit -n ${openFiles} && exec "$@"`, 'sh', ...command]
   const [file = '', ...given] = openFiles === undefined ? command : limited
   const child = spawn(file, given, {
@@ -191,6 +191,8 @@ export function isAlive(pid: number): boolean {
 export const settingsOf = ({ dataDir, databaseUrl, env = {} }: ServerOptions): Env => ({
   PORT: '0',
   SLUICE_DATA: dataDir,
+  // No proxy is in front of it, unless a test has one.
+  SLUICE_DRAIN_DELAY_S: '0',
   SLUICE_ROOT_PASSWORD: ROOT_PASSWORD,
   SLUICE_ROOT_ACCESS_TOKEN: ROOT_TOKEN,
   ...(databaseUrl === undefined ? {} : { DATABASE_URL: databaseUrl }),

@@ -11,7 +11,7 @@ const TOUCHED: Readonly<Record<string, readonly string[]>> = {
   sessions: ['last_seen_time'],
 }
 
-/** Rows that are written later: of rejected requests within a quarter of a second, of alerts by their timer. */
+/** Rows that are written later: of rejected requests within a quarter of a second, of alerts and nodes by their timers. */
 const WRITTEN_LATER: Readonly<Record<string, string>> = {
   logs: 'channel_id = 0 and type in (4, 5)',
   rollups: 'channel_id = 0',
@@ -19,17 +19,31 @@ const WRITTEN_LATER: Readonly<Record<string, string>> = {
   alert_states: '1 = 1',
   alert_deliveries: '1 = 1',
   alert_leases: '1 = 1',
+  node_heartbeats: '1 = 1',
+  rate_shares: '1 = 1',
+  sign_in_failures: '1 = 1',
 }
 
 type Table = { readonly name: string; readonly columns: readonly string[] }
 const tablesOf = new WeakMap<AnyDb, readonly Table[]>()
+
+/** The tables that are partitions of others. SQLite has none. */
+export async function partitionNames(db: AnyDb): Promise<ReadonlySet<string>> {
+  if (!(db.getExecutor().adapter instanceof PostgresAdapter)) return new Set()
+  const { rows } = await sql<{ name: string }>`
+    select relname as name from pg_class where relispartition`.execute(db)
+  return new Set(rows.map(({ name }) => name))
+}
 
 /** Read once: the tables of an open store do not change, and the query is expensive. */
 async function tablesIn(db: AnyDb): Promise<readonly Table[]> {
   const known = tablesOf.get(db)
   if (known) return known
   const found = await db.introspection.getTables({ withInternalKyselyTables: true })
+  const partitions = await partitionNames(db)
   const tables = found
+    // Their rows are those of the partitioned table.
+    .filter(({ name }) => !partitions.has(name))
     .map(({ name, columns }) => ({ name, columns: columns.map(column => column.name) }))
     .sort((a, b) => (a.name < b.name ? -1 : 1))
   tablesOf.set(db, tables)

@@ -388,12 +388,24 @@ for (const engine of ENGINES) {
       it('are created once by 50 concurrent requests, and the response is repeated afterwards', async () => {
         const { model } = await relay.offer('sim-video-slow-300', { per_call: 0.5 })
         const { id: tokenId, key } = await relay.open({ remain_quota: 50_000_000 })
-        const ask = (prompt: string) =>
-          relay.api('POST', '/v1/videos', { model, prompt }, { token: key, ...named('fifty') })
+        /** On a busy machine the lease may take longer than a second: 503, and clients retry. */
+        async function ask(prompt: string): ReturnType<typeof relay.api> {
+          const reply = await relay.api(
+            'POST',
+            '/v1/videos',
+            { model, prompt },
+            { token: key, ...named('fifty') },
+          )
+          return reply.status === 503 ? ask(prompt) : reply
+        }
         const replies = await Promise.all(Array.from({ length: 50 }, () => ask('fifty at once')))
         const good = replies.filter(({ status }) => status === 200)
         const conflicts = replies.filter(({ status }) => status === 409)
-        assert.equal(good.length + conflicts.length, 50)
+        const others = replies.filter(({ status }) => status !== 200 && status !== 409)
+        assert.deepEqual(
+          others.map(({ text }) => text),
+          [],
+        )
         assert.ok(good.length >= 1)
         assert.equal(new Set(good.map(({ body }) => body.id)).size, 1)
         assert.ok(conflicts.every(({ body }) => body.error.code === 'idempotency_conflict'))

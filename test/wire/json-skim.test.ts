@@ -16,11 +16,14 @@ const chatOf = (content: unknown, more = {}) => ({
   ...more,
 })
 const refusal = (text: string, pattern: RegExp) =>
-  assert.rejects(readJson(Buffer.from(text), true), (error: Error) => {
-    assert.ok(error instanceof JsonError)
-    assert.match(error.message, pattern)
-    return true
-  })
+  assert.rejects(
+    async () => readJson(Buffer.from(text), true),
+    (error: Error) => {
+      assert.ok(error instanceof JsonError)
+      assert.match(error.message, pattern)
+      return true
+    },
+  )
 const padded = (text: string) => `{"pad":"${' '.repeat(LARGE_BYTES)}",${text.slice(1)}`
 
 describe('a large body', () => {
@@ -114,13 +117,13 @@ describe('a large body', () => {
     await refusal(`{"a":"${'x'.repeat(2 * MB)}" "b":1}`, /not valid JSON/)
     const bad = Buffer.from(`{"a":"${'x'.repeat(2 * MB)}"}`)
     bad[MB] = 0xff
-    await assert.rejects(readJson(bad, true), /UTF-8/)
+    await assert.rejects(async () => readJson(bad, true), /UTF-8/)
     const control = Buffer.from(`{"a":"${'x'.repeat(2 * MB)}"}`)
     control[MB] = 0x0a
-    await assert.rejects(readJson(control, true), /not valid JSON/)
+    await assert.rejects(async () => readJson(control, true), /not valid JSON/)
     const escaped = Buffer.from(`{"a":"${'x'.repeat(2 * MB)}"}`)
     escaped.write('\\q', MB)
-    await assert.rejects(readJson(escaped, true), /not valid JSON/)
+    await assert.rejects(async () => readJson(escaped, true), /not valid JSON/)
   })
 
   it('is scanned the same with any chunk boundaries', () => {

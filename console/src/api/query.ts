@@ -6,6 +6,9 @@ import {
   useQuery,
   useQueryClient,
 } from '@tanstack/react-query'
+import i18next from 'i18next'
+import { momentToSecond } from '../look/format.ts'
+import { toast } from '../look/toast.tsx'
 import { type CallOptions, call, type Input } from './client.ts'
 import type { AnswerOf, RouteName } from './contract.ts'
 import { ApiError, OFFLINE } from './errors.ts'
@@ -65,6 +68,35 @@ export const useCall = <Name extends RouteName>(
     ...(reading.refetchMs === undefined ? {} : { refetchInterval: intervalOf(reading.refetchMs) }),
   })
 
+type Unconfirmed = {
+  readonly nodes: {
+    readonly confirmed: number
+    readonly waiting: readonly { readonly id: string; readonly until: number }[]
+  }
+}
+
+const isUnconfirmed = (answer: unknown): answer is Unconfirmed =>
+  typeof answer === 'object' &&
+  answer !== null &&
+  'nodes' in answer &&
+  typeof answer.nodes === 'object' &&
+  answer.nodes !== null &&
+  'waiting' in answer.nodes
+
+/** The change is made, but not yet in effect on nodes that do not respond. */
+function reportUnconfirmed(answer: unknown): void {
+  if (!isUnconfirmed(answer)) return
+  const { confirmed, waiting } = answer.nodes
+  const until = Math.max(...waiting.map(node => node.until))
+  toast(
+    i18next.t('nodes.unconfirmed', {
+      confirmed,
+      nodes: waiting.map(({ id }) => id).join(', '),
+      time: momentToSecond(until),
+    }),
+  )
+}
+
 /**
  * Writes through a route, then refetches all data of the page. The gateway responds after the change took
  * effect.
@@ -73,6 +105,9 @@ export function useRouteMutation<Name extends RouteName>(name: Name) {
   const client = useQueryClient()
   return useMutation<AnswerOf<Name>, Error, Input<Name>>({
     mutationFn: input => call(name, input),
-    onSuccess: () => client.invalidateQueries(),
+    onSuccess: answer => {
+      reportUnconfirmed(answer)
+      return client.invalidateQueries()
+    },
   })
 }

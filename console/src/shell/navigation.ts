@@ -5,13 +5,16 @@ import {
   CircleGauge,
   Clapperboard,
   Coins,
+  FileDiff,
   History,
   KeyRound,
   type LucideIcon,
   MessageSquare,
   Network,
   ScrollText,
+  Server,
   Settings,
+  Split,
   Users,
 } from 'lucide-react'
 import { ROLE } from '../api/self.ts'
@@ -26,10 +29,13 @@ export type MenuEntry = {
     | '/models'
     | '/channels'
     | '/prices'
+    | '/canaries'
     | '/users'
     | '/alerts'
     | '/audit'
+    | '/history'
     | '/ledger'
+    | '/nodes'
     | '/settings'
   readonly name:
     | 'overview'
@@ -40,10 +46,13 @@ export type MenuEntry = {
     | 'models'
     | 'channels'
     | 'prices'
+    | 'canaries'
     | 'users'
     | 'alerts'
     | 'audit'
+    | 'history'
     | 'ledger'
+    | 'nodes'
     | 'settings'
   /** Shortcut: `g`, then this letter. */
   readonly letter: string
@@ -79,6 +88,7 @@ export const NAVIGATION: readonly Group[] = [
     entries: [
       { to: '/channels', name: 'channels', letter: 'c', icon: Network, role: ROLE.admin },
       { to: '/prices', name: 'prices', letter: 'r', icon: Coins, role: ROLE.admin },
+      { to: '/canaries', name: 'canaries', letter: 'y', icon: Split, role: ROLE.admin },
       { to: '/users', name: 'users', letter: 's', icon: Users, role: ROLE.admin },
       { to: '/alerts', name: 'alerts', letter: 'n', icon: Bell, role: ROLE.admin },
     ],
@@ -87,12 +97,16 @@ export const NAVIGATION: readonly Group[] = [
     name: 'audit',
     entries: [
       { to: '/audit', name: 'audit', letter: 'a', icon: History, role: ROLE.admin },
+      { to: '/history', name: 'history', letter: 'h', icon: FileDiff, role: ROLE.admin },
       { to: '/ledger', name: 'ledger', letter: 'l', icon: BookOpenCheck, role: ROLE.admin },
     ],
   },
   {
     name: 'system',
-    entries: [{ to: '/settings', name: 'settings', letter: 'e', icon: Settings, role: ROLE.root }],
+    entries: [
+      { to: '/nodes', name: 'nodes', letter: 'd', icon: Server, role: ROLE.admin },
+      { to: '/settings', name: 'settings', letter: 'e', icon: Settings, role: ROLE.root },
+    ],
   },
 ]
 

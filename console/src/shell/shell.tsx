@@ -18,6 +18,7 @@ import { useGlobalKeys } from './keys.ts'
 import { NAVIGATION } from './navigation.ts'
 import { OfflineBar } from './offline-bar.tsx'
 import { Palette } from './palette.tsx'
+import { PasswordChange } from './password-change.tsx'
 import { RailEntries } from './rail.tsx'
 import { SignInDialog } from './sign-in-dialog.tsx'
 
@@ -60,8 +61,13 @@ function useNeededRole(): number {
   return entry?.role ?? 0
 }
 
-/** The frame of every page: menu, bars and dialogs. */
+/** An imported password that breaks the rule for passwords must be changed first. */
 export function Shell() {
+  return useSelf().password_change_required ? <PasswordChange /> : <Frame />
+}
+
+/** The frame of every page: menu, bars and dialogs. */
+function Frame() {
   const { t } = useTranslation()
   const { role } = useSelf()
   const { isRailFolded } = usePreferences()

@@ -3,6 +3,21 @@
  * values keep their order.
  */
 export const gatewayZhCN: Readonly<Record<string, string>> = {
+  // Configuration history.
+  'Start of the history': '历史记录的起点',
+  // Canaries.
+  'Promote canary {}: {}': '推广灰度 {}：{}',
+  'Promote canary {}': '推广灰度 {}',
+  'The channel was deleted.': '渠道已删除。',
+  'The alias was deleted.': '别名已删除。',
+  'must change something': '必须有变更',
+  'must not be changed by a canary': '不能由灰度更改',
+  'must not be changed by a canary; it may change {}': '不能由灰度更改；可更改的字段：{}',
+  'contains {}, which is not a token': '包含 {}，它不是令牌',
+  'must have at most one decimal': '最多一位小数',
+  'must be after from': '必须晚于开始时间',
+  'Canary {} already tries a change of this {}. Promote or drop it first.':
+    '灰度 {} 已在试用此 {} 的变更。请先推广或放弃它。',
   // Alerts.
   'API token': 'API 令牌',
   'System access token': '系统访问令牌',
@@ -20,6 +35,21 @@ export const gatewayZhCN: Readonly<Record<string, string>> = {
   'does not apply to rules of the kind {}': '不适用于类别为 {} 的规则',
   'does not apply to targets of the type {}': '不适用于类型为 {} 的目标',
   'is required: quiet hours have a start and an end': '必填：静默时段需要开始和结束时间',
+  // Imported tokens.
+  'The value of this token is not known, because only its hash was imported. It stays valid; create a new token to see a value.':
+    '此令牌的值未知，因为只导入了它的哈希。令牌仍然有效；如需查看令牌值，请创建新令牌。',
+  // The network of a channel.
+  'must begin with http://, https://, socks5:// or socks5h://':
+    '必须以 http://、https://、socks5:// 或 socks5h:// 开头',
+  'must be a URL such as http://user:password@proxy.example:3128':
+    '必须是 URL，例如 http://user:password@proxy.example:3128',
+  'must not have a path, query or fragment': '不能包含路径、查询参数或片段',
+  'must be one or more valid certificates in PEM': '必须是一个或多个有效的 PEM 证书',
+  'must be a valid certificate in PEM': '必须是有效的 PEM 证书',
+  'must be an unencrypted private key in PEM': '必须是未加密的 PEM 私钥',
+  'must be the key of the first certificate in client_cert': '必须是客户端证书中第一个证书的私钥',
+  'is required with client_cert': '设置客户端证书时必填',
+  'is required with client_key': '设置客户端私钥时必填',
   // Fields of a channel.
   '32 hexadecimal digits, shown in the URL of the dashboard.': '32 位十六进制字符，见控制台网址。',
   'A date such as {}. Versions before {} report no usage in streams.':
@@ -46,6 +76,7 @@ export const gatewayZhCN: Readonly<Record<string, string>> = {
   'the origin of base_url changes': '地址的来源（协议、主机、端口）已更改',
   'the type changes': '类型已更改',
   'the proxy changes': '代理已更改',
+  'the trusted certificate changes': '受信任的证书已更改',
   'the Host header changes': 'Host 请求头已更改',
   'an override adds {}': '覆盖中新增了 {}',
   // Examples of keys.
@@ -83,6 +114,12 @@ export const gatewayZhCN: Readonly<Record<string, string>> = {
     '请在前面部署启用 TLS 的代理，并写入 SLUICE_TRUSTED_PROXIES。',
   'Its clients count as one address. If it is your proxy, add it to SLUICE_TRUSTED_PROXIES.':
     '其后的所有客户端都算作同一个地址；如果这是您的代理，请把它加入 SLUICE_TRUSTED_PROXIES。',
+  // Rollback of the configuration.
+  'channel "{}" is restored without keys, as channel {}, and is disabled.':
+    '渠道“{}”已恢复为渠道 {}，但没有密钥，且处于禁用状态。',
+  'channel "{}" stays disabled, because it has no keys.': '渠道“{}”没有密钥，保持禁用。',
+  'channel "{}": {} is not restored, because it is a secret.': '渠道“{}”：{} 是密钥，未恢复。',
+  'setting "{}" is not restored, because it is a secret.': '设置“{}”是密钥，未恢复。',
   // Ledger check.
   '{}: {} records, unbroken': '{}：{} 条记录，链条完整',
   '{}: BROKEN after {} records: {}': '{}：在第 {} 条记录之后断裂：{}',

@@ -34,7 +34,7 @@ type SetUpOptions = {
   readonly operations: Operations
   readonly rootPassword: string | undefined
   readonly store: Store
-  announce(targets: readonly string[]): Promise<void>
+  announce(targets: readonly string[]): Promise<unknown>
   print(line: string): void
 }
 

@@ -1,3 +1,4 @@
+import type { SecureContext } from 'node:tls'
 import {
   type ClientConnection,
   type ConnectionExchange,
@@ -10,7 +11,8 @@ import { Http1Error } from './errors.ts'
 import { type ClientBody, lengthOf } from './request-body.ts'
 import { type ClientRequestHead, writeRequestHead } from './request-head.ts'
 import { createResponseParsers, type ResponseParsers } from './response-parser.ts'
-import { createSocketOpener, type Endpoint, endpointOf, type Resolver } from './socket.ts'
+import { type ClientRoute, type Endpoint, endpointOf, type Resolver } from './route.ts'
+import { createSocketOpener } from './socket.ts'
 
 const READ_BYTES = 64 * 1024
 /** How often expired connections are closed and unused origins are removed. */
@@ -22,6 +24,8 @@ const MAX_KEEP_ALIVE_MS = 600_000
 export type ClientRequest = ClientRequestHead & {
   /** The scheme, host and port, as in `URL.origin`. */
   readonly origin: string
+  /** Absent: the default way. */
+  readonly route?: ClientRoute | undefined
   readonly body?: ClientBody | undefined
   readonly connectMs: number
   /** The longest wait for further bytes of a response that has begun. */
@@ -43,15 +47,19 @@ export type ClientExchange = {
 
 export type ClientOptions = {
   readonly resolver: Resolver
+  /** The certificates of TLS connections; absent: those of Node.js. */
+  readonly secureContext?: SecureContext | undefined
   readonly deadlines: Deadlines
-  /** Per origin. Further requests wait for a free connection. */
+  /** Per origin and route. Further requests wait for a free connection. */
   readonly maxConnections: number
   /** How long a connection stays open without a request if the server does not say. */
   keepAliveMs(origin: string): number
 }
 
 type Origin = {
+  readonly key: string
   readonly name: string
+  readonly route: ClientRoute | undefined
   readonly endpoint: Endpoint
   /** The value of the `host` header. */
   readonly host: string
@@ -63,21 +71,87 @@ type Origin = {
   session: Buffer | undefined
 }
 
-type PendingExchange = ConnectionExchange & {
+/** What an exchange needs of its client. */
+type ExchangeClient = {
+  onFailure(exchange: PendingExchange, error: Error, progress: Progress): void
+}
+
+/** An exchange that waits for a connection or runs on one. */
+class PendingExchange implements ConnectionExchange, ClientExchange {
   readonly origin: Origin
   readonly request: ClientRequest
-  connection: ClientConnection | undefined
-  isOver: boolean
-  isRepeated: boolean
+  readonly receiver: ResponseReceiver
+  readonly head: string
+  connection: ClientConnection | undefined = undefined
+  isOver = false
+  isRepeated = false
+  readonly #client: ExchangeClient
+
+  constructor(client: ExchangeClient, origin: Origin, request: ClientRequest, receiver: ResponseReceiver) {
+    this.#client = client
+    this.origin = origin
+    this.request = request
+    this.receiver = receiver
+    this.head = writeRequestHead(request, origin.host, bodyBytesOf(request))
+  }
+
+  get method() {
+    return this.request.method
+  }
+
+  get body() {
+    return this.request.body
+  }
+
+  get idleMs() {
+    return this.request.idleMs
+  }
+
+  onEnd(): void {
+    this.isOver = true
+    // The connection may already run another exchange.
+    this.connection = undefined
+    this.receiver.end()
+  }
+
+  onFailure(error: Error, progress: Progress): void {
+    this.#client.onFailure(this, error, progress)
+  }
+
+  abort(): void {
+    if (this.isOver) return
+    this.isOver = true
+    const { waiting } = this.origin
+    const index = waiting.indexOf(this)
+    if (index !== -1) waiting.splice(index, 1)
+    this.connection?.close()
+    this.connection = undefined
+  }
+
+  pause(): void {
+    this.connection?.pause()
+  }
+
+  resume(): void {
+    this.connection?.resume()
+  }
+}
+
+/** Undefined: the request has no body, and says nothing about its length. */
+function bodyBytesOf({ method, body }: ClientRequest): number | undefined {
+  if (body !== undefined) return lengthOf(body)
+  return method === 'GET' || method === 'HEAD' || method === 'DELETE' ? undefined : 0
 }
 
 /**
  * An HTTP/1.1 client: one request at a time per connection, persistent connections, no redirects, no pipelining, no
  * decompression. The caller limits the time until the response begins, by `abort`.
  */
-export function createClient({ resolver, deadlines, maxConnections, keepAliveMs }: ClientOptions) {
+export function createClient(options: ClientOptions) {
+  const { resolver, deadlines, maxConnections, keepAliveMs } = options
+  /** By name, after the name of the route if there is one. */
   const origins = new Map<string, Origin>()
-  const openSocket = createSocketOpener()
+  const openSocket = createSocketOpener(options.secureContext)
   const readBuffer = Buffer.allocUnsafeSlow(READ_BYTES)
   let parsers: ResponseParsers | undefined
   let sweeping: NodeJS.Timeout | undefined
@@ -88,13 +162,16 @@ export function createClient({ resolver, deadlines, maxConnections, keepAliveMs 
     parsers ??= createResponseParsers(READ_BYTES)
     return parsers()
   }
-  const deps = { openSocket, openParser, deadlines, readBuffer, resolver }
+  const deps = { openSocket, openParser, deadlines, readBuffer }
 
-  function originOf(name: string): Origin {
-    const existing = origins.get(name)
+  function originOf({ origin: name, route }: ClientRequest): Origin {
+    const key = route === undefined ? name : `${route.name} ${name}`
+    const existing = origins.get(key)
     if (existing !== undefined) return existing
     const origin: Origin = {
+      key,
       name,
+      route,
       endpoint: endpointOf(name),
       host: name.slice(name.indexOf('//') + 2),
       free: [],
@@ -102,7 +179,7 @@ export function createClient({ resolver, deadlines, maxConnections, keepAliveMs 
       waiting: [],
       session: undefined,
     }
-    origins.set(name, origin)
+    origins.set(key, origin)
     sweeping ??= setInterval(sweep, SWEEP_MS).unref()
     return origin
   }
@@ -112,7 +189,7 @@ export function createClient({ resolver, deadlines, maxConnections, keepAliveMs 
     for (const origin of origins.values()) {
       for (const connection of origin.free.filter(({ expiresAtMs }) => expiresAtMs <= nowMs))
         connection.close()
-      if (origin.open.size === 0 && origin.waiting.length === 0) origins.delete(origin.name)
+      if (origin.open.size === 0 && origin.waiting.length === 0) origins.delete(origin.key)
     }
     if (origins.size > 0) return
     clearInterval(sweeping)
@@ -140,13 +217,19 @@ export function createClient({ resolver, deadlines, maxConnections, keepAliveMs 
 
   function connect(exchange: PendingExchange): void {
     const { origin, request } = exchange
-    const refusal = resolver.refuse?.(origin.endpoint.hostname)
+    const { endpoint, route } = origin
+    const ownResolver = route?.resolver ?? resolver
+    const proxy = route?.proxy
+    const refusal =
+      ownResolver.refuse?.(endpoint.hostname) ?? proxy?.resolver.refuse?.(proxy.endpoint.hostname)
     if (refusal !== undefined) {
       failSoon(exchange, refusal)
       return
     }
     const connection = openConnection(deps, {
-      endpoint: origin.endpoint,
+      endpoint,
+      route,
+      resolver: ownResolver,
       connectMs: request.connectMs,
       session: origin.session,
       onSession(session) {
@@ -209,49 +292,15 @@ export function createClient({ resolver, deadlines, maxConnections, keepAliveMs 
     } else fail(exchange, error)
   }
 
-  /** Undefined: the request has no body, and says nothing about its length. */
-  function bodyBytesOf({ method, body }: ClientRequest): number | undefined {
-    if (body !== undefined) return lengthOf(body)
-    return method === 'GET' || method === 'HEAD' || method === 'DELETE' ? undefined : 0
-  }
+  const exchangeClient: ExchangeClient = { onFailure }
 
   return {
     /** Throws if the request has invalid headers. */
     exchange(request: ClientRequest, receiver: ResponseReceiver): ClientExchange {
-      const origin = originOf(request.origin)
-      const pending: PendingExchange = {
-        origin,
-        request,
-        receiver,
-        method: request.method,
-        head: writeRequestHead(request, origin.host, bodyBytesOf(request)),
-        body: request.body,
-        idleMs: request.idleMs,
-        connection: undefined,
-        isOver: false,
-        isRepeated: false,
-        onEnd() {
-          pending.isOver = true
-          // The connection may already run another exchange.
-          pending.connection = undefined
-          receiver.end()
-        },
-        onFailure: (error, progress) => onFailure(pending, error, progress),
-      }
+      const pending = new PendingExchange(exchangeClient, originOf(request), request, receiver)
       if (isClosed) failSoon(pending, new Http1Error('CLOSED', 'the client is closed'))
       else dispatch(pending)
-      return {
-        abort() {
-          if (pending.isOver) return
-          pending.isOver = true
-          const index = origin.waiting.indexOf(pending)
-          if (index !== -1) origin.waiting.splice(index, 1)
-          pending.connection?.close()
-          pending.connection = undefined
-        },
-        pause: () => pending.connection?.pause(),
-        resume: () => pending.connection?.resume(),
-      }
+      return pending
     },
     /** The number of origins with open connections or waiting requests. */
     originCount: () => origins.size,

@@ -3,7 +3,8 @@ import type { Deadline, Deadlines } from './deadlines.ts'
 import { Http1Error } from './errors.ts'
 import { type BodyTransfer, type ClientBody, writeRequest } from './request-body.ts'
 import type { ResponseParsers } from './response-parser.ts'
-import type { Endpoint, OpenSocket, Resolver } from './socket.ts'
+import type { ClientRoute, Endpoint, Resolver } from './route.ts'
+import type { OpenSocket } from './socket.ts'
 
 /** Receives the response of an exchange. After `end` or `fail` there are no further calls. */
 export type ResponseReceiver = {
@@ -47,11 +48,12 @@ export type ConnectionDeps = {
   readonly openParser: ResponseParsers
   readonly deadlines: Deadlines
   readonly readBuffer: Buffer
-  readonly resolver: Resolver
 }
 
 type ConnectionOptions = {
   readonly endpoint: Endpoint
+  readonly route: ClientRoute | undefined
+  readonly resolver: Resolver
   readonly connectMs: number
   readonly session: Buffer | undefined
   onSession(session: Buffer): void
@@ -88,23 +90,23 @@ export function openConnection(deps: ConnectionDeps, options: ConnectionOptions)
   let hasHead = false
   let isPaused = false
 
-  const socket = deps.openSocket({
+  let socket = deps.openSocket({
     endpoint: options.endpoint,
-    resolver: deps.resolver,
+    route: options.route,
+    resolver: options.resolver,
     connectMs: options.connectMs,
-    readBuffer,
     session: options.session,
     onSession: options.onSession,
-    onRead,
-    onOpen() {
+    reading: { buffer: readBuffer, onRead },
+    onOpen(opened) {
+      socket = opened
       isOpen = true
       if (exchange !== undefined) send()
     },
+    onError: close,
+    onEnd,
+    onClose: () => close(new Http1Error('CLOSED', 'connection closed')),
   })
-  socket
-    .on('error', close)
-    .on('end', onEnd)
-    .on('close', () => close(new Http1Error('CLOSED', 'connection closed')))
 
   function start(next: ConnectionExchange): void {
     exchange = next

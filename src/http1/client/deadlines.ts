@@ -5,9 +5,38 @@ const TICK_MS = 500
 /** Cancelled if the event occurs in time. */
 export type Deadline = { cancel(): void }
 
-type Waiting = { readonly atMs: number; place: number; onLate(): void }
-
 const OUT = -1
+
+/** A deadline in the array. An object of a class, because every request to a provider sets one. */
+class WaitingDeadline implements Deadline {
+  readonly atMs: number
+  readonly onLate: () => void
+  readonly #waiting: WaitingDeadline[]
+  #place: number
+
+  constructor(waiting: WaitingDeadline[], atMs: number, onLate: () => void) {
+    this.atMs = atMs
+    this.onLate = onLate
+    this.#waiting = waiting
+    this.#place = waiting.length
+    waiting.push(this)
+  }
+
+  /** False: it was cancelled or has fired. */
+  get isWaiting(): boolean {
+    return this.#place !== OUT
+  }
+
+  cancel(): void {
+    if (this.#place === OUT) return
+    const last = this.#waiting.pop()
+    if (last !== undefined && last !== this) {
+      this.#waiting[this.#place] = last
+      last.#place = this.#place
+    }
+    this.#place = OUT
+  }
+}
 
 /**
  * The long timeouts of many requests, checked together twice a second. Nearly all are cancelled, so setting and
@@ -16,25 +45,15 @@ const OUT = -1
  * until a full garbage collection.
  */
 export function createDeadlines() {
-  const waiting: Waiting[] = []
+  const waiting: WaitingDeadline[] = []
   let timer: NodeJS.Timeout | undefined
-
-  function remove(each: Waiting): void {
-    if (each.place === OUT) return
-    const last = waiting.pop()
-    if (last !== undefined && last !== each) {
-      waiting[each.place] = last
-      last.place = each.place
-    }
-    each.place = OUT
-  }
 
   function fireDue(): void {
     const nowMs = performance.now()
     for (const each of waiting.filter(({ atMs }) => atMs <= nowMs)) {
       // A deadline that fired in this tick may have cancelled this one.
-      if (each.place === OUT) continue
-      remove(each)
+      if (!each.isWaiting) continue
+      each.cancel()
       each.onLate()
     }
     if (waiting.length > 0) return
@@ -48,10 +67,8 @@ export function createDeadlines() {
         const own = setTimeout(onLate, ms)
         return { cancel: () => clearTimeout(own) }
       }
-      const each = { atMs: performance.now() + ms, place: waiting.length, onLate }
-      waiting.push(each)
       timer ??= setInterval(fireDue, TICK_MS)
-      return { cancel: () => remove(each) }
+      return new WaitingDeadline(waiting, performance.now() + ms, onLate)
     },
   }
 }

@@ -10,6 +10,12 @@ export type Http1Code =
   | 'MALFORMED_RESPONSE'
   /** The request has a header or a body that cannot be sent. */
   | 'MALFORMED_REQUEST'
+  /** There is no connection to the proxy. */
+  | 'PROXY_UNREACHABLE'
+  /** The proxy refuses the credentials, or does not connect to the server. */
+  | 'PROXY_REFUSED'
+  /** The proxy does not speak its protocol, or closed the connection before the tunnel was open. */
+  | 'PROXY_MALFORMED'
 
 /** A failure of an exchange. An HTTP status is never one. */
 export class Http1Error extends Error {

@@ -31,11 +31,14 @@ export type ConnectionServer = Pick<ResponseConnection, 'reasonOf' | 'dateLine'>
 
 export type Http1Connection = {
   isIdle(): boolean
+  /** Whether it has been open for a second or more without any byte. A request may be on its way on a newer one. */
+  isUnused(): boolean
   /** Closes the connection if it exceeds a time limit. Called once a second. */
   check(): void
   destroy(): void
 }
 
+const UNUSED_S = 1
 const HEAD_END = Buffer.from('\r\n\r\n')
 /** Added to the announced time, so that a client does not send a request at the moment of closing, as in node:http. */
 const KEEP_ALIVE_GRACE_S = 1
@@ -181,6 +184,8 @@ export function openConnection(socket: Socket, server: ConnectionServer): Http1C
 
   const connection: Http1Connection = {
     isIdle: () => hasServed && request === undefined && waiting === undefined,
+    isUnused: () =>
+      !hasServed && request === undefined && waiting === undefined && server.seconds() - since > UNUSED_S,
     check() {
       const elapsed = server.seconds() - since
       if (connection.isIdle()) {

@@ -46,9 +46,10 @@ export function serveHttp1(server: Server, options: Http1Options) {
   server.once('close', () => clearInterval(timer))
 
   return {
-    /** Closes the connections that wait for their next request. */
+    /** Closes the connections that wait for their next request, or have not begun their first one. */
     closeIdle(): void {
-      for (const connection of connections) if (connection.isIdle()) connection.destroy()
+      for (const connection of connections)
+        if (connection.isIdle() || connection.isUnused()) connection.destroy()
     },
     closeAll(): void {
       for (const connection of connections) connection.destroy()

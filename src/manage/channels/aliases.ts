@@ -13,6 +13,7 @@ import {
   updateAlias,
 } from '../../store/records/aliases.ts'
 import { existingChannels } from '../../store/records/channels.ts'
+import { dropCanariesOf } from '../canary/ending.ts'
 import type { aliasContract } from '../contract/aliases.ts'
 import type { Handlers } from '../server/call.ts'
 import type { Deps } from '../server/deps.ts'
@@ -110,11 +111,13 @@ export function createAliasHandlers({ db, now }: Deps): Handlers<typeof aliasCon
       }),
 
     deleteAlias: async ({ params, change }) =>
-      change(async ({ trx, audit }) => {
+      change(async changing => {
+        const { trx, audit } = changing
         await lockAliases(trx)
         const row = await mustFind(trx, params.id)
         await deleteAlias(trx, row.id)
         audit({ action: 'alias.delete', target: `alias:${row.id}`, before: presentAlias(row) })
+        await dropCanariesOf(changing, { kind: 'alias', ids: [row.id], time: now() })
         return undefined
       }),
   }

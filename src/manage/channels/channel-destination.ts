@@ -37,7 +37,7 @@ const API_KEY = '{api_key}'
 const parse = (text: string) => JSON.parse(text) as JsonObject
 
 /** The origins of the channel's base URL, or of its provider's, with all placeholders filled in. */
-function originsOf({ type, base_url, setting }: DestinationColumns): readonly string[] {
+export function originsOf({ type, base_url, setting }: DestinationColumns): readonly string[] {
   const provider = providerOf(type)
   const own = base_url.trim()
   const addresses = own === '' ? [provider?.baseUrl ?? '', provider?.models?.baseUrl ?? ''] : [own]
@@ -86,6 +86,8 @@ const DESTINATION: Readonly<Record<string, (channel: DestinationColumns) => read
   'the type': ({ type }) => [String(type)],
   'the origin of base_url': originsOf,
   'the proxy': ({ setting }) => addressSettings(parse(setting)),
+  // With a certificate and a place on the way, such as a proxy, a TLS connection can be read.
+  'the trusted certificate': ({ setting }) => [JSON.stringify(parse(setting).ca ?? '')],
   'the Host header': hostHeaders,
 }
 
@@ -121,6 +123,10 @@ function movesOf(before: DestinationColumns, after: DestinationColumns): readonl
   const isCopied = !keyCopies(after).isSubsetOf(keyCopies(before))
   return isCopied ? [...moved, `an override adds ${API_KEY}`] : moved
 }
+
+/** Whether a change sends the stored secrets to a new destination. */
+export const isMove = (before: DestinationColumns, after: DestinationColumns): boolean =>
+  movesOf(before, after).length > 0
 
 /** Paths of masked values that keep their stored secret, because the request does not contain the whole value. */
 function unsentSecrets(

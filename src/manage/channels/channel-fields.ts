@@ -13,7 +13,7 @@ import {
 import type { ChannelRow } from '../../store/engine/schema.ts'
 import type { ChannelChange } from '../../store/records/channels.ts'
 import type { ChannelInput } from '../contract/channel-fields.ts'
-import { type ObjectField, readChannelObject } from './channel-objects.ts'
+import { checkNetwork, type ObjectField, readChannelObject } from './channel-objects.ts'
 
 /** Parses the fields of a channel in a request into its columns. */
 
@@ -48,6 +48,7 @@ export const DEFAULTS = {
   header_override: '{}',
   status_code_mapping: '{}',
   setting: '{}',
+  setting_sealed: '',
   openai_organization: '',
   other: '',
   remark: '',
@@ -108,6 +109,8 @@ export function readFields(
   object('header_override')
   object('status_code_mapping')
   object('setting')
+  if (change.setting !== undefined && change.setting !== current.setting)
+    checkNetwork(JSON.parse(change.setting), { path: `${at}setting`, policy })
 
   if (PROVIDER_COLUMNS.some(column => change[column] !== undefined)) {
     const provider = readProvider(change.type ?? current.type, `${at}type`)

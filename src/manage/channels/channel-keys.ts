@@ -23,7 +23,7 @@ import { difference, maskedKey, presentChannel } from './channel-view.ts'
 type Mode = 'single' | 'batch' | 'multi_to_single'
 
 /** A provider whose default address is this machine needs no key. */
-const needsNoKey = ({ baseUrl }: Provider) =>
+export const needsNoKey = ({ baseUrl }: Provider) =>
   baseUrl !== undefined && new URL(baseUrl).hostname === 'localhost'
 
 const several = (text: string, path: string): readonly string[] => {

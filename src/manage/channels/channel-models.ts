@@ -7,6 +7,7 @@ import {
   secretsOfHeaders,
   secretsOfKey,
 } from '../../domain/scrub.ts'
+import { readChannelNetwork } from '../../http/channel-network.ts'
 import {
   byUse,
   endpoint,
@@ -28,6 +29,7 @@ import type { Handlers } from '../server/call.ts'
 import type { Deps } from '../server/deps.ts'
 import { readObject } from '../server/json-object.ts'
 import { checkProviderFields, readBaseUrl, readProvider, withOther } from './channel-fields.ts'
+import { checkNetwork } from './channel-objects.ts'
 import { createChannelRows } from './channel-rows.ts'
 import { createChannelSeals } from './channel-seals.ts'
 
@@ -50,7 +52,7 @@ export function createChannelModelHandlers(
   Handlers<typeof channelContract>,
   'listTypes' | 'listKnownModels' | 'listEnabledModels' | 'fetchModelsOf' | 'fetchModelsById' | 'fetchModels'
 > {
-  const { db, outbound, startTime, allowPrivateUpstreams } = deps
+  const { db, outbound, startTime, addressPolicy } = deps
   const seals = createChannelSeals(deps)
   const rows = createChannelRows(deps)
 
@@ -79,7 +81,8 @@ export function createChannelModelHandlers(
       ...secretsOfFields(setting),
     ])
     try {
-      const body = await outbound.getJson(url, await headersFor(provider, { key, values, url }))
+      const own = await headersFor(provider, { key, values, url })
+      const body = await outbound.getJson(url, own, readChannelNetwork(setting))
       return [...provider.models.names(body)].map(scrub)
     } catch (error) {
       throw error instanceof Refusal ? scrubbed(error, scrub) : error
@@ -137,9 +140,10 @@ export function createChannelModelHandlers(
     fetchModels: async ({ body }) => {
       const provider = readProvider(body.type, 'type')
       const setting = readObject(body.setting ?? {}, { path: 'setting', bytes: MAX_SETTING_BYTES })
+      checkNetwork(setting, { path: 'setting', policy: addressPolicy })
       const upstream = {
         type: body.type,
-        baseUrl: readBaseUrl(body.base_url ?? '', 'base_url', { allowPrivate: allowPrivateUpstreams }),
+        baseUrl: readBaseUrl(body.base_url ?? '', 'base_url', addressPolicy),
         key: firstKeyOf(body.key ?? ''),
         setting: withOther(provider, setting, body.other ?? ''),
         organization: body.openai_organization ?? '',

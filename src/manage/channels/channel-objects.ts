@@ -1,4 +1,5 @@
 import { loopIn, TIMEOUTS } from '../../domain/channel.ts'
+import { DIRECT } from '../../domain/channel-network.ts'
 import { invalidField } from '../../domain/errors.ts'
 import {
   CLIENT_HEADER,
@@ -10,6 +11,8 @@ import {
 } from '../../domain/header.ts'
 import { firstMaskedPath, unmaskSecrets } from '../../domain/secret-name.ts'
 import { codePoints, hasControl } from '../../domain/text.ts'
+import { NETWORK_MEMBERS, readChannelNetwork } from '../../http/channel-network.ts'
+import { type AddressPolicy, refuseProxy } from '../../http/upstream-address.ts'
 import { isHeaderPattern, readHeaderPattern } from '../../override/expression.ts'
 import { readOverride } from '../../override/override.ts'
 import { readObject } from '../server/json-object.ts'
@@ -49,7 +52,7 @@ const READS: Partial<Record<ObjectField, (object: Json, path: string) => Json | 
   param_override: checkOverride,
   header_override: checkHeaders,
   status_code_mapping: checkStatusCodes,
-  setting: checkSetting,
+  setting: readSetting,
 }
 
 function readMapping(input: Json, path: string): Json {
@@ -127,7 +130,36 @@ function checkStatusCodes(mapping: Json, path: string): undefined {
   }
 }
 
-function checkSetting(setting: Json, path: string): undefined {
+type NetworkCheck = { readonly path: string; readonly policy: AddressPolicy }
+
+/** Checks how the channel is to connect (docs/operating/network.md: Settings of a channel). */
+export function checkNetwork(setting: Json, { path, policy }: NetworkCheck): void {
+  const network = readChannelNetwork(setting)
+  if (network?.fault) throw invalidField(`${path}.${network.fault.name}`, network.fault.message)
+  const proxy = network?.proxy
+  const refused = proxy === undefined || proxy === DIRECT ? undefined : refuseProxy(proxy, policy)
+  if (refused !== undefined)
+    throw invalidField(`${path}.proxy`, `${refused}; SLUICE_PRIVATE_PROXIES can allow it`)
+}
+
+const isEmpty = (value: unknown) => value === '' || value === null
+
+/** An empty member about the network is the same as none, so that a form can clear it. */
+const withoutEmpty = (setting: Json): Json =>
+  NETWORK_MEMBERS.some(name => isEmpty(setting[name]))
+    ? Object.fromEntries(
+        Object.entries(setting).filter(
+          ([name, value]) => !((NETWORK_MEMBERS as readonly string[]).includes(name) && isEmpty(value)),
+        ),
+      )
+    : setting
+
+function readSetting(setting: Json, path: string): Json {
+  checkSetting(setting, path)
+  return withoutEmpty(setting)
+}
+
+function checkSetting(setting: Json, path: string): void {
   const { timeouts, allow_routing_fields } = setting
   if (!['boolean', 'undefined'].includes(typeof (allow_routing_fields ?? undefined)))
     throw invalidField(`${path}.allow_routing_fields`, 'must be true or false')

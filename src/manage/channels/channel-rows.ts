@@ -1,6 +1,8 @@
 import { NO_HEADERS } from '../../domain/channel.ts'
+import { withoutPlaceholders } from '../../domain/channel-network.ts'
 import { notFound } from '../../domain/errors.ts'
 import { openHeaders, sealHeaders } from '../../identity/channel-headers.ts'
+import { openSetting, sealSetting } from '../../identity/channel-setting.ts'
 import { SealError } from '../../identity/keyring.ts'
 import type { Page, Paging } from '../../store/engine/page.ts'
 import type { ChannelRow, NewChannel } from '../../store/engine/schema.ts'
@@ -26,12 +28,14 @@ import type { Deps } from '../server/deps.ts'
 import { DESTINATION_COLUMNS, mustNotMoveSecrets, type SentSecrets } from './channel-destination.ts'
 import { type ChannelView, presentChannel } from './channel-view.ts'
 
-/** The row without its headers, which stay sealed. */
+/** The row as it is stored: its headers and the secrets of its setting stay sealed. */
 export async function mustFindChannel(db: Db, id: number): Promise<ChannelRow> {
   const row = await findChannel(db, id)
   if (!row) throw notFound('channel')
   return row
 }
+
+const NO_SETTING = '{}'
 
 type Listing<Item> = (
   db: Db,
@@ -47,22 +51,37 @@ const pagesOf =
     return { items: items.map(open), total }
   }
 
-/** Reads rows of channels with decrypted headers, and encrypts the headers again on writing. */
-export function createChannelRows({ keyring }: Pick<Deps, 'keyring'>) {
-  function open(row: ChannelRow): ChannelRow {
-    try {
-      return { ...row, header_override: openHeaders(keyring, row) }
-    } catch (error) {
-      if (!(error instanceof SealError)) throw error
-      // Cannot be decrypted: presented as empty, so that an administrator can enter them again. The relay skips the channel.
-      return { ...row, header_override: NO_HEADERS }
-    }
+/** A text that cannot be decrypted is replaced, so that an administrator can enter it again. The relay skips the channel. */
+function openOr(open: () => string, replacement: () => string): string {
+  try {
+    return open()
+  } catch (error) {
+    if (!(error instanceof SealError)) throw error
+    return replacement()
   }
+}
+
+/** Reads rows of channels with decrypted headers and settings, and encrypts these again on writing. */
+export function createChannelRows({ keyring }: Pick<Deps, 'keyring'>) {
+  const open = (row: ChannelRow): ChannelRow => ({
+    ...row,
+    header_override: openOr(
+      () => openHeaders(keyring, row),
+      () => NO_HEADERS,
+    ),
+    setting: openOr(
+      () => openSetting(keyring, row),
+      () => JSON.stringify(withoutPlaceholders(JSON.parse(row.setting))),
+    ),
+  })
 
   const lock = async (trx: Trx, selection: ChannelSelection) => (await lockChannels(trx, selection)).map(open)
 
   const setHeaders = (trx: Trx, id: number, text: string) =>
     updateChannels(trx, [id], { header_override: sealHeaders(keyring, id, text) })
+
+  const setSetting = (trx: Trx, id: number, text: string) =>
+    updateChannels(trx, [id], sealSetting(keyring, id, text))
 
   /** Every change of a stored channel is checked here, so that none sends its secrets to a new destination. */
   async function mustKeepSecrets(
@@ -88,7 +107,7 @@ export function createChannelRows({ keyring }: Pick<Deps, 'keyring'>) {
       return row
     },
 
-    find: async (trx: Trx, ids: readonly number[]) => (await findChannels(trx, ids)).map(open),
+    find: async (db: Db, ids: readonly number[]) => (await findChannels(db, ids)).map(open),
 
     list: pagesOf(listChannels, open),
 
@@ -98,11 +117,18 @@ export function createChannelRows({ keyring }: Pick<Deps, 'keyring'>) {
       // The encryption is bound to the row id, so the row is inserted first.
       const ids = await insertChannels(
         trx,
-        channels.map(channel => ({ ...channel, header_override: NO_HEADERS })),
+        channels.map(channel => ({
+          ...channel,
+          header_override: NO_HEADERS,
+          setting: NO_SETTING,
+          setting_sealed: '',
+        })),
       )
       for (const [index, id] of ids.entries()) {
         const text = channels[index]?.header_override ?? NO_HEADERS
         if (text !== NO_HEADERS) await setHeaders(trx, id, text)
+        const setting = channels[index]?.setting ?? NO_SETTING
+        if (setting !== NO_SETTING) await setSetting(trx, id, setting)
       }
       return ids
     },
@@ -114,9 +140,12 @@ export function createChannelRows({ keyring }: Pick<Deps, 'keyring'>) {
       sentSecrets: SentSecrets,
     ): Promise<void> {
       await mustKeepSecrets(trx, current, change, sentSecrets)
-      const { header_override: text } = change
-      const sealed = text === undefined ? {} : { header_override: sealHeaders(keyring, current.id, text) }
-      await updateChannel(trx, current, { ...change, ...sealed })
+      const { header_override: text, setting } = change
+      await updateChannel(trx, current, {
+        ...change,
+        ...(text !== undefined && { header_override: sealHeaders(keyring, current.id, text) }),
+        ...(setting !== undefined && sealSetting(keyring, current.id, setting)),
+      })
     },
 
     async updateTogether(
@@ -127,9 +156,10 @@ export function createChannelRows({ keyring }: Pick<Deps, 'keyring'>) {
     ): Promise<void> {
       for (const row of rows) await mustKeepSecrets(trx, row, change, sentSecrets)
       const ids = rows.map(row => row.id)
-      const { header_override: text, ...rest } = change
+      const { header_override: text, setting, ...rest } = change
       await updateChannels(trx, ids, rest)
       if (text !== undefined) for (const id of ids) await setHeaders(trx, id, text)
+      if (setting !== undefined) for (const id of ids) await setSetting(trx, id, setting)
     },
   }
 }

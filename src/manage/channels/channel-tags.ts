@@ -53,7 +53,7 @@ export function createChannelTagHandlers(
   Handlers<typeof channelContract>,
   'enableTag' | 'disableTag' | 'updateTag' | 'tagChannels' | 'listTagModels'
 > {
-  const { db, allowPrivateUpstreams } = deps
+  const { db, addressPolicy: policy } = deps
   const stored = createChannelRows(deps)
 
   async function mustLockTag(trx: Trx, tag: string): Promise<ChannelRow[]> {
@@ -81,7 +81,7 @@ export function createChannelTagHandlers(
         {
           current: { ...DEFAULTS, type: undefined },
           at: '',
-          policy: { allowPrivate: allowPrivateUpstreams },
+          policy,
         },
       )
       return change(async changing => {

@@ -16,6 +16,7 @@ import {
   deleteChannels,
   writeModels,
 } from '../../store/records/channels.ts'
+import { dropCanariesOf } from '../canary/ending.ts'
 import type { channelContract } from '../contract/channels.ts'
 import { MAX_NAMES } from '../contract/fields.ts'
 import type { BodySchema, Query } from '../contract/route.ts'
@@ -65,10 +66,9 @@ function modelsAfter(before: readonly string[], { fields, add_models, remove_mod
 
 /** The routes of channels (docs/reference/management-api.md: Channels). */
 export function createChannelHandlers(deps: Deps): Handlers<typeof channelContract> {
-  const { db, now, digest, allowPrivateUpstreams } = deps
+  const { db, now, digest, addressPolicy: policy } = deps
   const seals = createChannelSeals(deps)
   const stored = createChannelRows(deps)
-  const policy = { allowPrivate: allowPrivateUpstreams }
 
   async function list({ query }: { query: ListQuery }) {
     const { keyword, paging } = query
@@ -117,7 +117,8 @@ export function createChannelHandlers(deps: Deps): Handlers<typeof channelContra
       throw new Refusal('conflict', `There may be at most ${MAX_CHANNELS} channels. Delete some first.`)
   }
 
-  async function remove({ trx, audit }: Changing, selection: ChannelSelection): Promise<number> {
+  async function remove(changing: Changing, selection: ChannelSelection): Promise<number> {
+    const { trx, audit } = changing
     const rows = await stored.lock(trx, selection)
     const views = await presentChannels(trx, rows)
     await deleteChannels(
@@ -126,6 +127,7 @@ export function createChannelHandlers(deps: Deps): Handlers<typeof channelContra
     )
     for (const channel of views)
       audit({ action: 'channel.delete', target: `channel:${channel.id}`, before: channel })
+    await dropCanariesOf(changing, { kind: 'channel', ids: rows.map(row => row.id), time: now() })
     return rows.length
   }
 

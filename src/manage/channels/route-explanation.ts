@@ -10,6 +10,8 @@ const MAX_CHANNELS = 100
 
 /** How the relay would route a request now. */
 export const createRoutingHandlers = ({ db, routes, channels }: Deps): Handlers<typeof routingContract> => {
+  const networkOf = (channelId: number) => routes.networkOf(channelId) ?? null
+
   /** The channels that list a model which no enabled channel serves. */
   async function unservedBy(model: string) {
     const aliases = new Map((await listEnabledAliases(db)).map(alias => [alias.name, alias]))
@@ -20,6 +22,7 @@ export const createRoutingHandlers = ({ db, routes, channels }: Deps): Handlers<
       reason: 'disabled',
       again_in_ms: null,
       detail: status_reason,
+      network: networkOf(id),
     }))
   }
 
@@ -27,7 +30,15 @@ export const createRoutingHandlers = ({ db, routes, channels }: Deps): Handlers<
     explainRoute: async ({ body }) => {
       const conditions = await channels.conditions()
       const failures = new Map(conditions.map(({ id, channel }) => [id, channel.reason]))
-      const plan = routes.explain(body.model, body.operation ?? 'chat', conditions)
+      const plan = routes.explain(
+        {
+          model: body.model,
+          operation: body.operation ?? 'chat',
+          tokenId: body.token_id,
+          canaryId: body.canary_id,
+        },
+        conditions,
+      )
       const names = await namesOf(
         db,
         'channel',
@@ -37,6 +48,7 @@ export const createRoutingHandlers = ({ db, routes, channels }: Deps): Handlers<
         model: body.model,
         served_as: plan.servedAs ?? null,
         price: plan.price ?? null,
+        canaries: [...plan.canaries],
         steps: plan.steps.map(({ channel, key, sentModel, isTrial }) => ({
           channel_id: channel.id,
           channel_name: channel.name,
@@ -44,6 +56,7 @@ export const createRoutingHandlers = ({ db, routes, channels }: Deps): Handlers<
           key_index: key.index,
           sent_model: sentModel,
           is_trial: isTrial,
+          network: networkOf(channel.id),
         })),
         passed_over:
           plan.servedAs === undefined
@@ -54,6 +67,7 @@ export const createRoutingHandlers = ({ db, routes, channels }: Deps): Handlers<
                 reason,
                 again_in_ms: againInMs ?? null,
                 detail: failures.get(channelId) ?? '',
+                network: networkOf(channelId),
               })),
       }
     },

@@ -2,12 +2,15 @@ import { alertContract } from './alerts.ts'
 import { aliasContract } from './aliases.ts'
 import { auditContract } from './audit.ts'
 import { bodyContract } from './bodies.ts'
+import { canaryContract } from './canaries.ts'
 import { channelContract } from './channels.ts'
+import { configContract } from './config-revisions.ts'
 import { explainContract } from './explain.ts'
 import { insightContract } from './insight.ts'
 import { ledgerContract } from './ledger.ts'
 import { logContract } from './logs.ts'
 import { metricsContract } from './metrics.ts'
+import { nodeContract } from './nodes.ts'
 import { playgroundContract } from './playground.ts'
 import { priceContract } from './prices.ts'
 import { pricingContract } from './pricing.ts'
@@ -31,6 +34,7 @@ export const contract = {
   ...tokenContract,
   ...channelContract,
   ...aliasContract,
+  ...canaryContract,
   ...settingContract,
   ...auditContract,
   ...ledgerContract,
@@ -48,4 +52,6 @@ export const contract = {
   ...playgroundContract,
   ...metricsContract,
   ...alertContract,
+  ...nodeContract,
+  ...configContract,
 } as const satisfies Contract

@@ -23,12 +23,17 @@ const username = text({ min: 1, max: 64 })
   .refine(value => !INVISIBLE.test(value), 'must not contain invisible characters')
 const displayName = text({ max: 64 })
 const email = text({ max: 254 })
+/** In code points. */
+export const PASSWORD_LENGTH = { min: 8, max: 128 } as const
 /** Not trimmed: a space is a character of a password. */
 const password = z
   .string()
   .max(1024)
   .refine(value => value.isWellFormed(), 'is not well-formed Unicode')
-  .refine(value => [...value].length >= 8 && [...value].length <= 128, 'must have 8 to 128 characters')
+  .refine(value => {
+    const { length } = [...value]
+    return length >= PASSWORD_LENGTH.min && length <= PASSWORD_LENGTH.max
+  }, `must have ${PASSWORD_LENGTH.min} to ${PASSWORD_LENGTH.max} characters`)
 /** An empty text changes nothing: existing clients send fields that were not filled in. */
 const emptyAsAbsent = <T extends z.ZodType>(schema: T) =>
   z.preprocess(value => (value === '' || value === null ? undefined : value), schema.optional())
@@ -64,6 +69,15 @@ const userView = z
     log_bodies: z.enum(BODY_MODES).describe('Which bodies of the user’s requests are kept'),
   })
   .meta({ id: 'User' })
+
+const selfView = userView.extend({
+  password_change_required: z
+    .boolean()
+    .optional()
+    .describe(
+      'This session may only change the password, because the imported one breaks the rule for passwords',
+    ),
+})
 
 const accessTokenView = z
   .object({
@@ -104,7 +118,7 @@ export const selfContract = {
     path: '/api/user/self',
     access: 'user',
     summary: 'Your own account',
-    data: userView,
+    data: selfView,
   },
   updateSelf: {
     method: 'PUT',
@@ -200,7 +214,7 @@ export const signInContract = {
     summary:
       'Sign in; sets the session cookie. Refuses forms, and pages of other sites (403 cross_site_refused)',
     body: z.object({ username: text({ min: 1, max: 256 }), password: z.string().min(1).max(1024) }),
-    data: userView,
+    data: selfView,
   },
   register: {
     method: 'POST',

@@ -24,7 +24,7 @@ import { markIfStale } from '../server/freshness.ts'
 import { presentPage } from '../server/page.ts'
 import { readExpiry } from './expiry.ts'
 import { endCredentials, mustComeWithPassword } from './password-change.ts'
-import { claimName, deleteAccount, mustFindUser, mustHoldUser, presentUser } from './users.ts'
+import { claimName, deleteAccount, mustFindUser, mustHoldUser, presentSelf, presentUser } from './users.ts'
 
 /** The access token that `GET /api/user/token` creates and rotates. */
 const DEFAULT_NAME = 'default'
@@ -88,7 +88,9 @@ export function createSelfHandlers({
   return {
     getSelf: async ({ actor, reply }) => {
       await markIfStale(reply, ledger.catchUp({ kind: 'user', ownerId: actor.id }))
-      return presentUser(await mustFindUser(db, actor.id))
+      const user = await mustFindUser(db, actor.id)
+      // With an access token, nobody has signed in with the password.
+      return actor.via === 'session' ? presentSelf(user) : presentUser(user)
     },
 
     updateSelf: async ({ actor, body, address, change }) => {

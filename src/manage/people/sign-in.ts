@@ -1,21 +1,22 @@
 import { actorLabel } from '../../domain/actor.ts'
 import { Refusal } from '../../domain/errors.ts'
 import { ROLE } from '../../domain/role.ts'
-import { fold } from '../../domain/text.ts'
+import { codePoints, fold } from '../../domain/text.ts'
 import { newSessionId } from '../../identity/credentials.ts'
 import type { Requester } from '../../identity/hash-queue.ts'
 import { SESSION_ABSOLUTE_S } from '../../identity/identify.ts'
+import { isImportedHash } from '../../identity/imported-hash.ts'
 import { networkOf } from '../../identity/network.ts'
 import { signedIn } from '../../identity/passwords.ts'
 import { mustBeAllowed } from '../../identity/throttle.ts'
 import { endSessions, findSession, insertSession, signInAddresses } from '../../store/records/sessions.ts'
 import { readSettings } from '../../store/records/settings.ts'
-import { findUserByName, touchLogin } from '../../store/records/users.ts'
-import type { signInContract } from '../contract/users.ts'
+import { findUserByName, touchLogin, updateUser } from '../../store/records/users.ts'
+import { PASSWORD_LENGTH, type signInContract } from '../contract/users.ts'
 import type { Handlers, RouteCall } from '../server/call.ts'
 import type { Deps } from '../server/deps.ts'
 import { isSameOrigin, SESSION_COOKIE } from '../server/serve.ts'
-import { createAccount, mustFindUser, mustHoldUser, presentUser } from './users.ts'
+import { createAccount, mustFindUser, mustHoldUser, presentSelf, presentUser } from './users.ts'
 
 const MAX_USER_AGENT = 256
 /** Registrations are throttled as attempts on this account. No user can have the name, because names are trimmed. */
@@ -55,6 +56,17 @@ export function createSignInHandlers(deps: Deps): Handlers<typeof signInContract
     return isKnown ? signedIn({ id: userId }) : { name: network, isKnown: false }
   }
 
+  /** A hash of our own for an imported password; undefined if the password must be changed first, or is not imported. */
+  async function replacementHash(
+    user: { readonly id: number; readonly password_hash: string },
+    password: string,
+  ): Promise<string | undefined> {
+    const length = codePoints(password)
+    if (!isImportedHash(user.password_hash) || length < PASSWORD_LENGTH.min || length > PASSWORD_LENGTH.max)
+      return undefined
+    return passwords.hash(password, signedIn(user))
+  }
+
   return {
     login: async ({ body, address, isTls, userAgent, reply, change }) => {
       const account = fold(body.username)
@@ -71,6 +83,7 @@ export function createSignInHandlers(deps: Deps): Handlers<typeof signInContract
         throw wrongCredentials()
       }
       throttle.succeed(account, address)
+      const passwordHash = await replacementHash(user, body.password)
       const sessionId = newSessionId()
       const response = await change(async ({ trx, audit }) => {
         // The password may have changed while this one was hashed; a session must not outlive that change.
@@ -84,8 +97,9 @@ export function createSignInHandlers(deps: Deps): Handlers<typeof signInContract
           created_time: now(),
         })
         await touchLogin(trx, user.id, now())
+        if (passwordHash !== undefined) await updateUser(trx, current, { password_hash: passwordHash })
         audit({ action: 'user.login', target: `user:${user.id}`, actor: user })
-        return presentUser(await mustFindUser(trx, user.id))
+        return presentSelf(await mustFindUser(trx, user.id))
       })
       reply.setCookie(SESSION_COOKIE, sessionId, { ...cookieOf(isTls), maxAge: SESSION_ABSOLUTE_S })
       return response

@@ -106,7 +106,15 @@ export function createTokenHandlers({
     if (!posted) throw invalidField('remain_quota', 'exceeds the maximum of an account')
   }
 
-  const reveal = (row: TokenWithAccount) => keyring.open(row.key_sealed, keyPlace(row.id))
+  const reveal = (row: TokenWithAccount) => {
+    const key = keyring.open(row.key_sealed, keyPlace(row.id))
+    if (key === '')
+      throw new Refusal(
+        'conflict',
+        'The value of this token is not known, because only its hash was imported. It stays valid; create a new token to see a value.',
+      )
+    return key
+  }
 
   return {
     listTokens: async ({ actor, query }) =>

@@ -4,6 +4,7 @@ import { invalidField, notFound, Refusal } from '../../domain/errors.ts'
 import { mergeLimits, parseLimits } from '../../domain/limits.ts'
 import { nanosOf, unitsLeft, unitsUsed } from '../../domain/money.ts'
 import { outranks, ROLE, type Role, roleName } from '../../domain/role.ts'
+import { isImportedHash } from '../../identity/imported-hash.ts'
 import { signedIn } from '../../identity/passwords.ts'
 import { lockAccount, openAccount, post } from '../../store/books/accounts.ts'
 import type { UserRow } from '../../store/engine/schema.ts'
@@ -47,6 +48,12 @@ export const presentUser = (row: UserWithAccount) => ({
   last_login_time: row.last_login_time,
   limits: parseLimits(row.limits),
   log_bodies: bodyModeOf(row.log_bodies),
+})
+
+/** The own account. Whoever signed in with an imported password that breaks the rule for passwords must change it. */
+export const presentSelf = (row: UserWithAccount) => ({
+  ...presentUser(row),
+  password_change_required: isImportedHash(row.password_hash),
 })
 
 export async function mustFindUser(db: Db, id: number): Promise<UserWithAccount> {

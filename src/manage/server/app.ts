@@ -123,6 +123,7 @@ export async function createManageApp(deps: Deps, log: FastifyBaseLogger): Promi
   app.decorateRequest('bodyDigest', '')
   app.decorateRequest('errorCode', '')
   app.decorateRequest('caller')
+  app.decorateRequest('confirmation')
   app.decorateRequest('share')
 
   // Every body is parsed as JSON, with any Content-Type: the contract has no other format.

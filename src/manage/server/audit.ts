@@ -14,10 +14,10 @@ export async function auditRecord(
   request: FastifyRequest,
   note: AuditNote,
   time: number,
-): Promise<void> {
+): Promise<number> {
   const { actor, address } = request.caller
   const who = note.actor ?? actor
-  await appendAudit(trx, {
+  return appendAudit(trx, {
     time,
     actor_id: who?.id ?? 0,
     actor_name: who?.username ?? '',

@@ -51,7 +51,7 @@ const waitingPage = (basePath: string, nonce: string) => `<!doctype html>
 
 /** The first path segments of the console's pages. */
 const PAGES =
-  /^\/(sign-in|start|usage|videos|playground|tokens|models|channels|prices|users|alerts|audit|ledger|settings|me)(\/|\?|$)/
+  /^\/(sign-in|start|usage|videos|playground|tokens|models|channels|prices|canaries|users|alerts|audit|history|nodes|ledger|settings|me)(\/|\?|$)/
 /** Paths of programs. If they are unknown, their errors are JSON, for browsers too. */
 const PROGRAMS = /^\/(api|v1|v1beta|dashboard|docs|assets|metrics)(\/|\?|$)/
 

@@ -2,11 +2,14 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { AccountId } from '../../domain/account.ts'
 import type { ChannelCondition } from '../../domain/channel-condition.ts'
 import type { ChannelTestResult } from '../../domain/channel-test.ts'
+import type { Confirmation } from '../../domain/node.ts'
 import type { Operation } from '../../domain/operation.ts'
 import type { ClientAddress } from '../../http/address.ts'
 import type { Budget } from '../../http/budget.ts'
 import type { ProxyReports } from '../../http/exposure.ts'
+import type { NetworkReport } from '../../http/network.ts'
 import type { OutboundClient } from '../../http/outbound.ts'
+import type { AddressPolicy } from '../../http/upstream-address.ts'
 import type { BodySeal } from '../../identity/body-seal.ts'
 import type { Digest } from '../../identity/credentials.ts'
 import type { Identify } from '../../identity/identify.ts'
@@ -22,6 +25,15 @@ import type { Db, Engine } from '../../store/engine/store.ts'
 export type Deps = {
   readonly db: Db
   readonly engine: Engine
+  /** A standby of the store, for reports; undefined if there is none. */
+  readonly replica?:
+    | {
+        readonly db: Db
+        /** How many seconds it is behind. */
+        lagS(): Promise<number>
+        onFailure(error: Error): void
+      }
+    | undefined
   /** Whether the store answers within a few seconds. */
   isStoreAnswering(): Promise<boolean>
   readonly keyring: Keyring
@@ -62,17 +74,26 @@ export type Deps = {
     /** Call it before a change of an account. Waits for all workers without a timeout. */
     flushAndReturn(account: AccountId): Promise<void>
   }
-  /** Invalidates the relay's caches of these audit targets. A change responds with 200 only after that. */
-  readonly announce: (targets: readonly string[]) => Promise<void>
+  /**
+   * Invalidates the relay's caches of these audit targets. A change responds with 200 only after that. Waits at most
+   * `withinMs` for other machines, and with 0 not at all.
+   */
+  readonly announce: (targets: readonly string[], withinMs?: number) => Promise<Confirmation>
   /** Recomputes chains and balances, and compares rows, journals and anchors. */
   readonly verify: (options: {
     readonly auditOnly?: boolean
   }) => Promise<{ ok: boolean; lines: readonly string[]; faults?: readonly string[] }>
   /** Explains the route of a request without sending it, by the conditions of all workers. */
   readonly routes: {
+    /** How the gateway connects to the provider of a channel; undefined if the channel has no address. */
+    networkOf(channelId: number): NetworkReport | undefined
     explain(
-      model: string,
-      operation: Operation,
+      request: {
+        readonly model: string
+        readonly operation: Operation
+        readonly tokenId?: number | undefined
+        readonly canaryId?: number | undefined
+      },
       conditions: readonly ChannelCondition[],
     ): RouteExplanation<RoutedChannel>
   }
@@ -130,7 +151,7 @@ export type Deps = {
   /** The command that sets a new password of root on this machine. */
   readonly resetCommand: string
   readonly startTime: number
-  readonly allowPrivateUpstreams: boolean
+  readonly addressPolicy: AddressPolicy
   /** Unix seconds. */
   readonly now: () => number
 }

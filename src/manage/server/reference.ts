@@ -1,7 +1,9 @@
+import { fileURLToPath } from 'node:url'
 import swagger from '@fastify/swagger'
 import swaggerUi from '@fastify/swagger-ui'
 import type { FastifyInstance } from 'fastify'
 import { jsonSchemaTransform, jsonSchemaTransformObject } from 'fastify-type-provider-zod'
+import { REFERENCE_FILES } from '../../host/program-file.ts'
 import type { Deps } from './deps.ts'
 
 /** Chapters of the reference, in reading order. Each contains the paths that begin with one of its words. */
@@ -25,6 +27,11 @@ const CHAPTERS = [
   { name: 'Prices', words: ['price', 'pricing'], description: 'Prices of models and their versions.' },
   { name: 'Logs and usage', words: ['log', 'usage'], description: 'Request logs and usage figures.' },
   {
+    name: 'Canaries',
+    words: ['canary'],
+    description: 'Changes that are tried on a part of the requests, and shadow prices. Admin or Root.',
+  },
+  {
     name: 'Ledger and routing',
     words: ['ledger', 'route'],
     description: 'Verification of the ledger, unresolved charges, and the route of a request.',
@@ -43,6 +50,11 @@ const CHAPTERS = [
     name: 'Alerts',
     words: ['alert'],
     description: 'Alert rules, targets, and the messages to them. Admin or Root.',
+  },
+  {
+    name: 'Nodes',
+    words: ['node'],
+    description: 'The relay processes that share the database. Admin or Root.',
   },
   { name: 'Audit', words: ['audit'], description: 'Audit records in a tamper-evident chain.' },
   {
@@ -105,6 +117,7 @@ export async function serveReference(
   })
   await app.register(swaggerUi, {
     routePrefix: '/docs',
+    ...(REFERENCE_FILES && { baseDir: fileURLToPath(REFERENCE_FILES) }),
     indexPrefix: basePath,
     logo: { type: 'image/svg+xml', content: Buffer.from(LOGO), href: `${basePath}/` },
     theme: { title: 'Sluice API', css: [{ filename: 'sluice.css', content: STYLE }] },

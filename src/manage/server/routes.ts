@@ -1,14 +1,17 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Refusal, wrongMethod } from '../../domain/errors.ts'
 import { createAlertHandlers } from '../alerts/alerts.ts'
+import { createCanaryHandlers } from '../canary/handlers.ts'
 import { createAliasHandlers } from '../channels/aliases.ts'
 import { createChannelHandlers } from '../channels/channels.ts'
 import { createRoutingHandlers } from '../channels/route-explanation.ts'
+import { createConfigHandlers } from '../config/revisions.ts'
 import { contract } from '../contract/index.ts'
 import type { Route } from '../contract/route.ts'
 import { createLedgerHandlers } from '../money/ledger.ts'
 import { createPriceHandlers } from '../money/prices.ts'
 import { createPricingHandlers } from '../money/pricing.ts'
+import { createNodeHandlers } from '../nodes/nodes.ts'
 import { createSelfHandlers } from '../people/self.ts'
 import { createSignInHandlers } from '../people/sign-in.ts'
 import { createTokenHandlers } from '../people/tokens.ts'
@@ -26,6 +29,7 @@ import { createVideoHandlers } from '../videos/videos.ts'
 import { createAuditHandlers } from './audit.ts'
 import type { Deps } from './deps.ts'
 import { createMetricsHandlers } from './metrics.ts'
+import { withReplica } from './reports.ts'
 import { serveContract } from './serve.ts'
 import { createSettingHandlers } from './settings.ts'
 import { createStatusHandlers } from './status.ts'
@@ -44,24 +48,27 @@ export function serveEverything(app: FastifyInstance, deps: Deps): void {
       ...createTokenHandlers(deps),
       ...createChannelHandlers(deps),
       ...createAliasHandlers(deps),
+      ...createCanaryHandlers(deps),
       ...createSettingHandlers(deps),
       ...createAuditHandlers(deps),
       ...createLedgerHandlers(deps),
       ...createRoutingHandlers(deps),
       ...createPriceHandlers(deps),
       ...createPricingHandlers(deps),
-      ...createLogHandlers(deps),
+      ...withReplica(deps, createLogHandlers),
       ...createExplainHandlers(deps),
       ...createBodyHandlers(deps),
       ...createReplayHandlers(deps),
       ...createTestHandlers(deps),
       ...createMetricsHandlers(deps),
       ...createUsageHandlers(deps),
-      ...createInsightHandlers(deps),
+      ...withReplica(deps, createInsightHandlers),
       ...createVideoHandlers(deps),
       ...createTaskHandlers(deps),
       ...createPlaygroundHandlers(deps),
       ...createAlertHandlers(deps),
+      ...createNodeHandlers(deps),
+      ...createConfigHandlers(deps),
     },
     deps,
   )

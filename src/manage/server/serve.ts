@@ -3,6 +3,7 @@ import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify'
 import { z } from 'zod'
 import type { Actor } from '../../domain/actor.ts'
 import { invalid, Refusal } from '../../domain/errors.ts'
+import type { Confirmation } from '../../domain/node.ts'
 import { ROLE, roleName } from '../../domain/role.ts'
 import type { Share } from '../../http/budget.ts'
 import { type Contract, hasKeyParameter, type Route } from '../contract/route.ts'
@@ -18,6 +19,26 @@ const envelope = (data: unknown) =>
 const envelopeSchema = ({ data, reply }: Route) =>
   reply ?? z.object({ success: z.literal(true), message: z.string(), ...(data ? { data } : {}) })
 
+/** The data of a change that some nodes have not confirmed yet. Data that is no object is in `result`. */
+const withNodes = (data: unknown, nodes: Confirmation) =>
+  typeof data === 'object' && data !== null && !Array.isArray(data)
+    ? { ...data, nodes }
+    : { ...(data !== undefined && { result: data }), nodes }
+
+const unconfirmedSchema = z
+  .object({
+    success: z.literal(true),
+    message: z.string(),
+    data: z.looseObject({
+      nodes: z.object({
+        confirmed: z.int(),
+        waiting: z.array(z.object({ id: z.string(), until: z.int() })),
+      }),
+    }),
+  })
+  .describe('The change is made, but some nodes have not confirmed it yet')
+  .meta({ id: 'Unconfirmed' })
+
 const errorSchema = z
   .object({
     success: z.literal(false),
@@ -26,6 +47,9 @@ const errorSchema = z
     errors: z.array(z.object({ path: z.string(), message: z.string() })).optional(),
   })
   .meta({ id: 'Error' })
+
+/** The only route of a session whose imported password must be changed. */
+const OWN_ACCOUNT = '/api/user/self'
 
 /** Checks the credential and the role before a byte of the body is read. */
 function createGuard({ identify, clientAddress }: Deps) {
@@ -37,6 +61,11 @@ function createGuard({ identify, clientAddress }: Deps) {
       const actor = await actorOf(request, route, identify)
       if (actor === undefined) return
       request.caller = { address, isTls, actor }
+      if (actor.mustChangePassword && route.path !== OWN_ACCOUNT)
+        throw new Refusal(
+          'password_change_required',
+          'The password was imported and breaks the rule for passwords. Change it with PUT /api/user/self first.',
+        )
       const needed = route.access === 'any' ? ROLE.user : ROLE[route.access]
       if (actor.role < needed)
         throw new Refusal(
@@ -112,7 +141,11 @@ export function serveContract<C extends Contract>(
         ...(route.query ? { querystring: route.query } : {}),
         ...(route.body ? { body: route.body } : {}),
         ...(route.access === 'public' ? { security: [] } : {}),
-        response: { 200: envelopeSchema(route), ...(route.relayErrors ? {} : { '4xx': errorSchema }) },
+        response: {
+          200: envelopeSchema(route),
+          ...(route.method === 'GET' || route.reply ? {} : { 202: unconfirmedSchema }),
+          ...(route.relayErrors ? {} : { '4xx': errorSchema }),
+        },
       },
       handler: async (request, reply) => {
         const { address, isTls, actor } = request.caller
@@ -133,7 +166,11 @@ export function serveContract<C extends Contract>(
             change: changing as never,
           }),
         )
-        return route.reply ? data : envelope(data)
+        const { confirmation } = request
+        // docs/reference/management-api.md: Changes in a fleet
+        if (confirmation) reply.code(202)
+        if (route.reply) return data
+        return envelope(confirmation ? withNodes(data, confirmation) : data)
       },
     }
     if (route.isRelayed) serveWithoutParsing(app, options)
@@ -175,6 +212,8 @@ declare module 'fastify' {
     bodyDigest: string
     /** The code of the error that the request gets; empty for a success. */
     errorCode: string
+    /** Set if nodes have not confirmed the change of the request in time. */
+    confirmation: Confirmation | undefined
     /** The body's share of the memory of all bodies. */
     share: Share | undefined
   }

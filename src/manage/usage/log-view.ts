@@ -38,7 +38,14 @@ export const presentRow = (row: LogWithNames) => ({
 
 /** Only administrators see how a request was routed. Its owner sees the number and duration of retries. */
 export const presentToOwner = (row: LogWithNames) => {
-  const { admin_info: _routed, audit_info: _audited, trace, ...other } = JSON.parse(row.other) as Other
+  const {
+    admin_info: _routed,
+    audit_info: _audited,
+    canary: _tried,
+    shadow: _planned,
+    trace,
+    ...other
+  } = JSON.parse(row.other) as Other
   const attempts = trace?.attempts?.map(({ ms }) => ({ ms }))
   return {
     ...presentRow(row),

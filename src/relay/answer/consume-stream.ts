@@ -1,5 +1,5 @@
 import type { StreamMeter } from '../operations/channel-request.ts'
-import type { Flow } from '../upstream/upstream.ts'
+import type { Flow } from '../upstream/exchange.ts'
 
 /** Reads a stream to its end without forwarding it. Resolves to its fault; undefined: it is complete. */
 export function consumeStream(flow: Flow, meter: StreamMeter): Promise<string | undefined> {

@@ -1,7 +1,7 @@
 import { type Budget, createShare, type Share } from '../../http/budget.ts'
 import type { RelayOutgoing } from '../../http/relay-exchange.ts'
 import type { StreamMeter } from '../operations/channel-request.ts'
-import type { ConnectionFailure, Flow } from '../upstream/upstream.ts'
+import type { ConnectionFailure, Flow } from '../upstream/exchange.ts'
 
 /** How a stream ended: complete, cut by the provider, left by the client, or stopped by the gateway. */
 export type Delivery =

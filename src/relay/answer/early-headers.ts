@@ -15,6 +15,8 @@ export type EarlyHeaders = {
   close(): void
 }
 
+const NO_EARLY_HEADERS: EarlyHeaders = { isOpen: () => false, close() {} }
+
 export const streamHeaders = (requestId: string, errorFormat?: ErrorFormat): Record<string, string> => ({
   ...commonHeaders(requestId, errorFormat),
   'content-type': errorFormat?.streamType ?? EVENTS_TYPE,
@@ -29,18 +31,16 @@ export function openEarlyHeaders(
   { spec, work, response, requestId, admitted }: Waiting,
   afterMs: number,
 ): EarlyHeaders {
+  if (!work.isStream || afterMs <= 0) return NO_EARLY_HEADERS
   const { errorFormat = COMMON_ERROR_FORMAT } = spec
   const { keepAlive } = errorFormat
   let isOpen = false
   let every: NodeJS.Timeout | undefined
-  const first =
-    work.isStream && afterMs > 0
-      ? setTimeout(() => {
-          isOpen = true
-          open(response)
-          if (keepAlive !== undefined) every = setInterval(() => response.write(keepAlive), EVERY_MS)
-        }, afterMs)
-      : undefined
+  const first = setTimeout(() => {
+    isOpen = true
+    open(response)
+    if (keepAlive !== undefined) every = setInterval(() => response.write(keepAlive), EVERY_MS)
+  }, afterMs)
 
   function open(to: RelayOutgoing): void {
     to.writeHead(200, { ...streamHeaders(requestId, errorFormat), ...rateHeaders(admitted.remaining()) })

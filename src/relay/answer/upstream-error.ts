@@ -4,7 +4,7 @@ import { isObject, type JsonObject } from '../../domain/json-object.ts'
 import { parsedOrNothing } from '../../wire/json-bounds.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
 import type { ChannelSecrets } from '../catalog/channel-secrets.ts'
-import type { BufferedResponse } from '../upstream/upstream.ts'
+import type { BufferedResponse } from '../upstream/exchange.ts'
 import type { RelayError } from './error-format.ts'
 
 export type UpstreamError = RelayError & { readonly message: string }

@@ -1,7 +1,17 @@
+import type { CanaryMark } from '../../domain/canary.ts'
 import { Refusal } from '../../domain/errors.ts'
 import { isAddressIn } from '../../http/address.ts'
 import type { RelayIncoming } from '../../http/relay-exchange.ts'
-import type { Admission, RateLimiter, Remaining, Subject, Ticket } from '../../routing/rates.ts'
+import { apiKeyOf } from '../../identity/credentials.ts'
+import {
+  type Admission,
+  isLimited,
+  type RateLimiter,
+  type Remaining,
+  type Subject,
+  type Ticket,
+  unlimited,
+} from '../../routing/rates.ts'
 import type { RoutedModel } from '../../routing/table.ts'
 import type { Catalog, RelayChannel } from '../catalog/catalog.ts'
 import { mustFit } from '../eligibility.ts'
@@ -51,69 +61,91 @@ export function credentialOf(request: Assumed): string {
   const value = sentCredential(request)
   if (value === '')
     throw new Refusal('invalid_api_key', 'No token was sent. Use the header Authorization: Bearer sk-….')
-  if (!value.startsWith('sk-')) throw new Refusal('invalid_api_key', 'This is not an sk- token.')
-  return value
+  if (value.startsWith('sk-')) return value
+  const key = apiKeyOf(value)
+  if (key === undefined) throw new Refusal('invalid_api_key', 'This is not an sk- token.')
+  return key
 }
 
 /** A caller with a valid token and an allowed address, and its rate limits. */
-export type IdentifiedCaller = {
+export class IdentifiedCaller {
   readonly caller: Caller
   readonly address: string
-  /** Takes a slot within the limits of token and user, or throws 429. Synchronous if this process counts alone. */
-  enter(countedInput: number): Ticket | Promise<Ticket>
-  /** The remaining allowance after `enter`. */
-  remaining(): Remaining
-}
+  readonly #rates: RateLimiter
+  #ticket: Ticket | undefined
 
-export function createIdentifiedCaller(
-  { rates }: { readonly rates: RateLimiter },
-  caller: Caller,
-  address: string,
-): IdentifiedCaller {
-  if (caller.allowIps.length > 0 && !isAddressIn(address, caller.allowIps))
-    throw new Refusal('ip_not_allowed', `The token may not be used from the address ${address}.`)
-  const subjects: readonly Subject[] = [
-    { kind: 'token', id: caller.tokenId, limits: caller.tokenLimits },
-    { kind: 'user', id: caller.userId, limits: caller.userLimits },
-  ]
-  let ticket: Ticket | undefined
-  const ticketOf = (admission: Admission): Ticket => {
+  constructor({ rates }: { readonly rates: RateLimiter }, caller: Caller, address: string) {
+    if (caller.allowIps.length > 0 && !isAddressIn(address, caller.allowIps))
+      throw new Refusal('ip_not_allowed', `The token may not be used from the address ${address}.`)
+    this.caller = caller
+    this.address = address
+    this.#rates = rates
+  }
+
+  /** Takes a slot within the limits of token and user, or throws 429. Synchronous if this process counts alone. */
+  enter(countedInput: number): Ticket | Promise<Ticket> {
+    const { tokenId, tokenLimits, userId, userLimits } = this.caller
+    if (!isLimited(tokenLimits) && !isLimited(userLimits)) return unlimited.ticket
+    const subjects: readonly Subject[] = [
+      { kind: 'token', id: tokenId, limits: tokenLimits },
+      { kind: 'user', id: userId, limits: userLimits },
+    ]
+    const admission = this.#rates.admit(subjects, countedInput)
+    return admission instanceof Promise
+      ? admission.then(each => this.#ticketOf(each))
+      : this.#ticketOf(admission)
+  }
+
+  /** The remaining allowance after `enter`. */
+  remaining(): Remaining {
+    return this.#ticket?.remaining() ?? NOTHING_LIMITED
+  }
+
+  #ticketOf(admission: Admission): Ticket {
     if (admission.ok) {
-      ticket = admission.ticket
-      return ticket
+      this.#ticket = admission.ticket
+      return admission.ticket
     }
     const { subject, limit, retryAfterS, remaining } = admission
     throw new Refusal(
       'rate_limit_exceeded',
       `The ${subject.kind} has reached its ${limit} limit. Try again in ${retryAfterS} s.`,
-      {
-        retryAfterS,
-        headers: rateHeaders(remaining),
-      },
+      { retryAfterS, headers: rateHeaders(remaining) },
     )
-  }
-  return {
-    caller,
-    address,
-    enter(countedInput) {
-      const admission = rates.admit(subjects, countedInput)
-      return admission instanceof Promise ? admission.then(ticketOf) : ticketOf(admission)
-    },
-    remaining: () => ticket?.remaining() ?? {},
   }
 }
 
+const NOTHING_LIMITED: Remaining = {}
+
+/** A request whose body is read. */
+type AdmittedWork = {
+  readonly deps: { readonly catalog: Catalog }
+  readonly work: Work
+  readonly report: { readonly requestId: string; canaries?: readonly CanaryMark[] }
+}
+
+/** The route of a request, which may try the change of a canary. */
+function routeFor(
+  { deps: { catalog }, work, report }: AdmittedWork,
+  { tokenId }: Caller,
+): RoutedModel<RelayChannel> | undefined {
+  const canaries = catalog.canaries()
+  if (canaries === undefined) return catalog.table().resolve(work.model)
+  const tried = canaries.resolve(work.model, { tokenId, requestId: report.requestId })
+  if (tried === undefined) return catalog.table().resolve(work.model)
+  report.canaries = tried.marks
+  return tried.route
+}
+
 /** Checks that the caller may use the model, and resolves its route. */
-export function admit(
-  { catalog }: { readonly catalog: Catalog },
-  { caller }: IdentifiedCaller,
-  work: Work,
-): RoutedModel<RelayChannel> {
+export function admit(admitting: AdmittedWork, { caller }: IdentifiedCaller): RoutedModel<RelayChannel> {
+  const { catalog } = admitting.deps
+  const { work } = admitting
   if (caller.models !== undefined && !caller.models.has(work.model))
     throw new Refusal('model_not_allowed', `The token may not use the model "${work.model}".`)
   const route =
     caller.channelId === undefined
-      ? catalog.table().resolve(work.model)
+      ? routeFor(admitting, caller)
       : catalog.table().resolveOn(work.model, caller.channelId)
   if (!route && caller.channelId !== undefined)
     throw new Refusal('model_not_found', `The channel does not serve the model "${work.model}".`)

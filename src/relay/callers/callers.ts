@@ -74,6 +74,10 @@ export function createCallers({ find }: CallersDeps) {
       edition += 1
       for (const [credential, caller] of callers) if (caller.tokenId === id) callers.delete(credential)
     },
+    forgetAll(): void {
+      edition += 1
+      callers.clear()
+    },
     forgetUser(id: number): void {
       edition += 1
       for (const [credential, caller] of callers) if (caller.userId === id) callers.delete(credential)

@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Operation } from '../../domain/operation.ts'
 import type { Price } from '../../domain/price.ts'
 import type { Settings } from '../../domain/setting.ts'
+import type { ChannelNetwork } from '../../http/channel-network.ts'
 import type { Override } from '../../override/override.ts'
 import {
   endpoint,
@@ -16,6 +17,7 @@ import {
   signerOf,
   type Values,
 } from '../../providers/index.ts'
+import { type CanaryRouter, createCanaryRouter, type RunningCanaries } from '../../routing/canary.ts'
 import {
   createTable,
   type RoutedAlias,
@@ -23,8 +25,8 @@ import {
   type RoutedKey,
   type Table,
 } from '../../routing/table.ts'
+import type { Timeouts, UpstreamRequest } from '../upstream/exchange.ts'
 import type { KeyExchange } from '../upstream/key-exchange.ts'
-import type { Timeouts, UpstreamRequest } from '../upstream/upstream.ts'
 import type { ChannelSecrets } from './channel-secrets.ts'
 import type { HeaderOverride } from './header-override.ts'
 
@@ -34,6 +36,8 @@ export type RelayChannel = RoutedChannel & {
   readonly baseUrl: string
   readonly setting: Readonly<Record<string, unknown>>
   readonly timeouts: Timeouts
+  /** Undefined: as the gateway connects everywhere. */
+  readonly network: ChannelNetwork | undefined
   readonly override: Override
   readonly headerOverride: HeaderOverride
   /** Why some operations of its overrides are disabled. */
@@ -56,12 +60,26 @@ export type PriceBook = {
   readonly upcoming: readonly (PriceVersion & { readonly model: string; readonly effectiveTime: number })[]
 }
 
+/** A price that is computed beside the real one and never charged. Times are Unix seconds; `until` is exclusive. */
+export type ShadowPrice = {
+  readonly id: number
+  readonly price: Price
+  readonly from: number
+  readonly until: number | undefined
+}
+
+/** The canaries that are running: those of channels and aliases, and the shadow prices by model. */
+export type CatalogCanaries = RunningCanaries<RelayChannel> & {
+  readonly shadows: ReadonlyMap<string, ShadowPrice>
+}
+
 export type CatalogSource = {
   channels(): Promise<RelayChannel[]>
   /** The channels with these ids that still exist. */
   channelsOf(ids: readonly number[]): Promise<RelayChannel[]>
   aliases(): Promise<RoutedAlias[]>
   prices(): Promise<PriceBook>
+  canaries(): Promise<CatalogCanaries>
   settings(): Promise<Settings>
   nowMs(): number
   shippedPrice(model: string): Price | undefined
@@ -74,7 +92,8 @@ export async function openCatalog(source: CatalogSource) {
   const prices = createPriceTable(source.nowMs)
   prices.load(await source.prices())
   let settings = await source.settings()
-  let table: Table<RelayChannel> = createTable([...channels.values()], aliases)
+  let canaries = await source.canaries()
+  let { table, router } = build()
 
   /** Refreshes are serialized: of two concurrent reads, the older one could finish last. */
   let turn: Promise<void> = Promise.resolve()
@@ -84,12 +103,25 @@ export async function openCatalog(source: CatalogSource) {
     return done
   }
 
-  const rebuild = () => {
-    table = createTable([...channels.values()], aliases)
+  function build(): { table: Table<RelayChannel>; router: CanaryRouter<RelayChannel> | undefined } {
+    const variants = canaries.channels.map(({ variant }) => variant)
+    const built = createTable([...channels.values()], aliases, variants)
+    const isRunning = canaries.channels.length + canaries.aliases.length > 0
+    return { table: built, router: isRunning ? createCanaryRouter(built, canaries) : undefined }
+  }
+
+  /** A canary tries a change of the channel or alias as it is now, so both are read together. */
+  const rebuild = async () => {
+    canaries = await source.canaries()
+    ;({ table, router } = build())
   }
 
   return {
     table: () => table,
+    /** Routes requests while canaries run; undefined: none runs. */
+    canaries: () => router,
+    /** The shadow prices by model; undefined: there is none. */
+    shadows: () => (canaries.shadows.size === 0 ? undefined : canaries.shadows),
     settings: () => settings,
     /** The price of the first of these names that has one. */
     priceOf(names: readonly string[]): CatalogPrice | undefined {
@@ -111,13 +143,19 @@ export async function openCatalog(source: CatalogSource) {
           else next.delete(id)
         }
         channels = next
-        rebuild()
+        await rebuild()
+      }),
+    refreshAllChannels: (): Promise<void> =>
+      inTurn(async () => {
+        channels = new Map((await source.channels()).map(channel => [channel.id, channel]))
+        await rebuild()
       }),
     refreshAliases: (): Promise<void> =>
       inTurn(async () => {
         aliases = await source.aliases()
-        rebuild()
+        await rebuild()
       }),
+    refreshCanaries: (): Promise<void> => inTurn(rebuild),
     refreshPrices: (): Promise<void> =>
       inTurn(async () => {
         prices.load(await source.prices())
@@ -243,13 +281,14 @@ export function addressAt(
 
 type SigningDeps = { nowMs(): number; readonly keys: Pick<KeyExchange, 'headersFor'> }
 
-/** The signer or credential for a request to this address; empty if the key is sent as a header. */
+/** The signer or credential for a request to this address; undefined if the key is sent as a header. */
 export function signing(
   { sign, traded }: ChannelAddress,
   { nowMs, keys }: SigningDeps,
-): Pick<UpstreamRequest, 'sign'> {
-  if (sign) return { sign: request => sign({ ...request, at: new Date(nowMs()) }) }
-  return traded ? { sign: () => keys.headersFor(traded.provider, traded.key) } : {}
+  network: ChannelNetwork | undefined,
+): UpstreamRequest['sign'] {
+  if (sign) return request => sign({ ...request, at: new Date(nowMs()) })
+  return traded && (() => keys.headersFor(traded.provider, traded.key, network))
 }
 
 /** The same path with another last segment. The query is unchanged. */

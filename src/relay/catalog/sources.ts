@@ -1,18 +1,24 @@
 import { bodyModeOf, strongerMode } from '../../domain/body-log.ts'
+import { CHANNEL_STATUS } from '../../domain/channel.ts'
 import { parseLimits } from '../../domain/limits.ts'
 import type { Price } from '../../domain/price.ts'
 import type { Role } from '../../domain/role.ts'
 import { NEVER, NO_TOKEN, NO_TOKEN_NAME } from '../../domain/token.ts'
+import { readChannelNetwork } from '../../http/channel-network.ts'
+import { openCanaryChanges, type StoredCanaryChanges, secretsDigest } from '../../identity/canary-changes.ts'
 import { openHeaders } from '../../identity/channel-headers.ts'
-import type { Digest } from '../../identity/credentials.ts'
+import { openSetting } from '../../identity/channel-setting.ts'
+import { type Digest, tokenDigests } from '../../identity/credentials.ts'
 import type { Keyring } from '../../identity/keyring.ts'
 import { brokenOverride, type Override, readStoredOverride } from '../../override/override.ts'
 import type { OverrideFault } from '../../override/reading.ts'
 import { providerOf, withChatFormats } from '../../providers/index.ts'
-import type { RoutedKey } from '../../routing/table.ts'
-import type { ChannelKeyRow, ChannelRow } from '../../store/engine/schema.ts'
+import { type CanaryRule, variantHealthId } from '../../routing/canary.ts'
+import type { RoutedAlias, RoutedKey } from '../../routing/table.ts'
+import type { AliasRow, CanaryRow, ChannelKeyRow, ChannelRow } from '../../store/engine/schema.ts'
 import type { Db } from '../../store/engine/store.ts'
-import { listEnabledAliases } from '../../store/records/aliases.ts'
+import { findAliases, listEnabledAliases } from '../../store/records/aliases.ts'
+import { listRunningCanaries } from '../../store/records/canaries.ts'
 import { pricesInForce, upcomingPrices } from '../../store/records/prices.ts'
 import { listRelayChannels } from '../../store/records/relay-channels.ts'
 import { readSettings } from '../../store/records/settings.ts'
@@ -20,8 +26,8 @@ import { findToken, findTokenByDigest } from '../../store/records/tokens.ts'
 import { findUser } from '../../store/records/users.ts'
 import type { Caller } from '../callers/callers.ts'
 import { type Person, personOf } from '../callers/playground.ts'
-import type { Timeouts } from '../upstream/upstream.ts'
-import type { CatalogSource, RelayChannel } from './catalog.ts'
+import type { Timeouts } from '../upstream/exchange.ts'
+import type { CatalogCanaries, CatalogSource, RelayChannel } from './catalog.ts'
 import { createChannelSecrets } from './channel-secrets.ts'
 import { readHeaderOverride } from './header-override.ts'
 
@@ -53,6 +59,21 @@ function readParamOverride(row: ChannelRow): { override: Override; disabled: rea
     disabled: disabled.map(faultText),
   }
 }
+
+const ruleOf = (row: CanaryRow): CanaryRule => ({
+  id: row.id,
+  round: row.round,
+  share: row.share,
+  splitBy: row.split_by,
+  tokenIds: row.token_ids === null ? undefined : new Set(JSON.parse(row.token_ids) as number[]),
+})
+
+const routedAlias = ({ name, target, channel_ids, status }: AliasRow): RoutedAlias => ({
+  name,
+  target,
+  channelIds: channel_ids === null ? null : (JSON.parse(channel_ids) as number[]),
+  status: status as RoutedAlias['status'],
+})
 
 type Deps = {
   readonly db: Db
@@ -99,7 +120,7 @@ export const findCaller =
     if (person?.tokenId === NO_TOKEN) return findOwnCaller(db, person)
     const token = person
       ? await findToken(db, person.userId, person.tokenId)
-      : await findTokenByDigest(db, digest(credential))
+      : await findTokenByDigest(db, tokenDigests(digest, credential))
     const user = token && (await findUser(db, token.user_id))
     if (!token || !user) return undefined
     return {
@@ -133,10 +154,10 @@ export function createCatalogSource(deps: Deps): CatalogSource {
     })
   }
 
-  /** A channel whose headers cannot be decrypted is left out: without them it would send other credentials. */
-  function readHeaders(row: ChannelRow): string | undefined {
+  /** A channel whose secrets cannot be decrypted is left out: without them it would send others, or in another way. */
+  function readSealed(row: ChannelRow) {
     try {
-      return openHeaders(keyring, row)
+      return { headers: openHeaders(keyring, row), settingText: openSetting(keyring, row) }
     } catch (error) {
       onUnreadable(row.id, error as Error)
       return undefined
@@ -146,9 +167,10 @@ export function createCatalogSource(deps: Deps): CatalogSource {
   function readChannel(row: ChannelRow, keys: readonly ChannelKeyRow[]): RelayChannel[] {
     const provider = providerOf(row.type)
     if (!provider) return []
-    const headers = readHeaders(row)
-    if (headers === undefined) return []
-    const setting = { ...JSON.parse(row.setting), openai_organization: row.openai_organization }
+    const plain = readSealed(row)
+    if (plain === undefined) return []
+    const { headers, settingText } = plain
+    const setting = { ...JSON.parse(settingText), openai_organization: row.openai_organization }
     const headerFields: Record<string, string> = JSON.parse(headers)
     const headerOverride = readHeaderOverride(headerFields)
     const { override, disabled } = readParamOverride(row)
@@ -175,6 +197,7 @@ export function createCatalogSource(deps: Deps): CatalogSource {
         baseUrl: row.base_url,
         setting,
         timeouts: readTimeouts(setting),
+        network: readChannelNetwork(setting),
         override,
         headerOverride,
         disabledOverrides,
@@ -189,6 +212,64 @@ export function createCatalogSource(deps: Deps): CatalogSource {
         }),
       },
     ]
+  }
+
+  /** A running canary whose change cannot be decrypted is left out: requests then take no part in it. */
+  function readChanges(row: CanaryRow): StoredCanaryChanges | undefined {
+    try {
+      return openCanaryChanges(keyring, row)
+    } catch (error) {
+      onUnreadable(Number(row.subject), error as Error)
+      return undefined
+    }
+  }
+
+  function digestOf({ channel, keys }: { channel: ChannelRow; keys: readonly ChannelKeyRow[] }) {
+    const plain = readSealed(channel)
+    const keyDigests = keys.map(({ digest: keyDigest }) => keyDigest)
+    return plain && secretsDigest({ keyDigests, headers: plain.headers, setting: plain.settingText })
+  }
+
+  async function readCanaries(): Promise<CatalogCanaries> {
+    const rows = (await listRunningCanaries(db)).flatMap(row => {
+      const changes = readChanges(row)
+      return changes ? [{ row, changes }] : []
+    })
+    const ofKind = (kind: CanaryRow['kind']) => rows.filter(({ row }) => row.kind === kind)
+    const [ofChannels, ofAliases] = [ofKind('channel'), ofKind('alias')]
+    const idsOf = (of: typeof rows) => of.map(({ row }) => Number(row.subject))
+    const stored = ofChannels.length === 0 ? [] : await listRelayChannels(db, idsOf(ofChannels))
+    const channels = ofChannels.flatMap(({ row, changes }) => {
+      const base = stored.find(({ channel }) => channel.id === Number(row.subject))
+      if (!base) return []
+      const { channel, keys } = base
+      if (changes.secrets !== undefined && changes.secrets !== digestOf(base)) return []
+      const status = channel.status === CHANNEL_STATUS.disabledByGateway ? { status: channel.status } : {}
+      return readChannel({ ...channel, ...changes.after, ...status }, keys).map(variant => ({
+        ...ruleOf(row),
+        // Only the gateway's own requests of the channel may disable it.
+        variant: { ...variant, healthId: variantHealthId(row.id), autoBan: false },
+      }))
+    })
+    const aliases = (await findAliases(db, idsOf(ofAliases))).flatMap(alias => {
+      const canary = ofAliases.find(({ row }) => Number(row.subject) === alias.id)
+      return canary
+        ? [{ ...ruleOf(canary.row), variant: routedAlias({ ...alias, ...canary.changes.after }) }]
+        : []
+    })
+    const shadows = ofKind('price').map(
+      ({ row, changes }) =>
+        [
+          row.subject,
+          {
+            id: row.id,
+            price: JSON.parse(String(changes.after.price)) as Price,
+            from: row.from_time,
+            until: row.until_time ?? undefined,
+          },
+        ] as const,
+    )
+    return { channels, aliases, shadows: new Map(shadows) }
   }
 
   const load = async (ids?: readonly number[]) =>
@@ -212,6 +293,7 @@ export function createCatalogSource(deps: Deps): CatalogSource {
       ])
       return { inForce, upcoming }
     },
+    canaries: readCanaries,
     nowMs,
     settings: () => readSettings(db),
     shippedPrice,

@@ -45,15 +45,30 @@ function readAll(request: RelayIncoming): Buffer | null {
   return Buffer.concat(pieces)
 }
 
-/** Reads the body, decompressed. */
-export async function readBody(request: RelayIncoming, bounds: BodyBounds): Promise<Buffer> {
+/** Reads the body, decompressed. Synchronous for a small one that has arrived with the headers. */
+export function readBody(request: RelayIncoming, bounds: BodyBounds): Buffer | Promise<Buffer> {
   const encoding = encodingOf(request)
-  const create = encoding === undefined ? undefined : inflaterFor(encoding)
   const declared = declaredLength(request)
+  const isSmall = declared !== undefined && declared <= Math.min(UNFUNDED_BYTES, bounds.maxBytes)
+  // Without the size as a condition, the caller's quota would have to be checked first.
+  const bytes =
+    isSmall && encoding === undefined && request.complete && !request.destroyed ? readAll(request) : null
+  if (bytes === null) return readIncomplete(request, bounds, { encoding, declared })
+  if (!bounds.share.take(bytes.length)) throw overloaded(BUDGET_SHORTAGES.memory)
+  return bytes
+}
+
+type DeclaredBody = { readonly encoding: string | undefined; readonly declared: number | undefined }
+
+async function readIncomplete(
+  request: RelayIncoming,
+  bounds: BodyBounds,
+  { encoding, declared }: DeclaredBody,
+): Promise<Buffer> {
+  const create = encoding === undefined ? undefined : inflaterFor(encoding)
   if (declared !== undefined && declared > bounds.maxBytes) throw tooLarge(bounds.maxBytes)
   if (declared !== undefined && declared > UNFUNDED_BYTES && !(await bounds.isFunded())) throw unfunded()
-  // A small body arrives with the headers. After this microtask the parser has finished the chunk, so the body is
-  // complete.
+  // A small body arrives with the headers. After this microtask, node:http has parsed the chunk, so the body is complete.
   await undefined
   // The client may have disconnected while its credential was looked up. No further event would report that.
   if (request.destroyed) throw disconnected()

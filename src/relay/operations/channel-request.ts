@@ -8,7 +8,7 @@ import type { Bounds } from '../../requests/facts.ts'
 import type { RequestedTools } from '../../requests/provider-tools.ts'
 import type { Upload } from '../../wire/multipart.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
-import type { BufferedResponse } from '../upstream/upstream.ts'
+import type { BufferedResponse } from '../upstream/exchange.ts'
 
 /** An answer as it is sent to the client. */
 export type ClientAnswer = { readonly body: Buffer; readonly contentType: string }

@@ -17,18 +17,13 @@ import { type ErrorFormat, errorFormatOf } from '../answer/error-format.ts'
 import { tokensOf } from '../price/usage-count.ts'
 import { readingDocument } from './carry.ts'
 import { decodeBuffered, measured } from './chat-answer.ts'
-import { generationBounds, usageOptionsOf } from './openai.ts'
-import type { OperationSpec, ReadContext, Work } from './operation.ts'
-import { editsFor, editsOfBytes, searchKindOf, toolsIn, toolTermsOn, toolWarnings } from './provider-tools.ts'
+import { ChatWork } from './chat-work.ts'
+import { usageOptionsOf } from './openai.ts'
+import { changedWork, type OperationSpec, type ReadContext, type Work } from './operation.ts'
+import { editsFor, editsOfBytes, toolsIn, toolTermsOn, toolWarnings } from './provider-tools.ts'
 import { encodedBody, mustRead, type ReadBody, type RequestBody } from './request-reader.ts'
-import {
-  omittedServices,
-  priceConditionsOf,
-  type ServiceRequest,
-  serviceRequestsIn,
-  withWarnings,
-} from './services.ts'
-import { chatFormat, createTranslation, type NativeFormat } from './translate.ts'
+import { omittedServices, type ServiceRequest, serviceRequestsIn, withWarnings } from './services.ts'
+import { chatFormat, type NativeFormat } from './translate.ts'
 
 type ClientFormat = {
   readonly format: Inbound
@@ -87,12 +82,7 @@ function chatOperation({
     const native = own
       ? nativeFormat(own, facts, { ...source, idsAndClock: readContext.idsAndClock, removedMembers })
       : NO_NATIVE_FORMAT
-    return {
-      ...generationBounds(facts, parsed, bytes),
-      tools,
-      ...priceConditionsOf(serviceRequests, searchKindOf(tools)),
-      ...createTranslation(source, native, readContext),
-    }
+    return new ChatWork({ facts, source, native, readContext })
   }
   return {
     operation: 'chat',
@@ -217,15 +207,14 @@ const countOperation = (chat: ReturnType<typeof chatOperation>, bodyOf: (tokens:
     ...chat,
     read(parsed, bytes, readContext, members): Work {
       const work = chat.read(parsed, bytes, readContext, members)
-      return {
-        ...work,
+      return changedWork(work, {
         async answer(counter) {
           const { text, bytes: all, extra } = work.promptText()
           const counted = await counter.count(text)
           const share = Math.max(1, all / Math.max(1, Buffer.byteLength(text)))
           return bodyOf(extra + (counted === undefined ? tokensOf(all) : Math.ceil(counted * share)))
         },
-      }
+      })
     },
   }) satisfies OperationSpec
 

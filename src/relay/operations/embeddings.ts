@@ -49,7 +49,8 @@ import {
   upstreamBody,
 } from './carry.ts'
 import type { AnswerReading, ChannelRequest } from './channel-request.ts'
-import { countedInput, readBuffered, texts, usageOptionsOf } from './openai.ts'
+import { boundTextOf, countedInput, promptTextOf } from './chat-work.ts'
+import { readBuffered, usageOptionsOf } from './openai.ts'
 import type { OperationSpec, Work } from './operation.ts'
 import { clientBody, encodedBody, mustRead, refusalOfFault } from './request-reader.ts'
 
@@ -81,7 +82,8 @@ export const embeddings = {
       return whole
     }
     return {
-      ...texts(facts, parsed, bytes),
+      promptText: () => promptTextOf(facts, parsed),
+      boundText: () => boundTextOf(facts, bytes),
       model: facts.model,
       isStream: false,
       inputTokens: inputBound(facts),

@@ -29,7 +29,7 @@ import type { FormPart } from '../../wire/multipart.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
 import type { Form, FormFile } from '../intake/form.ts'
 import { digestOfBytes, digestOfForm } from '../intake/repeat.ts'
-import type { BufferedResponse } from '../upstream/upstream.ts'
+import type { BufferedResponse } from '../upstream/exchange.ts'
 import {
   answerFrom,
   badParameter,

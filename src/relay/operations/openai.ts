@@ -1,7 +1,6 @@
 import { createChunkFitter } from '../../chat/openai/chat-completions/chunk-fitter.ts'
 import { openaiChat } from '../../chat/openai/chat-completions/format.ts'
 import { inputBound, type PromptSize } from '../../metering/prompt-size.ts'
-import { promptText } from '../../metering/prompt-text.ts'
 import { type AnswerMeter, createStreamMeter } from '../../metering/stream-meter.ts'
 import { createTextSample, type TextSample } from '../../metering/text-sample.ts'
 import {
@@ -10,12 +9,13 @@ import {
   meterWhole,
   type WholeMeterOptions,
 } from '../../metering/whole-meter.ts'
-import { type ChatFacts, readChatRequest } from '../../requests/chat-request.ts'
+import { readChatRequest } from '../../requests/chat-request.ts'
 import { readCompletionRequest } from '../../requests/completion-request.ts'
 import type { RequestedTools } from '../../requests/provider-tools.ts'
 import { SLICED_BYTES } from '../../wire/json-slices.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
-import type { AnswerReading, WorkLimits } from './channel-request.ts'
+import type { AnswerReading, UpstreamBody, WorkLimits } from './channel-request.ts'
+import { boundTextOf, ChatWork, countedInput, limitOf, promptTextOf } from './chat-work.ts'
 import type { OperationSpec, Work } from './operation.ts'
 import { editsFor, editsOfBytes, searchKindOf, toolsIn, toolTermsOn, toolWarnings } from './provider-tools.ts'
 import { encodedBody, mustRead, type ReadBody, type RequestBody } from './request-reader.ts'
@@ -26,29 +26,7 @@ import {
   serviceRequestsIn,
   withWarnings,
 } from './services.ts'
-import { chatFormat, createTranslation, type NativeFormat } from './translate.ts'
-
-/** A token has about four bytes of text. */
-const BYTES_PER_TOKEN = 4
-
-/** A likely number of tokens for images and audio. A hold takes the maximum instead. */
-const mediaTokens = ({ media }: PromptSize) => inputBound({ textBytes: 0, media }) / 16
-
-export const countedInput = (size: PromptSize) =>
-  Math.ceil(size.textBytes / BYTES_PER_TOKEN) + mediaTokens(size)
-
-/** The texts of a request, for counting tokens. */
-export const texts = (
-  facts: PromptSize & { readonly overhead?: number },
-  parsed: RequestBody,
-  bytes: Buffer,
-) => ({
-  // Only chats have an overhead: vendors add tokens around messages.
-  promptText: () => promptText(parsed, mediaTokens(facts), facts.overhead !== undefined),
-  // Images and audio have fixed bounds: there is no text to count.
-  boundText: () =>
-    mediaTokens(facts) > 0 ? undefined : { text: bytes.toString('utf8'), extra: facts.overhead ?? 0 },
-})
+import { chatFormat, type NativeFormat, nativeRequest } from './translate.ts'
 
 export function readBuffered(
   body: Buffer,
@@ -84,28 +62,6 @@ const hasStreamOptions = (parsed: RequestBody) => (parsed.stream_options ?? unde
 
 export const usageOptionsOf = ({ provider }: RelayChannel) => provider.usage ?? {}
 
-/** The token bounds and estimates of a chat in any format. */
-export const generationBounds = (facts: ChatFacts, parsed: RequestBody, bytes: Buffer) => {
-  const { furtherInferences = 0, outputBeside = 0, choicesMade = facts.n } = facts
-  return {
-    model: facts.model,
-    isStream: facts.stream,
-    inputTokens: inputBound(facts) * (1 + furtherInferences),
-    ...texts(facts, parsed, bytes),
-    countedInput: Math.ceil(countedInput({ ...facts, textBytes: facts.textBytes - facts.overhead })),
-    // The client's limit applies to the answer. Further inferences of the vendor are limited by the model only.
-    outputTokens: (maximum: number | undefined) =>
-      ((facts.maxOutput ?? maximum ?? 0) + outputBeside) * choicesMade +
-      (maximum ?? facts.maxOutput ?? 0) * furtherInferences,
-    ...(furtherInferences > 0 && { boundText: () => undefined }),
-    outputLimit: (maximum: number | undefined) =>
-      limitOf(facts.maxOutput ?? maximum, choicesMade, outputBeside),
-  }
-}
-
-const limitOf = (limit: number | undefined, choices: number, beside = 0) =>
-  limit === undefined ? undefined : (limit + beside) * choices
-
 type GenerationFacts = PromptSize & {
   readonly model: string
   readonly stream: boolean
@@ -120,12 +76,24 @@ type NativeSource = ReadBody & {
 }
 
 /** The native format of chat completions and of plain completions. */
-const textGeneration = (facts: GenerationFacts, parsed: RequestBody, source: NativeSource): NativeFormat => ({
-  encode(channel: RelayChannel, sentModel: string, limits?: WorkLimits) {
+class TextGeneration implements NativeFormat {
+  readonly #facts: GenerationFacts
+  readonly #parsed: RequestBody
+  readonly #source: NativeSource
+
+  constructor(facts: GenerationFacts, parsed: RequestBody, source: NativeSource) {
+    this.#facts = facts
+    this.#parsed = parsed
+    this.#source = source
+  }
+
+  encode(channel: RelayChannel, sentModel: string, limits?: WorkLimits): UpstreamBody {
+    const facts = this.#facts
+    const source = this.#source
     const omitted = omittedServices(source.serviceRequests, limits?.granted(channel))
-    const tools = editsFor(parsed, source.tools, toolTermsOn(channel, limits))
+    const tools = editsFor(this.#parsed, source.tools, toolTermsOn(channel, limits))
     const needsUsageOption = facts.stream && !facts.includeUsage && !reportsUsageAnyway(channel)
-    const metered = needsUsageOption ? streamOptions(parsed) : {}
+    const metered = needsUsageOption ? streamOptions(this.#parsed) : NO_MEMBERS
     const more =
       omitted || tools ? { ...metered, ...omitted?.edits, ...editsOfBytes(tools, source) } : metered
     return withWarnings(
@@ -133,20 +101,27 @@ const textGeneration = (facts: GenerationFacts, parsed: RequestBody, source: Nat
       omitted,
       toolWarnings(tools),
     )
-  },
-  readers: channel => ({
-    readBuffered: ({ body }) => readBuffered(body, { usageOptions: usageOptionsOf(channel) }),
-    meter() {
-      const meter = createStreamMeter({
-        includeUsage: facts.includeUsage,
-        choices: facts.n,
-        usageOptions: usageOptionsOf(channel),
-        endsInDone: true,
-      })
-      return channel.provider.encoding?.dialect ? fittingChunks(meter) : meter
-    },
-  }),
-})
+  }
+
+  readers(channel: RelayChannel): ReturnType<NativeFormat['readers']> {
+    return {
+      readBuffered: ({ body }) => readBuffered(body, { usageOptions: usageOptionsOf(channel) }),
+      meter: () => this.#meterOn(channel),
+    }
+  }
+
+  #meterOn(channel: RelayChannel): AnswerMeter {
+    const meter = createStreamMeter({
+      includeUsage: this.#facts.includeUsage,
+      choices: this.#facts.n,
+      usageOptions: usageOptionsOf(channel),
+      endsInDone: true,
+    })
+    return channel.provider.encoding?.dialect ? fittingChunks(meter) : meter
+  }
+}
+
+const NO_MEMBERS: RequestBody = {}
 
 /** The meter for a host with a dialect. It rewrites chunks that clients cannot parse before it meters them. */
 function fittingChunks(meter: AnswerMeter): AnswerMeter {
@@ -181,13 +156,13 @@ export const chat = {
       serviceRequests,
       tools,
     }
-    return {
-      ...generationBounds(facts, parsed, bytes),
+    return new ChatWork({
+      facts,
+      source,
+      native: new TextGeneration(facts, parsed, source),
+      readContext,
       hasStreamOptions: hasStreamOptions(parsed),
-      tools,
-      ...priceConditionsOf(serviceRequests, searchKindOf(tools)),
-      ...createTranslation(source, textGeneration(facts, parsed, source), readContext),
-    }
+    })
   },
 } satisfies OperationSpec
 
@@ -199,19 +174,18 @@ export const completions = {
     const facts = mustRead(readCompletionRequest(parsed))
     const serviceRequests = serviceRequestsIn(parsed)
     const tools = toolsIn(parsed)
-    const native = textGeneration(facts, parsed, { bytes, members, serviceRequests, tools })
+    const native = new TextGeneration(facts, parsed, { bytes, members, serviceRequests, tools })
+    const priceConditions = priceConditionsOf(serviceRequests, searchKindOf(tools))
     return {
       model: facts.model,
       tools,
-      ...priceConditionsOf(serviceRequests, searchKindOf(tools)),
+      ...(priceConditions && { priceConditions }),
       isStream: facts.stream,
       hasStreamOptions: hasStreamOptions(parsed),
       inputTokens: inputBound(facts),
-      requestFor: (channel, sentModel, limits) => ({
-        ...native.encode(channel, sentModel, limits),
-        ...native.readers(channel),
-      }),
-      ...texts(facts, parsed, bytes),
+      requestFor: (...target) => nativeRequest(native, ...target),
+      promptText: () => promptTextOf(facts, parsed),
+      boundText: () => boundTextOf(facts, bytes),
       countedInput: Math.ceil(countedInput(facts)),
       outputTokens: maximum => (facts.maxOutput ?? maximum ?? 0) * facts.choices,
       outputLimit: maximum => limitOf(facts.maxOutput ?? maximum, facts.choices),

@@ -93,6 +93,10 @@ export type Work = {
   dispose?(): void
 }
 
+/** The work with other values of some members. The work may be an object of a class, so it is not spread. */
+export const changedWork = <W extends Work>(work: W, changes: Partial<Work>): W =>
+  Object.assign(Object.create(work), changes)
+
 /** The parts of the gateway that an operation needs to read a request. */
 export type ReadContext = {
   settings(): Settings

@@ -9,7 +9,7 @@ import type { Member } from '../../wire/json-edit.ts'
 import { editTopLevel } from '../../wire/json-edit.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
 import type { ChannelRequest } from './channel-request.ts'
-import type { ReadContext, Work } from './operation.ts'
+import { changedWork, type ReadContext, type Work } from './operation.ts'
 import type { RequestBody } from './request-reader.ts'
 
 /** A JSON request as it was received. */
@@ -67,19 +67,18 @@ export function readRouted<W extends Work>(read: Read<W>, request: Request, read
   const plainRequest = warningRequests(plainWork, removedAll)
   const routedRequest = warningRequests(routedWork, removedSome)
   const { unfit } = plainWork
-  return {
-    ...routedWork,
+  return changedWork(routedWork, {
     namedModels: modelsNamedIn(routed.value),
     requestFor(channel, sentModel, limits) {
       const passesRouting = allowsRouting(channel) && (limits?.passesRouting(channel) ?? true)
       return (passesRouting ? routedRequest : plainRequest)(channel, sentModel, limits)
     },
-    ...(unfit && { unfit }),
+    ...(unfit && { unfit: unfit.bind(plainWork) }),
     dispose() {
       plainWork.dispose?.()
       routedWork.dispose?.()
     },
-  } satisfies Partial<Work> as W
+  })
 }
 
 /** Removes routing fields from a form, for every channel. */
@@ -95,4 +94,4 @@ export function withoutRoutingFields<F extends { readonly fields: readonly (read
 
 /** The work, with a warning to its client about the removed fields. */
 export const reportingRemoved = <W extends Work>(work: W, removed: readonly string[]): W =>
-  removed.length === 0 ? work : { ...work, requestFor: warningRequests(work, removed) }
+  removed.length === 0 ? work : changedWork(work, { requestFor: warningRequests(work, removed) })

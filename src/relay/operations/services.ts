@@ -53,15 +53,13 @@ export function servicesIn(serviceRequests: readonly ServiceRequest[]): When {
   return services
 }
 
-/** The price conditions of the work: its services and the kind of its web search. Empty for a plain request. */
+/** The price conditions of the work: its services and the kind of its web search; undefined for a plain request. */
 export function priceConditionsOf(
   serviceRequests: readonly ServiceRequest[],
   search: string | undefined,
-): { readonly priceConditions?: When } {
-  if (serviceRequests.length === 0 && search === undefined) return {}
-  return {
-    priceConditions: { ...servicesIn(serviceRequests), ...(search !== undefined && { web_search: search }) },
-  }
+): When | undefined {
+  if (serviceRequests.length === 0 && search === undefined) return undefined
+  return { ...servicesIn(serviceRequests), ...(search !== undefined && { web_search: search }) }
 }
 
 /** Services that are not requested from a channel, as edits of the body and as a warning. */

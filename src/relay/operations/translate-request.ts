@@ -70,7 +70,7 @@ export function translateRequest(
   const paid = target.hasTools ? withPaidTools(body, target.toolTerms) : undefined
   const sentRequests = serviceRequests.filter(({ name }) => !(omitted && name in omitted.edits))
   const services = target.hasServiceRequests
-    ? (priceConditionsOf(sentRequests, paid && searchKindOf(paid.tools)).priceConditions ?? {})
+    ? (priceConditionsOf(sentRequests, paid && searchKindOf(paid.tools)) ?? {})
     : undefined
   const reported = withClientPaths(request, warnings)
   const lost = reported.find(({ lostContent }) => lostContent !== undefined)

@@ -104,6 +104,20 @@ function answersOn(
   return (parsed.tools ?? parsed.functions ?? null) === null ? 'passed' : 'if-tools-differ'
 }
 
+/** The request for a channel with the client's own format. */
+export const nativeRequest = (
+  native: NativeFormat,
+  ...target: Parameters<Work['requestFor']>
+): ChannelRequest => ({ ...native.encode(...target), ...native.readers(target[0]) })
+
+/** Whether a channel takes the client's own bytes whatever they are: it has the format, and the request no earlier answers. */
+export const passesUnread = (source: TranslationSource, channel: RelayChannel, sentModel: string): boolean =>
+  !source.hasAnswers &&
+  dialectOn(source, channel) === undefined &&
+  source.formatOf(channel.provider, sentModel) === source.format.name
+
+export type Translation = Pick<Work, 'requestFor'> & Required<Pick<Work, 'dispose'>>
+
 /**
  * Requests and answers above this size are translated on a worker thread. Below it, the message to the thread may cost
  * more than it saves.
@@ -115,7 +129,7 @@ export function createTranslation(
   source: TranslationSource,
   native: NativeFormat,
   { idsAndClock, translator }: ReadContext,
-): Pick<Work, 'requestFor'> & Required<Pick<Work, 'dispose'>> {
+): Translation {
   const { format: client, bytes, formatOf, address } = source
   let decoded: ChatRequest | undefined
   let thread: ThreadTranslation | undefined
@@ -136,13 +150,6 @@ export function createTranslation(
 
   const translate = (target: TranslationTarget) =>
     onThread(bytes)?.translateRequest(target) ?? translateRequest(decodedRequest(), target)
-
-  const nativeRequest = (
-    ...[channel, sentModel, limits]: Parameters<Work['requestFor']>
-  ): ChannelRequest => ({
-    ...native.encode(channel, sentModel, limits),
-    ...native.readers(channel),
-  })
 
   function foreignRequest(
     translated: TranslatedRequest,
@@ -184,7 +191,7 @@ export function createTranslation(
       const answers = answersOn(source, name, dialect)
       const request = (mustTranslate: boolean): ChannelRequest | Promise<ChannelRequest> => {
         const takesOwnBytes = isInHostDialect && !mustTranslate
-        if (answers === 'passed' && takesOwnBytes) return nativeRequest(channel, sentModel, limits)
+        if (answers === 'passed' && takesOwnBytes) return nativeRequest(native, channel, sentModel, limits)
         const upstream = outboundOf(name ?? '')
         if (upstream === undefined) return UNSENDABLE
         const translated = translate({
@@ -203,7 +210,7 @@ export function createTranslation(
           members: { ...channel.provider.bodies?.[upstream.name as FormatName], ...channel.override.members },
         })
         const finish = (done: TranslatedRequest | undefined) =>
-          done ? foreignRequest(done, upstream, channel) : nativeRequest(channel, sentModel, limits)
+          done ? foreignRequest(done, upstream, channel) : nativeRequest(native, channel, sentModel, limits)
         return translated instanceof Promise ? translated.then(finish) : finish(translated)
       }
       // Answers are only translated if the request is too.

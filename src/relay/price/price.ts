@@ -12,7 +12,7 @@ import {
 } from '../../requests/provider-tools.ts'
 import { type RoutedModel, sentModel } from '../../routing/table.ts'
 import type { Catalog, CatalogPrice, RelayChannel } from '../catalog/catalog.ts'
-import type { ChannelRequest, WorkLimits } from '../operations/channel-request.ts'
+import type { ChannelRequest } from '../operations/channel-request.ts'
 import type { Work } from '../operations/operation.ts'
 import { isPaidFor, overrideTools, searchesIn, searchesOn } from '../operations/provider-tools.ts'
 import { allowsRouting } from '../operations/routing-fields.ts'
@@ -34,10 +34,10 @@ export type RequestPrice = {
   /** The usage of a request whose provider reports none. `measured`: the usage measured from its answer. */
   counted(channel: RelayChannel, outputTokens: number, measured?: Usage): Usage
   /** The cost of an attempt that the provider may have billed although it never answered. */
-  estimate(channel: RelayChannel, sent?: SentRequest): number
+  estimate(channel: RelayChannel, request?: SentRequest): number
   /** The requested services that the channel's price names. */
   granted(channel: RelayChannel): When
-  readonly priceOn: WorkLimits['priceOn']
+  priceOn(channel: RelayChannel): Price
   /** Tool calls that are charged although no answer reports them. */
   unreported(channel: RelayChannel, sentTools?: RequestedTools): ToolCalls | undefined
   /** Whether fields that choose among models are sent to the channel: every such model must have a price. */
@@ -56,6 +56,9 @@ type SentRequest = Pick<ChannelRequest, 'services' | 'tools'>
 /** The part of a request that limits its cost. */
 type Bounded = Pick<Work, 'inputTokens' | 'outputTokens' | 'units' | 'priceConditions' | 'tools'>
 
+/** The part of the catalog that prices depend on. */
+export type PriceSource = Pick<Catalog, 'priceOf' | 'settings'>
+
 const FREE: CatalogPrice = { price: { rates: {} } as Price, model: '', version: 'unpriced' }
 
 /** For prices without `max_output_tokens` (docs/reference/money.md: Output bound). */
@@ -64,6 +67,7 @@ const DEFAULT_MAX_OUTPUT = 8_192
 const maxOutputOf = (price: Price) => price.maxOutputTokens ?? DEFAULT_MAX_OUTPUT
 
 const NO_TOOLS: RequestedTools = { list: [] }
+const NO_CONDITIONS: When = {}
 
 /** The units that provider tools may add: tools with a price, and searches that the model always runs. */
 function toolBoundsOf(price: Price, { tools = NO_TOOLS, inputTokens }: Bounded, searches: number) {
@@ -72,7 +76,12 @@ function toolBoundsOf(price: Price, { tools = NO_TOOLS, inputTokens }: Bounded, 
   return searches === 0 ? bounds : withSearches(bounds, searches)
 }
 
-const boundOf = ({ price }: CatalogPrice, work: Bounded, searches: number) => {
+function boundOf(
+  { price }: CatalogPrice,
+  work: Bounded,
+  searches: number,
+  priceConditions = work.priceConditions,
+): number {
   const tools = toolBoundsOf(price, work, searches)
   const limits = {
     inputTokens: tools?.inputTokens ?? work.inputTokens,
@@ -82,7 +91,7 @@ const boundOf = ({ price }: CatalogPrice, work: Bounded, searches: number) => {
     ...tools?.units,
   }
   try {
-    return Math.max(...possiblePrices(price, work.priceConditions).map(each => costBound(each, limits)))
+    return Math.max(...possiblePrices(price, priceConditions).map(each => costBound(each, limits)))
   } catch (error) {
     if (!(error instanceof RangeError)) throw error
     throw new Refusal('invalid_parameter', 'The request may cost more than any quota. Lower max_tokens.')
@@ -94,136 +103,213 @@ const servicesOf = ({ priceConditions: services = {} }: Work): When =>
   Object.fromEntries(SERVICES.flatMap(name => (services[name] === undefined ? [] : [[name, services[name]]])))
 
 /** The price of the requested name, else of the alias target, else of the name that a channel maps it to. */
-export function channelPrices(catalog: Catalog, route: RoutedModel<RelayChannel>) {
-  const isFreeAllowed = catalog.settings().allow_unpriced_models
-  const shared = catalog.priceOf(route.names)
-  const byChannel = new Map<number, CatalogPrice | undefined>()
-  return {
-    /** The price that all channels of the route share; undefined: it depends on the channel. */
-    shared,
-    isFreeAllowed,
-    priceFor(channel: RelayChannel): CatalogPrice | undefined {
-      if (shared) return shared
-      if (!byChannel.has(channel.id)) {
-        const modelName = sentModel(channel, route.model)
-        byChannel.set(channel.id, catalog.priceOf([modelName]) ?? (isFreeAllowed ? FREE : undefined))
-      }
-      return byChannel.get(channel.id)
-    },
+export class ChannelPrices {
+  /** The price that all channels of the route share; undefined: it depends on the channel. */
+  readonly shared: CatalogPrice | undefined
+  readonly isFreeAllowed: boolean
+  readonly #catalog: PriceSource
+  readonly #route: RoutedModel<RelayChannel>
+  #byChannel: Map<number, CatalogPrice | undefined> | undefined
+
+  constructor(catalog: PriceSource, route: RoutedModel<RelayChannel>) {
+    this.shared = catalog.priceOf(route.names)
+    this.isFreeAllowed = catalog.settings().allow_unpriced_models
+    this.#catalog = catalog
+    this.#route = route
+  }
+
+  priceFor(channel: RelayChannel): CatalogPrice | undefined {
+    if (this.shared) return this.shared
+    this.#byChannel ??= new Map()
+    if (!this.#byChannel.has(channel.id)) {
+      const modelName = sentModel(channel, this.#route.model)
+      this.#byChannel.set(channel.id, this.#catalog.priceOf([modelName]) ?? this.unpriced())
+    }
+    return this.#byChannel.get(channel.id)
+  }
+
+  /** The price of a model without one; undefined: such models are not served. */
+  unpriced(): CatalogPrice | undefined {
+    return this.isFreeAllowed ? FREE : undefined
   }
 }
 
 /** Prices a request for every channel of its route. */
-export function priceWork(catalog: Catalog, route: RoutedModel<RelayChannel>, work: Work): RequestPrice {
-  const { shared, isFreeAllowed, priceFor } = channelPrices(catalog, route)
+export const priceWork = (catalog: PriceSource, route: RoutedModel<RelayChannel>, work: Work): RequestPrice =>
+  new WorkPrice(catalog, route, work, undefined)
 
-  const searches = work.tools === undefined ? 0 : searchesIn(route)
-  const prices = shared
-    ? [shared]
-    : route.tiers.flatMap(({ channels }) => channels.flatMap(channel => priceFor(channel) ?? []))
-  if (prices.length === 0 && route.tiers.length > 0)
-    throw new Refusal(
-      'model_not_priced',
-      `The model "${route.requestedModel}" has no price. Ask an administrator to set one.`,
-    )
+/** The same for a request that was already served: it needs no bound. */
+export const priceServed = (
+  catalog: PriceSource,
+  route: RoutedModel<RelayChannel>,
+  work: Work,
+): Pick<RequestPrice, 'costOf'> => new WorkPrice(catalog, route, work, 0)
 
-  /** Prices of the models that the provider may choose from; undefined: the channel allows no choice. */
-  function alternativesOn(channel: RelayChannel): readonly CatalogPrice[] | undefined {
-    if (work.namedModels === undefined || !allowsRouting(channel)) return undefined
-    const prices = work.namedModels.map(name => catalog.priceOf([name]) ?? (isFreeAllowed ? FREE : undefined))
-    return prices.every(each => each !== undefined) ? prices : undefined
+const channelsOf = ({ tiers }: RoutedModel<RelayChannel>) => tiers.flatMap(({ channels }) => channels)
+
+/** An object of a class, because every request has one: its methods as closures took 2 KB. */
+class WorkPrice implements RequestPrice {
+  readonly bound: number
+  readonly #catalog: PriceSource
+  readonly #route: RoutedModel<RelayChannel>
+  readonly #work: Work
+  readonly #prices: ChannelPrices
+  /** The searches that the model runs unasked. */
+  readonly #searches: number
+
+  constructor(catalog: PriceSource, route: RoutedModel<RelayChannel>, work: Work, bound: number | undefined) {
+    this.#catalog = catalog
+    this.#route = route
+    this.#work = work
+    this.#prices = new ChannelPrices(catalog, route)
+    this.#searches = work.tools === undefined ? 0 : searchesIn(route)
+    const { shared } = this.#prices
+    if (bound !== undefined) {
+      this.bound = bound
+      return
+    }
+    this.bound =
+      shared && work.namedModels === undefined
+        ? Math.max(0, boundOf(shared, work, this.#searches))
+        : this.#boundOfAll()
   }
 
-  /** Every price that may apply to an answer of the channel. */
-  const pricesOn = (channel: RelayChannel): readonly CatalogPrice[] => [
-    priceFor(channel) ?? FREE,
-    ...(alternativesOn(channel) ?? []),
-  ]
-
-  function costAt({ price }: CatalogPrice, channel: RelayChannel, usage: Usage, served?: When): number {
-    const usual = price.variants ? priceAt(price, pricedFor(channel, served)) : price
-    return cost(usual, usage, model => {
-      const other = priceOfModel(model)
-      return other ? priceAt(other.price, work.priceConditions ?? {}) : usual
-    })
+  priceFor(channel: RelayChannel): CatalogPrice | undefined {
+    return this.#prices.priceFor(channel)
   }
 
-  const priceOfModel = (model: string) => catalog.priceOf([model])
+  priceOn(channel: RelayChannel): Price {
+    return this.#pricedOrFree(channel).price
+  }
 
-  function billedBy(channel: RelayChannel, usage: Usage, served?: When): CatalogPrice | undefined {
-    if (work.namedModels === undefined) return priceFor(channel)
-    const costUnder = (candidate: CatalogPrice) => costAt(candidate, channel, usage, served)
-    return pricesOn(channel).reduce((dearest, each) =>
+  priceOfModel(model: string): CatalogPrice | undefined {
+    return this.#catalog.priceOf([model])
+  }
+
+  billedBy(channel: RelayChannel, usage: Usage, served?: When): CatalogPrice | undefined {
+    if (this.#work.namedModels === undefined) return this.priceFor(channel)
+    const costUnder = (candidate: CatalogPrice) => this.#costAt(candidate, channel, usage, served)
+    return this.#pricesOn(channel).reduce((dearest, each) =>
       costUnder(each) > costUnder(dearest) ? each : dearest,
     )
   }
 
-  const costOf = (channel: RelayChannel, usage: Usage, served?: When): number =>
-    costAt(billedBy(channel, usage, served) ?? FREE, channel, usage, served)
-
-  const grantedOn = (channel: RelayChannel, services: When): When =>
-    work.namedModels === undefined
-      ? grantedConditions((priceFor(channel) ?? FREE).price, services)
-      : pricesOn(channel).reduce((remaining, { price }) => grantedConditions(price, remaining), services)
-
-  const pricedFor = (channel: RelayChannel, served: When = work.priceConditions ?? {}): When =>
-    grantedOn(channel, served)
-
-  /** A measured length is more accurate than tokens estimated from it. */
-  function byLength(channel: RelayChannel, usage: Usage): Usage {
-    const { per_second, per_minute } = (priceFor(channel) ?? FREE).price.rates
-    const hasLength = usage.seconds > 0 && (per_second ?? per_minute) !== undefined
-    return hasLength ? withoutTokens(usage) : usage
+  costOf(channel: RelayChannel, usage: Usage, served?: When): number {
+    return this.#costAt(this.billedBy(channel, usage, served) ?? FREE, channel, usage, served)
   }
 
-  const counted = (channel: RelayChannel, outputTokens: number, measured?: Usage): Usage =>
-    byLength(
+  pricedFor(channel: RelayChannel, served: When = this.#work.priceConditions ?? NO_CONDITIONS): When {
+    return this.#grantedOn(channel, served)
+  }
+
+  granted(channel: RelayChannel): When {
+    return this.#grantedOn(channel, this.#work.priceConditions ?? NO_CONDITIONS)
+  }
+
+  counted(channel: RelayChannel, outputTokens: number, measured?: Usage): Usage {
+    const work = this.#work
+    return this.#byLength(
       channel,
       measured ?? work.counted?.(outputTokens) ?? countedUsage(work.countedInput, outputTokens),
     )
+  }
 
-  function unreported(channel: RelayChannel, sentTools = work.tools): ToolCalls | undefined {
+  unreported(channel: RelayChannel, sentTools = this.#work.tools): ToolCalls | undefined {
     if (sentTools === undefined) return undefined
     const { list } = sentTools
     const overrides = overrideTools(channel)
-    if (list.length === 0 && searches === 0 && overrides.length === 0) return undefined
-    const { price } = priceFor(channel) ?? FREE
+    if (list.length === 0 && this.#searches === 0 && overrides.length === 0) return undefined
+    const { price } = this.#pricedOrFree(channel)
     const calls = unreportedCalls([...list, ...overrides].filter(tool => isPaidFor(tool, price)))
-    return searchesOn(channel, route.model) > 0 ? mostCalls(calls, { searches: 1 }) : calls
+    return searchesOn(channel, this.#route.model) > 0 ? mostCalls(calls, { searches: 1 }) : calls
   }
 
-  function estimate(channel: RelayChannel, { services, tools }: SentRequest = {}): number {
-    const usage = work.estimated?.()
-    const guessed = usage ? byLength(channel, usage) : counted(channel, 0)
-    return costOf(channel, withToolCalls(guessed, unreported(channel, tools)), services)
+  estimate(channel: RelayChannel, request?: SentRequest): number {
+    const usage = this.#work.estimated?.()
+    const guessed = usage ? this.#byLength(channel, usage) : this.counted(channel, 0)
+    return this.costOf(
+      channel,
+      withToolCalls(guessed, this.unreported(channel, request?.tools)),
+      request?.services,
+    )
   }
 
-  const reachable =
-    work.namedModels === undefined
-      ? prices
-      : [
-          ...prices,
-          ...route.tiers.flatMap(({ channels }) => channels.flatMap(on => alternativesOn(on) ?? [])),
-        ]
+  passesRouting(channel: RelayChannel): boolean {
+    return this.#alternativesOn(channel) !== undefined
+  }
 
-  return {
-    bound: Math.max(0, ...reachable.map(price => boundOf(price, work, searches))),
-    priceFor,
-    billedBy,
-    passesRouting: channel => alternativesOn(channel) !== undefined,
-    boundFor: (channel, changed) => {
-      const limited = { ...changed, priceConditions: { ...servicesOf(work), ...changed.priceConditions } }
-      return Math.max(...pricesOn(channel).map(price => boundOf(price, limited, searches)))
-    },
-    priceOn: channel => (priceFor(channel) ?? FREE).price,
-    unreported,
-    granted: channel => grantedOn(channel, work.priceConditions ?? {}),
-    costOf,
-    priceOfModel,
-    pricedFor,
-    counted,
-    modelMaximum: channel => priceFor(channel)?.price.maxOutputTokens,
-    maxOutput: channel => maxOutputOf((priceFor(channel) ?? FREE).price),
-    estimate,
+  maxOutput(channel: RelayChannel): number {
+    return maxOutputOf(this.#pricedOrFree(channel).price)
+  }
+
+  modelMaximum(channel: RelayChannel): number | undefined {
+    return this.priceFor(channel)?.price.maxOutputTokens
+  }
+
+  boundFor(channel: RelayChannel, changed: Bounded): number {
+    const conditions = { ...servicesOf(this.#work), ...changed.priceConditions }
+    return Math.max(
+      ...this.#pricesOn(channel).map(price => boundOf(price, changed, this.#searches, conditions)),
+    )
+  }
+
+  #pricedOrFree(channel: RelayChannel): CatalogPrice {
+    return this.priceFor(channel) ?? FREE
+  }
+
+  /** The bound over every price that may apply on any channel. */
+  #boundOfAll(): number {
+    const { tiers, requestedModel } = this.#route
+    const channels = channelsOf(this.#route)
+    const { shared } = this.#prices
+    const prices = shared ? [shared] : channels.flatMap(channel => this.priceFor(channel) ?? [])
+    if (prices.length === 0 && tiers.length > 0)
+      throw new Refusal(
+        'model_not_priced',
+        `The model "${requestedModel}" has no price. Ask an administrator to set one.`,
+      )
+    const alternatives = channels.flatMap(channel => this.#alternativesOn(channel) ?? [])
+    return Math.max(
+      0,
+      ...[...prices, ...alternatives].map(price => boundOf(price, this.#work, this.#searches)),
+    )
+  }
+
+  /** Prices of the models that the provider may choose from; undefined: the channel allows no choice. */
+  #alternativesOn(channel: RelayChannel): readonly CatalogPrice[] | undefined {
+    const { namedModels } = this.#work
+    if (namedModels === undefined || !allowsRouting(channel)) return undefined
+    const prices = namedModels.map(name => this.priceOfModel(name) ?? this.#prices.unpriced())
+    return prices.every(each => each !== undefined) ? prices : undefined
+  }
+
+  /** Every price that may apply to an answer of the channel. */
+  #pricesOn(channel: RelayChannel): readonly CatalogPrice[] {
+    return [this.#pricedOrFree(channel), ...(this.#alternativesOn(channel) ?? [])]
+  }
+
+  #costAt({ price }: CatalogPrice, channel: RelayChannel, usage: Usage, served?: When): number {
+    const usual = price.variants ? priceAt(price, this.pricedFor(channel, served)) : price
+    if (usage.inferences === undefined) return cost(usual, usage)
+    return cost(usual, usage, model => {
+      const other = this.priceOfModel(model)
+      return other ? priceAt(other.price, this.#work.priceConditions ?? NO_CONDITIONS) : usual
+    })
+  }
+
+  #grantedOn(channel: RelayChannel, services: When): When {
+    return this.#work.namedModels === undefined
+      ? grantedConditions(this.#pricedOrFree(channel).price, services)
+      : this.#pricesOn(channel).reduce(
+          (remaining, { price }) => grantedConditions(price, remaining),
+          services,
+        )
+  }
+
+  /** A measured length is more accurate than tokens estimated from it. */
+  #byLength(channel: RelayChannel, usage: Usage): Usage {
+    if (usage.seconds === 0) return usage
+    const { per_second, per_minute } = this.#pricedOrFree(channel).price.rates
+    return (per_second ?? per_minute) === undefined ? usage : withoutTokens(usage)
   }
 }

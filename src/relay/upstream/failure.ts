@@ -5,7 +5,7 @@ import type { ErrorResponse } from '../../override/edit.ts'
 import type { AttemptOutcome as HealthOutcome } from '../../routing/health.ts'
 import { parsedOrNothing } from '../../wire/json-bounds.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
-import type { BufferedResponse, ConnectionFailure } from './upstream.ts'
+import type { BufferedResponse, ConnectionFailure } from './exchange.ts'
 
 /** The failure of an attempt. */
 export type AttemptFailure = {

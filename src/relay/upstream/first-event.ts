@@ -1,7 +1,7 @@
 import { memberOf } from '../../providers/member.ts'
 import { parsedOrNothing } from '../../wire/json-bounds.ts'
 import { createSseScanner, dataText } from '../../wire/sse.ts'
-import type { BufferedResponse, StreamedResponse } from './upstream.ts'
+import type { BufferedResponse, StreamedResponse } from './exchange.ts'
 
 /** The status of each vendor error name, for errors without a numeric status. */
 const STATUS_OF: Readonly<Record<string, number>> = {

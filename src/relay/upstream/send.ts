@@ -3,11 +3,11 @@ import type { UpstreamBody } from '../operations/channel-request.ts'
 import {
   type BufferedResponse,
   MAX_BUFFERED_BYTES,
-  type Upstream,
   type UpstreamExchange,
   type UpstreamOutcome,
   type UpstreamRequest,
-} from './upstream.ts'
+} from './exchange.ts'
+import type { Upstream } from './upstream.ts'
 
 /** The number of bodies of one request that are sent concurrently. */
 const CONCURRENCY = 4
@@ -16,7 +16,7 @@ const CONCURRENCY = 4
 export function send(
   upstream: Pick<Upstream, 'exchange'>,
   { body, headers, query }: UpstreamBody,
-  request: Omit<UpstreamRequest, 'body'>,
+  request: UpstreamRequest,
 ): UpstreamExchange {
   const whole =
     headers === undefined && query === undefined
@@ -24,7 +24,7 @@ export function send(
       : { ...request, url: withQuery(request.url, query), headers: { ...request.headers, ...headers } }
   return Array.isArray(body)
     ? exchangeEach(upstream, body, whole)
-    : upstream.exchange({ ...whole, body: body as Exclude<typeof body, readonly unknown[]> })
+    : upstream.exchange(whole, body as Exclude<typeof body, readonly unknown[]>)
 }
 
 function withQuery(url: URL, query: UpstreamBody['query']): URL {
@@ -48,7 +48,7 @@ const TOO_LONG: UpstreamOutcome = {
 function exchangeEach(
   upstream: Pick<Upstream, 'exchange'>,
   bodies: readonly (Buffer | Upload)[],
-  request: Omit<UpstreamRequest, 'body'>,
+  request: UpstreamRequest,
 ): UpstreamExchange {
   const running = new Set<UpstreamExchange>()
   const answers: BufferedResponse[] = []
@@ -66,7 +66,7 @@ function exchangeEach(
       const index = next++
       const body = bodies[index]
       if (body === undefined) return
-      const exchange = upstream.exchange({ ...request, body })
+      const exchange = upstream.exchange(request, body)
       running.add(exchange)
       const outcome = await exchange.outcome
       running.delete(exchange)

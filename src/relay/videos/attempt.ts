@@ -5,13 +5,13 @@ import type { Submission, VideoAsk, VideoDialect } from '../../media/video.ts'
 import { pricedFields } from '../../media/video-modes.ts'
 import { removedWarning } from '../../requests/routing-fields.ts'
 import type { PlanStep } from '../../routing/plan.ts'
-import { type AttemptSlot, type Candidates, openCandidates } from '../candidates.ts'
+import { type AttemptSlot, Candidates } from '../candidates.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
 import { createFitCheck, createSkipReason, strictRefusal } from '../eligibility.ts'
 import type { RelayRequest, Trace } from '../request.ts'
+import type { BufferedResponse, UpstreamOutcome } from '../upstream/exchange.ts'
 import { type AttemptFailure, connectionFailure, invalidAnswer, statusFailure } from '../upstream/failure.ts'
 import { healthOutcome } from '../upstream/provider-report.ts'
-import type { BufferedResponse, UpstreamOutcome } from '../upstream/upstream.ts'
 import type { VideoDeps } from './deps.ts'
 import { overrideSubmission } from './override.ts'
 import type { VideoPrice } from './price.ts'
@@ -115,7 +115,7 @@ function candidatesOf({ deps, spec, priced, route, work, source, report }: Video
     isUnfit: channel => (source ? source.channelId !== channel.id : misfit(channel) !== undefined),
     priceFor: priced.priceFor,
   })
-  return openCandidates(deps, { route, skipReason, countedInput: 0, span: report.span })
+  return new Candidates(deps, { route, skipReason, countedInput: 0, span: report.span })
 }
 
 /** A planned attempt, recorded before it is sent. */
@@ -142,10 +142,10 @@ type RejectedJob = { readonly kind: 'next' | 'refused'; readonly failure: Attemp
  */
 export async function submitSomewhere(submission: VideoSubmission): Promise<SubmittedJob> {
   const candidates = candidatesOf(submission.videoRequest)
-  const { steps, trace, takeSlot, noChannel } = candidates
+  const { trace } = candidates
   let last: { channel: RelayChannel; failure: AttemptFailure } | undefined
-  for (const step of steps) {
-    const slot = await takeSlot(step)
+  for (const step of candidates.steps) {
+    const slot = await candidates.takeSlot(step)
     if (!slot) continue
     try {
       const result = await attempt(submission, { step, slot, candidates })
@@ -158,7 +158,7 @@ export async function submitSomewhere(submission: VideoSubmission): Promise<Subm
     }
   }
   if (last) return { kind: 'failed', ...last, trace }
-  throw noChannel()
+  throw candidates.noChannel()
 }
 
 type VideoAttempt = {

@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { Refusal } from '../../domain/errors.ts'
 import { overloaded } from '../../http/budget.ts'
+import { readChannelNetwork } from '../../http/channel-network.ts'
 import type { RelayIncoming, RelayOutgoing } from '../../http/relay-exchange.ts'
 import { RELAY_SECURITY } from '../../http/relay-headers.ts'
 import type { VideoSource } from '../../media/video.ts'
@@ -10,7 +11,7 @@ import { BYTES_TYPE, mediaType } from '../answer/content-type.ts'
 import { deliver } from '../answer/deliver.ts'
 import { badParameter } from '../operations/carry.ts'
 import type { StreamMeter } from '../operations/channel-request.ts'
-import type { UpstreamExchange, UpstreamOutcome } from '../upstream/upstream.ts'
+import type { UpstreamExchange, UpstreamOutcome } from '../upstream/exchange.ts'
 import type { VideoDeps } from './deps.ts'
 import { openAccess, type VendorAccess, VendorError, videoDialect } from './vendor.ts'
 import { resultsIn } from './video-view.ts'
@@ -130,6 +131,7 @@ export function createContent({ keyring, vendor, upstream, memory, nowMs }: Vide
       isStream: false,
       passes: () => true,
       author: url.origin === vendor.originOf(access, model) ? 'administrator' : 'provider',
+      network: readChannelNetwork(access.setting),
     })
   }
 
@@ -262,7 +264,7 @@ export function createContent({ keyring, vendor, upstream, memory, nowMs }: Vide
         meter,
         keepAlive: undefined,
         memory,
-        abort: exchange.abort,
+        abort: () => exchange.abort(),
         nowMs,
         onProgress: () => true,
       })

@@ -3,6 +3,7 @@ import type { Usage } from '../../domain/usage.ts'
 import type { RoutedModel } from '../../routing/table.ts'
 import { sentModel } from '../../routing/table.ts'
 import type { Catalog, CatalogPrice, RelayChannel } from '../catalog/catalog.ts'
+import { changedWork } from '../operations/operation.ts'
 import { priceWork, type RequestPrice } from '../price/price.ts'
 import { secondsOn, usageOf, type VideoWork } from './request.ts'
 
@@ -36,7 +37,11 @@ export function priceVideo(catalog: Catalog, route: RoutedModel<RelayChannel>, w
   const secondsFor = (channel: RelayChannel) => secondsOn(ask, channel, sentModel(channel, route.model))
   const longest = Math.max(0, ...channels.map(channel => secondsFor(channel) ?? 0))
   const { calls, seconds } = usageOf(ask.n, longest)
-  const priced = priceWork(catalog, route, { ...work, units: { calls, seconds, images: ask.stills.length } })
+  const priced = priceWork(
+    catalog,
+    route,
+    changedWork(work, { units: { calls, seconds, images: ask.stills.length } }),
+  )
 
   function priceFor(channel: RelayChannel): CatalogPrice | undefined {
     const price = priced.priceFor(channel)
@@ -60,8 +65,20 @@ export function priceVideo(catalog: Catalog, route: RoutedModel<RelayChannel>, w
     images: videos > 0 ? ask.stills.length : 0,
   })
   return {
-    ...priced,
+    bound: priced.bound,
     priceFor,
+    priceOn: channel => priced.priceOn(channel),
+    priceOfModel: model => priced.priceOfModel(model),
+    billedBy: (...billed) => priced.billedBy(...billed),
+    costOf: (...used) => priced.costOf(...used),
+    pricedFor: (...served) => priced.pricedFor(...served),
+    granted: channel => priced.granted(channel),
+    counted: (...counted) => priced.counted(...counted),
+    unreported: (...tools) => priced.unreported(...tools),
+    passesRouting: channel => priced.passesRouting(channel),
+    maxOutput: channel => priced.maxOutput(channel),
+    modelMaximum: channel => priced.modelMaximum(channel),
+    boundFor: (...changed) => priced.boundFor(...changed),
     usageOn,
     secondsOn: secondsFor,
     isByLength(channel) {

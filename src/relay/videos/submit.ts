@@ -203,7 +203,7 @@ export function createSubmit(
       repeat && (await findRepeated(db, { userId: admitted.caller.userId, key: repeat.key, now: nowS() }))
     if (first) return answerRepeated(submission, first, repeat)
 
-    const route = admit(deps, admitted, work)
+    const route = admit({ deps, work, report: submission.report }, admitted)
     const priced = priceVideo(deps.catalog, route, work)
     const ticket = await admitted.enter(0)
     try {

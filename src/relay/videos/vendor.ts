@@ -1,3 +1,4 @@
+import { readChannelNetwork } from '../../http/channel-network.ts'
 import type { Keyring } from '../../identity/keyring.ts'
 import type { VideoCall, VideoDialect } from '../../media/video.ts'
 import { type FormatName, formatsFor, type Provider, providerOf } from '../../providers/index.ts'
@@ -8,8 +9,9 @@ import { parseInSlices } from '../../wire/json-slices.ts'
 import { encodeMultipart } from '../../wire/multipart.ts'
 import { addressAt, type RelayChannel, signing } from '../catalog/catalog.ts'
 import { type ChannelSecrets, createChannelSecrets } from '../catalog/channel-secrets.ts'
+import type { BufferedResponse, Timeouts, UpstreamExchange } from '../upstream/exchange.ts'
 import type { KeyExchange } from '../upstream/key-exchange.ts'
-import type { BufferedResponse, Timeouts, Upstream, UpstreamExchange } from '../upstream/upstream.ts'
+import type { Upstream } from '../upstream/upstream.ts'
 
 /** The channel settings with which a job was sent. Polls use the same ones, even if the channel changes. */
 export type VendorAccess = {
@@ -102,7 +104,8 @@ export function createVendor({ upstream, keys, nowMs }: Deps) {
     const { access, model, passes, timeouts = access.timeouts } = sending
     const address = addressAt(access, call.path, access.key, { model })
     if (!address) throw new VendorError('The channel has no URL for this call.')
-    const exchanged = await keys.headersFor(access.provider, access.key).catch(error => {
+    const network = readChannelNetwork(access.setting)
+    const exchanged = await keys.headersFor(access.provider, access.key, network).catch(error => {
       throw new VendorError(`The key could not be exchanged for an access token: ${(error as Error).name}`)
     })
     const { url } = address
@@ -122,8 +125,9 @@ export function createVendor({ upstream, keys, nowMs }: Deps) {
         ...sending.headers,
       },
       ...(body && { body }),
-      ...(address.sign && signing(address, { nowMs, keys })),
+      sign: address.sign && signing(address, { nowMs, keys }, network),
       timeouts,
+      network,
       isStream: false,
       ...(passes && { passes }),
     })
@@ -148,8 +152,12 @@ export function createVendor({ upstream, keys, nowMs }: Deps) {
   }
 
   /** The headers that carry a job's key, for a URL that the vendor returned. */
-  async function credentials({ provider, key }: VendorAccess): Promise<Readonly<Record<string, string>>> {
-    const exchanged = await keys.headersFor(provider, key)
+  async function credentials({
+    provider,
+    key,
+    setting,
+  }: VendorAccess): Promise<Readonly<Record<string, string>>> {
+    const exchanged = await keys.headersFor(provider, key, readChannelNetwork(setting))
     return provider.exchange?.takes(key) === true ? exchanged : (provider.auth?.(key) ?? {})
   }
 

@@ -1,7 +1,9 @@
 import type { AccountKind } from '../../domain/account.ts'
+import type { CanaryMark, ShadowCost } from '../../domain/canary.ts'
 import { type ChainKey, headMac, link } from '../../domain/chain.ts'
+import { StorePositionError } from '../../domain/errors.ts'
 import { LOG_TYPE } from '../../domain/log.ts'
-import { vendorNanos } from '../../domain/money.ts'
+import { NANO_DIGITS, scaled, vendorNanos } from '../../domain/money.ts'
 import type { Settled, UsageLog } from '../../domain/settled.ts'
 import { storable, storableJson } from '../../domain/text.ts'
 import type { EntryRow } from '../engine/schema.ts'
@@ -59,10 +61,12 @@ export function* changesOf(
 ): Generator<BookChange, void, ChangeResult> {
   const moved = yield movePosition(position)
   if (moved.count === 0) {
-    const [node] = (yield readPosition(position)).rows as { at: number }[]
+    const [node] = (yield readPosition(position)).rows as { at: number; epoch: number }[]
+    if (Number(node?.epoch) < 0)
+      throw new Error(`the node ${position.nodeId} is retired; nothing was applied`)
     // An earlier attempt to apply this batch was committed without an acknowledgement.
     if (Number(node?.at) === position.lastLsn) return
-    throw new Error(
+    throw new StorePositionError(
       `the batch of ${position.nodeId} follows record ${position.afterLsn}, but the store is at ${node?.at}; nothing was applied`,
     )
   }
@@ -96,6 +100,11 @@ export function* changesOf(
   yield updateVideos(settled)
   yield touchTokens(settled)
   yield chargeChannels(settled)
+  if (settled.some(({ log }) => log.other.canary !== undefined)) {
+    yield addCanarySums(settled)
+    yield insert('canary_times', CANARY_TIME_COLUMNS, settled.flatMap(canaryTimesOf))
+  }
+  if (settled.some(({ log }) => log.other.shadow !== undefined)) yield addShadowSums(settled)
 }
 
 /** The delay of the first poll of an accepted video job. */
@@ -144,13 +153,14 @@ const updateVideos = (settled: readonly Settled[]): BookChange => ({
 
 const movePosition = ({ nodeId, afterLsn, lastLsn, oldestOpenLsn }: Position): BookChange => ({
   statement: input => `update nodes set applied_lsn = input.last_lsn, oldest_open_lsn = input.oldest_open_lsn
-    from ${input.table} where nodes.id = input.id and nodes.applied_lsn = input.after_lsn`,
+    from ${input.table} where nodes.id = input.id and nodes.applied_lsn = input.after_lsn and nodes.epoch > 0`,
   columns: [text('id'), integer('after_lsn'), integer('last_lsn'), integer('oldest_open_lsn')],
   rows: [[nodeId, afterLsn, lastLsn, oldestOpenLsn]],
 })
 
 const readPosition = ({ nodeId }: Position): BookChange => ({
-  statement: input => `select nodes.applied_lsn as at from nodes join ${input.table} on nodes.id = input.id`,
+  statement: input =>
+    `select nodes.applied_lsn as at, nodes.epoch as epoch from nodes join ${input.table} on nodes.id = input.id`,
   columns: [text('id')],
   rows: [[nodeId]],
 })
@@ -436,3 +446,99 @@ function chargeChannels(settled: readonly Settled[]): BookChange {
       .map(([id, { cost, vendorCost, compared }]) => [id, cost, vendorCost, compared]),
   }
 }
+
+const CANARY_SUM_KEY = [integer('canary_id'), integer('round'), text('side')]
+const CANARY_COUNTS = [
+  integer('requests'),
+  integer('errors'),
+  integer('prompt_tokens'),
+  integer('completion_tokens'),
+  integer('cost'),
+]
+
+const marksOf = ({ log }: Settled) => (log.other.canary ?? []) as readonly CanaryMark[]
+
+/** Rows to add to a table of sums: one for each key, in the order of the keys, so that two batches cannot deadlock. */
+function sumsByKey(added: readonly { readonly key: readonly Value[]; readonly counts: readonly number[] }[]) {
+  const sums = new Map<string, { key: readonly Value[]; counts: number[] }>()
+  for (const { key, counts } of added) {
+    const name = key.join('\n')
+    const sum = sums.get(name)
+    if (sum)
+      for (const [index, count] of counts.entries()) sum.counts[index] = (sum.counts[index] ?? 0) + count
+    else sums.set(name, { key, counts: [...counts] })
+  }
+  return [...sums].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, { key, counts }]) => [...key, ...counts])
+}
+
+const addingTo = (table: string, key: readonly Column[], counts: readonly Column[]) =>
+  `on conflict (${key.map(([name]) => name).join(', ')}) do update set ${counts
+    .map(([name]) => `${name} = ${table}.${name} + excluded.${name}`)
+    .join(', ')}`
+
+/** Adds the requests to the sums of the canaries that they took part in. */
+const addCanarySums = (settled: readonly Settled[]): BookChange =>
+  insert(
+    'canary_sums',
+    [...CANARY_SUM_KEY, ...CANARY_COUNTS],
+    sumsByKey(
+      settled.flatMap(record =>
+        marksOf(record).map(({ id, round, side }) => ({
+          key: [id, round, side],
+          counts: [
+            1,
+            record.log.isError ? 1 : 0,
+            record.log.promptTokens,
+            record.log.completionTokens,
+            record.cost,
+          ],
+        })),
+      ),
+    ),
+    addingTo('canary_sums', CANARY_SUM_KEY, CANARY_COUNTS),
+  )
+
+const CANARY_TIME_COLUMNS = [
+  ...CANARY_SUM_KEY,
+  integer('time'),
+  text('request_id'),
+  integer('use_time_ms'),
+  integer('first_ms'),
+]
+
+function canaryTimesOf(record: Settled): Value[][] {
+  const { log, timeMs, rid } = record
+  if (log.isError) return []
+  const { frt } = log.other
+  const firstMs = typeof frt === 'number' ? frt : null
+  return marksOf(record).map(({ id, round, side }) => [
+    id,
+    round,
+    side,
+    Math.floor(timeMs / 1000),
+    rid,
+    log.useTimeMs,
+    firstMs,
+  ])
+}
+
+const DAY_S = 86_400
+const SHADOW_SUM_KEY = [integer('canary_id'), integer('day'), integer('user_id'), integer('token_id')]
+const SHADOW_COUNTS = [integer('requests'), integer('cost'), integer('shadow_cost')]
+
+/** Adds the requests to the sums of the shadow prices that they were also priced by. */
+const addShadowSums = (settled: readonly Settled[]): BookChange =>
+  insert(
+    'shadow_sums',
+    [...SHADOW_SUM_KEY, ...SHADOW_COUNTS],
+    sumsByKey(
+      settled.flatMap(({ timeMs, userId, tokenId, cost, log }) => {
+        const second = Math.floor(timeMs / 1000)
+        return ((log.other.shadow ?? []) as readonly ShadowCost[]).map(shadow => ({
+          key: [shadow.id, second - (second % DAY_S), userId, tokenId],
+          counts: [1, cost, scaled(shadow.cost, NANO_DIGITS) ?? 0],
+        }))
+      }),
+    ),
+    addingTo('shadow_sums', SHADOW_SUM_KEY, SHADOW_COUNTS),
+  )

@@ -128,6 +128,16 @@ export const CHAIN_START = 'chain.start'
 const recordChain = (trx: Trx, chain: string, time: number) =>
   appendSystemAudit(trx, { time, action: CHAIN_START, target: `chain:${chain}` })
 
+/** An operator has retired the node: its leases are returned, and its journal must not be applied any more. */
+export class RetiredNodeError extends Error {
+  constructor(nodeId: string) {
+    super(
+      `the node ${nodeId} was retired, so its journal is not applied; move its folder "nodes/${nodeId}" out of the data directory to start with a new node`,
+    )
+    this.name = 'RetiredNodeError'
+  }
+}
+
 /** The ledger's access to the store. Each function is one transaction. */
 export function createBooks(db: Db, engine: Engine) {
   return {
@@ -145,11 +155,80 @@ export function createBooks(db: Db, engine: Engine) {
             started_time: time,
           })
           .onConflict(conflict =>
-            conflict.column('id').doUpdateSet({ epoch: sql<number>`nodes.epoch + 1`, started_time: time }),
+            conflict
+              .column('id')
+              .doUpdateSet({ epoch: sql<number>`nodes.epoch + 1`, started_time: time })
+              .where('nodes.epoch', '>', 0),
           )
           .returning(['applied_lsn', 'oldest_open_lsn', 'epoch'])
-          .executeTakeFirstOrThrow()
+          .executeTakeFirst()
+        if (!row) throw new RetiredNodeError(nodeId)
         return { appliedLsn: row.applied_lsn, oldestOpenLsn: row.oldest_open_lsn, epoch: row.epoch }
+      })
+    },
+
+    async reopenNode(nodeId: string, epoch: number, time: number) {
+      return transact(db, async trx => {
+        const chain = chainOf(nodeId)
+        if (await startChain(trx, chain, EMPTY_JOURNAL)) await recordChain(trx, chain, time)
+        const row = await trx
+          .insertInto('nodes')
+          .values({
+            id: nodeId,
+            epoch,
+            applied_lsn: EMPTY_JOURNAL.position,
+            oldest_open_lsn: EMPTY_JOURNAL.oldestOpen,
+            started_time: time,
+          })
+          .onConflict(conflict =>
+            conflict.column('id').doUpdateSet({
+              epoch: sql<number>`case when nodes.epoch < ${epoch} then ${epoch} else nodes.epoch end`,
+            }),
+          )
+          .returning('applied_lsn')
+          .executeTakeFirstOrThrow()
+        return { appliedLsn: row.applied_lsn }
+      })
+    },
+
+    async setLease(nodeId: string, { kind, ownerId }: AccountId, amount: number, number: number) {
+      return transact(db, async trx => {
+        const accounts = trx
+          .selectFrom('accounts')
+          .select(['credited', 'posted', 'held'])
+          .where('kind', '=', kind)
+          .where('owner_id', '=', ownerId)
+        const account = await (engine === 'postgres' ? accounts.forUpdate() : accounts).executeTakeFirst()
+        if (!account) return 0
+        const lease = await trx
+          .selectFrom('leases')
+          .select(['amount', 'number'])
+          .where('node_id', '=', nodeId)
+          .where('kind', '=', kind)
+          .where('owner_id', '=', ownerId)
+          .executeTakeFirst()
+        const before = lease?.amount ?? 0
+        // This change was executed before.
+        if (lease && lease.number >= number) return before
+        const free = Math.max(0, account.credited - account.posted - account.held)
+        const difference = Math.min(amount - before, free)
+        const after = before + difference
+        await trx
+          .insertInto('leases')
+          .values({ node_id: nodeId, kind, owner_id: ownerId, amount: after, number, granted: 0 })
+          .onConflict(conflict =>
+            conflict
+              .columns(['node_id', 'kind', 'owner_id'])
+              .doUpdateSet({ amount: after, number, granted: 0 }),
+          )
+          .execute()
+        await trx
+          .updateTable('accounts')
+          .set(row => ({ held: row('held', '+', difference) }))
+          .where('kind', '=', kind)
+          .where('owner_id', '=', ownerId)
+          .execute()
+        return after
       })
     },
 

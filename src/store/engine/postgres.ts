@@ -1,12 +1,17 @@
 import type { PostgresPool, PostgresPoolClient } from 'kysely'
-import type { PoolClient, PoolConfig } from 'pg'
+import type { Client, ClientBase, ClientConfig, PoolClient, PoolConfig } from 'pg'
 import { UnreachableError } from '../../domain/errors.ts'
+import { parsePostgresUrl, type ServerKind } from './postgres-url.ts'
 
 const STATEMENT_TIMEOUT_MS = 30_000
 /** Longer than PostgreSQL's own timeout: it ends queries only if the server does not respond at all. */
 const QUERY_TIMEOUT_MS = 35_000
 const CONNECT_TIMEOUT_MS = 10_000
 const PING_TIMEOUT_MS = 3_000
+/** With several hosts, one that does not respond must not delay the next one for long. */
+const HOST_TIMEOUT_MS = 3_000
+/** The message of the pool if all its connections are in use for too long. Another host would not help. */
+const POOL_EXHAUSTED = 'timeout exceeded when trying to connect'
 
 /** Amounts and ids stay below 2^53 (docs/reference/money.md: Units), so a bigint is read as a number. */
 const INT8_OID = 20
@@ -18,10 +23,16 @@ const NUMERIC_OID = 1700
  */
 const CONNECTION_CODES = /^(08...|57P0.|57014|53300|25006|25P03)$/
 
-/** Errors of the server have a severity, and bugs of ours a subclass of Error: the rest are connection errors of the driver. */
-function isConnectionError(error: Error & { code?: unknown; severity?: unknown }): boolean {
+/**
+ * Errors of the server have a severity, those of a socket a system call, and bugs of ours a subclass of Error: the rest are
+ * connection errors of the driver.
+ */
+function isConnectionError(
+  error: Error & { code?: unknown; severity?: unknown; syscall?: unknown },
+): boolean {
   if (error.severity !== undefined) return CONNECTION_CODES.test(String(error.code))
-  return Object.getPrototypeOf(error) === Error.prototype || error instanceof AggregateError
+  if (error.syscall !== undefined || error instanceof AggregateError) return true
+  return Object.getPrototypeOf(error) === Error.prototype
 }
 
 /** A host name with several addresses fails once for each. */
@@ -49,15 +60,79 @@ function watchedClient(client: PoolClient): PostgresPoolClient {
   }
 }
 
+/** Whether the server of a connection is of this kind. */
+async function isOfKind(client: ClientBase, kind: ServerKind): Promise<boolean> {
+  if (kind === 'any') return true
+  const { rows } = await client.query(
+    "select pg_is_in_recovery() or current_setting('transaction_read_only') = 'on' as is_read_only",
+  )
+  return rows[0].is_read_only === (kind !== 'writable')
+}
+
+const WRONG_KIND: Readonly<Record<ServerKind, string>> = {
+  writable: 'no host of the URL accepts writes',
+  standby: 'no host of the URL is a standby',
+  preferStandby: 'no host of the URL can be used',
+  any: 'no host of the URL can be used',
+}
+
+/**
+ * The host that the next connection uses. After a failure, or if the server is of another kind, the following one is tried.
+ * The last host that worked stays the first one to try.
+ */
+function createHosts(hosts: readonly string[], kind: ServerKind) {
+  let index = 0
+  /** In the first round, prefer a standby; in the second one, any server will do. */
+  const rounds: readonly ServerKind[] = kind === 'preferStandby' ? ['standby', 'any'] : [kind]
+  let kindInRound = rounds[0] ?? kind
+  return {
+    current: () => hosts[index] as string,
+    /** Called for each new connection. */
+    async check(client: ClientBase): Promise<void> {
+      if (!(await isOfKind(client, kindInRound))) throw new Error(WRONG_KIND[kindInRound])
+    },
+    async connect<Client>(open: () => Promise<Client>): Promise<Client> {
+      let failure: unknown
+      for (const round of rounds) {
+        kindInRound = round
+        for (let tries = 0; tries < hosts.length; tries++) {
+          const tried = index
+          try {
+            return await open()
+          } catch (error) {
+            if ((error as Error).message === POOL_EXHAUSTED) throw error
+            failure = error
+            // Another connection may have moved on already.
+            if (index === tried) index = (index + 1) % hosts.length
+          }
+        }
+      }
+      throw failure
+    },
+  }
+}
+
 /** The driver is loaded with the first query: a gateway on SQLite never needs it. */
-async function createPool(url: string, options: PoolConfig): Promise<PostgresPool> {
+export async function createPool(
+  url: string,
+  options: PoolConfig,
+  onConnect: (client: PoolClient) => void = () => {},
+): Promise<PostgresPool> {
   const { default: pg } = await import('pg')
+  const { hosts: urls, kind = urls.length > 1 ? 'writable' : 'any' } = parsePostgresUrl(url)
+  const hosts = createHosts(urls, kind)
+  const several = urls.length > 1 && { connectionTimeoutMillis: HOST_TIMEOUT_MS }
+  /** The pool creates its clients with `new`. */
+  function HostClient(config: ClientConfig): Client {
+    return new pg.Client({ ...config, connectionString: hosts.current(), ...several })
+  }
   const types = {
     getTypeParser: (oid: number, format?: 'text' | 'binary') =>
       oid === INT8_OID || oid === NUMERIC_OID ? Number : pg.types.getTypeParser(oid, format as 'text'),
   }
   const pool = new pg.Pool({
-    connectionString: url,
+    Client: HostClient as never,
+    onConnect: kind === 'any' ? undefined : hosts.check,
     statement_timeout: STATEMENT_TIMEOUT_MS,
     idle_in_transaction_session_timeout: STATEMENT_TIMEOUT_MS,
     keepAlive: true,
@@ -68,13 +143,16 @@ async function createPool(url: string, options: PoolConfig): Promise<PostgresPoo
   pool.on('error', () => {})
   // A checked-out connection that breaks between two queries fails the next one; without a listener the error would end the
   // process.
-  pool.on('connect', client => client.on('error', () => {}))
+  pool.on('connect', client => {
+    client.on('error', () => {})
+    onConnect(client)
+  })
   return {
     options: pool.options,
     end: () => pool.end(),
     async connect() {
       try {
-        return watchedClient(await pool.connect())
+        return watchedClient(await hosts.connect(() => pool.connect()))
       } catch (error) {
         throw new UnreachableError(firstErrorOf(error as Error))
       }
@@ -82,12 +160,28 @@ async function createPool(url: string, options: PoolConfig): Promise<PostgresPoo
   }
 }
 
-export const openPool = (url: string, maxConnections: number) =>
-  createPool(url, {
-    max: maxConnections,
-    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-    query_timeout: QUERY_TIMEOUT_MS,
-  })
+/** The number of promotions in the history of a server. Some managed servers do not report it. */
+const TIMELINE = 'select substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) as timeline'
+
+/** `onTimeline` is called for each new connection. */
+export const openPool = (
+  url: string,
+  maxConnections: number,
+  onTimeline: (timeline: string) => void = () => {},
+) =>
+  createPool(
+    url,
+    {
+      max: maxConnections,
+      connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+      query_timeout: QUERY_TIMEOUT_MS,
+    },
+    client =>
+      void client.query(TIMELINE).then(
+        ({ rows }) => onTimeline(rows[0].timeline),
+        () => {},
+      ),
+  )
 
 /**
  * Pings PostgreSQL on a connection of its own, so that neither a busy pool nor an earlier unanswered ping delays it.

@@ -60,6 +60,21 @@ const TABLES: Readonly<Record<string, Table>> = {
     columns: ['type', 'base_url', 'models', 'model_mapping', 'status', 'param_override', 'setting', 'limits'],
   },
   alias: { from: 'aliases', id: 'aliases.id', columns: ['name', 'target', 'channel_ids', 'status'] },
+  canary: {
+    from: 'canaries',
+    id: 'canaries.id',
+    columns: [
+      'kind',
+      'subject',
+      'state',
+      'round',
+      'share',
+      'split_by',
+      'token_ids',
+      'from_time',
+      'until_time',
+    ],
+  },
 }
 
 /** All versions of a model's price are one state: ending a price ends every version at once. */
@@ -82,6 +97,26 @@ async function rowState(db: Db, key: ChainKey, kind: string, id: number): Promis
   if (!table) return undefined
   const { rows } = await sql<Row>`${select(table)} where ${sql.raw(table.id)} = ${id}`.execute(db)
   return stateOf(key, `${kind}:${id}`, rows[0] && fieldsOf(table, rows[0]))
+}
+
+/** The states of many rows of one kind, in the order of the ids. */
+export async function statesOfRows(
+  db: Db,
+  key: ChainKey,
+  kind: 'user' | 'token' | 'channel',
+  ids: readonly number[],
+): Promise<RowState[]> {
+  const table = TABLES[kind] as Table
+  const states = new Map<number, RowState>()
+  for (let start = 0; start < ids.length; start += BATCH) {
+    const { rows } = await sql<
+      Row & { id: number }
+    >`${select(table)} where ${sql.raw(table.id)} in (${sql.join(ids.slice(start, start + BATCH))})`.execute(
+      db,
+    )
+    for (const row of rows) states.set(row.id, stateOf(key, `${kind}:${row.id}`, fieldsOf(table, row)))
+  }
+  return ids.map(id => states.get(id) ?? [`${kind}:${id}`, ''])
 }
 
 async function priceState(db: Db, key: ChainKey, model: string): Promise<RowState> {

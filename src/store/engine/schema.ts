@@ -1,6 +1,8 @@
 import type { Generated, Insertable, Selectable } from 'kysely'
 import type { AccountKind } from '../../domain/account.ts'
 import type { AlertKind, DeliveryStatus, TargetType } from '../../domain/alert.ts'
+import type { CanaryKind, CanarySide, CanarySplit, CanaryState } from '../../domain/canary.ts'
+import type { StoredNodeState } from '../../domain/node.ts'
 import type { VideoPhase, VideoStatus } from '../../domain/video.ts'
 
 /** One schema, two engines. */
@@ -28,6 +30,9 @@ export type Database = {
   audit: AuditTable
   idempotency: IdempotencyTable
   nodes: NodesTable
+  node_heartbeats: NodeHeartbeatsTable
+  rate_shares: RateSharesTable
+  sign_in_failures: SignInFailuresTable
   leases: LeasesTable
   suspense: SuspenseTable
   rollups: RollupsTable
@@ -42,6 +47,14 @@ export type Database = {
   setting_secrets: SettingSecretsTable
   bodies: BodiesTable
   saved_tests: SavedTestsTable
+  imports: ImportsTable
+  config_revisions: ConfigRevisionsTable
+  config_changes: ConfigChangesTable
+  config_owned: ConfigOwnedTable
+  canaries: CanariesTable
+  canary_sums: CanarySumsTable
+  canary_times: CanaryTimesTable
+  shadow_sums: ShadowSumsTable
 }
 
 type MetaTable = { key: string; value: string }
@@ -189,6 +202,8 @@ type ChannelsTable = {
   header_override: string
   status_code_mapping: string
   setting: string
+  /** The secrets for which `setting` has placeholders; '': none. */
+  setting_sealed: Generated<string>
   openai_organization: string
   other: string
   remark: string
@@ -300,11 +315,35 @@ type IdempotencyTable = {
 /** A relay process and how far its journal has been applied. */
 type NodesTable = {
   id: string
+  /** Counts how often the node has been opened. Negative: it is retired, and its records are refused. */
   epoch: number
   applied_lsn: number
   oldest_open_lsn: number
   started_time: number
 }
+
+/** A node of the fleet (docs/adr/0023-nodes-heartbeats-and-fences.md). Times are those of the database. */
+type NodeHeartbeatsTable = {
+  node_id: string
+  /** A random id of one start of a gateway: its workers have it in common. */
+  machine: string
+  name: string
+  address: string
+  version: string
+  state: StoredNodeState
+  /** The node refuses requests this long after its last renewing beat. */
+  fence_ms: number
+  beat_ms: number
+  /** The node's caches reflect all changes up to this sequence number of the audit chain. */
+  applied: number
+  in_flight: number
+}
+
+/** The shares of all machines in the limits of a token, user or channel, as JSON (docs/adr/0024-shares-of-rate-limits.md). */
+type RateSharesTable = { subject: string; version: number; shares: string }
+
+/** Failed sign-ins of an account or a network, by a digest of their names. Used on PostgreSQL only. */
+type SignInFailuresTable = { bucket: string; failures: number; last_ms: number; blocked_until_ms: number }
 
 /** The amount of an account that a node may spend on its own; the sum over all nodes is the account's `held`. */
 type LeasesTable = {
@@ -508,6 +547,125 @@ type SavedTestsTable = {
   content: Uint8Array
 }
 
+/** The row here that an import made of a row of another gateway. */
+type ImportsTable = {
+  /** The gateway that was imported from, `new-api` or a name that the operator chose. */
+  source: string
+  kind: ImportKind
+  source_id: string
+  target_id: number
+  /** JSON: what the last import read and wrote, without secrets. */
+  state: string
+  time: number
+}
+export type ImportKind = 'user' | 'token' | 'channel' | 'price' | 'access_token' | 'logs'
+
+export type ImportRow = Selectable<ImportsTable>
+
+/** A revision of the configuration: one transaction that changed it. */
+type ConfigRevisionsTable = {
+  revision: number
+  time: number
+  actor_id: number
+  actor_name: string
+  /** As in `audit`. */
+  via: string
+  reason: string
+}
+
+/** The change of one object by a revision. */
+type ConfigChangesTable = {
+  revision: number
+  /** `channel:7`, `price:gpt-4o`, `setting:attempts` … */
+  target: string
+  /** The first target of the object: a restored object has another id. */
+  object: string
+  name: string
+  /** JSON: the configuration of the object, without secrets; null if it does not exist. */
+  before: string | null
+  after: string | null
+}
+
+/** The objects that `sluice apply` has written from a file. */
+type ConfigOwnedTable = {
+  target: string
+  name: string
+  /** JSON: the fields of the file as they were applied, without secrets. */
+  fields: string
+  time: number
+}
+
+/** A change that is tried on a part of the requests, or a price that is computed but not charged. */
+type CanariesTable = {
+  id: Generated<number>
+  kind: CanaryKind
+  /** The id of the channel or alias, or the model of the price. At most one canary of each is open. */
+  subject: string
+  /** The name of the channel or alias at the start, or the model. */
+  name: string
+  /** JSON, sealed, because a channel's headers and settings may contain credentials: the columns before and after. */
+  changes_sealed: string
+  state: CanaryState
+  /** Counts the changes of the share and the tokens: results of different rounds are not comparable. */
+  round: number
+  /** Tenths of a percent. */
+  share: number
+  split_by: CanarySplit
+  /** JSON: the ids of the tokens that take part; null: all. */
+  token_ids: string | null
+  from_time: number
+  until_time: number | null
+  note: string
+  author_id: number
+  author_name: string
+  created_time: number
+  round_time: number
+  ended_time: number | null
+  /** Why it ended. */
+  end_note: string
+}
+
+/** The sums of a canary's requests, by round and side. */
+type CanarySumsTable = {
+  canary_id: number
+  round: number
+  side: CanarySide
+  requests: number
+  errors: number
+  prompt_tokens: number
+  completion_tokens: number
+  cost: number
+}
+
+/** The times of a canary's successful requests, for percentiles. */
+type CanaryTimesTable = {
+  canary_id: number
+  round: number
+  side: CanarySide
+  time: number
+  request_id: string
+  use_time_ms: number
+  first_ms: number | null
+}
+
+/** The charges of requests and what a shadow price would have charged, by day, user and token. */
+type ShadowSumsTable = {
+  canary_id: number
+  /** The start of the day in UTC. */
+  day: number
+  user_id: number
+  token_id: number
+  requests: number
+  cost: number
+  shadow_cost: number
+}
+
+export type CanaryRow = Selectable<CanariesTable>
+export type NewCanary = Insertable<CanariesTable>
+export type CanarySumsRow = Selectable<CanarySumsTable>
+export type ConfigRevisionRow = Selectable<ConfigRevisionsTable>
+export type ConfigChangeRow = Selectable<ConfigChangesTable>
+export type ConfigOwnedRow = Selectable<ConfigOwnedTable>
 export type SavedTestRow = Selectable<SavedTestsTable>
 export type BodyRow = Selectable<BodiesTable>
 export type VideoRow = Selectable<VideosTable>

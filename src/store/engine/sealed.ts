@@ -89,6 +89,26 @@ const SOURCES: readonly Source[] = [
   },
   async (db, prefix, limit) => {
     const rows = await db
+      .selectFrom('channels')
+      .select(['id', 'setting_sealed'])
+      .where('setting_sealed', '<>', '')
+      .where('setting_sealed', 'not like', `${prefix}%`)
+      .limit(limit)
+      .execute()
+    return rows.map(row => ({
+      place: { table: 'channels', row: row.id, field: 'setting' },
+      sealed: row.setting_sealed,
+      replace: async (trx, setting_sealed) =>
+        void (await trx
+          .updateTable('channels')
+          .set({ setting_sealed })
+          .where('id', '=', row.id)
+          .where('setting_sealed', '=', row.setting_sealed)
+          .execute()),
+    }))
+  },
+  async (db, prefix, limit) => {
+    const rows = await db
       .selectFrom('idempotency')
       .select(['user_id', 'path', 'key', 'answer_sealed'])
       .where('answer_sealed', 'not like', `${prefix}%`)
@@ -144,6 +164,25 @@ const SOURCES: readonly Source[] = [
           .set({ sealed })
           .where('id', '=', row.id)
           .where('sealed', '=', row.sealed)
+          .execute()),
+    }))
+  },
+  async (db, prefix, limit) => {
+    const rows = await db
+      .selectFrom('canaries')
+      .select(['id', 'changes_sealed'])
+      .where('changes_sealed', 'not like', `${prefix}%`)
+      .limit(limit)
+      .execute()
+    return rows.map(row => ({
+      place: { table: 'canaries', row: row.id, field: 'changes' },
+      sealed: row.changes_sealed,
+      replace: async (trx, changes_sealed) =>
+        void (await trx
+          .updateTable('canaries')
+          .set({ changes_sealed })
+          .where('id', '=', row.id)
+          .where('changes_sealed', '=', row.changes_sealed)
           .execute()),
     }))
   },
@@ -208,6 +247,6 @@ export async function sealedUnderOlder(db: Db, newestPrefix: string, limit: numb
  */
 export async function lockSealedTables(trx: Trx, engine: Engine): Promise<void> {
   if (engine === 'sqlite') return
-  await sql`lock table meta, tokens, channels, channel_keys, idempotency, videos, alert_targets, setting_secrets
+  await sql`lock table meta, tokens, channels, channel_keys, idempotency, videos, alert_targets, setting_secrets, canaries
     in share row exclusive mode`.execute(trx)
 }

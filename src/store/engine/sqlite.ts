@@ -1,5 +1,4 @@
 import { availableParallelism } from 'node:os'
-import { Worker } from 'node:worker_threads'
 import {
   type CompiledQuery,
   type DatabaseConnection,
@@ -12,6 +11,7 @@ import {
 } from 'kysely'
 import { UnreachableError } from '../../domain/errors.ts'
 import { programFile } from '../../host/program-file.ts'
+import { startProgramThread } from '../../host/program-thread.ts'
 import type { BatchMessage } from '../books/apply-sqlite.ts'
 import { KeyedSqliteAdapter } from '../books/chain-key.ts'
 import type { Database } from './schema.ts'
@@ -59,7 +59,7 @@ type Waiting = {
 
 /** A thread with a connection of its own; it runs its tasks in the order they are sent. */
 function startThread(options: ThreadOptions) {
-  const worker = new Worker(programFile('store/engine/sqlite-thread'), {
+  const worker = startProgramThread(programFile('store/engine/sqlite-thread'), {
     workerData: options,
     resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB },
   })

@@ -16,7 +16,14 @@ import { dismissals } from '../migrations/0012-dismissals.ts'
 import { alerts } from '../migrations/0013-alerts.ts'
 import { bodies } from '../migrations/0014-bodies.ts'
 import { savedTests } from '../migrations/0015-saved-tests.ts'
-import { createPing, openPool } from './postgres.ts'
+import { heartbeats } from '../migrations/0016-heartbeats.ts'
+import { rateShares } from '../migrations/0017-rate-shares.ts'
+import { configHistory } from '../migrations/0020-config-history.ts'
+import { imports } from '../migrations/0021-imports.ts'
+import { partitions } from '../migrations/0022-partitions.ts'
+import { canaries } from '../migrations/0024-canaries.ts'
+import { channelSettingSecrets } from '../migrations/0025-channel-setting-secrets.ts'
+import { createPing, createPool, openPool } from './postgres.ts'
 import type { Database, Engine } from './schema.ts'
 import { createSqliteDialect, SqliteError } from './sqlite.ts'
 
@@ -29,7 +36,7 @@ export type StoreOptions =
   | { engine: 'sqlite'; path: string; fullSync: boolean }
   | { engine: 'postgres'; url: string; maxConnections?: number }
 
-/** A newer version has migrated the store, so this version must not change it. */
+/** A newer version has migrated the store to a schema that this version cannot serve. */
 export class NewerStoreError extends Error {
   constructor(migration: string) {
     super(
@@ -39,7 +46,7 @@ export class NewerStoreError extends Error {
   }
 }
 
-const MIGRATIONS = {
+export const MIGRATIONS = {
   '0001-foundation': foundation,
   '0002-books': books,
   '0003-videos': videos,
@@ -55,9 +62,26 @@ const MIGRATIONS = {
   '0013-alerts': alerts,
   '0014-bodies': bodies,
   '0015-saved-tests': savedTests,
+  '0016-heartbeats': heartbeats,
+  '0017-rate-shares': rateShares,
+  '0020-config-history': configHistory,
+  '0021-imports': imports,
+  '0022-partitions': partitions,
+  '0024-canaries': canaries,
+  '0025-channel-setting-secrets': channelSettingSecrets,
 } as const satisfies Record<string, (db: Kysely<unknown>, engine: Engine) => Promise<void>>
 
+/**
+ * A program that knows this migration can serve the schema after all migrations above, because the later ones only add to
+ * it. A migration that removes or changes something becomes the new floor (docs/operating/upgrades.md: Rolling upgrades).
+ */
+export const SCHEMA_FLOOR: keyof typeof MIGRATIONS = '0015-saved-tests'
+
+/** The names of all migrations of this version, oldest first. */
+export const MIGRATION_NAMES: readonly string[] = Object.keys(MIGRATIONS)
+
 const PING_TIMEOUT_MS = 3_000
+const MAINTENANCE_CONNECT_MS = 10_000
 
 class KeyedPostgresDialect extends PostgresDialect {
   override createAdapter() {
@@ -65,18 +89,41 @@ class KeyedPostgresDialect extends PostgresDialect {
   }
 }
 
-const openPostgres = (url: string, maxConnections: number) =>
-  new Kysely<Database>({ dialect: new KeyedPostgresDialect({ pool: () => openPool(url, maxConnections) }) })
+const openPostgres = (url: string, maxConnections: number, onTimeline: (timeline: string) => void) =>
+  new Kysely<Database>({
+    dialect: new KeyedPostgresDialect({ pool: () => openPool(url, maxConnections, onTimeline) }),
+  })
+
+/** Without a limit of time. The server ends the statement if this process dies. */
+const openMaintenance = (url: string) =>
+  new Kysely<Database>({
+    dialect: new KeyedPostgresDialect({
+      pool: () =>
+        createPool(url, {
+          max: 1,
+          connectionTimeoutMillis: MAINTENANCE_CONNECT_MS,
+          statement_timeout: 0,
+          idleTimeoutMillis: 0,
+        }),
+    }),
+  })
 
 const openSqlite = (path: string, fullSync: boolean) =>
   new Kysely<Database>({ dialect: createSqliteDialect({ path, fullSync }) })
 
 /** Opens the store without reading it. */
 export function openStore(options: StoreOptions) {
+  let knownTimeline: string | undefined
+  const failoverListeners = new Set<() => void>()
+  function onTimeline(timeline: string): void {
+    const isFailover = knownTimeline !== undefined && timeline !== knownTimeline
+    knownTimeline = timeline
+    if (isFailover) for (const listener of failoverListeners) listener()
+  }
   const db =
     options.engine === 'sqlite'
       ? openSqlite(options.path, options.fullSync)
-      : openPostgres(options.url, options.maxConnections ?? 10)
+      : openPostgres(options.url, options.maxConnections ?? 10, onTimeline)
   const { engine } = options
   const postgres = options.engine === 'postgres' ? createPing(options.url) : undefined
 
@@ -89,11 +136,17 @@ export function openStore(options: StoreOptions) {
     db,
     engine,
     migrate: () => migrate(db, engine),
-    /** Whether the store has been migrated before. Throws if a newer version did so. */
+    /** Whether the store has been migrated before. Throws if a newer version did so, to a schema of another kind. */
     async isInitialised(): Promise<boolean> {
-      await refuseNewer(db)
-      const tables = await db.introspection.getTables()
-      return tables.some(table => table.name === 'meta')
+      await isNewer(db, engine)
+      return hasTable(db, engine, 'meta')
+    },
+    /** Calls back when PostgreSQL has been replaced by another server, which may lack the last transactions. */
+    onFailover: (listener: () => void) => void failoverListeners.add(listener),
+    /** A connection to PostgreSQL for a statement that may take hours. */
+    openMaintenance(): Db {
+      if (options.engine !== 'postgres') throw new Error('only PostgreSQL has a maintenance connection')
+      return openMaintenance(options.url)
     },
     /** Fails if the store does not respond in time. */
     ping: (): Promise<void> => (postgres ? postgres.ping() : pingSqlite()),
@@ -111,20 +164,47 @@ async function migrate(db: Db, engine: Engine): Promise<void> {
   const migrations: Record<string, Migration> = Object.fromEntries(
     Object.entries(MIGRATIONS).map(([name, up]) => [name, { up: (trx: Kysely<unknown>) => up(trx, engine) }]),
   )
-  await refuseNewer(db)
+  if (await isNewer(db, engine)) return
   const migrator = new Migrator({ db, provider: { getMigrations: async () => migrations } })
   const { error } = await migrator.migrateToLatest()
-  if (error) throw error
+  // A newer program may have migrated the store meanwhile.
+  if (error && !(await isNewer(db, engine))) throw error
+  if (!error && (await readFloor(db)) !== SCHEMA_FLOOR)
+    await db
+      .insertInto('meta')
+      .values({ key: FLOOR_KEY, value: SCHEMA_FLOOR })
+      .onConflict(conflict => conflict.column('key').doUpdateSet({ value: SCHEMA_FLOOR }))
+      .execute()
 }
 
-async function refuseNewer(db: Db): Promise<void> {
-  const tables = await db.introspection.getTables({ withInternalKyselyTables: true })
-  if (!tables.some(table => table.name === 'kysely_migration')) return
+/** Kysely's introspection reads every column of every partition, so it is not used. */
+async function hasTable(db: Db, engine: Engine, name: string): Promise<boolean> {
+  const table =
+    engine === 'postgres'
+      ? sql`select 1 where to_regclass(${name}) is not null`
+      : sql`select 1 from sqlite_master where type = 'table' and name = ${name}`
+  return (await table.execute(db)).rows.length > 0
+}
+
+/** In `meta`. */
+const FLOOR_KEY = 'schema_floor'
+
+async function readFloor(db: Db): Promise<string | undefined> {
+  const row = await db.selectFrom('meta').select('value').where('key', '=', FLOOR_KEY).executeTakeFirst()
+  return row?.value
+}
+
+/** Whether a newer version has migrated the store. Throws if this version cannot serve its schema. */
+async function isNewer(db: Db, engine: Engine): Promise<boolean> {
+  if (!(await hasTable(db, engine, 'kysely_migration'))) return false
   const { rows } = await sql<{
     name: string
   }>`select name from kysely_migration order by name desc limit 1`.execute(db)
   const newest = rows[0]?.name
-  if (newest !== undefined && !(newest in MIGRATIONS)) throw new NewerStoreError(newest)
+  if (newest === undefined || newest in MIGRATIONS) return false
+  const floor = await readFloor(db)
+  if (floor === undefined || !(floor in MIGRATIONS)) throw new NewerStoreError(newest)
+  return true
 }
 
 /** Compares PostgreSQL's error code, so that the driver need not be loaded for its error class. */
@@ -132,6 +212,11 @@ const isPostgres = (error: unknown, code: string) =>
   error instanceof Error && 'code' in error && error.code === code
 
 const POSTGRES_DEADLOCK = '40P01'
+const POSTGRES_LOCK_TIMEOUT = '55P03'
+
+/** A lock was not granted within `lock_timeout`. */
+export const isLockTimeout = (error: unknown): boolean => isPostgres(error, POSTGRES_LOCK_TIMEOUT)
+
 /** The maximum number of attempts. In each round of a deadlock one of the transactions completes. */
 const MAX_TRIES = 10
 

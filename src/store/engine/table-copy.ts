@@ -1,21 +1,28 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { openDatabase } from '../../host/sqlite-open.ts'
+import { chunksOf } from './chunks.ts'
 import type { Db, Trx } from './store.ts'
 
 /** A plain connection to an SQLite file that no other process has open. */
 type File = ReturnType<typeof openDatabase>
-type Table = { readonly name: string; readonly columns: readonly string[]; readonly hasOwnIds: boolean }
+export type StoredTable = {
+  readonly name: string
+  readonly columns: readonly string[]
+  readonly hasOwnIds: boolean
+  /** SQLite numbers its rows. */
+  readonly hasRowIds: boolean
+}
 type Value = string | number | bigint | null | Uint8Array
-type Row = Record<string, Value>
+export type StoredRow = Record<string, Value>
 
 const ROWS_AT_ONCE = 500
 /** Rows with bodies have up to half a megabyte each. */
 const BODIES_AT_ONCE = 20
-const rowsAtOnce = (table: string) =>
+export const rowsAtOnce = (table: string) =>
   table === 'bodies' || table === 'saved_tests' ? BODIES_AT_ONCE : ROWS_AT_ONCE
 
 /** The tables of an SQLite file, each after the tables that it references. */
-export function tablesOf(file: File): Table[] {
+export function tablesOf(file: File): StoredTable[] {
   const tables = file
     .prepare(
       `SELECT name, sql FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite!_%' ESCAPE '!'
@@ -42,6 +49,7 @@ export function tablesOf(file: File): Table[] {
       .all(name)
       .map(column => String(column.name)),
     hasOwnIds: /autoincrement/i.test(tables.find(table => table.name === name)?.sql ?? ''),
+    hasRowIds: !/without rowid/i.test(tables.find(table => table.name === name)?.sql ?? ''),
   }))
 }
 
@@ -69,7 +77,8 @@ export async function copyFromPostgres(db: Db, file: File): Promise<void> {
         )
         await sql`declare rows_of_table no scroll cursor for select * from ${sql.table(name)}`.execute(trx)
         for (;;) {
-          const { rows } = await sql<Row>`fetch ${sql.lit(rowsAtOnce(name))} from rows_of_table`.execute(trx)
+          const { rows } =
+            await sql<StoredRow>`fetch ${sql.lit(rowsAtOnce(name))} from rows_of_table`.execute(trx)
           file.exec('BEGIN')
           for (const row of rows) insert.run(...columns.map(column => row[column] ?? null))
           file.exec('COMMIT')
@@ -89,26 +98,41 @@ export async function copyFromPostgres(db: Db, file: File): Promise<void> {
 export async function copyToPostgres(file: File, trx: Trx): Promise<void> {
   // Migrations insert default rows.
   for (const { name } of tablesOf(file).toReversed()) await sql`delete from ${sql.table(name)}`.execute(trx)
-  for (const { name, columns, hasOwnIds } of tablesOf(file)) {
-    const names = sql.join(columns.map(column => sql.ref(column)))
-    const insert = (rows: readonly Row[]) => {
-      const lists: RawBuilder<unknown>[] = rows.map(
-        row => sql`(${sql.join(columns.map(column => row[column] ?? null))})`,
-      )
-      return sql`insert into ${sql.table(name)} (${names}) overriding system value values ${sql.join(lists)}`.execute(
-        trx,
-      )
-    }
-    let some: Row[] = []
-    for (const row of file.prepare(`SELECT * FROM ${quoted(name)}`).iterate()) {
-      some.push(row as Row)
-      if (some.length < rowsAtOnce(name)) continue
-      await insert(some)
+  for (const table of tablesOf(file)) {
+    let some: StoredRow[] = []
+    for (const row of file.prepare(`SELECT * FROM ${quoted(table.name)}`).iterate()) {
+      some.push(row as StoredRow)
+      if (some.length < rowsAtOnce(table.name)) continue
+      await insertRows(trx, table, some)
       some = []
     }
-    if (some.length > 0) await insert(some)
-    const last = file.prepare('SELECT seq FROM sqlite_sequence WHERE name = ?').get(name)?.seq
-    if (hasOwnIds && Number(last ?? 0) > 0)
-      await sql`select setval(pg_get_serial_sequence(${name}, 'id')::regclass, ${Number(last)})`.execute(trx)
+    if (some.length > 0) await insertRows(trx, table, some)
+    await setLastId(trx, file, table)
   }
+}
+
+/** PostgreSQL takes at most 65,535 parameters with a statement. */
+const MAX_PARAMETERS = 60_000
+
+export async function insertRows(
+  trx: Trx,
+  { name, columns }: Pick<StoredTable, 'name' | 'columns'>,
+  rows: readonly StoredRow[],
+): Promise<void> {
+  const names = sql.join(columns.map(column => sql.ref(column)))
+  for (const some of chunksOf(rows, Math.floor(MAX_PARAMETERS / columns.length))) {
+    const lists: RawBuilder<unknown>[] = some.map(
+      row => sql`(${sql.join(columns.map(column => row[column] ?? null))})`,
+    )
+    await sql`insert into ${sql.table(name)} (${names}) overriding system value values ${sql.join(lists)}`.execute(
+      trx,
+    )
+  }
+}
+
+/** Ids are never reused, also those of deleted rows. */
+export async function setLastId(trx: Trx, file: File, { name, hasOwnIds }: StoredTable): Promise<void> {
+  const last = file.prepare('SELECT seq FROM sqlite_sequence WHERE name = ?').get(name)?.seq
+  if (hasOwnIds && Number(last ?? 0) > 0)
+    await sql`select setval(pg_get_serial_sequence(${name}, 'id')::regclass, ${Number(last)})`.execute(trx)
 }

@@ -101,3 +101,8 @@ export async function takeLease(
     .executeTakeFirst()
   return numInsertedOrUpdatedRows === 1n
 }
+
+/** Ends a lease of this holder, so that another machine can take it at once. */
+export async function releaseLease(db: Db, name: string, holder: string): Promise<void> {
+  await db.deleteFrom('alert_leases').where('name', '=', name).where('holder', '=', holder).execute()
+}

@@ -1,7 +1,15 @@
 import { ALIAS_STATUS } from '../../domain/alias.ts'
 import { fold } from '../../domain/text.ts'
 import { AUDIT_CHAIN } from '../books/chains.ts'
-import { boundedCount, containing, like, type Page, type Paging, pageOf } from '../engine/page.ts'
+import {
+  boundedCount,
+  containing,
+  like,
+  nonEmptyIds,
+  type Page,
+  type Paging,
+  pageOf,
+} from '../engine/page.ts'
 import type { AliasRow } from '../engine/schema.ts'
 import type { Db, Trx } from '../engine/store.ts'
 
@@ -10,6 +18,14 @@ const searchText = ({ name, target }: Pick<AliasRow, 'name' | 'target'>) => fold
 
 export const findAlias = (db: Db, id: number): Promise<AliasRow | undefined> =>
   db.selectFrom('aliases').selectAll().where('id', '=', id).executeTakeFirst()
+
+export const findAliasByName = (db: Db, name: string): Promise<AliasRow | undefined> =>
+  db.selectFrom('aliases').selectAll().where('name', '=', name).executeTakeFirst()
+
+export const findAliases = (db: Db, ids: readonly number[]): Promise<AliasRow[]> =>
+  ids.length === 0
+    ? Promise.resolve([])
+    : db.selectFrom('aliases').selectAll().where('id', 'in', nonEmptyIds(ids)).execute()
 
 export async function listAliases(
   db: Db,

@@ -28,12 +28,12 @@ export const auditFields = (row: Omit<AuditRow, 'hash'>) => [...unkeyedAuditFiel
 
 const json = (states: readonly RowState[]) => (states.length === 0 ? null : JSON.stringify(states))
 
-/** Appends a record with the current state of its target, or with the passed states. */
+/** Appends a record with the current state of its target, or with the passed states. Returns its sequence number. */
 export async function appendAudit(
   trx: Trx,
   record: AuditRecord,
   states?: readonly RowState[],
-): Promise<void> {
+): Promise<number> {
   let state: string | null = null
   const { seq, hash } = await appendLink(trx, AUDIT_CHAIN, async next => {
     // Read under the chain's lock, so that after two changes of one row the later record has the later state.
@@ -44,6 +44,7 @@ export async function appendAudit(
     .insertInto('audit')
     .values({ ...record, seq, hash, state })
     .execute()
+  return seq
 }
 
 type SystemRecord = Pick<AuditRecord, 'time' | 'action' | 'target'> & { readonly after?: unknown }
@@ -53,7 +54,7 @@ export const appendSystemAudit = (
   trx: Trx,
   { after, ...record }: SystemRecord,
   states?: readonly RowState[],
-): Promise<void> =>
+): Promise<number> =>
   appendAudit(
     trx,
     {

@@ -1,3 +1,4 @@
+import { sql } from 'kysely'
 import { fold } from '../../domain/text.ts'
 import {
   boundedCount,
@@ -11,7 +12,7 @@ import {
 } from '../engine/page.ts'
 import type { AccountRow, TokenRow } from '../engine/schema.ts'
 import type { Db, Trx } from '../engine/store.ts'
-import { recordName } from '../usage/token-names.ts'
+import { recordName, recordNames } from '../usage/token-names.ts'
 
 export type TokenWithAccount = TokenRow & Pick<AccountRow, 'unlimited' | 'credited' | 'posted' | 'held'>
 
@@ -31,8 +32,12 @@ export const findToken = (db: Db, userId: number, id: number): Promise<TokenWith
 export const findTokens = (db: Db, userId: number, ids: readonly number[]): Promise<TokenWithAccount[]> =>
   withAccount(db).where('tokens.id', 'in', nonEmptyIds(ids)).where('tokens.user_id', '=', userId).execute()
 
-export const findTokenByDigest = (db: Db, digest: string): Promise<TokenWithAccount | undefined> =>
-  withAccount(db).where('tokens.key_digest', '=', digest).executeTakeFirst()
+/** The token that one of these digests belongs to. */
+export const findTokenByDigest = (
+  db: Db,
+  digests: readonly string[],
+): Promise<TokenWithAccount | undefined> =>
+  withAccount(db).where('tokens.key_digest', 'in', digests).executeTakeFirst()
 
 type TokenFilter = {
   readonly keyword?: string | undefined
@@ -72,6 +77,58 @@ export async function insertToken(trx: Trx, token: NewToken): Promise<number> {
   await recordName(trx, id)
   return id
 }
+
+/** Inserts many tokens; their values are encrypted for the ids of their rows. Returns the ids in the order of the tokens. */
+export async function insertTokens(
+  trx: Trx,
+  tokens: readonly Omit<NewToken, 'key_sealed'>[],
+  seal: (id: number, index: number) => string,
+): Promise<number[]> {
+  if (tokens.length === 0) return []
+  const rows = await trx
+    .insertInto('tokens')
+    .values(
+      tokens.map(token => ({
+        ...token,
+        key_sealed: '',
+        search: fold(token.name),
+        accessed_time: token.created_time,
+      })),
+    )
+    .returning('id')
+    .execute()
+  // Ids are assigned in the order of the rows, but neither engine guarantees to return them in it.
+  const ids = rows.map(row => row.id).sort((a, b) => a - b)
+  const sealed = ids.map((id, index) => sql`(cast(${id} as bigint), ${seal(id, index)})`)
+  await trx
+    .with('made(id, sealed)', () => sql<{ id: number; sealed: string }>`(values ${sql.join(sealed)})`)
+    .updateTable('tokens')
+    .from('made')
+    .set(row => ({ key_sealed: row.ref('made.sealed') }))
+    .whereRef('tokens.id', '=', 'made.id')
+    .execute()
+  await recordNames(trx, ids)
+  return ids
+}
+
+/** Which of the digests belong to a token already. */
+export async function findTokenDigests(db: Db, digests: readonly string[]): Promise<Map<string, number>> {
+  if (digests.length === 0) return new Map()
+  const rows = await db
+    .selectFrom('tokens')
+    .select(['key_digest', 'id'])
+    .where('key_digest', 'in', digests)
+    .execute()
+  return new Map(rows.map(row => [row.key_digest, row.id]))
+}
+
+/** Tokens by their ids, of any user. */
+export const findTokensById = (db: Db, ids: readonly number[]): Promise<TokenWithAccount[]> =>
+  withAccount(db)
+    .where('tokens.id', 'in', nonEmptyIds(ids))
+    // Without statistics, as after an import, PostgreSQL would scan all accounts for each token.
+    .where('accounts.owner_id', 'in', nonEmptyIds(ids))
+    .execute()
 
 export type TokenChange = Partial<
   Pick<

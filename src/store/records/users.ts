@@ -123,6 +123,53 @@ export async function insertUser(trx: Trx, user: NewUser): Promise<number> {
   return id
 }
 
+export type NewUserRow = Pick<
+  UserRow,
+  | 'username'
+  | 'display_name'
+  | 'email'
+  | 'password_hash'
+  | 'role'
+  | 'status'
+  | 'user_group'
+  | 'limits'
+  | 'created_time'
+>
+
+/** Inserts many users. Returns the ids in the order of the users. */
+export async function insertUsers(trx: Trx, users: readonly NewUserRow[]): Promise<number[]> {
+  if (users.length === 0) return []
+  const rows = await trx
+    .insertInto('users')
+    .values(
+      users.map(user => ({
+        ...user,
+        username_key: fold(user.username),
+        search: searchText(user),
+        last_login_time: 0,
+        deleted_time: null,
+      })),
+    )
+    .returning('id')
+    .execute()
+  // Ids are assigned in the order of the rows, but neither engine guarantees to return them in it.
+  return rows.map(row => row.id).sort((a, b) => a - b)
+}
+
+/** The folded names of all users, those of deleted ones included. */
+export async function listUsernameKeys(db: Db): Promise<string[]> {
+  const rows = await db.selectFrom('users').select('username_key').execute()
+  return rows.map(row => row.username_key)
+}
+
+/** Users by their ids; deleted ones are missing. */
+export const findUsersById = (db: Db, ids: readonly number[]): Promise<UserWithAccount[]> =>
+  withAccount(db)
+    .where('users.id', 'in', nonEmptyIds(ids))
+    .where('accounts.owner_id', 'in', nonEmptyIds(ids))
+    .where('users.deleted_time', 'is', null)
+    .execute()
+
 export type UserChange = Partial<
   Pick<
     UserRow,

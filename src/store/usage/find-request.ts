@@ -37,8 +37,8 @@ async function newestRowsOf(
   { condition, limit }: { readonly condition: RawBuilder<unknown>; readonly limit: number },
 ): Promise<LogWithNames[]> {
   const owned = userId === undefined ? sql`true` : sql`user_id = ${userId}`
-  const { rows: ids } = await sql<{ id: number }>`
-    select id from (${rows} order by created_time desc, id desc limit ${sql.lit(MAX_READ)}) as newest
+  const { rows: ids } = await sql<{ id: number; created_time: number }>`
+    select id, created_time from (${rows} order by created_time desc, id desc limit ${sql.lit(MAX_READ)}) as newest
     where ${condition} and ${owned} order by created_time desc, id desc limit ${sql.lit(limit)}
   `.execute(db)
   return readLogs(db, ids)
@@ -134,8 +134,8 @@ export async function findAttempts(
   { from, to }: { readonly from: number; readonly to: number },
 ): Promise<LogWithNames[]> {
   const part = sql`${`"channel":${channelId},"status":`}`
-  const { rows: ids } = await sql<{ id: number }>`
-    select id from (
+  const { rows: ids } = await sql<{ id: number; created_time: number }>`
+    select id, created_time from (
       select id, created_time, other from logs where created_time >= ${from} and created_time <= ${to}
       order by created_time desc, id desc limit ${sql.lit(MAX_BEFORE)}
     ) as newest

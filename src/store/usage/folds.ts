@@ -94,13 +94,15 @@ type FoldingDeps = {
   readonly db: Db
   readonly engine: Engine
   now(): number
+  /** Whether this node runs the jobs of the fleet. */
+  isLeader(): boolean
   /** Waits between two units, so that the store stays available for other work. */
   pause(): Promise<void>
   onFailure(error: Error): void
 }
 
 /** Folds past units one at a time, starting with the oldest missing one. */
-export function createFolding({ db, engine, now, pause, onFailure }: FoldingDeps) {
+export function createFolding({ db, engine, now, isLeader, pause, onFailure }: FoldingDeps) {
   let isClosed = false
   let running: Promise<void> | undefined
 
@@ -134,7 +136,7 @@ export function createFolding({ db, engine, now, pause, onFailure }: FoldingDeps
   async function foldAll(): Promise<void> {
     for (const each of [...UNITS].reverse())
       for (const start of await missing(each)) {
-        if (isClosed) return
+        if (isClosed || !isLeader()) return
         await foldUnit(db, engine, each, start)
         await pause()
       }
@@ -148,7 +150,9 @@ export function createFolding({ db, engine, now, pause, onFailure }: FoldingDeps
     return running
   }
 
-  const run = () => void fold().catch(onFailure)
+  const run = () => {
+    if (isLeader()) fold().catch(onFailure)
+  }
   const first = setTimeout(run, FIRST_AFTER_MS)
   const timer = setInterval(run, EVERY_MS)
   first.unref()

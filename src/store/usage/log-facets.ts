@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely'
 import { LOG_TYPE } from '../../domain/log.ts'
 import { NO_CHANNEL } from '../../domain/rejection.ts'
-import { byTokens, detailOf, filtered, type Lists, type LogFilter, type LogStore } from './log-filter.ts'
+import { detailOf, filtered, type Lists, type LogFilter, type LogStore, resolveFilter } from './log-filter.ts'
 import { ends, isInRollups, MAX_EXACT, rollupFilter, sumQuickly } from './log-sums.ts'
 import { groupRollups, isFolded, type RollupGroup } from './rollups.ts'
 
@@ -116,12 +116,12 @@ export async function facetOf(
   if (facet === 'status') {
     const { values, isExact } = await countStatuses(
       store,
-      await byTokens(store, { ...requested, status: 'any' }),
+      await resolveFilter(store, { ...requested, status: 'any' }),
     )
     return { values: sortedByCount(values, limit), isExact }
   }
   if (facet === 'error') {
-    const filter = await byTokens(store, {
+    const filter = await resolveFilter(store, {
       ...requested,
       type: LOG_TYPE.error,
       status: undefined,
@@ -137,7 +137,7 @@ export async function facetOf(
       isExact,
     }
   }
-  const filter = await byTokens(store, {
+  const filter = await resolveFilter(store, {
     ...requested,
     status: requested.status ?? 'any',
     [FACETS[facet].filter]: undefined,

@@ -1,6 +1,7 @@
 import { type RawBuilder, sql } from 'kysely'
 import { LOG_TYPE } from '../../domain/log.ts'
 import { NO_CHANNEL } from '../../domain/rejection.ts'
+import { requestTime } from '../../domain/request-time.ts'
 import type { Engine, LogRow } from '../engine/schema.ts'
 import type { Db } from '../engine/store.ts'
 import { tokensNamed } from './token-names.ts'
@@ -51,7 +52,7 @@ export type LogFilter = {
   readonly tag?: { readonly name: string; readonly value: string } | undefined
   readonly anyOf?: Lists | undefined
   readonly noneOf?: Lists | undefined
-  /** The tokens that have or had the requested name (`byTokens`). */
+  /** The tokens that have or had the requested name (`resolveFilter`). */
   readonly tokens?: Tokens | undefined
   /** Only rows older than this one. */
   readonly after?: LogPlace | undefined
@@ -98,8 +99,30 @@ function typesOf({ type, status }: LogFilter): readonly number[] | undefined {
 /** Up to this many tokens of one name are looked up by index; rows of a more common name are not rare. */
 const MAX_TOKENS_OF_NAME = 50
 
+/** How much earlier than its request a row may be, if clocks differ. */
+const MAX_SKEW_S = 86_400
+
+/**
+ * A filter for a request with the time before which it has no row, so that PostgreSQL need not look into older partitions. If there
+ * is no later row, for example because a clock was set back by days, the filter stays as it is.
+ */
+async function sinceRequest({ db, engine }: LogStore, filter: LogFilter): Promise<LogFilter> {
+  const time = filter.requestId === undefined ? undefined : requestTime(filter.requestId)
+  if (engine === 'sqlite' || time === undefined) return filter
+  const since = time - MAX_SKEW_S
+  if (filter.from !== undefined && filter.from >= since) return filter
+  const row = await db
+    .selectFrom('logs')
+    .select('id')
+    .where('request_id', '=', filter.requestId as string)
+    .where('created_time', '>=', since)
+    .limit(1)
+    .executeTakeFirst()
+  return row ? { ...filter, from: since } : filter
+}
+
 /** Replaces a filter by token name by a filter for the tokens that have or had this name. */
-export async function byTokens({ db }: LogStore, filter: LogFilter): Promise<LogFilter> {
+async function byTokens({ db }: LogStore, filter: LogFilter): Promise<LogFilter> {
   const { tokenName, userId } = filter
   if (tokenName === undefined || isPattern(tokenName)) return filter
   const tokens = await tokensNamed(db, { name: tokenName, userId }, MAX_TOKENS_OF_NAME)
@@ -111,6 +134,10 @@ export async function byTokens({ db }: LogStore, filter: LogFilter): Promise<Log
     tokens: { ids: ids.length === 0 ? [NO_ID] : ids, belongToUser: userId !== undefined },
   }
 }
+
+/** Looks up what the filter names, so that the rows are found by an index, and in few partitions. */
+export const resolveFilter = async (store: LogStore, filter: LogFilter): Promise<LogFilter> =>
+  byTokens(store, await sinceRequest(store, filter))
 
 type ColumnValues = { readonly column: keyof LogRow; readonly values: readonly (string | number)[] }
 

@@ -1,7 +1,14 @@
 import { sql } from 'kysely'
 import { LOG_TYPE } from '../../domain/log.ts'
 import { NANOS_PER_UNIT, unitsUsed } from '../../domain/money.ts'
-import { byTokens, filtered, isPattern, type LogFilter, type LogStore, MAX_SCANNED } from './log-filter.ts'
+import {
+  filtered,
+  isPattern,
+  type LogFilter,
+  type LogStore,
+  MAX_SCANNED,
+  resolveFilter,
+} from './log-filter.ts'
 import { ROLLUP_S, type RollupFilter, type Sums, sumRollups, sumUnits, type UnitSums } from './rollups.ts'
 
 /** Counts of matches are exact up to this number. */
@@ -104,7 +111,7 @@ export type Totals = {
 
 /** The number of matching requests and their sums: exact, or marked as a lower bound. */
 export async function totalsOf(store: LogStore, requested: LogFilter): Promise<Totals> {
-  const filter = await byTokens(store, requested)
+  const filter = await resolveFilter(store, requested)
   if (isInRollups(filter)) {
     const sums = await sumQuickly(store, filter)
     return { count: sums.requests, isMore: false, sums }
@@ -134,7 +141,7 @@ export async function totalsOf(store: LogStore, requested: LogFilter): Promise<T
 
 /** Units that matching requests cost: summed exactly, rounded up once (docs/reference/money.md: Rounding). */
 export async function unitsOf(store: LogStore, filter: LogFilter): Promise<number> {
-  const { type: _always, ...requests } = await byTokens(store, filter)
+  const { type: _always, ...requests } = await resolveFilter(store, filter)
   if (isInRollups(requests)) {
     const { rows, whole } = ends(requests)
     const parts = await Promise.all([
@@ -166,7 +173,7 @@ const unitsInRows = (store: LogStore, filter: LogFilter, maxScanned = ALL_ROWS):
 
 /** The number of successful requests of a filter, and their input and output tokens. */
 export async function countConsumed(store: LogStore, filter: LogFilter) {
-  const consumed = { ...(await byTokens(store, filter)), type: LOG_TYPE.consume }
+  const consumed = { ...(await resolveFilter(store, filter)), type: LOG_TYPE.consume }
   const { requests, tokens } = await filtered(store, consumed, ALL_ROWS)
     .matches.select([
       sql<number>`count(*)`.as('requests'),

@@ -1,5 +1,12 @@
 import { sql } from 'kysely'
-import { byTokens, detailOf, filtered, type LogFilter, type LogStore, MAX_SCANNED } from './log-filter.ts'
+import {
+  detailOf,
+  filtered,
+  type LogFilter,
+  type LogStore,
+  MAX_SCANNED,
+  resolveFilter,
+} from './log-filter.ts'
 import { MAX_EXACT } from './log-sums.ts'
 
 export type Percentiles = { readonly p50: number; readonly p95: number }
@@ -32,7 +39,7 @@ function percentilesIn(rows: readonly Ranked[], by: 'total' | 'first'): Percenti
 
 /** Latency of the newest successful requests of a filter: in total, and to the first byte. */
 export async function timesOf(store: LogStore, requested: LogFilter): Promise<Times> {
-  const filter = await byTokens(store, requested)
+  const filter = await resolveFilter(store, requested)
   const { newest: matching, reached } = filtered(store, { ...filter, status: filter.status ?? 'ok' })
   const newest = matching.select([
     'matches.use_time_ms as total_ms',

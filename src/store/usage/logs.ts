@@ -1,14 +1,14 @@
 import { sql } from 'kysely'
 import { LOG_TYPE } from '../../domain/log.ts'
-import { nonEmptyIds, type Page, type Paging } from '../engine/page.ts'
+import type { Page, Paging } from '../engine/page.ts'
 import type { LogRow, NewLog } from '../engine/schema.ts'
 import type { Db } from '../engine/store.ts'
 import {
-  byTokens,
   filtered,
   type LogPlace as LogCursor,
   type LogFilter,
   type LogStore,
+  resolveFilter,
 } from './log-filter.ts'
 
 export { LOG_TYPE }
@@ -55,22 +55,34 @@ async function countLogs(store: LogStore, filter: LogFilter): Promise<number> {
   return Number(count)
 }
 
+/** Where a row is: PostgreSQL looks only into partitions of its time. */
+type RowPlace = Pick<LogRow, 'id' | 'created_time'>
+
 /**
  * Reads whole rows for one page only; the rows before it are skipped in an index. Rows of one second are in the order in
  * which their requests began, because rejected and settled requests are written by different paths.
  */
-export const readLogs = (db: Db, ids: readonly { readonly id: number }[]): Promise<LogWithNames[]> =>
-  db
+export async function readLogs(db: Db, places: readonly RowPlace[]): Promise<LogWithNames[]> {
+  if (places.length === 0) return []
+  const times = places.map(({ created_time }) => created_time)
+  return db
     .selectFrom('logs')
     .leftJoin('users', 'users.id', 'logs.user_id')
     .leftJoin('channels', 'channels.id', 'logs.channel_id')
     .selectAll('logs')
     .select(['users.username', 'channels.name as channel_name'])
-    .where('logs.id', 'in', nonEmptyIds(ids.map(row => row.id)))
+    .where(
+      'logs.id',
+      'in',
+      places.map(({ id }) => id),
+    )
+    .where('logs.created_time', '>=', Math.min(...times))
+    .where('logs.created_time', '<=', Math.max(...times))
     .orderBy('logs.created_time', 'desc')
     .orderBy('logs.request_id', 'desc')
     .orderBy('logs.id', 'desc')
     .execute()
+}
 
 /** Newest first, by time and then by id: with several nodes, rows do not arrive in order of time. */
 export async function listLogs(
@@ -78,7 +90,7 @@ export async function listLogs(
   requested: LogFilter,
   { page, pageSize }: Paging,
 ): Promise<Page<LogWithNames>> {
-  const filter = await byTokens(store, requested)
+  const filter = await resolveFilter(store, requested)
   const start = (page - 1) * pageSize
   const ids =
     start < MAX_COUNT
@@ -103,7 +115,7 @@ export async function readLogsAfter(
   after: LogCursor | undefined,
   limit: number,
 ): Promise<LogWalk> {
-  const filter = await byTokens(store, requested)
+  const filter = await resolveFilter(store, requested)
   const to = after === undefined ? filter.to : Math.min(filter.to ?? after.time, after.time)
   const { newest, reached } = filtered(store, { ...filter, to, after })
   const places = await newest.limit(limit).execute()
@@ -119,7 +131,7 @@ type IdRange = { readonly after: number; readonly upTo: number; readonly limit: 
 export async function readLogsBetween(db: Db, { after, upTo, limit }: IdRange): Promise<LogWithNames[]> {
   const ids = await db
     .selectFrom('logs')
-    .select('id')
+    .select(['id', 'created_time'])
     .where('id', '>', after)
     .where('id', '<=', upTo)
     .orderBy('id')
@@ -131,7 +143,7 @@ export async function readLogsBetween(db: Db, { after, upTo, limit }: IdRange): 
 export async function listTokenLogs(db: Db, tokenId: number, limit: number): Promise<LogWithNames[]> {
   const ids = await db
     .selectFrom('logs')
-    .select('id')
+    .select(['id', 'created_time'])
     .where('token_id', '=', tokenId)
     .orderBy('created_time', 'desc')
     .orderBy('id', 'desc')

@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import type { CanaryMark } from '../../domain/canary.ts'
 import { LOG_TYPE } from '../../domain/log.ts'
 import {
   NO_CHANNEL,
@@ -37,6 +38,7 @@ const rowOf = (rejection: Rejection): NewLog => ({
     ...(rejection.requestedModel !== undefined && { requested_model: rejection.requestedModel }),
     ...(rejection.param !== undefined && { param: rejection.param }),
     ...(rejection.tags && { tags: rejection.tags }),
+    ...(rejection.canaries && { canary: rejection.canaries }),
     ...(rejection.passedOver && {
       trace: { attempts: [], passed_over: rejection.passedOver.slice(0, MAX_PASSED_OVER) },
     }),
@@ -51,6 +53,8 @@ async function addTo(trx: Trx, rowId: number | undefined, row: NewLog): Promise<
       .updateTable('logs')
       .set(each => ({ requests: each('requests', '+', requests) }))
       .where('id', '=', rowId)
+      // Both are of the first request of that minute: PostgreSQL looks into one partition only.
+      .where('created_time', '=', row.created_time)
       .executeTakeFirstOrThrow()
     if (numUpdatedRows > 0n) return rowId
   }
@@ -96,6 +100,39 @@ async function addToRollups(trx: Trx, counted: readonly (readonly [Rejection, nu
       )
       .execute()
   }
+}
+
+/** Adds the rejected requests to the sums of the canaries that they took part in, as errors. */
+async function addToCanaries(trx: Trx, counted: readonly (readonly [Rejection, number])[]): Promise<void> {
+  const sums = new Map<string, { readonly mark: CanaryMark; requests: number }>()
+  for (const [{ canaries = [] }, requests] of counted)
+    for (const mark of canaries) {
+      const name = `${mark.id}\n${mark.round}\n${mark.side}`
+      const sum = sums.get(name)
+      if (sum) sum.requests += requests
+      else sums.set(name, { mark, requests })
+    }
+  // Sorted as when settled requests are applied.
+  for (const [, { mark, requests }] of [...sums].sort(([a], [b]) => (a < b ? -1 : 1)))
+    await trx
+      .insertInto('canary_sums')
+      .values({
+        canary_id: mark.id,
+        round: mark.round,
+        side: mark.side,
+        requests,
+        errors: requests,
+        prompt_tokens: 0,
+        completion_tokens: 0,
+        cost: 0,
+      })
+      .onConflict(conflict =>
+        conflict.columns(['canary_id', 'round', 'side']).doUpdateSet({
+          requests: sql<number>`canary_sums.requests + excluded.requests`,
+          errors: sql<number>`canary_sums.errors + excluded.errors`,
+        }),
+      )
+      .execute()
 }
 
 /** Deletes the folds that lack these requests; after the rollups, as when settled requests are applied. */
@@ -185,5 +222,6 @@ async function writeBatch(
     trx,
     counted.map(([{ timeMs }]) => timeMs),
   )
+  await addToCanaries(trx, counted)
   return { further: furtherIds, unknown: unknownIds }
 }

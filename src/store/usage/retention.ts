@@ -2,7 +2,10 @@ import { sql } from 'kysely'
 import { IDEMPOTENCY_LIFETIME_S } from '../../domain/idempotency.ts'
 import type { Engine } from '../engine/schema.ts'
 import type { Db } from '../engine/store.ts'
+import { dropExpired, tablesToSweep } from '../partitions/expiry.ts'
+import { LOGS } from '../partitions/tables.ts'
 import { DEAD_KEEP_S, SENT_KEEP_S } from '../records/alert-deliveries.ts'
+import { CANARY_TIMES_KEEP_DAYS, removeCanaryTimes } from '../records/canaries.ts'
 import { SESSION_KEEP_S } from '../records/sessions.ts'
 import { readSettings } from '../records/settings.ts'
 import { bodyBytes, eraseBodies, removeOldBodies } from './bodies.ts'
@@ -15,6 +18,8 @@ type RetentionDeps = {
   /** After this time a session has ended even without a sign-out. */
   readonly sessionLastsS: number
   now(): number
+  /** Whether this node runs the jobs of the fleet. */
+  isLeader(): boolean
   /** Waits between two batches, so that the store stays available for other work. */
   pause(): Promise<void>
   onFailure(error: Error): void
@@ -22,6 +27,8 @@ type RetentionDeps = {
 
 type Removed = {
   readonly usage: number
+  /** Partitions of usage rows, each as a whole. */
+  readonly partitions: number
   readonly sessions: number
   readonly answers: number
   readonly tags: number
@@ -29,6 +36,8 @@ type Removed = {
   readonly bodies: number
 }
 
+/** The types of usage rows that expire. Others, such as top-ups, are kept. */
+const EXPIRING_TYPES = [LOG_TYPE.consume, LOG_TYPE.error, LOG_TYPE.system]
 const DAY_S = 24 * 3600
 /** A batch is one short transaction, which occupies SQLite's writer for some milliseconds. */
 const BATCH = 100
@@ -42,14 +51,22 @@ const MIB = 1_048_576
  * Deletes expired usage rows, sessions, saved answers, alert messages and bodies in small batches. Ledger, rollups and audit
  * are never touched.
  */
-export function createRetention({ db, engine, sessionLastsS, now, pause, onFailure }: RetentionDeps) {
+export function createRetention({
+  db,
+  engine,
+  sessionLastsS,
+  now,
+  isLeader,
+  pause,
+  onFailure,
+}: RetentionDeps) {
   let isClosed = false
   let running: Promise<void> | undefined
 
   /** Runs batches until one is not full. `removeSome` returns the number of deleted rows. */
   async function drain(removeSome: () => Promise<number>): Promise<number> {
     let removed = 0
-    while (!isClosed) {
+    while (!isClosed && isLeader()) {
       const count = await removeSome()
       removed += count
       if (count < BATCH) break
@@ -58,26 +75,47 @@ export function createRetention({ db, engine, sessionLastsS, now, pause, onFailu
     return removed
   }
 
-  async function removeUsage(): Promise<number> {
+  /** The time before which usage rows expire; undefined if they are kept. */
+  async function usageExpiry(): Promise<{ readonly before: number; readonly days: number } | undefined> {
     const { usage_retention_days: days } = await readSettings(db)
-    if (days === 0) return 0
-    const before = now() - days * DAY_S
+    return days === 0 ? undefined : { before: now() - days * DAY_S, days }
+  }
+
+  async function removePartitions(): Promise<number> {
+    const expiry = engine === 'postgres' ? await usageExpiry() : undefined
+    if (!expiry) return 0
+    const isActive = () => !isClosed && isLeader()
+    return dropExpired({ db, before: expiry.before, types: EXPIRING_TYPES, pause, isActive })
+  }
+
+  async function removeUsage(): Promise<number> {
+    const expiry = await usageExpiry()
+    if (!expiry) return 0
+    const tables = engine === 'postgres' ? await tablesToSweep(db, expiry.days) : [LOGS.name]
+    let removed = 0
+    for (const table of tables) removed += await removeRows(table, expiry.before)
+    return removed
+  }
+
+  async function removeRows(table: string, before: number): Promise<number> {
+    // A partition has the columns of the whole table.
+    const rowsOf = table as 'logs'
     // Rows of other types are kept, so each batch starts at the end of the previous one instead of skipping them again.
     let from = 0
     return drain(async () => {
       const rows = await db
-        .deleteFrom('logs')
+        .deleteFrom(rowsOf)
         .where('id', 'in', logs => {
           const oldest = logs
-            .selectFrom('logs')
+            .selectFrom(rowsOf)
             .select('id')
             .where('created_time', '>=', from)
             .where('created_time', '<', before)
-            .where('type', 'in', [LOG_TYPE.consume, LOG_TYPE.error, LOG_TYPE.system])
+            .where('type', 'in', EXPIRING_TYPES)
             .orderBy('created_time')
             .orderBy('id')
             .limit(BATCH)
-          // Several nodes may run this. SKIP LOCKED avoids waiting for rows that another node is deleting.
+          // A node of an older version may run this too. SKIP LOCKED avoids waiting for rows that it is deleting.
           return engine === 'postgres' ? oldest.forUpdate().skipLocked() : oldest
         })
         .returning('created_time')
@@ -154,8 +192,13 @@ export function createRetention({ db, engine, sessionLastsS, now, pause, onFailu
     return erased + removed
   }
 
+  /** The sums of a canary are kept. */
+  const removeTimes = () => drain(() => removeCanaryTimes(db, now() - CANARY_TIMES_KEEP_DAYS * DAY_S, BATCH))
+
   async function sweep(): Promise<Removed> {
+    await removeTimes()
     return {
+      partitions: await removePartitions(),
       usage: await removeUsage(),
       sessions: await removeSessions(),
       answers: await removeAnswers(),
@@ -167,6 +210,7 @@ export function createRetention({ db, engine, sessionLastsS, now, pause, onFailu
 
   /** Runs never overlap. The first run over millions of rows may take longer than the interval. */
   function run(): void {
+    if (!isLeader()) return
     running ??= sweep()
       .then(() => {}, onFailure)
       .finally(() => {
@@ -176,6 +220,7 @@ export function createRetention({ db, engine, sessionLastsS, now, pause, onFailu
 
   let removingBodies: Promise<void> | undefined
   function runBodies(): void {
+    if (!isLeader()) return
     removingBodies ??= removeBodies()
       .then(() => {}, onFailure)
       .finally(() => {

@@ -6,11 +6,15 @@ import type { Db, Trx } from '../engine/store.ts'
 // names would slow down every request.
 
 /** Records the current name of a token; earlier names stay. */
-export async function recordName(trx: Trx, tokenId: number): Promise<void> {
+export const recordName = (trx: Trx, tokenId: number): Promise<void> => recordNames(trx, [tokenId])
+
+export async function recordNames(trx: Trx, tokenIds: readonly number[]): Promise<void> {
   await trx
     .insertInto('token_names')
     .columns(['token_id', 'name', 'user_id'])
-    .expression(of => of.selectFrom('tokens').select(['id', 'name', 'user_id']).where('id', '=', tokenId))
+    .expression(of =>
+      of.selectFrom('tokens').select(['id', 'name', 'user_id']).where('id', 'in', nonEmptyIds(tokenIds)),
+    )
     .onConflict(conflict => conflict.columns(['token_id', 'name']).doNothing())
     .execute()
 }

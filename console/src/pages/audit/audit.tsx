@@ -1,5 +1,4 @@
 import { Link } from '@tanstack/react-router'
-import type { TFunction } from 'i18next'
 import { X } from 'lucide-react'
 import { useMemo } from 'react'
 import { useTranslation } from 'react-i18next'
@@ -23,6 +22,7 @@ import type { Column } from '../../look/table-props.ts'
 import { beginOf, RANGES, type RangeName, rangeOf } from '../usage/range.ts'
 import { RangeChoice } from '../usage/range-choice.tsx'
 import { changesIn } from './changes.ts'
+import { sourceText } from './source.ts'
 
 type Filters = {
   p?: number | undefined
@@ -74,6 +74,7 @@ const ACTIONS = [
   'price.activate',
   'price.delete',
   'setting.update',
+  'config.rollback',
   'video.refund',
   'video.delete',
   'suspense.charge',
@@ -108,18 +109,6 @@ const auditFile = (records: readonly AuditItem[]) =>
       after: record.after === null ? '' : JSON.stringify(record.after),
     })),
   )
-
-const SOURCES = ['access_token', 'session', 'command', 'password', 'gateway'] as const
-
-/** The text for how the actor was authenticated, such as `access_token:7`. */
-function sourceText(t: TFunction, via: string): string {
-  const [kind, which] = via.split(':')
-  const source = SOURCES.find(name => name === kind)
-  if (!source) return via
-  const name = t(`audit.sources.${source}`)
-  if (!which || source === 'session') return name
-  return source === 'command' ? `${name} (${which})` : `${name} ${which}`
-}
 
 /** The text for an action. Unknown actions show their code. */
 function useActionText(): (action: string) => string {

@@ -20,12 +20,13 @@ import { bodyOf, type ChannelValues, changesOf, modeOf, valuesOf } from './chann
 import { ConcurrentChange, changedFields } from './concurrent-change.tsx'
 import { ModelList } from './model-list.tsx'
 import { ModelMapping } from './model-mapping.tsx'
+import { NETWORK_ERRORS, NetworkFields } from './network-fields.tsx'
 import { TypePicker } from './type-picker.tsx'
 
 type FormProps = { readonly type: ChannelType; readonly channel?: Channel; readonly onClose: () => void }
 
-/** Not kept in a draft: keys, and headers, which often contain one. */
-const SECRETS: ReadonlySet<string> = new Set(['key', 'header_override'])
+/** Not kept in a draft: keys, headers, which often contain one, and the password of a proxy. */
+const SECRETS: ReadonlySet<string> = new Set(['key', 'header_override', 'proxy', 'client_key'])
 
 /** The changed values, without secrets. */
 function draftOf(values: ChannelValues, before: ChannelValues, type: ChannelType): Partial<ChannelValues> {
@@ -71,7 +72,11 @@ function ChannelForm({ type, channel, onClose }: FormProps) {
     return update.mutateAsync({ body })
   }
 
-  const { form, submit, errorOf, isBusy, fault } = useSavingForm<ChannelValues>({ defaults: before, save })
+  const { form, submit, errorOf, isBusy, fault } = useSavingForm<ChannelValues>({
+    defaults: before,
+    save,
+    names: NETWORK_ERRORS,
+  })
   const values = form.watch()
   const { isDirty, dirtyFields } = form.formState
   const now = valuesOf(channel, type)
@@ -132,6 +137,7 @@ function ChannelForm({ type, channel, onClose }: FormProps) {
       <Section title={t('editor.routing')}>
         <RoutingFields form={form} errorOf={errorOf} />
       </Section>
+      <NetworkFields form={form} errorOf={errorOf} />
       <AdvancedFields form={form} errorOf={errorOf} />
       <UnsavedGuard isDirty={() => isDirty && !isSaved.current} />
       <FormError words={fault} />

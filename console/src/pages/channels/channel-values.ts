@@ -25,7 +25,11 @@ export type ChannelValues = {
   tpm: string
   concurrency: string
   remark: string
-}
+} & Record<NetworkField, string>
+
+/** Members of `setting` about the connections of the channel. Empty: as the gateway connects everywhere. */
+export const NETWORK_FIELDS = ['proxy', 'ip_family', 'ca', 'client_cert', 'client_key'] as const
+export type NetworkField = (typeof NETWORK_FIELDS)[number]
 
 const jsonText = (object: object | undefined) =>
   object && Object.keys(object).length > 0 ? JSON.stringify(object, null, 2) : ''
@@ -35,6 +39,12 @@ const limitText = (limit: number | null | undefined) => (limit ? String(limit) :
 const BESIDE = new Set(['base_url', 'openai_organization'])
 const ownFields = (type: ChannelType | undefined) =>
   (type?.fields ?? []).filter(({ name }) => name !== 'base_url')
+
+const networkValues = (channel: Channel | undefined) =>
+  Object.fromEntries(NETWORK_FIELDS.map(name => [name, String(channel?.setting[name] ?? '')])) as Record<
+    NetworkField,
+    string
+  >
 
 const allowsRouting = (channel: Channel | undefined) => channel?.setting.allow_routing_fields === true
 
@@ -66,6 +76,7 @@ export function valuesOf(channel: Channel | undefined, type: ChannelType | undef
     tpm: limitText(channel?.limits.tpm),
     concurrency: limitText(channel?.limits.concurrency),
     remark: channel?.remark ?? '',
+    ...networkValues(channel),
   }
 }
 
@@ -76,15 +87,18 @@ function ownOf(values: ChannelValues, channel: Channel | undefined) {
   const setting = filled.filter(([name]) => !BESIDE.has(name))
   const { allow_routing_fields } = values
   const isSwitched = allow_routing_fields !== allowsRouting(channel)
+  const before = networkValues(channel)
+  const network = NETWORK_FIELDS.filter(name => values[name] !== before[name])
   return {
     ...Object.fromEntries(filled.filter(([name]) => BESIDE.has(name))),
-    ...(setting.length === 0 && !isSwitched
+    ...(setting.length === 0 && !isSwitched && network.length === 0
       ? {}
       : {
           setting: {
             ...channel?.setting,
             ...Object.fromEntries(setting.filter(([name, value]) => value !== '' || channel?.setting[name])),
             ...(isSwitched && { allow_routing_fields }),
+            ...Object.fromEntries(network.map(name => [name, values[name]])),
           },
         }),
   }

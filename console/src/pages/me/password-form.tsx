@@ -22,7 +22,7 @@ const FIELDS = [
 ] as const
 
 /** A new password ends every session, so the next call opens the sign-in dialog. */
-export function PasswordForm() {
+export function PasswordForm({ onChanged }: { readonly onChanged?: () => void }) {
   const { t } = useTranslation()
   const { username } = useSelf()
   const update = useRouteMutation('updateSelf')
@@ -42,6 +42,7 @@ export function PasswordForm() {
       })
       form.reset()
       toast(t('me.password_changed'))
+      onChanged?.()
     },
   })
   return (

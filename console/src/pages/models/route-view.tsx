@@ -13,6 +13,7 @@ import { Empty, Part } from '../../look/states.tsx'
 import { StatusIcon } from '../../look/status-badge.tsx'
 import { GatewayText } from '../../texts/gateway-text.tsx'
 import type { ModelFilters } from './model-filters.ts'
+import { NetworkNote } from './network-note.tsx'
 
 /** The route that a request for a model would take. No request is sent. */
 function Cascade({ model }: { readonly model: string }) {
@@ -51,6 +52,7 @@ function Cascade({ model }: { readonly model: string }) {
                         <span className="font-mono text-code text-ink-2">→ {step.sent_model}</span>
                       )}
                       {step.is_trial ? <span className="text-rest">{t('route.trial')}</span> : null}
+                      <NetworkNote network={step.network} />
                       <span className="ml-auto text-label text-ink-3">
                         {t('route.key', { number: step.key_index + 1 })}
                       </span>
@@ -64,13 +66,14 @@ function Cascade({ model }: { readonly model: string }) {
       ) : null}
       {plan && plan.passed_over.length > 0 ? (
         <ul className="flex flex-col gap-1 border-t border-line p-4 text-table text-ink-2">
-          {plan.passed_over.map(({ channel_id, channel_name, reason, again_in_ms, detail }) => (
+          {plan.passed_over.map(({ channel_id, channel_name, reason, again_in_ms, detail, network }) => (
             <li key={channel_id} className="break-words">
               <Link to="/channels/$id" params={{ id: String(channel_id) }}>
                 {channel_name || `#${channel_id}`}
               </Link>
               {`: ${why(reason)}`}
               {again_in_ms === null ? '' : ` · ${t('route.again', { time: span(again_in_ms) })}`}
+              <NetworkNote network={network} />
               {detail ? (
                 <span className="text-bad">
                   {' · '}

@@ -1,4 +1,4 @@
-import { createRequire } from 'node:module'
+import { requirePackage } from '../../../host/program-file.ts'
 import { parseBounded } from '../../../wire/json-bounds.ts'
 import type { Stage } from '../../../wire/stage.ts'
 
@@ -11,9 +11,9 @@ const MIN_FRAME_BYTES = 16
 
 const LENGTH_BYTES = 4
 
-const require = createRequire(import.meta.url)
 /** Loaded synchronously with the first such stream, since few gateways need it. */
-const codecLibrary = () => require('@smithy/eventstream-codec') as typeof import('@smithy/eventstream-codec')
+const codecLibrary = () =>
+  requirePackage('@smithy/eventstream-codec') as typeof import('@smithy/eventstream-codec')
 
 /** Splits bytes into binary frames. A frame that is cut off at the end is dropped; a corrupt one is an error. */
 export function createFrameScanner(): Stage<Buffer, EventFrame> {

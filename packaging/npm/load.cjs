@@ -1,0 +1,2 @@
+// `require` cannot load the program, which uses top-level await.
+import('../../dist/main.js')

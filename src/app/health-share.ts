@@ -1,0 +1,48 @@
+import type { HealthEvent } from '../domain/channel-condition.ts'
+
+const FLUSH_AFTER_MS = 50
+/** A notification has at most 8,000 bytes. */
+const EVENTS_AT_ONCE = 10
+const MAX_REASON = 300
+/** More are dropped: a provider that fails with all channels at once is noticed by every node. */
+const MAX_WAITING = 500
+
+type HealthShareDeps = {
+  /** Sends the events to all other nodes. */
+  send(events: readonly HealthEvent[]): Promise<unknown>
+  onFailure(error: Error): void
+}
+
+/** Collects changes of the health of channels for a moment, and sends the latest of each channel and key to all other nodes. */
+export function createHealthShare({ send, onFailure }: HealthShareDeps) {
+  let waiting = new Map<string, HealthEvent>()
+  let timer: NodeJS.Timeout | undefined
+
+  const shorten = (event: HealthEvent): HealthEvent =>
+    event.cooldown && event.cooldown.reason.length > MAX_REASON
+      ? {
+          ...event,
+          cooldown: { ...event.cooldown, reason: `${event.cooldown.reason.slice(0, MAX_REASON)}…` },
+        }
+      : event
+
+  function flush(): void {
+    timer = undefined
+    const events = [...waiting.values()]
+    waiting = new Map()
+    for (let start = 0; start < events.length; start += EVENTS_AT_ONCE)
+      send(events.slice(start, start + EVENTS_AT_ONCE)).catch(onFailure)
+  }
+
+  return {
+    share(event: HealthEvent): void {
+      if (waiting.size >= MAX_WAITING) return
+      const name = `${event.channelId}/${event.keyIndex ?? ''}`
+      // Deleted first, so that events are sent in the order of their last change.
+      waiting.delete(name)
+      waiting.set(name, shorten(event))
+      timer ??= setTimeout(flush, FLUSH_AFTER_MS).unref()
+    },
+    close: () => clearTimeout(timer),
+  }
+}

@@ -1,0 +1,30 @@
+/** What operators see of a node. `silent`: no heartbeat. `fenced`: it has been silent for so long that it refuses requests. */
+export const NODE_STATES = ['up', 'silent', 'fenced', 'draining', 'retired'] as const
+export type NodeState = (typeof NODE_STATES)[number]
+
+/** The state that is stored with a node. The others follow from the age of its heartbeat. */
+export type StoredNodeState = 'up' | 'draining' | 'retired'
+
+/** The interval of heartbeats. A node that missed several of them is silent. */
+export const BEAT_EVERY_MS = 1_000
+const SILENT_AFTER_MS = 5_000
+
+/** Other nodes count a node as fenced this much later than the node itself, because clocks run at slightly different speeds. */
+export const FENCE_MARGIN_MS = 5_000
+
+export function nodeStateOf(stored: StoredNodeState, ageMs: number, fenceMs: number): NodeState {
+  if (stored === 'retired') return 'retired'
+  if (ageMs > fenceMs + FENCE_MARGIN_MS) return 'fenced'
+  return ageMs > SILENT_AFTER_MS ? 'silent' : stored
+}
+
+/** The longest that a change waits for the nodes of other machines. */
+export const CONFIRM_WITHIN_MS = 25_000
+
+/** Which other nodes have taken a change. `until`: when the node is fenced at the latest, in Unix seconds. */
+export type Confirmation = {
+  readonly confirmed: number
+  readonly waiting: readonly { readonly id: string; readonly until: number }[]
+}
+
+export const ALL_CONFIRMED: Confirmation = { confirmed: 0, waiting: [] }

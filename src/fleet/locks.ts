@@ -1,0 +1,52 @@
+import { UnreachableError } from '../domain/errors.ts'
+import type { FleetClock } from './fleet.ts'
+
+type FleetLocksDeps = {
+  readonly clock: FleetClock
+  random(): number
+  /** Takes a lock of the store that all machines share, if it is free. The store releases it with the connection. */
+  tryLock(name: string): Promise<boolean>
+  unlock(name: string): Promise<void>
+}
+
+const TRY_EVERY_MS = 15
+const GIVE_UP_MS = 900
+
+/** Locks that all machines share. Within this process they are granted in order of arrival. */
+export function createFleetLocks({ clock, random, tryLock, unlock }: FleetLocksDeps) {
+  const last = new Map<string, Promise<void>>()
+
+  async function lockInStore(name: string): Promise<void> {
+    const startMs = clock.monotonicMs()
+    while (!(await tryLock(name))) {
+      if (clock.monotonicMs() - startMs > GIVE_UP_MS)
+        throw new UnreachableError(new Error(`the lock "${name}" is in use by another machine`))
+      await clock.wait(TRY_EVERY_MS * (0.5 + random()))
+    }
+  }
+
+  async function runLocked<T>(name: string, work: () => Promise<T>): Promise<T> {
+    await lockInStore(name)
+    try {
+      return await work()
+    } finally {
+      // If the connection has broken, the store has released the lock.
+      await unlock(name).catch(() => {})
+    }
+  }
+
+  return {
+    async exclusively<T>(name: string, work: () => Promise<T>): Promise<T> {
+      const previous = last.get(name)
+      const { promise, resolve } = Promise.withResolvers<void>()
+      last.set(name, promise)
+      try {
+        await previous
+        return await runLocked(name, work)
+      } finally {
+        resolve()
+        if (last.get(name) === promise) last.delete(name)
+      }
+    },
+  }
+}

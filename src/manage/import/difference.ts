@@ -1,0 +1,43 @@
+import type { Digest } from '../../identity/credentials.ts'
+
+/**
+ * The fields of a row as an import last read them, as short digests: they may be secrets, and only equality matters.
+ * A field that is changed in the source is changed here too, unless it was changed here.
+ */
+export type FieldDigests = Readonly<Record<string, string>>
+type Field = string | number | null
+
+const LENGTH = 16
+
+export const digestFields = (fields: Readonly<Record<string, Field>>, digest: Digest): FieldDigests =>
+  Object.fromEntries(
+    Object.entries(fields).map(([name, value]) => [
+      name,
+      digest(`import ${JSON.stringify(value)}`).slice(0, LENGTH),
+    ]),
+  )
+
+export type FieldDifference<Name extends string> = {
+  /** Fields to write. */
+  readonly changed: readonly Name[]
+  /** Fields that were changed in the source and here. */
+  readonly conflicting: readonly Name[]
+}
+
+/** Compares the source, its last import, and the row here. */
+export function compareFields<Name extends string>(
+  last: FieldDigests,
+  source: Readonly<Record<Name, Field>>,
+  here: Readonly<Record<Name, Field>>,
+  digest: Digest,
+): FieldDifference<Name> {
+  const read = digestFields(source, digest)
+  const current = digestFields(here, digest)
+  const names = (Object.keys(source) as Name[]).filter(
+    name => last[name] !== undefined && last[name] !== read[name] && current[name] !== read[name],
+  )
+  return {
+    changed: names.filter(name => current[name] === last[name]),
+    conflicting: names.filter(name => current[name] !== last[name]),
+  }
+}

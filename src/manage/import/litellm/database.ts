@@ -1,0 +1,271 @@
+import { MAX_UNITS, nanosOf } from '../../../domain/money.ts'
+import { ROLE } from '../../../domain/role.ts'
+import { NEVER } from '../../../domain/token.ts'
+import { MAX_NAMES } from '../../contract/fields.ts'
+import type { Amount, SourceToken, SourceUser } from '../inventory.ts'
+import type { ImportNotes } from '../notes.ts'
+import { pagesOf, type SourceDatabase } from '../source/database.ts'
+import { boundedOf, flagOf, lineOf, MAX_TIME, quoted, type SourceRow, textOf } from '../values.ts'
+
+/** Users, teams and keys of LiteLLM's database. Of a key only its SHA-256 is stored. */
+
+const MAX_NANOS = nanosOf(MAX_UNITS)
+const NANOS_PER_USD = 1_000_000_000
+const MAX_LIMIT = 1_000_000_000
+
+const USER_TABLE = {
+  table: 'LiteLLM_UserTable',
+  key: 'user_id',
+  columns: [
+    'user_alias',
+    'user_email',
+    'user_role',
+    'max_budget',
+    'spend',
+    'budget_duration',
+    'tpm_limit',
+    'rpm_limit',
+  ],
+}
+const TEAM_TABLE = {
+  table: 'LiteLLM_TeamTable',
+  key: 'team_id',
+  columns: [
+    'team_alias',
+    'max_budget',
+    'spend',
+    'budget_duration',
+    'models',
+    'blocked',
+    'tpm_limit',
+    'rpm_limit',
+  ],
+}
+const BUDGET_TABLE = {
+  table: 'LiteLLM_BudgetTable',
+  key: 'budget_id',
+  columns: ['max_budget', 'max_parallel_requests', 'tpm_limit', 'rpm_limit', 'budget_duration'],
+}
+const KEY_TABLE = {
+  table: 'LiteLLM_VerificationToken',
+  key: 'token',
+  columns: [
+    'key_name',
+    'key_alias',
+    'spend',
+    'max_budget',
+    'budget_duration',
+    'budget_id',
+    'expires',
+    'models',
+    'blocked',
+    'user_id',
+    'team_id',
+    'rpm_limit',
+    'tpm_limit',
+    'max_parallel_requests',
+    'created_at',
+    'aliases',
+  ],
+}
+
+/** The owner of keys that have neither user nor team, and of the master key. */
+export const OWNER = 'owner of keys'
+
+const isAbsent = (value: unknown) => value === null || value === undefined
+
+/** USD as nanodollars; undefined if it is no number. */
+function nanosOfUsd(value: unknown): number | undefined {
+  const usd = Number(textOf(value))
+  return Number.isFinite(usd) ? Math.round(usd * NANOS_PER_USD) : undefined
+}
+
+type BudgetReading = { readonly label: string; readonly area: string; readonly notes: ImportNotes }
+
+/** What is left of a budget; unlimited without one. */
+function readBudget(row: SourceRow, max: unknown, { label, area, notes }: BudgetReading): Amount {
+  if (isAbsent(max)) return { nanos: 0, isUnlimited: true }
+  const remaining = (nanosOfUsd(max) ?? 0) - (nanosOfUsd(row.spend) ?? 0)
+  const duration = lineOf(row.budget_duration, 20)
+  if (duration !== '')
+    notes.note(
+      area,
+      label,
+      `its budget is renewed every ${duration} there; here it is not. What is left of it is carried over`,
+    )
+  if (remaining < 0) notes.note(area, label, 'has spent more than its budget; it becomes 0')
+  if (remaining > MAX_NANOS) {
+    notes.note(
+      area,
+      label,
+      `its budget is above the maximum of ${MAX_UNITS} units; it becomes unlimited_quota`,
+    )
+    return { nanos: 0, isUnlimited: true }
+  }
+  return { nanos: Math.max(0, remaining), isUnlimited: false }
+}
+
+function limitsOf(row: SourceRow, fallback: SourceRow = {}): string {
+  const limit = (name: string, max = MAX_LIMIT) =>
+    boundedOf(isAbsent(row[name]) ? fallback[name] : row[name], 0, max, 0) || null
+  const limits = {
+    rpm: limit('rpm_limit'),
+    tpm: limit('tpm_limit'),
+    concurrency: limit('max_parallel_requests', 1_000_000),
+  }
+  return Object.values(limits).some(value => value !== null) ? JSON.stringify(limits) : '{}'
+}
+
+const listOf = (value: unknown): string[] =>
+  Array.isArray(value) ? value.map(item => textOf(item).trim()).filter(item => item !== '') : []
+
+const secondsOf = (value: unknown): number => {
+  const ms = Date.parse(textOf(value))
+  return Number.isFinite(ms) ? Math.min(MAX_TIME, Math.max(0, Math.floor(ms / 1000))) : 0
+}
+
+const newUser = (
+  fields: Partial<SourceUser> & Pick<SourceUser, 'sourceId' | 'label' | 'name'> & Amount,
+): SourceUser => ({
+  anchor: '',
+  displayName: '',
+  email: '',
+  passwordHash: '',
+  role: ROLE.user,
+  isEnabled: true,
+  group: 'default',
+  createdTime: 0,
+  accessToken: '',
+  limits: '{}',
+  ...fields,
+})
+
+/** The models of a key; undefined for any. Some words stand for lists. */
+function modelsOf(
+  row: SourceRow,
+  team: SourceRow | undefined,
+  served: readonly string[],
+  warn: (message: string) => void,
+): string[] | undefined {
+  const listed = listOf(row.models)
+  const teamModels = listOf(team?.models)
+  const isTeams = listed.includes('all-team-models') || listed.length === 0
+  if (listed.includes('all-proxy-models')) return undefined
+  const names = isTeams ? teamModels : listed
+  if (names.length === 0 || names.includes('all-proxy-models')) return undefined
+  const models = names.flatMap(name => {
+    if (name === 'no-default-models' || name === 'all-team-models') return []
+    if (!name.includes('*')) return [name]
+    const prefix = name.slice(0, name.indexOf('*'))
+    warn(`allows ${quoted(name)}; here the list has the models that match it now`)
+    return served.filter(model => model.startsWith(prefix))
+  })
+  const usable = [...new Set(models)].filter(model => [...model].length <= 255).slice(0, MAX_NAMES)
+  if (usable.length < new Set(models).size) warn('its list of models is too long; it is cut')
+  return usable
+}
+
+export function createLiteLlmDatabase(
+  database: SourceDatabase,
+  notes: ImportNotes,
+  models: () => readonly string[],
+) {
+  const teams = new Map<string, SourceRow>()
+  const budgets = new Map<string, SourceRow>()
+
+  /** Users, then teams as users: a team's budget and keys belong together. */
+  async function* users(): AsyncGenerator<readonly SourceUser[]> {
+    for await (const page of pagesOf(database, BUDGET_TABLE))
+      for (const row of page) budgets.set(textOf(row.budget_id), row)
+    for await (const page of pagesOf(database, USER_TABLE))
+      yield page.map(row => {
+        const id = textOf(row.user_id)
+        const name = textOf(row.user_email) || textOf(row.user_alias) || id
+        const label = `user ${quoted(name)}`
+        const isAdmin = textOf(row.user_role) === 'proxy_admin'
+        if (isAdmin) notes.note('user', label, 'is an administrator there, and becomes one here (role 10)')
+        return newUser({
+          sourceId: `user ${id}`,
+          label,
+          name,
+          email: lineOf(row.user_email, 254),
+          role: isAdmin ? ROLE.admin : ROLE.user,
+          limits: limitsOf(row),
+          ...readBudget(row, row.max_budget, { label, area: 'user', notes }),
+        })
+      })
+    for await (const page of pagesOf(database, TEAM_TABLE))
+      yield page.map(row => {
+        const id = textOf(row.team_id)
+        teams.set(id, row)
+        const name = textOf(row.team_alias) || id
+        const label = `team ${quoted(name)}`
+        notes.note('user', label, 'becomes a user, who owns the keys and the budget of the team')
+        return newUser({
+          sourceId: `team ${id}`,
+          label,
+          name: `team-${name}`,
+          isEnabled: !flagOf(row.blocked),
+          limits: limitsOf(row),
+          ...readBudget(row, row.max_budget, { label, area: 'user', notes }),
+        })
+      })
+  }
+
+  function tokenOf(row: SourceRow): SourceToken | undefined {
+    const sha256 = textOf(row.token).trim().toLowerCase()
+    const alias = lineOf(row.key_alias, 50)
+    const hint = lineOf(row.key_name, 40)
+    const label = `key ${quoted(alias || hint || sha256.slice(0, 8))}`
+    const warn = (message: string) => notes.note('token', label, message)
+    if (!/^[0-9a-f]{64}$/.test(sha256)) {
+      notes.count('tokens', 'skipped')
+      warn('its hash is not a SHA-256; it is not carried over')
+      return undefined
+    }
+    const budget = budgets.get(textOf(row.budget_id)) ?? {}
+    const teamId = textOf(row.team_id)
+    const userId = textOf(row.user_id)
+    if (Object.keys((row.aliases ?? {}) as object).length > 0)
+      warn('its own model aliases are not carried over')
+    const max = isAbsent(row.max_budget) ? budget.max_budget : row.max_budget
+    return {
+      sourceId: sha256,
+      anchor: '',
+      label,
+      ...readBudget({ budget_duration: budget.budget_duration, ...row }, max, {
+        label,
+        area: 'token',
+        notes,
+      }),
+      ownerId: teamId !== '' ? `team ${teamId}` : userId !== '' ? `user ${userId}` : OWNER,
+      key: { sha256, hint: hint.replace('...', '…') || 'sk-…' },
+      name: alias || `key ${sha256.slice(0, 8)}`,
+      isEnabled: !flagOf(row.blocked),
+      createdTime: secondsOf(row.created_at),
+      expiredTime: isAbsent(row.expires) ? NEVER : secondsOf(row.expires),
+      models: modelsOf(row, teams.get(teamId), models(), warn),
+      allowIps: [],
+      group: 'default',
+      limits: limitsOf(row, budget),
+    }
+  }
+
+  async function* tokens(): AsyncGenerator<readonly SourceToken[]> {
+    for await (const page of pagesOf(database, KEY_TABLE)) yield page.flatMap(row => tokenOf(row) ?? [])
+  }
+
+  /** Models that were created in LiteLLM's console are encrypted under its salt key. */
+  async function noteModels(): Promise<void> {
+    const range = { table: 'LiteLLM_ProxyModelTable', key: 'model_id', columns: ['model_name'] }
+    for await (const page of pagesOf(database, range))
+      for (const row of page)
+        notes.note(
+          'channel',
+          `model ${quoted(row.model_name)}`,
+          'is stored encrypted in the database of LiteLLM; add it to the configuration file, or create a channel',
+        )
+  }
+
+  return { users, tokens, noteModels, newOwner: newUser }
+}

@@ -1,0 +1,72 @@
+import { notFound, Refusal } from '../../domain/errors.ts'
+import { usdText } from '../../domain/money.ts'
+import { FENCE_MARGIN_MS, nodeStateOf } from '../../domain/node.ts'
+import {
+  drainNode,
+  type RetirementObstacle,
+  retirementObstacle,
+  retireNode,
+} from '../../store/records/node-retirement.ts'
+import { findNode, listNodes } from '../../store/records/nodes.ts'
+import type { nodeContract } from '../contract/nodes.ts'
+import type { Handlers } from '../server/call.ts'
+import type { Deps } from '../server/deps.ts'
+
+type NodeRow = Awaited<ReturnType<typeof listNodes>>[number]
+
+export function presentNode(row: NodeRow, hasBeats: boolean) {
+  // A node of an embedded store sends no heartbeats: while this process runs, so do the others of its machine.
+  const beatMs = hasBeats ? row.beat_ms : row.now_ms
+  return {
+    id: row.node_id,
+    name: row.name,
+    address: row.address,
+    version: row.version,
+    state: nodeStateOf(row.state, row.now_ms - beatMs, row.fence_ms),
+    heartbeat_time: Math.floor(beatMs / 1_000),
+    fenced_time: Math.ceil((beatMs + row.fence_ms + FENCE_MARGIN_MS) / 1_000),
+    applied: row.applied,
+    position: row.position,
+    leased: usdText(row.leased ?? 0),
+    in_flight: row.in_flight,
+  }
+}
+
+/** Throws unless the node can be retired. */
+function mustBeRetirable(obstacle: RetirementObstacle | undefined): void {
+  if (obstacle?.kind === 'unknown') throw notFound('node')
+  if (obstacle)
+    throw new Refusal(
+      'conflict',
+      `The node is running, or was running a moment ago. Stop it; it can be retired after ${new Date(obstacle.until * 1000).toISOString()}.`,
+    )
+}
+
+export function createNodeHandlers({ db, engine, now }: Deps): Handlers<typeof nodeContract> {
+  return {
+    drainNode: async ({ params, change }) => {
+      const node = await findNode(db, engine, params.id)
+      if (!node) throw notFound('node')
+      if (engine === 'sqlite')
+        throw new Refusal('conflict', 'This is the only gateway on its database. Stop it with SIGTERM.')
+      return change(async ({ trx, audit }) => {
+        if (!(await drainNode(trx, params.id)))
+          throw new Refusal('conflict', `The node is ${node.state} already.`)
+        audit({ action: 'node.drain', target: `node:${params.id}` })
+        return { id: params.id, state: 'draining' as const }
+      })
+    },
+
+    retireNode: async ({ params, change }) => {
+      mustBeRetirable(await retirementObstacle(db, engine, params.id))
+      return change(async ({ trx, audit }) => {
+        const { accounts, leased } = await retireNode(trx, params.id, now())
+        const after = { accounts, leased: usdText(leased) }
+        audit({ action: 'node.retire', target: `node:${params.id}`, after })
+        return { id: params.id, state: 'retired' as const, ...after }
+      })
+    },
+
+    listNodes: async () => (await listNodes(db, engine)).map(row => presentNode(row, engine === 'postgres')),
+  }
+}

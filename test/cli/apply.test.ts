@@ -1,0 +1,253 @@
+import assert from 'node:assert/strict'
+import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, it } from 'node:test'
+import { parse } from 'yaml'
+import { configSchema } from '../../src/manage/contract/config-file.ts'
+import { ENGINES } from '../support/gateway.ts'
+import { type Env, newDirectory, newGround, run, settingsOf, startServer } from '../support/process.ts'
+import { startRecorder } from '../support/recorder.ts'
+
+const KEY = 'sk-provider-canary-1234567'
+const CHANGES = 2
+
+/** A directory with files, and a command that runs in it. */
+function workplace(env: Env) {
+  const cwd = newDirectory()
+  return {
+    file: (name: string) => join(cwd, name),
+    write(name: string, text: string): void {
+      mkdirSync(join(cwd, name, '..'), { recursive: true })
+      writeFileSync(join(cwd, name), text)
+    },
+    sluice: (...words: string[]) => run(words, { cwd, env }),
+  }
+}
+
+const yaml = (url: string, target = 'served') => `version: 1
+channels:
+  - name: provider
+    type: 1
+    base_url: ${url}
+    key: env:PROVIDER_KEY
+    models: [served, other]
+aliases:
+  - {name: asked, target: ${target}, channels: [provider]}
+prices:
+  - {model: served, input: 1, output: 2}
+  - {model: other, input: 1, output: 2}
+tokens:
+  - name: app
+    unlimited_quota: true
+`
+
+describe('sluice apply (docs/operating/configuration-as-code.md: Apply a file)', () => {
+  for (const engine of ENGINES)
+    for (const workers of engine === 'sqlite' ? [1, 2] : [2])
+      it(`configures a running gateway of ${workers} workers on ${engine}`, async () => {
+        const ground = { ...(await newGround(engine)), env: { SLUICE_WORKERS: String(workers) } }
+        const { sluice, write, file } = workplace({ ...settingsOf(ground), PROVIDER_KEY: KEY })
+        const provider = await startRecorder()
+        const server = await startServer(ground)
+        try {
+          write('sluice.yaml', yaml(provider.url))
+          const planned = await sluice('apply', '-f', 'sluice.yaml', '--dry-run')
+          assert.equal(planned.code, CHANGES, planned.stderr)
+          assert.match(planned.stdout, /^ {2}\+ channel "provider"\n {6}name: "provider"\n {6}type: 1\n/)
+          assert.match(planned.stdout, /\n {6}key: \(secret\)\n/)
+          assert.match(planned.stdout, /\nPlan: 5 to create, 0 to change, 0 to delete\.\n$/)
+          assert.doesNotMatch(planned.stdout, /canary/)
+
+          const applied = await sluice('apply', '-f', 'sluice.yaml', '--secrets-out', 'secrets.json')
+          assert.deepEqual([applied.code, applied.stderr], [0, ''])
+          assert.match(applied.stdout, /\nApplied: 5 created, 0 changed, 0 deleted\.\n$/)
+          assert.doesNotMatch(applied.stdout, /sk-/)
+          assert.equal(statSync(file('secrets.json')).mode & 0o777, 0o600)
+          const { secrets } = JSON.parse(readFileSync(file('secrets.json'), 'utf8'))
+          assert.deepEqual([secrets.length, secrets[0].name, secrets[0].username], [1, 'app', 'root'])
+
+          const chat = { model: 'asked', messages: [{ role: 'user', content: 'hello' }] }
+          const ask = () => server.api('POST', '/v1/chat/completions', chat, { token: secrets[0].value })
+          const reply = await ask()
+          assert.equal(reply.status, 200, reply.text)
+          assert.equal(provider.last().headers.authorization, `Bearer ${KEY}`)
+          assert.equal(provider.last().body.model, 'served')
+
+          const again = await sluice('apply', '-f', 'sluice.yaml', '--secrets-out', 'secrets.json')
+          assert.deepEqual(
+            [again.code, again.stdout],
+            [0, 'No changes: the gateway has the configuration of the file.\n'],
+          )
+          assert.equal(JSON.parse(readFileSync(file('secrets.json'), 'utf8')).secrets.length, 1)
+          assert.equal((await sluice('apply', '-f', 'sluice.yaml', '--dry-run')).code, 0)
+
+          write('sluice.yaml', yaml(provider.url, 'other'))
+          assert.equal((await sluice('apply', '-f', 'sluice.yaml')).code, 0)
+          // The change is in effect in every worker as soon as the command ends.
+          for (let round = 0; round < 2 * workers; round++) {
+            assert.equal((await ask()).status, 200)
+            assert.equal(provider.last().body.model, 'other')
+          }
+        } finally {
+          await provider.close()
+          await server.stop()
+        }
+        const stopped = await sluice('apply', '-f', 'sluice.yaml', '--json')
+        assert.deepEqual([stopped.code, JSON.parse(stopped.stdout).changes], [0, []])
+
+        const exported = await sluice('export', 'exported.yaml')
+        assert.deepEqual([exported.code, exported.stderr], [0, ''])
+        const text = readFileSync(file('exported.yaml'), 'utf8')
+        assert.doesNotMatch(text, /canary|sk-/)
+        assert.deepEqual(parse(text).channels[0].models, ['served', 'other'])
+        assert.equal((await sluice('apply', '-f', 'exported.yaml', '--dry-run')).code, 0)
+        assert.equal((await sluice('export', 'exported.yaml')).code, 1)
+      })
+
+  it('reads a directory, and secrets from files beside it', async () => {
+    const { sluice, write } = workplace(settingsOf(await newGround('sqlite')))
+    write('conf/20-aliases.yml', 'version: 1\naliases: [{name: a, target: b, channels: [c]}]\n')
+    write('conf/10-channels.yaml', 'version: 1\nchannels: [{name: c, type: 1, key: "file:../key.txt"}]\n')
+    write('conf/30.json', '{"version": 1, "settings": [{"key": "attempts", "value": 2}]}')
+    write('conf/notes.txt', 'not read')
+    write('key.txt', `${KEY}\n`)
+    const applied = await sluice('apply', '-f', 'conf')
+    assert.equal(applied.code, 0, applied.stderr)
+    assert.match(applied.stdout, /Applied: 3 created/)
+    write('conf/40.yaml', 'version: 1\nsettings: {attempts: 3}\n')
+    const twice = await sluice('apply', '-f', 'conf')
+    assert.deepEqual(
+      [twice.code, twice.stderr],
+      [1, 'sluice: conf/40.yaml:2: settings.attempts has the same name as settings.0\n'],
+    )
+    write('conf/40.yaml', 'version: 1\n')
+    write('conf/20-aliases.yml', 'version: 1\n')
+    const left = await sluice('apply', '-f', 'conf')
+    assert.match(left.stdout, /^ {2}! alias "a" is no longer in the file\. --prune deletes it\.\nNo changes/)
+    const pruned = await sluice('apply', '-f', 'conf', '--prune')
+    assert.match(pruned.stdout, /^ {2}- alias "a"\n\nApplied: 0 created, 0 changed, 1 deleted\.\n$/)
+  })
+
+  it('names the file and line of a mistake, and changes nothing', async () => {
+    const { sluice, write } = workplace(settingsOf(await newGround('sqlite')))
+    for (const [text, message] of [
+      ['version: 1\nchannels:\n  - name: a\n    type: 1\n   key: x\n', /^sluice: bad\.yaml:\d+: /],
+      ['version: 1\nchannels:\n  - name: a\n    name: b\n', /^sluice: bad\.yaml:4: Map keys must be unique/],
+      ['channels: []\n', /^sluice: bad\.yaml:1: version must be 1/],
+      ['version: 1\nchannel: []\n', /^sluice: bad\.yaml:2: "channel" is not a section/],
+      ['[]', /^sluice: bad\.yaml: must be a map/],
+      [
+        'version: 1\nchannels:\n  - name: a\n    type: 1\n    key: env:NO_SUCH_VARIABLE\n',
+        /^sluice: bad\.yaml:5: channels\.0\.key: the environment variable NO_SUCH_VARIABLE is not set/,
+      ],
+      [
+        'version: 1\nchannels:\n  - name: a\n    type: 1\n    key: file:none\n',
+        /none cannot be read: ENOENT/,
+      ],
+      [
+        'version: 1\naliases:\n  - {name: a, target: b}\n  - name: c\n    target: d\n    status: 7\n',
+        /^sluice: bad\.yaml:6: aliases\.1\.status must be 1 \(enabled\) or 2 \(disabled\)\n$/,
+      ],
+      [
+        'version: 1\nsettings:\n  attempts: 1000\n',
+        /^sluice: bad\.yaml:3: settings\.attempts must be a whole/,
+      ],
+      // A file that would expand to gigabytes.
+      [
+        `version: 1\naliases:\n${[...'abcdefghi']
+          .map(
+            (name, index, all) =>
+              `  - &${name} [${
+                index === 0
+                  ? 'lol'
+                  : Array(9)
+                      .fill(`*${all[index - 1]}`)
+                      .join(', ')
+              }]`,
+          )
+          .join('\n')}\n`,
+        /^sluice: bad\.yaml: /,
+      ],
+    ] as const) {
+      write('bad.yaml', text)
+      const { code, stderr, stdout } = await sluice('apply', '-f', 'bad.yaml')
+      assert.deepEqual([code, stdout], [1, ''], stderr)
+      assert.match(stderr, message)
+    }
+    assert.equal((await sluice('apply')).code, 64)
+    assert.match((await sluice('apply', '-f', 'none.yaml')).stderr, /none\.yaml cannot be read/)
+  })
+
+  it('warns of secrets that are written in the file', async () => {
+    const { sluice, write } = workplace(settingsOf(await newGround('sqlite')))
+    write('plain.yaml', `version: 1\nchannels: [{name: a, type: 1, key: ${KEY}}]\n`)
+    const { code, stderr } = await sluice('apply', '-f', 'plain.yaml')
+    assert.equal(code, 0)
+    assert.match(stderr, /plain\.yaml:2: channels\.0\.key is written in the file\. Use env:NAME or file:PATH/)
+    assert.doesNotMatch(stderr, /canary/)
+  })
+
+  it('tries the file of secrets before it changes anything', async () => {
+    const { sluice, write } = workplace(settingsOf(await newGround('sqlite')))
+    write('sluice.yaml', 'version: 1\ntokens: [{name: app}]\n')
+    write('other.json', '{}')
+    for (const file of ['other.json', 'no/such/directory/file'])
+      assert.equal((await sluice('apply', '-f', 'sluice.yaml', '--secrets-out', file)).code, 1)
+    const planned = await sluice('apply', '-f', 'sluice.yaml', '--dry-run')
+    assert.match(planned.stdout, /Plan: 1 to create/)
+    const applied = await sluice('apply', '-f', 'sluice.yaml')
+    assert.match(applied.stderr, /values of 1 new tokens/)
+  })
+
+  it('is listed, shown, compared and rolled back by sluice config', async () => {
+    const ground = await newGround('sqlite')
+    const { sluice, write } = workplace(settingsOf(ground))
+    write('one.yaml', 'version: 1\naliases: [{name: a, target: b}]\n')
+    write('two.yaml', 'version: 1\naliases: [{name: a, target: c}]\n')
+    assert.equal((await sluice('apply', '-f', 'one.yaml')).code, 0)
+    const server = await startServer(ground)
+    try {
+      assert.equal((await sluice('apply', '-f', 'two.yaml', '--reason', 'new target')).code, 0)
+      const log = await sluice('config', 'log')
+      assert.match(
+        log.stdout,
+        /^ {4}3 {2}\S+Z {2}system \(command:apply\) {2}~ alias "a" {2}# new target\n {4}2 /,
+      )
+      assert.equal(JSON.parse((await sluice('config', 'log', '--json', '--limit', '1')).stdout).length, 1)
+      const one = await sluice('config', 'show', '3')
+      assert.match(
+        one.stdout,
+        /^revision 3, .*\nreason: new target\n\n {2}~ alias "a"\n {6}target: "b" -> "c"\n$/,
+      )
+      assert.equal((await sluice('config', 'diff', '2')).stdout, '  ~ alias "a"\n      target: "b" -> "c"\n')
+      assert.equal((await sluice('config', 'diff', '3')).stdout, 'No differences.\n')
+      const planned = await sluice('config', 'rollback', '2', '--dry-run')
+      assert.deepEqual([planned.code, planned.stdout], [CHANGES, '  ~ alias "a"\n      target: "c" -> "b"\n'])
+      const restored = await sluice('config', 'rollback', '2')
+      assert.deepEqual([restored.code, restored.stderr], [0, ''])
+      assert.match(restored.stdout, /\nRestored the configuration of 2 as revision 4\.\n$/)
+      const { items } = (await server.api('GET', '/api/alias/')).body.data
+      assert.equal(items[0].target, 'b')
+      assert.equal((await sluice('config', 'rollback', '2', '--dry-run')).code, 0)
+      const drift = await sluice('apply', '-f', 'two.yaml', '--dry-run')
+      assert.match(drift.stdout, /target: "b" -> "c" {2}# changed outside of the file, which had set "c"/)
+    } finally {
+      await server.stop()
+    }
+    for (const [words, code] of [
+      [['log', '--limit', '0'], 64],
+      [['show'], 64],
+      [['show', '99'], 1],
+      [['diff', 'x'], 64],
+      [['rollback', '99'], 1],
+    ] as const)
+      assert.equal((await sluice('config', ...words)).code, code, words.join(' '))
+  })
+
+  it('has a published JSON schema that is generated from the contract', async () => {
+    const published = JSON.parse(readFileSync('docs/reference/sluice.schema.json', 'utf8'))
+    assert.deepEqual(published, JSON.parse(JSON.stringify(configSchema())), 'run npm run docs:schema')
+    const printed = await run(['config', 'schema'])
+    assert.deepEqual(JSON.parse(printed.stdout), published)
+  })
+})

@@ -1,0 +1,145 @@
+import assert from 'node:assert/strict'
+import { chmodSync, existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import type { Finding } from '../../src/cli/finding.ts'
+import { ENGINES } from '../support/gateway.ts'
+import { type Env, newDirectory, newGround, run, type Server, startServer } from '../support/process.ts'
+
+type Examination = {
+  readonly code: number | null
+  readonly ok: boolean
+  readonly findings: readonly Finding[]
+}
+
+async function examine(env: Env): Promise<Examination> {
+  const { code, stdout, stderr } = await run(['doctor', '--json'], { env })
+  assert.equal(stderr, '')
+  return { code, ...JSON.parse(stdout) }
+}
+
+const of = ({ findings }: Examination, check: string) => findings.filter(finding => finding.check === check)
+const levels = (examination: Examination, check: string) => of(examination, check).map(({ level }) => level)
+const messages = (examination: Examination, check: string) =>
+  of(examination, check)
+    .map(({ message }) => message)
+    .join('\n')
+
+describe('sluice doctor before the first start', () => {
+  it('finds nothing wrong, and creates nothing', async () => {
+    const parent = newDirectory()
+    const { code, stdout } = await run(['doctor'], {
+      env: { SLUICE_DATA: join(parent, 'data'), PORT: '0', SLUICE_MAX_CONNECTIONS: '100' },
+    })
+    assert.equal(code, 0)
+    for (const check of [
+      'version',
+      'settings',
+      'files',
+      'disk',
+      'descriptors',
+      'database',
+      'proxy headers',
+      'gateway',
+    ])
+      assert.match(stdout, new RegExp(`^ok +${check} +\\S`, 'm'))
+    assert.match(stdout, /^\d+ ok, 0 warnings, 0 failures$/m)
+    assert.deepEqual(readdirSync(parent), [])
+  })
+
+  it('names every invalid setting, and variables that are none', async () => {
+    const found = await examine({
+      SLUICE_DATA: newDirectory(),
+      PORT: 'http',
+      SLUICE_WORKERS: '0',
+      SLUICE_WORKER: '4',
+    })
+    assert.deepEqual([found.code, found.ok], [1, false])
+    assert.deepEqual(levels(found, 'settings'), ['failure', 'failure', 'warning'])
+    assert.match(
+      messages(found, 'settings'),
+      /^PORT must [\s\S]*^SLUICE_WORKERS must [\s\S]*^SLUICE_WORKER is not/m,
+    )
+  })
+
+  it('fails if other users may read the master secret', async () => {
+    const dataDir = join(newDirectory(), 'data')
+    mkdirSync(dataDir)
+    writeFileSync(join(dataDir, 'secret'), 'x'.repeat(40), { mode: 0o644 })
+    chmodSync(join(dataDir, 'secret'), 0o644)
+    chmodSync(dataDir, 0o755)
+    const found = await examine({ SLUICE_DATA: dataDir, PORT: '0' })
+    assert.deepEqual(levels(found, 'files'), ['warning', 'failure'])
+    assert.match(messages(found, 'files'), /chmod 700[\s\S]*secret: run chmod/)
+    chmodSync(dataDir, 0o700)
+    assert.deepEqual(levels(await examine({ SLUICE_DATA: dataDir, PORT: '0' }), 'files'), ['ok'])
+  })
+
+  it('fails if another program listens on the port, or the database cannot be reached', async () => {
+    const other = createServer().listen(0, '127.0.0.1')
+    await new Promise(resolve => other.once('listening', resolve))
+    const { port } = other.address() as AddressInfo
+    const found = await examine({
+      SLUICE_DATA: newDirectory(),
+      PORT: String(port),
+      DATABASE_URL: 'postgres://sluice:hidden-password@127.0.0.1:1/sluice',
+    })
+    other.close()
+    assert.match(messages(found, 'gateway'), /cannot listen on 127\.0\.0\.1:\d+: .*EADDRINUSE/)
+    assert.deepEqual(levels(found, 'database'), ['failure'])
+    assert.doesNotMatch(JSON.stringify(found), /hidden-password/)
+  })
+
+  it('checks who may send forwarding headers', async () => {
+    const env = { SLUICE_DATA: newDirectory(), PORT: '0' }
+    const headers = async (more: Env) => of(await examine({ ...env, ...more }), 'proxy headers')[0]
+    assert.equal((await headers({ HOST: '0.0.0.0' }))?.level, 'warning')
+    assert.equal((await headers({ HOST: '0.0.0.0', SLUICE_TRUSTED_PROXIES: '10.0.0.0/8' }))?.level, 'ok')
+    assert.equal((await headers({ SLUICE_TRUSTED_PROXIES: '0.0.0.0/0' }))?.level, 'failure')
+  })
+})
+
+for (const engine of ENGINES)
+  describe(`sluice doctor beside a running gateway on ${engine}`, () => {
+    let server: Server
+    let env: Env
+    const provider = createServer((_request, response) => response.writeHead(404).end())
+    before(async () => {
+      const ground = await newGround(engine)
+      provider.listen(0, '127.0.0.1')
+      server = await startServer(ground)
+      env = {
+        SLUICE_DATA: ground.dataDir,
+        SLUICE_MAX_CONNECTIONS: '100',
+        ...(ground.databaseUrl !== undefined && { DATABASE_URL: ground.databaseUrl }),
+      }
+      const { port } = provider.address() as AddressInfo
+      const channel = { name: 'one', type: 8, key: 'k', base_url: `http://127.0.0.1:${port}`, models: ['m'] }
+      const made = await server.api('POST', '/api/channel/', { mode: 'single', channel })
+      assert.equal(made.status, 200)
+    })
+    after(() => provider.close())
+
+    it('checks database, schema, clock, master secret and providers', async () => {
+      const found = await examine(env)
+      assert.match(messages(found, 'database'), engine === 'sqlite' ? /^SQLite \d/ : /^PostgreSQL \d/)
+      assert.match(messages(found, 'database'), /schema \d{4}-/)
+      assert.match(messages(found, 'provider'), /^http:\/\/127\.0\.0\.1:\d+ responds \(status 404\)$/)
+      assert.match(messages(found, 'master secret'), /decrypts the database/)
+      assert.match(messages(found, 'gateway'), /^runs on /)
+      assert.ok(found.ok, JSON.stringify(found.findings))
+      assert.equal(found.code, 0)
+    })
+
+    it('fails with another master secret, and if a provider does not respond', async () => {
+      provider.close()
+      provider.closeAllConnections()
+      const found = await examine({ ...env, SLUICE_SECRET: 'another-secret-0123456789-abcdefghij' })
+      assert.equal(found.code, 1)
+      assert.deepEqual(levels(found, 'master secret'), ['failure'])
+      assert.deepEqual(levels(found, 'provider'), ['failure'])
+      assert.ok(existsSync(env.SLUICE_DATA ?? ''))
+    })
+  })

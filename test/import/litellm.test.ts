@@ -1,0 +1,250 @@
+import assert from 'node:assert/strict'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { startSimulator } from '../../simulator/server.ts'
+import type { ImportReport } from '../../src/domain/import.ts'
+import { fillLiteLlm, sha256 } from '../support/litellm-source.ts'
+import { createDatabase } from '../support/postgres.ts'
+import {
+  newDirectory,
+  newGround,
+  run,
+  type Server,
+  type ServerOptions,
+  settingsOf,
+  startServer,
+  verifyThroughSocket,
+} from '../support/process.ts'
+
+const KEYS = {
+  alice: 'sk-alice_key-1234567890abcdef',
+  team: 'sk-team-key-1234567890abcdefgh',
+  blocked: 'sk-blocked-key-1234567890abcd',
+  none: 'sk-key-of-nobody-1234567890ab',
+  master: 'sk-master-1234567890',
+}
+const PROVIDER_KEY = 'provider-key-from-the-environment'
+
+const configFor = (upstream: string) => `
+include:
+  - more.yaml
+model_list:
+  - model_name: chat
+    litellm_params: {model: openai/sim-words-4, api_base: ${upstream}/v1, api_key: os.environ/PROVIDER_KEY, rpm: 1000}
+    model_info: {input_cost_per_token: 0.0000025, output_cost_per_token: 0.00001}
+  - model_name: chat-two
+    litellm_params: {model: openai/sim-words-9, api_base: ${upstream}/v1, api_key: os.environ/PROVIDER_KEY, rpm: 1000}
+    model_info: {input_cost_per_token: 1.0e-06, output_cost_per_token: 2.0e-06}
+  - model_name: chat
+    litellm_params: {model: azure/my-deployment, api_base: "https://x.openai.azure.com", api_key: azure-key, api_version: "2024-10-21", order: 2}
+  - model_name: claude
+    litellm_params: {model: claude-sonnet-4-5, api_key: os.environ/NOT_SET}
+  - model_name: "anything/*"
+    litellm_params: {model: "openai/*", api_key: k}
+  - model_name: odd
+    litellm_params: {model: watsonx/granite, api_key: k}
+router_settings:
+  routing_strategy: latency-based-routing
+  model_group_alias: {gpt-4: chat}
+  fallbacks: [{chat: [claude]}]
+general_settings:
+  master_key: ${KEYS.master}
+`
+
+const CONTENT = {
+  LiteLLM_BudgetTable: [{ budget_id: 'b1', max_budget: 3, rpm_limit: 7 }],
+  LiteLLM_UserTable: [
+    {
+      user_id: 'u1',
+      user_email: 'alice@example.com',
+      user_role: 'internal_user',
+      max_budget: 10,
+      spend: 2.5,
+    },
+    { user_id: 'u2', user_email: null, user_alias: 'the admin', user_role: 'proxy_admin', max_budget: null },
+  ],
+  LiteLLM_TeamTable: [
+    {
+      team_id: 't1',
+      team_alias: 'research',
+      max_budget: 100,
+      spend: 101,
+      models: ['chat-two'],
+      budget_duration: '30d',
+    },
+  ],
+  LiteLLM_VerificationToken: [
+    {
+      ...{ token: sha256(KEYS.alice), key_name: 'sk-...cdef', key_alias: 'alices app', user_id: 'u1' },
+      ...{ max_budget: 5, spend: 1.25, models: ['chat'], rpm_limit: 60 },
+    },
+    {
+      token: sha256(KEYS.team),
+      key_name: 'sk-...efgh',
+      team_id: 't1',
+      user_id: 'u1',
+      models: ['all-team-models'],
+    },
+    { token: sha256(KEYS.blocked), key_name: 'sk-...abcd', blocked: true, models: [] },
+    { token: sha256(KEYS.none), key_name: 'sk-...90ab', models: [], budget_id: 'b1' },
+    { token: 'not a hash', key_name: 'sk-...' },
+  ],
+  LiteLLM_ProxyModelTable: [
+    { model_id: 'm1', model_name: 'from-console', litellm_params: { api_key: 'encrypted' } },
+  ],
+}
+
+describe('sluice import litellm (docs/moving/litellm.md)', () => {
+  let ground: ServerOptions
+  let server: Server
+  let simulator: Awaited<ReturnType<typeof startSimulator>>
+  let database: Awaited<ReturnType<typeof createDatabase>>
+  let config: string
+
+  async function importLiteLlm(...words: string[]): Promise<ImportReport> {
+    const env = { ...settingsOf(ground), PROVIDER_KEY, LITELLM_DATABASE: database.url }
+    const args = ['import', 'litellm', '--config', config, '--database', 'env:LITELLM_DATABASE', '--json']
+    const { code, stdout, stderr } = await run([...args, ...words], { env })
+    assert.equal(code, 0, stderr)
+    for (const secret of [...Object.values(KEYS), PROVIDER_KEY, 'azure-key', 'encrypted'])
+      if (secret !== 'encrypted') assert.ok(!stdout.includes(secret), `${secret} is printed`)
+    return JSON.parse(stdout)
+  }
+  const chat = (token: string, model: string) =>
+    server.api(
+      'POST',
+      '/v1/chat/completions',
+      { model, messages: [{ role: 'user', content: 'hello' }], max_tokens: 50 },
+      { token },
+    )
+  const users = async () => {
+    const { body } = await server.api('GET', '/api/user/?page_size=100')
+    return new Map<string, Record<string, unknown>>(
+      body.data.items.map((item: { username: string }) => [item.username, item]),
+    )
+  }
+
+  before(async () => {
+    ground = await newGround('sqlite')
+    simulator = await startSimulator()
+    database = await createDatabase()
+    await fillLiteLlm(database.url, CONTENT)
+    const folder = newDirectory()
+    config = join(folder, 'config.yaml')
+    writeFileSync(config, configFor(simulator.url))
+    writeFileSync(
+      join(folder, 'more.yaml'),
+      'model_list:\n  - model_name: included\n    litellm_params: {model: groq/llama-3, api_key: groq-key}\n',
+    )
+    server = await startServer(ground)
+  })
+  after(async () => {
+    await server?.stop()
+    await simulator?.close()
+    await database?.drop()
+  })
+
+  it('reports in a dry run what cannot be carried over, and writes nothing', async () => {
+    const report = await importLiteLlm('--dry-run')
+    const notes = report.notes.map(({ subject, message }) => `${subject}: ${message}`).join('\n')
+    assert.match(notes, /"anything\/\*" is a wildcard/)
+    assert.match(notes, /provider "watsonx" of "odd" has no counterpart/)
+    assert.match(notes, /environment variable NOT_SET with its key is not set/)
+    assert.match(notes, /routing_strategy: is "latency-based-routing"/)
+    assert.match(notes, /fallbacks: are not carried over/)
+    assert.match(notes, /team "research": its budget is renewed every 30d/)
+    assert.match(notes, /model "from-console": is stored encrypted/)
+    assert.match(notes, /its hash is not a SHA-256/)
+    assert.deepEqual([...(await users()).keys()], ['root'])
+  })
+
+  it('makes channels of deployments, which share one if only their models differ', async () => {
+    await importLiteLlm()
+    const { body } = await server.api('GET', '/api/channel/?page_size=100&id_sort=true')
+    const channels = body.data.items.map((item: Record<string, unknown>) => [
+      item.name,
+      item.type,
+      item.models,
+      item.model_mapping,
+      item.priority,
+    ])
+    assert.deepEqual(channels.reverse(), [
+      ['openai', 8, ['chat', 'chat-two'], { chat: 'sim-words-4', 'chat-two': 'sim-words-9' }, 0],
+      ['azure', 3, ['chat'], { chat: 'my-deployment' }, -2],
+      ['groq', 1001, ['included'], { included: 'llama-3' }, 0],
+    ])
+    const price = (await server.api('GET', '/api/price/?model=chat')).body.data.items[0]
+    assert.deepEqual([price.input, price.output], [2.5, 10])
+    const alias = (await server.api('GET', '/api/alias/')).body.data.items[0]
+    assert.deepEqual([alias.name, alias.target], ['gpt-4', 'chat'])
+  })
+
+  it('accepts keys of which only the SHA-256 is known', async () => {
+    const answer = await chat(KEYS.alice, 'chat')
+    assert.equal(answer.status, 200, answer.text)
+    assert.equal((await chat(KEYS.alice, 'chat-two')).body.error.code, 'model_not_allowed')
+    assert.equal((await chat(KEYS.none, 'gpt-4')).status, 200)
+    assert.equal((await chat(KEYS.master, 'chat-two')).status, 200)
+    assert.equal((await chat(KEYS.blocked, 'chat')).status, 401)
+    // The budget of the team is spent.
+    assert.equal((await chat(KEYS.team, 'chat-two')).body.error.code, 'insufficient_quota')
+    assert.equal((await chat(sha256(KEYS.alice), 'chat')).status, 401)
+    assert.equal((await chat(`sha256:${sha256(KEYS.alice)}`, 'chat')).status, 401)
+    assert.equal((await chat(`sk-${sha256(KEYS.alice)}`, 'chat')).status, 401)
+    const usage = await server.api('GET', '/api/usage/token/', undefined, { token: KEYS.alice })
+    assert.equal(usage.status, 200, usage.text)
+  })
+
+  it('carries what is left of budgets, and limits', async () => {
+    const all = await users()
+    assert.equal((all.get('alice@example.com')?.quota as number) <= 3_750_000, true)
+    assert.equal((all.get('alice@example.com')?.quota as number) > 3_700_000, true)
+    assert.equal(all.get('the_admin')?.role, 10)
+    assert.equal(all.get('the_admin')?.unlimited_quota, true)
+    assert.equal(all.get('team-research')?.quota, 0)
+    assert.equal(all.get('litellm')?.unlimited_quota, true)
+  })
+
+  it('cannot reveal such a key, and says why', async () => {
+    const alice = (await users()).get('alice@example.com') as { id: number }
+    await server.api('PUT', '/api/user/', { id: alice.id, password: 'password of alice' })
+    const login = await server.api(
+      'POST',
+      '/api/user/login',
+      { username: 'alice@example.com', password: 'password of alice' },
+      { token: null },
+    )
+    const cookie = (login.headers.get('set-cookie') ?? '').split(';')[0] ?? ''
+    const asAlice = (method: string, path: string) =>
+      server.api(method, path, undefined, { token: null, headers: { cookie } })
+    const [token] = (await asAlice('GET', '/api/token/')).body.data.items
+    assert.deepEqual([token.name, token.key, token.limits.rpm], ['alices app', 'sk-…cdef', 60])
+    const reveal = await asAlice('POST', `/api/token/${token.id}/key`)
+    assert.deepEqual([reveal.status, reveal.body.code], [409, 'conflict'])
+    assert.match(reveal.body.message, /only its hash was imported/)
+  })
+
+  it('changes nothing when it is run again, and leaves books that verify', async () => {
+    const report = await importLiteLlm()
+    for (const [area, count] of Object.entries(report.counts))
+      assert.deepEqual([count.created, count.changed], [0, 0], area)
+    const verified = await verifyThroughSocket(ground)
+    assert.ok(verified.ok, verified.lines.join('\n'))
+  })
+
+  it('keeps its tokens when the master secret is rotated', async () => {
+    const rotated = await run(['admin', 'rotate-secret'], { env: settingsOf(ground) })
+    assert.equal(rotated.code, 0, rotated.stderr)
+    assert.equal((await chat(KEYS.alice, 'chat')).status, 200)
+  })
+
+  it('names the line of a file that is no YAML, without its text', async () => {
+    const broken = join(newDirectory(), 'broken.yaml')
+    writeFileSync(broken, 'model_list:\n  - {api_key: secret-in-yaml\n')
+    const { code, stderr } = await run(['import', 'litellm', '--config', broken], { env: settingsOf(ground) })
+    assert.equal(code, 1)
+    assert.match(stderr, /is no valid YAML/)
+    assert.doesNotMatch(stderr, /secret-in-yaml/)
+  })
+})

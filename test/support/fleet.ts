@@ -1,0 +1,52 @@
+import { createDatabase } from './postgres.ts'
+import { type Env, newDirectory, type Server, startServer } from './process.ts'
+import { startProxy } from './proxy.ts'
+
+const SECRET = 'a master secret that all nodes of a test have'
+
+/** A gateway process with its own data directory, and a proxy before the shared database. */
+export type FleetMember = {
+  readonly server: Server
+  readonly dataDir: string
+  readonly proxy: Awaited<ReturnType<typeof startProxy>>
+}
+
+/** Several gateways as separate processes on one PostgreSQL database. */
+export async function startFleet(count: number, env: Env = {}) {
+  const database = await createDatabase()
+  const members: FleetMember[] = []
+  const proxies: FleetMember['proxy'][] = []
+
+  async function startMember(dataDir = newDirectory(), more: Env = {}): Promise<FleetMember> {
+    const proxy = await startProxy(new URL(database.url))
+    proxies.push(proxy)
+    const databaseUrl = new URL(database.url)
+    databaseUrl.port = String(proxy.port)
+    const server = await startServer({
+      dataDir,
+      databaseUrl: databaseUrl.href,
+      env: { SLUICE_SECRET: SECRET, SLUICE_DRAIN_S: '2', ...env, ...more },
+    })
+    const member = { server, dataDir, proxy }
+    members.push(member)
+    return member
+  }
+
+  async function close(): Promise<void> {
+    for (const proxy of proxies) proxy.set('pass')
+    await Promise.all(members.filter(({ server }) => server.isRunning()).map(({ server }) => server.stop()))
+    for (const proxy of proxies) proxy.close()
+    await database.drop()
+  }
+
+  try {
+    // The first start creates root.
+    for (let i = 0; i < count; i++) await startMember()
+  } catch (error) {
+    await close()
+    throw error
+  }
+  return { members, startMember, databaseUrl: database.url, close }
+}
+
+export type TestFleet = Awaited<ReturnType<typeof startFleet>>
