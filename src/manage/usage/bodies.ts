@@ -15,7 +15,7 @@ export async function openBody(
   requestId: string,
   actor: Actor,
 ) {
-  const row = await untilWritten(() => findBody(db, requestId))
+  const row = await untilWritten(requestId, () => findBody(db, requestId))
   const isOwn = row?.user_id === actor.id
   if (!row || (!isOwn && !isAdmin(actor))) throw notFound('body')
   if (!isOwn && actor.role !== ROLE.root)

@@ -119,7 +119,7 @@ export const createExplainRequest =
   async (text: string, asker: Asker): Promise<Explanation> => {
     const isForAdmin = isAdmin(asker)
     const owner = { userId: isForAdmin ? undefined : asker.id }
-    const found = await untilWritten(() => findRow(deps, text, owner))
+    const found = await untilWritten(text, () => findRow(deps, text, owner))
     if (!found) return explainText(text)
     const { row, isById } = found
     const facts = await factsOf(deps, row)

@@ -222,7 +222,9 @@ export function createLogHandlers(deps: Deps): Handlers<typeof logContract> {
 
     getLog: async ({ actor, params }) => {
       const userId = isAdmin(actor) ? undefined : actor.id
-      const items = await untilWritten(() => rowsOfRequest(store, params.request_id, userId))
+      const items = await untilWritten(params.request_id, () =>
+        rowsOfRequest(store, params.request_id, userId),
+      )
       if (!items) throw notFound('request')
       const [first] = items
       const costs = await Promise.all(items.map(async row => (await costLinesOf(db, row)) ?? null))

@@ -81,7 +81,7 @@ export const createResend =
     })
     const requestId = sent.headers['x-request-id'] ?? ''
     await ledger.catchUp({ kind: 'user', ownerId: actor.id })
-    const rows = await untilWritten(() => rowsOfRequest({ db, engine }, requestId, actor.id))
+    const rows = await untilWritten(requestId, () => rowsOfRequest({ db, engine }, requestId, actor.id))
     return {
       request_id: requestId,
       status: sent.status,
