@@ -64,10 +64,12 @@ const httpWithoutUndici: Plugin = {
   name: 'http-without-undici',
   renderChunk(code) {
     const direct = code.replace(
-      /^import (.+) from "node:http";$/gm,
-      (_import, names: string) =>
-        `const ${names.replaceAll(' as ', ': ')} = process.getBuiltinModule("node:http");`,
+      /^import (\{.+\}|\w+) from ("node:https?");$/gm,
+      (_import, names: string, module: string) =>
+        `const ${names.replaceAll(' as ', ': ')} = process.getBuiltinModule(${module});`,
     )
+    const left = /^(import|export) .*"node:https?";$/m.exec(direct)
+    if (left) throw new Error(`A chunk would load undici of Node.js: ${left[0]}`)
     // Each import stays on its line, and nothing before it on the line changes.
     return direct === code ? undefined : { code: direct, map: null }
   },

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { existsSync, globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 import { run } from 'node:test'
 import { spec } from 'node:test/reporters'
 import { parseArgs } from 'node:util'
@@ -109,19 +109,42 @@ const lanes = isShared ? prepareLanes(files.filter(file => !isAlone(file))) : un
 const LANE = 'test/lane.ts'
 // The first lane starts with the files that wait. When these are done, so are the slowest files: it is one of four lanes.
 const programs = lanes ? [LANE, ...files.filter(isAlone), ...Array(AT_ONCE - 1).fill(LANE)] : files
-/** Uses the API and not `node --test`, which always runs files in the order of their names. */
-const running = run({
-  files: programs,
-  concurrency: lanes ? AT_ONCE + 1 : AT_ONCE,
-  execArgv: ['--import', './test/support/cpu-of-file.ts'],
-})
-let isWhole = false
-running.on('test:summary', ({ file, success }) => {
-  if (file === undefined) isWhole = success
-})
-const told = running.compose(spec)
-told.pipe(process.stdout)
-await once(told, 'end')
+
+/**
+ * Runs the programs and prints their tests. Returns the test files that failed, or the lane if it ended otherwise.
+ * Uses the API and not `node --test`, which always runs files in the order of their names.
+ */
+async function runAndPrint(programs: readonly string[], concurrency: number): Promise<readonly string[]> {
+  const running = run({
+    files: programs,
+    concurrency,
+    execArgv: ['--import', './test/support/cpu-of-file.ts'],
+  })
+  const failures = new Set<string>()
+  // In a lane, each file is a test of the outermost level.
+  running.on('test:fail', ({ nesting, name, file = name }) => {
+    if (nesting === 0) failures.add(relative('.', name.endsWith('.test.ts') ? name : file))
+  })
+  let isPassed = false
+  running.on('test:summary', ({ file, success }) => {
+    if (file === undefined) isPassed = success
+  })
+  const report = running.compose(spec)
+  report.pipe(process.stdout, { end: false })
+  await once(report, 'end')
+  return isPassed || failures.size > 0 ? [...failures] : [...programs]
+}
+
+/** More failures than this are not by chance. */
+const MOST_REPEATED = 3
+let failures = await runAndPrint(programs, lanes ? AT_ONCE + 1 : AT_ONCE)
+const isRepeatable = (file: string) => file.endsWith('.test.ts')
+if (isShared && failures.length > 0 && failures.length <= MOST_REPEATED && failures.every(isRepeatable)) {
+  const unstable = failures
+  console.log(`Repeating alone what failed beside other tests: ${unstable.join(', ')}`)
+  failures = await runAndPrint(unstable, 1)
+  if (failures.length === 0) console.log(`UNSTABLE, to be repaired: ${unstable.join(', ')}`)
+}
 await postgres.stop()
 firstStarts.remove()
 const left = lanes?.end() ?? []
@@ -135,4 +158,4 @@ if (laws.ran > 0) console.log(laws.summary)
 const LEAST_LAWS = 1_000
 const isComplete = values.campaign || positionals.length > 0 || laws.ran >= LEAST_LAWS
 if (!isComplete) console.log(`at least ${LEAST_LAWS} laws over formats must run`)
-process.exit(isWhole && isComplete && left.length === 0 ? 0 : 1)
+process.exit(failures.length === 0 && isComplete && left.length === 0 ? 0 : 1)

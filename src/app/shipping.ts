@@ -8,7 +8,7 @@ import { completeUsageId } from '../store/records/ship-cursors.ts'
 import { readLogsBetween } from '../store/usage/logs.ts'
 import { createBatchExport } from '../telemetry/batch-export.ts'
 import { createFileDelivery } from '../telemetry/file-delivery.ts'
-import { createHttpDelivery } from '../telemetry/http-delivery.ts'
+import { CONNECT_TIMEOUT_MS, createHttpDelivery } from '../telemetry/http-delivery.ts'
 import { createLineBatch, JSON_LINES_TYPE } from '../telemetry/json-lines.ts'
 import type { Config, ShipTarget } from './config.ts'
 import { createFailureLog } from './failure-log.ts'
@@ -18,7 +18,6 @@ import { createStoreShipping, type ShippedRecord } from './store-shipping.ts'
 
 const BATCH_ROWS = 500
 const POST_TIMEOUT_MS = 30_000
-const CONNECT_TIMEOUT_MS = 10_000
 const CLOSE_TIMEOUT_MS = 5_000
 /** A row that stands for several rejected requests may be counted up for a minute. */
 const COUNTING_S = 120

@@ -5,7 +5,7 @@ import type { Network } from '../http/network.ts'
 import type { RelayChannel } from '../relay/catalog/catalog.ts'
 import { createBatchExport } from '../telemetry/batch-export.ts'
 import type { TelemetryEncoding } from '../telemetry/encoding.ts'
-import { createHttpDelivery, type HttpTarget } from '../telemetry/http-delivery.ts'
+import { CONNECT_TIMEOUT_MS, createHttpDelivery, type HttpTarget } from '../telemetry/http-delivery.ts'
 import { createJsonEncoding } from '../telemetry/otlp-json.ts'
 import { createProtobufEncoding } from '../telemetry/otlp-protobuf.ts'
 import { type AttributeList, attributeKey } from '../telemetry/span.ts'
@@ -18,7 +18,6 @@ import { createTracing, type Tracing } from './tracing.ts'
 
 /** How long a stop waits for the last export. */
 const CLOSE_TIMEOUT_MS = 5_000
-const CONNECT_TIMEOUT_MS = 10_000
 
 /** An endpoint for all signals is completed by the signal's path; one of a single signal is complete. */
 function targetOf(

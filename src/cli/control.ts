@@ -1,12 +1,8 @@
 import { chmodSync, rmSync } from 'node:fs'
-import type { Server } from 'node:http'
-import { createRequire } from 'node:module'
+import { createServer, request, type Server } from 'node:http'
 import { join, relative } from 'node:path'
 import { CommandError } from './command.ts'
 import type { Operations } from './operations.ts'
-
-// Like http/server.ts: an `import` would also load the client of `fetch`.
-const { createServer, request } = createRequire(import.meta.url)('node:http') as typeof import('node:http')
 
 /** A configuration file, or the configuration of another gateway, is sent as one command. */
 const MAX_BODY = 16 * 1024 * 1024

@@ -1,15 +1,11 @@
-import { createRequire } from 'node:module'
+import { request } from 'node:http'
+import { request as requestTls } from 'node:https'
 import { mask } from '../domain/text.ts'
 import { newAccessToken } from '../identity/credentials.ts'
 import { type Trx, transact } from '../store/engine/store.ts'
 import { deleteAccessToken, insertAccessToken } from '../store/records/access-tokens.ts'
 import { findUserByName } from '../store/records/users.ts'
 import { CommandError, type OperationDeps, type TestRun } from './command.ts'
-
-// Like control.ts: an `import` would also load the client of `fetch`.
-const require = createRequire(import.meta.url)
-const { request } = require('node:http') as typeof import('node:http')
-const { request: requestTls } = require('node:https') as typeof import('node:https')
 
 /** The command ends its access token itself. This is for a process that is killed meanwhile. */
 const TOKEN_LIFETIME_S = 3_600

@@ -1,9 +1,5 @@
-import type { IncomingMessage, RequestListener } from 'node:http'
-import { createRequire } from 'node:module'
+import { createServer, type IncomingMessage, type RequestListener, request } from 'node:http'
 import { duplexPair } from 'node:stream'
-
-// Like server.ts: an `import` would also load the client of `fetch`.
-const { createServer, request } = createRequire(import.meta.url)('node:http') as typeof import('node:http')
 
 /** Of a longer answer the rest is read and discarded. */
 const MAX_ANSWER_BYTES = 4 * 1_048_576

@@ -3,7 +3,7 @@ import { gzip as gzipWithCallback } from 'node:zlib'
 import { Agent, type buildConnector, request } from 'undici'
 
 const gzip = promisify(gzipWithCallback)
-const CONNECT_TIMEOUT_MS = 10_000
+export const CONNECT_TIMEOUT_MS = 10_000
 const MAX_RETRY_AFTER_S = 300
 /** The statuses after which the OTLP specification allows a retry. */
 const RETRYABLE = new Set([429, 502, 503, 504])

@@ -27,14 +27,19 @@ export type OtherNodesOfDemo = {
 }
 
 const READY = 'Sluice is ready.'
+const READY_TIMEOUT_MS = 60_000
 
 /** Resolves to the address that the node reports when it is ready. */
 function untilReady(node: ChildProcess): Promise<string> {
   return new Promise((resolve, reject) => {
+    const late = () =>
+      reject(new Error(`a node of the demo was not ready after ${READY_TIMEOUT_MS / 1000} s`))
+    const timeout = setTimeout(late, READY_TIMEOUT_MS).unref()
     node.once('exit', code => reject(new Error(`a node of the demo exited with code ${code}`)))
     if (!node.stdout) return
     createInterface(node.stdout).on('line', line => {
       if (!line.includes(READY)) return
+      clearTimeout(timeout)
       resolve((JSON.parse(line) as { address: string }).address)
     })
   })

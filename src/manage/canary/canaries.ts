@@ -10,6 +10,7 @@ import { invalidField, notFound, Refusal } from '../../domain/errors.ts'
 import type { JsonObject } from '../../domain/json-object.ts'
 import { sealCanaryChanges } from '../../identity/canary-changes.ts'
 import { SealError } from '../../identity/keyring.ts'
+import { lockAuditChain } from '../../store/books/chains.ts'
 import { nonEmptyIds } from '../../store/engine/page.ts'
 import type { CanaryRow } from '../../store/engine/schema.ts'
 import { type Db, isUniqueViolation, type Trx } from '../../store/engine/store.ts'
@@ -18,7 +19,6 @@ import {
   findCanary,
   insertCanary,
   listOpenCanaries,
-  lockCanaries,
   updateCanary,
 } from '../../store/records/canaries.ts'
 import type { ConfigDeps } from '../config/handlers.ts'
@@ -144,7 +144,8 @@ export function createCanaryBook(deps: ConfigDeps) {
   }
 
   async function mustFindOpen(trx: Trx, id: number): Promise<CanaryRow> {
-    await lockCanaries(trx)
+    // Concurrent starts could exceed a limit.
+    await lockAuditChain(trx)
     const row = await mustFind(trx, id)
     mustBeOpen(row)
     return row
@@ -200,7 +201,7 @@ export function createCanaryBook(deps: ConfigDeps) {
 
     async insert({ trx, audit }: Changing, input: CanaryInput, prepared: PreparedChange, actor: Actor) {
       const subject = subjectOf(input)
-      await lockCanaries(trx)
+      await lockAuditChain(trx)
       await mustHaveRoom(trx, subject)
       const time = now()
       const id = await insertCanary(trx, {

@@ -1,5 +1,6 @@
 import { ALIAS_STATUS, refuseAlias } from '../../domain/alias.ts'
 import { invalidField, notFound, Refusal } from '../../domain/errors.ts'
+import { lockAuditChain } from '../../store/books/chains.ts'
 import type { AliasRow } from '../../store/engine/schema.ts'
 import type { Db, Trx } from '../../store/engine/store.ts'
 import {
@@ -9,7 +10,6 @@ import {
   findAlias,
   insertAlias,
   listAliases,
-  lockAliases,
   updateAlias,
 } from '../../store/records/aliases.ts'
 import { existingChannels } from '../../store/records/channels.ts'
@@ -74,7 +74,8 @@ export function createAliasHandlers({ db, now }: Deps): Handlers<typeof aliasCon
 
     createAlias: async ({ body, change }) =>
       change(async ({ trx, audit }) => {
-        await lockAliases(trx)
+        // Two concurrent changes could create a loop.
+        await lockAuditChain(trx)
         await mustBeValidTarget(trx, body)
         const id = await insertAlias(trx, {
           name: body.name,
@@ -90,7 +91,7 @@ export function createAliasHandlers({ db, now }: Deps): Handlers<typeof aliasCon
 
     updateAlias: async ({ body, change }) =>
       change(async ({ trx, audit }) => {
-        await lockAliases(trx)
+        await lockAuditChain(trx)
         const before = await mustFind(trx, body.id)
         const fields: AliasChange = {}
         if (body.name !== undefined) fields.name = body.name
@@ -113,7 +114,7 @@ export function createAliasHandlers({ db, now }: Deps): Handlers<typeof aliasCon
     deleteAlias: async ({ params, change }) =>
       change(async changing => {
         const { trx, audit } = changing
-        await lockAliases(trx)
+        await lockAuditChain(trx)
         const row = await mustFind(trx, params.id)
         await deleteAlias(trx, row.id)
         audit({ action: 'alias.delete', target: `alias:${row.id}`, before: presentAlias(row) })

@@ -10,10 +10,11 @@ import { invalid, Refusal } from '../../domain/errors.ts'
 import type { JsonObject } from '../../domain/json-object.ts'
 import { fold } from '../../domain/text.ts'
 import { OPERATOR as COMMAND_LINE } from '../../identity/passwords.ts'
+import { lockAuditChain } from '../../store/books/chains.ts'
 import type { ConfigOwnedRow } from '../../store/engine/schema.ts'
 import { type Trx, transact } from '../../store/engine/store.ts'
 import { appendAudit } from '../../store/records/audit.ts'
-import { deleteOwned, listOwned, lockConfiguration, writeOwned } from '../../store/records/config-history.ts'
+import { deleteOwned, listOwned, writeOwned } from '../../store/records/config-history.ts'
 import { findUserByName } from '../../store/records/users.ts'
 import { CONFIG_ITEMS, type ConfigOutline, configOutline } from '../contract/config-file.ts'
 import type { AuditNote } from '../server/call.ts'
@@ -301,7 +302,7 @@ export function createConfigApply(deps: ConfigDeps) {
       const result = await transact(deps.db, async trx => {
         notes.length = 0
         const secrets: NewSecret[] = []
-        await lockConfiguration(trx)
+        await lockAuditChain(trx)
         const changing = { trx, audit: (note: AuditNote) => void notes.push(note) }
         const call = createConfigCall(deps, { changing, actor: OPERATOR, passwords })
         const kinds = createFileKinds({ deps, trx, call, secrets, returned })

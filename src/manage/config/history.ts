@@ -3,14 +3,10 @@ import { type Actor, SYSTEM } from '../../domain/actor.ts'
 import type { ChangedField } from '../../domain/config-change.ts'
 import type { JsonObject } from '../../domain/json-object.ts'
 import { SETTINGS } from '../../domain/setting.ts'
+import { lockAuditChain } from '../../store/books/chains.ts'
 import type { ConfigChangeRow } from '../../store/engine/schema.ts'
 import { type Db, type Trx, transact } from '../../store/engine/store.ts'
-import {
-  insertRevision,
-  lastChange,
-  lastRevision,
-  lockConfiguration,
-} from '../../store/records/config-history.ts'
+import { insertRevision, lastChange, lastRevision } from '../../store/records/config-history.ts'
 import { findPrice } from '../../store/records/prices.ts'
 import type { Deps } from '../server/deps.ts'
 import { type ConfigKind, type ConfigState, createConfigStates } from './states.ts'
@@ -99,7 +95,7 @@ export function createConfigHistory(deps: Pick<Deps, 'keyring' | 'now'>) {
     /** Records everything that differs from the last revision, after changes in several transactions, such as an import. */
     async recordAll(db: Db, author: RevisionAuthor): Promise<void> {
       await transact(db, async trx => {
-        await lockConfiguration(trx)
+        await lockAuditChain(trx)
         const changes: Omit<ConfigChangeRow, 'revision'>[] = []
         for (const kind of RECORDED_KINDS)
           for (const [target, state] of await states.list(trx, kind)) {
@@ -116,7 +112,7 @@ export function createConfigHistory(deps: Pick<Deps, 'keyring' | 'now'>) {
     async start(db: Db): Promise<void> {
       if ((await lastRevision(db)) > 0) return
       await transact(db, async trx => {
-        await lockConfiguration(trx)
+        await lockAuditChain(trx)
         if ((await lastRevision(trx)) > 0) return
         const changes: Omit<ConfigChangeRow, 'revision'>[] = []
         for (const kind of RECORDED_KINDS)

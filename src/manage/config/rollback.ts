@@ -9,6 +9,7 @@ import { HIDDEN, maskHidden } from '../../domain/hidden-secret.ts'
 import type { JsonObject } from '../../domain/json-object.ts'
 import { mergeLimits } from '../../domain/limits.ts'
 import { providerOf } from '../../providers/index.ts'
+import { lockAuditChain } from '../../store/books/chains.ts'
 import type { ConfigChangeRow } from '../../store/engine/schema.ts'
 import { isUniqueViolation, type Trx } from '../../store/engine/store.ts'
 import {
@@ -19,12 +20,7 @@ import {
   updateAlias,
 } from '../../store/records/aliases.ts'
 import { existingChannels, writeModels } from '../../store/records/channels.ts'
-import {
-  changesBetween,
-  findRevision,
-  lastChangeOfObject,
-  lockConfiguration,
-} from '../../store/records/config-history.ts'
+import { changesBetween, findRevision, lastChangeOfObject } from '../../store/records/config-history.ts'
 import { endPrices, findPriceInForce } from '../../store/records/prices.ts'
 import { updateToken } from '../../store/records/tokens.ts'
 import { findUser, updateUser } from '../../store/records/users.ts'
@@ -116,7 +112,7 @@ export function createConfigRollback(deps: ConfigDeps, { states }: Pick<ConfigHi
     { revision, actor }: { readonly revision: number; readonly actor: Actor },
   ): Promise<RollbackOutcome> {
     const { trx, audit } = changing
-    await lockConfiguration(trx)
+    await lockAuditChain(trx)
     if (!(await findRevision(trx, revision))) throw notFound('revision')
     const call = createConfigCall(deps, { changing, actor, passwords: deps.passwords })
     const objects = changedObjects(await changesBetween(trx, revision, ALL))

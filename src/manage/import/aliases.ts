@@ -1,6 +1,7 @@
 import { ALIAS_STATUS, refuseAlias } from '../../domain/alias.ts'
+import { lockAuditChain } from '../../store/books/chains.ts'
 import { transact } from '../../store/engine/store.ts'
-import { aliasTargets, insertAlias, lockAliases } from '../../store/records/aliases.ts'
+import { aliasTargets, insertAlias } from '../../store/records/aliases.ts'
 import { modelName } from '../contract/fields.ts'
 import { auditImport, type ImportContext } from './context.ts'
 import type { SourceAlias } from './inventory.ts'
@@ -30,7 +31,7 @@ export async function importAliases(context: ImportContext, aliases: readonly So
       notes.count('aliases', 'created')
       if (isDry) continue
       const id = await transact(db, async trx => {
-        await lockAliases(trx)
+        await lockAuditChain(trx)
         const row = { name, target, channel_ids: null, status: ALIAS_STATUS.enabled, created_time: now() }
         const aliasId = await insertAlias(trx, row)
         await auditImport(trx, context, {

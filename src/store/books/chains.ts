@@ -54,6 +54,18 @@ export async function appendLink(
   return { seq, hash }
 }
 
+/**
+ * Locks the head of the audit chain until the transaction ends. It serializes changes whose transactions append an audit
+ * record anyway, so that none of them decides by a state that another one is about to change.
+ */
+export async function lockAuditChain(trx: Trx): Promise<void> {
+  await trx
+    .updateTable('chains')
+    .set(row => ({ seq: row.ref('seq') }))
+    .where('name', '=', AUDIT_CHAIN)
+    .execute()
+}
+
 export type StoredHead = ChainHead & { readonly mac: string }
 
 /** Heads with the positions of their nodes, in one statement, because the same transactions move both. */

@@ -1,6 +1,5 @@
 import { ALIAS_STATUS } from '../../domain/alias.ts'
 import { fold } from '../../domain/text.ts'
-import { AUDIT_CHAIN } from '../books/chains.ts'
 import {
   boundedCount,
   containing,
@@ -64,18 +63,6 @@ export async function listEnabledAliases(db: Db): Promise<EnabledAlias[]> {
 export async function aliasTargets(db: Db): Promise<Map<string, string>> {
   const rows = await db.selectFrom('aliases').select(['name', 'target']).execute()
   return new Map(rows.map(({ name, target }) => [name, target]))
-}
-
-/**
- * Serializes changes of aliases, so that two concurrent changes cannot create a loop. It locks the head of the audit chain,
- * which the same transaction needs at its end anyway.
- */
-export async function lockAliases(trx: Trx): Promise<void> {
-  await trx
-    .updateTable('chains')
-    .set(row => ({ seq: row.ref('seq') }))
-    .where('name', '=', AUDIT_CHAIN)
-    .execute()
 }
 
 type NewAlias = Omit<AliasRow, 'id' | 'search'>

@@ -1,23 +1,10 @@
 import { sql } from 'kysely'
 import type { CanaryKind, CanarySide, CanaryState } from '../../domain/canary.ts'
-import { AUDIT_CHAIN } from '../books/chains.ts'
 import { boundedCount, type Page, type Paging, pageOf } from '../engine/page.ts'
 import type { CanaryRow, CanarySumsRow, NewCanary } from '../engine/schema.ts'
 import type { Db, Trx } from '../engine/store.ts'
 
 /** Canaries (docs/reference/canary.md: States). */
-
-/**
- * Serializes changes of canaries, so that no limit is exceeded. It locks the head of the audit chain, which the same
- * transaction needs at its end anyway.
- */
-export async function lockCanaries(trx: Trx): Promise<void> {
-  await trx
-    .updateTable('chains')
-    .set(row => ({ seq: row.ref('seq') }))
-    .where('name', '=', AUDIT_CHAIN)
-    .execute()
-}
 
 export const findCanary = (db: Db, id: number): Promise<CanaryRow | undefined> =>
   db.selectFrom('canaries').selectAll().where('id', '=', id).executeTakeFirst()

@@ -1,22 +1,9 @@
-import { AUDIT_CHAIN } from '../books/chains.ts'
 import { chunksOf } from '../engine/chunks.ts'
 import { boundedCount, type Page, type Paging, pageOf } from '../engine/page.ts'
 import type { ConfigChangeRow, ConfigOwnedRow, ConfigRevisionRow } from '../engine/schema.ts'
 import type { Db, Trx } from '../engine/store.ts'
 
 const CHUNK = 500
-
-/**
- * Serializes changes of the configuration. It locks the head of the audit chain, which every such change needs at its end
- * anyway.
- */
-export async function lockConfiguration(trx: Trx): Promise<void> {
-  await trx
-    .updateTable('chains')
-    .set(row => ({ seq: row.ref('seq') }))
-    .where('name', '=', AUDIT_CHAIN)
-    .execute()
-}
 
 export async function lastRevision(db: Db): Promise<number> {
   const row = await db

@@ -1,7 +1,7 @@
 import { type Expression, type ExpressionBuilder, expressionBuilder, sql } from 'kysely'
 import type { Price } from '../../domain/price.ts'
 import { fold } from '../../domain/text.ts'
-import { AUDIT_CHAIN } from '../books/chains.ts'
+import { lockAuditChain } from '../books/chains.ts'
 import {
   boundedCount,
   containing,
@@ -125,7 +125,8 @@ const dueAt = (db: Db, now: number) =>
 export async function activateDuePrices(db: Db, now: number): Promise<void> {
   if ((await dueAt(db, now).limit(1).execute()).length === 0) return
   await transact(db, async trx => {
-    await lockPrices(trx)
+    // No version or activation number is assigned twice.
+    await lockAuditChain(trx)
     for (const { id, model, version } of await dueAt(trx, now).execute()) {
       await activate(trx, id, model)
       const after = { model, version }
@@ -226,21 +227,9 @@ export type NewPrice = {
   readonly authorId: number
 }
 
-/**
- * Serializes changes of prices, so that no version or activation number is assigned twice. It locks the head of the audit
- * chain, which a change of prices needs at its end anyway.
- */
-async function lockPrices(trx: Trx): Promise<void> {
-  await trx
-    .updateTable('chains')
-    .set(row => ({ seq: row.ref('seq') }))
-    .where('name', '=', AUDIT_CHAIN)
-    .execute()
-}
-
 /** Version numbers are never reused. A version without a future effective time is in force at once. */
 export async function insertPrice(trx: Trx, { model, price, ...rest }: NewPrice): Promise<number> {
-  await lockPrices(trx)
+  await lockAuditChain(trx)
   // Versions that are due come into force before this one; the audit record of this one covers them too.
   for (const { id } of await dueAt(trx, rest.time).where('model', '=', model).execute())
     await activate(trx, id, model)
