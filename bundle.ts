@@ -1,10 +1,12 @@
 import { cp, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { isDeepStrictEqual } from 'node:util'
 import { type Plugin, rolldown } from 'rolldown'
 import { licensesOf } from './packaging/licenses.ts'
 import { publish } from './src/host/build-folders.ts'
 import { builtName, LAZY_PACKAGES } from './src/host/program-file.ts'
+import { tokenPrices } from './src/providers/prices/token-prices.ts'
 
 /**
  * Makes `dist`, the program as it is shipped: a few files instead of fifteen hundred, so that it starts in half the time
@@ -75,6 +77,25 @@ const httpWithoutUndici: Plugin = {
   },
 }
 
+/** The package of the shipped prices. A build contains its data only. */
+const PRICES = join(ROOT, 'node_modules/@pydantic/genai-prices/package.json')
+
+/** The table of shipped prices takes some 60 ms to compute, at every start. A build contains the result. */
+const pricesAsData: Plugin = {
+  name: 'prices-as-data',
+  transform: {
+    filter: { id: /providers\/prices\/token-prices\.ts$/ },
+    handler() {
+      const table = tokenPrices()
+      const json = JSON.stringify([...table])
+      if (!isDeepStrictEqual(new Map(JSON.parse(json)), table))
+        throw new Error('The table of shipped prices cannot be written as JSON.')
+      const code = `export const tokenPrices = () => new Map(JSON.parse(${JSON.stringify(json)}))`
+      return { code, map: { mappings: '' } }
+    },
+  },
+}
+
 /** Makes a draft the program that is started next. Answers its folder. */
 export async function publishProgram(draft: string, dist: string): Promise<string> {
   const textFor = (name: string) => `#!/usr/bin/env node\nimport './${name}/${MAIN}'\n`
@@ -91,7 +112,7 @@ export async function buildProgram(): Promise<string> {
     },
     platform: 'node',
     external: isOutside,
-    plugins: [parserAsModule, httpWithoutUndici],
+    plugins: [parserAsModule, pricesAsData, httpWithoutUndici],
     logLevel: 'warn',
   })
   try {
@@ -103,7 +124,7 @@ export async function buildProgram(): Promise<string> {
       sourcemapExcludeSources: true,
     })
     const modules = output.flatMap(file => (file.type === 'chunk' ? file.moduleIds : []))
-    await writeFile(join(DRAFT, 'licenses.txt'), licensesOf(modules))
+    await writeFile(join(DRAFT, 'licenses.txt'), licensesOf([...modules, PRICES]))
     await cp(SWAGGER_UI, join(DRAFT, 'swagger-ui'), { recursive: true })
     return join(await publishProgram(DRAFT, DIST), MAIN)
   } finally {

@@ -9,6 +9,7 @@ import {
   declaredAmong,
   exportedTypes,
   importsOf,
+  loadedWith,
 } from './support/sources.ts'
 
 /**
@@ -112,6 +113,15 @@ describe('the architecture', () => {
     for (const file of seen) for (const { to } of next.get(file) ?? []) seen.add(to)
     const wrong = [...seen].filter(name => !name.startsWith('src/') && name !== 'zod')
     assert.deepEqual(wrong, [])
+  })
+
+  it('loads no package for the start that only management requests need', () => {
+    const loaded = new Set(['src/app/serve.ts', 'src/app/worker.ts'])
+    for (const file of loaded)
+      if (file.startsWith('src/')) for (const name of loadedWith(file)) loaded.add(name)
+    const wrong = ['fastify', 'zod', 'undici'].filter(name => loaded.has(name))
+    assert.deepEqual(wrong, [])
+    assert.ok(loaded.has('kysely') && loaded.has('src/app/gateway.ts'))
   })
 
   it('keeps vendor names and raw colours out of the console', () => {

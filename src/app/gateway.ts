@@ -16,7 +16,7 @@ import { createHttpServer, drain, listen, listenShared } from '../http/server.ts
 import { createIdentify, SESSION_ABSOLUTE_S } from '../identity/identify.ts'
 import { createStoredThrottle, createThrottle, type Throttle } from '../identity/throttle.ts'
 import { createSessionUser } from '../manage/people/session-user.ts'
-import { createManageApp } from '../manage/server/app.ts'
+import type { Deps as ManageDeps } from '../manage/server/deps.ts'
 import { EXPOSITION_TYPE } from '../metrics/exposition.ts'
 import { openReplica } from '../store/engine/replica.ts'
 import type { Store } from '../store/engine/store.ts'
@@ -36,9 +36,9 @@ import type { Config } from './config.ts'
 import { isPublicWithoutTls, warnOfProxy } from './exposure.ts'
 import { createFailureLog } from './failure-log.ts'
 import { createJobLease } from './job-lease.ts'
+import { createOnDemandApi } from './management-api.ts'
 import { addressPolicyOf, openNetwork } from './network.ts'
 import { assignNodes } from './nodes.ts'
-import { operationsOf } from './operations.ts'
 import { buildRelay } from './relay.ts'
 import type { StoreAndKeys } from './store-and-keys.ts'
 
@@ -112,7 +112,7 @@ export async function buildServer(
     )
   let isDraining = false
   let isStopping = false
-  const manage: RequestListener = (request, response) => app.routing(request, response)
+  const manage: RequestListener = (request, response) => managementApi.serve(request, response)
   const proxies = proxyReportsOf(peers, log)
   const clientAddress = createClientAddress(config.trustedProxies, proxies.report, config.tls !== undefined)
   const limits = processLimits(config, readMachine(config.dataDir))
@@ -223,54 +223,55 @@ export async function buildServer(
   const stopAlerts = peers.assignment.slot === 0 ? alerts.start() : undefined
   const replica = config.replicaUrl === undefined ? undefined : openReplica(config.replicaUrl)
   const logReplicaFailure = createFailureLog(log, Date.now)
-  const app = await createManageApp(
-    {
-      db,
-      engine,
-      replica: replica && {
-        ...replica,
-        onFailure: error =>
-          logReplicaFailure(
-            error,
-            'The standby cannot be used for reports. The primary serves them.',
-            'warn',
-          ),
-      },
-      // An embedded store is always available: a slow response means that it is busy.
-      isStoreAnswering: engine === 'postgres' ? isStoreAnswering : async () => true,
-      keyring,
-      digest,
-      bodySeal,
-      identify,
-      passwords,
-      throttle: throttleOf(peers, store, log),
-      clientAddress,
-      exposure: {
-        publicHost: isPublicWithoutTls(config) ? config.host : undefined,
-        untrustedProxy: proxies.first,
-      },
-      outbound,
-      testAlertTarget: createAlertTest({ send, machine, now }),
-      metrics: { contentType: EXPOSITION_TYPE, ...relay.metrics },
-      ledger: relay.ledger,
-      announce: relay.announce,
-      channels: relay.channels,
-      routes: relay.routes,
-      videos: relay.videos,
-      relayFor: relay.relayFor,
-      verify: operationsOf(config, storeAndKeys).verify,
-      consoleBuilds: createConsoleBuilds(),
-      basePath: config.basePath,
-      version,
-      resetCommand: resetCommand(config.dataDir),
-      startTime: now(),
-      addressPolicy: addressPolicyOf(config),
-      memory: relay.memory,
-      exceedsConnectionLimit: connectionLimit.exceedsLimit,
-      now,
+  const manageDeps: ManageDeps = {
+    db,
+    engine,
+    replica: replica && {
+      ...replica,
+      onFailure: error =>
+        logReplicaFailure(error, 'The standby cannot be used for reports. The primary serves them.', 'warn'),
     },
-    log,
-  )
+    // An embedded store is always available: a slow response means that it is busy.
+    isStoreAnswering: engine === 'postgres' ? isStoreAnswering : async () => true,
+    keyring,
+    digest,
+    bodySeal,
+    identify,
+    passwords,
+    throttle: throttleOf(peers, store, log),
+    clientAddress,
+    exposure: {
+      publicHost: isPublicWithoutTls(config) ? config.host : undefined,
+      untrustedProxy: proxies.first,
+    },
+    outbound,
+    testAlertTarget: createAlertTest({ send, machine, now }),
+    metrics: { contentType: EXPOSITION_TYPE, ...relay.metrics },
+    ledger: relay.ledger,
+    announce: relay.announce,
+    channels: relay.channels,
+    routes: relay.routes,
+    videos: relay.videos,
+    relayFor: relay.relayFor,
+    verify: async input => {
+      const { operationsOf } = await import('./operations.ts')
+      return operationsOf(config, storeAndKeys).verify(input)
+    },
+    consoleBuilds: createConsoleBuilds(),
+    basePath: config.basePath,
+    version,
+    resetCommand: resetCommand(config.dataDir),
+    startTime: now(),
+    addressPolicy: addressPolicyOf(config),
+    memory: relay.memory,
+    exceedsConnectionLimit: connectionLimit.exceedsLimit,
+    now,
+  }
+  const loadManagementApi = async () => {
+    const { createManageApp } = await import('../manage/server/app.ts')
+    return createManageApp(manageDeps, log)
+  }
+  const managementApi = createOnDemandApi(loadManagementApi, log)
 
   const http = createHttpServer({
     basePath: config.basePath,
@@ -325,7 +326,7 @@ export async function buildServer(
       metricsServer?.close()
       metricsServer?.closeAllConnections()
       await drain(http, config.drainS * 1000)
-      await app.close()
+      await managementApi.close()
       await replica?.close()
       await stopAlerts?.()
       await outbound.close()

@@ -13,7 +13,6 @@ import type { OtherNodesOfDemo } from './demo/fleet.ts'
 import { warnOfPublicHost } from './exposure.ts'
 import { buildServer } from './gateway.ts'
 import { createLog, endLog } from './log.ts'
-import { operationsOf } from './operations.ts'
 import { watchStopSignals } from './stop-signals.ts'
 import { openStoreAndKeys, type StoreAndKeys } from './store-and-keys.ts'
 import { startWorkers } from './supervise.ts'
@@ -91,12 +90,15 @@ export async function serve({ settings, options, env, print, others }: Serving):
     ? serveHere(config, log, storeAndKeys)
     : serveByWorkers(config, log, storeAndKeys))
   let ownAddress: string | undefined
-  const operations = operationsOf(config, storeAndKeys, {
-    announce: gateway.announce,
-    flushAndReturn: gateway.flushAndReturn,
-    address: () => ownAddress,
-  })
-  const control = await serveControl(config.dataDir, operations)
+  const loadOperations = async () => {
+    const { operationsOf } = await import('./operations.ts')
+    return operationsOf(config, storeAndKeys, {
+      announce: gateway.announce,
+      flushAndReturn: gateway.flushAndReturn,
+      address: () => ownAddress,
+    })
+  }
+  const control = await serveControl(config.dataDir, loadOperations)
   // A third signal, or a second one without a drain delay, ends the process at once. No data is lost, because every write is
   // atomic.
   const signals = watchStopSignals(() => process.exit(EXIT.ok))
@@ -109,6 +111,7 @@ export async function serve({ settings, options, env, print, others }: Serving):
   if (demo) {
     const { store } = storeAndKeys
     const { announce } = gateway
+    const operations = await loadOperations()
     await demo.setUp({ address, operations, rootPassword, store, announce, print })
     await others?.start()
   }

@@ -18,13 +18,19 @@ export function socketPath(dataDir: string): string {
 type Name = keyof Operations
 type Outcome = { readonly result: unknown } | { readonly error: string }
 
-/** Serves commands over a Unix socket that only the owner of the data directory can open. */
-export async function serveControl(dataDir: string, operations: Operations): Promise<Server> {
+/**
+ * Serves commands over a Unix socket that only the owner of the data directory can open. The operations are loaded with the
+ * first command.
+ */
+export async function serveControl(
+  dataDir: string,
+  loadOperations: () => Promise<Operations>,
+): Promise<Server> {
   const path = socketPath(dataDir)
   // A killed process leaves its socket behind. This process has the lock of the directory, so no other one uses it.
   rmSync(path, { force: true })
   const server = createServer(async (incoming, response) => {
-    const outcome = await answer(operations, incoming.url ?? '', incoming)
+    const outcome = await answer(loadOperations, incoming.url ?? '', incoming)
     response.writeHead(200, { 'content-type': 'application/json' })
     response.end(JSON.stringify(outcome))
   })
@@ -36,7 +42,11 @@ export async function serveControl(dataDir: string, operations: Operations): Pro
   return server
 }
 
-async function answer(operations: Operations, url: string, body: AsyncIterable<Buffer>): Promise<Outcome> {
+async function answer(
+  loadOperations: () => Promise<Operations>,
+  url: string,
+  body: AsyncIterable<Buffer>,
+): Promise<Outcome> {
   try {
     const chunks: Buffer[] = []
     let size = 0
@@ -46,6 +56,7 @@ async function answer(operations: Operations, url: string, body: AsyncIterable<B
       chunks.push(chunk)
     }
     const name = url.slice(1)
+    const operations = await loadOperations()
     if (!Object.hasOwn(operations, name))
       throw new CommandError(
         `the running gateway does not support the command "${name}"; it may be an older version`,

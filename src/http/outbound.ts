@@ -1,4 +1,4 @@
-import { Agent, request } from 'undici'
+import type { Agent } from 'undici'
 import { Refusal } from '../domain/errors.ts'
 import { createScrub, type Scrub } from '../domain/scrub.ts'
 import { JsonError } from '../wire/json.ts'
@@ -14,6 +14,9 @@ const MAX_EXCERPT = 300
 const MAX_ANSWER_BYTES = 16 * 1024
 /** The longest wait that a receiver may ask for. */
 const MAX_RETRY_AFTER_S = 3_600
+
+/** Loaded on demand: relay requests do not use it, and it is a tenth of the code. */
+const loadUndici = () => import('undici')
 
 const upstreamError = (message: string) => new Refusal('upstream_error', message)
 
@@ -70,14 +73,20 @@ export type PostAnswer = {
 
 /** The client for requests of the management API to providers: checked addresses, no redirects, bounded size. */
 export function createOutboundClient(network: Pick<Network, 'connector' | 'refuseUrl'>) {
-  const createAgent = (channel?: ChannelNetwork) =>
-    new Agent({
+  async function createAgent(channel?: ChannelNetwork): Promise<Agent> {
+    const undici = await loadUndici()
+    return new undici.Agent({
       allowH2: false,
       headersTimeout: RESPONSE_TIMEOUT_MS,
       bodyTimeout: RESPONSE_TIMEOUT_MS,
       connect: network.connector({ timeoutMs: CONNECT_TIMEOUT_MS, channel }),
     })
-  const agent = createAgent()
+  }
+  let shared: Promise<Agent> | undefined
+  const sharedAgent = () => {
+    shared ??= createAgent()
+    return shared
+  }
 
   async function getWith(
     dispatcher: Agent,
@@ -90,6 +99,7 @@ export function createOutboundClient(network: Pick<Network, 'connector' | 'refus
     let status: number
     let bytes: Buffer
     try {
+      const { request } = await loadUndici()
       const response = await request(url, {
         dispatcher,
         headers: { accept: 'application/json', ...headers },
@@ -120,9 +130,9 @@ export function createOutboundClient(network: Pick<Network, 'connector' | 'refus
       headers: Readonly<Record<string, string>>,
       channel?: ChannelNetwork,
     ): Promise<unknown> {
-      if (channel === undefined) return getWith(agent, url, headers)
+      if (channel === undefined) return getWith(await sharedAgent(), url, headers)
       // Such requests are rare, so their connections are not kept.
-      const own = createAgent(channel)
+      const own = await createAgent(channel)
       try {
         return await getWith(own, url, headers)
       } finally {
@@ -137,9 +147,10 @@ export function createOutboundClient(network: Pick<Network, 'connector' | 'refus
       const reason = network.refuseUrl(url.split('?')[0] ?? url)
       if (reason) throw upstreamError(`The address ${reason}.`)
       try {
+        const { request } = await loadUndici()
         const response = await request(url, {
           method: 'POST',
-          dispatcher: agent,
+          dispatcher: await sharedAgent(),
           headers: { 'user-agent': 'sluice', ...headers },
           body,
           signal: AbortSignal.timeout(RESPONSE_TIMEOUT_MS),
@@ -156,7 +167,7 @@ export function createOutboundClient(network: Pick<Network, 'connector' | 'refus
         )
       }
     },
-    close: () => agent.close(),
+    close: async (): Promise<void> => (await shared)?.close(),
   }
 }
 

@@ -1,6 +1,6 @@
 import { promisify } from 'node:util'
 import { gzip as gzipWithCallback } from 'node:zlib'
-import { Agent, type buildConnector, request } from 'undici'
+import type { Agent, buildConnector } from 'undici'
 
 const gzip = promisify(gzipWithCallback)
 export const CONNECT_TIMEOUT_MS = 10_000
@@ -37,11 +37,9 @@ export function createHttpDelivery(
   { url, headers, timeoutMs, isCompressed, connect }: HttpTarget,
   contentType: string,
 ) {
-  const agent = new Agent({
-    allowH2: false,
-    connections: 1,
-    connect: connect ?? { timeout: CONNECT_TIMEOUT_MS },
-  })
+  // Loaded on demand: most gateways send nothing.
+  const loadUndici = () => import('undici')
+  let agent: Agent | undefined
   const allHeaders = {
     'user-agent': 'sluice',
     ...headers,
@@ -52,6 +50,12 @@ export function createHttpDelivery(
   return {
     async deliver(body: Buffer): Promise<PostOutcome> {
       try {
+        const { Agent, request } = await loadUndici()
+        agent ??= new Agent({
+          allowH2: false,
+          connections: 1,
+          connect: connect ?? { timeout: CONNECT_TIMEOUT_MS },
+        })
         const {
           statusCode,
           headers: answered,
@@ -74,7 +78,7 @@ export function createHttpDelivery(
         return { kind: 'failed', reason, retryAfterMs: undefined }
       }
     },
-    close: (): Promise<void> => agent.destroy(),
+    close: async (): Promise<void> => agent?.destroy(),
   }
 }
 

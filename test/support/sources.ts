@@ -32,6 +32,20 @@ export function importsOf(file: string): readonly string[] {
   return requests.map(name => (name.startsWith('.') ? normalize(join(dirname(file), name)) : name))
 }
 
+/** The imports that are loaded together with a file: neither types nor dynamic imports. */
+export function loadedWith(file: string): readonly string[] {
+  const { staticImports, staticExports } = parse(file).result.module
+  const requests = [
+    ...staticImports.flatMap(({ moduleRequest, entries }) =>
+      entries.length > 0 && entries.every(entry => entry.isType) ? [] : moduleRequest.value,
+    ),
+    ...staticExports.flatMap(({ entries }) =>
+      entries.flatMap(entry => (entry.isType ? [] : (entry.moduleRequest?.value ?? []))),
+    ),
+  ]
+  return requests.map(name => (name.startsWith('.') ? normalize(join(dirname(file), name)) : name))
+}
+
 export const arrowsOf = (files: readonly string[]): readonly Arrow[] =>
   files.flatMap(from => importsOf(from).map(to => ({ from, to })))
 

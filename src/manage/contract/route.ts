@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import type { z } from 'zod'
 
 /**
  * Who may call a route. `user`, `admin` and `root` accept a system access token or the console's session;
@@ -33,7 +33,7 @@ export type Contract = Readonly<Record<string, Route>>
 
 /** Whether a route has its own query parameter `key`. */
 export const hasKeyParameter = ({ query }: Pick<Route, 'query'>): boolean =>
-  query instanceof z.ZodObject && Object.hasOwn(query.shape, 'key')
+  query !== undefined && 'shape' in query && Object.hasOwn(query.shape as object, 'key')
 
 type Parsed<T> = T extends z.ZodType ? z.output<T> : undefined
 type Output<T> = T extends z.ZodType ? z.input<T> : undefined

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import { fastifyCookie } from '@fastify/cookie'
 import { Refusal } from '../../domain/errors.ts'
 import type { Deps } from '../server/deps.ts'
-import { isSameOrigin, SESSION_COOKIE } from '../server/serve.ts'
+import { isSameOrigin, SESSION_COOKIE } from './session-cookie.ts'
 
 /** Whether the user typed or pasted the URL. A page of another site cannot cause this header value. */
 const isTypedAddress = ({ headers }: Pick<IncomingMessage, 'headers'>) =>

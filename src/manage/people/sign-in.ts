@@ -15,7 +15,7 @@ import { findUserByName, touchLogin, updateUser } from '../../store/records/user
 import { PASSWORD_LENGTH, type signInContract } from '../contract/users.ts'
 import type { Handlers, RouteCall } from '../server/call.ts'
 import type { Deps } from '../server/deps.ts'
-import { isSameOrigin, SESSION_COOKIE } from '../server/serve.ts'
+import { isSameOrigin, SESSION_COOKIE } from './session-cookie.ts'
 import { createAccount, mustFindUser, mustHoldUser, presentSelf, presentUser } from './users.ts'
 
 const MAX_USER_AGENT = 256

@@ -7,6 +7,7 @@ import type { Confirmation } from '../../domain/node.ts'
 import { ROLE, roleName } from '../../domain/role.ts'
 import type { Share } from '../../http/budget.ts'
 import { type Contract, hasKeyParameter, type Route } from '../contract/route.ts'
+import { isSameOrigin, SESSION_COOKIE } from '../people/session-cookie.ts'
 import type { Handlers, RouteCall } from './call.ts'
 import { createChange } from './change.ts'
 import type { Deps } from './deps.ts'
@@ -91,16 +92,6 @@ async function actorOf(request: FastifyRequest, route: Route, identify: Deps['id
 /** Whether the URL has a `?key=` that is not a parameter of the route: the console sends no such request. */
 const isKeySent = ({ query }: FastifyRequest, route: Route) =>
   Object.hasOwn(query as object, 'key') && !hasKeyParameter(route)
-
-export const SESSION_COOKIE = 'sluice_session'
-
-/** A session is valid only for requests of the console's own pages (docs/reference/management-api.md: Session cookie). */
-export function isSameOrigin({ headers }: Pick<FastifyRequest, 'headers'>): boolean {
-  const site = headers['sec-fetch-site']
-  if (site !== undefined) return site === 'same-origin'
-  if (headers.origin === undefined) return true
-  return URL.canParse(headers.origin) && new URL(headers.origin).host === headers.host
-}
 
 /** Types that a form on any page can send without a preflight request. */
 const FORM_TYPE = /^\s*(?:text\/plain|application\/x-www-form-urlencoded|multipart\/form-data)\b/i

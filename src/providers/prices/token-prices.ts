@@ -1,8 +1,8 @@
+import { createRequire } from 'node:module'
 import type * as GenaiPrices from '@pydantic/genai-prices'
 import { scaled } from '../../domain/money.ts'
 import type { Price, Tier } from '../../domain/price.ts'
 import type { RateName, Rates } from '../../domain/rate.ts'
-import { requirePackage } from '../../host/program-file.ts'
 import { TOKEN_SOURCES, type TokenPriceSource } from './token-sources.ts'
 
 /** A price and its start time. */
@@ -47,10 +47,11 @@ const IGNORED_RATES: ReadonlySet<string> = new Set([
   'output_citation_mtok',
 ])
 
-/** Every listed model with a price, by exact name. */
+/** Every listed model with a price, by exact name. A build contains the result instead of this file (bundle.ts). */
 export function tokenPrices(): Map<string, Listing> {
   // Loaded on demand: parsing the package takes longer than all modules of the gateway, and most commands need no price.
-  const { findProvider } = requirePackage('@pydantic/genai-prices') as typeof GenaiPrices
+  const require = createRequire(import.meta.url)
+  const { findProvider } = require('@pydantic/genai-prices') as typeof GenaiPrices
   const listings = new Map<string, Listing>()
   for (const source of TOKEN_SOURCES) {
     const provider = findProvider({ providerId: source.id })
