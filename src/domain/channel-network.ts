@@ -51,6 +51,8 @@ const bare = (hostname: string) => hostname.replace(/^\[|\]$/g, '')
 export function readProxyUrl(text: string): ProxyReading {
   const scheme = SCHEMES.find(each => text.toLowerCase().startsWith(`${each}://`))
   if (scheme === undefined) return { fault: 'must begin with http://, https://, socks5:// or socks5h://' }
+  // URL parsers accept blanks, but a URL with them is not recognized elsewhere, and its password would not be masked.
+  if (/[\s\p{Cc}]/u.test(text)) return { fault: 'must not contain blanks; write %20 in a password' }
   const rest = text.slice(scheme.length)
   // Hosts are normalized in URLs of known schemes only, and ports are kept in those of other schemes only.
   const url = text.length > MAX_PROXY_LENGTH ? null : URL.parse(`http${rest}`)

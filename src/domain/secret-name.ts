@@ -21,8 +21,9 @@ const SCHEME = /^\s*(?:bearer|basic|token|key|apikey)?[\s=:]*$/i
 export const isOnlyPlaceholders = (value: string) => SCHEME.test(value.replace(PLACEHOLDER, ''))
 
 /** Credentials in a URL, in a field of any name: a password, or a user name that may be a token. */
-const HAS_CREDENTIALS = /\/\/[^/\s@]*:[^/\s@]+@|\b[a-z][a-z0-9+.-]*:\/\/[^/\s@?#]+@/i
-const CREDENTIALS = /\/\/[^/\s@]*@/g
+const HAS_CREDENTIALS = /\/\/[^/\s:]*:[^/\s]*@|\b[a-z][a-z0-9+.-]{0,30}:\/\/[^/\s?#]+@/i
+/** Up to the last `@`: a password may contain others, and URL parsers accept that. */
+const CREDENTIALS = /\/\/[^/\s]*@/g
 
 /** A credential by its scheme, in a header of any name. */
 const HAS_SCHEME = /^\s*(?:bearer|basic)\s+\S/i

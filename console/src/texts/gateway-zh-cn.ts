@@ -44,6 +44,7 @@ export const gatewayZhCN: Readonly<Record<string, string>> = {
   'must be a URL such as http://user:password@proxy.example:3128':
     '必须是 URL，例如 http://user:password@proxy.example:3128',
   'must not have a path, query or fragment': '不能包含路径、查询参数或片段',
+  'must not contain blanks; write %20 in a password': '不能包含空白字符；密码中的空格请写成 %20',
   'must be one or more valid certificates in PEM': '必须是一个或多个有效的 PEM 证书',
   'must be a valid certificate in PEM': '必须是有效的 PEM 证书',
   'must be an unencrypted private key in PEM': '必须是未加密的 PEM 私钥',

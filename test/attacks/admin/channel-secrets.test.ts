@@ -232,6 +232,37 @@ for (const engine of ENGINES)
         assertNeedsKey(await update({ id, setting }))
     })
 
+    it('in the URL of a proxy are hidden up to the last @, also where the setting is stored', async () => {
+      const proxy = `http://user:first@${PROXY_PASSWORD}@127.0.0.1:9`
+      const id = await stored({ setting: { proxy } })
+      const { setting } = await gateway.db
+        .selectFrom('channels')
+        .select('setting')
+        .where('id', '=', id)
+        .executeTakeFirstOrThrow()
+      const shown = [
+        await ask('GET', `/api/channel/${id}`),
+        await ask('GET', '/api/config/revision/?page_size=1'),
+        await ask('GET', '/api/config/revision/1'),
+        await gateway.api('GET', '/api/audit/?page_size=5'),
+      ].map(({ text }) => text)
+      for (const text of [setting, ...shown]) assert.ok(!text.includes(PROXY_PASSWORD), text)
+      assert.equal((await read(id)).setting.proxy, 'http://…@127.0.0.1:9')
+    })
+
+    it('in the URL of a proxy cannot hide behind a blank, which only some parsers accept', async () => {
+      for (const proxy of [`http://user:a ${PROXY_PASSWORD}@127.0.0.1:9`, 'http://us\ter:word@127.0.0.1:9']) {
+        const channel = { name: 'c', type: 1, key: KEY, models: 'm', base_url: home.url, setting: { proxy } }
+        const reply = await gateway.api('POST', '/api/channel/', { mode: 'single', channel })
+        assert.deepEqual(
+          [reply.status, reply.body.errors?.[0]?.path],
+          [400, 'channel.setting.proxy'],
+          reply.text,
+        )
+        assert.ok(!reply.text.includes(PROXY_PASSWORD))
+      }
+    })
+
     it('are not exposed through an operation that copies a header with the key', async () => {
       const id = await stored({ header_override: { 'x-copy': '{api_key}' } })
       const operations = [
