@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto'
 import type { Keyring } from './keyring.ts'
+import { type DestinationColumns, isMove } from './secret-destination.ts'
 
 type Columns = Readonly<Record<string, string | number | null>>
 
@@ -14,19 +15,28 @@ export type StoredCanaryChanges = {
   readonly secrets?: string
 }
 
-type ChannelSecretColumns = {
-  readonly keyDigests: readonly string[]
-  /** Decrypted. */
-  readonly headers: string
-  readonly setting: string
-}
+/** A channel with decrypted headers and settings, and the digests of its keys. */
+type ChannelWithSecrets = DestinationColumns & { readonly keyDigests: readonly string[] }
+
+const secretsDigest = ({ keyDigests, header_override, setting }: ChannelWithSecrets): string =>
+  hash('sha256', JSON.stringify([keyDigests, header_override, setting]))
+
+const isMovedBy = (channel: ChannelWithSecrets, after: Columns) => isMove(channel, { ...channel, ...after })
+
+/** What the new canary of a channel remembers, so that `mayApply` can decide later. */
+export const movedSecrets = (
+  channel: ChannelWithSecrets,
+  after: Columns,
+): Pick<StoredCanaryChanges, 'secrets'> =>
+  isMovedBy(channel, after) ? { secrets: secretsDigest(channel) } : {}
 
 /**
- * The administrator who started the canary could send these secrets to its destination. Secrets that are added to the channel
- * later must not go there, so the relay compares the digest.
+ * Whether the change of a canary may be applied to the channel as it is now. The administrator who started the canary could
+ * send the secrets of that time to its destination. Secrets that were added later must not go there, nor if only a later change
+ * of the channel made the destinations differ.
  */
-export const secretsDigest = ({ keyDigests, headers, setting }: ChannelSecretColumns): string =>
-  hash('sha256', JSON.stringify([keyDigests, headers, setting]))
+export const mayApply = (channel: ChannelWithSecrets, { after, secrets }: StoredCanaryChanges): boolean =>
+  !isMovedBy(channel, after) || secrets === secretsDigest(channel)
 
 const place = (id: number) => ({ table: 'canaries', row: id, field: 'changes' })
 

@@ -1,25 +1,22 @@
-import type { Actor } from '../../domain/actor.ts'
-import { type FieldFault, Refusal } from '../../domain/errors.ts'
-import { isObject, type JsonObject } from '../../domain/json-object.ts'
-import { ROLE } from '../../domain/role.ts'
-import { isMaskedValue } from '../../domain/secret-name.ts'
-import { fieldValues, fill, providerOf } from '../../providers/index.ts'
-import type { ChannelRow } from '../../store/engine/schema.ts'
+import { isObject, type JsonObject } from '../domain/json-object.ts'
+import { fieldValues, fill, providerOf } from '../providers/index.ts'
 
 /**
  * An Admin may not read stored secrets, so an Admin's change must not send one to a new destination, where it could be read.
  * This file decides where the secrets of a channel are sent, and in which header.
  */
 
-/** The columns of a channel that determine the destination, with `header_override` decrypted. */
-type DestinationColumns = Pick<
-  ChannelRow,
-  'type' | 'base_url' | 'setting' | 'header_override' | 'param_override'
->
-type SecretObject = 'header_override' | 'setting'
+/** The columns of a channel that determine the destination, with `header_override` and `setting` decrypted. */
+export type DestinationColumns = {
+  readonly type: number
+  readonly base_url: string
+  readonly setting: string
+  readonly header_override: string
+  readonly param_override: string
+}
 
 /** Settings with these names are addresses that requests are sent to or through. */
-const ADDRESS_SETTING = /proxy|endpoint|host|gateway|base_?url|token_ur[il]/i
+export const ADDRESS_SETTING = /proxy|endpoint|host|gateway|base_?url|token_ur[il]/i
 
 /** Headers by which a server selects one of several sites on its address. */
 const HOST_HEADERS: ReadonlySet<string> = new Set([
@@ -116,7 +113,7 @@ const isSame = (one: readonly string[], other: readonly string[]) =>
   JSON.stringify(one.toSorted()) === JSON.stringify(other.toSorted())
 
 /** Why the stored secrets would be sent to a new destination; empty if they would not. */
-function movesOf(before: DestinationColumns, after: DestinationColumns): readonly string[] {
+export function movesOf(before: DestinationColumns, after: DestinationColumns): readonly string[] {
   const moved = Object.entries(DESTINATION).flatMap(([name, read]) =>
     isSame(read(before), read(after)) ? [] : [`${name} changes`],
   )
@@ -127,64 +124,6 @@ function movesOf(before: DestinationColumns, after: DestinationColumns): readonl
 /** Whether a change sends the stored secrets to a new destination. */
 export const isMove = (before: DestinationColumns, after: DestinationColumns): boolean =>
   movesOf(before, after).length > 0
-
-/** Paths of masked values that keep their stored secret, because the request does not contain the whole value. */
-function unsentSecrets(
-  stored: JsonObject,
-  after: JsonObject,
-  sentValues: JsonObject,
-  path: string,
-): string[] {
-  return Object.entries(stored).flatMap(([name, value]) => {
-    const at = `${path}.${name}`
-    const memberOf = (object: JsonObject) => (isObject(object[name]) ? object[name] : {})
-    if (isObject(value)) return unsentSecrets(value, memberOf(after), memberOf(sentValues), at)
-    // The credentials of a proxy are sent to the proxy only, which is compared above.
-    const goesElsewhere = path.startsWith('setting') && ADDRESS_SETTING.test(name)
-    const isKept = isMaskedValue(name, value) && after[name] === value && sentValues[name] !== value
-    return isKept && !goesElsewhere ? [at] : []
-  })
-}
-
-/** The caller of a change, and the secrets that the request itself contains. */
-export type SentSecrets = {
-  readonly actor: Pick<Actor, 'role'>
-  /** Every stored key is replaced by this change. */
-  readonly areKeysReplaced?: boolean
-  /** The objects in the request, with whole or masked values. */
-  readonly objects?: { readonly [name in SecretObject]?: string | JsonObject | undefined }
-}
-
-const sentObject = (objectOrText: string | JsonObject | undefined): JsonObject =>
-  typeof objectOrText === 'string' ? parse(objectOrText.trim() || '{}') : (objectOrText ?? {})
-
-export type Move = {
-  readonly before: DestinationColumns
-  readonly after: DestinationColumns
-  readonly sentSecrets: SentSecrets
-  /** Whether the channel has stored keys; read only if needed. */
-  hasKeys(): Promise<boolean>
-}
-
-/** Throws 403 if a change would send a stored secret to a new destination and the caller is not Root. */
-export async function mustNotMoveSecrets({ before, after, sentSecrets, hasKeys }: Move): Promise<void> {
-  if (sentSecrets.actor.role >= ROLE.root) return
-  const moves = movesOf(before, after)
-  if (moves.length === 0) return
-  const why = `must be sent again because ${moves.join(', ')}; only Root may omit it`
-  const faults: FieldFault[] = []
-  if (!sentSecrets.areKeysReplaced && (await hasKeys())) faults.push({ path: 'key', message: why })
-  for (const name of ['header_override', 'setting'] as const)
-    for (const path of unsentSecrets(
-      parse(before[name]),
-      parse(after[name]),
-      sentObject(sentSecrets.objects?.[name]),
-      name,
-    ))
-      faults.push({ path, message: why })
-  const [first] = faults
-  if (first) throw new Refusal('forbidden', `${first.path} ${first.message}`, { errors: faults })
-}
 
 /** The columns that determine the destination: a change of other columns moves no secret. */
 export const DESTINATION_COLUMNS = [

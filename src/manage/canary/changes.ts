@@ -6,14 +6,18 @@ import { invalidField, notFound, Refusal } from '../../domain/errors.ts'
 import type { JsonObject } from '../../domain/json-object.ts'
 import { type Price, presentedPrice, priceFields } from '../../domain/price.ts'
 import { maskSecrets } from '../../domain/secret-name.ts'
-import { openCanaryChanges, type StoredCanaryChanges, secretsDigest } from '../../identity/canary-changes.ts'
+import {
+  mayApply,
+  movedSecrets,
+  openCanaryChanges,
+  type StoredCanaryChanges,
+} from '../../identity/canary-changes.ts'
 import { shippedPrice } from '../../providers/prices/shipped.ts'
 import type { CanaryRow, ChannelRow } from '../../store/engine/schema.ts'
 import { type Db, transact } from '../../store/engine/store.ts'
 import { findAlias } from '../../store/records/aliases.ts'
 import { listSealedKeys } from '../../store/records/channel-keys.ts'
 import { findPriceInForce } from '../../store/records/prices.ts'
-import { isMove } from '../channels/channel-destination.ts'
 import { createChannelRows } from '../channels/channel-rows.ts'
 import { type ConfigCall, type ConfigDeps, createConfigCall } from '../config/handlers.ts'
 import { differences } from '../config/history.ts'
@@ -142,25 +146,17 @@ export function createCanaryChanges(deps: ConfigDeps) {
     return state
   }
 
+  const withKeyDigests = async (db: Db, row: ChannelRow) => ({
+    ...row,
+    keyDigests: (await listSealedKeys(db, row.id)).map(({ digest }) => digest),
+  })
+
   /** The digest of the channel's secrets, if the change sends them elsewhere. */
-  async function movedSecrets(
-    db: Db,
-    { kind, subject }: CanarySubject,
-    before: Columns,
-    after: Columns,
-  ): Promise<{ secrets?: string }> {
+  async function secretsOf(db: Db, { kind, subject }: CanarySubject, before: Columns, after: Columns) {
     if (kind !== 'channel') return {}
     const row = await channelRows.mustFind(db, Number(subject))
-    const base: ChannelRow = { ...row, ...before }
-    return isMove(base, { ...base, ...after }) ? { secrets: await digestOfSecrets(db, base) } : {}
+    return movedSecrets(await withKeyDigests(db, { ...row, ...before }), after)
   }
-
-  const digestOfSecrets = async (db: Db, row: ChannelRow) =>
-    secretsDigest({
-      keyDigests: (await listSealedKeys(db, row.id)).map(({ digest }) => digest),
-      headers: row.header_override,
-      setting: row.setting,
-    })
 
   /** Makes the change as its route does. */
   async function make(call: ConfigCall, { kind, subject }: CanarySubject, input: JsonObject): Promise<void> {
@@ -186,7 +182,7 @@ export function createCanaryChanges(deps: ConfigDeps) {
           const [was, becomes] = [pick(before.columns), pick(columns)]
           throw new PreviewEnd({
             name: before.name,
-            changes: { before: was, after: becomes, ...(await movedSecrets(trx, subject, was, becomes)) },
+            changes: { before: was, after: becomes, ...(await secretsOf(trx, subject, was, becomes)) },
           })
         })
       } catch (error) {
@@ -208,9 +204,9 @@ export function createCanaryChanges(deps: ConfigDeps) {
           fieldValue(name, changes.before[name] ?? null),
         )
       const fields = Object.keys(changes.before).filter(name => !isSame(name))
-      if (changes.secrets === undefined) return fields
-      const base = await channelRows.mustFind(db, Number(row.subject))
-      return (await digestOfSecrets(db, base)) === changes.secrets ? fields : [...fields, 'secrets']
+      if (row.kind !== 'channel') return fields
+      const channel = await withKeyDigests(db, await channelRows.mustFind(db, Number(row.subject)))
+      return mayApply(channel, changes) ? fields : [...fields, 'secrets']
     },
 
     /** Makes the change of a canary for all requests. */

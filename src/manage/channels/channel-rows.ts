@@ -4,6 +4,7 @@ import { notFound } from '../../domain/errors.ts'
 import { openHeaders, sealHeaders } from '../../identity/channel-headers.ts'
 import { openSetting, sealSetting } from '../../identity/channel-setting.ts'
 import { SealError } from '../../identity/keyring.ts'
+import { DESTINATION_COLUMNS } from '../../identity/secret-destination.ts'
 import type { Page, Paging } from '../../store/engine/page.ts'
 import type { ChannelRow, NewChannel } from '../../store/engine/schema.ts'
 import type { Db, Trx } from '../../store/engine/store.ts'
@@ -25,7 +26,7 @@ import {
   updateChannels,
 } from '../../store/records/channels.ts'
 import type { Deps } from '../server/deps.ts'
-import { DESTINATION_COLUMNS, mustNotMoveSecrets, type SentSecrets } from './channel-destination.ts'
+import { mustNotMoveSecrets, type SentSecrets } from './channel-destination.ts'
 import { type ChannelView, presentChannel } from './channel-view.ts'
 
 /** The row as it is stored: its headers and the secrets of its setting stay sealed. */

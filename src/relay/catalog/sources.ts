@@ -5,7 +5,7 @@ import type { Price } from '../../domain/price.ts'
 import type { Role } from '../../domain/role.ts'
 import { NEVER, NO_TOKEN, NO_TOKEN_NAME } from '../../domain/token.ts'
 import { readChannelNetwork } from '../../http/channel-network.ts'
-import { openCanaryChanges, type StoredCanaryChanges, secretsDigest } from '../../identity/canary-changes.ts'
+import { mayApply, openCanaryChanges, type StoredCanaryChanges } from '../../identity/canary-changes.ts'
 import { openHeaders } from '../../identity/channel-headers.ts'
 import { openSetting } from '../../identity/channel-setting.ts'
 import { type Digest, tokenDigests } from '../../identity/credentials.ts'
@@ -224,10 +224,17 @@ export function createCatalogSource(deps: Deps): CatalogSource {
     }
   }
 
-  function digestOf({ channel, keys }: { channel: ChannelRow; keys: readonly ChannelKeyRow[] }) {
+  /** Whether a canary sends the secrets of its channel nowhere else, or only those that it may. */
+  function isApplicable(changes: StoredCanaryChanges, channel: ChannelRow, keys: readonly ChannelKeyRow[]) {
     const plain = readSealed(channel)
     const keyDigests = keys.map(({ digest: keyDigest }) => keyDigest)
-    return plain && secretsDigest({ keyDigests, headers: plain.headers, setting: plain.settingText })
+    return (
+      plain !== undefined &&
+      mayApply(
+        { ...channel, header_override: plain.headers, setting: plain.settingText, keyDigests },
+        changes,
+      )
+    )
   }
 
   async function readCanaries(): Promise<CatalogCanaries> {
@@ -243,7 +250,7 @@ export function createCatalogSource(deps: Deps): CatalogSource {
       const base = stored.find(({ channel }) => channel.id === Number(row.subject))
       if (!base) return []
       const { channel, keys } = base
-      if (changes.secrets !== undefined && changes.secrets !== digestOf(base)) return []
+      if (!isApplicable(changes, channel, keys)) return []
       const status = channel.status === CHANNEL_STATUS.disabledByGateway ? { status: channel.status } : {}
       return readChannel({ ...channel, ...changes.after, ...status }, keys).map(variant => ({
         ...ruleOf(row),
