@@ -1,8 +1,8 @@
 import type { HealthEvent } from '../domain/channel-condition.ts'
 
 const FLUSH_AFTER_MS = 50
-/** A notification has at most 8,000 bytes. */
-const EVENTS_AT_ONCE = 10
+/** A notification has at most 8,000 bytes, with its signature and the name of the call. */
+const MAX_BATCH_BYTES = 6_000
 const MAX_REASON = 300
 /** More are dropped: a provider that fails with all channels at once is noticed by every node. */
 const MAX_WAITING = 500
@@ -11,6 +11,23 @@ type HealthShareDeps = {
   /** Sends the events to all other nodes. */
   send(events: readonly HealthEvent[]): Promise<unknown>
   onFailure(error: Error): void
+}
+
+/** Events in batches that fit into a notification. Reasons are texts of providers, in any language. */
+function* batchesOf(events: readonly HealthEvent[]): Generator<readonly HealthEvent[]> {
+  let batch: HealthEvent[] = []
+  let bytes = 0
+  for (const event of events) {
+    const size = Buffer.byteLength(JSON.stringify(event)) + 1
+    if (bytes + size > MAX_BATCH_BYTES && batch.length > 0) {
+      yield batch
+      batch = []
+      bytes = 0
+    }
+    batch.push(event)
+    bytes += size
+  }
+  if (batch.length > 0) yield batch
 }
 
 /** Collects changes of the health of channels for a moment, and sends the latest of each channel and key to all other nodes. */
@@ -30,8 +47,7 @@ export function createHealthShare({ send, onFailure }: HealthShareDeps) {
     timer = undefined
     const events = [...waiting.values()]
     waiting = new Map()
-    for (let start = 0; start < events.length; start += EVENTS_AT_ONCE)
-      send(events.slice(start, start + EVENTS_AT_ONCE)).catch(onFailure)
+    for (const batch of batchesOf(events)) send(batch).catch(onFailure)
   }
 
   return {
