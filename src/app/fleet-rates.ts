@@ -39,8 +39,8 @@ export function openMachineRates({ db, listener, machine, log }: MachineRatesDep
     wait: fleetClock.wait,
     onFailure,
   })
-  listener.subscribe(payload => {
-    const notice = JSON.parse(payload) as Partial<ShareNotice>
+  listener.subscribe(message => {
+    const notice = JSON.parse(message) as Partial<ShareNotice>
     if ('recall' in notice || 'returned' in notice) rates.receive(notice as ShareNotice)
   })
   const timer = setInterval(() => void rates.sweep().catch(onFailure), SWEEP_EVERY_MS)

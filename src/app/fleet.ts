@@ -11,6 +11,7 @@ import { createMembership } from '../fleet/membership.ts'
 import { createObservations } from '../fleet/observations.ts'
 import { version } from '../host/version.ts'
 import { RetiredNodeError } from '../store/books/books.ts'
+import { chainKeyOf } from '../store/books/chain-key.ts'
 import { type Listener, openListener } from '../store/engine/listener.ts'
 import type { Store } from '../store/engine/store.ts'
 import {
@@ -127,8 +128,8 @@ export async function joinNodes({ config, log, store, peers }: FleetDeps): Promi
   }
 
   function connect(url: string, joinedAt: number): Omit<Fleet, 'setAddress'> {
-    const listener = openListener(url)
-    const payloadOf = (notice: Notice) => JSON.stringify(notice)
+    const listener = openListener(url, chainKeyOf(store.db))
+    const payloadOf = (notice: Notice) => listener.sign(JSON.stringify(notice))
     const fleetStore: FleetStore = {
       beat: beat => writeBeat(listener.db, identity, beat),
       wake: () => wakeOtherMachines(listener.db, identity.machine, payloadOf({ changed: identity.machine })),
@@ -157,7 +158,7 @@ export async function joinNodes({ config, log, store, peers }: FleetDeps): Promi
       clock: fleetClock,
       observations,
       sendToOthers: notice => wakeOtherMachines(listener.db, identity.machine, payloadOf(notice)),
-      send: notice => listener.notify(payloadOf(notice)),
+      send: notice => listener.notify(JSON.stringify(notice)),
       onFailure: error => logFailure(error, 'A call of another machine could not be executed.', 'warn'),
     })
     const locks = createFleetLocks({
@@ -224,8 +225,8 @@ export async function joinNodes({ config, log, store, peers }: FleetDeps): Promi
       }
     }
 
-    function receive(payload: string): void {
-      const notice = JSON.parse(payload) as Notice
+    function receive(message: string): void {
+      const notice = JSON.parse(message) as Notice
       if ('node' in notice) confirmations.acknowledge(notice.node, notice.applied)
       if ('call' in notice || 'response' in notice) calls.receive(notice)
       if ('changed' in notice && notice.changed !== identity.machine) void applyChanges()

@@ -6,6 +6,7 @@ import { createThrottle } from '../identity/throttle.ts'
 import { monotonicMs } from '../routing/clock.ts'
 import { createRates, type Subject } from '../routing/rates.ts'
 import { createRateServer } from '../routing/shared-rates.ts'
+import { chainKeyOf } from '../store/books/chain-key.ts'
 import { openListener } from '../store/engine/listener.ts'
 import type { Db } from '../store/engine/store.ts'
 import type { WorkerExit } from '../workers/messages.ts'
@@ -28,7 +29,8 @@ type SuperviseDeps = {
 /** Starts the workers, and counts rate limits and failed sign-ins for all of them together. */
 export async function startWorkers({ config, port, log, db }: SuperviseDeps) {
   const assignments = assignNodes(config.dataDir, config.workers)
-  const listener = config.databaseUrl === undefined ? undefined : openListener(config.databaseUrl)
+  const listener =
+    config.databaseUrl === undefined ? undefined : openListener(config.databaseUrl, chainKeyOf(db))
   await listener?.open()
   // A connection that breaks is replaced by the next statement.
   const listening = setInterval(() => void listener?.open().catch(() => {}), LISTEN_EVERY_MS)

@@ -70,4 +70,7 @@ export const headMac = (key: ChainKey, { name, seq, hash, position, oldestOpen }
 export const rowMac = (key: ChainKey, name: string, fields: ChainFields) =>
   key.mac(`row ${JSON.stringify([name, ...fields])}`)
 
+/** For messages between the nodes of a fleet. */
+export const messageMac = (key: ChainKey, text: string) => key.mac(`message ${text}`)
+
 export const anchorMac = (key: ChainKey, text: string) => key.mac(`anchor ${text}`)

@@ -1,4 +1,6 @@
+import { timingSafeEqual } from 'node:crypto'
 import { Kysely, PostgresDialect, sql } from 'kysely'
+import { type ChainKey, messageMac } from '../../domain/chain.ts'
 import { createPool } from './postgres.ts'
 import type { Database } from './schema.ts'
 import type { Db } from './store.ts'
@@ -8,12 +10,27 @@ const CHANNEL = 'sluice_fleet'
 const CONNECT_TIMEOUT_MS = 5_000
 const QUERY_TIMEOUT_MS = 5_000
 
+/** A message with the proof that a gateway of this database has sent it. */
+const sign = (key: ChainKey, message: string) => `${messageMac(key, message)} ${message}`
+
+/** The message of a payload; undefined if no gateway of this database has sent it. */
+function verified(key: ChainKey, payload: string): string | undefined {
+  const end = payload.indexOf(' ')
+  const message = payload.slice(end + 1)
+  const [mac, expected] = [
+    Buffer.from(payload.slice(0, Math.max(end, 0))),
+    Buffer.from(messageMac(key, message)),
+  ]
+  return mac.length === expected.length && timingSafeEqual(mac, expected) ? message : undefined
+}
+
 /**
  * A connection of its own for short statements, which also receives notifications. A busy pool does not delay it. If it
- * breaks, the next statement opens another one; notifications in between are lost.
+ * breaks, the next statement opens another one; notifications in between are lost. Every role that may connect to the database
+ * can notify, so messages that are not signed with the key of the gateways are ignored.
  */
-export function openListener(url: string) {
-  const listeners = new Set<(payload: string) => void>()
+export function openListener(url: string, key: ChainKey) {
+  const listeners = new Set<(message: string) => void>()
   const pool = () =>
     createPool(
       url,
@@ -25,7 +42,8 @@ export function openListener(url: string) {
       },
       client => {
         client.on('notification', ({ payload }) => {
-          for (const listener of listeners) listener(payload ?? '')
+          const message = verified(key, payload ?? '')
+          if (message !== undefined) for (const listener of listeners) listener(message)
         })
         // If this fails, the connection fails with it, and so does the statement that needed it.
         client.query(`listen ${CHANNEL}`).catch(() => {})
@@ -34,14 +52,16 @@ export function openListener(url: string) {
   const db: Db = new Kysely<Database>({ dialect: new PostgresDialect({ pool }) })
   return {
     db,
-    /** The function receives the payload of every notification, also of those that this process sent. */
-    subscribe(listener: (payload: string) => void): void {
+    /** The function receives every message, also those that this process sent. */
+    subscribe(listener: (message: string) => void): void {
       listeners.add(listener)
     },
     /** Notifications are received while a connection is open: opens one. */
     open: () => sql`select 1`.execute(db),
-    async notify(payload: string): Promise<void> {
-      await sql`select pg_notify(${CHANNEL}, ${payload})`.execute(db)
+    /** The payload of `notifySql`. */
+    sign: (message: string) => sign(key, message),
+    async notify(message: string): Promise<void> {
+      await sql`select ${notifySql(sign(key, message))}`.execute(db)
     },
     async close(): Promise<void> {
       listeners.clear()
@@ -52,5 +72,5 @@ export function openListener(url: string) {
 
 export type Listener = ReturnType<typeof openListener>
 
-/** The SQL that notifies as part of another statement. */
+/** The SQL that notifies as part of another statement, with a signed payload. */
 export const notifySql = (payload: string) => sql`pg_notify(${CHANNEL}, ${payload})`
