@@ -355,6 +355,38 @@ describe('a hostile database', () => {
     })
   })
 
+  it('cannot redirect keys that were entered here, when the import is run again', async () => {
+    const THERE = 'http://127.0.0.1:9'
+    const from = await sqliteFile(NEW_API_TABLES, {
+      channels: [
+        channel(1, 'rotated here', { base_url: 'https://api.example.com', models: 'm' }),
+        channel(2, 'unchanged', { base_url: 'https://api.example.com', models: 'm' }),
+      ],
+    })
+    await withGateway(async gateway => {
+      await importInto(gateway, 'new-api', from)
+      const { id } = await gateway.db
+        .selectFrom('channels')
+        .select('id')
+        .where('name', '=', 'rotated here')
+        .executeTakeFirstOrThrow()
+      const rotation = { id, key: 'key-that-was-entered-here-1234' }
+      assert.equal((await gateway.api('PUT', '/api/channel/', rotation)).status, 200)
+      const writer = writeSqlite(from)
+      await writer.run(`update channels set base_url = '${THERE}', weight = 5`)
+      await writer.close()
+      const report = await importInto(gateway, 'new-api', from)
+      const after = new Map((await contentOf(gateway)).channels.map(each => [each.name, each]))
+      assert.deepEqual(
+        ['rotated here', 'unchanged'].map(name => after.get(name)?.base_url),
+        ['https://api.example.com', THERE],
+      )
+      assert.equal(after.get('rotated here')?.weight, 5)
+      const notes = report.notes.filter(({ message }) => /another destination there/.test(message))
+      assert.equal(notes.length, 1)
+    })
+  })
+
   it('is refused if it has views instead of tables, or is no database', async () => {
     const file = join(newDirectory(), 'views.db')
     const writer = writeSqlite(file)

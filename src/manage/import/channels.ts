@@ -1,6 +1,7 @@
 import { CHANNEL_STATUS } from '../../domain/channel.ts'
 import { sealHeaders } from '../../identity/channel-headers.ts'
 import { sealSetting } from '../../identity/channel-setting.ts'
+import { DESTINATION_COLUMNS, type DestinationColumns, isMove } from '../../identity/secret-destination.ts'
 import { chainKeyOf } from '../../store/books/chain-key.ts'
 import { statesOfRows } from '../../store/engine/row-states.ts'
 import type { ChannelRow, ImportRow } from '../../store/engine/schema.ts'
@@ -44,6 +45,18 @@ const COLUMNS = [
   'limits',
 ] as const
 type Column = (typeof COLUMNS)[number]
+
+type Fields = Readonly<Record<Column | 'keys', string | number | null>>
+
+const DESTINATION: ReadonlySet<string> = new Set(DESTINATION_COLUMNS)
+const WITH_SECRETS = ['keys', 'header_override', 'setting'] as const
+
+/** Whether a change in the source would send secrets that were entered here to a server that the source names. */
+function redirectsSecrets(changed: readonly (Column | 'keys')[], source: Fields, here: Fields): boolean {
+  const after = { ...here, ...Object.fromEntries(changed.map(name => [name, source[name]])) }
+  const columnsOf = (fields: Fields) => fields as unknown as DestinationColumns
+  return isMove(columnsOf(here), columnsOf(after)) && WITH_SECRETS.some(name => after[name] !== source[name])
+}
 
 /** Imports channels with their keys. Returns our ids by those of the source. */
 export async function importChannels(
@@ -142,12 +155,20 @@ export async function importChannels(
     const last = stateOf(imports)
     const row = rowOf(checked)
     const keysHere = keysText((await listSealedKeys(db, here.id)).map(key => key.digest))
-    const { changed, conflicting } = compareFields<Column | 'keys'>(
-      last.fields ?? {},
+    const [sourceFields, fieldsHere] = [
       { ...fieldsOf(row), keys: keysOf(check.keys) },
       { ...fieldsOf(here), keys: keysHere },
-      digest,
-    )
+    ]
+    const compared = compareFields<Column | 'keys'>(last.fields ?? {}, sourceFields, fieldsHere, digest)
+    const { conflicting } = compared
+    const isRedirected = redirectsSecrets(compared.changed, sourceFields, fieldsHere)
+    const changed = isRedirected ? compared.changed.filter(name => !DESTINATION.has(name)) : compared.changed
+    if (isRedirected)
+      notes.note(
+        'channel',
+        channel.label,
+        'has another destination there, and keys or settings that were changed here; its destination here stays',
+      )
     if (conflicting.length > 0)
       notes.note(
         'channel',
