@@ -22,6 +22,9 @@ const KEYS = {
   team: 'sk-team-key-1234567890abcdefgh',
   blocked: 'sk-blocked-key-1234567890abcd',
   none: 'sk-key-of-nobody-1234567890ab',
+  wide: 'sk-wide-key-of-a-team-12345678',
+  pattern: 'sk-pattern-key-of-a-team-1234',
+  limitedUser: 'sk-key-of-a-limited-user-123',
   master: 'sk-master-1234567890',
 }
 const PROVIDER_KEY = 'provider-key-from-the-environment'
@@ -63,6 +66,7 @@ const CONTENT = {
       spend: 2.5,
     },
     { user_id: 'u2', user_email: null, user_alias: 'the admin', user_role: 'proxy_admin', max_budget: null },
+    { user_id: 'u3', user_alias: 'limited', max_budget: null, models: ['chat*o'] },
   ],
   LiteLLM_TeamTable: [
     {
@@ -86,6 +90,9 @@ const CONTENT = {
       user_id: 'u1',
       models: ['all-team-models'],
     },
+    { token: sha256(KEYS.wide), team_id: 't1', models: ['all-proxy-models'] },
+    { token: sha256(KEYS.pattern), team_id: 't1', models: ['chat*', 'included'] },
+    { token: sha256(KEYS.limitedUser), user_id: 'u3', models: ['chat', 'chat-two'] },
     { token: sha256(KEYS.blocked), key_name: 'sk-...abcd', blocked: true, models: [] },
     { token: sha256(KEYS.none), key_name: 'sk-...90ab', models: [], budget_id: 'b1' },
     { token: 'not a hash', key_name: 'sk-...' },
@@ -194,6 +201,17 @@ describe('sluice import litellm (docs/moving/litellm.md)', () => {
     assert.equal((await chat(`sk-${sha256(KEYS.alice)}`, 'chat')).status, 401)
     const usage = await server.api('GET', '/api/usage/token/', undefined, { token: KEYS.alice })
     assert.equal(usage.status, 200, usage.text)
+  })
+
+  it('allows a key no model that its team or user is not allowed', async () => {
+    const codeOf = async (key: string, model: string) => (await chat(key, model)).body.error?.code
+    // The budget of the team is spent, so an allowed model is refused for that.
+    for (const key of [KEYS.wide, KEYS.pattern]) {
+      assert.equal(await codeOf(key, 'chat-two'), 'insufficient_quota')
+      for (const model of ['chat', 'included']) assert.equal(await codeOf(key, model), 'model_not_allowed')
+    }
+    assert.equal((await chat(KEYS.limitedUser, 'chat-two')).status, 200)
+    assert.equal(await codeOf(KEYS.limitedUser, 'chat'), 'model_not_allowed')
   })
 
   it('carries what is left of budgets, and limits', async () => {

@@ -23,6 +23,7 @@ const USER_TABLE = {
     'max_budget',
     'spend',
     'budget_duration',
+    'models',
     'tpm_limit',
     'rpm_limit',
   ],
@@ -140,28 +141,54 @@ const newUser = (
   ...fields,
 })
 
-/** The models of a key; undefined for any. Some words stand for lists. */
+const ANY_MODEL = 'all-proxy-models'
+const OF_TEAM = 'all-team-models'
+/** Words in lists of models that are no names. */
+const WORDS: ReadonlySet<string> = new Set([ANY_MODEL, OF_TEAM, 'no-default-models'])
+
+/** Whether a name matches a pattern, in which * stands for any text. */
+function matches(pattern: string, name: string): boolean {
+  const [first = '', ...others] = pattern.split('*')
+  const last = others.pop()
+  if (last === undefined) return name === pattern
+  if (!name.startsWith(first) || name.length < first.length + last.length || !name.endsWith(last))
+    return false
+  let position = first.length
+  for (const part of others) {
+    const at = name.indexOf(part, position)
+    if (at === -1) return false
+    position = at + part.length
+  }
+  return position <= name.length - last.length
+}
+
+/** The list of a key, a team or a user; undefined if it allows any model. */
+const patternsOf = (models: unknown): readonly string[] | undefined => {
+  const names = listOf(models)
+  return names.length === 0 || names.includes(ANY_MODEL) ? undefined : names.filter(name => !WORDS.has(name))
+}
+
+/** The models of a key; undefined for any. The list of its team, or else of its user, restricts it further. */
 function modelsOf(
   row: SourceRow,
-  team: SourceRow | undefined,
+  owner: SourceRow | undefined,
   served: readonly string[],
   warn: (message: string) => void,
 ): string[] | undefined {
-  const listed = listOf(row.models)
-  const teamModels = listOf(team?.models)
-  const isTeams = listed.includes('all-team-models') || listed.length === 0
-  if (listed.includes('all-proxy-models')) return undefined
-  const names = isTeams ? teamModels : listed
-  if (names.length === 0 || names.includes('all-proxy-models')) return undefined
-  const models = names.flatMap(name => {
-    if (name === 'no-default-models' || name === 'all-team-models') return []
+  const ofOwner = patternsOf(owner?.models)
+  const ofKey = listOf(row.models).includes(OF_TEAM) ? undefined : patternsOf(row.models)
+  const patterns = ofKey ?? ofOwner
+  if (patterns === undefined) return undefined
+  const models = patterns.flatMap(name => {
     if (!name.includes('*')) return [name]
-    const prefix = name.slice(0, name.indexOf('*'))
     warn(`allows ${quoted(name)}; here the list has the models that match it now`)
-    return served.filter(model => model.startsWith(prefix))
+    return served.filter(model => matches(name, model))
   })
-  const usable = [...new Set(models)].filter(model => [...model].length <= 255).slice(0, MAX_NAMES)
-  if (usable.length < new Set(models).size) warn('its list of models is too long; it is cut')
+  const allowed = [...new Set(models)].filter(
+    model => ofOwner?.some(pattern => matches(pattern, model)) ?? true,
+  )
+  const usable = allowed.filter(model => [...model].length <= 255).slice(0, MAX_NAMES)
+  if (usable.length < allowed.length) warn('its list of models is too long; it is cut')
   return usable
 }
 
@@ -171,6 +198,7 @@ export function createLiteLlmDatabase(
   models: () => readonly string[],
 ) {
   const teams = new Map<string, SourceRow>()
+  const people = new Map<string, SourceRow>()
   const budgets = new Map<string, SourceRow>()
 
   /** Users, then teams as users: a team's budget and keys belong together. */
@@ -180,6 +208,7 @@ export function createLiteLlmDatabase(
     for await (const page of pagesOf(database, USER_TABLE))
       yield page.map(row => {
         const id = textOf(row.user_id)
+        people.set(id, row)
         const name = textOf(row.user_email) || textOf(row.user_alias) || id
         const label = `user ${quoted(name)}`
         const isAdmin = textOf(row.user_role) === 'proxy_admin'
@@ -244,7 +273,7 @@ export function createLiteLlmDatabase(
       isEnabled: !flagOf(row.blocked),
       createdTime: secondsOf(row.created_at),
       expiredTime: isAbsent(row.expires) ? NEVER : secondsOf(row.expires),
-      models: modelsOf(row, teams.get(teamId), models(), warn),
+      models: modelsOf(row, teamId === '' ? people.get(userId) : teams.get(teamId), models(), warn),
       allowIps: [],
       group: 'default',
       limits: limitsOf(row, budget),
