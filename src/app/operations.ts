@@ -86,15 +86,17 @@ export const operationsOf = (
     now: nowS,
     explain: text => explain(text, OPERATOR),
     async importFrom(request) {
-      const report = await importFrom(request)
-      // An import changes the configuration in many transactions, which are one revision.
-      if (!request.dryRun)
-        await createConfigHistory(configuration).recordAll(store.db, {
-          actor: { id: 0, username: SYSTEM },
-          via: 'command:import',
-          reason: `import from ${request.kind}`,
-        })
-      return report
+      try {
+        return await importFrom(request)
+      } finally {
+        // An import changes the configuration in many transactions, which are one revision, also if it ends halfway.
+        if (!request.dryRun)
+          await createConfigHistory(configuration).recordAll(store.db, {
+            actor: { id: 0, username: SYSTEM },
+            via: 'command:import',
+            reason: `import from ${request.kind}`,
+          })
+      }
     },
     address,
     dataDir: config.dataDir,

@@ -7,6 +7,8 @@ const MAX_BYTES = 4 * 1024 * 1024
 const MAX_FILES = 50
 const MAX_DEPTH = 100
 const VARIABLE = /^os\.environ\/(.+)$/
+/** Settings of this gateway, such as its master secret, are no keys of providers: a file must not send them to one. */
+const OWN_VARIABLE = /^SLUICE_/i
 
 type Deps = {
   variable(name: string): string | undefined
@@ -18,7 +20,8 @@ function resolveVariables(value: unknown, variable: Deps['variable'], depth = 0)
   if (depth > MAX_DEPTH) throw new CommandError('--config: the file is nested too deeply')
   if (typeof value === 'string') {
     const name = VARIABLE.exec(value)?.[1]
-    return name === undefined ? value : (variable(name) ?? value)
+    if (name === undefined || OWN_VARIABLE.test(name)) return value
+    return variable(name) ?? value
   }
   if (Array.isArray(value)) return value.map(item => resolveVariables(item, variable, depth + 1))
   if (!isObject(value)) return value

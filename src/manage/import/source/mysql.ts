@@ -2,6 +2,7 @@ import type { SourceRow } from '../values.ts'
 import { pageStatement, type SourceDatabase, SourceError } from './database.ts'
 
 const CONNECT_MS = 10_000
+const STATEMENT_MS = 60_000
 
 const quote = (name: string) => `\`${name.replaceAll('`', '``')}\``
 const DIALECT = { quote, bytes: (column: string) => `octet_length(${column})`, parameter: '?' }
@@ -73,7 +74,7 @@ export async function openMysqlSource({ tls, ...address }: Address): Promise<Sou
   connection.on('error', () => {})
   const run = async (statement: string, values: readonly unknown[]): Promise<SourceRow[]> => {
     try {
-      const [rows] = await connection.query(statement, values as never)
+      const [rows] = await connection.query({ sql: statement, timeout: STATEMENT_MS }, values as never)
       return rows as SourceRow[]
     } catch (error) {
       throw failed(error)
