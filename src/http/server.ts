@@ -231,7 +231,10 @@ export function createHttpServer(deps: ServerDeps): GatewayServer {
   server.on('connection', socket => socket.setMaxListeners(0))
   connectionLimit.watch(server)
   server.maxHeadersCount = MAX_HEADERS
-  const listener = deps.tls === undefined ? server : createTlsListener(server, deps.tls)
+  if (deps.tls === undefined) return { server, http1, listener: server }
+  const listener = createTlsListener(server, deps.tls)
+  // It accepts in place of the server, also connections whose handshake never ends.
+  listener.maxConnections = server.maxConnections
   return { server, http1, listener }
 }
 

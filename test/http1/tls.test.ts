@@ -15,6 +15,8 @@ import {
 } from '../support/gateway.ts'
 import { run, until } from '../support/process.ts'
 
+const MAX_CONNECTIONS = 50
+
 type Answer = { readonly status: number; readonly cookie: string; readonly text: string }
 
 describeOverServers('TLS of the gateway itself', http => {
@@ -67,7 +69,11 @@ describeOverServers('TLS of the gateway itself', http => {
     gateway = await startGateway({
       engine: 'sqlite',
       http,
-      env: { SLUICE_TLS_CERT: certFile, SLUICE_TLS_KEY: keyFile },
+      env: {
+        SLUICE_TLS_CERT: certFile,
+        SLUICE_TLS_KEY: keyFile,
+        SLUICE_MAX_CONNECTIONS: String(MAX_CONNECTIONS),
+      },
     })
     port = Number(new URL(gateway.url).port)
     const simulator = await gateway.simulator()
@@ -116,6 +122,29 @@ describeOverServers('TLS of the gateway itself', http => {
     writeFileSync(keyFile, TEST_KEY)
     writeFileSync(certFile, TEST_CERTIFICATE)
     await until('the first certificate', async () => ((await subject()) === 'localhost' ? true : undefined))
+  })
+
+  it('drops connections above the limit, as without TLS', async () => {
+    const opened = await Promise.all(
+      Array.from({ length: MAX_CONNECTIONS * 2 }, async () => {
+        const socket = connect({ port, host: '127.0.0.1', rejectUnauthorized: false })
+        const isOpen = await new Promise<boolean>(resolve => {
+          socket.once('secureConnect', () => resolve(true)).once('close', () => resolve(false))
+          socket.on('error', () => resolve(false))
+        })
+        return { socket, isOpen }
+      }),
+    )
+    const count = opened.filter(({ isOpen }) => isOpen).length
+    for (const { socket } of opened) socket.destroy()
+    assert.ok(count > 0 && count <= MAX_CONNECTIONS * 1.2, `${count} connections`)
+    await until('the gateway to be free', async () => {
+      try {
+        return (await call('/readyz')).status === 200 ? true : undefined
+      } catch {
+        return undefined
+      }
+    })
   })
 
   it('drains', async () => {
