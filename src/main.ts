@@ -94,7 +94,9 @@ async function start(options: StartOptions): Promise<number> {
 
 async function startNode(options: StartOptions, env: Env, others?: OtherNodesOfDemo): Promise<number> {
   const config = configOf(options, env)
-  cacheCompiledCode(config.dataDir)
+  // A demo in a temporary directory leaves nothing in the default data directory.
+  const isTemporary = options.demo && !(options.data ?? env.SLUICE_DATA)
+  if (!isTemporary) cacheCompiledCode(config.dataDir)
   tuneV8()
   if (cluster.isWorker) {
     const { serveAsWorker } = await import('./app/worker.ts')

@@ -170,6 +170,9 @@ function basePath(text: string, name: string): string {
 /** Where anchors are written: to a file, or as lines of the log. */
 type AnchorTarget = { readonly file: string } | 'log'
 
+/** The default. */
+export const anchorIn = (dataDir: string): AnchorTarget => ({ file: join(dataDir, 'anchors.log') })
+
 const anchorTarget = (text: string): AnchorTarget => (text === 'log' ? 'log' : { file: resolve(text) })
 
 /** The value may contain a credential, so the message does not repeat it. */
@@ -568,7 +571,7 @@ export function readConfig(env: Env) {
   ) as Values
   if (values.replicaUrl !== undefined && values.databaseUrl === undefined)
     throw new SettingError('DATABASE_REPLICA_URL', 'needs DATABASE_URL, of which it is a standby')
-  const anchor: AnchorTarget = values.anchor ?? { file: join(values.dataDir, 'anchors.log') }
+  const anchor = values.anchor ?? anchorIn(values.dataDir)
   // Not a setting: tests turn it off, to run over node:http alone.
   const usesHttp1: boolean = true
   const drainDelayS: number =

@@ -7,7 +7,7 @@ import { createConsoleFiles } from '../host/console-files.ts'
 import { mismatches, readMachine } from '../host/machine.ts'
 import { version } from '../host/version.ts'
 import { claimPort } from '../http/server.ts'
-import type { Config } from './config.ts'
+import { anchorIn, type Config } from './config.ts'
 import { createDemo } from './demo/demo.ts'
 import type { OtherNodesOfDemo } from './demo/fleet.ts'
 import { warnOfPublicHost } from './exposure.ts'
@@ -67,7 +67,10 @@ export async function serve({ settings, options, env, print, others }: Serving):
   if (demo) process.once('exit', demo.close)
   // The demo calls its own address, which a certificate does not name.
   const tls = demo ? undefined : settings.tls
-  const config = { ...settings, dataDir: demo?.dataDir ?? settings.dataDir, tls }
+  const dataDir = demo?.dataDir ?? settings.dataDir
+  // Anchors of a temporary ledger must not be in a data directory of a real gateway: `sluice verify` would report them there.
+  const anchor = demo && !isPersistent && !env.SLUICE_ANCHOR ? anchorIn(dataDir) : settings.anchor
+  const config = { ...settings, dataDir, anchor, tls }
   const scheme = tls === undefined ? 'http' : 'https'
   // At level info, the log of the demo's set-up would hide the text that the demo prints.
   const level = isDemo && !env.SLUICE_LOG ? 'warn' : config.logLevel

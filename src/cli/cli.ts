@@ -624,11 +624,16 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     positionals: 2,
     run: async (deps, values, words) => {
       const command = commandNamed(words)
-      if (words.length > 0 && !command) return unknown(deps, words.join(' '))
-      const listed = completedCommands().filter(({ name }) => !command || name === words.join(' '))
+      const isGroup = words.length === 1 && !command && groupNamed(words[0]).length > 0
+      if (words.length > 0 && !command && !isGroup) return unknown(deps, words.join(' '))
+      const listed = completedCommands().filter(({ name }) =>
+        isGroup ? name.startsWith(`${words[0]} `) : !command || name === words.join(' '),
+      )
       show(deps, values, {
         json: { commands: listed.map(each => ({ ...each, ...helpOf(each.name) })) },
-        lines: [command ? commandHelp(command, deps) : overview()],
+        lines: isGroup
+          ? groupNamed(words[0]).map(commandLine)
+          : [command ? commandHelp(command, deps) : overview()],
       })
       return EXIT.ok
     },
@@ -685,14 +690,23 @@ const overview = () =>
   [
     'Sluice, an AI model gateway',
     '',
-    ...Object.entries(COMMANDS).map(([name, { summary }]) => `  sluice ${name.padEnd(22)} ${summary}`),
+    ...Object.entries(COMMANDS).map(commandLine),
     '',
     'Run "sluice COMMAND --help" for details. In a source checkout, run ./sluice instead of sluice.',
     'Exit codes: 0 success, 1 failure, 64 invalid usage, 65 damaged data or ledger, 78 invalid setting.',
   ].join('\n')
 
+/** The commands whose names begin with this word and have a second one. */
+const groupNamed = (word: string | undefined) =>
+  Object.entries(COMMANDS).filter(([name]) => name.startsWith(`${word} `))
+
+const commandLine = ([name, { summary }]: [string, Command]) => `  sluice ${name.padEnd(22)} ${summary}`
+
 function unknown(deps: CliDeps, words: string): number {
-  deps.printError(`sluice: unknown command "${words}"; run "sluice help" for a list`)
+  const [first = ''] = words.split(' ')
+  const second = groupNamed(first).map(([name]) => name.slice(first.length + 1))
+  const choices = second.length === 0 ? '' : `: after "${first}" comes one of ${second.join(', ')}`
+  deps.printError(`sluice: unknown command "${words}"${choices}; run "sluice help" for a list`)
   return EXIT.usage
 }
 
@@ -714,6 +728,11 @@ export async function runCli(argv: readonly string[], deps: CliDeps): Promise<nu
   }
   if (argv[0] === '--version' || argv[0] === '-v') return COMMANDS.version?.run(deps, {}, []) ?? EXIT.failed
   const match = find(argv)
+  const group = groupNamed(argv[0])
+  if (!match && group.length > 0 && (argv[1] === '--help' || argv[1] === '-h')) {
+    for (const each of group) deps.print(commandLine(each))
+    return EXIT.ok
+  }
   if (!match) return unknown(deps, argv.slice(0, 2).join(' '))
   const { command } = match
   const read = readArguments(match)
@@ -748,6 +767,8 @@ function readArguments({
     if (surplus !== undefined && !values.help) return { fault: `unexpected argument "${surplus}"` }
     return { values: values as OptionValues, positionals }
   } catch (error) {
-    return { fault: (error as Error).message }
+    const { code, message } = error as NodeJS.ErrnoException
+    // Node.js goes on with advice about positional arguments, which misleads after a typing error.
+    return { fault: code === 'ERR_PARSE_ARGS_UNKNOWN_OPTION' ? (message.split('. ')[0] ?? message) : message }
   }
 }

@@ -916,6 +916,23 @@ describe('the command line', () => {
     }
   })
 
+  it('lists the commands of a group for its help, and names them after a wrong second word', async () => {
+    for (const words of ['config --help', 'config -h', 'help config']) {
+      const { code, stdout } = await say(...words.split(' '))
+      assert.equal(code, 0, words)
+      assert.match(stdout, /^ {2}sluice config log .*\n {2}sluice config show /, words)
+      assert.doesNotMatch(stdout, /sluice start/, words)
+    }
+    const { code, stderr } = await say('config', 'rolback')
+    assert.equal(code, 64)
+    assert.match(stderr, /"config rolback".*log, show, diff, rollback, schema/)
+  })
+
+  it('names an unknown option, and nothing else about it', async () => {
+    const { stderr } = await say('start', '--prot', '3')
+    assert.equal(stderr.split('\n')[0], "sluice: Unknown option '--prot'")
+  })
+
   it('responds to invalid arguments with the usage of the command', async () => {
     for (const words of [
       'start --nonsense',
@@ -1084,7 +1101,9 @@ for (const engine of ENGINES) {
 describe('the demo', () => {
   it('starts with one command, prints how to use it, and leaves nothing behind', async () => {
     const temporary = newDirectory()
-    const demo = launch(['start', '--demo', '--port', '0'], { env: { TMPDIR: temporary } })
+    // The next command of a new operator is `sluice start` in the same directory, where verify must find no anchors of the demo.
+    const cwd = newDirectory()
+    const demo = launch(['start', '--demo', '--port', '0'], { cwd, env: { TMPDIR: temporary } })
     const stdout = await until('the demo to be ready', () => {
       if (!demo.isRunning()) throw new Error(`the demo ended: ${demo.stderr()}${demo.stdout()}`)
       return demo.stdout().includes('Ctrl-C') ? demo.stdout() : undefined
@@ -1130,6 +1149,7 @@ describe('the demo', () => {
     const { code } = await demo.ended
     assert.equal(code, 0)
     assert.deepEqual(readdirSync(temporary), [])
+    assert.deepEqual(readdirSync(cwd), [])
     await refusesConnections(channel.base_url)
   })
 
