@@ -132,9 +132,21 @@ async function restore(file: string, data: string | undefined): Promise<Report> 
   return restoreBackup({ file, dataDir, databaseUrl, isSecretSet: keyring !== undefined })
 }
 
+function targetOf(dataDir: string, url: string): Config {
+  try {
+    return readConfig({ ...process.env, SLUICE_DATA: dataDir, DATABASE_URL: url })
+  } catch (error) {
+    if (!(error instanceof SettingError)) throw error
+    throw new SettingError(
+      '--to',
+      error.message.replace(/^DATABASE_URL /, '').replace(/; or leave it.*$/, ''),
+    )
+  }
+}
+
 async function migrate(url: string, data: string | undefined): Promise<Report> {
   const config = configOf({ data })
-  const target = readConfig({ ...process.env, SLUICE_DATA: config.dataDir, DATABASE_URL: url })
+  const target = targetOf(config.dataDir, url)
   const { migrate: migrateStore } = await import('./app/migrate.ts')
   return migrateStore(config, target, print)
 }

@@ -1,6 +1,7 @@
-import type { Report } from '../cli/command.ts'
+import { CommandError, type Report } from '../cli/command.ts'
 import { migrateToPostgres, retireFile } from '../cli/migrate.ts'
 import { openStore } from '../store/engine/store.ts'
+import { unusableDatabase } from '../store/engine/unusable-database.ts'
 import { type Config, SettingError } from './config.ts'
 import { operationsOf } from './operations.ts'
 import { openStoreAndKeys, storeOptions } from './store-and-keys.ts'
@@ -35,6 +36,9 @@ export async function migrate(
       },
       print,
     })
+  } catch (error) {
+    const reason = unusableDatabase(error)
+    throw reason === undefined ? error : new CommandError(`the database of --to cannot be used: ${reason}`)
   } finally {
     await store.close()
     await source.close()

@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import { MOVED_FILE } from '../cli/migrate.ts'
 import { makeDirectory } from '../host/directory.ts'
 import { sweepLeftovers } from '../host/leftovers.ts'
 import { DirectoryInUseError, lockDirectory } from '../host/lock.ts'
@@ -9,6 +10,7 @@ import { newSecret, readSecretFile, writeSecretFile } from '../identity/secret-f
 import { createConfigHistory } from '../manage/config/history.ts'
 import { NewerStoreError, openStore, type Store, type StoreOptions } from '../store/engine/store.ts'
 import { isIncompleteCopy } from '../store/engine/store-move.ts'
+import { unusableDatabase } from '../store/engine/unusable-database.ts'
 import { firstStart, openBodySeal, openChainKey, openDigest, sealPlainHeaders } from './bootstrap.ts'
 import { type Config, readKeyring, SettingError } from './config.ts'
 
@@ -37,6 +39,26 @@ function lockDataDirectory(dataDir: string) {
 /** Must be called before the store is opened, because opening creates the file. */
 const lacksDatabaseFile = ({ databaseUrl, dataDir }: Config) =>
   databaseUrl === undefined && !existsSync(join(dataDir, 'sluice.db'))
+
+/** `sluice migrate` has renamed the database file. A start without DATABASE_URL would create an empty gateway beside it. */
+function refuseMoved({ dataDir }: Config): void {
+  if (existsSync(join(dataDir, MOVED_FILE)))
+    throw new SettingError(
+      'DATABASE_URL',
+      `must be set: the data in ${dataDir} was moved to PostgreSQL. To go back to the old data, rename ${MOVED_FILE} to sluice.db`,
+    )
+}
+
+/** Creates or upgrades the tables, which needs more rights than a query. */
+async function migrateSchema({ engine, migrate }: Store): Promise<void> {
+  try {
+    await migrate()
+  } catch (error) {
+    const reason = engine === 'postgres' ? unusableDatabase(error) : undefined
+    if (reason === undefined) throw error
+    throw new SettingError('DATABASE_URL', `cannot be used: ${reason}`)
+  }
+}
 
 const noGateway = ({ databaseUrl, dataDir }: Config) =>
   databaseUrl === undefined
@@ -78,8 +100,9 @@ export function masterSecret({ keyring, dataDir }: Config, isInitialised: boolea
 }
 
 /** Migrates the schema. On the first start it also creates the keys and the root user. */
-async function prepareStore(config: Config, { db, migrate }: Store, keyring: Keyring, source: string) {
-  await migrate()
+async function prepareStore(config: Config, store: Store, keyring: Keyring, source: string) {
+  const { db } = store
+  await migrateSchema(store)
   await openChainKey(db, keyring, now)
   const passwords = createPasswords()
   const rootPassword = await firstStart({ config, db, keyring, passwords, now })
@@ -99,6 +122,7 @@ export async function openStoreAndKeys(
   config: Config,
   { mustExist = false, isLocked = false, isCopy = false } = {},
 ) {
+  if (lacksDatabaseFile(config)) refuseMoved(config)
   if (mustExist && lacksDatabaseFile(config)) throw noGateway(config)
   const lock = isLocked ? { release() {} } : lockDataDirectory(config.dataDir)
   const isNewFile = lacksDatabaseFile(config)

@@ -17,7 +17,7 @@ export type MigrateOptions = {
 }
 
 /** The SQLite file after the move. Without its usual name, no gateway starts on the old data by mistake. */
-const MOVED = 'sluice.db.moved'
+export const MOVED_FILE = 'sluice.db.moved'
 
 async function refuseUsed({ db, isInitialised, migrate }: Store): Promise<void> {
   const isUsed = (await isInitialised()) && (await readMeta(db, 'digest_key')) !== undefined
@@ -61,7 +61,7 @@ export async function migrateToPostgres(options: MigrateOptions): Promise<Report
     ok: true,
     lines: [
       'the ledger in PostgreSQL verifies',
-      `moved; the SQLite file is kept as ${MOVED}. Start the gateway with DATABASE_URL and the same SLUICE_DATA`,
+      `moved; the SQLite file is kept as ${MOVED_FILE}. Start the gateway with DATABASE_URL and the same SLUICE_DATA`,
     ],
   }
 }
@@ -70,7 +70,7 @@ export async function migrateToPostgres(options: MigrateOptions): Promise<Report
 export function retireFile(dataDir: string): void {
   for (const suffix of ['', '-wal', '-shm'])
     try {
-      renameSync(join(dataDir, `sluice.db${suffix}`), join(dataDir, `${MOVED}${suffix}`))
+      renameSync(join(dataDir, `sluice.db${suffix}`), join(dataDir, `${MOVED_FILE}${suffix}`))
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
     }

@@ -6,6 +6,7 @@ import { INSERT_RECORD, SEGMENT_SCHEMA, segmentPath, sumOf } from '../ledger/seg
 import { readMeta } from '../store/engine/meta.ts'
 import { openStore } from '../store/engine/store.ts'
 import { copyToPostgres } from '../store/engine/table-copy.ts'
+import { unusableDatabase } from '../store/engine/unusable-database.ts'
 import { syncPath } from './backup.ts'
 import { DROP_BACKUP_SCHEMA, FORMAT, openFile } from './backup-file.ts'
 import { CommandError, type Report } from './command.ts'
@@ -113,6 +114,9 @@ async function fillPostgres(file: File, url: string): Promise<void> {
       )
     await store.migrate()
     await store.db.transaction().execute(trx => copyToPostgres(file, trx))
+  } catch (error) {
+    const reason = unusableDatabase(error)
+    throw reason === undefined ? error : new CommandError(`DATABASE_URL cannot be used: ${reason}`)
   } finally {
     await store.close()
   }

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, describe, it } from 'node:test'
+import pg from 'pg'
 import { startSimulator } from '../../simulator/server.ts'
 import { openDatabase } from '../../src/host/sqlite-open.ts'
 import { openStore } from '../../src/store/engine/store.ts'
@@ -21,6 +22,13 @@ import {
 import { createFurnisher } from '../support/relay.ts'
 
 after(stopOwnPostgres)
+
+async function query(url: string, statement: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  await client.query(statement)
+  await client.end()
+}
 
 /** Uses most of what a gateway stores. */
 async function furnish(server: Server, upstream: string) {
@@ -136,9 +144,13 @@ describe('sluice migrate --to postgres://…', () => {
     assert.ok(report.ok, report.lines.join('\n'))
     assert.equal((await moved.stop()).code, 0)
 
-    const again = await run(args, { env })
-    assert.equal(again.code, 78)
-    assert.match(again.stderr, /contains no gateway yet/)
+    // Without DATABASE_URL, a start must not create an empty gateway beside the moved data.
+    for (const command of [args, ['start'], ['verify']]) {
+      const again = await run(command, { env })
+      assert.equal(again.code, 78)
+      assert.match(again.stderr, /^sluice: DATABASE_URL must be set: [^\n]*sluice\.db\.moved[^\n]*\n$/)
+    }
+    assert.ok(!existsSync(join(ground.dataDir, 'sluice.db')))
   })
 
   it('refuses a database that contains a gateway, DATABASE_URL for the source, and a missing or wrong URL', async () => {
@@ -153,7 +165,50 @@ describe('sluice migrate --to postgres://…', () => {
     assert.equal((await run(['migrate'], { env })).code, 64)
     const wrong = await run(['migrate', '--to', 'mysql://root:hunter2hunter2@h/d'], { env })
     assert.equal(wrong.code, 78)
+    assert.match(wrong.stderr, /^sluice: --to must be a postgres:\/\/… URL\n$/)
     assert.ok(!wrong.stderr.includes('hunter2'))
     assert.ok(existsSync(join(source.dataDir, 'sluice.db')))
+  })
+
+  it('says in one sentence why a database cannot be used', async test => {
+    const database = await createDatabase()
+    const source = await newGround('sqlite')
+    const server = await startServer(source)
+    await server.stop()
+    const env = settingsOf(source)
+    const to = async (change: (url: URL) => void) => {
+      const url = new URL(database.url)
+      change(url)
+      return { url: url.href, ...(await run(['migrate', '--to', url.href], { env })) }
+    }
+    const absent = await to(url => (url.pathname = '/absent'))
+    assert.equal(absent.code, 1)
+    assert.equal(
+      absent.stderr,
+      'sluice: the database of --to cannot be used: database "absent" does not exist\n',
+    )
+    const refused = await to(url => (url.port = '1'))
+    assert.match(refused.stderr, /^sluice: the database of --to cannot be used: [^\n]*ECONNREFUSED[^\n]*\n$/)
+
+    // From version 15 on, only the owner of a database may create tables in it.
+    const role = `reader_${process.pid}`
+    await query(database.url, `create role ${role} login password 'a-password-of-tests'`)
+    test.after(async () => {
+      await query(database.url, `drop role ${role}`)
+      await database.drop()
+    })
+    const asReader = (url: URL) => {
+      url.username = role
+      url.password = 'a-password-of-tests'
+    }
+    const foreign = await to(asReader)
+    assert.equal(foreign.code, 1)
+    assert.match(
+      foreign.stderr,
+      /^sluice: the database of --to [^\n]*permission denied[^\n]*must own the database[^\n]*\n$/,
+    )
+    const start = await run(['start'], { env: settingsOf({ ...source, databaseUrl: foreign.url }) })
+    assert.equal(start.code, 78)
+    assert.match(start.stderr, /^sluice: DATABASE_URL cannot be used: permission denied[^\n]*\n$/)
   })
 })
