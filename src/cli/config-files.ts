@@ -65,6 +65,20 @@ function stat(path: string) {
   }
 }
 
+function readSecret(path: string, at: string): string {
+  let text: Buffer
+  try {
+    const { size } = statSync(path)
+    if (size > MAX_SECRET_BYTES)
+      throw new CommandError(`${at}: ${path} has more than ${MAX_SECRET_BYTES} bytes`)
+    text = readFileSync(path)
+  } catch (error) {
+    if (error instanceof CommandError) throw error
+    throw new CommandError(`${at}: ${path} cannot be read (${(error as NodeJS.ErrnoException).code})`)
+  }
+  return text.toString('utf8').replace(/\r?\n$/, '')
+}
+
 async function parseFile(file: string) {
   const { LineCounter, parseDocument } = await import('yaml')
   const lineCounter = new LineCounter()
@@ -118,10 +132,7 @@ function readReference(
       throw new CommandError(`${at}: the environment variable ${name} is not set`)
     return value
   }
-  const path = resolve(directory, name)
-  if (stat(path).size > MAX_SECRET_BYTES)
-    throw new CommandError(`${at}: ${name} has more than ${MAX_SECRET_BYTES} bytes`)
-  return readFileSync(path, 'utf8').replace(/\r?\n$/, '')
+  return readSecret(resolve(directory, name), at)
 }
 
 const isReference = (text: string) => /^(?:env|file):/.test(text)
@@ -145,12 +156,14 @@ export async function readConfigFiles(paths: readonly string[], variable: Variab
     if (content.version !== 1) throw new CommandError(`${file}:${lineOf(['version'])}: version must be 1`)
     const directory = dirname(resolve(file))
 
-    const resolveSecrets = (value: unknown, at: string): unknown => {
-      if (typeof value === 'string') return readReference(value, at, { variable, directory })
-      if (Array.isArray(value)) return value.map(entry => resolveSecrets(entry, at))
+    const placeOf = (path: Path) => `${file}:${lineOf(path)}: ${path.join('.')}`
+
+    const resolveSecrets = (value: unknown, path: Path): unknown => {
+      if (typeof value === 'string') return readReference(value, placeOf(path), { variable, directory })
+      if (Array.isArray(value)) return value.map((entry, index) => resolveSecrets(entry, [...path, index]))
       if (!isObject(value)) return value
       return Object.fromEntries(
-        Object.entries(value).map(([name, entry]) => [name, resolveSecrets(entry, at)]),
+        Object.entries(value).map(([name, entry]) => [name, resolveSecrets(entry, [...path, name])]),
       )
     }
 
@@ -165,11 +178,12 @@ export async function readConfigFiles(paths: readonly string[], variable: Variab
         }
         const resolved: Record<string, unknown> = { ...item }
         for (const field of SECRET_FIELDS[section] ?? []) {
-          const at = `${file}:${lineOf([...path, field])}: ${[...path, field].join('.')}`
           const isPlain = [item[field]].flat().some(value => typeof value === 'string' && !isReference(value))
           if (ALWAYS_SECRET.has(field) && item[field] != null && isPlain)
-            warnings.push(`${at} is written in the file. Use env:NAME or file:PATH instead.`)
-          if (field in item) resolved[field] = resolveSecrets(item[field], at)
+            warnings.push(
+              `${placeOf([...path, field])} is written in the file. Use env:NAME or file:PATH instead.`,
+            )
+          if (field in item) resolved[field] = resolveSecrets(item[field], [...path, field])
         }
         list.push(resolved)
       }

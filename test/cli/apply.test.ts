@@ -1,10 +1,14 @@
 import assert from 'node:assert/strict'
 import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { createServer as createHttpsServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { parse } from 'yaml'
 import { configSchema } from '../../src/manage/contract/config-file.ts'
 import { ENGINES } from '../support/gateway.ts'
+import { startConnectProxy } from '../support/outbound-proxies.ts'
+import { PRIVATE_CA, PRIVATE_CLIENT, PRIVATE_SERVER } from '../support/private-ca.ts'
 import { type Env, newDirectory, newGround, run, settingsOf, startServer } from '../support/process.ts'
 import { startRecorder } from '../support/recorder.ts'
 
@@ -128,6 +132,74 @@ describe('sluice apply (docs/operating/configuration-as-code.md: Apply a file)',
     assert.match(pruned.stdout, /^ {2}- alias "a"\n\nApplied: 0 created, 0 changed, 1 deleted\.\n$/)
   })
 
+  it('reads the proxy and the client key of a channel from references, and connects with them', async test => {
+    const provider = createHttpsServer(
+      { ...PRIVATE_SERVER, ca: PRIVATE_CA, requestCert: true, rejectUnauthorized: true },
+      (_request, response) =>
+        response
+          .setHeader('content-type', 'application/json')
+          .end(JSON.stringify({ object: 'list', data: [{ id: 'listed', object: 'model' }] })),
+    )
+    await new Promise<void>(resolve => provider.listen(0, '127.0.0.1', () => resolve()))
+    const { port } = provider.address() as AddressInfo
+    const proxy = await startConnectProxy({
+      credentials: { username: 'ann', password: 'canary-password' },
+      names: { 'provider.test': '127.0.0.1' },
+    })
+    const ground = await newGround('sqlite')
+    const PROXY_URL = `http://ann:canary-password@127.0.0.1:${proxy.port}`
+    const { sluice, write } = workplace({ ...settingsOf(ground), PROVIDER_KEY: KEY, PROXY_URL })
+    const server = await startServer(ground)
+    test.after(async () => {
+      await server.stop()
+      await proxy.close()
+      provider.closeAllConnections()
+      provider.close()
+    })
+    write(
+      'sluice.yaml',
+      `version: 1
+channels:
+  - name: mutual
+    type: 1
+    key: env:PROVIDER_KEY
+    base_url: https://provider.test:${port}
+    models: [listed]
+    setting:
+      proxy: env:PROXY_URL
+      ca: file:ca.pem
+      client_cert: file:client.pem
+      client_key: file:client.key
+`,
+    )
+    write('ca.pem', PRIVATE_CA)
+    write('client.pem', PRIVATE_CLIENT.cert)
+    const missing = await sluice('apply', '-f', 'sluice.yaml')
+    assert.equal(missing.code, 1)
+    assert.match(
+      missing.stderr,
+      /^sluice: sluice\.yaml:12: channels\.0\.setting\.client_key: \S+client\.key cannot be read \(ENOENT\)\n$/,
+    )
+    write('client.key', PRIVATE_CLIENT.key)
+    const applied = await sluice('apply', '-f', 'sluice.yaml')
+    assert.deepEqual([applied.code, applied.stderr], [0, ''])
+    assert.doesNotMatch(applied.stdout, /canary|PRIVATE KEY/)
+
+    const [channel] = (await server.api('GET', '/api/channel/')).body.data.items
+    const listed = await server.api('GET', `/api/channel/fetch_models/${channel.id}`)
+    assert.deepEqual(listed.body.data, ['listed'], listed.text)
+    assert.deepEqual(proxy.targets, [`provider.test:${port}`])
+    assert.doesNotMatch(JSON.stringify(channel), /canary|PRIVATE KEY/)
+
+    assert.match((await sluice('apply', '-f', 'sluice.yaml')).stdout, /^No changes/)
+    const exported = await sluice('export')
+    assert.doesNotMatch(exported.stdout, /canary|PRIVATE KEY/)
+    write('client.key', 'not a key')
+    const wrong = await sluice('apply', '-f', 'sluice.yaml')
+    assert.equal(wrong.code, 1)
+    assert.match(wrong.stderr, /^sluice: sluice\.yaml:12: channels\.0\.setting\.client_key /)
+  })
+
   it('names the file and line of a mistake, and changes nothing', async () => {
     const { sluice, write } = workplace(settingsOf(await newGround('sqlite')))
     for (const [text, message] of [
@@ -142,7 +214,7 @@ describe('sluice apply (docs/operating/configuration-as-code.md: Apply a file)',
       ],
       [
         'version: 1\nchannels:\n  - name: a\n    type: 1\n    key: file:none\n',
-        /none cannot be read: ENOENT/,
+        /^sluice: bad\.yaml:5: channels\.0\.key: \S+none cannot be read \(ENOENT\)/,
       ],
       [
         'version: 1\naliases:\n  - {name: a, target: b}\n  - name: c\n    target: d\n    status: 7\n',

@@ -4,6 +4,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
+import { locksFinding } from '../../src/app/doctor/database.ts'
 import type { Finding } from '../../src/cli/finding.ts'
 import { ENGINES } from '../support/gateway.ts'
 import { type Env, newDirectory, newGround, run, type Server, startServer } from '../support/process.ts'
@@ -132,6 +133,16 @@ for (const engine of ENGINES)
       assert.ok(found.ok, JSON.stringify(found.findings))
       assert.equal(found.code, 0)
     })
+
+    if (engine === 'postgres')
+      it('warns if max_locks_per_transaction is below what partitions need', async () => {
+        // PostgreSQL has 64 by default, and so has the one of the tests.
+        const found = await examine(env)
+        assert.deepEqual(levels(found, 'database'), ['ok', 'warning'])
+        assert.match(messages(found, 'database'), /max_locks_per_transaction of PostgreSQL is 64; set 256 /)
+        assert.equal(locksFinding(255)?.level, 'warning')
+        assert.equal(locksFinding(256), undefined)
+      })
 
     it('fails with another master secret, and if a provider does not respond', async () => {
       provider.close()

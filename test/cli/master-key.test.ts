@@ -196,6 +196,8 @@ async function seal(gateway: Gateway) {
     key: 'a provider key\nanother key',
     base_url: 'http://127.0.0.1:9',
     header_override: { 'X-Secret': 'a secret in a header' },
+    models: ['sealed-model'],
+    setting: { proxy: 'http://ann:a-proxy-password@127.0.0.1:9' },
   }
   const { id: channelId, header_override } = await made('/api/channel/', { mode: 'multi_to_single', channel })
   const headers = { 'idempotency-key': 'repeatable' }
@@ -212,6 +214,10 @@ async function seal(gateway: Gateway) {
     // The masked key, which proves that the gateway decrypted it.
     assert.match(header_override['X-Secret'], /^a.+…/)
     assert.deepEqual((await ask('GET', `/api/channel/${channelId}`)).header_override, header_override)
+    // A setting that cannot be decrypted is a fault of the channel's network.
+    const { steps, passed_over } = await ask('POST', '/api/route/explain', { model: 'sealed-model' })
+    const { network } = [...steps, ...passed_over].find(step => step.channel_id === channelId)
+    assert.deepEqual([network.proxy, network.fault], ['http://127.0.0.1:9', null])
     assert.deepEqual(await ask('POST', '/api/token/', { name: 'repeatable' }, { headers }), repeatable)
     // Tokens are found by digests, whose key is encrypted as well.
     assert.equal((await ask('GET', '/api/usage/token/', undefined, { token: token.key })).name, 'sealed')
@@ -421,6 +427,15 @@ for (const engine of ENGINES) {
           await refusesToStart(ground, OLD)
         }
         await serving(ground, told(NEW), assertOpen)
+        await opening(ground, told(NEW), async ({ store, keyring }) => {
+          const { id, setting_sealed } = await store.db
+            .selectFrom('channels')
+            .select(['id', 'setting_sealed'])
+            .where('name', '=', 'sealed')
+            .executeTakeFirstOrThrow()
+          const place = { table: 'channels', row: id, field: 'setting' }
+          assert.match(keyring.open(setting_sealed, place), /a-proxy-password/)
+        })
         assert.deepEqual(Object.keys(await opening(ground, told(NEW), sealedBy)), [kidOf(newest(NEW))])
       })
 

@@ -5,10 +5,15 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
+import { startSimulator } from '../../simulator/server.ts'
 import { examineGateway } from '../../src/app/doctor/doctor.ts'
 import { startGateway, suiteGateway } from '../support/gateway.ts'
+import { startLineReceiver } from '../support/line-receiver.ts'
+import { startOtlpReceiver } from '../support/otlp-receiver.ts'
 import { startConnectProxy } from '../support/outbound-proxies.ts'
 import { PRIVATE_CA, PRIVATE_SERVER } from '../support/private-ca.ts'
+import { newGround, startServer, until } from '../support/process.ts'
+import { createFurnisher } from '../support/relay.ts'
 
 const MODELS = JSON.stringify({ object: 'list', data: [{ id: 'listed', object: 'model' }] })
 
@@ -90,6 +95,55 @@ describe('the network of the gateway', () => {
     assert.equal(trial.status, 200, trial.text)
     // Only the proxy knows the name.
     assert.ok(requests.includes('POST /hook'))
+  })
+})
+
+describe('telemetry and shipping', () => {
+  it('use the proxy of the gateway, which resolves the names of their receivers', async test => {
+    const proxy = await startConnectProxy({
+      credentials: { username: 'gate', password: 'way-password' },
+      names: { 'otlp.test': '127.0.0.1', 'lines.test': '127.0.0.1' },
+    })
+    const otlp = await startOtlpReceiver()
+    const lines = await startLineReceiver()
+    const simulator = await startSimulator()
+    const named = (url: string, name: string) => url.replace('127.0.0.1', name)
+    const server = await startServer({
+      ...(await newGround('sqlite')),
+      env: {
+        SLUICE_PROXY: `http://gate:way-password@127.0.0.1:${proxy.port}`,
+        OTEL_EXPORTER_OTLP_ENDPOINT: `${named(otlp.url, 'otlp.test')}/otel/`,
+        OTEL_METRIC_EXPORT_INTERVAL: '1000',
+        SLUICE_SHIP_USAGE: `${named(lines.url, 'lines.test')}/usage`,
+        SLUICE_SHIP_AUDIT: `${named(lines.url, 'lines.test')}/audit`,
+        SLUICE_SHIP_REQUESTS: `${named(lines.url, 'lines.test')}/requests`,
+      },
+    })
+    test.after(async () => {
+      await server.stop()
+      await simulator.close()
+      await lines.close()
+      await otlp.close()
+      await proxy.close()
+    })
+    const { serve, newToken } = createFurnisher(server.api, simulator.url)
+    const { model } = await serve('sim-words-4')
+    const { key } = await newToken()
+    const body = { model, messages: [{ role: 'user', content: 'Hello!' }] }
+    const { headers } = await server.api('POST', '/v1/chat/completions', body, { token: key })
+    const id = headers.get('x-request-id')
+    await until('the span', () =>
+      otlp.spans().find(({ attributes }) => attributes['sluice.request.id'] === id),
+    )
+    for (const path of ['/usage', '/requests'])
+      await until(path, () => lines.lines(path).find(line => line.request_id === id))
+    await until('/audit', () => lines.lines('/audit').find(line => line.action === 'token.create'))
+    const portOf = (url: string) => new URL(url).port
+    // The provider is on 127.0.0.1, which SLUICE_NO_PROXY contains by default.
+    assert.deepEqual([...new Set(proxy.targets)].sort(), [
+      `lines.test:${portOf(lines.url)}`,
+      `otlp.test:${portOf(otlp.url)}`,
+    ])
   })
 })
 

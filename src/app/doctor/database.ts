@@ -57,6 +57,28 @@ async function examineSchema(store: Store): Promise<Finding> {
   }
 }
 
+/** docs/operating/postgresql.md: Partitions. */
+const MIN_LOCKS = 256
+
+/** A query that cannot skip partitions locks all of them and their indexes. */
+export const locksFinding = (setting: number): Finding | undefined =>
+  setting >= MIN_LOCKS
+    ? undefined
+    : {
+        check: 'database',
+        level: 'warning',
+        message: `max_locks_per_transaction of PostgreSQL is ${setting}; set ${MIN_LOCKS} in postgresql.conf and restart PostgreSQL, because queries over many partitions need more locks`,
+      }
+
+async function examineLocks({ db, engine }: Store): Promise<readonly Finding[]> {
+  if (engine === 'sqlite') return []
+  const { rows } = await sql<{ max_locks_per_transaction: string }>`show max_locks_per_transaction`.execute(
+    db,
+  )
+  const finding = locksFinding(Number(rows[0]?.max_locks_per_transaction))
+  return finding ? [finding] : []
+}
+
 /** Records are written with the time of the gateway, so a clock before the last record went back. */
 async function examineClock({ db, engine }: Store): Promise<readonly Finding[]> {
   const nowS = Date.now() / 1000
@@ -132,9 +154,13 @@ export async function examineStore(config: Config): Promise<StoreExamination> {
     return without('ok', 'SQLite; there is no database yet, the first start creates it')
   const store = openStore(storeOptions(config))
   try {
-    if (!(await store.isInitialised())) return without('ok', 'is empty; the first start creates the tables')
+    if (!(await store.isInitialised())) {
+      const { findings, ...rest } = without('ok', 'is empty; the first start creates the tables')
+      return { ...rest, findings: [...findings, ...(await examineLocks(store))] }
+    }
     const findings = [
       await examineSchema(store),
+      ...(await examineLocks(store)),
       ...(await examineClock(store)),
       await examineSecret(config, store),
     ]
