@@ -36,6 +36,7 @@ import type { Config } from './config.ts'
 import { isPublicWithoutTls, warnOfProxy } from './exposure.ts'
 import { createFailureLog } from './failure-log.ts'
 import { createJobLease } from './job-lease.ts'
+import { jobLeaseStore } from './job-lease-store.ts'
 import { createOnDemandApi } from './management-api.ts'
 import { addressPolicyOf, openNetwork } from './network.ts'
 import { assignNodes } from './nodes.ts'
@@ -122,8 +123,7 @@ export async function buildServer(
   const jobLease =
     peers.assignment.slot === 0
       ? createJobLease({
-          db,
-          engine,
+          store: engine === 'postgres' ? jobLeaseStore(db) : undefined,
           holder: peers.assignment.nodeId,
           now,
           monotonicMs: () => performance.now(),

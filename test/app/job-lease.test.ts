@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { createJobLease, type JobLease } from '../../src/app/job-lease.ts'
+import { jobLeaseStore } from '../../src/app/job-lease-store.ts'
 import { openStore, type Store } from '../../src/store/engine/store.ts'
 import { createFolding } from '../../src/store/usage/folds.ts'
 import { insertLog, LOG_TYPE } from '../../src/store/usage/logs.ts'
@@ -18,12 +19,11 @@ describe('background jobs of several nodes on one PostgreSQL database', () => {
   let drop: () => Promise<void>
   let nowS = Math.floor(Date.now() / 1000)
   let leases: Map<string, JobLease>
-  const open = (holder: string) =>
+  const open = (holder: string, aheadS = 0) =>
     createJobLease({
-      db: store.db,
-      engine: 'postgres',
+      store: jobLeaseStore(store.db),
       holder,
-      now: () => nowS,
+      now: () => nowS + aheadS,
       monotonicMs: () => nowS * 1000,
       onFailure: error => assert.fail(error),
     })
@@ -103,6 +103,19 @@ describe('background jobs of several nodes on one PostgreSQL database', () => {
     assert.equal(heir.length, 1)
     await renew([dead])
     assert.deepEqual(holders(), heir, 'a node that comes back does not take them away')
+  })
+
+  it('stay on their node when a node joins whose system clock is minutes ahead', async () => {
+    const before = holders()
+    const ahead = open('ahead', 300)
+    for (let turn = 0; turn < 10; turn++) {
+      nowS += 15
+      await renew(NODES)
+      await ahead.renew()
+      assert.equal(ahead.isHeld(), false)
+      assert.deepEqual(holders(), before)
+    }
+    await ahead.close()
   })
 
   it('move at once when their node stops', async () => {

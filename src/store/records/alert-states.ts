@@ -102,6 +102,40 @@ export async function takeLease(
   return numInsertedOrUpdatedRows === 1n
 }
 
+type LeaseTerm = { readonly holder: string; readonly untilTime: number }
+
+export const readLease = (db: Db, name: string): Promise<LeaseTerm | undefined> =>
+  db
+    .selectFrom('alert_leases')
+    .select(['holder', 'until_time as untilTime'])
+    .where('name', '=', name)
+    .executeTakeFirst()
+
+/** False if the lease is not the previous one any more. */
+export async function replaceLease(
+  db: Db,
+  name: string,
+  previous: LeaseTerm | undefined,
+  { holder, untilTime }: LeaseTerm,
+): Promise<boolean> {
+  if (!previous) {
+    const { numInsertedOrUpdatedRows } = await db
+      .insertInto('alert_leases')
+      .values({ name, holder, until_time: untilTime })
+      .onConflict(conflict => conflict.column('name').doNothing())
+      .executeTakeFirst()
+    return numInsertedOrUpdatedRows === 1n
+  }
+  const { numUpdatedRows } = await db
+    .updateTable('alert_leases')
+    .set({ holder, until_time: untilTime })
+    .where('name', '=', name)
+    .where('holder', '=', previous.holder)
+    .where('until_time', '=', previous.untilTime)
+    .executeTakeFirst()
+  return numUpdatedRows === 1n
+}
+
 /** Ends a lease of this holder, so that another machine can take it at once. */
 export async function releaseLease(db: Db, name: string, holder: string): Promise<void> {
   await db.deleteFrom('alert_leases').where('name', '=', name).where('holder', '=', holder).execute()
