@@ -1,4 +1,5 @@
 import type { HealthEvent } from '../domain/channel-condition.ts'
+import { systemTimers, type Timers } from '../host/timers.ts'
 
 const FLUSH_AFTER_MS = 50
 /** A notification has at most 8,000 bytes, with its signature and the name of the call. */
@@ -11,6 +12,7 @@ type HealthShareDeps = {
   /** Sends the events to all other nodes. */
   send(events: readonly HealthEvent[]): Promise<unknown>
   onFailure(error: Error): void
+  readonly timers?: Pick<Timers, 'after'>
 }
 
 /** Events in batches that fit into a notification. Reasons are texts of providers, in any language. */
@@ -31,9 +33,10 @@ function* batchesOf(events: readonly HealthEvent[]): Generator<readonly HealthEv
 }
 
 /** Collects changes of the health of channels for a moment, and sends the latest of each channel and key to all other nodes. */
-export function createHealthShare({ send, onFailure }: HealthShareDeps) {
+export function createHealthShare({ send, onFailure, timers = systemTimers }: HealthShareDeps) {
   let waiting = new Map<string, HealthEvent>()
-  let timer: NodeJS.Timeout | undefined
+  /** Cancels the timer of the next flush. */
+  let cancelFlush: (() => void) | undefined
 
   const shorten = (event: HealthEvent): HealthEvent =>
     event.cooldown && event.cooldown.reason.length > MAX_REASON
@@ -44,7 +47,7 @@ export function createHealthShare({ send, onFailure }: HealthShareDeps) {
       : event
 
   function flush(): void {
-    timer = undefined
+    cancelFlush = undefined
     const events = [...waiting.values()]
     waiting = new Map()
     for (const batch of batchesOf(events)) send(batch).catch(onFailure)
@@ -57,8 +60,8 @@ export function createHealthShare({ send, onFailure }: HealthShareDeps) {
       // Deleted first, so that events are sent in the order of their last change.
       waiting.delete(name)
       waiting.set(name, shorten(event))
-      timer ??= setTimeout(flush, FLUSH_AFTER_MS).unref()
+      cancelFlush ??= timers.after(FLUSH_AFTER_MS, flush)
     },
-    close: () => clearTimeout(timer),
+    close: () => cancelFlush?.(),
   }
 }

@@ -1,7 +1,7 @@
-import { randomBytes } from 'node:crypto'
-import { rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { UnreachableError } from '../domain/errors.ts'
+import { systemTimers, type Timers } from '../host/timers.ts'
+import { diskFiles, type JournalFiles } from './journal-files.ts'
 import type { JournalRecord, Numbered } from './record.ts'
 import {
   describeGap,
@@ -29,9 +29,11 @@ type JournalDeps = {
   readonly dir: string
   readonly fullSync: boolean
   readonly open: OpenJournal
+  readonly files?: JournalFiles
   /** The number of records of a segment. After them, the journal rotates to a new file. */
   readonly segmentRecords?: number
   nowMs(): number
+  readonly timers?: Pick<Timers, 'endOfTurn'>
   /** Called when the disk refused a commit and the reserve file was deleted to make room for it. */
   onReserveReleased(error: Error): void
 }
@@ -55,6 +57,7 @@ type CommitGroup = {
  */
 export function createJournal(deps: JournalDeps) {
   const { dir, fullSync, open, segmentRecords = SEGMENT_RECORDS, nowMs, onReserveReleased } = deps
+  const { files = diskFiles, timers = systemTimers } = deps
   let segment: { db: JournalDatabase; insert: ReturnType<JournalDatabase['prepare']>; first: number }
   let nextLsn = 1
   let batch: CommitGroup | undefined
@@ -72,13 +75,11 @@ export function createJournal(deps: JournalDeps) {
     if (hasReserve || nowMs() - reserveTriedMs < RESERVE_RETRY_MS) return hasReserve
     reserveTriedMs = nowMs()
     try {
-      const size = statSync(reserve, { throwIfNoEntry: false })?.size
-      // Random bytes, because a file system that compresses would store zeros in less space.
-      if (size !== RESERVE_BYTES) writeFileSync(reserve, randomBytes(RESERVE_BYTES), { mode: 0o600 })
+      if (files.stat(reserve)?.size !== RESERVE_BYTES) files.fill(reserve, RESERVE_BYTES)
       hasReserve = true
     } catch {
       // The disk is still full. An incomplete reserve file would only take space from the journal.
-      rmSync(reserve, { force: true })
+      files.remove(reserve)
     }
     return hasReserve
   }
@@ -93,7 +94,7 @@ export function createJournal(deps: JournalDeps) {
 
   /** Opens the newest segment and determines the next sequence number. */
   function start(): void {
-    const [newest, older] = segmentsOf(dir).reverse()
+    const [newest, older] = segmentsOf(dir, files.list).reverse()
     const path = segmentPath(dir, newest?.first ?? 1)
     const hasRecords = newest !== undefined && inspectSegment(path, open, hasRecordTable)
     if (hasRecords && inspectSegment(path, open, hasSuccessor))
@@ -108,7 +109,12 @@ export function createJournal(deps: JournalDeps) {
 
   /** Every record after a sequence number, from all segments. Gaps are ignored here: `resume` has checked them. */
   function* readAfter(after: number): Generator<Numbered> {
-    for (const { lsn, body } of readSegments({ segments: segmentsOf(dir), after, open, onGap: () => {} }))
+    for (const { lsn, body } of readSegments({
+      segments: segmentsOf(dir, files.list),
+      after,
+      open,
+      onGap: () => {},
+    }))
       yield { lsn, record: JSON.parse(body) }
   }
 
@@ -117,7 +123,7 @@ export function createJournal(deps: JournalDeps) {
     const onGap = (gap: Gap) => {
       throw new JournalDamageError(`${describeGap(gap)}, but the store has lost its effect`)
     }
-    for (const { lsn, body } of readSegments({ segments: segmentsOf(dir), after, open, onGap }))
+    for (const { lsn, body } of readSegments({ segments: segmentsOf(dir, files.list), after, open, onGap }))
       yield { lsn, record: JSON.parse(body) }
   }
 
@@ -130,7 +136,7 @@ export function createJournal(deps: JournalDeps) {
     if (isEmpty && appliedLsn > 0)
       throw new JournalDamageError(`${dir} has no records, but the store has applied ${appliedLsn} of them`)
     const gaps: Gap[] = []
-    const segments = segmentsOf(dir)
+    const segments = segmentsOf(dir, files.list)
     for (const _checked of readSegments({ segments, after, open, onGap: gap => gaps.push(gap) }));
     if (nextLsn <= appliedLsn) gaps.push({ from: nextLsn, to: appliedLsn, where: `at the end of ${dir}` })
     const fatal = gaps.find(({ to }) => to > appliedLsn)
@@ -165,7 +171,7 @@ export function createJournal(deps: JournalDeps) {
       commit(rows)
     } catch (error) {
       if (!hasReserve) throw error
-      rmSync(reserve, { force: true })
+      files.remove(reserve)
       hasReserve = false
       onReserveReleased(error as Error)
       commit(rows)
@@ -195,7 +201,7 @@ export function createJournal(deps: JournalDeps) {
       segment = openSegment(nextLsn)
     } catch {
       // The disk is full or failing: keep the current segment. The next commit that fails reports the reason.
-      rmSync(segmentPath(dir, nextLsn), { force: true })
+      files.remove(segmentPath(dir, nextLsn))
       return
     }
     markSuccessor(previous.db)
@@ -205,15 +211,15 @@ export function createJournal(deps: JournalDeps) {
 
   /** Deletes applied segments after a day or above 1 GiB. Until then, a store restored from a backup can replay them. */
   function sweep(): void {
-    const segments = segmentsOf(dir)
+    const segments = segmentsOf(dir, files.list)
     let bytes = 0
     for (const [index, { path, first }] of [...segments.entries()].reverse()) {
-      const stat = statSync(path)
-      bytes += stat.size
+      const stat = files.stat(path)
+      bytes += stat?.size ?? 0
       const following = segments[index + 1]?.first
       const isApplied = following !== undefined && following - 1 <= neededAfter && first !== segment.first
-      if (isApplied && (nowMs() - stat.mtimeMs > RETENTION_MS || bytes > RETENTION_BYTES))
-        for (const suffix of ['', '-wal', '-shm']) rmSync(`${path}${suffix}`, { force: true })
+      if (isApplied && (nowMs() - (stat?.changedMs ?? nowMs()) > RETENTION_MS || bytes > RETENTION_BYTES))
+        for (const suffix of ['', '-wal', '-shm']) files.remove(`${path}${suffix}`)
     }
   }
 
@@ -232,7 +238,7 @@ export function createJournal(deps: JournalDeps) {
         batch = { first: nextLsn, bodies: [], done: Promise.withResolvers() }
         // An unhandled rejection must not end the process; callers that act on a record await `committed`.
         batch.done.promise.catch(() => {})
-        setImmediate(flush)
+        timers.endOfTurn(flush)
       }
       const lsn = nextLsn++
       const body = JSON.stringify(record)

@@ -1,6 +1,7 @@
 import type { AccountId } from '../domain/account.ts'
 import { Refusal, StorePositionError, UnreachableError } from '../domain/errors.ts'
 import { usdText } from '../domain/money.ts'
+import { systemTimers, type Timers } from '../host/timers.ts'
 import type { Batch, Books } from './books.ts'
 import { type AccountPair, type Hold, type HoldLedger, type HoldRequest, takeHold } from './hold.ts'
 import type { Journal } from './journal.ts'
@@ -21,6 +22,7 @@ type LedgerDeps = {
   /** How long the store may be away without effect on accounts that were used recently. 0 if it is on this machine. */
   readonly outageMs: number
   nowMs(): number
+  readonly timers?: Timers
   onFailure(error: Error, message: string): void
   /** The store was compared with this node, and what it had lost was applied again. */
   onHealed(outcome: HealOutcome): void
@@ -60,15 +62,25 @@ const ledgerUnavailable = () =>
     },
   )
 
-const withTimeout = <T>(promise: Promise<T>, ms: number): Promise<T> => {
+const withTimeout = <T>(promise: Promise<T>, ms: number, timers: Timers): Promise<T> => {
   const timeout = Promise.withResolvers<never>()
-  const stop = lagTimeout(ms, () => timeout.reject(ledgerUnavailable()))
+  const stop = lagTimeout(ms, () => timeout.reject(ledgerUnavailable()), timers)
   return Promise.race([promise, timeout.promise]).finally(stop)
 }
 
 /** The ledger of a node: holds are in memory, every step is journaled, and settled requests are applied to the store. */
 export async function openLedger(deps: LedgerDeps) {
-  const { nodeId, journal, books, otherNodes, outageMs, nowMs, onFailure, onHealed } = deps
+  const {
+    nodeId,
+    journal,
+    books,
+    otherNodes,
+    outageMs,
+    nowMs,
+    timers = systemTimers,
+    onFailure,
+    onHealed,
+  } = deps
   const leases = createLeases({
     find: account => books.findAccount(account),
     lease: (account, want, number) => books.lease(nodeId, account, want, number),
@@ -78,7 +90,7 @@ export async function openLedger(deps: LedgerDeps) {
     nextChangeNumber: () => ++lastChangeNumber,
     nowMs,
   })
-  const lowBalance = createLowBalance({ leases, otherNodes })
+  const lowBalance = createLowBalance({ leases, otherNodes, timers })
   let unapplied: UnappliedRecord[] = []
   /** The batch that was sent to the store and is not acknowledged yet. */
   let batch: Batch | undefined
@@ -186,16 +198,14 @@ export async function openLedger(deps: LedgerDeps) {
   const applySoon = () => {
     apply().catch(error => onFailure(error, 'Settled requests could not be applied to the store. Retrying.'))
   }
-  const applyTimer = setInterval(() => {
+  const stopApplying = timers.every(APPLY_EVERY_MS, () => {
     if (unapplied.length > 0 || mayBeBehind) applySoon()
-  }, APPLY_EVERY_MS)
-  const sweepTimer = setInterval(() => {
+  })
+  const stopSweeping = timers.every(SWEEP_EVERY_MS, () => {
     leases
       .sweep()
       .catch(error => onFailure(error, 'Idle leases could not be returned to the store. Retrying.'))
-  }, SWEEP_EVERY_MS)
-  applyTimer.unref()
-  sweepTimer.unref()
+  })
 
   /** Cached balances are returned synchronously, without a turn of the event loop. */
   function balancesOf(userId: number, tokenId: number): AccountPair | Promise<AccountPair> {
@@ -218,6 +228,7 @@ export async function openLedger(deps: LedgerDeps) {
       const exhaustionChecks = await withTimeout(
         Promise.all(uncovered.map(balance => leases.requestMore(balance, amount))),
         LEASE_TIMEOUT_MS,
+        timers,
       )
       return uncovered.every(
         (balance, index) => leases.covers(balance, amount) || !exhaustionChecks[index]?.(),
@@ -262,7 +273,7 @@ export async function openLedger(deps: LedgerDeps) {
   /** Whether user and token have any quota left. It takes no hold. */
   async function canSpend(userId: number, tokenId: number): Promise<boolean> {
     const opened = balancesOf(userId, tokenId)
-    const pair = opened instanceof Promise ? await withTimeout(opened, LEASE_TIMEOUT_MS) : opened
+    const pair = opened instanceof Promise ? await withTimeout(opened, LEASE_TIMEOUT_MS, timers) : opened
     return pair.every(hasQuota) || coverAndTake(pair, SMALLEST_AMOUNT, () => {})
   }
 
@@ -272,7 +283,7 @@ export async function openLedger(deps: LedgerDeps) {
       throw ledgerUnavailable()
     const pair = balancesOf(request.userId, request.tokenId)
     if (pair instanceof Promise)
-      return withTimeout(pair, LEASE_TIMEOUT_MS).then(each => holdFrom(request, each))
+      return withTimeout(pair, LEASE_TIMEOUT_MS, timers).then(each => holdFrom(request, each))
     return holdFrom(request, pair)
   }
 
@@ -336,8 +347,8 @@ export async function openLedger(deps: LedgerDeps) {
       mayBeBehind = true
     },
     async close(): Promise<void> {
-      clearInterval(applyTimer)
-      clearInterval(sweepTimer)
+      stopApplying()
+      stopSweeping()
       journal.flush()
       await apply()
       await leases.returnAll()

@@ -1,4 +1,5 @@
 import type { AccountId } from '../domain/account.ts'
+import type { Timers } from '../host/timers.ts'
 import { lagTimeout } from './lag-timeout.ts'
 import type { LeasedBalance, Leases } from './leases.ts'
 
@@ -20,12 +21,14 @@ type Waiter = {
   fail(error: Error): void
 }
 
+type LowBalanceDeps = { readonly leases: Leases; readonly otherNodes: OtherNodes; readonly timers: Timers }
+
 /**
  * Decides requests on accounts with a low balance. One node at a time makes the others return their idle leases, leases
  * exactly what its waiting requests need, and decides them in order. So no request is refused while another node has an
  * idle lease of the same account.
  */
-export function createLowBalance({ leases, otherNodes }: { leases: Leases; otherNodes: OtherNodes }) {
+export function createLowBalance({ leases, otherNodes, timers }: LowBalanceDeps) {
   /** By user and token; requests without a token share one queue per user. */
   const waiting = new Map<string, Waiter[]>()
   const nameOf = (user: LeasedBalance, token: LeasedBalance) =>
@@ -84,10 +87,14 @@ export function createLowBalance({ leases, otherNodes }: { leases: Leases; other
     ): Promise<boolean | undefined> {
       const { promise, resolve, reject } = Promise.withResolvers<boolean | undefined>()
       const waiter: Waiter = { amount, hasTimedOut: false, take, decide: resolve, fail: reject }
-      const stopWaiting = lagTimeout(withinMs, () => {
-        waiter.hasTimedOut = true
-        resolve(undefined)
-      })
+      const stopWaiting = lagTimeout(
+        withinMs,
+        () => {
+          waiter.hasTimedOut = true
+          resolve(undefined)
+        },
+        timers,
+      )
       const name = nameOf(user, token)
       const queue = waiting.get(name)
       if (queue) queue.push(waiter)

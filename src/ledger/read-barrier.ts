@@ -1,5 +1,5 @@
-import { setTimeout as delay } from 'node:timers/promises'
 import type { AccountId } from '../domain/account.ts'
+import { systemTimers, type Timers } from '../host/timers.ts'
 
 /** A read of a balance waits at most this long for all workers; then it returns the current values of the store. */
 const MAX_WAIT_MS = 1_000
@@ -9,10 +9,13 @@ type ReadBarrierDeps = {
   /** Calls the same functions of all other nodes. False if a node did not respond. */
   readonly others: { flushAndReturn(account: AccountId): Promise<boolean>; barrier(): Promise<boolean> }
   readonly maxWaitMs?: number
+  readonly timers?: Pick<Timers, 'after'>
 }
 
 /** Makes the store current before a balance is read or changed: settlements applied, leases of an account returned. */
-export function createReadBarrier({ ledger, others, maxWaitMs = MAX_WAIT_MS }: ReadBarrierDeps) {
+export function createReadBarrier(deps: ReadBarrierDeps) {
+  const { ledger, others, maxWaitMs = MAX_WAIT_MS, timers = systemTimers } = deps
+
   async function flushAndReturn(account: AccountId): Promise<boolean> {
     const [isComplete] = await Promise.all([others.flushAndReturn(account), ledger.flushAndReturn(account)])
     return isComplete
@@ -25,16 +28,15 @@ export function createReadBarrier({ ledger, others, maxWaitMs = MAX_WAIT_MS }: R
 
   /** Whether every node brought the store up to date in time. */
   async function catchUp(account?: AccountId): Promise<boolean> {
-    const timeout = new AbortController()
     const caughtUp = account ? flushAndReturn(account) : barrier()
-    const isLate = delay(maxWaitMs, false, { signal: timeout.signal, ref: false })
+    const timeout = Promise.withResolvers<false>()
+    const stop = timers.after(maxWaitMs, () => timeout.resolve(false))
     try {
-      return await Promise.race([caughtUp, isLate])
+      return await Promise.race([caughtUp, timeout.promise])
     } finally {
-      // The promise that lost the race may still reject; an unhandled rejection would end the process.
-      isLate.catch(() => false)
+      // It may still reject after the timeout; an unhandled rejection would end the process.
       caughtUp.catch(() => false)
-      timeout.abort()
+      stop()
     }
   }
 

@@ -36,8 +36,11 @@ export const segmentPath = (dir: string, first: number) =>
   join(dir, `journal-${String(first).padStart(16, '0')}.db`)
 
 /** Segments of a directory, oldest first. */
-export function segmentsOf(dir: string): JournalSegment[] {
-  return readdirSync(dir)
+export function segmentsOf(
+  dir: string,
+  list: (dir: string) => readonly string[] = readdirSync,
+): JournalSegment[] {
+  return list(dir)
     .flatMap(name => {
       const first = NAME.exec(name)?.[1]
       return first === undefined ? [] : [{ path: join(dir, name), first: Number(first) }]
