@@ -2,13 +2,8 @@ import { hostname } from 'node:os'
 import { performance } from 'node:perf_hooks'
 import type { Logger } from 'pino'
 import { ALL_CONFIRMED, type Confirmation } from '../domain/node.ts'
-import { type CallNotice, createFleetCalls } from '../fleet/calls.ts'
-import { createChangeFeed } from '../fleet/change-feed.ts'
-import { createConfirmations } from '../fleet/confirmations.ts'
-import type { FleetClock, FleetStore, NodeRecord } from '../fleet/fleet.ts'
-import { createFleetLocks } from '../fleet/locks.ts'
-import { createMembership } from '../fleet/membership.ts'
-import { createObservations } from '../fleet/observations.ts'
+import type { FleetClock, NodeRecord } from '../fleet/fleet.ts'
+import { createFleetNode, type FleetNodeStore, type FleetNotice } from '../fleet/fleet-node.ts'
 import { version } from '../host/version.ts'
 import { RetiredNodeError } from '../store/books/books.ts'
 import { chainKeyOf } from '../store/books/chain-key.ts'
@@ -76,9 +71,6 @@ type FleetDeps = {
   readonly peers: Peers
 }
 
-/** Notifications: a change was made on a machine, a node has applied the changes up to a position, or a call. */
-type Notice = { readonly changed: string } | { readonly node: string; readonly applied: number } | CallNotice
-
 export const fleetClock: FleetClock = {
   monotonicMs: () => performance.now(),
   wallMs: Date.now,
@@ -112,80 +104,59 @@ function identityOf(config: Config, { assignment, isAlone }: Peers): NodeIdentit
  * Joins the fleet, before anything is read into a cache: changes that are made later wait for this node. An embedded store has
  * the nodes of one machine only, which talk through their supervisor.
  */
-export async function joinNodes({ config, log, store, peers }: FleetDeps): Promise<Fleet> {
+export async function joinNodes({ config, log, store: { db, engine }, peers }: FleetDeps): Promise<Fleet> {
   const identity = identityOf(config, peers)
   const { nodeId } = identity
-  const position = await joinFleet(store.db, store.engine, identity)
+  const position = await joinFleet(db, engine, identity)
   if (position === undefined) throw new RetiredNodeError(nodeId)
   const fleet = config.databaseUrl === undefined ? alone() : connect(config.databaseUrl, position)
   return {
     ...fleet,
-    setAddress: address => setNodeAddress(store.db, nodeId, address),
+    setAddress: address => setNodeAddress(db, nodeId, address),
     async close(): Promise<void> {
       await fleet.close()
-      await leaveFleet(store.db, nodeId, identity.machine)
+      await leaveFleet(db, nodeId, identity.machine)
     },
   }
 
   function connect(url: string, joinedAt: number): Omit<Fleet, 'setAddress'> {
-    const listener = openListener(url, chainKeyOf(store.db))
-    const payloadOf = (notice: Notice) => listener.sign(JSON.stringify(notice))
-    const fleetStore: FleetStore = {
+    const listener = openListener(url, chainKeyOf(db))
+    const payloadOf = (notice: FleetNotice) => listener.sign(JSON.stringify(notice))
+    const store: FleetNodeStore = {
       beat: beat => writeBeat(listener.db, identity, beat),
-      wake: () => wakeOtherMachines(listener.db, identity.machine, payloadOf({ changed: identity.machine })),
-      acknowledge: applied =>
-        acknowledgePosition(listener.db, nodeId, applied, payloadOf({ node: nodeId, applied })),
+      notifyOthers: notice => wakeOtherMachines(listener.db, identity.machine, payloadOf(notice)),
+      acknowledge: (applied, notice) => acknowledgePosition(listener.db, nodeId, applied, payloadOf(notice)),
+      notify: notice => listener.notify(JSON.stringify(notice)),
       changesAfter: (after, limit) => changesAfter(listener.db, after, limit),
+      tryLock: name => tryFleetLock(listener.db, name),
+      unlock: name => releaseFleetLock(listener.db, name),
     }
     const logFailure = createFailureLog(log, Date.now)
-    const onFailure = (error: Error) =>
+    const onBeatFailure = (error: Error) =>
       logFailure(error, 'The heartbeat of this node could not be renewed. Retrying.')
     let services: Pick<FleetServices, 'invalidate' | 'inFlight' | 'drain'> = {
       invalidate: async () => {},
       inFlight: () => 0,
       drain: () => {},
     }
-    const observations = createObservations(fleetClock)
-    const feed = createChangeFeed({
-      store: fleetStore,
-      invalidate: targets => services.invalidate(targets),
-    })
-    feed.start(joinedAt)
-    const confirmations = createConfirmations({ store: fleetStore, clock: fleetClock, observations })
-    const calls = createFleetCalls({
+    const node = createFleetNode({
       nodeId,
       machine: identity.machine,
-      clock: fleetClock,
-      observations,
-      sendToOthers: notice => wakeOtherMachines(listener.db, identity.machine, payloadOf(notice)),
-      send: notice => listener.notify(JSON.stringify(notice)),
-      onFailure: error => logFailure(error, 'A call of another machine could not be executed.', 'warn'),
-    })
-    const locks = createFleetLocks({
+      fenceMs: identity.fenceMs,
+      joinedAt,
+      store,
       clock: fleetClock,
       random: Math.random,
-      tryLock: name => tryFleetLock(listener.db, name),
-      unlock: name => releaseFleetLock(listener.db, name),
-    })
-    const membership = createMembership({
-      fenceMs: identity.fenceMs,
-      store: fleetStore,
-      clock: fleetClock,
-      feed,
-      observations,
+      invalidate: targets => services.invalidate(targets),
       inFlight: () => services.inFlight(),
-      onSnapshot(snapshot) {
-        confirmations.take(snapshot)
-        const own = snapshot.nodes.find(node => node.nodeId === nodeId)
-        if (own?.state === 'draining') services.drain()
-      },
+      onDrain: () => services.drain(),
       onExpelled: () =>
         log.error({ node: nodeId }, 'This node is retired, or another gateway runs it. It refuses requests.'),
       onRewind() {
         log.error(
           'The database has lost changes that this node knows. Everything is read again; run "sluice verify".',
         )
-        services.invalidate(['all']).catch(onFailure)
+        services.invalidate(['all']).catch(onBeatFailure)
       },
       onFenceChange: isFenced =>
         isFenced
@@ -197,59 +168,21 @@ export async function joinNodes({ config, log, store, peers }: FleetDeps): Promi
               { node: nodeId },
               'This node has caught up with all changes and accepts requests again.',
             ),
-      onFailure,
+      onBeatFailure,
+      onCallFailure: error => logFailure(error, 'A call of another machine could not be executed.', 'warn'),
     })
-
-    /** Another machine waits for the acknowledgement of its change. */
-    async function applyAndAcknowledge(): Promise<void> {
-      await membership.beat()
-      await feed.acknowledge()
-    }
-
-    let isApplying = false
-    let hasNewChange = false
-    /** Notices that arrive meanwhile cause one more run. */
-    async function applyChanges(): Promise<void> {
-      hasNewChange = true
-      if (isApplying) return
-      isApplying = true
-      try {
-        while (hasNewChange) {
-          hasNewChange = false
-          await applyAndAcknowledge()
-        }
-      } catch (error) {
-        onFailure(error as Error)
-      } finally {
-        isApplying = false
-      }
-    }
-
-    function receive(message: string): void {
-      const notice = JSON.parse(message) as Notice
-      if ('node' in notice) confirmations.acknowledge(notice.node, notice.applied)
-      if ('call' in notice || 'response' in notice) calls.receive(notice)
-      if ('changed' in notice && notice.changed !== identity.machine) void applyChanges()
-    }
-
     return {
+      ...node,
       listener,
-      hasOthers: () => hasOtherMachines(store.db, identity.machine),
-      callOthers: calls.callOthers,
-      exclusively: locks.exclusively,
-      isFenced: membership.isFenced,
-      confirm: confirmations.confirm,
-      noteApplied: feed.note,
-      others: () => membership.nodes().filter(({ machine }) => machine !== identity.machine),
+      hasOthers: () => hasOtherMachines(db, identity.machine),
       start(newServices) {
         services = newServices
         const { apply, flushAndReturn, returnIdle, health, reportHealth } = newServices
-        calls.serve({ apply, flushAndReturn, returnIdle, health, reportHealth })
-        listener.subscribe(receive)
-        membership.start()
+        listener.subscribe(payload => node.receive(JSON.parse(payload) as FleetNotice))
+        node.start({ apply, flushAndReturn, returnIdle, health, reportHealth })
       },
       async close() {
-        await membership.close()
+        await node.close()
         await listener.close()
       },
     }

@@ -1,6 +1,4 @@
 import type { Logger } from 'pino'
-import type { AccountId } from '../domain/account.ts'
-import { UnreachableError } from '../domain/errors.ts'
 import { usdText } from '../domain/money.ts'
 import { createAnchors } from '../ledger/anchors.ts'
 import { openLedger } from '../ledger/ledger.ts'
@@ -17,6 +15,7 @@ import { createAnchorSink } from './anchor-sink.ts'
 import type { Config } from './config.ts'
 import { createFailureLog } from './failure-log.ts'
 import type { Fleet } from './fleet.ts'
+import { createIdleReturns } from './idle-returns.ts'
 import { openNode } from './nodes.ts'
 
 type Deps = {
@@ -41,9 +40,6 @@ function logFailover(log: Logger, { isBehind, settlements, uncoveredNanos }: Hea
     'The database has lost transactions that it had acknowledged. Settled requests of this node are applied again from its journal. Changes through the management API may be lost: run "sluice verify".',
   )
 }
-
-/** Shorter than the time that a request waits for a lease. */
-const RETURN_TIMEOUT_MS = 700
 
 /** Opens the ledger of this worker. First it recovers the orphaned journals: those of nodes that have no worker any more. */
 export async function openNodeLedger({ config, log, store, peers, fleet, onRollback }: Deps) {
@@ -71,19 +67,10 @@ export async function openNodeLedger({ config, log, store, peers, fleet, onRollb
     await endLeases(db, orphan)
     await leaveFleet(db, orphan)
   }
-  /** A node that does not respond may have an idle lease of the account. Then the request can be neither admitted nor refused. */
-  async function returnIdleOnOtherMachines(accounts: readonly AccountId[]): Promise<void> {
-    const missing = await fleet().callOthers('returnIdle', accounts, RETURN_TIMEOUT_MS)
-    const holders = await leaseHolders(
-      db,
-      missing.map(({ nodeId: id }) => id),
-      accounts,
-    )
-    if (holders.length > 0)
-      throw new UnreachableError(
-        new Error(`the node ${holders.join(', ')} has leased from the account and does not respond`),
-      )
-  }
+  const returnIdleOnOtherMachines = createIdleReturns({
+    callOthers: (name, accounts, withinMs) => fleet().callOthers(name, accounts, withinMs),
+    leaseHolders: (nodeIds, accounts) => leaseHolders(db, nodeIds, accounts),
+  })
   const node = openNode(config, nodeId, onReserveReleased)
   const ledger = await openLedger({
     nodeId,
