@@ -6,7 +6,7 @@ import type { FleetClock, FleetStore, NodeRecord, Snapshot } from '../../src/fle
 import { createMembership } from '../../src/fleet/membership.ts'
 import { createObservations } from '../../src/fleet/observations.ts'
 import { createRandom } from '../support/request-bytes.ts'
-import { createVirtualTime } from './world.ts'
+import { createVirtualTime } from './virtual-time.ts'
 
 const SEEDS = 25
 const NODES = 3

@@ -4,7 +4,7 @@ import { createFleetRates, type FleetRates, type ShareNotice } from '../../src/r
 import { createRates, type Subject } from '../../src/routing/rates.ts'
 import type { MachineShare } from '../../src/routing/shares.ts'
 import { createRandom } from '../support/request-bytes.ts'
-import { createVirtualTime } from './world.ts'
+import { createVirtualTime } from './virtual-time.ts'
 
 const SEEDS = 20
 const MACHINES = ['a', 'b', 'c']
