@@ -9,7 +9,7 @@ import type { OtherNodesOfDemo } from './app/demo/fleet.ts'
 import { runCli, type StartOptions } from './cli/cli.ts'
 import type { Report } from './cli/command.ts'
 import { EXIT } from './cli/command-line.ts'
-import { callControl, socketPath } from './cli/control.ts'
+import { type CommandOutcome, callControl, socketPath } from './cli/control.ts'
 import type { Operations } from './cli/operations.ts'
 import { makeDirectory } from './host/directory.ts'
 import { version } from './host/version.ts'
@@ -111,16 +111,21 @@ async function operate<Name extends keyof Operations>(
   input: Parameters<Operations[Name]>[0],
   data: string | undefined,
 ): Promise<Awaited<ReturnType<Operations[Name]>>> {
-  type Result = Awaited<ReturnType<Operations[Name]>>
   const config = configOf({ data })
-  const outcome = await callControl(config.dataDir, name, input ?? {})
-  if (outcome) return outcome.result as Result
+  const { result, warning } =
+    (await callControl(config.dataDir, name, input ?? {})) ?? (await operateHere(config, name, input))
+  if (warning !== undefined) printError(`sluice: ${warning}`)
+  return result as Awaited<ReturnType<Operations[Name]>>
+}
+
+/** Runs an operation in this process, because no gateway runs on the data directory. */
+async function operateHere(config: Config, name: keyof Operations, input: unknown): Promise<CommandOutcome> {
   const { openStoreAndKeys } = await import('./app/store-and-keys.ts')
   const { operationsOf } = await import('./app/operations.ts')
   const storeAndKeys = await openStoreAndKeys(config, { mustExist: true })
   try {
-    const operation = operationsOf(config, storeAndKeys)[name] as (input: unknown) => Promise<Result>
-    return await operation(input)
+    const { createCommandRunner } = await import('./app/command-runner.ts')
+    return await createCommandRunner(storeAndKeys.store, operationsOf(config, storeAndKeys))(name, input)
   } finally {
     await storeAndKeys.close()
   }

@@ -93,15 +93,17 @@ export async function serve({ settings, options, env, print, others }: Serving):
     ? serveHere(config, log, storeAndKeys)
     : serveByWorkers(config, log, storeAndKeys))
   let ownAddress: string | undefined
-  const loadOperations = async () => {
+  const loadCommands = async () => {
     const { operationsOf } = await import('./operations.ts')
-    return operationsOf(config, storeAndKeys, {
+    const { createCommandRunner } = await import('./command-runner.ts')
+    const operations = operationsOf(config, storeAndKeys, {
       announce: gateway.announce,
       flushAndReturn: gateway.flushAndReturn,
       address: () => ownAddress,
     })
+    return { operations, run: createCommandRunner(storeAndKeys.store, operations) }
   }
-  const control = await serveControl(config.dataDir, loadOperations)
+  const control = await serveControl(config.dataDir, loadCommands)
   // A third signal, or a second one without a drain delay, ends the process at once. No data is lost, because every write is
   // atomic.
   const signals = watchStopSignals(() => process.exit(EXIT.ok))
@@ -114,7 +116,7 @@ export async function serve({ settings, options, env, print, others }: Serving):
   if (demo) {
     const { store } = storeAndKeys
     const { announce } = gateway
-    const operations = await loadOperations()
+    const { operations } = await loadCommands()
     await demo.setUp({ address, operations, rootPassword, store, announce, print })
     await others?.start()
   }

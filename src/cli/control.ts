@@ -16,21 +16,30 @@ export function socketPath(dataDir: string): string {
 }
 
 type Name = keyof Operations
-type Outcome = { readonly result: unknown } | { readonly error: string }
+
+export type CommandOutcome = {
+  readonly result: unknown
+  /** What the operator must know besides the result. */
+  readonly warning?: string
+}
+/** Runs the operation of a command. */
+export type RunCommand = (name: Name, input: unknown) => Promise<CommandOutcome>
+
+type Outcome = CommandOutcome | { readonly error: string }
+
+/** What runs the commands. Loaded with the first command. */
+export type Commands = { readonly operations: Operations; readonly run: RunCommand }
 
 /**
- * Serves commands over a Unix socket that only the owner of the data directory can open. The operations are loaded with the
- * first command.
+ * Serves commands over a Unix socket that only the owner of the data directory can open. What runs
+ * them is loaded with the first command.
  */
-export async function serveControl(
-  dataDir: string,
-  loadOperations: () => Promise<Operations>,
-): Promise<Server> {
+export async function serveControl(dataDir: string, load: () => Promise<Commands>): Promise<Server> {
   const path = socketPath(dataDir)
   // A killed process leaves its socket behind. This process has the lock of the directory, so no other one uses it.
   rmSync(path, { force: true })
   const server = createServer(async (incoming, response) => {
-    const outcome = await answer(loadOperations, incoming.url ?? '', incoming)
+    const outcome = await answer(load, incoming.url ?? '', incoming)
     response.writeHead(200, { 'content-type': 'application/json' })
     response.end(JSON.stringify(outcome))
   })
@@ -43,7 +52,7 @@ export async function serveControl(
 }
 
 async function answer(
-  loadOperations: () => Promise<Operations>,
+  load: () => Promise<Commands>,
   url: string,
   body: AsyncIterable<Buffer>,
 ): Promise<Outcome> {
@@ -56,13 +65,12 @@ async function answer(
       chunks.push(chunk)
     }
     const name = url.slice(1)
-    const operations = await loadOperations()
+    const { operations, run } = await load()
     if (!Object.hasOwn(operations, name))
       throw new CommandError(
         `the running gateway does not support the command "${name}"; it may be an older version`,
       )
-    const operation = operations[name as Name] as (input: unknown) => Promise<unknown>
-    return { result: await operation(JSON.parse(Buffer.concat(chunks).toString('utf8'))) }
+    return await run(name as Name, JSON.parse(Buffer.concat(chunks).toString('utf8')))
   } catch (error) {
     return { error: (error as Error).message }
   }
@@ -73,7 +81,7 @@ export function callControl(
   dataDir: string,
   name: Name,
   input: unknown,
-): Promise<{ result: unknown } | undefined> {
+): Promise<CommandOutcome | undefined> {
   return new Promise((resolve, reject) => {
     const call = request({
       socketPath: socketPath(dataDir),

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { type Simulator, startSimulator } from '../../simulator/server.ts'
-import { type FleetMember, startFleet, type TestFleet } from '../support/fleet.ts'
-import { until } from '../support/process.ts'
+import { type FleetMember, SECRET, startFleet, type TestFleet } from '../support/fleet.ts'
+import { newDirectory, run, settingsOf, until } from '../support/process.ts'
 import { createFurnisher } from '../support/relay.ts'
 
 const FENCE_S = 5
@@ -152,7 +152,7 @@ describe('three gateways on one database (docs/reference/management-api.md: Chan
 describe('a fleet with a long fence', () => {
   let fleet: TestFleet
   before(async () => {
-    fleet = await startFleet(2, { SLUICE_FENCE_S: '22' })
+    fleet = await startFleet(2, { SLUICE_FENCE_S: '30' })
   })
   after(() => fleet?.close())
 
@@ -161,6 +161,12 @@ describe('a fleet with a long fence', () => {
     b.proxy.set('hang')
     const headers = { 'idempotency-key': 'change-once' }
     const change = () => a.server.api('PUT', '/api/setting/', { attempts: 4 }, { headers })
+    const resetRoot = (dataDir: string) =>
+      run(['admin', 'reset-password', 'root'], {
+        env: settingsOf({ dataDir, databaseUrl: fleet.databaseUrl, env: { SLUICE_SECRET: SECRET } }),
+      })
+    // Commands wait for the nodes too, through the socket of a gateway and without one.
+    const commands = Promise.all([resetRoot(a.dataDir), resetRoot(newDirectory())])
     const first = await change()
     assert.equal(first.status, 202, first.text)
     const { confirmed, waiting } = first.body.data.nodes
@@ -169,8 +175,28 @@ describe('a fleet with a long fence', () => {
       { success: true, confirmed: 0, count: 1 },
     )
     assert.ok(waiting[0].until > Date.now() / 1000 - 5)
+    const outcomes = await commands
+    const { data: nodesThen } = (await a.server.api('GET', '/api/node/')).body
+    const isFenced = nodesThen.some(({ state }: { state: string }) => state === 'fenced')
+    for (const { code, stderr } of outcomes) {
+      assert.equal(code, 0, stderr)
+      // On a slow machine the command starts so late that the node is fenced before 25 s are over.
+      if (!isFenced || stderr !== '')
+        assert.match(
+          stderr,
+          /^sluice: these nodes do not respond [^\n]*: [\w-]+ \(until [^\n]* at the latest\)\n$/,
+        )
+    }
     const second = await change()
     assert.equal(second.status, 200, second.text)
     b.proxy.set('pass')
+    await until('the node to be back', async () => {
+      const { code, stderr } = await resetRoot(newDirectory())
+      assert.equal(code, 0, stderr)
+      const { data } = (await a.server.api('GET', '/api/node/')).body
+      const isApplied = (node: { applied: number; position: number }) => node.applied >= node.position
+      const isUp = data.every(({ state }: { state: string }) => state === 'up')
+      return isUp && stderr === '' && data.every(isApplied) ? true : undefined
+    })
   })
 })

@@ -2,7 +2,7 @@ import { createDatabase } from './postgres.ts'
 import { type Env, newDirectory, type Server, startServer } from './process.ts'
 import { startProxy } from './proxy.ts'
 
-const SECRET = 'a master secret that all nodes of a test have'
+export const SECRET = 'a master secret that all nodes of a test have'
 
 /** A gateway process with its own data directory, and a proxy before the shared database. */
 export type FleetMember = {

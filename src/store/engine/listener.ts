@@ -10,8 +10,8 @@ const CHANNEL = 'sluice_fleet'
 const CONNECT_TIMEOUT_MS = 5_000
 const QUERY_TIMEOUT_MS = 5_000
 
-/** A message with the proof that a gateway of this database has sent it. */
-const sign = (key: ChainKey, message: string) => `${messageMac(key, message)} ${message}`
+/** A message with the proof that a gateway of this database has sent it: the payload of `notifySql`. */
+export const signMessage = (key: ChainKey, message: string) => `${messageMac(key, message)} ${message}`
 
 /** The message of a payload; undefined if no gateway of this database has sent it. */
 function verified(key: ChainKey, payload: string): string | undefined {
@@ -58,10 +58,9 @@ export function openListener(url: string, key: ChainKey) {
     },
     /** Notifications are received while a connection is open: opens one. */
     open: () => sql`select 1`.execute(db),
-    /** The payload of `notifySql`. */
-    sign: (message: string) => sign(key, message),
+    sign: (message: string) => signMessage(key, message),
     async notify(message: string): Promise<void> {
-      await sql`select ${notifySql(sign(key, message))}`.execute(db)
+      await sql`select ${notifySql(signMessage(key, message))}`.execute(db)
     },
     async close(): Promise<void> {
       listeners.clear()

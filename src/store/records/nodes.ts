@@ -139,6 +139,16 @@ export async function wakeOtherMachines(
   }
 }
 
+/** The position of the last change. */
+export async function changePosition(db: Db): Promise<number> {
+  const { seq } = await db
+    .selectFrom('chains')
+    .select('seq')
+    .where('name', '=', AUDIT_CHAIN)
+    .executeTakeFirstOrThrow()
+  return seq
+}
+
 /** Whether nodes of other machines exist. */
 export async function hasOtherMachines(db: Db, machine: string): Promise<boolean> {
   const row = await db
