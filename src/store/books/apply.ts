@@ -363,7 +363,8 @@ function addRollups(settled: readonly Settled[]): BookChange {
     const name = `${bucket}\n${userId}\n${tokenId}\n${channelId}\n${log.model}`
     const sum = sums.get(name)
     if (sum)
-      for (const [index, count] of counts.entries()) sum.counts[index] = (sum.counts[index] ?? 0) + count
+      for (const [index, count] of counts.entries())
+        sum.counts[index] = Math.min((sum.counts[index] ?? 0) + count, MAX_SUM)
     else sums.set(name, { key: [bucket, userId, tokenId, channelId, log.model], counts: counts })
   }
   return insert(
@@ -471,9 +472,16 @@ function sumsByKey(added: readonly { readonly key: readonly Value[]; readonly co
   return [...sums].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, { key, counts }]) => [...key, ...counts])
 }
 
+/** Sums do not grow beyond this. An absurd shadow price must not make a batch of settled requests fail. */
+const MAX_SUM = Number.MAX_SAFE_INTEGER
+
 const addingTo = (table: string, key: readonly Column[], counts: readonly Column[]) =>
   `on conflict (${key.map(([name]) => name).join(', ')}) do update set ${counts
-    .map(([name]) => `${name} = ${table}.${name} + excluded.${name}`)
+    .map(
+      ([name]) =>
+        `${name} = case when ${table}.${name} > ${MAX_SUM} - excluded.${name} then ${MAX_SUM}
+          else ${table}.${name} + excluded.${name} end`,
+    )
     .join(', ')}`
 
 /** Adds the requests to the sums of the canaries that they took part in. */

@@ -120,10 +120,13 @@ export type ShadowGroup = (typeof SHADOW_GROUPS)[number]
 
 const GROUP_COLUMNS = { day: 'day', user: 'user_id', token: 'token_id' } as const
 
+/** Floating-point numbers, which are exact below 2^53: a sum of integers may overflow under an absurd shadow price. */
+const sumOf = (column: string) => sql<number>`coalesce(sum(cast(${sql.ref(column)} as double precision)), 0)`
+
 const shadowColumns = [
-  sql<number>`coalesce(sum(requests), 0)`.as('requests'),
-  sql<number>`coalesce(sum(cost), 0)`.as('cost'),
-  sql<number>`coalesce(sum(shadow_cost), 0)`.as('shadow_cost'),
+  sumOf('requests').as('requests'),
+  sumOf('cost').as('cost'),
+  sumOf('shadow_cost').as('shadow_cost'),
 ] as const
 
 type ShadowSums = { readonly requests: number; readonly cost: number; readonly shadow_cost: number }
@@ -131,7 +134,7 @@ type ShadowSums = { readonly requests: number; readonly cost: number; readonly s
 const numbers = ({ requests, cost, shadow_cost }: ShadowSums): ShadowSums => ({
   requests: Number(requests),
   cost: Number(cost),
-  shadow_cost: Number(shadow_cost),
+  shadow_cost: Math.min(Number(shadow_cost), Number.MAX_SAFE_INTEGER),
 })
 
 export async function shadowTotals(db: Db, canaryId: number): Promise<ShadowSums> {
@@ -156,7 +159,7 @@ export async function listShadowSums(
   const sums = rows
     .select([`${column} as key`, ...shadowColumns])
     .groupBy(column)
-    .orderBy(group === 'day' ? sql`key` : sql`abs(sum(shadow_cost) - sum(cost))`, 'desc')
+    .orderBy(group === 'day' ? sql`key` : sql`abs(${sumOf('shadow_cost')} - ${sumOf('cost')})`, 'desc')
     .orderBy('key')
   const page = await pageOf(sums, boundedCount(db, rows.select(`${column} as id`).distinct()), paging)
   return { items: page.items.map(row => ({ key: row.key, ...numbers(row) })), total: page.total }
