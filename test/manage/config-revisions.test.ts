@@ -229,6 +229,24 @@ for (const engine of ENGINES) {
       )
     })
 
+    it('warn if the present keys of a channel are sent to another destination', async () => {
+      const { id } = await channel({ name: 'moved', base_url: 'https://one.example' })
+      const good = await now()
+      await api('PUT', '/api/channel/', { id, base_url: 'https://two.example', key: 'sk-new-4712' })
+      const dry = await rollback(good, { dry_run: true })
+      assert.deepEqual(dry.warnings, ['channel "moved": its present keys are sent to another destination.'])
+      await api('DELETE', `/api/channel/${id}`)
+    })
+
+    it('end the canary of an alias that they delete', async () => {
+      const good = await now()
+      const alias = await api('POST', '/api/alias/', { name: 'short-lived', target: 'gpt-4o' })
+      const body = { kind: 'alias', alias_id: alias.id, changes: { target: 'gpt-4o-mini' } }
+      const { id } = await api('POST', '/api/canary/', body)
+      await rollback(good)
+      assert.equal((await api('GET', `/api/canary/${id}`)).state, 'dropped')
+    })
+
     it('are compared', async () => {
       const alias = await api('POST', '/api/alias/', { name: 'compared', target: 'a' })
       const from = await now()

@@ -118,6 +118,8 @@ export const gatewayZhCN: Readonly<Record<string, string>> = {
   // Rollback of the configuration.
   'channel "{}" is restored without keys, as channel {}, and is disabled.':
     '渠道“{}”已恢复为渠道 {}，但没有密钥，且处于禁用状态。',
+  'channel "{}": its present keys are sent to another destination.':
+    '渠道“{}”：其当前密钥将被发送到另一个目标地址。',
   'channel "{}" stays disabled, because it has no keys.': '渠道“{}”没有密钥，保持禁用。',
   'channel "{}": {} is not restored, because it is a secret.': '渠道“{}”：{} 是密钥，未恢复。',
   'setting "{}" is not restored, because it is a secret.': '设置“{}”是密钥，未恢复。',

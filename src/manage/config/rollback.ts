@@ -8,6 +8,7 @@ import { notFound, Refusal } from '../../domain/errors.ts'
 import { HIDDEN, maskHidden } from '../../domain/hidden-secret.ts'
 import type { JsonObject } from '../../domain/json-object.ts'
 import { mergeLimits } from '../../domain/limits.ts'
+import { isMove } from '../../identity/secret-destination.ts'
 import { providerOf } from '../../providers/index.ts'
 import { lockAuditChain } from '../../store/books/chains.ts'
 import type { ConfigChangeRow } from '../../store/engine/schema.ts'
@@ -24,6 +25,7 @@ import { changesBetween, findRevision, lastChangeOfObject } from '../../store/re
 import { endPrices, findPriceInForce } from '../../store/records/prices.ts'
 import { updateToken } from '../../store/records/tokens.ts'
 import { findUser, updateUser } from '../../store/records/users.ts'
+import { dropCanariesOf } from '../canary/ending.ts'
 import { DEFAULTS, readFields } from '../channels/channel-fields.ts'
 import { needsNoKey } from '../channels/channel-keys.ts'
 import { createChannelRows } from '../channels/channel-rows.ts'
@@ -182,7 +184,11 @@ export function createConfigRollback(deps: ConfigDeps, { states }: Pick<ConfigHi
         delete fields.status
         warnings.push(`channel "${state.name}" stays disabled, because it has no keys.`)
       }
+      const before = await rows.mustFind(trx, idOf(target))
       await call('updateChannel', { body: { id: idOf(target), ...fields } })
+      // Revisions have no keys: the present ones may be newer than the destination, and not be meant for it.
+      const isSent = state.secrets.key !== '' && isMove(before, await rows.mustFind(trx, before.id))
+      if (isSent) warnings.push(`channel "${state.name}": its present keys are sent to another destination.`)
     }
 
     async function restoreAlias(object: ChangedObject, state: ConfigState | undefined): Promise<void> {
@@ -191,7 +197,8 @@ export function createConfigRollback(deps: ConfigDeps, { states }: Pick<ConfigHi
       if (!desired) {
         if (!state) return
         await deleteAlias(trx, id)
-        return audit({ action: 'alias.delete', target, before: state.fields })
+        audit({ action: 'alias.delete', target, before: state.fields })
+        return dropCanariesOf(changing, { kind: 'alias', ids: [id], time: deps.now() })
       }
       const ids = await currentIds(trx, desired.channel_ids)
       const fields = {

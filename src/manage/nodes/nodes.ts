@@ -60,6 +60,8 @@ export function createNodeHandlers({ db, engine, now }: Deps): Handlers<typeof n
     retireNode: async ({ params, change }) => {
       mustBeRetirable(await retirementObstacle(db, engine, params.id))
       return change(async ({ trx, audit }) => {
+        // The node may have returned while the change waited for others.
+        mustBeRetirable(await retirementObstacle(trx, engine, params.id))
         const { accounts, leased } = await retireNode(trx, params.id, now())
         const after = { accounts, leased: usdText(leased) }
         audit({ action: 'node.retire', target: `node:${params.id}`, after })
