@@ -1,5 +1,6 @@
 import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
+import { printable } from '../domain/text.ts'
 import { canaryCommands } from './canaries.ts'
 import { CommandError, type Report, type RequestExplanation, type TestRun } from './command.ts'
 import {
@@ -721,7 +722,12 @@ function find(argv: readonly string[]): CommandMatch | undefined {
   return undefined
 }
 
-export async function runCli(argv: readonly string[], deps: CliDeps): Promise<number> {
+export async function runCli(argv: readonly string[], cliDeps: CliDeps): Promise<number> {
+  const deps: CliDeps = {
+    ...cliDeps,
+    print: line => cliDeps.print(printable(line)),
+    printError: line => cliDeps.printError(printable(line)),
+  }
   if (argv.length === 0 || argv[0] === '--help' || argv[0] === '-h') {
     deps.print(overview())
     return argv.length === 0 ? EXIT.usage : EXIT.ok

@@ -12,6 +12,11 @@ const CONTROL_EXCEPT_LINE_BREAKS = /[^\P{Cc}\t\n\r]/u
 export const hasControl = (text: string) => CONTROL.test(text)
 export const hasControlExceptLineBreaks = (text: string) => CONTROL_EXCEPT_LINE_BREAKS.test(text)
 
+const TERMINAL_CONTROL = /[^\P{Cc}\t\n]/gu
+
+/** A text for a terminal, on which control characters would be commands. Texts of providers and databases may contain them. */
+export const printable = (text: string): string => text.replace(TERMINAL_CONTROL, '\ufffd')
+
 /** Two names are the same name when they fold to the same text (docs/reference/management-api.md: Identity). */
 export const fold = (text: string) => text.normalize('NFKC').toLowerCase().toUpperCase().toLowerCase()
 
