@@ -81,10 +81,11 @@ const participationOf = ({ kind, share, split_by, token_ids, round }: CanarySumm
 const headline = (canary: CanarySummary) =>
   `canary ${canary.id}  ${canary.kind} "${canary.name}"  ${canary.state}  ${participationOf(canary)}${canary.note && `  # ${canary.note}`}`
 
+/** A shadow price that lacks a field of the price removes it. */
+const valueOrNone = (value: unknown) => (value === undefined ? 'none' : JSON.stringify(value))
+
 const fieldLines = ({ fields, drift }: CanarySummary) => [
-  ...fields.map(
-    ({ path, before, after }) => `  ${path}: ${JSON.stringify(before)} -> ${JSON.stringify(after)}`,
-  ),
+  ...fields.map(({ path, before, after }) => `  ${path}: ${valueOrNone(before)} -> ${valueOrNone(after)}`),
   ...(drift.length > 0 ? [`  changed otherwise since the start: ${drift.join(', ')}`] : []),
 ]
 

@@ -125,6 +125,14 @@ for (const kind of ['http', 'socks5'] as const) {
       assert.equal(wrong.sent, 0)
     })
 
+    if (kind === 'http')
+      it('may refuse a password with 401, as tinyproxy does', async () => {
+        const proxy = await start({ answer: 'HTTP/1.1 401 Unauthorized\r\n\r\n' })
+        const route = routeBy(proxyAt(proxy.port, { kind, ...CREDENTIALS }), { name: 'refused' })
+        const { error } = await fetchRaw(connect(), { origin: 'http://127.0.0.1:9', route })
+        assert.match(error?.message ?? '', /refused the user name or password \(401\)/)
+      })
+
     it('resolves names itself, or gets the address', async () => {
       const server = await startPlain()
       const { port } = new URL(server.origin)

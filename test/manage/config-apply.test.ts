@@ -81,6 +81,12 @@ for (const engine of ENGINES) {
       const first = await apply(DOCUMENT)
       assert.equal(first.changes.length, 11)
       assert.doesNotMatch(JSON.stringify(first.changes), /canary|password of|whsec/)
+      const fieldsOf = (name: string) => first.changes.find(change => change.name === name)?.fields
+      assert.deepEqual(fieldsOf('ann')?.slice(-2), [
+        { path: 'quota', before: null, after: 1_000 },
+        { path: 'password', before: null, after: null, is_secret: true },
+      ])
+      assert.deepEqual(fieldsOf('app')?.at(-1), { path: 'remain_quota', before: null, after: 7 })
       assert.deepEqual(
         first.secrets.map(({ kind, name, username }) => [kind, name, username]),
         [
@@ -238,6 +244,7 @@ for (const engine of ENGINES) {
       const before = await tableDigests(gateway.db)
       const channel = { name: 'x', type: 1, key: KEY }
       for (const [document, message] of [
+        [{ version: 1, channels: [{ ...channel, typ: 1 }] }, /^channels\.0 has an unknown field: typ$/],
         [{}, /^version must be 1/],
         [{ version: 2 }, /^version must be 1/],
         [{ version: 1, channel: [] }, /channel/],

@@ -19,6 +19,7 @@ const MAX_HEAD_BYTES = 16 * 1024
 const HEAD_END = '\r\n\r\n'
 const STATUS_LINE = /^HTTP\/1\.[01] (\d{3})(?: |$)/
 const PROXY_AUTHENTICATION_REQUIRED = 407
+const UNAUTHORIZED = 401
 
 const refused = (label: string, why: string) => new Http1Error('PROXY_REFUSED', `proxy ${label} ${why}`)
 const malformed = (label: string, why: string) => new Http1Error('PROXY_MALFORMED', `proxy ${label} ${why}`)
@@ -48,12 +49,13 @@ export function openConnect(target: ProxyTarget, { label, username, password }: 
         return undefined
       }
       if (status === 0) throw malformed(label, 'did not answer with HTTP/1.1; is it a proxy of this kind?')
-      if (status === PROXY_AUTHENTICATION_REQUIRED)
+      // tinyproxy answers with 401 to a wrong password.
+      if (status === PROXY_AUTHENTICATION_REQUIRED || status === UNAUTHORIZED)
         throw refused(
           label,
           hasCredentials
-            ? 'refused the user name or password (407)'
-            : 'requires a user name and password (407)',
+            ? `refused the user name or password (${status})`
+            : `requires a user name and password (${status})`,
         )
       if (status < 200 || status > 299)
         throw refused(label, `refused the connection to ${authority} (status ${status})`)

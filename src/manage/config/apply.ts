@@ -103,6 +103,16 @@ function refuseRepeats(items: readonly (FileItem & { readonly key: string })[]):
   }
 }
 
+/** Quotas and passwords are used only when an account is created, so its state does not contain them. */
+const openingFields = (item: JsonObject): PlannedField[] => [
+  ...['quota', 'remain_quota']
+    .filter(path => item[path] != null)
+    .map(path => ({ path, before: null, after: item[path] })),
+  ...(item.password == null
+    ? []
+    : [{ path: 'password', before: null, after: null, is_secret: true as const }]),
+]
+
 /** The fields of the file as they were applied: another value later means another way of changing it. */
 const appliedFields = (item: JsonObject, { fields }: ConfigState, kind: FileKindName): JsonObject =>
   kind === 'price' ? fields : Object.fromEntries(Object.entries(fields).filter(([name]) => name in item))
@@ -286,7 +296,9 @@ export function createConfigApply(deps: ConfigDeps) {
     const all = plannedFields(before, after, applied)
     // Of a new object, only what the file says about it; the rest are defaults.
     const fields =
-      before || kind.kind === 'price' ? all : all.filter(({ path, is_secret }) => is_secret || path in item)
+      before || kind.kind === 'price'
+        ? all
+        : [...all.filter(({ path, is_secret }) => is_secret || path in item), ...openingFields(item)]
     if (before && fields.length === 0) return undefined
     const is_drift = before ? fields.some(field => 'applied' in field) : row !== undefined
     return { ...common, action: before ? 'update' : 'create', fields, is_drift }

@@ -42,6 +42,8 @@ export function faultMessage(issue: Issue): string | undefined {
     case 'invalid_value':
       if (issue.input === undefined) return 'is required'
       return `must be one of ${issue.values.filter(value => value !== '').join(', ')}`
+    case 'unrecognized_keys':
+      return `has an unknown field: ${issue.keys.join(', ')}`
     default:
       return undefined
   }
