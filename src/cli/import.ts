@@ -45,14 +45,14 @@ function resolveReference(deps: ImportCliDeps, option: string, value: string): s
       throw new CommandError(`--${option}: the environment variable ${value.slice(4)} is not set`)
     return variable
   }
-  return value.startsWith('file:') ? readText(option, value.slice(5)).trim() : value
+  return value.startsWith('file:') ? readText(`--${option}`, value.slice(5)).trim() : value
 }
 
 function readText(option: string, path: string): string {
   try {
     return readFileSync(path, 'utf8')
   } catch (error) {
-    throw new CommandError(`--${option}: ${path} cannot be read (${(error as NodeJS.ErrnoException).code})`)
+    throw new CommandError(`${option}: ${path} cannot be read (${(error as NodeJS.ErrnoException).code})`)
   }
 }
 
@@ -155,7 +155,7 @@ const litellmCommand: CommandDefinition<ImportCliDeps> = {
     const database = text(values.database)
     const config = await readLiteLlmConfig(path, {
       variable: name => deps.variable?.(name),
-      readText: file => readText('config', file),
+      readText: file => readText('--config', file),
     })
     return runImport(deps, values, {
       kind: 'litellm',
@@ -208,11 +208,13 @@ async function readModelList(from: string): Promise<unknown> {
   let list: string
   if (/^https?:\/\//.test(from)) {
     const response = await fetch(from, { signal: AbortSignal.timeout(DOWNLOAD_MS) }).catch(error => {
-      throw refuse((error as Error).message)
+      const { message, cause } = error as Error
+      const reason = (cause as Error | undefined)?.message ?? message
+      throw refuse(`${reason}. Download it with a browser and use --from FILE`)
     })
     if (!response.ok) throw refuse(`status ${response.status}`)
     list = await response.text()
-  } else list = readText('from', from)
+  } else list = readText('--from', from)
   if (list.length > MAX_LIST_BYTES) throw refuse('it is larger than 12 MiB')
   try {
     return JSON.parse(list)

@@ -85,7 +85,7 @@ export function nodeLines(nodes: readonly NodeSummary[], now: number): string[] 
         [
           `${Math.max(0, now - node.heartbeat_time)} s ago`.padEnd(10),
           String(Math.max(0, node.position - node.applied)).padEnd(7),
-          `$${node.leased}`,
+          `$${node.leased}`.padEnd(7),
           String(node.in_flight),
         ].join(' '),
       ),

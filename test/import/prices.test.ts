@@ -126,7 +126,9 @@ describe('prices of lists (docs/moving/prices.md)', () => {
       assert.match(stderr, message)
     }
     const missing = await importPrices('csv', '/no/such/file.csv')
-    assert.match(missing.stderr, /cannot be read \(ENOENT\)/)
+    assert.match(missing.stderr, /^sluice: FILE: \/no\/such\/file\.csv cannot be read \(ENOENT\)/)
+    const unreachable = await importPrices('openrouter', '--from', 'http://127.0.0.1:2/models')
+    assert.match(unreachable.stderr, /ECONNREFUSED[^\n]*use --from FILE/)
     assert.equal((await importPrices('csv')).code, 64)
   })
 

@@ -406,6 +406,7 @@ describe('a hostile database', () => {
           return true
         })
       await refused(file, /"users" is not a plain table/)
+      await refused(join(gateway.dataDir, 'sluice.db'), /this is a database of Sluice/)
       await refused(broken, /cannot be read/)
       await refused(text, /cannot be read/)
       await refused('/no/such/file', /finds no such file/)

@@ -38,6 +38,10 @@ async function mustBe(database: SourceDatabase, variant: NewApiVariant): Promise
     if (!(await database.columnsOf(table)).has('id'))
       throw new SourceError(`the database has no table "${table}" of ${variant}`)
   const tokens = await database.columnsOf('tokens')
+  if (tokens.has('key_sealed'))
+    throw new SourceError(
+      'this is a database of Sluice, not of another gateway: "sluice backup" and "sluice restore" move it',
+    )
   const other = tokens.has('subnet') ? 'one-api' : tokens.has('model_limits') ? 'new-api' : variant
   if (other !== variant)
     throw new SourceError(`this is a database of ${other}: run "sluice import ${other}" instead`)
