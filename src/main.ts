@@ -168,6 +168,8 @@ const EXIT_CODES: Readonly<Record<string, number>> = {
   DirectoryInUseError: EXIT.failed,
   NewerStoreError: EXIT.failed,
   JournalDamageError: EXIT.badData,
+  // A process manager must not try again: only the operator can move the journal away.
+  RetiredNodeError: EXIT.badData,
 }
 
 /** Operator errors are one sentence; only internal errors print a stack. */

@@ -78,6 +78,8 @@ function runLines({ passed, failed, results }: TestRun): string[] {
     const figures = `${result.model}, ${result.ms} ms, $${result.cost}`
     return `${outcome}  ${result.name}  (${figures})${result.passed ? '' : `  ${result.reason}`}`
   })
+  if (results.length === 0)
+    return ['There are no saved tests: save one in the console, or by POST /api/replay/test/.']
   return [...lines, `${passed} passed, ${failed} failed`]
 }
 
