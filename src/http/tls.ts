@@ -1,3 +1,4 @@
+import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { readFileSync, statSync } from 'node:fs'
 import type { Server } from 'node:http'
 import { createServer, type Server as TlsServer } from 'node:tls'
@@ -36,13 +37,37 @@ function openOrRefuse<T>(open: () => T): T {
   }
 }
 
+/** Runs `parse`, whose own error says nothing that an operator could use. */
+function parseOr<T>(message: string, parse: () => T): T {
+  try {
+    return parse()
+  } catch {
+    throw new Error(message)
+  }
+}
+
+/** Reads both files, and says which one is wrong. */
+function readFiles(certFile: string, keyFile: string) {
+  const [cert, key] = [readFileSync(certFile), readFileSync(keyFile)]
+  const certificate = parseOr(
+    `${certFile} contains no valid certificate (PEM)`,
+    () => new X509Certificate(cert),
+  )
+  const privateKey = parseOr(`${keyFile} contains no private key (PEM, not encrypted)`, () =>
+    createPrivateKey(key),
+  )
+  if (!certificate.checkPrivateKey(privateKey))
+    throw new Error(`the key in ${keyFile} does not belong to the certificate in ${certFile}`)
+  return { cert, key }
+}
+
 /**
  * Accepts TLS connections for an HTTP server, which sees the decrypted sockets as its own connections. It listens in place of
  * that server. The files are read again when they change.
  */
 export function createTlsListener(server: Server, options: TlsOptions): TlsServer {
   const { certFile, keyFile, onReload, onFailure } = options
-  const read = () => ({ cert: readFileSync(certFile), key: readFileSync(keyFile) })
+  const read = () => readFiles(certFile, keyFile)
   const state = () => `${stateOf(certFile)} ${stateOf(keyFile)}`
   const open = () => ({
     state: state(),

@@ -13,7 +13,7 @@ import {
   ROOT_TOKEN,
   startGateway,
 } from '../support/gateway.ts'
-import { run, until } from '../support/process.ts'
+import { newDirectory, run, until } from '../support/process.ts'
 
 const MAX_CONNECTIONS = 50
 
@@ -155,11 +155,24 @@ describeOverServers('TLS of the gateway itself', http => {
 
 describe('a gateway with a wrong certificate', () => {
   it('names the settings and exits with 78', async () => {
+    const folder = newDirectory()
+    const cert = join(folder, 'cert.pem')
+    const key = join(folder, 'key.pem')
+    const otherKey = join(folder, 'other.pem')
+    writeFileSync(cert, TEST_CERTIFICATE)
+    writeFileSync(key, TEST_KEY)
+    writeFileSync(otherKey, RENEWED_KEY)
     for (const [env, name] of [
       [{ SLUICE_TLS_CERT: '/nowhere' }, /^sluice: SLUICE_TLS_KEY must be set/],
       [
         { SLUICE_TLS_CERT: '/nowhere', SLUICE_TLS_KEY: '/nowhere' },
         /^sluice: SLUICE_TLS_CERT and SLUICE_TLS_KEY cannot/,
+      ],
+      [{ SLUICE_TLS_CERT: key, SLUICE_TLS_KEY: key }, /key\.pem contains no valid certificate/],
+      [{ SLUICE_TLS_CERT: cert, SLUICE_TLS_KEY: cert }, /cert\.pem contains no private key/],
+      [
+        { SLUICE_TLS_CERT: cert, SLUICE_TLS_KEY: otherKey },
+        /key in \S+other\.pem does not belong to the certificate/,
       ],
     ] as const) {
       const { code, stderr } = await run(['start'], { env: { PORT: '0', ...env } })
