@@ -18,6 +18,14 @@ export function nodeStateOf(stored: StoredNodeState, ageMs: number, fenceMs: num
   return ageMs > SILENT_AFTER_MS ? 'silent' : stored
 }
 
+/**
+ * The numbers of lease changes of one process. The epoch counts the starts of the node, so later processes number higher.
+ */
+export const CHANGES_PER_EPOCH = 2 ** 32
+
+/** The start of the node that a lease change belongs to. */
+export const epochOf = (changeNumber: number) => Math.floor(changeNumber / CHANGES_PER_EPOCH)
+
 /** The longest that a change waits for the nodes of other machines. */
 export const CONFIRM_WITHIN_MS = 25_000
 

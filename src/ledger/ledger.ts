@@ -1,6 +1,7 @@
 import type { AccountId } from '../domain/account.ts'
 import { Refusal, StorePositionError, UnreachableError } from '../domain/errors.ts'
 import { usdText } from '../domain/money.ts'
+import { CHANGES_PER_EPOCH } from '../domain/node.ts'
 import { systemTimers, type Timers } from '../host/timers.ts'
 import type { Batch, Books } from './books.ts'
 import { type AccountPair, type Hold, type HoldLedger, type HoldRequest, takeHold } from './hold.ts'
@@ -35,8 +36,6 @@ const SWEEP_EVERY_MS = 500
 const MAX_BATCH = 1_024
 /** With more unapplied records, new requests are refused: the journal can bridge a store outage of minutes, not of days. */
 const MAX_UNAPPLIED = 200_000
-/** The lease change numbers of one process. The epoch counts the starts of the node, so later processes number higher. */
-const CHANGES_PER_EPOCH = 2 ** 32
 /** The maximum number of records that wait in memory while the disk refuses writes. */
 const MAX_UNWRITTEN = 10_000
 const LEASE_TIMEOUT_MS = 1_000
@@ -187,7 +186,8 @@ export async function openLedger(deps: LedgerDeps) {
   /** Applies every request that was settled before the call. It does not wait for those that are settled meanwhile. */
   function applyUpToNow(): Promise<void> {
     const last = unapplied.at(-1)
-    if (!last) return Promise.resolve()
+    // The store may have lost what it had applied.
+    if (!last) return mayBeBehind ? apply() : Promise.resolve()
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     waits.push({ lsn: last.lsn, resolve, reject })
     // Its error is that of the wait.

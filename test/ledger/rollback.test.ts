@@ -191,6 +191,28 @@ describe('a node whose store has lost acknowledged transactions', () => {
     await mustVerify()
   })
 
+  it('applies nothing to a store that lacks its lease, before the lease is restored', async () => {
+    const payer = await newPayer(1_000)
+    const { ledger, hold, outcomes } = await openNode()
+    await ledger.barrier()
+    await snapshot()
+    const running = await hold(request(payer, 10))
+    await rollBack()
+    await running.settle({ channelId: 1, cost: 4 * UNIT, log: USAGE })
+    await ledger.barrier().catch(() => {})
+    await until('the comparison', () => outcomes[0])
+    await ledger.barrier()
+    await ledger.close()
+    const rows = await gateway.db
+      .selectFrom('accounts')
+      .select(['posted', 'held'])
+      .where('kind', '=', 'user')
+      .where('owner_id', '=', payer.userId)
+      .execute()
+    assert.deepEqual(rows, [{ posted: 4 * UNIT, held: 0 }])
+    await mustVerify()
+  })
+
   it(`keeps the books consistent after a loss at any moment (${SEEDS} seeds)`, async () => {
     for (let seed = 1; seed <= SEEDS; seed++) {
       const random = createRandom(20_261_117 + seed)

@@ -1,5 +1,6 @@
 import { CompiledQuery, sql } from 'kysely'
 import type { AccountId } from '../../domain/account.ts'
+import { epochOf } from '../../domain/node.ts'
 import type { Settled } from '../../domain/settled.ts'
 import { storableJson } from '../../domain/text.ts'
 import { chunksOf } from '../engine/chunks.ts'
@@ -67,6 +68,17 @@ async function grantedTo(
   return lease?.granted
 }
 
+/** A statement of an earlier process may arrive late, and so may one of a node that is retired: no process knows its grant. */
+async function mustBeCurrent(db: Db, { nodeId, number }: LeaseRequest): Promise<void> {
+  const node = await db
+    .selectFrom('nodes')
+    .select('id')
+    .where('id', '=', nodeId)
+    .where(row => row.between('epoch', 1, epochOf(number)))
+    .executeTakeFirst()
+  if (!node) throw new Error(`the node ${nodeId} is retired, or was started again; nothing was leased`)
+}
+
 /**
  * One statement, so that a busy account is locked as briefly as possible. The account is locked before the lease is read: an
  * earlier unacknowledged statement may have run, or may be running concurrently.
@@ -77,9 +89,11 @@ async function leaseInOneStatement(db: Db, name: LeaseRequest, want: number): Pr
     with free as (
       select greatest(0, least(${want}::bigint, credited - posted - held)) as amount from accounts
       where kind = ${kind} and owner_id = ${ownerId} for update
+    ), current as (
+      select id from nodes where id = ${nodeId} and epoch between 1 and ${epochOf(number)}::bigint
     ), noted as (
       insert into leases (node_id, kind, owner_id, amount, number, granted)
-      select ${nodeId}::text, ${kind}::text, ${ownerId}::bigint, amount, ${number}::bigint, amount from free
+      select id, ${kind}::text, ${ownerId}::bigint, amount, ${number}::bigint, amount from free, current
       on conflict (node_id, kind, owner_id) do update
       set amount = leases.amount + excluded.amount, number = excluded.number, granted = excluded.granted
       where leases.number < excluded.number returning granted
@@ -87,7 +101,9 @@ async function leaseInOneStatement(db: Db, name: LeaseRequest, want: number): Pr
       update accounts set held = held + noted.granted from noted
       where kind = ${kind} and owner_id = ${ownerId} and noted.granted > 0
     ) select granted as amount from noted`.execute(db)
-  return rows[0]?.amount ?? (await grantedTo(db, name)) ?? 0
+  const granted = rows[0]?.amount ?? (await grantedTo(db, name))
+  if (granted === undefined) await mustBeCurrent(db, name)
+  return granted ?? 0
 }
 
 /** SQLite has one writer, so a transaction of several statements is safe. */
@@ -96,6 +112,7 @@ const leaseInTransaction = (db: Db, name: LeaseRequest, want: number): Promise<n
     const { nodeId, kind, ownerId, number } = name
     const before = await grantedTo(trx, name)
     if (before !== undefined) return before
+    await mustBeCurrent(trx, name)
     const account = await trx
       .selectFrom('accounts')
       .select(['credited', 'posted', 'held'])
@@ -181,12 +198,16 @@ export function createBooks(db: Db, engine: Engine) {
             started_time: time,
           })
           .onConflict(conflict =>
-            conflict.column('id').doUpdateSet({
-              epoch: sql<number>`case when nodes.epoch < ${epoch} then ${epoch} else nodes.epoch end`,
-            }),
+            conflict
+              .column('id')
+              .doUpdateSet({
+                epoch: sql<number>`case when nodes.epoch < ${epoch} then ${epoch} else nodes.epoch end`,
+              })
+              .where('nodes.epoch', '>', 0),
           )
           .returning('applied_lsn')
-          .executeTakeFirstOrThrow()
+          .executeTakeFirst()
+        if (!row) throw new RetiredNodeError(nodeId)
         return { appliedLsn: row.applied_lsn }
       })
     },
