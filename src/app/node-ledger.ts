@@ -70,6 +70,7 @@ export async function openNodeLedger({ config, log, store, peers, fleet, onRollb
   const returnIdleOnOtherMachines = createIdleReturns({
     callOthers: (name, accounts, withinMs) => fleet().callOthers(name, accounts, withinMs),
     leaseHolders: (nodeIds, accounts) => leaseHolders(db, nodeIds, accounts),
+    monotonicMs: () => performance.now(),
   })
   const node = openNode(config, nodeId, onReserveReleased)
   const ledger = await openLedger({

@@ -40,25 +40,43 @@ export function createLowBalance({ leases, otherNodes, timers }: LowBalanceDeps)
     return waiters.filter(waiter => !waiter.hasTimedOut)
   }
 
-  async function decideAll(
+  /** Leases what the waiting requests need, and decides those that are covered. Returns the others. */
+  async function decideCovered(
     user: LeasedBalance,
     token: LeasedBalance,
     waiters: readonly Waiter[],
-  ): Promise<void> {
+  ): Promise<readonly Waiter[]> {
     const needed = waiters.reduce((sum, { amount }) => sum + amount, 0)
     const limited = [user, token].filter(balance => !balance.isUnlimited)
     const used = Promise.withResolvers<void>()
     try {
       await Promise.all(limited.map(balance => leases.fill(balance, needed, used.promise)))
-      for (const waiter of waiters) {
-        if (waiter.hasTimedOut) continue
+      return waiters.filter(waiter => {
+        if (waiter.hasTimedOut) return false
         const isCovered = leases.covers(user, waiter.amount) && leases.covers(token, waiter.amount)
-        if (isCovered) waiter.take()
-        waiter.decide(isCovered)
-      }
+        if (!isCovered) return true
+        waiter.take()
+        waiter.decide(true)
+        return false
+      })
     } finally {
       used.resolve()
     }
+  }
+
+  async function decideAll(
+    user: LeasedBalance,
+    token: LeasedBalance,
+    waiters: readonly Waiter[],
+  ): Promise<void> {
+    let undecided = waiters
+    while (undecided.length > 0) {
+      const withdrawals = user.withdrawals + token.withdrawals
+      undecided = await decideCovered(user, token, undecided)
+      // A change of the account, or a late call of another node, may have withdrawn the lease meanwhile: then it is leased again.
+      if (user.withdrawals + token.withdrawals === withdrawals) break
+    }
+    for (const waiter of undecided) waiter.decide(false)
   }
 
   async function decideWaiting(user: LeasedBalance, token: LeasedBalance): Promise<void> {
