@@ -104,7 +104,8 @@ function identityOf(config: Config, { assignment, isAlone }: Peers): NodeIdentit
  * Joins the fleet, before anything is read into a cache: changes that are made later wait for this node. An embedded store has
  * the nodes of one machine only, which talk through their supervisor.
  */
-export async function joinNodes({ config, log, store: { db, engine }, peers }: FleetDeps): Promise<Fleet> {
+export async function joinNodes({ config, log, store, peers }: FleetDeps): Promise<Fleet> {
+  const { db, engine } = store
   const identity = identityOf(config, peers)
   const { nodeId } = identity
   const position = await joinFleet(db, engine, identity)
@@ -120,9 +121,9 @@ export async function joinNodes({ config, log, store: { db, engine }, peers }: F
   }
 
   function connect(url: string, joinedAt: number): Omit<Fleet, 'setAddress'> {
-    const listener = openListener(url, chainKeyOf(db))
+    const listener = openListener(url, { key: chainKeyOf(db), onTimeline: store.noteTimeline })
     const payloadOf = (notice: FleetNotice) => listener.sign(JSON.stringify(notice))
-    const store: FleetNodeStore = {
+    const nodeStore: FleetNodeStore = {
       beat: beat => writeBeat(listener.db, identity, beat),
       notifyOthers: notice => wakeOtherMachines(listener.db, identity.machine, payloadOf(notice)),
       acknowledge: (applied, notice) => acknowledgePosition(listener.db, nodeId, applied, payloadOf(notice)),
@@ -144,7 +145,7 @@ export async function joinNodes({ config, log, store: { db, engine }, peers }: F
       machine: identity.machine,
       fenceMs: identity.fenceMs,
       joinedAt,
-      store,
+      store: nodeStore,
       clock: fleetClock,
       random: Math.random,
       invalidate: targets => services.invalidate(targets),
@@ -153,10 +154,10 @@ export async function joinNodes({ config, log, store: { db, engine }, peers }: F
       onExpelled: () =>
         log.error({ node: nodeId }, 'This node is retired, or another gateway runs it. It refuses requests.'),
       onRewind() {
-        log.error(
-          'The database has lost changes that this node knows. Everything is read again; run "sluice verify".',
+        log.warn(
+          'The database was replaced, or has lost changes that this node knows. Everything is read again.',
         )
-        services.invalidate(['all']).catch(onBeatFailure)
+        return services.invalidate(['all'])
       },
       onFenceChange: isFenced =>
         isFenced
@@ -171,6 +172,7 @@ export async function joinNodes({ config, log, store: { db, engine }, peers }: F
       onBeatFailure,
       onCallFailure: error => logFailure(error, 'A call of another machine could not be executed.', 'warn'),
     })
+    store.onFailover(node.noteFailover)
     return {
       ...node,
       listener,

@@ -30,7 +30,7 @@ type SuperviseDeps = {
 export async function startWorkers({ config, port, log, db }: SuperviseDeps) {
   const assignments = assignNodes(config.dataDir, config.workers)
   const listener =
-    config.databaseUrl === undefined ? undefined : openListener(config.databaseUrl, chainKeyOf(db))
+    config.databaseUrl === undefined ? undefined : openListener(config.databaseUrl, { key: chainKeyOf(db) })
   await listener?.open()
   // A connection that breaks is replaced by the next statement.
   const listening = setInterval(() => void listener?.open().catch(() => {}), LISTEN_EVERY_MS)

@@ -82,5 +82,11 @@ export function createConfirmations({ store, clock, observations }: Confirmation
     }
   }
 
-  return { confirm, acknowledge, take }
+  return {
+    confirm,
+    acknowledge,
+    take,
+    /** Positions may mean other changes than before, because the store has lost some. */
+    forget: () => acknowledged.clear(),
+  }
 }

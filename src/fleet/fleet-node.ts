@@ -36,7 +36,8 @@ type FleetNodeDeps = {
   /** An operator stops the gateway of this node. */
   onDrain(): void
   onExpelled(): void
-  onRewind(): void
+  /** The store has lost changes, or may have: reads everything again. */
+  onRewind(): Promise<void>
   onFenceChange(isFenced: boolean): void
   onBeatFailure(error: Error): void
   onCallFailure(error: Error): void
@@ -78,7 +79,10 @@ export function createFleetNode(deps: FleetNodeDeps) {
       if (own?.state === 'draining') deps.onDrain()
     },
     onExpelled: deps.onExpelled,
-    onRewind: deps.onRewind,
+    onRewind() {
+      confirmations.forget()
+      return deps.onRewind()
+    },
     onFenceChange: deps.onFenceChange,
     onFailure: onBeatFailure,
   })
@@ -119,6 +123,7 @@ export function createFleetNode(deps: FleetNodeDeps) {
     isFenced: membership.isFenced,
     confirm: confirmations.confirm,
     noteApplied: feed.note,
+    noteFailover: membership.noteFailover,
     others: () => membership.nodes().filter(node => node.machine !== machine),
     start(procedures: FleetProcedures): void {
       calls.serve(procedures)

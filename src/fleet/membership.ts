@@ -16,7 +16,7 @@ type MembershipDeps = {
   /** The node is retired, or another process has it. */
   onExpelled(): void
   /** The store has lost changes, for example because it was restored from a backup. */
-  onRewind(): void
+  onRewind(): Promise<void>
   onFenceChange(isFenced: boolean): void
   onFailure(error: Error): void
 }
@@ -30,6 +30,8 @@ export function createMembership(deps: MembershipDeps) {
   let isExpelled = false
   let wasFenced = false
   let position = 0
+  /** The store was replaced by a standby: positions may mean other changes than before. */
+  let hasFailedOver = false
   let nodes: readonly NodeRecord[] = []
   const closing = new AbortController()
 
@@ -59,9 +61,12 @@ export function createMembership(deps: MembershipDeps) {
     observations.observe(snapshot)
     observations.keepOnly(nodes)
     deps.onSnapshot(snapshot)
-    if (snapshot.position < applied) {
+    if (hasFailedOver || snapshot.position < applied) {
+      // Kept until everything is read again.
+      hasFailedOver = true
+      await deps.onRewind()
+      hasFailedOver = false
       feed.start(snapshot.position)
-      deps.onRewind()
     }
     await feed.catchUp(snapshot.position)
     if (!renews) return
@@ -83,6 +88,10 @@ export function createMembership(deps: MembershipDeps) {
   return {
     isFenced,
     beat,
+    /** Everything is read again with the next beat. */
+    noteFailover(): void {
+      hasFailedOver = true
+    },
     /** The nodes at the last beat. */
     nodes: () => nodes,
     start(): void {

@@ -8,7 +8,7 @@ import { createObservations } from '../../src/fleet/observations.ts'
 import { createRandom } from '../support/request-bytes.ts'
 import { createVirtualTime } from './virtual-time.ts'
 
-const SEEDS = 25
+const SEEDS = 8
 const NODES = 3
 const FENCE_MS = 15_000
 const FOR_MS = 120_000
@@ -119,7 +119,7 @@ function createWorld(seed: number) {
       inFlight: () => 0,
       onSnapshot: confirmations.take,
       onExpelled: () => {},
-      onRewind: () => {},
+      onRewind: async () => {},
       onFenceChange: () => {},
       onFailure: () => {},
     })

@@ -1,7 +1,7 @@
 import { timingSafeEqual } from 'node:crypto'
 import { Kysely, PostgresDialect, sql } from 'kysely'
 import { type ChainKey, messageMac } from '../../domain/chain.ts'
-import { createPool } from './postgres.ts'
+import { createPool, readTimeline } from './postgres.ts'
 import type { Database } from './schema.ts'
 import type { Db } from './store.ts'
 
@@ -24,12 +24,19 @@ function verified(key: ChainKey, payload: string): string | undefined {
   return mac.length === expected.length && timingSafeEqual(mac, expected) ? message : undefined
 }
 
+type ListenerOptions = {
+  /** Signs the messages of the gateways. */
+  readonly key: ChainKey
+  /** Receives the timeline of the server with each connection: another one means a failover. */
+  readonly onTimeline?: (timeline: string) => void
+}
+
 /**
  * A connection of its own for short statements, which also receives notifications. A busy pool does not delay it. If it
  * breaks, the next statement opens another one; notifications in between are lost. Every role that may connect to the database
  * can notify, so messages that are not signed with the key of the gateways are ignored.
  */
-export function openListener(url: string, key: ChainKey) {
+export function openListener(url: string, { key, onTimeline = () => {} }: ListenerOptions) {
   const listeners = new Set<(message: string) => void>()
   const pool = () =>
     createPool(
@@ -47,6 +54,8 @@ export function openListener(url: string, key: ChainKey) {
         })
         // If this fails, the connection fails with it, and so does the statement that needed it.
         client.query(`listen ${CHANNEL}`).catch(() => {})
+        // Before the statement that needed the connection: after a failover, its answer is that of another server.
+        readTimeline(client, onTimeline)
       },
     )
   const db: Db = new Kysely<Database>({ dialect: new PostgresDialect({ pool }) })

@@ -163,6 +163,16 @@ export async function createPool(
 /** The number of promotions in the history of a server. Some managed servers do not report it. */
 const TIMELINE = 'select substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) as timeline'
 
+type TimelineClient = {
+  query(sql: string): Promise<{ readonly rows: readonly { readonly timeline: string }[] }>
+}
+
+export const readTimeline = (client: TimelineClient, onTimeline: (timeline: string) => void) =>
+  void client.query(TIMELINE).then(
+    ({ rows }) => rows[0] && onTimeline(rows[0].timeline),
+    () => {},
+  )
+
 /** `onTimeline` is called for each new connection. */
 export const openPool = (
   url: string,
@@ -176,11 +186,7 @@ export const openPool = (
       connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
       query_timeout: QUERY_TIMEOUT_MS,
     },
-    client =>
-      void client.query(TIMELINE).then(
-        ({ rows }) => onTimeline(rows[0].timeline),
-        () => {},
-      ),
+    client => readTimeline(client, onTimeline),
   )
 
 /**

@@ -141,6 +141,8 @@ export function openStore(options: StoreOptions) {
       await isNewer(db, engine)
       return hasTable(db, engine, 'meta')
     },
+    /** A connection of its own has read the timeline of PostgreSQL. */
+    noteTimeline: onTimeline,
     /** Calls back when PostgreSQL has been replaced by another server, which may lack the last transactions. */
     onFailover: (listener: () => void) => void failoverListeners.add(listener),
     /** A connection to PostgreSQL for a statement that may take hours. */

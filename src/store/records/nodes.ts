@@ -95,6 +95,9 @@ const heartbeatOf = (row: HeartbeatRow): NodeHeartbeat => ({
   applied: row.applied,
 })
 
+/** A node cannot have applied changes that the store does not have: the store has lost them with a failover. */
+const appliedSql = (applied: number) => sql`least(greatest(applied, ${applied}::bigint), ${POSITION})`
+
 /** One statement on PostgreSQL: writes the beat of a node, and reads the rows of all nodes. */
 export async function writeBeat(
   db: Db,
@@ -104,7 +107,7 @@ export async function writeBeat(
   const now = nowMsOf('postgres')
   const { rows } = await sql<HeartbeatRow & { members: number }>`
     with beat as (
-      update node_heartbeats set applied = greatest(applied, ${beat.applied}::bigint),
+      update node_heartbeats set applied = ${appliedSql(beat.applied)},
         in_flight = ${beat.inFlight}::bigint,
         beat_ms = case when ${beat.renews}::boolean then ${now} else beat_ms end
       where node_id = ${nodeId} and machine = ${machine} and state <> 'retired' returning node_id
@@ -198,7 +201,7 @@ export async function acknowledgePosition(
   payload: string,
 ): Promise<void> {
   await sql`with applied as (
-      update node_heartbeats set applied = greatest(applied, ${applied}::bigint)
+      update node_heartbeats set applied = ${appliedSql(applied)}
       where node_id = ${nodeId} returning node_id
     ) select ${notifySql(payload)} from applied`.execute(db)
 }
