@@ -62,8 +62,10 @@ function freeBytes(directory: string): number {
 /** Failed sign-ins are counted for all workers together, by the supervisor, and for all machines in PostgreSQL. */
 function throttleOf({ supervisor }: Peers, { db, engine }: Store, log: Logger): Throttle {
   if (engine === 'postgres')
-    return createStoredThrottle({ change: (keys, work) => changeFailures(db, keys, work) }, error =>
-      log.warn({ err: error }, 'A successful sign-in could not be counted.'),
+    return createStoredThrottle(
+      { change: (keys, work) => changeFailures(db, keys, work) },
+      () => performance.now(),
+      error => log.warn({ err: error }, 'A successful sign-in could not be counted.'),
     )
   if (!supervisor) return createThrottle(Date.now)
   return {

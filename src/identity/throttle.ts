@@ -78,30 +78,86 @@ export type FailureStore = {
   ): Promise<void>
 }
 
-/** Like `createThrottle`, for several gateways together. */
-export function createStoredThrottle(store: FailureStore, onFailure: (error: Error) => void): Throttle {
+/** Attempts of one network that wait for the store. More are refused for a second. */
+const MAX_WAITING_OF_ONE = 10
+const MAX_WAITING = 500
+const MAX_KNOWN_BLOCKS = 10_000
+
+/**
+ * Attempts take turns, because each is a transaction that locks its buckets: a flood of them would otherwise use all connections
+ * to the store, and the relay would wait for one.
+ */
+function createTurns() {
+  const waitingOf = new Map<string, number>()
+  let waiting = 0
+  let last: Promise<unknown> = Promise.resolve()
+  const count = (network: string, change: 1 | -1) => {
+    waiting += change
+    const number = (waitingOf.get(network) ?? 0) + change
+    if (number === 0) waitingOf.delete(network)
+    else waitingOf.set(network, number)
+  }
+  return {
+    isFull: (network: string) =>
+      waiting >= MAX_WAITING || (waitingOf.get(network) ?? 0) >= MAX_WAITING_OF_ONE,
+    take<T>(network: string, work: () => Promise<T>): Promise<T> {
+      count(network, 1)
+      const turn = last.then(work).finally(() => count(network, -1))
+      last = turn.catch(() => {})
+      return turn
+    },
+  }
+}
+
+/** Like `createThrottle`, for several gateways together. `now` is a clock of this process, in milliseconds. */
+export function createStoredThrottle(
+  store: FailureStore,
+  now: () => number,
+  onFailure: (error: Error) => void,
+): Throttle {
+  const turns = createTurns()
+  /** What the store has said about blocked buckets, by the clock of this process: it is not asked again meanwhile. */
+  const knownBlocks = new Map<string, number>()
+  const knownWaitS = (keys: readonly string[]) =>
+    Math.max(0, ...keys.map(key => Math.ceil(((knownBlocks.get(key) ?? 0) - now()) / 1000)))
+
+  function remember(keys: readonly string[], buckets: readonly FailureBucket[], nowMs: number): void {
+    if (knownBlocks.size >= MAX_KNOWN_BLOCKS) knownBlocks.clear()
+    for (const [index, { blockedUntilMs }] of buckets.entries())
+      if (blockedUntilMs > nowMs) knownBlocks.set(keys[index] ?? '', now() + blockedUntilMs - nowMs)
+  }
+
   return {
     async attempt(account, address) {
       const counted = bucketsOf(account, address)
-      let seconds = 0
-      await store.change(
-        counted.map(([key]) => key),
-        (buckets, nowMs) => {
+      const keys = counted.map(([key]) => key)
+      const network = networkOf(address)
+      const knownS = knownWaitS(keys)
+      if (knownS > 0) return knownS
+      if (turns.isFull(network)) return 1
+      return turns.take(network, async () => {
+        // The attempts before may have been the last ones that are allowed.
+        let seconds = knownWaitS(keys)
+        if (seconds > 0) return seconds
+        await store.change(keys, (buckets, nowMs) => {
           const current = counted.map(([, rule], index) => currentBucket(buckets[index], rule, nowMs))
           seconds = waitS(current, nowMs)
-          if (seconds > 0) return buckets
+          if (seconds > 0) {
+            remember(keys, current, nowMs)
+            return buckets
+          }
           return counted.map(([, rule], index) => withFailure(current[index] ?? NO_FAILURES, rule, nowMs))
-        },
-      )
-      return seconds
+        })
+        return seconds
+      })
     },
     succeed(account, address) {
       const counted = bucketsOf(account, address)
+      const keys = counted.map(([key]) => key)
+      for (const key of keys) knownBlocks.delete(key)
       store
-        .change(
-          counted.map(([key]) => key),
-          (buckets, nowMs) =>
-            counted.map(([, rule], index) => withSuccess(currentBucket(buckets[index], rule, nowMs), rule)),
+        .change(keys, (buckets, nowMs) =>
+          counted.map(([, rule], index) => withSuccess(currentBucket(buckets[index], rule, nowMs), rule)),
         )
         .catch(onFailure)
     },
