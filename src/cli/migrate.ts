@@ -2,7 +2,7 @@ import { renameSync } from 'node:fs'
 import { join } from 'node:path'
 import { readMeta } from '../store/engine/meta.ts'
 import type { Store } from '../store/engine/store.ts'
-import { compareStores, copyStore, endCopy, isIncompleteCopy } from '../store/engine/store-move.ts'
+import { compareStores, copyStore, endCopy, isCopyOf, isIncompleteCopy } from '../store/engine/store-move.ts'
 import { openFile } from './backup-file.ts'
 import { CommandError, type Report } from './command.ts'
 
@@ -18,12 +18,16 @@ export type MigrateOptions = {
 
 /** The SQLite file after the move. Without its usual name, no gateway starts on the old data by mistake. */
 export const MOVED_FILE = 'sluice.db.moved'
+const MOVED = `moved; the SQLite file is kept as ${MOVED_FILE}. Start the gateway with DATABASE_URL and the same SLUICE_DATA`
 
-async function refuseUsed({ db, isInitialised, migrate }: Store): Promise<void> {
+type SourceFile = ReturnType<typeof openFile>
+
+/** Whether an earlier run has moved everything, and was killed before it renamed the file. Refuses any other gateway. */
+async function isMoved(file: SourceFile, { db, isInitialised }: Store): Promise<boolean> {
   const isUsed = (await isInitialised()) && (await readMeta(db, 'digest_key')) !== undefined
-  if (isUsed && !(await isIncompleteCopy(db)))
-    throw new CommandError('the database of --to already contains a gateway; move into an empty database')
-  await migrate()
+  if (!isUsed || (await isIncompleteCopy(db))) return false
+  if (await isCopyOf(file, db)) return true
+  throw new CommandError('the database of --to already contains a gateway; move into an empty database')
 }
 
 function mustPass(side: string, { ok, lines, faults = lines }: Report): void {
@@ -36,12 +40,13 @@ function mustPass(side: string, { ok, lines, faults = lines }: Report): void {
  */
 export async function migrateToPostgres(options: MigrateOptions): Promise<Report> {
   const { dataDir, target, verifySource, verifyTarget, print } = options
-  await refuseUsed(target)
-  mustPass('SQLite', await verifySource())
-  print('the ledger in SQLite verifies')
-  const path = join(dataDir, 'sluice.db')
-  const file = openFile(path, { readOnly: true })
+  const file = openFile(join(dataDir, 'sluice.db'), { readOnly: true })
   try {
+    if (await isMoved(file, target))
+      return { ok: true, lines: ['an earlier run has moved everything', MOVED] }
+    await target.migrate()
+    mustPass('SQLite', await verifySource())
+    print('the ledger in SQLite verifies')
     const { isResumed } = await copyStore(file, target.db, ({ table, rows }) =>
       print(`copied ${table}: ${rows} rows`),
     )
@@ -52,18 +57,12 @@ export async function migrateToPostgres(options: MigrateOptions): Promise<Report
         `the copy differs from SQLite (${differences.join('; ')}); run the command again`,
       )
     print('every table has the same rows in both databases')
+    mustPass('PostgreSQL', await verifyTarget())
+    await endCopy(file, target.db)
   } finally {
     file.close()
   }
-  mustPass('PostgreSQL', await verifyTarget())
-  await endCopy(target.db)
-  return {
-    ok: true,
-    lines: [
-      'the ledger in PostgreSQL verifies',
-      `moved; the SQLite file is kept as ${MOVED_FILE}. Start the gateway with DATABASE_URL and the same SLUICE_DATA`,
-    ],
-  }
+  return { ok: true, lines: ['the ledger in PostgreSQL verifies', MOVED] }
 }
 
 /** Called when the SQLite file is closed. */

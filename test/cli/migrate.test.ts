@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { existsSync } from 'node:fs'
+import { existsSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, describe, it } from 'node:test'
 import pg from 'pg'
@@ -130,6 +130,13 @@ describe('sluice migrate --to postgres://…', () => {
     assert.equal(code, 0, stdout + stderr)
     assert.match(stdout, /the ledger in SQLite verifies[\s\S]*an interrupted copy was continued/)
     assert.match(stdout, /every table has the same rows in both databases\nthe ledger in PostgreSQL verifies/)
+    assert.ok(!existsSync(join(ground.dataDir, 'sluice.db')))
+
+    // A command that is killed before it renames the file is completed by the next one.
+    renameSync(join(ground.dataDir, 'sluice.db.moved'), join(ground.dataDir, 'sluice.db'))
+    const completed = await run(args, { env })
+    assert.equal(completed.code, 0, completed.stderr)
+    assert.match(completed.stdout, /^an earlier run has moved everything\nmoved; [^\n]*\n$/)
     assert.ok(!existsSync(join(ground.dataDir, 'sluice.db')))
 
     const moved = await startServer(onTarget)

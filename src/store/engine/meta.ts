@@ -1,7 +1,7 @@
 import type { Db } from './store.ts'
 
 /** Values that belong to the store as a whole. */
-type MetaKey = 'digest_key' | 'chain_key' | 'body_key' | 'last_verify' | 'copy_state'
+type MetaKey = 'digest_key' | 'chain_key' | 'body_key' | 'last_verify' | 'copy_state' | 'moved_from'
 
 export async function readMeta(db: Db, key: MetaKey): Promise<string | undefined> {
   const row = await db.selectFrom('meta').select('value').where('key', '=', key).executeTakeFirst()

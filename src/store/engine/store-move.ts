@@ -25,8 +25,10 @@ type CopyState = {
 
 const META = 'meta'
 const STATE_KEY = 'copy_state'
-/** Changed by `verify`. */
-const UNCOMPARED_KEYS: ReadonlySet<unknown> = new Set([STATE_KEY, 'last_verify'])
+/** The source of a complete copy. */
+const SOURCE_KEY = 'moved_from'
+/** Written by the copy, or changed by `verify`. */
+const UNCOMPARED_KEYS: ReadonlySet<unknown> = new Set([STATE_KEY, SOURCE_KEY, 'last_verify'])
 
 /** Every start of the gateway and every change through the API or a command changes one of these rows. */
 function fingerprintOf(file: File): string {
@@ -40,7 +42,15 @@ function fingerprintOf(file: File): string {
 export const isIncompleteCopy = async (db: Db): Promise<boolean> =>
   (await readMeta(db, STATE_KEY)) !== undefined
 
-export const endCopy = (db: Db) => db.deleteFrom(META).where('key', '=', STATE_KEY).execute()
+export const endCopy = (file: File, db: Db) =>
+  transact(db, async trx => {
+    await trx.deleteFrom(META).where('key', '=', STATE_KEY).execute()
+    await writeMeta(trx, SOURCE_KEY, fingerprintOf(file))
+  })
+
+/** Whether the database is a complete copy of the file, which has not changed since. The copy may be in use. */
+export const isCopyOf = async (file: File, db: Db): Promise<boolean> =>
+  (await readMeta(db, SOURCE_KEY)) === fingerprintOf(file)
 
 async function readState(db: Db): Promise<CopyState | undefined> {
   const text = await readMeta(db, STATE_KEY)
