@@ -340,8 +340,11 @@ export function createLeases(deps: LeasesDeps) {
       balance.lowUntilMs = nowMs() + LOW_MS
       await returnLease(balance)
     },
-    /** Leases exactly the amount that is missing. The lease is not returned before `used` resolves. */
-    async fill(balance: LeasedBalance, amount: number, used: Promise<void>): Promise<void> {
+    /**
+     * Leases exactly the amount that is missing. The lease is not returned before `used` resolves. True if the store granted
+     * less: all that was left.
+     */
+    async fill(balance: LeasedBalance, amount: number, used: Promise<void>): Promise<boolean> {
       await balance.leaseRequest?.catch(() => false)
       balance.lowUntilMs = nowMs() + LOW_MS
       const missing = Math.min(amount, Number.MAX_SAFE_INTEGER) - balance.free
@@ -354,7 +357,7 @@ export function createLeases(deps: LeasesDeps) {
         })
       // An unhandled rejection would end the process. The caller gets the error from `filled`.
       balance.leaseRequest.catch(() => {})
-      await filled
+      return (await filled) < missing
     },
     /**
      * Invalidates the cached state of an account after a change in the store. The free part of the lease is returned, so

@@ -40,18 +40,18 @@ export function createLowBalance({ leases, otherNodes, timers }: LowBalanceDeps)
     return waiters.filter(waiter => !waiter.hasTimedOut)
   }
 
-  /** Leases what the waiting requests need, and decides those that are covered. Returns the others. */
+  /** Leases what the waiting requests need, and decides those that are covered. */
   async function decideCovered(
     user: LeasedBalance,
     token: LeasedBalance,
     waiters: readonly Waiter[],
-  ): Promise<readonly Waiter[]> {
+  ): Promise<{ readonly uncovered: readonly Waiter[]; readonly isExhausted: boolean }> {
     const needed = waiters.reduce((sum, { amount }) => sum + amount, 0)
     const limited = [user, token].filter(balance => !balance.isUnlimited)
     const used = Promise.withResolvers<void>()
     try {
-      await Promise.all(limited.map(balance => leases.fill(balance, needed, used.promise)))
-      return waiters.filter(waiter => {
+      const exhausted = await Promise.all(limited.map(balance => leases.fill(balance, needed, used.promise)))
+      const uncovered = waiters.filter(waiter => {
         if (waiter.hasTimedOut) return false
         const isCovered = leases.covers(user, waiter.amount) && leases.covers(token, waiter.amount)
         if (!isCovered) return true
@@ -59,6 +59,7 @@ export function createLowBalance({ leases, otherNodes, timers }: LowBalanceDeps)
         waiter.decide(true)
         return false
       })
+      return { uncovered, isExhausted: exhausted.includes(true) }
     } finally {
       used.resolve()
     }
@@ -72,9 +73,11 @@ export function createLowBalance({ leases, otherNodes, timers }: LowBalanceDeps)
     let undecided = waiters
     while (undecided.length > 0) {
       const withdrawals = user.withdrawals + token.withdrawals
-      undecided = await decideCovered(user, token, undecided)
-      // A change of the account, or a late call of another node, may have withdrawn the lease meanwhile: then it is leased again.
-      if (user.withdrawals + token.withdrawals === withdrawals) break
+      const { uncovered, isExhausted } = await decideCovered(user, token, undecided)
+      undecided = uncovered
+      // Another request may have taken a part of the lease meanwhile. A change of the account, or a late call of another node,
+      // may have withdrawn it. Then it is leased again.
+      if (isExhausted && user.withdrawals + token.withdrawals === withdrawals) break
     }
     for (const waiter of undecided) waiter.decide(false)
   }

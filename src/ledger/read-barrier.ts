@@ -16,13 +16,18 @@ type ReadBarrierDeps = {
 export function createReadBarrier(deps: ReadBarrierDeps) {
   const { ledger, others, maxWaitMs = MAX_WAIT_MS, timers = systemTimers } = deps
 
+  // The own ledger is asked once more: this node may have noticed a failover with the call of the others. Usually it has
+  // nothing to apply then.
+
   async function flushAndReturn(account: AccountId): Promise<boolean> {
     const [isComplete] = await Promise.all([others.flushAndReturn(account), ledger.flushAndReturn(account)])
+    await ledger.barrier()
     return isComplete
   }
 
   async function barrier(): Promise<boolean> {
     const [isComplete] = await Promise.all([others.barrier(), ledger.barrier()])
+    await ledger.barrier()
     return isComplete
   }
 
