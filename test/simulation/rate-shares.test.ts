@@ -6,7 +6,7 @@ import type { MachineShare } from '../../src/routing/shares.ts'
 import { createRandom } from '../support/request-bytes.ts'
 import { createVirtualTime } from './virtual-time.ts'
 
-const SEEDS = 20
+const SEEDS = 6
 const MACHINES = ['a', 'b', 'c']
 const FENCE_MS = 20_000
 
