@@ -57,6 +57,7 @@ type LeasesDeps = {
   readonly outageMs: number
   /** Larger than every earlier number of this process and of earlier processes of the node. */
   nextChangeNumber(): number
+  /** By a clock that is never corrected: an account that a request waits for must not look idle. */
   nowMs(): number
 }
 
@@ -378,8 +379,9 @@ export function createLeases(deps: LeasesDeps) {
       for (const [name, balance] of balances) {
         const idleMs = () => nowMs() - balance.lastUsedMs
         if (balance.surplus > 0) await change(balance, () => 0)
-        if (outageMs > 0) enlarge(balance)
-        if (idleMs() < returnIdleMs || balance.held > 0) continue
+        const isUsed = idleMs() < returnIdleMs || balance.held > 0
+        if (outageMs > 0 && isUsed) enlarge(balance)
+        if (isUsed) continue
         await returnLease(balance)
         // Checked again after the await: a request may have opened this balance and leased for it.
         if (

@@ -23,6 +23,8 @@ type LedgerDeps = {
   /** How long the store may be away without effect on accounts that were used recently. 0 if it is on this machine. */
   readonly outageMs: number
   nowMs(): number
+  /** Not affected by corrections of the system clock, which must not make leases look idle. */
+  monotonicMs?(): number
   readonly timers?: Timers
   onFailure(error: Error, message: string): void
   /** The store was compared with this node, and what it had lost was applied again. */
@@ -76,6 +78,7 @@ export async function openLedger(deps: LedgerDeps) {
     otherNodes,
     outageMs,
     nowMs,
+    monotonicMs = () => performance.now(),
     timers = systemTimers,
     onFailure,
     onHealed,
@@ -87,7 +90,7 @@ export async function openLedger(deps: LedgerDeps) {
     setLease: (account, amount, number) => books.setLease(nodeId, account, amount, number),
     outageMs,
     nextChangeNumber: () => ++lastChangeNumber,
-    nowMs,
+    nowMs: monotonicMs,
   })
   const lowBalance = createLowBalance({ leases, otherNodes, timers })
   let unapplied: UnappliedRecord[] = []

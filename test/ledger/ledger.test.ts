@@ -131,6 +131,27 @@ describe('a lease', () => {
     assert.equal(balance.free, 0)
   })
 
+  it('is not enlarged for an account that is idle longer than an outage lasts', async () => {
+    const { leases, balance, returned, requested, clock } = await leasedBalance({ outageMs: 5_000 })
+    for (let second = 1; second <= 10; second++) {
+      clock.nowMs = second * 1_000
+      const hold = { amount: 5, leased: leases.take(balance, 5), version: balance.version }
+      leases.end(balance, hold, 3)
+      await leases.sweep()
+      await nextTurn()
+    }
+    const grants = requested.length
+    for (const nowMs of [16_000, 16_500, 17_000]) {
+      clock.nowMs = nowMs
+      const sweeping = leases.sweep()
+      await nextTurn()
+      await nextTurn()
+      for (const { settle } of returned) settle.resolve()
+      await sweeping
+    }
+    assert.deepEqual([requested.length, balance.free, returned.length], [grants, 0, 1])
+  })
+
   it('is not enlarged again for a while after another node needed it', async () => {
     const { leases, balance, returned, requested, clock } = await leasedBalance({ outageMs: 60_000 })
     await leases.sweep()

@@ -31,10 +31,15 @@ describe('a fleet in a simulated world (docs/adr/0034-a-simulated-world.md)', ()
     assert.deepEqual(other, one)
   })
 
+  // A change of the product changes which seed finds a bug: the search starts at the one that found it last.
   for (const [name, { foundBy, ...bug }] of Object.entries(PLANTED_BUGS))
-    it(`finds the planted bug: ${name} (seed ${foundBy})`, async t => {
-      const { violations } = await simulate(foundBy, bug)
-      assert.notDeepEqual(violations, [])
-      t.diagnostic(violations[0] ?? '')
+    it(`finds the planted bug: ${name}`, async t => {
+      for (let seed = foundBy; seed < foundBy + SEEDS; seed++) {
+        const [violation] = (await simulate(seed, bug)).violations
+        if (violation === undefined) continue
+        t.diagnostic(`seed ${seed}, ${violation}`)
+        return
+      }
+      assert.fail(`not found by ${SEEDS} seeds`)
     })
 })

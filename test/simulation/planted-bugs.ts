@@ -7,7 +7,7 @@ import type { PlantedBug } from './simulate.ts'
  */
 export const PLANTED_BUGS: Readonly<Record<string, PlantedBug & { readonly foundBy: number }>> = {
   'the fence is skipped': {
-    foundBy: 47,
+    foundBy: 5,
     wrap: parts => ({ ...parts, isFenced: () => false }),
   },
   'a lease request that was not acknowledged is executed again': {
@@ -29,7 +29,7 @@ export const PLANTED_BUGS: Readonly<Record<string, PlantedBug & { readonly found
     },
   },
   'a change is acknowledged before it is applied': {
-    foundBy: 8,
+    foundBy: 1,
     wrap: (parts, { store }) => ({
       ...parts,
       fleetStore: {
@@ -53,11 +53,11 @@ export const PLANTED_BUGS: Readonly<Record<string, PlantedBug & { readonly found
     }),
   },
   'the last journal record is dropped at a restart': {
-    foundBy: 1,
+    foundBy: 21,
     onRestart: disk => disk.loseLastCommit(),
   },
   'records of a retired node are accepted': {
-    foundBy: 22,
+    foundBy: 73,
     wrap: (parts, { store }) => ({
       ...parts,
       books: {
@@ -75,7 +75,7 @@ export const PLANTED_BUGS: Readonly<Record<string, PlantedBug & { readonly found
     wrap: parts => ({ ...parts, rateClockMs: parts.clock.wallMs }),
   },
   'the lease of the jobs counts by the system clock': {
-    foundBy: 9,
+    foundBy: 4,
     wrap(parts) {
       let expired: Awaited<ReturnType<typeof parts.jobLeaseStore.read>>
       return {
@@ -116,7 +116,7 @@ export const PLANTED_BUGS: Readonly<Record<string, PlantedBug & { readonly found
     wrap: parts => ({ ...parts, hasOthers: async () => false }),
   },
   'what a standby has lost is not read from the journal': {
-    foundBy: 22,
+    foundBy: 27,
     wrap(parts) {
       let appliedLsn = 0
       return {
@@ -136,7 +136,7 @@ export const PLANTED_BUGS: Readonly<Record<string, PlantedBug & { readonly found
     },
   },
   'a node sends its health once, and never again': {
-    foundBy: 14,
+    foundBy: 10,
     wrap: parts => ({
       ...parts,
       fleetStore: {

@@ -204,6 +204,7 @@ export async function startNode(world: World, disk: SimulatedDisk, life: Life) {
     },
     outageMs: OUTAGE_MS,
     nowMs: clock.wallMs,
+    monotonicMs: clock.monotonicMs,
     timers,
     onFailure,
     onHealed({ isBehind }) {
