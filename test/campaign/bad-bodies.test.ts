@@ -416,6 +416,8 @@ for (const engine of ENGINES) {
     let inject: Send
     let things: Awaited<ReturnType<typeof furnish>>
     before(async () => {
+      // The first request loads the management API.
+      await gateway.api('GET', '/api/status')
       assert.ok(app)
       inject = sendInto(app)
       http = sendOverHttp(gateway.url)
