@@ -5,20 +5,23 @@ const FLUSH_AFTER_MS = 50
 /** A notification has at most 8,000 bytes, with its signature and the name of the call. */
 const MAX_BATCH_BYTES = 6_000
 const MAX_REASON = 300
-/** The store could not be reached: the events are sent again after this long, at most so many times. */
+/** Events that did not reach all nodes are sent again, first after this long, then after twice the time, up to the maximum. */
 const RETRY_AFTER_MS = 200
-const MAX_RETRIES = 20
+const MAX_RETRY_AFTER_MS = 5_000
+/** Afterwards they are not sent again. A node that starts asks the others for what they know. */
+const MAX_AGE_MS = 300_000
 /** More are dropped: a provider that fails with all channels at once is noticed by every node. */
 const MAX_WAITING = 500
 
 type HealthShareDeps = {
-  /** Sends the events to all other nodes. */
-  send(events: readonly HealthEvent[]): Promise<unknown>
+  /** Sends the events to all other nodes. Resolves to whether all of them have received them. */
+  send(events: readonly HealthEvent[]): Promise<boolean>
   onFailure(error: Error): void
+  monotonicMs?(): number
   readonly timers?: Pick<Timers, 'after'>
 }
 
-type WaitingEvent = { readonly event: HealthEvent; readonly serial: number; readonly retries: number }
+type WaitingEvent = { readonly event: HealthEvent; readonly serial: number; readonly atMs: number }
 
 const nameOf = ({ channelId, keyIndex }: HealthEvent) => `${channelId}/${keyIndex ?? ''}`
 
@@ -27,7 +30,7 @@ function* batchesOf(events: readonly WaitingEvent[]): Generator<readonly Waiting
   let batch: WaitingEvent[] = []
   let bytes = 0
   for (const each of events) {
-    const size = Buffer.byteLength(JSON.stringify(each.event)) + 1
+    const size = Buffer.byteLength(JSON.stringify(eventAfter(0, each.event))) + 1
     if (bytes + size > MAX_BATCH_BYTES && batch.length > 0) {
       yield batch
       batch = []
@@ -39,37 +42,52 @@ function* batchesOf(events: readonly WaitingEvent[]): Generator<readonly Waiting
   if (batch.length > 0) yield batch
 }
 
+const shortReason = (reason: string) =>
+  reason.length > MAX_REASON ? `${reason.slice(0, MAX_REASON)}…` : reason
+
+/** The event as it is to be sent after `ageMs`: a cooldown lasts only for the rest of its time. */
+function eventAfter(ageMs: number, event: HealthEvent): HealthEvent {
+  const { cooldown } = event
+  if (!cooldown) return event
+  const { forMs, reason, ...rest } = cooldown
+  return { ...event, cooldown: { ...rest, forMs: forMs - ageMs, reason: shortReason(reason) } }
+}
+
 /** Collects changes of the health of channels for a moment, and sends the latest of each channel and key to all other nodes. */
-export function createHealthShare({ send, onFailure, timers = systemTimers }: HealthShareDeps) {
+export function createHealthShare({
+  send,
+  onFailure,
+  monotonicMs = () => performance.now(),
+  timers = systemTimers,
+}: HealthShareDeps) {
   let waiting = new Map<string, WaitingEvent>()
   let serial = 0
+  let isClosed = false
   /** The serial number of the last event of each channel and key: an older one is not sent again. */
   const latest = new Map<string, number>()
   /** Cancels the timer of the next flush. */
   let cancelFlush: (() => void) | undefined
 
-  const shorten = (event: HealthEvent): HealthEvent =>
-    event.cooldown && event.cooldown.reason.length > MAX_REASON
-      ? {
-          ...event,
-          cooldown: { ...event.cooldown, reason: `${event.cooldown.reason.slice(0, MAX_REASON)}…` },
-        }
-      : event
-
-  function retry(events: readonly WaitingEvent[]): void {
-    for (const each of events)
-      if (each.retries < MAX_RETRIES && latest.get(nameOf(each.event)) === each.serial)
-        waiting.set(nameOf(each.event), { ...each, retries: each.retries + 1 })
-    if (waiting.size > 0) cancelFlush ??= timers.after(RETRY_AFTER_MS, flush)
+  function isNeeded({ event, serial: own, atMs }: WaitingEvent): boolean {
+    const ageMs = monotonicMs() - atMs
+    return (
+      latest.get(nameOf(event)) === own && ageMs < Math.min(event.cooldown?.forMs ?? MAX_AGE_MS, MAX_AGE_MS)
+    )
   }
 
-  async function sendOrRetry(events: readonly WaitingEvent[]): Promise<void> {
+  async function isReceived(events: readonly WaitingEvent[]): Promise<boolean> {
     try {
-      await send(events.map(({ event }) => event))
+      return await send(events.map(({ event, atMs }) => eventAfter(monotonicMs() - atMs, event)))
     } catch (error) {
       onFailure(error as Error)
-      retry(events)
+      return false
     }
+  }
+
+  async function sendOrRetry(events: readonly WaitingEvent[], retryAfterMs = RETRY_AFTER_MS): Promise<void> {
+    if (isClosed || events.length === 0 || (await isReceived(events))) return
+    const nextAfterMs = Math.min(retryAfterMs * 2, MAX_RETRY_AFTER_MS)
+    timers.after(retryAfterMs, () => void sendOrRetry(events.filter(isNeeded), nextAfterMs))
   }
 
   function flush(): void {
@@ -86,9 +104,12 @@ export function createHealthShare({ send, onFailure, timers = systemTimers }: He
       latest.set(name, ++serial)
       // Deleted first, so that events are sent in the order of their last change.
       waiting.delete(name)
-      waiting.set(name, { event: shorten(event), serial, retries: 0 })
+      waiting.set(name, { event, serial, atMs: monotonicMs() })
       cancelFlush ??= timers.after(FLUSH_AFTER_MS, flush)
     },
-    close: () => cancelFlush?.(),
+    close(): void {
+      isClosed = true
+      cancelFlush?.()
+    },
   }
 }

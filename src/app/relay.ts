@@ -224,11 +224,13 @@ export async function buildRelay({
   })
   const { health } = monitor
   const healthShare = createHealthShare({
-    send: events =>
-      Promise.all([
-        peers.broadcast({ name: 'health', input: events }),
+    async send(events) {
+      const [missing] = await Promise.all([
         fleet.callOthers('health', events, SHARE_HEALTH_MS),
-      ]),
+        peers.broadcast({ name: 'health', input: events }),
+      ])
+      return missing.length === 0
+    },
     onFailure: error =>
       logFailure(error, 'The state of channels could not be sent to the other nodes.', 'warn'),
   })

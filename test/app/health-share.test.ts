@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { setImmediate } from 'node:timers/promises'
 import { createHealthShare } from '../../src/app/health-share.ts'
 import type { HealthEvent } from '../../src/domain/channel-condition.ts'
 import { until } from '../support/process.ts'
@@ -11,7 +12,10 @@ describe('the health of channels that is sent to other nodes', () => {
   it('fits into notifications, in whatever language providers explain failures', async () => {
     const batches: (readonly HealthEvent[])[] = []
     const share = createHealthShare({
-      send: async events => void batches.push(events),
+      send: async events => {
+        batches.push(events)
+        return true
+      },
       onFailure: assert.fail,
     })
     for (let channelId = 1; channelId <= 40; channelId++)
@@ -23,5 +27,56 @@ describe('the health of channels that is sent to other nodes', () => {
     for (const batch of batches)
       assert.ok(Buffer.byteLength(JSON.stringify(batch)) < MAX_NOTIFICATION_BYTES - 1_000)
     share.close()
+  })
+
+  it('is sent again until all nodes have received it, for the rest of a cooldown, and not if it has changed', async () => {
+    const sent: HealthEvent[] = []
+    const timers: { readonly ms: number; run(): void }[] = []
+    let nowMs = 0
+    const replies = [new Error('away'), false, false, true]
+    const share = createHealthShare({
+      async send(events) {
+        sent.push(...events)
+        const reply = replies.shift()
+        if (reply instanceof Error) throw reply
+        return reply === true
+      },
+      onFailure: () => {},
+      monotonicMs: () => nowMs,
+      timers: {
+        after(ms, run) {
+          timers.push({ ms, run })
+          return () => {}
+        },
+      },
+    })
+    const cooldown = { reason: '429', strikes: 1, cooldowns: 1 }
+    const pass = async () => {
+      const timer = timers.shift() ?? assert.fail('nothing is sent again')
+      nowMs += timer.ms
+      timer.run()
+      await setImmediate()
+    }
+    share.share({ channelId: 1, cooldown: { ...cooldown, forMs: 10_000 } })
+    share.share({ channelId: 2, cooldown: { ...cooldown, forMs: 400 } })
+    await pass()
+    await pass()
+    share.share({ channelId: 1, cooldown: { ...cooldown, forMs: 20_000 } })
+    // Neither the first event of channel 1, which has changed, nor that of channel 2, which is over.
+    await pass()
+    await pass()
+    await pass()
+    assert.deepEqual(
+      sent.map(event => [event.channelId, event.cooldown?.forMs]),
+      [
+        [1, 9_950],
+        [2, 350],
+        [1, 9_750],
+        [2, 150],
+        [1, 19_550],
+        [1, 19_350],
+      ],
+    )
+    assert.equal(timers.length, 0)
   })
 })

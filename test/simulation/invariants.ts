@@ -152,8 +152,11 @@ export function createInvariants({
     },
     limited,
     /** A request has taken a hold. */
-    onHold: (nodeId: string, some: readonly AccountId[], amount: number) =>
-      add(nodeId, limited(some), amount),
+    onHold(nodeId: string, some: readonly AccountId[], amount: number): void {
+      add(nodeId, limited(some), amount)
+      // Before the next check, the hold may have ended: other requests were decided while it lasted.
+      watchIdle()
+    },
     /** A hold has ended, without a charge. */
     onRelease: (nodeId: string, some: readonly AccountId[], amount: number) =>
       add(nodeId, limited(some), -amount),

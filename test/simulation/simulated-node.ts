@@ -34,6 +34,8 @@ export type NodeParts = {
   readonly rateClockMs: () => number
   /** Whether other nodes have brought the store up to date. */
   readonly othersCaughtUp: (missing: readonly unknown[]) => boolean
+  /** Whether other nodes have received what was sent to them. */
+  readonly haveReceived: (missing: readonly unknown[]) => boolean
   readonly hasOthers: () => Promise<boolean>
   readonly isFenced: (isFenced: boolean) => boolean
 }
@@ -169,6 +171,7 @@ export async function startNode(world: World, disk: SimulatedDisk, life: Life) {
       clock: plainClock,
       rateClockMs: plainClock.monotonicMs,
       othersCaughtUp: missing => missing.length === 0,
+      haveReceived: missing => missing.length === 0,
       hasOthers: () => single('read others', () => store.fleet.others(machine).nodes.length > 0),
       isFenced: isFenced => isFenced,
     },
@@ -265,7 +268,8 @@ export async function startNode(world: World, disk: SimulatedDisk, life: Life) {
   /** The channels that cool down, as this node knows. */
   const cooldowns = new Map<number, HealthEvent>()
   const healthShare = createHealthShare({
-    send: events => fleet.callOthers('health', events, CALL_TIMEOUT_MS),
+    send: async events => parts.haveReceived(await fleet.callOthers('health', events, CALL_TIMEOUT_MS)),
+    monotonicMs: clock.monotonicMs,
     onFailure,
     timers,
   })
