@@ -181,14 +181,14 @@ describe('a response', () => {
       await connection.request()
       connection.socket.write(`${OK}content-length: 6\r\n\r\n`)
       for (const byte of 'hello!') {
-        await delay(100)
+        await delay(400)
         connection.socket.write(byte)
       }
     })
-    const exchange = start(connectTo(), { ...server, idleMs: 400 }, bytes => {
+    const exchange = start(connectTo(), { ...server, idleMs: 2_000 }, bytes => {
       if (!bytes.includes('l')) return
       exchange.pause()
-      setTimeout(() => exchange.resume(), 1_000)
+      setTimeout(() => exchange.resume(), 3_000)
     })
     const { error, body } = await exchange.result
     assert.deepEqual([error, body], [undefined, 'hello!'])
