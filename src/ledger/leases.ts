@@ -94,7 +94,7 @@ const emptyBalance = (account: AccountId, isUnlimited: boolean, lastUsedMs: numb
   unacknowledged: undefined,
   version: 0,
   withdrawals: 0,
-  lowUntilMs: 0,
+  lowUntilMs: Number.NEGATIVE_INFINITY,
   counters: { spent: 0, largestHold: 0 },
   recentUse: createRecentUse(),
   enlargeAfterMs: 0,
@@ -113,7 +113,7 @@ export function createLeases(deps: LeasesDeps) {
     if (!row) return undefined
     const name = nameOf(account)
     const balance = emptyBalance(account, row.isUnlimited, nowMs())
-    balance.lowUntilMs = lowUntilMs.get(name) ?? 0
+    balance.lowUntilMs = lowUntilMs.get(name) ?? Number.NEGATIVE_INFINITY
     lowUntilMs.delete(name)
     balances.set(name, balance)
     return balance
