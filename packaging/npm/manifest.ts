@@ -6,7 +6,7 @@ import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
  */
 
 const MANIFEST = 'package.json'
-const KEPT = 'package.json.checkout'
+const CHECKOUT_MANIFEST = 'package.json.checkout'
 const FIELDS = ['name', 'version', 'description', 'license', 'type', 'private', 'bin', 'files'] as const
 const ENGINES = { node: '>=26' }
 
@@ -15,7 +15,7 @@ export function packageManifest(checkout: Readonly<Record<string, unknown>>): Re
 }
 
 function restore(): void {
-  if (existsSync(KEPT)) renameSync(KEPT, MANIFEST)
+  if (existsSync(CHECKOUT_MANIFEST)) renameSync(CHECKOUT_MANIFEST, MANIFEST)
 }
 
 function replace(): void {
@@ -23,7 +23,7 @@ function replace(): void {
   restore()
   const text = readFileSync(MANIFEST, 'utf8')
   const manifest = packageManifest(JSON.parse(text))
-  writeFileSync(KEPT, text)
+  writeFileSync(CHECKOUT_MANIFEST, text)
   writeFileSync(MANIFEST, `${JSON.stringify(manifest, null, 2)}\n`)
 }
 

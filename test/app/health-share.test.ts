@@ -30,13 +30,13 @@ describe('the health of channels that is sent to other nodes', () => {
   })
 
   it('is sent again until all nodes have received it, for the rest of a cooldown, and not if it has changed', async () => {
-    const sent: HealthEvent[] = []
+    const events: HealthEvent[] = []
     const timers: { readonly ms: number; run(): void }[] = []
     let nowMs = 0
     const replies = [new Error('away'), false, false, true]
     const share = createHealthShare({
-      async send(events) {
-        sent.push(...events)
+      async send(batch) {
+        events.push(...batch)
         const reply = replies.shift()
         if (reply instanceof Error) throw reply
         return reply === true
@@ -67,7 +67,7 @@ describe('the health of channels that is sent to other nodes', () => {
     await pass()
     await pass()
     assert.deepEqual(
-      sent.map(event => [event.channelId, event.cooldown?.forMs]),
+      events.map(event => [event.channelId, event.cooldown?.forMs]),
       [
         [1, 9_950],
         [2, 350],

@@ -95,7 +95,7 @@ describe('a new operator', { skip }, () => {
   /** Sends a chat through the proxy, over TLS. */
   const chat = (model: string) =>
     new Promise<{ status: number | undefined; text: string }>((resolve, reject) => {
-      const sent = request(
+      const outgoing = request(
         {
           port: proxy.port,
           host: '127.0.0.1',
@@ -111,8 +111,8 @@ describe('a new operator', { skip }, () => {
           resolve({ status: response.statusCode, text })
         },
       )
-      sent.on('error', reject)
-      sent.end(JSON.stringify({ model, messages: [{ role: 'user', content: 'hello' }] }))
+      outgoing.on('error', reject)
+      outgoing.end(JSON.stringify({ model, messages: [{ role: 'user', content: 'hello' }] }))
     })
 
   const configuration = (models: string) => `version: 1
@@ -190,8 +190,8 @@ tokens:
   })
 
   it('backs up while it runs, loses the data, and restores it', async () => {
-    const made = await sluice('backup', backup)
-    assert.equal(made.code, 0, made.stderr)
+    const copying = await sluice('backup', backup)
+    assert.equal(copying.code, 0, copying.stderr)
     gateway.kill('SIGKILL')
     await until('the gateway to end', () => (gateway.signalCode === null ? undefined : true))
     renameSync(data, join(home, 'lost'))

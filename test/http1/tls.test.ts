@@ -28,7 +28,7 @@ describeOverServers('TLS of the gateway itself', http => {
 
   const call = (path: string, body?: unknown, bearer = token) =>
     new Promise<Answer>((resolve, reject) => {
-      const sent = request(
+      const outgoing = request(
         {
           port,
           host: '127.0.0.1',
@@ -48,8 +48,8 @@ describeOverServers('TLS of the gateway itself', http => {
           resolve({ status: response.statusCode ?? 0, cookie: String(response.headers['set-cookie']), text })
         },
       )
-      sent.on('error', reject)
-      sent.end(body === undefined ? undefined : JSON.stringify(body))
+      outgoing.on('error', reject)
+      outgoing.end(body === undefined ? undefined : JSON.stringify(body))
     })
 
   /** The name in the certificate that a new connection gets. */

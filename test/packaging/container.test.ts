@@ -105,6 +105,40 @@ type Manifest = {
   readonly [key: string]: unknown
 }
 
+type Probe = { readonly httpGet: { readonly path: string } }
+type Variable = {
+  readonly name: string
+  readonly valueFrom?: { readonly secretKeyRef: { readonly name: string; readonly key: string } }
+}
+type Container = {
+  readonly image: string
+  readonly env: readonly Variable[]
+  readonly volumeMounts: readonly { readonly name: string }[]
+  readonly securityContext: {
+    readonly readOnlyRootFilesystem: boolean
+    readonly capabilities: { readonly drop: readonly string[] }
+  }
+  readonly readinessProbe: Probe
+  readonly livenessProbe: Probe
+  readonly startupProbe: Probe
+}
+/** The parts of a Deployment or StatefulSet that the tests read. */
+type Workload = {
+  readonly replicas: number
+  readonly selector: { readonly matchLabels: unknown }
+  readonly volumeClaimTemplates?: readonly Manifest[]
+  readonly template: {
+    readonly metadata: { readonly labels: unknown }
+    readonly spec: {
+      readonly containers: readonly [Container]
+      readonly volumes: readonly { readonly name: string }[]
+      readonly securityContext: { readonly runAsNonRoot: boolean }
+      readonly automountServiceAccountToken: boolean
+      readonly terminationGracePeriodSeconds: number
+    }
+  }
+}
+
 const manifests = (file: string) =>
   parseAllDocuments(read(`packaging/kubernetes/${file}`)).map(document => {
     assert.deepEqual(document.errors, [])
@@ -117,8 +151,8 @@ describe('the Kubernetes manifests', () => {
   const [service, budget] = manifests('service.yaml')
 
   for (const file of ['deployment.yaml', 'statefulset.yaml']) {
-    // biome-ignore lint/suspicious/noExplicitAny: the shapes of Kubernetes are not ours
-    const [{ spec }] = manifests(file) as any
+    const [manifest] = manifests(file)
+    const spec = manifest?.spec as Workload
     const pod = spec.template.spec
     const [container] = pod.containers
 
@@ -138,24 +172,24 @@ describe('the Kubernetes manifests', () => {
     })
 
     it(`take secrets of ${file} from the secret, and mount only volumes that exist`, () => {
-      type Variable = { name: string; valueFrom?: { secretKeyRef: { name: string; key: string } } }
-      const references = container.env.flatMap(({ valueFrom }: Variable) => valueFrom?.secretKeyRef ?? [])
+      const references = container.env.flatMap(({ valueFrom }) => valueFrom?.secretKeyRef ?? [])
       assert.ok(references.length >= 2)
       for (const { name, key } of references) {
         assert.equal(name, secret?.metadata.name)
         assert.ok(Object.hasOwn((secret as Manifest).stringData as object, key), key)
       }
-      const claims = (spec.volumeClaimTemplates ?? []).map(({ metadata }: Manifest) => metadata.name)
-      const volumes = [...claims, ...pod.volumes.map(({ name }: { name: string }) => name)]
+      const claims = (spec.volumeClaimTemplates ?? []).map(({ metadata }) => metadata.name)
+      const volumes = [...claims, ...pod.volumes.map(({ name }) => name)]
       for (const { name } of container.volumeMounts) assert.ok(volumes.includes(name), name)
     })
   }
 
   it('have a service and a disruption budget for the same pods', () => {
-    // biome-ignore lint/suspicious/noExplicitAny: the shapes of Kubernetes are not ours
-    const [ofService, ofBudget] = [service?.spec, budget?.spec] as any[]
     assert.equal(budget?.kind, 'PodDisruptionBudget')
-    assert.deepEqual(ofService.selector, labels)
-    assert.deepEqual(ofBudget.selector.matchLabels, labels)
+    assert.ok(service)
+    const { selector: ofService } = service.spec as { selector: unknown }
+    const { selector: ofBudget } = budget.spec as Pick<Workload, 'selector'>
+    assert.deepEqual(ofService, labels)
+    assert.deepEqual(ofBudget.matchLabels, labels)
   })
 })

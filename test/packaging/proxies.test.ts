@@ -34,7 +34,7 @@ for (const name of EXAMPLE_PROXIES)
 
     const call = ({ method = 'POST', path, headers = {}, body }: Call): Promise<Answer> =>
       new Promise((resolve, reject) => {
-        const sent = request(
+        const outgoing = request(
           {
             port: proxy.port,
             host: '127.0.0.1',
@@ -56,8 +56,8 @@ for (const name of EXAMPLE_PROXIES)
             resolve({ status: response.statusCode ?? 0, headers: response.headers, chunks })
           },
         )
-        sent.on('error', reject)
-        sent.end(body)
+        outgoing.on('error', reject)
+        outgoing.end(body)
       })
 
     before(async () => {

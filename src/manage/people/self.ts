@@ -89,7 +89,7 @@ export function createSelfHandlers({
     getSelf: async ({ actor, reply }) => {
       await markIfStale(reply, ledger.catchUp({ kind: 'user', ownerId: actor.id }))
       const user = await mustFindUser(db, actor.id)
-      // With an access token, nobody has signed in with the password.
+      // An access token is no sign-in with the password.
       return actor.via === 'session' ? presentSelf(user) : presentUser(user)
     },
 

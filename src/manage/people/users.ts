@@ -50,7 +50,7 @@ export const presentUser = (row: UserWithAccount) => ({
   log_bodies: bodyModeOf(row.log_bodies),
 })
 
-/** The own account. Whoever signed in with an imported password that breaks the rule for passwords must change it. */
+/** The own account. A user who signed in with an imported password that breaks the rule for passwords must change it. */
 export const presentSelf = (row: UserWithAccount) => ({
   ...presentUser(row),
   password_change_required: isImportedHash(row.password_hash),

@@ -119,9 +119,9 @@ export const createExplainRequest =
   async (text: string, asker: Asker): Promise<Explanation> => {
     const isForAdmin = isAdmin(asker)
     const owner = { userId: isForAdmin ? undefined : asker.id }
-    const found = await untilWritten(text, () => findRow(deps, text, owner))
-    if (!found) return explainText(text)
-    const { row, isById } = found
+    const match = await untilWritten(text, () => findRow(deps, text, owner))
+    if (!match) return explainText(text)
+    const { row, isById } = match
     const facts = await factsOf(deps, row)
     const { code, attempts } = facts
     const { rule, why } = code === undefined ? { rule: 'none' as const, why: undefined } : explainCode(code)

@@ -84,9 +84,9 @@ export async function copyStore(
 ): Promise<{ readonly isResumed: boolean }> {
   const tables = orderOf(file)
   const source = fingerprintOf(file)
-  const found = await readState(db)
-  const isResumed = found?.source === source
-  let state = isResumed ? found : await startCopy(db, tables, source)
+  const previous = await readState(db)
+  const isResumed = previous?.source === source
+  let state = isResumed ? previous : await startCopy(db, tables, source)
 
   async function save(trx: Trx, name: string, position: number | true): Promise<CopyState> {
     const next = { ...state, tables: { ...state.tables, [name]: position } }

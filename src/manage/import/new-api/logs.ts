@@ -28,7 +28,7 @@ const MAX_COUNT = 1_000_000_000
 const MAX_COST_UNITS = 500_000_000n
 
 /** What is members of `other`: how the request was charged. */
-const KEPT = [
+const IMPORTED_MEMBERS = [
   'model_ratio',
   'completion_ratio',
   'cache_ratio',
@@ -46,7 +46,9 @@ export function readLog(row: SourceRow, scale: UnitScale): SourceLog | undefined
   const bounded = units < 0n ? 0n : units > MAX_COST_UNITS ? MAX_COST_UNITS : units
   const nanos = nanosOfUnits(bounded, scale)
   const other = objectOf(row.other) ?? {}
-  const members = KEPT.filter(name => typeof other[name] === 'number' || typeof other[name] === 'string')
+  const members = IMPORTED_MEMBERS.filter(
+    name => typeof other[name] === 'number' || typeof other[name] === 'string',
+  )
   return {
     sourceId: textOf(row.id),
     createdTime: timeOf(row.created_at),

@@ -36,7 +36,7 @@ export function openSqliteSource(path: string): SourceDatabase {
           .prepare("SELECT type, sql FROM sqlite_master WHERE name = ? AND type IN ('table', 'view')")
           .get(table)
         if (!entry) return new Set<string>()
-        // A view or a virtual table would run statements of whoever made the file, some without an end.
+        // A view or a virtual table would run statements of the author of the file, perhaps without an end.
         if (entry.type !== 'table' || /^\s*create\s+virtual/i.test(String(entry.sql)))
           throw new Error(`"${table}" is not a plain table`)
         const columns = file.prepare('SELECT name, hidden FROM pragma_table_xinfo(?)').all(table)
