@@ -46,13 +46,20 @@ export async function openNodeLedger({ config, log, store, peers, fleet, onRollb
   const { db, engine } = store
   const books = createBooks(db, engine)
   const { nodeId, orphans, slot } = peers.assignment
-  const onReserveReleased = (error: Error) =>
-    log.error(
-      { err: error },
-      'The disk is full: running requests are settled from the journal reserve, new ones are refused until there is space.',
-    )
+  const problems = {
+    onReserveReleased: (error: Error) =>
+      log.error(
+        { err: error },
+        'The disk is full: running requests are settled from the journal reserve, new ones are refused until there is space.',
+      ),
+    onSyncFailure: (error: Error) =>
+      log.error(
+        { err: error },
+        'The disk does not confirm the journal: a power failure may lose records that were settled.',
+      ),
+  }
   for (const orphan of orphans) {
-    const { journal, release } = openNode(config, orphan, onReserveReleased)
+    const { journal, release } = openNode(config, orphan, problems)
     await recover({
       nodeId: orphan,
       journal,
@@ -72,7 +79,7 @@ export async function openNodeLedger({ config, log, store, peers, fleet, onRollb
     leaseHolders: (nodeIds, accounts) => leaseHolders(db, nodeIds, accounts),
     monotonicMs: () => performance.now(),
   })
-  const node = openNode(config, nodeId, onReserveReleased)
+  const node = openNode(config, nodeId, problems)
   const ledger = await openLedger({
     nodeId,
     journal: node.journal,

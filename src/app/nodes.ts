@@ -2,11 +2,9 @@ import { randomUUID } from 'node:crypto'
 import { mkdirSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { lockFile } from '../host/lock.ts'
-import { openDatabase } from '../host/sqlite-open.ts'
-import { createJournal, type Journal, type JournalDatabase } from '../ledger/journal.ts'
+import { createJournal, type Journal, type JournalDeps } from '../ledger/journal.ts'
 import type { Assignment } from '../workers/messages.ts'
 
-const JOURNAL_BUSY_MS = 1_000
 /** How long to wait for the lock of a node: a worker whose supervisor was killed needs a moment to exit. */
 const TAKE_OVER_MS = 10_000
 
@@ -29,7 +27,7 @@ export function assignNodes(dataDir: string, workers: number): readonly Assignme
 export function openNode(
   { dataDir, durability }: { readonly dataDir: string; readonly durability: string },
   nodeId: string,
-  onReserveReleased: (error: Error) => void,
+  problems: Pick<JournalDeps, 'onReserveReleased' | 'onSyncFailure'>,
 ): { readonly journal: Journal; release(): void } {
   const dir = join(nodesIn(dataDir), nodeId)
   mkdirSync(dir, { recursive: true, mode: 0o700 })
@@ -38,9 +36,7 @@ export function openNode(
     dir,
     fullSync: durability === 'full',
     nowMs: Date.now,
-    onReserveReleased,
-    open: path =>
-      openDatabase(path, { readOnly: false, timeoutMs: JOURNAL_BUSY_MS }) as unknown as JournalDatabase,
+    ...problems,
   })
   return { journal, release: lock.release }
 }

@@ -1,7 +1,6 @@
 import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { openDatabase } from '../host/sqlite-open.ts'
-import type { JournalDatabase, OpenJournal } from '../ledger/segments.ts'
 
 /**
  * A backup is one SQLite file: a snapshot of the store's tables, the journal records that are not yet in them, and
@@ -22,10 +21,6 @@ const BUSY_TIMEOUT_MS = 10_000
 
 export const openFile = (path: string, { readOnly = false } = {}) =>
   openDatabase(path, { readOnly, timeoutMs: BUSY_TIMEOUT_MS })
-
-/** Opens a journal that a running gateway may be writing. */
-export const openToRead: OpenJournal = path =>
-  openFile(path, { readOnly: true }) as unknown as JournalDatabase
 
 /** The journal directories of all nodes of a data directory. */
 export function nodeDirectories(dataDir: string): { node: string; dir: string }[] {

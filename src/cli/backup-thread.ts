@@ -1,14 +1,8 @@
-import {
-  hasRecordTable,
-  inspectSegment,
-  lastLsnOf,
-  readSegments,
-  segmentsOf,
-  sumOf,
-} from '../ledger/segments.ts'
+import { sumOf } from '../ledger/segment-file.ts'
+import { inspectSegment, readSegments, segmentsOf } from '../ledger/segments.ts'
 import { openStore, type StoreOptions } from '../store/engine/store.ts'
 import { copyFromPostgres } from '../store/engine/table-copy.ts'
-import { BACKUP_SCHEMA, FORMAT, nodeDirectories, openFile, openToRead } from './backup-file.ts'
+import { BACKUP_SCHEMA, FORMAT, nodeDirectories, openFile } from './backup-file.ts'
 import { work } from './thread-work.ts'
 
 /** Runs in a thread: copying a large store takes long. */
@@ -30,9 +24,7 @@ function endsOf(dataDir: string): Map<string, number> {
   const ends = nodeDirectories(dataDir).map(({ node, dir }) => {
     const newest = segmentsOf(dir).at(-1)
     if (!newest) return [node, 0] as const
-    const last = inspectSegment(newest.path, openToRead, db =>
-      hasRecordTable(db) ? lastLsnOf(db) : undefined,
-    )
+    const last = inspectSegment(newest.path, reader => (reader.hasRecords ? reader.lastLsn() : undefined))
     return [node, last ?? newest.first - 1] as const
   })
   return new Map(ends)
@@ -81,7 +73,7 @@ function copyJournals(file: File, dataDir: string, ends: ReadonlyMap<string, num
     const end = Math.max(applied, ends.get(node) ?? 0)
     addNode.run(node, after + 1)
     // A gap is copied as it is: the start after a restore handles it like any other gap.
-    const reading = { segments: segmentsOf(dir), after, open: openToRead, onGap: () => {} }
+    const reading = { segments: segmentsOf(dir), after, onGap: () => {} }
     for (const { lsn, body } of readSegments(reading)) {
       if (lsn > end) break
       addRecord.run(node, lsn, body, sumOf(lsn, body))

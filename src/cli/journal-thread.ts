@@ -9,7 +9,7 @@ import {
   segmentsOf,
 } from '../ledger/segments.ts'
 import { digestSettlement } from '../ledger/settlement.ts'
-import { nodeDirectories, openToRead } from './backup-file.ts'
+import { nodeDirectories } from './backup-file.ts'
 import { work } from './thread-work.ts'
 
 /** Reads all journal files in a thread: up to a gibibyte for each node. */
@@ -77,13 +77,13 @@ function check(node: string, dir: string, applied: number): JournalReport {
       gaps.push(gap)
       evidence.forget()
     }
-    for (const record of readSegments({ segments, after, open: openToRead, onGap })) {
+    for (const record of readSegments({ segments, after, onGap })) {
       evidence.add(record)
       records += 1
       last = record.lsn
     }
     if (last < applied) evidence.forget()
-    const missing = missingSuccessor(dir, openToRead)
+    const missing = missingSuccessor(dir)
     if (missing !== undefined) return report(false, `BROKEN: ${missing}`)
   } catch (error) {
     return report(false, `BROKEN: ${(error as Error).message}`)

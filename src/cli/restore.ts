@@ -2,7 +2,9 @@ import { constants, copyFileSync, existsSync, mkdirSync, readdirSync, renameSync
 import { join } from 'node:path'
 import { makeDirectory } from '../host/directory.ts'
 import { lockDirectory } from '../host/lock.ts'
-import { INSERT_RECORD, SEGMENT_SCHEMA, segmentPath, sumOf } from '../ledger/segments.ts'
+import { diskFiles } from '../ledger/journal-files.ts'
+import { openSegmentFile, sumOf } from '../ledger/segment-file.ts'
+import { segmentPath } from '../ledger/segments.ts'
 import { readMeta } from '../store/engine/meta.ts'
 import { openStore } from '../store/engine/store.ts'
 import { copyToPostgres } from '../store/engine/table-copy.ts'
@@ -79,19 +81,17 @@ function writeJournals(file: File, nodesDir: string): { nodes: number; records: 
     const dir = join(nodesDir, node)
     mkdirSync(dir, { mode: 0o700 })
     const path = segmentPath(dir, first)
-    const journal = openFile(path)
-    journal.exec(`PRAGMA synchronous = FULL; ${SEGMENT_SCHEMA}; BEGIN`)
-    const insert = journal.prepare(INSERT_RECORD)
+    const journal = openSegmentFile(diskFiles.openToWrite(path), path)
     for (const row of recordsOf.iterate(node)) {
       const { lsn, body, sum } = row as { lsn: number; body: string; sum: number }
       if (sum !== sumOf(lsn, body))
         throw new CommandError(
           `the backup is damaged: journal record ${lsn} of node ${node} has a wrong checksum`,
         )
-      insert.run(lsn, body, sum)
+      journal.commit([{ first: lsn, bodies: [body] }])
       records += 1
     }
-    journal.exec('COMMIT')
+    journal.sync()
     journal.close()
     syncPath(dir)
   }

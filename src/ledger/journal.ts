@@ -1,41 +1,33 @@
 import { join } from 'node:path'
 import { UnreachableError } from '../domain/errors.ts'
 import { systemTimers, type Timers } from '../host/timers.ts'
+import { JournalDamageError } from './journal-damage.ts'
 import { diskFiles, type JournalFiles } from './journal-files.ts'
 import type { JournalRecord, Numbered } from './record.ts'
+import { type CommitGroup, openSegmentFile, type SegmentFile } from './segment-file.ts'
 import {
   describeGap,
   type Gap,
-  hasRecordTable,
-  hasSuccessor,
-  INSERT_RECORD,
   inspectSegment,
-  JournalDamageError,
-  type JournalDatabase,
-  lastLsnOf,
-  markSuccessor,
-  type OpenJournal,
-  type Row,
+  isSqlite,
   readSegments,
-  rowOf,
-  SEGMENT_SCHEMA,
   segmentPath,
   segmentsOf,
 } from './segments.ts'
+import { markSqliteSuccessor } from './sqlite-segments.ts'
 
-export type { JournalDatabase } from './segments.ts'
-
-type JournalDeps = {
+export type JournalDeps = {
   readonly dir: string
   readonly fullSync: boolean
-  readonly open: OpenJournal
   readonly files?: JournalFiles
   /** The number of records of a segment. After them, the journal rotates to a new file. */
   readonly segmentRecords?: number
   nowMs(): number
-  readonly timers?: Pick<Timers, 'endOfTurn'>
+  readonly timers?: Pick<Timers, 'endOfTurn' | 'every'>
   /** Called when the disk refused a commit and the reserve file was deleted to make room for it. */
   onReserveReleased(error: Error): void
+  /** Called when written records could not be flushed to the disk in the background. */
+  onSyncFailure(error: Error): void
 }
 
 const SEGMENT_RECORDS = 200_000
@@ -44,8 +36,11 @@ const RETENTION_BYTES = 1024 * 1024 * 1024
 /** The size of a reserve file, which is deleted when the disk is full: running requests can still be settled (ADR 16). */
 const RESERVE_BYTES = 4 * 1024 * 1024
 const RESERVE_RETRY_MS = 1_000
+/** How often the disk gets what was written, unless each commit waits for it. A power failure may lose what is newer. */
+const SYNC_EVERY_MS = 1_000
+
 /** The records of one turn of the event loop, which are committed together. Each is serialized once, when it is appended. */
-type CommitGroup = {
+type OpenGroup = {
   readonly first: number
   readonly bodies: string[]
   readonly done: PromiseWithResolvers<void>
@@ -56,13 +51,14 @@ type CommitGroup = {
  * Committed records survive a killed process, and with `fullSync` a power cut.
  */
 export function createJournal(deps: JournalDeps) {
-  const { dir, fullSync, open, segmentRecords = SEGMENT_RECORDS, nowMs, onReserveReleased } = deps
+  const { dir, fullSync, segmentRecords = SEGMENT_RECORDS, nowMs, onReserveReleased, onSyncFailure } = deps
   const { files = diskFiles, timers = systemTimers } = deps
-  let segment: { db: JournalDatabase; insert: ReturnType<JournalDatabase['prepare']>; first: number }
+  let segment: { readonly file: SegmentFile; readonly first: number }
   let nextLsn = 1
-  let batch: CommitGroup | undefined
-  /** Rows that the disk refused. The next commit includes them, so that the sequence has no gap. */
-  let unwrittenRows: Row[] = []
+  let batch: OpenGroup | undefined
+  /** Groups that the disk refused. The next commit includes them, so that the sequence has no gap. */
+  let unwritten: CommitGroup[] = []
+  let isSynced = true
   /** Records up to this number are not needed for recovery. */
   let neededAfter = 0
   let isEmpty = false
@@ -85,26 +81,54 @@ export function createJournal(deps: JournalDeps) {
   }
 
   function openSegment(first: number): typeof segment {
-    const db = open(segmentPath(dir, first))
-    db.exec(
-      `PRAGMA journal_mode = WAL; PRAGMA synchronous = ${fullSync ? 'FULL' : 'NORMAL'}; ${SEGMENT_SCHEMA}`,
-    )
-    return { db, insert: db.prepare(INSERT_RECORD), first }
+    const path = segmentPath(dir, first)
+    const journalFile = files.openToWrite(path)
+    try {
+      const file = openSegmentFile(journalFile, path)
+      if (fullSync) {
+        file.sync()
+        files.syncDirectory(dir)
+      }
+      return { file, first }
+    } catch (error) {
+      journalFile.close()
+      throw error
+    }
   }
 
   /** Opens the newest segment and determines the next sequence number. */
   function start(): void {
     const [newest, older] = segmentsOf(dir, files.list).reverse()
-    const path = segmentPath(dir, newest?.first ?? 1)
-    const hasRecords = newest !== undefined && inspectSegment(path, open, hasRecordTable)
-    if (hasRecords && inspectSegment(path, open, hasSuccessor))
+    const path = newest?.path ?? segmentPath(dir, 1)
+    const hasRecords = newest !== undefined && inspectSegment(path, reader => reader.hasRecords, files)
+    if (hasRecords && inspectSegment(path, reader => reader.hasSuccessor(), files))
       throw new JournalDamageError(`the file that followed ${path} is missing`)
-    // A segment is marked when its successor has a table, so a marked segment with an empty successor is damage.
-    if (newest && !hasRecords && older && inspectSegment(older.path, open, hasSuccessor))
+    // A segment is marked when its successor has a header, so a marked segment with an empty successor is damage.
+    if (newest && !hasRecords && older && inspectSegment(older.path, reader => reader.hasSuccessor(), files))
       throw new JournalDamageError(`${path} is empty, but it had records`)
     isEmpty = !hasRecords && !older
-    segment = openSegment(newest?.first ?? 1)
-    nextLsn = (lastLsnOf(segment.db) ?? segment.first - 1) + 1
+    if (isSqlite(path)) continueAfterSqlite(path, { first: newest?.first ?? 1, hasRecords })
+    else {
+      segment = openSegment(newest?.first ?? 1)
+      nextLsn = (segment.file.lastLsn ?? segment.first - 1) + 1
+    }
+  }
+
+  /** Opens the first segment after those of an earlier version. */
+  function continueAfterSqlite(
+    path: string,
+    { first, hasRecords }: { first: number; hasRecords: boolean },
+  ): void {
+    const lastLsn = hasRecords ? inspectSegment(path, reader => reader.lastLsn(), files) : undefined
+    nextLsn = (lastLsn ?? first - 1) + 1
+    // A file without records would have the same sequence number.
+    if (lastLsn === undefined) removeSegment(path)
+    segment = openSegment(nextLsn)
+    if (lastLsn !== undefined) markSqliteSuccessor(path)
+  }
+
+  function removeSegment(path: string): void {
+    for (const suffix of isSqlite(path) ? ['', '-wal', '-shm'] : ['']) files.remove(`${path}${suffix}`)
   }
 
   /** Every record after a sequence number, from all segments. Gaps are ignored here: `resume` has checked them. */
@@ -112,7 +136,7 @@ export function createJournal(deps: JournalDeps) {
     for (const { lsn, body } of readSegments({
       segments: segmentsOf(dir, files.list),
       after,
-      open,
+      files,
       onGap: () => {},
     }))
       yield { lsn, record: JSON.parse(body) }
@@ -123,7 +147,7 @@ export function createJournal(deps: JournalDeps) {
     const onGap = (gap: Gap) => {
       throw new JournalDamageError(`${describeGap(gap)}, but the store has lost its effect`)
     }
-    for (const { lsn, body } of readSegments({ segments: segmentsOf(dir, files.list), after, open, onGap }))
+    for (const { lsn, body } of readSegments({ segments: segmentsOf(dir, files.list), after, files, onGap }))
       yield { lsn, record: JSON.parse(body) }
   }
 
@@ -137,7 +161,7 @@ export function createJournal(deps: JournalDeps) {
       throw new JournalDamageError(`${dir} has no records, but the store has applied ${appliedLsn} of them`)
     const gaps: Gap[] = []
     const segments = segmentsOf(dir, files.list)
-    for (const _checked of readSegments({ segments, after, open, onGap: gap => gaps.push(gap) }));
+    for (const _checked of readSegments({ segments, after, files, onGap: gap => gaps.push(gap) }));
     if (nextLsn <= appliedLsn) gaps.push({ from: nextLsn, to: appliedLsn, where: `at the end of ${dir}` })
     const fatal = gaps.find(({ to }) => to > appliedLsn)
     if (fatal)
@@ -151,14 +175,14 @@ export function createJournal(deps: JournalDeps) {
   function flush(): void {
     const flushing = batch
     batch = undefined
-    const rows = flushing ? [...unwrittenRows, rowOf(flushing.first, flushing.bodies)] : unwrittenRows
-    if (rows.length === 0) return
+    const groups = flushing ? [...unwritten, flushing] : unwritten
+    if (groups.length === 0) return
     try {
-      commitWithReserve(rows)
-      unwrittenRows = []
+      commitWithReserve(groups)
+      unwritten = []
       flushing?.done.resolve()
     } catch (error) {
-      unwrittenRows = rows
+      unwritten = groups
       const why = new Error(`the journal cannot be written: ${(error as Error).message}`, { cause: error })
       flushing?.done.reject(new UnreachableError(why))
       return
@@ -166,46 +190,47 @@ export function createJournal(deps: JournalDeps) {
     if (nextLsn - segment.first >= segmentRecords) rotate()
   }
 
-  function commitWithReserve(rows: readonly Row[]): void {
+  function commitWithReserve(groups: readonly CommitGroup[]): void {
     try {
-      commit(rows)
+      commit(groups)
     } catch (error) {
       if (!hasReserve) throw error
       files.remove(reserve)
       hasReserve = false
       onReserveReleased(error as Error)
-      commit(rows)
+      commit(groups)
     }
   }
 
-  function commit(rows: readonly Row[]): void {
-    const { db, insert } = segment
-    try {
-      // A single row is a transaction by itself.
-      if (rows.length > 1) db.exec('BEGIN')
-      for (const { lsn, body, sum } of rows) insert.run(lsn, body, sum)
-      if (rows.length > 1) db.exec('COMMIT')
-    } catch (error) {
-      try {
-        db.exec('ROLLBACK')
-      } catch {
-        // SQLite has rolled back already.
-      }
-      throw error
-    }
+  function commit(groups: readonly CommitGroup[]): void {
+    const { file } = segment
+    file.commit(groups)
+    if (fullSync) file.sync()
+    else isSynced = false
+  }
+
+  const stopSyncing = fullSync ? () => {} : timers.every(SYNC_EVERY_MS, syncSoon)
+  function syncSoon(): void {
+    if (isSynced) return
+    isSynced = true
+    segment.file.syncSoon(onSyncFailure)
   }
 
   function rotate(): void {
     const previous = segment
+    let following: typeof segment | undefined
     try {
-      segment = openSegment(nextLsn)
+      following = openSegment(nextLsn)
+      previous.file.markSuccessor(nextLsn)
     } catch {
       // The disk is full or failing: keep the current segment. The next commit that fails reports the reason.
+      following?.file.close()
       files.remove(segmentPath(dir, nextLsn))
       return
     }
-    markSuccessor(previous.db)
-    previous.db.close()
+    segment = following
+    previous.file.syncSoon(onSyncFailure)
+    previous.file.close()
     sweep()
   }
 
@@ -219,7 +244,7 @@ export function createJournal(deps: JournalDeps) {
       const following = segments[index + 1]?.first
       const isApplied = following !== undefined && following - 1 <= neededAfter && first !== segment.first
       if (isApplied && (nowMs() - (stat?.changedMs ?? nowMs()) > RETENTION_MS || bytes > RETENTION_BYTES))
-        for (const suffix of ['', '-wal', '-shm']) files.remove(`${path}${suffix}`)
+        removeSegment(path)
     }
   }
 
@@ -252,10 +277,11 @@ export function createJournal(deps: JournalDeps) {
       neededAfter = lsn
     },
     /** The number of records in memory since the disk refused a commit. */
-    unwritten: () => (unwrittenRows[0] ? nextLsn - unwrittenRows[0].lsn : 0),
+    unwritten: () => (unwritten[0] ? nextLsn - unwritten[0].first : 0),
     close(): void {
+      stopSyncing()
       flush()
-      segment.db.close()
+      segment.file.close()
     },
   }
 }

@@ -6,12 +6,12 @@ import { systemTimers, type Timers } from '../host/timers.ts'
 import type { Batch, Books } from './books.ts'
 import { type AccountPair, type Hold, type HoldLedger, type HoldRequest, takeHold } from './hold.ts'
 import type { Journal } from './journal.ts'
+import { JournalDamageError } from './journal-damage.ts'
 import { lagTimeout } from './lag-timeout.ts'
 import { createLeases, type LeasedBalance } from './leases.ts'
 import { createLowBalance, type OtherNodes } from './low-balance.ts'
 import { recover } from './recovery.ts'
 import { type HealOutcome, requeue, restoreLeases, type UnappliedRecord } from './rollback.ts'
-import { JournalDamageError } from './segments.ts'
 
 export type { Hold, HoldRequest } from './hold.ts'
 

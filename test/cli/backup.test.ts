@@ -15,6 +15,7 @@ import { setTimeout } from 'node:timers/promises'
 import { startSimulator } from '../../simulator/server.ts'
 import { openDatabase } from '../../src/host/sqlite-open.ts'
 import { type Api, ENGINES, type EngineName } from '../support/gateway.ts'
+import { commitOf, editJournal } from '../support/journal-text.ts'
 import { createDatabase } from '../support/postgres.ts'
 import {
   lookInto,
@@ -319,20 +320,20 @@ describe('an older copy of the store under newer journals', () => {
     await simulator.close()
 
     const [node = ''] = readdirSync(join(ground.dataDir, 'nodes'))
-    const journal = readdirSync(join(ground.dataDir, 'nodes', node)).find(name => name.endsWith('.db')) ?? ''
-    edit(join(ground.dataDir, 'nodes', node, journal), 'DELETE FROM records WHERE lsn = 3')
+    const journal = readdirSync(join(ground.dataDir, 'nodes', node)).find(name => name.endsWith('.log')) ?? ''
+    editJournal(join(ground.dataDir, 'nodes', node, journal), text => text.replace(commitOf(3), ''))
     const checked = await run(['verify'], { env: settingsOf(ground) })
     assert.equal(checked.code, 0)
-    assert.match(checked.stdout, /record 3 is missing in .*0001\.db, but already in the ledger/)
+    assert.match(checked.stdout, /record 3 is missing in .*0001\.log, but already in the ledger/)
     edit(store, 'UPDATE nodes SET applied_lsn = 2, oldest_open_lsn = 3')
     const broken = await run(['verify'], { env: settingsOf(ground) })
     assert.equal(broken.code, 65)
-    assert.match(broken.stdout, /BROKEN: record 3 is missing in .*0001\.db/)
+    assert.match(broken.stdout, /BROKEN: record 3 is missing in .*0001\.log/)
     const refused = await run(['start'], { env: settingsOf(ground) })
     assert.equal(refused.code, 65)
     assert.match(
       refused.stderr,
-      /^sluice: a journal is damaged: record 3 is missing in [^\n]*0001\.db[^\n]*\n$/,
+      /^sluice: a journal is damaged: record 3 is missing in [^\n]*0001\.log[^\n]*\n$/,
     )
   })
 })

@@ -12,13 +12,14 @@ import {
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { openDatabase } from '../../src/host/sqlite-open.ts'
 import type { Books } from '../../src/ledger/books.ts'
-import { createJournal, type JournalDatabase } from '../../src/ledger/journal.ts'
+import { createJournal } from '../../src/ledger/journal.ts'
+import { diskFiles, type JournalFiles } from '../../src/ledger/journal-files.ts'
 import { type Hold, type HoldRequest, openLedger } from '../../src/ledger/ledger.ts'
 import type { OtherNodes } from '../../src/ledger/low-balance.ts'
 import { createBooks } from '../../src/store/books/books.ts'
 import { ENGINES, suiteGateway } from '../support/gateway.ts'
+import { commitOf, editJournal } from '../support/journal-text.ts'
 import { USAGE } from '../support/usage.ts'
 
 const ALONE: OtherNodes = {
@@ -31,20 +32,6 @@ const UNIT = 2_000
 /** Five settled requests fill a file: open, attempt, settle. */
 const SEGMENT_RECORDS = 15
 const REQUESTS = 12
-
-const openFile = (path: string) =>
-  openDatabase(path, { readOnly: false, timeoutMs: 1000 }) as unknown as JournalDatabase
-
-function edit(path: string, statement: string): void {
-  const db = openFile(path)
-  db.exec(statement)
-  db.close()
-}
-
-function emptyFile(path: string): void {
-  writeFileSync(path, '')
-  for (const suffix of ['-wal', '-shm']) rmSync(`${path}${suffix}`, { force: true })
-}
 
 for (const engine of ENGINES) {
   describe(`a journal with damaged or missing files, on ${engine}`, () => {
@@ -61,7 +48,7 @@ for (const engine of ENGINES) {
     const nodeDir = () => mkdtempSync(join(dir, 'node-'))
     const filesOf = (node: string) =>
       readdirSync(node)
-        .filter(name => name.endsWith('.db'))
+        .filter(name => name.endsWith('.log'))
         .sort()
         .map(name => join(node, name))
 
@@ -70,12 +57,12 @@ for (const engine of ENGINES) {
       {
         change = {},
         reports = [],
-        openJournal = openFile,
+        files = diskFiles,
         nowMs = Date.now,
       }: {
         change?: Partial<Books>
         reports?: string[]
-        openJournal?: typeof openFile
+        files?: JournalFiles
         nowMs?: () => number
       } = {},
     ) {
@@ -86,8 +73,9 @@ for (const engine of ENGINES) {
           fullSync: false,
           nowMs,
           onReserveReleased: error => reports.push(error.message),
+          onSyncFailure: () => {},
           segmentRecords: SEGMENT_RECORDS,
-          open: openJournal,
+          files,
         }),
         books: { ...createBooks(gateway.db, engine), ...change },
         nowMs: Date.now,
@@ -167,10 +155,10 @@ for (const engine of ENGINES) {
 
     it('is refused with a file missing in the middle, and applied once when the file is put back', async () => {
       const { node, payer, files } = await killedNode()
-      const aside = join(dir, 'aside.db')
+      const aside = join(dir, 'aside.log')
       renameSync(files[1], aside)
       const message = await refusalOf(node, payer)
-      assert.match(message, /the records 16 to 30 are missing between .*0001\.db and journal-0+31\.db/)
+      assert.match(message, /the records 16 to 30 are missing between .*0001\.log and journal-0+31\.log/)
       renameSync(aside, files[1])
       await (await open(node)).close()
       await (await open(node)).close()
@@ -181,42 +169,47 @@ for (const engine of ENGINES) {
     it('is refused with its first file missing', async () => {
       const { node, payer, files } = await killedNode()
       rmSync(files[0])
-      assert.match(await refusalOf(node, payer), /the records 1 to 15 are missing before .*0016\.db/)
+      assert.match(await refusalOf(node, payer), /the records 1 to 15 are missing before .*0016\.log/)
     })
 
     it('is refused with its last file missing', async () => {
       const { node, payer, files } = await killedNode()
-      emptyFile(files[2])
       rmSync(files[2])
-      assert.match(await refusalOf(node, payer), /the file that followed .*0016\.db is missing/)
+      assert.match(await refusalOf(node, payer), /the file that followed .*0016\.log is missing/)
     })
 
     it('is refused with its last file emptied', async () => {
       const { node, payer, files } = await killedNode()
-      emptyFile(files[2])
-      assert.match(await refusalOf(node, payer), /0031\.db is empty, but it had records/)
+      writeFileSync(files[2], '')
+      assert.match(await refusalOf(node, payer), /0031\.log is empty, but it had records/)
     })
 
     it('is refused when a record was changed', async () => {
       const { node, payer, files } = await killedNode()
-      edit(files[1], `UPDATE records SET body = replace(body, '"cost":2000', '"cost":1000') WHERE lsn = 18`)
-      assert.match(await refusalOf(node, payer), /0016\.db: the checksum of record 18 does not match/)
+      editJournal(files[1], text =>
+        text.replace(commitOf(18), commit => commit.replace('"cost":2000', '"cost":1000')),
+      )
+      assert.match(await refusalOf(node, payer), /0016\.log: the checksum of record 18 does not match/)
     })
 
     it('is refused when records were deleted from a file', async () => {
       const { node, payer, files } = await killedNode()
-      edit(files[1], 'DELETE FROM records WHERE lsn = 19')
-      assert.match(await refusalOf(node, payer), /the records 19 to 20 are missing in .*0016\.db/)
+      editJournal(files[1], text => text.replace(commitOf(19), ''))
+      assert.match(await refusalOf(node, payer), /the records 19 to 20 are missing in .*0016\.log/)
     })
 
-    it('is refused when a file is truncated or no longer a database', async () => {
+    it('is refused when an earlier file is truncated or no longer a journal', async () => {
       const { node, payer, files } = await killedNode()
       const whole = readFileSync(files[0])
-      for (const broken of [whole.subarray(0, 4096 + 100), Buffer.alloc(whole.length, 0x5a)]) {
+      for (const broken of [
+        whole.subarray(0, whole.length / 2),
+        Buffer.alloc(whole.length, 0x5a),
+        Buffer.alloc(0),
+      ]) {
         writeFileSync(files[0], broken)
         assert.match(
           await refusalOf(node, payer),
-          /0001\.db(: the checksum of record \d+ does not match| cannot be read)/,
+          /the records \d+ to 15 are missing between .*0001\.log|0001\.log (cannot be read|is empty)/,
         )
       }
       writeFileSync(files[0], whole)
@@ -250,7 +243,7 @@ for (const engine of ENGINES) {
       await ledger.barrier()
       const [file = ''] = filesOf(node)
       // As after a power failure: the journal loses records that the store has.
-      edit(file, 'DELETE FROM records WHERE lsn > 3')
+      editJournal(file, text => text.slice(0, text.indexOf('#commit 4 ')).replace(/(?:^\{.*\n)+$/m, ''))
 
       const reports: string[] = []
       const next = await open(node, { reports })
@@ -263,24 +256,14 @@ for (const engine of ENGINES) {
       await mustVerify()
     })
 
-    /** Opens journals on a simulated disk. */
-    const openOn =
-      (disk: (write: () => void) => void) =>
-      (path: string): JournalDatabase => {
-        const db = openFile(path)
-        return {
-          prepare(text) {
-            const statement = db.prepare(text)
-            return {
-              all: (...values) => statement.all(...values),
-              iterate: (...values) => statement.iterate(...values),
-              run: (...values) => disk(() => statement.run(...values)),
-            }
-          },
-          close: () => db.close(),
-          exec: text => db.exec(text),
-        }
-      }
+    /** The files of a simulated disk. */
+    const filesOn = (disk: (write: () => void) => void): JournalFiles => ({
+      ...diskFiles,
+      openToWrite(path) {
+        const file = diskFiles.openToWrite(path)
+        return { ...file, write: (bytes, position) => disk(() => file.write(bytes, position)) }
+      },
+    })
 
     it('settles running requests when the disk is full, and refuses new ones until there is space again', async () => {
       const node = nodeDir()
@@ -288,17 +271,17 @@ for (const engine of ENGINES) {
       const reserve = join(node, 'reserve')
       let isFull = false
       let nowMs = Date.now()
-      const openJournal = openOn(write => {
-        if (isFull && existsSync(reserve)) throw new Error('database or disk is full')
+      const files = filesOn(write => {
+        if (isFull && existsSync(reserve)) throw new Error('no space left on device')
         write()
       })
       const reports: string[] = []
-      const ledger = await open(node, { openJournal, reports, nowMs: () => nowMs })
+      const ledger = await open(node, { files, reports, nowMs: () => nowMs })
       const running = await ledger.hold(requestOf(payer))
       await running.attempt(1, UNIT)
       isFull = true
       assert.equal(await settle(running), UNIT)
-      assert.deepEqual(reports, ['database or disk is full'])
+      assert.deepEqual(reports, ['no space left on device'])
       const refused = { code: 'ledger_unavailable', retryAfterS: 5 }
       await assert.rejects(async () => ledger.hold(requestOf(payer)), refused)
       isFull = false
@@ -317,17 +300,17 @@ for (const engine of ENGINES) {
       let nowMs = Date.now()
       /** A disk may report a failure although it has written the data. */
       let writesDespiteFailure = false
-      const openJournal = openOn(write => {
+      const files = filesOn(write => {
         if (!isFull || writesDespiteFailure) write()
-        if (isFull) throw new Error('database or disk is full')
+        if (isFull) throw new Error('no space left on device')
       })
-      const ledger = await open(node, { openJournal, nowMs: () => nowMs })
+      const ledger = await open(node, { files, nowMs: () => nowMs })
       await serve(ledger, payer, 1)
       const holds = [await ledger.hold(requestOf(payer)), await ledger.hold(requestOf(payer))]
       isFull = true
       for (const [index, refused] of holds.entries()) {
         writesDespiteFailure = index === 1
-        await assert.rejects(refused.attempt(1, UNIT), /the journal cannot be written: .* full/)
+        await assert.rejects(refused.attempt(1, UNIT), /the journal cannot be written: .* space left/)
         refused.release()
       }
       await assert.rejects(async () => ledger.hold(requestOf(payer)), { code: 'ledger_unavailable' })

@@ -4,9 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { openDatabase } from '../../src/host/sqlite-open.ts'
 import type { Books } from '../../src/ledger/books.ts'
-import { createJournal, type JournalDatabase } from '../../src/ledger/journal.ts'
+import { createJournal } from '../../src/ledger/journal.ts'
 import { createLeases } from '../../src/ledger/leases.ts'
 import { type Hold, type HoldRequest, openLedger } from '../../src/ledger/ledger.ts'
 import type { OtherNodes } from '../../src/ledger/low-balance.ts'
@@ -259,7 +258,7 @@ for (const engine of ENGINES) {
         fullSync: false,
         nowMs: Date.now,
         onReserveReleased: () => {},
-        open: path => openDatabase(path, { readOnly: false, timeoutMs: 1000 }) as unknown as JournalDatabase,
+        onSyncFailure: () => {},
       })
 
     const nodeDir = () => mkdtempSync(join(dir, 'node-'))

@@ -4,8 +4,7 @@ import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { after, describe, it } from 'node:test'
 import { sql } from 'kysely'
-import { openDatabase } from '../../src/host/sqlite-open.ts'
-import { createJournal, type JournalDatabase } from '../../src/ledger/journal.ts'
+import { createJournal } from '../../src/ledger/journal.ts'
 import { type Hold, type HoldRequest, openLedger } from '../../src/ledger/ledger.ts'
 import type { HealOutcome } from '../../src/ledger/rollback.ts'
 import { createBooks } from '../../src/store/books/books.ts'
@@ -46,8 +45,8 @@ describe('a node whose store has lost acknowledged transactions', () => {
         fullSync: false,
         nowMs: Date.now,
         onReserveReleased: () => {},
+        onSyncFailure: () => {},
         segmentRecords: 20,
-        open: path => openDatabase(path, { readOnly: false, timeoutMs: 1000 }) as unknown as JournalDatabase,
       }),
       books: createBooks(gateway.db, 'postgres'),
       otherNodes: {

@@ -183,12 +183,12 @@ export async function startNode(world: World, disk: SimulatedDisk, life: Life) {
   const journal = createJournal({
     dir: '/journal',
     fullSync: true,
-    open: disk.open,
     files: disk.files,
     segmentRecords: 60,
     nowMs: clock.wallMs,
     timers,
     onReserveReleased: onFailure,
+    onSyncFailure: () => {},
   })
   const returnIdleOnOtherMachines = createIdleReturns({
     callOthers: (name, accounts, withinMs) => fleet.callOthers(name, accounts, withinMs),
