@@ -61,20 +61,37 @@ type LoggerInside = {
   readonly [pino.symbols.chindingsSym]: string
 }
 
+/** The time as ISO 8601. Most of it is formatted once a second. */
+function createIsoTime(): () => string {
+  let second = Number.NaN
+  let start = ''
+  return () => {
+    const nowMs = Date.now()
+    const current = Math.floor(nowMs / 1000)
+    if (current !== second) {
+      second = current
+      start = new Date(current * 1000).toISOString().slice(0, -'000Z'.length)
+    }
+    return `${start}${String(nowMs % 1000).padStart(3, '0')}Z`
+  }
+}
+
 /**
- * Writes lines of level info whose fields have no credentials. pino looks for fields to redact, which takes ten times as long
- * as the line itself (14 µs instead of 1.7); credentials are still redacted by shape.
+ * Writes lines of level info. `serialize` returns the fields as `"name":value,…`, without credentials. pino looks for fields
+ * to redact, and serializes any object: that takes 14 µs for a line, and this 1 µs.
  */
-export function createInfoLines(log: pino.Logger): (fields: object) => void {
+export function createInfoLines<Fields extends object>(
+  log: pino.Logger,
+  serialize: (fields: Fields) => string,
+): (fields: Fields) => void {
   const inside = log as unknown as LoggerInside
   const stream = inside[pino.symbols.streamSym]
   // The stream of a terminal is the library's own.
   if (!('writeSoon' in stream)) return fields => log.info(fields)
   const bindings = inside[pino.symbols.chindingsSym]
-  return fields => {
-    const start = `{"level":"info","time":"${new Date().toISOString()}"${bindings}`
-    stream.writeSoon(scrub(`${start},${JSON.stringify(fields).slice(1)}\n`))
-  }
+  const isoTime = createIsoTime()
+  return fields =>
+    stream.writeSoon(`{"level":"info","time":"${isoTime()}"${bindings},${serialize(fields)}}\n`)
 }
 
 /** Flushes the last lines, without waiting for a reader that has stopped reading. */

@@ -1,6 +1,6 @@
 import type { RelayIncoming, RelayOutgoing } from '../http/relay-exchange.ts'
 import { exposeMetrics, mergeMetrics } from '../metrics/exposition.ts'
-import { createRegistry, type MetricSnapshot } from '../metrics/registry.ts'
+import { createRegistry, MAX_SERIES, type MetricSnapshot } from '../metrics/registry.ts'
 import type { RequestReport, TracedAttempt } from '../relay/request.ts'
 import { SKIP_REASONS, type SkipReason } from '../routing/plan.ts'
 import type { ChannelState } from './channel-monitor.ts'
@@ -72,6 +72,28 @@ export function createMetrics(
     help: 'Requests to providers by channel and outcome: ok, an HTTP status, no_response, client_left or not_sent.',
     labels: ['channel', 'outcome'],
   })
+  /** The usual outcomes, whose series would otherwise be looked up by their labels for each request. */
+  const successes = new Map<string, ReturnType<typeof requests>>()
+  const usualAttempts = new Map<number, ReturnType<typeof attempts>>()
+
+  function countRequest(operation: string, status: number, code: string): void {
+    const isUsual = status === 200 && code === ''
+    const cached = isUsual ? successes.get(operation) : undefined
+    const series = cached ?? requests({ operation, status: String(status), code })
+    if (isUsual && cached === undefined) successes.set(operation, series)
+    series.add()
+  }
+
+  function countUsualAttempt(channelId: number): void {
+    let series = usualAttempts.get(channelId)
+    if (series === undefined) {
+      if (usualAttempts.size >= MAX_SERIES) usualAttempts.clear()
+      series = attempts({ channel: String(channelId), outcome: 'ok' })
+      usualAttempts.set(channelId, series)
+    }
+    series.add()
+  }
+
   const failovers = registry.counter({
     name: 'sluice_failovers_total',
     help: 'Requests that were answered after a failed attempt.',
@@ -164,7 +186,7 @@ export function createMetrics(
       const last = trace.attempts.at(-1)
       if (trace.attempts.length > 1 && last && outcomeOf(last) === 'ok') failovers.add()
       if (trace.passed_over) countSkipped(trace.passed_over)
-    } else attempts({ channel: String(channelId), outcome: 'ok' }).add()
+    } else countUsualAttempt(channelId)
     ofKind.input.add(log.promptTokens)
     ofKind.output.add(log.completionTokens)
     if (cache_tokens !== undefined) ofKind.cachedInput.add(cache_tokens)
@@ -184,7 +206,7 @@ export function createMetrics(
       const { operation, settled, code, startedAt, upstream } = report
       const status = statusOf(response)
       const errorCode = code ?? settled?.log.other.error_code ?? ''
-      requests({ operation, status: String(status), code: String(errorCode) }).add()
+      countRequest(operation, status, String(errorCode))
       const totalMs = performance.now() - startedAt
       duration.observe(totalMs / 1000)
       countSettled(report)

@@ -18,19 +18,23 @@ const RESERVED: ReadonlySet<string> = new Set([
   'upgrade',
 ])
 
-/** Checked names in the spelling of the caller. It has a bound, because callers may forward names that their clients choose. */
-const MAX_CHECKED_NAMES = 1_000
-const checkedNames = new Map<string, boolean>()
+/** `value`: the last valid value. Most headers have the same value in every request. */
+type CheckedHeader = { readonly isSent: boolean; readonly isHost: boolean; value: string | undefined }
 
-/** Whether a header is sent. Throws if it is not a header. */
-function isSent(name: string): boolean {
-  const cached = checkedNames.get(name)
+/** By name in the spelling of the caller. It has a bound, because callers may forward names that their clients choose. */
+const MAX_CHECKED_NAMES = 1_000
+const checkedHeaders = new Map<string, CheckedHeader>()
+
+/** Throws if it is not the name of a header. */
+function checkName(name: string): CheckedHeader {
+  const cached = checkedHeaders.get(name)
   if (cached !== undefined) return cached
   if (!NAME.test(name))
     throw new Http1Error('MALFORMED_REQUEST', `${JSON.stringify(name)} is not a header name`)
-  const isOwn = !RESERVED.has(name.toLowerCase())
-  if (checkedNames.size < MAX_CHECKED_NAMES) checkedNames.set(name, isOwn)
-  return isOwn
+  const lower = name.toLowerCase()
+  const header = { isSent: !RESERVED.has(lower), isHost: lower === 'host', value: undefined }
+  if (checkedHeaders.size < MAX_CHECKED_NAMES) checkedHeaders.set(name, header)
+  return header
 }
 
 export type ClientRequestHead = {
@@ -52,10 +56,14 @@ export function writeRequestHead(
   let lines = ''
   for (const name in headers) {
     const value = headers[name] as string
-    if (!isSent(name)) continue
-    if (INVALID_VALUE.test(value))
-      throw new Http1Error('MALFORMED_REQUEST', `the header ${name} has invalid characters`)
-    if (name.length === 4 && name.toLowerCase() === 'host') hasHost = true
+    const header = checkName(name)
+    if (!header.isSent) continue
+    if (header.value !== value) {
+      if (INVALID_VALUE.test(value))
+        throw new Http1Error('MALFORMED_REQUEST', `the header ${name} has invalid characters`)
+      header.value = value
+    }
+    if (header.isHost) hasHost = true
     lines += `${name}: ${value}\r\n`
   }
   const hostLine = hasHost ? '' : `host: ${host}\r\n`

@@ -5,6 +5,21 @@ const OWN: ReadonlySet<string> = new Set(['transfer-encoding', 'date', 'keep-ali
 const INVALID_VALUE = /[^\t\x20-\x7e\x80-\xff]/
 const LENGTH = /^[0-9]{1,15}$/
 
+/**
+ * The last valid value of each header. Most headers have the same value in every response, and looking it up costs a fifth of
+ * checking it. It has a bound, because responses may forward names that a server chooses.
+ */
+const MAX_CHECKED_NAMES = 1_000
+const checkedValues = new Map<string, string>()
+
+function mustBeValid(name: string, value: string): void {
+  if (checkedValues.get(name) === value) return
+  if (!NAME.test(name) || OWN.has(name) || INVALID_VALUE.test(value))
+    throw new Error(`invalid response header ${name}`)
+  if (checkedValues.size >= MAX_CHECKED_NAMES) checkedValues.clear()
+  checkedValues.set(name, value)
+}
+
 /** Statuses whose responses have no body (RFC 9110, 15.3.5 and 15.4.5). */
 const WITHOUT_BODY: ReadonlySet<number> = new Set([204, 304])
 
@@ -36,8 +51,7 @@ export function writeResponseHead(options: HeadOptions): WrittenHead {
   let hasConnection = false
   for (const name in headers) {
     const value = headers[name] as string
-    if (!NAME.test(name) || OWN.has(name) || INVALID_VALUE.test(value))
-      throw new Error(`invalid response header ${name}`)
+    mustBeValid(name, value)
     if (name === 'content-length') {
       if (!LENGTH.test(value)) throw new Error('invalid content-length')
       if (framing === 'chunked') framing = Number(value)
