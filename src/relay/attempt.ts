@@ -318,7 +318,8 @@ function sendCall({ request, client }: AttemptState, call: ChannelCall, ready: R
   const sentMs = request.deps.nowMs()
   const sentAt = performance.now()
   upstream.gatewayMs = sentAt - startedAt - upstream.ms
-  const exchange = call.send(ready)
+  // A commit of the journal is the end of a turn of the event loop.
+  const exchange = call.send(ready, { isEndOfTurn: true })
   client.setRunning(exchange)
   return { exchange, sentMs, sentAt }
 }

@@ -144,7 +144,8 @@ export class ChannelCall {
     )
   }
 
-  send({ headers, outgoing }: Ready): UpstreamExchange {
+  /** `isEndOfTurn`: the caller has just waited for a commit of the journal. */
+  send({ headers, outgoing }: Ready, { isEndOfTurn = false } = {}): UpstreamExchange {
     const { work } = this.#request
     const { channel } = this.#target
     return send(this.#deps.upstream, outgoing, {
@@ -157,6 +158,7 @@ export class ChannelCall {
       acceptsNonStream: work.acceptsNonStream,
       passes: work.passes,
       maxAnswerBytes: work.maxAnswerBytes,
+      isEndOfTurn,
     })
   }
 

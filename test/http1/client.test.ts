@@ -35,6 +35,14 @@ const trusted = getCACertificates('default')
 after(() => setDefaultCACertificates(trusted))
 
 const OK = 'HTTP/1.1 200 OK\r\n'
+const REQUEST = {
+  method: 'POST',
+  path: '/',
+  headers: {},
+  connectMs: 10_000,
+  idleMs: 60_000,
+  isRepeatable: false,
+} as const
 const HELLO = `${OK}content-length: 5\r\n\r\nhello`
 const come = (what: string, is: () => boolean) => until(what, async () => (is() ? true : undefined))
 
@@ -400,6 +408,45 @@ describe('a connection', () => {
     connections[0]?.socket.destroy()
     const result = await fetchRaw(client, { ...server, method: 'POST', body: Buffer.from('x') })
     assert.deepEqual([result.body, result.sent], ['hello', 1])
+  })
+
+  it('is used at once at the end of a turn, unless bytes have arrived on it in that turn', async () => {
+    const connections: RawConnection[] = []
+    const server = await serve(async connection => {
+      connections.push(connection)
+      await always(HELLO)(connection)
+    })
+    const client = connectTo()
+    const receiver = (resolve: (body: string) => void) => {
+      let body = ''
+      return {
+        sent: () => void events.push('written'),
+        head: () => {},
+        data: (bytes: Buffer) => void (body += bytes),
+        end: () => resolve(body),
+        fail: (error: Error) => resolve(error.message),
+      }
+    }
+    const events: string[] = []
+    const exchange = (isEndOfTurn: boolean) =>
+      new Promise<string>(resolve => {
+        const request = { ...REQUEST, origin: server.origin, isEndOfTurn }
+        client.exchange(request, receiver(resolve))
+        events.push('returned')
+      })
+    await exchange(true)
+    await exchange(false)
+    await new Promise(setImmediate)
+    await exchange(true)
+    // The first one opens the connection, the second waits for the end of the turn.
+    assert.deepEqual(events, ['returned', 'written', 'returned', 'written', 'written', 'returned'])
+    await new Promise(setImmediate)
+    connections[0]?.socket.write(`${OK}content-length: 4\r\n\r\nevil`)
+    await new Promise(setImmediate)
+    // The event loop has read the bytes.
+    await new Promise(setImmediate)
+    assert.equal(await exchange(true), 'hello')
+    assert.equal(server.opened(), 2)
   })
 
   /** The first connection answers one request, then closes when it has received the second one. */

@@ -35,6 +35,11 @@ export type ClientRequest = ClientRequestHead & {
    * The server may have processed it nevertheless.
    */
   readonly isRepeatable: boolean
+  /**
+   * The caller runs at the end of a turn of the event loop, after everything that had arrived on any connection was read.
+   * Then the request is written at once. Otherwise it waits for the end of the turn.
+   */
+  readonly isEndOfTurn?: boolean | undefined
 }
 
 export type ClientExchange = {
@@ -105,6 +110,10 @@ class PendingExchange implements ConnectionExchange, ClientExchange {
 
   get idleMs() {
     return this.request.idleMs
+  }
+
+  get isEndOfTurn() {
+    return this.request.isEndOfTurn === true && !this.isRepeated
   }
 
   onEnd(): void {

@@ -28,6 +28,8 @@ export type ConnectionExchange = {
   readonly head: string
   readonly body: ClientBody | undefined
   readonly idleMs: number
+  /** Everything that had arrived on the connection was read. */
+  readonly isEndOfTurn: boolean
   readonly receiver: ResponseReceiver
   /** The response is complete. */
   onEnd(): void
@@ -117,7 +119,8 @@ export function openConnection(deps: ConnectionDeps, options: ConnectionOptions)
     isReused = true
     // The end of the idle connection, or bytes that belong to no request, may already have arrived. They are read first:
     // otherwise the bytes would be taken for the response.
-    setImmediate(sendIfWaiting, next)
+    if (next.isEndOfTurn) send()
+    else setImmediate(sendIfWaiting, next)
   }
 
   function sendIfWaiting(next: ConnectionExchange): void {

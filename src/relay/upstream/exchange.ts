@@ -45,6 +45,8 @@ export type UpstreamRequest = {
   readonly author?: AddressAuthor
   /** How to connect; absent: as the gateway connects everywhere. */
   readonly network?: ChannelNetwork | undefined
+  /** As in the client's request; absent: unknown. */
+  readonly isEndOfTurn?: boolean
 }
 
 /** The final request, about to be sent. */
@@ -404,6 +406,7 @@ export class ProviderExchange implements UpstreamExchange, Flow, ResponseReceive
           idleMs: timeouts.idleMs,
           // A provider may have processed, and bills, any other request that it received (docs/reference/routing.md: Retries).
           isRepeatable: method === 'GET',
+          isEndOfTurn: this.#request.isEndOfTurn === true && this.#request.sign === undefined,
         },
         this,
       )
