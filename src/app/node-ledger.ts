@@ -8,7 +8,7 @@ import { createBooks } from '../store/books/books.ts'
 import { chainKeyOf } from '../store/books/chain-key.ts'
 import { listChains } from '../store/books/chains.ts'
 import type { Store } from '../store/engine/store.ts'
-import { leaseHolders, leaveFleet } from '../store/records/nodes.ts'
+import { leaseStates, leaveFleet } from '../store/records/nodes.ts'
 import { dropUnsent, endLeases } from '../store/records/videos.ts'
 import type { Peers } from '../workers/peers.ts'
 import { createAnchorSink } from './anchor-sink.ts'
@@ -76,7 +76,7 @@ export async function openNodeLedger({ config, log, store, peers, fleet, onRollb
   }
   const returnIdleOnOtherMachines = createIdleReturns({
     callOthers: (name, accounts, withinMs) => fleet().callOthers(name, accounts, withinMs),
-    leaseHolders: (nodeIds, accounts) => leaseHolders(db, nodeIds, accounts),
+    leaseStates: (nodeIds, accounts) => leaseStates(db, nodeIds, accounts),
     monotonicMs: () => performance.now(),
   })
   const node = openNode(config, nodeId, problems)
@@ -87,10 +87,11 @@ export async function openNodeLedger({ config, log, store, peers, fleet, onRollb
     otherNodes: {
       isEmpty: async () => peers.isAlone && !(await fleet().hasOthers()),
       async returnIdle(accounts) {
-        await Promise.all([
-          peers.broadcast({ name: 'returnIdle', input: accounts }),
+        const [idleReturn] = await Promise.all([
           returnIdleOnOtherMachines(accounts),
+          peers.broadcast({ name: 'returnIdle', input: accounts }),
         ])
+        return idleReturn
       },
       exclusively: (userId, work) =>
         peers.exclusively(`user:${userId}`, () => fleet().exclusively(`user:${userId}`, work)),

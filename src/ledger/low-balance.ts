@@ -8,9 +8,15 @@ export type OtherNodes = {
   /** Whether this node is the only one: then an account is exhausted if the store has no quota left. */
   isEmpty(): Promise<boolean>
   /** Makes the other nodes return the free part of their leases and, for a while, lease only what they need. */
-  returnIdle(accounts: readonly AccountId[]): Promise<void>
+  returnIdle(accounts: readonly AccountId[]): Promise<IdleReturn>
   /** Runs the work under a lock of the user that all nodes share. */
   exclusively<T>(userId: number, work: () => Promise<T>): Promise<T>
+}
+
+/** What the nodes did that were called to return their idle leases. */
+export type IdleReturn = {
+  /** Rejects if a node that did not respond has leased from the accounts since: they may not be exhausted. */
+  mustStillHold(): Promise<void>
 }
 
 type Waiter = {
@@ -69,6 +75,7 @@ export function createLowBalance({ leases, otherNodes, timers }: LowBalanceDeps)
     user: LeasedBalance,
     token: LeasedBalance,
     waiters: readonly Waiter[],
+    idleReturn: IdleReturn,
   ): Promise<void> {
     let undecided = waiters
     while (undecided.length > 0) {
@@ -79,6 +86,8 @@ export function createLowBalance({ leases, otherNodes, timers }: LowBalanceDeps)
       // may have withdrawn it. Then it is leased again.
       if (isExhausted && user.withdrawals + token.withdrawals === withdrawals) break
     }
+    if (undecided.length === 0) return
+    await idleReturn.mustStillHold()
     for (const waiter of undecided) waiter.decide(false)
   }
 
@@ -87,10 +96,10 @@ export function createLowBalance({ leases, otherNodes, timers }: LowBalanceDeps)
     try {
       await otherNodes.exclusively(user.account.ownerId, async () => {
         const limited = [user, token].filter(balance => !balance.isUnlimited)
-        await otherNodes.returnIdle(limited.map(({ account }) => account))
+        const idleReturn = await otherNodes.returnIdle(limited.map(({ account }) => account))
         // Read after the awaits, so that requests that arrived in the meantime are decided too.
         waiters = takeWaiting(nameOf(user, token))
-        await decideAll(user, token, waiters)
+        await decideAll(user, token, waiters, idleReturn)
       })
     } catch (error) {
       for (const waiter of [...waiters, ...takeWaiting(nameOf(user, token))]) waiter.fail(error as Error)

@@ -24,7 +24,7 @@ import { USAGE } from '../support/usage.ts'
 
 const ALONE: OtherNodes = {
   isEmpty: async () => true,
-  returnIdle: async () => {},
+  returnIdle: async () => ({ mustStillHold: async () => {} }),
   exclusively: (_userId, work) => work(),
 }
 

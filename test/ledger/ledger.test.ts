@@ -16,7 +16,7 @@ import { USAGE } from '../support/usage.ts'
 /** A node that does not share its accounts with other nodes. */
 const ALONE: OtherNodes = {
   isEmpty: async () => true,
-  returnIdle: async () => {},
+  returnIdle: async () => ({ mustStillHold: async () => {} }),
   exclusively: (_userId, work) => work(),
 }
 

@@ -51,7 +51,7 @@ describe('a node whose store has lost acknowledged transactions', () => {
       books: createBooks(gateway.db, 'postgres'),
       otherNodes: {
         isEmpty: async () => true,
-        returnIdle: async () => {},
+        returnIdle: async () => ({ mustStillHold: async () => {} }),
         exclusively: (_userId, work) => work(),
       },
       outageMs: 0,

@@ -192,8 +192,8 @@ export async function startNode(world: World, disk: SimulatedDisk, life: Life) {
   })
   const returnIdleOnOtherMachines = createIdleReturns({
     callOthers: (name, accounts, withinMs) => fleet.callOthers(name, accounts, withinMs),
-    leaseHolders: (nodeIds, accounts) =>
-      single('read lease holders', () => store.fleet.leaseHolders(nodeIds, accounts)),
+    leaseStates: (nodeIds, accounts) =>
+      single('read leases of missing nodes', () => store.fleet.leaseStates(nodeIds, accounts)),
     monotonicMs: () => clock.monotonicMs(),
   })
   const ledger = await openLedger({

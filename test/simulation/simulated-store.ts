@@ -1,3 +1,4 @@
+import type { LeaseState } from '../../src/app/idle-returns.ts'
 import type { LeaseStore } from '../../src/app/job-lease.ts'
 import type { AccountId } from '../../src/domain/account.ts'
 import { StorePositionError } from '../../src/domain/errors.ts'
@@ -228,12 +229,13 @@ export function createSimulatedStore(nowMs: () => number) {
       state.changes
         .slice(position, position + limit)
         .map(({ target }, index) => ({ seq: position + index + 1, target })),
-    leaseHolders(nodeIds: readonly string[], accounts: readonly AccountId[]): string[] {
-      const names = new Set(accounts.map(nameOf))
-      const isHolder = (lease: LeaseRow) =>
-        nodeIds.includes(lease.nodeId) && lease.amount > 0 && names.has(nameOf(lease.account))
-      return [...new Set([...state.leases.values()].filter(isHolder).map(({ nodeId }) => nodeId))]
-    },
+    leaseStates: (nodeIds: readonly string[], accounts: readonly AccountId[]): LeaseState[] =>
+      nodeIds.flatMap(nodeId =>
+        accounts.flatMap(account => {
+          const lease = state.leases.get(leaseKey(nodeId, account))
+          return lease ? { ...account, nodeId, amount: lease.amount, changeNumber: lease.number } : []
+        }),
+      ),
     /** As `retireNode` does it: for a node that is fenced. */
     retire(nodeId: string): void {
       const row = state.heartbeats.get(nodeId)

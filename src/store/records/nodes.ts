@@ -164,22 +164,18 @@ export async function hasOtherMachines(db: Db, machine: string): Promise<boolean
   return row !== undefined
 }
 
-/** Which of these nodes have leased something from one of these accounts. */
-export async function leaseHolders(
-  db: Db,
-  nodeIds: readonly string[],
-  accounts: readonly AccountId[],
-): Promise<readonly string[]> {
+/** The leases of these nodes on these accounts, always in the same order. */
+export async function leaseStates(db: Db, nodeIds: readonly string[], accounts: readonly AccountId[]) {
   if (nodeIds.length === 0 || accounts.length === 0) return []
-  const rows = await db
+  return db
     .selectFrom('leases')
-    .select('node_id')
-    .distinct()
+    .select(['node_id as nodeId', 'kind', 'owner_id as ownerId', 'amount', 'number as changeNumber'])
     .where('node_id', 'in', nodeIds)
-    .where('amount', '>', 0)
     .where(({ or, and }) => or(accounts.map(({ kind, ownerId }) => and({ kind, owner_id: ownerId }))))
+    .orderBy('node_id')
+    .orderBy('kind')
+    .orderBy('owner_id')
     .execute()
-  return rows.map(({ node_id }) => node_id)
 }
 
 /** A lock of the connection, which all machines share. */
