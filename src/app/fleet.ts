@@ -8,10 +8,12 @@ import { version } from '../host/version.ts'
 import { RetiredNodeError } from '../store/books/books.ts'
 import { chainKeyOf } from '../store/books/chain-key.ts'
 import { type Listener, openListener } from '../store/engine/listener.ts'
-import type { Store } from '../store/engine/store.ts'
+import type { Engine } from '../store/engine/schema.ts'
+import type { Db, Store } from '../store/engine/store.ts'
 import {
   acknowledgePosition,
   changesAfter,
+  findNode,
   hasOtherMachines,
   joinFleet,
   leaveFleet,
@@ -69,6 +71,8 @@ type FleetDeps = {
   readonly log: Logger
   readonly store: Store
   readonly peers: Peers
+  /** Counts the starts of this node. */
+  readonly epoch: number
 }
 
 export const fleetClock: FleetClock = {
@@ -88,7 +92,8 @@ export const fleetClock: FleetClock = {
     }),
 }
 
-function identityOf(config: Config, { assignment, isAlone }: Peers): NodeIdentity {
+function identityOf({ config, peers, epoch }: FleetDeps): NodeIdentity {
+  const { assignment, isAlone } = peers
   const { nodeId, machine, slot } = assignment
   return {
     nodeId,
@@ -97,23 +102,36 @@ function identityOf(config: Config, { assignment, isAlone }: Peers): NodeIdentit
     address: `${config.host}:${config.port}`,
     version,
     fenceMs: config.fenceS * 1_000,
+    epoch,
   }
+}
+
+async function joinError(db: Db, engine: Engine, nodeId: string): Promise<Error> {
+  const node = await findNode(db, engine, nodeId)
+  return node?.state === 'retired'
+    ? new RetiredNodeError(nodeId)
+    : new Error(`The node ${nodeId} was started by another gateway meanwhile.`)
 }
 
 /**
  * Joins the fleet, before anything is read into a cache: changes that are made later wait for this node. An embedded store has
  * the nodes of one machine only, which talk through their supervisor.
  */
-export async function joinNodes({ config, log, store, peers }: FleetDeps): Promise<Fleet> {
+export async function joinNodes(deps: FleetDeps): Promise<Fleet> {
+  const { config, log, store } = deps
   const { db, engine } = store
-  const identity = identityOf(config, peers)
+  const identity = identityOf(deps)
   const { nodeId } = identity
+  let { address } = identity
   const position = await joinFleet(db, engine, identity)
-  if (position === undefined) throw new RetiredNodeError(nodeId)
+  if (position === undefined) throw await joinError(db, engine, nodeId)
   const fleet = config.databaseUrl === undefined ? alone() : connect(config.databaseUrl, position)
   return {
     ...fleet,
-    setAddress: address => setNodeAddress(db, nodeId, address),
+    setAddress(newAddress) {
+      address = newAddress
+      return setNodeAddress(db, nodeId, address)
+    },
     async close(): Promise<void> {
       await fleet.close()
       await leaveFleet(db, nodeId, identity.machine)
@@ -125,6 +143,7 @@ export async function joinNodes({ config, log, store, peers }: FleetDeps): Promi
     const payloadOf = (notice: FleetNotice) => listener.sign(JSON.stringify(notice))
     const nodeStore: FleetNodeStore = {
       beat: beat => writeBeat(listener.db, identity, beat),
+      join: () => joinFleet(listener.db, engine, { ...identity, address }),
       notifyOthers: notice => wakeOtherMachines(listener.db, identity.machine, payloadOf(notice)),
       acknowledge: (applied, notice) => acknowledgePosition(listener.db, nodeId, applied, payloadOf(notice)),
       notify: notice => listener.notify(JSON.stringify(notice)),
@@ -153,6 +172,11 @@ export async function joinNodes({ config, log, store, peers }: FleetDeps): Promi
       onDrain: () => services.drain(),
       onExpelled: () =>
         log.error({ node: nodeId }, 'This node is retired, or another gateway runs it. It refuses requests.'),
+      onJoinedAgain: () =>
+        log.warn(
+          { node: nodeId },
+          'The database had lost the registration of this node. The node has registered again.',
+        ),
       onRewind() {
         log.warn(
           'The database was replaced, or has lost changes that this node knows. Everything is read again.',

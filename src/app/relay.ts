@@ -159,7 +159,7 @@ export async function buildRelay({
   })
   const { ledger } = node
   // Before the first read into a cache: later changes wait for this node.
-  const fleet = await joinNodes({ config, log, store, peers })
+  const fleet = await joinNodes({ config, log, store, peers, epoch: ledger.epoch })
   // The price table is built on first use: build it now, so that it does not delay a request.
   shippedModels()
   const findStoredCaller = findCaller({ db, digest })

@@ -13,7 +13,7 @@ export type FleetNotice =
   | CallNotice
 
 /** The store, as a node uses it for the fleet. Each call is one statement. */
-export type FleetNodeStore = Pick<FleetStore, 'beat' | 'changesAfter'> & {
+export type FleetNodeStore = Pick<FleetStore, 'beat' | 'join' | 'changesAfter'> & {
   /** Reads the nodes of all other machines, and notifies them. */
   notifyOthers(notice: FleetNotice): Promise<Snapshot>
   acknowledge(applied: number, notice: FleetNotice): Promise<void>
@@ -36,6 +36,8 @@ type FleetNodeDeps = {
   /** An operator stops the gateway of this node. */
   onDrain(): void
   onExpelled(): void
+  /** The store had lost the row of this node, and has it again. */
+  onJoinedAgain(): void
   /** The store has lost changes, or may have: reads everything again. */
   onRewind(): Promise<void>
   onFenceChange(isFenced: boolean): void
@@ -48,6 +50,7 @@ export function createFleetNode(deps: FleetNodeDeps) {
   const { nodeId, machine, fenceMs, store, clock, onBeatFailure } = deps
   const fleetStore: FleetStore = {
     beat: store.beat,
+    join: store.join,
     changesAfter: store.changesAfter,
     wake: () => store.notifyOthers({ changed: machine }),
     acknowledge: applied => store.acknowledge(applied, { node: nodeId, applied }),
@@ -79,6 +82,7 @@ export function createFleetNode(deps: FleetNodeDeps) {
       if (own?.state === 'draining') deps.onDrain()
     },
     onExpelled: deps.onExpelled,
+    onJoinedAgain: deps.onJoinedAgain,
     onRewind() {
       confirmations.forget()
       return deps.onRewind()

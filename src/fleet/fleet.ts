@@ -26,6 +26,11 @@ export type FleetStore = {
     readonly applied: number
     readonly inFlight: number
   }): Promise<Snapshot & { readonly isMember: boolean }>
+  /**
+   * Writes the row of this node. Returns the position of the changes that all later reads include; undefined if the node is
+   * retired, or was started again.
+   */
+  join(): Promise<number | undefined>
   /** Reads the nodes of all other machines, and wakes them. */
   wake(): Promise<Snapshot>
   acknowledge(applied: number): Promise<void>

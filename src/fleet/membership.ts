@@ -6,15 +6,17 @@ import type { Observations } from './observations.ts'
 type MembershipDeps = {
   /** The node admits requests for this long after it sent its last renewing beat. */
   readonly fenceMs: number
-  readonly store: Pick<FleetStore, 'beat'>
+  readonly store: Pick<FleetStore, 'beat' | 'join'>
   readonly clock: FleetClock
   readonly feed: Pick<ChangeFeed, 'applied' | 'catchUp' | 'start'>
   readonly observations: Observations
   inFlight(): number
   /** Receives the rows of all nodes with every beat. */
   onSnapshot(snapshot: Snapshot): void
-  /** The node is retired, or another process has it. */
+  /** The node is retired, or was started again. */
   onExpelled(): void
+  /** The store has lost the row of this node, and has it again. */
+  onJoinedAgain(): void
   /** The store has lost changes, for example because it was restored from a backup. */
   onRewind(): Promise<void>
   onFenceChange(isFenced: boolean): void
@@ -27,16 +29,21 @@ export function createMembership(deps: MembershipDeps) {
   /** The node has just joined, which counts as a beat. */
   let deadlineMs = clock.monotonicMs() + fenceMs
   let wallDeadlineMs = clock.wallMs() + fenceMs
-  let isExpelled = false
+  /** `outside`: the store has no row of this process. `joining`: it has one again, and everything is read again. */
+  let state: 'member' | 'outside' | 'joining' | 'expelled' = 'member'
+  let joining: Promise<void> | undefined
   let wasFenced = false
   let position = 0
-  /** The store was replaced by a standby: positions may mean other changes than before. */
-  let hasFailedOver = false
+  /** How often the store was replaced by a standby: positions may mean other changes than before. */
+  let failovers = 0
+  /** After this many of them, everything was read again. */
+  let rereadFailovers = 0
   let nodes: readonly NodeRecord[] = []
   const closing = new AbortController()
 
   /** Compares clocks instead of a flag that a timer sets: after a suspension, requests may be handled before timers. */
-  const isFenced = () => isExpelled || clock.monotonicMs() >= deadlineMs || clock.wallMs() >= wallDeadlineMs
+  const isFenced = () =>
+    state !== 'member' || clock.monotonicMs() >= deadlineMs || clock.wallMs() >= wallDeadlineMs
 
   function reportFence(): void {
     if (isFenced() === wasFenced) return
@@ -44,31 +51,52 @@ export function createMembership(deps: MembershipDeps) {
     deps.onFenceChange(wasFenced)
   }
 
+  async function join(): Promise<void> {
+    state = 'outside'
+    if ((await store.join()) === undefined) {
+      state = 'expelled'
+      deps.onExpelled()
+      return
+    }
+    state = 'joining'
+    // Other nodes did not wait for this one: its caches may lack changes.
+    failovers += 1
+    deps.onJoinedAgain()
+  }
+
+  /** A failover has lost the row, or an earlier process of this node has overwritten it late. */
+  async function joinAgain(): Promise<void> {
+    if (closing.signal.aborted || state === 'expelled') return
+    joining ??= join().finally(() => {
+      joining = undefined
+    })
+    await joining
+    if (state === 'joining') await beat()
+  }
+
   async function beat(): Promise<void> {
     const sentMs = clock.monotonicMs()
     const sentWallMs = clock.wallMs()
     // Without renewal, other nodes see that this node is not up to date and count it as fenced in time.
     const applied = feed.applied()
+    const isJoining = state === 'joining'
     const renews = applied >= position
     const snapshot = await store.beat({ renews, applied, inFlight: deps.inFlight() })
-    if (!snapshot.isMember) {
-      isExpelled = true
-      deps.onExpelled()
-      return
-    }
+    if (!snapshot.isMember) return joinAgain()
     nodes = snapshot.nodes
     position = snapshot.position
     observations.observe(snapshot)
     observations.keepOnly(nodes)
     deps.onSnapshot(snapshot)
-    if (hasFailedOver || snapshot.position < applied) {
-      // Kept until everything is read again.
-      hasFailedOver = true
+    if (snapshot.position < applied) failovers += 1
+    if (failovers > rereadFailovers) {
+      const count = failovers
       await deps.onRewind()
-      hasFailedOver = false
+      rereadFailovers = Math.max(rereadFailovers, count)
       feed.start(snapshot.position)
     }
     await feed.catchUp(snapshot.position)
+    if (isJoining && state === 'joining') state = 'member'
     if (!renews) return
     // Beats may overlap, and end in another order than they began.
     if (sentMs + fenceMs <= deadlineMs) return
@@ -77,7 +105,7 @@ export function createMembership(deps: MembershipDeps) {
   }
 
   async function run(): Promise<void> {
-    while (!closing.signal.aborted && !isExpelled) {
+    while (!closing.signal.aborted && state !== 'expelled') {
       await beat().catch(deps.onFailure)
       reportFence()
       await clock.wait(BEAT_EVERY_MS, closing.signal)
@@ -90,7 +118,7 @@ export function createMembership(deps: MembershipDeps) {
     beat,
     /** Everything is read again with the next beat. */
     noteFailover(): void {
-      hasFailedOver = true
+      failovers += 1
     },
     /** The nodes at the last beat. */
     nodes: () => nodes,
@@ -100,6 +128,8 @@ export function createMembership(deps: MembershipDeps) {
     async close(): Promise<void> {
       closing.abort()
       await running
+      // Otherwise the row could be written after the node has left.
+      await joining?.catch(() => {})
     },
   }
 }

@@ -321,6 +321,8 @@ export async function openLedger(deps: LedgerDeps) {
   }
 
   return {
+    /** Counts the starts of this node. */
+    epoch: recovered.epoch,
     hold,
     canSpend,
     heldOf: (account: AccountId) => leases.heldOf(account),

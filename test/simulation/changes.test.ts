@@ -69,6 +69,7 @@ function createWorld(seed: number) {
           })
           return { ...snapshot(), isMember: true }
         }),
+      join: async () => assert.fail('no row is lost'),
       wake: () =>
         statement(id, () => {
           send('changed')
@@ -119,6 +120,7 @@ function createWorld(seed: number) {
       inFlight: () => 0,
       onSnapshot: confirmations.take,
       onExpelled: () => {},
+      onJoinedAgain: () => {},
       onRewind: async () => {},
       onFenceChange: () => {},
       onFailure: () => {},

@@ -29,7 +29,7 @@ export const PLANTED_BUGS: Readonly<Record<string, PlantedBug & { readonly found
     },
   },
   'a change is acknowledged before it is applied': {
-    foundBy: 1,
+    foundBy: 8,
     wrap: (parts, { store }) => ({
       ...parts,
       fleetStore: {
@@ -71,11 +71,11 @@ export const PLANTED_BUGS: Readonly<Record<string, PlantedBug & { readonly found
     }),
   },
   'windows of rate limits count by the system clock': {
-    foundBy: 4,
+    foundBy: 17,
     wrap: parts => ({ ...parts, rateClockMs: parts.clock.wallMs }),
   },
   'the lease of the jobs counts by the system clock': {
-    foundBy: 4,
+    foundBy: 9,
     wrap(parts) {
       let expired: Awaited<ReturnType<typeof parts.jobLeaseStore.read>>
       return {
@@ -108,7 +108,7 @@ export const PLANTED_BUGS: Readonly<Record<string, PlantedBug & { readonly found
     }),
   },
   'a read does not wait for other nodes': {
-    foundBy: 5,
+    foundBy: 19,
     wrap: parts => ({ ...parts, othersCaughtUp: () => true }),
   },
   'a request is refused without the idle leases of other nodes': {
@@ -134,6 +134,10 @@ export const PLANTED_BUGS: Readonly<Record<string, PlantedBug & { readonly found
         },
       }
     },
+  },
+  'a node whose registration is lost does not register again': {
+    foundBy: 22,
+    wrap: parts => ({ ...parts, fleetStore: { ...parts.fleetStore, join: async () => undefined } }),
   },
   'a node sends its health once, and never again': {
     foundBy: 10,

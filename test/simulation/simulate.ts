@@ -27,6 +27,8 @@ export type PlantedBug = {
 }
 
 const NODES = ['a', 'b', 'c']
+/** It starts in some seeds only. */
+const NEW_NODE = 'e'
 const RPM = 15
 const WINDOW_MS = 59_000
 const QUIET_MS = 9_000
@@ -345,6 +347,11 @@ export async function simulate(seed: number, bug: PlantedBug = {}) {
     await time.wait(200 + random() * (random() < 0.5 ? 2_000 : 20_000))
     await boot(id)
   }
+  async function startNow(id: string): Promise<void> {
+    note('start before a failover', id)
+    kill(id)
+    await boot(id)
+  }
   async function cutOnce(atMs: number): Promise<void> {
     await time.wait(atMs)
     const id = pick(NODES)
@@ -357,7 +364,11 @@ export async function simulate(seed: number, bug: PlantedBug = {}) {
     await time.wait(atMs)
     const isLossy = random() < 0.6
     const standby: StoreState | undefined = isLossy ? store.copy() : undefined
-    if (isLossy) await time.wait(random() * 3_000)
+    if (isLossy) {
+      // A node that starts in the moment that is lost: its registration is lost, too.
+      if (random() < 0.5) void startNow(pick([...NODES, NEW_NODE]))
+      await time.wait(random() * 3_000)
+    }
     note(isLossy ? 'failover to a standby that lags' : 'failover', '')
     network.setStoreUp(false)
     await time.wait(random() * 4_000)
@@ -443,6 +454,9 @@ export async function simulate(seed: number, bug: PlantedBug = {}) {
     if (!lives.get(id)?.isAlive) void boot(id)
   }
   await time.run(time.nowMs() + QUIET_MS, invariants.check)
+  for (const { id, isFenced } of running())
+    if (isFenced() && !invariants.isRetired(id))
+      violate(`${id} refuses requests although everything works again`)
   isStopping = true
   for (const node of running()) stop(node)
   const stopByMs = time.nowMs() + STOP_WITHIN_MS

@@ -128,7 +128,11 @@ export async function startNode(world: World, disk: SimulatedDisk, life: Life) {
     settledAmong: requestIds => single('read settled', () => stored.settledAmong(requestIds)),
     apply: (nodeId, batch) => transaction('apply', () => stored.apply(nodeId, batch)),
   }
+  /** Known when the ledger is open. */
+  let epoch = 0
+  const joinFleet = () => store.fleet.join({ nodeId: id, machine, fenceMs: FENCE_MS, epoch })
   const fleetStore: FleetNodeStore = {
+    join: () => listener('join again', joinFleet),
     beat: beat => listener('beat', () => store.fleet.beat(id, machine, beat)),
     changesAfter: (position, limit) =>
       listener('read changes', () => store.fleet.changesAfter(position, limit)),
@@ -233,7 +237,9 @@ export async function startNode(world: World, disk: SimulatedDisk, life: Life) {
     }
   }
 
-  const joinedAt = await transaction('join', () => store.fleet.join(id, machine, FENCE_MS))
+  epoch = ledger.epoch
+  const joinedAt = await single('join', joinFleet)
+  if (joinedAt === undefined) throw new Error(`the node ${id} was retired`)
   const fleet = createFleetNode({
     nodeId: id,
     machine,
@@ -246,6 +252,7 @@ export async function startNode(world: World, disk: SimulatedDisk, life: Life) {
     inFlight: () => 0,
     onDrain: () => {},
     onExpelled: () => {},
+    onJoinedAgain: () => {},
     onRewind: () => invalidate(['all']),
     onFenceChange: () => {},
     onBeatFailure: onFailure,

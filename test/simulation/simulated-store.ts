@@ -13,6 +13,7 @@ type LeaseRow = { nodeId: string; account: AccountId; amount: number; number: nu
 type NodeRow = { epoch: number; appliedLsn: number; oldestOpenLsn: number }
 export type Entry = { readonly nodeId: string; readonly settled: Settled }
 type JobLeaseRow = { holder: string; untilTime: number }
+type Identity = Pick<NodeRecord, 'nodeId' | 'machine' | 'fenceMs'> & { readonly epoch: number }
 type ShareRow = { version: number; shares: string }
 
 /** Everything that the store has. Values of maps are replaced or changed in place, and copied by `copyOf`. */
@@ -192,8 +193,10 @@ export function createSimulatedStore(nowMs: () => number) {
   })
 
   const fleet = {
-    join(nodeId: string, machine: string, fenceMs: number): number {
-      if (state.heartbeats.get(nodeId)?.state === 'retired') throw new Error(`the node ${nodeId} was retired`)
+    join({ nodeId, machine, fenceMs, epoch }: Identity): number | undefined {
+      if (state.heartbeats.get(nodeId)?.state === 'retired') return undefined
+      const started = state.nodes.get(nodeId)?.epoch ?? 0
+      if (started > epoch || started < 0) return undefined
       const applied = state.changes.length
       state.heartbeats.set(nodeId, { nodeId, machine, state: 'up', fenceMs, beatMs: nowMs(), applied })
       return applied

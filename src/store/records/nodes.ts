@@ -14,6 +14,8 @@ export type NodeIdentity = {
   readonly address: string
   readonly version: string
   readonly fenceMs: number
+  /** Counts the starts of the node. */
+  readonly epoch: number
 }
 
 /** A node as its row describes it. */
@@ -44,28 +46,29 @@ const nowMsOf = (engine: Engine): RawBuilder<number> =>
 const POSITION = sql<number>`(select seq from chains where name = ${AUDIT_CHAIN})`
 
 /**
- * Writes the row of a node that starts. Returns the position of the changes that all later reads include; undefined if the
- * node is retired. An embedded store has nodes of one machine only, so rows of earlier starts are deleted.
+ * Writes the row of a node that starts, or whose row was lost. Returns the position of the changes that all later reads include;
+ * undefined if the node is retired, or was started again: the statement of a process that has died may be executed late. An
+ * embedded store has nodes of one machine only, so rows of earlier starts are deleted.
  */
 export async function joinFleet(db: Db, engine: Engine, identity: NodeIdentity): Promise<number | undefined> {
-  const { nodeId, machine, name, address, version, fenceMs } = identity
+  const { nodeId, machine, name, address, version, fenceMs, epoch } = identity
   if (engine === 'sqlite')
     await db
       .deleteFrom('node_heartbeats')
       .where('machine', '<>', machine)
       .where('state', '<>', 'retired')
       .execute()
-  const values = { machine, name, address, version, fence_ms: fenceMs, state: 'up', in_flight: 0 } as const
-  const columns = { ...values, beat_ms: nowMsOf(engine), applied: POSITION }
-  const row = await db
-    .insertInto('node_heartbeats')
-    .values({ node_id: nodeId, ...columns })
-    .onConflict(conflict =>
-      conflict.column('node_id').doUpdateSet(columns).where('node_heartbeats.state', '<>', 'retired'),
-    )
-    .returning('applied')
-    .executeTakeFirst()
-  return row?.applied
+  const columns = sql`node_id, machine, name, address, version, fence_ms, state, in_flight, beat_ms, applied`
+  const { rows } = await sql<{ applied: number }>`
+    insert into node_heartbeats (${columns})
+    select ${nodeId}, ${machine}, ${name}, ${address}, ${version}, ${sql.lit(fenceMs)}, 'up', 0, ${nowMsOf(engine)}, ${POSITION}
+    where not exists (select 1 from nodes where id = ${nodeId} and (epoch > ${epoch} or epoch < 0))
+    on conflict (node_id) do update set machine = excluded.machine, name = excluded.name, address = excluded.address,
+      version = excluded.version, fence_ms = excluded.fence_ms, state = excluded.state, in_flight = excluded.in_flight,
+      beat_ms = excluded.beat_ms, applied = excluded.applied
+    where node_heartbeats.state <> 'retired'
+    returning applied`.execute(db)
+  return rows[0]?.applied
 }
 
 /** Deletes the row of a node that no process runs. With a machine: only if the row belongs to it. */
