@@ -29,8 +29,8 @@ export function createMembership(deps: MembershipDeps) {
   /** The node has just joined, which counts as a beat. */
   let deadlineMs = clock.monotonicMs() + fenceMs
   let wallDeadlineMs = clock.wallMs() + fenceMs
-  /** `outside`: the store has no row of this process. `joining`: it has one again, and everything is read again. */
-  let state: 'member' | 'outside' | 'joining' | 'expelled' = 'member'
+  /** `outside`: the store has no row of this process, or not everything was read again since it has one. */
+  let state: 'member' | 'outside' | 'expelled' = 'member'
   let joining: Promise<void> | undefined
   let wasFenced = false
   let position = 0
@@ -53,15 +53,9 @@ export function createMembership(deps: MembershipDeps) {
 
   async function join(): Promise<void> {
     state = 'outside'
-    if ((await store.join()) === undefined) {
-      state = 'expelled'
-      deps.onExpelled()
-      return
-    }
-    state = 'joining'
-    // Other nodes did not wait for this one: its caches may lack changes.
-    failovers += 1
-    deps.onJoinedAgain()
+    if ((await store.join()) !== undefined) return
+    state = 'expelled'
+    deps.onExpelled()
   }
 
   /** A failover has lost the row, or an earlier process of this node has overwritten it late. */
@@ -71,7 +65,7 @@ export function createMembership(deps: MembershipDeps) {
       joining = undefined
     })
     await joining
-    if (state === 'joining') await beat()
+    if (state === 'outside') await beat()
   }
 
   async function beat(): Promise<void> {
@@ -79,7 +73,8 @@ export function createMembership(deps: MembershipDeps) {
     const sentWallMs = clock.wallMs()
     // Without renewal, other nodes see that this node is not up to date and count it as fenced in time.
     const applied = feed.applied()
-    const isJoining = state === 'joining'
+    /** If the store then knows the node, the node has joined again before this beat. The acknowledgement may be lost. */
+    const wasOutside = state === 'outside'
     const renews = applied >= position
     const snapshot = await store.beat({ renews, applied, inFlight: deps.inFlight() })
     if (!snapshot.isMember) return joinAgain()
@@ -89,14 +84,18 @@ export function createMembership(deps: MembershipDeps) {
     observations.keepOnly(nodes)
     deps.onSnapshot(snapshot)
     if (snapshot.position < applied) failovers += 1
-    if (failovers > rereadFailovers) {
+    // Other nodes did not wait for a node without a row: its caches may lack changes.
+    if (wasOutside || failovers > rereadFailovers) {
       const count = failovers
       await deps.onRewind()
       rereadFailovers = Math.max(rereadFailovers, count)
       feed.start(snapshot.position)
     }
     await feed.catchUp(snapshot.position)
-    if (isJoining && state === 'joining') state = 'member'
+    if (wasOutside && state === 'outside') {
+      state = 'member'
+      deps.onJoinedAgain()
+    }
     if (!renews) return
     // Beats may overlap, and end in another order than they began.
     if (sentMs + fenceMs <= deadlineMs) return
