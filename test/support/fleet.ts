@@ -1,5 +1,5 @@
 import { createDatabase } from './postgres.ts'
-import { type Env, newDirectory, type Server, startServer } from './process.ts'
+import { type Env, newDirectory, type Server, startServer, until } from './process.ts'
 import { startProxy } from './proxy.ts'
 
 export const SECRET = 'a master secret that all nodes of a test have'
@@ -11,25 +11,43 @@ export type FleetMember = {
   readonly proxy: Awaited<ReturnType<typeof startProxy>>
 }
 
+type FleetDatabase = { readonly url: string; drop(): Promise<void> }
+
 /** Several gateways as separate processes on one PostgreSQL database. */
-export async function startFleet(count: number, env: Env = {}) {
-  const database = await createDatabase()
+export async function startFleet(count: number, env: Env = {}, ownDatabase?: FleetDatabase) {
+  const database = ownDatabase ?? (await createDatabase())
   const members: FleetMember[] = []
   const proxies: FleetMember['proxy'][] = []
 
-  async function startMember(dataDir = newDirectory(), more: Env = {}): Promise<FleetMember> {
-    const proxy = await startProxy(new URL(database.url))
-    proxies.push(proxy)
+  async function startOn(
+    proxy: FleetMember['proxy'],
+    dataDir: string,
+    more: Env,
+  ): Promise<FleetMember['server']> {
     const databaseUrl = new URL(database.url)
     databaseUrl.port = String(proxy.port)
-    const server = await startServer({
+    return startServer({
       dataDir,
       databaseUrl: databaseUrl.href,
       env: { SLUICE_SECRET: SECRET, SLUICE_DRAIN_S: '2', ...env, ...more },
     })
-    const member = { server, dataDir, proxy }
+  }
+
+  async function startMember(dataDir = newDirectory(), more: Env = {}): Promise<FleetMember> {
+    const proxy = await startProxy(new URL(database.url))
+    proxies.push(proxy)
+    const member = { server: await startOn(proxy, dataDir, more), dataDir, proxy }
     members.push(member)
     return member
+  }
+
+  /** Starts a member again that has ended, as a service manager does: also if a start fails. */
+  async function restartMember(index: number): Promise<void> {
+    const { dataDir, proxy, server } = members[index] as FleetMember
+    const restarted = await until('a gateway to start again', () =>
+      startOn(proxy, dataDir, { PORT: String(server.port) }).catch(() => undefined),
+    )
+    members[index] = { dataDir, proxy, server: restarted }
   }
 
   async function close(): Promise<void> {
@@ -46,7 +64,7 @@ export async function startFleet(count: number, env: Env = {}) {
     await close()
     throw error
   }
-  return { members, startMember, databaseUrl: database.url, close }
+  return { members, startMember, restartMember, databaseUrl: database.url, close }
 }
 
 export type TestFleet = Awaited<ReturnType<typeof startFleet>>

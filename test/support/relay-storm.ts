@@ -189,8 +189,8 @@ export async function createRelayStorm(draw: Draw, server: Server, upstream: str
     ...cast,
     told,
     /** Sends requests with all clients until `stop`; resolves when the last request has ended. */
-    blow(url: string) {
-      const pool = new Pool(url, { connections: HANDS, allowH2: false, connectTimeout: PATIENCE_MS })
+    blow(url: string, hands = HANDS) {
+      const pool = new Pool(url, { connections: hands, allowH2: false, connectTimeout: PATIENCE_MS })
       let isOver = false
       const hand = async () => {
         while (!isOver) {
@@ -201,7 +201,7 @@ export async function createRelayStorm(draw: Draw, server: Server, upstream: str
           if (each.ending === 'cut' || each.ending === 'refused') await delay(draw.whole(1, 20))
         }
       }
-      const done = Promise.all(Array.from({ length: HANDS }, hand)).then(() => pool.destroy())
+      const done = Promise.all(Array.from({ length: hands }, hand)).then(() => pool.destroy())
       return {
         done,
         stop(): Promise<void> {
