@@ -27,6 +27,8 @@ const MOST_PAUSE_MS = isCampaign ? 1_500 : 200
 /** How long PostgreSQL is down, or away from one node: with a fence of 10 s, some partitions reach it. */
 const MOST_DOWN_MS = isCampaign ? 4_000 : 300
 const MOST_AWAY_MS = isCampaign ? 16_000 : 800
+/** A statement on a connection that does not answer any more fails after 35 s, and is then repeated. */
+const SETTLED_MS = 80_000
 const ENV = {
   SLUICE_WORKERS: String(WORKERS),
   SLUICE_DRAIN_S: '2',
@@ -78,9 +80,11 @@ async function campaign(t: TestContext): Promise<void> {
   const memberAt = (index: number) => fleet.members[index] as FleetMember
   const direct = { dataDir: '', databaseUrl: postgres.url }
   const storm = await createRelayStorm(draw, memberAt(0).server, simulator.url)
-  const { judge } = createJudge(direct, storm, countFile)
+  const { judge } = createJudge(direct, storm, countFile, SETTLED_MS)
   const hits: Record<string, number> = {}
   let fences = 0
+  /** From the end of the load until nothing was leased or pending any more. */
+  const settleMs: number[] = []
   const countFences = ({ server }: FleetMember) => {
     fences += server.lines().filter(({ msg }) => /for too long. It refuses requests/.test(String(msg))).length
   }
@@ -143,7 +147,9 @@ async function campaign(t: TestContext): Promise<void> {
       await Promise.all(stormings.map(storming => storming.stop()))
     }
     for (const { server } of fleet.members) await untilAllAnswer(server, storm.payers[0]?.tokenId ?? 0)
+    const stoppedMs = performance.now()
     await judge(at)
+    settleMs.push(performance.now() - stoppedMs)
     const books = await verifyThroughSocket(draw.pick(fleet.members))
     assert.ok(books.ok, `${at}: ${books.lines.join('\n')}`)
     await storm.refill(draw.pick(fleet.members).server.api)
@@ -163,6 +169,7 @@ async function campaign(t: TestContext): Promise<void> {
   const figures = {
     ...hits,
     fences,
+    'ms until everything was settled: most': Math.round(Math.max(...settleMs)),
     requests: told.length,
     ...Object.fromEntries([...codes].map(([code, each]) => [code, each.length])),
     entries: entries.length,

@@ -35,13 +35,18 @@ export const untilAllAnswer = (server: Server, tokenId: number) =>
   })
 
 /** Reads the ledger on a separate connection, and checks it. */
-export function createJudge(ground: ServerOptions, { told }: Pick<RelayStorm, 'told'>, countFile: string) {
+export function createJudge(
+  ground: ServerOptions,
+  { told }: Pick<RelayStorm, 'told'>,
+  countFile: string,
+  settledMs = SETTLED_MS,
+) {
   const read = () => lookInto(ground, store => readAccounts(store, told, countFile))
   return {
     read,
     /** Waits for work in progress, such as a provider's last line; then every invariant holds. */
     async judge(at: string): Promise<Accounts> {
-      const deadline = Date.now() + SETTLED_MS
+      const deadline = Date.now() + settledMs
       for (;;) {
         const accounts = await read()
         const broken = breaches(accounts)
