@@ -99,12 +99,12 @@ export async function openNodeLedger({ config, log, store, peers, fleet, onRollb
     outageMs: store.engine === 'postgres' ? config.outageS * 1_000 : 0,
     nowMs: Date.now,
     onFailure: createFailureLog(log, Date.now),
+    onFailover: store.onFailover,
     onHealed(outcome) {
       logFailover(log, outcome)
       if (outcome.isBehind) onRollback()
     },
   })
-  store.onFailover(ledger.checkStore)
   await dropUnsent(db, nodeId)
   await endLeases(db, nodeId)
   const anchors = createAnchors({

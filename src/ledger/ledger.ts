@@ -27,6 +27,8 @@ type LedgerDeps = {
   monotonicMs?(): number
   readonly timers?: Timers
   onFailure(error: Error, message: string): void
+  /** Registers a listener that is called when the store may have lost transactions that it had acknowledged. */
+  onFailover?(listener: () => void): void
   /** The store was compared with this node, and what it had lost was applied again. */
   onHealed(outcome: HealOutcome): void
 }
@@ -81,8 +83,18 @@ export async function openLedger(deps: LedgerDeps) {
     monotonicMs = () => performance.now(),
     timers = systemTimers,
     onFailure,
+    onFailover,
     onHealed,
   } = deps
+  /** The store may have lost transactions that it had acknowledged. */
+  let mayBeBehind = false
+  let failovers = 0
+  const checkStore = () => {
+    mayBeBehind = true
+    failovers += 1
+  }
+  // Before the recovery: the store may lose the start of this node while it recovers.
+  onFailover?.(checkStore)
   const leases = createLeases({
     find: account => books.findAccount(account),
     lease: (account, want, number) => books.lease(nodeId, account, want, number),
@@ -114,14 +126,13 @@ export async function openLedger(deps: LedgerDeps) {
     return { settled: records.map(({ body }) => body), afterLsn: appliedLsn, lastLsn, oldestOpenLsn }
   }
 
-  /** The store may have lost transactions that it had acknowledged. */
-  let mayBeBehind = false
   /** What the running comparison has found so far. It is repeated if the store becomes unavailable. */
   let isBehind = false
   let lostSettlements = 0
 
   const heal = async () => {
     mayBeBehind = true
+    const failoversBefore = failovers
     journal.flush()
     const position = await books.reopenNode(nodeId, recovered.epoch, Math.floor(nowMs() / 1000))
     const countBefore = unapplied.length
@@ -136,7 +147,8 @@ export async function openLedger(deps: LedgerDeps) {
     endWaits(({ lsn }) => lsn <= position.appliedLsn)
     journal.markNeededAfter(Math.min(appliedLsn, (openLsns.values().next().value ?? appliedLsn + 1) - 1))
     const uncoveredNanos = await restoreLeases({ nodeId, books, leases, unapplied })
-    mayBeBehind = false
+    // After another failover meanwhile, the comparison is repeated.
+    mayBeBehind = failovers > failoversBefore
     onHealed({ isBehind, settlements: lostSettlements, uncoveredNanos })
     isBehind = false
     lostSettlements = 0
@@ -348,9 +360,7 @@ export async function openLedger(deps: LedgerDeps) {
       for (const account of leases.accounts()) await leases.refresh(account)
     },
     /** Compares the store with this node, and applies again what the store has lost, soon. */
-    checkStore(): void {
-      mayBeBehind = true
-    },
+    checkStore,
     async close(): Promise<void> {
       stopApplying()
       stopSweeping()

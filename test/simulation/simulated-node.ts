@@ -214,11 +214,11 @@ export async function startNode(world: World, disk: SimulatedDisk, life: Life) {
     monotonicMs: clock.monotonicMs,
     timers,
     onFailure,
+    onFailover: listener => void failoverListeners.push(listener),
     onHealed({ isBehind }) {
       if (isBehind) void invalidate(['all']).catch(onFailure)
     },
   })
-  failoverListeners.push(ledger.checkStore)
 
   /** What the caches have: the number of the last change of each target. */
   const cached = new Map<string, number>()
