@@ -1,9 +1,11 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Pool } from 'undici'
 import type { Figures, Load } from './load.ts'
 import { percentile } from './table.ts'
 
 /** A separate process that sends requests to one URL as fast as they are answered, and prints the results as JSON. */
 const load = JSON.parse(process.argv[2] ?? '{}') as Load
+const { everyMs = 0 } = load
 const url = new URL(load.url)
 const pool = new Pool(url.origin, { connections: load.connections, pipelining: 1, allowH2: false })
 const times: number[] = []
@@ -35,7 +37,10 @@ const isOver =
     : () => ++sentRequests > load.requests
 await Promise.all(
   Array.from({ length: load.connections }, async () => {
-    while (!isOver()) await ask()
+    for (let nextMs = performance.now() + Math.random() * everyMs; !isOver(); nextMs += everyMs) {
+      if (everyMs > 0) await sleep(Math.max(0, nextMs - performance.now()))
+      await ask()
+    }
   }),
 )
 const seconds = (performance.now() - started) / 1_000

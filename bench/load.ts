@@ -9,6 +9,8 @@ export type Load = {
   readonly headers: Readonly<Record<string, string>>
   readonly body: string
   readonly connections: number
+  /** Each connection sends a request this often, and not as fast as they are answered. */
+  readonly everyMs?: number
 } & ({ readonly seconds: number } | { readonly requests: number })
 
 export type Figures = {

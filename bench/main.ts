@@ -11,6 +11,7 @@ const BENCHES = {
   'slow-readers': async options => (await import('./slow-readers.ts')).benchSlowReaders(options),
   hostile: async options => (await import('./hostile.ts')).benchHostile(options),
   translate: async options => (await import('./translate.ts')).benchTranslate(options),
+  fleet: async options => (await import('./fleet.ts')).benchFleet(options),
   lists: async options => (await import('./lists.ts')).benchLists(options),
 } as const satisfies Record<string, (options: Options) => Promise<void>>
 
