@@ -78,7 +78,13 @@ export function serveEverything(app: FastifyInstance, deps: Deps): void {
   servePreflights(app)
 }
 
-type KnownPath = { readonly path: string; readonly pattern: RegExp; readonly methods: ReadonlySet<string> }
+type KnownPath = {
+  readonly path: string
+  readonly pattern: RegExp
+  /** The same with any word in place of a number. */
+  readonly widePattern: RegExp
+  readonly methods: ReadonlySet<string>
+}
 
 const paramsIn = (path: string) => path.split('/:').length
 
@@ -93,6 +99,7 @@ function knownPaths(): KnownPath[] {
     .map(([path, methods]) => ({
       path,
       pattern: patternOf(path, numbered.has(path) ? '\\d+' : '[^/]+'),
+      widePattern: patternOf(path, '[^/]+'),
       methods,
     }))
 }
@@ -125,7 +132,7 @@ export function refuseOtherMethod(request: FastifyRequest): void {
 /** Reserves fixed paths for all methods: otherwise a path with an id parameter would read the fixed name as an id. */
 function reserveFixedPaths(app: FastifyInstance): void {
   for (const { path, methods } of KNOWN) {
-    const wider = KNOWN.filter(other => other.path !== path && patternOf(other.path, '[^/]+').test(path))
+    const wider = KNOWN.filter(other => other.path !== path && other.widePattern.test(path))
     const others = new Set(wider.flatMap(other => [...other.methods])).difference(methods)
     if (others.size === 0) continue
     app.route({
