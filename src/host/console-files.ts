@@ -47,13 +47,21 @@ export async function findBuild(digest: string, directory = CONSOLE_BUILDS): Pro
   return undefined
 }
 
+let startDigest: Promise<string | undefined> | undefined
+
+/** The digest of the sources that this process was started with, for all its gateways: tests run many in a process. */
+function digestAtStart(): Promise<string | undefined> {
+  // `prepare` reports sources that cannot be read; the newest build is served then.
+  startDigest ??= digestOfSources().catch(() => undefined)
+  return startDigest
+}
+
 /**
  * Lists the folders of the builds. The first is the build of the sources that this gateway was started with, or else the
  * newest. The others are listed too, because browsers may still have pages open that another gateway has served.
  */
 export function createConsoleBuilds(directory = CONSOLE_BUILDS): () => Promise<readonly string[]> {
-  // `prepare` reports sources that cannot be read; the newest build is served then.
-  const started = existsSync(BUILDER) ? digestOfSources().catch(() => undefined) : undefined
+  const started = existsSync(BUILDER) ? digestAtStart() : undefined
   return async () => {
     const digest = await started
     const folders = (await buildsIn(directory)).map(name => join(directory, name))
