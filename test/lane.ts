@@ -6,6 +6,7 @@ import './support/gateway.ts'
 import { cpuSeconds, recordCost } from './support/cpu-times.ts'
 import { filesOfLane } from './support/lanes.ts'
 import { endProcesses, until } from './support/process.ts'
+import { trackPromises } from './support/promise-tracking.ts'
 
 /**
  * One of a few processes that share the test files and run them one after another. A process for each file would
@@ -24,19 +25,21 @@ const openServers = () => process.getActiveResourcesInfo().filter(kind => kind =
 // A test may wait for a timer that keeps no process alive: the process must not end for that.
 const alive = setInterval(() => {}, HUNG_MS)
 for (const file of filesOfLane())
-  await describe(file, { timeout: HUNG_MS }, async () => {
-    const opened = openServers()
-    const cpuBefore = cpuSeconds()
-    await import(pathToFileURL(resolve(file)).href)
-    after(async () => {
-      await endProcesses()
-      const areClosed = () => (openServers() <= opened ? true : undefined)
-      await until('closed servers', areClosed, CLOSE_MS).catch(() =>
-        console.error(`${file} has left a server open.`),
-      )
-      recordCost(file, cpuSeconds() - cpuBefore)
-    })
-  })
+  await describe(file, { timeout: HUNG_MS }, () =>
+    trackPromises(async () => {
+      const opened = openServers()
+      const cpuBefore = cpuSeconds()
+      await import(pathToFileURL(resolve(file)).href)
+      after(async () => {
+        await endProcesses()
+        const areClosed = () => (openServers() <= opened ? true : undefined)
+        await until('closed servers', areClosed, CLOSE_MS).catch(() =>
+          console.error(`${file} has left a server open.`),
+        )
+        recordCost(file, cpuSeconds() - cpuBefore)
+      })
+    }),
+  )
 clearInterval(alive)
 setTimeout(() => {
   console.error(`Still open after the last test: ${process.getActiveResourcesInfo().join(', ')}.`)

@@ -118,7 +118,10 @@ async function runAndPrint(programs: readonly string[], concurrency: number): Pr
   const running = run({
     files: programs,
     concurrency,
-    execArgv: ['--import', './test/support/cpu-of-file.ts'],
+    execArgv: ['./test/support/promise-tracking.ts', './test/support/cpu-of-file.ts'].flatMap(file => [
+      '--import',
+      file,
+    ]),
   })
   const failures = new Set<string>()
   // In a lane, each file is a test of the outermost level.

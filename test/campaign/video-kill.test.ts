@@ -78,7 +78,7 @@ for (const engine of ENGINES) {
     it('loses no accepted job, charges each once or leaves it unresolved, and ends every one', async t => {
       const draw = createDraw(SEED)
       const simulator = await startSimulator()
-      after(simulator.close)
+      t.after(simulator.close)
       const ground = await newGround(engine)
       server = await startServer(ground)
       const key = await furnish(server, simulator.url)

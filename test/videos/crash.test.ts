@@ -39,11 +39,15 @@ const untilEnded = (server: Server, id: string, token: string) =>
 for (const engine of ENGINES) {
   describe(`video jobs of a gateway that is killed, on ${engine}`, () => {
     let server: Server | undefined
-    after(() => server?.kill())
+    const simulators: Simulator[] = []
+    after(async () => {
+      await server?.kill()
+      for (const { close } of simulators) await close()
+    })
 
     async function newSimulator(): Promise<Simulator> {
       const simulator = await startSimulator()
-      after(simulator.close)
+      simulators.push(simulator)
       return simulator
     }
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after, before, describe, it } from 'node:test'
 import { ENGINES } from '../support/gateway.ts'
@@ -8,6 +8,14 @@ import { until } from '../support/process.ts'
 import { openVideos, type VideoRelay } from '../support/videos.ts'
 
 const LEASE_MS = 90_000
+
+const providers: Server[] = []
+after(() => {
+  for (const server of providers) {
+    server.closeAllConnections()
+    server.close()
+  }
+})
 
 /** A provider that accepts every job, and responds to polls as the test scripts it. */
 async function startProvider(answerLook: (request: IncomingMessage, response: ServerResponse) => void) {
@@ -20,10 +28,7 @@ async function startProvider(answerLook: (request: IncomingMessage, response: Se
     })
   })
   await once(server.listen(0, '127.0.0.1'), 'listening')
-  after(() => {
-    server.closeAllConnections()
-    server.close()
-  })
+  providers.push(server)
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
