@@ -9,6 +9,7 @@ import { buildProgram } from '../bundle.ts'
 import { createLog } from '../src/app/log.ts'
 import { createConsoleFiles } from '../src/host/console-files.ts'
 import { CPU_VARIABLE, describeCosts } from './support/cpu-times.ts'
+import { BOTH_VARIABLE, describeEngines, ENGINES_VARIABLE } from './support/engines.ts'
 import { prepareFirstStarts } from './support/first-start.ts'
 import { prepareLanes } from './support/lanes.ts'
 import { countLaws, LAWS_VARIABLE } from './support/laws.ts'
@@ -17,10 +18,11 @@ import { PROGRAM_VARIABLE } from './support/program.ts'
 
 /**
  * Runs the tests over one PostgreSQL: everything with short campaigns and a fixed seed, or, with --campaign,
- * only the campaigns at full length. File names as arguments limit the run to those.
+ * only the campaigns at full length. File names as arguments limit the run to those. Suites that
+ * usually run on one engine run on both with --both-engines, and in campaigns.
  */
 const { values, positionals } = parseArgs({
-  options: { campaign: { type: 'boolean' } },
+  options: { campaign: { type: 'boolean' }, 'both-engines': { type: 'boolean' } },
   allowPositionals: true,
 })
 
@@ -93,12 +95,16 @@ const firstStarts = await prepareFirstStarts()
 // The program is started a few hundred times: the compile cache avoids compiling it each time.
 process.env.NODE_COMPILE_CACHE = join(tmpdir(), 'sluice-test-compiled')
 if (values.campaign) process.env.SLUICE_CAMPAIGN = '1'
+if (values.campaign || values['both-engines']) process.env[BOTH_VARIABLE] = '1'
 const countsFolder = mkdtempSync(join(tmpdir(), 'sluice-counts-'))
 const lawsFile = join(countsFolder, 'laws.jsonl')
 process.env[LAWS_VARIABLE] = lawsFile
 const costsFile = join(countsFolder, 'cpu.jsonl')
 writeFileSync(costsFile, '')
 process.env[CPU_VARIABLE] = costsFile
+const enginesFile = join(countsFolder, 'engines')
+writeFileSync(enginesFile, '')
+process.env[ENGINES_VARIABLE] = enginesFile
 
 // More than two cores need: tests wait for clocks, polls and processes. Campaigns measure, so each runs alone.
 const AT_ONCE = values.campaign ? 1 : 4
@@ -154,8 +160,9 @@ const left = lanes?.end() ?? []
 if (left.length > 0) console.log(`not run: ${left.join(', ')}`)
 const laws = countLaws(existsSync(lawsFile) ? readFileSync(lawsFile, 'utf8') : '')
 const costs = describeCosts(readFileSync(costsFile, 'utf8'))
+const engines = describeEngines(readFileSync(enginesFile, 'utf8'))
 rmSync(countsFolder, { recursive: true })
-if (isShared) console.log(costs)
+if (isShared) console.log(`${costs}\n${engines}`)
 if (laws.ran > 0) console.log(laws.summary)
 // Law tests that do not run report nothing: a full run without them must not look like a success.
 const LEAST_LAWS = 1_000

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { before, describe, it } from 'node:test'
 import { CLIENTS, type Client, resultOf } from '../support/format-clients.ts'
-import { ENGINES } from '../support/gateway.ts'
+import { oneEngine } from '../support/gateway.ts'
 import { INPUT_NANOS, OUTPUT_NANOS, type Relay, suiteRelay } from '../support/relay.ts'
 
 /** Provider families by their format, each with a simulator model. */
@@ -52,7 +52,7 @@ const names = Object.keys(CLIENTS) as (keyof typeof CLIENTS)[]
 const families = Object.keys(FAMILIES) as Family[]
 const ways = ['whole', 'stream'] as const
 
-for (const engine of ENGINES) {
+for (const engine of oneEngine('sqlite')) {
   describe(`the charges for chats in every format on ${engine}`, () => {
     const relay = suiteRelay(engine)
 
@@ -94,11 +94,14 @@ describe('chats in every format with every provider family', () => {
   for (const name of names)
     for (const family of families)
       describe(`${name} with ${family}`, () => {
+        const seat = {} as Awaited<ReturnType<typeof sit>>
+        before(async () => {
+          Object.assign(seat, await sit(name, family))
+        })
         const both = async (
           test: (way: (typeof ways)[number], api: Client, model: string) => Promise<void>,
         ) => {
-          const { api, model } = await sit(name, family)
-          for (const way of ways) await test(way, api, model)
+          for (const way of ways) await test(way, seat.api, seat.model)
         }
 
         it('supports text', () =>
@@ -134,7 +137,7 @@ describe('chats in every format with every provider family', () => {
           }))
 
         it('supports an image', async () => {
-          const { api, model } = await sit(name, family)
+          const { api, model } = seat
           const without = await api.whole({ model, text: 'look' })
           const { input } = await api.whole({ model, text: 'look', image: true })
           assert.equal(input - without.input, 85)

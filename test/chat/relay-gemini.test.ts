@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { GoogleGenAI } from '@google/genai'
 import OpenAI from 'openai'
-import { ENGINES } from '../support/gateway.ts'
+import { oneEngine } from '../support/gateway.ts'
 import { fetchPatiently, INPUT_NANOS, OUTPUT_NANOS, suiteRelay } from '../support/relay.ts'
 
 const GEMINI = 24
@@ -15,7 +15,7 @@ const WEATHER = {
   },
 }
 
-for (const engine of ENGINES) {
+for (const engine of oneEngine('postgres')) {
   describe(`a client of chat completions with Gemini, on ${engine}`, () => {
     const relay = suiteRelay(engine)
 

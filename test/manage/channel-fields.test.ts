@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { CHANNEL_NAME_LENGTH, loopIn, withSuffix } from '../../src/domain/channel.ts'
-import { ENGINES, type Reply, suiteGateway } from '../support/gateway.ts'
+import { oneEngine, type Reply, suiteGateway } from '../support/gateway.ts'
 
 const nested = (depth: number): object => (depth === 0 ? {} : { inner: nested(depth - 1) })
 
-for (const engine of ENGINES) {
+for (const engine of oneEngine('sqlite')) {
   describe(`fields of a channel on ${engine} (docs/reference/management-api.md: Channels)`, () => {
     const gateway = suiteGateway({ engine })
 

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { beforeEach, describe, it } from 'node:test'
 import { SETTINGS } from '../../src/domain/setting.ts'
-import { ENGINES, suiteGateway } from '../support/gateway.ts'
+import { oneEngine, suiteGateway } from '../support/gateway.ts'
 
 const DEFAULTS = Object.fromEntries(Object.entries(SETTINGS).map(([key, setting]) => [key, setting.default]))
 
-for (const engine of ENGINES) {
+for (const engine of oneEngine('postgres')) {
   describe(`settings on ${engine} (docs/reference/management-api.md: Runtime settings)`, () => {
     const gateway = suiteGateway({ engine })
     beforeEach(async () => {

@@ -7,7 +7,7 @@ import { Readable } from 'node:stream'
 import { describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
-import { ENGINES } from '../support/gateway.ts'
+import { oneEngine } from '../support/gateway.ts'
 import { soundForm, suiteMedia, wavOf } from '../support/media.ts'
 import { wavFile } from '../support/wav.ts'
 
@@ -15,7 +15,7 @@ const PER_SECOND = { per_second: 0.0001 }
 const SECOND_NANOS = 100_000
 const PATH = '/v1/audio/transcriptions'
 
-for (const engine of ENGINES) {
+for (const engine of oneEngine('sqlite')) {
   describe(`transcription through the gateway on ${engine} (docs/reference/relay-api.md: Transcription)`, () => {
     const media = suiteMedia(engine)
 

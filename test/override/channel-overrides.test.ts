@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { createCatalogSource } from '../../src/relay/catalog/sources.ts'
-import { ENGINES } from '../support/gateway.ts'
+import { oneEngine } from '../support/gateway.ts'
 import { startRecorder } from '../support/recorder.ts'
 import { PROVIDER_KEY, suiteRelay } from '../support/relay.ts'
 
@@ -13,7 +13,7 @@ const ask = (model: string, more: Fields = {}) => ({
   ...more,
 })
 
-for (const engine of ENGINES)
+for (const engine of oneEngine('sqlite'))
   describe(`the overrides of a channel on ${engine}`, () => {
     const relay = suiteRelay(engine)
     let provider: Awaited<ReturnType<typeof startRecorder>>

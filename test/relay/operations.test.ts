@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { NO_CHANNEL } from '../../src/domain/rejection.ts'
-import { ENGINES, type Reply } from '../support/gateway.ts'
+import { oneEngine, type Reply } from '../support/gateway.ts'
 import { soundForm, wavOf } from '../support/media.ts'
 import { until } from '../support/process.ts'
 import { openVideos, type VideoRelay } from '../support/videos.ts'
@@ -231,7 +231,7 @@ const TABLES: Readonly<Record<string, Table>> = {
   },
 }
 
-for (const engine of ENGINES)
+for (const engine of oneEngine('postgres'))
   describe(`the documented ranges of requests on ${engine}`, () => {
     let relay: VideoRelay
     before(async () => {

@@ -6,7 +6,7 @@ import { after, before, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { countTokens } from '../../simulator/tokens.ts'
 import { readRetryAfter } from '../../src/relay/upstream/failure.ts'
-import { ENGINES } from '../support/gateway.ts'
+import { oneEngine } from '../support/gateway.ts'
 import { until } from '../support/process.ts'
 import { fetchPatiently, INPUT_NANOS, OUTPUT_NANOS, openRelay, suiteRelay } from '../support/relay.ts'
 
@@ -79,7 +79,7 @@ const BEGINNINGS = [
   },
 ] as const
 
-for (const engine of ENGINES)
+for (const engine of oneEngine('sqlite'))
   describe(`a stream whose usage is reported too early, on ${engine}`, () => {
     const relay = suiteRelay(engine)
     let provider: Awaited<ReturnType<typeof openProvider>>
@@ -170,7 +170,7 @@ for (const engine of ENGINES)
     })
   })
 
-for (const engine of ENGINES)
+for (const engine of oneEngine('postgres'))
   describe(`the routing explanation of a request, on ${engine}`, () => {
     const relay = suiteRelay(engine)
 
@@ -211,7 +211,7 @@ for (const engine of ENGINES)
     })
   })
 
-for (const engine of ENGINES)
+for (const engine of oneEngine('sqlite'))
   describe(`a legacy completion on ${engine}`, () => {
     const relay = suiteRelay(engine)
 
@@ -250,7 +250,7 @@ for (const engine of ENGINES)
     })
   })
 
-for (const engine of ENGINES)
+for (const engine of oneEngine('postgres'))
   describe(`a host that rejects the request for stream usage, on ${engine}`, () => {
     const relay = suiteRelay(engine)
     let provider: Awaited<ReturnType<typeof openProvider>>
@@ -303,7 +303,7 @@ for (const engine of ENGINES)
     })
   })
 
-for (const engine of ENGINES)
+for (const engine of oneEngine('sqlite'))
   describe(`a provider that keeps its response open after the last event, on ${engine}`, () => {
     const relay = suiteRelay(engine)
     let provider: Awaited<ReturnType<typeof openProvider>>
@@ -349,7 +349,7 @@ for (const engine of ENGINES)
     })
   })
 
-for (const engine of ENGINES)
+for (const engine of oneEngine('postgres'))
   describe(`a client that disconnects before the response, on ${engine}`, () => {
     it('has the tokens that it pays for counted in its rate limits too', async () => {
       const relay = await openRelay(engine)

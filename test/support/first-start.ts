@@ -3,11 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { readConfig } from '../../src/app/config.ts'
 import { openStoreAndKeys } from '../../src/app/store-and-keys.ts'
+import { ENGINES, type EngineName } from './engines.ts'
 import { createDatabase } from './postgres.ts'
-
-/** Every suite that uses the store runs on both engines. */
-export const ENGINES = ['sqlite', 'postgres'] as const
-export type EngineName = (typeof ENGINES)[number]
 
 export const ROOT_TOKEN = 'test-root-access-token-0001'
 export const ROOT_PASSWORD = 'test root password'

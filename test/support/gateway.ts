@@ -8,10 +8,12 @@ import { buildServer } from '../../src/app/gateway.ts'
 import { createLog } from '../../src/app/log.ts'
 import { operationsOf } from '../../src/app/operations.ts'
 import { openStoreAndKeys } from '../../src/app/store-and-keys.ts'
-import { type EngineName, newStore, ROOT_TOKEN } from './first-start.ts'
+import type { EngineName } from './engines.ts'
+import { newStore, ROOT_TOKEN } from './first-start.ts'
 import { stopOwnPostgres } from './postgres.ts'
 
-export { ENGINES, type EngineName, ROOT_PASSWORD, ROOT_TOKEN } from './first-start.ts'
+export { ENGINES, type EngineName, oneEngine } from './engines.ts'
+export { ROOT_PASSWORD, ROOT_TOKEN } from './first-start.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: tests check responses field by field
 type Json = any

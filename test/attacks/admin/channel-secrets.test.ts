@@ -7,7 +7,7 @@ import { isSecretName } from '../../../src/domain/secret-name.ts'
 import { channelContract } from '../../../src/manage/contract/channels.ts'
 import type { Route } from '../../../src/manage/contract/route.ts'
 import { headersOf, providers } from '../../../src/providers/index.ts'
-import { ENGINES, type Reply, suiteGateway } from '../../support/gateway.ts'
+import { oneEngine, type Reply, suiteGateway } from '../../support/gateway.ts'
 
 const KEY = 'stored-key-of-the-operator-1111'
 const SECOND_KEY = 'stored-key-of-the-operator-2222'
@@ -78,7 +78,7 @@ function membersOf(schema: unknown): string[] {
   return ['in', 'innerType'].flatMap(name => (def?.[name] ? membersOf(def[name]) : []))
 }
 
-for (const engine of ENGINES)
+for (const engine of oneEngine('postgres'))
   describe(`the secrets of a channel, against an Admin on ${engine}`, () => {
     const gateway = suiteGateway({ engine })
     let admin: string

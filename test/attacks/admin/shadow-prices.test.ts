@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { ENGINES } from '../../support/gateway.ts'
+import { oneEngine } from '../../support/gateway.ts'
 import { suiteRelay } from '../../support/relay.ts'
 
 /** USD per million tokens: the maximum of a price. */
@@ -8,7 +8,7 @@ const MAX_PRICE = 1e9
 /** Some 9,000 tokens, of which each costs 1,000 USD. */
 const LONG = 'a word '.repeat(4_400)
 
-for (const engine of ENGINES)
+for (const engine of oneEngine('sqlite'))
   describe(`a shadow price of an Admin on ${engine}`, () => {
     const relay = suiteRelay(engine)
 

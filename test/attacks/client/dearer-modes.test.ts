@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { pricedFields } from '../../../src/media/video-modes.ts'
-import { ENGINES } from '../../support/gateway.ts'
+import { oneEngine } from '../../support/gateway.ts'
 import { suiteRelay } from '../../support/relay.ts'
 import { jsonAnswer, startVendor, type Vendor } from '../../support/scripted-vendor.ts'
 
@@ -21,7 +21,7 @@ const MODES = {
   ],
 }
 
-for (const engine of ENGINES) {
+for (const engine of oneEngine('sqlite')) {
   describe(`a client that requests a more expensive video mode, on ${engine}`, () => {
     const relay = suiteRelay(engine)
     let vendor: Vendor
@@ -121,7 +121,7 @@ for (const engine of ENGINES) {
   })
 }
 
-for (const engine of ENGINES) {
+for (const engine of oneEngine('postgres')) {
   describe(`a client that requests a more expensive speech mode, on ${engine}`, () => {
     const relay = suiteRelay(engine)
     let vendor: Vendor

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { ENGINES } from '../../support/gateway.ts'
+import { oneEngine } from '../../support/gateway.ts'
 import { INPUT_NANOS, OUTPUT_NANOS, suiteRelay } from '../../support/relay.ts'
 import {
   eventsAnswer,
@@ -32,7 +32,7 @@ const message = (usage: object) => ({
   usage,
 })
 
-for (const engine of ENGINES) {
+for (const engine of oneEngine('postgres')) {
   describe(`a client that makes the vendor run more than one inference, on ${engine}`, () => {
     const relay = suiteRelay(engine)
     let vendor: Vendor
