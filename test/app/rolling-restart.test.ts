@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { cpSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
 import { startSimulator } from '../../simulator/server.ts'
 import { type Balancer, hasHaproxy, startBalancer, startHaproxy } from '../support/balancer.ts'
 import { freePort } from '../support/postgres.ts'
@@ -17,6 +18,8 @@ import { createFurnisher } from '../support/relay.ts'
 
 const NODES = 3
 const CLIENTS = 4
+/** Between two requests of a client: enough requests run at every moment, and the nodes get processor time to start. */
+const PAUSE_MS = 25
 
 /** The places of three nodes on one database, with fixed ports; the first node has two workers. */
 async function newFleet() {
@@ -35,7 +38,7 @@ async function newFleet() {
 
 type Outcome = { readonly isFailed: boolean; readonly text: string }
 
-/** Sends requests without pause, streams and others, until it is stopped. Never retries, except if a node is overloaded. */
+/** Sends requests one after another, streams and others, until it is stopped. Never retries, except if a node is overloaded. */
 function startLoad(url: string, key: string, models: readonly string[]) {
   const outcomes: Outcome[] = []
   let isStopped = false
@@ -64,6 +67,7 @@ function startLoad(url: string, key: string, models: readonly string[]) {
     for (let turn = client; !isStopped; turn++) {
       const outcome = await ask(turn)
       if (outcome) outcomes.push(outcome)
+      await delay(PAUSE_MS)
     }
   })
   return {

@@ -1086,8 +1086,8 @@ for (const engine of ENGINES) {
         }
       }
       const writers = [writer(), writer(), writer(), writer()]
-      for (let round = 0; round < 5; round++) {
-        await until('more writes', () => (written > 60 * (round + 1) ? true : undefined))
+      for (let round = 0; round < 3; round++) {
+        await until('more writes', () => (written > 40 * (round + 1) ? true : undefined))
         const { ok, lines } = await verifyThroughSocket(ground)
         assert.ok(ok, lines.join('\n'))
       }

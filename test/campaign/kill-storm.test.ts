@@ -22,12 +22,12 @@ import {
 import { createDraw, createStorm, type Storm } from '../support/storm.ts'
 
 const isCampaign = process.env.SLUICE_CAMPAIGN !== undefined
-const KILLS = isCampaign ? 50 : 4
+const KILLS = isCampaign ? 50 : 2
 const FIRST_STARTS = isCampaign ? 20 : 1
 /** Set it to repeat a run; fixed unless a campaign draws a random one. */
 const SEED = Number(process.env.SLUICE_SEED ?? (isCampaign ? randomInt(2 ** 31) : 20_250_101))
 /** How many responses a storm gets before the kill, and how long after the last of them it follows. */
-const MOST_ANSWERS = isCampaign ? 400 : 80
+const MOST_ANSWERS = isCampaign ? 400 : 60
 const MOST_DELAY_MS = 40
 /** About the duration of a start: kills happen at any point of it. */
 const START_MS = 1_200

@@ -22,12 +22,12 @@ import { createDraw } from '../support/storm.ts'
 
 const isCampaign = process.env.SLUICE_CAMPAIGN !== undefined
 const WORKERS = [1, 3] as const
-const ALL_KILLS = Number(process.env.SLUICE_KILLS ?? (isCampaign ? 200 : 8))
+const ALL_KILLS = Number(process.env.SLUICE_KILLS ?? (isCampaign ? 200 : 4))
 const KILLS = Math.ceil(ALL_KILLS / (ENGINES.length * WORKERS.length))
 /** Set it to repeat a run; fixed unless a campaign draws a random one. */
 const SEED = Number(process.env.SLUICE_SEED ?? (isCampaign ? randomInt(2 ** 31) : 20_250_102))
 /** How many responses a storm gets before the kill, and how long after the last of them it follows. */
-const MOST_ANSWERS = isCampaign ? 250 : 60
+const MOST_ANSWERS = isCampaign ? 250 : 40
 const MOST_DELAY_MS = 60
 /** About the duration of a start: kills happen at any point of it. */
 const START_MS = 1_000

@@ -230,7 +230,7 @@ for (const [engineIndex, engine] of ENGINES.entries())
       assert.ok((await verifyThroughSocket(ground)).ok)
     }
 
-    for (const { at, how, left, sees, isUnheard, isSlow } of shareOf(CASES, engineIndex, 6))
+    for (const { at, how, left, sees, isUnheard, isSlow } of shareOf(CASES, engineIndex, 9))
       it(`${at}, ${how === 'whole' ? 'a non-streamed response' : 'a stream'}: leaves ${left}`, async () => {
         const earlier = await read()
         const model = isSlow ? models.slow : models[how]
@@ -248,7 +248,7 @@ for (const [engineIndex, engine] of ENGINES.entries())
       const at = 'after the progress is committed'
       await askAt(server, key, models.stream, true, at)
       await mustBeKilled(server.ended, at)
-      for (const point of shareOf(RECOVERY, engineIndex, 3)) {
+      for (const point of shareOf(RECOVERY, engineIndex, 5)) {
         const starting = launch(['start'], { env: { ...settingsOf(ground), ...killable(point) } })
         await mustBeKilled(starting.ended, point)
       }

@@ -31,6 +31,8 @@ import {
 import { fetchPatiently } from '../support/relay.ts'
 
 const CLIENTS = 6
+/** Between two requests of a client, so that the backup gets processor time. */
+const PAUSE_MS = 15
 /**
  * Each worker has its own journal; the restored gateway has one worker, and settles the journals of all of
  * them.
@@ -74,7 +76,7 @@ const ask = ({ url }: Pick<Server, 'url'>, key: string, fields: object, signal?:
     ...(signal ? { signal } : {}),
   })
 
-/** Clients that send requests without a pause, streamed and not, some with tokens that were just created. */
+/** Clients that send one request after another, streamed and not, some with tokens that were just created. */
 function createTraffic(server: Server, key: string) {
   const answered: string[] = []
   let isOver = false
@@ -87,6 +89,7 @@ function createTraffic(server: Server, key: string) {
       if (text.includes('ledger_unavailable')) continue
       assert.equal(response.status, 200, text)
       answered.push(response.headers.get('x-request-id') ?? '')
+      await setTimeout(PAUSE_MS)
     }
   }
   const clients = Promise.all(Array.from({ length: CLIENTS }, (_, index) => client(index)))

@@ -8,9 +8,9 @@ import { fillSource, NEW_API_TABLES } from '../support/new-api-source.ts'
 import { newDirectory } from '../support/process.ts'
 import { writeSqlite } from '../support/source-database.ts'
 
-const USERS = 1_000
-const TOKENS = 10_000
-const CHANNELS = 200
+const USERS = 400
+const TOKENS = 3_000
+const CHANNELS = 60
 const SAMPLES = 40
 
 const from1 = (count: number) => Array.from({ length: count }, (_, index) => index + 1)
