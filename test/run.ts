@@ -27,60 +27,65 @@ const { values, positionals } = parseArgs({
 })
 
 const all = values.campaign ? globSync('test/campaign/*.test.ts') : globSync('test/**/*.test.ts')
-/** The slowest files start first, each in a process of its own, so that none of them runs alone at the end. */
-const LONGEST = [
+const pathsOf = (names: readonly string[]) => names.map(name => join('test', `${name}.test.ts`))
+/** The slowest files run first, so that none of them runs alone at the end. */
+const LONGEST = pathsOf([
+  'app/start',
   'console/pages',
-  'relay-outages',
-  'start',
-  'bad-bodies',
-  'relay-points',
-  'videos',
-  'workers',
-  'master-key',
-  'console',
-  'relay-kills',
+  'workers/workers',
+  'console/console',
+  'fleet/changes',
+  'cli/backup',
+  'campaign/relay-points',
+  'cli/master-key',
+  'campaign/relay-outages',
+  'campaign/relay-kills',
+  'app/rolling-restart',
+  'cli/apply',
+  'chat/relay-formats',
+  'videos/videos',
+  'fleet/money',
+  'fleet/limits',
   'console/playground',
-  'backup',
-  'relay/faults',
-  'relay-formats',
+  'console/explanation',
+  'campaign/kill-storm',
+  'campaign/video-kill',
   'videos/crash',
-  'kill-storm',
   'videos/vendors',
-  'authorization',
-  'video-kill',
-]
-/**
- * They mostly wait: for timeouts, retries and polls of the gateway. One process runs them beside the others from the
- * start, and takes little of the processors.
- */
-const WAITING = [
+  'simulation/fleet',
+  'store/folds',
+])
+/** They mostly wait: for timeouts, retries and polls of the gateway. */
+const WAITING = pathsOf([
   'app/error-table',
   'manage/alerts',
-  'store-outage',
+  'store/store-outage',
   'app/tracing',
   'console/alerts',
-  'alert-workers',
+  'app/alert-workers',
   'app/shipping',
-  'relay-bounds',
+  'campaign/relay-bounds',
   'videos/polling',
   'http1/server',
   'relay/operations',
-  'usage-edge-cases',
-  'tampered-books',
-  'rolled-back-books',
+  'relay/usage-edge-cases',
+  'attacks/disk/tampered-books',
+  'attacks/disk/rolled-back-books',
   'manage/explain',
   'app/alerts',
-]
-/** They measure the memory or the descriptors of their process, so each has a process of its own. */
-const ALONE = ['media/speech', 'media/transcription', 'relay/faults']
-const isNamed = (file: string, name: string) => file.endsWith(`/${name}.test.ts`)
-const ORDER = [...LONGEST, ...WAITING]
-const rankOf = (file: string) => {
-  const rank = ORDER.findIndex(name => isNamed(file, name))
-  return rank === -1 ? ORDER.length : rank
-}
-const files =
-  positionals.length > 0 ? positionals : all.sort((a, b) => rankOf(a) - rankOf(b) || (a < b ? -1 : 1))
+])
+/** They have a process of their own: they measure its memory or descriptors, or watch all gateways in it. */
+const ALONE = pathsOf([
+  'campaign/bad-bodies',
+  'manage/authorization',
+  'relay/faults',
+  'media/transcription',
+  'media/speech',
+])
+const named = [...LONGEST, ...WAITING, ...ALONE]
+const missing = named.filter(file => !existsSync(file))
+if (missing.length > 0) throw new Error(`There is no ${missing.join(', ')}.`)
+const files = positionals.length > 0 ? positionals : all.sort()
 
 const [program, postgres] = await Promise.all([
   buildProgram(),
@@ -110,11 +115,11 @@ process.env[ENGINES_VARIABLE] = enginesFile
 const AT_ONCE = values.campaign ? 1 : 4
 /** Files that are named run alone, and campaigns too; a complete run shares its other files among lanes. */
 const isShared = positionals.length === 0 && !values.campaign
-const isAlone = (file: string) => !isShared || [...LONGEST, ...ALONE].some(name => isNamed(file, name))
-const lanes = isShared ? prepareLanes(files.filter(file => !isAlone(file))) : undefined
+const others = files.filter(file => !named.includes(file))
+const lanes = isShared ? prepareLanes({ busy: [...LONGEST, ...others], waiting: WAITING }) : undefined
 const LANE = 'test/lane.ts'
-// The first lane starts with the files that wait. When these are done, so are the slowest files: it is one of four lanes.
-const programs = lanes ? [LANE, ...files.filter(isAlone), ...Array(AT_ONCE - 1).fill(LANE)] : files
+// The first lane starts with the files that wait. When these are done, so are those that run alone: it is one of four lanes.
+const programs = lanes ? [LANE, ...ALONE, ...Array(AT_ONCE - 1).fill(LANE)] : files
 
 /**
  * Runs the programs and prints their tests. Returns the test files that failed, or the lane if it ended otherwise.
