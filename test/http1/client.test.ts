@@ -422,7 +422,9 @@ describe('a connection', () => {
       return {
         sent: () => void events.push('written'),
         head: () => {},
-        data: (bytes: Buffer) => void (body += bytes),
+        data(bytes: Buffer) {
+          body += bytes
+        },
         end: () => resolve(body),
         fail: (error: Error) => resolve(error.message),
       }
