@@ -18,8 +18,10 @@ const KILLS = Number(process.env.SLUICE_KILLS ?? (isCampaign ? 20 : 1))
 const SEED = Number(process.env.SLUICE_SEED ?? (isCampaign ? randomInt(2 ** 31) : 20_250_105))
 const CLIENTS = isCampaign ? 16 : 4
 /** A process that has just started is slower for some seconds, and ships later. */
-const LEAST_ANSWERS = isCampaign ? 1_000 : 20
+const LEAST_ANSWERS = isCampaign ? 500 : 20
 const MOST_DELAY_MS = isCampaign ? 400 : 100
+/** Between two requests of a client. 0 saturates the machine. */
+const PAUSE_MS = Number(process.env.SLUICE_PAUSE_MS ?? 60)
 const USD_PER_REQUEST = 0.001
 const PASSWORD = 'a long password'
 
@@ -45,6 +47,7 @@ function load(url: string, key: string, model: string) {
         await response.body.text()
         if (response.statusCode === 200)
           answers.push({ requestId: String(response.headers['x-request-id']), atMs: performance.now() })
+        if (PAUSE_MS > 0) await delay(PAUSE_MS)
       } catch {
         // The gateway was killed.
         return
