@@ -4,6 +4,7 @@ import { epochOf } from '../../domain/node.ts'
 import type { Settled } from '../../domain/settled.ts'
 import { storableJson } from '../../domain/text.ts'
 import { chunksOf } from '../engine/chunks.ts'
+import { preparedSql } from '../engine/postgres.ts'
 import type { Engine } from '../engine/schema.ts'
 import { applyOnSqlite } from '../engine/sqlite.ts'
 import { type Db, type Trx, transact } from '../engine/store.ts'
@@ -36,9 +37,9 @@ async function runOnPostgres(
     const key = shared.key.join(', ')
     const taking = `select from ${shared.table} where (${key}) in (select ${key} from ${table})
       order by ${key} for no key update`
-    await trx.executeQuery(CompiledQuery.raw(taking, parameters))
+    await trx.executeQuery(CompiledQuery.raw(preparedSql(taking), parameters))
   }
-  const result = await trx.executeQuery(CompiledQuery.raw(statement(input), parameters))
+  const result = await trx.executeQuery(CompiledQuery.raw(preparedSql(statement(input)), parameters))
   return { count: Number(result.numAffectedRows ?? 0n), rows: result.rows }
 }
 

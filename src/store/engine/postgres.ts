@@ -39,6 +39,18 @@ function isConnectionError(
 const firstErrorOf = (error: Error): Error =>
   error instanceof AggregateError && error.errors[0] instanceof Error ? error.errors[0] : error
 
+/** A statement that begins with this is prepared once for each connection. PostgreSQL then parses it once, and soon plans it once. */
+const PREPARED = '/* prepared */ '
+export const preparedSql = (statement: string) => `${PREPARED}${statement}`
+
+/** The names of prepared statements. There are few: their text does not depend on data. */
+const preparedNames = new Map<string, string>()
+function preparedNameOf(statement: string): string {
+  const name = preparedNames.get(statement) ?? `sluice_${preparedNames.size + 1}`
+  preparedNames.set(statement, name)
+  return name
+}
+
 const isCommit = (statement: string) => statement === 'commit'
 
 /** A connection that fails fast after a connection error, and is then not returned to the pool for reuse. */
@@ -47,7 +59,10 @@ function watchedClient(client: PoolClient): PostgresPoolClient {
   async function query(statement: string, parameters: readonly unknown[]) {
     if (failure) throw failure
     try {
-      return await client.query(statement, parameters as unknown[])
+      const values = parameters as unknown[]
+      return statement.startsWith(PREPARED)
+        ? await client.query({ name: preparedNameOf(statement), text: statement, values })
+        : await client.query(statement, values)
     } catch (error) {
       if (!(error instanceof Error) || !isConnectionError(error)) throw error
       failure = new UnreachableError(firstErrorOf(error), { isOutcomeUnknown: isCommit(statement) })
