@@ -2,6 +2,9 @@ import { createDatabase } from './postgres.ts'
 import { type Env, newDirectory, type Server, startServer, until } from './process.ts'
 import { startProxy } from './proxy.ts'
 
+/** A start waits for PostgreSQL, which may be starting, too, and fails after a minute. */
+const RESTART_MS = 180_000
+
 export const SECRET = 'a master secret that all nodes of a test have'
 
 /** A gateway process with its own data directory, and a proxy before the shared database. */
@@ -44,9 +47,15 @@ export async function startFleet(count: number, env: Env = {}, ownDatabase?: Fle
   /** Starts a member again that has ended, as a service manager does: also if a start fails. */
   async function restartMember(index: number): Promise<void> {
     const { dataDir, proxy, server } = members[index] as FleetMember
-    const restarted = await until('a gateway to start again', () =>
-      startOn(proxy, dataDir, { PORT: String(server.port) }).catch(() => undefined),
-    )
+    let failure: unknown
+    const tryToStart = () =>
+      startOn(proxy, dataDir, { PORT: String(server.port) }).catch(error => {
+        failure = error
+        return undefined
+      })
+    const restarted = await until('a gateway to start again', tryToStart, RESTART_MS).catch(error => {
+      throw new Error(error.message, { cause: failure })
+    })
     members[index] = { dataDir, proxy, server: restarted }
   }
 
