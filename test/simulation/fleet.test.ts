@@ -4,7 +4,7 @@ import { PLANTED_BUGS } from './planted-bugs.ts'
 import { simulate } from './simulate.ts'
 
 /** The campaign continues with the next. */
-const SEEDS = 60
+const SEEDS = 200
 /** A bug is found by a few seeds of these. */
 const SEEDS_FOR_A_BUG = 200
 
