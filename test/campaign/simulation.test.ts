@@ -3,7 +3,7 @@ import { describe, it } from 'node:test'
 import { simulate } from '../simulation/simulate.ts'
 
 /** The tests of test/simulation run the first seeds. */
-const FIRST = 61
+const FIRST = 201
 const SEEDS = process.env.SLUICE_CAMPAIGN === undefined ? 5 : 10_000
 
 describe('a fleet in a simulated world (docs/adr/0034-a-simulated-world.md)', () => {
