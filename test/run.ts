@@ -30,8 +30,6 @@ const all = values.campaign ? globSync('test/campaign/*.test.ts') : globSync('te
 const pathsOf = (names: readonly string[]) => names.map(name => join('test', `${name}.test.ts`))
 /** The slowest files run first, so that none of them runs alone at the end. */
 const LONGEST = pathsOf([
-  'app/start',
-  'console/pages',
   'workers/workers',
   'console/console',
   'fleet/changes',
@@ -74,8 +72,13 @@ const WAITING = pathsOf([
   'manage/explain',
   'app/alerts',
 ])
-/** They have a process of their own: they measure its memory or descriptors, or watch all gateways in it. */
+/**
+ * They have a process of their own: they measure its memory or descriptors, watch all gateways in it, or exceed the time that
+ * a lane allows for a file on a busy machine.
+ */
 const ALONE = pathsOf([
+  'app/start',
+  'console/pages',
   'campaign/bad-bodies',
   'manage/authorization',
   'relay/faults',
