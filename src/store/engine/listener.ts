@@ -47,15 +47,15 @@ export function openListener(url: string, { key, onTimeline = () => {} }: Listen
         connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
         query_timeout: QUERY_TIMEOUT_MS,
       },
-      client => {
+      async client => {
         client.on('notification', ({ payload }) => {
           const message = verified(key, payload ?? '')
           if (message !== undefined) for (const listener of listeners) listener(message)
         })
         // If this fails, the connection fails with it, and so does the statement that needed it.
-        client.query(`listen ${CHANNEL}`).catch(() => {})
+        await client.query(`listen ${CHANNEL}`).catch(() => {})
         // Before the statement that needed the connection: after a failover, its answer is that of another server.
-        readTimeline(client, onTimeline)
+        await readTimeline(client, onTimeline)
       },
     )
   const db: Db = new Kysely<Database>({ dialect: new PostgresDialect({ pool }) })

@@ -127,11 +127,14 @@ function createHosts(hosts: readonly string[], kind: ServerKind) {
   }
 }
 
-/** The driver is loaded with the first query: a gateway on SQLite never needs it. */
+/**
+ * The driver is loaded with the first query: a gateway on SQLite never needs it. Before a new connection is used, the pool waits
+ * for `onConnect`.
+ */
 export async function createPool(
   url: string,
   options: PoolConfig,
-  onConnect: (client: PoolClient) => void = () => {},
+  onConnect: (client: ClientBase) => Promise<void> = async () => {},
 ): Promise<PostgresPool> {
   const { default: pg } = await import('pg')
   const { hosts: urls, kind = urls.length > 1 ? 'writable' : 'any' } = parsePostgresUrl(url)
@@ -147,7 +150,10 @@ export async function createPool(
   }
   const pool = new pg.Pool({
     Client: HostClient as never,
-    onConnect: kind === 'any' ? undefined : hosts.check,
+    async onConnect(client) {
+      if (kind !== 'any') await hosts.check(client)
+      await onConnect(client)
+    },
     statement_timeout: STATEMENT_TIMEOUT_MS,
     idle_in_transaction_session_timeout: STATEMENT_TIMEOUT_MS,
     keepAlive: true,
@@ -158,10 +164,7 @@ export async function createPool(
   pool.on('error', () => {})
   // A checked-out connection that breaks between two queries fails the next one; without a listener the error would end the
   // process.
-  pool.on('connect', client => {
-    client.on('error', () => {})
-    onConnect(client)
-  })
+  pool.on('connect', client => void client.on('error', () => {}))
   return {
     options: pool.options,
     end: () => pool.end(),
@@ -182,9 +185,9 @@ type TimelineClient = {
   query(sql: string): Promise<{ readonly rows: readonly { readonly timeline: string }[] }>
 }
 
-export const readTimeline = (client: TimelineClient, onTimeline: (timeline: string) => void) =>
-  void client.query(TIMELINE).then(
-    ({ rows }) => rows[0] && onTimeline(rows[0].timeline),
+export const readTimeline = (client: TimelineClient, onTimeline: (timeline: string) => void): Promise<void> =>
+  client.query(TIMELINE).then(
+    ({ rows }) => void (rows[0] && onTimeline(rows[0].timeline)),
     () => {},
   )
 
