@@ -84,11 +84,8 @@ export function createJournal(deps: JournalDeps) {
     const path = segmentPath(dir, first)
     const journalFile = files.openToWrite(path)
     try {
-      const file = openSegmentFile(journalFile, path)
-      if (fullSync) {
-        file.sync()
-        files.syncDirectory(dir)
-      }
+      const file = openSegmentFile(journalFile, path, { fullSync })
+      if (fullSync) files.syncDirectory(dir)
       return { file, first }
     } catch (error) {
       journalFile.close()
@@ -203,10 +200,8 @@ export function createJournal(deps: JournalDeps) {
   }
 
   function commit(groups: readonly CommitGroup[]): void {
-    const { file } = segment
-    file.commit(groups)
-    if (fullSync) file.sync()
-    else isSynced = false
+    segment.file.commit(groups)
+    isSynced = fullSync
   }
 
   const stopSyncing = fullSync ? () => {} : timers.every(SYNC_EVERY_MS, syncSoon)

@@ -189,25 +189,26 @@ export function readSegmentFile(file: JournalFile, path: string) {
   }
 }
 
-/** Opens a journal file for further commits, and removes the incomplete one at its end. */
-export function openSegmentFile(file: JournalFile, path: string) {
+/**
+ * Opens a journal file for further commits, and removes the incomplete one at its end. `fullSync`: each commit waits for the
+ * disk.
+ */
+export function openSegmentFile(file: JournalFile, path: string, { fullSync = false } = {}) {
   const encode = createGroupEncoder()
-  const isNew = !hasHeader(file, path)
-  let end = isNew ? 0 : findEnd(file, path).committedBytes
-  const incompleteBytes = isNew ? 0 : file.size() - end
-  if (isNew || incompleteBytes > 0) file.truncate(end)
-  if (isNew) append(HEADER)
+  const found = hasHeader(file, path) ? findEnd(file, path) : undefined
+  let end = found?.committedBytes ?? 0
+  if (file.size() > end) file.truncate(end)
+  if (found === undefined) append(HEADER)
 
   /** After a failure, the next call writes at the same position. */
   function append(bytes: Uint8Array): void {
     file.write(bytes, end)
+    if (fullSync) file.sync()
     end += bytes.length
   }
 
   return {
-    lastLsn: isNew ? undefined : findEnd(file, path).lastLsn,
-    /** The size of a commit that was interrupted, for example by a kill. */
-    incompleteBytes,
+    lastLsn: found?.lastLsn,
     commit(groups: readonly CommitGroup[]): void {
       try {
         append(encode(groups))

@@ -13,10 +13,10 @@ import { createMemoryFiles } from '../support/memory-files.ts'
 const DIR = '/journal'
 const PATH = segmentPath(DIR, 1)
 
-const openOn = (files: JournalFiles, { dir = DIR, segmentRecords = 1_000 } = {}) =>
+const openOn = (files: JournalFiles, { dir = DIR, segmentRecords = 1_000, fullSync = false } = {}) =>
   createJournal({
     dir,
-    fullSync: false,
+    fullSync,
     files,
     segmentRecords,
     nowMs: Date.now,
@@ -139,6 +139,33 @@ describe('a journal file', () => {
     append(journal, 'b')
     journal.close()
     assert.equal(ridsOf(openOn(memory.files)).length, 3)
+  })
+
+  it('has each record once when the disk does not confirm a commit, and then does', () => {
+    const memory = createMemoryFiles()
+    let isFailing = false
+    const files: JournalFiles = {
+      ...memory.files,
+      openToWrite: path => ({
+        ...memory.files.openToWrite(path),
+        sync() {
+          if (isFailing) throw new Error('input/output error')
+        },
+      }),
+      fill() {
+        throw new Error('no space left on device')
+      },
+    }
+    const journal = openOn(files, { fullSync: true })
+    append(journal, 'a')
+    journal.flush()
+    isFailing = true
+    append(journal, 'b')
+    journal.flush()
+    isFailing = false
+    append(journal, 'c')
+    journal.close()
+    assert.deepEqual(ridsOf(openOn(memory.files)), ['1 a', '2 b', '3 c'])
   })
 })
 
