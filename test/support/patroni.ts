@@ -14,8 +14,8 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import pg from 'pg'
 import { freePort } from './postgres.ts'
+import { query } from './postgres-pair.ts'
 import { childrenOf, isAlive, until } from './process.ts'
 
 const PASSWORD = 'sluice-test'
@@ -176,16 +176,8 @@ export async function startPatroni({ isSynchronous }: { isSynchronous: boolean }
       START_MS,
     )
 
-  async function query(port: number, database: string, statement: string) {
-    const client = new pg.Client({ connectionString: urlOf(port, database) })
-    client.on('error', () => {})
-    await client.connect()
-    try {
-      return (await client.query(statement)).rows
-    } finally {
-      await client.end()
-    }
-  }
+  const queryAt = (port: number, database: string, statement: string) =>
+    query(urlOf(port, database), statement)
 
   async function close(): Promise<void> {
     for (const patroni of running.values())
@@ -209,7 +201,7 @@ export async function startPatroni({ isSynchronous }: { isSynchronous: boolean }
       },
       START_MS,
     )
-    await query(first.port, 'postgres', `create database ${DATABASE}`)
+    await queryAt(first.port, 'postgres', `create database ${DATABASE}`)
     for (const member of members.slice(1)) start(member)
     await whole(isSynchronous)
   } catch (error) {
@@ -228,8 +220,8 @@ export async function startPatroni({ isSynchronous }: { isSynchronous: boolean }
         readFileSync(join(primary.folder, 'data', 'postmaster.pid'), 'utf8').split('\n')[0],
       )
       if (lagMs > 0) {
-        for (const { pid } of await query(primary.port, 'postgres', 'select pid from pg_stat_replication'))
-          process.kill(pid, 'SIGSTOP')
+        for (const { pid } of await queryAt(primary.port, 'postgres', 'select pid from pg_stat_replication'))
+          process.kill(Number(pid), 'SIGSTOP')
         await new Promise(resolve => setTimeout(resolve, lagMs))
       }
       const patroni = running.get(primary.name)
@@ -259,7 +251,7 @@ export async function startPatroni({ isSynchronous }: { isSynchronous: boolean }
       })
       if (!response.ok) throw new Error(`Patroni refused the change: ${await response.text()}`)
       await until('the mode of replication', async () => {
-        const [row] = await query(primary.port, 'postgres', 'show synchronous_standby_names')
+        const [row] = await queryAt(primary.port, 'postgres', 'show synchronous_standby_names')
         return (row?.synchronous_standby_names !== '') === synchronous_mode ? true : undefined
       })
     },

@@ -17,7 +17,8 @@ import pg from 'pg'
 import { freePort, startPostgres } from './postgres.ts'
 import { until } from './process.ts'
 
-async function query(url: string, statement: string): Promise<Record<string, unknown>[]> {
+/** Runs a statement on a connection of its own. */
+export async function query(url: string, statement: string): Promise<Record<string, unknown>[]> {
   const client = new pg.Client({ connectionString: url })
   client.on('error', () => {})
   await client.connect()
