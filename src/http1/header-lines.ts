@@ -29,16 +29,42 @@ const FIRST_COUNTS: ReadonlySet<string> = new Set([
   'user-agent',
 ])
 
-/** Lower-casing the same names again and again would cost more than this table. It has a bound, because peers choose names. */
-const MAX_KNOWN_NAMES = 1_000
-const lowerNames = new Map<string, string>()
+/** What is known of a name, in the spelling of the peer. */
+type KnownName = {
+  readonly lower: string
+  /** It concerns the framing or is counted, so its value is more than text. */
+  readonly isSpecial: boolean
+  /** The last valid value of a request. Most headers have the same value in every request, and comparing costs least. */
+  value: string | undefined
+}
 
-function lowerCaseOf(name: string): string {
-  const cached = lowerNames.get(name)
+const SPECIAL: ReadonlySet<string> = new Set(['content-length', 'transfer-encoding', 'set-cookie', 'host'])
+
+/** They have bounds, because peers choose names and values. */
+const MAX_KNOWN_NAMES = 1_000
+const MAX_KNOWN_VALUE_LENGTH = 256
+const knownNames = new Map<string, KnownName>()
+
+/** Undefined if it is not the name of a header. */
+function knownNameOf(name: string): KnownName | undefined {
+  const cached = knownNames.get(name)
   if (cached !== undefined) return cached
+  if (!TOKEN.test(name)) return undefined
   const lower = name.toLowerCase()
-  if (lowerNames.size < MAX_KNOWN_NAMES) lowerNames.set(name, lower)
-  return lower
+  const known = { lower, isSpecial: SPECIAL.has(lower), value: undefined }
+  if (knownNames.size < MAX_KNOWN_NAMES) knownNames.set(name, known)
+  return known
+}
+
+/** Checks a value; undefined if it is invalid. Returns the string of an earlier request if it is equal. */
+function validValue(known: KnownName, value: string): string | undefined {
+  if (known.value === value) return known.value
+  if (INVALID_VALUE.test(value)) return undefined
+  const trimmed = withoutTrailingSpace(value)
+  // A slice would keep the whole head in memory.
+  if (trimmed.length <= MAX_KNOWN_VALUE_LENGTH)
+    known.value = Buffer.from(trimmed, 'latin1').toString('latin1')
+  return trimmed
 }
 
 const isBlank = (code: number) => code === SPACE || code === TAB
@@ -77,30 +103,41 @@ export const createHeaderLines = (): HeaderLines => ({
  * (request smuggling).
  */
 export function addHeaderLine(lines: HeaderLines, nameInAnyCase: string, paddedValue: string): boolean {
-  const name = lowerCaseOf(nameInAnyCase)
-  const value = withoutTrailingSpace(paddedValue)
+  const known = knownNameOf(nameInAnyCase)
+  return known !== undefined && addKnownLine(lines, known, withoutTrailingSpace(paddedValue))
+}
+
+function addKnownLine(lines: HeaderLines, { lower: name, isSpecial }: KnownName, value: string): boolean {
   const { headers } = lines
   const before = headers[name] as string | undefined
+  if (isSpecial && !addSpecialLine(lines, name, value)) return false
+  if (name === 'set-cookie') return true
+  if (before === undefined) headers[name] = value
+  else if (!FIRST_COUNTS.has(name)) headers[name] = `${before}${name === 'cookie' ? '; ' : ', '}${value}`
+  return true
+}
+
+/** False: the length of the body is ambiguous. */
+function addSpecialLine(lines: HeaderLines, name: string, value: string): boolean {
+  const { headers } = lines
   switch (name) {
     case 'content-length':
-      if (before !== undefined || lines.isChunked || !DIGITS.test(value)) return false
+      if (headers[name] !== undefined || lines.isChunked || !DIGITS.test(value)) return false
       lines.contentLength = Number(value)
       break
     case 'transfer-encoding':
-      if (before !== undefined || lines.contentLength !== undefined || value.toLowerCase() !== 'chunked')
-        return false
+      if (headers[name] !== undefined || lines.contentLength !== undefined) return false
+      if (value.toLowerCase() !== 'chunked') return false
       lines.isChunked = true
       break
     case 'set-cookie':
-      if (before === undefined) headers['set-cookie'] = [value]
-      else headers['set-cookie']?.push(value)
-      return true
+      if (headers[name] === undefined) headers[name] = [value]
+      else headers[name].push(value)
+      break
     case 'host':
       lines.hostLines++
       break
   }
-  if (before === undefined) headers[name] = value
-  else if (!FIRST_COUNTS.has(name)) headers[name] = `${before}${name === 'cookie' ? '; ' : ', '}${value}`
   return true
 }
 
@@ -119,13 +156,13 @@ export function parseHeaderLines(head: string, from: number, maxLines: number): 
     const lineEnd = head.indexOf('\r\n', at)
     const colon = head.indexOf(':', at)
     if (lineEnd === -1 || colon === -1 || colon > lineEnd) return 'malformed'
-    const name = head.slice(at, colon)
     let valueStart = colon + 1
     while (isBlank(head.charCodeAt(valueStart))) valueStart++
-    const value = head.slice(valueStart, lineEnd)
-    if (!TOKEN.test(name) || INVALID_VALUE.test(value)) return 'malformed'
+    const known = knownNameOf(head.slice(at, colon))
+    const value = known && validValue(known, head.slice(valueStart, lineEnd))
+    if (known === undefined || value === undefined) return 'malformed'
     if (++count > maxLines) return 'too_many'
-    if (!addHeaderLine(lines, name, value)) return 'framing'
+    if (!addKnownLine(lines, known, value)) return 'framing'
     at = lineEnd + 2
   }
   return at === end && head.endsWith('\r\n') ? lines : 'malformed'

@@ -42,8 +42,8 @@ export type Books = {
 }
 
 export type Batch = {
-  /** Settle records as JSON, as in the journal. They are parsed only where they are applied. */
-  readonly settled: readonly string[]
+  /** A JSON array of settle records, in UTF-8. It is parsed only where it is applied. */
+  readonly settled: Buffer
   /** The position of the store before this batch. */
   readonly afterLsn: number
   readonly lastLsn: number

@@ -2,6 +2,7 @@ import type { UnresolvedCharge, UsageLog, VideoNote } from '../domain/settled.ts
 import type { Journal } from './journal.ts'
 import type { LeasedBalance, Leases } from './leases.ts'
 import type { OpenRecord, SettleRecord } from './record.ts'
+import type { UnappliedRecord } from './settled-queue.ts'
 
 export type HoldRequest = Omit<OpenRecord, 'kind' | 'timeMs' | 'userLeased' | 'tokenLeased'>
 
@@ -41,7 +42,7 @@ export type HoldLedger = {
   /** Calls `take` and returns true as soon as both accounts cover the amount; false if they cannot. */
   coverAndTake(pair: AccountPair, amount: number, take: () => void): Promise<boolean>
   /** A settle record was appended to the journal. */
-  onSettled(lsn: number, body: string, timeMs: number): void
+  onSettled(record: UnappliedRecord): void
   /** The settle record is durable. */
   onCommitted(): void
 }
@@ -137,7 +138,7 @@ class RequestHold implements Hold {
       ...(video && { video }),
     }
     const { lsn, body, committed } = this.#ledger.journal.append(record)
-    this.#ledger.onSettled(lsn, body, record.timeMs)
+    this.#ledger.onSettled({ lsn, body, timeMs: record.timeMs })
     await committed
     this.#ledger.onCommitted()
     return paid

@@ -11,7 +11,8 @@ import { lagTimeout } from './lag-timeout.ts'
 import { createLeases, type LeasedBalance } from './leases.ts'
 import { createLowBalance, type OtherNodes } from './low-balance.ts'
 import { recover } from './recovery.ts'
-import { type HealOutcome, requeue, restoreLeases, type UnappliedRecord } from './rollback.ts'
+import { type HealOutcome, requeue, restoreLeases } from './rollback.ts'
+import { createSettledQueue } from './settled-queue.ts'
 
 export type { Hold, HoldRequest } from './hold.ts'
 
@@ -105,7 +106,7 @@ export async function openLedger(deps: LedgerDeps) {
     nowMs: monotonicMs,
   })
   const lowBalance = createLowBalance({ leases, otherNodes, timers })
-  let unapplied: UnappliedRecord[] = []
+  const unapplied = createSettledQueue(MAX_BATCH)
   /** The batch that was sent to the store and is not acknowledged yet. */
   let batch: Batch | undefined
   let applying: Promise<void> | undefined
@@ -119,11 +120,12 @@ export async function openLedger(deps: LedgerDeps) {
   let { appliedLsn } = recovered
   let lastChangeNumber = recovered.epoch * CHANGES_PER_EPOCH
 
-  function nextBatch(): Batch {
-    const records = unapplied.slice(0, MAX_BATCH)
-    const lastLsn = records.at(-1)?.lsn ?? appliedLsn
+  function nextBatch(): Batch | undefined {
+    const page = unapplied.first()
+    if (!page) return undefined
+    const { json, lastLsn } = page
     const [oldestOpenLsn = lastLsn + 1] = openLsns
-    return { settled: records.map(({ body }) => body), afterLsn: appliedLsn, lastLsn, oldestOpenLsn }
+    return { settled: json, afterLsn: appliedLsn, lastLsn, oldestOpenLsn }
   }
 
   /** What the running comparison has found so far. It is repeated if the store becomes unavailable. */
@@ -135,18 +137,19 @@ export async function openLedger(deps: LedgerDeps) {
     const failoversBefore = failovers
     journal.flush()
     const position = await books.reopenNode(nodeId, recovered.epoch, Math.floor(nowMs() / 1000))
-    const countBefore = unapplied.length
-    unapplied = requeue({ journal, storedLsn: position.appliedLsn, appliedLsn, unapplied })
+    const before = unapplied.openList()
+    const records = requeue({ journal, storedLsn: position.appliedLsn, appliedLsn, unapplied: before })
+    unapplied.setList(records)
     if (position.appliedLsn < appliedLsn) {
       isBehind = true
-      lostSettlements += unapplied.length - countBefore
+      lostSettlements += records.length - before.length
     }
     batch = undefined
     appliedLsn = position.appliedLsn
     // A batch that was committed without an acknowledgement is applied, and is not sent again.
     endWaits(({ lsn }) => lsn <= position.appliedLsn)
     journal.markNeededAfter(Math.min(appliedLsn, (openLsns.values().next().value ?? appliedLsn + 1) - 1))
-    const uncoveredNanos = await restoreLeases({ nodeId, books, leases, unapplied })
+    const uncoveredNanos = await restoreLeases({ nodeId, books, leases, unapplied: records })
     // After another failover meanwhile, the comparison is repeated.
     mayBeBehind = failovers > failoversBefore
     onHealed({ isBehind, settlements: lostSettlements, uncoveredNanos })
@@ -157,10 +160,11 @@ export async function openLedger(deps: LedgerDeps) {
   /** Applies the settled requests in order, each batch in one transaction. Under load there is always another batch. */
   async function applyAll(): Promise<void> {
     if (mayBeBehind) await heal()
-    while (unapplied.length > 0) {
+    for (;;) {
       // A failed batch may have been committed without an acknowledgement. It is retried unchanged, and `apply` is idempotent.
       batch ??= nextBatch()
-      const { settled, lastLsn, oldestOpenLsn } = batch
+      if (!batch) return
+      const { lastLsn, oldestOpenLsn } = batch
       try {
         await books.apply(nodeId, batch)
       } catch (error) {
@@ -172,7 +176,7 @@ export async function openLedger(deps: LedgerDeps) {
       }
       batch = undefined
       appliedLsn = lastLsn
-      unapplied = unapplied.slice(settled.length)
+      unapplied.removeFirst()
       journal.markNeededAfter(Math.min(lastLsn, oldestOpenLsn - 1))
       endWaits(({ lsn }) => lsn <= lastLsn)
     }
@@ -200,11 +204,11 @@ export async function openLedger(deps: LedgerDeps) {
 
   /** Applies every request that was settled before the call. It does not wait for those that are settled meanwhile. */
   function applyUpToNow(): Promise<void> {
-    const last = unapplied.at(-1)
+    const lsn = unapplied.lastLsn()
     // The store may have lost what it had applied.
-    if (!last) return mayBeBehind ? apply() : Promise.resolve()
+    if (lsn === undefined) return mayBeBehind ? apply() : Promise.resolve()
     const { promise, resolve, reject } = Promise.withResolvers<void>()
-    waits.push({ lsn: last.lsn, resolve, reject })
+    waits.push({ lsn, resolve, reject })
     // Its error is that of the wait.
     apply().catch(() => {})
     return promise
@@ -214,7 +218,7 @@ export async function openLedger(deps: LedgerDeps) {
     apply().catch(error => onFailure(error, 'Settled requests could not be applied to the store. Retrying.'))
   }
   const stopApplying = timers.every(APPLY_EVERY_MS, () => {
-    if (unapplied.length > 0 || mayBeBehind) applySoon()
+    if (unapplied.length() > 0 || mayBeBehind) applySoon()
   })
   const stopSweeping = timers.every(SWEEP_EVERY_MS, () => {
     leases
@@ -294,7 +298,7 @@ export async function openLedger(deps: LedgerDeps) {
 
   /** Synchronous if the leases cover the amount. */
   function hold(request: HoldRequest): Hold | Promise<Hold> {
-    if (unapplied.length >= MAX_UNAPPLIED || journal.unwritten() >= MAX_UNWRITTEN || !journal.hasRoom())
+    if (unapplied.length() >= MAX_UNAPPLIED || journal.unwritten() >= MAX_UNWRITTEN || !journal.hasRoom())
       throw ledgerUnavailable()
     const pair = balancesOf(request.userId, request.tokenId)
     if (pair instanceof Promise)
@@ -325,10 +329,10 @@ export async function openLedger(deps: LedgerDeps) {
     openLsns,
     nowMs,
     coverAndTake,
-    onSettled: (lsn, body, timeMs) => void unapplied.push({ lsn, body, timeMs }),
-    /** A full batch is applied at once: records that wait longer outlive V8's young generation, and memory grows. */
+    onSettled: unapplied.push,
+    /** A full batch is applied at once. */
     onCommitted() {
-      if (unapplied.length >= MAX_BATCH && !applying) applySoon()
+      if (unapplied.length() >= MAX_BATCH && !applying) applySoon()
     },
   }
 
@@ -343,7 +347,7 @@ export async function openLedger(deps: LedgerDeps) {
     /** The sum that users have leased to this node: held by running requests, or free. */
     leasedInAll: leases.leasedInAll,
     /** The age of the oldest settled request that is not applied to the store. */
-    lagMs: () => (unapplied[0] ? Math.max(0, nowMs() - unapplied[0].timeMs) : 0),
+    lagMs: () => Math.max(0, nowMs() - (unapplied.oldestMs() ?? nowMs())),
     /** Resolves when every request that was settled before the call is applied to the store. */
     barrier: applyUpToNow,
     /** Applies settled requests and returns the free lease of an account, before the account is changed in the store. */

@@ -114,10 +114,10 @@ export async function recover({
     const lastLsn = settled.at(-1)?.lsn
     if (lastLsn === undefined) return
     const [oldest] = unfinished.values()
-    const bodies = settled.map(({ record }) => JSON.stringify(record))
+    const records = settled.map(({ record }) => record)
     const oldestOpen = oldest?.lsn ?? lastLsn + 1
     await books.apply(nodeId, {
-      settled: bodies,
+      settled: Buffer.from(JSON.stringify(records)),
       afterLsn: lastAppliedLsn,
       lastLsn,
       oldestOpenLsn: oldestOpen,

@@ -3,12 +3,10 @@ import type { Books } from './books.ts'
 import type { Journal } from './journal.ts'
 import type { Leases } from './leases.ts'
 import type { SettleRecord } from './record.ts'
+import type { UnappliedRecord } from './settled-queue.ts'
 
 // A failover to an asynchronous standby loses the last transactions that the store had acknowledged (ADR 25). The journal
 // still has the settled requests, and the memory of the node has its leases.
-
-/** A settled request that is not applied to the store, as JSON. */
-export type UnappliedRecord = { readonly lsn: number; readonly body: string; readonly timeMs: number }
 
 export type HealOutcome = {
   /** The store had lost applied records. */

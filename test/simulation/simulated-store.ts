@@ -178,7 +178,7 @@ export function createSimulatedStore(nowMs: () => number) {
       if (row?.appliedLsn === lastLsn && afterLsn !== lastLsn) return
       if (row?.appliedLsn !== afterLsn)
         throw new StorePositionError(`the batch follows ${afterLsn}, but the store is at ${row?.appliedLsn}`)
-      const records = settled.map(body => JSON.parse(body) as Settled)
+      const records = JSON.parse(settled.toString()) as Settled[]
       mustCover(nodeId, records)
       row.appliedLsn = lastLsn
       row.oldestOpenLsn = oldestOpenLsn

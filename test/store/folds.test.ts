@@ -241,7 +241,7 @@ for (const engine of ENGINES) {
         },
       }
       const before = (await folds()).length
-      const settled = [JSON.stringify(record)]
+      const settled = Buffer.from(JSON.stringify([record]))
       await books.apply('late', { settled, afterLsn: 0, lastLsn: 1, oldestOpenLsn: 2 })
       assert.equal((await folds()).length, before - 2)
       const grown = { requests: requests + 1, cost: cost + 77 }

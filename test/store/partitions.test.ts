@@ -306,10 +306,10 @@ describe('a PostgreSQL database of a version without partitions', () => {
               userLeased: 0,
               tokenLeased: 0,
             }
-            return JSON.stringify({ kind: 'settle', ...time, ...payer, doubts: [], log: USAGE })
+            return { kind: 'settle', ...time, ...payer, doubts: [], log: USAGE }
           })
           const place = { afterLsn: settled - 5, lastLsn: settled, oldestOpenLsn: settled + 1 }
-          await books.apply(nodeId, { settled: batch, ...place })
+          await books.apply(nodeId, { settled: Buffer.from(JSON.stringify(batch)), ...place })
           await turn()
         }
       }

@@ -776,7 +776,8 @@ describe('transactions on PostgreSQL that could deadlock', () => {
           const shuffled = tokenIds.toSorted(
             (a, b) => ((a * (node + 2) + round) % 13) - ((b * (node + 2) + round) % 13),
           )
-          const settled = shuffled.map(id => JSON.stringify(settledFor(id, `r${node}-${round}-${id}`)))
+          const records = shuffled.map(id => settledFor(id, `r${node}-${round}-${id}`))
+          const settled = Buffer.from(JSON.stringify(records))
           const place = { afterLsn: round - 1, lastLsn: round, oldestOpenLsn: round + 1 }
           await books.apply(`n${node}`, { settled, ...place })
         }

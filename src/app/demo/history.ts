@@ -107,7 +107,7 @@ export async function writeHistory(books: Books, history: History): Promise<void
     const batch = records.slice(start, start + BATCH)
     const lastLsn = start + batch.length
     await books.apply(NODE, {
-      settled: batch.map(record => JSON.stringify(record)),
+      settled: Buffer.from(JSON.stringify(batch)),
       afterLsn: start,
       lastLsn,
       oldestOpenLsn: lastLsn + 1,

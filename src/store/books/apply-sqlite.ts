@@ -6,8 +6,8 @@ import { type BookChange, type ChangeResult, changesOf, type Position } from './
 /** A batch as the main thread sends it to SQLite's thread. */
 export type BatchMessage = {
   readonly position: Position
-  /** A JSON array of settled requests: only SQLite's thread parses it. */
-  readonly settled: string
+  /** A JSON array of settled requests, in UTF-8, in memory of its own: only SQLite's thread parses it. */
+  readonly settled: Uint8Array<ArrayBuffer>
   /** The bytes of the chain key as base64. */
   readonly key: string
 }
@@ -48,13 +48,16 @@ function run(prepare: Prepare, change: BookChange): ChangeResult {
   return { count, rows: [] }
 }
 
+const textOf = ({ buffer, byteOffset, length }: Uint8Array) =>
+  Buffer.from(buffer, byteOffset, length).toString()
+
 /** Applies a batch in one transaction, without returning to the event loop before the commit. */
 export function applySettled(prepare: Prepare, { position, settled, key }: BatchMessage): void {
   prepare('BEGIN IMMEDIATE').run()
   try {
     const changes = changesOf(
       position,
-      JSON.parse(settled) as Settled[],
+      JSON.parse(textOf(settled)) as Settled[],
       createChainKey(Buffer.from(key, 'base64')),
     )
     for (let step = changes.next(); !step.done; ) step = changes.next(run(prepare, step.value))

@@ -19,8 +19,8 @@ export { chainOf }
 const REQUESTS_AT_ONCE = 500
 
 type SettledBatch = Omit<Position, 'nodeId'> & {
-  /** Settled requests, each as JSON; they are parsed only where they are applied. */
-  readonly settled: readonly string[]
+  /** A JSON array of settled requests, in UTF-8. It is parsed only where it is applied. */
+  readonly settled: Buffer
 }
 
 /** Passes the rows of a change as one JSON parameter. */
@@ -43,8 +43,8 @@ async function runOnPostgres(
   return { count: Number(result.numAffectedRows ?? 0n), rows: result.rows }
 }
 
-async function applyOnPostgres(db: Db, position: Position, json: string): Promise<void> {
-  const settled = JSON.parse(json) as Settled[]
+async function applyOnPostgres(db: Db, position: Position, json: Buffer): Promise<void> {
+  const settled = JSON.parse(json.toString()) as Settled[]
   await transact(db, async trx => {
     const changes = changesOf(position, settled, chainKeyOf(db))
     for (let step = changes.next(); !step.done; ) step = changes.next(await runOnPostgres(trx, step.value))
@@ -336,9 +336,10 @@ export function createBooks(db: Db, engine: Engine) {
 
     async apply(nodeId: string, { settled, ...place }: SettledBatch): Promise<void> {
       const position = { nodeId, ...place }
-      const json = `[${settled.join(',')}]`
-      if (engine === 'postgres') return applyOnPostgres(db, position, json)
-      await applyOnSqlite(db, { position, settled: json, key: chainKeyOf(db).bytes.toString('base64') })
+      if (engine === 'postgres') return applyOnPostgres(db, position, settled)
+      // The copy has its own memory, which is moved to the thread.
+      const copy = new Uint8Array(settled)
+      await applyOnSqlite(db, { position, settled: copy, key: chainKeyOf(db).bytes.toString('base64') })
     },
   }
 }

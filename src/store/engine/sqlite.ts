@@ -51,6 +51,9 @@ function errorOf(task: ThreadTask, { message, errcode }: { message: string; errc
 /** The objects of a statement are short-lived, so a larger young generation would only use more memory. */
 const YOUNG_MB = 8
 
+/** The memory that is moved to the thread instead of being copied. */
+const memoryOf = (task: ThreadTask) => ('batch' in task ? [task.batch.settled.buffer] : [])
+
 type Waiting = {
   readonly task: ThreadTask
   resolve(result: TaskResult): void
@@ -87,7 +90,7 @@ function startThread(options: ThreadOptions) {
         if (failure) return reject(failure)
         const id = nextId++
         waiting.set(id, { task, resolve, reject })
-        worker.postMessage({ id, task } satisfies ThreadRequest)
+        worker.postMessage({ id, task } satisfies ThreadRequest, memoryOf(task))
       }),
     load: () => waiting.size,
     /** The thread has ended: it ran out of memory, or it was closed. */
