@@ -4,6 +4,9 @@ import { Socket } from 'node:net'
 /** Bytes buffered for a slow reader; further lines are dropped. */
 const MAX_BUFFERED_BYTES = 1024 * 1024
 const FLUSH_TIMEOUT_MS = 1_000
+/** Lines of requests wait this long, and so many at most, to be written together. A killed process loses them. */
+const WAIT_MS = 20
+const MAX_WAITING = 256
 
 /** `take` returns whether it accepted the line. */
 type LineWriter = { take(line: string): boolean; finish(done: () => void): void }
@@ -57,6 +60,7 @@ export function createLogLines(fd: number, droppedEntry: (dropped: number) => st
   let writer: LineWriter | undefined
   let dropped = 0
   let waiting: string[] = []
+  let timer: NodeJS.Timeout | undefined
 
   function writeLines(lines: string, count: number): void {
     writer ??= writerAt(fd)
@@ -71,6 +75,7 @@ export function createLogLines(fd: number, droppedEntry: (dropped: number) => st
   }
 
   function writeWaiting(): void {
+    clearTimeout(timer)
     if (waiting.length === 0) return
     const lines = waiting
     waiting = []
@@ -82,10 +87,11 @@ export function createLogLines(fd: number, droppedEntry: (dropped: number) => st
       writeWaiting()
       writeLines(line, 1)
     },
-    /** Writes a line at the end of this turn of the event loop, together with others: every write is a system call. */
+    /** Writes a line a moment later, together with others: every write is a system call. */
     writeSoon(line: string): void {
-      if (waiting.length === 0) setImmediate(writeWaiting)
+      if (waiting.length === 0) timer = setTimeout(writeWaiting, WAIT_MS)
       waiting.push(line)
+      if (waiting.length === MAX_WAITING) writeWaiting()
     },
     /** Waits at most a second for the last lines to be read. */
     flush(done: () => void): void {

@@ -7,6 +7,7 @@ export const NANOS_PER_UNIT = 2_000
 export const UNITS_PER_USD = 500_000
 export const PICOS_PER_NANO = 1_000
 export const NANO_DIGITS = 9
+const NANOS_PER_USD = 10 ** NANO_DIGITS
 
 /** The largest quota. In nanodollars it is below 2^53, the largest integer that the store can read back. */
 export const MAX_UNITS = 4_000_000_000_000
@@ -38,9 +39,13 @@ export function nanosFromPicos(picos: number): number {
 
 /** Exact dollars as a decimal string without trailing zeros: 1 is `0.000000001`, 0 is `0`. */
 export function usdText(nanos: number): string {
-  const digits = String(Math.abs(safe(nanos))).padStart(NANO_DIGITS + 1, '0')
-  const fraction = digits.slice(-NANO_DIGITS).replace(/0+$/, '')
-  return `${nanos < 0 ? '-' : ''}${digits.slice(0, -NANO_DIGITS)}${fraction && `.${fraction}`}`
+  const amount = Math.abs(safe(nanos))
+  let fraction = amount % NANOS_PER_USD
+  const whole = `${nanos < 0 ? '-' : ''}${(amount - fraction) / NANOS_PER_USD}`
+  if (fraction === 0) return whole
+  let digits = NANO_DIGITS
+  for (; fraction % 10 === 0; fraction /= 10) digits -= 1
+  return `${whole}.${String(fraction).padStart(digits, '0')}`
 }
 
 const DECIMAL = /^(-?)(\d+)(?:\.(\d+))?(?:e([+-]?\d+))?$/i

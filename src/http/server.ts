@@ -181,6 +181,19 @@ export type GatewayServer = {
 /** The management API serves these paths under the relay's prefixes, over node:http. */
 const BILLING = '/dashboard'
 
+/** Remembers the last address, because most requests have the same one. */
+function remembered(route: (url: string) => string | undefined) {
+  let lastUrl: string | undefined
+  let lastAddress: string | undefined
+  return (url: string): string | undefined => {
+    if (url !== lastUrl) {
+      lastAddress = route(url)
+      lastUrl = url
+    }
+    return lastAddress
+  }
+}
+
 /** One `http.Server` for health checks, the relay, and the management API with the console. */
 export function createHttpServer(deps: ServerDeps): GatewayServer {
   const { basePath, relay, serveRelay, manage, connectionLimit, isReady, isDraining } = deps
@@ -209,12 +222,12 @@ export function createHttpServer(deps: ServerDeps): GatewayServer {
   const http1 = deps.usesHttp1
     ? serveHttp1(server, {
         limits: HTTP1_LIMITS,
-        route(sentUrl) {
+        route: remembered(sentUrl => {
           const url = withoutBasePath(sentUrl, basePath)
           return url === undefined || url.includes(BILLING)
             ? undefined
             : relayAddress({ method: 'POST', url, headers: {} })
-        },
+        }),
         serve(request, response) {
           if (connectionLimit.exceedsLimit(request) || isDraining()) response.shouldKeepAlive = false
           serveRelay(request, response)

@@ -78,7 +78,8 @@ const OUTAGE_FACTOR = 2
 const ENLARGE_AGAIN_MS = 10_000
 const RETRY_ENLARGE_MS = 2_000
 
-const nameOf = ({ kind, ownerId }: AccountId) => `${kind}:${ownerId}`
+/** A number, because every request looks up two accounts. */
+const keyOf = ({ kind, ownerId }: AccountId) => 2 * ownerId + (kind === 'user' ? 0 : 1)
 
 const emptyBalance = (account: AccountId, isUnlimited: boolean, lastUsedMs: number): LeasedBalance => ({
   account,
@@ -103,19 +104,19 @@ const emptyBalance = (account: AccountId, isUnlimited: boolean, lastUsedMs: numb
 export function createLeases(deps: LeasesDeps) {
   const { find, lease, returnToStore, setLease, outageMs, nextChangeNumber, nowMs } = deps
   const returnIdleMs = Math.max(RETURN_IDLE_MS, outageMs)
-  const balances = new Map<string, LeasedBalance>()
-  const opening = new Map<string, Promise<LeasedBalance | undefined>>()
+  const balances = new Map<number, LeasedBalance>()
+  const opening = new Map<number, Promise<LeasedBalance | undefined>>()
   /** Accounts that another node needed and this node has not opened: the time until which this node leases only what it needs. */
-  const lowUntilMs = new Map<string, number>()
+  const lowUntilMs = new Map<number, number>()
 
   async function load(account: AccountId): Promise<LeasedBalance | undefined> {
     const row = await find(account)
     if (!row) return undefined
-    const name = nameOf(account)
+    const key = keyOf(account)
     const balance = emptyBalance(account, row.isUnlimited, nowMs())
-    balance.lowUntilMs = lowUntilMs.get(name) ?? Number.NEGATIVE_INFINITY
-    lowUntilMs.delete(name)
-    balances.set(name, balance)
+    balance.lowUntilMs = lowUntilMs.get(key) ?? Number.NEGATIVE_INFINITY
+    lowUntilMs.delete(key)
+    balances.set(key, balance)
     return balance
   }
 
@@ -125,16 +126,16 @@ export function createLeases(deps: LeasesDeps) {
   /** Returns a cached balance synchronously, because this is the hot path of every request. */
   function open(account: AccountId): LeasedBalance | Promise<LeasedBalance | undefined> {
     if (account.kind === 'token' && account.ownerId === NO_TOKEN) return noTokenBalance
-    const name = nameOf(account)
-    const cached = balances.get(name)
+    const key = keyOf(account)
+    const cached = balances.get(key)
     if (cached) {
       cached.lastUsedMs = nowMs()
       return cached
     }
-    const running = opening.get(name)
+    const running = opening.get(key)
     if (running) return running
-    const promise = load(account).finally(() => opening.delete(name))
-    opening.set(name, promise)
+    const promise = load(account).finally(() => opening.delete(key))
+    opening.set(key, promise)
     return promise
   }
 
@@ -320,23 +321,23 @@ export function createLeases(deps: LeasesDeps) {
       else balance.surplus += rest
       return spent
     },
-    heldOf: (account: AccountId) => balances.get(nameOf(account))?.held ?? 0,
+    heldOf: (account: AccountId) => balances.get(keyOf(account))?.held ?? 0,
     heldInAll: () => sumOfUsers(({ held }) => held),
     /** An unlimited account is not leased from. */
     leasedInAll: () =>
       sumOfUsers(({ isUnlimited, free, surplus, held }) => free + surplus + (isUnlimited ? 0 : held)),
     /** Returns the free part of the lease, so that the store has the whole balance of the account. */
     async returnIdle(account: AccountId): Promise<void> {
-      const balance = balances.get(nameOf(account))
+      const balance = balances.get(keyOf(account))
       if (balance) await returnLease(balance)
     },
     isLow: (balance: LeasedBalance) => balance.lowUntilMs > nowMs(),
     /** Like `returnIdle`, for another node that needs the quota. For a while this node leases only what it needs. */
     async returnIdleForPeer(account: AccountId): Promise<void> {
-      const name = nameOf(account)
+      const key = keyOf(account)
       // Also without a balance: otherwise this node could open the account now and lease all that is left.
-      if (!balances.has(name)) lowUntilMs.set(name, nowMs() + LOW_MS)
-      const balance = balances.get(name) ?? (await opening.get(name))
+      if (!balances.has(key)) lowUntilMs.set(key, nowMs() + LOW_MS)
+      const balance = balances.get(key) ?? (await opening.get(key))
       if (!balance) return
       balance.lowUntilMs = nowMs() + LOW_MS
       await returnLease(balance)
@@ -365,7 +366,7 @@ export function createLeases(deps: LeasesDeps) {
      * that the new balance decides the next request.
      */
     async refresh(account: AccountId): Promise<void> {
-      const balance = balances.get(nameOf(account)) ?? (await opening.get(nameOf(account)))
+      const balance = balances.get(keyOf(account)) ?? (await opening.get(keyOf(account)))
       if (!balance) return
       invalidate(balance)
       const row = await find(account)
@@ -375,8 +376,8 @@ export function createLeases(deps: LeasesDeps) {
       await change(balance, () => invalidate(balance))
     },
     async sweep(): Promise<void> {
-      for (const [name, untilMs] of lowUntilMs) if (untilMs < nowMs()) lowUntilMs.delete(name)
-      for (const [name, balance] of balances) {
+      for (const [key, untilMs] of lowUntilMs) if (untilMs < nowMs()) lowUntilMs.delete(key)
+      for (const [key, balance] of balances) {
         const idleMs = () => nowMs() - balance.lastUsedMs
         if (balance.surplus > 0) await change(balance, () => 0)
         const isUsed = idleMs() < returnIdleMs || balance.held > 0
@@ -389,7 +390,7 @@ export function createLeases(deps: LeasesDeps) {
           balance.held === 0 &&
           balance.free + balance.surplus === 0
         )
-          balances.delete(name)
+          balances.delete(key)
       }
     },
     /** The accounts whose balances are in memory. */

@@ -54,11 +54,7 @@ export function answerHeaders(
 }
 
 /** Ends a request: settles it in the ledger first, then completes the response to the client. */
-export async function conclude(
-  request: RelayRequest,
-  outcome: RelayOutcome,
-  callerTicket: Ticket,
-): Promise<void> {
+export function conclude(request: RelayRequest, outcome: RelayOutcome, callerTicket: Ticket): Promise<void> {
   switch (outcome.kind) {
     case 'buffered':
       return concludeBuffered(request, outcome, callerTicket)

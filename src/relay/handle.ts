@@ -322,7 +322,7 @@ export function createRelay(deps: RelayDeps, videos: Pick<Videos, 'route'>): Rel
   ): unknown {
     const { path, spec, models, request, response } = incoming
     const { requestId } = report
-    if (!VIDEO_CONTENT.test(path)) mustNotBeCrossSite(request)
+    if (spec || !VIDEO_CONTENT.test(path)) mustNotBeCrossSite(request)
     if (models) {
       if (!READS.includes(request.method ?? '')) {
         // A Gemini path with an unknown method after the model's name, such as `gemini-pro:unknown`, is no model path.

@@ -28,15 +28,29 @@ export type RequestHead = {
   readonly keepsAlive: boolean
 }
 
+/** The last valid request line. Most requests have the same one. */
+let lastLine = { text: `${START} HTTP/1.1\r\n`, url: '/' }
+
+function readRequestLine(text: string): boolean {
+  const line = REQUEST_LINE.exec(text)
+  if (line === null) return false
+  // Copies: a slice would keep the whole head in memory.
+  const [lineText, url] = [line[0], line[1] as string].map(each =>
+    Buffer.from(each, 'latin1').toString('latin1'),
+  )
+  lastLine = { text: lineText as string, url: url as string }
+  return true
+}
+
 /**
  * Parses a complete head in a narrow grammar: POST in HTTP/1.1, one Host, one Content-Length, and no header that changes the
  * framing or the connection. Undefined for every other head, well-formed or not: node:http serves or refuses it. `text` is
  * latin1 and ends with the empty line.
  */
 export function parseRequestHead(text: string, maxHeaders: number): RequestHead | undefined {
-  const line = REQUEST_LINE.exec(text)
-  if (line === null) return undefined
-  const lines = parseHeaderLines(text, line[0].length, maxHeaders)
+  if (!text.startsWith(lastLine.text) && !readRequestLine(text)) return undefined
+  const line = lastLine
+  const lines = parseHeaderLines(text, line.text.length, maxHeaders)
   if (typeof lines === 'string' || lines.contentLength === undefined || lines.hostLines !== 1)
     return undefined
   const { headers, contentLength } = lines
@@ -44,7 +58,7 @@ export function parseRequestHead(text: string, maxHeaders: number): RequestHead 
   const { connection } = headers
   if (connection !== undefined && !CONNECTION.test(connection)) return undefined
   return {
-    url: line[1] as string,
+    url: line.url,
     headers,
     contentLength,
     keepsAlive: connection === undefined || connection.length !== 'close'.length,

@@ -43,11 +43,19 @@ function keyInQuery({ method, url = '' }: RelayIncoming): string {
   return acceptsKey ? (queryOf(url).get('key') ?? '') : ''
 }
 
+/** The usual spelling. */
+const BEARER = 'Bearer '
+
 /** The token of `Authorization`, else of the headers of other SDKs (docs/reference/relay-api.md: Relay credentials). */
 const sentCredential = (request: RelayIncoming): string => {
   const { headers } = request
   const { authorization } = headers
-  if (authorization !== undefined) return authorization.replace(/^bearer\s+/i, '').trim()
+  if (authorization !== undefined)
+    return (
+      authorization.startsWith(BEARER)
+        ? authorization.slice(BEARER.length)
+        : authorization.replace(/^bearer\s+/i, '')
+    ).trim()
   return textOf(headers['x-api-key']) || textOf(headers['x-goog-api-key']) || keyInQuery(request)
 }
 

@@ -18,13 +18,15 @@ import { type BodyBounds, readBody } from './body.ts'
 import type { Form, Forms } from './form.ts'
 import { type RequestTags, tagsOf } from './tags.ts'
 
+const TAKES = { json: 'application/json', form: 'multipart/form-data' } as const
+
 const isJson = (contentType: string | undefined) =>
-  contentType === undefined || /^\s*(application\/(?:[\w.+-]*\+)?json|text\/plain)\b/i.test(contentType)
+  contentType === undefined ||
+  contentType === TAKES.json ||
+  /^\s*(application\/(?:[\w.+-]*\+)?json|text\/plain)\b/i.test(contentType)
 
 const isMultipart = (contentType: string | undefined) =>
   contentType !== undefined && /^\s*multipart\/form-data\b/i.test(contentType)
-
-const TAKES = { json: 'application/json', form: 'multipart/form-data' } as const
 
 /** How an operation reads its requests. */
 type Reader<W extends Work> = Pick<OperationSpec, 'skims' | 'names'> & {
