@@ -1,0 +1,170 @@
+import { randomBytes } from 'node:crypto'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { createServer, STATUS_CODES } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createChainKey } from '../src/domain/chain.ts'
+import { createRequestIds } from '../src/http/request-id.ts'
+import { createClient } from '../src/http1/client/client.ts'
+import { createDeadlines } from '../src/http1/client/deadlines.ts'
+import { serveHttp1 } from '../src/http1/server/serve.ts'
+import { createJournal } from '../src/ledger/journal.ts'
+import { type Ledger, openLedger } from '../src/ledger/ledger.ts'
+import { createBooks } from '../src/store/books/books.ts'
+import { setChainKey } from '../src/store/books/chain-key.ts'
+import { AUDIT_CHAIN, startChain } from '../src/store/books/chains.ts'
+import { openStore, transact } from '../src/store/engine/store.ts'
+
+/**
+ * The least that a gateway with this HTTP and this ledger can take: it parses the request for its model, forwards it, parses
+ * the answer for its usage, and with `--ledger` holds and settles the cost, as the gateway does. One token, one channel, one
+ * price; no limits, routing, retries, checks, log lines or metrics. It prints its address as JSON.
+ */
+const [origin = '', ledgerFlag] = process.argv.slice(2)
+
+const CHANNEL = 1
+const OWNER = 1
+const CREDIT = 4_000_000_000_000_000
+const HOLD_NANOS = 9_000_000
+const INPUT_NANOS = 150
+const OUTPUT_NANOS = 600
+const LIMITS = {
+  headS: 10,
+  requestS: 60,
+  keepAliveS: 65,
+  headBytes: 16_384,
+  headers: 100,
+  unreadBytes: 65_536,
+  lingerMs: 1_000,
+}
+
+async function openBenchLedger(folder: string): Promise<Ledger> {
+  const store = openStore({ engine: 'sqlite', path: join(folder, 'sluice.db'), fullSync: false })
+  await store.migrate()
+  setChainKey(store.db, createChainKey(randomBytes(32)))
+  await transact(store.db, trx => startChain(trx, AUDIT_CHAIN))
+  const account = { owner_id: OWNER, unlimited: 0, credited: CREDIT, posted: 0, held: 0, request_count: 0 }
+  await store.db
+    .insertInto('accounts')
+    .values([
+      { kind: 'user', ...account },
+      { kind: 'token', ...account },
+    ])
+    .execute()
+  const fail = (error: Error) => {
+    throw error
+  }
+  const journal = createJournal({
+    dir: folder,
+    fullSync: false,
+    nowMs: Date.now,
+    onReserveReleased: fail,
+    onSyncFailure: fail,
+  })
+  return openLedger({
+    nodeId: 'bench',
+    journal,
+    books: createBooks(store.db, 'sqlite'),
+    otherNodes: {
+      isEmpty: async () => true,
+      returnIdle: async () => ({ mustStillHold: async () => {} }),
+      exclusively: (_userId, work) => work(),
+    },
+    outageMs: 0,
+    nowMs: Date.now,
+    onFailure: fail,
+    onHealed: () => {},
+  })
+}
+
+const folder = mkdtempSync(join(tmpdir(), 'sluice-least-'))
+process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
+const ledger = ledgerFlag === '--ledger' ? await openBenchLedger(folder) : undefined
+const client = createClient({
+  resolver: {},
+  deadlines: createDeadlines(),
+  maxConnections: 1_024,
+  keepAliveMs: () => 4_000,
+})
+const newRequestId = createRequestIds()
+
+type Usage = { readonly prompt_tokens: number; readonly completion_tokens: number }
+
+const forward = (body: Buffer, requestId: string, isEndOfTurn: boolean) =>
+  new Promise<Buffer>((resolve, reject) => {
+    const pieces: Buffer[] = []
+    client.exchange(
+      {
+        origin,
+        method: 'POST',
+        path: '/v1/chat/completions',
+        headers: { 'content-type': 'application/json', authorization: 'Bearer k', 'x-request-id': requestId },
+        body,
+        connectMs: 5_000,
+        idleMs: 60_000,
+        isRepeatable: false,
+        isEndOfTurn,
+      },
+      {
+        sent() {},
+        head() {},
+        data: bytes => void pieces.push(Buffer.from(bytes)),
+        end: () => resolve(Buffer.concat(pieces)),
+        fail: reject,
+      },
+    )
+  })
+
+async function serve(body: Buffer): Promise<{ readonly answer: Buffer; readonly requestId: string }> {
+  const startedMs = Date.now()
+  const requestId = newRequestId(startedMs)
+  const { model } = JSON.parse(body.toString()) as { model: string }
+  const names = { tokenName: 'bench', model, isStream: false, address: '127.0.0.1' }
+  const hold = await ledger?.hold({
+    rid: requestId,
+    userId: OWNER,
+    tokenId: OWNER,
+    amount: HOLD_NANOS,
+    ...names,
+  })
+  await hold?.attempt(CHANNEL, HOLD_NANOS)
+  const answer = await forward(body, requestId, hold !== undefined)
+  const { usage } = JSON.parse(answer.toString()) as { usage: Usage }
+  const log = {
+    ...names,
+    promptTokens: usage.prompt_tokens,
+    completionTokens: usage.completion_tokens,
+    useTimeMs: Date.now() - startedMs,
+    isError: false,
+    content: '',
+    upstreamRequestId: '',
+    other: { source: 'provider', frt: 1, price: 'bench', priced_as: model },
+  }
+  const cost = usage.prompt_tokens * INPUT_NANOS + usage.completion_tokens * OUTPUT_NANOS
+  await hold?.settle({ channelId: CHANNEL, cost, log })
+  return { answer, requestId }
+}
+
+const server = createServer((_request, response) => response.writeHead(404).end())
+serveHttp1(server, {
+  limits: LIMITS,
+  route: url => url,
+  serve(request, response) {
+    const body = request.complete ? request.read() : null
+    if (body === null) throw new Error('the benchmark sends small requests only')
+    serve(body).then(({ answer, requestId }) => {
+      response.writeHead(200, {
+        'content-type': 'application/json',
+        'content-length': String(answer.length),
+        'x-request-id': requestId,
+      })
+      response.end(answer)
+    })
+  },
+  reasonOf: status => STATUS_CODES[status] ?? '',
+  nowMs: Date.now,
+})
+server.listen({ port: 0, host: '127.0.0.1', backlog: 2_048 }, () => {
+  console.log(JSON.stringify(`http://127.0.0.1:${(server.address() as AddressInfo).port}`))
+})
