@@ -110,6 +110,8 @@ export async function openLedger(deps: LedgerDeps) {
   /** The batch that was sent to the store and is not acknowledged yet. */
   let batch: Batch | undefined
   let applying: Promise<void> | undefined
+  /** The last record that is to be applied now. Later ones wait for the next interval, or for a full batch. */
+  let dueLsn = 0
   let waits: ApplyWait[] = []
   /** The open records of running requests, oldest first. Recovery reads the journal from the oldest. */
   const openLsns = new Set<number>()
@@ -132,6 +134,10 @@ export async function openLedger(deps: LedgerDeps) {
   let isBehind = false
   let lostSettlements = 0
 
+  const markDue = () => {
+    dueLsn = unapplied.lastLsn() ?? dueLsn
+  }
+
   const heal = async () => {
     mayBeBehind = true
     const failoversBefore = failovers
@@ -140,6 +146,7 @@ export async function openLedger(deps: LedgerDeps) {
     const before = unapplied.openList()
     const records = requeue({ journal, storedLsn: position.appliedLsn, appliedLsn, unapplied: before })
     unapplied.setList(records)
+    markDue()
     if (position.appliedLsn < appliedLsn) {
       isBehind = true
       lostSettlements += records.length - before.length
@@ -157,10 +164,15 @@ export async function openLedger(deps: LedgerDeps) {
     lostSettlements = 0
   }
 
-  /** Applies the settled requests in order, each batch in one transaction. Under load there is always another batch. */
-  async function applyAll(): Promise<void> {
+  const isDue = () => unapplied.length() >= MAX_BATCH || (unapplied.length() > 0 && appliedLsn < dueLsn)
+
+  /**
+   * Applies the requests that are due, in order, each batch in one transaction. A batch has a cost of its own, so those that are
+   * settled meanwhile do not become a small batch at once.
+   */
+  async function applyDue(): Promise<void> {
     if (mayBeBehind) await heal()
-    for (;;) {
+    while (isDue()) {
       // A failed batch may have been committed without an acknowledgement. It is retried unchanged, and `apply` is idempotent.
       batch ??= nextBatch()
       if (!batch) return
@@ -182,15 +194,21 @@ export async function openLedger(deps: LedgerDeps) {
     }
   }
 
+  /** Applies every request that is settled now. */
   function apply(): Promise<void> {
-    applying ??= applyAll()
-      .catch(error => {
+    markDue()
+    applying ??= applyDue().then(
+      () => {
+        applying = undefined
+        // A request became due after the last look.
+        return isDue() ? apply() : undefined
+      },
+      error => {
+        applying = undefined
         endWaits(() => true, error)
         throw error
-      })
-      .finally(() => {
-        applying = undefined
-      })
+      },
+    )
     return applying
   }
 

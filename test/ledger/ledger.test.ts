@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { systemTimers, type Timers } from '../../src/host/timers.ts'
 import type { Books } from '../../src/ledger/books.ts'
 import { createJournal } from '../../src/ledger/journal.ts'
 import { createLeases } from '../../src/ledger/leases.ts'
@@ -263,7 +264,7 @@ for (const engine of ENGINES) {
 
     const nodeDir = () => mkdtempSync(join(dir, 'node-'))
 
-    function open(node: string, change: Partial<Books> = {}) {
+    function open(node: string, change: Partial<Books> = {}, timers: Timers = systemTimers) {
       return openLedger({
         nodeId: node.slice(-6),
         journal: openJournal(node),
@@ -271,6 +272,7 @@ for (const engine of ENGINES) {
         otherNodes: ALONE,
         outageMs: 0,
         nowMs: Date.now,
+        timers,
         onFailure: () => {},
         onHealed: () => {},
       })
@@ -377,6 +379,43 @@ for (const engine of ENGINES) {
         .where('other', 'like', '%overrun%')
         .executeTakeFirst()
       assert.equal(JSON.parse(row?.other ?? '{}').overrun, 5 * UNIT)
+    })
+
+    it('applies requests that are settled during a batch with the next interval, or at once for a read', async () => {
+      const books = createBooks(gateway.db, engine)
+      const sizes: number[] = []
+      let duringBatch = async () => {}
+      async function apply(...[nodeId, batch]: Parameters<Books['apply']>): Promise<void> {
+        sizes.push(JSON.parse(batch.settled.toString()).length)
+        await duringBatch()
+        await books.apply(nodeId, batch)
+      }
+      const ledger = await open(nodeDir(), { apply }, { ...systemTimers, every: () => () => {} })
+      const payer = await newPayer(undefined, undefined)
+      const settleOne = async () => settle(await ledger.hold(requestOf(payer, 1)), 1)
+      const once = (work: () => Promise<unknown>) => async () => {
+        duringBatch = async () => {}
+        await work()
+      }
+      duringBatch = once(async () => {
+        await settleOne()
+        await settleOne()
+      })
+      await settleOne()
+      await ledger.barrier()
+      assert.deepEqual(sizes, [1])
+      let read: Promise<void> | undefined
+      duringBatch = once(async () => {
+        await settleOne()
+        read = ledger.barrier()
+      })
+      await ledger.barrier()
+      await read
+      assert.deepEqual(sizes, [1, 2, 1])
+      await settleOne()
+      await ledger.close()
+      assert.deepEqual(sizes, [1, 2, 1, 1])
+      await mustVerify()
     })
 
     it('leaves no entry for a request that was never sent', async () => {
