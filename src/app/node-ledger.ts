@@ -43,8 +43,8 @@ function logFailover(log: Logger, { isBehind, settlements, uncoveredNanos }: Hea
 
 /** Opens the ledger of this worker. First it recovers the orphaned journals: those of nodes that have no worker any more. */
 export async function openNodeLedger({ config, log, store, peers, fleet, onRollback }: Deps) {
-  const { db, engine } = store
-  const books = createBooks(db, engine)
+  const { db, batchDb, engine } = store
+  const books = createBooks(db, engine, batchDb)
   const { nodeId, orphans, slot } = peers.assignment
   const problems = {
     onReserveReleased: (error: Error) =>

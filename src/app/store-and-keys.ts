@@ -19,7 +19,7 @@ const now = () => Math.floor(Date.now() / 1000)
 export const storeOptions = ({ databaseUrl, dataDir, durability, workers }: Config): StoreOptions =>
   databaseUrl === undefined
     ? { engine: 'sqlite', path: join(dataDir, 'sluice.db'), fullSync: durability === 'full' }
-    : { engine: 'postgres', url: databaseUrl, maxConnections: workers > 1 ? 6 : 10 }
+    : { engine: 'postgres', url: databaseUrl, maxConnections: workers > 1 ? 5 : 9 }
 
 function lockDataDirectory(dataDir: string) {
   try {

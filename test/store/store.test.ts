@@ -19,6 +19,7 @@ import { setChainKey } from '../../src/store/books/chain-key.ts'
 import { CHAIN_KEYED } from '../../src/store/books/chain-upgrade.ts'
 import { AUDIT_CHAIN, findChain, STORE_CHAIN, startChain } from '../../src/store/books/chains.ts'
 import { boundedCount } from '../../src/store/engine/page.ts'
+import { pipelineOf } from '../../src/store/engine/postgres.ts'
 import type { AuditRow, EntryRow } from '../../src/store/engine/schema.ts'
 import {
   isUniqueViolation,
@@ -787,6 +788,33 @@ describe('transactions on PostgreSQL that could deadlock', () => {
     assert.equal(posted, 5 * tokenIds.length * rounds * stores.length)
     await Promise.all(stores.map(store => store.close()))
     assert.equal(await circlesMet(), 0)
+  })
+
+  it('send several statements at once, and fail with the error of the first one that fails', async () => {
+    const store = place.open()
+    await store.migrate()
+    const one = { text: 'select $1::bigint as value', values: [1] }
+    const wrong = { text: 'select 1 / $1::bigint as value', values: [0] }
+    const insert = { text: 'insert into meta (key, value) values ($1, $2)', values: ['pipeline', 'yes'] }
+    const { rows } = await transact(store.batchDb, trx => trx.executeQuery(pipelineOf([one, insert, one])))
+    assert.deepEqual(rows, [
+      { count: 1, rows: [{ value: 1 }] },
+      { count: 1, rows: [] },
+      { count: 1, rows: [{ value: 1 }] },
+    ])
+    const other = { ...insert, values: ['other', 'yes'] }
+    await assert.rejects(
+      transact(store.batchDb, trx => trx.executeQuery(pipelineOf([one, other, wrong, one]))),
+      { code: '22012' },
+    )
+    // The same connection is used again, and its prepared statements with it.
+    await transact(store.batchDb, trx => trx.executeQuery(pipelineOf([{ ...wrong, values: [1] }])))
+    const keys = await store.db
+      .selectFrom('meta')
+      .select('key')
+      .where('key', 'in', ['pipeline', 'other'])
+      .execute()
+    assert.deepEqual(keys, [{ key: 'pipeline' }])
   })
 
   it('are retried if they deadlock', async () => {

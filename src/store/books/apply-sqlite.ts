@@ -60,7 +60,8 @@ export function applySettled(prepare: Prepare, { position, settled, key }: Batch
       JSON.parse(textOf(settled)) as Settled[],
       createChainKey(Buffer.from(key, 'base64')),
     )
-    for (let step = changes.next(); !step.done; ) step = changes.next(run(prepare, step.value))
+    for (let step = changes.next(); !step.done; )
+      step = changes.next(step.value.map(change => run(prepare, change)))
     prepare('COMMIT').run()
   } catch (error) {
     try {

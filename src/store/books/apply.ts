@@ -37,6 +37,8 @@ export type BookChange = {
 /** The number of affected rows, and the rows that the statement returns. */
 export type ChangeResult = { readonly count: number; readonly rows: readonly unknown[] }
 
+const firstRow = <Row>(result: ChangeResult | undefined) => result?.rows[0] as Row | undefined
+
 export const chainOf = (nodeId: string) => `node:${nodeId}`
 
 const text = (name: string): Column => [name, 'text']
@@ -52,16 +54,19 @@ export type Position = {
 
 /**
  * The changes of one transaction that apply a batch of settled requests and move the journal's position. The caller
- * executes each change and passes its result to `next`.
+ * executes each group of changes in order, and passes the results to `next`. A group does not need the results of its
+ * earlier changes, so PostgreSQL gets it at once: rows that other nodes change too are not locked while this process is busy.
  */
 export function* changesOf(
   position: Position,
   settled: readonly Settled[],
   key: ChainKey,
-): Generator<BookChange, void, ChangeResult> {
-  const moved = yield movePosition(position)
-  if (moved.count === 0) {
-    const [node] = (yield readPosition(position)).rows as { at: number; epoch: number }[]
+): Generator<readonly BookChange[], void, readonly ChangeResult[]> {
+  const chain = chainOf(position.nodeId)
+  const [moved, heads] = yield [movePosition(position), readHead(chain)]
+  if (moved?.count !== 1) {
+    const [result] = yield [readPosition(position)]
+    const node = firstRow<{ at: number; epoch: number }>(result)
     if (Number(node?.epoch) < 0)
       throw new Error(`the node ${position.nodeId} is retired; nothing was applied`)
     // An earlier attempt to apply this batch was committed without an acknowledgement.
@@ -70,40 +75,41 @@ export function* changesOf(
       `the batch of ${position.nodeId} follows record ${position.afterLsn}, but the store is at ${node?.at}; nothing was applied`,
     )
   }
-  const accountChanges = accountChangesOf(settled)
-  yield updateAccounts(accountChanges)
-  const leases = reduceLeases(position.nodeId, accountChanges)
-  const reduced = yield leases
-  // The store has lost a lease with a failover. The node compares the store with itself, and applies the batch then.
-  if (reduced.count < leases.rows.length)
-    throw new Error(`a lease of ${position.nodeId} is missing; nothing was applied`)
-  const chain = chainOf(position.nodeId)
-  const [head] = (yield reserveLinks(chain, settled.length)).rows as { seq: number; hash: string }[]
+  const head = firstRow<{ seq: number; hash: string }>(heads)
   if (!head) throw new Error(`there is no chain "${chain}"`)
-  const { entries, hash } = entriesOf({
-    chain,
-    head: { seq: head.seq - settled.length, hash: head.hash },
-    settled,
-    key,
-  })
-  yield insert('entries', ENTRY_COLUMNS, entries)
+  const { entries, hash } = entriesOf({ chain, head, settled, key })
+  const seq = head.seq + settled.length
   const { lastLsn, oldestOpenLsn } = position
-  const mac = headMac(key, {
-    name: chain,
-    seq: head.seq,
-    hash,
-    position: lastLsn,
-    oldestOpen: oldestOpenLsn,
-  })
-  yield updateHead(chain, hash, mac)
-  yield insert('logs', LOG_COLUMNS, settled.map(logOf))
-  yield addRollups(settled)
-  // Must follow the rollups: a fold waits for transactions that have begun to write them (`folds.ts`).
-  yield invalidateFolds(settled)
-  yield insert('suspense', SUSPENSE_COLUMNS, settled.flatMap(suspenseOf))
-  yield updateVideos(settled)
-  yield touchTokens(settled)
-  yield chargeChannels(settled)
+  const mac = headMac(key, { name: chain, seq, hash, position: lastLsn, oldestOpen: oldestOpenLsn })
+  const accountChanges = accountChangesOf(settled)
+  const lowerLeases = reduceLeases(position.nodeId, accountChanges)
+  const moveHead = updateHead({ chain, afterSeq: head.seq, seq, hash, mac })
+  const group = [
+    // The new rows first: no other node waits for them.
+    insert('entries', ENTRY_COLUMNS, entries),
+    insert('logs', LOG_COLUMNS, settled.map(logOf)),
+    insert('suspense', SUSPENSE_COLUMNS, settled.flatMap(suspenseOf)),
+    updateAccounts(accountChanges),
+    lowerLeases,
+    moveHead,
+    addRollups(settled),
+    // Must follow the rollups: a fold waits for transactions that have begun to write them (`folds.ts`).
+    invalidateFolds(settled),
+    updateVideos(settled),
+    touchTokens(settled),
+    chargeChannels(settled),
+    ...canaryChangesOf(settled),
+  ]
+  const results = yield group
+  const countOf = (change: BookChange) => results[group.indexOf(change)]?.count ?? 0
+  // The store has lost a lease with a failover. The node compares the store with itself, and applies the batch then.
+  if (countOf(lowerLeases) < lowerLeases.rows.length)
+    throw new Error(`a lease of ${position.nodeId} is missing; nothing was applied`)
+  if (countOf(moveHead) !== 1) throw new Error(`the chain "${chain}" was changed; nothing was applied`)
+}
+
+/** Only requests that took part in a canary or were also priced by a shadow price change these sums. */
+function* canaryChangesOf(settled: readonly Settled[]): Generator<BookChange> {
   if (settled.some(({ log }) => log.other.canary !== undefined)) {
     yield addCanarySums(settled)
     yield insert('canary_times', CANARY_TIME_COLUMNS, settled.flatMap(canaryTimesOf))
@@ -233,19 +239,28 @@ const reduceLeases = (nodeId: string, accountChanges: readonly AccountChange[]):
     .map(({ kind, ownerId, leased }) => [nodeId, kind, ownerId, leased]),
 })
 
-/** Reserves the sequence numbers of the batch in the node's chain; returns the new sequence number and the old hash. */
-const reserveLinks = (chain: string, links: number): BookChange => ({
-  statement: input => `update chains set seq = chains.seq + input.links from ${input.table}
-    where chains.name = input.name returning chains.seq as seq, chains.hash as hash`,
-  columns: [text('name'), integer('links')],
-  rows: [[chain, links]],
+/** The head of the node's chain. The position of the node has been moved, so no other transaction changes it. */
+const readHead = (chain: string): BookChange => ({
+  statement: input =>
+    `select chains.seq as seq, chains.hash as hash from chains join ${input.table} on chains.name = input.name`,
+  columns: [text('name')],
+  rows: [[chain]],
 })
 
-const updateHead = (chain: string, hash: string, mac: string): BookChange => ({
-  statement: input =>
-    `update chains set hash = input.hash, mac = input.mac from ${input.table} where chains.name = input.name`,
-  columns: [text('name'), text('hash'), text('mac')],
-  rows: [[chain, hash, mac]],
+type HeadMove = {
+  readonly chain: string
+  readonly afterSeq: number
+  readonly seq: number
+  readonly hash: string
+  readonly mac: string
+}
+
+const updateHead = ({ chain, afterSeq, seq, hash, mac }: HeadMove): BookChange => ({
+  statement:
+    input => `update chains set seq = input.seq, hash = input.hash, mac = input.mac from ${input.table}
+    where chains.name = input.name and chains.seq = input.after_seq`,
+  columns: [text('name'), integer('after_seq'), integer('seq'), text('hash'), text('mac')],
+  rows: [[chain, afterSeq, seq, hash, mac]],
 })
 
 const ENTRY_COLUMNS = [

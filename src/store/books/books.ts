@@ -1,10 +1,11 @@
-import { CompiledQuery, sql } from 'kysely'
+import { sql } from 'kysely'
 import type { AccountId } from '../../domain/account.ts'
+import type { ChainKey } from '../../domain/chain.ts'
 import { epochOf } from '../../domain/node.ts'
 import type { Settled } from '../../domain/settled.ts'
 import { storableJson } from '../../domain/text.ts'
 import { chunksOf } from '../engine/chunks.ts'
-import { preparedSql } from '../engine/postgres.ts'
+import { pipelineOf, type Statement } from '../engine/postgres.ts'
 import type { Engine } from '../engine/schema.ts'
 import { applyOnSqlite } from '../engine/sqlite.ts'
 import { type Db, type Trx, transact } from '../engine/store.ts'
@@ -23,30 +24,36 @@ type SettledBatch = Omit<Position, 'nodeId'> & {
   readonly settled: Buffer
 }
 
-/** Passes the rows of a change as one JSON parameter. */
-async function runOnPostgres(
-  trx: Trx,
-  { statement, columns, rows, shared }: BookChange,
-): Promise<ChangeResult> {
-  if (rows.length === 0) return { count: 0, rows: [] }
+/** The statements of a change. Its rows are one JSON parameter. */
+function statementsOf({ statement, columns, rows, shared }: BookChange): Statement[] {
+  if (rows.length === 0) return []
   const fields = columns.map(([name, type], index) => `(value ->> ${index})::${type} as ${name}`).join(', ')
   const table = `(select ${fields} from jsonb_array_elements($1::jsonb) as value) as input`
   const input = { table, insertSource: `select ${columns.map(([name]) => name).join(', ')} from ${table}` }
-  const parameters = [storableJson(JSON.stringify(rows))]
-  if (shared) {
-    const key = shared.key.join(', ')
-    const taking = `select from ${shared.table} where (${key}) in (select ${key} from ${table})
-      order by ${key} for no key update`
-    await trx.executeQuery(CompiledQuery.raw(preparedSql(taking), parameters))
-  }
-  const result = await trx.executeQuery(CompiledQuery.raw(preparedSql(statement(input)), parameters))
-  return { count: Number(result.numAffectedRows ?? 0n), rows: result.rows }
+  const values = [storableJson(JSON.stringify(rows))]
+  const main = { text: statement(input), values }
+  if (!shared) return [main]
+  const key = shared.key.join(', ')
+  const locking = `select from ${shared.table} where (${key}) in (select ${key} from ${table})
+    order by ${key} for no key update`
+  return [{ text: locking, values }, main]
 }
 
-async function applyOnPostgres(db: Db, position: Position, json: Buffer): Promise<void> {
+/** Sends the statements of all changes at once. */
+async function runOnPostgres(trx: Trx, changes: readonly BookChange[]): Promise<ChangeResult[]> {
+  const statements = changes.map(statementsOf)
+  const { rows: results } = await trx.executeQuery(pipelineOf(statements.flat()))
+  let next = 0
+  return statements.map(({ length }) => {
+    next += length
+    return length === 0 ? { count: 0, rows: [] } : (results[next - 1] as ChangeResult)
+  })
+}
+
+async function applyOnPostgres(db: Db, key: ChainKey, position: Position, json: Buffer): Promise<void> {
   const settled = JSON.parse(json.toString()) as Settled[]
   await transact(db, async trx => {
-    const changes = changesOf(position, settled, chainKeyOf(db))
+    const changes = changesOf(position, settled, key)
     for (let step = changes.next(); !step.done; ) step = changes.next(await runOnPostgres(trx, step.value))
   })
 }
@@ -156,8 +163,8 @@ export class RetiredNodeError extends Error {
   }
 }
 
-/** The ledger's access to the store. Each function is one transaction. */
-export function createBooks(db: Db, engine: Engine) {
+/** The ledger's access to the store. Each function is one transaction. PostgreSQL gets the batches through `batchDb`. */
+export function createBooks(db: Db, engine: Engine, batchDb: Db = db) {
   return {
     async openNode(nodeId: string, time: number) {
       return transact(db, async trx => {
@@ -336,7 +343,7 @@ export function createBooks(db: Db, engine: Engine) {
 
     async apply(nodeId: string, { settled, ...place }: SettledBatch): Promise<void> {
       const position = { nodeId, ...place }
-      if (engine === 'postgres') return applyOnPostgres(db, position, settled)
+      if (engine === 'postgres') return applyOnPostgres(batchDb, chainKeyOf(db), position, settled)
       // The copy has its own memory, which is moved to the thread.
       const copy = new Uint8Array(settled)
       await applyOnSqlite(db, { position, settled: copy, key: chainKeyOf(db).bytes.toString('base64') })

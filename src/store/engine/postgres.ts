@@ -1,4 +1,4 @@
-import type { PostgresPool, PostgresPoolClient } from 'kysely'
+import { CompiledQuery, type PostgresPool, type PostgresPoolClient } from 'kysely'
 import type { Client, ClientBase, ClientConfig, PoolClient, PoolConfig } from 'pg'
 import { UnreachableError } from '../../domain/errors.ts'
 import { parsePostgresUrl, type ServerKind } from './postgres-url.ts'
@@ -39,9 +39,16 @@ function isConnectionError(
 const firstErrorOf = (error: Error): Error =>
   error instanceof AggregateError && error.errors[0] instanceof Error ? error.errors[0] : error
 
-/** A statement that begins with this is prepared once for each connection. PostgreSQL then parses it once, and soon plans it once. */
-const PREPARED = '/* prepared */ '
-export const preparedSql = (statement: string) => `${PREPARED}${statement}`
+export type Statement = { readonly text: string; readonly values: readonly unknown[] }
+export type StatementResult = { readonly count: number; readonly rows: readonly unknown[] }
+
+const PIPELINE = '/* pipeline */'
+/**
+ * Several statements of a transaction that are sent at once. The rows of the result are their results. Each statement is
+ * prepared once for each connection: PostgreSQL then parses it once, and soon plans it once.
+ */
+export const pipelineOf = (statements: readonly Statement[]): CompiledQuery<StatementResult> =>
+  CompiledQuery.raw(PIPELINE, [...statements])
 
 /** The names of prepared statements. There are few: their text does not depend on data. */
 const preparedNames = new Map<string, string>()
@@ -49,6 +56,20 @@ function preparedNameOf(statement: string): string {
   const name = preparedNames.get(statement) ?? `sluice_${preparedNames.size + 1}`
   preparedNames.set(statement, name)
   return name
+}
+
+async function runPipeline(client: PoolClient, statements: readonly Statement[]) {
+  const outcomes = await Promise.allSettled(
+    statements.map(({ text, values }) =>
+      client.query({ name: preparedNameOf(text), text, values: values as unknown[] }),
+    ),
+  )
+  // The first error is the cause of those that follow it in the transaction.
+  const rows = outcomes.map((outcome): StatementResult => {
+    if (outcome.status === 'rejected') throw outcome.reason
+    return { count: outcome.value.rowCount ?? 0, rows: outcome.value.rows }
+  })
+  return { command: 'SELECT', rowCount: rows.length, rows }
 }
 
 const isCommit = (statement: string) => statement === 'commit'
@@ -59,10 +80,9 @@ function watchedClient(client: PoolClient): PostgresPoolClient {
   async function query(statement: string, parameters: readonly unknown[]) {
     if (failure) throw failure
     try {
-      const values = parameters as unknown[]
-      return statement.startsWith(PREPARED)
-        ? await client.query({ name: preparedNameOf(statement), text: statement, values })
-        : await client.query(statement, values)
+      return statement === PIPELINE
+        ? await runPipeline(client, parameters as Statement[])
+        : await client.query(statement, parameters as unknown[])
     } catch (error) {
       if (!(error instanceof Error) || !isConnectionError(error)) throw error
       failure = new UnreachableError(firstErrorOf(error), { isOutcomeUnknown: isCommit(statement) })
@@ -157,6 +177,7 @@ export async function createPool(
     statement_timeout: STATEMENT_TIMEOUT_MS,
     idle_in_transaction_session_timeout: STATEMENT_TIMEOUT_MS,
     keepAlive: true,
+    pipeline: true,
     types: types as NonNullable<PoolConfig['types']>,
     ...options,
   })
@@ -194,16 +215,12 @@ export const readTimeline = (client: TimelineClient, onTimeline: (timeline: stri
 /** `onTimeline` is called for each new connection. */
 export const openPool = (
   url: string,
-  maxConnections: number,
+  options: PoolConfig,
   onTimeline: (timeline: string) => void = () => {},
 ) =>
   createPool(
     url,
-    {
-      max: maxConnections,
-      connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-      query_timeout: QUERY_TIMEOUT_MS,
-    },
+    { connectionTimeoutMillis: CONNECT_TIMEOUT_MS, query_timeout: QUERY_TIMEOUT_MS, ...options },
     client => readTimeline(client, onTimeline),
   )
 

@@ -8,7 +8,7 @@ const MAX_CONNECTIONS = 4
 /** A standby of the database, for reports. It is only read. */
 export function openReplica(url: string) {
   const db: Db = new Kysely<Database>({
-    dialect: new PostgresDialect({ pool: () => openPool(url, MAX_CONNECTIONS) }),
+    dialect: new PostgresDialect({ pool: () => openPool(url, { max: MAX_CONNECTIONS }) }),
   })
   return {
     db,

@@ -91,7 +91,20 @@ class KeyedPostgresDialect extends PostgresDialect {
 
 const openPostgres = (url: string, maxConnections: number, onTimeline: (timeline: string) => void) =>
   new Kysely<Database>({
-    dialect: new KeyedPostgresDialect({ pool: () => openPool(url, maxConnections, onTimeline) }),
+    dialect: new KeyedPostgresDialect({ pool: () => openPool(url, { max: maxConnections }, onTimeline) }),
+  })
+
+const BATCH_IDLE_MS = 60_000
+
+/**
+ * One connection for the batches of settled requests. In the pool of the queries, batches would move between connections, and
+ * each of them would have to parse and plan their statements.
+ */
+const openBatches = (url: string, onTimeline: (timeline: string) => void) =>
+  new Kysely<Database>({
+    dialect: new KeyedPostgresDialect({
+      pool: () => openPool(url, { max: 1, idleTimeoutMillis: BATCH_IDLE_MS }, onTimeline),
+    }),
   })
 
 /** Without a limit of time. The server ends the statement if this process dies. */
@@ -124,6 +137,7 @@ export function openStore(options: StoreOptions) {
     options.engine === 'sqlite'
       ? openSqlite(options.path, options.fullSync)
       : openPostgres(options.url, options.maxConnections ?? 10, onTimeline)
+  const batchDb = options.engine === 'sqlite' ? db : openBatches(options.url, onTimeline)
   const { engine } = options
   const postgres = options.engine === 'postgres' ? createPing(options.url) : undefined
 
@@ -134,6 +148,8 @@ export function openStore(options: StoreOptions) {
 
   return {
     db,
+    /** For batches of settled requests. */
+    batchDb,
     engine,
     migrate: () => migrate(db, engine),
     /** Whether the store has been migrated before. Throws if a newer version did so, to a schema of another kind. */
@@ -154,7 +170,8 @@ export function openStore(options: StoreOptions) {
     ping: (): Promise<void> => (postgres ? postgres.ping() : pingSqlite()),
     async close(): Promise<void> {
       await postgres?.close()
-      await db.destroy()
+      await batchDb.destroy()
+      if (db !== batchDb) await db.destroy()
     },
   }
 }
