@@ -202,6 +202,34 @@ describe('a response', () => {
     assert.deepEqual([error, body], [undefined, 'hello!'])
   })
 
+  it('is read in small pieces after the first one if its reader may be slow, and in large ones otherwise', async () => {
+    const text = 'x'.repeat(2_000_000)
+    const server = await serve(always(`${OK}content-length: ${text.length}\r\n\r\n${text}`))
+    const client = connectTo()
+    const piecesOf = (readsSmall: boolean) =>
+      new Promise<Buffer[]>((resolve, reject) => {
+        const pieces: Buffer[] = []
+        client.exchange(
+          { ...REQUEST, origin: server.origin, readsSmall },
+          {
+            sent() {},
+            head() {},
+            data: bytes => void pieces.push(Buffer.from(bytes)),
+            end: () => resolve(pieces),
+            fail: reject,
+          },
+        )
+      })
+    const largest = (pieces: readonly Buffer[]) => Math.max(...pieces.slice(1).map(({ length }) => length))
+    for (const readsSmall of [true, false, true]) {
+      const pieces = await piecesOf(readsSmall)
+      assert.equal(Buffer.concat(pieces).toString(), text)
+      if (readsSmall) assert.equal(largest(pieces), 16_384)
+      else assert.ok(largest(pieces) > 16_384)
+    }
+    assert.equal(client.connectionCount(), 1)
+  })
+
   it('whose receiver throws fails, and other exchanges go on', async () => {
     const server = await serve(always(HELLO))
     const client = connectTo()

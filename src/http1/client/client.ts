@@ -15,6 +15,7 @@ import { type ClientRoute, type Endpoint, endpointOf, type Resolver } from './ro
 import { createSocketOpener } from './socket.ts'
 
 const READ_BYTES = 64 * 1024
+const SMALL_READ_BYTES = 16 * 1024
 /** How often expired connections are closed and unused origins are removed. */
 const SWEEP_MS = 1_000
 /** A server closes an idle connection at the time that it announces; a request must not be on its way to it then. */
@@ -35,6 +36,11 @@ export type ClientRequest = ClientRequestHead & {
    * The server may have processed it nevertheless.
    */
   readonly isRepeatable: boolean
+  /**
+   * The response is read in pieces of 16 KiB instead of 64, after its first piece. For responses that a slow reader may
+   * stop: what was read has to be kept.
+   */
+  readonly readsSmall?: boolean | undefined
   /**
    * The caller runs at the end of a turn of the event loop, after everything that had arrived on any connection was read.
    * Then the request is written at once. Otherwise it waits for the end of the turn.
@@ -112,6 +118,10 @@ class PendingExchange implements ConnectionExchange, ClientExchange {
     return this.request.idleMs
   }
 
+  get readsSmall() {
+    return this.request.readsSmall === true
+  }
+
   get isEndOfTurn() {
     return this.request.isEndOfTurn === true && !this.isRepeated
   }
@@ -171,7 +181,8 @@ export function createClient(options: ClientOptions) {
     parsers ??= createResponseParsers(READ_BYTES)
     return parsers()
   }
-  const deps = { openSocket, openParser, deadlines, readBuffer }
+  const smallBuffer = readBuffer.subarray(0, SMALL_READ_BYTES)
+  const deps = { openSocket, openParser, deadlines, readBuffer, smallBuffer }
 
   function originOf({ origin: name, route }: ClientRequest): Origin {
     const key = route === undefined ? name : `${route.name} ${name}`

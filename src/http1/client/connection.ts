@@ -28,6 +28,8 @@ export type ConnectionExchange = {
   readonly head: string
   readonly body: ClientBody | undefined
   readonly idleMs: number
+  /** The response is read in small pieces. */
+  readonly readsSmall: boolean
   /** Everything that had arrived on the connection was read. */
   readonly isEndOfTurn: boolean
   readonly receiver: ResponseReceiver
@@ -50,6 +52,8 @@ export type ConnectionDeps = {
   readonly openParser: ResponseParsers
   readonly deadlines: Deadlines
   readonly readBuffer: Buffer
+  /** The beginning of `readBuffer`. */
+  readonly smallBuffer: Buffer
 }
 
 type ConnectionOptions = {
@@ -78,7 +82,7 @@ export type ClientConnection = {
 
 /** Opens a connection, which runs one exchange after the other. Nothing but a complete response leaves it open. */
 export function openConnection(deps: ConnectionDeps, options: ConnectionOptions): ClientConnection {
-  const { deadlines, readBuffer } = deps
+  const { deadlines, readBuffer, smallBuffer } = deps
   const parser = deps.openParser()
   let exchange: ConnectionExchange | undefined
   let sending: BodyTransfer | undefined
@@ -91,6 +95,8 @@ export function openConnection(deps: ConnectionDeps, options: ConnectionOptions)
   let hasBytes = false
   let hasHead = false
   let isPaused = false
+  let currentBuffer: Buffer | undefined
+  let hasRead = false
 
   let socket = deps.openSocket({
     endpoint: options.endpoint,
@@ -99,7 +105,7 @@ export function openConnection(deps: ConnectionDeps, options: ConnectionOptions)
     connectMs: options.connectMs,
     session: options.session,
     onSession: options.onSession,
-    reading: { buffer: readBuffer, onRead },
+    reading: { buffer: readBuffer, nextBuffer, onRead },
     onOpen(opened) {
       socket = opened
       isOpen = true
@@ -141,7 +147,18 @@ export function openConnection(deps: ConnectionDeps, options: ConnectionOptions)
     }
   }
 
+  function nextBuffer(): Buffer | undefined {
+    const next = exchange?.readsSmall ? smallBuffer : readBuffer
+    const isAfterRead = hasRead
+    hasRead = false
+    // Before its first read, a socket may be opened again, to the next address of its host.
+    if (isAfterRead && next === currentBuffer) return undefined
+    currentBuffer = next
+    return next
+  }
+
   function onRead(length: number): void {
+    hasRead = true
     if (isClosed) return
     if (exchange === undefined || !isSent) {
       close(new Http1Error('MALFORMED_RESPONSE', 'bytes without a request'))

@@ -6,7 +6,12 @@ import type { ClientRoute, Endpoint, Resolver } from './route.ts'
 const TCP_KEEP_ALIVE_MS = 60_000
 
 /** All sockets read into one buffer: `onRead` must copy what it keeps. */
-export type SocketReading = { readonly buffer: Buffer; onRead(length: number): void }
+export type SocketReading = {
+  readonly buffer: Buffer
+  /** The part of it that the first read fills, and after each read the part for the next one. Undefined: the same as before. */
+  nextBuffer(): Buffer | undefined
+  onRead(length: number): void
+}
 
 export type SocketRequest = {
   readonly endpoint: Endpoint

@@ -25,7 +25,7 @@ export function createSocketOpener(defaultContext?: SecureContext) {
       ...tcpOptions(endpoint, resolver),
       ...(reading && {
         onread: {
-          buffer: reading.buffer,
+          buffer: reading.nextBuffer as () => Buffer,
           callback(length: number): boolean {
             reading.onRead(length)
             return true

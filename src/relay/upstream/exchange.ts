@@ -336,6 +336,7 @@ export class ProviderExchange implements UpstreamExchange, Flow, ResponseReceive
       return
     }
     this.#isHandedOver = true
+    this.#prelude = undefined
     this.#first.cancel()
     this.#resolve({ kind: 'stream', status: this.#status, headers: this.#headers, flow: this })
   }
@@ -406,6 +407,7 @@ export class ProviderExchange implements UpstreamExchange, Flow, ResponseReceive
           idleMs: timeouts.idleMs,
           // A provider may have processed, and bills, any other request that it received (docs/reference/routing.md: Retries).
           isRepeatable: method === 'GET',
+          readsSmall: this.#isStream,
           isEndOfTurn: this.#request.isEndOfTurn === true && this.#request.sign === undefined,
         },
         this,
