@@ -8,12 +8,14 @@ import type { AsyncHook } from 'node:async_hooks'
 const hooks = process.getBuiltinModule('node:async_hooks')
 const { createHook } = hooks
 let promiseHook: AsyncHook | undefined
+let runnerHook: AsyncHook | undefined
 
 hooks.createHook = callbacks => {
   // The test runner is the first to create one.
   hooks.createHook = createHook
   promiseHook = createHook(callbacks)
-  return createHook({ ...callbacks, trackPromises: false })
+  runnerHook = createHook({ ...callbacks, trackPromises: false })
+  return runnerHook
 }
 
 /** Follows promises meanwhile: suites that are declared after an `await` belong to the suite around them. */
@@ -23,5 +25,8 @@ export async function trackPromises(declare: () => Promise<void>): Promise<void>
     await declare()
   } finally {
     promiseHook?.disable()
+    // Node.js stops following promises only when no hook at all is left.
+    runnerHook?.disable()
+    runnerHook?.enable()
   }
 }
