@@ -8,9 +8,10 @@ import { fillSource, NEW_API_TABLES } from '../support/new-api-source.ts'
 import { newDirectory } from '../support/process.ts'
 import { writeSqlite } from '../support/source-database.ts'
 
-const USERS = 400
-const TOKENS = 3_000
-const CHANNELS = 60
+const isCampaign = process.env.SLUICE_CAMPAIGN !== undefined
+const USERS = isCampaign ? 1_000 : 300
+const TOKENS = isCampaign ? 10_000 : 2_000
+const CHANNELS = isCampaign ? 200 : 60
 const SAMPLES = 40
 
 const from1 = (count: number) => Array.from({ length: count }, (_, index) => index + 1)
