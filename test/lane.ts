@@ -16,7 +16,7 @@ import { trackPromises } from './support/promise-tracking.ts'
 /** Ends a file that waits for nothing. No file takes nearly as long. */
 const HUNG_MS = 8 * 60_000
 /** After the last test, so long may a socket or a timer of a file keep the process alive. */
-const LINGER_MS = 10_000
+const LINGER_MS = 1_000
 /** Servers are closed a moment after the tests that used them. */
 const CLOSE_MS = 1_000
 

@@ -1,3 +1,4 @@
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -19,15 +20,24 @@ import { PROGRAM_VARIABLE } from './support/program.ts'
 /**
  * Runs the tests over one PostgreSQL: everything with short campaigns and a fixed seed, or, with --campaign,
  * only the campaigns at full length. File names as arguments limit the run to those. Suites that
- * usually run on one engine run on both with --both-engines, and in campaigns.
+ * usually run on one engine run on both with --both-engines, and in campaigns. With --check, types, lint and architecture are
+ * checked beside the tests, and a failed check ends them.
  */
 const { values, positionals } = parseArgs({
-  options: { campaign: { type: 'boolean' }, 'both-engines': { type: 'boolean' } },
+  options: {
+    campaign: { type: 'boolean' },
+    'both-engines': { type: 'boolean' },
+    check: { type: 'boolean' },
+  },
   allowPositionals: true,
 })
 
-const all = values.campaign ? globSync('test/campaign/*.test.ts') : globSync('test/**/*.test.ts')
 const pathsOf = (names: readonly string[]) => names.map(name => join('test', `${name}.test.ts`))
+/** Outside of test/campaign, these have a full length too. */
+const OTHER_CAMPAIGNS = pathsOf(['console/pages', 'import/scale'])
+const all = values.campaign
+  ? [...globSync('test/campaign/*.test.ts'), ...OTHER_CAMPAIGNS]
+  : globSync('test/**/*.test.ts')
 /** The slowest files run first, so that none of them runs alone at the end. */
 const LONGEST = pathsOf([
   'workers/workers',
@@ -86,9 +96,21 @@ const ALONE = pathsOf([
   'media/speech',
 ])
 const named = [...LONGEST, ...WAITING, ...ALONE]
-const missing = named.filter(file => !existsSync(file))
+const missing = [...named, ...OTHER_CAMPAIGNS].filter(file => !existsSync(file))
 if (missing.length > 0) throw new Error(`There is no ${missing.join(', ')}.`)
 const files = positionals.length > 0 ? positionals : all.sort()
+
+const checkFailed = new AbortController()
+
+async function check(): Promise<void> {
+  const child = spawn('npm', ['run', '--silent', 'check'], { stdio: ['ignore', 'pipe', 'pipe'] })
+  const output: Buffer[] = []
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => output.push(chunk))
+  const [code] = await once(child, 'close')
+  process.stdout.write(Buffer.concat(output))
+  if (code !== 0) checkFailed.abort()
+}
+const checking = values.check ? check() : undefined
 
 const [program, postgres] = await Promise.all([
   buildProgram(),
@@ -132,6 +154,7 @@ async function runAndPrint(programs: readonly string[], concurrency: number): Pr
   const running = run({
     files: programs,
     concurrency,
+    signal: checkFailed.signal,
     execArgv: ['./test/support/promise-tracking.ts', './test/support/cpu-of-file.ts'].flatMap(file => [
       '--import',
       file,
@@ -155,8 +178,16 @@ async function runAndPrint(programs: readonly string[], concurrency: number): Pr
 /** More failures than this are not by chance. */
 const MOST_REPEATED = 3
 let failures = await runAndPrint(programs, lanes ? AT_ONCE + 1 : AT_ONCE)
+await checking
+const isChecked = !checkFailed.signal.aborted
 const isRepeatable = (file: string) => file.endsWith('.test.ts')
-if (isShared && failures.length > 0 && failures.length <= MOST_REPEATED && failures.every(isRepeatable)) {
+if (
+  isChecked &&
+  isShared &&
+  failures.length > 0 &&
+  failures.length <= MOST_REPEATED &&
+  failures.every(isRepeatable)
+) {
   const unstable = failures
   console.log(`Repeating alone what failed beside other tests: ${unstable.join(', ')}`)
   failures = await runAndPrint(unstable, 1)
@@ -176,4 +207,5 @@ if (laws.ran > 0) console.log(laws.summary)
 const LEAST_LAWS = 1_000
 const isComplete = values.campaign || positionals.length > 0 || laws.ran >= LEAST_LAWS
 if (!isComplete) console.log(`at least ${LEAST_LAWS} laws over formats must run`)
-process.exit(failures.length === 0 && isComplete && left.length === 0 ? 0 : 1)
+if (!isChecked) console.log('A check failed.')
+process.exit(failures.length === 0 && isChecked && isComplete && left.length === 0 ? 0 : 1)
