@@ -33,6 +33,7 @@ import {
   logLines,
   lookInto,
   newDirectory,
+  newGround,
   run,
   type Server,
   type ServerOptions,
@@ -51,7 +52,7 @@ const OTHER_SECRET = 'another-secret-that-is-long-enough-987654'
  * A data directory, and a database if the engine needs one, that no server has used yet. The database is
  * removed with the PostgreSQL of the tests.
  */
-async function newGround(engine: EngineName): Promise<ServerOptions> {
+async function emptyGround(engine: EngineName): Promise<ServerOptions> {
   const dataDir = join(newDirectory(), 'data')
   return engine === 'sqlite' ? { dataDir } : { dataDir, databaseUrl: (await createDatabase()).url }
 }
@@ -128,7 +129,7 @@ for (const engine of ENGINES) {
     let token: string
     before(async () => {
       ground = {
-        ...(await newGround(engine)),
+        ...(await emptyGround(engine)),
         env: { SLUICE_ROOT_PASSWORD: '', SLUICE_ROOT_ACCESS_TOKEN: '' },
       }
       const server = await startServer(ground)
@@ -182,7 +183,7 @@ for (const engine of ENGINES) {
     })
 
     it('accepts SLUICE_ROOT_PASSWORD and SLUICE_ROOT_ACCESS_TOKEN, and prints neither', async () => {
-      const fresh = await newGround(engine)
+      const fresh = await emptyGround(engine)
       const server = await startServer(fresh)
       assert.equal((await server.api('GET', '/api/user/self')).body.data.username, 'root')
       assert.equal((await login(server.url, ROOT_PASSWORD)).status, 200)
@@ -219,7 +220,6 @@ for (const engine of ENGINES) {
   describe(`a database on ${engine} written by a newer program`, () => {
     it('is refused with one sentence and left unchanged', async () => {
       const ground = await newGround(engine)
-      await (await startServer(ground)).stop()
       const before = await lookInto(ground, async ({ db }) => {
         await sql`insert into kysely_migration (name, timestamp) values ('9999-future', '2099')`.execute(db)
         await sql`update meta set value = '9998-removal' where key = 'schema_floor'`.execute(db)
@@ -366,7 +366,7 @@ describe('an invalid setting (docs/reference/process.md: Settings at start)', { 
   })
 
   it('DATABASE_URL is named if the server is unreachable or refuses', async () => {
-    const { dataDir, databaseUrl = '' } = await newGround('postgres')
+    const { dataDir, databaseUrl = '' } = await emptyGround('postgres')
     const altered = (change: (url: URL) => void) => {
       const url = new URL(databaseUrl)
       change(url)
@@ -416,7 +416,7 @@ describe('a port that is in use', () => {
     const address = blocker.address()
     const port = typeof address === 'object' && address ? address.port : 0
     try {
-      const ground = await newGround('sqlite')
+      const ground = await emptyGround('sqlite')
       const env = { SLUICE_DATA: ground.dataDir, PORT: String(port) }
       const ended = await run(['start'], { env })
       assertSettingRefused(ended, 'PORT')
@@ -455,7 +455,7 @@ describe('a second server on the same data directory', () => {
 
 describe('several servers on one PostgreSQL', () => {
   it('that start concurrently on an empty database create one root user together', async () => {
-    const { databaseUrl } = await newGround('postgres')
+    const { databaseUrl } = await emptyGround('postgres')
     const env = { SLUICE_SECRET: SECRET, SLUICE_ROOT_PASSWORD: '', SLUICE_ROOT_ACCESS_TOKEN: ROOT_TOKEN }
     const grounds = Array.from({ length: 4 }, () => ({ dataDir: newDirectory(), databaseUrl, env }))
     const servers = await Promise.all(grounds.map(startServer))
@@ -501,13 +501,8 @@ describe('a shutdown', () => {
       assert.equal(code, 0)
       await running.closed
 
-      const again = await startServer(ground)
-      const { body } = await again.api('GET', '/api/token/')
-      assert.deepEqual(
-        body.data.items.map((token: { name: string }) => token.name),
-        [`finished after ${signal}`],
-      )
-      await again.stop()
+      const tokens = await lookInto(ground, ({ db }) => db.selectFrom('tokens').select('name').execute())
+      assert.deepEqual(tokens, [{ name: `finished after ${signal}` }])
     })
   }
 
@@ -664,9 +659,7 @@ describe('logs', () => {
   })
 
   it('of a command may have a reader that closes the pipe: the command ends normally', async () => {
-    const ground = await newGround('sqlite')
-    const env = settingsOf(ground)
-    assert.equal((await (await startServer(ground)).stop()).code, 0)
+    const env = settingsOf(await newGround('sqlite'))
     const { fd } = deafOutput('pipe whose reader left')
     const { code, stderr } = await run(['verify'], { env, stdout: fd })
     closeSync(fd)
@@ -986,7 +979,7 @@ describe('the command line', () => {
     for (const args of [['verify'], ['admin', 'access-token']])
       assertSettingRefused(await run([...args, '--data', 'typo'], { cwd }), 'SLUICE_DATA')
     assert.deepEqual(readdirSync(cwd), [])
-    const { databaseUrl = '' } = await newGround('postgres')
+    const { databaseUrl = '' } = await emptyGround('postgres')
     const env = { DATABASE_URL: databaseUrl, SLUICE_DATA: join(cwd, 'data') }
     assertSettingRefused(await run(['verify'], { cwd, env }), 'DATABASE_URL')
     assert.equal(await lookInto({ dataDir: '', databaseUrl }, store => store.isInitialised()), false)
@@ -1008,23 +1001,18 @@ for (const engine of ENGINES) {
       after(() => server.stop())
 
       const command = (...args: string[]) => run(args, { env: settingsOf(ground) })
-      /** Runs commands while the server is running, or between its end and its next start. */
-      const meanwhile = async <T>(work: () => Promise<T>): Promise<T> => {
-        if (isRunning) return work()
-        await server.stop()
-        const done = await work()
-        server = await startServer(ground)
-        return done
+      const stopForCommands = async () => {
+        if (!isRunning) await server.stop()
       }
 
       it('create access tokens and passwords that work, and report what they cannot do', async () => {
         const session = (await login(server.url, ROOT_PASSWORD)).headers.get('set-cookie') ?? ''
         const headers = { cookie: session.split(';')[0] as string }
-        const { made, reset, refused } = await meanwhile(async () => ({
-          made: await command('admin', 'access-token', '--name', 'from the command line'),
-          reset: await command('admin', 'reset-password'),
-          refused: await command('admin', 'reset-password', 'nobody'),
-        }))
+        await stopForCommands()
+        const made = await command('admin', 'access-token', '--name', 'from the command line')
+        const reset = await command('admin', 'reset-password')
+        const refused = await command('admin', 'reset-password', 'nobody')
+        if (!isRunning) server = await startServer(ground)
         assert.deepEqual([made.code, made.stderr], [0, ''])
         assert.match(made.stdout, /^sat-[A-Za-z0-9]{48}\n$/)
         const token = made.stdout.trim()
@@ -1051,14 +1039,14 @@ for (const engine of ENGINES) {
       })
 
       it('verify the ledger, find a changed record, and exit 65', async () => {
-        const { whole, changed, audit } = await meanwhile(async () => {
-          const untouched = { whole: await command('verify') }
-          await lookInto(ground, async ({ db }) => {
-            await db.updateTable('accounts').set({ credited: 7 }).where('kind', '=', 'token').execute()
-            await db.updateTable('audit').set({ actor_name: 'nobody' }).where('seq', '=', 2).execute()
-          })
-          return { ...untouched, changed: await command('verify'), audit: await command('verify', '--audit') }
+        await stopForCommands()
+        const whole = await command('verify')
+        await lookInto(ground, async ({ db }) => {
+          await db.updateTable('accounts').set({ credited: 7 }).where('kind', '=', 'token').execute()
+          await db.updateTable('audit').set({ actor_name: 'nobody' }).where('seq', '=', 2).execute()
         })
+        const changed = await command('verify')
+        const audit = await command('verify', '--audit')
         assert.deepEqual([whole.code, changed.code, audit.code], [0, 65, 65])
         assert.match(whole.stdout, /^audit: \d+ records, unbroken\n[\s\S]*^store: 1 records, unbroken\n/m)
         assert.match(whole.stdout, /^balances: \d+ accounts match their entries\n$/m)
