@@ -1,6 +1,7 @@
 import { resolve } from 'node:path'
-import { after, describe } from 'node:test'
+import { after, beforeEach, describe } from 'node:test'
 import { pathToFileURL } from 'node:url'
+import { inspect } from 'node:util'
 // Imported here so that their hooks belong to the process, and not to the first file that imports them.
 import './support/gateway.ts'
 import { cpuSeconds, recordCost } from './support/cpu-times.ts'
@@ -22,11 +23,25 @@ const CLOSE_MS = 1_000
 
 const openServers = () => process.getActiveResourcesInfo().filter(kind => kind === 'TCPServerWrap').length
 
+/**
+ * Without following promises, node:test does not know the test of an uncaught error, and in a lane a rejection that no test handles
+ * would fail nothing: see support/promise-tracking.ts.
+ */
+let lastTest = ''
+const rejections: string[] = []
+process.on('uncaughtExceptionMonitor', error =>
+  console.error(`Uncaught while this test ran: ${lastTest}`, error),
+)
+process.on('unhandledRejection', error => rejections.push(`${lastTest}: ${inspect(error)}`))
+
 // A test may wait for a timer that keeps no process alive: the process must not end for that.
 const alive = setInterval(() => {}, HUNG_MS)
 for (const file of filesOfLane())
   await describe(file, { timeout: HUNG_MS }, () =>
     trackPromises(async () => {
+      beforeEach(({ fullName }) => {
+        lastTest = fullName
+      })
       const opened = openServers()
       const cpuBefore = cpuSeconds()
       await import(pathToFileURL(resolve(file)).href)
@@ -37,6 +52,8 @@ for (const file of filesOfLane())
           console.error(`${file} has left a server open.`),
         )
         recordCost(file, cpuSeconds() - cpuBefore)
+        const unhandled = rejections.splice(0)
+        if (unhandled.length > 0) throw new Error(`Rejections that no test handled:\n${unhandled.join('\n')}`)
       })
     }),
   )
