@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs'
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
+import { countBrowser } from './cpu-times.ts'
 
 /** Where Chromium may be: CHROMIUM_PATH, or the paths that distributions use. */
 const PLACES = [
@@ -21,8 +22,19 @@ const FLAGS = [
 export const browserPath = (): string | undefined =>
   PLACES.find(path => path !== undefined && existsSync(path))
 
-export const startBrowser = (args: readonly string[] = []): Promise<Browser> =>
-  chromium.launch({ executablePath: browserPath() as string, headless: true, args: [...FLAGS, ...args] })
+export async function startBrowser(args: readonly string[] = []): Promise<Browser> {
+  const browser = await chromium.launch({
+    executablePath: browserPath() as string,
+    headless: true,
+    args: [...FLAGS, ...args],
+  })
+  const close = browser.close.bind(browser)
+  browser.close = async () => {
+    countBrowser()
+    await close()
+  }
+  return browser
+}
 
 export type Wishes = {
   readonly theme?: 'light' | 'dark'
