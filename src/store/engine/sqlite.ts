@@ -54,6 +54,9 @@ const YOUNG_MB = 8
 /** The memory that is moved to the thread instead of being copied. */
 const memoryOf = (task: ThreadTask) => ('batch' in task ? [task.batch.settled.buffer] : [])
 
+const LONG_TASK_MS = 10
+const MAX_WAITING = 8
+
 type Waiting = {
   readonly task: ThreadTask
   resolve(result: TaskResult): void
@@ -70,9 +73,13 @@ function startThread(options: ThreadOptions) {
   let nextId = 0
   let failure: Error | undefined
 
+  /** When the thread began with the oldest task. */
+  let begunMs = 0
+
   worker.on('message', (response: ThreadResponse) => {
     const caller = waiting.get(response.id)
     waiting.delete(response.id)
+    begunMs = performance.now()
     if ('error' in response) caller?.reject(errorOf(caller.task, response.error))
     else caller?.resolve(response.result)
   })
@@ -89,10 +96,14 @@ function startThread(options: ThreadOptions) {
       new Promise<TaskResult>((resolve, reject) => {
         if (failure) return reject(failure)
         const id = nextId++
+        if (waiting.size === 0) begunMs = performance.now()
         waiting.set(id, { task, resolve, reject })
         worker.postMessage({ id, task } satisfies ThreadRequest, memoryOf(task))
       }),
     load: () => waiting.size,
+    /** Whether further tasks would wait for long. */
+    isBusy: () =>
+      waiting.size > MAX_WAITING || (waiting.size > 0 && performance.now() - begunMs > LONG_TASK_MS),
     /** The thread has ended: it ran out of memory, or it was closed. */
     hasEnded: () => failure !== undefined,
     close: () =>
@@ -156,13 +167,13 @@ export function createSqliteDialect({
       return thread
     }
 
-    /** Starts another reader only when all are busy, because each takes some megabytes. */
+    /** Starts another reader only when all are busy, because each takes some megabytes and 30 ms of CPU time. */
     const leastBusy = () => {
       // A thread that has ended has no load and would always be selected.
       if (!isClosed) readerThreads = readerThreads.filter(thread => !thread.hasEnded())
       const [first = startReader(), ...others] = readerThreads
       const idlest = others.reduce((a, b) => (b.load() < a.load() ? b : a), first)
-      return idlest.load() > 0 && readerThreads.length < readers ? startReader() : idlest
+      return idlest.isBusy() && readerThreads.length < readers ? startReader() : idlest
     }
 
     /** Restarts a writer that has ended; its open transaction was rolled back with its connection. */
