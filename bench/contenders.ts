@@ -50,6 +50,14 @@ async function bare({ whole, stream, ca }: Upstreams): Promise<Contender> {
   return { name: 'bare node:http + undici', pid, stop, whole: target, stream: target }
 }
 
+/** What the HTTP of Sluice takes, alone or with its ledger, and nothing else that a gateway does. */
+async function least(name: string, { whole, stream }: Upstreams, ...flags: string[]): Promise<Contender> {
+  const program = fileURLToPath(new URL('least-gateway.ts', import.meta.url))
+  const { pid, stop, report } = await startReporting<string>([program, whole, stream, ...flags])
+  const target = { url: `${report}${CHAT}`, headers: KEY }
+  return { name, pid, stop, whole: target, stream: target }
+}
+
 async function portkey({ whole, stream }: Upstreams): Promise<Contender> {
   const { pid, stop, url, headersFor } = await startPortkey()
   return {
@@ -112,7 +120,7 @@ async function orNone(name: string, starting: Promise<Contender>): Promise<Conte
 /** Starts what is measured, in the order of the table. Without nginx there is no lower bound. */
 export async function startContenders(
   upstreams: Upstreams,
-  { engine, peers, variants }: Options,
+  { engine, peers, variants, limits }: Options,
   folder: string,
 ): Promise<Contender[]> {
   const contenders: Contender[] = []
@@ -120,6 +128,10 @@ export async function startContenders(
   else
     console.log('nginx is not installed (Debian: nginx-light), so there is no lower bound to compare with.')
   contenders.push(await bare(upstreams))
+  if (limits) {
+    contenders.push(await least('HTTP of Sluice', upstreams))
+    contenders.push(await least('with its ledger', upstreams, '--ledger'))
+  }
   if (peers) contenders.push(...(await orNone('Portkey', portkey(upstreams))))
   contenders.push(await sluice(upstreams, { engine, name: DEFAULT_ROW }))
   // Only one gateway can use the bench's PostgreSQL, whose CPU time is divided by its requests.

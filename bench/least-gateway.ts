@@ -8,6 +8,7 @@ import { createChainKey } from '../src/domain/chain.ts'
 import { createRequestIds } from '../src/http/request-id.ts'
 import { createClient } from '../src/http1/client/client.ts'
 import { createDeadlines } from '../src/http1/client/deadlines.ts'
+import type { Http1Response } from '../src/http1/server/response.ts'
 import { serveHttp1 } from '../src/http1/server/serve.ts'
 import { createJournal } from '../src/ledger/journal.ts'
 import { type Ledger, openLedger } from '../src/ledger/ledger.ts'
@@ -19,10 +20,12 @@ import { openStore, transact } from '../src/store/engine/store.ts'
 /**
  * The least that a gateway with this HTTP and this ledger can take: it parses the request for its model, forwards it, parses
  * the answer for its usage, and with `--ledger` holds and settles the cost, as the gateway does. One token, one channel, one
- * price; no limits, routing, retries, checks, log lines or metrics. It prints its address as JSON.
+ * price; no limits, routing, retries, checks, log lines or metrics. Streams are forwarded as bytes, without a ledger. It prints
+ * its address as JSON.
  */
-const [origin = '', ledgerFlag] = process.argv.slice(2)
+const [wholeOrigin = '', streamOrigin = '', ledgerFlag] = process.argv.slice(2)
 
+const STREAMED = '"stream":true'
 const CHANNEL = 1
 const OWNER = 1
 const CREDIT = 4_000_000_000_000_000
@@ -91,21 +94,22 @@ const newRequestId = createRequestIds()
 
 type Usage = { readonly prompt_tokens: number; readonly completion_tokens: number }
 
+const requestOf = (origin: string, body: Buffer, requestId: string) => ({
+  origin,
+  method: 'POST' as const,
+  path: '/v1/chat/completions',
+  headers: { 'content-type': 'application/json', authorization: 'Bearer k', 'x-request-id': requestId },
+  body,
+  connectMs: 5_000,
+  idleMs: 60_000,
+  isRepeatable: false,
+})
+
 const forward = (body: Buffer, requestId: string, isEndOfTurn: boolean) =>
   new Promise<Buffer>((resolve, reject) => {
     const pieces: Buffer[] = []
     client.exchange(
-      {
-        origin,
-        method: 'POST',
-        path: '/v1/chat/completions',
-        headers: { 'content-type': 'application/json', authorization: 'Bearer k', 'x-request-id': requestId },
-        body,
-        connectMs: 5_000,
-        idleMs: 60_000,
-        isRepeatable: false,
-        isEndOfTurn,
-      },
+      { ...requestOf(wholeOrigin, body, requestId), isEndOfTurn },
       {
         sent() {},
         head() {},
@@ -115,6 +119,18 @@ const forward = (body: Buffer, requestId: string, isEndOfTurn: boolean) =>
       },
     )
   })
+
+/** A response writes or copies bytes before `write` returns. */
+function forwardStream(body: Buffer, response: Http1Response): void {
+  const requestId = newRequestId(Date.now())
+  client.exchange(requestOf(streamOrigin, body, requestId), {
+    sent() {},
+    head: status => void response.writeHead(status, { 'content-type': 'text/event-stream' }),
+    data: bytes => void response.write(bytes),
+    end: () => void response.end(),
+    fail: () => void response.destroy(),
+  })
+}
 
 async function serve(body: Buffer): Promise<{ readonly answer: Buffer; readonly requestId: string }> {
   const startedMs = Date.now()
@@ -153,14 +169,16 @@ serveHttp1(server, {
   serve(request, response) {
     const body = request.complete ? request.read() : null
     if (body === null) throw new Error('the benchmark sends small requests only')
-    serve(body).then(({ answer, requestId }) => {
-      response.writeHead(200, {
-        'content-type': 'application/json',
-        'content-length': String(answer.length),
-        'x-request-id': requestId,
+    if (body.includes(STREAMED)) forwardStream(body, response)
+    else
+      serve(body).then(({ answer, requestId }) => {
+        response.writeHead(200, {
+          'content-type': 'application/json',
+          'content-length': String(answer.length),
+          'x-request-id': requestId,
+        })
+        response.end(answer)
       })
-      response.end(answer)
-    })
   },
   reasonOf: status => STATUS_CODES[status] ?? '',
   nowMs: Date.now,

@@ -4,7 +4,6 @@ import { type Options, readOptions, UsageError } from './options.ts'
 /** Benchmarks of this machine, one table each. `npm run bench` runs all; a name runs one. */
 const BENCHES = {
   relay: async options => (await import('./relay.ts')).benchRelay(options),
-  limit: async options => (await import('./limit.ts')).benchLimit(options),
   profile: async options => (await import('./profile.ts')).benchProfile(options),
   media: async options => (await import('./media.ts')).benchMedia(options),
   growth: async options => (await import('./growth.ts')).benchGrowth(options),

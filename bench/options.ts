@@ -17,6 +17,8 @@ export type Options = {
   readonly peers: boolean
   /** `relay` with Sluice in other settings: without a log line, with traces, with bodies kept. */
   readonly variants: boolean
+  /** `relay` beside the least that a gateway with the HTTP and the ledger of Sluice can take. */
+  readonly limits: boolean
 }
 
 export class UsageError extends Error {}
@@ -45,6 +47,7 @@ export function readOptions(): { names: string[]; options: Options } {
       tls: { type: 'boolean', default: false },
       peers: { type: 'boolean', default: false },
       variants: { type: 'boolean', default: false },
+      limits: { type: 'boolean', default: false },
     },
   })
   const engine = values.engine === undefined ? undefined : engineOf(values.engine)
@@ -60,6 +63,7 @@ export function readOptions(): { names: string[]; options: Options } {
       tls: values.tls,
       peers: values.peers,
       variants: values.variants,
+      limits: values.limits,
     },
   }
 }
