@@ -45,8 +45,7 @@ export function createBodySeal(key: Buffer) {
     // One call: each costs more than the encryption of a kilobyte.
     const encrypted = cipher.update(text)
     cipher.final()
-    // A buffer of its own: one of Node's pool would be copied to the store's thread with the whole pool.
-    const sealed = Buffer.allocUnsafeSlow(1 + NONCE_BYTES + encrypted.length + TAG_BYTES)
+    const sealed = Buffer.allocUnsafe(1 + NONCE_BYTES + encrypted.length + TAG_BYTES)
     sealed[0] = VERSION
     nonce.copy(sealed, 1)
     encrypted.copy(sealed, 1 + NONCE_BYTES)
@@ -74,10 +73,15 @@ export function createBodySeal(key: Buffer) {
     open,
     /** The length of the description, the description, the request and the answer. */
     sealExchange(place: string, { exchange, request, answer }: ExchangeBytes): Buffer {
-      const description = Buffer.from(JSON.stringify(exchange))
-      const length = Buffer.alloc(LENGTH_BYTES)
-      length.writeUInt32BE(description.length)
-      return seal(place, Buffer.concat([length, description, request, answer]))
+      const description = JSON.stringify(exchange)
+      const length = Buffer.byteLength(description)
+      const start = LENGTH_BYTES + length
+      const text = Buffer.allocUnsafe(start + request.length + answer.length)
+      text.writeUInt32BE(length)
+      text.write(description, LENGTH_BYTES)
+      text.set(request, start)
+      text.set(answer, start + request.length)
+      return seal(place, text)
     },
     openExchange(place: string, sealed: Uint8Array): ExchangeBytes {
       const bytes = open(place, sealed)

@@ -12,7 +12,7 @@ import type { BodyCapture, CapturedExchange } from './capture.ts'
 const MAX_WAITING_BYTES = 32 * 1_048_576
 const MAX_WAITING = 5_000
 /** A batch is one statement, which occupies SQLite's writer for some milliseconds. */
-const BATCH = 32
+const BATCH = 128
 const BATCH_BYTES = 2 * 1_048_576
 const WRITE_EVERY_MS = 250
 /** After this many bytes, other requests run. */
