@@ -97,6 +97,25 @@ function createSharedAttributes() {
   }
 }
 
+/** What the spans of attempts of one model on a channel have in common. */
+type AttemptPart = {
+  readonly operation: string
+  readonly sentModel: string
+  readonly name: string
+  readonly attributes: AttributeList
+}
+
+/** What the spans of requests for one model on one path have in common. */
+type RequestPart = {
+  readonly operation: string
+  readonly url: string | undefined
+  readonly model: string | undefined
+  readonly isStream: boolean | undefined
+  /** With the model. */
+  readonly name: string
+  readonly attributes: AttributeList
+}
+
 type TracedRequest = RequestSpan & {
   readonly context: TraceContext
   /** With the ids of their spans. */
@@ -115,6 +134,9 @@ function attemptError({ status, failure }: EndedAttempt): string | undefined {
 export function createTracing(sampler: Sampler, add: (span: Span) => void) {
   const ids = createTraceIds()
   const shared = createSharedAttributes()
+  // The last ones of each channel: most requests of a channel are alike, and to compare them is faster than to look them up.
+  const attemptParts = new WeakMap<RelayChannel, AttemptPart>()
+  const requestParts = new WeakMap<RelayChannel, RequestPart>()
 
   function startSpan({ headers }: RelayIncoming): TracedRequest {
     const context = openTrace(headers, sampler, ids)
@@ -136,12 +158,32 @@ export function createTracing(sampler: Sampler, add: (span: Span) => void) {
     }
   }
 
+  function attemptPart(operation: string, channel: RelayChannel, sentModel: string): AttemptPart {
+    const last = attemptParts.get(channel)
+    if (last && last.operation === operation && last.sentModel === sentModel) return last
+    const model = sentModel.slice(0, MAX_TEXT)
+    const name = `${operation} ${model}`
+    const attributes = shared(channel, name, () => [
+      KEY.operation,
+      operation,
+      KEY.provider,
+      providerName(channel.provider),
+      KEY.model,
+      model,
+      KEY.channelId,
+      channel.id,
+      ...addressAttributes(channel),
+    ])
+    const part = { operation, sentModel, name, attributes }
+    attemptParts.set(channel, part)
+    return part
+  }
+
   function addAttempt(traced: TracedRequest, index: number, request: { operation: string; endMs: number }) {
     const attempt = traced.attempts[index]
     if (!attempt) return
     const { step, status, provider } = attempt
-    const { channel, sentModel } = step
-    const name = `${request.operation} ${sentModel.slice(0, MAX_TEXT)}`
+    const part = attemptPart(request.operation, step.channel, step.sentModel)
     const attributes: AttributeBuilder = []
     if (typeof status === 'number') attributes.push(KEY.status, status)
     if (index > 0) attributes.push(KEY.resendCount, index)
@@ -157,22 +199,12 @@ export function createTracing(sampler: Sampler, add: (span: Span) => void) {
       spanId: attempt.spanId,
       parentSpanId: spanId,
       traceState: state,
-      name,
+      name: part.name,
       kind: SPAN_KIND.client,
       startMs: attempt.sentMs,
       endMs: isDelivering ? request.endMs : attempt.endedMs,
       attributes,
-      shared: shared(channel, name, () => [
-        KEY.operation,
-        request.operation,
-        KEY.provider,
-        providerName(channel.provider),
-        KEY.model,
-        sentModel.slice(0, MAX_TEXT),
-        KEY.channelId,
-        channel.id,
-        ...addressAttributes(channel),
-      ]),
+      shared: part.attributes,
       error,
     })
   }
@@ -197,7 +229,34 @@ export function createTracing(sampler: Sampler, add: (span: Span) => void) {
     if (output !== undefined) attributes.push(KEY.outputMessages, output)
   }
 
-  /** What requests for one model on one path have in common. */
+  function requestPart(
+    report: RequestReport,
+    request: RelayIncoming,
+    channel: RelayChannel | undefined,
+  ): RequestPart {
+    const { operation, work } = report
+    const { url } = request
+    const last = channel && requestParts.get(channel)
+    if (
+      last &&
+      last.operation === operation &&
+      last.url === url &&
+      last.model === work?.model &&
+      last.isStream === work?.isStream
+    )
+      return last
+    const part = {
+      operation,
+      url,
+      model: work?.model,
+      isStream: work?.isStream,
+      name: `${operationName(operation)} ${work?.model.slice(0, MAX_TEXT)}`,
+      attributes: requestAttributes(report, request, channel),
+    }
+    if (channel) requestParts.set(channel, part)
+    return part
+  }
+
   function requestAttributes(
     { operation, work }: RequestReport,
     { method = '', url = '/' }: RelayIncoming,
@@ -233,7 +292,6 @@ export function createTracing(sampler: Sampler, add: (span: Span) => void) {
       const { requestId, startedMs, startedAt, caller, work, settled } = report
       const { context, attempts } = traced
       const operation = operationName(report.operation)
-      const model = work?.model.slice(0, MAX_TEXT)
       const last = attempts.at(-1)
       // The times of attempts are whole milliseconds, so the last one may seem to end after the request.
       const endMs = Math.max(startedMs + performance.now() - startedAt, last?.endedMs ?? 0)
@@ -248,18 +306,19 @@ export function createTracing(sampler: Sampler, add: (span: Span) => void) {
       if (bodies) pushMessages(attributes, bodies)
       const code = errorOf(report, status)
       if (code !== undefined) attributes.push(KEY.errorType, code.slice(0, MAX_TEXT))
+      const part = requestPart(report, request, last?.step.channel)
       add({
         traceId: context.traceId,
         spanId: context.spanId,
         parentSpanId: context.parentSpanId,
         traceState: context.state,
         // A model that is not served may be any text, and backends group spans by name.
-        name: settled && model !== undefined ? `${operation} ${model}` : operation,
+        name: settled && work ? part.name : operation,
         kind: SPAN_KIND.server,
         startMs: startedMs,
         endMs,
         attributes,
-        shared: requestAttributes(report, request, last?.step.channel),
+        shared: part.attributes,
         // By the HTTP conventions, a 4xx is no error of the server.
         error: status >= 500 || (status < 400 && settled?.log.isError) ? code : undefined,
       })

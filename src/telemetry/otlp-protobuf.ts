@@ -2,14 +2,17 @@ import type { MetricSnapshot, SeriesSnapshot } from '../metrics/registry.ts'
 import { type MetricReport, type TelemetryEncoding, UNITS } from './encoding.ts'
 import {
   begin,
+  beginLong,
   delimited,
   end,
+  endLong,
   fixed64Field,
   lengthField,
   MAX_UTF8_BYTES,
   openProtobuf,
   type ProtobufBytes,
   putVarint,
+  readProtobuf,
   reserve,
   takeProtobuf,
   varintField,
@@ -130,29 +133,39 @@ function writeAttributes(out: ProtobufBytes, field: number, attributes: Attribut
   }
 }
 
-const sharedBytes = new WeakMap<AttributeList, Uint8Array>()
+function writeNameAndKind(out: ProtobufBytes, { name, kind }: Span): void {
+  writeText(out, SPAN.name, name)
+  writeInteger(out, SPAN.kind, kind)
+}
 
-function encodeShared(attributes: AttributeList): Uint8Array {
-  const cached = sharedBytes.get(attributes)
-  if (cached) return cached
+/** The name, the kind and the shared attributes of a span. */
+type SharedPart = { readonly name: string; readonly kind: number; readonly bytes: Uint8Array }
+
+const sharedParts = new WeakMap<AttributeList, SharedPart>()
+
+/** Spans with the same shared attributes almost always have the same name and kind. */
+function encodeShared(span: Span, attributes: AttributeList): Uint8Array {
+  const cached = sharedParts.get(attributes)
+  const { name, kind } = span
+  if (cached && cached.name === name && cached.kind === kind) return cached.bytes
   const out = openProtobuf()
+  writeNameAndKind(out, span)
   writeAttributes(out, SPAN.attributes, attributes)
   const bytes = Uint8Array.from(takeProtobuf(out))
-  sharedBytes.set(attributes, bytes)
+  sharedParts.set(attributes, { name, kind, bytes })
   return bytes
 }
 
 function writeSpan(out: ProtobufBytes, span: Span): void {
-  const start = begin(out, SCOPE_SIGNALS.items)
+  const start = beginLong(out, SCOPE_SIGNALS.items)
   writeHex(out, SPAN.traceId, span.traceId)
   writeHex(out, SPAN.spanId, span.spanId)
   if (span.traceState !== undefined) writeText(out, SPAN.traceState, span.traceState)
   if (span.parentSpanId !== undefined) writeHex(out, SPAN.parentSpanId, span.parentSpanId)
-  writeText(out, SPAN.name, span.name)
-  writeInteger(out, SPAN.kind, span.kind)
   writeNanoseconds(out, SPAN.start, span.startMs)
   writeNanoseconds(out, SPAN.end, span.endMs)
-  if (span.shared !== undefined) writeRaw(out, encodeShared(span.shared))
+  if (span.shared === undefined) writeNameAndKind(out, span)
+  else writeRaw(out, encodeShared(span, span.shared))
   writeAttributes(out, SPAN.attributes, span.attributes)
   if (span.error !== undefined) {
     const status = begin(out, SPAN.status)
@@ -160,7 +173,7 @@ function writeSpan(out: ProtobufBytes, span: Span): void {
     writeInteger(out, STATUS.code, STATUS_ERROR)
     end(out, status)
   }
-  end(out, start)
+  endLong(out, start)
 }
 
 function writeLabels(out: ProtobufBytes, field: number, names: readonly string[], labels: readonly string[]) {
@@ -226,6 +239,9 @@ function writeMetric(out: ProtobufBytes, metric: MetricSnapshot, times: Times): 
   })
 }
 
+/** The fields and lengths of the messages around the items of an export request. */
+const LENGTH_BYTES = 32
+
 /** OTLP/HTTP with protobuf. */
 export function createProtobufEncoding({ resource, scope }: TelemetrySource): TelemetryEncoding {
   const head = openProtobuf()
@@ -239,7 +255,7 @@ export function createProtobufEncoding({ resource, scope }: TelemetrySource): Te
 
   /** The export request around encoded spans or metrics. */
   function requestOf(items: Buffer): Buffer {
-    const out = openProtobuf()
+    const out = openProtobuf(items.length + resourceBytes.length + scopeBytes.length + LENGTH_BYTES)
     delimited(out, REQUEST.resource, () => {
       writeRaw(out, resourceBytes)
       delimited(out, RESOURCE_SIGNALS.scope, () => {
@@ -264,7 +280,7 @@ export function createProtobufEncoding({ resource, scope }: TelemetrySource): Te
         bytes: () => out.at,
         take() {
           count = 0
-          return requestOf(takeProtobuf(out))
+          return readProtobuf(out, requestOf)
         },
       }
     },

@@ -1,4 +1,5 @@
 const FIRST_BYTES = 65_536
+const MAX_REUSED_BYTES = 2_097_152
 const MAX_VARINT_BYTES = 10
 const MAX_ONE_BYTE = 0x7f
 /** Of a UTF-16 code unit. */
@@ -13,7 +14,10 @@ export const fixed64Field = (number: number) => (number << 3) | 1
 /** The bytes of protobuf messages, written so far up to `at`. */
 export type ProtobufBytes = { bytes: Buffer; at: number }
 
-export const openProtobuf = (): ProtobufBytes => ({ bytes: Buffer.allocUnsafe(FIRST_BYTES), at: 0 })
+export const openProtobuf = (size = FIRST_BYTES): ProtobufBytes => ({
+  bytes: Buffer.allocUnsafe(size),
+  at: 0,
+})
 
 /** Everything written so far; nothing is left afterwards. */
 export function takeProtobuf(out: ProtobufBytes): Buffer {
@@ -21,6 +25,14 @@ export function takeProtobuf(out: ProtobufBytes): Buffer {
   out.bytes = Buffer.allocUnsafe(FIRST_BYTES)
   out.at = 0
   return bytes
+}
+
+/** Calls back with everything written so far, which is overwritten afterwards: the next messages use the same memory. */
+export function readProtobuf<Result>(out: ProtobufBytes, read: (bytes: Buffer) => Result): Result {
+  const result = read(out.bytes.subarray(0, out.at))
+  if (out.bytes.length > MAX_REUSED_BYTES) out.bytes = Buffer.allocUnsafe(FIRST_BYTES)
+  out.at = 0
+  return result
 }
 
 /** Makes room for this many further bytes. */
@@ -73,6 +85,30 @@ export function end(out: ProtobufBytes, start: number): void {
   out.bytes.copyWithin(start + extra, start, out.at)
   out.at += extra
   putVarint(out.bytes, start - 1, length)
+}
+
+const TWO_BYTES = 2 ** 14
+
+/** As `begin`, for a field of 128 to 16,383 bytes: two bytes are left for the length, so that the content need not move. */
+export function beginLong(out: ProtobufBytes, field: number): number {
+  reserve(out, 3)
+  out.bytes[out.at] = field
+  out.at += 3
+  return out.at
+}
+
+/** Ends the field that `beginLong` began. It may have any length. */
+export function endLong(out: ProtobufBytes, start: number): void {
+  const length = out.at - start
+  if (length <= MAX_ONE_BYTE || length >= TWO_BYTES) {
+    // Moved to where `begin` would have written it.
+    out.bytes.copyWithin(start - 1, start, out.at)
+    out.at -= 1
+    end(out, start - 1)
+    return
+  }
+  out.bytes[start - 2] = (length & MAX_ONE_BYTE) | 0x80
+  out.bytes[start - 1] = length >>> 7
 }
 
 export function delimited(out: ProtobufBytes, field: number, write: () => void): void {
