@@ -146,8 +146,12 @@ describeOverServers('between client and provider', http => {
 
   it('a response that its client does not read for a while is not mixed with others', async () => {
     /** Differs at every offset and from that of every other name. */
-    const soundOf = (name: number, size: number) =>
-      Buffer.from(Uint32Array.from({ length: size / 4 }, (_, index) => index * 16 + name).buffer)
+    const soundOf = (name: number, size: number) => {
+      const words = new Uint32Array(size / 4)
+      // `from` and `map` take a hundred times as long for millions of words.
+      for (let index = 0; index < words.length; index++) words[index] = index * 16 + name
+      return Buffer.from(words.buffer)
+    }
     let written = 0
     const paced =
       (bytes: Buffer): Answer =>
