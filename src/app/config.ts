@@ -6,6 +6,7 @@ import { HEADER_NAME, HEADER_VALUE, isFraming } from '../domain/header.ts'
 import { isAddressOrRange } from '../http/address.ts'
 import { readCertificates } from '../http/channel-network.ts'
 import { isHostEntry } from '../http/host-list.ts'
+import { PASSWORD_COST, type PasswordCost } from '../identity/passwords.ts'
 import { parsePostgresUrl } from '../store/engine/postgres-url.ts'
 
 /** An invalid setting. The start prints this message and exits with code 78. */
@@ -574,9 +575,11 @@ export function readConfig(env: Env) {
   const anchor = values.anchor ?? anchorIn(values.dataDir)
   // Not a setting: tests turn it off, to run over node:http alone.
   const usesHttp1: boolean = true
+  // Not a setting either: tests lower it.
+  const passwordCost: PasswordCost = PASSWORD_COST
   const drainDelayS: number =
     values.drainDelayS ?? (values.databaseUrl === undefined ? 0 : FLEET_DRAIN_DELAY_S)
-  return { ...values, anchor, drainDelayS, usesHttp1, tls: tlsSettings(values) }
+  return { ...values, anchor, drainDelayS, usesHttp1, passwordCost, tls: tlsSettings(values) }
 }
 
 /** Variables with an invalid value, each with the reason. */

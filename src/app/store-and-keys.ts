@@ -104,7 +104,7 @@ async function prepareStore(config: Config, store: Store, keyring: Keyring, sour
   const { db } = store
   await migrateSchema(store)
   await openChainKey(db, keyring, now)
-  const passwords = createPasswords()
+  const passwords = createPasswords(config.passwordCost)
   const rootPassword = await firstStart({ config, db, keyring, passwords, now })
   const digest = await openDigest(db, keyring, source)
   if (digest === undefined) throw new Error('the store has no digest key after its first start')

@@ -8,31 +8,29 @@ import { isImportedHash } from './imported-hash.ts'
 
 const hashArgon2 = promisify(argon2)
 
-const MEMORY_KIB = 19_456
-const PASSES = 2
+export type PasswordCost = { readonly memoryKib: number; readonly passes: number }
+export const PASSWORD_COST: PasswordCost = { memoryKib: 19_456, passes: 2 }
 const TAG_BYTES = 32
 
-type Parameters = { memory: number; passes: number }
-
-const derive = (password: string, nonce: Buffer, { memory, passes }: Parameters) =>
+const derive = (password: string, nonce: Buffer, { memoryKib, passes }: PasswordCost) =>
   hashArgon2('argon2id', {
     message: password.normalize('NFKC'),
     nonce,
-    memory,
+    memory: memoryKib,
     passes,
     parallelism: 1,
     tagLength: TAG_BYTES,
   })
 
-const encode = (nonce: Buffer, tag: Buffer) =>
-  `$argon2id$v=19$m=${MEMORY_KIB},t=${PASSES},p=1$${nonce.toString('base64url')}$${tag.toString('base64url')}`
+const encode = ({ memoryKib, passes }: PasswordCost, nonce: Buffer, tag: Buffer) =>
+  `$argon2id$v=19$m=${memoryKib},t=${passes},p=1$${nonce.toString('base64url')}$${tag.toString('base64url')}`
 
 function decode(stored: string) {
   const match = /^\$argon2id\$v=19\$m=(\d+),t=(\d+),p=1\$([\w-]+)\$([\w-]+)$/.exec(stored)
   if (!match) return undefined
   const [, memory, passes, nonce, tag] = match
   return {
-    parameters: { memory: Number(memory), passes: Number(passes) },
+    cost: { memoryKib: Number(memory), passes: Number(passes) },
     nonce: Buffer.from(nonce ?? '', 'base64url'),
     tag: Buffer.from(tag ?? '', 'base64url'),
   }
@@ -51,15 +49,18 @@ const createBcrypt = () =>
     onFailure() {},
   })
 
-/** argon2id with a bounded queue: it is the only expensive work that an anonymous caller can cause. */
-export function createPasswords() {
+/**
+ * argon2id with a bounded queue: it is the only expensive work that an anonymous caller can cause. The cost is that of new hashes;
+ * each hash contains its own.
+ */
+export function createPasswords(cost = PASSWORD_COST) {
   const bounded = createHashQueue()
   let bcrypt: ReturnType<typeof createBcrypt> | undefined
 
   const hash = (password: string, requester: Requester) =>
     bounded(requester, async () => {
       const nonce = randomBytes(16)
-      return encode(nonce, await derive(password, nonce, { memory: MEMORY_KIB, passes: PASSES }))
+      return encode(cost, nonce, await derive(password, nonce, cost))
     })
 
   /** Hashes even without a stored hash, so that the response time does not reveal whether a user exists. */
@@ -71,7 +72,7 @@ export function createPasswords() {
       }
       const decoded = stored === undefined ? undefined : decode(stored)
       const nonce = decoded?.nonce ?? randomBytes(16)
-      const tag = await derive(password, nonce, decoded?.parameters ?? { memory: MEMORY_KIB, passes: PASSES })
+      const tag = await derive(password, nonce, decoded?.cost ?? cost)
       return decoded !== undefined && decoded.tag.length === tag.length && timingSafeEqual(decoded.tag, tag)
     })
 

@@ -12,6 +12,9 @@ export const ROOT_PASSWORD = 'test root password'
 /** The settings of a first start with known credentials of root. */
 const ROOT_SETTINGS = { SLUICE_ROOT_ACCESS_TOKEN: ROOT_TOKEN, SLUICE_ROOT_PASSWORD: ROOT_PASSWORD }
 
+/** Hashes of passwords that tests make. A hash of the usual cost takes 40 ms of CPU time. */
+export const TEST_PASSWORD_COST = { memoryKib: 64, passes: 1 }
+
 /** Names a folder with the data directory of a gateway on each engine, after its first start. */
 const FIRST_STARTS_VARIABLE = 'SLUICE_TEST_FIRST_STARTS'
 const URL_FILE = 'database-url'
@@ -26,7 +29,8 @@ export async function prepareFirstStarts(): Promise<{ readonly remove: () => voi
     const dataDir = join(folder, engine)
     const url = engine === 'postgres' ? (await createDatabase()).url : undefined
     const settings = { SLUICE_DATA: dataDir, ...ROOT_SETTINGS, ...(url && { DATABASE_URL: url }) }
-    await (await openStoreAndKeys(readConfig(settings))).close()
+    const config = { ...readConfig(settings), passwordCost: TEST_PASSWORD_COST }
+    await (await openStoreAndKeys(config)).close()
     if (url) writeFileSync(join(folder, URL_FILE), url)
   }
   process.env[FIRST_STARTS_VARIABLE] = folder

@@ -8,8 +8,9 @@ import { buildServer } from '../../src/app/gateway.ts'
 import { createLog } from '../../src/app/log.ts'
 import { operationsOf } from '../../src/app/operations.ts'
 import { openStoreAndKeys } from '../../src/app/store-and-keys.ts'
+import type { PasswordCost } from '../../src/identity/passwords.ts'
 import type { EngineName } from './engines.ts'
-import { newStore, ROOT_TOKEN } from './first-start.ts'
+import { newStore, ROOT_TOKEN, TEST_PASSWORD_COST } from './first-start.ts'
 import { stopOwnPostgres } from './postgres.ts'
 
 export { ENGINES, type EngineName, oneEngine } from './engines.ts'
@@ -75,14 +76,16 @@ export type GatewayOptions = {
   readonly engine: EngineName
   readonly env?: Readonly<Record<string, string>>
   readonly http?: HttpServerName
+  readonly passwordCost?: PasswordCost
 }
 
 /** A complete gateway in this process, with its own store. */
-export async function startGateway({ engine, env = {}, http = 'http1' }: GatewayOptions) {
+export async function startGateway(options: GatewayOptions) {
+  const { engine, env = {}, http = 'http1', passwordCost = TEST_PASSWORD_COST } = options
   const dataDir = mkdtempSync(join(tmpdir(), 'sluice-test-'))
   const { database, settings } = await newStore(engine, dataDir, env)
   const read = readConfig({ PORT: '0', SLUICE_LOG: 'silent', SLUICE_DRAIN_S: '1', ...settings, ...env })
-  const config = { ...read, usesHttp1: http === 'http1' }
+  const config = { ...read, usesHttp1: http === 'http1', passwordCost }
   const ground = await openStoreAndKeys(config)
   const server = await buildServer(config, createLog(config.logLevel), ground)
   const url = `http://127.0.0.1:${await server.listen()}${config.basePath}`

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { before, describe, it } from 'node:test'
+import { PASSWORD_COST } from '../../../src/identity/passwords.ts'
 import { createThrottle } from '../../../src/identity/throttle.ts'
 import { type Gateway, suiteGateway } from '../../support/gateway.ts'
 
@@ -60,7 +61,12 @@ describe('guessing passwords', () => {
 })
 
 describe('a flood of sign-ins', () => {
-  const gateway = suiteGateway({ engine: 'sqlite', env: { SLUICE_TRUSTED_PROXIES: '127.0.0.1' } })
+  const gateway = suiteGateway({
+    engine: 'sqlite',
+    env: { SLUICE_TRUSTED_PROXIES: '127.0.0.1' },
+    // Cheaper hashes would not fill the queue.
+    passwordCost: PASSWORD_COST,
+  })
   let alice: Awaited<ReturnType<Gateway['createUser']>>
   before(async () => {
     alice = await gateway.createUser({ username: 'alice' })
