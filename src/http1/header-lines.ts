@@ -30,7 +30,7 @@ const FIRST_COUNTS: ReadonlySet<string> = new Set([
 ])
 
 /** What is known of a name, in the spelling of the peer. */
-type KnownName = {
+type NameEntry = {
   readonly lower: string
   /** It concerns the framing or is counted, so its value is more than text. */
   readonly isSpecial: boolean
@@ -41,29 +41,28 @@ type KnownName = {
 const SPECIAL: ReadonlySet<string> = new Set(['content-length', 'transfer-encoding', 'set-cookie', 'host'])
 
 /** They have bounds, because peers choose names and values. */
-const MAX_KNOWN_NAMES = 1_000
-const MAX_KNOWN_VALUE_LENGTH = 256
-const knownNames = new Map<string, KnownName>()
+const MAX_NAMES = 1_000
+const MAX_VALUE_LENGTH = 256
+const nameEntries = new Map<string, NameEntry>()
 
 /** Undefined if it is not the name of a header. */
-function knownNameOf(name: string): KnownName | undefined {
-  const cached = knownNames.get(name)
+function nameEntryOf(name: string): NameEntry | undefined {
+  const cached = nameEntries.get(name)
   if (cached !== undefined) return cached
   if (!TOKEN.test(name)) return undefined
   const lower = name.toLowerCase()
-  const known = { lower, isSpecial: SPECIAL.has(lower), value: undefined }
-  if (knownNames.size < MAX_KNOWN_NAMES) knownNames.set(name, known)
-  return known
+  const entry = { lower, isSpecial: SPECIAL.has(lower), value: undefined }
+  if (nameEntries.size < MAX_NAMES) nameEntries.set(name, entry)
+  return entry
 }
 
 /** Checks a value; undefined if it is invalid. Returns the string of an earlier request if it is equal. */
-function validValue(known: KnownName, value: string): string | undefined {
-  if (known.value === value) return known.value
+function validValue(entry: NameEntry, value: string): string | undefined {
+  if (entry.value === value) return entry.value
   if (INVALID_VALUE.test(value)) return undefined
   const trimmed = withoutTrailingSpace(value)
   // A slice would keep the whole head in memory.
-  if (trimmed.length <= MAX_KNOWN_VALUE_LENGTH)
-    known.value = Buffer.from(trimmed, 'latin1').toString('latin1')
+  if (trimmed.length <= MAX_VALUE_LENGTH) entry.value = Buffer.from(trimmed, 'latin1').toString('latin1')
   return trimmed
 }
 
@@ -103,11 +102,11 @@ export const createHeaderLines = (): HeaderLines => ({
  * (request smuggling).
  */
 export function addHeaderLine(lines: HeaderLines, nameInAnyCase: string, paddedValue: string): boolean {
-  const known = knownNameOf(nameInAnyCase)
-  return known !== undefined && addKnownLine(lines, known, withoutTrailingSpace(paddedValue))
+  const entry = nameEntryOf(nameInAnyCase)
+  return entry !== undefined && addLine(lines, entry, withoutTrailingSpace(paddedValue))
 }
 
-function addKnownLine(lines: HeaderLines, { lower: name, isSpecial }: KnownName, value: string): boolean {
+function addLine(lines: HeaderLines, { lower: name, isSpecial }: NameEntry, value: string): boolean {
   const { headers } = lines
   const before = headers[name] as string | undefined
   if (isSpecial && !addSpecialLine(lines, name, value)) return false
@@ -158,11 +157,11 @@ export function parseHeaderLines(head: string, from: number, maxLines: number): 
     if (lineEnd === -1 || colon === -1 || colon > lineEnd) return 'malformed'
     let valueStart = colon + 1
     while (isBlank(head.charCodeAt(valueStart))) valueStart++
-    const known = knownNameOf(head.slice(at, colon))
-    const value = known && validValue(known, head.slice(valueStart, lineEnd))
-    if (known === undefined || value === undefined) return 'malformed'
+    const entry = nameEntryOf(head.slice(at, colon))
+    const value = entry && validValue(entry, head.slice(valueStart, lineEnd))
+    if (entry === undefined || value === undefined) return 'malformed'
     if (++count > maxLines) return 'too_many'
-    if (!addKnownLine(lines, known, value)) return 'framing'
+    if (!addLine(lines, entry, value)) return 'framing'
     at = lineEnd + 2
   }
   return at === end && head.endsWith('\r\n') ? lines : 'malformed'
