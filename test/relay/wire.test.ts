@@ -148,7 +148,7 @@ describeOverServers('between client and provider', http => {
     /** Differs at every offset and from that of every other name. */
     const soundOf = (name: number, size: number) => {
       const words = new Uint32Array(size / 4)
-      // `from` and `map` take a hundred times as long for millions of words.
+      // `from` and `map` take ten times as long for millions of words.
       for (let index = 0; index < words.length; index++) words[index] = index * 16 + name
       return Buffer.from(words.buffer)
     }
