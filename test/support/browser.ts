@@ -2,9 +2,13 @@ import { existsSync } from 'node:fs'
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
 import { countBrowser } from './cpu-times.ts'
 
-/** Where Chromium may be: CHROMIUM_PATH, or the paths that distributions use. */
+/**
+ * Where Chromium may be: CHROMIUM_PATH, or the paths that distributions use. The headless shell is Chromium without its own
+ * windows, and takes two thirds of the CPU time.
+ */
 const PLACES = [
   process.env.CHROMIUM_PATH,
+  '/usr/bin/chromium-headless-shell',
   '/usr/bin/chromium',
   '/usr/bin/chromium-browser',
   '/usr/bin/google-chrome',
