@@ -175,12 +175,14 @@ export function createContent({ keyring, vendor, upstream, memory, nowMs }: Vide
     return mediaType(type) ?? BYTES_TYPE
   }
 
+  const isOpenedInBrowser = ({ request }: Fetching) => request.headers['sec-fetch-mode'] === 'navigate'
+
   /** The content security policy keeps browsers from playing the file, so the header makes them save it. */
-  const typeHeaders = (type: string, { request, row }: Fetching): Record<string, string> =>
-    request.headers['sec-fetch-mode'] === 'navigate'
+  const typeHeaders = (type: string, fetching: Fetching): Record<string, string> =>
+    isOpenedInBrowser(fetching)
       ? {
           'content-type': type,
-          'content-disposition': `attachment; filename="${row.id}${EXTENSIONS[type] ?? ''}"`,
+          'content-disposition': `attachment; filename="${fetching.row.id}${EXTENSIONS[type] ?? ''}"`,
         }
       : { 'content-type': type }
 
@@ -209,7 +211,8 @@ export function createContent({ keyring, vendor, upstream, memory, nowMs }: Vide
     const ask = (call: Parameters<typeof vendor.ask>[0]) => vendor.ask(call, access, row.sent_model)
     const common = {
       ...headers,
-      'cache-control': 'private, max-age=3600',
+      // A browser must not show the file of a user who has signed out, nor open it from a link on another site.
+      'cache-control': isOpenedInBrowser(fetching) ? 'no-store' : 'private, max-age=3600',
       ...RELAY_SECURITY,
     }
     try {
