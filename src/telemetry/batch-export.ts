@@ -17,6 +17,8 @@ export type ExportBatch<Item> = {
   bytes(): number
   /** The body with all items; the batch is empty afterwards. */
   take(): Buffer
+  /** The body is not needed any more, so another one may use its memory. */
+  reuse?(body: Buffer): void
 }
 
 type BatchExportDeps<Item> = Omit<Parameters<typeof createOutbox>[0], 'maxBatches'> & {
@@ -35,7 +37,9 @@ export function createBatchExport<Item>({ batch, ...deps }: BatchExportDeps<Item
     clearTimeout(timer)
     timer = undefined
     const count = batch.count()
-    if (count > 0) outbox.push({ count, body: batch.take() })
+    if (count === 0) return
+    const body = batch.take()
+    outbox.push({ count, body, onDelivered: () => batch.reuse?.(body) })
   }
 
   return {

@@ -5,7 +5,12 @@ const FIRST_RETRY_MS = 1_000
 const MAX_RETRY_MS = 30_000
 
 /** Several items, encoded as one request. */
-export type OutgoingBatch = { readonly body: Buffer; readonly count: number }
+export type OutgoingBatch = {
+  readonly body: Buffer
+  readonly count: number
+  /** Called when the receiver has accepted the batch: its memory is not read any more. */
+  onDelivered?(): void
+}
 
 export type DropReason = 'full' | 'refused' | 'shutdown'
 
@@ -52,6 +57,7 @@ export function createOutbox({ deliver, maxBatches, onOutcome, onDrop, random }:
       failures = 0
       queue.shift()
       if (delivery.kind === 'refused') onDrop(batch.count, 'refused')
+      else batch.onDelivered?.()
     }
   }
 

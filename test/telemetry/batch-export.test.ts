@@ -52,6 +52,50 @@ describe('the export of spans (docs/reference/tracing.md: Delivery)', () => {
     assert.deepEqual(Object.keys(dropped), ['full'])
   })
 
+  it('uses the memory of a batch again once it is delivered, and not while it may be read', async () => {
+    const outcomes: PostOutcome[] = [
+      { kind: 'delivered' },
+      DOWN,
+      { kind: 'delivered' },
+      { kind: 'refused', reason: 'bad' },
+      { kind: 'delivered' },
+    ]
+    const bodies: { readonly memory: ArrayBufferLike; readonly bytes: Buffer }[] = []
+    const spans = createBatchExport({
+      batch: createProtobufEncoding(source).openBatch(),
+      async deliver(body) {
+        bodies.push({ memory: body.buffer, bytes: Buffer.from(body) })
+        return outcomes[bodies.length - 1] ?? { kind: 'delivered' }
+      },
+      onOutcome() {},
+      onDrop() {},
+      random: () => 0,
+    })
+    const deliverBatch = async (name: string, deliveries: number) => {
+      const before = bodies.length
+      for (let i = 0; i < 1_024; i++) spans.add({ ...span, name })
+      await until('the delivery', () => (bodies.length === before + deliveries ? true : undefined))
+      await new Promise(setImmediate)
+    }
+    await deliverBatch('first', 1)
+    await deliverBatch('second', 2)
+    await deliverBatch('third', 1)
+    await deliverBatch('fourth', 1)
+    const [first, second, again, third, fourth] = bodies
+    assert.equal(second?.memory, first?.memory)
+    assert.equal(third?.memory, first?.memory)
+    assert.notEqual(fourth?.memory, first?.memory, 'the receiver may still read a batch that it refused')
+    assert.deepEqual(again?.bytes, second?.bytes)
+    for (const [body, name] of [
+      [first, 'first'],
+      [second, 'second'],
+      [third, 'third'],
+      [fourth, 'fourth'],
+    ] as const)
+      assert.equal(body?.bytes.toString('latin1').split(name).length, 1_025)
+    await spans.close(1_000)
+  })
+
   it('does not wait for a receiver that is down when the gateway stops', async () => {
     const dropped: [number, string][] = []
     const spans = createBatchExport({
