@@ -40,8 +40,12 @@ export type KeptBodies = {
   bodies(): StoredBytes
 }
 
+/** Only what the row needs: the report refers to the whole request, which must not stay in memory until it is written. */
 type WaitingBody = {
-  readonly report: RequestReport
+  readonly requestId: string
+  readonly userId: number
+  readonly tokenId: number
+  readonly model: string
   readonly capture: BodyCapture
   readonly path: string
   readonly status: number
@@ -119,12 +123,12 @@ export function createBodies({ seal, settings, write, random, now, onDropped, on
   }
 
   function rowOf(body: WaitingBody): BodyRow {
-    const { report, path, status, captured, createdTime } = body
+    const { requestId, userId, tokenId, model, path, status, captured, createdTime } = body
     const { request, answer } = storedBytes(body)
     const { parts } = captured.request
     const exchange: KeptExchange = {
       path,
-      model: report.work?.model ?? '',
+      model,
       status,
       request: {
         size: captured.request.size,
@@ -142,12 +146,11 @@ export function createBodies({ seal, settings, write, random, now, onDropped, on
         is_masked: answer !== captured.answer.bytes,
       },
     }
-    const { requestId, caller } = report
     const content = seal.sealExchange(bodyPlace(requestId), { exchange, request, answer })
     return {
       request_id: requestId,
-      user_id: caller?.userId ?? 0,
-      token_id: caller?.tokenId ?? 0,
+      user_id: userId,
+      token_id: tokenId,
       created_time: createdTime,
       size: content.length,
       content,
@@ -224,7 +227,18 @@ export function createBodies({ seal, settings, write, random, now, onDropped, on
       }
       waitingBytes += bytes
       const path = pathOf(request)
-      const body: WaitingBody = { report, capture, path, status, captured, createdTime: now() }
+      const { requestId, caller, work } = report
+      const body: WaitingBody = {
+        requestId,
+        userId: caller?.userId ?? 0,
+        tokenId: caller?.tokenId ?? 0,
+        model: work?.model ?? '',
+        capture,
+        path,
+        status,
+        captured,
+        createdTime: now(),
+      }
       waiting.push(body)
       return { path, answerType: captured.answer.type, bodies: () => storedBytes(body) }
     },

@@ -3,7 +3,7 @@ import { type Budget, createShare } from '../../http/budget.ts'
 import type { Form } from '../intake/form.ts'
 
 const EMPTY: Buffer = Buffer.alloc(0)
-const MIN_ANSWER_BYTES = 2_048
+const MIN_ANSWER_BYTES = 512
 const TEXT_TYPE = /^(?:text\/|application\/(?:[\w.+-]*\+)?json)/i
 
 /** The parts of a form, without the content of its fields and files. */
@@ -79,8 +79,10 @@ export function createCapture(mode: BodyMode, memory: Budget) {
       if (!take(length)) return undefined
       // The buffer of a small request is a part of a larger one, which must not stay in memory for it.
       const bytes = Buffer.from(requestBytes.subarray(0, length))
+      const size = requestBytes.length
+      requestBytes = EMPTY
       return {
-        request: { bytes, size: requestBytes.length, type, ...(parts && { parts }) },
+        request: { bytes, size, type, ...(parts && { parts }) },
         answer: { bytes: answerBytes.subarray(0, answerKept), size: answerSize, type: answerType },
       }
     },
