@@ -195,10 +195,10 @@ export function readSegmentFile(file: JournalFile, path: string) {
  */
 export function openSegmentFile(file: JournalFile, path: string, { fullSync = false } = {}) {
   const encode = createGroupEncoder()
-  const found = hasHeader(file, path) ? findEnd(file, path) : undefined
-  let end = found?.committedBytes ?? 0
+  const lastEnd = hasHeader(file, path) ? findEnd(file, path) : undefined
+  let end = lastEnd?.committedBytes ?? 0
   if (file.size() > end) file.truncate(end)
-  if (found === undefined) append(HEADER)
+  if (lastEnd === undefined) append(HEADER)
 
   /** After a failure, the next call writes at the same position. */
   function append(bytes: Uint8Array): void {
@@ -208,7 +208,7 @@ export function openSegmentFile(file: JournalFile, path: string, { fullSync = fa
   }
 
   return {
-    lastLsn: found?.lastLsn,
+    lastLsn: lastEnd?.lastLsn,
     commit(groups: readonly CommitGroup[]): void {
       try {
         append(encode(groups))

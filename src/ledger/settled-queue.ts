@@ -1,3 +1,5 @@
+import { CLOSE_ARRAY, COMMA, OPEN_ARRAY } from '../wire/ascii.ts'
+
 /** A settled request that is not applied to the store, as JSON. */
 export type UnappliedRecord = { readonly lsn: number; readonly body: string; readonly timeMs: number }
 
@@ -6,9 +8,6 @@ const PAGE_BYTES = 524_288
 /** Pages that are kept for the next records. */
 const MAX_SPARE = 2
 const MAX_UTF8_BYTES = 3
-const OPENING = 0x5b
-const CLOSING = 0x5d
-const COMMA = 0x2c
 
 /** Records that are applied together: a JSON array, which is complete once the page is closed. */
 type Page = {
@@ -23,7 +22,7 @@ type Page = {
 const createPage = (bytes: Buffer): Page => ({ bytes, lsns: [], timesMs: [], ends: [], used: 0 })
 
 const addRecord = (page: Page, { lsn, body, timeMs }: UnappliedRecord): void => {
-  page.bytes[page.used] = page.used === 0 ? OPENING : COMMA
+  page.bytes[page.used] = page.used === 0 ? OPEN_ARRAY : COMMA
   page.used += 1 + page.bytes.write(body, page.used + 1)
   page.lsns.push(lsn)
   page.timesMs.push(timeMs)
@@ -108,7 +107,7 @@ export function createSettledQueue(maxRecords: number) {
       const [page] = pages
       if (!page) return undefined
       isFirstClosed = true
-      page.bytes[page.used] = CLOSING
+      page.bytes[page.used] = CLOSE_ARRAY
       return { json: page.bytes.subarray(0, page.used + 1), lastLsn: page.lsns.at(-1) as number }
     },
     /** Removes the page that `first` has returned. */

@@ -1009,13 +1009,13 @@ for (const engine of ENGINES) {
         const session = (await login(server.url, ROOT_PASSWORD)).headers.get('set-cookie') ?? ''
         const headers = { cookie: session.split(';')[0] as string }
         await stopForCommands()
-        const made = await command('admin', 'access-token', '--name', 'from the command line')
+        const creation = await command('admin', 'access-token', '--name', 'from the command line')
         const reset = await command('admin', 'reset-password')
-        const refused = await command('admin', 'reset-password', 'nobody')
+        const refusal = await command('admin', 'reset-password', 'unknown-user')
         if (!isRunning) server = await startServer(ground)
-        assert.deepEqual([made.code, made.stderr], [0, ''])
-        assert.match(made.stdout, /^sat-[A-Za-z0-9]{48}\n$/)
-        const token = made.stdout.trim()
+        assert.deepEqual([creation.code, creation.stderr], [0, ''])
+        assert.match(creation.stdout, /^sat-[A-Za-z0-9]{48}\n$/)
+        const token = creation.stdout.trim()
         const { body } = await server.api('GET', '/api/user/access_token/', undefined, { token })
         assert.equal(body.data.items[0].name, 'from the command line')
 
@@ -1026,8 +1026,8 @@ for (const engine of ENGINES) {
         const old = await server.api('GET', '/api/user/self', undefined, { token: null, headers })
         assert.equal(old.status, 401)
 
-        assert.deepEqual([refused.code, refused.stdout], [1, ''])
-        assert.match(refused.stderr, /^sluice: [^\n]*nobody[^\n]*\n$/)
+        assert.deepEqual([refusal.code, refusal.stdout], [1, ''])
+        assert.match(refusal.stderr, /^sluice: [^\n]*unknown-user[^\n]*\n$/)
         const audit = await server.api('GET', '/api/audit/?page_size=50')
         const byCommand = audit.body.data.items.filter(({ via }: { via: string }) =>
           via.startsWith('command:'),
@@ -1043,7 +1043,7 @@ for (const engine of ENGINES) {
         const whole = await command('verify')
         await lookInto(ground, async ({ db }) => {
           await db.updateTable('accounts').set({ credited: 7 }).where('kind', '=', 'token').execute()
-          await db.updateTable('audit').set({ actor_name: 'nobody' }).where('seq', '=', 2).execute()
+          await db.updateTable('audit').set({ actor_name: 'another user' }).where('seq', '=', 2).execute()
         })
         const changed = await command('verify')
         const audit = await command('verify', '--audit')
