@@ -14,10 +14,7 @@ export const fixed64Field = (number: number) => (number << 3) | 1
 /** The bytes of protobuf messages, written so far up to `at`. */
 export type ProtobufBytes = { bytes: Buffer; at: number }
 
-export const openProtobuf = (size = FIRST_BYTES): ProtobufBytes => ({
-  bytes: Buffer.allocUnsafe(size),
-  at: 0,
-})
+export const openProtobuf = (): ProtobufBytes => ({ bytes: Buffer.allocUnsafe(FIRST_BYTES), at: 0 })
 
 /** Everything written so far; nothing is left afterwards. */
 export function takeProtobuf(out: ProtobufBytes): Buffer {
