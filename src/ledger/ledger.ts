@@ -35,7 +35,7 @@ type LedgerDeps = {
 }
 
 /** Settled requests reach the store after at most this long. A read of a single account applies them first. */
-const APPLY_EVERY_MS = 200
+const APPLY_EVERY_MS = 150
 const SWEEP_EVERY_MS = 500
 /** A commit writes every changed index page: with 256 a request takes 18 µs of SQLite's thread, with 1,024 it takes 12. */
 const MAX_BATCH = 1_024
