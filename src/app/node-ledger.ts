@@ -67,6 +67,11 @@ export async function openNodeLedger({ config, log, store, peers, fleet, onRollb
       nowMs: Date.now,
       onMissingRecords: what =>
         log.error({ node: orphan, what }, 'A journal lacks records that are in the ledger.'),
+      onEpochFailure: error =>
+        log.error(
+          { err: error, node: orphan },
+          'The start of a node could not be recorded beside its journal.',
+        ),
     })
     journal.close()
     release()

@@ -5,14 +5,17 @@ export type Lease = AccountId & { readonly amount: number }
 export type NodePosition = {
   readonly appliedLsn: number
   readonly oldestOpenLsn: number
-  /** Counts how often the node has been opened. */
+  /** Increases with each start of the node. */
   readonly epoch: number
 }
 
 /** The store, as the ledger uses it. Each call is one transaction. */
 export type Books = {
-  /** Registers the node; returns how far its journal has been applied, and where its oldest open request began. */
-  openNode(nodeId: string, time: number): Promise<NodePosition>
+  /**
+   * Registers the node; returns how far its journal has been applied, and where its oldest open request began. Its epoch is above
+   * that of the previous process, which the store may have lost.
+   */
+  openNode(nodeId: string, previousEpoch: number, time: number): Promise<NodePosition>
   findAccount(account: AccountId): Promise<{ isUnlimited: boolean } | undefined>
   /** Leases at most `want` and returns the granted amount. A call that repeats a number returns the same grant. */
   lease(nodeId: string, account: AccountId, want: number, number: number): Promise<number>

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { UnreachableError } from '../domain/errors.ts'
 import { systemTimers, type Timers } from '../host/timers.ts'
+import { createEpochFile } from './epoch-file.ts'
 import { JournalDamageError } from './journal-damage.ts'
 import { diskFiles, type JournalFiles } from './journal-files.ts'
 import type { JournalRecord, Numbered } from './record.ts'
@@ -252,6 +253,7 @@ export function createJournal(deps: JournalDeps) {
     /** Whether new requests may be accepted: with the reserve file, their settlements can be written even to a full disk. */
     hasRoom: ensureReserve,
     resume,
+    epochFile: createEpochFile(dir, files),
     /** Returns the sequence number and JSON of the record at once. The record is durable when `committed` resolves. */
     append(record: JournalRecord): { lsn: number; body: string; committed: Promise<void> } {
       if (!batch) {

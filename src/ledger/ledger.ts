@@ -118,7 +118,9 @@ export async function openLedger(deps: LedgerDeps) {
 
   const onMissingRecords = (what: string) =>
     onFailure(new JournalDamageError(what), 'The journal lacks records that are in the store.')
-  const recovered = await recover({ nodeId, journal, books, nowMs, onMissingRecords })
+  const onEpochFailure = (error: Error) =>
+    onFailure(error, 'The start of this node could not be recorded beside its journal.')
+  const recovered = await recover({ nodeId, journal, books, nowMs, onMissingRecords, onEpochFailure })
   let { appliedLsn } = recovered
   let lastChangeNumber = recovered.epoch * CHANGES_PER_EPOCH
 

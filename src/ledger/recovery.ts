@@ -16,6 +16,8 @@ type RecoveryDeps = {
   nowMs(): number
   /** Called for each gap in the journal whose records the store has applied already. */
   onMissingRecords(what: string): void
+  /** The disk did not take the epoch. The journal may still have room: it has a reserve. */
+  onEpochFailure(error: Error): void
 }
 
 const BATCH = 512
@@ -99,8 +101,16 @@ export async function recover({
   books,
   nowMs,
   onMissingRecords,
+  onEpochFailure,
 }: RecoveryDeps): Promise<Pick<NodePosition, 'appliedLsn' | 'epoch'>> {
-  const { appliedLsn, oldestOpenLsn, epoch } = await books.openNode(nodeId, Math.floor(nowMs() / 1000))
+  const { epochFile } = journal
+  const time = Math.floor(nowMs() / 1000)
+  const { appliedLsn, oldestOpenLsn, epoch } = await books.openNode(nodeId, epochFile.read(), time)
+  try {
+    epochFile.write(epoch)
+  } catch (error) {
+    onEpochFailure(error as Error)
+  }
   // A request may have started before the applied position and ended after it, so replay starts at the oldest open request.
   const after = Math.min(oldestOpenLsn - 1, appliedLsn)
   const missingRecords = journal.resume({ after, appliedLsn })

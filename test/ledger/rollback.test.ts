@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { after, describe, it } from 'node:test'
 import { sql } from 'kysely'
+import { CHANGES_PER_EPOCH } from '../../src/domain/node.ts'
 import { createJournal } from '../../src/ledger/journal.ts'
 import { type Hold, type HoldRequest, openLedger } from '../../src/ledger/ledger.ts'
 import type { HealOutcome } from '../../src/ledger/rollback.ts'
@@ -35,8 +36,7 @@ describe('a node whose store has lost acknowledged transactions', () => {
   after(() => rmSync(dir, { recursive: true, force: true }))
   let requests = 0
 
-  async function openNode() {
-    const node = mkdtempSync(join(dir, 'node-'))
+  async function openNode(node = mkdtempSync(join(dir, 'node-'))) {
     const outcomes: HealOutcome[] = []
     const ledger = await openLedger({
       nodeId: basename(node),
@@ -60,7 +60,7 @@ describe('a node whose store has lost acknowledged transactions', () => {
       onHealed: outcome => outcomes.push(outcome),
     })
     const hold = async (holdRequest: HoldRequest): Promise<Hold> => ledger.hold(holdRequest)
-    return { ledger, hold, outcomes, id: basename(node) }
+    return { ledger, hold, outcomes, id: basename(node), node }
   }
 
   async function newPayer(units: number) {
@@ -169,6 +169,23 @@ describe('a node whose store has lost acknowledged transactions', () => {
     assert.equal(outcomes[0]?.isBehind, true)
     await ledger.close()
     await mustVerify()
+  })
+
+  it('refuses a late lease of a process whose start is lost, after the node was started again', async () => {
+    const payer = await newPayer(20)
+    const { ledger: first, node, id } = await openNode()
+    await first.close()
+    await snapshot()
+    const { ledger: lost } = await openNode(node)
+    await lost.close()
+    await rollBack()
+    const { ledger: last } = await openNode(node)
+    const books = createBooks(gateway.db, 'postgres')
+    const leaseAs = ({ epoch }: typeof last) =>
+      books.lease(id, { kind: 'user', ownerId: payer.userId }, UNIT, epoch * CHANGES_PER_EPOCH + 1_000)
+    await assert.rejects(leaseAs(lost), /was started again; nothing was leased/)
+    assert.equal(await leaseAs(last), UNIT)
+    await last.close()
   })
 
   it('spends no more of a lost lease than its running requests hold, if another node has leased the amount', async () => {

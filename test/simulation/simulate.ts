@@ -278,9 +278,9 @@ export async function simulate(seed: number, bug: PlantedBug = {}) {
     const [node] = running().toSorted(() => random() - 0.5)
     if (!node) return
     const target = pick(TARGETS)
-    const serial = ++changes
-    const isConfirmed = await node.change(target, serial).catch(() => false)
-    if (!isConfirmed) return
+    // Two changes at the same time are numbered as the store executes them.
+    const serial = await node.change(target, () => ++changes).catch(() => undefined)
+    if (serial === undefined) return
     counts.confirmed += 1
     invariants.onConfirmed(target, serial)
   }

@@ -1,5 +1,8 @@
+import { segmentsOf } from '../../src/ledger/segments.ts'
 import { createMemoryFiles } from '../support/memory-files.ts'
 
+export const JOURNAL = '/journal'
+export const EPOCH_FILE = `${JOURNAL}/epoch`
 const COMMIT_LINE = '\n#commit '
 
 /** The disk of a node: what its journal has committed survives the process. */
@@ -17,7 +20,7 @@ export function createSimulatedDisk() {
     },
     /** Removes the last commit of the journal, as a disk does that loses a write which it has confirmed. */
     loseLastCommit(): void {
-      const newest = [...contents.keys()].sort().at(-1)
+      const newest = segmentsOf(JOURNAL, files.list).at(-1)?.path
       const content = newest === undefined ? undefined : contents.get(newest)
       if (newest === undefined || content === undefined) return
       const last = content.lastIndexOf(COMMIT_LINE)

@@ -12,7 +12,7 @@ import { openLedger } from '../../src/ledger/ledger.ts'
 import { createReadBarrier } from '../../src/ledger/read-barrier.ts'
 import { createFleetRates, type FleetRatesDeps, type ShareNotice } from '../../src/routing/fleet-rates.ts'
 import { createRates } from '../../src/routing/rates.ts'
-import type { SimulatedDisk } from './simulated-disk.ts'
+import { JOURNAL, type SimulatedDisk } from './simulated-disk.ts'
 import type { SimulatedLocks } from './simulated-locks.ts'
 import type { SimulatedNetwork } from './simulated-network.ts'
 import { nameOf, type SimulatedStore } from './simulated-store.ts'
@@ -114,7 +114,8 @@ export async function startNode(world: World, disk: SimulatedDisk, life: Life) {
 
   const stored = store.books
   const books: Books = {
-    openNode: nodeId => transaction('open node', () => stored.openNode(nodeId)),
+    openNode: (nodeId, previousEpoch) =>
+      transaction('open node', () => stored.openNode(nodeId, previousEpoch)),
     reopenNode: (nodeId, epoch) => transaction('reopen node', () => stored.reopenNode(nodeId, epoch)),
     findAccount: account => single('find account', () => stored.findAccount(account)),
     lease: (nodeId, account, want, number) =>
@@ -185,7 +186,7 @@ export async function startNode(world: World, disk: SimulatedDisk, life: Life) {
   const { clock } = parts
 
   const journal = createJournal({
-    dir: '/journal',
+    dir: JOURNAL,
     fullSync: true,
     files: disk.files,
     segmentRecords: 60,
@@ -348,13 +349,16 @@ export async function startNode(world: World, disk: SimulatedDisk, life: Life) {
       )
       return { isCurrent, posted }
     },
-    /** A change through the management API. Resolves to whether all other nodes have confirmed it. */
-    async change(target: string, serial: number): Promise<boolean> {
-      const position = await transaction('change', () => store.state().changes.push({ target, serial }))
+    /** A change through the management API. Resolves to its number when all other nodes have confirmed it, else to undefined. */
+    async change(target: string, nextSerial: () => number): Promise<number | undefined> {
+      const { position, serial } = await transaction('change', () => {
+        const serial = nextSerial()
+        return { serial, position: store.state().changes.push({ target, serial }) }
+      })
       fleet.noteApplied([position])
       await invalidate([target])
       const { waiting } = await fleet.confirm(25_000)
-      return waiting.length === 0
+      return waiting.length === 0 ? serial : undefined
     },
     /** Stops as after SIGTERM. */
     async close(): Promise<void> {

@@ -105,10 +105,10 @@ export function createSimulatedStore(nowMs: () => number) {
   }
 
   const books = {
-    openNode(nodeId: string): NodePosition {
+    openNode(nodeId: string, previousEpoch: number): NodePosition {
       const row = state.nodes.get(nodeId) ?? { epoch: 0, appliedLsn: 0, oldestOpenLsn: 1 }
       if (row.epoch < 0) throw new Error(`the node ${nodeId} was retired`)
-      const next = { ...row, epoch: row.epoch + 1 }
+      const next = { ...row, epoch: Math.max(row.epoch, previousEpoch) + 1 }
       state.nodes.set(nodeId, next)
       return { ...next }
     },

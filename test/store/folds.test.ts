@@ -213,7 +213,7 @@ for (const engine of ENGINES) {
       const filter = { from: START, to: END }
       const { requests, cost } = await sumRollups(store.db, filter)
       const books = createBooks(store.db, engine)
-      await books.openNode('late', now)
+      await books.openNode('late', 0, now)
       const record = {
         kind: 'settle',
         rid: 'req_00000000000000000000000LATE',

@@ -292,7 +292,7 @@ describe('a PostgreSQL database of a version without partitions', () => {
       let isStopped = false
       let settled = 0
       async function settle(): Promise<void> {
-        await books.openNode(nodeId, nowS)
+        await books.openNode(nodeId, 0, nowS)
         while (!isStopped) {
           const batch = Array.from({ length: 5 }, () => {
             settled += 1

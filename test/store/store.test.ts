@@ -772,7 +772,7 @@ describe('transactions on PostgreSQL that could deadlock', () => {
     await Promise.all(
       stores.map(async (store, node) => {
         const books = createBooks(store.db, 'postgres')
-        await books.openNode(`n${node}`, 0)
+        await books.openNode(`n${node}`, 0, 0)
         for (let round = 1; round <= rounds; round++) {
           const shuffled = tokenIds.toSorted(
             (a, b) => ((a * (node + 2) + round) % 13) - ((b * (node + 2) + round) % 13),

@@ -101,7 +101,7 @@ function historyOf({ spenders, channels, nowMs }: History): SettleRecord[] {
 
 /** Writes the history into the ledger as if a node had served it, so that entries, balances, rows and aggregates agree. */
 export async function writeHistory(books: Books, history: History): Promise<void> {
-  await books.openNode(NODE, Math.floor(history.nowMs / 1000))
+  await books.openNode(NODE, 0, Math.floor(history.nowMs / 1000))
   const records = historyOf(history)
   for (let start = 0; start < records.length; start += BATCH) {
     const batch = records.slice(start, start + BATCH)

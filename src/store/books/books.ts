@@ -166,7 +166,7 @@ export class RetiredNodeError extends Error {
 /** The ledger's access to the store. Each function is one transaction. PostgreSQL gets the batches through `batchDb`. */
 export function createBooks(db: Db, engine: Engine, batchDb: Db = db) {
   return {
-    async openNode(nodeId: string, time: number) {
+    async openNode(nodeId: string, previousEpoch: number, time: number) {
       return transact(db, async trx => {
         const chain = chainOf(nodeId)
         if (await startChain(trx, chain, EMPTY_JOURNAL)) await recordChain(trx, chain, time)
@@ -174,7 +174,7 @@ export function createBooks(db: Db, engine: Engine, batchDb: Db = db) {
           .insertInto('nodes')
           .values({
             id: nodeId,
-            epoch: 1,
+            epoch: previousEpoch + 1,
             applied_lsn: EMPTY_JOURNAL.position,
             oldest_open_lsn: EMPTY_JOURNAL.oldestOpen,
             started_time: time,
@@ -182,7 +182,10 @@ export function createBooks(db: Db, engine: Engine, batchDb: Db = db) {
           .onConflict(conflict =>
             conflict
               .column('id')
-              .doUpdateSet({ epoch: sql<number>`nodes.epoch + 1`, started_time: time })
+              .doUpdateSet({
+                epoch: sql<number>`1 + case when nodes.epoch < ${previousEpoch} then ${previousEpoch} else nodes.epoch end`,
+                started_time: time,
+              })
               .where('nodes.epoch', '>', 0),
           )
           .returning(['applied_lsn', 'oldest_open_lsn', 'epoch'])
