@@ -10,6 +10,7 @@ import { putLoad } from './load.ts'
 import type { Options } from './options.ts'
 import { rssMibOf, start, startReporting, untilQuiet } from './process.ts'
 import { type Sluice, startSluice } from './sluice.ts'
+import { STALL_BY_CLOCK_MS, STALL_BY_CPU_MS, WATCH_STALLS } from './stalls.ts'
 import { inWords, printTable } from './table.ts'
 
 /**
@@ -18,33 +19,8 @@ import { inWords, printTable } from './table.ts'
  */
 const GOAL_MS = 20
 const TIMES = 5
-const RESOLUTION_MS = 1
-const NANOS_PER_MS = 1e6
-const MICROS_PER_MS = 1e3
 
 const pathOf = (name: string) => fileURLToPath(new URL(name, import.meta.url))
-
-/**
- * Two views of the longest stall: the delay of the event loop by the clock, and the processor time that its thread took
- * between two ticks. The second leaves out moments in which the machine gave the core to another program.
- */
-const WATCH = `globalThis.benchDelay ??= (() => {
-  const delay = process.getBuiltinModule('node:perf_hooks').monitorEventLoopDelay({ resolution: ${RESOLUTION_MS} })
-  delay.enable()
-  const spent = () => { const { user, system } = process.threadCpuUsage(); return user + system }
-  let last = spent()
-  let most = 0
-  setInterval(() => {
-    const now = spent()
-    most = Math.max(most, now - last)
-    last = now
-  }, ${RESOLUTION_MS}).unref()
-  return {
-    reset() { delay.reset(); most = 0; last = spent() },
-    clockMs: () => delay.max / ${NANOS_PER_MS} - ${RESOLUTION_MS},
-    cpuMs: () => most / ${MICROS_PER_MS},
-  }
-})(); benchDelay.reset(); 0`
 
 const startTalking = (args: readonly string[]) =>
   start(process.execPath, args, { stdio: ['pipe', 'pipe', 'inherit'] })
@@ -73,14 +49,14 @@ async function measure(
   const order: HostileOrder = { url: chatUrl, headers, ...sent }
   const sender = startTalking([pathOf('hostile-client.ts'), JSON.stringify(order)])
   await heard(sender.child)
-  await inspector.evaluate(WATCH)
+  await inspector.evaluate(WATCH_STALLS)
   await outsideMs(pinger)
   sender.child.stdin?.write('\n')
   const statuses = JSON.parse(await heard(sender.child)) as string[]
   await sleep(200)
   const outside = await outsideMs(pinger)
-  const inside = await inspector.evaluate('benchDelay.clockMs()')
-  const cpu = await inspector.evaluate('benchDelay.cpuMs()')
+  const inside = await inspector.evaluate(STALL_BY_CLOCK_MS)
+  const cpu = await inspector.evaluate(STALL_BY_CPU_MS)
   await sender.stop()
   return { statuses, outside, inside, cpu }
 }

@@ -9,6 +9,7 @@ const BENCHES = {
   growth: async options => (await import('./growth.ts')).benchGrowth(options),
   failover: async options => (await import('./failover.ts')).benchFailover(options),
   'slow-readers': async options => (await import('./slow-readers.ts')).benchSlowReaders(options),
+  rejections: async options => (await import('./rejections.ts')).benchRejections(options),
   hostile: async options => (await import('./hostile.ts')).benchHostile(options),
   translate: async options => (await import('./translate.ts')).benchTranslate(options),
   fleet: async options => (await import('./fleet.ts')).benchFleet(options),

@@ -61,7 +61,7 @@ export async function startSluice({
   const url = `http://127.0.0.1:${port}`
   await untilAnswers(`${url}/readyz`)
 
-  async function api<Data>(method: string, path: string, body?: unknown): Promise<Data> {
+  async function textOf(method: string, path: string, body?: unknown): Promise<string> {
     const response = await fetch(`${url}${path}`, {
       method,
       headers: { authorization: `Bearer ${ROOT_TOKEN}`, 'content-type': 'application/json' },
@@ -69,8 +69,11 @@ export async function startSluice({
     })
     const text = await response.text()
     if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text.slice(0, 500)}`)
-    return (JSON.parse(text) as { data: Data }).data
+    return text
   }
+
+  const api = async <Data>(method: string, path: string, body?: unknown): Promise<Data> =>
+    (JSON.parse(await textOf(method, path, body)) as { data: Data }).data
 
   const addChannel = (base_url: string, models: readonly string[] = [MODEL, STREAM_MODEL]) =>
     api('POST', '/api/channel/', {
@@ -83,6 +86,8 @@ export async function startSluice({
   return {
     pid: running.pid,
     url,
+    folder,
+    metrics: () => textOf('GET', '/metrics'),
     chatUrl: `${url}/v1/chat/completions`,
     inspectorPort,
     headers: { authorization: `Bearer ${key}` },
