@@ -1,26 +1,10 @@
 import { randomBytes } from 'node:crypto'
-import {
-  chmodSync,
-  closeSync,
-  existsSync,
-  fsyncSync,
-  linkSync,
-  openSync,
-  renameSync,
-  rmSync,
-  statSync,
-} from 'node:fs'
+import { chmodSync, existsSync, linkSync, renameSync, rmSync, statSync } from 'node:fs'
 import { basename, dirname } from 'node:path'
+import { syncPath } from '../host/sync-path.ts'
 import type { BackupJob, Copied } from './backup-thread.ts'
 import { CommandError, type OperationDeps, type Report } from './command.ts'
 import { runThread } from './thread.ts'
-
-/** Flushes a file or directory to disk. */
-export function syncPath(path: string): void {
-  const file = openSync(path, 'r')
-  fsyncSync(file)
-  closeSync(file)
-}
 
 const exists = (file: string) => new CommandError(`${file} already exists; a backup never overwrites a file`)
 

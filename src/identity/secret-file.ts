@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
+import { syncPath } from '../host/sync-path.ts'
 
 export const newSecret = () => randomBytes(32).toString('base64url')
 
@@ -24,4 +25,5 @@ export function writeSecretFile(dataDir: string, secrets: readonly string[]): vo
   fsyncSync(file)
   closeSync(file)
   renameSync(temporary, pathOf(dataDir))
+  syncPath(dataDir)
 }

@@ -4,7 +4,6 @@ import {
   fdatasync,
   fdatasyncSync,
   fstatSync,
-  fsyncSync,
   ftruncateSync,
   openSync,
   readdirSync,
@@ -14,6 +13,7 @@ import {
   writeFileSync,
   writeSync,
 } from 'node:fs'
+import { syncPath } from '../host/sync-path.ts'
 
 /** A file of a journal. */
 export type JournalFile = {
@@ -91,12 +91,5 @@ export const diskFiles: JournalFiles = {
   // Random bytes, because a file system that compresses would store zeros in less space.
   fill: (path, bytes) => writeFileSync(path, randomBytes(bytes), { mode: OWN_FILE }),
   remove: path => rmSync(path, { force: true }),
-  syncDirectory(dir) {
-    const descriptor = openSync(dir, 'r')
-    try {
-      fsyncSync(descriptor)
-    } finally {
-      closeSync(descriptor)
-    }
-  },
+  syncDirectory: syncPath,
 }
