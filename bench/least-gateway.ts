@@ -72,7 +72,7 @@ async function openBenchLedger(folder: string): Promise<Ledger> {
     otherNodes: {
       isEmpty: async () => true,
       returnIdle: async () => ({ mustStillHold: async () => {} }),
-      exclusively: (_userId, work) => work(),
+      exclusively: (_userId, work) => work({ mustStillHold: () => {} }),
     },
     outageMs: 0,
     nowMs: Date.now,

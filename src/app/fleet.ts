@@ -4,6 +4,7 @@ import type { Logger } from 'pino'
 import { ALL_CONFIRMED, type Confirmation } from '../domain/node.ts'
 import type { FleetClock, NodeRecord } from '../fleet/fleet.ts'
 import { createFleetNode, type FleetNodeStore, type FleetNotice } from '../fleet/fleet-node.ts'
+import type { FleetLock } from '../fleet/locks.ts'
 import { version } from '../host/version.ts'
 import { RetiredNodeError } from '../store/books/books.ts'
 import { chainKeyOf } from '../store/books/chain-key.ts'
@@ -56,7 +57,7 @@ export type Fleet = {
     withinMs: number,
   ): Promise<readonly NodeRecord[]>
   /** Runs work under a lock that all machines share. */
-  exclusively<T>(name: string, work: () => Promise<T>): Promise<T>
+  exclusively<T>(name: string, work: (lock: FleetLock) => Promise<T>): Promise<T>
   /** Messages between machines; undefined with an embedded store. */
   readonly listener: Listener | undefined
   /** The nodes of other machines. */
@@ -150,6 +151,7 @@ export async function joinNodes(deps: FleetDeps): Promise<Fleet> {
       changesAfter: (after, limit) => changesAfter(listener.db, after, limit),
       tryLock: name => tryFleetLock(listener.db, name),
       unlock: name => releaseFleetLock(listener.db, name),
+      connection: listener.connection,
     }
     const logFailure = createFailureLog(log, Date.now)
     const onBeatFailure = (error: Error) =>
@@ -219,7 +221,7 @@ const alone = (): Omit<Fleet, 'setAddress'> => ({
   listener: undefined,
   hasOthers: async () => false,
   callOthers: async () => [],
-  exclusively: (_name, work) => work(),
+  exclusively: (_name, work) => work({ mustStillHold: () => {} }),
   isFenced: () => false,
   confirm: async () => ALL_CONFIRMED,
   noteApplied: () => {},

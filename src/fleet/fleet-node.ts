@@ -20,6 +20,7 @@ export type FleetNodeStore = Pick<FleetStore, 'beat' | 'join' | 'changesAfter'> 
   notify(notice: FleetNotice): Promise<void>
   tryLock(name: string): Promise<boolean>
   unlock(name: string): Promise<void>
+  connection(): number
 }
 
 type FleetNodeDeps = {
@@ -68,7 +69,13 @@ export function createFleetNode(deps: FleetNodeDeps) {
     send: store.notify,
     onFailure: deps.onCallFailure,
   })
-  const locks = createFleetLocks({ clock, random: deps.random, tryLock: store.tryLock, unlock: store.unlock })
+  const locks = createFleetLocks({
+    clock,
+    random: deps.random,
+    tryLock: store.tryLock,
+    unlock: store.unlock,
+    connection: store.connection,
+  })
   const membership = createMembership({
     fenceMs,
     store: fleetStore,

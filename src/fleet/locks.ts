@@ -7,13 +7,21 @@ type FleetLocksDeps = {
   /** Takes a lock of the store that all machines share, if it is free. The store releases it with the connection. */
   tryLock(name: string): Promise<boolean>
   unlock(name: string): Promise<void>
+  /** Numbers the connections that locks are taken through. It changes when a connection is replaced. */
+  connection(): number
+}
+
+/** A lock of the store, while its work runs. */
+export type FleetLock = {
+  /** Throws if the store has released the lock with its connection: another machine may have it. */
+  mustStillHold(): void
 }
 
 const TRY_EVERY_MS = 15
 const GIVE_UP_MS = 900
 
 /** Locks that all machines share. Within this process they are granted in order of arrival. */
-export function createFleetLocks({ clock, random, tryLock, unlock }: FleetLocksDeps) {
+export function createFleetLocks({ clock, random, tryLock, unlock, connection }: FleetLocksDeps) {
   const last = new Map<string, Promise<void>>()
 
   async function lockInStore(name: string): Promise<void> {
@@ -25,10 +33,16 @@ export function createFleetLocks({ clock, random, tryLock, unlock }: FleetLocksD
     }
   }
 
-  async function runLocked<T>(name: string, work: () => Promise<T>): Promise<T> {
+  async function runLocked<T>(name: string, work: (lock: FleetLock) => Promise<T>): Promise<T> {
     await lockInStore(name)
+    const lockedThrough = connection()
     try {
-      return await work()
+      return await work({
+        mustStillHold() {
+          if (connection() !== lockedThrough)
+            throw new UnreachableError(new Error(`the lock "${name}" was lost with its connection`))
+        },
+      })
     } finally {
       // If the connection has broken, the store has released the lock.
       await unlock(name).catch(() => {})
@@ -36,7 +50,7 @@ export function createFleetLocks({ clock, random, tryLock, unlock }: FleetLocksD
   }
 
   return {
-    async exclusively<T>(name: string, work: () => Promise<T>): Promise<T> {
+    async exclusively<T>(name: string, work: (lock: FleetLock) => Promise<T>): Promise<T> {
       const previous = last.get(name)
       const { promise, resolve } = Promise.withResolvers<void>()
       last.set(name, promise)

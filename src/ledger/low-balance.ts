@@ -9,8 +9,11 @@ export type OtherNodes = {
   isEmpty(): Promise<boolean>
   /** Makes the other nodes return the free part of their leases and, for a while, lease only what they need. */
   returnIdle(accounts: readonly AccountId[]): Promise<IdleReturn>
-  /** Runs the work under a lock of the user that all nodes share. */
-  exclusively<T>(userId: number, work: () => Promise<T>): Promise<T>
+  /** Runs the work under a lock of the user that all nodes share. `mustStillHold` throws if the lock was lost. */
+  exclusively<T>(
+    userId: number,
+    work: (lock: { readonly mustStillHold: () => void }) => Promise<T>,
+  ): Promise<T>
 }
 
 /** What the nodes did that were called to return their idle leases. */
@@ -25,6 +28,14 @@ type Waiter = {
   take(): void
   decide(isCovered: boolean): void
   fail(error: Error): void
+}
+
+/** Requests of a user and a token are decided together, under the lock of the user. */
+type Round = {
+  readonly user: LeasedBalance
+  readonly token: LeasedBalance
+  readonly idleReturn: IdleReturn
+  mustHoldLock(): void
 }
 
 type LowBalanceDeps = { readonly leases: Leases; readonly otherNodes: OtherNodes; readonly timers: Timers }
@@ -48,13 +59,14 @@ export function createLowBalance({ leases, otherNodes, timers }: LowBalanceDeps)
 
   /** Leases what the waiting requests need, and decides those that are covered. */
   async function decideCovered(
-    user: LeasedBalance,
-    token: LeasedBalance,
+    { user, token, mustHoldLock }: Round,
     waiters: readonly Waiter[],
   ): Promise<{ readonly uncovered: readonly Waiter[]; readonly isExhausted: boolean }> {
     const needed = waiters.reduce((sum, { amount }) => sum + amount, 0)
     const limited = [user, token].filter(balance => !balance.isUnlimited)
     const used = Promise.withResolvers<void>()
+    // Without the lock, another node may be about to refuse a request because it cannot see this lease.
+    mustHoldLock()
     try {
       const exhausted = await Promise.all(limited.map(balance => leases.fill(balance, needed, used.promise)))
       const uncovered = waiters.filter(waiter => {
@@ -71,16 +83,12 @@ export function createLowBalance({ leases, otherNodes, timers }: LowBalanceDeps)
     }
   }
 
-  async function decideAll(
-    user: LeasedBalance,
-    token: LeasedBalance,
-    waiters: readonly Waiter[],
-    idleReturn: IdleReturn,
-  ): Promise<void> {
+  async function decideAll(round: Round, waiters: readonly Waiter[]): Promise<void> {
+    const { user, token, idleReturn } = round
     let undecided = waiters
     while (undecided.length > 0) {
       const withdrawals = user.withdrawals + token.withdrawals
-      const { uncovered, isExhausted } = await decideCovered(user, token, undecided)
+      const { uncovered, isExhausted } = await decideCovered(round, undecided)
       undecided = uncovered
       // Another request may have taken a part of the lease meanwhile. A change of the account, or a late call of another node,
       // may have withdrawn it. Then it is leased again.
@@ -94,12 +102,12 @@ export function createLowBalance({ leases, otherNodes, timers }: LowBalanceDeps)
   async function decideWaiting(user: LeasedBalance, token: LeasedBalance): Promise<void> {
     let waiters: readonly Waiter[] = []
     try {
-      await otherNodes.exclusively(user.account.ownerId, async () => {
+      await otherNodes.exclusively(user.account.ownerId, async ({ mustStillHold: mustHoldLock }) => {
         const limited = [user, token].filter(balance => !balance.isUnlimited)
         const idleReturn = await otherNodes.returnIdle(limited.map(({ account }) => account))
         // Read after the awaits, so that requests that arrived in the meantime are decided too.
         waiters = takeWaiting(nameOf(user, token))
-        await decideAll(user, token, waiters, idleReturn)
+        await decideAll({ user, token, mustHoldLock, idleReturn }, waiters)
       })
     } catch (error) {
       for (const waiter of [...waiters, ...takeWaiting(nameOf(user, token))]) waiter.fail(error as Error)

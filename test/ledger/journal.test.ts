@@ -25,7 +25,7 @@ import { USAGE } from '../support/usage.ts'
 const ALONE: OtherNodes = {
   isEmpty: async () => true,
   returnIdle: async () => ({ mustStillHold: async () => {} }),
-  exclusively: (_userId, work) => work(),
+  exclusively: (_userId, work) => work({ mustStillHold: () => {} }),
 }
 
 const UNIT = 2_000

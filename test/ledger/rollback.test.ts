@@ -52,7 +52,7 @@ describe('a node whose store has lost acknowledged transactions', () => {
       otherNodes: {
         isEmpty: async () => true,
         returnIdle: async () => ({ mustStillHold: async () => {} }),
-        exclusively: (_userId, work) => work(),
+        exclusively: (_userId, work) => work({ mustStillHold: () => {} }),
       },
       outageMs: 0,
       nowMs: Date.now,

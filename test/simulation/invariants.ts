@@ -14,6 +14,8 @@ type InvariantsDeps = {
   readonly store: SimulatedStore
   readonly accounts: readonly AccountId[]
   nodes(): readonly ObservedNode[]
+  /** Whether the node is connected to the store. */
+  isReachable(nodeId: string): boolean
   nowMs(): number
   /** Increases with every change of the store. */
   storeVersion(): number
@@ -23,14 +25,21 @@ type InvariantsDeps = {
 /** After a failover that lost changes, nodes may have older states for this long. */
 const REREAD_MS = 10_000
 
-/** A request that waits for quota: the least that was idle for it since it began. */
-export type QuotaWait = { readonly accounts: readonly AccountId[]; leastIdle: number }
+/** A request that waits for quota. */
+export type QuotaWait = {
+  readonly accounts: readonly AccountId[]
+  /** The nodes that were connected to the store when it began. */
+  readonly connected: ReadonlySet<string>
+  /** The least that was idle for it since it began. */
+  leastIdle: number
+}
 
 /** Checks after every step what must hold at every moment (docs/adr/0034-a-simulated-world.md). */
 export function createInvariants({
   store,
   accounts,
   nodes,
+  isReachable,
   nowMs,
   storeVersion,
   onViolation,
@@ -112,11 +121,15 @@ export function createInvariants({
     }
   }
 
-  /** What no request holds or has spent: in the store, or leased to a node that runs. */
-  function idleOf(account: AccountId): number {
+  /**
+   * What no request holds or has spent: in the store, or leased to a node that runs. A node that was disconnected during the wait
+   * may have returned what was idle, and cannot return what was released since.
+   */
+  function idleOf(account: AccountId, { connected }: QuotaWait): number {
     let idle = store.freeIn(account)
     for (const { id, isAlive } of nodes())
-      if (isAlive()) idle += store.leasedBy(id, account) - (inUse.get(keyOf(id, account)) ?? 0)
+      if (isAlive() && (isReachable(id) || !connected.has(id)))
+        idle += store.leasedBy(id, account) - (inUse.get(keyOf(id, account)) ?? 0)
     return idle
   }
 
@@ -124,7 +137,7 @@ export function createInvariants({
     for (const wait of quotaWaits)
       for (const account of wait.accounts)
         wait.leastIdle =
-          hasLost || overruns > 0 ? Number.NEGATIVE_INFINITY : Math.min(wait.leastIdle, idleOf(account))
+          hasLost || overruns > 0 ? Number.NEGATIVE_INFINITY : Math.min(wait.leastIdle, idleOf(account, wait))
   }
 
   function checkNodes(): void {
@@ -196,7 +209,12 @@ export function createInvariants({
       if (isStored) confirmed.set(target, Math.max(serial, confirmed.get(target) ?? 0))
     },
     beginWait(some: readonly AccountId[]): QuotaWait {
-      const wait = { accounts: limited(some), leastIdle: Number.POSITIVE_INFINITY }
+      const connected = new Set(
+        nodes()
+          .map(({ id }) => id)
+          .filter(isReachable),
+      )
+      const wait = { accounts: limited(some), connected, leastIdle: Number.POSITIVE_INFINITY }
       quotaWaits.add(wait)
       watchIdle()
       return wait

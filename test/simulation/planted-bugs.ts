@@ -1,6 +1,5 @@
 import type { Batch } from '../../src/ledger/books.ts'
 import type { PlantedBug } from './simulate.ts'
-import { EPOCH_FILE } from './simulated-disk.ts'
 
 /**
  * Bugs of the protocol, each in what a node gets passed in. The product has no switches for them. `foundBy`: the first seed that
@@ -139,10 +138,6 @@ export const PLANTED_BUGS: Readonly<Record<string, PlantedBug & { readonly found
   'a node whose registration is lost does not register again': {
     foundBy: 22,
     wrap: parts => ({ ...parts, fleetStore: { ...parts.fleetStore, join: async () => undefined } }),
-  },
-  'the epoch of a lost start is used again': {
-    foundBy: 4_844,
-    onRestart: disk => disk.files.remove(EPOCH_FILE),
   },
   'a node sends its health once, and never again': {
     foundBy: 10,

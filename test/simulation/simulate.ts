@@ -126,6 +126,7 @@ export async function simulate(seed: number, bug: PlantedBug = {}) {
     store,
     accounts: ACCOUNTS,
     nodes: () => [...nodes.values()],
+    isReachable: network.isReachable,
     nowMs: time.nowMs,
     storeVersion: network.executions,
     onViolation: violate,

@@ -2,7 +2,6 @@ import { segmentsOf } from '../../src/ledger/segments.ts'
 import { createMemoryFiles } from '../support/memory-files.ts'
 
 export const JOURNAL = '/journal'
-export const EPOCH_FILE = `${JOURNAL}/epoch`
 const COMMIT_LINE = '\n#commit '
 
 /** The disk of a node: what its journal has committed survives the process. */

@@ -40,6 +40,7 @@ export function createSimulatedNetwork({ time, random, onFault }: NetworkDeps) {
   let rates = NO_FAULTS
   const cutOff = new Set<string>()
   let isStoreUp = true
+  let primary = 1
   let executions = 0
   const receivers = new Set<Receiver>()
 
@@ -69,12 +70,14 @@ export function createSimulatedNetwork({ time, random, onFault }: NetworkDeps) {
     await time.wait(random() * 4)
     if (!isReachable(id) || happens(rates.failedStatement)) {
       onFault(`failed statement: ${name}`, id)
+      const sentTo = isStoreUp ? primary : undefined
       if (isSingle && random() < 0.3) {
         onFault(`late statement: ${name}`, id)
         void time.wait(random() * UP_TO_LATE_MS).then(() => {
           try {
             executions += 1
-            if (isStoreUp) execute()
+            // A connection leads to one server: another primary does not get what was sent to the previous one.
+            if (sentTo === primary) execute()
           } catch {
             // The client does not read the error any more.
           }
@@ -153,8 +156,10 @@ export function createSimulatedNetwork({ time, random, onFault }: NetworkDeps) {
     },
     cut: (id: string) => void cutOff.add(id),
     rejoin: (id: string) => void cutOff.delete(id),
+    /** After it was down, another server is the primary. */
     setStoreUp(value: boolean): void {
       isStoreUp = value
+      if (!value) primary += 1
     },
     setRates(value: FaultRates): void {
       rates = value

@@ -152,6 +152,7 @@ export async function startNode(world: World, disk: SimulatedDisk, life: Life) {
       const owner = life.session
       return listener('lock', () => locks.tryLock(owner, name))
     },
+    connection: () => life.session,
     unlock: name => {
       const owner = life.session
       return listener('unlock', () => locks.unlock(owner, name))

@@ -38,6 +38,7 @@ type ListenerOptions = {
  */
 export function openListener(url: string, { key, onTimeline = () => {} }: ListenerOptions) {
   const listeners = new Set<(message: string) => void>()
+  let connections = 0
   const pool = () =>
     createPool(
       url,
@@ -48,6 +49,7 @@ export function openListener(url: string, { key, onTimeline = () => {} }: Listen
         query_timeout: QUERY_TIMEOUT_MS,
       },
       async client => {
+        connections += 1
         client.on('notification', ({ payload }) => {
           const message = verified(key, payload ?? '')
           if (message !== undefined) for (const listener of listeners) listener(message)
@@ -61,6 +63,8 @@ export function openListener(url: string, { key, onTimeline = () => {} }: Listen
   const db: Db = new Kysely<Database>({ dialect: new PostgresDialect({ pool }) })
   return {
     db,
+    /** Numbers the connections: locks of the previous one are released. */
+    connection: () => connections,
     /** The function receives every message, also those that this process sent. */
     subscribe(listener: (message: string) => void): void {
       listeners.add(listener)
