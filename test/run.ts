@@ -155,9 +155,10 @@ async function runAndPrint(programs: readonly string[], concurrency: number): Pr
     files: programs,
     concurrency,
     signal: checkFailed.signal,
-    execArgv: ['./test/support/promise-tracking.ts', './test/support/cpu-of-file.ts'].flatMap(file => [
+    // Threads load them too, also while a test has changed the directory.
+    execArgv: ['promise-tracking', 'cpu-of-file'].flatMap(name => [
       '--import',
-      file,
+      import.meta.resolve(`./support/${name}.ts`),
     ]),
   })
   const failures = new Set<string>()

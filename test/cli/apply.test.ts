@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { parse } from 'yaml'
 import { configSchema } from '../../src/manage/contract/config-file.ts'
+import { runHere } from '../support/command.ts'
 import { ENGINES } from '../support/gateway.ts'
 import { startConnectProxy } from '../support/outbound-proxies.ts'
 import { PRIVATE_CA, PRIVATE_CLIENT, PRIVATE_SERVER } from '../support/private-ca.ts'
@@ -15,7 +16,7 @@ import { startRecorder } from '../support/recorder.ts'
 const KEY = 'sk-provider-canary-1234567'
 const CHANGES = 2
 
-/** A directory with files, and a command that runs in it. */
+/** A directory with files, and commands that run in it. */
 function workplace(env: Env) {
   const cwd = newDirectory()
   return {
@@ -24,7 +25,8 @@ function workplace(env: Env) {
       mkdirSync(join(cwd, name, '..'), { recursive: true })
       writeFileSync(join(cwd, name), text)
     },
-    sluice: (...words: string[]) => run(words, { cwd, env }),
+    sluice: (...words: string[]) => runHere(words, { cwd, env }),
+    sluiceProcess: (...words: string[]) => run(words, { cwd, env }),
   }
 }
 
@@ -50,7 +52,7 @@ describe('sluice apply (docs/operating/configuration-as-code.md: Apply a file)',
     for (const workers of engine === 'sqlite' ? [1, 2] : [2])
       it(`configures a running gateway of ${workers} workers on ${engine}`, async () => {
         const ground = { ...(await newGround(engine)), env: { SLUICE_WORKERS: String(workers) } }
-        const { sluice, write, file } = workplace({ ...settingsOf(ground), PROVIDER_KEY: KEY })
+        const { sluice, sluiceProcess, write, file } = workplace({ ...settingsOf(ground), PROVIDER_KEY: KEY })
         const provider = await startRecorder()
         const server = await startServer(ground)
         try {
@@ -62,7 +64,7 @@ describe('sluice apply (docs/operating/configuration-as-code.md: Apply a file)',
           assert.match(planned.stdout, /\nPlan: 5 to create, 0 to change, 0 to delete\.\n$/)
           assert.doesNotMatch(planned.stdout, /canary/)
 
-          const applied = await sluice('apply', '-f', 'sluice.yaml', '--secrets-out', 'secrets.json')
+          const applied = await sluiceProcess('apply', '-f', 'sluice.yaml', '--secrets-out', 'secrets.json')
           assert.deepEqual([applied.code, applied.stderr], [0, ''])
           assert.match(applied.stdout, /\nApplied: 5 created, 0 changed, 0 deleted\.\n$/)
           assert.doesNotMatch(applied.stdout, /sk-/)
@@ -99,7 +101,7 @@ describe('sluice apply (docs/operating/configuration-as-code.md: Apply a file)',
         const stopped = await sluice('apply', '-f', 'sluice.yaml', '--json')
         assert.deepEqual([stopped.code, JSON.parse(stopped.stdout).changes], [0, []])
 
-        const exported = await sluice('export', 'exported.yaml')
+        const exported = await sluiceProcess('export', 'exported.yaml')
         assert.deepEqual([exported.code, exported.stderr], [0, ''])
         const text = readFileSync(file('exported.yaml'), 'utf8')
         assert.doesNotMatch(text, /canary|sk-/)
