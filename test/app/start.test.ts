@@ -24,7 +24,16 @@ import { readConfig, SettingError, settingsHelp } from '../../src/app/config.ts'
 import { openStoreAndKeys } from '../../src/app/store-and-keys.ts'
 import { runCli } from '../../src/cli/cli.ts'
 import { version } from '../../src/host/version.ts'
-import { createApi, ENGINES, type EngineName, ROOT_PASSWORD, ROOT_TOKEN } from '../support/gateway.ts'
+import { runHere } from '../support/command.ts'
+import {
+  createApi,
+  ENGINES,
+  type EngineName,
+  ROOT_PASSWORD,
+  ROOT_TOKEN,
+  startGateway,
+  suiteGateway,
+} from '../support/gateway.ts'
 import { createDatabase } from '../support/postgres.ts'
 import {
   type Ended,
@@ -38,6 +47,7 @@ import {
   type Server,
   type ServerOptions,
   settingsOf,
+  startGatewayOn,
   startServer,
   until,
   verifyThroughSocket,
@@ -74,7 +84,7 @@ const login = (url: string, password: string, headers: Env = {}) =>
   )
 
 /** Ended by an invalid setting: one sentence that names it, exit 78, and no stack trace. */
-function assertSettingRefused({ code, stdout, stderr }: Ended, setting: string): void {
+function assertSettingRefused({ code, stdout, stderr }: Omit<Ended, 'signal'>, setting: string): void {
   assert.equal(code, 78, `${stdout}${stderr}`)
   assert.match(stderr, new RegExp(`^sluice: [^\\n]*\\b${setting}\\b[^\\n]*\\n$`))
 }
@@ -134,10 +144,8 @@ for (const engine of ENGINES) {
       }
       const server = await startServer(ground)
       assert.equal(modeOf(join(ground.dataDir, 'sluice.sock')), 0o600)
-      const { stdout } = await run(['admin', 'access-token', '--data', ground.dataDir], {
-        env: settingsOf(ground),
-      })
-      token = stdout.trim()
+      const env = { SLUICE_DATA: ground.dataDir }
+      token = (await runHere(['admin', 'access-token'], { env })).stdout.trim()
       first = await server.stop()
     })
 
@@ -181,25 +189,19 @@ for (const engine of ENGINES) {
       assert.equal(readFileSync(join(ground.dataDir, 'secret'), 'utf8'), secret)
       assert.equal(await countRoots(ground), 1)
     })
-
-    it('accepts SLUICE_ROOT_PASSWORD and SLUICE_ROOT_ACCESS_TOKEN, and prints neither', async () => {
-      const fresh = await emptyGround(engine)
-      const server = await startServer(fresh)
-      assert.equal((await server.api('GET', '/api/user/self')).body.data.username, 'root')
-      assert.equal((await login(server.url, ROOT_PASSWORD)).status, 200)
-      const { stdout, stderr } = await server.stop()
-      for (const secret of [ROOT_PASSWORD, ROOT_TOKEN]) assert.ok(!`${stdout}${stderr}`.includes(secret))
-      assert.equal(printedPassword(stdout), undefined)
-    })
   })
 
-  describe(`a server on ${engine} that is killed`, () => {
-    it('restarts immediately, with everything it had acknowledged', async () => {
-      const ground = await newGround(engine)
+  describe(`a server on ${engine} whose first start has credentials of root`, () => {
+    it('accepts and does not print them, and restarts immediately after a kill with everything it had acknowledged', async () => {
+      const ground = await emptyGround(engine)
       const server = await startServer(ground)
+      assert.equal((await server.api('GET', '/api/user/self')).body.data.username, 'root')
+      assert.equal((await login(server.url, ROOT_PASSWORD)).status, 200)
       const { body } = await server.api('POST', '/api/token/', { name: 'before the kill' })
-      const { signal } = await server.kill()
+      const { signal, stdout, stderr } = await server.kill()
       assert.equal(signal, 'SIGKILL')
+      for (const secret of [ROOT_PASSWORD, ROOT_TOKEN]) assert.ok(!`${stdout}${stderr}`.includes(secret))
+      assert.equal(printedPassword(stdout), undefined)
       // Files that it could not clean up are not an obstacle.
       assert.ok(existsSync(join(ground.dataDir, 'sluice.sock')))
       assert.ok(existsSync(join(ground.dataDir, 'sluice.pid')))
@@ -225,7 +227,9 @@ for (const engine of ENGINES) {
         await sql`update meta set value = '9998-removal' where key = 'schema_floor'`.execute(db)
         return tableDigests(db)
       })
-      const { code, stderr, stdout } = await run(['start'], { env: settingsOf(ground) })
+      const env = settingsOf(ground)
+      const command = engine === 'sqlite' ? run(['start'], { env }) : runHere(['verify'], { env })
+      const { code, stderr, stdout } = await command
       assert.deepEqual([code, stdout], [1, ''])
       assert.match(stderr, /^sluice: [^\n]*newer Sluice[^\n]*9999-future[^\n]*\n$/)
       assert.deepEqual(await lookInto(ground, ({ db }) => tableDigests(db)), before)
@@ -233,7 +237,7 @@ for (const engine of ENGINES) {
   })
 }
 
-/** Values that each setting must reject; the first one is tested with the whole program too. */
+/** Values that each setting must reject; the first one is tested with the whole command too. */
 const WRONG: Readonly<Record<string, readonly string[]>> = {
   PORT: ['http', '-1', '65536', '80.5', '0x50', '1e3', '３０００'],
   HOST: ['my host', 'http://127.0.0.1', '127.0.0.1/8', 'a,b'],
@@ -296,7 +300,10 @@ const WRONG: Readonly<Record<string, readonly string[]>> = {
   SLUICE_VIDEO_DEADLINE_S: ['0', '1d', '604801'],
 }
 
-describe('an invalid setting (docs/reference/process.md: Settings at start)', { concurrency: 2 }, () => {
+/** A command reads all settings before anything else: a few of them show that its process does so. */
+const WRONG_IN_A_PROCESS: readonly string[] = ['PORT', 'DATABASE_URL', 'SLUICE_SECRET', 'SLUICE_CA_CERTS']
+
+describe('an invalid setting (docs/reference/process.md: Settings at start)', () => {
   for (const [setting, values] of Object.entries(WRONG)) {
     it(`${setting} is reported in one sentence that names it`, () => {
       for (const value of values) {
@@ -315,7 +322,8 @@ describe('an invalid setting (docs/reference/process.md: Settings at start)', { 
     it(`${setting} ends the start with exit 78, and nothing was created`, async () => {
       const cwd = newDirectory()
       const env = { SLUICE_DATA: join(cwd, 'data'), PORT: '0', [setting]: values[0] as string }
-      const ended = await run(['start'], { env, cwd })
+      const isProcess = WRONG_IN_A_PROCESS.includes(setting)
+      const ended = await (isProcess ? run : runHere)(['start'], { env, cwd })
       assertSettingRefused(ended, setting)
       assert.doesNotMatch(ended.stderr, /hunter2/)
       assert.equal(ended.stdout, '')
@@ -327,11 +335,11 @@ describe('an invalid setting (docs/reference/process.md: Settings at start)', { 
     const cwd = newDirectory()
     const env = { SLUICE_DATA: join(cwd, 'data'), PORT: '0' }
     assertSettingRefused(
-      await run(['verify'], { cwd, env: { ...env, SLUICE_SECRET: 'short' } }),
+      await runHere(['verify'], { cwd, env: { ...env, SLUICE_SECRET: 'short' } }),
       'SLUICE_SECRET',
     )
-    assertSettingRefused(await run(['start', '--port', 'http'], { cwd, env }), 'PORT')
-    assertSettingRefused(await run(['start', '--host', 'my host'], { cwd, env }), 'HOST')
+    assertSettingRefused(await runHere(['start', '--port', 'http'], { cwd, env }), 'PORT')
+    assertSettingRefused(await runHere(['start', '--host', 'my host'], { cwd, env }), 'HOST')
     assert.deepEqual(readdirSync(cwd), [])
   })
 
@@ -348,7 +356,7 @@ describe('an invalid setting (docs/reference/process.md: Settings at start)', { 
     writeFileSync(file, '')
     assertSettingRefused(await run(['start', '--data', file]), 'SLUICE_DATA')
     const deep = join(cwd, 'deep-'.repeat(30))
-    assertSettingRefused(await run(['start', '--data', deep]), 'SLUICE_DATA')
+    assertSettingRefused(await runHere(['start', '--data', deep]), 'SLUICE_DATA')
     for (const data of [join(file, 'below'), join(cwd, 'x'.repeat(300))])
       await assert.rejects(
         openStoreAndKeys(readConfig({ SLUICE_DATA: data })),
@@ -395,7 +403,7 @@ describe('an invalid setting (docs/reference/process.md: Settings at start)', { 
     const wrongPassword = altered(each => {
       each.password = 'hunter2hunter2'
     })
-    const ended = await run(['start'], { env: settingsOf({ dataDir, databaseUrl: wrongPassword }) })
+    const ended = await runHere(['verify'], { env: settingsOf({ dataDir, databaseUrl: wrongPassword }) })
     assertSettingRefused(ended, 'DATABASE_URL')
     assert.doesNotMatch(ended.stderr, /hunter2|sluice-test/)
   })
@@ -422,34 +430,12 @@ describe('a port that is in use', () => {
       assertSettingRefused(ended, 'PORT')
       assert.match(ended.stderr, new RegExp(String(port)))
       // The password was printed, because it is printed only once.
-      const server = await startServer(ground)
-      assert.equal((await login(server.url, printedPassword(ended.stdout) ?? '')).status, 200)
-      await server.stop()
+      const gateway = await startGatewayOn(ground)
+      assert.equal((await login(gateway.url, printedPassword(ended.stdout) ?? '')).status, 200)
+      await gateway.close()
     } finally {
       blocker.close()
     }
-  })
-})
-
-describe('a second server on the same data directory', () => {
-  it('is refused with the process id of the first, which continues to serve', async () => {
-    const ground = await newGround('sqlite')
-    const server = await startServer(ground)
-    const { body } = await server.api('POST', '/api/token/', { name: 'mine' })
-    const { code, stderr, stdout } = await run(['start'], { env: settingsOf(ground) })
-    assert.deepEqual([code, stdout], [1, ''])
-    assert.match(
-      stderr,
-      new RegExp(`^sluice: [^\\n]*in use by another Sluice process \\(pid ${server.pid}\\)\\n$`),
-    )
-    // Its socket and process id file still exist, so commands reach it.
-    const made = await run(['admin', 'access-token'], { env: settingsOf(ground) })
-    assert.equal(made.code, 0, made.stderr)
-    const asked = await server.api('GET', `/api/token/${body.data.id}`, undefined, {
-      token: made.stdout.trim(),
-    })
-    assert.equal(asked.body.data.name, 'mine')
-    assert.equal((await server.stop()).code, 0)
   })
 })
 
@@ -457,7 +443,7 @@ describe('several servers on one PostgreSQL', () => {
   it('that start concurrently on an empty database create one root user together', async () => {
     const { databaseUrl } = await emptyGround('postgres')
     const env = { SLUICE_SECRET: SECRET, SLUICE_ROOT_PASSWORD: '', SLUICE_ROOT_ACCESS_TOKEN: ROOT_TOKEN }
-    const grounds = Array.from({ length: 4 }, () => ({ dataDir: newDirectory(), databaseUrl, env }))
+    const grounds = Array.from({ length: 3 }, () => ({ dataDir: newDirectory(), databaseUrl, env }))
     const servers = await Promise.all(grounds.map(startServer))
     const told = servers.map(server => printedPassword(server.stdout())).filter(each => each !== undefined)
     assert.equal(told.length, 1)
@@ -475,10 +461,10 @@ describe('several servers on one PostgreSQL', () => {
 
     const before = await lookInto({ dataDir: '', databaseUrl }, ({ db }) => tableDigests(db))
     const stranger = { dataDir: newDirectory(), databaseUrl }
-    const wrong = await run(['start'], { env: { ...settingsOf(stranger), SLUICE_SECRET: OTHER_SECRET } })
+    const wrong = await runHere(['verify'], { env: { ...settingsOf(stranger), SLUICE_SECRET: OTHER_SECRET } })
     assertSettingRefused(wrong, 'SLUICE_SECRET')
     // Without a secret it would generate one, which is a different secret too.
-    const none = await run(['start'], { env: settingsOf(stranger) })
+    const none = await runHere(['verify'], { env: settingsOf(stranger) })
     assertSettingRefused(none, 'SLUICE_SECRET')
     assert.deepEqual(await lookInto({ dataDir: '', databaseUrl }, ({ db }) => tableDigests(db)), before)
   })
@@ -486,13 +472,20 @@ describe('several servers on one PostgreSQL', () => {
 
 describe('a shutdown', () => {
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-    it(`by ${signal} finishes running requests, accepts no new ones, reports not ready, and exits 0`, async () => {
+    it(`by ${signal} closes idle connections, finishes running requests, accepts no new ones, reports not ready, and exits 0`, async () => {
       const ground = await newGround('sqlite')
       const server = await startServer(ground)
       const running = await openRequest(server.port, JSON.stringify({ name: `finished after ${signal}` }))
+      const idle = await openSocket(server.port)
+      const kept = await openSocket(server.port)
+      kept.write('GET /healthz HTTP/1.1\r\nhost: sluice\r\n\r\n')
+      await kept.has('"ok"')
       server.signal(signal)
       await said(server, 'Shutting down')
       await refusesConnections(server.url)
+      await Promise.all([idle.closed, kept.closed])
+      // A server that waits for the first request of a connection ends it with 408.
+      assert.equal(idle.text(), '')
       assert.ok(server.isRunning())
       running.finish('GET /readyz HTTP/1.1\r\nhost: sluice\r\n\r\n')
       await running.has('"not ready"')
@@ -518,14 +511,9 @@ describe('a shutdown', () => {
     assert.equal(code, 0)
     await running.closed
 
-    const again = await startServer(ground)
-    const { body } = await again.api('GET', '/api/token/')
-    assert.deepEqual(
-      body.data.items.map((token: { id: number }) => token.id),
-      [made.body.data.id],
-    )
-    assert.ok((await verifyThroughSocket(ground)).ok)
-    await again.stop()
+    const tokens = await lookInto(ground, ({ db }) => db.selectFrom('tokens').select('id').execute())
+    assert.deepEqual(tokens, [{ id: made.body.data.id }])
+    assert.equal((await runHere(['verify'], { env: settingsOf(ground) })).code, 0)
   })
 
   it('waits no longer than SLUICE_DRAIN_S for a request that does not end', async () => {
@@ -534,18 +522,6 @@ describe('a shutdown', () => {
     const { code } = await server.stop()
     assert.equal(code, 0)
     await running.closed
-  })
-
-  it('does not wait for idle connections', async () => {
-    const server = await startServer(await newGround('sqlite'))
-    const idle = await openSocket(server.port)
-    const kept = await openSocket(server.port)
-    kept.write('GET /healthz HTTP/1.1\r\nhost: sluice\r\n\r\n')
-    await kept.has('"ok"')
-    assert.equal((await server.stop()).code, 0)
-    await Promise.all([idle.closed, kept.closed])
-    // A server that waits for the first request of a connection ends it with 408.
-    assert.equal(idle.text(), '')
   })
 })
 
@@ -556,8 +532,8 @@ describe('health', () => {
     t.after(() => proxy.close())
     const url = new URL(databaseUrl)
     url.port = String(proxy.port)
-    const server = await startServer({ dataDir, databaseUrl: url.href })
-    const status = async (path: string) => (await fetch(`${server.origin}${path}`)).status
+    const gateway = await startGatewayOn({ dataDir, databaseUrl: url.href })
+    const status = async (path: string) => (await fetch(`${gateway.url}${path}`)).status
     const becomes = (wanted: number) =>
       until(`/readyz to say ${wanted}`, async () => ((await status('/readyz')) === wanted ? true : undefined))
     assert.deepEqual([await status('/healthz'), await status('/readyz')], [200, 200])
@@ -568,9 +544,9 @@ describe('health', () => {
       proxy.set('refuse')
       proxy.set('pass')
       await becomes(200)
-      assert.equal((await server.api('GET', '/api/token/')).status, 200)
+      assert.equal((await gateway.api('GET', '/api/token/')).status, 200)
     }
-    assert.equal((await server.stop()).code, 0)
+    await gateway.close()
   })
 })
 
@@ -679,14 +655,14 @@ describe('logs', () => {
 })
 
 describe('behind a proxy', () => {
-  let server: Server
-  before(async () => {
-    server = await startServer({
-      ...(await newGround('sqlite')),
-      env: { SLUICE_BASE_PATH: '/gateway/one', SLUICE_TRUSTED_PROXIES: '127.0.0.0/8, 10.0.0.0/8' },
-    })
+  const server = suiteGateway({
+    engine: 'sqlite',
+    env: { SLUICE_BASE_PATH: '/gateway/one', SLUICE_TRUSTED_PROXIES: '127.0.0.0/8, 10.0.0.0/8' },
   })
-  after(() => server.stop())
+  let origin: string
+  before(() => {
+    origin = new URL(server.url).origin
+  })
 
   it('everything is under SLUICE_BASE_PATH: API, reference, pages and cookie', async () => {
     assert.ok(server.url.endsWith('/gateway/one'))
@@ -717,7 +693,7 @@ describe('behind a proxy', () => {
   })
 
   it('only health checks are outside it', async () => {
-    const outside = createApi(server.origin, ROOT_TOKEN)
+    const outside = createApi(origin, ROOT_TOKEN)
     for (const path of [
       '/',
       '/api/user/self',
@@ -733,7 +709,7 @@ describe('behind a proxy', () => {
     for (const path of ['/healthz', '/readyz', '/gateway/one/healthz', '/gateway/one/readyz'])
       for (const form of ['', '/', '?probe=1', '/?probe=1']) {
         assert.equal((await outside('GET', path + form)).status, 200, path + form)
-        assert.equal((await fetch(server.origin + path + form, { method: 'HEAD' })).status, 200, path + form)
+        assert.equal((await fetch(origin + path + form, { method: 'HEAD' })).status, 200, path + form)
         const refused = await outside('POST', path + form)
         assert.equal(refused.status, 405, path + form)
         assert.equal(refused.body.code, 'method_not_allowed')
@@ -773,8 +749,8 @@ describe('behind a proxy', () => {
 })
 
 describe('without SLUICE_TRUSTED_PROXIES', () => {
+  const server = suiteGateway({ engine: 'sqlite' })
   it('forwarding headers of any client are ignored', async () => {
-    const server = await startServer(await newGround('sqlite'))
     const headers = { 'x-forwarded-for': '198.51.100.7', 'x-forwarded-proto': 'https' }
     const { headers: told } = await login(server.url, ROOT_PASSWORD, headers)
     assert.doesNotMatch(told.get('set-cookie') ?? '', /Secure/)
@@ -783,7 +759,6 @@ describe('without SLUICE_TRUSTED_PROXIES', () => {
       body.data.items.map((each: { address: string }) => each.address),
       ['127.0.0.1'],
     )
-    await server.stop()
   })
 })
 
@@ -977,11 +952,11 @@ describe('the command line', () => {
   it('refuses to work on a gateway that was never started, and creates none', async () => {
     const cwd = newDirectory()
     for (const args of [['verify'], ['admin', 'access-token']])
-      assertSettingRefused(await run([...args, '--data', 'typo'], { cwd }), 'SLUICE_DATA')
+      assertSettingRefused(await runHere([...args, '--data', 'typo'], { cwd }), 'SLUICE_DATA')
     assert.deepEqual(readdirSync(cwd), [])
     const { databaseUrl = '' } = await emptyGround('postgres')
     const env = { DATABASE_URL: databaseUrl, SLUICE_DATA: join(cwd, 'data') }
-    assertSettingRefused(await run(['verify'], { cwd, env }), 'DATABASE_URL')
+    assertSettingRefused(await runHere(['verify'], { cwd, env }), 'DATABASE_URL')
     assert.equal(await lookInto({ dataDir: '', databaseUrl }, store => store.isInitialised()), false)
   })
 })
@@ -992,17 +967,33 @@ for (const engine of ENGINES) {
     const where = isRunning ? 'through the socket of a running server' : 'without a server'
     describe(`commands on ${engine}, ${where}`, () => {
       let ground: ServerOptions
-      let server: Server
+      let server: Pick<Server, 'api' | 'url'>
+      let end: () => Promise<unknown>
+      /** Only a process has a socket. */
+      async function start(): Promise<void> {
+        if (isRunning) {
+          const started = await startServer(ground)
+          server = started
+          end = started.stop
+        } else {
+          const gateway = await startGatewayOn(ground)
+          server = gateway
+          end = gateway.close
+        }
+      }
       before(async () => {
         ground = await newGround(engine)
-        server = await startServer(ground)
+        await start()
         await server.api('POST', '/api/token/', { name: 'a token', remain_quota: 1_000 })
       })
-      after(() => server.stop())
+      after(async () => {
+        const outcome = await end()
+        if (isRunning) assert.equal((outcome as Ended).code, 0)
+      })
 
-      const command = (...args: string[]) => run(args, { env: settingsOf(ground) })
+      const command = (...args: string[]) => (isRunning ? run : runHere)(args, { env: settingsOf(ground) })
       const stopForCommands = async () => {
-        if (!isRunning) await server.stop()
+        if (!isRunning) await end()
       }
 
       it('create access tokens and passwords that work, and report what they cannot do', async () => {
@@ -1012,7 +1003,7 @@ for (const engine of ENGINES) {
         const creation = await command('admin', 'access-token', '--name', 'from the command line')
         const reset = await command('admin', 'reset-password')
         const refusal = await command('admin', 'reset-password', 'unknown-user')
-        if (!isRunning) server = await startServer(ground)
+        if (!isRunning) await start()
         assert.deepEqual([creation.code, creation.stderr], [0, ''])
         assert.match(creation.stdout, /^sat-[A-Za-z0-9]{48}\n$/)
         const token = creation.stdout.trim()
@@ -1057,31 +1048,48 @@ for (const engine of ENGINES) {
         )
         assert.equal(audit.stdout, 'audit: BROKEN after 1 records: record 2 was changed\n')
       })
+
+      if (isRunning)
+        it('still reach it after a second server was refused on the same data directory', async () => {
+          const { pid } = server as Server
+          const { code, stderr, stdout } = await run(['start'], { env: settingsOf(ground) })
+          assert.deepEqual([code, stdout], [1, ''])
+          assert.match(
+            stderr,
+            new RegExp(`^sluice: [^\\n]*in use by another Sluice process \\(pid ${pid}\\)\\n$`),
+          )
+          // The socket and the process id file of the first still exist.
+          const { body } = await server.api('POST', '/api/token/', { name: 'mine' })
+          const created = await command('admin', 'access-token')
+          assert.equal(created.code, 0, created.stderr)
+          const token = created.stdout.trim()
+          const reply = await server.api('GET', `/api/token/${body.data.id}`, undefined, { token })
+          assert.equal(reply.body.data.name, 'mine')
+        })
     })
   }
 
   describe(`verify on ${engine} during concurrent writes`, () => {
     it('does not report concurrent writes as errors', async () => {
-      const ground = await newGround(engine)
-      const server = await startServer(ground)
+      const gateway = await startGateway({ engine })
       let isOver = false
       let written = 0
       const writer = async () => {
         while (!isOver) {
-          const { body } = await server.api('POST', '/api/token/', { name: 'busy', remain_quota: 10 })
-          await server.api('PUT', '/api/token/', { id: body.data.id, remain_quota: 20 })
+          const { body } = await gateway.api('POST', '/api/token/', { name: 'busy', remain_quota: 10 })
+          await gateway.api('PUT', '/api/token/', { id: body.data.id, remain_quota: 20 })
           written += 2
         }
       }
       const writers = [writer(), writer(), writer(), writer()]
       for (let round = 0; round < 3; round++) {
         await until('more writes', () => (written > 40 * (round + 1) ? true : undefined))
-        const { ok, lines } = await verifyThroughSocket(ground)
+        const { ok, lines } = await gateway.operations.verify({})
         assert.ok(ok, lines.join('\n'))
       }
       isOver = true
       await Promise.all(writers)
-      await server.stop()
+      await gateway.close()
     })
   })
 }
@@ -1168,10 +1176,7 @@ describe('the demo', () => {
       ['--demo', '--nodes', '1'],
       ['--demo', '--nodes', 'x'],
     ])
-      assert.match(
-        (await run(['start', ...words])).stderr,
-        /--nodes must be a number from 2 to 9, with --demo/,
-      )
+      assert.match((await say('start', ...words)).stderr, /--nodes must be a number from 2 to 9, with --demo/)
     const env = { DATABASE_URL: 'postgres://a:b@127.0.0.1:1/c' }
     assertSettingRefused(await run(['start', '--demo', '--nodes', '2'], { env }), 'DATABASE_URL')
   })

@@ -9,7 +9,8 @@ import { createOperations } from '../../src/cli/operations.ts'
 import { createKeyring, SealError } from '../../src/identity/keyring.ts'
 import { sealedUnderOlder } from '../../src/store/engine/sealed.ts'
 import { openStore } from '../../src/store/engine/store.ts'
-import { ENGINES, type EngineName, type Gateway, startGateway } from '../support/gateway.ts'
+import { runHere } from '../support/command.ts'
+import { ENGINES, type EngineName, type Gateway } from '../support/gateway.ts'
 import { createDatabase } from '../support/postgres.ts'
 import {
   type Env,
@@ -17,6 +18,7 @@ import {
   run,
   type ServerOptions,
   settingsOf,
+  startGatewayOn,
   startServer,
 } from '../support/process.ts'
 import { allRows, tableDigests } from '../support/tables.ts'
@@ -115,8 +117,9 @@ async function newGround(engine: EngineName): Promise<ServerOptions> {
   return { dataDir, databaseUrl: database.url }
 }
 
+const secretSetting = (secret?: string): Env => (secret === undefined ? {} : { SLUICE_SECRET: secret })
 const envOf = (ground: ServerOptions, secret?: string): Env =>
-  settingsOf({ ...ground, env: secret === undefined ? {} : { SLUICE_SECRET: secret } })
+  settingsOf({ ...ground, env: secretSetting(secret) })
 
 type StoreAndKeys = Awaited<ReturnType<typeof openStoreAndKeys>>
 
@@ -126,7 +129,7 @@ async function serving<T>(
   secret: string | undefined,
   work: (gateway: Gateway) => Promise<T>,
 ) {
-  const gateway = await startGateway({ engine: 'sqlite', env: envOf(ground, secret) })
+  const gateway = await startGatewayOn({ ...ground, env: secretSetting(secret) })
   try {
     return await work(gateway)
   } finally {
@@ -273,7 +276,8 @@ for (const engine of ENGINES) {
     for (const args of [['start'], ['verify'], ['admin', 'rotate-secret'], ['admin', 'access-token']]) {
       it(`ends ${args.join(' ')} with exit 78 naming SLUICE_SECRET, before anything is written`, async () => {
         const before = await everythingOf(ground)
-        const { code, stdout, stderr } = await run(args, { env: envOf(ground, WRONG) })
+        const env = envOf(ground, WRONG)
+        const { code, stdout, stderr } = await (args[0] === 'start' ? run : runHere)(args, { env })
         assert.deepEqual([code, stdout], [78, ''])
         assert.match(stderr, /^sluice: SLUICE_SECRET is not the secret [^\n]*\n$/)
         assert.deepEqual(await everythingOf(ground), before)
@@ -282,7 +286,7 @@ for (const engine of ENGINES) {
 
     it('is also refused if it is missing: none is created in its place', async () => {
       const before = await everythingOf(ground)
-      const { code, stderr } = await run(['start'], { env: envOf(ground) })
+      const { code, stderr } = await runHere(['verify'], { env: envOf(ground) })
       assert.equal(code, 78)
       assert.match(stderr, /^sluice: SLUICE_SECRET is not set and [^\n]*\n$/)
       assert.deepEqual(await everythingOf(ground), before)
@@ -445,7 +449,7 @@ for (const engine of ENGINES) {
         const isServed = (engine === 'sqlite') === (mode === 'kept')
         const env = envOf(ground, told(NEXT, NEW))
         const server = isServed ? await startServer({ ...ground, env }) : undefined
-        const { code, stdout, stderr } = await run(['admin', 'rotate-secret'], { env })
+        const { code, stdout, stderr } = await (isServed ? run : runHere)(['admin', 'rotate-secret'], { env })
         assert.equal(code, 0, stderr)
         assert.match(stdout, /^\d+ stored secrets re-encrypted under the new master secret\nthe old secret /)
         if (server) {
@@ -456,7 +460,7 @@ for (const engine of ENGINES) {
           assert.equal(kept().length, 1)
           assert.notDeepEqual(kept(), before)
         } else {
-          assert.equal((await run(['start'], { env: envOf(ground, NEW) })).code, 78)
+          await refusesToStart(ground, NEW)
         }
         await serving(ground, told(NEXT), async gateway => {
           await assertOpen(gateway)
@@ -473,7 +477,7 @@ for (const engine of ENGINES) {
       await serving(ground, OLD, gateway =>
         assert.rejects(gateway.operations.rotateSecret(), /SLUICE_SECRET=new,old/),
       )
-      const { code, stderr } = await run(['admin', 'rotate-secret'], { env: envOf(ground, OLD) })
+      const { code, stderr } = await runHere(['admin', 'rotate-secret'], { env: envOf(ground, OLD) })
       assert.equal(code, 1)
       assert.match(stderr, /^sluice: SLUICE_SECRET contains only one secret[^\n]*\n$/)
     })

@@ -11,10 +11,13 @@ import { callControl } from '../../src/cli/control.ts'
 import { createConsoleFiles } from '../../src/host/console-files.ts'
 import { openStore, type Store } from '../../src/store/engine/store.ts'
 import { newStore } from './first-start.ts'
-import { createApi, type EngineName, ROOT_PASSWORD, ROOT_TOKEN } from './gateway.ts'
+import { createApi, type EngineName, ROOT_PASSWORD, ROOT_TOKEN, startGateway } from './gateway.ts'
 import { COMMAND, SOURCE } from './program.ts'
 
 const READY_MS = 60_000
+/** Between two looks of `until`, at its begin and after some seconds. */
+const LEAST_PAUSE_MS = 20
+const MOST_PAUSE_MS = 200
 
 export type Env = Readonly<Record<string, string>>
 export type Ended = {
@@ -53,7 +56,9 @@ type Launching = {
 
 /** The program as a separate process, with these settings and none of the machine's environment. */
 export function launch(args: readonly string[], { env = {}, cwd, stdout: fd, openFiles }: Launching = {}) {
-  const command = [...(env.NODE_OPTIONS ? [process.execPath, SOURCE] : COMMAND), ...args]
+  // What is loaded before a server on PostgreSQL may wrap methods of the package `pg`.
+  const isWrapped = env.NODE_OPTIONS !== undefined && env.DATABASE_URL !== undefined
+  const command = [...(isWrapped ? [process.execPath, SOURCE] : COMMAND), ...args]
   const limited = ['sh', '-c', `ulimit -n ${openFiles} && exec "$@"`, 'sh', ...command]
   const [file = '', ...given] = openFiles === undefined ? command : limited
   const child = spawn(file, given, {
@@ -100,12 +105,14 @@ export async function until<T>(
   look: () => T | undefined | Promise<T | undefined>,
   withinMs = READY_MS,
 ): Promise<T> {
-  const deadline = Date.now() + withinMs
+  const begin = Date.now()
   for (;;) {
     const found = await look()
     if (found !== undefined) return found
-    if (Date.now() > deadline) throw new Error(`waited in vain for ${what}`)
-    await setTimeout(20)
+    const waitedMs = Date.now() - begin
+    if (waitedMs > withinMs) throw new Error(`waited in vain for ${what}`)
+    // A long wait is polled less often: many polls are requests to the gateway that is waited for.
+    await setTimeout(Math.min(Math.max(LEAST_PAUSE_MS, waitedMs / 20), MOST_PAUSE_MS))
   }
 }
 
@@ -198,6 +205,11 @@ export const settingsOf = ({ dataDir, databaseUrl, env = {} }: ServerOptions): E
   ...(databaseUrl === undefined ? {} : { DATABASE_URL: databaseUrl }),
   ...env,
 })
+
+/** A gateway in this process, on a store that is kept. It has no control socket. */
+export const startGatewayOn = (options: ServerOptions) =>
+  // The settings name the store, so the gateway does not use the one of this engine.
+  startGateway({ engine: 'sqlite', env: settingsOf(options) })
 
 let consoleMade: Promise<void> | undefined
 
