@@ -14,6 +14,7 @@ import { after, before, describe, it } from 'node:test'
 import { setTimeout } from 'node:timers/promises'
 import { startSimulator } from '../../simulator/server.ts'
 import { openDatabase } from '../../src/host/sqlite-open.ts'
+import { runHere } from '../support/command.ts'
 import { type Api, ENGINES, type EngineName } from '../support/gateway.ts'
 import { commitOf, editJournal } from '../support/journal-text.ts'
 import { createDatabase } from '../support/postgres.ts'
@@ -24,9 +25,9 @@ import {
   type Server,
   type ServerOptions,
   settingsOf,
+  startGatewayOn,
   startServer,
   until,
-  verifyThroughSocket,
 } from '../support/process.ts'
 import { fetchPatiently } from '../support/relay.ts'
 
@@ -175,7 +176,8 @@ for (const engine of ENGINES) {
         await until('answers', () => (traffic.answered.length >= round * ANSWERS_BETWEEN ? true : undefined))
         const file = join(newDirectory(), 'sluice.backup')
         const answered = [...traffic.answered]
-        const { code, stdout, stderr } = await run(['backup', file], { env: settingsOf(ground) })
+        const backUp = round === 1 ? run : runHere
+        const { code, stdout, stderr } = await backUp(['backup', file], { env: settingsOf(ground) })
         assert.equal(code, 0, stderr)
         assert.match(stdout, new RegExp(`journal records of ${workers} nodes`))
         assert.match(stdout, /does not contain the master secret/)
@@ -188,12 +190,12 @@ for (const engine of ENGINES) {
       await server.stop()
       assert.equal(new Set(traffic.answered).size, traffic.answered.length)
 
-      for (const { file, answered } of taken) {
+      for (const [index, { file, answered }] of taken.entries()) {
         const place = await placeBeside(engine, ground)
-        const restored = await run(['restore', file], { env: settingsOf(place) })
+        const restored = await (index === 0 ? run : runHere)(['restore', file], { env: settingsOf(place) })
         assert.equal(restored.code, 0, restored.stderr)
-        const again = await startServer(place)
-        const verdict = await verifyThroughSocket(place)
+        const again = await startGatewayOn(place)
+        const verdict = await again.operations.verify({})
         assert.ok(verdict.ok, verdict.lines.join('\n'))
         const books = await mustBeExact(place)
         const inBooks = new Set(books.ids)
@@ -208,7 +210,7 @@ for (const engine of ENGINES) {
         // The restored gateway serves requests, with its existing tokens.
         const reply = await ask(again, key, {})
         assert.equal(reply.status, 200, await reply.text())
-        await again.stop()
+        await again.close()
         t.diagnostic(`${answered.length} answered before, ${books.ids.length} entries restored`)
       }
     })
@@ -221,7 +223,7 @@ for (const engine of ENGINES) {
       assert.equal((await ask(server, key, {})).status, 200)
       await server.kill()
       const file = join(newDirectory(), 'sluice.backup')
-      assert.equal((await run(['backup', file], { env: settingsOf(ground) })).code, 0)
+      assert.equal((await runHere(['backup', file], { env: settingsOf(ground) })).code, 0)
       const bytes = readFileSync(file)
       for (const secret of [
         readFileSync(join(ground.dataDir, 'secret'), 'utf8').trim(),
@@ -232,18 +234,18 @@ for (const engine of ENGINES) {
         assert.equal(bytes.includes(secret), false)
 
       const place = await placeBeside(engine === 'sqlite' ? 'postgres' : 'sqlite', ground)
-      const restored = await run(['restore', file], { env: settingsOf(place) })
+      const restored = await runHere(['restore', file], { env: settingsOf(place) })
       assert.equal(restored.code, 0, restored.stderr)
-      const again = await startServer(place)
+      const again = await startGatewayOn(place)
       assert.equal((await mustBeExact(place)).ids.length, 1)
       assert.equal((await ask(again, key, {})).status, 200)
       // Ids continue where they were: none is reused.
       const known = await lookInto(ground, ({ db }) => db.selectFrom('tokens').select('id').execute())
       const made = await must(again.api('POST', '/api/token/', { name: 'next', remain_quota: 1 }))
       assert.ok(known.every(({ id }) => id < made.id))
-      const verdict = await verifyThroughSocket(place)
+      const verdict = await again.operations.verify({})
       assert.ok(verdict.ok, verdict.lines.join('\n'))
-      await again.stop()
+      await again.close()
     })
 
     it('is refused if a file or a gateway exists at the target, and if it is damaged', async () => {
@@ -252,16 +254,19 @@ for (const engine of ENGINES) {
       const dir = newDirectory()
       const file = join(dir, 'sluice.backup')
       const env = settingsOf(ground)
-      assert.equal((await run(['backup', file], { env })).code, 0)
+      assert.equal((await runHere(['backup', file], { env })).code, 0)
       const whole = readFileSync(file)
-      const twice = await run(['backup', file], { env })
+      const twice = await runHere(['backup', file], { env })
       assert.equal(twice.code, 1)
       assert.match(twice.stderr, /sluice\.backup already exists/)
       assert.deepEqual(readFileSync(file), whole)
-      assert.match((await run(['backup', join(dir, 'no/where')], { env })).stderr, /no is not a directory/)
+      assert.match(
+        (await runHere(['backup', join(dir, 'no/where')], { env })).stderr,
+        /no is not a directory/,
+      )
       assert.deepEqual(readdirSync(dir), ['sluice.backup'])
 
-      const running = await run(['restore', file], { env })
+      const running = await runHere(['restore', file], { env })
       assert.equal(running.code, 1)
       assert.match(running.stderr, /already contains a gateway/)
       await server.stop()
@@ -273,13 +278,13 @@ for (const engine of ENGINES) {
       overwritten.fill(0x5a, 4096 * 3, 4096 * 12)
       for (const bytes of [torn, overwritten, Buffer.from('no backup'), Buffer.alloc(0)]) {
         writeFileSync(spoiled, bytes)
-        const { code, stderr } = await run(['restore', spoiled], { env: settingsOf(place) })
+        const { code, stderr } = await runHere(['restore', spoiled], { env: settingsOf(place) })
         assert.equal(code, 1)
         assert.match(stderr, /spoiled\.backup cannot be restored: /)
         assert.equal(existsSync(place.dataDir), false)
       }
-      assert.equal((await run(['restore', file], { env: settingsOf(place) })).code, 0)
-      const secretless = await run(['verify'], { env: settingsOf(place) })
+      assert.equal((await runHere(['restore', file], { env: settingsOf(place) })).code, 0)
+      const secretless = await runHere(['verify'], { env: settingsOf(place) })
       assert.equal(secretless.code, 78)
       assert.match(secretless.stderr, /SLUICE_SECRET is not set and .*secret is missing/)
     })
@@ -308,8 +313,8 @@ describe('an older copy of the store under newer journals', () => {
 
     for (const suffix of ['-wal', '-shm']) rmSync(`${store}${suffix}`, { force: true })
     copyFileSync(old, store)
-    const again = await startServer(ground)
-    const verdict = await verifyThroughSocket(ground)
+    const again = await startGatewayOn(ground)
+    const verdict = await again.operations.verify({})
     assert.ok(verdict.ok, verdict.lines.join('\n'))
     const caughtUp = await mustBeExact(ground)
     assert.equal(caughtUp.ids.length, 26)
@@ -319,17 +324,17 @@ describe('an older copy of the store under newer journals', () => {
       caughtUp.entries.slice(0, before.entries.length).map(({ hash }) => hash),
       before.entries.map(({ hash }) => hash),
     )
-    await again.stop()
+    await again.close()
     await simulator.close()
 
     const [node = ''] = readdirSync(join(ground.dataDir, 'nodes'))
     const journal = readdirSync(join(ground.dataDir, 'nodes', node)).find(name => name.endsWith('.log')) ?? ''
     editJournal(join(ground.dataDir, 'nodes', node, journal), text => text.replace(commitOf(3), ''))
-    const checked = await run(['verify'], { env: settingsOf(ground) })
+    const checked = await runHere(['verify'], { env: settingsOf(ground) })
     assert.equal(checked.code, 0)
     assert.match(checked.stdout, /record 3 is missing in .*0001\.log, but already in the ledger/)
     edit(store, 'UPDATE nodes SET applied_lsn = 2, oldest_open_lsn = 3')
-    const broken = await run(['verify'], { env: settingsOf(ground) })
+    const broken = await runHere(['verify'], { env: settingsOf(ground) })
     assert.equal(broken.code, 65)
     assert.match(broken.stdout, /BROKEN: record 3 is missing in .*0001\.log/)
     const refused = await run(['start'], { env: settingsOf(ground) })
