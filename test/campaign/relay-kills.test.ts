@@ -22,7 +22,7 @@ import { createDraw } from '../support/storm.ts'
 
 const isCampaign = process.env.SLUICE_CAMPAIGN !== undefined
 /** Other tests that run with every change kill a single worker: the points and the storm of writes. */
-const WORKERS = isCampaign ? [1, 3] : [3]
+const WORKERS = isCampaign ? [1, 3] : [2]
 const ALL_KILLS = Number(process.env.SLUICE_KILLS ?? (isCampaign ? 200 : 4))
 const KILLS = Math.ceil(ALL_KILLS / (ENGINES.length * WORKERS.length))
 /** Set it to repeat a run; fixed unless a campaign draws a random one. */
