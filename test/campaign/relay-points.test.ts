@@ -4,6 +4,7 @@ import { after, before, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { request } from 'undici'
 import { type Simulator, startSimulator } from '../../simulator/server.ts'
+import type { Store } from '../../src/store/engine/store.ts'
 import { ENGINES } from '../support/gateway.ts'
 import { KILL_HEADER, killable } from '../support/kill-names.ts'
 import {
@@ -160,10 +161,12 @@ for (const [engineIndex, engine] of ENGINES.entries())
       const { model: cutOff } = await serve('sim-reset')
       await askAt(server, key, cutOff, false, 'nowhere')
       await askAt(server, key, cutOff, true, 'nowhere')
-      const [ofWhole, ofStream] = await until('both doubts', async () => {
-        const { doubts } = await read()
-        return doubts.length === 2 ? doubts.toSorted((one, other) => one.id - other.id) : undefined
-      })
+      const [ofWhole, ofStream] = await lookInto(ground, store =>
+        until('both doubts', async () => {
+          const { doubts } = await readFrom(store)
+          return doubts.length === 2 ? doubts.toSorted((one, other) => one.id - other.id) : undefined
+        }),
+      )
       estimate.whole = Number(ofWhole?.amount)
       estimate.stream = Number(ofStream?.amount)
       await server.stop()
@@ -174,27 +177,29 @@ for (const [engineIndex, engine] of ENGINES.entries())
       await simulator.close()
     })
 
-    const read = () => lookInto(ground, store => readAccounts(store, [], countFile))
+    const readFrom = (store: Store) => readAccounts(store, [], countFile)
+    const read = () => lookInto(ground, readFrom)
 
     /** What is new in the ledger and in the provider's count, once every invariant holds again. */
-    async function newsSince(earlier: Accounts, lines: number) {
-      const deadline = Date.now() + SETTLED_MS
-      for (;;) {
-        const now = await read()
-        const broken = breaches(now)
-        const entries = now.entries.slice(earlier.entries.length)
-        const isSettled = broken.length === 0 && now.lines.length >= earlier.lines.length + lines
-        if (isSettled || Date.now() > deadline) {
-          assert.deepEqual(broken, [])
-          return {
-            entries,
-            doubts: now.doubts.slice(earlier.doubts.length),
-            lines: now.lines.slice(earlier.lines.length),
+    const newsSince = (earlier: Accounts, lines: number) =>
+      lookInto(ground, async store => {
+        const deadline = Date.now() + SETTLED_MS
+        for (;;) {
+          const now = await readFrom(store)
+          const broken = breaches(now)
+          const entries = now.entries.slice(earlier.entries.length)
+          const isSettled = broken.length === 0 && now.lines.length >= earlier.lines.length + lines
+          if (isSettled || Date.now() > deadline) {
+            assert.deepEqual(broken, [])
+            return {
+              entries,
+              doubts: now.doubts.slice(earlier.doubts.length),
+              lines: now.lines.slice(earlier.lines.length),
+            }
           }
+          await delay(50)
         }
-        await delay(50)
-      }
-    }
+      })
 
     async function mustBeKilled(ended: Server['ended'], at: string, told = ''): Promise<void> {
       const how = await Promise.race([ended, delay(KILLED_MS, undefined, { ref: false })])

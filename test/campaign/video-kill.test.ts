@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { after, describe, it } from 'node:test'
 import { setTimeout } from 'node:timers/promises'
 import { startSimulator } from '../../simulator/server.ts'
+import type { Store } from '../../src/store/engine/store.ts'
 import { ENGINES, type EngineName } from '../support/gateway.ts'
 import { createDatabase } from '../support/postgres.ts'
 import {
@@ -51,24 +52,23 @@ async function furnish({ api }: Server, upstream: string): Promise<string> {
 }
 
 /** The state of every job in the store, by its prompt. */
-const booked = (ground: ServerOptions) =>
-  lookInto(ground, async ({ db }) => {
-    const videos = await db.selectFrom('videos').selectAll().execute()
-    const entries = await db.selectFrom('entries').selectAll().where('kind', '=', 'settle').execute()
-    const doubts = await db.selectFrom('suspense').selectAll().where('closed_time', 'is', null).execute()
-    const billed = Map.groupBy(
-      entries.filter(({ amount }) => Number(amount) > 0),
-      ({ request_id }) => request_id,
-    )
-    const open = Map.groupBy(doubts, ({ request_id }) => request_id)
-    return videos.map(video => ({
-      prompt: JSON.parse(video.parameters).prompt as string,
-      phase: video.phase,
-      status: video.status,
-      billed: billed.get(video.request_id)?.length ?? 0,
-      inDoubt: open.get(video.request_id)?.length ?? 0,
-    }))
-  })
+async function jobsIn({ db }: Store) {
+  const videos = await db.selectFrom('videos').selectAll().execute()
+  const entries = await db.selectFrom('entries').selectAll().where('kind', '=', 'settle').execute()
+  const doubts = await db.selectFrom('suspense').selectAll().where('closed_time', 'is', null).execute()
+  const billed = Map.groupBy(
+    entries.filter(({ amount }) => Number(amount) > 0),
+    ({ request_id }) => request_id,
+  )
+  const open = Map.groupBy(doubts, ({ request_id }) => request_id)
+  return videos.map(video => ({
+    prompt: JSON.parse(video.parameters).prompt as string,
+    phase: video.phase,
+    status: video.status,
+    billed: billed.get(video.request_id)?.length ?? 0,
+    inDoubt: open.get(video.request_id)?.length ?? 0,
+  }))
+}
 
 for (const engine of ENGINES) {
   describe(`kill -9 around video jobs on ${engine} (docs/reference/videos.md: Unresolved submissions)`, () => {
@@ -110,12 +110,14 @@ for (const engine of ENGINES) {
         server = await startServer(ground)
       }
 
-      let rows: Awaited<ReturnType<typeof booked>> = []
-      const look = async () => {
-        rows = await booked(ground)
+      let rows: Awaited<ReturnType<typeof jobsIn>> = []
+      const look = async (store: Store) => {
+        rows = await jobsIn(store)
         return rows.every(({ phase }) => phase === 'ended') ? rows : undefined
       }
-      const ended = await until('every job to end', look, END_MS).catch(({ message }) => {
+      const ended = await lookInto(ground, store =>
+        until('every job to end', () => look(store), END_MS),
+      ).catch(({ message }) => {
         const left = Object.entries(Object.groupBy(rows, ({ phase }) => phase))
         return assert.fail(`${message}: ${left.map(([phase, of]) => `${of?.length} ${phase}`).join(', ')}`)
       })

@@ -9,7 +9,7 @@ import net from 'node:net'
 import { join } from 'node:path'
 import { DatabaseSync, StatementSync } from 'node:sqlite'
 import { isMainThread } from 'node:worker_threads'
-import pg from 'pg'
+import type pg from 'pg'
 import { KILL_HEADER, KILL_VARIABLE } from './kill-names.ts'
 
 /** Long enough for a provider on this machine to have read what was sent. */
@@ -242,10 +242,10 @@ function watchSqlite(): void {
   })
 }
 
-function watchPostgres(): void {
+function watchPostgres({ Client }: typeof pg): void {
   const followers = new WeakMap<pg.Client, ReturnType<typeof createFollower>>()
   wrap(
-    pg.Client.prototype,
+    Client.prototype,
     'query',
     query =>
       function (this: pg.Client, ...given: unknown[]) {
@@ -269,5 +269,6 @@ if (isMainThread) {
   watchFront()
   watchJournalFile()
   watchUpstream()
-  watchPostgres()
+  // Loading it takes longer than all the rest here.
+  if (process.env.DATABASE_URL !== undefined) watchPostgres((await import('pg')).default)
 }

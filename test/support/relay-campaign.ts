@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { setTimeout as delay } from 'node:timers/promises'
+import type { Store } from '../../src/store/engine/store.ts'
 import { childrenOf, isAlive, lookInto, type Server, type ServerOptions, until } from './process.ts'
 import { type Accounts, breaches, readAccounts } from './relay-laws.ts'
 import type { RelayStorm } from './relay-storm.ts'
@@ -41,19 +42,21 @@ export function createJudge(
   countFile: string,
   settledMs = SETTLED_MS,
 ) {
-  const read = () => lookInto(ground, store => readAccounts(store, told, countFile))
+  const readFrom = (store: Store) => readAccounts(store, told, countFile)
+  const read = () => lookInto(ground, readFrom)
   return {
     read,
     /** Waits for work in progress, such as a provider's last line; then every invariant holds. */
-    async judge(at: string): Promise<Accounts> {
-      const deadline = Date.now() + settledMs
-      for (;;) {
-        const accounts = await read()
-        const broken = breaches(accounts)
-        if (broken.length === 0) return accounts
-        if (Date.now() > deadline) assert.deepEqual(broken.slice(0, 20), [], at)
-        await delay(100)
-      }
-    },
+    judge: (at: string): Promise<Accounts> =>
+      lookInto(ground, async store => {
+        const deadline = Date.now() + settledMs
+        for (;;) {
+          const accounts = await readFrom(store)
+          const broken = breaches(accounts)
+          if (broken.length === 0) return accounts
+          if (Date.now() > deadline) assert.deepEqual(broken.slice(0, 20), [], at)
+          await delay(100)
+        }
+      }),
   }
 }
