@@ -19,7 +19,7 @@ import { createFurnisher } from '../support/relay.ts'
 const NODES = 3
 const CLIENTS = 4
 /** Between two requests of a client: enough requests run at every moment, and the nodes get processor time to start. */
-const PAUSE_MS = 25
+const PAUSE_MS = 80
 
 /** The places of three nodes on one database, with fixed ports; the first node has two workers. */
 async function newFleet() {

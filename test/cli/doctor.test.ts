@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { locksFinding } from '../../src/app/doctor/database.ts'
 import type { Finding } from '../../src/cli/finding.ts'
+import { runHere } from '../support/command.ts'
 import { ENGINES } from '../support/gateway.ts'
 import { type Env, newDirectory, newGround, run, type Server, startServer } from '../support/process.ts'
 
@@ -16,7 +17,7 @@ type Examination = {
 }
 
 async function examine(env: Env): Promise<Examination> {
-  const { code, stdout, stderr } = await run(['doctor', '--json'], { env })
+  const { code, stdout, stderr } = await runHere(['doctor', '--json'], { env })
   assert.equal(stderr, '')
   return { code, ...JSON.parse(stdout) }
 }

@@ -7,6 +7,7 @@ import { startSimulator } from '../../simulator/server.ts'
 import { openDatabase } from '../../src/host/sqlite-open.ts'
 import { openStore } from '../../src/store/engine/store.ts'
 import { copyStore } from '../../src/store/engine/store-move.ts'
+import { runHere } from '../support/command.ts'
 import { ROOT_PASSWORD } from '../support/gateway.ts'
 import { createDatabase, stopOwnPostgres } from '../support/postgres.ts'
 import {
@@ -15,9 +16,9 @@ import {
   run,
   type Server,
   settingsOf,
+  startGatewayOn,
   startServer,
   until,
-  verifyThroughSocket,
 } from '../support/process.ts'
 import { createFurnisher } from '../support/relay.ts'
 
@@ -63,7 +64,7 @@ async function furnish(server: Server, upstream: string) {
   return { model, token, lastTokenId: deleted.id, userId: user.id as number }
 }
 
-const stateOf = async ({ api }: Server, tokenId: number) => {
+const stateOf = async ({ api }: Pick<Server, 'api'>, tokenId: number) => {
   const fields = async (path: string) => (await api('GET', path)).body.data
   const { accessed_time: _time, ...token } = await fields(`/api/token/${tokenId}`)
   return {
@@ -103,7 +104,7 @@ describe('sluice migrate --to postgres://…', () => {
     const before = await stateOf(server, made.token.id)
     const env = settingsOf(ground)
     const args = ['migrate', '--to', database.url]
-    const refused = await run(args, { env })
+    const refused = await runHere(args, { env })
     assert.notEqual(refused.code, 0)
     assert.match(refused.stderr, /^sluice: [^\n]*in use|another|pid[^\n]*\n$/)
     await server.kill()
@@ -122,7 +123,7 @@ describe('sluice migrate --to postgres://…', () => {
     file.close()
     await target.close()
     const onTarget = { ...ground, databaseUrl: database.url }
-    const early = await run(['start'], { env: settingsOf(onTarget) })
+    const early = await runHere(['verify'], { env: settingsOf(onTarget) })
     assert.equal(early.code, 78)
     assert.match(early.stderr, /^sluice: DATABASE_URL contains an incomplete copy[^\n]*\n$/)
 
@@ -134,12 +135,12 @@ describe('sluice migrate --to postgres://…', () => {
 
     // A command that is killed before it renames the file is completed by the next one.
     renameSync(join(ground.dataDir, 'sluice.db.moved'), join(ground.dataDir, 'sluice.db'))
-    const completed = await run(args, { env })
+    const completed = await runHere(args, { env })
     assert.equal(completed.code, 0, completed.stderr)
     assert.match(completed.stdout, /^an earlier run has moved everything\nmoved; [^\n]*\n$/)
     assert.ok(!existsSync(join(ground.dataDir, 'sluice.db')))
 
-    const moved = await startServer(onTarget)
+    const moved = await startGatewayOn(onTarget)
     assert.deepEqual(await stateOf(moved, made.token.id), before)
     const body = { model: made.model, messages: [{ role: 'user', content: 'Hi' }] }
     const reply = await moved.api('POST', '/v1/chat/completions', body, { token: made.token.key })
@@ -147,13 +148,13 @@ describe('sluice migrate --to postgres://…', () => {
     const { must, newToken } = createFurnisher(moved.api, simulator.url)
     assert.ok((await newToken()).id > made.lastTokenId, 'ids are not reused')
     await must(moved.api('POST', '/api/user/manage', { id: made.userId, action: 'add_quota', value: 1 }))
-    const report = await verifyThroughSocket(onTarget)
+    const report = await moved.operations.verify({})
     assert.ok(report.ok, report.lines.join('\n'))
-    assert.equal((await moved.stop()).code, 0)
+    await moved.close()
 
     // Without DATABASE_URL, a start must not create an empty gateway beside the moved data.
     for (const command of [args, ['start'], ['verify']]) {
-      const again = await run(command, { env })
+      const again = await (command[0] === 'start' ? run : runHere)(command, { env })
       assert.equal(again.code, 78)
       assert.match(again.stderr, /^sluice: DATABASE_URL must be set: [^\n]*sluice\.db\.moved[^\n]*\n$/)
     }
@@ -164,13 +165,13 @@ describe('sluice migrate --to postgres://…', () => {
     const source = await newGround('sqlite')
     const used = await newGround('postgres')
     const env = settingsOf(source)
-    const intoUsed = await run(['migrate', '--to', used.databaseUrl ?? ''], { env })
+    const intoUsed = await runHere(['migrate', '--to', used.databaseUrl ?? ''], { env })
     assert.equal(intoUsed.code, 1)
     assert.match(intoUsed.stderr, /^sluice: [^\n]*already contains a gateway[^\n]*\n$/)
-    const fromPostgres = await run(['migrate', '--to', used.databaseUrl ?? ''], { env: settingsOf(used) })
+    const fromPostgres = await runHere(['migrate', '--to', used.databaseUrl ?? ''], { env: settingsOf(used) })
     assert.equal(fromPostgres.code, 78)
-    assert.equal((await run(['migrate'], { env })).code, 64)
-    const wrong = await run(['migrate', '--to', 'mysql://root:hunter2hunter2@h/d'], { env })
+    assert.equal((await runHere(['migrate'], { env })).code, 64)
+    const wrong = await runHere(['migrate', '--to', 'mysql://root:hunter2hunter2@h/d'], { env })
     assert.equal(wrong.code, 78)
     assert.match(wrong.stderr, /^sluice: --to must be a postgres:\/\/… URL\n$/)
     assert.ok(!wrong.stderr.includes('hunter2'))
@@ -180,13 +181,11 @@ describe('sluice migrate --to postgres://…', () => {
   it('says in one sentence why a database cannot be used', async test => {
     const database = await createDatabase()
     const source = await newGround('sqlite')
-    const server = await startServer(source)
-    await server.stop()
     const env = settingsOf(source)
     const to = async (change: (url: URL) => void) => {
       const url = new URL(database.url)
       change(url)
-      return { url: url.href, ...(await run(['migrate', '--to', url.href], { env })) }
+      return { url: url.href, ...(await runHere(['migrate', '--to', url.href], { env })) }
     }
     const absent = await to(url => (url.pathname = '/absent'))
     assert.equal(absent.code, 1)

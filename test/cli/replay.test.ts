@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { runHere } from '../support/command.ts'
 import { newGround, run, settingsOf, startServer } from '../support/process.ts'
 import { startRecorder } from '../support/recorder.ts'
 import { createFurnisher } from '../support/relay.ts'
@@ -21,7 +22,7 @@ describe('sluice replay (docs/operating/bodies.md: Saved tests)', () => {
     it(`exits 0 if every test passes and 1 otherwise, with ${workers} workers`, async () => {
       const ground = { ...(await newGround('sqlite')), env: { SLUICE_WORKERS: String(workers) } }
       const env = settingsOf(ground)
-      const replay = (...words: string[]) => run(['replay', ...words], { env })
+      const replay = (...words: string[]) => runHere(['replay', ...words], { env })
       const server = await startServer(ground)
       const provider = await startRecorder()
       provider.answers(ANSWER)
@@ -41,7 +42,7 @@ describe('sluice replay (docs/operating/bodies.md: Saved tests)', () => {
             server.api('POST', '/api/replay/test/', { request_id, name, check: { kind: 'contains', value } }),
           )
         await save('names the city', 'Paris')
-        const passed = await replay('--channel', String(channels[0]))
+        const passed = await run(['replay', '--channel', String(channels[0])], { env })
         assert.equal(passed.code, 0, passed.stderr)
         assert.match(passed.stdout, /^pass {2}names the city .*\n1 passed, 0 failed\n$/)
         await save('names another city', 'Rome')

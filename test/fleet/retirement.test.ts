@@ -3,6 +3,7 @@ import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { type Simulator, startSimulator } from '../../simulator/server.ts'
+import { runHere } from '../support/command.ts'
 import { type FleetMember, startFleet, type TestFleet } from '../support/fleet.ts'
 import { run, settingsOf, until, verifyThroughSocket } from '../support/process.ts'
 import { createFurnisher } from '../support/relay.ts'
@@ -80,7 +81,7 @@ describe('a node that is stopped or given up (docs/operating/fleet.md: A node is
     await running
     await until('the node to be fenced', async () => ((await stateOf(id)) === 'fenced' ? true : undefined))
     const env = settingsOf({ dataDir: a.dataDir, databaseUrl: fleet.databaseUrl })
-    const listed = await run(['node', 'list'], { env })
+    const listed = await runHere(['node', 'list'], { env })
     assert.match(listed.stdout, new RegExp(`${id}.*fenced`))
     const retired = await run(['node', 'retire', id], { env })
     assert.equal(retired.code, 0, retired.stderr)

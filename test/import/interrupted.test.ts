@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { unitsLeft } from '../../src/domain/money.ts'
+import { runHere } from '../support/command.ts'
 import { ENGINES } from '../support/gateway.ts'
 import { channel, token, user } from '../support/new-api-content.ts'
 import { fillSource, NEW_API_TABLES } from '../support/new-api-source.ts'
@@ -63,7 +64,7 @@ for (const engine of ENGINES)
         balances.map(({ username, credited }) => [username, unitsLeft(credited)]),
         from1(USERS).map(id => [`user${id}`, id * 1_000]),
       )
-      const verified = await run(['verify'], { env })
+      const verified = await runHere(['verify'], { env })
       assert.equal(verified.code, 0, verified.stdout)
     })
   })

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { startSimulator } from '../../simulator/server.ts'
 import type { ImportReport } from '../../src/domain/import.ts'
+import { runHere } from '../support/command.ts'
 import { fillLiteLlm, sha256 } from '../support/litellm-source.ts'
 import { createDatabase } from '../support/postgres.ts'
 import {
@@ -112,7 +113,7 @@ describe('sluice import litellm (docs/moving/litellm.md)', () => {
   async function importLiteLlm(...words: string[]): Promise<ImportReport> {
     const env = { ...settingsOf(ground), PROVIDER_KEY, LITELLM_DATABASE: database.url }
     const args = ['import', 'litellm', '--config', config, '--database', 'env:LITELLM_DATABASE', '--json']
-    const { code, stdout, stderr } = await run([...args, ...words], { env })
+    const { code, stdout, stderr } = await runHere([...args, ...words], { env })
     assert.equal(code, 0, stderr)
     for (const secret of [...Object.values(KEYS), PROVIDER_KEY, 'azure-key', 'encrypted'])
       if (secret !== 'encrypted') assert.ok(!stdout.includes(secret), `${secret} is printed`)
@@ -252,7 +253,7 @@ describe('sluice import litellm (docs/moving/litellm.md)', () => {
   })
 
   it('keeps its tokens when the master secret is rotated', async () => {
-    const rotated = await run(['admin', 'rotate-secret'], { env: settingsOf(ground) })
+    const rotated = await runHere(['admin', 'rotate-secret'], { env: settingsOf(ground) })
     assert.equal(rotated.code, 0, rotated.stderr)
     assert.equal((await chat(KEYS.alice, 'chat')).status, 200)
   })

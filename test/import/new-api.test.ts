@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { startSimulator } from '../../simulator/server.ts'
 import type { ImportNote, ImportReport } from '../../src/domain/import.ts'
+import { runHere } from '../support/command.ts'
 import { ENGINES } from '../support/gateway.ts'
 import { contentFor, key, MODEL, SYSTEM_TOKEN } from '../support/new-api-content.ts'
 import { fillSource, NEW_API_TABLES } from '../support/new-api-source.ts'
@@ -10,7 +11,6 @@ import { createDatabase } from '../support/postgres.ts'
 import {
   newDirectory,
   newGround,
-  run,
   type Server,
   type ServerOptions,
   settingsOf,
@@ -43,7 +43,7 @@ for (const engine of ENGINES)
     let drop = async () => {}
 
     const importNewApi = (...words: string[]) =>
-      run(['import', 'new-api', '--from', from, ...words], { env: settingsOf(ground) })
+      runHere(['import', 'new-api', '--from', from, ...words], { env: settingsOf(ground) })
     const reportOf = async (...words: string[]): Promise<ImportReport> => {
       const { code, stdout, stderr } = await importNewApi('--json', ...words)
       assert.equal(code, 0, stderr)

@@ -8,10 +8,10 @@ import { readExpression } from '../../src/manage/import/new-api/expression.ts'
 import { tryPrices } from '../../src/manage/import/new-api/price-trial.ts'
 import { readRatios } from '../../src/manage/import/new-api/ratios.ts'
 import { readCsvPrices } from '../../src/manage/import/prices/csv.ts'
+import { runHere } from '../support/command.ts'
 import {
   newDirectory,
   newGround,
-  run,
   type Server,
   type ServerOptions,
   settingsOf,
@@ -44,7 +44,7 @@ describe('prices of lists (docs/moving/prices.md)', () => {
   const list = createServer((_request, response) => response.end(JSON.stringify(OPENROUTER)))
 
   const importPrices = (...words: string[]) =>
-    run(['import', ...words, '--json'], { env: settingsOf(ground) })
+    runHere(['import', ...words, '--json'], { env: settingsOf(ground) })
   const must = async (...words: string[]) => {
     const { code, stdout, stderr } = await importPrices(...words)
     assert.equal(code, 0, stderr)

@@ -6,6 +6,7 @@ import { createChainKey } from '../../src/domain/chain.ts'
 import { type Anchor, type AnchorHead, isGenuine, readAnchor } from '../../src/ledger/anchor.ts'
 import { createAnchorFile, olderAnchorFile, readAnchorFile } from '../../src/ledger/anchor-file.ts'
 import { type AnchorSink, createAnchors } from '../../src/ledger/anchors.ts'
+import { runHere } from '../support/command.ts'
 import { launch, logLines, newDirectory, newGround, run, settingsOf, until } from '../support/process.ts'
 
 const KEY = createChainKey(Buffer.alloc(32, 9))
@@ -167,11 +168,11 @@ describe('SLUICE_ANCHOR', () => {
     assert.ok(!existsSync(join(ground.dataDir, 'anchors.log')))
     const copy = join(newDirectory(), 'shipped.log')
     writeFileSync(copy, stdout)
-    const good = await run(['verify', '--anchor', copy], { env: settingsOf({ ...ground, env }) })
+    const good = await runHere(['verify', '--anchor', copy], { env: settingsOf({ ...ground, env }) })
     assert.equal(good.code, 0, good.stdout)
     assert.match(good.stdout, /^anchors: \d+ heads match \(shipped\.log: 1/m)
     writeFileSync(copy, stdout.replace(/"seq":\d+/, '"seq":99'))
-    const changed = await run(['verify', '--anchor', copy], { env: settingsOf({ ...ground, env }) })
+    const changed = await runHere(['verify', '--anchor', copy], { env: settingsOf({ ...ground, env }) })
     assert.equal(changed.code, 65)
     assert.match(changed.stdout, /^anchors: line \d+ of shipped\.log was changed/m)
   })

@@ -1,6 +1,9 @@
 import { isMainThread } from 'node:worker_threads'
-import { cpuSeconds, recordCost } from './cpu-times.ts'
 
-// Loaded before a test file that has a process of its own. Lanes record each of their files themselves.
+// Loaded before a test file that has a process of its own. Lanes record each of their files themselves. The threads of gateways
+// load this too, so it loads nothing for them.
 const file = process.argv[1] ?? ''
-if (isMainThread && file.endsWith('.test.ts')) process.on('exit', () => recordCost(file, cpuSeconds()))
+if (isMainThread && file.endsWith('.test.ts')) {
+  const { cpuSeconds, recordCost } = await import('./cpu-times.ts')
+  process.on('exit', () => recordCost(file, cpuSeconds()))
+}
