@@ -137,6 +137,7 @@ for (const engine of ENGINES) {
     let ground: ServerOptions
     let first: Ended
     let token: string
+    let acknowledgedId: number
     before(async () => {
       ground = {
         ...(await emptyGround(engine)),
@@ -146,7 +147,9 @@ for (const engine of ENGINES) {
       assert.equal(modeOf(join(ground.dataDir, 'sluice.sock')), 0o600)
       const env = { SLUICE_DATA: ground.dataDir }
       token = (await runHere(['admin', 'access-token'], { env })).stdout.trim()
-      first = await server.stop()
+      const { body } = await server.api('POST', '/api/token/', { name: 'before the kill' }, { token })
+      acknowledgedId = body.data.id
+      first = await server.kill()
     })
 
     it('creates the data directory for its owner only, and a secret in it', () => {
@@ -162,8 +165,15 @@ for (const engine of ENGINES) {
       assert.equal(await countRoots(ground), 1)
     })
 
-    it('is not repeated: the second start prints no password and keeps secret, root and access tokens', async () => {
-      const secret = readFileSync(join(ground.dataDir, 'secret'), 'utf8')
+    it('is not repeated: the second start, immediately after a kill, prints no password and keeps what was acknowledged', async () => {
+      const file = (name: string) => join(ground.dataDir, name)
+      assert.equal(first.signal, 'SIGKILL')
+      const secret = readFileSync(file('secret'), 'utf8')
+      // Files that it could not clean up are not an obstacle.
+      assert.ok(existsSync(file('sluice.sock')))
+      assert.ok(existsSync(file('sluice.pid')))
+      // Nor is a process id that now belongs to another process.
+      writeFileSync(file('sluice.pid'), `${process.pid}\n`)
       const server = await startServer({
         ...ground,
         // Both apply to the first start only.
@@ -172,10 +182,10 @@ for (const engine of ENGINES) {
           SLUICE_ROOT_ACCESS_TOKEN: 'another-root-token-9999',
         },
       })
-      assert.equal(
-        (await server.api('GET', '/api/user/self', undefined, { token })).body.data.username,
-        'root',
-      )
+      assert.equal(readFileSync(file('sluice.pid'), 'utf8'), `${server.pid}\n`)
+      const ask = (path: string) => server.api('GET', path, undefined, { token })
+      assert.equal((await ask('/api/user/self')).body.data.username, 'root')
+      assert.equal((await ask(`/api/token/${acknowledgedId}`)).body.data.name, 'before the kill')
       const other = await server.api('GET', '/api/user/self', undefined, { token: 'another-root-token-9999' })
       assert.equal(other.status, 401)
       assert.equal((await login(server.url, 'quite another password')).status, 401)
@@ -183,37 +193,14 @@ for (const engine of ENGINES) {
       assert.equal(status, 200)
       assert.equal(body.data.unlimited_quota, true)
       assert.equal(body.data.role, 100)
+      assert.ok((await verifyThroughSocket(ground)).ok)
       const { stdout, code } = await server.stop()
       assert.equal(code, 0)
       assert.equal(printedPassword(stdout), undefined)
-      assert.equal(readFileSync(join(ground.dataDir, 'secret'), 'utf8'), secret)
+      assert.equal(readFileSync(file('secret'), 'utf8'), secret)
       assert.equal(await countRoots(ground), 1)
-    })
-  })
-
-  describe(`a server on ${engine} whose first start has credentials of root`, () => {
-    it('accepts and does not print them, and restarts immediately after a kill with everything it had acknowledged', async () => {
-      const ground = await emptyGround(engine)
-      const server = await startServer(ground)
-      assert.equal((await server.api('GET', '/api/user/self')).body.data.username, 'root')
-      assert.equal((await login(server.url, ROOT_PASSWORD)).status, 200)
-      const { body } = await server.api('POST', '/api/token/', { name: 'before the kill' })
-      const { signal, stdout, stderr } = await server.kill()
-      assert.equal(signal, 'SIGKILL')
-      for (const secret of [ROOT_PASSWORD, ROOT_TOKEN]) assert.ok(!`${stdout}${stderr}`.includes(secret))
-      assert.equal(printedPassword(stdout), undefined)
-      // Files that it could not clean up are not an obstacle.
-      assert.ok(existsSync(join(ground.dataDir, 'sluice.sock')))
-      assert.ok(existsSync(join(ground.dataDir, 'sluice.pid')))
-      // Nor is a process id that now belongs to another process.
-      writeFileSync(join(ground.dataDir, 'sluice.pid'), `${process.pid}\n`)
-      const again = await startServer(ground)
-      assert.equal(readFileSync(join(ground.dataDir, 'sluice.pid'), 'utf8'), `${again.pid}\n`)
-      assert.equal((await again.api('GET', `/api/token/${body.data.id}`)).body.data.name, 'before the kill')
-      assert.ok((await verifyThroughSocket(ground)).ok)
-      assert.equal((await again.stop()).code, 0)
       assert.deepEqual(
-        ['sluice.sock', 'sluice.pid'].filter(name => existsSync(join(ground.dataDir, name))),
+        ['sluice.sock', 'sluice.pid'].filter(name => existsSync(file(name))),
         [],
       )
     })
@@ -471,43 +458,41 @@ describe('several servers on one PostgreSQL', () => {
 })
 
 describe('a shutdown', () => {
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-    it(`by ${signal} closes idle connections, finishes running requests, accepts no new ones, reports not ready, and exits 0`, async () => {
-      const ground = await newGround('sqlite')
-      const server = await startServer(ground)
-      const running = await openRequest(server.port, JSON.stringify({ name: `finished after ${signal}` }))
-      const idle = await openSocket(server.port)
-      const kept = await openSocket(server.port)
-      kept.write('GET /healthz HTTP/1.1\r\nhost: sluice\r\n\r\n')
-      await kept.has('"ok"')
-      server.signal(signal)
-      await said(server, 'Shutting down')
-      await refusesConnections(server.url)
-      await Promise.all([idle.closed, kept.closed])
-      // A server that waits for the first request of a connection ends it with 408.
-      assert.equal(idle.text(), '')
-      assert.ok(server.isRunning())
-      running.finish('GET /readyz HTTP/1.1\r\nhost: sluice\r\n\r\n')
-      await running.has('"not ready"')
-      assert.match(running.text(), /HTTP\/1\.1 200 OK[\s\S]*HTTP\/1\.1 503 Service Unavailable/)
-      const { code } = await server.ended
-      assert.equal(code, 0)
-      await running.closed
+  it('closes idle connections, finishes running requests, accepts no new ones, reports not ready, and exits 0', async () => {
+    const ground = await newGround('sqlite')
+    const server = await startServer(ground)
+    const running = await openRequest(server.port, JSON.stringify({ name: 'finished' }))
+    const idle = await openSocket(server.port)
+    const kept = await openSocket(server.port)
+    kept.write('GET /healthz HTTP/1.1\r\nhost: sluice\r\n\r\n')
+    await kept.has('"ok"')
+    server.signal('SIGTERM')
+    await said(server, 'Shutting down')
+    await refusesConnections(server.url)
+    await Promise.all([idle.closed, kept.closed])
+    // A server that waits for the first request of a connection ends it with 408.
+    assert.equal(idle.text(), '')
+    assert.ok(server.isRunning())
+    running.finish('GET /readyz HTTP/1.1\r\nhost: sluice\r\n\r\n')
+    await running.has('"not ready"')
+    assert.match(running.text(), /HTTP\/1\.1 200 OK[\s\S]*HTTP\/1\.1 503 Service Unavailable/)
+    const { code } = await server.ended
+    assert.equal(code, 0)
+    await running.closed
 
-      const tokens = await lookInto(ground, ({ db }) => db.selectFrom('tokens').select('name').execute())
-      assert.deepEqual(tokens, [{ name: `finished after ${signal}` }])
-    })
-  }
+    const tokens = await lookInto(ground, ({ db }) => db.selectFrom('tokens').select('name').execute())
+    assert.deepEqual(tokens, [{ name: 'finished' }])
+  })
 
   it('requested twice does not wait, and loses nothing', async () => {
     const ground = await newGround('sqlite')
     const server = await startServer(ground)
     const made = await server.api('POST', '/api/token/', { name: 'kept' })
     const running = await openRequest(server.port, JSON.stringify({ name: 'never finished' }))
-    server.signal('SIGTERM')
+    server.signal('SIGINT')
     await said(server, 'Shutting down')
     assert.ok(server.isRunning())
-    const { code } = await server.stop('SIGINT')
+    const { code } = await server.stop('SIGTERM')
     assert.equal(code, 0)
     await running.closed
 
@@ -552,7 +537,8 @@ describe('health', () => {
 
 describe('logs', () => {
   it('are JSON lines, each of a request with the id of its response, and without credentials', async () => {
-    const server = await startServer(await newGround('sqlite'))
+    // A first start with credentials of root, which it does not print either.
+    const server = await startServer(await emptyGround('sqlite'))
     const answers = [
       await server.api('GET', '/api/user/self'),
       await server.api('POST', '/api/token/', { name: 'logged' }),
@@ -560,7 +546,9 @@ describe('logs', () => {
       await server.api('POST', '/api/token/', { name: '' }),
       await server.api('GET', '/api/token/', undefined, { token: null }),
       await login(server.url, 'a wrong password'),
+      await login(server.url, ROOT_PASSWORD),
     ]
+    assert.deepEqual([answers[0]?.body.data.username, answers.at(-1)?.status], ['root', 200])
     const { stdout, stderr } = await server.stop()
     assert.equal(stderr, '')
     const lines = stdout.split('\n').filter(line => line !== '')
@@ -968,32 +956,33 @@ for (const engine of ENGINES) {
     describe(`commands on ${engine}, ${where}`, () => {
       let ground: ServerOptions
       let server: Pick<Server, 'api' | 'url'>
-      let end: () => Promise<unknown>
+      let end: (() => Promise<unknown>) | undefined
       /** Only a process has a socket. */
       async function start(): Promise<void> {
         if (isRunning) {
           const started = await startServer(ground)
           server = started
-          end = started.stop
+          end = async () => assert.equal((await started.stop()).code, 0)
         } else {
           const gateway = await startGatewayOn(ground)
           server = gateway
           end = gateway.close
         }
       }
+      async function stop(): Promise<void> {
+        await end?.()
+        end = undefined
+      }
       before(async () => {
         ground = await newGround(engine)
         await start()
         await server.api('POST', '/api/token/', { name: 'a token', remain_quota: 1_000 })
       })
-      after(async () => {
-        const outcome = await end()
-        if (isRunning) assert.equal((outcome as Ended).code, 0)
-      })
+      after(stop)
 
       const command = (...args: string[]) => (isRunning ? run : runHere)(args, { env: settingsOf(ground) })
       const stopForCommands = async () => {
-        if (!isRunning) await end()
+        if (!isRunning) await stop()
       }
 
       it('create access tokens and passwords that work, and report what they cannot do', async () => {
@@ -1095,11 +1084,12 @@ for (const engine of ENGINES) {
 }
 
 describe('the demo', () => {
-  it('starts with one command, prints how to use it, and leaves nothing behind', async () => {
+  it('starts with one command, prints how to use it, and leaves nothing behind after two signals', async () => {
     const temporary = newDirectory()
     // The next command of a new operator is `sluice start` in the same directory, where verify must find no anchors of the demo.
     const cwd = newDirectory()
-    const demo = launch(['start', '--demo', '--port', '0'], { cwd, env: { TMPDIR: temporary } })
+    const env = { TMPDIR: temporary, SLUICE_LOG: 'info' }
+    const demo = launch(['start', '--demo', '--port', '0'], { cwd, env })
     const stdout = await until('the demo to be ready', () => {
       if (!demo.isRunning()) throw new Error(`the demo ended: ${demo.stderr()}${demo.stdout()}`)
       return demo.stdout().includes('Ctrl-C') ? demo.stdout() : undefined
@@ -1140,7 +1130,21 @@ describe('the demo', () => {
     )
     assert.ok(channel.models.length > 0)
 
-    assert.notDeepEqual(readdirSync(temporary), [])
+    // Another one cannot start on the same port, and cleans up.
+    const port = Number(new URL(address).port)
+    assertSettingRefused(
+      await run(['start', '--demo', '--port', String(port)], { env: { TMPDIR: temporary } }),
+      'PORT',
+    )
+    assert.equal(readdirSync(temporary).length, 1)
+    // A running request is cut off by the second signal.
+    const running = await openSocket(port)
+    running.write(
+      'POST /api/user/login HTTP/1.1\r\nhost: sluice\r\ncontent-length: 5\r\nexpect: 100-continue\r\n\r\n',
+    )
+    await running.has('100 Continue')
+    demo.signal('SIGTERM')
+    await until('the stop', () => (demo.stdout().includes('Shutting down') ? true : undefined))
     demo.signal('SIGTERM')
     const { code } = await demo.ended
     assert.equal(code, 0)
@@ -1179,32 +1183,5 @@ describe('the demo', () => {
       assert.match((await say('start', ...words)).stderr, /--nodes must be a number from 2 to 9, with --demo/)
     const env = { DATABASE_URL: 'postgres://a:b@127.0.0.1:1/c' }
     assertSettingRefused(await run(['start', '--demo', '--nodes', '2'], { env }), 'DATABASE_URL')
-  })
-
-  it('cleans up after two signals, and when it cannot start', async () => {
-    const temporary = newDirectory()
-    const demo = launch(['start', '--demo', '--port', '0'], {
-      env: { TMPDIR: temporary, SLUICE_LOG: 'info' },
-    })
-    await until('the demo to be ready', () => {
-      if (!demo.isRunning()) throw new Error(`the demo ended: ${demo.stderr()}${demo.stdout()}`)
-      return demo.stdout().includes('Sluice is ready.') ? true : undefined
-    })
-    const port = Number(/Console +http:\/\/127\.0\.0\.1:(\d+)/.exec(demo.stdout())?.[1])
-    assertSettingRefused(
-      await run(['start', '--demo', '--port', String(port)], { env: { TMPDIR: temporary } }),
-      'PORT',
-    )
-    assert.equal(readdirSync(temporary).length, 1)
-    const running = await openSocket(port)
-    running.write(
-      'POST /api/user/login HTTP/1.1\r\nhost: sluice\r\ncontent-length: 5\r\nexpect: 100-continue\r\n\r\n',
-    )
-    await running.has('100 Continue')
-    demo.signal('SIGTERM')
-    await until('the stop', () => (demo.stdout().includes('Shutting down') ? true : undefined))
-    demo.signal('SIGTERM')
-    assert.equal((await demo.ended).code, 0)
-    assert.deepEqual(readdirSync(temporary), [])
   })
 })
