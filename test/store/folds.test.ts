@@ -43,6 +43,8 @@ for (const engine of ENGINES) {
     let drop: () => Promise<void>
     let folding: ReturnType<typeof createFolding>
     let now = END + 7_000
+    /** The figures before anything is folded. */
+    let plain: unknown[]
 
     before(async () => {
       if (engine === 'postgres') {
@@ -79,6 +81,7 @@ for (const engine of ENGINES) {
         pause: async () => {},
         onFailure: error => assert.fail(error),
       })
+      plain = await figures()
     })
     after(async () => {
       await folding.close()
@@ -122,10 +125,10 @@ for (const engine of ENGINES) {
     ]
 
     /** The results of all kinds of queries on the rollups. */
-    async function figures() {
+    async function figures(stretches = STRETCHES) {
       const { db } = store
       const told: unknown[] = []
-      for (const [from, to] of STRETCHES)
+      for (const [from, to] of stretches)
         for (const filter of FILTERS) {
           const asked = { from, to, ...filter }
           told.push(await sumRollups(db, asked))
@@ -145,7 +148,6 @@ for (const engine of ENGINES) {
       store.db.selectFrom('rollup_folds').selectAll().orderBy('unit').orderBy('start').execute()
 
     it('have the same sums as the quarter hours, for every span', async () => {
-      const plain = await figures()
       await folding.fold()
       assert.equal((await folds()).filter(({ run }) => run === '').length, DAYS * 24 + 1 + DAYS)
       assert.deepEqual(await figures(), plain)
@@ -155,14 +157,14 @@ for (const engine of ENGINES) {
         .set({ requests: 1_000_000 })
         .where('kind', 'like', `%@${DAY_S}`)
         .execute()
-      assert.notDeepEqual(await figures(), plain)
+      const changed = await figures(STRETCHES.slice(0, 1))
+      assert.notDeepEqual(changed, plain.slice(0, changed.length))
       await store.db.deleteFrom('rollup_folds').execute()
       await folding.fold()
       assert.deepEqual(await figures(), plain)
     })
 
     it('have the same sums for a token, with and without its owner in the filter', async () => {
-      const plain = await figures()
       await store.db
         .insertInto('token_names')
         .values([20, 21, 31].map(token_id => ({ token_id, name: 'x', user_id: Math.floor(token_id / 10) })))
