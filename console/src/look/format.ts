@@ -9,7 +9,28 @@ import { zone } from './zone.ts'
 
 const NONE = '–'
 const language = () => preferences().language
-const number = (options: Intl.NumberFormatOptions = {}) => new Intl.NumberFormat(language(), options)
+
+/** Creating a formatter takes about fifty times as long as formatting with it, and a page formats hundreds of values. */
+function memoize<O extends object, F>(create: (language: string, options: O) => F) {
+  const formatters = new Map<string, F>()
+  return (options: O, inLanguage: string = language()): F => {
+    const key = inLanguage + JSON.stringify(options)
+    const formatter = formatters.get(key) ?? create(inLanguage, options)
+    formatters.set(key, formatter)
+    return formatter
+  }
+}
+const numberFormat = memoize(
+  (language, options: Intl.NumberFormatOptions) => new Intl.NumberFormat(language, options),
+)
+const dateFormat = memoize(
+  (language, options: Intl.DateTimeFormatOptions) => new Intl.DateTimeFormat(language, options),
+)
+const relativeFormat = memoize(
+  (language, options: Intl.RelativeTimeFormatOptions) => new Intl.RelativeTimeFormat(language, options),
+)
+
+const number = (options: Intl.NumberFormatOptions = {}) => numberFormat(options)
 const dollars = (fraction: number) =>
   number({
     style: 'currency',
@@ -81,9 +102,7 @@ export const count = (value: number | undefined) => (value === undefined ? NONE 
 /** Token counts use k and M in both languages. */
 export function tokens(value: number): string {
   if (value < 10_000) return number().format(value)
-  return new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 })
-    .format(value)
-    .replace('K', 'k')
+  return numberFormat({ notation: 'compact', maximumFractionDigits: 1 }, 'en').format(value).replace('K', 'k')
 }
 
 const NBSP = '\u00a0'
@@ -114,7 +133,7 @@ const DAY = { month: 'short', day: 'numeric', ...CLOCK } as const
 const DATE = { year: 'numeric', ...DAY } as const
 
 const format = (unixS: number, options: Intl.DateTimeFormatOptions) =>
-  new Intl.DateTimeFormat(language(), { timeZone: zone(), ...options }).format(unixS * 1000)
+  dateFormat({ timeZone: zone(), ...options }).format(unixS * 1000)
 const isSameNow = (unixS: number, options: Intl.DateTimeFormatOptions) =>
   format(unixS, options) === format(Date.now() / 1000, options)
 const isThisYear = (unixS: number) => isSameNow(unixS, { year: 'numeric' })
@@ -133,7 +152,7 @@ export const axisMoment = (unixS: number, isDay: boolean) =>
 
 /** A time range. `formatRange` prints the common parts once. */
 export const timeRangeText = (fromS: number, toS: number) =>
-  new Intl.DateTimeFormat(language(), { timeZone: zone(), ...DAY }).formatRange(fromS * 1000, toS * 1000)
+  dateFormat({ timeZone: zone(), ...DAY }).formatRange(fromS * 1000, toS * 1000)
 
 export const momentInFull = (unixS: number) => `${new Date(unixS * 1000).toISOString()} (${zone()})`
 
@@ -147,10 +166,7 @@ const RELATIVE: readonly (readonly [Intl.RelativeTimeFormatUnit, number])[] = [
 export function fromNow(unixS: number): string {
   const distance = unixS - Date.now() / 1000
   const [unit, size] = RELATIVE.find(([, seconds]) => Math.abs(distance) >= seconds) ?? ['second', 1]
-  return new Intl.RelativeTimeFormat(language(), { numeric: 'auto' }).format(
-    Math.trunc(distance / size),
-    unit,
-  )
+  return relativeFormat({ numeric: 'auto' }).format(Math.trunc(distance / size), unit)
 }
 
 const TAIL = 4

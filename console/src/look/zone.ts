@@ -1,10 +1,11 @@
 import { createClock } from '../../../src/domain/calendar.ts'
 import { preferences } from './preferences.ts'
 
-const browserZone = () => Intl.DateTimeFormat().resolvedOptions().timeZone
+/** Read once: asking the browser takes longer than formatting a date. */
+const BROWSER_ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone
 
 /** The time zone of all dates: the chosen one, or the browser's. */
-export const zone = () => preferences().timeZone ?? browserZone()
+export const zone = () => preferences().timeZone ?? BROWSER_ZONE
 
 /** All time zones. */
 export const zones = (): readonly string[] => ['UTC', ...Intl.supportedValuesOf('timeZone')]
