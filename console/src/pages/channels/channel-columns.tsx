@@ -54,7 +54,7 @@ export const channelColumns = ({ t, byNumber, health, save }: ColumnsOptions): r
           <Link
             to="/channels"
             search={{ tag: channel.tag }}
-            className="rounded-control bg-sunken px-1.5 text-label text-ink-2 no-underline"
+            className="inline-flex min-h-6 min-w-6 items-center rounded-control bg-sunken px-1.5 text-label text-ink-2 no-underline"
           >
             {channel.tag}
           </Link>

@@ -44,7 +44,7 @@ const columnsFor = (
         <span className="text-warn">
           {t('models.unpriced')}{' '}
           {isAdmin ? (
-            <Link to="/prices" search={{ edit: model_name }}>
+            <Link to="/prices" search={{ edit: model_name }} className="underline">
               {t('prices.set')}
             </Link>
           ) : null}
