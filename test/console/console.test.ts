@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises'
 import { after, before, describe, it } from 'node:test'
 import { promisify } from 'node:util'
 import type { Browser, Dialog, Page } from 'playwright-core'
-import { browserPath, signIn, startBrowser, visit } from '../support/browser.ts'
+import { browserPath, follow, signIn, startBrowser, visit } from '../support/browser.ts'
 import { type ConsoleServer, startConsole } from '../support/console.ts'
 import { ROOT_PASSWORD } from '../support/gateway.ts'
 import { until } from '../support/process.ts'
@@ -92,6 +92,7 @@ function describeConsole(): void {
       faults = visited.faults
       close = () => visited.context.close()
       await signIn(page, server.url, ROOT)
+      await page.goto(`${server.url}/me`)
     })
     after(async () => {
       await close()
@@ -119,7 +120,7 @@ function describeConsole(): void {
     })
 
     it('adds a mapped name of a new channel to its model list', async () => {
-      await page.goto(`${server.url}/channels/new`)
+      await follow(page, '/channels/new')
       await page.getByLabel('Search providers').fill('openai')
       await page.keyboard.press('Enter')
       await page.getByLabel('Name', { exact: true }).fill('Made by hand')
@@ -165,7 +166,7 @@ function describeConsole(): void {
 
     it('sends only changed fields, and never a masked key', async () => {
       const writes = writesOf(page)
-      await page.goto(`${server.url}/channels/${room.channelId}/edit`)
+      await follow(page, `/channels/${room.channelId}/edit`)
       await page.getByLabel('Name', { exact: true }).fill('Primary, renamed')
       await page.getByRole('button', { name: 'Save', exact: true }).click()
       await page.getByText('Primary, renamed saved').waitFor()
@@ -174,7 +175,7 @@ function describeConsole(): void {
     })
 
     it('reports a concurrent change of the channel, and keeps the fields of both users', async () => {
-      await page.goto(`${server.url}/channels/${room.channelId}/edit`)
+      await follow(page, `/channels/${room.channelId}/edit`)
       await page.getByLabel('Name', { exact: true }).fill('Primary, by two')
       await server.api('PUT', '/api/channel/', { id: room.channelId, priority: 11 })
       const form = page.getByRole('complementary')
@@ -190,7 +191,7 @@ function describeConsole(): void {
     })
 
     it('asks before it discards typed text', async () => {
-      await page.goto(`${server.url}/channels/${room.channelId}/edit`)
+      await follow(page, `/channels/${room.channelId}/edit`)
       await page.getByLabel('Notes').or(page.getByText('Advanced')).first().click()
       await page.getByLabel('Notes').fill('half a thought')
       await page.getByRole('button', { name: 'Cancel' }).click()
@@ -203,7 +204,7 @@ function describeConsole(): void {
     })
 
     it('changes a priority in place, keeps the order of the rows, and undoes it', async () => {
-      await page.goto(`${server.url}/channels`)
+      await follow(page, '/channels')
       const rows = page.getByRole('table', { name: 'Channels' }).locator('tbody tr')
       await rows.first().waitFor()
       const before = await rows.allTextContents()
@@ -229,7 +230,7 @@ function describeConsole(): void {
         base_url: server.simulator.url,
         models: ['nobody-else-has-it'],
       })
-      await page.goto(`${server.url}/channels?q=Only%20one`)
+      await follow(page, '/channels?q=Only%20one')
       await page.getByRole('button', { name: 'More actions for Only one' }).click()
       await page.getByRole('menuitem', { name: 'Delete' }).click()
       const dialog = page.getByRole('dialog')
@@ -244,7 +245,7 @@ function describeConsole(): void {
     })
 
     it('edits several channels at once, and only the checked fields', async () => {
-      await page.goto(`${server.url}/channels?tag=eu`)
+      await follow(page, '/channels?tag=eu')
       await page.getByLabel('Select all on this page').check()
       await page.getByRole('button', { name: 'Edit fields' }).click()
       const writes = writesOf(page)
@@ -269,7 +270,7 @@ function describeConsole(): void {
     })
 
     it('lists the keyboard shortcuts of the page, and they work', async () => {
-      await page.goto(`${server.url}/channels`)
+      await follow(page, '/channels')
       const rows = page.getByRole('table', { name: 'Channels' }).locator('tbody tr')
       await rows.first().focus()
       await page.keyboard.press('?')
@@ -284,7 +285,7 @@ function describeConsole(): void {
       await rows.first().focus()
       await page.keyboard.press('e')
       await page.waitForURL(/\/channels\/\d+\/edit/)
-      await page.goto(`${server.url}/users`)
+      await follow(page, '/users')
       await page.getByRole('table', { name: 'Users' }).locator('tbody tr').first().focus()
       await page.keyboard.press('b')
       await page.getByLabel('Amount (USD)').waitFor()
@@ -301,7 +302,7 @@ function describeConsole(): void {
         base_url: server.simulator.url,
         models: ['gpt-4o-mini', 'sim-status-500'],
       })
-      await page.goto(`${server.url}/channels/${body.data.id}`)
+      await follow(page, `/channels/${body.data.id}`)
       await page.getByRole('button', { name: 'Test all models' }).click()
       await page.getByRole('button', { name: 'Test 2 models' }).click()
       await page.getByRole('button', { name: 'Remove failed models (1)' }).click()
@@ -314,7 +315,7 @@ function describeConsole(): void {
 
     it('tests the keys of a channel one by one, and adds keys', async () => {
       const { body } = await server.api('GET', '/api/channel/search?keyword=Three%20keys')
-      await page.goto(`${server.url}/channels/${body.data.items[0].id}`)
+      await follow(page, `/channels/${body.data.items[0].id}`)
       const panel = page.getByRole('complementary')
       const tested = page.waitForRequest(/\/api\/channel\/test\/\d+\?/)
       await panel.getByRole('button', { name: 'Test key 2' }).click()
@@ -342,7 +343,7 @@ function describeConsole(): void {
         },
       })
       assert.equal(body.success, true)
-      await page.goto(`${server.url}/channels?q=Fleet`)
+      await follow(page, '/channels?q=Fleet')
       const rows = page.getByRole('table', { name: 'Channels' }).locator('tbody tr')
       await rows.first().focus()
       await page.keyboard.press('x')
@@ -376,7 +377,7 @@ function describeConsole(): void {
         (await server.api('GET', '/api/token/search?keyword=bulk')).body.data.items.map(
           ({ status }: { status: number }) => status,
         )
-      await page.goto(`${server.url}/tokens?q=bulk`)
+      await follow(page, '/tokens?q=bulk')
       await page.getByLabel('Select all on this page').check()
       const bar = page.getByRole('region', { name: 'Selected tokens' })
       await bar.getByRole('button', { name: 'Disable' }).click()
@@ -406,7 +407,7 @@ function describeConsole(): void {
     })
 
     it('groups channels by tag, and disables and enables a whole tag', async () => {
-      await page.goto(`${server.url}/channels`)
+      await follow(page, '/channels')
       await page.getByLabel('Group by tag').check()
       const group = page.getByRole('region', { name: 'eu' })
       await group.getByText('2 channels, 2 enabled').waitFor()
@@ -424,7 +425,7 @@ function describeConsole(): void {
         models: ['m'],
         tag: 'eu',
       })
-      await page.goto(`${server.url}/channels?tag=eu`)
+      await follow(page, '/channels?tag=eu')
       await page.getByLabel('Select all on this page').check()
       await page.getByRole('button', { name: 'Edit fields' }).click()
       const dialog = page.getByRole('dialog')
@@ -436,7 +437,7 @@ function describeConsole(): void {
     })
 
     it('shows a new token in full, and nothing of it after its dialog has closed', async () => {
-      await page.goto(`${server.url}/tokens/new`)
+      await follow(page, '/tokens/new')
       await page.getByLabel('Name').fill('shown once')
       await page.getByRole('button', { name: 'Create token' }).last().click()
       const key = (await page.locator('[data-secret]').textContent()) ?? ''
@@ -454,10 +455,11 @@ function describeConsole(): void {
     it('copies on a page without a clipboard API', async () => {
       const address = `http://gateway.test:${server.port}`
       const other = await visit(browser, address)
-      await signIn(other.page, address, ROOT)
-      assert.equal(await other.page.evaluate('window.isSecureContext'), false)
       await other.page.goto(`${address}/tokens/new`)
-      await other.page.getByLabel('Name').fill('copied by hand')
+      assert.equal(await other.page.evaluate('window.isSecureContext'), false)
+      await other.page.locator('input[name=password]').fill(ROOT_PASSWORD)
+      await other.page.keyboard.press('Enter')
+      await other.page.getByLabel('Name', { exact: true }).fill('copied by hand')
       await other.page.getByRole('button', { name: 'Create token' }).last().click()
       const key = await other.page.locator('[data-secret]').textContent()
       await other.page.getByRole('button', { name: 'Copy', exact: true }).click()
@@ -470,7 +472,7 @@ function describeConsole(): void {
     })
 
     it('explains a request that failed over: the attempts, the channel that served it, and the cost', async () => {
-      await page.goto(`${server.url}/usage/${room.requestId}`)
+      await follow(page, `/usage/${room.requestId}`)
       await page.getByText(/^Served by .* on attempt 2/).waitFor()
       const attempts = page.getByRole('complementary').getByRole('listitem')
       assert.match((await attempts.first().textContent()) ?? '', /500/)
@@ -488,7 +490,7 @@ function describeConsole(): void {
         { token: revealed.data.key, headers: { 'x-sluice-tags': 'project=atlas' } },
       )
       assert.equal(refused.status, 404, refused.text)
-      await page.goto(`${server.url}/`)
+      await follow(page, '/')
       await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor()
       await page.keyboard.press('Control+K')
       await page.getByRole('combobox').fill(`Error code: 404 - ${refused.text}`)
@@ -505,19 +507,19 @@ function describeConsole(): void {
     })
 
     it('keeps filters in the URL: a reload shows the same rows, and an id is searched in all time', async () => {
-      await page.goto(`${server.url}/usage`)
+      await follow(page, '/usage')
       await page.getByLabel('Model or request ID').fill('4o-mini')
       await page.waitForURL(/q=4o-mini/)
       const rows = page.getByRole('table', { name: 'Usage' }).locator('tbody tr')
       await until('the filtered rows', async () => ((await rows.count()) === 2 ? true : undefined))
       await page.reload()
       await until('the same rows', async () => ((await rows.count()) === 2 ? true : undefined))
-      await page.goto(`${server.url}/usage?range=1h&q=${room.requestId}`)
+      await follow(page, `/usage?range=1h&q=${room.requestId}`)
       await until('the one row', async () => ((await rows.count()) === 1 ? true : undefined))
     })
 
     it('shows cost lines that add up to the charge', async () => {
-      await page.goto(`${server.url}/usage?model=gpt-4o-mini`)
+      await follow(page, '/usage?model=gpt-4o-mini')
       await page.getByRole('table', { name: 'Usage' }).locator('tbody tr').first().click()
       const panel = page.getByRole('complementary', { name: 'Request' })
       const cost = panel.locator('table')
@@ -538,7 +540,7 @@ function describeConsole(): void {
     })
 
     it('filters by existing values, saves filters as a view, and shows the chosen columns', async () => {
-      await page.goto(`${server.url}/usage`)
+      await follow(page, '/usage')
       const rows = page.getByRole('table', { name: 'Usage' }).locator('tbody tr')
       const all = await until('all rows', async () => (await rows.count()) || undefined)
       await page.keyboard.press('f')
@@ -625,7 +627,7 @@ function describeConsole(): void {
     })
 
     it('exports the visible rows as a file, with the current filters', async () => {
-      await page.goto(`${server.url}/usage?model=gpt-4o-mini`)
+      await follow(page, '/usage?model=gpt-4o-mini')
       const link = page.getByRole('link', { name: 'Export JSONL' })
       const [download] = await Promise.all([page.waitForEvent('download'), link.click()])
       const rows = (await readFile(await download.path(), 'utf8')).trim().split('\n')
@@ -641,11 +643,11 @@ function describeConsole(): void {
         const { pathname, searchParams } = new URL(request.url())
         if (pathname === '/api/usage/series') queries.push(searchParams)
       })
-      await page.goto(`${server.url}/me`)
+      await follow(page, '/me')
       await page.getByLabel('Time zone').selectOption('Asia/Tokyo')
       await page.getByLabel('Animations').selectOption('Off')
       assert.equal(await page.evaluate('document.documentElement.dataset.motion'), 'none')
-      await page.goto(server.url)
+      await follow(page, '/')
       await page.getByText(/^Median: first token \d/).waitFor()
       await page.getByText('previous: 0').first().waitFor()
       await page.getByLabel('Compare to').selectOption('vs last week')
@@ -674,12 +676,12 @@ function describeConsole(): void {
         return isAsked || undefined
       })
       assert.equal(queries.at(-1)?.get('tz'), 'Asia/Tokyo')
-      await page.goto(`${server.url}/me`)
+      await follow(page, '/me')
       await page.getByLabel('Time zone').selectOption('Browser time zone')
     })
 
     it('adds credit with a reason, after a preview', async () => {
-      await page.goto(`${server.url}/users/${room.userId}`)
+      await follow(page, `/users/${room.userId}`)
       await page.getByLabel('Amount (USD)').fill('3')
       await page.getByLabel('Reason').fill('for the trial')
       await page.getByText('$5.00 → $8.00').waitFor()
@@ -697,7 +699,7 @@ function describeConsole(): void {
         return [of('ana'), of('boris')] as const
       }
       const before = await readUsers()
-      await page.goto(`${server.url}/users`)
+      await follow(page, '/users')
       await page.getByLabel('Select all on this page').check()
       const bar = page.getByRole('region', { name: 'Selected users' })
       await bar.getByRole('button', { name: 'Add credit' }).click()
@@ -732,7 +734,7 @@ function describeConsole(): void {
         (await readUsers()).every(({ status }) => status === 1) ? true : undefined,
       )
       for (const { id } of after) await server.api('PUT', '/api/user/', { id, limits: { rpm: null } })
-      await page.goto(`${server.url}/audit?range=1h`)
+      await follow(page, '/audit?range=1h')
       await page.getByLabel('Action').selectOption('Credit adjusted')
       await page.getByRole('cell', { name: 'Credit adjusted' }).first().waitFor()
       const saving = page.waitForEvent('download')
@@ -750,7 +752,7 @@ function describeConsole(): void {
       })
       const inForce = async (model: string) =>
         (await server.api('GET', `/api/price/?model=${model}`)).body.data.items[0]
-      await page.goto(`${server.url}/prices?q=house-tiered`)
+      await follow(page, '/prices?q=house-tiered')
       await page.getByLabel('Select house-tiered').check()
       await page.getByRole('button', { name: 'Multiply…' }).click()
       await page.getByLabel('Factor').fill('1.5')
@@ -760,7 +762,7 @@ function describeConsole(): void {
       await page.getByRole('button', { name: 'Set 1 price' }).click()
       await page.getByText('1 price set').waitFor()
       assert.deepEqual((await inForce('house-tiered')).tiers, [{ input_over: 1000, input: 6 }])
-      await page.goto(`${server.url}/prices?q=house-tiered&edit=house-tiered`)
+      await follow(page, '/prices?q=house-tiered&edit=house-tiered')
       await page.getByText('1 tier or variant is kept.').waitFor()
       await page
         .getByLabel(/^Output/)
@@ -790,7 +792,7 @@ function describeConsole(): void {
     })
 
     it('shows a response in the playground, and what the ledger charged', async () => {
-      await page.goto(`${server.url}/playground?model=gpt-4o-mini`)
+      await follow(page, '/playground?model=gpt-4o-mini')
       await page.getByLabel('Message', { exact: true }).fill('Say something about water.')
       // Sending is possible only after the models are loaded.
       await page.locator('button[type=submit]:enabled').waitFor()
@@ -801,7 +803,7 @@ function describeConsole(): void {
     })
 
     it('creates and revokes a system access token in Account → Security settings', async () => {
-      await page.goto(`${server.url}/me`)
+      await follow(page, '/me')
       await page.getByRole('heading', { name: 'Account', exact: true }).waitFor()
       await page.getByRole('heading', { name: 'Security settings' }).waitFor()
       await page.getByRole('heading', { name: 'System access tokens' }).waitFor()
@@ -818,7 +820,7 @@ function describeConsole(): void {
     })
 
     it('asks to sign in when the session has expired, and then repeats the call', async () => {
-      await page.goto(`${server.url}/settings`)
+      await follow(page, '/settings')
       await page.getByLabel('Max attempts').fill('4')
       await page.context().clearCookies()
       await page.getByRole('button', { name: 'Save' }).click()
@@ -832,7 +834,7 @@ function describeConsole(): void {
     })
 
     it('is navigated by keyboard: pages by two letters, rows by j and Enter, the palette by Ctrl K', async () => {
-      await page.goto(`${server.url}/`)
+      await follow(page, '/')
       await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor()
       const channels = page.getByRole('heading', { level: 1, name: 'Channels' })
       // On a busy machine the second letter may come too late to belong to the first.
@@ -874,6 +876,8 @@ function describeConsole(): void {
     it('shows a user only what a user may open', async () => {
       const other = await visit(browser, server.origin)
       await signIn(other.page, server.url, { username: 'ana', password: 'password of ana' })
+      await other.page.goto(server.url)
+      await other.page.locator('#main h1').waitFor()
       const menu = other.page.getByRole('navigation', { name: 'Menu' })
       assert.deepEqual(await menu.getByRole('link').allTextContents(), [
         'Overview',
@@ -903,7 +907,7 @@ function describeConsole(): void {
     it('shows hostile names as text', async () => {
       const name = '<img src=x onerror=alert(1)>'
       await server.api('POST', '/api/token/', { name, unlimited_quota: true })
-      await page.goto(`${server.url}/tokens`)
+      await follow(page, '/tokens')
       await page.getByRole('cell', { name, exact: true }).waitFor()
     })
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import type { Browser, Page } from 'playwright-core'
-import { browserPath, signIn, startBrowser, visit } from '../support/browser.ts'
+import { browserPath, follow, signIn, startBrowser, visit } from '../support/browser.ts'
 import { type ConsoleServer, startConsole } from '../support/console.ts'
 import { ROOT_PASSWORD } from '../support/gateway.ts'
 import { until } from '../support/process.ts'
@@ -24,6 +24,7 @@ function describeExplanations(): void {
     page = visitor.page
     faults = visitor.faults
     await signIn(page, server.url, ROOT)
+    await page.goto(`${server.url}/me`)
   })
   after(async () => {
     await browser.close()
@@ -47,10 +48,10 @@ function describeExplanations(): void {
     return id
   }
 
-  /** Opens what Ctrl K finds for a text: the first result of the page. */
+  /** Opens what Ctrl K finds for a text: the first result of the page. It is pressed on a page that is quick to load. */
   async function find(text: string, group = 'Usage'): Promise<number> {
-    await page.goto(server.url)
-    await page.getByRole('heading', { name: 'Overview' }).waitFor()
+    await follow(page, '/me')
+    await page.getByRole('heading', { name: 'Account', exact: true }).waitFor()
     await page.keyboard.press('Control+k')
     await page.getByRole('combobox').fill(text)
     const options = page.getByRole('option')
@@ -74,11 +75,15 @@ function describeExplanations(): void {
     )
 
   const failedIds: string[] = []
+  let firstSentMs = 0
+  /** The bodies of younger requests may still be written. */
+  const OLD_MS = 11_000
 
   it('names the channel in cooldown with its cause, and leads to its key', async () => {
     const { model, channels } = await furnisher.serve('sim-status-401', { name: 'OpenAI main' })
     const { key } = await furnisher.newToken({ name: 'app', unlimited_quota: true })
     const first = await send(key, model)
+    firstSentMs = Date.now()
     const second = await send(key, model)
     failedIds.push(first, second)
     assert.equal(await find(second), 1, 'one result for a request ID')
@@ -92,7 +97,7 @@ function describeExplanations(): void {
     await panel().getByRole('link', { name: 'Replace key of OpenAI main' }).click()
     await page.waitForURL(`**/channels/${channels[0]}/edit#key`)
     assert.equal(await focusedField(), 'key')
-    await page.goto(server.url)
+    await follow(page, '/')
     const need = page
       .getByRole('listitem')
       .filter({ hasText: 'The provider rejects the key of OpenAI main (401)' })
@@ -162,9 +167,10 @@ function describeExplanations(): void {
 
   it('tells at once that no body of a request is kept, with a link to the setting', async () => {
     const [id] = failedIds
+    await until('the request to be older', () => (Date.now() - firstSentMs > OLD_MS ? true : undefined))
     const note = panel().getByText('No body of this request is kept.')
     await until('the note of an older request', async () => {
-      await page.goto(`${server.url}/usage/${id}`)
+      await follow(page, `/usage/${id}`)
       await panel().getByText('Related').waitFor()
       return (await note.count()) > 0 ? true : undefined
     })

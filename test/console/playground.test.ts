@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import type { Browser, Page } from 'playwright-core'
-import { browserPath, signIn, startBrowser, visit } from '../support/browser.ts'
+import { browserPath, follow, signIn, startBrowser, visit } from '../support/browser.ts'
 import { type ConsoleServer, startConsole } from '../support/console.ts'
 import { ROOT_PASSWORD } from '../support/gateway.ts'
 import { until } from '../support/process.ts'
@@ -27,13 +27,14 @@ function describePlayground(): void {
       if (request.method() !== 'GET') writes.push({ path: new URL(request.url()).pathname, authorization })
     })
     await signIn(page, server.url, ROOT)
+    await page.goto(`${server.url}/me`)
   })
   after(async () => {
     await browser.close()
     await server.close()
   })
 
-  const open = (tab: string) => page.goto(`${server.url}/playground?tab=${tab}`)
+  const open = (tab: string) => follow(page, `/playground?tab=${tab}`)
   const activeTab = () => page.getByRole('tabpanel')
   const run = () => activeTab().getByRole('button', { name: 'Send' }).click()
   /** The newest row of the usage log, once the row that a page shows is stored. */
@@ -97,7 +98,7 @@ function describePlayground(): void {
       models: ['gpt-5-mini'],
       model_mapping: { 'gpt-5-mini': 'sim-words-900-pace-50' },
     })
-    await page.goto(`${server.url}/playground?model=gpt-5-mini`)
+    await follow(page, '/playground?model=gpt-5-mini')
     await page.getByRole('button', { name: 'Write a haiku about water.' }).click()
     await page
       .getByRole('log')
@@ -174,7 +175,7 @@ function describePlayground(): void {
   })
 
   it('follows a video job from the prompt to playback', async () => {
-    await page.goto(`${server.url}/playground?tab=video&model=sora-2`)
+    await follow(page, '/playground?tab=video&model=sora-2')
     await page.getByRole('button', { name: /^A calm lake/ }).click()
     await run()
     await activeTab().getByRole('button', { name: 'Play' }).click()
@@ -188,7 +189,7 @@ function describePlayground(): void {
   })
 
   it('refunds a failed video once, with a reason, and shows the refund', async () => {
-    await page.goto(`${server.url}/videos?unrefunded=true`)
+    await follow(page, '/videos?unrefunded=true')
     await page.getByRole('cell', { name: 'Not refunded' }).first().click()
     const panel = page.getByRole('complementary')
     await panel.getByRole('button', { name: 'Refund' }).click()
@@ -214,7 +215,7 @@ function describePlayground(): void {
   })
 
   it('deletes an own job after a confirmation', async () => {
-    await page.goto(`${server.url}/videos/${room.videoId}`)
+    await follow(page, `/videos/${room.videoId}`)
     await page.getByRole('complementary').getByRole('button', { name: 'Delete' }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click()
     await page.getByText('Video job deleted').waitFor()

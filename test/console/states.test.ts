@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import type { Browser, Page } from 'playwright-core'
-import { browserPath, signIn, startBrowser, visit } from '../support/browser.ts'
+import { browserPath, follow, signIn, startBrowser, visit } from '../support/browser.ts'
 import { type ConsoleServer, startConsole } from '../support/console.ts'
 import { ROOT_PASSWORD } from '../support/gateway.ts'
 import { until } from '../support/process.ts'
@@ -24,13 +24,14 @@ function describeStates(): void {
     page = visitor.page
     faults = visitor.faults
     await signIn(page, server.url, { username: 'root', password: ROOT_PASSWORD })
+    await page.goto(`${server.url}/me`)
   })
   after(async () => {
     await browser.close()
     await server.close()
   })
 
-  const openPage = (path: string) => page.goto(`${server.url}${path}`)
+  const openPage = (path: string) => follow(page, path)
 
   it('offers the most used providers first, each with a mark of its own', async () => {
     await openPage('/start')
@@ -114,7 +115,7 @@ function describeStates(): void {
     await field.press('Enter')
     assert.equal(await field.inputValue(), 'claude-opus-4-1-20250805')
     assert.equal(await page.getByRole('listbox').count(), 0)
-    await openPage('/playground')
+    await page.reload()
     await until('the remembered model', async () =>
       (await field.inputValue()) === 'claude-opus-4-1-20250805' ? true : undefined,
     )
@@ -128,7 +129,7 @@ function describeStates(): void {
   })
 
   it('says at an unknown address that there is no such page', async () => {
-    const response = await openPage('/no/such/page')
+    const response = await page.goto(`${server.url}/no/such/page`)
     assert.equal(response?.status(), 404)
     await page.getByRole('heading', { name: 'Page not found' }).waitFor()
     await page.getByRole('navigation').getByRole('link', { name: 'Channels' }).click()
