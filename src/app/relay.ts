@@ -50,7 +50,7 @@ import type { Store } from '../store/engine/store.ts'
 import { sumSuspense } from '../store/records/alert-observations.ts'
 import { decideStatus, recordTest } from '../store/records/channel-status.ts'
 import { activateDuePrices } from '../store/records/prices.ts'
-import { insertBodies } from '../store/usage/bodies.ts'
+import { insertPages } from '../store/usage/bodies.ts'
 import { writeRejections } from '../store/usage/rejections.ts'
 import type { Peers } from '../workers/peers.ts'
 import { createChannelMonitor } from './channel-monitor.ts'
@@ -276,8 +276,9 @@ export async function buildRelay({
 
   const bodies = createBodies({
     seal: bodySeal,
+    memory,
     settings: catalog.settings,
-    write: rows => insertBodies(db, rows),
+    write: pages => insertPages({ db, engine }, pages),
     random: Math.random,
     now: nowS,
     onDropped: metrics.onBodiesDropped,

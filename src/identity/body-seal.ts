@@ -1,19 +1,10 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
-import type { KeptExchange } from '../domain/body-log.ts'
 import { SealError } from './keyring.ts'
 
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
-const LENGTH_BYTES = 4
 /** The first byte of a sealed body: its format. */
 const VERSION = 1
-
-/** A request and its answer as they are stored. */
-export type ExchangeBytes = {
-  readonly exchange: KeptExchange
-  readonly request: Buffer
-  readonly answer: Buffer
-}
 
 /** Random nonces are generated together: each call costs as much as the encryption of a kilobyte. */
 const NONCES_AT_ONCE = 256
@@ -28,6 +19,8 @@ function createNonces() {
   }
 }
 
+export const sealedLength = (textLength: number): number => 1 + NONCE_BYTES + textLength + TAG_BYTES
+
 /** Binds the ciphertext to its row, so that the bodies of two requests cannot be exchanged. */
 const associatedData = (place: string) => Buffer.from(`${place}|${VERSION}`)
 
@@ -38,24 +31,30 @@ const associatedData = (place: string) => Buffer.from(`${place}|${VERSION}`)
 export function createBodySeal(key: Buffer) {
   const nextNonce = createNonces()
 
-  function seal(place: string, text: Buffer): Buffer {
+  /** Writes the sealed text to the target. Returns its end. */
+  function sealTo(target: Buffer, start: number, place: string, text: Buffer): number {
     const nonce = nextNonce()
     const cipher = createCipheriv('aes-256-gcm', key, nonce)
     cipher.setAAD(associatedData(place))
     // One call: each costs more than the encryption of a kilobyte.
     const encrypted = cipher.update(text)
     cipher.final()
-    const sealed = Buffer.allocUnsafe(1 + NONCE_BYTES + encrypted.length + TAG_BYTES)
-    sealed[0] = VERSION
-    nonce.copy(sealed, 1)
-    encrypted.copy(sealed, 1 + NONCE_BYTES)
-    cipher.getAuthTag().copy(sealed, 1 + NONCE_BYTES + encrypted.length)
+    target[start] = VERSION
+    let end = start + 1
+    end += nonce.copy(target, end)
+    end += encrypted.copy(target, end)
+    return end + cipher.getAuthTag().copy(target, end)
+  }
+
+  function seal(place: string, text: Buffer): Buffer {
+    const sealed = Buffer.allocUnsafe(sealedLength(text.length))
+    sealTo(sealed, 0, place, text)
     return sealed
   }
 
   function open(place: string, sealed: Uint8Array): Buffer {
     const bytes = Buffer.from(sealed.buffer, sealed.byteOffset, sealed.byteLength)
-    if (bytes.length < 1 + NONCE_BYTES + TAG_BYTES || bytes[0] !== VERSION)
+    if (bytes.length < sealedLength(0) || bytes[0] !== VERSION)
       throw new SealError(`${place} is not a sealed body`)
     const nonce = bytes.subarray(1, 1 + NONCE_BYTES)
     const decipher = createDecipheriv('aes-256-gcm', key, nonce, { authTagLength: TAG_BYTES })
@@ -68,29 +67,7 @@ export function createBodySeal(key: Buffer) {
     }
   }
 
-  return {
-    seal,
-    open,
-    /** The length of the description, the description, the request and the answer. */
-    sealExchange(place: string, { exchange, request, answer }: ExchangeBytes): Buffer {
-      const description = JSON.stringify(exchange)
-      const length = Buffer.byteLength(description)
-      const start = LENGTH_BYTES + length
-      const text = Buffer.allocUnsafe(start + request.length + answer.length)
-      text.writeUInt32BE(length)
-      text.write(description, LENGTH_BYTES)
-      text.set(request, start)
-      text.set(answer, start + request.length)
-      return seal(place, text)
-    },
-    openExchange(place: string, sealed: Uint8Array): ExchangeBytes {
-      const bytes = open(place, sealed)
-      const start = LENGTH_BYTES + bytes.readUInt32BE(0)
-      const exchange = JSON.parse(bytes.toString('utf8', LENGTH_BYTES, start)) as KeptExchange
-      const middle = start + exchange.request.kept
-      return { exchange, request: bytes.subarray(start, middle), answer: bytes.subarray(middle) }
-    },
-  }
+  return { seal, sealTo, open }
 }
 
 export type BodySeal = ReturnType<typeof createBodySeal>
@@ -98,5 +75,9 @@ export type BodySeal = ReturnType<typeof createBodySeal>
 /** The place that the request of a saved test is bound to. */
 export const testPlace = (id: number) => `saved_tests|${id}`
 
-/** The place that a body is bound to. */
+/** The place that a body in a row of its own is bound to. */
 export const bodyPlace = (requestId: string) => `bodies|${requestId}`
+
+/** The place that a page of bodies is bound to. The owner is a part of it: the bodies of a page cannot be given to another user. */
+export const pagePlace = ({ id, user_id }: { readonly id: string; readonly user_id: number }) =>
+  `body_pages|${id}|${user_id}`

@@ -140,8 +140,7 @@ async function concludeBuffered(
     response.writeHead(answer.status, headers)
   }
   request.report.capture?.answerType(contentType)
-  request.report.capture?.answer(body)
-  endBuffered(response, body)
+  endBuffered(response, body, request.report.capture)
 }
 
 async function concludeStream(

@@ -17,7 +17,7 @@ import { JSON_TYPE } from './answer/content-type.ts'
 import { type ErrorFormat, relayErrorOf } from './answer/error-format.ts'
 import { listFormat } from './answer/models.ts'
 import { firstAnswer } from './attempt.ts'
-import { createCapture } from './bodies/capture.ts'
+import { BodyCapture } from './bodies/capture.ts'
 import { admit, credentialOf, type IdentifiedCaller } from './callers/admit.ts'
 import { identify } from './callers/identify.ts'
 import { conclude } from './conclude.ts'
@@ -48,7 +48,7 @@ async function handleOperation(
   const identified = identifying instanceof Promise ? await identifying : identifying
   report.caller = identified.caller
   const { logBodies } = identified.caller
-  if (logBodies !== 'none') report.capture = createCapture(logBodies, deps.memory)
+  if (logBodies !== 'none') report.capture = new BodyCapture(logBodies, deps.memory)
   const share = createShare(deps.memory)
   try {
     const reading = readRequest(request, spec, deps, {

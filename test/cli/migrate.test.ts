@@ -97,9 +97,11 @@ describe('sluice migrate --to postgres://…', () => {
       (await server.api('GET', '/api/log/')).body.data.total >= 12 ? true : undefined,
     )
     await until('the bodies', () =>
-      lookInto(ground, async ({ db }) =>
-        (await db.selectFrom('bodies').select('request_id').execute()).length >= 9 ? true : undefined,
-      ),
+      lookInto(ground, async ({ db }) => {
+        const pages = await db.selectFrom('body_pages').select('id').execute()
+        const places = await db.selectFrom('body_places').select('request_id').execute()
+        return pages.length + places.length >= 12 ? true : undefined
+      }),
     )
     const before = await stateOf(server, made.token.id)
     const env = settingsOf(ground)

@@ -27,9 +27,20 @@ for (const engine of ENGINES)
         token === undefined ? {} : { token },
       )
     const kept = async () =>
-      (await relay.gateway.db.selectFrom('bodies').select('request_id').execute()).map(row => row.request_id)
+      [
+        ...(await relay.gateway.db.selectFrom('body_pages').select('id').execute()),
+        ...(await relay.gateway.db.selectFrom('body_places').select('request_id as id').execute()),
+      ].map(({ id }) => id)
     const untilKept = (...ids: readonly string[]) =>
       until('the bodies', async () => new Set(await kept()).isSupersetOf(new Set(ids)) || undefined)
+    const pageOf = async (requestId: string) =>
+      (
+        await relay.gateway.db
+          .selectFrom('body_places')
+          .select('page_id')
+          .where('request_id', '=', requestId)
+          .executeTakeFirst()
+      )?.page_id ?? requestId
     const set = (settings: Readonly<Record<string, unknown>>) =>
       relay.must(relay.gateway.api('PUT', '/api/setting/', settings))
     const retention = () =>
@@ -131,17 +142,22 @@ for (const engine of ENGINES)
       const parsed = JSON.parse(request.text)
       assert.equal(parsed.messages[0].content, 'key [masked]\nmail [masked] card [masked]1111')
       assert.equal(parsed.metadata.passport, '[masked]')
-      for (const row of (await allRows(relay.gateway.db)).get('bodies') ?? [])
-        assert.equal(Buffer.from(row.content as Uint8Array).includes('messages'), false)
+      const rows = (await allRows(relay.gateway.db)).get('body_pages') ?? []
+      assert.ok(rows.length > 0)
+      for (const row of rows) assert.equal(Buffer.from(row.content as Uint8Array).includes('messages'), false)
       const second = await ask(key, 'second')
       await read(idOf(second), accessToken)
       const { db } = relay.gateway
       const { content } = await db
-        .selectFrom('bodies')
+        .selectFrom('body_pages')
         .select('content')
-        .where('request_id', '=', idOf(second))
+        .where('id', '=', await pageOf(idOf(second)))
         .executeTakeFirstOrThrow()
-      await db.updateTable('bodies').set({ content }).where('request_id', '=', idOf(reply)).execute()
+      await db
+        .updateTable('body_pages')
+        .set({ content })
+        .where('id', '=', await pageOf(idOf(reply)))
+        .execute()
       assert.equal((await read(idOf(reply), accessToken)).status, 500)
       await set({ body_mask_fields: null })
     })
@@ -220,18 +236,20 @@ for (const engine of ENGINES)
       await relay.must(relay.gateway.api('DELETE', `/api/user/${id}`))
       assert.equal((await kept()).includes(erased), false)
 
-      const [old, large, newest] = [
-        idOf(await ask(rootKey, 'old')),
-        idOf(await ask(rootKey, 'large '.repeat(40_000))),
-        idOf(await ask(rootKey, 'newest')),
-      ]
-      await untilKept(old, large, newest)
+      /** In a page without the others. */
+      const askAlone = async (content: string) => {
+        const requestId = idOf(await ask(rootKey, content))
+        await untilKept(requestId)
+        return requestId
+      }
+      const [old, large] = [await askAlone('old'), await askAlone('large '.repeat(40_000))]
+      await askAlone('newest')
       const { db } = relay.gateway
-      const age = (requestId: string, seconds: number) =>
+      const age = async (requestId: string, seconds: number) =>
         db
-          .updateTable('bodies')
+          .updateTable('body_pages')
           .set({ created_time: nowS() - seconds })
-          .where('request_id', '=', requestId)
+          .where('id', '=', await pageOf(requestId))
           .execute()
       await age(old, 8 * 24 * HOUR_S)
       await age(large, 2 * HOUR_S)
@@ -239,9 +257,8 @@ for (const engine of ENGINES)
       assert.equal((await job.sweep()).bodies, 1)
       assert.equal((await kept()).includes(old), false)
       // Four more bodies of 240 kB exceed a megabyte, so the oldest is removed.
-      for (let turn = 0; turn < 4; turn++) await ask(rootKey, 'large '.repeat(40_000))
-      const last = idOf(await ask(rootKey, 'last'))
-      await untilKept(last)
+      for (let turn = 0; turn < 4; turn++) await askAlone('large '.repeat(40_000))
+      const last = await askAlone('last')
       await set({ body_budget_mb: 1 })
       assert.ok((await job.sweep()).bodies > 0)
       const left = await kept()

@@ -2,14 +2,15 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { SYSTEM } from '../../src/domain/actor.ts'
 import { ROLE, type Role } from '../../src/domain/role.ts'
-import { bodyPlace, testPlace } from '../../src/identity/body-seal.ts'
+import { testPlace } from '../../src/identity/body-seal.ts'
 import { createAccount } from '../../src/manage/people/users.ts'
 import { insertSavedTest } from '../../src/store/records/saved-tests.ts'
 import { insertSession } from '../../src/store/records/sessions.ts'
 import { insertVideo } from '../../src/store/records/videos.ts'
-import { insertBodies } from '../../src/store/usage/bodies.ts'
+import { insertPages } from '../../src/store/usage/bodies.ts'
 import { insertLog, LOG_TYPE } from '../../src/store/usage/logs.ts'
 import { type Gateway, ROOT_PASSWORD, ROOT_TOKEN } from './gateway.ts'
+import { pageOf } from './kept-bodies.ts'
 
 /** The callers and their credentials. The last three have access by their role, `sk-` by its kind. */
 export const CALLERS = [
@@ -105,20 +106,6 @@ export const newDoubt = (db: Gateway['db']) =>
     })
     .returning('id')
     .executeTakeFirstOrThrow()
-
-/** The kept bodies of a chat. */
-const newBody = (
-  { bodySeal }: Pick<Gateway, 'bodySeal'>,
-  row: { readonly request_id: string; readonly user_id: number; readonly created_time: number },
-) => {
-  const side = { size: 2, kept: 2, type: 'application/json', is_truncated: false, is_masked: false }
-  const content = bodySeal.sealExchange(bodyPlace(row.request_id), {
-    exchange: { path: '/v1/chat/completions', model: 'gpt-4o', status: 200, request: side, answer: side },
-    request: Buffer.from('{}'),
-    answer: Buffer.from('{}'),
-  })
-  return { ...row, token_id: 0, size: content.length, content }
-}
 
 /** The id of a request, derived from a number. */
 export const requestIdOf = (number: number) => `req_${String(number).padStart(26, '0')}`
@@ -333,8 +320,10 @@ export async function assemble(gateway: Gateway) {
       const number = ++requests
       const user_id = ownerOf(owner, caller).id
       // The retention job removes older ones.
-      const row = { request_id: requestIdOf(number), user_id, created_time: now() }
-      await insertBodies(db, [newBody(gateway, row)])
+      const page = pageOf(gateway.bodySeal, { user_id, created_time: now() }, [
+        { request_id: requestIdOf(number) },
+      ])
+      await insertPages(gateway.store, [page])
       return number
     },
     test: async (owner, caller) => {

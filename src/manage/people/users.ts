@@ -131,7 +131,7 @@ export async function deleteAccount(
     throw new Refusal('conflict', 'The last root user cannot be deleted.')
   await eraseUser(trx, user.id, now())
   await eraseTags({ db: trx, engine }, user.id, ERASED_AT_ONCE)
-  await eraseBodies(trx, user.id, ERASED_BODIES_AT_ONCE)
+  await eraseBodies({ trx, engine }, user.id, ERASED_BODIES_AT_ONCE)
   audit({ action: 'user.delete', target: `user:${user.id}`, before: presentUser(user) })
 }
 

@@ -1,13 +1,28 @@
 import type { Actor } from '../../domain/actor.ts'
 import type { KeptSide } from '../../domain/body-log.ts'
+import { type ExchangeBytes, findPaged, readExchange } from '../../domain/body-page.ts'
 import { notFound, Refusal } from '../../domain/errors.ts'
 import { isAdmin, ROLE } from '../../domain/role.ts'
-import { bodyPlace } from '../../identity/body-seal.ts'
-import { findBody } from '../../store/usage/bodies.ts'
+import { type BodySeal, bodyPlace, pagePlace } from '../../identity/body-seal.ts'
+import { SealError } from '../../identity/keyring.ts'
+import { findBody, type StoredBody } from '../../store/usage/bodies.ts'
 import type { bodyContract } from '../contract/bodies.ts'
 import type { Handlers } from '../server/call.ts'
 import type { Deps } from '../server/deps.ts'
 import { untilWritten } from './request-rows.ts'
+
+type OpenedBody = ExchangeBytes & { readonly tokenId: number }
+
+function openStored(seal: BodySeal, stored: StoredBody, requestId: string): OpenedBody {
+  if ('row' in stored) {
+    const bytes = seal.open(bodyPlace(requestId), stored.row.content)
+    return { ...readExchange(bytes), tokenId: stored.row.token_id }
+  }
+  const place = pagePlace(stored.page)
+  const opened = findPaged(seal.open(place, stored.page.content), requestId)
+  if (!opened) throw new SealError(`${place} does not have the bodies of ${requestId}`)
+  return { ...opened, tokenId: opened.exchange.token_id }
+}
 
 /** The bodies of a request. Only its owner and Root may read them; an administrator learns that there are some. */
 export async function openBody(
@@ -15,12 +30,14 @@ export async function openBody(
   requestId: string,
   actor: Actor,
 ) {
-  const row = await untilWritten(requestId, () => findBody(db, requestId))
+  const stored = await untilWritten(requestId, () => findBody(db, requestId))
+  const row = stored && ('row' in stored ? stored.row : stored.page)
   const isOwn = row?.user_id === actor.id
   if (!row || (!isOwn && !isAdmin(actor))) throw notFound('body')
   if (!isOwn && actor.role !== ROLE.root)
     throw new Refusal('forbidden', 'Only the owner of a request and Root can read its body.')
-  return { row, ...bodySeal.openExchange(bodyPlace(requestId), row.content) }
+  const { user_id, created_time } = row
+  return { user_id, created_time, ...openStored(bodySeal, stored, requestId) }
 }
 
 const sideOf = ({ type, size, is_truncated, is_masked }: KeptSide, bytes: Buffer) => ({
@@ -35,8 +52,12 @@ const sideOf = ({ type, size, is_truncated, is_masked }: KeptSide, bytes: Buffer
 export function createBodyHandlers(deps: Deps): Handlers<typeof bodyContract> {
   return {
     getBody: async ({ actor, params, change }) => {
-      const { row, exchange, request, answer } = await openBody(deps, params.request_id, actor)
-      const { request_id, user_id, token_id, created_time } = row
+      const { request_id } = params
+      const { user_id, created_time, tokenId, exchange, request, answer } = await openBody(
+        deps,
+        request_id,
+        actor,
+      )
       const { path, model, status } = exchange
       const { parts } = exchange.request
       return change(async ({ audit }) => {
@@ -44,7 +65,7 @@ export function createBodyHandlers(deps: Deps): Handlers<typeof bodyContract> {
         return {
           request_id,
           user_id,
-          token_id,
+          token_id: tokenId,
           created_time,
           path,
           model,

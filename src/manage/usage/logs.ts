@@ -5,7 +5,7 @@ import { usdText } from '../../domain/money.ts'
 import { isAdmin } from '../../domain/role.ts'
 import { entriesOfRequest, suspenseOfEntries } from '../../store/books/entries.ts'
 import { findUserByName } from '../../store/records/users.ts'
-import { ownerOfBody } from '../../store/usage/bodies.ts'
+import { hasBody } from '../../store/usage/bodies.ts'
 import { facetOf } from '../../store/usage/log-facets.ts'
 import { isPattern, type Lists, type LogFilter, type LogPlace } from '../../store/usage/log-filter.ts'
 import { countConsumed, totalsOf, unitsOf } from '../../store/usage/log-sums.ts'
@@ -228,7 +228,7 @@ export function createLogHandlers(deps: Deps): Handlers<typeof logContract> {
       if (!items) throw notFound('request')
       const [first] = items
       const costs = await Promise.all(items.map(async row => (await costLinesOf(db, row)) ?? null))
-      const has_body = (await ownerOfBody(db, params.request_id)) !== undefined
+      const has_body = await hasBody(db, params.request_id)
       if (!isAdmin(actor))
         return { rows: items.map(presentToOwner), costs, entries: [], doubts: [], has_body }
       const [entries, doubts] = await Promise.all([

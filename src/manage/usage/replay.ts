@@ -101,11 +101,11 @@ export function createReplayHandlers(deps: Deps): Handlers<Pick<typeof replayCon
   return {
     replay: async ({ actor, address, body, change }) => {
       mustMayChoose(actor, body)
-      const { row, exchange, request, answer } = await openBody(deps, body.request_id, actor)
+      const { user_id, exchange, request, answer } = await openBody(deps, body.request_id, actor)
       const saved = savedRequestOf(exchange, request)
       const replayed = await resend(saved, body, { actor, address })
-      await ledger.catchUp({ kind: 'user', ownerId: row.user_id })
-      const [original] = (await rowsOfRequest({ db, engine }, body.request_id, row.user_id)) ?? []
+      await ledger.catchUp({ kind: 'user', ownerId: user_id })
+      const [original] = (await rowsOfRequest({ db, engine }, body.request_id, user_id)) ?? []
       return change(async ({ audit }) => {
         const { request_id, model, channel_id } = replayed
         const target = `request:${body.request_id}`

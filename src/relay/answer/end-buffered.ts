@@ -1,14 +1,18 @@
 import type { RelayOutgoing } from '../../http/relay-exchange.ts'
+import type { BodyCapture } from '../bodies/capture.ts'
 
 /** Above this size a copy costs more than it saves. */
 const SMALL_BYTES = 65_536
 
 /** Sends a body. A small one is sent as one latin1 string with the headers: one plain write instead of a gathered one. */
-export function endBuffered(response: RelayOutgoing, body: Buffer): void {
+export function endBuffered(response: RelayOutgoing, body: Buffer, capture: BodyCapture | undefined): void {
   if (body.length <= SMALL_BYTES) {
-    response.end(body.toString('latin1'), 'latin1')
+    const text = body.toString('latin1')
+    capture?.lastAnswer(body, text)
+    response.end(text, 'latin1')
     return
   }
+  capture?.answer(body)
   response.end(body)
   closeStalled(response)
 }

@@ -1,27 +1,34 @@
 import { setImmediate } from 'node:timers/promises'
-import { type KeptExchange, modelsIn } from '../../domain/body-log.ts'
+import { modelsIn } from '../../domain/body-log.ts'
 import { createMask, type Mask } from '../../domain/body-mask.ts'
+import type { ExchangeTexts, PagedExchange } from '../../domain/body-page.ts'
 import type { Settings } from '../../domain/setting.ts'
+import type { Budget } from '../../http/budget.ts'
 import type { RelayIncoming, RelayOutgoing } from '../../http/relay-exchange.ts'
-import { type BodySeal, bodyPlace } from '../../identity/body-seal.ts'
-import type { BodyRow } from '../../store/engine/schema.ts'
+import { type BodySeal, pagePlace, sealedLength } from '../../identity/body-seal.ts'
+import type { BodyPageRow } from '../../store/engine/schema.ts'
 import type { RequestReport } from '../request.ts'
-import type { BodyCapture, CapturedExchange } from './capture.ts'
+import type { BodyCapture, CapturedExchange, CapturedSide } from './capture.ts'
+import { type BodyStage, createStage, type StagedPage } from './stage.ts'
 
 /** Bodies that wait for the store. Further ones are dropped. */
 const MAX_WAITING_BYTES = 32 * 1_048_576
-const MAX_WAITING = 5_000
-/** A batch is one statement, which occupies SQLite's writer for some milliseconds. */
-const BATCH = 128
+const MAX_WAITING = 10_000
+/** A batch is one transaction, which occupies SQLite's writer for some milliseconds. */
+const BATCH_PAGES = 128
 const BATCH_BYTES = 2 * 1_048_576
 const WRITE_EVERY_MS = 250
 /** After this many bytes, other requests run. */
 const TURN_BYTES = 64 * 1024
+/** Bodies up to this size are masked with the end of their request. Masking a large one takes milliseconds. */
+const SMALL_BYTES = 16 * 1024
 
 type BodiesDeps = {
   readonly seal: BodySeal
+  /** The memory of all bodies, which those that wait count against. */
+  readonly memory: Budget
   settings(): Settings
-  write(rows: readonly BodyRow[]): Promise<void>
+  write(pages: readonly BodyPageRow[]): Promise<void>
   random(): number
   /** Unix seconds. */
   now(): number
@@ -29,18 +36,19 @@ type BodiesDeps = {
   onFailure(error: Error): void
 }
 
-/** The bodies as they are stored: masked, and at most 256 KiB of each. */
-type StoredBytes = { readonly request: Buffer; readonly answer: Buffer }
-
 /** The bodies of a request that are kept. */
 export type KeptBodies = {
   readonly path: string
   /** The content type of the answer. */
   readonly answerType: string
-  bodies(): StoredBytes
+  /** As they are stored: masked, and at most 256 KiB of each. */
+  bodies(): { readonly request: Buffer; readonly answer: Buffer }
 }
 
-/** Only what the row needs: the report refers to the whole request, which must not stay in memory until it is written. */
+/** Latin-1, with a character for each byte. */
+type MaskedText = { readonly text: string; readonly isMasked: boolean }
+
+/** Only what is stored: the report refers to the whole request, which must not stay in memory until it is written. */
 type WaitingBody = {
   readonly requestId: string
   readonly userId: number
@@ -50,9 +58,8 @@ type WaitingBody = {
   readonly path: string
   readonly status: number
   readonly captured: CapturedExchange
-  readonly createdTime: number
-  /** Masked once, when the bytes are first needed. */
-  stored?: StoredBytes
+  /** Masked once, when the texts are first needed. */
+  masked?: { readonly request: MaskedText; readonly answer: MaskedText }
 }
 
 /** What follows from the settings, computed once for each version of them. */
@@ -85,19 +92,60 @@ function pathOf({ url = '' }: RelayIncoming): string {
 const isFailed = ({ code, settled }: RequestReport, status: number) =>
   code !== undefined || settled?.log.isError === true || status >= 400
 
-function masked(bytes: Buffer, mask: Mask): Buffer {
-  const text = bytes.toString('latin1')
-  const clean = mask(text)
-  return clean === text ? bytes : Buffer.from(clean, 'latin1')
+function maskContent(content: Buffer | string, mask: Mask): MaskedText {
+  const original = typeof content === 'string' ? content : content.toString('latin1')
+  const text = mask(original)
+  return { text, isMasked: text !== original }
+}
+
+const describeSide = ({ content, size, type }: CapturedSide, { text, isMasked }: MaskedText) => ({
+  size,
+  kept: text.length,
+  type,
+  is_truncated: content.length < size,
+  is_masked: isMasked,
+})
+
+/** The pages of each transaction. */
+function batchesOf(pages: readonly StagedPage[]): StagedPage[][] {
+  const batches: StagedPage[][] = []
+  let size = 0
+  for (const page of pages) {
+    const batch = batches.at(-1)
+    size += page.size
+    if (batch && batch.length < BATCH_PAGES && size <= BATCH_BYTES) batch.push(page)
+    else {
+      batches.push([page])
+      size = page.size
+    }
+  }
+  return batches
 }
 
 /**
- * Keeps bodies (docs/operating/bodies.md: Which bodies are kept). They are masked, encrypted and written after the response,
- * in batches. If they arrive faster than the store takes them, or the store is unavailable, they are dropped and counted.
+ * Keeps bodies (docs/operating/bodies.md: Which bodies are kept). After the response they are masked and copied to a stage. From
+ * there, the bodies of one user are encrypted together as pages, and written in batches. If they arrive faster than the store
+ * takes them, or the store is unavailable, they are dropped and counted.
  */
-export function createBodies({ seal, settings, write, random, now, onDropped, onFailure }: BodiesDeps) {
-  let waiting: WaitingBody[] = []
+export function createBodies({
+  seal,
+  memory,
+  settings,
+  write,
+  random,
+  now,
+  onDropped,
+  onFailure,
+}: BodiesDeps) {
+  /** Bodies that are too large to be masked at once. */
+  const large: WaitingBody[] = []
+  /** New bodies go to this one, while those of the other one are written. */
+  let stage = createStage()
+  let otherStage = createStage()
+  let waitingCount = 0
   let waitingBytes = 0
+  /** The bytes of a page. Nothing refers to them after the page is encrypted. */
+  let plain = Buffer.alloc(0)
   let running: Promise<void> | undefined
   let rules: BodyRules | undefined
 
@@ -114,90 +162,120 @@ export function createBodies({ seal, settings, write, random, now, onDropped, on
     return mode === 'sampled' && random() < current.body_sample
   }
 
-  function storedBytes(body: WaitingBody): StoredBytes {
-    if (body.stored) return body.stored
+  function maskedTexts(body: WaitingBody) {
+    if (body.masked) return body.masked
     const { mask } = currentRules()
     const { request, answer } = body.captured
-    body.stored = { request: masked(request.bytes, mask), answer: masked(answer.bytes, mask) }
-    return body.stored
+    body.masked = { request: maskContent(request.content, mask), answer: maskContent(answer.content, mask) }
+    return body.masked
   }
 
-  function rowOf(body: WaitingBody): BodyRow {
-    const { requestId, userId, tokenId, model, path, status, captured, createdTime } = body
-    const { request, answer } = storedBytes(body)
+  function release(count: number, bytes: number): void {
+    waitingCount -= count
+    waitingBytes -= bytes
+    memory.give(bytes)
+  }
+
+  function addToStage(body: WaitingBody): void {
+    try {
+      stage.add(body, textsOf(body), body.capture.bytes())
+    } catch (error) {
+      // There is no memory for a larger stage.
+      release(1, body.capture.bytes())
+      onDropped(1)
+      onFailure(error as Error)
+    }
+  }
+
+  function textsOf(body: WaitingBody): ExchangeTexts {
+    const { path, model, status, requestId, tokenId, captured } = body
+    const { request, answer } = maskedTexts(body)
     const { parts } = captured.request
-    const exchange: KeptExchange = {
+    const side = describeSide(captured.request, request)
+    const exchange: PagedExchange = {
+      request_id: requestId,
+      token_id: tokenId,
       path,
       model,
       status,
-      request: {
-        size: captured.request.size,
-        kept: request.length,
-        type: captured.request.type,
-        is_truncated: captured.request.bytes.length < captured.request.size,
-        is_masked: request !== captured.request.bytes,
-        ...(parts && { parts }),
-      },
-      answer: {
-        size: captured.answer.size,
-        kept: answer.length,
-        type: captured.answer.type,
-        is_truncated: captured.answer.bytes.length < captured.answer.size,
-        is_masked: answer !== captured.answer.bytes,
-      },
+      request: parts ? { ...side, parts } : side,
+      answer: describeSide(captured.answer, answer),
     }
-    const content = seal.sealExchange(bodyPlace(requestId), { exchange, request, answer })
+    return { description: JSON.stringify(exchange), request: request.text, answer: answer.text }
+  }
+
+  /** Large bodies, until there are enough for a batch. Other requests run in between. */
+  async function addLargeToStage(): Promise<void> {
+    let turnBytes = 0
+    while (large.length > 0 && stage.size() < BATCH_BYTES) {
+      const body = large.shift() as WaitingBody
+      addToStage(body)
+      turnBytes += body.capture.bytes()
+      if (turnBytes < TURN_BYTES) continue
+      turnBytes = 0
+      await setImmediate()
+    }
+  }
+
+  /** Writes the encrypted page to the start of `target`. */
+  function sealPage(from: BodyStage, page: StagedPage, target: Buffer): BodyPageRow {
+    if (plain.length < page.size) plain = Buffer.allocUnsafeSlow(page.size)
+    from.copyTo(plain, page)
+    const [id, ...others] = page.bodies.map(({ requestId }) => requestId) as [string, ...string[]]
+    const owned = { id, user_id: page.userId }
+    const size = seal.sealTo(target, 0, pagePlace(owned), plain.subarray(0, page.size))
     return {
-      request_id: requestId,
-      user_id: userId,
-      token_id: tokenId,
-      created_time: createdTime,
-      size: content.length,
-      content,
+      ...owned,
+      created_time: now(),
+      size,
+      other_requests: JSON.stringify(others),
+      content: target.subarray(0, size),
     }
   }
 
-  function nextBatch(): WaitingBody[] {
-    let bytes = 0
-    const end = waiting.findIndex((body, index) => {
-      bytes += body.capture.bytes()
-      return index > 0 && (index >= BATCH || bytes > BATCH_BYTES)
-    })
-    const batch = end < 0 ? waiting : waiting.slice(0, end)
-    waiting = waiting.slice(batch.length)
-    return batch
-  }
-
-  async function writeBatch(batch: readonly WaitingBody[]): Promise<void> {
+  async function writeBatch(from: BodyStage, batch: readonly StagedPage[]): Promise<void> {
+    const count = batch.reduce((sum, { bodies }) => sum + bodies.length, 0)
+    const bytes = batch.reduce((sum, { memoryBytes }) => sum + memoryBytes, 0)
     try {
-      const rows: BodyRow[] = []
+      const pages: BodyPageRow[] = []
+      // One buffer: each is copied to the thread of SQLite by itself, with all memory that it is a part of.
+      let target = Buffer.allocUnsafeSlow(batch.reduce((sum, { size }) => sum + sealedLength(size), 0))
       let turnBytes = 0
-      for (const body of batch) {
-        rows.push(rowOf(body))
-        turnBytes += body.capture.bytes()
+      for (const page of batch) {
+        const sealed = sealPage(from, page, target)
+        pages.push(sealed)
+        target = target.subarray(sealed.size)
+        turnBytes += page.size
         if (turnBytes < TURN_BYTES) continue
-        // Masking a large body takes milliseconds. Other requests run in between.
         turnBytes = 0
         await setImmediate()
       }
-      await write(rows)
+      await write(pages)
     } catch (error) {
-      onDropped(batch.length)
+      onDropped(count)
       onFailure(error as Error)
     } finally {
-      for (const { capture } of batch) {
-        waitingBytes -= capture.bytes()
-        capture.end()
-      }
+      release(count, bytes)
     }
   }
 
+  async function writeStage(): Promise<void> {
+    await addLargeToStage()
+    const full = stage
+    stage = otherStage
+    otherStage = full
+    for (const batch of batchesOf(full.pages())) await writeBatch(full, batch)
+    full.clear()
+  }
+
+  /** Bodies that arrive meanwhile wait for the next time: a page of few bodies costs as much as a large one. */
   async function writeAll(): Promise<void> {
-    while (waiting.length > 0) await writeBatch(nextBatch())
+    do await writeStage()
+    while (large.length > 0 || stage.size() >= BATCH_BYTES)
   }
 
   function flush(): Promise<void> {
-    if (waiting.length > 0)
+    if (waitingCount > 0)
       running ??= writeAll().finally(() => {
         running = undefined
       })
@@ -219,12 +297,13 @@ export function createBodies({ seal, settings, write, random, now, onDropped, on
       }
       const captured = capture.exchange(request.headers['content-type'] ?? '')
       const bytes = capture.bytes()
-      const isFull = waiting.length >= MAX_WAITING || waitingBytes + bytes > MAX_WAITING_BYTES
+      const isFull = waitingCount >= MAX_WAITING || waitingBytes + bytes > MAX_WAITING_BYTES
       if (captured === undefined || isFull) {
         onDropped(1)
         capture.end()
         return undefined
       }
+      waitingCount += 1
       waitingBytes += bytes
       const path = pathOf(request)
       const { requestId, caller, work } = report
@@ -237,16 +316,26 @@ export function createBodies({ seal, settings, write, random, now, onDropped, on
         path,
         status,
         captured,
-        createdTime: now(),
       }
-      waiting.push(body)
-      return { path, answerType: captured.answer.type, bodies: () => storedBytes(body) }
+      if (captured.request.content.length + captured.answer.content.length <= SMALL_BYTES) addToStage(body)
+      else large.push(body)
+      return {
+        path,
+        answerType: captured.answer.type,
+        // From the texts: the memory of the stage is used again.
+        bodies() {
+          const { request: requestText, answer: answerText } = maskedTexts(body)
+          return {
+            request: Buffer.from(requestText.text, 'latin1'),
+            answer: Buffer.from(answerText.text, 'latin1'),
+          }
+        },
+      }
     },
     /** Stops the timer and writes the waiting bodies. */
     async close(): Promise<void> {
       clearInterval(timer)
-      await flush()
-      await flush()
+      while (waitingCount > 0) await flush()
     },
   }
 }

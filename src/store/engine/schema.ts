@@ -46,6 +46,8 @@ export type Database = {
   alert_leases: AlertLeasesTable
   setting_secrets: SettingSecretsTable
   bodies: BodiesTable
+  body_pages: BodyPagesTable
+  body_places: BodyPlacesTable
   saved_tests: SavedTestsTable
   imports: ImportsTable
   config_revisions: ConfigRevisionsTable
@@ -523,7 +525,7 @@ export type AlertTargetRow = Selectable<AlertTargetsTable>
 export type AlertStateRow = Selectable<AlertStatesTable>
 export type AlertDeliveryRow = Selectable<AlertDeliveriesTable>
 
-/** The bodies of a request and its answer, encrypted with the key in `meta.body_key`. */
+/** The bodies of a request and its answer, encrypted with the key in `meta.body_key`. Newer ones are in pages. */
 type BodiesTable = {
   request_id: string
   user_id: number
@@ -533,6 +535,22 @@ type BodiesTable = {
   size: number
   content: Uint8Array
 }
+
+/** The bodies of several requests of one user, encrypted together like those of `bodies`. */
+type BodyPagesTable = {
+  /** The id of its first request. */
+  id: string
+  user_id: number
+  created_time: number
+  /** Bytes of `content`. */
+  size: number
+  /** A JSON list of the ids of its other requests, whose rows in `body_places` are removed with the page. */
+  other_requests: string
+  content: Uint8Array
+}
+
+/** The page that has the bodies of a request, unless it is the first one of the page. */
+type BodyPlacesTable = { request_id: string; page_id: string }
 
 /** A request that is saved to be sent again; its body is encrypted like those of `bodies`. */
 type SavedTestsTable = {
@@ -668,6 +686,7 @@ export type ConfigChangeRow = Selectable<ConfigChangesTable>
 export type ConfigOwnedRow = Selectable<ConfigOwnedTable>
 export type SavedTestRow = Selectable<SavedTestsTable>
 export type BodyRow = Selectable<BodiesTable>
+export type BodyPageRow = Selectable<BodyPagesTable>
 export type VideoRow = Selectable<VideosTable>
 export type NewVideo = Insertable<VideosTable>
 export type SuspenseRow = Selectable<SuspenseTable>

@@ -23,6 +23,7 @@ import { imports } from '../migrations/0021-imports.ts'
 import { partitions } from '../migrations/0022-partitions.ts'
 import { canaries } from '../migrations/0024-canaries.ts'
 import { channelSettingSecrets } from '../migrations/0025-channel-setting-secrets.ts'
+import { bodyPages } from '../migrations/0026-body-pages.ts'
 import { createPing, createPool, openPool } from './postgres.ts'
 import type { Database, Engine } from './schema.ts'
 import { createSqliteDialect, SqliteError } from './sqlite.ts'
@@ -69,6 +70,7 @@ export const MIGRATIONS = {
   '0022-partitions': partitions,
   '0024-canaries': canaries,
   '0025-channel-setting-secrets': channelSettingSecrets,
+  '0026-body-pages': bodyPages,
 } as const satisfies Record<string, (db: Kysely<unknown>, engine: Engine) => Promise<void>>
 
 /**

@@ -16,10 +16,10 @@ type Value = string | number | bigint | null | Uint8Array
 export type StoredRow = Record<string, Value>
 
 const ROWS_AT_ONCE = 500
-/** Rows with bodies have up to half a megabyte each. */
-const BODIES_AT_ONCE = 20
-export const rowsAtOnce = (table: string) =>
-  table === 'bodies' || table === 'saved_tests' ? BODIES_AT_ONCE : ROWS_AT_ONCE
+/** Rows of these tables have up to a megabyte each. */
+const LARGE_ROWS: ReadonlySet<string> = new Set(['bodies', 'body_pages', 'saved_tests'])
+const LARGE_ROWS_AT_ONCE = 20
+export const rowsAtOnce = (table: string) => (LARGE_ROWS.has(table) ? LARGE_ROWS_AT_ONCE : ROWS_AT_ONCE)
 
 /** The tables of an SQLite file, each after the tables that it references. */
 export function tablesOf(file: File): StoredTable[] {

@@ -36,6 +36,8 @@ type Removed = {
   readonly bodies: number
 }
 
+type RemovedSome = { readonly count: number; readonly hasMore: boolean }
+
 /** The types of usage rows that expire. Others, such as top-ups, are kept. */
 const EXPIRING_TYPES = [LOG_TYPE.consume, LOG_TYPE.error, LOG_TYPE.system]
 const DAY_S = 24 * 3600
@@ -63,17 +65,24 @@ export function createRetention({
   let isClosed = false
   let running: Promise<void> | undefined
 
-  /** Runs batches until one is not full. `removeSome` returns the number of deleted rows. */
-  async function drain(removeSome: () => Promise<number>): Promise<number> {
+  /** Runs batches until nothing more is due. */
+  async function repeat(removeSome: () => Promise<RemovedSome>): Promise<number> {
     let removed = 0
     while (!isClosed && isLeader()) {
-      const count = await removeSome()
+      const { count, hasMore } = await removeSome()
       removed += count
-      if (count < BATCH) break
+      if (!hasMore) break
       await pause()
     }
     return removed
   }
+
+  /** Runs batches until one is not full. `removeSome` returns the number of deleted rows. */
+  const drain = (removeSome: () => Promise<number>): Promise<number> =>
+    repeat(async () => {
+      const count = await removeSome()
+      return { count, hasMore: count >= BATCH }
+    })
 
   /** The time before which usage rows expire; undefined if they are kept. */
   async function usageExpiry(): Promise<{ readonly before: number; readonly days: number } | undefined> {
@@ -182,12 +191,14 @@ export function createRetention({
   async function removeBodies(): Promise<number> {
     const { body_retention_days: days, body_budget_mb: budgetMb } = await readSettings(db)
     const before = days === 0 ? 0 : now() - days * DAY_S
-    const erased = await drain(() => eraseBodies(db, undefined, BATCH))
+    const erased = await repeat(() =>
+      db.transaction().execute(trx => eraseBodies({ trx, engine }, undefined, BATCH)),
+    )
     let excess = (await bodyBytes(db)) - budgetMb * MIB
-    const removed = await drain(async () => {
-      const { count, bytes } = await removeOldBodies({ db, engine, before, excess, limit: BATCH })
-      excess -= bytes
-      return count
+    const removed = await repeat(async () => {
+      const some = await removeOldBodies({ db, engine, before, excess, limit: BATCH })
+      excess -= some.bytes
+      return some
     })
     return erased + removed
   }
