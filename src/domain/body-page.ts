@@ -51,8 +51,8 @@ export function readExchange<Description extends KeptExchange>(bytes: Buffer): E
 export function findPaged(page: Buffer, requestId: string): ExchangeBytes<PagedExchange> | undefined {
   for (let start = 0; start < page.length; ) {
     const end = start + LENGTH_BYTES + page.readUInt32BE(start)
-    const found = readExchange<PagedExchange>(page.subarray(start + LENGTH_BYTES, end))
-    if (found.exchange.request_id === requestId) return found
+    const candidate = readExchange<PagedExchange>(page.subarray(start + LENGTH_BYTES, end))
+    if (candidate.exchange.request_id === requestId) return candidate
     start = end
   }
   return undefined

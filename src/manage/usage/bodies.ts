@@ -13,15 +13,15 @@ import { untilWritten } from './request-rows.ts'
 
 type OpenedBody = ExchangeBytes & { readonly tokenId: number }
 
-function openStored(seal: BodySeal, stored: StoredBody, requestId: string): OpenedBody {
-  if ('row' in stored) {
-    const bytes = seal.open(bodyPlace(requestId), stored.row.content)
-    return { ...readExchange(bytes), tokenId: stored.row.token_id }
+function openStored(seal: BodySeal, storedBody: StoredBody, requestId: string): OpenedBody {
+  if ('row' in storedBody) {
+    const bytes = seal.open(bodyPlace(requestId), storedBody.row.content)
+    return { ...readExchange(bytes), tokenId: storedBody.row.token_id }
   }
-  const place = pagePlace(stored.page)
-  const opened = findPaged(seal.open(place, stored.page.content), requestId)
-  if (!opened) throw new SealError(`${place} does not have the bodies of ${requestId}`)
-  return { ...opened, tokenId: opened.exchange.token_id }
+  const place = pagePlace(storedBody.page)
+  const body = findPaged(seal.open(place, storedBody.page.content), requestId)
+  if (!body) throw new SealError(`${place} does not have the bodies of ${requestId}`)
+  return { ...body, tokenId: body.exchange.token_id }
 }
 
 /** The bodies of a request. Only its owner and Root may read them; an administrator learns that there are some. */
@@ -30,14 +30,14 @@ export async function openBody(
   requestId: string,
   actor: Actor,
 ) {
-  const stored = await untilWritten(requestId, () => findBody(db, requestId))
-  const row = stored && ('row' in stored ? stored.row : stored.page)
+  const storedBody = await untilWritten(requestId, () => findBody(db, requestId))
+  const row = storedBody && ('row' in storedBody ? storedBody.row : storedBody.page)
   const isOwn = row?.user_id === actor.id
   if (!row || (!isOwn && !isAdmin(actor))) throw notFound('body')
   if (!isOwn && actor.role !== ROLE.root)
     throw new Refusal('forbidden', 'Only the owner of a request and Root can read its body.')
   const { user_id, created_time } = row
-  return { user_id, created_time, ...openStored(bodySeal, stored, requestId) }
+  return { user_id, created_time, ...openStored(bodySeal, storedBody, requestId) }
 }
 
 const sideOf = ({ type, size, is_truncated, is_masked }: KeptSide, bytes: Buffer) => ({

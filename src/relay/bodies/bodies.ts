@@ -59,7 +59,7 @@ type WaitingBody = {
   readonly status: number
   readonly captured: CapturedExchange
   /** Masked once, when the texts are first needed. */
-  masked?: { readonly request: MaskedText; readonly answer: MaskedText }
+  texts?: { readonly request: MaskedText; readonly answer: MaskedText }
 }
 
 /** What follows from the settings, computed once for each version of them. */
@@ -163,11 +163,11 @@ export function createBodies({
   }
 
   function maskedTexts(body: WaitingBody) {
-    if (body.masked) return body.masked
+    if (body.texts) return body.texts
     const { mask } = currentRules()
     const { request, answer } = body.captured
-    body.masked = { request: maskContent(request.content, mask), answer: maskContent(answer.content, mask) }
-    return body.masked
+    body.texts = { request: maskContent(request.content, mask), answer: maskContent(answer.content, mask) }
+    return body.texts
   }
 
   function release(count: number, bytes: number): void {
@@ -222,10 +222,10 @@ export function createBodies({
     if (plain.length < page.size) plain = Buffer.allocUnsafeSlow(page.size)
     from.copyTo(plain, page)
     const [id, ...others] = page.bodies.map(({ requestId }) => requestId) as [string, ...string[]]
-    const owned = { id, user_id: page.userId }
-    const size = seal.sealTo(target, 0, pagePlace(owned), plain.subarray(0, page.size))
+    const owner = { id, user_id: page.userId }
+    const size = seal.sealTo(target, 0, pagePlace(owner), plain.subarray(0, page.size))
     return {
-      ...owned,
+      ...owner,
       created_time: now(),
       size,
       other_requests: JSON.stringify(others),
@@ -242,9 +242,9 @@ export function createBodies({
       let target = Buffer.allocUnsafeSlow(batch.reduce((sum, { size }) => sum + sealedLength(size), 0))
       let turnBytes = 0
       for (const page of batch) {
-        const sealed = sealPage(from, page, target)
-        pages.push(sealed)
-        target = target.subarray(sealed.size)
+        const row = sealPage(from, page, target)
+        pages.push(row)
+        target = target.subarray(row.size)
         turnBytes += page.size
         if (turnBytes < TURN_BYTES) continue
         turnBytes = 0

@@ -54,14 +54,14 @@ export async function insertPages({ db, engine }: BodyStore, pages: readonly Bod
   if (pages.length === 0) return
   const values = pages.flatMap(page => COLUMNS.map(name => page[name]))
   const insert = CompiledQuery.raw(statementFor(db, pages.length), values)
-  const longer = pages.filter(({ other_requests }) => other_requests !== NO_REQUESTS)
-  if (longer.length === 0) {
+  const withPlaces = pages.filter(({ other_requests }) => other_requests !== NO_REQUESTS)
+  if (withPlaces.length === 0) {
     await db.executeQuery(insert)
     return
   }
   const places = otherRequests(
     engine,
-    longer.map(({ id }) => id),
+    withPlaces.map(({ id }) => id),
   )
   await db.transaction().execute(async trx => {
     await trx.executeQuery(insert)
