@@ -147,6 +147,12 @@ const LANE = 'test/lane.ts'
 const programs = lanes ? [LANE, ...ALONE, ...Array(AT_ONCE - 1).fill(LANE)] : files
 
 /**
+ * A lane has a heap of some 200 MB, and V8 would collect all of it whenever buffers of 64 MB were allocated since the last time: a third of
+ * the CPU time of a lane.
+ */
+const GARBAGE_COLLECTION = ['--external-memory-accounted-in-global-limit', '--initial-old-space-size=512']
+
+/**
  * Runs the programs and prints their tests. Returns the test files that failed, or the lane if it ended otherwise.
  * Uses the API and not `node --test`, which always runs files in the order of their names.
  */
@@ -156,10 +162,13 @@ async function runAndPrint(programs: readonly string[], concurrency: number): Pr
     concurrency,
     signal: checkFailed.signal,
     // Threads load them too, also while a test has changed the directory.
-    execArgv: ['promise-tracking', 'cpu-of-file'].flatMap(name => [
-      '--import',
-      import.meta.resolve(`./support/${name}.ts`),
-    ]),
+    execArgv: [
+      ...GARBAGE_COLLECTION,
+      ...['promise-tracking', 'cpu-of-file'].flatMap(name => [
+        '--import',
+        import.meta.resolve(`./support/${name}.ts`),
+      ]),
+    ],
   })
   const failures = new Set<string>()
   // In a lane, each file is a test of the outermost level.
