@@ -7,11 +7,11 @@ import type { PlantedBug } from './simulate.ts'
  */
 export const PLANTED_BUGS: Readonly<Record<string, PlantedBug & { readonly foundBy: number }>> = {
   'the fence is skipped': {
-    foundBy: 5,
+    foundBy: 23,
     wrap: parts => ({ ...parts, isFenced: () => false }),
   },
   'a lease request that was not acknowledged is executed again': {
-    foundBy: 2,
+    foundBy: 5,
     wrap(parts, world) {
       let repeats = 0
       return {
@@ -29,7 +29,7 @@ export const PLANTED_BUGS: Readonly<Record<string, PlantedBug & { readonly found
     },
   },
   'a change is acknowledged before it is applied': {
-    foundBy: 8,
+    foundBy: 2,
     wrap: (parts, { store }) => ({
       ...parts,
       fleetStore: {
@@ -71,11 +71,11 @@ export const PLANTED_BUGS: Readonly<Record<string, PlantedBug & { readonly found
     }),
   },
   'windows of rate limits count by the system clock': {
-    foundBy: 17,
+    foundBy: 4,
     wrap: parts => ({ ...parts, rateClockMs: parts.clock.wallMs }),
   },
   'the lease of the jobs counts by the system clock': {
-    foundBy: 9,
+    foundBy: 17,
     wrap(parts) {
       let expired: Awaited<ReturnType<typeof parts.jobLeaseStore.read>>
       return {
@@ -94,7 +94,7 @@ export const PLANTED_BUGS: Readonly<Record<string, PlantedBug & { readonly found
     },
   },
   'a batch that was not acknowledged is applied again from another position': {
-    foundBy: 1,
+    foundBy: 2,
     wrap: (parts, { store }) => ({
       ...parts,
       books: {
@@ -108,7 +108,7 @@ export const PLANTED_BUGS: Readonly<Record<string, PlantedBug & { readonly found
     }),
   },
   'a read does not wait for other nodes': {
-    foundBy: 19,
+    foundBy: 22,
     wrap: parts => ({ ...parts, othersCaughtUp: () => true }),
   },
   'a request is refused without the idle leases of other nodes': {
@@ -136,7 +136,7 @@ export const PLANTED_BUGS: Readonly<Record<string, PlantedBug & { readonly found
     },
   },
   'a node whose registration is lost does not register again': {
-    foundBy: 22,
+    foundBy: 27,
     wrap: parts => ({ ...parts, fleetStore: { ...parts.fleetStore, join: async () => undefined } }),
   },
   'a node sends its health once, and never again': {
