@@ -9,6 +9,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import { oneEngine } from '../support/gateway.ts'
 import { soundForm, suiteMedia, wavOf } from '../support/media.ts'
+import { until } from '../support/process.ts'
 import { wavFile } from '../support/wav.ts'
 
 const PER_SECOND = { per_second: 0.0001 }
@@ -365,8 +366,7 @@ describe('a form', () => {
         socket.destroy()
       }),
     )
-    for (let turn = 0; turn < 100 && descriptors() > before; turn++) await delay(20)
-    assert.ok(descriptors() <= before, `${descriptors() - before} descriptors stay open`)
+    await until('all descriptors to be closed', () => (descriptors() <= before ? true : undefined))
     assert.deepEqual(tempFiles(), [])
     assert.equal(await media.usedBy(id), 0)
     const { held_quota } = await media.must(media.api('GET', `/api/token/${id}`))

@@ -4,6 +4,8 @@ import { UnreachableError } from '../../domain/errors.ts'
 import { parsePostgresUrl, type ServerKind } from './postgres-url.ts'
 
 const STATEMENT_TIMEOUT_MS = 30_000
+/** A machine that is cut off inside a transaction blocks the rows that it has changed for this long. */
+const IDLE_IN_TRANSACTION_MS = 10_000
 /** Longer than PostgreSQL's own timeout: it ends queries only if the server does not respond at all. */
 const QUERY_TIMEOUT_MS = 35_000
 const CONNECT_TIMEOUT_MS = 10_000
@@ -175,7 +177,7 @@ export async function createPool(
       await onConnect(client)
     },
     statement_timeout: STATEMENT_TIMEOUT_MS,
-    idle_in_transaction_session_timeout: STATEMENT_TIMEOUT_MS,
+    idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
     keepAlive: true,
     pipeline: true,
     types: types as NonNullable<PoolConfig['types']>,

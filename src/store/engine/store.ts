@@ -83,6 +83,7 @@ export const SCHEMA_FLOOR: keyof typeof MIGRATIONS = '0015-saved-tests'
 export const MIGRATION_NAMES: readonly string[] = Object.keys(MIGRATIONS)
 
 const PING_TIMEOUT_MS = 3_000
+const MAINTENANCE_IDLE_MS = 30_000
 const MAINTENANCE_CONNECT_MS = 10_000
 
 class KeyedPostgresDialect extends PostgresDialect {
@@ -118,6 +119,7 @@ const openMaintenance = (url: string) =>
           max: 1,
           connectionTimeoutMillis: MAINTENANCE_CONNECT_MS,
           statement_timeout: 0,
+          idle_in_transaction_session_timeout: MAINTENANCE_IDLE_MS,
           idleTimeoutMillis: 0,
         }),
     }),
