@@ -27,7 +27,6 @@ export type StagedPage = {
 export function createStage() {
   let bytes = EMPTY
   let end = 0
-  let count = 0
   /** The last page of each user, and those before. */
   let openPages = new Map<number, StagedPage>()
   let pages: StagedPage[] = []
@@ -49,8 +48,6 @@ export function createStage() {
   }
 
   return {
-    /** The number of bodies. */
-    count: () => count,
     size: () => end,
     /** `memoryBytes`: the memory that the bodies count for. */
     add(
@@ -65,7 +62,6 @@ export function createStage() {
       page.bodies.push({ requestId, start, end })
       page.size += end - start
       page.memoryBytes += memoryBytes
-      count += 1
     },
     pages: (): readonly StagedPage[] => pages,
     /** Copies the bytes of a page to the start of a buffer that is large enough. */
@@ -76,7 +72,6 @@ export function createStage() {
     clear(): void {
       if (bytes.length > MAX_KEPT_BYTES) bytes = EMPTY
       end = 0
-      count = 0
       openPages = new Map()
       pages = []
     },
