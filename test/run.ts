@@ -14,6 +14,7 @@ import { BOTH_VARIABLE, describeEngines, ENGINES_VARIABLE } from './support/engi
 import { prepareFirstStarts } from './support/first-start.ts'
 import { prepareLanes } from './support/lanes.ts'
 import { countLaws, LAWS_VARIABLE } from './support/laws.ts'
+import { useMemoryFolder } from './support/memory-folder.ts'
 import { POSTGRES_VARIABLE, startPostgres } from './support/postgres.ts'
 import { PROGRAM_VARIABLE } from './support/program.ts'
 
@@ -112,6 +113,9 @@ async function check(): Promise<void> {
 }
 const checking = values.check ? check() : undefined
 
+// The program is started a few hundred times: the compile cache avoids compiling it each time, also in the next run.
+process.env.NODE_COMPILE_CACHE = join(tmpdir(), 'sluice-test-compiled')
+const memoryFolder = useMemoryFolder()
 const [program, postgres] = await Promise.all([
   buildProgram(),
   startPostgres(),
@@ -122,8 +126,6 @@ const [program, postgres] = await Promise.all([
 process.env[PROGRAM_VARIABLE] = program
 process.env[POSTGRES_VARIABLE] = postgres.url
 const firstStarts = await prepareFirstStarts()
-// The program is started a few hundred times: the compile cache avoids compiling it each time.
-process.env.NODE_COMPILE_CACHE = join(tmpdir(), 'sluice-test-compiled')
 if (values.campaign) process.env.SLUICE_CAMPAIGN = '1'
 if (values.campaign || values['both-engines']) process.env[BOTH_VARIABLE] = '1'
 const countsFolder = mkdtempSync(join(tmpdir(), 'sluice-counts-'))
@@ -211,6 +213,7 @@ const laws = countLaws(existsSync(lawsFile) ? readFileSync(lawsFile, 'utf8') : '
 const costs = describeCosts(readFileSync(costsFile, 'utf8'))
 const engines = describeEngines(readFileSync(enginesFile, 'utf8'))
 rmSync(countsFolder, { recursive: true })
+memoryFolder.remove()
 if (isShared) console.log(`${costs}\n${engines}`)
 if (laws.ran > 0) console.log(laws.summary)
 // Law tests that do not run report nothing: a full run without them must not look like a success.
