@@ -14,7 +14,7 @@ import { BOTH_VARIABLE, describeEngines, ENGINES_VARIABLE } from './support/engi
 import { prepareFirstStarts } from './support/first-start.ts'
 import { prepareLanes } from './support/lanes.ts'
 import { countLaws, LAWS_VARIABLE } from './support/laws.ts'
-import { useMemoryFolder } from './support/memory-folder.ts'
+import { prepareMemoryFolder } from './support/memory-folder.ts'
 import { POSTGRES_VARIABLE, startPostgres } from './support/postgres.ts'
 import { PROGRAM_VARIABLE } from './support/program.ts'
 
@@ -115,7 +115,7 @@ const checking = values.check ? check() : undefined
 
 // The program is started a few hundred times: the compile cache avoids compiling it each time, also in the next run.
 process.env.NODE_COMPILE_CACHE = join(tmpdir(), 'sluice-test-compiled')
-const memoryFolder = useMemoryFolder()
+const memoryFolder = prepareMemoryFolder()
 const [program, postgres] = await Promise.all([
   buildProgram(),
   startPostgres(),

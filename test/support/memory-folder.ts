@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, mkdtempSync, rmSync, statfsSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync, statfsSync } from 'node:fs'
 import { freemem } from 'node:os'
 import { join } from 'node:path'
 
@@ -14,13 +14,24 @@ function hasRoom(): boolean {
   return bavail * bsize >= LEAST_ROOM && freemem() >= LEAST_FREE
 }
 
+const PREFIX = 'sluice-tests-'
+
+/** Removes the folders of runs that were killed. */
+function removeOld(): void {
+  for (const name of readdirSync(SHARED_MEMORY).filter(name => name.startsWith(PREFIX)))
+    if (!existsSync(`/proc/${name.slice(PREFIX.length)}`))
+      rmSync(join(SHARED_MEMORY, name), { recursive: true, force: true })
+}
+
 /**
  * Lets this process and its children have their temporary files in memory, if there is enough of it: a database of PostgreSQL has 700
  * files, and on a disk its creation takes ten times the CPU time.
  */
-export function useMemoryFolder(): { readonly remove: () => void } {
+export function prepareMemoryFolder(): { readonly remove: () => void } {
   if (!hasRoom()) return { remove() {} }
-  const folder = mkdtempSync(join(SHARED_MEMORY, 'sluice-tests-'))
+  removeOld()
+  const folder = join(SHARED_MEMORY, `${PREFIX}${process.pid}`)
+  mkdirSync(folder)
   // PostgreSQL may run as another user.
   chmodSync(folder, 0o1777)
   process.env.TMPDIR = folder
