@@ -2,11 +2,11 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { openDatabase, type SQLInputValue, type StatementSync } from '../../host/sqlite-open.ts'
 import { applySettled, type BatchMessage } from '../books/apply-sqlite.ts'
 
-/** The options of a thread with one connection to the SQLite file. `node:sqlite` is synchronous and would block the main one. */
+/** The options of a thread with connections to the SQLite file. `node:sqlite` is synchronous and would block the main one. */
 export type ThreadOptions = { path: string; readonly: boolean; fullSync: boolean }
 /** A single statement, or a whole batch: a round trip to the thread costs more than a statement. */
 export type ThreadTask =
-  | { readonly sql: string; readonly parameters: readonly unknown[] }
+  | { readonly sql: string; readonly parameters: readonly unknown[]; readonly isRead: boolean }
   | { readonly batch: BatchMessage }
 export type TaskResult = { readonly rows: unknown[]; readonly changes: number }
 export type ThreadRequest = { readonly id: number; readonly task: ThreadTask }
@@ -20,30 +20,46 @@ const MAX_STATEMENTS = 500
 const CACHE_KIB = 4_000
 
 const { path, readonly, fullSync } = workerData as ThreadOptions
-const db = openDatabase(path, { readOnly: readonly, timeoutMs: BUSY_TIMEOUT_MS })
-if (!readonly) db.exec('PRAGMA journal_mode = WAL')
-db.exec(
-  `PRAGMA foreign_keys = ON; PRAGMA synchronous = ${fullSync ? 'FULL' : 'NORMAL'}; PRAGMA temp_store = MEMORY;
+
+function connect(readOnly: boolean) {
+  const db = openDatabase(path, { readOnly, timeoutMs: BUSY_TIMEOUT_MS })
+  if (!readOnly) db.exec('PRAGMA journal_mode = WAL')
+  db.exec(
+    `PRAGMA foreign_keys = ON; PRAGMA synchronous = ${fullSync ? 'FULL' : 'NORMAL'}; PRAGMA temp_store = MEMORY;
     PRAGMA cache_size = -${CACHE_KIB}`,
-)
+  )
+  const statements = new Map<string, StatementSync>()
+  return {
+    prepare(sql: string): StatementSync {
+      const cached = statements.get(sql)
+      if (cached) return cached
+      const statement = db.prepare(sql)
+      if (statements.size >= MAX_STATEMENTS) statements.clear()
+      statements.set(sql, statement)
+      return statement
+    },
+    close: () => db.close(),
+  }
+}
 
-const statements = new Map<string, StatementSync>()
+type Connection = ReturnType<typeof connect>
 
-function prepare(sql: string): StatementSync {
-  const cached = statements.get(sql)
-  if (cached) return cached
-  const statement = db.prepare(sql)
-  if (statements.size >= MAX_STATEMENTS) statements.clear()
-  statements.set(sql, statement)
-  return statement
+const writing = readonly ? undefined : connect(false)
+/** The writer reads on another connection than it writes: in a transaction, the first would see what is not committed. */
+let reading: Connection | undefined
+
+function connectionFor(isRead: boolean): Connection {
+  if (writing && !isRead) return writing
+  reading ??= connect(true)
+  return reading
 }
 
 function run(task: ThreadTask): TaskResult {
   if ('batch' in task) {
-    applySettled(prepare, task.batch)
+    applySettled(connectionFor(false).prepare, task.batch)
     return { rows: [], changes: 0 }
   }
-  const statement = prepare(task.sql)
+  const statement = connectionFor(task.isRead).prepare(task.sql)
   const values = task.parameters as SQLInputValue[]
   // A statement with columns returns rows; this includes RETURNING.
   if (statement.columns().length > 0) return { rows: statement.all(...values), changes: 0 }
@@ -61,7 +77,9 @@ function respond({ id, task }: ThreadRequest): ThreadResponse {
 
 parentPort?.on('message', (message: ThreadRequest | 'close') => {
   if (message === 'close') {
-    db.close()
+    // The writer's connection is the last one, so that SQLite removes the write-ahead log.
+    reading?.close()
+    writing?.close()
     parentPort?.close()
     return
   }

@@ -1,3 +1,4 @@
+import { statSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import {
   type CompiledQuery,
@@ -38,6 +39,7 @@ const FILE_FAILURES: ReadonlySet<number> = new Set([
 ])
 const DISK_FAILS = 10
 
+const statement = (sql: string): ThreadTask => ({ sql, parameters: [], isRead: false })
 const isCommit = (task: ThreadTask) => 'sql' in task && task.sql === 'COMMIT'
 
 function errorOf(task: ThreadTask, { message, errcode }: { message: string; errcode: number | undefined }) {
@@ -57,13 +59,18 @@ const memoryOf = (task: ThreadTask) => ('batch' in task ? [task.batch.settled.bu
 const LONG_TASK_MS = 10
 const MAX_WAITING = 8
 
+/** No statement takes long on a file of this size. */
+const SMALL_FILE_BYTES = 16 * 2 ** 20
+/** After so many batches of settled requests the file may have become larger, and there is traffic that should not wait for reads. */
+const FEW_BATCHES = 30
+
 type Waiting = {
   readonly task: ThreadTask
   resolve(result: TaskResult): void
   reject(error: Error): void
 }
 
-/** A thread with a connection of its own; it runs its tasks in the order they are sent. */
+/** A thread with connections of its own; it runs its tasks in the order they are sent. */
 function startThread(options: ThreadOptions) {
   const worker = startProgramThread(programFile('store/engine/sqlite-thread'), {
     workerData: options,
@@ -146,7 +153,8 @@ type SqliteOptions = { path: string; fullSync: boolean; readers?: number }
 
 /**
  * Kysely over `node:sqlite`: one thread writes, others read. A transaction occupies the writer from BEGIN IMMEDIATE to its
- * end. A single SELECT runs on the least busy reader and sees everything that was committed before it was sent.
+ * end. A single SELECT runs on the least busy reader and sees everything that was committed before it was sent. A gateway with little
+ * data and traffic has no readers: its writer's thread reads too, over a second connection.
  */
 export function createSqliteDialect({
   path,
@@ -158,6 +166,8 @@ export function createSqliteDialect({
     let writer: Thread
     let readerThreads: readonly Thread[] = []
     let isClosed = false
+    let isSmall = false
+    let batches = 0
 
     const startWriter = () => startThread({ path, fullSync, readonly: false })
 
@@ -167,8 +177,12 @@ export function createSqliteDialect({
       return thread
     }
 
+    const isWriterEnough = () =>
+      isSmall && batches < FEW_BATCHES && readerThreads.length === 0 && !writer.isBusy() && !writer.hasEnded()
+
     /** Starts another reader only when all are busy, because each takes some megabytes and 30 ms of CPU time. */
     const leastBusy = () => {
+      if (isWriterEnough()) return writer
       // A thread that has ended has no load and would always be selected.
       if (!isClosed) readerThreads = readerThreads.filter(thread => !thread.hasEnded())
       const [first = startReader(), ...others] = readerThreads
@@ -195,7 +209,7 @@ export function createSqliteDialect({
       return {
         async begin() {
           release = await takeTurn()
-          await writer.run({ sql: 'BEGIN IMMEDIATE', parameters: [] }).catch(error => {
+          await writer.run(statement('BEGIN IMMEDIATE')).catch(error => {
             release?.()
             release = undefined
             throw error
@@ -206,10 +220,10 @@ export function createSqliteDialect({
           // After a failed commit Kysely requests a rollback too, when another connection may already use the writer.
           if (!done) return
           try {
-            await writer.run({ sql, parameters: [] })
+            await writer.run(statement(sql))
           } catch (error) {
             // SQLite may have rolled back by itself. In both cases no transaction is open for the next connection.
-            await writer.run({ sql: 'ROLLBACK', parameters: [] }).catch(() => {})
+            await writer.run(statement('ROLLBACK')).catch(() => {})
             if (sql === 'COMMIT') throw error
           } finally {
             release = undefined
@@ -218,11 +232,12 @@ export function createSqliteDialect({
         },
         async executeQuery<R>({ sql, parameters, query }: CompiledQuery): Promise<QueryResult<R>> {
           const isRead = !release && query.kind === 'SelectQueryNode'
-          const task = { sql, parameters }
+          const task = { sql, parameters, isRead }
           const { rows, changes } = await (isRead ? leastBusy().run(task) : write(task))
           return { rows: rows as R[], numAffectedRows: BigInt(changes) }
         },
         async applySettled(batch) {
+          batches++
           await write({ batch })
         },
         // biome-ignore lint/correctness/useYield: the store's lists are paged, nothing streams
@@ -236,8 +251,8 @@ export function createSqliteDialect({
       async init() {
         writer = startWriter()
         // The writer must create the file and its WAL before a reader opens them.
-        await writer.run({ sql: 'SELECT 1', parameters: [] })
-        startReader()
+        await writer.run(statement('SELECT 1'))
+        isSmall = statSync(path).size < SMALL_FILE_BYTES
       },
       acquireConnection: async () => createConnection(),
       beginTransaction: connection => (connection as Connection).begin(),
