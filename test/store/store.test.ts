@@ -666,14 +666,47 @@ describe('the SQLite store', () => {
     assert.equal((await verifyAudit(store)).fault, undefined)
   })
 
-  it('replaces threads that die, and loses only open transactions', async () => {
+  /** Another connection to the store, with the threads that it starts. */
+  function openWatched() {
     const threads: Worker[] = []
-    const note = (thread: Worker) => threads.push(thread)
-    process.on('worker', note)
-    const mortal = place.open()
-    const countUsers = async () => (await mortal.db.selectFrom('users').select('id').execute()).length
+    const watch = (thread: Worker) => threads.push(thread)
+    process.on('worker', watch)
+    const watched = place.open()
+    return {
+      store: watched,
+      threads,
+      countUsers: async () => (await watched.db.selectFrom('users').select('id').execute()).length,
+      async close() {
+        process.off('worker', watch)
+        await watched.close()
+      },
+    }
+  }
+  /** More than one thread is to have waiting. */
+  const MANY_READS = 20
+
+  it('reads in the thread that writes while there is little to do, and never what is not committed', async () => {
+    const { store: watched, threads, countUsers, close } = openWatched()
+    try {
+      const start = await countUsers()
+      await watched.db.transaction().execute(async trx => {
+        await makeUser(trx)
+        assert.equal(await countUsers(), start)
+      })
+      assert.equal(await countUsers(), start + 1)
+      assert.equal(threads.length, 1)
+      const counts = await Promise.all(Array.from({ length: MANY_READS }, countUsers))
+      assert.deepEqual([...new Set(counts)], [start + 1])
+      assert.ok(threads.length >= 2, 'many reads at once have a thread of their own')
+    } finally {
+      await close()
+    }
+  })
+
+  it('replaces threads that die, and loses only open transactions', async () => {
+    const { store: mortal, threads, countUsers, close } = openWatched()
     const start = await countUsers()
-    process.off('worker', note)
+    await Promise.all(Array.from({ length: MANY_READS }, countUsers))
     assert.ok(threads.length >= 2)
     const open = mortal.db.transaction().execute(async trx => {
       await makeUser(trx)
@@ -685,7 +718,7 @@ describe('the SQLite store', () => {
     await mortal.db.transaction().execute(trx => makeUser(trx))
     await makeUser(mortal.db as Trx)
     assert.equal(await countUsers(), start + 2)
-    await mortal.close()
+    await close()
     await assert.rejects(countUsers())
   })
 
