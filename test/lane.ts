@@ -34,6 +34,9 @@ process.on('uncaughtExceptionMonitor', error =>
 )
 process.on('unhandledRejection', error => rejections.push(`${lastTest}: ${inspect(error)}`))
 
+// The runner was killed.
+process.stdout.on('error', () => process.exit(1))
+
 // A test may wait for a timer that keeps no process alive: the process must not end for that.
 const alive = setInterval(() => {}, HUNG_MS)
 for (const file of filesOfLane())
