@@ -21,8 +21,8 @@ import { PROGRAM_VARIABLE } from './support/program.ts'
 /**
  * Runs the tests over one PostgreSQL: everything with short campaigns and a fixed seed, or, with --campaign,
  * only the campaigns at full length. File names as arguments limit the run to those. Suites that
- * usually run on one engine run on both with --both-engines, and in campaigns. With --check, types, lint and architecture are
- * checked beside the tests, and a failed check ends them.
+ * usually run on one engine run on both with --both-engines, and in campaigns. With --check, types and lint are checked beside the
+ * tests, and a failed check ends them. The architecture is one of the tests.
  */
 const { values, positionals } = parseArgs({
   options: {
@@ -104,7 +104,10 @@ const files = positionals.length > 0 ? positionals : all.sort()
 const checkFailed = new AbortController()
 
 async function check(): Promise<void> {
-  const child = spawn('npm', ['run', '--silent', 'check'], { stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn('npm run --silent check:types && npm run --silent check:lint', {
+    shell: true,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
   const output: Buffer[] = []
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => output.push(chunk))
   const [code] = await once(child, 'close')
