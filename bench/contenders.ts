@@ -138,6 +138,8 @@ export async function startContenders(
   if (!variants || engine === 'postgres') return contenders
   const quiet = { SLUICE_LOG: 'error' }
   contenders.push(await sluice(upstreams, { engine, name: 'Sluice, no log line', env: quiet }))
+  const shared = { SLUICE_WORKERS: '2' }
+  contenders.push(await sluice(upstreams, { engine, name: 'Sluice, 2 workers', env: shared }))
   contenders.push(await tracedSluice(upstreams))
   const token = { log_bodies: 'all' }
   contenders.push(await sluice(upstreams, { engine, name: 'Sluice, bodies kept', token }))

@@ -15,7 +15,7 @@ export type Options = {
   readonly tls: boolean
   /** `relay` beside other gateways. */
   readonly peers: boolean
-  /** `relay` with Sluice in other settings: without a log line, with traces, with bodies kept. */
+  /** `relay` with Sluice in other settings: without a log line, with two workers, with traces, with bodies kept. */
   readonly variants: boolean
   /** `relay` beside the least that a gateway with the HTTP and the ledger of Sluice can take. */
   readonly limits: boolean
