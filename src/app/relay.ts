@@ -125,6 +125,7 @@ function withTimeout<T>(lookup: Promise<T>): Promise<T> {
 
 /** How long a stop waits for requests that have their response and are still recorded. */
 const IDLE_MS = 2_000
+const PRICE_TABLE_MS = 1_000
 
 /** Wires the relay: its ledger, catalog, channels and videos, and the invalidation of its caches. */
 export async function buildRelay({
@@ -160,8 +161,8 @@ export async function buildRelay({
   const { ledger } = node
   // Before the first read into a cache: later changes wait for this node.
   const fleet = await joinNodes({ config, log, store, peers, epoch: ledger.epoch })
-  // The price table is built on first use: build it now, so that it does not delay a request.
-  shippedModels()
+  // The price table is built on first use, in 20 ms: build it soon, so that it delays neither the start nor a later request.
+  setTimeout(shippedModels, PRICE_TABLE_MS).unref()
   const findStoredCaller = findCaller({ db, digest })
   const callers = createCallers({ find: credential => withTimeout(findStoredCaller(credential)) })
   // A request may have waited, for example for its body, while the node was fenced.

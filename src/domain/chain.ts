@@ -1,5 +1,3 @@
-import { createHmac, hash } from 'node:crypto'
-
 /** The hash before the first link of every chain. */
 export const GENESIS = '0'.repeat(64)
 
@@ -7,6 +5,12 @@ export type ChainFields = readonly (string | number | null)[]
 
 /** The key of the hash chains: random, and stored encrypted under the master secret. `mac` is HMAC-SHA-256. */
 export type ChainKey = { readonly bytes: Buffer; mac(text: string): string }
+
+/**
+ * Loaded with the first key, and not with this file: it takes 15 ms of the start of SQLite's thread, which needs it only when requests
+ * are settled.
+ */
+const loadCrypto = () => process.getBuiltinModule('node:crypto')
 
 const BLOCK_BYTES = 64
 const DIGEST_BYTES = 32
@@ -25,6 +29,7 @@ function padded(bytes: Buffer, pad: number, room: number): Buffer {
  * every request adds a link.
  */
 export function createChainKey(bytes: Buffer): ChainKey {
+  const { createHmac, hash } = loadCrypto()
   const inner = padded(bytes, 0x36, MAX_CHARACTERS * BYTES_PER_CHARACTER)
   const outer = padded(bytes, 0x5c, DIGEST_BYTES)
   return {
@@ -40,7 +45,7 @@ export function createChainKey(bytes: Buffer): ChainKey {
 
 /** A link written before chains had a key: a plain digest of the previous link and of the record's fields. */
 export const unkeyedLink = (previous: string, fields: ChainFields) =>
-  hash('sha256', previous + JSON.stringify(fields), 'hex')
+  loadCrypto().hash('sha256', previous + JSON.stringify(fields), 'hex')
 
 /**
  * A link of a hash chain: a keyed digest of the previous link and of the record's fields. Changing, removing or inserting a

@@ -6,7 +6,7 @@ import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Logger } from 'pino'
 import { buildsIn, fullName } from './build-folders.ts'
-import { PACKAGE } from './program-file.ts'
+import { isBuilt, PACKAGE } from './program-file.ts'
 
 const ROOT = fileURLToPath(PACKAGE)
 
@@ -47,6 +47,9 @@ export async function findBuild(digest: string, directory = CONSOLE_BUILDS): Pro
   return undefined
 }
 
+/** A build of the program is made together with one of the console, and does not look at the sources: that takes 50 ms of a start. */
+const followsSources = () => !isBuilt && existsSync(BUILDER)
+
 let startDigest: Promise<string | undefined> | undefined
 
 /** The digest of the sources that this process was started with, for all its gateways: tests run many in a process. */
@@ -61,7 +64,7 @@ function digestAtStart(): Promise<string | undefined> {
  * newest. The others are listed too, because browsers may still have pages open that another gateway has served.
  */
 export function createConsoleBuilds(directory = CONSOLE_BUILDS): () => Promise<readonly string[]> {
-  const started = existsSync(BUILDER) ? digestAtStart() : undefined
+  const started = followsSources() ? digestAtStart() : undefined
   return async () => {
     const digest = await started
     const folders = (await buildsIn(directory)).map(name => join(directory, name))
@@ -95,9 +98,10 @@ export function createConsoleFiles(log: Logger) {
     })
 
   return {
-    /** Builds the files if they are missing or older than their sources. */
+    /** Builds the files if they are missing or, unless the program is built, older than their sources. */
     async prepare(): Promise<void> {
       if (!existsSync(BUILDER)) return
+      if (!followsSources() && (await buildsIn(CONSOLE_BUILDS)).length > 0) return
       try {
         const digest = await digestOfSources()
         if ((await findBuild(digest)) !== undefined) return

@@ -3,7 +3,8 @@ import { createRequire } from 'node:module'
 /** The name of a built file, from its path below `src`. A build has no folders. */
 export const builtName = (path: string) => path.replace(/^\W+/, '').replaceAll('/', '-')
 
-const isBuilt = !import.meta.url.endsWith('.ts')
+/** Whether this is a build of the program, and not its source. */
+export const isBuilt = !import.meta.url.endsWith('.ts')
 
 /** A file of the program to run as a thread or process, by its path below `src`; from source or built. */
 export const programFile = (path: string) =>
