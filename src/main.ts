@@ -27,7 +27,8 @@ const printError = (line: string) => void process.stderr.write(`${line}\n`)
 
 /**
  * Caches compiled code in the data directory, where no other user can write. The next start is faster, and threads and
- * workers, which read the variable, need no compiler in memory. A value set by the operator is kept.
+ * workers, which read the variable, need no compiler in memory. A value set by the operator is kept; an empty one would be the
+ * working directory.
  */
 function cacheCompiledCode(dataDir: string): void {
   try {
@@ -36,7 +37,7 @@ function cacheCompiledCode(dataDir: string): void {
     // The code that needs the directory reports what is wrong with it.
     return
   }
-  process.env.NODE_COMPILE_CACHE ??= join(dataDir, 'compiled')
+  process.env.NODE_COMPILE_CACHE ||= join(dataDir, 'compiled')
   enableCompileCache(process.env.NODE_COMPILE_CACHE)
 }
 

@@ -141,7 +141,8 @@ for (const engine of ENGINES) {
     before(async () => {
       ground = {
         ...(await emptyGround(engine)),
-        env: { SLUICE_ROOT_PASSWORD: '', SLUICE_ROOT_ACCESS_TOKEN: '' },
+        // Empty is the same as not set.
+        env: { SLUICE_ROOT_PASSWORD: '', SLUICE_ROOT_ACCESS_TOKEN: '', NODE_COMPILE_CACHE: '' },
       }
       const server = await startServer(ground)
       assert.equal(modeOf(join(ground.dataDir, 'sluice.sock')), 0o600)
@@ -156,6 +157,10 @@ for (const engine of ENGINES) {
       assert.equal(modeOf(ground.dataDir), 0o700)
       assert.equal(modeOf(join(ground.dataDir, 'secret')), 0o600)
       assert.match(readFileSync(join(ground.dataDir, 'secret'), 'utf8'), /^[\w-]{43}\n$/)
+    })
+
+    it('caches compiled code in the data directory', () => {
+      assert.equal(modeOf(join(ground.dataDir, 'compiled')), 0o700)
     })
 
     it('creates one root user and prints its password', async () => {
