@@ -101,8 +101,8 @@ export function createConsoleFiles(log: Logger) {
     /** Builds the files if they are missing or, unless the program is built, older than their sources. */
     async prepare(): Promise<void> {
       if (!existsSync(BUILDER)) return
-      if (!followsSources() && (await buildsIn(CONSOLE_BUILDS)).length > 0) return
       try {
+        if (isBuilt && (await buildsIn(CONSOLE_BUILDS)).length > 0) return
         const digest = await digestOfSources()
         if ((await findBuild(digest)) !== undefined) return
         const startedMs = Date.now()

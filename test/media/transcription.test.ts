@@ -282,6 +282,14 @@ describe('a form', () => {
   const media = suiteMedia('sqlite')
 
   const tempFiles = () => readdirSync(join(media.gateway.dataDir, 'tmp'))
+  /** Empty if the link is gone. */
+  function linkOf(path: string): string {
+    try {
+      return readlinkSync(path)
+    } catch {
+      return ''
+    }
+  }
   /** Open sockets and files of uploads. Not of threads, which the gateway may start meanwhile. */
   const descriptors = () =>
     readdirSync('/proc/self/fd').filter(descriptor => {
@@ -300,15 +308,6 @@ describe('a form', () => {
 
   const part = (name: string, value: string) =>
     `--b\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`
-  /** Empty if the link is gone. */
-  function linkOf(path: string): string {
-    try {
-      return readlinkSync(path)
-    } catch {
-      return ''
-    }
-  }
-
   const FORM = 'multipart/form-data; boundary=b'
 
   it('that is malformed or exceeds a limit is refused', async () => {

@@ -681,7 +681,7 @@ describe('the SQLite store', () => {
       },
     }
   }
-  /** More than one thread is to have waiting. */
+  /** More than may wait for one thread. */
   const MANY_READS = 20
 
   it('reads in the thread that writes while there is little to do, and never what is not committed', async () => {
