@@ -51,9 +51,9 @@ describe('a new operator', { skip }, () => {
   function install(): void {
     mkdirSync(join(home, 'bin'), { recursive: true })
     const draft = `${program}.new`
-    const [executable = '', script] = COMMAND
-    if (script === undefined) cpSync(executable, draft)
-    else writeFileSync(draft, `#!/bin/sh\nexec '${executable}' '${script}' "$@"\n`)
+    const [executable = '', ...args] = COMMAND
+    if (args.length === 0) cpSync(executable, draft)
+    else writeFileSync(draft, `#!/bin/sh\nexec ${COMMAND.map(word => `'${word}'`).join(' ')} "$@"\n`)
     chmodSync(draft, 0o755)
     renameSync(draft, program)
   }

@@ -78,6 +78,7 @@ export async function startPostgres(folder?: string) {
 }
 
 let own: ReturnType<typeof startPostgres> | undefined
+let administration: pg.Pool | undefined
 
 /** The URL of the runner's server, or of one that this file starts for itself. */
 async function serverUrl(): Promise<string> {
@@ -91,7 +92,19 @@ async function serverUrl(): Promise<string> {
 export async function stopOwnPostgres(): Promise<void> {
   const server = await own
   own = undefined
+  await administration?.end()
+  administration = undefined
   await server?.stop()
+}
+
+/** One connection for all databases that this process creates and drops. It does not keep the process alive. */
+async function administer(url: string, statement: string): Promise<void> {
+  if (administration === undefined) {
+    administration = new pg.Pool({ connectionString: url, max: 1, allowExitOnIdle: true })
+    // The server ends before the tests do; the next statement would report it.
+    administration.on('error', () => {})
+  }
+  await administration.query(statement)
 }
 
 let count = 0
@@ -100,19 +113,13 @@ let count = 0
 export async function createDatabase(templateUrl?: string) {
   const url = new URL(await serverUrl())
   const name = `test_${process.pid}_${++count}_${Date.now().toString(36)}`
-  const run = async (statement: string) => {
-    const client = new pg.Client({ connectionString: url.href })
-    await client.connect()
-    try {
-      await client.query(statement)
-    } finally {
-      await client.end()
-    }
-  }
   const template =
     templateUrl === undefined ? '' : ` template ${new URL(templateUrl).pathname.slice(1)} strategy file_copy`
-  await run(`create database ${name}${template}`)
+  await administer(url.href, `create database ${name}${template}`)
   const databaseUrl = new URL(url)
   databaseUrl.pathname = `/${name}`
-  return { url: databaseUrl.href, drop: () => run(`drop database if exists ${name} with (force)`) }
+  return {
+    url: databaseUrl.href,
+    drop: () => administer(url.href, `drop database if exists ${name} with (force)`),
+  }
 }

@@ -12,7 +12,7 @@ import { createConsoleFiles } from '../../src/host/console-files.ts'
 import { openStore, type Store } from '../../src/store/engine/store.ts'
 import { newStore } from './first-start.ts'
 import { createApi, type EngineName, ROOT_PASSWORD, ROOT_TOKEN, startGateway } from './gateway.ts'
-import { COMMAND, SOURCE } from './program.ts'
+import { COMMAND, commandOf, SOURCE } from './program.ts'
 
 const READY_MS = 60_000
 /** Between two looks of `until`, at its begin and after some seconds. */
@@ -58,7 +58,7 @@ type Launching = {
 export function launch(args: readonly string[], { env = {}, cwd, stdout: fd, openFiles }: Launching = {}) {
   // What is loaded before a server on PostgreSQL may wrap methods of the package `pg`.
   const isWrapped = env.NODE_OPTIONS !== undefined && env.DATABASE_URL !== undefined
-  const command = [...(isWrapped ? [process.execPath, SOURCE] : COMMAND), ...args]
+  const command = [...(isWrapped ? commandOf(SOURCE) : COMMAND), ...args]
   const limited = ['sh', '-c', `ulimit -n ${openFiles} && exec "$@"`, 'sh', ...command]
   const [file = '', ...given] = openFiles === undefined ? command : limited
   const child = spawn(file, given, {
