@@ -21,6 +21,7 @@ import { AUDIT_CHAIN, findChain, STORE_CHAIN, startChain } from '../../src/store
 import { boundedCount } from '../../src/store/engine/page.ts'
 import { pipelineOf } from '../../src/store/engine/postgres.ts'
 import type { AuditRow, EntryRow } from '../../src/store/engine/schema.ts'
+import { endSpareThreads } from '../../src/store/engine/sqlite-threads.ts'
 import {
   isUniqueViolation,
   openStore,
@@ -666,7 +667,8 @@ describe('the SQLite store', () => {
   })
 
   /** Another connection to the store, with the threads that it starts. */
-  function openWatched() {
+  async function openWatched() {
+    await endSpareThreads()
     const threads: Worker[] = []
     const watch = (thread: Worker) => threads.push(thread)
     process.on('worker', watch)
@@ -685,7 +687,7 @@ describe('the SQLite store', () => {
   const MANY_READS = 20
 
   it('reads in the thread that writes while there is little to do, and never what is not committed', async () => {
-    const { store: watched, threads, countUsers, close } = openWatched()
+    const { store: watched, threads, countUsers, close } = await openWatched()
     try {
       const start = await countUsers()
       await watched.db.transaction().execute(async trx => {
@@ -702,8 +704,30 @@ describe('the SQLite store', () => {
     }
   })
 
+  it('leaves its thread to the next store, which sees nothing of the one before', async () => {
+    const { threads, countUsers, close } = await openWatched()
+    const dataDir = mkdtempSync(join(tmpdir(), 'sluice-store-'))
+    const next = openStore({ engine: 'sqlite', path: join(dataDir, 'sluice.db'), fullSync: true })
+    try {
+      await countUsers()
+      assert.equal(await pragma(store, 'synchronous'), 1)
+      const started: Worker[] = []
+      const watch = (thread: Worker) => started.push(thread)
+      await close()
+      process.on('worker', watch)
+      assert.equal(await pragma(next, 'synchronous'), 2)
+      await assert.rejects(next.db.selectFrom('users').select('id').execute(), /no such table/)
+      process.off('worker', watch)
+      assert.deepEqual([threads.length, started.length], [1, 0])
+      await assert.rejects(countUsers(), /the store is closed|driver has already been destroyed/)
+    } finally {
+      await next.close()
+      rmSync(dataDir, { recursive: true, force: true })
+    }
+  })
+
   it('replaces threads that die, and loses only open transactions', async () => {
-    const { store: mortal, threads, countUsers, close } = openWatched()
+    const { store: mortal, threads, countUsers, close } = await openWatched()
     const start = await countUsers()
     await Promise.all(Array.from({ length: MANY_READS }, countUsers))
     assert.ok(threads.length >= 2)

@@ -1,8 +1,8 @@
-import { parentPort, workerData } from 'node:worker_threads'
+import { parentPort } from 'node:worker_threads'
 import { openDatabase, type SQLInputValue, type StatementSync } from '../../host/sqlite-open.ts'
 import { applySettled, type BatchMessage } from '../books/apply-sqlite.ts'
 
-/** The options of a thread with connections to the SQLite file. `node:sqlite` is synchronous and would block the main one. */
+/** The connections of a thread to the SQLite file. `node:sqlite` is synchronous and would block the main thread. */
 export type ThreadOptions = { path: string; readonly: boolean; fullSync: boolean }
 /** A single statement, or a whole batch: a round trip to the thread costs more than a statement. */
 export type ThreadTask =
@@ -13,15 +13,16 @@ export type ThreadRequest = { readonly id: number; readonly task: ThreadTask }
 export type ThreadResponse =
   | { readonly id: number; readonly result: TaskResult }
   | { readonly id: number; readonly error: { message: string; errcode: number | undefined } }
+  | 'closed'
+/** A thread serves one store after the other, each with `open`, any number of requests, and `close`. */
+export type ThreadMessage = { readonly open: ThreadOptions } | ThreadRequest | 'close'
 
 const BUSY_TIMEOUT_MS = 10_000
 const MAX_STATEMENTS = 500
 /** Twice SQLite's default, which is too small for the pages of requests with many different tokens. */
 const CACHE_KIB = 4_000
 
-const { path, readonly, fullSync } = workerData as ThreadOptions
-
-function connect(readOnly: boolean) {
+function connect({ path, fullSync }: ThreadOptions, readOnly: boolean) {
   const db = openDatabase(path, { readOnly, timeoutMs: BUSY_TIMEOUT_MS })
   if (!readOnly) db.exec('PRAGMA journal_mode = WAL')
   db.exec(
@@ -44,13 +45,27 @@ function connect(readOnly: boolean) {
 
 type Connection = ReturnType<typeof connect>
 
-const writing = readonly ? undefined : connect(false)
+let options: ThreadOptions
+let writing: Connection | undefined
 /** The writer reads on another connection than it writes: in a transaction, the first would see what is not committed. */
 let reading: Connection | undefined
 
+function open(opened: ThreadOptions): void {
+  options = opened
+  writing = opened.readonly ? undefined : connect(opened, false)
+}
+
+/** The writer's connection is the last one, so that SQLite removes the write-ahead log. */
+function close(): void {
+  reading?.close()
+  writing?.close()
+  reading = undefined
+  writing = undefined
+}
+
 function connectionFor(isRead: boolean): Connection {
   if (writing && !isRead) return writing
-  reading ??= connect(true)
+  reading ??= connect(options, true)
   return reading
 }
 
@@ -75,13 +90,10 @@ function respond({ id, task }: ThreadRequest): ThreadResponse {
   }
 }
 
-parentPort?.on('message', (message: ThreadRequest | 'close') => {
+parentPort?.on('message', (message: ThreadMessage) => {
   if (message === 'close') {
-    // The writer's connection is the last one, so that SQLite removes the write-ahead log.
-    reading?.close()
-    writing?.close()
-    parentPort?.close()
-    return
-  }
-  parentPort?.postMessage(respond(message))
+    close()
+    parentPort?.postMessage('closed' satisfies ThreadResponse)
+  } else if ('open' in message) open(message.open)
+  else parentPort?.postMessage(respond(message))
 })

@@ -11,12 +11,11 @@ import {
   SqliteQueryCompiler,
 } from 'kysely'
 import { UnreachableError } from '../../domain/errors.ts'
-import { programFile } from '../../host/program-file.ts'
-import { startProgramThread } from '../../host/program-thread.ts'
 import type { BatchMessage } from '../books/apply-sqlite.ts'
 import { KeyedSqliteAdapter } from '../books/chain-key.ts'
 import type { Database } from './schema.ts'
-import type { TaskResult, ThreadOptions, ThreadRequest, ThreadResponse, ThreadTask } from './sqlite-thread.ts'
+import type { TaskResult, ThreadMessage, ThreadOptions, ThreadResponse, ThreadTask } from './sqlite-thread.ts'
+import { leaveThread, takeThread } from './sqlite-threads.ts'
 
 /** An error that SQLite reported, with its extended result code. */
 export class SqliteError extends Error {
@@ -50,9 +49,6 @@ function errorOf(task: ThreadTask, { message, errcode }: { message: string; errc
   return new UnreachableError(error, { isOutcomeUnknown: isCommit(task) && primary === DISK_FAILS })
 }
 
-/** The objects of a statement are short-lived, so a larger young generation would only use more memory. */
-const YOUNG_MB = 8
-
 /** The memory that is moved to the thread instead of being copied. */
 const memoryOf = (task: ThreadTask) => ('batch' in task ? [task.batch.settled.buffer] : [])
 
@@ -70,20 +66,27 @@ type Waiting = {
   reject(error: Error): void
 }
 
+const CLOSED = 'the store is closed'
+
 /** A thread with connections of its own; it runs its tasks in the order they are sent. */
 function startThread(options: ThreadOptions) {
-  const worker = startProgramThread(programFile('store/engine/sqlite-thread'), {
-    workerData: options,
-    resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB },
-  })
+  const worker = takeThread()
+  const send = (message: ThreadMessage, memory: readonly ArrayBuffer[] = []) =>
+    worker.postMessage(message, memory)
   const waiting = new Map<number, Waiting>()
   let nextId = 0
   let failure: Error | undefined
-
+  let onClosed = () => {}
   /** When the thread began with the oldest task. */
   let begunMs = 0
 
   worker.on('message', (response: ThreadResponse) => {
+    if (response === 'closed') {
+      fail(new SqliteError(CLOSED, undefined))
+      leaveThread(worker)
+      onClosed()
+      return
+    }
     const caller = waiting.get(response.id)
     waiting.delete(response.id)
     begunMs = performance.now()
@@ -96,7 +99,11 @@ function startThread(options: ThreadOptions) {
     waiting.clear()
   }
   worker.on('error', error => fail(error instanceof Error ? error : new Error(String(error))))
-  worker.on('exit', () => fail(failure ?? new SqliteError('the store is closed', undefined)))
+  worker.on('exit', () => {
+    fail(failure ?? new SqliteError(CLOSED, undefined))
+    onClosed()
+  })
+  send({ open: options })
 
   return {
     run: (task: ThreadTask) =>
@@ -105,7 +112,7 @@ function startThread(options: ThreadOptions) {
         const id = nextId++
         if (waiting.size === 0) begunMs = performance.now()
         waiting.set(id, { task, resolve, reject })
-        worker.postMessage({ id, task } satisfies ThreadRequest, memoryOf(task))
+        send({ id, task }, memoryOf(task))
       }),
     load: () => waiting.size,
     /** Whether further tasks would wait for long. */
@@ -116,8 +123,8 @@ function startThread(options: ThreadOptions) {
     close: () =>
       new Promise<void>(resolve => {
         if (failure) return resolve()
-        worker.once('exit', () => resolve())
-        worker.postMessage('close')
+        onClosed = resolve
+        send('close')
       }),
   }
 }
