@@ -1,11 +1,13 @@
 import { isatty } from 'node:tty'
 import pino from 'pino'
+import type pinoPretty from 'pino-pretty'
+import { requirePackage } from '../host/program-file.ts'
 import { createLogLines, type LogLines } from './log-lines.ts'
 
 const STDOUT = 1
 
 // Loaded for a terminal only, because loading it is slow.
-const pretty = isatty(STDOUT) ? (await import('pino-pretty')).default : undefined
+const pretty = isatty(STDOUT) ? (requirePackage('pino-pretty') as typeof pinoPretty) : undefined
 
 /** Credentials, recognized by their shape in messages, upstream errors and stacks. */
 const SECRETS =

@@ -14,7 +14,7 @@ export const programFile = (path: string) =>
 export const PACKAGE = new URL('../../', import.meta.url)
 
 /** Packages that are loaded synchronously when they are needed first. A build has a file for each. */
-export const LAZY_PACKAGES = ['@smithy/eventstream-codec'] as const
+export const LAZY_PACKAGES = ['@smithy/eventstream-codec', 'pino-pretty'] as const
 
 export function requirePackage(name: (typeof LAZY_PACKAGES)[number]): unknown {
   const loaded = createRequire(import.meta.url)(isBuilt ? `./${builtName(name)}.js` : name)
