@@ -18,7 +18,7 @@ import { TEST_CERTIFICATE } from '../support/certificate.ts'
 import { proxySkip, startExampleProxy } from '../support/example-proxy.ts'
 import { freePort } from '../support/postgres.ts'
 import { newDirectory, run, until } from '../support/process.ts'
-import { COMMAND } from '../support/program.ts'
+import { commandOf } from '../support/program.ts'
 
 // What a new operator does, in this order: install, put nginx in front, apply a configuration, roll it back, upgrade, back up,
 // lose the machine, restore. Only the command line and HTTP are used.
@@ -51,9 +51,10 @@ describe('a new operator', { skip }, () => {
   function install(): void {
     mkdirSync(join(home, 'bin'), { recursive: true })
     const draft = `${program}.new`
-    const [executable = '', ...args] = COMMAND
-    if (args.length === 0) cpSync(executable, draft)
-    else writeFileSync(draft, `#!/bin/sh\nexec ${COMMAND.map(word => `'${word}'`).join(' ')} "$@"\n`)
+    const command = commandOf()
+    const [executable = '', script] = command
+    if (script === undefined) cpSync(executable, draft)
+    else writeFileSync(draft, `#!/bin/sh\nexec ${command.map(word => `'${word}'`).join(' ')} "$@"\n`)
     chmodSync(draft, 0o755)
     renameSync(draft, program)
   }

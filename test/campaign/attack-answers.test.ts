@@ -211,7 +211,7 @@ describe(`${ANSWERS} hostile responses`, () => {
   before(async () => {
     provider = await startProvider()
     ground = await newGround('sqlite')
-    server = await startServer(ground)
+    server = await startServer({ ...ground, isMeasured: true })
     const made = createFurnisher(server.api, provider.url)
     for (const [vendor, { type }] of Object.entries(VENDORS))
       models.set(vendor as Vendor, (await made.serve(`sent-${vendor}`, { type })).model)

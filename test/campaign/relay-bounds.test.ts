@@ -80,7 +80,7 @@ for (const engine of ENGINES) {
     before(async () => {
       simulator = await startSimulator()
       ground = await newGround(engine)
-      server = await startServer(ground)
+      server = await startServer({ ...ground, isMeasured: true })
       made = createFurnisher(server.api, simulator.url)
     })
     after(async () => {

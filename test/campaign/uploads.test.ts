@@ -54,7 +54,7 @@ describe('large concurrent uploads', () => {
   let token: { id: number; key: string }
   before(async () => {
     ground = await newGround('sqlite')
-    server = await startServer(ground)
+    server = await startServer({ ...ground, isMeasured: true })
     sink = await startSink()
     const channel = { name: 'sink', type: 1, key: 'a-key-0001', base_url: sink.url, models: [model] }
     const { status, text } = await server.api('POST', '/api/channel/', { mode: 'single', channel })

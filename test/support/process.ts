@@ -12,7 +12,7 @@ import { createConsoleFiles } from '../../src/host/console-files.ts'
 import { openStore, type Store } from '../../src/store/engine/store.ts'
 import { newStore } from './first-start.ts'
 import { createApi, type EngineName, ROOT_PASSWORD, ROOT_TOKEN, startGateway } from './gateway.ts'
-import { COMMAND, commandOf, SOURCE } from './program.ts'
+import { commandOf } from './program.ts'
 
 const READY_MS = 60_000
 /** Between two looks of `until`, at its begin and after some seconds. */
@@ -52,13 +52,18 @@ type Launching = {
   readonly stdout?: number
   /** The limit of open files and sockets. */
   readonly openFiles?: number
+  /** Memory or CPU time of the process is measured. */
+  readonly isMeasured?: boolean | undefined
 }
 
 /** The program as a separate process, with these settings and none of the machine's environment. */
-export function launch(args: readonly string[], { env = {}, cwd, stdout: fd, openFiles }: Launching = {}) {
+export function launch(
+  args: readonly string[],
+  { env = {}, cwd, stdout: fd, openFiles, isMeasured }: Launching = {},
+) {
   // What is loaded before a server on PostgreSQL may wrap methods of the package `pg`.
-  const isWrapped = env.NODE_OPTIONS !== undefined && env.DATABASE_URL !== undefined
-  const command = [...(isWrapped ? commandOf(SOURCE) : COMMAND), ...args]
+  const isSource = env.NODE_OPTIONS !== undefined && env.DATABASE_URL !== undefined
+  const command = [...commandOf({ isMeasured, isSource }), ...args]
   const limited = ['sh', '-c', `ulimit -n ${openFiles} && exec "$@"`, 'sh', ...command]
   const [file = '', ...given] = openFiles === undefined ? command : limited
   const child = spawn(file, given, {
@@ -155,6 +160,7 @@ export type ServerOptions = {
   readonly env?: Env
   readonly args?: readonly string[]
   readonly openFiles?: number
+  readonly isMeasured?: boolean
 }
 
 /** Settings for a server on this engine with a store that holds nothing but root. */
@@ -220,6 +226,7 @@ export async function startServer(options: ServerOptions) {
   await consoleMade
   const program = launch(['start', ...(options.args ?? [])], {
     env: settingsOf(options),
+    isMeasured: options.isMeasured,
     ...(options.openFiles !== undefined && { openFiles: options.openFiles }),
   })
   const said = () => `${program.stderr()}${program.stdout()}`

@@ -26,8 +26,18 @@ const SHORT_LIFE = [
   '--invocation-count-for-maglev=2000',
 ]
 
-/** Starts a file of the program as a process. */
-export const commandOf = (file: string): readonly string[] => [process.execPath, ...SHORT_LIFE, file]
+type CommandOptions = {
+  /** Memory or CPU time of the process is measured, so V8 has its usual options. */
+  readonly isMeasured?: boolean | undefined
+  /** Runs the source, and not a build. */
+  readonly isSource?: boolean
+}
 
-/** The command that tests start, without its arguments. */
-export const COMMAND: readonly string[] = binary ? [resolve(binary)] : commandOf(PROGRAM)
+/** The command that tests start, without its arguments. A campaign measures, and takes longer. */
+export function commandOf({
+  isMeasured = process.env.SLUICE_CAMPAIGN !== undefined,
+  isSource = false,
+}: CommandOptions = {}): readonly string[] {
+  if (binary && !isSource) return [resolve(binary)]
+  return [process.execPath, ...(isMeasured ? [] : SHORT_LIFE), isSource ? SOURCE : PROGRAM]
+}
