@@ -20,7 +20,8 @@ function onOutputError(error: NodeJS.ErrnoException): void {
 }
 
 function print(line: string): void {
-  if (process.stdout.listenerCount('error') === 0) process.stdout.on('error', onOutputError)
+  // Threads have listeners there too.
+  if (!process.stdout.listeners('error').includes(onOutputError)) process.stdout.on('error', onOutputError)
   process.stdout.write(`${line}\n`)
 }
 const printError = (line: string) => void process.stderr.write(`${line}\n`)

@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { enableCompileCache, flushCompileCache } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { run } from 'node:test'
@@ -118,6 +119,7 @@ const checking = values.check ? check() : undefined
 
 // The program is started a few hundred times: the compile cache avoids compiling it each time, also in the next run.
 process.env.NODE_COMPILE_CACHE = join(tmpdir(), 'sluice-test-compiled')
+enableCompileCache(process.env.NODE_COMPILE_CACHE)
 const memoryFolder = prepareMemoryFolder()
 const [program, postgres] = await Promise.all([
   buildProgram(),
@@ -125,6 +127,9 @@ const [program, postgres] = await Promise.all([
   // Built once: otherwise every gateway that the tests start would build it.
   createConsoleFiles(createLog('warn')).prepare(),
 ])
+// Lanes start together, and write what they have compiled when they end: without this, each would compile everything.
+await import('../src/app/gateway.ts')
+flushCompileCache()
 // Processes that tests start run the program as it is shipped.
 process.env[PROGRAM_VARIABLE] = program
 process.env[POSTGRES_VARIABLE] = postgres.url

@@ -354,6 +354,7 @@ function describeConsole(): void {
       await bar.getByText('3 selected').waitFor()
       await page.getByRole('button', { name: 'Next page' }).click()
       await page.getByText('21–22 of 22').waitFor()
+      await until('the rows of the next page', async () => ((await rows.count()) === 2 ? true : undefined))
       await rows.first().focus()
       await page.keyboard.press('x')
       await bar.getByText('4 selected').waitFor()
