@@ -34,6 +34,8 @@ const OTHER_PROGRAMS = [
   '../simulator/main',
 ]
 
+const sourceOf = (path: string) => join('src', `${path}.ts`)
+
 /** Optional packages of packages, which we do not install: their users handle the absence. */
 const ABSENT = ['pg-native']
 const isOutside = (id: string) => id.startsWith('node:') || ABSENT.includes(id)
@@ -59,7 +61,9 @@ const parserAsModule: Plugin = {
 
 /** `a, { b as c }` or `* as d`, as in an import, as the left sides of declarations. */
 function bindingsOf(clause: string): readonly string[] {
-  const [, whole, named] = /^(?:(?:\* as )?(\w[\w$]*))?(?:, )?(\{.+\})?$/.exec(clause) ?? []
+  const parts = /^(?:(?:\* as )?([\w$]+))?(?:, )?(\{.+\})?$/.exec(clause)
+  if (parts === null) throw new Error(`An import is written in an unknown way: ${clause}`)
+  const [, whole, named] = parts
   return [whole, named?.replaceAll(' as ', ': ')].filter(binding => binding !== undefined)
 }
 
@@ -171,8 +175,6 @@ async function bundle(
     await bundled.close()
   }
 }
-
-const sourceOf = (path: string) => join('src', `${path}.ts`)
 
 /** Answers where the program is then started: in this build, whatever others build later. */
 export async function buildProgram(): Promise<string> {

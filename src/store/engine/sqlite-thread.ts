@@ -45,7 +45,7 @@ function connect({ path, fullSync }: ThreadOptions, readOnly: boolean) {
 
 type Connection = ReturnType<typeof connect>
 
-let options: ThreadOptions
+let options: ThreadOptions | undefined
 let writing: Connection | undefined
 /** The writer reads on another connection than it writes: in a transaction, the first would see what is not committed. */
 let reading: Connection | undefined
@@ -59,12 +59,15 @@ function open(opened: ThreadOptions): void {
 function close(): void {
   reading?.close()
   writing?.close()
+  options = undefined
   reading = undefined
   writing = undefined
 }
 
 function connectionFor(isRead: boolean): Connection {
   if (writing && !isRead) return writing
+  // A connection that is opened after `close` would serve the next store.
+  if (options === undefined) throw new Error('the store is closed')
   reading ??= connect(options, true)
   return reading
 }

@@ -66,7 +66,7 @@ type Waiting = {
   reject(error: Error): void
 }
 
-const CLOSED = 'the store is closed'
+const closedError = () => new SqliteError('the store is closed', undefined)
 
 /** A thread with connections of its own; it runs its tasks in the order they are sent. */
 function startThread(options: ThreadOptions) {
@@ -82,7 +82,7 @@ function startThread(options: ThreadOptions) {
 
   worker.on('message', (response: ThreadResponse) => {
     if (response === 'closed') {
-      fail(new SqliteError(CLOSED, undefined))
+      fail(closedError())
       leaveThread(worker)
       onClosed()
       return
@@ -100,7 +100,7 @@ function startThread(options: ThreadOptions) {
   }
   worker.on('error', error => fail(error instanceof Error ? error : new Error(String(error))))
   worker.on('exit', () => {
-    fail(failure ?? new SqliteError(CLOSED, undefined))
+    fail(failure ?? closedError())
     onClosed()
   })
   send({ open: options })
@@ -125,6 +125,8 @@ function startThread(options: ThreadOptions) {
         if (failure) return resolve()
         onClosed = resolve
         send('close')
+        // Tasks that were sent before still have their results.
+        failure = closedError()
       }),
   }
 }
