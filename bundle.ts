@@ -150,12 +150,13 @@ function largeChunks(): CodeSplittingOptions {
 
 /** Bundles a program into the draft. Answers the modules it contains. */
 async function bundle(
-  input: Readonly<Record<string, string>>,
+  path: string,
+  file: string,
   codeSplitting: CodeSplittingOptions | true = true,
 ): Promise<readonly string[]> {
   const bundled = await rolldown({
     cwd: ROOT,
-    input,
+    input: { [builtName(path)]: file },
     platform: 'node',
     external: isOutside,
     plugins: [parserAsModule, pricesAsData, onlyUsedBuiltins],
@@ -180,10 +181,10 @@ async function bundle(
 export async function buildProgram(): Promise<string> {
   try {
     const modules = await Promise.all([
-      bundle({ [builtName('main')]: sourceOf('main') }, largeChunks()),
+      bundle('main', sourceOf('main'), largeChunks()),
       // By themselves: with shared chunks, a thread would load most of the gateway.
-      ...OTHER_PROGRAMS.map(path => bundle({ [builtName(path)]: sourceOf(path) })),
-      ...LAZY_PACKAGES.map(name => bundle({ [builtName(name)]: name })),
+      ...OTHER_PROGRAMS.map(path => bundle(path, sourceOf(path))),
+      ...LAZY_PACKAGES.map(name => bundle(name, name)),
     ])
     await writeFile(join(DRAFT, 'licenses.txt'), licensesOf([...modules.flat(), PRICES]))
     await cp(SWAGGER_UI, join(DRAFT, 'swagger-ui'), { recursive: true })

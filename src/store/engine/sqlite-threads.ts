@@ -36,6 +36,7 @@ export function takeThread(): Worker {
   })
 }
 
+/** Afterwards, every store starts threads of its own. */
 export async function endSpareThreads(): Promise<void> {
   const threads = [...spares.keys()]
   for (const thread of threads) removeSpare(thread)

@@ -82,9 +82,8 @@ function startThread(options: ThreadOptions) {
 
   worker.on('message', (response: ThreadResponse) => {
     if (response === 'closed') {
-      fail(closedError())
       leaveThread(worker)
-      onClosed()
+      end()
       return
     }
     const caller = waiting.get(response.id)
@@ -99,10 +98,11 @@ function startThread(options: ThreadOptions) {
     waiting.clear()
   }
   worker.on('error', error => fail(error instanceof Error ? error : new Error(String(error))))
-  worker.on('exit', () => {
+  const end = () => {
     fail(failure ?? closedError())
     onClosed()
-  })
+  }
+  worker.on('exit', end)
   send({ open: options })
 
   return {
