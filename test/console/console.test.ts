@@ -898,7 +898,7 @@ function describeConsole(): void {
         '/settings',
         '/channels/1',
       ]) {
-        await other.page.goto(`${server.url}${path}`)
+        await follow(other.page, path)
         await other.page.getByRole('heading', { name: 'Access denied' }).waitFor()
       }
       assert.deepEqual(other.faults, [])

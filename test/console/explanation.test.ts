@@ -181,8 +181,10 @@ function describeExplanations(): void {
   it('is wholly in Chinese, except for the words of providers', async () => {
     const visitor = await visit(browser, server.origin, { ...WIDE, language: 'zh-CN' })
     await signIn(visitor.page, server.url, ROOT)
+    await visitor.page.goto(`${server.url}/me`)
+    await visitor.page.locator('h1').waitFor()
     for (const id of failedIds) {
-      await visitor.page.goto(`${server.url}/usage/${id}`)
+      await follow(visitor.page, `/usage/${id}`)
       const why = visitor.page.locator('aside section', { hasText: '失败原因' })
       await why.getByRole('listitem').first().waitFor()
       assert.deepEqual(await why.locator('[lang=en]').allInnerTexts(), [], id)

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import type { Browser } from 'playwright-core'
-import { browserPath, signIn, startBrowser, visit } from '../support/browser.ts'
+import { browserPath, follow, signIn, startBrowser, visit } from '../support/browser.ts'
 import { type ConsoleServer, startConsole } from '../support/console.ts'
 import { ROOT_PASSWORD } from '../support/gateway.ts'
 
@@ -89,12 +89,14 @@ function describeHistory(): void {
         height: 900,
       })
       await signIn(page, server.url, ROOT)
+      await page.goto(`${server.url}/history`)
+      await page.locator('h1').waitFor()
       for (const [name, path] of [
         ['list', '/history'],
         ['panel', `/history?revision=${good}`],
         ['dialog', `/history?revision=${good - 1}`],
       ] as const) {
-        await page.goto(`${server.url}${path}`)
+        await follow(page, path)
         await page
           .getByText(/attempts|fast|gpt-4o/)
           .first()

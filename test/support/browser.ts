@@ -103,7 +103,7 @@ const entering = (path: string) => `(() => {
  */
 export async function follow(page: Page, path: string): Promise<void> {
   await page.evaluate(LEAVE)
-  await page.getByRole('heading', { name: 'Page not found' }).waitFor()
+  await page.getByRole('heading', { name: /Page not found|页面不存在/ }).waitFor()
   await page.locator('section[aria-live] li').first().waitFor({ state: 'detached' })
   await page.evaluate(entering(path))
 }

@@ -1,4 +1,4 @@
-import { loadLlhttp, NO_BODY, OK, PAUSED, RESPONSE } from '../../src/http1/client/llhttp.ts'
+import { type Llhttp, loadLlhttp, NO_BODY, OK, PAUSED, RESPONSE } from '../../src/http1/client/llhttp.ts'
 
 /** The size of the region into which a piece is copied. */
 const REGION_BYTES = 64 * 1024
@@ -15,6 +15,9 @@ export type OracleReading = {
   readonly isPersistent: boolean
   readonly error: number
 }
+
+/** The client itself knows which responses end with the connection. */
+type LlhttpWithEnd = Llhttp & { llhttp_finish(parser: number): number }
 
 /** Node's own grammar of HTTP/1.1, from the WebAssembly build that undici contains. It reads one final response. */
 export function createOracle() {
@@ -100,7 +103,7 @@ export function createOracle() {
     }
     const hasFailed = error !== OK && !isComplete
     const wasComplete = isComplete
-    if (!hasFailed && !isComplete) llhttp.llhttp_finish(parser)
+    if (!hasFailed && !isComplete) (llhttp as LlhttpWithEnd).llhttp_finish(parser)
     const reading = {
       status,
       headers,

@@ -10,7 +10,8 @@ export type Llhttp = {
   llhttp_reset(parser: number): void
   /** Returns one of the codes below, or the code that a callback returned. */
   llhttp_execute(parser: number, at: number, length: number): number
-  llhttp_finish(parser: number): number
+  /** After a callback has returned PAUSED. */
+  llhttp_resume(parser: number): void
   llhttp_get_error_pos(parser: number): number
   llhttp_get_http_major(parser: number): number
   /** 1: the message ends with the connection. */
@@ -25,7 +26,7 @@ export type LlhttpCallbacks = {
   wasm_on_status(parser: number, at: number, length: number): number
   wasm_on_header_field(parser: number, at: number, length: number): number
   wasm_on_header_value(parser: number, at: number, length: number): number
-  /** The result may also be NO_BODY. */
+  /** The result may also be NO_BODY, or PAUSED before the body. */
   wasm_on_headers_complete(parser: number, status: number, isUpgrade: number, isPersistent: number): number
   wasm_on_body(parser: number, at: number, length: number): number
   wasm_on_message_complete(parser: number): number
@@ -35,7 +36,7 @@ export type LlhttpCallbacks = {
 export const RESPONSE = 2
 export const OK = 0
 export const NO_BODY = 1
-/** A callback stopped the parser after a complete message. */
+/** A callback stopped the parser after a head, or after a complete message. */
 export const PAUSED = 21
 /** A callback refused the message. */
 export const USER = 24

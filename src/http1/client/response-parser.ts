@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { addHeaderLine, createHeaderLines } from '../header-lines.ts'
 import { type Llhttp, loadLlhttp, NO_BODY, nameOf, OK, PAUSED, RESPONSE, USER } from './llhttp.ts'
+import { addContent, type ContentState, readContent } from './response-content.ts'
 
 const MAX_HEAD_BYTES = 16 * 1024
 const MAX_HEADER_LINES = 256
@@ -51,19 +52,19 @@ export type ResponseParser = {
 }
 
 /** A response between the callbacks of llhttp. */
-type State = Mutable<ResponseReading> & {
-  method: string
-  lines: ReturnType<typeof createHeaderLines>
-  lineCount: number
-  headBytes: number
-  overheadBytes: number
-  contentBytes: number
-  informational: number
-  field: string
-  value: string
-  hasValue: boolean
-  fault: string | undefined
-}
+type State = Mutable<ResponseReading> &
+  ContentState & {
+    method: string
+    lines: ReturnType<typeof createHeaderLines>
+    lineCount: number
+    headBytes: number
+    overheadBytes: number
+    contentBytes: number
+    informational: number
+    field: string
+    value: string
+    hasValue: boolean
+  }
 
 function createState(method: string): State {
   const lines = createHeaderLines()
@@ -85,6 +86,8 @@ function createState(method: string): State {
     value: '',
     hasValue: false,
     fault: undefined,
+    framing: undefined,
+    missingBytes: 0,
   }
 }
 
@@ -127,7 +130,10 @@ function endHead(state: State, { status, isPersistent, endsWithConnection }: Hea
   const isContradictory =
     isBodiless && method !== 'HEAD' && (lines.isChunked || (lines.contentLength ?? 0) > 0)
   state.isPersistent = isPersistent && !isContradictory
-  return isBodiless ? NO_BODY : OK
+  if (isBodiless) return NO_BODY
+  state.missingBytes = lines.contentLength ?? 0
+  state.framing = lines.isChunked ? 'chunked' : endsWithConnection ? 'connection' : 'length'
+  return PAUSED
 }
 
 function endMessage(state: State): number {
@@ -192,12 +198,7 @@ export function createResponseParsers(regionBytes: number) {
       })
     },
     wasm_on_body(_parser, at, length) {
-      const start = at - region
-      if (current.contentEnd === 0) {
-        current.contentStart = start
-        current.contentEnd = start
-      } else source.copyWithin(current.contentEnd, start, start + length)
-      current.contentEnd += length
+      addContent(current, source, at - region, length)
       return OK
     },
     wasm_on_message_complete: () => endMessage(current),
@@ -215,25 +216,46 @@ export function createResponseParsers(regionBytes: number) {
     const parser = llhttp.llhttp_alloc(RESPONSE)
     let state = createState('')
 
+    /** llhttp reads from `start` on. Returns where it stopped, or -1 with a fault. */
+    function execute(bytes: Buffer, start: number, end: number): number {
+      viewRegion().set(bytes.subarray(start, end), start)
+      const code = llhttp.llhttp_execute(parser, region + start, end - start)
+      text = ''
+      if (code === OK) return end
+      if (code === PAUSED) return llhttp.llhttp_get_error_pos(parser) - region
+      state.fault ??= nameOf(llhttp, code)
+      return -1
+    }
+
+    /** Reads the head with llhttp and the content without it, as far as its framing is plain. Returns where the response ends. */
+    function readOn(bytes: Buffer, length: number): number {
+      let at = 0
+      if (state.framing === undefined) at = execute(bytes, 0, length)
+      if (state.framing !== undefined && state.framing !== 'llhttp')
+        at = readContent(state, bytes, at, length)
+      if (state.framing === 'chunked' && at < length && !state.isComplete) {
+        state.framing = 'llhttp'
+        llhttp.llhttp_resume(parser)
+      }
+      return state.framing === 'llhttp' ? execute(bytes, at, length) : at
+    }
+
     function read(bytes: Buffer, length: number): string | undefined {
       current = state
       source = bytes
+      sourceBytes = length
       state.contentStart = 0
       state.contentEnd = 0
-      sourceBytes = length
-      viewRegion().set(length === bytes.length ? bytes : bytes.subarray(0, length))
-      const code = llhttp.llhttp_execute(parser, region, length)
-      text = ''
+      const end = readOn(bytes, length)
       const contentBytes = state.contentEnd - state.contentStart
       state.contentBytes += contentBytes
       state.overheadBytes += length - contentBytes
       if (state.isComplete) {
         // Bytes that follow belong to no request, so the connection is not used again.
-        if (llhttp.llhttp_get_error_pos(parser) - region < length) state.isPersistent = false
+        if (end < length) state.isPersistent = false
         return undefined
       }
       if (state.fault !== undefined) return state.fault
-      if (code !== OK) return nameOf(llhttp, code)
       const isBloated =
         state.overheadBytes > MAX_OVERHEAD_BYTES + MAX_OVERHEAD_PER_CONTENT * state.contentBytes
       return isBloated ? 'more framing than content' : undefined
@@ -247,8 +269,7 @@ export function createResponseParsers(regionBytes: number) {
       reading: () => state,
       read,
       finish() {
-        current = state
-        if (state.status !== 0 && !state.isComplete) llhttp.llhttp_finish(parser)
+        if (state.framing === 'connection') state.isComplete = true
         state.isPersistent = false
       },
       keepAliveMs() {

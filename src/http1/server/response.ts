@@ -22,9 +22,23 @@ export type ResponseConnection = {
 
 type Events = { close: []; drain: [] }
 
+/**
+ * Memory for a large write. All responses use it one after another: the operating system has usually taken the bytes when a write
+ * returns. If it has not, they belong to that write, and the next one has new memory.
+ */
+let joined = Buffer.alloc(0)
+/** A chunk of an answer, with its framing. */
+const JOINED_BYTES = LARGE_BYTES + 1_024
+
 /** Joins parts into one buffer. The caller may reuse the memory of its bytes as soon as a write returns. */
 const joinParts = (before: string, bytes: Buffer, after: string): Buffer => {
-  const whole = Buffer.allocUnsafe(before.length + bytes.length + after.length)
+  const length = before.length + bytes.length + after.length
+  if (length > JOINED_BYTES) return fillParts(Buffer.allocUnsafe(length), before, bytes, after)
+  if (joined.length === 0) joined = Buffer.allocUnsafeSlow(JOINED_BYTES)
+  return fillParts(joined.subarray(0, length), before, bytes, after)
+}
+
+function fillParts(whole: Buffer, before: string, bytes: Buffer, after: string): Buffer {
   whole.write(before, 0, 'latin1')
   bytes.copy(whole, before.length)
   whole.write(after, before.length + bytes.length, 'latin1')
@@ -174,6 +188,8 @@ export class Http1Response extends EventEmitter<Events> {
     // After the client has closed its side, the connection ends.
     if (this.destroyed || !socket.writable) return false
     const hasRoom = socket.write(bytes as string, 'latin1')
+    if (typeof bytes !== 'string' && bytes.buffer === joined.buffer && socket.writableLength > 0)
+      joined = Buffer.alloc(0)
     if (!hasRoom) this.#needsDrain = true
     return hasRoom
   }
