@@ -100,7 +100,12 @@ export async function stopOwnPostgres(): Promise<void> {
 /** One connection for all databases that this process creates and drops. It does not keep the process alive. */
 async function administer(url: string, statement: string): Promise<void> {
   if (administration === undefined) {
-    administration = new pg.Pool({ connectionString: url, max: 1, idleTimeoutMillis: 0, allowExitOnIdle: true })
+    administration = new pg.Pool({
+      connectionString: url,
+      max: 1,
+      idleTimeoutMillis: 0,
+      allowExitOnIdle: true,
+    })
     // The server ends before the tests do; the next statement would report it.
     administration.on('error', () => {})
   }
