@@ -26,6 +26,8 @@ export type RelayOutgoing = Pick<
   | 'flushHeaders'
 > & {
   readonly req: RelayIncoming
+  /** The memory of written bytes may be used again as soon as `write` returns. Not with node:http. */
+  readonly copiesWrites?: boolean
   writeHead(status: number, headers: Readonly<Record<string, string>>): unknown
   write(chunk: Buffer | string): boolean
   write(chunk: string, encoding: BufferEncoding): boolean

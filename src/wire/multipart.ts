@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 import { Readable } from 'node:stream'
 
 /** A file that was received or generated. It can be read from its beginning any number of times. */
@@ -43,7 +43,7 @@ function headOf(part: FormPart, boundary: string): Buffer {
 
 /** A multipart body as a stream of known length: vendors refuse uploads without a length. */
 export function encodeMultipart(parts: readonly FormPart[]): Upload & { readonly contentType: string } {
-  const boundary = `sluice-${randomBytes(16).toString('hex')}`
+  const boundary = `sluice-${randomUUID()}`
   const pieces = parts.flatMap(part => [
     headOf(part, boundary),
     'file' in part ? part.file : Buffer.from(part.value),

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { createServer, type ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
-import { text } from 'node:stream/consumers'
+import { buffer, text } from 'node:stream/consumers'
 import { after, before, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { describeOverServers } from '../support/gateway.ts'
@@ -163,17 +163,22 @@ describeOverServers('between client and provider', http => {
         }
         response.end()
       }
+    /** On a connection of its own: others may already belong to node:http. */
     async function open(bytes: Buffer) {
       const { key, model } = await serve(paced(bytes))
-      return fetch(`${relay.gateway.url}/v1/audio/speech`, {
+      const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
+      const asking = request(`${relay.gateway.url}/v1/audio/speech`, {
         method: 'POST',
-        headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
-        body: JSON.stringify({ model, input: 'Hi', voice: 'alloy' }),
+        headers,
+        agent: false,
       })
+      asking.end(JSON.stringify({ model, input: 'Hi', voice: 'alloy' }))
+      const [response] = (await once(asking, 'response')) as [IncomingMessage]
+      return response
     }
-    const bodyOf = async (response: Response) => {
-      assert.equal(response.status, 200)
-      return Buffer.from(await response.arrayBuffer())
+    const bodyOf = async (response: IncomingMessage) => {
+      assert.equal(response.statusCode, 200)
+      return buffer(response)
     }
     const long = soundOf(0, 60_000_000)
     const stalled = await open(long)

@@ -14,7 +14,7 @@ import { createResponseParsers, type ResponseParsers } from './response-parser.t
 import { type ClientRoute, type Endpoint, endpointOf, type Resolver } from './route.ts'
 import { createSocketOpener } from './socket.ts'
 
-const READ_BYTES = 64 * 1024
+const READ_BYTES = 256 * 1024
 const SMALL_READ_BYTES = 16 * 1024
 /** How often expired connections are closed and unused origins are removed. */
 const SWEEP_MS = 1_000

@@ -14,7 +14,7 @@ export type ResponseReceiver = {
   /**
    * Content of the response. The bytes are valid during this call only, because the next read of any connection
    * overwrites them: copy what is kept, or passed to a socket or stream. After `pause`, bytes that were already read may
-   * still arrive, 64 KiB at most.
+   * still arrive, 256 KiB at most.
    */
   data(bytes: Buffer): void
   end(): void

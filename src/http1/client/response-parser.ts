@@ -14,7 +14,8 @@ const MAX_INFORMATIONAL = 16
 const MAX_OVERHEAD_BYTES = 32 * 1024
 const MAX_OVERHEAD_PER_CONTENT = 16
 
-const MAX_TEXT_BYTES = 4 * 1024
+/** llhttp reads a head in pieces of this size, so that it does not get much of the content that follows. */
+const HEAD_PIECE_BYTES = 4 * 1024
 
 const KEEP_ALIVE_TIMEOUT = /(?:^|[,;\s])timeout\s*=\s*"?(\d{1,6})/i
 
@@ -157,8 +158,10 @@ function endMessage(state: State): number {
 export function createResponseParsers(regionBytes: number) {
   let current = createState('')
   let source: Buffer = Buffer.alloc(0)
-  let sourceBytes = 0
-  /** The text of a short source, made when the first header in it is read. */
+  /** The piece of the source that llhttp reads. */
+  let pieceStart = 0
+  let pieceEnd = 0
+  /** The text of a piece of a head, made when the first header in it is read. */
   let text = ''
   let region = 0
   let regionView = new Uint8Array(0)
@@ -166,9 +169,9 @@ export function createResponseParsers(regionBytes: number) {
   function textAt(at: number, length: number): string {
     const start = at - region
     // Header values are slices of the text, and so keep all of it in memory.
-    if (sourceBytes > MAX_TEXT_BYTES) return source.toString('latin1', start, start + length)
-    if (text === '') text = source.toString('latin1', 0, sourceBytes)
-    return text.slice(start, start + length)
+    if (pieceEnd - pieceStart > HEAD_PIECE_BYTES) return source.toString('latin1', start, start + length)
+    if (text === '') text = source.toString('latin1', pieceStart, pieceEnd)
+    return text.slice(start - pieceStart, start - pieceStart + length)
   }
   const countHead = (length: number): number => {
     current.headBytes += length
@@ -218,6 +221,8 @@ export function createResponseParsers(regionBytes: number) {
 
     /** llhttp reads from `start` on. Returns where it stopped, or -1 with a fault. */
     function execute(bytes: Buffer, start: number, end: number): number {
+      pieceStart = start
+      pieceEnd = end
       viewRegion().set(bytes.subarray(start, end), start)
       const code = llhttp.llhttp_execute(parser, region + start, end - start)
       text = ''
@@ -227,10 +232,17 @@ export function createResponseParsers(regionBytes: number) {
       return -1
     }
 
+    /** Reads on in an incomplete head. Returns where it stopped, as `execute` does. */
+    function readHead(bytes: Buffer, length: number): number {
+      let at = 0
+      while (state.framing === undefined && !state.isComplete && at >= 0 && at < length)
+        at = execute(bytes, at, Math.min(at + HEAD_PIECE_BYTES, length))
+      return at
+    }
+
     /** Reads the head with llhttp and the content without it, as far as its framing is plain. Returns where the response ends. */
     function readOn(bytes: Buffer, length: number): number {
-      let at = 0
-      if (state.framing === undefined) at = execute(bytes, 0, length)
+      let at = readHead(bytes, length)
       if (state.framing !== undefined && state.framing !== 'llhttp')
         at = readContent(state, bytes, at, length)
       if (state.framing === 'chunked' && at < length && !state.isComplete) {
@@ -243,7 +255,6 @@ export function createResponseParsers(regionBytes: number) {
     function read(bytes: Buffer, length: number): string | undefined {
       current = state
       source = bytes
-      sourceBytes = length
       state.contentStart = 0
       state.contentEnd = 0
       const end = readOn(bytes, length)

@@ -28,7 +28,7 @@ type Events = { close: []; drain: [] }
  */
 let joined = Buffer.alloc(0)
 /** A chunk of an answer, with its framing. */
-const JOINED_BYTES = LARGE_BYTES + 1_024
+const JOINED_BYTES = 257 * 1024
 
 /** Joins parts into one buffer. The caller may reuse the memory of its bytes as soon as a write returns. */
 const joinParts = (before: string, bytes: Buffer, after: string): Buffer => {
@@ -60,6 +60,7 @@ export class Http1Response extends EventEmitter<Events> {
   /** Of node:http, which frames chunks only while it is set. This response frames all chunks itself. */
   chunkedEncoding = false
   readonly writableCorked = 0
+  readonly copiesWrites = true
   readonly #connection: ResponseConnection
   #head = ''
   #framing: BodyFraming = 'chunked'

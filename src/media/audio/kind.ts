@@ -56,12 +56,25 @@ const BITRATES = {
 } as const
 const MPEG_RATES = [44_100, 48_000, 32_000] as const
 
+/** Frames by the two bytes that determine them, as far as they occurred: a file has thousands of frames, of very few kinds. */
+const mpegFrames = new Map<number, SoundFrame | undefined>()
+
 /** The frame of MPEG audio at this offset, if there is one. */
 export function mpegFrame(bytes: Buffer, at: number): SoundFrame | undefined {
   if (at + 4 > bytes.length || bytes[at] !== 0xff) return undefined
-  const second = bytes[at + 1] ?? 0
-  const third = bytes[at + 2] ?? 0
+  const second = bytes[at + 1] as number
   if ((second & 0xe0) !== 0xe0) return undefined
+  const third = bytes[at + 2] as number
+  const kind = (second << 8) | third
+  const frame = mpegFrames.get(kind)
+  if (frame !== undefined || mpegFrames.has(kind)) return frame
+  const read = readMpegFrame(second, third)
+  mpegFrames.set(kind, read)
+  return read
+}
+
+/** The frame whose header has these bytes after the first one. */
+function readMpegFrame(second: number, third: number): SoundFrame | undefined {
   const version = (second >> 3) & 3
   const layer = 4 - ((second >> 1) & 3)
   if (version === 1 || layer === 4) return undefined

@@ -32,9 +32,9 @@ const KEEP_ALIVE_MS = 15_000
 const AFTER_LAST_MS = 250
 
 /** After this many bytes of one stream the event loop serves other requests: a provider may send faster than it is read. */
-const TURN_BYTES = 64 * 1024
+const TURN_BYTES = 256 * 1024
 /** The memory that a stalled client occupies (docs/limits.md). */
-const STALLED_BYTES = 256 * 1024
+const STALLED_BYTES = 384 * 1024
 
 /** Above this size a copy costs more than it saves. */
 const SMALL_BYTES = 16_384
@@ -151,6 +151,7 @@ export function deliver(delivering: Delivering): Promise<Delivery> {
   if (response.destroyed) finish({ ending: 'disconnected' })
 
   flow.listen({
+    keepsNothing: meter.keepsNothing && response.copiesWrites,
     data(chunk) {
       if (isOver) return
       if (!pass(() => meter.push(chunk))) return

@@ -260,7 +260,6 @@ async function readForm(request: RelayIncoming, storage: FormStorage, bounds: Fo
   let filesBytes = 0
   let fieldsBytes = 0
   let isOver = false
-  let idle: NodeJS.Timeout | undefined
 
   const busboy = new Busboy({
     headers: { 'content-type': contentType },
@@ -276,6 +275,10 @@ async function readForm(request: RelayIncoming, storage: FormStorage, bounds: Fo
     },
   })
 
+  const idle = setTimeout(
+    () => fail(new Refusal('request_timeout', 'The request body arrived too slowly.')),
+    IDLE_MS,
+  )
   const dispose = () => {
     for (const file of stored) file.end()
   }
@@ -310,13 +313,7 @@ async function readForm(request: RelayIncoming, storage: FormStorage, bounds: Fo
     if (!isUnrestricted && bodyBytes > UNFUNDED_BYTES) fail(unfunded())
     else if (bodyBytes > MAX_BODY_BYTES) fail(tooLarge('The body is', MAX_BODY_BYTES))
   }
-  const onBytes = () => {
-    clearTimeout(idle)
-    idle = setTimeout(
-      () => fail(new Refusal('request_timeout', 'The request body arrived too slowly.')),
-      IDLE_MS,
-    )
-  }
+  const onBytes = () => void idle.refresh()
 
   async function receive(field: string, stream: BusboyFileStream, name: string, type: string): Promise<void> {
     const file = createStoredFile(storage, share, isLarge ? 0 : MEMORY_BYTES)
@@ -383,7 +380,6 @@ async function readForm(request: RelayIncoming, storage: FormStorage, bounds: Fo
     })
 
   body.on('close', onDisconnect).on('error', onDisconnect).on('data', onBytes)
-  onBytes()
   source.on('data', count)
   if (source !== body) source.on('error', () => fail(malformed('its Content-Encoding is damaged')))
   source.pipe(busboy)

@@ -33,6 +33,8 @@ export type AnswerReading = {
 }
 
 export type StreamMeter = Meter & {
+  /** It uses the bytes of a chunk only until `push` returns, and what `push` returns is sent at once. */
+  readonly keepsNothing?: boolean
   /** The actual properties of a generated image, if the events report them. */
   imageProperties?(): When
   /** As in `AnswerReading`: the usage measured from the stream so far. */

@@ -24,6 +24,7 @@ export function createFileMeter(askedType: string, length?: number): StreamMeter
   let isWhole = false
   return {
     reading: READING,
+    keepsNothing: true,
     push(chunk) {
       if (chunk.length === 0) return []
       // The first bytes are more reliable than the requested type.
@@ -32,7 +33,7 @@ export function createFileMeter(askedType: string, length?: number): StreamMeter
       sound?.push(chunk)
       passedBytes += chunk.length
       if (passedBytes !== length) return [chunk]
-      last = chunk.subarray(-1)
+      last = Buffer.from(chunk.subarray(-1))
       return chunk.length === 1 ? [] : [chunk.subarray(0, -1)]
     },
     end() {

@@ -86,6 +86,8 @@ export type StreamedResponse = {
 export type UpstreamOutcome = ConnectionFailure | BufferedResponse | StreamedResponse
 
 type Receiver = {
+  /** It uses a chunk only until `data` returns, so it gets the bytes as the client has read them. Otherwise it gets a copy. */
+  readonly keepsNothing?: boolean | undefined
   data(chunk: Buffer): void
   end(): void
   fail(failure: ConnectionFailure): void
@@ -262,10 +264,10 @@ export class ProviderExchange implements UpstreamExchange, Flow, ResponseReceive
   }
 
   data(bytes: Buffer): void {
+    const receiver = this.#receiver
     // The client reads the next bytes into the same memory.
-    const chunk = Buffer.from(bytes)
-    if (this.#receiver) this.#receiver.data(chunk)
-    else this.#gather(chunk)
+    if (receiver === undefined) this.#gather(Buffer.from(bytes))
+    else receiver.data(receiver.keepsNothing ? bytes : Buffer.from(bytes))
   }
 
   end(): void {
