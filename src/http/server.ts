@@ -30,7 +30,7 @@ const LIMITS = {
   connectionsCheckingInterval: 1_000,
   maxHeaderSize: 16_384,
   // Bytes buffered for a client that does not read, besides the chunk being written.
-  highWaterMark: 16_384,
+  highWaterMark: 4_096,
 } as const
 const MAX_HEADERS = 100
 

@@ -21,7 +21,7 @@ function joined(lines: readonly (readonly [string, string])[]): Record<string, s
     const before = headers[name]
     if (name === 'set-cookie') headers[name] = [...(before ?? []), value]
     else if (before === undefined) headers[name] = value
-    else if (!FIRST_COUNTS.has(name)) headers[name] = `${before}, ${value}`
+    else if (!FIRST_COUNTS.has(name)) headers[name] = `${before}${name === 'cookie' ? ';' : ','} ${value}`
   }
   return headers
 }

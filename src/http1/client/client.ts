@@ -15,7 +15,7 @@ import { type ClientRoute, type Endpoint, endpointOf, type Resolver } from './ro
 import { createSocketOpener } from './socket.ts'
 
 const READ_BYTES = 256 * 1024
-const SMALL_READ_BYTES = 16 * 1024
+const SMALL_READ_BYTES = 8 * 1024
 /** How often expired connections are closed and unused origins are removed. */
 const SWEEP_MS = 1_000
 /** A server closes an idle connection at the time that it announces; a request must not be on its way to it then. */

@@ -27,13 +27,15 @@ type Events = { close: []; drain: [] }
  * returns. If it has not, they belong to that write, and the next one has new memory.
  */
 let joined = Buffer.alloc(0)
-/** A chunk of an answer, with its framing. */
+/** A large chunk of an answer, with its framing. */
 const JOINED_BYTES = 257 * 1024
 
 /** Joins parts into one buffer. The caller may reuse the memory of its bytes as soon as a write returns. */
 const joinParts = (before: string, bytes: Buffer, after: string): Buffer => {
   const length = before.length + bytes.length + after.length
-  if (length > JOINED_BYTES) return fillParts(Buffer.allocUnsafe(length), before, bytes, after)
+  // A stalled client would keep all of it for a small chunk.
+  if (length < LARGE_BYTES || length > JOINED_BYTES)
+    return fillParts(Buffer.allocUnsafe(length), before, bytes, after)
   if (joined.length === 0) joined = Buffer.allocUnsafeSlow(JOINED_BYTES)
   return fillParts(joined.subarray(0, length), before, bytes, after)
 }
