@@ -48,7 +48,7 @@ export async function benchSlowReaders({ requests: clients = CLIENTS, engine }: 
   try {
     await sluice.addChannel(calm.report[0], ['gpt-4o-mini'])
     for (const url of flood.report) await sluice.addChannel(url, ['gpt-4o'])
-    // Warm-up first: memory that any traffic needs is not counted.
+    // Warm-up first, and no collection after it: memory that any traffic needs is not counted.
     const load = { url: sluice.chatUrl, headers: sluice.headers, body: QUESTION, connections: 64 }
     await putLoad({ ...load, requests: WARMING })
     const inspector = await openInspector(sluice.inspectorPort)
@@ -57,7 +57,6 @@ export async function benchSlowReaders({ requests: clients = CLIENTS, engine }: 
       buffers: (await inspector.evaluate('process.memoryUsage().arrayBuffers')) / 1_048_576,
     })
     await untilQuiet(sluice.pid)
-    // Before the collection, which returns memory that the next requests would need again.
     const beforeMib = rssMibOf(sluice.pid)
     const before = await insideMib()
     for (let i = 0; i < clients; i++) sockets.push(await stopReading(sluice.chatUrl, sluice.headers))

@@ -9,7 +9,7 @@ import { readStrictly } from '../support/strict-response.ts'
 const isCampaign = process.env.SLUICE_CAMPAIGN !== undefined
 const CASES = isCampaign ? 10_000_000 : 40_000
 const SEED = Number(process.env.SLUICE_SEED ?? (isCampaign ? Date.now() % 1_000_000_007 : 20_261_116))
-const READ_BYTES = 64 * 1024
+const READ_BYTES = 256 * 1024
 
 const FIRST_COUNTS = new Set(['content-type', 'location'])
 

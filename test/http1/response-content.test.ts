@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { createResponseParsers } from '../../src/http1/client/response-parser.ts'
 
-const READ_BYTES = 64 * 1024
+/** As in the client. */
+const READ_BYTES = 256 * 1024
 
 describe('the content of a response', () => {
   const open = createResponseParsers(READ_BYTES)

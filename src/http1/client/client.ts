@@ -37,8 +37,8 @@ export type ClientRequest = ClientRequestHead & {
    */
   readonly isRepeatable: boolean
   /**
-   * The response is read in pieces of 16 KiB instead of 64, after its first piece. For responses that a slow reader may
-   * stop: what was read has to be kept.
+   * The response is read in pieces of 8 KiB instead of 256. For responses that a slow reader may stop: what was read has to be
+   * kept. The first piece of every response has at most 8 KiB.
    */
   readonly readsSmall?: boolean | undefined
   /**

@@ -148,7 +148,8 @@ export function openConnection(deps: ConnectionDeps, options: ConnectionOptions)
   }
 
   function nextBuffer(): Buffer | undefined {
-    const next = exchange?.readsSmall ? smallBuffer : readBuffer
+    // The buffer of the first read is chosen before there is an exchange.
+    const next = exchange === undefined || exchange.readsSmall ? smallBuffer : readBuffer
     const isAfterRead = hasRead
     hasRead = false
     // Before its first read, a socket may be opened again, to the next address of its host.

@@ -36,7 +36,7 @@ export type LlhttpCallbacks = {
 export const RESPONSE = 2
 export const OK = 0
 export const NO_BODY = 1
-/** A callback stopped the parser after a head, or after a complete message. */
+/** A callback stopped the parser before the content of a message, or after a complete message. */
 export const PAUSED = 21
 /** A callback refused the message. */
 export const USER = 24

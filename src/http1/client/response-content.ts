@@ -7,10 +7,7 @@ const MAX_SIZE_DIGITS = 7
 /** `0`, the end of its line, and the empty line. */
 const LAST_CHUNK = Buffer.from('0\r\n\r\n')
 
-/**
- * What ends the content of a response: its length, its last chunk, or the connection. `llhttp`: a last chunk too, but llhttp reads
- * the chunks.
- */
+/** What ends the content of a response: its length, its last chunk, or the connection. `llhttp`: chunked, and llhttp reads the rest. */
 export type ContentFraming = 'length' | 'chunked' | 'connection' | 'llhttp'
 
 /** The content of a response, as far as it has been read. */

@@ -168,7 +168,7 @@ export function createResponseParsers(regionBytes: number) {
 
   function textAt(at: number, length: number): string {
     const start = at - region
-    // Header values are slices of the text, and so keep all of it in memory.
+    // Trailers may follow much content, and slices of a text keep all of it in memory.
     if (pieceEnd - pieceStart > HEAD_PIECE_BYTES) return source.toString('latin1', start, start + length)
     if (text === '') text = source.toString('latin1', pieceStart, pieceEnd)
     return text.slice(start - pieceStart, start - pieceStart + length)

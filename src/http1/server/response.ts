@@ -1,4 +1,5 @@
 import { EventEmitter } from 'node:events'
+import type { Socket } from 'node:net'
 import type { Http1Request } from './request.ts'
 import { type BodyFraming, type WrittenHead, writeResponseHead } from './response-head.ts'
 
@@ -27,20 +28,24 @@ type Events = { close: []; drain: [] }
  * returns. If it has not, they belong to that write, and the next one has new memory.
  */
 let joined = Buffer.alloc(0)
-/** A large chunk of an answer, with its framing. */
+/** 256 KiB, with a head or the framing of a chunk. */
 const JOINED_BYTES = 257 * 1024
+const MIN_JOINED_BYTES = 64 * 1024
 
-/** Joins parts into one buffer. The caller may reuse the memory of its bytes as soon as a write returns. */
-const joinParts = (before: string, bytes: Buffer, after: string): Buffer => {
-  const length = before.length + bytes.length + after.length
-  // A stalled client would keep all of it for a small chunk.
-  if (length < LARGE_BYTES || length > JOINED_BYTES)
-    return fillParts(Buffer.allocUnsafe(length), before, bytes, after)
+/** Whether the socket is likely to pass bytes on at once. TLS never does. */
+const isPrompt = (socket: Socket) => socket.writableLength === 0 && !('encrypted' in socket)
+
+/** Memory for a write. A client that stalls would keep all of the shared memory, so it is not used for small chunks. */
+function memoryFor(socket: Socket, length: number): Buffer {
+  if (length < MIN_JOINED_BYTES || length > JOINED_BYTES || !isPrompt(socket))
+    return Buffer.allocUnsafe(length)
   if (joined.length === 0) joined = Buffer.allocUnsafeSlow(JOINED_BYTES)
-  return fillParts(joined.subarray(0, length), before, bytes, after)
+  return joined.subarray(0, length)
 }
 
-function fillParts(whole: Buffer, before: string, bytes: Buffer, after: string): Buffer {
+/** Joins parts into one buffer. The caller may reuse the memory of its bytes as soon as a write returns. */
+function joinParts(socket: Socket, before: string, bytes: Buffer, after: string): Buffer {
+  const whole = memoryFor(socket, before.length + bytes.length + after.length)
   whole.write(before, 0, 'latin1')
   bytes.copy(whole, before.length)
   whole.write(after, before.length + bytes.length, 'latin1')
@@ -168,7 +173,7 @@ export class Http1Response extends EventEmitter<Events> {
     if (typeof bytes === 'string') return before + bytes + end
     return bytes.length <= SMALL_BYTES
       ? before + bytes.toString('latin1') + end
-      : joinParts(before, bytes, end)
+      : joinParts(this.req.socket, before, bytes, end)
   }
 
   /** Sends the last bytes of a response as they are, in one gathered write with their framing. */

@@ -31,8 +31,11 @@ const KEEP_ALIVE_MS = 15_000
 /** Nothing follows the last event. The gateway waits only this long for the provider to end the response. */
 const AFTER_LAST_MS = 250
 
-/** After this many bytes of one stream the event loop serves other requests: a provider may send faster than it is read. */
-const TURN_BYTES = 256 * 1024
+/**
+ * After this many bytes of one stream the event loop serves other requests: a provider may send faster than it is read. Bytes that are
+ * only forwarded take a tenth of the time of events.
+ */
+const TURN_BYTES = { events: 64 * 1024, file: 256 * 1024 } as const
 /** The memory that a stalled client occupies (docs/limits.md). */
 const STALLED_BYTES = 384 * 1024
 
@@ -56,6 +59,7 @@ function writeSmall(response: RelayOutgoing, bytes: Buffer): boolean {
 export function deliver(delivering: Delivering): Promise<Delivery> {
   const { response, flow, meter, keepAlive, memory, abort, onProgress, nowMs } = delivering
   const { promise, resolve } = Promise.withResolvers<Delivery>()
+  const mostTurnBytes = meter.keepsNothing ? TURN_BYTES.file : TURN_BYTES.events
   let isOver = false
   let lastProgressMs = 0
   let lastWriteMs = nowMs()
@@ -156,7 +160,7 @@ export function deliver(delivering: Delivering): Promise<Delivery> {
       if (isOver) return
       if (!pass(() => meter.push(chunk))) return
       turnBytes += chunk.length
-      if (turnBytes >= TURN_BYTES && turn === undefined && !isOver) yieldTurn()
+      if (turnBytes >= mostTurnBytes && turn === undefined && !isOver) yieldTurn()
       if (meter.reading.isDone || meter.reading.error !== undefined) endSoon()
       const now = nowMs()
       if (now - lastProgressMs < PROGRESS_MS) return

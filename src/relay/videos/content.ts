@@ -42,6 +42,7 @@ const passing = (): StreamMeter => {
   let isWhole = false
   return {
     reading: emptyReading(),
+    keepsNothing: true,
     push: chunk => [chunk],
     end() {
       isWhole = true
