@@ -14,6 +14,8 @@ const MEGABYTES = isCampaign ? 99 : 20
 /** Five for each upload of the campaign: network buffers, and garbage of the last moments. Whole uploads would be 4,950. */
 const MOST_GROWTH_MIB = 250
 const LOOK_MS = 20
+/** More than all uploads together. A tenth of the disk, as is usual, may be less. */
+const DISK_MIB = AT_ONCE * MEGABYTES * 2
 
 const PATH = '/v1/audio/transcriptions'
 const megabyte = Buffer.alloc(1_048_576)
@@ -53,7 +55,7 @@ describe('large concurrent uploads', () => {
   let sink: Awaited<ReturnType<typeof startSink>>
   let token: { id: number; key: string }
   before(async () => {
-    ground = await newGround('sqlite')
+    ground = await newGround('sqlite', { SLUICE_MAX_TMP_MB: String(DISK_MIB) })
     server = await startServer({ ...ground, isMeasured: true })
     sink = await startSink()
     const channel = { name: 'sink', type: 1, key: 'a-key-0001', base_url: sink.url, models: [model] }

@@ -901,6 +901,8 @@ function describeConsole(): void {
         await follow(other.page, path)
         await other.page.getByRole('heading', { name: 'Access denied' }).waitFor()
       }
+      await other.page.goto(`${server.url}/settings`)
+      await other.page.getByRole('heading', { name: 'Access denied' }).waitFor()
       assert.deepEqual(other.faults, [])
       await other.context.close()
     })
