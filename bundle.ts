@@ -129,7 +129,7 @@ function closureOf(id: string, context: ChunkingContext): ReadonlySet<string> {
  * What these import is one chunk for each, without what the one before contains. The bundler would make fifty chunks of it, by
  * what else imports each module, and every chunk takes half a millisecond of a start.
  */
-const LARGE_CHUNKS = ['main', 'app/serve']
+const LARGE_CHUNKS = ['main', 'app/store-and-keys', 'app/serve']
 
 function largeChunks(): CodeSplittingOptions {
   const entry = join(ROOT, sourceOf('main'))

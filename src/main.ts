@@ -1,5 +1,4 @@
 #!/usr/bin/env node
-import cluster from 'node:cluster'
 import { enableCompileCache } from 'node:module'
 import { join } from 'node:path'
 import { setFlagsFromString } from 'node:v8'
@@ -45,21 +44,31 @@ function cacheCompiledCode(dataDir: string): void {
 /** Three weeks, which disables the memory reducer in practice. */
 const IDLE_COLLECTION_MS = 2_000_000_000
 
+/** Before V8's memory reducer runs for the first time. */
+const TUNED_AFTER_MS = 4_000
+
 /**
  * Socket buffers are outside V8's heap. By default V8 marks the whole heap after every 64 MiB of them, which was half of the
  * CPU time of large transfers. Accounted in the global limit, they are freed with the young generation.
  *
  * When a process is idle for some seconds, V8 runs its memory reducer, which also drops unused object shapes and the
  * optimized code that depends on them: after each pause the gateway was as slow as after its start.
+ *
+ * Code that Node.js has compiled in its executable is valid for the default options of V8 only. They change after the start, which
+ * then takes 20 ms less.
  */
 const tuneV8 = () => {
   setFlagsFromString('--external-memory-accounted-in-global-limit')
   setFlagsFromString(`--memory-reducer-delay-ms=${IDLE_COLLECTION_MS}`)
 }
 
-// The gateway is imported on demand: help texts and setting errors must not wait for it.
+/** A worker has a channel to its supervisor. Without one, the module for workers is not loaded. */
+const isWorker = async () => process.connected === true && (await import('node:cluster')).default.isWorker
+
+// The gateway is imported on demand: help texts and setting errors must not wait for it. What is imported before the cache of
+// compiled code is known would be compiled at every start.
 async function start(options: StartOptions): Promise<number> {
-  if (options.nodes !== undefined && cluster.isPrimary) {
+  if (options.nodes !== undefined && !(await isWorker())) {
     const { serveDemoFleet } = await import('./app/demo/fleet.ts')
     const runFirst = (env: ProgramEnv, others: OtherNodesOfDemo) => startNode(options, env, others)
     return serveDemoFleet({ nodes: options.nodes, env: process.env, runFirst, print })
@@ -72,8 +81,8 @@ async function startNode(options: StartOptions, env: ProgramEnv, others?: OtherN
   // A demo in a temporary directory leaves nothing in the default data directory.
   const isTemporary = options.demo && !(options.data ?? env.SLUICE_DATA)
   if (!isTemporary) cacheCompiledCode(config.dataDir)
-  tuneV8()
-  if (cluster.isWorker) {
+  setTimeout(tuneV8, TUNED_AFTER_MS).unref()
+  if (await isWorker()) {
     const { serveAsWorker } = await import('./app/worker.ts')
     return serveAsWorker(config)
   }

@@ -5,7 +5,7 @@ import { EXIT } from '../cli/command-line.ts'
 import { type CommandOutcome, callControl, socketPath } from '../cli/control.ts'
 import type { Operations } from '../cli/operations.ts'
 import { version } from '../host/version.ts'
-import { WorkerStartError } from '../workers/supervisor.ts'
+import type { WorkerStartError } from '../workers/supervisor.ts'
 import { type Config, readConfig, SettingError, settingsHelp } from './config.ts'
 
 export type ProgramEnv = Readonly<Record<string, string | undefined>>
@@ -80,7 +80,7 @@ export function describeFailure(thrown: unknown): { code: number; message: strin
   const { name, code, syscall, port, address, message } = error as NodeJS.ErrnoException &
     Partial<AddressInfo>
   // The worker has printed the reason itself.
-  if (error instanceof WorkerStartError) return { code: error.exitCode, message }
+  if (name === 'WorkerStartError') return { code: (error as WorkerStartError).exitCode, message }
   const exitCode = EXIT_CODES[name]
   if (exitCode !== undefined) return { code: exitCode, message }
   if (name === 'SqliteError')

@@ -1,9 +1,4 @@
-import { usdText } from '../domain/money.ts'
-import { type NodeState, nodeStateOf } from '../domain/node.ts'
-import { type Db, type Engine, type Trx, transact } from '../store/engine/store.ts'
-import { drainNode, retirementObstacle, retireNode } from '../store/records/node-retirement.ts'
-import { listNodes } from '../store/records/nodes.ts'
-import { CommandError } from './command.ts'
+import type { NodeState } from '../domain/node.ts'
 
 /** A node, as `sluice node list` prints it. */
 export type NodeSummary = {
@@ -17,57 +12,6 @@ export type NodeSummary = {
   readonly position: number
   readonly leased: string
   readonly in_flight: number
-}
-
-type NodeDeps = { readonly db: Db; readonly engine: Engine; readonly now: () => number }
-type Record = (trx: Trx, action: string, target: string, after?: unknown) => Promise<void>
-
-/** The operations behind `sluice node …`. */
-export function createNodeOperations({ db, engine, now }: NodeDeps, record: Record) {
-  return {
-    async listNodes(): Promise<readonly NodeSummary[]> {
-      return (await listNodes(db, engine)).map(row => {
-        const beatMs = engine === 'postgres' ? row.beat_ms : row.now_ms
-        return {
-          id: row.node_id,
-          name: row.name,
-          address: row.address,
-          version: row.version,
-          state: nodeStateOf(row.state, row.now_ms - beatMs, row.fence_ms),
-          heartbeat_time: Math.floor(beatMs / 1_000),
-          applied: row.applied,
-          position: row.position,
-          leased: usdText(row.leased ?? 0),
-          in_flight: row.in_flight,
-        }
-      })
-    },
-
-    async drainNode({ id }: { id: string }) {
-      if (engine === 'sqlite')
-        throw new CommandError('this is the only gateway on its database: stop it with SIGTERM')
-      await transact(db, async trx => {
-        if (!(await drainNode(trx, id))) throw new CommandError(`no running node has the ID "${id}"`)
-        await record(trx, 'node.drain', `node:${id}`)
-      })
-      return { id, state: 'draining' }
-    },
-
-    async retireNode({ id }: { id: string }) {
-      const obstacle = await retirementObstacle(db, engine, id)
-      if (obstacle?.kind === 'unknown') throw new CommandError(`no node has the ID "${id}"`)
-      if (obstacle)
-        throw new CommandError(
-          `the node is running, or was running a moment ago: stop it; it can be retired after ${new Date(obstacle.until * 1000).toISOString()}`,
-        )
-      return transact(db, async trx => {
-        const { accounts, leased } = await retireNode(trx, id, now())
-        const after = { accounts, leased: usdText(leased) }
-        await record(trx, 'node.retire', `node:${id}`, after)
-        return { id, state: 'retired', ...after }
-      })
-    },
-  }
 }
 
 const WIDTHS = { id: 14, name: 22, state: 10, version: 9, address: 22 } as const

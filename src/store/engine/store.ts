@@ -158,7 +158,7 @@ export function openStore(options: StoreOptions) {
     migrate: () => migrate(db, engine),
     /** Whether the store has been migrated before. Throws if a newer version did so, to a schema of another kind. */
     async isInitialised(): Promise<boolean> {
-      await isNewer(db, engine)
+      await isNewer(db, await appliedMigrations(db, engine))
       return hasTable(db, engine, 'meta')
     },
     /** A connection of its own has read the timeline of PostgreSQL. */
@@ -182,27 +182,38 @@ export function openStore(options: StoreOptions) {
 
 export type Store = ReturnType<typeof openStore>
 
-/** Migrates the schema under a lock, so that several processes may start at once. */
+/** Migrates the schema, unless every migration was made before. */
 async function migrate(db: Db, engine: Engine): Promise<void> {
-  const migrations: Record<string, Migration> = Object.fromEntries(
-    Object.entries(MIGRATIONS).map(([name, up]) => [name, { up: (trx: Kysely<unknown>) => up(trx, engine) }]),
-  )
-  if (await isNewer(db, engine)) return
-  const migrator = new Migrator({
-    db,
-    provider: { getMigrations: async () => migrations },
-    // The names begin with numbers. Kysely's own comparison loads the rules of a language, which takes 13 ms of every start.
-    nameComparator: (a, b) => (a < b ? -1 : 1),
-  })
-  const { error } = await migrator.migrateToLatest()
-  // A newer program may have migrated the store meanwhile.
-  if (error && !(await isNewer(db, engine))) throw error
-  if (!error && (await readFloor(db)) !== SCHEMA_FLOOR)
+  const applied = await appliedMigrations(db, engine)
+  if (await isNewer(db, applied)) return
+  const isComplete = Object.keys(MIGRATIONS).every(name => applied.includes(name))
+  if (!isComplete && !(await runMigrations(db, engine))) return
+  if ((await readFloor(db)) !== SCHEMA_FLOOR)
     await db
       .insertInto('meta')
       .values({ key: FLOOR_KEY, value: SCHEMA_FLOOR })
       .onConflict(conflict => conflict.column('key').doUpdateSet({ value: SCHEMA_FLOOR }))
       .execute()
+}
+
+/**
+ * Makes the missing migrations under a lock, so that several processes may start at once. Returns false if a newer program has
+ * migrated the store meanwhile.
+ */
+async function runMigrations(db: Db, engine: Engine): Promise<boolean> {
+  const migrations: Record<string, Migration> = Object.fromEntries(
+    Object.entries(MIGRATIONS).map(([name, up]) => [name, { up: (trx: Kysely<unknown>) => up(trx, engine) }]),
+  )
+  const migrator = new Migrator({
+    db,
+    provider: { getMigrations: async () => migrations },
+    // The names begin with numbers. Kysely's own comparison loads the rules of a language, which takes 13 ms.
+    nameComparator: (a, b) => (a < b ? -1 : 1),
+  })
+  const { error } = await migrator.migrateToLatest()
+  if (!error) return true
+  if (await isNewer(db, await appliedMigrations(db, engine))) return false
+  throw error
 }
 
 /** Kysely's introspection reads every column of every partition, so it is not used. */
@@ -222,13 +233,17 @@ async function readFloor(db: Db): Promise<string | undefined> {
   return row?.value
 }
 
+/** The names of the migrations that were made, the newest first. */
+async function appliedMigrations(db: Db, engine: Engine): Promise<readonly string[]> {
+  if (!(await hasTable(db, engine, 'kysely_migration'))) return []
+  const { rows } = await sql<{ name: string }>`select name from kysely_migration order by name desc`.execute(
+    db,
+  )
+  return rows.map(({ name }) => name)
+}
+
 /** Whether a newer version has migrated the store. Throws if this version cannot serve its schema. */
-async function isNewer(db: Db, engine: Engine): Promise<boolean> {
-  if (!(await hasTable(db, engine, 'kysely_migration'))) return false
-  const { rows } = await sql<{
-    name: string
-  }>`select name from kysely_migration order by name desc limit 1`.execute(db)
-  const newest = rows[0]?.name
+async function isNewer(db: Db, [newest]: readonly string[]): Promise<boolean> {
   if (newest === undefined || newest in MIGRATIONS) return false
   const floor = await readFloor(db)
   if (floor === undefined || !(floor in MIGRATIONS)) throw new NewerStoreError(newest)
