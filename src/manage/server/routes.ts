@@ -80,9 +80,8 @@ export function serveEverything(app: FastifyInstance, deps: Deps): void {
 
 type KnownPath = {
   readonly path: string
+  /** With any word in place of a parameter. */
   readonly pattern: RegExp
-  /** The same with any word in place of a number. */
-  readonly widePattern: RegExp
   readonly methods: ReadonlySet<string>
 }
 
@@ -93,15 +92,9 @@ function knownPaths(): KnownPath[] {
   const served = new Map<string, Set<string>>([[DOCUMENT_PATH, new Set(['GET'])]])
   const routes: readonly Route[] = Object.values(contract)
   for (const { path, method } of routes) served.set(path, (served.get(path) ?? new Set()).add(method))
-  const numbered = new Set(routes.filter(takesNumbers).map(({ path }) => path))
   return [...served]
     .sort(([a], [b]) => paramsIn(a) - paramsIn(b))
-    .map(([path, methods]) => ({
-      path,
-      pattern: patternOf(path, numbered.has(path) ? '\\d+' : '[^/]+'),
-      widePattern: patternOf(path, '[^/]+'),
-      methods,
-    }))
+    .map(([path, methods]) => ({ path, pattern: patternOf(path, '[^/]+'), methods }))
 }
 
 const patternOf = (path: string, param: string) =>
@@ -122,28 +115,42 @@ function takesNumbers({ path, params }: Route): boolean {
 
 const KNOWN = knownPaths()
 
+/** The paths whose parameters are numbers. Each schema must be compiled to know, which takes 10 ms in total. */
+let numberedPaths: ReadonlySet<string> | undefined
+
+function hasNumbers(path: string): boolean {
+  const routes: readonly Route[] = Object.values(contract)
+  numberedPaths ??= new Set(routes.filter(takesNumbers).map(route => route.path))
+  return numberedPaths.has(path)
+}
+
+const isAt = ({ path, pattern }: KnownPath, requestedPath: string) =>
+  pattern.test(requestedPath) && (!hasNumbers(path) || patternOf(path, '\\d+').test(requestedPath))
+
 /** A known path with another method is 405, not 404. */
 export function refuseOtherMethod(request: FastifyRequest): void {
   const requestedPath = (request.url.split('?')[0] ?? '').replaceAll(/\/{2,}/g, '/')
-  const match = KNOWN.find(({ pattern }) => pattern.test(requestedPath))
+  const match = KNOWN.find(each => isAt(each, requestedPath))
   if (match) throw wrongMethod(match.path, match.methods, request.method)
 }
 
-/** Reserves fixed paths for all methods: otherwise a path with an id parameter would read the fixed name as an id. */
+/** Fixed paths that a path with a parameter matches too, and its other methods: these would read the fixed name as an id. */
+const RESERVED = KNOWN.flatMap(({ path, methods }) => {
+  const wider = KNOWN.filter(other => other.path !== path && other.pattern.test(path))
+  const others = new Set(wider.flatMap(other => [...other.methods])).difference(methods)
+  return others.size === 0 ? [] : [{ path, methods, others: [...others] }]
+})
+
 function reserveFixedPaths(app: FastifyInstance): void {
-  for (const { path, methods } of KNOWN) {
-    const wider = KNOWN.filter(other => other.path !== path && other.widePattern.test(path))
-    const others = new Set(wider.flatMap(other => [...other.methods])).difference(methods)
-    if (others.size === 0) continue
+  for (const { path, methods, others } of RESERVED)
     app.route({
-      method: [...others],
+      method: others,
       url: path,
       schema: { hide: true },
       handler: async request => {
         throw wrongMethod(path, methods, request.method)
       },
     })
-  }
 }
 
 export const noSuchRoute = ({ method, url }: Pick<FastifyRequest, 'method' | 'url'>) =>
