@@ -36,7 +36,13 @@ const { values, positionals } = parseArgs({
 
 const pathsOf = (names: readonly string[]) => names.map(name => join('test', `${name}.test.ts`))
 /** Outside of test/campaign, these have a full length too. */
-const OTHER_CAMPAIGNS = pathsOf(['console/pages', 'fleet/money', 'import/scale', 'workers/workers'])
+const OTHER_CAMPAIGNS = pathsOf([
+  'console/pages',
+  'fleet/money',
+  'import/scale',
+  'wire/multipart-parts',
+  'workers/workers',
+])
 const all = values.campaign
   ? [...globSync('test/campaign/*.test.ts'), ...OTHER_CAMPAIGNS]
   : globSync('test/**/*.test.ts')

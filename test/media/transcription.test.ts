@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { readdirSync, readlinkSync } from 'node:fs'
 import { createServer, request as httpRequest } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
+import { json } from 'node:stream/consumers'
 import { describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
@@ -329,6 +331,53 @@ describe('a form', () => {
     ])
     assert.deepEqual(await raw(key, FORM, `${part('__proto__', 'x')}--b--\r\n`), [400, 'missing_parameter'])
     assert.equal(({} as Record<string, unknown>).x, undefined)
+  })
+
+  it('is read as any client writes it, in one piece or two', async () => {
+    const { model } = await media.offer('whisper-1', PER_SECOND)
+    const { key } = await media.open()
+    const sound = wavFile(3)
+    const fileHead = 'Content-Disposition: form-data; name="file"; filename="a.wav"'
+    const heads = {
+      browser: ['Content-Disposition: form-data; name="model"', `${fileHead}\r\nContent-Type: audio/wav`],
+      'with lengths': [
+        'Content-Disposition: form-data; name="model"\r\nContent-Length: 20',
+        `${fileHead}\r\nContent-Type: audio/wav\r\nContent-Length: ${sound.length}`,
+      ],
+      'without quotes, the type first': [
+        'Content-Type: text/plain; charset=utf-8\r\nContent-Disposition: form-data; name=model',
+        'Content-Type: audio/wav\r\nContent-Disposition: form-data; name=file; filename=a.wav',
+      ],
+      // Its first part is common, its second is not.
+      'an encoded file name': [
+        'Content-Disposition: form-data; name="model"',
+        `Content-Disposition: form-data; name="file"; filename*=utf-8''a.wav\r\nContent-Type: audio/wav`,
+      ],
+    }
+    for (const [client, [modelHead, soundHead]] of Object.entries(heads))
+      for (const pause of [0, 20]) {
+        const body = Buffer.concat([
+          Buffer.from(`--b\r\n${modelHead}\r\n\r\n${model}\r\n--b\r\n${soundHead}\r\n\r\n`),
+          sound,
+          Buffer.from('\r\n--b--\r\n'),
+        ])
+        const request = httpRequest(`${media.gateway.url}${PATH}`, {
+          method: 'POST',
+          headers: { authorization: `Bearer ${key}`, 'content-type': FORM, 'content-length': body.length },
+        })
+        if (pause > 0) {
+          request.write(body.subarray(0, 7))
+          await delay(pause)
+        }
+        request.end(body.subarray(pause > 0 ? 7 : 0))
+        const [response] = await once(request, 'response')
+        const reply = (await json(response)) as { text?: string }
+        assert.equal(
+          reply.text,
+          `I heard a.wav of ${sound.length} bytes.`,
+          `${client}: ${JSON.stringify(reply)}`,
+        )
+      }
   })
 
   it('is decompressed if it was compressed', async () => {

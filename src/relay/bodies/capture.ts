@@ -1,6 +1,6 @@
 import { type BodyMode, MAX_BODY_BYTES } from '../../domain/body-log.ts'
 import type { Budget } from '../../http/budget.ts'
-import type { Form } from '../intake/form.ts'
+import type { Form } from '../intake/form-content.ts'
 
 const EMPTY: Buffer = Buffer.alloc(0)
 const MIN_ANSWER_BYTES = 512

@@ -31,6 +31,8 @@ export const unfunded = () =>
 export const disconnected = () =>
   new Refusal('request_timeout', 'The client disconnected before the request was complete.')
 
+export const bodyTooSlow = () => new Refusal('request_timeout', 'The request body arrived too slowly.')
+
 /** The declared content length; undefined: not declared. */
 export const declaredLength = ({ headers }: RelayIncoming): number | undefined =>
   headers['content-length'] === undefined ? undefined : Number(headers['content-length'])
@@ -102,10 +104,7 @@ function receive(request: RelayIncoming, bounds: ChunkedBounds, compression?: Co
   const inflater = compression?.create()
   const body = bodyOf(request)
   const source: NodeJS.ReadableStream = inflater ? body.pipe(inflater) : body
-  const timer = setTimeout(
-    () => refuse(new Refusal('request_timeout', 'The request body arrived too slowly.')),
-    BODY_TIMEOUT_MS,
-  )
+  const timer = setTimeout(() => refuse(bodyTooSlow()), BODY_TIMEOUT_MS)
   const finish = () => {
     clearTimeout(timer)
     source.off('data', onData).off('end', onEnd)

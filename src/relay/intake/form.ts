@@ -1,44 +1,43 @@
-import { constants, mkdirSync, readdirSync, rmSync } from 'node:fs'
-import { type FileHandle, open, unlink } from 'node:fs/promises'
+import { mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { Busboy, type BusboyFileStream } from '@fastify/busboy'
 import { Refusal } from '../../domain/errors.ts'
 import { BUDGET_SHORTAGES } from '../../domain/shortage.ts'
 import { codePoints, hasControl } from '../../domain/text.ts'
-import { type Budget, overloaded, type Share } from '../../http/budget.ts'
+import { type Budget, overloaded } from '../../http/budget.ts'
 import { bodyOf, type RelayIncoming } from '../../http/relay-exchange.ts'
-import type { StoredFile } from '../../wire/multipart.ts'
-import { type BodyBounds, declaredLength, disconnected, UNFUNDED_BYTES, unfunded } from './body.ts'
+import {
+  type BodyBounds,
+  bodyTooSlow,
+  declaredLength,
+  disconnected,
+  UNFUNDED_BYTES,
+  unfunded,
+} from './body.ts'
 import { encodingOf, inflaterFor } from './content-encoding.ts'
+import {
+  BODY_IDLE_MS,
+  type Form,
+  type FormFile,
+  MAX_FIELD_BYTES,
+  MAX_FIELDS,
+  MAX_FILE_NAME,
+  MAX_FILES,
+  MAX_NAME_BYTES,
+} from './form-content.ts'
+import { createStoredFile, type FormStorage, openUnlinked, type StoredUpload } from './form-storage.ts'
+import { formInMemory, receiveInMemory } from './memory-form.ts'
 
 /** The limits of an upload, documented in docs/limits.md. */
 const MAX_FILE_BYTES = 100 * 1_048_576
 const MAX_FILES_BYTES = 256 * 1_048_576
 const MAX_BODY_BYTES = MAX_FILES_BYTES + 8 * 1_048_576
-const MAX_FILES = 17
-const MAX_FIELDS = 64
-const MAX_FIELD_BYTES = 1_048_576
 const MAX_FIELDS_BYTES = 4 * 1_048_576
-const MAX_NAME_BYTES = 100
-const MAX_FILE_NAME = 255
 const MAX_BOUNDARY = 70
 const MAX_HEADER_BYTES = 2_048
 /** A file up to this size stays in memory if there is room. The files of a larger body are written to disk at once. */
 const MEMORY_BYTES = 2 * 1_048_576
-const ALL_MEMORY_BYTES = 64 * 1_048_576
-const PIECE_BYTES = 262_144
-const IDLE_MS = 60_000
-
-export type FormFile = StoredFile & { readonly field: string }
-
-/** A multipart body: its fields in order, and its files. */
-export type Form = {
-  readonly fields: readonly (readonly [name: string, value: string])[]
-  readonly files: readonly FormFile[]
-  /** Deletes the files; they must not be read afterwards. */
-  dispose(): void
-}
 
 const malformed = (why: string) =>
   new Refusal('invalid_parameter', `The body is not valid multipart/form-data: ${why}.`)
@@ -68,144 +67,6 @@ export function openForms(dataDir: string, disk: Budget): Forms {
   }
   return { read: (request, bounds) => readForm(request, storage, bounds) }
 }
-
-/** Where files are stored: in memory up to a total, then on disk. */
-type FormStorage = { inMemory: number; readonly disk: Budget; openFile(): Promise<FileHandle> }
-
-/** Opens an unlinked file, which the operating system deletes when the process ends. */
-async function openUnlinked(path: string): Promise<FileHandle> {
-  const handle = await open(path, constants.O_RDWR | constants.O_CREAT | constants.O_EXCL, 0o600)
-  try {
-    await unlink(path)
-  } catch (error) {
-    // Another process may have deleted the file at its start.
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') {
-      await handle.close()
-      throw error
-    }
-  }
-  return handle
-}
-
-async function writeAll(handle: FileHandle, bytes: Buffer, at: number): Promise<void> {
-  for (let done = 0; done < bytes.length; ) {
-    const { bytesWritten } = await handle.write(bytes, done, bytes.length - done, at + done)
-    done += bytesWritten
-  }
-}
-
-/** Stores the bytes of one file: in memory while it is small, then on disk. */
-function createStoredFile(storage: FormStorage, share: Share, memoryBytes: number) {
-  const chunks: Buffer[] = []
-  let size = 0
-  let diskBytes = 0
-  let handle: FileHandle | undefined
-  let users = 0
-  let isOver = false
-
-  /** Returns the memory to the total. */
-  function releaseChunks(): void {
-    for (const chunk of chunks) storage.inMemory -= chunk.length
-    chunks.length = 0
-  }
-
-  const closeUnused = () => {
-    if (!isOver || users > 0) return
-    releaseChunks()
-    storage.disk.give(diskBytes)
-    diskBytes = 0
-    if (handle === undefined) return
-    const closing = handle
-    handle = undefined
-    // The file is no longer used, so a failed close has no consequence.
-    closing.close().catch(() => {})
-  }
-
-  /** Reserves memory for a chunk; false: there is no room. */
-  const reserveMemory = ({ length }: Buffer): boolean =>
-    size + length <= memoryBytes && storage.inMemory + length <= ALL_MEMORY_BYTES && share.take(length)
-
-  async function write(bytes: Buffer, at: number): Promise<void> {
-    if (!storage.disk.take(bytes.length)) throw overloaded(BUDGET_SHORTAGES.tmp)
-    diskBytes += bytes.length
-    if (handle) await writeAll(handle, bytes, at)
-  }
-
-  function joinChunks(): Buffer {
-    const [only = Buffer.alloc(0)] = chunks
-    if (chunks.length < 2) return only
-    const all = Buffer.concat(chunks)
-    chunks.splice(0, chunks.length, all)
-    return all
-  }
-
-  /** Copies only if the range spans several chunks. */
-  function piece(offset: number, length: number): Buffer {
-    const parts: Buffer[] = []
-    let start = 0
-    for (const chunk of chunks) {
-      const from = Math.max(0, offset - start)
-      const to = Math.min(chunk.length, offset + length - start)
-      if (from < to) parts.push(chunk.subarray(from, to))
-      start += chunk.length
-    }
-    const [only = Buffer.alloc(0)] = parts
-    return parts.length < 2 ? only : Buffer.concat(parts)
-  }
-
-  async function readAt(offset: number, length: number): Promise<Buffer> {
-    if (handle === undefined) return piece(offset, length)
-    users += 1
-    try {
-      const buffer = Buffer.allocUnsafe(Math.max(0, Math.min(length, size - offset)))
-      const { bytesRead } = await handle.read(buffer, 0, buffer.length, offset)
-      return buffer.subarray(0, bytesRead)
-    } finally {
-      users -= 1
-      closeUnused()
-    }
-  }
-
-  async function* pieces() {
-    for (let offset = 0; offset < size; ) {
-      const piece = await readAt(offset, PIECE_BYTES)
-      if (piece.length === 0) throw new Error('an uploaded file ended early')
-      offset += piece.length
-      yield piece
-    }
-  }
-
-  return {
-    size: () => size,
-    async take(chunk: Buffer): Promise<void> {
-      users += 1
-      try {
-        if (handle === undefined && !reserveMemory(chunk)) {
-          handle = await storage.openFile()
-          await write(joinChunks(), 0)
-          releaseChunks()
-        }
-        if (handle === undefined) {
-          chunks.push(chunk)
-          storage.inMemory += chunk.length
-        } else await write(chunk, size)
-        size += chunk.length
-      } finally {
-        users -= 1
-        closeUnused()
-      }
-    },
-    readAt,
-    inMemory: () => (handle === undefined ? chunks : undefined),
-    open: () => Readable.from(handle === undefined ? [...chunks] : pieces(), { objectMode: false }),
-    end(): void {
-      isOver = true
-      closeUnused()
-    },
-  }
-}
-
-type StoredUpload = ReturnType<typeof createStoredFile>
 
 function boundaryOf(contentType: string): string {
   const [, quoted, bare] = /;\s*boundary=(?:"([^"]*)"|([^\s;]+))/i.exec(contentType) ?? []
@@ -247,10 +108,36 @@ async function readForm(request: RelayIncoming, storage: FormStorage, bounds: Fo
   boundaryOf(contentType)
   const isUnrestricted = await hasFullLimits(request, bounds)
   if (request.destroyed) throw disconnected()
+  const small = isSmallBody(request) ? await receiveInMemory(request, storage, bounds.share) : undefined
+  const form = small && formInMemory(small)
+  if (form) return form
+  small?.release()
+  return readGeneralForm(request, storage, bounds, isUnrestricted, small && streamOf(small.chunks))
+}
+
+const isSmallBody = (request: RelayIncoming) =>
+  (declaredLength(request) ?? Infinity) <= MEMORY_BYTES && encodingOf(request) === undefined
+
+function streamOf(chunks: readonly Buffer[]): Readable {
+  const stream = new Readable({ read() {} })
+  for (const chunk of chunks) stream.push(chunk)
+  stream.push(null)
+  return stream
+}
+
+/** Reads any multipart body while it arrives, or one that has arrived. */
+async function readGeneralForm(
+  request: RelayIncoming,
+  storage: FormStorage,
+  bounds: FormBounds,
+  isUnrestricted: boolean,
+  arrived: Readable | undefined,
+): Promise<Form> {
+  const contentType = request.headers['content-type'] ?? ''
   const isLarge = (declaredLength(request) ?? 0) > MEMORY_BYTES + MAX_FIELDS_BYTES
   const { share } = bounds
   const body = bodyOf(request)
-  const source = decompressed(request)
+  const source: NodeJS.ReadableStream = arrived ?? decompressed(request)
   const { promise, resolve, reject } = Promise.withResolvers<Form>()
   const fields: (readonly [string, string])[] = []
   const files: FormFile[] = []
@@ -275,10 +162,7 @@ async function readForm(request: RelayIncoming, storage: FormStorage, bounds: Fo
     },
   })
 
-  const idle = setTimeout(
-    () => fail(new Refusal('request_timeout', 'The request body arrived too slowly.')),
-    IDLE_MS,
-  )
+  const idle = setTimeout(() => fail(bodyTooSlow()), BODY_IDLE_MS)
   const dispose = () => {
     for (const file of stored) file.end()
   }

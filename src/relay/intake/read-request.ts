@@ -15,7 +15,8 @@ import {
   withoutRoutingFields,
 } from '../operations/routing-fields.ts'
 import { type BodyBounds, readBody } from './body.ts'
-import type { Form, Forms } from './form.ts'
+import type { Forms } from './form.ts'
+import type { Form } from './form-content.ts'
 import { type RequestTags, tagsOf } from './tags.ts'
 
 const TAKES = { json: 'application/json', form: 'multipart/form-data' } as const

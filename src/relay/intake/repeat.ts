@@ -12,7 +12,7 @@ import {
   replaceAnswer,
 } from '../../store/records/idempotency.ts'
 import { badParameter } from '../operations/carry.ts'
-import type { Form } from './form.ts'
+import type { Form } from './form-content.ts'
 
 /** A response as it was sent, to be replayed for the same key. */
 export type StoredAnswer = { readonly status: number; readonly contentType: string; readonly body: Buffer }

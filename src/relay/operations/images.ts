@@ -27,7 +27,7 @@ import {
 } from '../../wire/json-slices.ts'
 import type { FormPart } from '../../wire/multipart.ts'
 import type { RelayChannel } from '../catalog/catalog.ts'
-import type { Form, FormFile } from '../intake/form.ts'
+import type { Form, FormFile } from '../intake/form-content.ts'
 import { digestOfBytes, digestOfForm } from '../intake/repeat.ts'
 import type { BufferedResponse } from '../upstream/exchange.ts'
 import {
