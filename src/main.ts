@@ -7,6 +7,7 @@ import { configOf, describeFailure, type ProgramEnv, runProgram } from './app/pr
 import type { StartOptions } from './cli/cli.ts'
 import { EXIT } from './cli/command-line.ts'
 import { makeDirectory } from './host/directory.ts'
+import { WORKER_VARIABLE } from './workers/messages.ts'
 
 // Libraries create databases, journals and sockets with the default mode, so the umask restricts them to the owner.
 process.umask(0o077)
@@ -62,8 +63,9 @@ const tuneV8 = () => {
   setFlagsFromString(`--memory-reducer-delay-ms=${IDLE_COLLECTION_MS}`)
 }
 
-/** A worker has a channel to its supervisor. Without one, the module for workers is not loaded. */
-const isWorker = async () => process.connected === true && (await import('node:cluster')).default.isWorker
+/** Other processes do not load the module for workers. */
+const isWorker = async () =>
+  process.env[WORKER_VARIABLE] !== undefined && (await import('node:cluster')).default.isWorker
 
 // The gateway is imported on demand: help texts and setting errors must not wait for it. What is imported before the cache of
 // compiled code is known would be compiled at every start.

@@ -2,6 +2,9 @@ import type { AccountId } from '../domain/account.ts'
 import type { ChannelCondition, HealthEvent } from '../domain/channel-condition.ts'
 import type { MetricSnapshot } from '../metrics/registry.ts'
 
+/** The supervisor sets this variable for its workers. It is not a setting: alone, it has no effect. */
+export const WORKER_VARIABLE = 'SLUICE_WORKER'
+
 /** The role of a worker. The supervisor sends it in reply to `hello`. */
 export type Assignment = {
   readonly slot: number

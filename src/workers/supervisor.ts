@@ -2,7 +2,14 @@ import cluster, { type Worker } from 'node:cluster'
 import { performance } from 'node:perf_hooks'
 import type { MetricSnapshot } from '../metrics/registry.ts'
 import { createLocks } from './locks.ts'
-import type { Assignment, Broadcast, CollectedName, ToSupervisor, ToWorker } from './messages.ts'
+import {
+  type Assignment,
+  type Broadcast,
+  type CollectedName,
+  type ToSupervisor,
+  type ToWorker,
+  WORKER_VARIABLE,
+} from './messages.ts'
 import { createMetricHistory } from './metric-history.ts'
 import { createRpc, type Rpc } from './rpc.ts'
 
@@ -86,7 +93,7 @@ export function startSupervisor(options: SupervisorOptions) {
   let lastTickMs = performance.now()
 
   function startWorker(slot: Slot): void {
-    const worker = cluster.fork(env)
+    const worker = cluster.fork({ ...env, [WORKER_VARIABLE]: '1' })
     const service = services()
     const rpc = createRpc<ToWorker, ToSupervisor>(
       {
