@@ -29,8 +29,14 @@ export function viewsOf(chunks: readonly Buffer[], from: number, to: number): Bu
   return views
 }
 
+/** The bytes of these chunks as one. Copies only if there are several. */
+export function joined(chunks: readonly Buffer[]): Buffer {
+  const [only = Buffer.alloc(0)] = chunks
+  return chunks.length < 2 ? only : Buffer.concat(chunks)
+}
+
 const textOf = (chunks: readonly Buffer[], from: number, to: number) =>
-  Buffer.concat(viewsOf(chunks, from, to)).toString('latin1')
+  joined(viewsOf(chunks, from, to)).toString('latin1')
 
 /** The offsets of a pattern, also where it is divided between chunks; undefined: there are more than the maximum. */
 function offsetsOf(

@@ -333,7 +333,7 @@ describe('a form', () => {
     assert.equal(({} as Record<string, unknown>).x, undefined)
   })
 
-  it('is read as any client writes it, in one piece or two', async () => {
+  it('is read however a client writes it, in one piece or two', async () => {
     const { model } = await media.offer('whisper-1', PER_SECOND)
     const { key } = await media.open()
     const sound = wavFile(3)

@@ -33,7 +33,7 @@ const AFTER_LAST_MS = 250
 
 /**
  * After this many bytes of one stream the event loop serves other requests: a provider may send faster than it is read. Bytes that are
- * only forwarded take a tenth of the time of events.
+ * only forwarded take much less time than events.
  */
 const TURN_BYTES = { events: 64 * 1024, file: 256 * 1024 } as const
 /** The memory that a stalled client occupies (docs/limits.md). */

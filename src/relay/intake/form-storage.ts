@@ -3,7 +3,7 @@ import { type FileHandle, open, unlink } from 'node:fs/promises'
 import { Readable } from 'node:stream'
 import { BUDGET_SHORTAGES } from '../../domain/shortage.ts'
 import { type Budget, overloaded, type Share } from '../../http/budget.ts'
-import { viewsOf } from '../../wire/multipart-parts.ts'
+import { joined, viewsOf } from '../../wire/multipart-parts.ts'
 
 /** The files of all uploads that are in memory. */
 export const ALL_MEMORY_BYTES = 64 * 1_048_576
@@ -35,11 +35,8 @@ async function writeAll(handle: FileHandle, bytes: Buffer, at: number): Promise<
 }
 
 /** A range of the bytes in these chunks. Copies only if it spans several. */
-export function rangeOf(chunks: readonly Buffer[], offset: number, length: number): Buffer {
-  const parts = viewsOf(chunks, offset, offset + length)
-  const [only = Buffer.alloc(0)] = parts
-  return parts.length < 2 ? only : Buffer.concat(parts)
-}
+export const rangeOf = (chunks: readonly Buffer[], offset: number, length: number): Buffer =>
+  joined(viewsOf(chunks, offset, offset + length))
 
 /** Stores the bytes of one file: in memory while it is small, then on disk. */
 export function createStoredFile(storage: FormStorage, share: Share, memoryBytes: number) {
@@ -79,9 +76,7 @@ export function createStoredFile(storage: FormStorage, share: Share, memoryBytes
   }
 
   function joinChunks(): Buffer {
-    const [only = Buffer.alloc(0)] = chunks
-    if (chunks.length < 2) return only
-    const all = Buffer.concat(chunks)
+    const all = joined(chunks)
     chunks.splice(0, chunks.length, all)
     return all
   }

@@ -3,7 +3,7 @@ import { Readable } from 'node:stream'
 import type { Share } from '../../http/budget.ts'
 import { bodyOf, type RelayIncoming } from '../../http/relay-exchange.ts'
 import { createGatherer } from '../../wire/gather.ts'
-import { beginsPlainly, type MultipartPart, partsOf } from '../../wire/multipart-parts.ts'
+import { beginsPlainly, joined, type MultipartPart, partsOf } from '../../wire/multipart-parts.ts'
 import { bodyTooSlow, declaredLength, disconnected } from './body.ts'
 import {
   BODY_IDLE_MS,
@@ -104,8 +104,7 @@ const REPLACEMENT = '\ufffd'
 
 /** The value of a field; undefined: the general parser decides. */
 function fieldValue({ content }: MultipartPart): string | undefined {
-  const [only = Buffer.alloc(0)] = content
-  const bytes = content.length < 2 ? only : Buffer.concat(content)
+  const bytes = joined(content)
   if (bytes.length > MAX_FIELD_BYTES || !isUtf8(bytes)) return undefined
   const value = bytes.toString()
   return value.includes(REPLACEMENT) ? undefined : value
@@ -115,21 +114,19 @@ function fileOf(
   field: string,
   { name, type }: NonNullable<MultipartPart['file']>,
   content: readonly Buffer[],
-) {
-  const size = content.reduce((sum, { length }) => sum + length, 0)
-  const file: FormFile = {
+): FormFile {
+  return {
     field,
     name,
     type,
-    size,
+    size: content.reduce((sum, { length }) => sum + length, 0),
     open: () => Readable.from([...content], { objectMode: false }),
     read: async (offset, length) => rangeOf(content, offset, length),
     inMemory: () => content,
   }
-  return file
 }
 
-/** Names that parsers of paths change. */
+/** Whether a file name is within the limit, and no path: the general parser would leave nothing of one. */
 const isPlainName = (name: string) => name.length <= MAX_FILE_NAME && name !== '.' && name !== '..'
 
 /**
