@@ -2,6 +2,7 @@ import type { Socket } from 'node:net'
 import { Http1Request } from './request.ts'
 import { mayBecomeHead, parseRequestHead } from './request-head.ts'
 import { Http1Response, type ResponseConnection } from './response.ts'
+import { readSocket, retained } from './socket-reads.ts'
 
 /** The limits of a connection. Times are seconds, in which the server checks its connections. */
 export type Http1Limits = {
@@ -94,7 +95,7 @@ export function openConnection(socket: Socket, server: ConnectionServer): Http1C
 
   function awaitHead(bytes: Buffer): void {
     if (bytes.length > limits.headBytes || !mayBecomeHead(bytes, waiting?.length ?? 0)) handOver(bytes)
-    else waiting = bytes
+    else waiting = retained(bytes)
   }
 
   /** Starts the request whose head has this size; the bytes after it are its body. */
@@ -109,7 +110,7 @@ export function openConnection(socket: Socket, server: ConnectionServer): Http1C
     }
     waiting = undefined
     request = new Http1Request(socket, head, path)
-    if (bytes.length > size) request.receive(bytes.subarray(size))
+    if (bytes.length > size) request.receive(retained(bytes.subarray(size)))
     response = new Http1Response(request, responseConnection, head.keepsAlive)
     server.serve(request, response)
   }
@@ -117,10 +118,10 @@ export function openConnection(socket: Socket, server: ConnectionServer): Http1C
   function onBody(receiver: Http1Request, chunk: Buffer): void {
     const { missingBytes } = receiver
     if (chunk.length <= missingBytes) {
-      receiver.receive(chunk)
+      receiver.receive(retained(chunk))
     } else {
-      if (missingBytes > 0) receiver.receive(chunk.subarray(0, missingBytes))
-      const pipelined = chunk.subarray(missingBytes)
+      if (missingBytes > 0) receiver.receive(retained(chunk.subarray(0, missingBytes)))
+      const pipelined = retained(chunk.subarray(missingBytes))
       waiting = waiting === undefined ? pipelined : Buffer.concat([waiting, pipelined])
       if (waiting.length > limits.headBytes) socket.pause()
     }
@@ -167,14 +168,10 @@ export function openConnection(socket: Socket, server: ConnectionServer): Http1C
   }
 
   function handOver(bytes: Buffer): void {
-    socket
-      .off('data', onData)
-      .off('drain', onDrain)
-      .off('end', onEnd)
-      .off('error', onError)
-      .off('close', onClose)
+    stopReading()
+    socket.off('drain', onDrain).off('end', onEnd).off('error', onError).off('close', onClose)
     server.onEnd(connection)
-    server.handOver(socket, bytes)
+    server.handOver(socket, retained(bytes))
   }
 
   function timeOut(): void {
@@ -197,6 +194,7 @@ export function openConnection(socket: Socket, server: ConnectionServer): Http1C
     destroy: () => void socket.destroy(),
   }
 
-  socket.on('data', onData).on('drain', onDrain).on('end', onEnd).on('error', onError).on('close', onClose)
+  const stopReading = readSocket(socket, onData)
+  socket.on('drain', onDrain).on('end', onEnd).on('error', onError).on('close', onClose)
   return connection
 }
