@@ -1,11 +1,11 @@
 import { cp, rm, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { isDeepStrictEqual } from 'node:util'
 import { type ChunkingContext, type CodeSplittingOptions, type Plugin, rolldown } from 'rolldown'
 import { licensesOf } from './packaging/licenses.ts'
 import { publish } from './src/host/build-folders.ts'
-import { builtName, LAZY_PACKAGES } from './src/host/program-file.ts'
+import { builtName, LAZY_PACKAGES, tokensFile } from './src/host/program-file.ts'
 import { tokenPrices } from './src/providers/prices/token-prices.ts'
 
 /**
@@ -200,6 +200,7 @@ export async function buildProgram(): Promise<string> {
     ])
     await writeFile(join(DRAFT, 'licenses.txt'), licensesOf([...modules.flat(), PRICES]))
     await cp(SWAGGER_UI, join(DRAFT, 'swagger-ui'), { recursive: true })
+    await cp(tokensFile(), join(DRAFT, basename(tokensFile().pathname)))
     return join(await publishProgram(DRAFT, DIST), MAIN)
   } finally {
     await rm(DRAFT, { recursive: true, force: true })

@@ -24,3 +24,11 @@ export function requirePackage(name: (typeof LAZY_PACKAGES)[number]): unknown {
 
 /** The files of the page that shows the API reference; in a build only, because the package knows them otherwise. */
 export const REFERENCE_FILES = isBuilt ? new URL('./swagger-ui/', import.meta.url) : undefined
+
+const TOKENS = 'o200k_base.tiktoken'
+
+/** The vocabulary with which tokens are counted. */
+export const tokensFile = () =>
+  isBuilt
+    ? new URL(`./${TOKENS}`, import.meta.url)
+    : new URL(import.meta.resolve(`gpt-tokenizer/data/${TOKENS}`))

@@ -1,4 +1,5 @@
-import { isSea } from 'node:sea'
+import { readFileSync } from 'node:fs'
+import { getRawAsset, isSea } from 'node:sea'
 import { Worker, type WorkerOptions } from 'node:worker_threads'
 import { PACKAGE } from './program-file.ts'
 
@@ -23,6 +24,12 @@ registerHooks({
 })
 import(${JSON.stringify(file.href)})`
 }
+
+/** Reads a file of the program in a thread. */
+export const readInThread = (file: URL): Uint8Array =>
+  isSea()
+    ? new Uint8Array(getRawAsset(`program/${file.href.slice(PACKAGE.href.length)}`))
+    : readFileSync(file)
 
 /** Starts a file of the program as a thread. */
 export const startProgramThread = (file: URL, options: WorkerOptions): Worker =>

@@ -9,13 +9,13 @@ export type TokenCounter = {
 
 /** A settlement waits this long for a count. Then the tokens are estimated. */
 const WAIT_MS = 1_000
-/** The first count loads the table, which takes seconds on a busy machine. Waiting once is better than estimating. */
+/** The first count reads the vocabulary, which may take seconds on a busy machine. Waiting once is better than estimating. */
 const FIRST_WAIT_MS = 10_000
 const MAX_WAITING = 64
 export const MAX_COUNTED_LENGTH = 1_048_576
-/** The table takes about 100 MB. It is freed after this long without a count. */
+/** The thread takes about 20 MB. It ends after this long without a count. */
 const IDLE_MS = 300_000
-const MAX_HEAP_MB = 384
+const MAX_HEAP_MB = 96
 
 type Options = { readonly waitMs?: number; readonly firstWaitMs?: number; onFailure(error: Error): void }
 
