@@ -8,12 +8,12 @@ import { writeSecretSetting, writeSetting } from '../../src/store/records/settin
 import { insertLog, LOG_TYPE } from '../../src/store/usage/logs.ts'
 import { isSigned, startReceiver } from '../support/alert-receiver.ts'
 import { openAlertWorld } from '../support/alert-world.ts'
-import { ENGINES, suiteResource } from '../support/gateway.ts'
+import { oneEngine, suiteResource } from '../support/gateway.ts'
 import { startMailServer } from '../support/mail-server.ts'
 
 const SECRET = 'whsec_of_the_test'
 
-for (const engine of ENGINES) {
+for (const engine of oneEngine('postgres')) {
   describe(`alerts on ${engine}`, () => {
     const world = suiteResource(
       () => openAlertWorld(engine),

@@ -18,7 +18,7 @@ const isCampaign = process.env.SLUICE_CAMPAIGN !== undefined
 /**
  * How many invalid bodies are sent to each write route, and how many unusual bodies that the contract allows.
  */
-const COUNTS = isCampaign ? { bad: 1_000, odd: 200 } : { bad: 40, odd: 5 }
+const COUNTS = isCampaign ? { bad: 1_000, odd: 200 } : { bad: 20, odd: 5 }
 
 /** The objects that the valid bodies name. */
 type Things = {

@@ -7,7 +7,7 @@ import { setTimeout } from 'node:timers/promises'
 import { sql } from 'kysely'
 import { createKeyring } from '../../src/identity/keyring.ts'
 import type { Store } from '../../src/store/engine/store.ts'
-import { ENGINES, type EngineName } from '../support/gateway.ts'
+import { type EngineName, oneEngine } from '../support/gateway.ts'
 import {
   launch,
   lookInto,
@@ -123,7 +123,7 @@ const tell = (t: TestContext, engine: EngineName, figures: Readonly<Record<strin
   if (isCampaign) console.log(line)
 }
 
-for (const engine of ENGINES) {
+for (const engine of oneEngine('postgres')) {
   describe(`kill -9 on ${engine} (docs/reference/money.md: Crash recovery)`, () => {
     let server: Server | undefined
     after(() => server?.kill())

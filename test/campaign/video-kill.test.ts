@@ -5,7 +5,7 @@ import { after, describe, it } from 'node:test'
 import { setTimeout } from 'node:timers/promises'
 import { startSimulator } from '../../simulator/server.ts'
 import type { Store } from '../../src/store/engine/store.ts'
-import { ENGINES, type EngineName } from '../support/gateway.ts'
+import { type EngineName, oneEngine } from '../support/gateway.ts'
 import { createDatabase } from '../support/postgres.ts'
 import {
   lookInto,
@@ -70,7 +70,7 @@ async function jobsIn({ db }: Store) {
   }))
 }
 
-for (const engine of ENGINES) {
+for (const engine of oneEngine('sqlite')) {
   describe(`kill -9 around video jobs on ${engine} (docs/reference/videos.md: Unresolved submissions)`, () => {
     let server: Server | undefined
     after(() => server?.kill())

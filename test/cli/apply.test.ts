@@ -7,7 +7,7 @@ import { describe, it } from 'node:test'
 import { parse } from 'yaml'
 import { configSchema } from '../../src/manage/contract/config-file.ts'
 import { runHere } from '../support/command.ts'
-import { ENGINES } from '../support/gateway.ts'
+import { oneEngine } from '../support/gateway.ts'
 import { startConnectProxy } from '../support/outbound-proxies.ts'
 import { PRIVATE_CA, PRIVATE_CLIENT, PRIVATE_SERVER } from '../support/private-ca.ts'
 import { type Env, newDirectory, newGround, run, settingsOf, startServer } from '../support/process.ts'
@@ -48,7 +48,7 @@ tokens:
 `
 
 describe('sluice apply (docs/operating/configuration-as-code.md: Apply a file)', () => {
-  for (const engine of ENGINES)
+  for (const engine of oneEngine('sqlite'))
     for (const workers of engine === 'sqlite' ? [1, 2] : [2])
       it(`configures a running gateway of ${workers} workers on ${engine}`, async () => {
         const ground = { ...(await newGround(engine)), env: { SLUICE_WORKERS: String(workers) } }

@@ -3,12 +3,12 @@ import { describe, it } from 'node:test'
 import { ALERT_KIND_NAMES, ALERT_KINDS } from '../../src/domain/alert.ts'
 import { decideStatus } from '../../src/store/records/channel-status.ts'
 import { isSigned, startReceiver } from '../support/alert-receiver.ts'
-import { ENGINES, suiteGateway, suiteResource } from '../support/gateway.ts'
+import { oneEngine, suiteGateway, suiteResource } from '../support/gateway.ts'
 import { startMailServer } from '../support/mail-server.ts'
 import { until } from '../support/process.ts'
 import { allRows } from '../support/tables.ts'
 
-for (const engine of ENGINES) {
+for (const engine of oneEngine('sqlite')) {
   describe(`alerts through the API on ${engine} (docs/reference/alerts.md: Rules)`, () => {
     const gateway = suiteGateway({ engine })
     const receiver = suiteResource(startReceiver, each => each.close())

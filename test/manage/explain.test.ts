@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { ENGINES } from '../support/gateway.ts'
+import { oneEngine } from '../support/gateway.ts'
 import { until } from '../support/process.ts'
 import { startRecorder } from '../support/recorder.ts'
 import { suiteRelay } from '../support/relay.ts'
@@ -12,7 +12,7 @@ const badKey = (requestId: string) => ({
   body: { error: { message: 'The key was revoked by its owner.', code: 'key_revoked' } },
 })
 
-for (const engine of ENGINES)
+for (const engine of oneEngine('postgres'))
   describe(`the explanation of a request, on ${engine} (docs/reference/management-api.md: Request explanation)`, () => {
     const relay = suiteRelay(engine)
     let failures = 7_000

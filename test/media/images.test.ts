@@ -3,13 +3,13 @@ import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { PICTURE } from '../../simulator/formats/openai-images.ts'
-import { ENGINES } from '../support/gateway.ts'
+import { oneEngine } from '../support/gateway.ts'
 import { suiteMedia } from '../support/media.ts'
 
 const png = (name = 'a.png') =>
   new File([new Uint8Array(Buffer.from(PICTURE, 'base64'))], name, { type: 'image/png' })
 
-for (const engine of ENGINES) {
+for (const engine of oneEngine('postgres')) {
   describe(`images through the gateway on ${engine}`, () => {
     const media = suiteMedia(engine)
 

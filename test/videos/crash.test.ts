@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { after, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Simulator, startSimulator } from '../../simulator/server.ts'
-import { ENGINES, type EngineName } from '../support/gateway.ts'
+import { type EngineName, oneEngine } from '../support/gateway.ts'
 import { createDatabase } from '../support/postgres.ts'
 import { newDirectory, type Server, type ServerOptions, startServer, until } from '../support/process.ts'
 
@@ -36,7 +36,7 @@ const untilEnded = (server: Server, id: string, token: string) =>
     return body.status === 'completed' || body.status === 'failed' ? body : undefined
   })
 
-for (const engine of ENGINES) {
+for (const engine of oneEngine('postgres')) {
   describe(`video jobs of a gateway that is killed, on ${engine}`, () => {
     let server: Server | undefined
     const simulators: Simulator[] = []

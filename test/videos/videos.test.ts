@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
-import { ENGINES } from '../support/gateway.ts'
+import { oneEngine } from '../support/gateway.ts'
 import { until } from '../support/process.ts'
 import { openVideos, type VideoRelay } from '../support/videos.ts'
 
 const NANOS_PER_SECOND = 100_000_000
 
-for (const engine of ENGINES) {
+for (const engine of oneEngine('sqlite')) {
   describe(`video jobs on ${engine}`, () => {
     let relay: VideoRelay
     before(async () => {

@@ -6,7 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { Pool } from 'undici'
 import { type Simulator, startSimulator } from '../../simulator/server.ts'
 import { createLocks } from '../../src/workers/locks.ts'
-import { ENGINES } from '../support/gateway.ts'
+import { oneEngine } from '../support/gateway.ts'
 import { createDatabase } from '../support/postgres.ts'
 import {
   childrenOf,
@@ -60,7 +60,7 @@ const countOf = (replies: readonly { status: number; text: string }[]) =>
     ),
   )
 
-for (const engine of ENGINES) {
+for (const engine of oneEngine('sqlite')) {
   describe(`${WORKERS} workers on ${engine} (docs/reference/process.md: Workers)`, () => {
     let simulator: Simulator | undefined
     let server: Server
