@@ -79,6 +79,50 @@ const tests: Readonly<Record<string, (test: TestContext, http: HttpServerName) =
     assert.ok(text().indexOf('first') < text().indexOf('second'))
   },
 
+  async 'keeps the bytes of connections apart, whatever arrives between them and their reading'(test, http) {
+    const held: (() => void)[] = []
+    const { client } = await start(
+      test,
+      (request, response) => void held.push(() => echo(request, response)),
+      { http },
+    )
+    const clients = await Promise.all(
+      ['a', 'b', 'c', 'd', 'e', 'f'].map(async (name, index) => {
+        const body = name.repeat(5 * 10 ** Math.min(index, 4))
+        const next = `second ${name}`
+        const first = post(body, { path: `/v1/${name}` })
+        const whole = first + post(next)
+        const start = first.length - body.length
+        // In the head or before its first byte, in the body three times, and in the next request.
+        const ends = [
+          index % 2 === 0 ? 10 : 0,
+          start + 1,
+          start + 2,
+          start + 3,
+          first.length + 30,
+          whole.length,
+        ]
+        const parts = ends.map((end, part) => whole.slice(ends[part - 1] ?? 0, end))
+        return { ...(await client()), parts, expected: [`/v1/${name} ${body}`, `/v1/x ${next}`] }
+      }),
+    )
+    for (let part = 0; part < 6; part++) {
+      for (const { socket, parts } of clients)
+        await new Promise(resolve => socket.write(parts[part] ?? '', resolve))
+      // Everything was read before the next parts are sent.
+      for (let turn = 0; turn < 20; turn++) await setImmediate()
+    }
+    for (let i = 0; i < 2 * clients.length; i++) (await until('a request', () => held[i]))()
+    for (const { text, expected } of clients) {
+      await until('the answers', () => (countOf(text(), OK) === 2 ? true : undefined))
+      const answers = [...text().matchAll(/"url":"(.*?)".*?"body":"(.*?)"/g)]
+      assert.deepEqual(
+        answers.map(([, url, body]) => `${url} ${body}`),
+        expected,
+      )
+    }
+  },
+
   async 'gives a large body as a stream that waits for its reader'(test, http) {
     const bodies: Buffer[] = []
     let isReading = false
