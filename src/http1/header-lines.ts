@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
+import { flatText } from './flat-text.ts'
 
 /** The name of a header. */
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
@@ -62,7 +63,7 @@ function validValue(entry: NameEntry, value: string): string | undefined {
   if (INVALID_VALUE.test(value)) return undefined
   const trimmed = withoutTrailingSpace(value)
   // A slice would keep the whole head in memory.
-  if (trimmed.length <= MAX_VALUE_LENGTH) entry.value = Buffer.from(trimmed, 'latin1').toString('latin1')
+  if (trimmed.length <= MAX_VALUE_LENGTH) entry.value = flatText(trimmed)
   return trimmed
 }
 

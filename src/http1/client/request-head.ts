@@ -1,3 +1,4 @@
+import { flatText } from '../flat-text.ts'
 import { Http1Error } from './errors.ts'
 
 const NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
@@ -18,8 +19,13 @@ const RESERVED: ReadonlySet<string> = new Set([
   'upgrade',
 ])
 
-/** `value`: the last valid value. Most headers have the same value in every request. */
-type CheckedHeader = { readonly isSent: boolean; readonly isHost: boolean; value: string | undefined }
+/** `value`: the last valid value, and its line once it was repeated. Most headers have the same value in every request. */
+type CheckedHeader = {
+  readonly isSent: boolean
+  readonly isHost: boolean
+  value: string | undefined
+  line: string | undefined
+}
 
 /** By name in the spelling of the caller. It has a bound, because callers may forward names that their clients choose. */
 const MAX_CHECKED_NAMES = 1_000
@@ -32,9 +38,22 @@ function checkName(name: string): CheckedHeader {
   if (!NAME.test(name))
     throw new Http1Error('MALFORMED_REQUEST', `${JSON.stringify(name)} is not a header name`)
   const lower = name.toLowerCase()
-  const header = { isSent: !RESERVED.has(lower), isHost: lower === 'host', value: undefined }
+  const header = { isSent: !RESERVED.has(lower), isHost: lower === 'host', value: undefined, line: undefined }
   if (checkedHeaders.size < MAX_CHECKED_NAMES) checkedHeaders.set(name, header)
   return header
+}
+
+/** Throws if the value is not one of a header. */
+function lineOf(header: CheckedHeader, name: string, value: string): string {
+  if (header.value === value) {
+    header.line ??= flatText(`${name}: ${value}\r\n`)
+    return header.line
+  }
+  if (INVALID_VALUE.test(value))
+    throw new Http1Error('MALFORMED_REQUEST', `the header ${name} has invalid characters`)
+  header.value = value
+  header.line = undefined
+  return `${name}: ${value}\r\n`
 }
 
 export type ClientRequestHead = {
@@ -58,13 +77,8 @@ export function writeRequestHead(
     const value = headers[name] as string
     const header = checkName(name)
     if (!header.isSent) continue
-    if (header.value !== value) {
-      if (INVALID_VALUE.test(value))
-        throw new Http1Error('MALFORMED_REQUEST', `the header ${name} has invalid characters`)
-      header.value = value
-    }
     if (header.isHost) hasHost = true
-    lines += `${name}: ${value}\r\n`
+    lines += lineOf(header, name, value)
   }
   const hostLine = hasHost ? '' : `host: ${host}\r\n`
   const lengthLine = bodyBytes === undefined ? '' : `content-length: ${bodyBytes}\r\n`

@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
+import { flatText } from '../flat-text.ts'
 import { parseHeaderLines } from '../header-lines.ts'
 
 /** The start of every head that can be in the narrow grammar. */
@@ -35,10 +36,7 @@ function readRequestLine(text: string): boolean {
   const line = REQUEST_LINE.exec(text)
   if (line === null) return false
   // Copies: a slice would keep the whole head in memory.
-  const [lineText, url] = [line[0], line[1] as string].map(each =>
-    Buffer.from(each, 'latin1').toString('latin1'),
-  )
-  lastLine = { text: lineText as string, url: url as string }
+  lastLine = { text: flatText(line[0]), url: flatText(line[1] as string) }
   return true
 }
 

@@ -1,3 +1,5 @@
+import { flatText } from '../flat-text.ts'
+
 /** Lower case only, so that no header that concerns the framing goes unnoticed. */
 const NAME = /^[!#$%&'*+\-.^_`|~0-9a-z]+$/
 /** The headers that the server writes itself. */
@@ -6,18 +8,29 @@ const INVALID_VALUE = /[^\t\x20-\x7e\x80-\xff]/
 const LENGTH = /^[0-9]{1,15}$/
 
 /**
- * The last valid value of each header. Most headers have the same value in every response, and looking it up costs a fifth of
- * checking it. It has a bound, because responses may forward names that a server chooses.
+ * The last valid value of each header, and its line once the value was repeated. Most headers have the same value in every response, and
+ * looking it up costs a fifth of checking it. It has a bound, because responses may forward names that a server chooses.
  */
 const MAX_CHECKED_NAMES = 1_000
-const checkedValues = new Map<string, string>()
+type CheckedHeader = { value: string; line: string | undefined }
+const checkedHeaders = new Map<string, CheckedHeader>()
 
-function mustBeValid(name: string, value: string): void {
-  if (checkedValues.get(name) === value) return
-  if (!NAME.test(name) || OWN.has(name) || INVALID_VALUE.test(value))
-    throw new Error(`invalid response header ${name}`)
-  if (checkedValues.size >= MAX_CHECKED_NAMES) checkedValues.clear()
-  checkedValues.set(name, value)
+function lineOf(name: string, value: string): string {
+  const checked = checkedHeaders.get(name)
+  if (checked?.value === value) {
+    checked.line ??= flatText(`${name}: ${value}\r\n`)
+    return checked.line
+  }
+  if (INVALID_VALUE.test(value)) throw new Error(`invalid response header ${name}`)
+  if (checked !== undefined) {
+    checked.value = value
+    checked.line = undefined
+  } else {
+    if (!NAME.test(name) || OWN.has(name)) throw new Error(`invalid response header ${name}`)
+    if (checkedHeaders.size >= MAX_CHECKED_NAMES) checkedHeaders.clear()
+    checkedHeaders.set(name, { value, line: undefined })
+  }
+  return `${name}: ${value}\r\n`
 }
 
 /** Statuses whose responses have no body (RFC 9110, 15.3.5 and 15.4.5). */
@@ -51,7 +64,7 @@ export function writeResponseHead(options: HeadOptions): WrittenHead {
   let hasConnection = false
   for (const name in headers) {
     const value = headers[name] as string
-    mustBeValid(name, value)
+    const line = lineOf(name, value)
     if (name === 'content-length') {
       if (!LENGTH.test(value)) throw new Error('invalid content-length')
       if (framing === 'chunked') framing = Number(value)
@@ -59,7 +72,7 @@ export function writeResponseHead(options: HeadOptions): WrittenHead {
       hasConnection = true
       keepsAlive &&= value !== 'close'
     }
-    text += `${name}: ${value}\r\n`
+    text += line
   }
   text += dateLine
   if (!hasConnection)
