@@ -25,7 +25,7 @@ registerHooks({
 import(${JSON.stringify(file.href)})`
 }
 
-/** Reads a file of the program in a thread. */
+/** Reads a file of the program in a thread, also in a single executable. */
 export const readInThread = (file: URL): Uint8Array =>
   isSea()
     ? new Uint8Array(getRawAsset(`program/${file.href.slice(PACKAGE.href.length)}`))

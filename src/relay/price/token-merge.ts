@@ -3,11 +3,12 @@ import { NO_TOKEN, type Vocabulary } from './vocabulary.ts'
 
 /** Merging takes time quadratic in the length of a word, so longer words are split. */
 const PIECE_LENGTH = 2_048
+/** Of one unit of a JavaScript string. */
 const MAX_UTF8_BYTES = 3
 
 /**
- * Counts tokens as byte pair encoding makes them: a text is split into words, and in a word that is no token, the two neighbours that are
- * the token of the lowest rank together are merged until there are none.
+ * Counts the tokens of a text by byte pair encoding. The text is split into words. A word that is not a token is split into bytes, and
+ * neighbours are merged as long as two of them together are a token: always those of the lowest rank.
  */
 export function createTokenMerge(vocabulary: Vocabulary) {
   const encoder = new TextEncoder()

@@ -24,8 +24,7 @@ function placeOf(bytes: Uint8Array, from: number, to: number): number {
 }
 
 /**
- * The tokens of a tokenizer in flat arrays. They add 10 MiB to a process, the maps and strings of `gpt-tokenizer`, whose vocabularies these
- * are, add 54.
+ * The tokens of a tokenizer in flat arrays, which take 10 MiB. The maps and strings of `gpt-tokenizer`, whose vocabulary is used, take 54.
  * `file`: a line for each token, its bytes in base64 and its rank, in the order of ranks.
  */
 export class Vocabulary {
