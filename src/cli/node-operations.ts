@@ -1,10 +1,9 @@
 import { usdText } from '../domain/money.ts'
-import { nodeStateOf } from '../domain/node.ts'
+import { type NodeSummary, nodeSummary } from '../domain/node.ts'
 import { type Db, type Engine, type Trx, transact } from '../store/engine/store.ts'
 import { drainNode, retirementObstacle, retireNode } from '../store/records/node-retirement.ts'
 import { listNodes } from '../store/records/nodes.ts'
 import { CommandError } from './command.ts'
-import type { NodeSummary } from './nodes.ts'
 
 type NodeDeps = { readonly db: Db; readonly engine: Engine; readonly now: () => number }
 type Record = (trx: Trx, action: string, target: string, after?: unknown) => Promise<void>
@@ -13,21 +12,8 @@ type Record = (trx: Trx, action: string, target: string, after?: unknown) => Pro
 export function createNodeOperations({ db, engine, now }: NodeDeps, record: Record) {
   return {
     async listNodes(): Promise<readonly NodeSummary[]> {
-      return (await listNodes(db, engine)).map(row => {
-        const beatMs = engine === 'postgres' ? row.beat_ms : row.now_ms
-        return {
-          id: row.node_id,
-          name: row.name,
-          address: row.address,
-          version: row.version,
-          state: nodeStateOf(row.state, row.now_ms - beatMs, row.fence_ms),
-          heartbeat_time: Math.floor(beatMs / 1_000),
-          applied: row.applied,
-          position: row.position,
-          leased: usdText(row.leased ?? 0),
-          in_flight: row.in_flight,
-        }
-      })
+      const nodes = await listNodes(db, engine)
+      return nodes.map(node => nodeSummary(node, engine === 'postgres'))
     },
 
     async drainNode({ id }: { id: string }) {

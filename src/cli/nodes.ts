@@ -1,19 +1,6 @@
-import type { NodeState } from '../domain/node.ts'
+import type { NodeSummary } from '../domain/node.ts'
 
 /** A node, as `sluice node list` prints it. */
-export type NodeSummary = {
-  readonly id: string
-  readonly name: string
-  readonly address: string
-  readonly version: string
-  readonly state: NodeState
-  readonly heartbeat_time: number
-  readonly applied: number
-  readonly position: number
-  readonly leased: string
-  readonly in_flight: number
-}
-
 const WIDTHS = { id: 14, name: 22, state: 10, version: 9, address: 22 } as const
 
 /** A table for people. */

@@ -1,3 +1,5 @@
+import { usdText } from './money.ts'
+
 /** What operators see of a node. `silent`: no heartbeat. `fenced`: it has been silent for so long that it refuses requests. */
 export const NODE_STATES = ['up', 'silent', 'fenced', 'draining', 'retired'] as const
 export type NodeState = (typeof NODE_STATES)[number]
@@ -17,6 +19,43 @@ export function nodeStateOf(stored: StoredNodeState, ageMs: number, fenceMs: num
   if (ageMs > fenceMs + FENCE_MARGIN_MS) return 'fenced'
   return ageMs > SILENT_AFTER_MS ? 'silent' : stored
 }
+
+type NodeFacts = {
+  readonly node_id: string
+  readonly name: string
+  readonly address: string
+  readonly version: string
+  readonly state: StoredNodeState
+  readonly fence_ms: number
+  readonly beat_ms: number
+  /** The time of the database. */
+  readonly now_ms: number
+  readonly applied: number
+  readonly position: number
+  readonly leased: number | null
+  readonly in_flight: number
+}
+
+/** A node as the management API and `sluice node list` present it. */
+export function nodeSummary(node: NodeFacts, hasHeartbeats: boolean) {
+  // A node of an embedded store sends no heartbeats: while this process runs, so do the others of its machine.
+  const beatMs = hasHeartbeats ? node.beat_ms : node.now_ms
+  return {
+    id: node.node_id,
+    name: node.name,
+    address: node.address,
+    version: node.version,
+    state: nodeStateOf(node.state, node.now_ms - beatMs, node.fence_ms),
+    heartbeat_time: Math.floor(beatMs / 1_000),
+    fenced_time: Math.ceil((beatMs + node.fence_ms + FENCE_MARGIN_MS) / 1_000),
+    applied: node.applied,
+    position: node.position,
+    leased: usdText(node.leased ?? 0),
+    in_flight: node.in_flight,
+  }
+}
+
+export type NodeSummary = ReturnType<typeof nodeSummary>
 
 /**
  * The numbers of lease changes of one process. The epoch counts the starts of the node, so later processes number higher.

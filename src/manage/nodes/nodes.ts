@@ -1,6 +1,6 @@
 import { notFound, Refusal } from '../../domain/errors.ts'
 import { usdText } from '../../domain/money.ts'
-import { FENCE_MARGIN_MS, nodeStateOf } from '../../domain/node.ts'
+import { nodeSummary } from '../../domain/node.ts'
 import {
   drainNode,
   type RetirementObstacle,
@@ -11,26 +11,6 @@ import { findNode, listNodes } from '../../store/records/nodes.ts'
 import type { nodeContract } from '../contract/nodes.ts'
 import type { Handlers } from '../server/call.ts'
 import type { Deps } from '../server/deps.ts'
-
-type NodeRow = Awaited<ReturnType<typeof listNodes>>[number]
-
-export function presentNode(row: NodeRow, hasBeats: boolean) {
-  // A node of an embedded store sends no heartbeats: while this process runs, so do the others of its machine.
-  const beatMs = hasBeats ? row.beat_ms : row.now_ms
-  return {
-    id: row.node_id,
-    name: row.name,
-    address: row.address,
-    version: row.version,
-    state: nodeStateOf(row.state, row.now_ms - beatMs, row.fence_ms),
-    heartbeat_time: Math.floor(beatMs / 1_000),
-    fenced_time: Math.ceil((beatMs + row.fence_ms + FENCE_MARGIN_MS) / 1_000),
-    applied: row.applied,
-    position: row.position,
-    leased: usdText(row.leased ?? 0),
-    in_flight: row.in_flight,
-  }
-}
 
 /** Throws unless the node can be retired. */
 function mustBeRetirable(obstacle: RetirementObstacle | undefined): void {
@@ -69,6 +49,7 @@ export function createNodeHandlers({ db, engine, now }: Deps): Handlers<typeof n
       })
     },
 
-    listNodes: async () => (await listNodes(db, engine)).map(row => presentNode(row, engine === 'postgres')),
+    listNodes: async () =>
+      (await listNodes(db, engine)).map(node => nodeSummary(node, engine === 'postgres')),
   }
 }
