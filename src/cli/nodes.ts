@@ -1,6 +1,5 @@
 import type { NodeSummary } from '../domain/node.ts'
 
-/** A node, as `sluice node list` prints it. */
 const WIDTHS = { id: 14, name: 22, state: 10, version: 9, address: 22 } as const
 
 /** A table for people. */

@@ -60,6 +60,7 @@ export class Vocabulary {
     return true
   }
 
+  /** Decodes the bytes of a token. `Buffer` takes more than twice as long for 200,000 short texts. Returns where its rank begins. */
   #readToken(file: Uint8Array, start: number, rank: number): number {
     if (rank === MAX_TOKENS) throw new Error(`The vocabulary has more than ${MAX_TOKENS} tokens.`)
     let size = this.#starts[rank] as number
