@@ -153,13 +153,13 @@ writeFileSync(enginesFile, '')
 process.env[ENGINES_VARIABLE] = enginesFile
 
 // More than two cores need: tests wait for clocks, polls and processes. Campaigns measure, so each runs alone.
-const AT_ONCE = values.campaign ? 1 : 4
+const AT_ONCE = values.campaign ? 1 : 5
 /** Files that are named run alone, and campaigns too; a complete run shares its other files among lanes. */
 const isShared = positionals.length === 0 && !values.campaign
 const others = files.filter(file => !named.includes(file))
 const lanes = isShared ? prepareLanes({ busy: [...LONGEST, ...others], waiting: WAITING }) : undefined
 const LANE = 'test/lane.ts'
-// The first lane starts with the files that wait. When these are done, so are those that run alone: it is one of four lanes.
+// The first lane starts with the files that wait. When these are done, so are those that run alone: it is one of five lanes.
 const programs = lanes ? [LANE, ...ALONE, ...Array(AT_ONCE - 1).fill(LANE)] : files
 
 /**

@@ -6,7 +6,7 @@ import { after, before, describe, it } from 'node:test'
 import { Pool } from 'undici'
 import { type Simulator, startSimulator } from '../../simulator/server.ts'
 import { NO_CHANNEL } from '../../src/domain/rejection.ts'
-import { ENGINES, oneEngine } from '../support/gateway.ts'
+import { oneEngine } from '../support/gateway.ts'
 import {
   lookInto,
   newGround,
@@ -70,7 +70,7 @@ async function deadPort(): Promise<number> {
   return port
 }
 
-for (const engine of ENGINES) {
+for (const engine of oneEngine('sqlite')) {
   describe(`one worker on ${engine}`, () => {
     let simulator: Simulator
     let server: Server

@@ -7,7 +7,7 @@ import { after, before, describe, it } from 'node:test'
 import { locksFinding } from '../../src/app/doctor/database.ts'
 import type { Finding } from '../../src/cli/finding.ts'
 import { runHere } from '../support/command.ts'
-import { ENGINES } from '../support/gateway.ts'
+import { oneEngine } from '../support/engines.ts'
 import { type Env, newDirectory, newGround, run, type Server, startServer } from '../support/process.ts'
 
 type Examination = {
@@ -103,7 +103,7 @@ describe('sluice doctor before the first start', () => {
   })
 })
 
-for (const engine of ENGINES)
+for (const engine of oneEngine('postgres'))
   describe(`sluice doctor beside a running gateway on ${engine}`, () => {
     let server: Server
     let env: Env

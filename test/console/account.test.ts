@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import type { Browser, Page } from 'playwright-core'
+import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { browserPath, signIn, startBrowser, visit } from '../support/browser.ts'
 import { type ConsoleServer, startConsole } from '../support/console.ts'
 
@@ -9,9 +9,16 @@ const ADMIN = { username: 'ada', password: 'password of ada' }
 function describeAccount(): void {
   let browser: Browser
   let server: ConsoleServer
+  /** Browsers trust only a loopback address without TLS. */
+  let url: string
+  let context: BrowserContext
+  let page: Page
+  let faults: readonly string[]
   before(async () => {
     browser = await startBrowser()
     server = await startConsole({ HOST: '0.0.0.0' })
+    url = `http://127.0.0.1:${server.port}`
+    ;({ context, page, faults } = await visit(browser, url))
     await create('/api/user/', { ...ADMIN, role: 10 })
   })
   after(async () => {
@@ -34,14 +41,11 @@ function describeAccount(): void {
     user: { username: string; password: string },
     work: (page: Page) => Promise<void>,
   ): Promise<void> {
-    // Browsers trust only a loopback address without TLS.
-    const url = `http://127.0.0.1:${server.port}`
-    const { page, context, faults } = await visit(browser, url)
+    await context.clearCookies()
     await signIn(page, url, user)
     await page.goto(`${url}${path}`)
     await work(page)
     assert.deepEqual(faults, [])
-    await context.close()
   }
   const canSignIn = async ({ username, password }: { username: string; password: string }) =>
     (await server.api('POST', '/api/user/login', { username, password }, { token: null })).status === 200

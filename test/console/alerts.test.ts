@@ -11,12 +11,16 @@ function describeAlerts(): void {
   let browser: Browser
   let server: ConsoleServer
   let receiver: Receiver
+  let page: Page
+  let faults: readonly string[]
   before(async () => {
     browser = await startBrowser()
     server = await startConsole()
     receiver = await startReceiver()
+    ;({ page, faults } = await visit(browser, server.origin))
     const { status, text } = await server.api('POST', '/api/user/', { ...ADMIN, role: 10 })
     assert.equal(status, 200, text)
+    await signIn(page, server.url, ADMIN)
   })
   after(async () => {
     await receiver.close()
@@ -25,12 +29,9 @@ function describeAlerts(): void {
   })
 
   async function onPage(path: string, work: (page: Page) => Promise<void>): Promise<void> {
-    const { page, context, faults } = await visit(browser, server.origin)
-    await signIn(page, server.url, ADMIN)
     await page.goto(`${server.url}${path}`)
     await work(page)
     assert.deepEqual(faults, [])
-    await context.close()
   }
 
   it('adds a webhook, shows its secret once, and shows the result of a test', async () => {

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { unitsLeft } from '../../src/domain/money.ts'
 import { runHere } from '../support/command.ts'
-import { ENGINES } from '../support/gateway.ts'
+import { oneEngine } from '../support/engines.ts'
 import { channel, token, user } from '../support/new-api-content.ts'
 import { fillSource, NEW_API_TABLES } from '../support/new-api-source.ts'
 import { launch, lookInto, newDirectory, newGround, run, settingsOf, until } from '../support/process.ts'
@@ -29,7 +29,7 @@ async function makeSource(): Promise<string> {
   return file
 }
 
-for (const engine of ENGINES)
+for (const engine of oneEngine('postgres'))
   describe(`an import into ${engine} that is killed`, () => {
     it('is completed by the next runs, with every unit booked once', async () => {
       const from = await makeSource()

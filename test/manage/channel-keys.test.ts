@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { before, describe, it } from 'node:test'
 import { isMasked, keyFault, readKeys } from '../../src/domain/channel-key.ts'
-import { ENGINES, type Gateway, suiteGateway } from '../support/gateway.ts'
+import { oneEngine } from '../support/engines.ts'
+import { type Gateway, suiteGateway } from '../support/gateway.ts'
 
-for (const engine of ENGINES) {
+for (const engine of oneEngine('postgres')) {
   describe(`keys of a channel on ${engine} (docs/reference/management-api.md: Channel keys)`, () => {
     const gateway = suiteGateway({ engine })
     let api: Gateway['api']

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { before, describe, it } from 'node:test'
-import { ENGINES, type Gateway, suiteGateway } from '../support/gateway.ts'
+import { oneEngine } from '../support/engines.ts'
+import { type Gateway, suiteGateway } from '../support/gateway.ts'
 
-for (const engine of ENGINES) {
+for (const engine of oneEngine('postgres')) {
   describe(`channels under a tag on ${engine}`, () => {
     const gateway = suiteGateway({ engine })
     let api: Gateway['api']

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
 import { before, describe, it } from 'node:test'
-import { ENGINES, type Gateway, type Reply, suiteGateway } from '../support/gateway.ts'
+import { oneEngine } from '../support/engines.ts'
+import { type Gateway, type Reply, suiteGateway } from '../support/gateway.ts'
 
 const SECRET = 'sk-upstream-secret-0123456789'
 
-for (const engine of ENGINES) {
+for (const engine of oneEngine('sqlite')) {
   describe(`channels on ${engine} (docs/reference/management-api.md: Channels)`, () => {
     const gateway = suiteGateway({ engine })
     let api: Gateway['api']

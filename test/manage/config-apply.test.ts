@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { ApplyInput, ApplyResult, PlannedChange } from '../../src/domain/config-change.ts'
-import { ENGINES, suiteGateway } from '../support/gateway.ts'
+import { oneEngine } from '../support/engines.ts'
+import { suiteGateway } from '../support/gateway.ts'
 import { tableDigests } from '../support/tables.ts'
 
 const KEY = 'sk-provider-canary-4711'
@@ -36,7 +37,7 @@ const DOCUMENT = {
 const summary = ({ changes }: Pick<ApplyResult, 'changes'>) =>
   changes.map(({ action, kind, name }) => `${action} ${kind} ${name}`)
 
-for (const engine of ENGINES) {
+for (const engine of oneEngine('sqlite')) {
   describe(`a configuration file on ${engine} (docs/reference/configuration-file.md: Applying a file)`, () => {
     const gateway = suiteGateway({ engine })
     const apply = (document: unknown, options: Partial<ApplyInput> = {}) =>

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { createConfigHistory } from '../../src/manage/config/history.ts'
-import { ENGINES, type Reply, suiteGateway } from '../support/gateway.ts'
+import { oneEngine } from '../support/engines.ts'
+import { type Reply, suiteGateway } from '../support/gateway.ts'
 
 const KEY = 'sk-provider-canary-4711'
 
-for (const engine of ENGINES) {
+for (const engine of oneEngine('postgres')) {
   describe(`revisions of the configuration on ${engine} (docs/reference/configuration-file.md: Revisions)`, () => {
     const gateway = suiteGateway({ engine })
     const must = async (reply: Promise<Reply>) => {

@@ -2,12 +2,13 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { shippedModels } from '../../src/providers/prices/shipped.ts'
 import { activateDuePrices, findPriceInForce, pricesInForce } from '../../src/store/records/prices.ts'
-import { ENGINES, suiteGateway } from '../support/gateway.ts'
+import { oneEngine } from '../support/engines.ts'
+import { suiteGateway } from '../support/gateway.ts'
 
 const nowS = () => Math.floor(Date.now() / 1000)
 const HOUR_S = 3600
 
-for (const engine of ENGINES) {
+for (const engine of oneEngine('sqlite')) {
   describe(`prices on ${engine} (docs/reference/money.md: Prices)`, () => {
     const gateway = suiteGateway({ engine })
 

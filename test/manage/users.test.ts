@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { before, describe, it } from 'node:test'
-import { ENGINES, type Gateway, type Reply, ROOT_PASSWORD, suiteGateway } from '../support/gateway.ts'
+import { oneEngine } from '../support/engines.ts'
+import { type Gateway, type Reply, ROOT_PASSWORD, suiteGateway } from '../support/gateway.ts'
 
 const NANOS = 2_000
 const MAX_UNITS = 4_000_000_000_000
@@ -19,7 +20,7 @@ function assertRefused({ status, body }: Reply, expected: number, code: string):
   assert.deepEqual([status, body.success, body.code], [expected, false, code], JSON.stringify(body))
 }
 
-for (const engine of ENGINES) {
+for (const engine of oneEngine('postgres')) {
   describe(`users on ${engine} (docs/reference/management-api.md: Users)`, () => {
     const gateway = suiteGateway({ engine })
     type User = Awaited<ReturnType<Gateway['createUser']>>

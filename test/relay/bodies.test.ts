@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { before, describe, it } from 'node:test'
 import { createRetention } from '../../src/store/usage/retention.ts'
-import { ENGINES } from '../support/gateway.ts'
+import { oneEngine } from '../support/engines.ts'
 import { until } from '../support/process.ts'
 import { suiteRelay } from '../support/relay.ts'
 import { allRows } from '../support/tables.ts'
@@ -9,7 +9,7 @@ import { allRows } from '../support/tables.ts'
 const HOUR_S = 3_600
 const nowS = () => Math.floor(Date.now() / 1000)
 
-for (const engine of ENGINES)
+for (const engine of oneEngine('postgres'))
   describe(`bodies on ${engine} (docs/operating/bodies.md: Which bodies are kept)`, () => {
     const relay = suiteRelay(engine)
     let model: string

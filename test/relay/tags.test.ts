@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { ENGINES } from '../support/gateway.ts'
+import { oneEngine } from '../support/engines.ts'
 import { until } from '../support/process.ts'
 import { startRecorder } from '../support/recorder.ts'
 import { suiteRelay } from '../support/relay.ts'
 
 const MESSAGES = [{ role: 'user', content: 'Hello' }]
 
-for (const engine of ENGINES)
+for (const engine of oneEngine('sqlite'))
   describe(`the tags of a request, on ${engine} (docs/reference/relay-api.md: Tags)`, () => {
     const relay = suiteRelay(engine)
     let model: string

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { ENGINES } from '../support/gateway.ts'
+import { oneEngine } from '../support/engines.ts'
 import { INPUT_NANOS, OUTPUT_NANOS, suiteRelay } from '../support/relay.ts'
 import { jsonAnswer, startVendor, type Vendor } from '../support/scripted-vendor.ts'
 
@@ -15,7 +15,7 @@ const completion = (usage: object) =>
 /** The cost of ten input and five output tokens in this test. */
 const OURS = 10 * INPUT_NANOS + 5 * OUTPUT_NANOS
 
-for (const engine of ENGINES) {
+for (const engine of oneEngine('sqlite')) {
   describe(`a vendor that reports the cost of a request, on ${engine}`, () => {
     const relay = suiteRelay(engine)
     let vendor: Vendor

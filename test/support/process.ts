@@ -270,3 +270,8 @@ export async function endProcesses(): Promise<void> {
   for (const directory of directories.splice(0)) rmSync(directory, { recursive: true, force: true })
 }
 after(endProcesses)
+// The run is ended early, because a check failed.
+process.once('SIGTERM', () => {
+  for (const child of living) child.kill('SIGKILL')
+  process.exit(1)
+})

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after, before, describe, it } from 'node:test'
-import { ENGINES } from '../support/gateway.ts'
+import { oneEngine } from '../support/engines.ts'
 import { until } from '../support/process.ts'
 import { openVideos, type VideoRelay } from '../support/videos.ts'
 
@@ -32,7 +32,7 @@ async function startProvider(answerLook: (request: IncomingMessage, response: Se
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
-for (const engine of ENGINES) {
+for (const engine of oneEngine('postgres')) {
   describe(`polls of video jobs on ${engine}`, { concurrency: true }, () => {
     let relay: VideoRelay
     before(async () => {

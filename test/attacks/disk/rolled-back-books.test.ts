@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { copyFileSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
+import { oneEngine } from '../../support/engines.ts'
 import { ENGINES } from '../../support/gateway.ts'
 import { createStoppedBooks, type StoppedBooks, type Tampering } from '../../support/stopped-books.ts'
 
@@ -77,7 +78,7 @@ for (const engine of ENGINES)
     })
   })
 
-for (const engine of ENGINES)
+for (const engine of oneEngine('sqlite'))
   describe(`the anchor file beside a ${engine} store`, () => {
     let books: StoppedBooks
     before(async () => {
