@@ -4,7 +4,7 @@ import { flatText } from './flat-text.ts'
 /** The name of a header. */
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
 /** A value has visible characters, spaces, tabs and bytes above ASCII (RFC 9110, 5.5): no bare CR or LF, no NUL. */
-const INVALID_VALUE = /[^\t\x20-\x7e\x80-\xff]/
+export const INVALID_VALUE = /[^\t\x20-\x7e\x80-\xff]/
 const DIGITS = /^[0-9]{1,15}$/
 const SPACE = 0x20
 const TAB = 0x09

@@ -194,7 +194,10 @@ function describeExplanations(): void {
     await visitor.context.close()
   })
 
-  it('stays where it is when the language changes', async () => {
+  it('stays where it is when the language changes, in all tabs', async () => {
+    const otherTab = await page.context().newPage()
+    await otherTab.goto(`${server.url}/me`)
+    await otherTab.getByRole('heading', { name: 'Account', exact: true }).waitFor()
     await page.goto(server.url)
     await page.getByText('Latest requests').waitFor()
     await page.evaluate('window.scrollTo(0, 0)')
@@ -214,6 +217,7 @@ function describeExplanations(): void {
         : undefined,
     )
     assert.equal(await page.evaluate('window.scrollY'), 0)
+    await otherTab.getByRole('heading', { name: '账户', exact: true }).waitFor()
     assert.deepEqual(faults, [])
   })
 }

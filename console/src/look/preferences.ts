@@ -71,16 +71,30 @@ function applyToPage({ theme, density, motion, language }: Preferences): void {
 }
 applyToPage(current)
 
-export function setPreferences(changes: Partial<Preferences>): void {
-  current = { ...current, ...changes }
+function replace(preferences: Preferences): void {
+  current = preferences
   applyToPage(current)
+  for (const listener of listeners) listener()
+}
+
+export function setPreferences(changes: Partial<Preferences>): void {
+  const changed = { ...current, ...changes }
   try {
-    localStorage.setItem(KEY, JSON.stringify(current))
+    localStorage.setItem(KEY, JSON.stringify(changed))
   } catch {
     // Without storage the change lasts until the page is closed.
   }
-  for (const listener of listeners) listener()
+  replace(changed)
 }
+
+/** Calls the listener when another tab has stored preferences. */
+export function onOtherTab(listener: (stored: Preferences) => void): void {
+  addEventListener('storage', ({ key }) => {
+    if (key === KEY) listener(read())
+  })
+}
+// Without this, the next change in this tab would undo that of another tab. The language follows with its texts.
+onOtherTab(stored => replace({ ...stored, language: current.language }))
 
 export const preferences = () => current
 export const usePreferences = () =>

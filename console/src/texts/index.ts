@@ -1,6 +1,6 @@
 import i18next from 'i18next'
 import { initReactI18next } from 'react-i18next'
-import { type Preferences, preferences, setPreferences } from '../look/preferences.ts'
+import { onOtherTab, type Preferences, preferences, setPreferences } from '../look/preferences.ts'
 import { en } from './en.ts'
 import { GATEWAY_NAMESPACE } from './gateway-text.tsx'
 
@@ -26,6 +26,7 @@ export async function startTexts(): Promise<void> {
     returnNull: false,
   })
   await speak(preferences().language)
+  onOtherTab(({ language }) => void speak(language))
 }
 
 export async function speak(language: Language): Promise<void> {

@@ -1,36 +1,22 @@
-import { flatText } from '../flat-text.ts'
+import { MAX_WRITTEN_NAMES, type WrittenHeader, writtenLine } from '../written-header.ts'
 
 /** Lower case only, so that no header that concerns the framing goes unnoticed. */
 const NAME = /^[!#$%&'*+\-.^_`|~0-9a-z]+$/
 /** The headers that the server writes itself. */
 const OWN: ReadonlySet<string> = new Set(['transfer-encoding', 'date', 'keep-alive'])
-const INVALID_VALUE = /[^\t\x20-\x7e\x80-\xff]/
 const LENGTH = /^[0-9]{1,15}$/
 
-/**
- * The last valid value of each header, and its line once the value was repeated. Most headers have the same value in every response, and
- * looking it up costs a fifth of checking it. It has a bound, because responses may forward names that a server chooses.
- */
-const MAX_CHECKED_NAMES = 1_000
-type CheckedHeader = { value: string; line: string | undefined }
-const checkedHeaders = new Map<string, CheckedHeader>()
+const responseHeaders = new Map<string, WrittenHeader>()
 
-function lineOf(name: string, value: string): string {
-  const checked = checkedHeaders.get(name)
-  if (checked?.value === value) {
-    checked.line ??= flatText(`${name}: ${value}\r\n`)
-    return checked.line
-  }
-  if (INVALID_VALUE.test(value)) throw new Error(`invalid response header ${name}`)
-  if (checked !== undefined) {
-    checked.value = value
-    checked.line = undefined
-  } else {
-    if (!NAME.test(name) || OWN.has(name)) throw new Error(`invalid response header ${name}`)
-    if (checkedHeaders.size >= MAX_CHECKED_NAMES) checkedHeaders.clear()
-    checkedHeaders.set(name, { value, line: undefined })
-  }
-  return `${name}: ${value}\r\n`
+/** Undefined if it is not the name of a header that the caller may set. */
+function headerOf(name: string): WrittenHeader | undefined {
+  const cached = responseHeaders.get(name)
+  if (cached !== undefined) return cached
+  if (!NAME.test(name) || OWN.has(name)) return undefined
+  if (responseHeaders.size >= MAX_WRITTEN_NAMES) responseHeaders.clear()
+  const header: WrittenHeader = { value: undefined, line: undefined }
+  responseHeaders.set(name, header)
+  return header
 }
 
 /** Statuses whose responses have no body (RFC 9110, 15.3.5 and 15.4.5). */
@@ -64,7 +50,9 @@ export function writeResponseHead(options: HeadOptions): WrittenHead {
   let hasConnection = false
   for (const name in headers) {
     const value = headers[name] as string
-    const line = lineOf(name, value)
+    const header = headerOf(name)
+    const line = header && writtenLine(header, name, value)
+    if (line === undefined) throw new Error(`invalid response header ${name}`)
     if (name === 'content-length') {
       if (!LENGTH.test(value)) throw new Error('invalid content-length')
       if (framing === 'chunked') framing = Number(value)
