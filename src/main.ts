@@ -20,7 +20,7 @@ function onOutputError(error: NodeJS.ErrnoException): void {
 }
 
 function print(line: string): void {
-  // Threads have listeners there too.
+  // Threads add `error` listeners to stdout too, so this one is looked for.
   if (!process.stdout.listeners('error').includes(onOutputError)) process.stdout.on('error', onOutputError)
   process.stdout.write(`${line}\n`)
 }
@@ -28,8 +28,8 @@ const printError = (line: string) => void process.stderr.write(`${line}\n`)
 
 /**
  * Caches compiled code in the data directory, where no other user can write. The next start is faster, and threads and
- * workers, which read the variable, need no compiler in memory. A value set by the operator is kept; an empty one would be the
- * working directory.
+ * workers, which read NODE_COMPILE_CACHE, need no compiler in memory. A value that the operator has set is kept, unless it is empty: that
+ * would mean the working directory.
  */
 function cacheCompiledCode(dataDir: string): void {
   try {
@@ -55,8 +55,8 @@ const TUNED_AFTER_MS = 4_000
  * When a process is idle for some seconds, V8 runs its memory reducer, which also drops unused object shapes and the
  * optimized code that depends on them: after each pause the gateway was as slow as after its start.
  *
- * Code that Node.js has compiled in its executable is valid for the default options of V8 only. They change after the start, which
- * then takes 20 ms less.
+ * The compiled code in the executable of Node.js is valid only for the default options of V8. So the options are changed after the start,
+ * which makes the start 20 ms faster.
  */
 const tuneV8 = () => {
   setFlagsFromString('--external-memory-accounted-in-global-limit')

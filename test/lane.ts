@@ -14,9 +14,9 @@ import { trackPromises } from './support/promise-tracking.ts'
  * spend about a second of CPU on loading the program, and would run most of it before it is optimized.
  */
 
-/** Ends a file that waits for nothing. No file takes nearly as long. */
+/** Ends a file that hangs. No other file takes nearly as long. */
 const HUNG_MS = 8 * 60_000
-/** After the last test, so long may a socket or a timer of a file keep the process alive. */
+/** How long a socket or a timer of a file may keep the process alive after the last test. */
 const LINGER_MS = 1_000
 /** Servers are closed a moment after the tests that used them. */
 const CLOSE_MS = 1_000
@@ -37,7 +37,7 @@ process.on('unhandledRejection', error => rejections.push(`${lastTest}: ${inspec
 // The runner was killed.
 process.stdout.on('error', () => process.exit(1))
 
-// A test may wait for a timer that keeps no process alive: the process must not end for that.
+// A test may wait for a timer that does not keep the process alive, so this one does.
 const alive = setInterval(() => {}, HUNG_MS)
 for (const file of filesOfLane())
   await describe(file, { timeout: HUNG_MS }, () =>

@@ -35,7 +35,7 @@ const { values, positionals } = parseArgs({
 })
 
 const pathsOf = (names: readonly string[]) => names.map(name => join('test', `${name}.test.ts`))
-/** Outside of test/campaign, these have a full length too. */
+/** Files outside of test/campaign that have a full length too. */
 const OTHER_CAMPAIGNS = pathsOf([
   'console/pages',
   'fleet/money',
@@ -152,14 +152,14 @@ const enginesFile = join(countsFolder, 'engines')
 writeFileSync(enginesFile, '')
 process.env[ENGINES_VARIABLE] = enginesFile
 
-// More than two cores need: tests wait for clocks, polls and processes. Campaigns measure, so each runs alone.
+// More than two cores can use, because tests wait for clocks, polls and processes. Campaigns measure, so each runs alone.
 const AT_ONCE = values.campaign ? 1 : 5
 /** Files that are named run alone, and campaigns too; a complete run shares its other files among lanes. */
 const isShared = positionals.length === 0 && !values.campaign
 const others = files.filter(file => !named.includes(file))
 const lanes = isShared ? prepareLanes({ busy: [...LONGEST, ...others], waiting: WAITING }) : undefined
 const LANE = 'test/lane.ts'
-// The first lane starts with the files that wait. When these are done, so are those that run alone: it is one of five lanes.
+// The first lane begins with the files that wait, beside the files that run alone. The other lanes start as those end.
 const programs = lanes ? [LANE, ...ALONE, ...Array(AT_ONCE - 1).fill(LANE)] : files
 
 /**
@@ -169,7 +169,7 @@ const programs = lanes ? [LANE, ...ALONE, ...Array(AT_ONCE - 1).fill(LANE)] : fi
 const GARBAGE_COLLECTION = ['--external-memory-accounted-in-global-limit', '--initial-old-space-size=512']
 
 /**
- * Runs the programs and prints their tests. Returns the test files that failed, or the lane if it ended otherwise.
+ * Runs the programs and prints their tests. Returns the test files that failed, or all programs if the run failed without a failed test.
  * Uses the API and not `node --test`, which always runs files in the order of their names.
  */
 async function runAndPrint(programs: readonly string[], concurrency: number): Promise<readonly string[]> {

@@ -57,18 +57,16 @@ export function nodeSummary(node: NodeFacts, hasHeartbeats: boolean) {
 
 export type NodeSummary = ReturnType<typeof nodeSummary>
 
-/**
- * The numbers of lease changes of one process. The epoch counts the starts of the node, so later processes number higher.
- */
+/** How many numbers each epoch has for lease changes. The epoch counts the starts of the node, so a later process uses higher numbers. */
 export const CHANGES_PER_EPOCH = 2 ** 32
 
 /** The start of the node that a lease change belongs to. */
 export const epochOf = (changeNumber: number) => Math.floor(changeNumber / CHANGES_PER_EPOCH)
 
-/** The longest that a change waits for the nodes of other machines. */
+/** The longest time that a change waits for the nodes of other machines. */
 export const CONFIRM_WITHIN_MS = 25_000
 
-/** Which other nodes have taken a change. `until`: when the node is fenced at the latest, in Unix seconds. */
+/** How many other nodes have applied a change, and which have not yet. `until`: when the node is fenced at the latest, in Unix seconds. */
 export type Confirmation = {
   readonly confirmed: number
   readonly waiting: readonly { readonly id: string; readonly until: number }[]

@@ -105,6 +105,7 @@ export function createConsoleFiles(log: Logger) {
         if (isBuilt && (await buildsIn(CONSOLE_BUILDS)).length > 0) return
         const digest = await digestOfSources()
         if ((await findBuild(digest)) !== undefined) return
+        if (isClosed) return
         const startedMs = Date.now()
         await build(digest)
         log.info({ ms: Date.now() - startedMs }, 'The console was built.')

@@ -56,8 +56,11 @@ export function createOnDemandThread<Job, Result>({
     isWarm = true
     const { resolve, reject } = jobs.get(done.id) ?? {}
     jobs.delete(done.id)
-    // An idle thread does not keep the process alive.
-    if (jobs.size === 0) worker?.unref()
+    if (jobs.size === 0) {
+      // An idle thread does not keep the process alive.
+      worker?.unref()
+      stopWhenIdle()
+    }
     if ('failure' in done) reject?.(done.failure)
     else resolve?.(done.result)
   }
@@ -112,7 +115,6 @@ export function createOnDemandThread<Job, Result>({
       const id = nextId++
       jobs.set(id, { job, ...waiting })
       post({ id, job })
-      stopWhenIdle()
       return waiting.promise
     },
     notify: job => worker?.postMessage({ job } satisfies JobMessage<Job>),

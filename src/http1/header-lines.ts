@@ -33,7 +33,7 @@ const FIRST_COUNTS: ReadonlySet<string> = new Set([
 /** What is known of a name, in the spelling of the peer. */
 type NameEntry = {
   readonly lower: string
-  /** It concerns the framing or is counted, so its value is more than text. */
+  /** It needs more than storing a text: it concerns the framing, is counted, or has several values. */
   readonly isSpecial: boolean
   /** The last valid value of a request. Most headers have the same value in every request, and comparing costs least. */
   value: string | undefined
@@ -41,7 +41,7 @@ type NameEntry = {
 
 const SPECIAL: ReadonlySet<string> = new Set(['content-length', 'transfer-encoding', 'set-cookie', 'host'])
 
-/** They have bounds, because peers choose names and values. */
+/** Bounds of the names and values that are kept, because peers choose them. */
 const MAX_NAMES = 1_000
 const MAX_VALUE_LENGTH = 256
 const nameEntries = new Map<string, NameEntry>()
@@ -53,7 +53,9 @@ function nameEntryOf(name: string): NameEntry | undefined {
   if (!TOKEN.test(name)) return undefined
   const lower = name.toLowerCase()
   const entry = { lower, isSpecial: SPECIAL.has(lower), value: undefined }
-  if (nameEntries.size < MAX_NAMES) nameEntries.set(name, entry)
+  if (nameEntries.size >= MAX_NAMES) nameEntries.clear()
+  // V8 copies a text that becomes a key, so the name does not keep the whole head in memory.
+  nameEntries.set(name, entry)
   return entry
 }
 

@@ -10,8 +10,9 @@ export type WrittenHeader = {
   line: string | undefined
 }
 
-/** Requests and responses each keep this many names: both may forward those that a peer chooses. */
+/** Requests and responses each keep this many names, and values up to this length: both may forward those that a peer chooses. */
 export const MAX_WRITTEN_NAMES = 1_000
+const MAX_VALUE_LENGTH = 2_048
 
 /** The line of a header; undefined if the value is invalid. A line break in it would begin another header or another message. */
 export function writtenLine(header: WrittenHeader, name: string, value: string): string | undefined {
@@ -20,7 +21,9 @@ export function writtenLine(header: WrittenHeader, name: string, value: string):
     return header.line
   }
   if (INVALID_VALUE.test(value)) return undefined
-  header.value = value
-  header.line = undefined
+  if (value.length <= MAX_VALUE_LENGTH) {
+    header.value = value
+    header.line = undefined
+  }
   return `${name}: ${value}\r\n`
 }

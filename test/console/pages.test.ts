@@ -18,18 +18,18 @@ const DESKTOP = { width: 1440, height: HEIGHT }
 const PHONE = { width: 320, height: 3000 }
 const isCampaign = process.env.SLUICE_CAMPAIGN !== undefined
 const WIDTHS = isCampaign ? [320, 375, 768, 1024, 1440, 1920] : [320, 1440]
-/** Some checks are made on every page in a campaign, and on every fifth page in `npm test`: an even step would choose one language. */
+/** Some checks are made on every page in a campaign, and on every fifth page in `npm test`. With an even step, all of these would be narrow in the same language. */
 const SAMPLE_STEP = isCampaign ? 1 : 5
 const isSample = (index: number) => index % SAMPLE_STEP === 0
 
-const isLoaded = (page: Page) => page.locator('[aria-busy="true"]').first().waitFor({ state: 'detached' })
+const untilLoaded = (page: Page) => page.locator('[aria-busy="true"]').first().waitFor({ state: 'detached' })
 
 /** Opens an address in a new document. Waits until the network is idle and no part of the page is loading. */
 async function open(page: Page, address: string): Promise<void> {
   await page.goto(address)
   await page.locator('h1').waitFor()
   await page.waitForLoadState('networkidle')
-  await isLoaded(page)
+  await untilLoaded(page)
 }
 
 /** As long as Playwright waits for an idle network; it does so only for new documents. */
@@ -56,12 +56,12 @@ function createLinks(page: Page) {
     await until('the network to be idle', () =>
       running.size === 0 && Date.now() - lastMs >= IDLE_MS ? true : undefined,
     )
-    await isLoaded(page)
+    await untilLoaded(page)
     assert.equal(await page.evaluate('location.pathname + location.search'), path)
   }
 }
 
-/** Those on colours depend on the theme but not on the language. */
+/** The rules on colours depend on the theme but not on the language. */
 type Rules = 'all' | 'colours'
 
 async function findings(page: Page, rules: Rules): Promise<string[]> {

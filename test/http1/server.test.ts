@@ -433,6 +433,33 @@ describe('connections that node:http does not know', () => {
     await busy.closed
   })
 
+  it('serve no request that arrives after the last one, before they are closed', async test => {
+    const urls: string[] = []
+    let last: RelayOutgoing | undefined
+    const { client, byNode } = await start(
+      test,
+      (request, response) => {
+        urls.push(request.url ?? '')
+        if (request.url === '/v1/last') last = response
+        else
+          for (const each of [last, response]) {
+            each?.writeHead(200, { 'content-length': '0' })
+            each?.end()
+          }
+      },
+      {},
+    )
+    const [ending, other] = [await client(), await client()]
+    ending.socket.write(post('', { path: '/v1/last', headers: 'Connection: close\r\n' }))
+    await until('the last request', () => last)
+    // The server gets both in one turn: the first ends the response to the last request.
+    other.socket.write(post('', { path: '/v1/other' }))
+    ending.socket.write(post('', { path: '/v1/late' }))
+    await ending.closed
+    assert.deepEqual(urls, ['/v1/last', '/v1/other'])
+    assert.equal(byNode(), 0)
+  })
+
   it('close after a body of another length than declared', async test => {
     const { client } = await start(
       test,

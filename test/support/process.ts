@@ -15,7 +15,7 @@ import { createApi, type EngineName, ROOT_PASSWORD, ROOT_TOKEN, startGateway } f
 import { commandOf } from './program.ts'
 
 const READY_MS = 60_000
-/** Between two looks of `until`, at its begin and after some seconds. */
+/** The pause between two polls of `until`: at the beginning, and after some seconds. */
 const LEAST_PAUSE_MS = 20
 const MOST_PAUSE_MS = 200
 
@@ -61,7 +61,7 @@ export function launch(
   args: readonly string[],
   { env = {}, cwd, stdout: fd, openFiles, isMeasured }: Launching = {},
 ) {
-  // What is loaded before a server on PostgreSQL may wrap methods of the package `pg`.
+  // What NODE_OPTIONS loads into a server on PostgreSQL may wrap methods of the package `pg`, which a bundle contains.
   const isSource = env.NODE_OPTIONS !== undefined && env.DATABASE_URL !== undefined
   const command = [...commandOf({ isMeasured, isSource }), ...args]
   const limited = ['sh', '-c', `ulimit -n ${openFiles} && exec "$@"`, 'sh', ...command]

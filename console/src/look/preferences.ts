@@ -60,7 +60,7 @@ function read(): Preferences {
 let current = read()
 const listeners = new Set<() => void>()
 
-/** Sets theme and density as attributes of the document, for the style sheet. */
+/** Sets theme, density, motion and language as attributes of the document. */
 function applyToPage({ theme, density, motion, language }: Preferences): void {
   const root = document.documentElement
   if (theme === 'system') delete root.dataset.theme
@@ -93,7 +93,8 @@ export function onOtherTab(listener: (stored: Preferences) => void): void {
     if (key === KEY) listener(read())
   })
 }
-// Without this, the next change in this tab would undo that of another tab. The language follows with its texts.
+// Without this, the next change in this tab would undo that of another tab. The language
+// changes later, when its texts are loaded (texts/index.ts).
 onOtherTab(stored => replace({ ...stored, language: current.language }))
 
 export const preferences = () => current

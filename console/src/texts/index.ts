@@ -29,8 +29,13 @@ export async function startTexts(): Promise<void> {
   onOtherTab(({ language }) => void speak(language))
 }
 
+/** The last one that was chosen. Its texts may still be loading. */
+let chosen: Language | undefined
+
 export async function speak(language: Language): Promise<void> {
+  chosen = language
   await load(language)
+  if (chosen !== language) return
   await i18next.changeLanguage(language)
   if (preferences().language !== language) setPreferences({ language })
 }

@@ -37,8 +37,8 @@ export type ClientRequest = ClientRequestHead & {
    */
   readonly isRepeatable: boolean
   /**
-   * The response is read in pieces of 8 KiB instead of 256. For responses that a slow reader may stop: what was read has to be
-   * kept. The first piece of every response has at most 8 KiB.
+   * The response is read in pieces of 8 KiB instead of 256 KiB, unless it comes through a proxy. For responses whose reader may be slow:
+   * what was read has to be kept.
    */
   readonly readsSmall?: boolean | undefined
   /**

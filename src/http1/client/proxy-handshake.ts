@@ -28,7 +28,7 @@ function authorityOf({ hostname, port }: ProxyTarget): string {
   return isIP(hostname) === 6 ? `[${hostname}]:${port}` : `${hostname}:${port}`
 }
 
-/** RFC 9110: CONNECT. It is used for plain HTTP too, so that a refusal of the proxy is not part for one of the server. */
+/** RFC 9110: CONNECT. It is used for plain HTTP too, so that a refusal by the proxy is not mistaken for one by the server. */
 export function openConnect(target: ProxyTarget, { label, username, password }: Credentials): ProxyHandshake {
   const authority = authorityOf(target)
   const hasCredentials = username !== '' || password !== ''
@@ -59,7 +59,7 @@ export function openConnect(target: ProxyTarget, { label, username, password }: 
         )
       if (status < 200 || status > 299)
         throw refused(label, `refused the connection to ${authority} (status ${status})`)
-      // A server does not speak first, so these bytes would be part for a response.
+      // A server does not speak first, so these bytes would be mistaken for a response.
       if (head.length > end + HEAD_END.length) throw malformed(label, 'sent bytes before the server did')
       return 'open'
     },

@@ -33,7 +33,8 @@ function checkName(name: string): RequestHeader {
     throw new Http1Error('MALFORMED_REQUEST', `${JSON.stringify(name)} is not a header name`)
   const lower = name.toLowerCase()
   const header = { isSent: !RESERVED.has(lower), isHost: lower === 'host', value: undefined, line: undefined }
-  if (requestHeaders.size < MAX_WRITTEN_NAMES) requestHeaders.set(name, header)
+  if (requestHeaders.size >= MAX_WRITTEN_NAMES) requestHeaders.clear()
+  requestHeaders.set(name, header)
   return header
 }
 

@@ -8,7 +8,7 @@ const MAX_HEADER_LINES = 256
 /** Informational (1xx) responses before the final one. */
 const MAX_INFORMATIONAL = 16
 /**
- * Bytes that are neither headers nor content: sizes and extensions of chunks, empty lines. Chunks of one byte need five
+ * Bytes that are not content: heads, sizes and extensions of chunks, trailers, empty lines. Chunks of one byte need five
  * for each.
  */
 const MAX_OVERHEAD_BYTES = 32 * 1024

@@ -4,7 +4,7 @@ import { mayBecomeHead, parseRequestHead } from './request-head.ts'
 import { Http1Response, type ResponseConnection } from './response.ts'
 import { readSocket, retained } from './socket-reads.ts'
 
-/** The limits of a connection. Times are seconds, in which the server checks its connections. */
+/** The limits of a connection. Names that end in S are seconds: the server checks its connections once a second. */
 export type Http1Limits = {
   readonly headS: number
   /** From the first byte of a request to the last byte of its body. */
@@ -12,8 +12,9 @@ export type Http1Limits = {
   readonly keepAliveS: number
   readonly headBytes: number
   readonly headers: number
-  /** The size and the time up to which an unread body is still read after the response. */
+  /** Up to this size, an unread body is still read after the response. */
   readonly unreadBytes: number
+  /** For this long, an unread body is still read after the last response. */
   readonly lingerMs: number
 }
 
@@ -58,6 +59,8 @@ export function openConnection(socket: Socket, server: ConnectionServer): Http1C
   let response: Http1Response | undefined
   let hasServed = false
   let isLingering = false
+  /** Nothing is read any more: a request that follows would be served, but could not be answered. */
+  let isEnding = false
   /** When the connection was opened, its current request started, or its last response ended. */
   let since = server.seconds()
 
@@ -71,7 +74,7 @@ export function openConnection(socket: Socket, server: ConnectionServer): Http1C
       response = undefined
       hasServed = true
       if (!keepsAlive) {
-        if (request?.complete) socket.destroySoon()
+        if (request?.complete) end()
         else linger()
       } else if (request?.complete) next()
       else request?.discard()
@@ -79,6 +82,7 @@ export function openConnection(socket: Socket, server: ConnectionServer): Http1C
   }
 
   function onData(chunk: Buffer): void {
+    if (isEnding) return
     if (isLingering) onUnread(chunk)
     else if (request) onBody(request, chunk)
     else onHead(chunk)
@@ -126,6 +130,11 @@ export function openConnection(socket: Socket, server: ConnectionServer): Http1C
       if (waiting.length > limits.headBytes) socket.pause()
     }
     if (response === undefined && receiver.complete) next()
+  }
+
+  function end(): void {
+    isEnding = true
+    socket.destroySoon()
   }
 
   /** The response is written and the request is read. */
@@ -176,7 +185,7 @@ export function openConnection(socket: Socket, server: ConnectionServer): Http1C
 
   function timeOut(): void {
     if (!response?.headersSent && socket.writable) socket.write(TIMEOUT)
-    socket.destroySoon()
+    end()
   }
 
   const connection: Http1Connection = {

@@ -126,7 +126,7 @@ function fileOf(
   }
 }
 
-/** Whether a file name is within the limit, and no path: the general parser would leave nothing of one. */
+/** Whether a file name is within the limit and is not `.` or `..`, of which the general parser would leave nothing. */
 const isPlainName = (name: string) => name.length <= MAX_FILE_NAME && name !== '.' && name !== '..'
 
 /**

@@ -1,14 +1,14 @@
 import { O200K_TOKEN_SPLIT_REGEX } from 'gpt-tokenizer/encodingParams/constants'
 import { NO_TOKEN, type Vocabulary } from './vocabulary.ts'
 
-/** Merging takes time quadratic in the length of a word, so longer words are split. */
+/** Merging takes time quadratic in the length of a word. So a text is cut into pieces of at most this length: at a space, or else within a word. */
 const PIECE_LENGTH = 2_048
 /** Of one unit of a JavaScript string. */
 const MAX_UTF8_BYTES = 3
 
 /**
- * Counts the tokens of a text by byte pair encoding. The text is split into words. A word that is not a token is split into bytes, and
- * neighbours are merged as long as two of them together are a token: always those of the lowest rank.
+ * Counts the tokens of a text by byte pair encoding. The text is split into words. A word that is not a token is split into
+ * bytes. Then neighbours that together are a token are merged, always the pair with the lowest rank first.
  */
 export function createTokenMerge(vocabulary: Vocabulary) {
   const encoder = new TextEncoder()

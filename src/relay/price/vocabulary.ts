@@ -1,6 +1,6 @@
 import { LF, SPACE } from '../../wire/ascii.ts'
 
-/** More than twice as many as tokens, so that most searches end at their first place. */
+/** At least twice the number of tokens, so that most searches end at their first place. */
 const INDEX_PLACES = 2 ** 19
 const MAX_TOKENS = INDEX_PLACES / 2
 const EMPTY = -1
@@ -24,7 +24,8 @@ function placeOf(bytes: Uint8Array, from: number, to: number): number {
 }
 
 /**
- * The tokens of a tokenizer in flat arrays, which take 10 MiB. The maps and strings of `gpt-tokenizer`, whose vocabulary is used, take 54.
+ * The tokens of a tokenizer in flat arrays, which take 10 MiB. The vocabulary is that of `gpt-tokenizer`, whose own maps and strings take
+ * 54 MiB.
  * `file`: a line for each token, its bytes in base64 and its rank, in the order of ranks.
  */
 export class Vocabulary {
