@@ -93,8 +93,8 @@ export function onOtherTab(listener: (stored: Preferences) => void): void {
     if (key === KEY) listener(read())
   })
 }
-// Without this, the next change in this tab would undo that of another tab. The language
-// changes later, when its texts are loaded (texts/index.ts).
+// Without this, the next change in this tab would undo that of another tab. The language changes later, when its texts are loaded
+// (texts/index.ts).
 onOtherTab(stored => replace({ ...stored, language: current.language }))
 
 export const preferences = () => current
