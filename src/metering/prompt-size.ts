@@ -80,49 +80,53 @@ export type PromptSize = {
  * may be shown to the model. `except`: top-level members to leave out.
  */
 export function sizeOf(request: JsonObject, except: readonly string[] = []): PromptSize {
-  const media = { images: 0, audio: 0, files: 0, videos: 0 }
+  const media: MutableCounts = { images: 0, audio: 0, files: 0, videos: 0 }
   let textBytes = 0
   for (const key of Object.keys(request)) {
-    if (!except.includes(key)) textBytes += memberSize(key, request[key], false)
+    if (!except.includes(key)) textBytes += memberSize(media, key, request[key], false)
   }
   return { textBytes, media }
+}
 
-  function size(value: unknown, isMedia: boolean): number {
-    if (typeof value === 'string') return utf8Bytes(value) + TEXT_FRAME_BYTES
-    if (typeof value === 'number') return NUMBER_BYTES
-    if (Array.isArray(value)) return listSize(value, isMedia)
-    return isObject(value) ? objectSize(value, isMedia) : WORD_BYTES
-  }
+type MutableCounts = { -readonly [kind in keyof MediaCounts]: number }
 
-  function listSize(list: readonly unknown[], isMedia: boolean): number {
-    let bytes = LIST_FRAME_BYTES + list.length
-    for (const value of list) bytes += size(value, isMedia)
-    return bytes
-  }
+// The functions below add the media that they find to `media`. `isMedia`: the value is inside a media part.
 
-  function objectSize(object: JsonObject, isInMedia: boolean): number {
-    const { type } = object
-    const kind = typeof type === 'string' && Object.hasOwn(MEDIA_PARTS, type) ? MEDIA_PARTS[type] : undefined
-    if (kind !== undefined && !isInMedia) media[kind] += 1
-    let bytes = LIST_FRAME_BYTES
-    // Text inside a document counts as text: it has no URL or file.
-    const isMedia = (isInMedia || kind !== undefined) && type !== 'text'
-    // A `for in` loop without a list of keys: parsed objects inherit no enumerable names.
-    for (const key in object) {
-      if (isLongTextName(key)) return (longText(object)?.bytes ?? 0) + TEXT_FRAME_BYTES
-      const inner = object[key]
-      const carried = CARRIERS.has(key) && isObject(inner) ? carriedKind(inner) : undefined
-      if (carried !== undefined && !isInMedia) media[carried] += 1
-      bytes += memberSize(key, inner, isMedia || carried !== undefined)
-    }
-    return bytes
-  }
+function sizeOfValue(media: MutableCounts, value: unknown, isMedia: boolean): number {
+  if (typeof value === 'string') return utf8Bytes(value) + TEXT_FRAME_BYTES
+  if (typeof value === 'number') return NUMBER_BYTES
+  if (Array.isArray(value)) return listSize(media, value, isMedia)
+  return isObject(value) ? objectSize(media, value, isMedia) : WORD_BYTES
+}
 
-  function memberSize(key: string, value: unknown, isMedia: boolean): number {
-    const payload = isMedia && PAYLOADS.has(key) ? lengthOf(value) : undefined
-    const bytes = payload === undefined ? size(value, isMedia) : payloadSize(key, payload)
-    return utf8Bytes(key) + MEMBER_FRAME_BYTES + bytes
+function listSize(media: MutableCounts, list: readonly unknown[], isMedia: boolean): number {
+  let bytes = LIST_FRAME_BYTES + list.length
+  for (const value of list) bytes += sizeOfValue(media, value, isMedia)
+  return bytes
+}
+
+function objectSize(media: MutableCounts, object: JsonObject, isInMedia: boolean): number {
+  const { type } = object
+  const kind = typeof type === 'string' && Object.hasOwn(MEDIA_PARTS, type) ? MEDIA_PARTS[type] : undefined
+  if (kind !== undefined && !isInMedia) media[kind] += 1
+  let bytes = LIST_FRAME_BYTES
+  // Text inside a document counts as text: it has no URL or file.
+  const isMedia = (isInMedia || kind !== undefined) && type !== 'text'
+  // A `for in` loop without a list of keys: parsed objects inherit no enumerable names.
+  for (const key in object) {
+    if (isLongTextName(key)) return (longText(object)?.bytes ?? 0) + TEXT_FRAME_BYTES
+    const inner = object[key]
+    const carried = CARRIERS.has(key) && isObject(inner) ? carriedKind(inner) : undefined
+    if (carried !== undefined && !isInMedia) media[carried] += 1
+    bytes += memberSize(media, key, inner, isMedia || carried !== undefined)
   }
+  return bytes
+}
+
+function memberSize(media: MutableCounts, key: string, value: unknown, isMedia: boolean): number {
+  const payload = isMedia && PAYLOADS.has(key) ? lengthOf(value) : undefined
+  const bytes = payload === undefined ? sizeOfValue(media, value, isMedia) : payloadSize(key, payload)
+  return utf8Bytes(key) + MEMBER_FRAME_BYTES + bytes
 }
 
 /** A short text is measured here, because a native call takes longer. */
@@ -145,7 +149,11 @@ function payloadSize(key: string, { bytes, head }: LongText): number {
 
 /** An upper bound of the prompt's tokens. */
 export function inputBound({ textBytes, media }: PromptSize): number {
-  let tokens = textBytes
-  for (const kind of Object.keys(media) as (keyof MediaCounts)[]) tokens += media[kind] * MEDIA_TOKENS[kind]
-  return tokens
+  return (
+    textBytes +
+    media.images * MEDIA_TOKENS.images +
+    media.audio * MEDIA_TOKENS.audio +
+    media.files * MEDIA_TOKENS.files +
+    media.videos * MEDIA_TOKENS.videos
+  )
 }

@@ -1,5 +1,6 @@
-import { isObject, type JsonObject, member } from '../domain/json-value.ts'
+import { hasAny, isObject, type JsonObject, member } from '../domain/json-value.ts'
 import { type PromptSize, sizeOf } from '../metering/prompt-size.ts'
+import { DECISIVE } from './field-names.ts'
 import { MAX_LIMIT, type RequestFields, type RequestReading, readRequest } from './request-fields.ts'
 
 /** The facts of a chat request that routing and billing need. */
@@ -22,6 +23,8 @@ export type ChatFacts = PromptSize & {
 
 const MAX_CHOICES = 128
 
+type Mutable<T> = { -readonly [Name in keyof T]: T[Name] }
+
 // Tokens that vendors add: per message (markers, role), per tool (how to call it), for the use of tools at all
 // (Anthropic's instructions are the longest known, at 530) and per prompt (a model's own system text).
 const TOKENS_PER_MESSAGE = 16
@@ -34,15 +37,13 @@ export function readChatRequest(parsed: unknown): RequestReading<ChatFacts> {
     const model = fields.model()
     const messages = readMessages(fields)
     const stream = fields.flag('stream')
-    const n = fields.integer('n', MAX_CHOICES) ?? 1
-    const maxOutput = fields.outputLimit()
+    const amounts = hasAny(body, AMOUNT_FIELDS) ? readAmounts(fields, body) : NO_AMOUNTS
     const includeUsage = fields.includeUsage()
-    const choicesMade = readChoicesMade(fields)
-    const outputBeside = readOutputBeside(fields, body)
     if (fields.fault() !== undefined) return undefined
     const { textBytes, media } = sizeOf(body)
     const added = addedTokens(messages.length, countTools(body))
-    return {
+    const { n, maxOutput, choicesMade, outputBeside } = amounts
+    const facts: Mutable<ChatFacts> = {
       model,
       stream,
       n,
@@ -51,11 +52,24 @@ export function readChatRequest(parsed: unknown): RequestReading<ChatFacts> {
       textBytes: textBytes + added,
       overhead: added,
       media,
-      ...(choicesMade > n && { choicesMade }),
-      ...(outputBeside > 0 && { outputBeside }),
     }
+    if (choicesMade > n) facts.choicesMade = choicesMade
+    if (outputBeside > 0) facts.outputBeside = outputBeside
+    return facts
   })
 }
+
+/** What a request sets about the amount of its output. */
+type Amounts = Required<Pick<ChatFacts, 'n' | 'maxOutput' | 'choicesMade' | 'outputBeside'>>
+
+const NO_AMOUNTS: Amounts = { n: 1, maxOutput: undefined, choicesMade: 1, outputBeside: 0 }
+
+const readAmounts = (fields: RequestFields, body: JsonObject): Amounts => ({
+  n: fields.integer('n', MAX_CHOICES) ?? 1,
+  maxOutput: fields.outputLimit(),
+  choicesMade: readChoicesMade(fields),
+  outputBeside: readOutputBeside(fields, body),
+})
 
 /** Fields that make hosts generate several choices, of which they may return fewer. */
 const CHOICES_MADE = ['best_of', 'num_return_sequences', 'candidate_count'] as const
@@ -66,6 +80,7 @@ function readChoicesMade(fields: RequestFields): number {
   return most
 }
 
+const THINKING_BUDGET = 'thinking_budget'
 /** Where formats and hosts take a thinking budget; -1 lets the model decide. */
 const BUDGETS = [
   ['thinking', 'budget_tokens'],
@@ -75,7 +90,7 @@ const BUDGETS = [
 
 /** The largest thinking budget in a request. */
 export function readReasoningBudget(fields: RequestFields, body: JsonObject): number {
-  let most = Math.max(0, fields.integer('thinking_budget', MAX_LIMIT, -1) ?? 0)
+  let most = Math.max(0, fields.integer(THINKING_BUDGET, MAX_LIMIT, -1) ?? 0)
   for (const [object, name] of BUDGETS) {
     const budget = body[object] === undefined ? undefined : (member(body[object], name) ?? undefined)
     if (budget === undefined) continue
@@ -85,6 +100,16 @@ export function readReasoningBudget(fields: RequestFields, body: JsonObject): nu
   }
   return most
 }
+
+/** The fields that `readAmounts` reads. Most requests have none of them. */
+const AMOUNT_FIELDS: ReadonlySet<string> = new Set([
+  'n',
+  'prediction',
+  THINKING_BUDGET,
+  ...DECISIVE.outputLimit,
+  ...CHOICES_MADE,
+  ...BUDGETS.map(([object]) => object),
+])
 
 /** Some hosts count thinking in addition to the limit, and all of them rejected tokens of a prediction. */
 function readOutputBeside(fields: RequestFields, body: JsonObject): number {

@@ -46,7 +46,7 @@ export function readRequest<Facts>(
   if (!isObject(parsed)) {
     return { fault: { param: null, code: 'invalid_json', message: 'The body must be a JSON object.' } }
   }
-  const fields = createFields(parsed)
+  const fields = new BodyFields(parsed)
   const request = read(fields, parsed)
   const fault = fields.fault()
   if (fault !== undefined) return { fault }
@@ -54,81 +54,105 @@ export function readRequest<Facts>(
   return { request }
 }
 
-function createFields(body: JsonObject): RequestFields {
-  let first: RequestFault | undefined
-  const note = (code: RequestFault['code'], param: string, message: string) => {
-    first ??= { param, code, message: `${param} ${message}` }
+/** An object of a class, because every request has one: its methods as closures took 1 KB. */
+class BodyFields implements RequestFields {
+  readonly #body: JsonObject
+  #first: RequestFault | undefined
+
+  constructor(body: JsonObject) {
+    this.#body = body
   }
-  const fieldValue = (name: string) => member(body, name) ?? undefined
-  const isTrue = (value: unknown, param: string) => {
-    if (value !== undefined && typeof value !== 'boolean') fields.refuse(param, 'must be true or false')
+
+  fault(): RequestFault | undefined {
+    return this.#first
+  }
+
+  refuse(param: string, message: string): void {
+    this.#note('invalid_parameter', param, message)
+  }
+
+  required(name: string): unknown {
+    const value = this.#value(name)
+    if (value === undefined || value === '') this.#note('missing_parameter', name, 'is missing')
+    return value
+  }
+
+  model(): string {
+    const model = this.required('model')
+    if (typeof model !== 'string') {
+      if (model !== undefined) this.refuse('model', 'must be a string')
+      return ''
+    }
+    if (codePoints(model) > MAX_MODEL_LENGTH) {
+      this.refuse('model', `must have at most ${MAX_MODEL_LENGTH} characters`)
+    }
+    if (hasControl(model) || !model.isWellFormed()) {
+      this.refuse('model', 'must be valid Unicode without control characters')
+    }
+    return model
+  }
+
+  flag(name: string): boolean {
+    return this.#isTrue(this.#value(name), name)
+  }
+
+  outputLimit(least = 1): number | undefined {
+    let greatest: number | undefined
+    for (const name of DECISIVE.outputLimit) {
+      const limit = this.integer(name, MAX_LIMIT, least)
+      if (limit !== undefined && limit > (greatest ?? -1)) greatest = limit
+    }
+    return greatest
+  }
+
+  number(name: string, min: number, max: number): number | undefined {
+    const value = this.#value(name)
+    if (value === undefined) return undefined
+    if (typeof value === 'number' && value >= min && value <= max) return value
+    this.refuse(name, `must be a number from ${min} to ${max}`)
+    return undefined
+  }
+
+  text(name: string): string | undefined {
+    const value = this.#value(name)
+    if (value === undefined || typeof value === 'string') return value
+    this.refuse(name, 'must be a string')
+    return undefined
+  }
+
+  choice<Word extends string>(name: string, words: readonly Word[]): Word | undefined {
+    const value = this.#value(name)
+    const word = words.find(each => each === value)
+    if (value !== undefined && word === undefined) this.refuse(name, `must be one of ${words.join(', ')}`)
+    return word
+  }
+
+  includeUsage(): boolean {
+    const options = this.#value('stream_options')
+    if (options === undefined) return false
+    if (!isObject(options)) this.refuse('stream_options', 'must be an object')
+    return this.#isTrue(member(options, 'include_usage') ?? undefined, 'stream_options.include_usage')
+  }
+
+  integer(name: string, max = Number.MAX_SAFE_INTEGER, min = 1): number | undefined {
+    const value = this.#value(name)
+    if (value === undefined) return undefined
+    if (typeof value === 'number' && Number.isSafeInteger(value) && value >= min && value <= max) return value
+    const range = max === Number.MAX_SAFE_INTEGER ? `of ${min} or more` : `from ${min} to ${max}`
+    this.refuse(name, `must be an integer ${range}`)
+    return undefined
+  }
+
+  #value(name: string): unknown {
+    return member(this.#body, name) ?? undefined
+  }
+
+  #isTrue(value: unknown, param: string): boolean {
+    if (value !== undefined && typeof value !== 'boolean') this.refuse(param, 'must be true or false')
     return value === true
   }
 
-  const fields: RequestFields = {
-    fault: () => first,
-    refuse: (param, message) => note('invalid_parameter', param, message),
-    required(name) {
-      const value = fieldValue(name)
-      if (value === undefined || value === '') note('missing_parameter', name, 'is missing')
-      return value
-    },
-    model() {
-      const model = fields.required('model')
-      if (typeof model !== 'string') {
-        if (model !== undefined) fields.refuse('model', 'must be a string')
-        return ''
-      }
-      if (codePoints(model) > MAX_MODEL_LENGTH) {
-        fields.refuse('model', `must have at most ${MAX_MODEL_LENGTH} characters`)
-      }
-      if (hasControl(model) || !model.isWellFormed()) {
-        fields.refuse('model', 'must be valid Unicode without control characters')
-      }
-      return model
-    },
-    flag: name => isTrue(fieldValue(name), name),
-    outputLimit(least = 1) {
-      let greatest: number | undefined
-      for (const name of DECISIVE.outputLimit) {
-        const limit = fields.integer(name, MAX_LIMIT, least)
-        if (limit !== undefined && limit > (greatest ?? -1)) greatest = limit
-      }
-      return greatest
-    },
-    number(name, min, max) {
-      const value = fieldValue(name)
-      if (value === undefined) return undefined
-      if (typeof value === 'number' && value >= min && value <= max) return value
-      fields.refuse(name, `must be a number from ${min} to ${max}`)
-      return undefined
-    },
-    text(name) {
-      const value = fieldValue(name)
-      if (value === undefined || typeof value === 'string') return value
-      fields.refuse(name, 'must be a string')
-      return undefined
-    },
-    choice(name, words) {
-      const value = fieldValue(name)
-      const word = words.find(each => each === value)
-      if (value !== undefined && word === undefined) fields.refuse(name, `must be one of ${words.join(', ')}`)
-      return word
-    },
-    includeUsage() {
-      const options = fieldValue('stream_options')
-      if (options !== undefined && !isObject(options)) fields.refuse('stream_options', 'must be an object')
-      return isTrue(member(options, 'include_usage') ?? undefined, 'stream_options.include_usage')
-    },
-    integer(name, max = Number.MAX_SAFE_INTEGER, min = 1) {
-      const value = fieldValue(name)
-      if (value === undefined) return undefined
-      if (typeof value === 'number' && Number.isSafeInteger(value) && value >= min && value <= max)
-        return value
-      const range = max === Number.MAX_SAFE_INTEGER ? `of ${min} or more` : `from ${min} to ${max}`
-      fields.refuse(name, `must be an integer ${range}`)
-      return undefined
-    },
+  #note(code: RequestFault['code'], param: string, message: string): void {
+    this.#first ??= { param, code, message: `${param} ${message}` }
   }
-  return fields
 }
