@@ -361,6 +361,20 @@ export function bound(price: Price, limits: UsageBound): number {
   return highest
 }
 
+/** The same for a request with one call and no units besides its tokens, as nearly every chat has. */
+export function tokenBound(price: Price, inputTokens: number, outputTokens: number): number {
+  const { per_call = 0 } = price.rates
+  let highest = per_call
+  for (const { inputOver, inputTo, input, output } of cachedCeilings(price)) {
+    if (inputOver >= inputTokens) continue
+    const picos = per_call + Math.min(inputTokens, inputTo) * input + outputTokens * output
+    // As in `fastCost`: no term is negative, so a sum that is a safe integer was not rounded.
+    if (!Number.isSafeInteger(picos)) return bound(price, { inputTokens, outputTokens, calls: 1 })
+    if (picos > highest) highest = picos
+  }
+  return nanosFromPicos(highest)
+}
+
 function unitLines(rates: Rates, usage: Counts): CostLine[] {
   const lines: CostLine[] = []
   for (const [kind, rateName] of UNITS) {

@@ -6,6 +6,7 @@ import {
   grantedConditions,
   possiblePrices,
   priceAt,
+  tokenBound,
   type UsageBound,
 } from '../../src/domain/cost.ts'
 import type { Price, PriceInput, When } from '../../src/domain/price.ts'
@@ -325,6 +326,27 @@ describe('the upper bound of a request’s cost', () => {
           .flatMap(input => OUTPUT_COUNTS.map(kind => cost(price, used({ ...input, [kind]: outputTokens }))))
         assert.equal(bound(price, { inputTokens, outputTokens }), Math.max(...costs))
       }),
+    )
+  })
+
+  it('is the same for requests without units, however large', () => {
+    const size = fc.oneof(fc.nat(5_000), fc.maxSafeNat(), fc.constant(Number.POSITIVE_INFINITY))
+    const outcomeOf = (work: () => number) => {
+      try {
+        return work()
+      } catch (error) {
+        return (error as Error).name
+      }
+    }
+    fc.assert(
+      fc.property(price, size, size, (price, inputTokens, outputTokens) => {
+        const limits = { inputTokens, outputTokens, calls: 1 }
+        assert.equal(
+          outcomeOf(() => tokenBound(price, inputTokens, outputTokens)),
+          outcomeOf(() => bound(price, limits)),
+        )
+      }),
+      { numRuns: 2_000 },
     )
   })
 

@@ -1,4 +1,11 @@
-import { cost, bound as costBound, grantedConditions, possiblePrices, priceAt } from '../../domain/cost.ts'
+import {
+  cost,
+  bound as costBound,
+  grantedConditions,
+  possiblePrices,
+  priceAt,
+  tokenBound,
+} from '../../domain/cost.ts'
 import { Refusal } from '../../domain/errors.ts'
 import type { Price, When } from '../../domain/price.ts'
 import { SERVICES } from '../../domain/service.ts'
@@ -76,6 +83,13 @@ function toolBoundsOf(price: Price, { tools = NO_TOOLS, inputTokens }: Bounded, 
   return searches === 0 ? bounds : withSearches(bounds, searches)
 }
 
+/** The highest bound of these prices, of which there is at least one. */
+function highestOf(prices: readonly Price[], boundUnder: (price: Price) => number): number {
+  let highest = 0
+  for (const price of prices) highest = Math.max(highest, boundUnder(price))
+  return highest
+}
+
 function boundOf(
   { price }: CatalogPrice,
   work: Bounded,
@@ -83,15 +97,14 @@ function boundOf(
   priceConditions = work.priceConditions,
 ): number {
   const tools = toolBoundsOf(price, work, searches)
-  const limits = {
-    inputTokens: tools?.inputTokens ?? work.inputTokens,
-    outputTokens: work.outputTokens(maxOutputOf(price)),
-    calls: 1,
-    ...work.units,
-    ...tools?.units,
-  }
+  const inputTokens = tools?.inputTokens ?? work.inputTokens
+  const outputTokens = work.outputTokens(maxOutputOf(price))
   try {
-    return Math.max(...possiblePrices(price, priceConditions).map(each => costBound(each, limits)))
+    const prices = possiblePrices(price, priceConditions)
+    if (work.units === undefined && tools === undefined)
+      return highestOf(prices, each => tokenBound(each, inputTokens, outputTokens))
+    const limits = { inputTokens, outputTokens, calls: 1, ...work.units, ...tools?.units }
+    return highestOf(prices, each => costBound(each, limits))
   } catch (error) {
     if (!(error instanceof RangeError)) throw error
     throw new Refusal('invalid_parameter', 'The request may cost more than any quota. Lower max_tokens.')
@@ -298,6 +311,7 @@ class WorkPrice implements RequestPrice {
   }
 
   #grantedOn(channel: RelayChannel, services: When): When {
+    if (services === NO_CONDITIONS) return services
     return this.#work.namedModels === undefined
       ? grantedConditions(this.#pricedOrFree(channel).price, services)
       : this.#pricesOn(channel).reduce(
