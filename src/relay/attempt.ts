@@ -96,6 +96,9 @@ type AttemptResult = ChannelResult | typeof TOO_LOSSY
 const isFailure = (result: AttemptResult): result is AttemptFailure =>
   typeof result === 'object' && 'isRetryable' in result
 
+const isAnswer = (result: AttemptResult): result is Extract<RelayOutcome, { kind: 'buffered' | 'stream' }> =>
+  typeof result === 'object' && !('isRetryable' in result)
+
 /** Tries channels until one answers. A retryable failure before the first byte of an answer moves on to the next channel. */
 export async function firstAnswer(request: RelayRequest): Promise<RelayOutcome> {
   const { deps, response } = request
@@ -111,9 +114,12 @@ export async function firstAnswer(request: RelayRequest): Promise<RelayOutcome> 
     losses: undefined,
   }
   try {
-    for (const step of candidates.steps) {
+    for (let step = candidates.next(); step !== undefined; step = candidates.next()) {
       if (client.hasDisconnected()) break
-      const result = await tryChannel(state, step)
+      const channel = deps.formats.recall(step.channel, formatRequestOf(state, step))
+      const first = await attempt(state, channel === step.channel ? step : { ...step, channel })
+      // Nearly every request is answered here.
+      const result = isAnswer(first) ? first : await tryVariants(state, step, { channel, result: first })
       if (result === undefined) continue
       if (result === CLIENT_DISCONNECTED) break
       if (!isFailure(result)) return result
@@ -144,8 +150,8 @@ function candidatesOf({ deps, spec, work, route, priced, report }: RelayRequest)
     catalog: deps.catalog,
     route,
     spec,
-    isUnfit: (channel, sentModel) => work.unfit?.(channel, sentModel) !== undefined,
-    priceFor: channel => priced.priceFor(channel),
+    work,
+    prices: priced,
   })
   return new Candidates(deps, { route, skipReason, countedInput: work.countedInput, span: report.span })
 }
@@ -209,47 +215,58 @@ function allFailed(
 }
 
 /**
- * Sends the request to one channel. If the channel lacks the format or rejects a field that the gateway added, retries with
- * a variant of the channel without it. The variant that works is remembered for later requests. If the format would lose a
- * part of this request, the channel's other formats are tried, for this request only.
+ * Goes on with a channel whose first attempt was not answered. If the channel lacks the format or rejects a field that the
+ * gateway added, retries with a variant of the channel without it. The variant that works is remembered for later requests.
+ * If the format would lose a part of this request, the channel's other formats are tried, for this request only.
  */
-async function tryChannel(state: AttemptState, planned: PlanStep<RelayChannel>): Promise<ChannelResult> {
-  const { spec, work, deps } = state.request
+async function tryVariants(
+  state: AttemptState,
+  planned: PlanStep<RelayChannel>,
+  first: { readonly channel: RelayChannel; readonly result: AttemptResult },
+): Promise<ChannelResult> {
+  const { deps } = state.request
   const { formats } = deps
-  const formatRequest = { spec, work, sentModel: planned.sentModel }
-  const first = formats.recall(planned.channel, formatRequest)
+  const formatRequest = formatRequestOf(state, planned)
   let failure: AttemptFailure | undefined
   let isForThisRequest = false
-  for (let channel: RelayChannel | undefined = first; channel !== undefined; ) {
-    const step = channel === planned.channel ? planned : { ...planned, channel }
-    const result = await attempt(state, step)
+  let { result } = first
+  for (let channel: RelayChannel | undefined = first.channel; channel !== undefined; ) {
     if (result === undefined) return failure
+    const isVariant = channel !== first.channel && !isForThisRequest
     if (result === TOO_LOSSY) {
       isForThisRequest = true
       channel = withoutFormat(channel, formatRequest)
       if (channel === undefined && failure === undefined)
         state.candidates.passOver(planned.channel, NOT_OFFERED)
-      continue
-    }
-    const isVariant = channel !== first && !isForThisRequest
-    if (!isFailure(result)) {
+    } else if (!isFailure(result)) {
       if (result !== CLIENT_DISCONNECTED && isVariant)
         formats.remember(planned.channel, formatRequest, channel)
       return result
+    } else {
+      const isLacking = lacksFormat(result)
+      // A second "format not supported" error adds nothing: the client gets the first error.
+      if (failure === undefined || !(isLacking && lacksFormat(failure))) failure = result
+      if (isLacking) formats.forget(planned.channel, formatRequest)
+      const next: RelayChannel | undefined = state.client.hasDisconnected()
+        ? undefined
+        : nextAttempt(channel, result, formatRequest)
+      if (next === undefined && !isLacking && isVariant)
+        formats.remember(planned.channel, formatRequest, channel)
+      channel = next
     }
-    const isLacking = lacksFormat(result)
-    // A second "format not supported" error adds nothing: the client gets the first error.
-    if (failure === undefined || !(isLacking && lacksFormat(failure))) failure = result
-    if (isLacking) formats.forget(planned.channel, formatRequest)
-    const next: RelayChannel | undefined = state.client.hasDisconnected()
-      ? undefined
-      : nextAttempt(channel, result, formatRequest)
-    if (next === undefined && !isLacking && isVariant)
-      formats.remember(planned.channel, formatRequest, channel)
-    channel = next
+    if (channel !== undefined) result = await attempt(state, { ...planned, channel })
   }
   return failure
 }
+
+const formatRequestOf = (
+  { request: { spec, work } }: AttemptState,
+  { sentModel }: PlanStep<RelayChannel>,
+) => ({
+  spec,
+  work,
+  sentModel,
+})
 
 /** One attempt: takes a slot within the channel's limits, journals the attempt, sends the request and judges the outcome. */
 async function attempt(state: AttemptState, step: PlanStep<RelayChannel>): Promise<AttemptResult> {
@@ -334,11 +351,13 @@ type SentAttempt = {
 
 /** Judges what came of an attempt. Synchronous for a stream and for a small answer. */
 function judgeOutcome(
-  { request, candidates, earlyHeaders, client }: AttemptState,
+  state: AttemptState,
   step: PlanStep<RelayChannel>,
-  { call, slot, ready, sentCall, estimate }: SentAttempt,
+  sent: SentAttempt,
   outcome: UpstreamOutcome,
 ): AttemptResult | Promise<AttemptResult> {
+  const { request, candidates, earlyHeaders, client } = state
+  const { call, slot, ready, sentCall } = sent
   const { upstream } = request.report
   upstream.ms += performance.now() - sentCall.sentAt
   upstream.isStreamed = outcome.kind === 'stream'
@@ -349,51 +368,55 @@ function judgeOutcome(
     void slot.end({ kind: 'client' })
     return CLIENT_DISCONNECTED
   }
-  const { health, ticket } = slot
-  const { outgoing, overriddenRequest } = ready
-  const { trace } = candidates
-  const { exchange, sentMs } = sentCall
   if (outcome.kind === 'stream') {
-    candidates.note(step, outcome.status, sentMs)
-    health.answered()
+    candidates.note(step, outcome.status, sentCall.sentMs)
+    slot.health.answered()
     return {
       kind: 'stream',
       step,
-      health,
-      ticket,
-      exchange,
-      outgoing,
-      overriddenRequest,
-      trace,
+      health: slot.health,
+      ticket: slot.ticket,
+      exchange: sentCall.exchange,
+      outgoing: ready.outgoing,
+      overriddenRequest: ready.overriddenRequest,
+      trace: candidates.trace,
       streamed: outcome,
       earlyHeaders,
     }
   }
-  const conclude = (judgement: Judgement): AttemptResult | Promise<AttemptResult> => {
-    if (!('reading' in judgement)) {
-      const failed = candidates.noteFailure(step, judgement, sentMs)
-      if (failed.kind === 'auth') call.forgetCredential()
-      const failure = { ...judgement, estimate }
-      return slot.end(failed)?.then(() => failure) ?? failure
-    }
-    const { answer, reading } = judgement
-    candidates.note(step, answer.status, sentMs)
-    earlyHeaders.close()
-    return {
-      kind: 'buffered',
-      step,
-      health,
-      ticket,
-      exchange,
-      outgoing,
-      overriddenRequest,
-      trace,
-      answer,
-      reading,
-    }
+  const judging = call.judge(outcome, ready.outgoing)
+  return judging instanceof Promise
+    ? judging.then(judgement => resultOf(state, step, sent, judgement))
+    : resultOf(state, step, sent, judging)
+}
+
+function resultOf(
+  { candidates, earlyHeaders }: AttemptState,
+  step: PlanStep<RelayChannel>,
+  { call, slot, ready, sentCall, estimate }: SentAttempt,
+  judgement: Judgement,
+): AttemptResult | Promise<AttemptResult> {
+  if (!('reading' in judgement)) {
+    const failed = candidates.noteFailure(step, judgement, sentCall.sentMs)
+    if (failed.kind === 'auth') call.forgetCredential()
+    const failure = { ...judgement, estimate }
+    return slot.end(failed)?.then(() => failure) ?? failure
   }
-  const judging = call.judge(outcome, outgoing)
-  return judging instanceof Promise ? judging.then(conclude) : conclude(judging)
+  const { answer, reading } = judgement
+  candidates.note(step, answer.status, sentCall.sentMs)
+  earlyHeaders.close()
+  return {
+    kind: 'buffered',
+    step,
+    health: slot.health,
+    ticket: slot.ticket,
+    exchange: sentCall.exchange,
+    outgoing: ready.outgoing,
+    overriddenRequest: ready.overriddenRequest,
+    trace: candidates.trace,
+    answer,
+    reading,
+  }
 }
 
 /** An override may make a request more expensive. Holds the difference before the request is sent. */

@@ -1,6 +1,6 @@
 import { Refusal } from '../domain/errors.ts'
 import type { Attempt, AttemptOutcome } from '../routing/health.ts'
-import { type PlanCursor, type PlanOptions, type PlanStep, planCursor, retryAfterS } from '../routing/plan.ts'
+import { PlanCursor, type PlanOptions, type PlanStep, retryAfterS } from '../routing/plan.ts'
 import { type Admission, isLimited, type Release, type Ticket, unlimited } from '../routing/rates.ts'
 import type { RoutedModel } from '../routing/table.ts'
 import type { RelayChannel } from './catalog/catalog.ts'
@@ -69,12 +69,13 @@ export class Candidates {
   constructor(deps: CandidateDeps, request: CandidateRequest) {
     this.#deps = deps
     this.#request = request
-    this.#cursor = planCursor(planOptions(deps, request))
+    this.#cursor = new PlanCursor(planOptions(deps, request))
     this.trace = { failures: [], passedOver: this.#cursor.passedOver, attempts: [] }
   }
 
-  get steps(): Iterable<PlanStep<RelayChannel>> {
-    return this.#cursor.steps
+  /** The next channel to try; undefined: none is left. */
+  next(): PlanStep<RelayChannel> | undefined {
+    return this.#cursor.next()
   }
 
   /** Undefined if other requests have used up the channel's limits since the plan chose it. */

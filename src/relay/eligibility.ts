@@ -18,10 +18,10 @@ type ChannelRequirements = {
   readonly catalog: Pick<Catalog, 'table'>
   readonly route: RoutedModel<RelayChannel>
   readonly spec: FormatChoice
-  /** Whether the channel cannot take the content of the request; absent: there is no content yet. */
-  isUnfit?(channel: RelayChannel, sentModel: string): boolean
-  /** Undefined: the channel has no price, so that its use cannot be billed. */
-  priceFor(channel: RelayChannel): object | undefined
+  /** What tells whether the channel cannot take the content of the request; absent: there is no content yet. */
+  readonly work?: { unfit?(channel: RelayChannel, sentModel: string): unknown }
+  /** Without a price for the channel, its use cannot be billed. */
+  readonly prices: { priceFor(channel: RelayChannel): object | undefined }
 }
 
 /**
@@ -29,15 +29,17 @@ type ChannelRequirements = {
  * and the explanation of a route share this rule.
  */
 export const createSkipReason =
-  ({ catalog, route, spec, isUnfit, priceFor }: ChannelRequirements) =>
+  (requirements: ChannelRequirements) =>
   (channel: RelayChannel): string | undefined => {
+    const { catalog, route, spec, work, prices } = requirements
     // The channel may have been deleted or disabled since the request was admitted, or the canary that tries it has ended.
     const table = catalog.table()
     const current = table.channel(healthIdOf(channel)) ?? table.channel(channel.id)
     if (current?.status !== CHANNEL_STATUS.enabled && !route.isForced) return SKIP_REASONS.disabled
     const model = sentModel(channel, route.model)
-    if (formatOn(channel, spec, model) === undefined || isUnfit?.(channel, model)) return NOT_OFFERED
-    return priceFor(channel) === undefined ? UNPRICED : undefined
+    if (formatOn(channel, spec, model) === undefined) return NOT_OFFERED
+    if (work?.unfit?.(channel, model) !== undefined) return NOT_OFFERED
+    return prices.priceFor(channel) === undefined ? UNPRICED : undefined
   }
 
 /** Whether content of the request may be left out: its client accepts that, or the setting `allow_lossy` does. */

@@ -91,9 +91,11 @@ export const createExplain =
       catalog,
       route,
       spec: specOf(operation),
-      priceFor(channel) {
-        const price = prices.priceFor(channel)
-        return price && isBilledBy(operation, price) ? price : undefined
+      prices: {
+        priceFor(channel) {
+          const price = prices.priceFor(channel)
+          return price && isBilledBy(operation, price) ? price : undefined
+        },
       },
     })
     return {

@@ -53,11 +53,27 @@ export type Draw<T> = {
   removeUnless(passes: (member: T) => boolean): void
 }
 
+/** Nothing is drawn from a single member: most pools have only one. */
+function drawOnly<T>([member]: readonly T[]): Draw<T> {
+  let remaining = member
+  return {
+    removeUnless(passes) {
+      if (remaining !== undefined && !passes(remaining)) remaining = undefined
+    },
+    next() {
+      const drawn = remaining
+      remaining = undefined
+      return drawn
+    },
+  }
+}
+
 /**
  * A weighted draw without replacement. A member that was drawn before is skipped and the draw repeated, so the first draws
  * of a large pool cost no copy of it. Once half of the weight is drawn, the remaining members become a new pool.
  */
 export function createDraw<T>(all: Pool<T>, random: () => number): Draw<T> {
+  if (all.members.length === 1) return drawOnly(all.members)
   let pool = all
   let drawnIndexes: Set<number> | undefined
   let drawnWeight = 0

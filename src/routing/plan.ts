@@ -1,6 +1,6 @@
 import type { CanarySide } from '../domain/canary.ts'
 import { KEY_STATUS } from '../domain/channel-key.ts'
-import { createDraw } from './draw.ts'
+import { createDraw, type Draw } from './draw.ts'
 import type { Health } from './health.ts'
 import {
   healthIdOf,
@@ -50,17 +50,6 @@ export type PlanOptions<C extends RoutedChannel> = {
   readonly attempts: number
 }
 
-export type PlanCursor<C> = {
-  /** Each step is chosen when it is requested, by the health at that moment. */
-  readonly steps: IterableIterator<PlanStep<C>>
-  /** The channels skipped so far. */
-  readonly passedOver: readonly SkipReason[]
-  /** Undoes the last step, because its channel reached a rate limit in the meantime. */
-  passOverFull(channel: C, againInS: number): void
-  /** Undoes the last step, because the request cannot use its channel for this reason. */
-  passOver(channel: C, reason: string): void
-}
-
 export type Plan<C> = { readonly steps: readonly PlanStep<C>[]; readonly passedOver: readonly SkipReason[] }
 
 /** The plan for a request that is not sent. */
@@ -84,34 +73,78 @@ const MAX_MISSES = 16
 
 /**
  * The attempts of a request, one after the other: tiers from high to low priority, inside a tier by weight without
- * replacement, each channel at most once. It reads health and does not change it: the caller calls `health.begin`.
+ * replacement, each channel at most once. Each step is chosen when it is requested, by the health at that moment. It reads
+ * health and does not change it: the caller calls `health.begin`. An object of a class, because every request has one.
  */
-export function planCursor<C extends RoutedChannel>(options: PlanOptions<C>): PlanCursor<C> {
-  const progress: PlanProgress = { passedOver: [], taken: 0 }
-  const { passedOver } = progress
-  return {
-    steps: stepsOf(options, progress),
-    passedOver,
-    passOverFull({ id }, againInS) {
-      progress.taken -= 1
-      passedOver.push({ channelId: id, reason: SKIP_REASONS.full, againInMs: againInS * 1_000 })
-    },
-    passOver({ id }, reason) {
-      progress.taken -= 1
-      passedOver.push({ channelId: id, reason })
-    },
+export class PlanCursor<C extends RoutedChannel> {
+  /** The channels skipped so far. */
+  readonly passedOver: SkipReason[] = []
+  readonly #options: PlanOptions<C>
+  #poolIndex = 0
+  /** Of the current pool; undefined before its first draw. */
+  #draw: Draw<C> | undefined
+  #misses = 0
+  #taken = 0
+
+  constructor(options: PlanOptions<C>) {
+    this.#options = options
+  }
+
+  /** Undefined: no step is left. */
+  next(): PlanStep<C> | undefined {
+    const { route, attempts, random } = this.#options
+    while (this.#taken < attempts) {
+      const pool = route.pools[this.#poolIndex]
+      if (pool === undefined) return undefined
+      this.#draw ??= createDraw(pool, random)
+      const channel = this.#draw.next()
+      if (channel === undefined) {
+        this.#poolIndex += 1
+        this.#draw = undefined
+        this.#misses = 0
+        continue
+      }
+      const step = this.#stepOn(channel, pool.tier)
+      if (step !== undefined) {
+        this.#taken += 1
+        return step
+      }
+      if (this.#misses === MAX_MISSES)
+        this.#draw.removeUnless(other => this.#stepOn(other, pool.tier) !== undefined)
+    }
+    return undefined
+  }
+
+  /** Undoes the last step, because its channel reached a rate limit in the meantime. */
+  passOverFull({ id }: C, againInS: number): void {
+    this.#taken -= 1
+    this.passedOver.push({ channelId: id, reason: SKIP_REASONS.full, againInMs: againInS * 1_000 })
+  }
+
+  /** Undoes the last step, because the request cannot use its channel for this reason. */
+  passOver({ id }: C, reason: string): void {
+    this.#taken -= 1
+    this.passedOver.push({ channelId: id, reason })
+  }
+
+  #stepOn(channel: C, tier: number): PlanStep<C> | undefined {
+    const candidate = stepOrSkip(this.#options, channel, tier)
+    if (!('reason' in candidate)) return candidate
+    this.passedOver.push(candidate)
+    this.#misses += 1
+    return undefined
   }
 }
 
-type PlanProgress = { readonly passedOver: SkipReason[]; taken: number }
-
 /** The whole plan at this moment, with a reason for every skipped channel. */
 export function plan<C extends RoutedChannel>(options: PlanOptions<C>): Plan<C> {
-  const { steps, passedOver } = planCursor(options)
+  const cursor = new PlanCursor(options)
+  const steps: PlanStep<C>[] = []
+  for (let step = cursor.next(); step !== undefined; step = cursor.next()) steps.push(step)
   return {
-    steps: [...steps],
+    steps,
     passedOver: [
-      ...passedOver,
+      ...cursor.passedOver,
       ...options.route.disabled.map(channel => ({ channelId: channel.id, reason: SKIP_REASONS.disabled })),
     ],
   }
@@ -122,35 +155,6 @@ export function retryAfterS(passedOver: readonly SkipReason[]): number | undefin
   let soonestMs = Number.POSITIVE_INFINITY
   for (const { againInMs } of passedOver) soonestMs = Math.min(soonestMs, againInMs ?? soonestMs)
   return Number.isFinite(soonestMs) ? Math.max(1, Math.ceil(soonestMs / 1_000)) : undefined
-}
-
-function* stepsOf<C extends RoutedChannel>(
-  options: PlanOptions<C>,
-  progress: PlanProgress,
-): Generator<PlanStep<C>, void, undefined> {
-  const { route, attempts, random } = options
-  for (const pool of route.pools) {
-    const draw = createDraw(pool, random)
-    let misses = 0
-    const stepOn = (channel: C): PlanStep<C> | undefined => {
-      const candidate = stepOrSkip(options, channel, pool.tier)
-      if (!('reason' in candidate)) return candidate
-      progress.passedOver.push(candidate)
-      misses += 1
-      return undefined
-    }
-    while (progress.taken < attempts) {
-      const channel = draw.next()
-      if (channel === undefined) break
-      const step = stepOn(channel)
-      if (step !== undefined) {
-        progress.taken += 1
-        yield step
-      } else if (misses === MAX_MISSES) {
-        draw.removeUnless(other => stepOn(other) !== undefined)
-      }
-    }
-  }
 }
 
 function stepOrSkip<C extends RoutedChannel>(

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { createHealth } from '../../src/routing/health.ts'
-import { type PlanOptions, plan, planCursor, retryAfterS } from '../../src/routing/plan.ts'
+import { PlanCursor, type PlanOptions, plan, retryAfterS } from '../../src/routing/plan.ts'
 import {
   createTable,
   type RoutedAlias,
@@ -398,26 +398,26 @@ describe('a channel iteration', () => {
   it('chooses each step by the state at that time', () => {
     const channels = [channel(1, { priority: 2 }), channel(2, { priority: 1 }), channel(3)]
     const health = newHealth()
-    const { steps } = planCursor(options(channels, { health }))
-    assert.equal(steps.next().value?.channel.id, 1)
+    const cursor = new PlanCursor(options(channels, { health }))
+    assert.equal(cursor.next()?.channel.id, 1)
     const other = channels[1]
     assert.ok(other)
     for (let times = 0; times < 5; times += 1)
       health.begin({ channel: other, key: { index: 0, value: 'key-0', status: 1 } }).end({ kind: '5xx' })
-    assert.equal(steps.next().value?.channel.id, 3)
-    assert.equal(steps.next().done, true)
+    assert.equal(cursor.next()?.channel.id, 3)
+    assert.equal(cursor.next(), undefined)
   })
 
   it('continues if a channel turned out to be full, without counting an attempt', () => {
     const channels = [1, 2, 3, 4].map(id => channel(id, { priority: -id }))
-    const { steps, passedOver, passOverFull } = planCursor(options(channels, { attempts: 2 }))
+    const cursor = new PlanCursor(options(channels, { attempts: 2 }))
     const tried: number[] = []
-    for (const step of steps) {
+    for (let step = cursor.next(); step !== undefined; step = cursor.next()) {
       tried.push(step.channel.id)
-      if (step.channel.id < 3) passOverFull(step.channel, 7)
+      if (step.channel.id < 3) cursor.passOverFull(step.channel, 7)
     }
     assert.deepEqual(tried, [1, 2, 3, 4])
-    assert.deepEqual(passedOver, [
+    assert.deepEqual(cursor.passedOver, [
       { channelId: 1, reason: 'full', againInMs: 7_000 },
       { channelId: 2, reason: 'full', againInMs: 7_000 },
     ])
@@ -430,7 +430,7 @@ describe('a channel iteration', () => {
       draws += 1
       return 0.3
     }
-    planCursor(options(channels, { random })).steps.next()
+    new PlanCursor(options(channels, { random })).next()
     assert.equal(draws, 1)
   })
 
@@ -442,9 +442,9 @@ describe('a channel iteration', () => {
       draws += 1
       return next()
     }
-    const { steps, passedOver } = planCursor(options(channels, { random, fullForS: () => 1 }))
-    assert.equal(steps.next().done, true)
-    assert.equal(passedOver.length, 1_000)
+    const cursor = new PlanCursor(options(channels, { random, fullForS: () => 1 }))
+    assert.equal(cursor.next(), undefined)
+    assert.equal(cursor.passedOver.length, 1_000)
     assert.ok(draws < 50, `${draws} draws`)
   })
 })

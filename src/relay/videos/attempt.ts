@@ -112,8 +112,8 @@ function candidatesOf({ deps, spec, priced, route, work, source, report }: Video
     catalog: deps.catalog,
     route,
     spec,
-    isUnfit: channel => (source ? source.channelId !== channel.id : misfit(channel) !== undefined),
-    priceFor: priced.priceFor,
+    work: { unfit: channel => (source ? source.channelId !== channel.id || undefined : misfit(channel)) },
+    prices: priced,
   })
   return new Candidates(deps, { route, skipReason, countedInput: 0, span: report.span })
 }
@@ -144,7 +144,7 @@ export async function submitSomewhere(submission: VideoSubmission): Promise<Subm
   const candidates = candidatesOf(submission.videoRequest)
   const { trace } = candidates
   let last: { channel: RelayChannel; failure: AttemptFailure } | undefined
-  for (const step of candidates.steps) {
+  for (let step = candidates.next(); step !== undefined; step = candidates.next()) {
     const slot = await candidates.takeSlot(step)
     if (!slot) continue
     try {
