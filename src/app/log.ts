@@ -63,6 +63,8 @@ type LoggerInside = {
   readonly [pino.symbols.chindingsSym]: string
 }
 
+const THREE_DIGITS = Array.from({ length: 1_000 }, (_, ms) => String(ms).padStart(3, '0'))
+
 /** The time as ISO 8601. Most of it is formatted once a second. */
 function createIsoTime(): () => string {
   let second = Number.NaN
@@ -74,7 +76,7 @@ function createIsoTime(): () => string {
       second = current
       start = new Date(current * 1000).toISOString().slice(0, -'000Z'.length)
     }
-    return `${start}${String(nowMs % 1000).padStart(3, '0')}Z`
+    return `${start}${THREE_DIGITS[nowMs % 1000]}Z`
   }
 }
 

@@ -44,17 +44,46 @@ function createTexts(): (value: unknown) => string {
   }
 }
 
-/** The same as `JSON.stringify` in a quarter of its time (0.7 instead of 2.7 µs with the redaction). */
+/** A text of these fields, which is the same for most requests: the last one is kept. */
+function keptText<const Name extends keyof RequestLine>(
+  names: readonly Name[],
+  textOf: (line: Pick<RequestLine, Name>) => string,
+): (line: RequestLine) => string {
+  let last: RequestLine | undefined
+  let text = ''
+  return line => {
+    const kept = last
+    if (kept === undefined || names.some(name => kept[name] !== line[name])) {
+      last = line
+      // A copy: a concatenated text is slower to read.
+      text = Buffer.from(textOf(line)).toString()
+    }
+    return text
+  }
+}
+
+/**
+ * The same as `JSON.stringify` in a quarter of its time (0.7 instead of 2.7 µs with the redaction). Few parts, because V8
+ * allocates an object for each part of a concatenated text.
+ */
 function createLineSerializer(): (line: RequestLine) => string {
   const textOf = createTexts()
   const field = (name: string, value: unknown) => (value === undefined ? '' : `,"${name}":${textOf(value)}`)
   const figure = (name: string, value: unknown) => (value === undefined ? '' : `,"${name}":${value}`)
+  const outcome = keptText(
+    ['method', 'path', 'status', 'code'],
+    ({ method, path, status, code }) =>
+      `"${field('method', method)}${field('path', path)},"status":${status}${field('code', code)},"ms":`,
+  )
+  const parties = keptText(
+    ['user_id', 'token_id', 'model', 'channel_id'],
+    ({ user_id, token_id, model, channel_id }) =>
+      `${figure('user_id', user_id)}${figure('token_id', token_id)}${field('model', model)}` +
+      `${figure('channel_id', channel_id)}`,
+  )
   return line =>
-    `"request_id":"${line.request_id}"${field('method', line.method)}${field('path', line.path)}` +
-    `,"status":${line.status}${field('code', line.code)},"ms":${line.ms}${figure('first_ms', line.first_ms)}` +
-    `${figure('user_id', line.user_id)}${figure('token_id', line.token_id)}${field('model', line.model)}` +
-    `${figure('channel_id', line.channel_id)}${figure('prompt_tokens', line.prompt_tokens)}` +
-    `${figure('completion_tokens', line.completion_tokens)}` +
+    `"request_id":"${line.request_id}${outcome(line)}${line.ms}${figure('first_ms', line.first_ms)}${parties(line)}` +
+    `${figure('prompt_tokens', line.prompt_tokens)}${figure('completion_tokens', line.completion_tokens)}` +
     `${line.cost === undefined ? '' : `,"cost":"${line.cost}"`}`
 }
 
