@@ -42,24 +42,35 @@ export type Share = {
   end(): void
 }
 
-export function createShare(budget: Budget): Share {
-  let takenBytes = 0
-  let hasEnded = false
-  return {
-    take(bytes) {
-      if (hasEnded) return true
-      if (!budget.take(bytes)) return false
-      takenBytes += bytes
-      return true
-    },
-    taken: () => takenBytes,
-    end() {
-      hasEnded = true
-      budget.give(takenBytes)
-      takenBytes = 0
-    },
+/** An object of a class, because every request has one. */
+class BudgetShare implements Share {
+  readonly #budget: Budget
+  #takenBytes = 0
+  #hasEnded = false
+
+  constructor(budget: Budget) {
+    this.#budget = budget
+  }
+
+  take(bytes: number): boolean {
+    if (this.#hasEnded) return true
+    if (!this.#budget.take(bytes)) return false
+    this.#takenBytes += bytes
+    return true
+  }
+
+  taken(): number {
+    return this.#takenBytes
+  }
+
+  end(): void {
+    this.#hasEnded = true
+    this.#budget.give(this.#takenBytes)
+    this.#takenBytes = 0
   }
 }
+
+export const createShare = (budget: Budget): Share => new BudgetShare(budget)
 
 /** Up to this many unsent bytes of a response are not counted. */
 const SMALL_BYTES = 64 * 1024
@@ -67,7 +78,7 @@ const SMALL_BYTES = 64 * 1024
 /** Ends the share of a request; a large response stays counted until the client has received it. */
 export function endShare(share: Share, response: RelayOutgoing): void {
   const isWaiting = !response.writableFinished && !response.destroyed && response.writableLength > SMALL_BYTES
-  if (isWaiting) response.once('close', share.end)
+  if (isWaiting) response.once('close', () => share.end())
   else share.end()
 }
 

@@ -21,7 +21,7 @@ import { maskingMeter } from './answer/masking-meter.ts'
 import { type UpstreamError, upstreamError, upstreamErrorEvent } from './answer/upstream-error.ts'
 import type { RelayOutcome } from './attempt.ts'
 import { capturingMeter } from './bodies/capturing-meter.ts'
-import { rateHeaders } from './callers/admit.ts'
+import { addRateHeaders, rateHeaders } from './callers/admit.ts'
 import type { RelayChannel } from './catalog/catalog.ts'
 import { disconnected } from './intake/body.ts'
 import type { StreamMeter } from './operations/channel-request.ts'
@@ -44,7 +44,8 @@ export function answerHeaders(
   { channel }: OutcomeOf<'stream'>['step'],
   warnings: readonly string[] = [],
 ): Record<string, string> {
-  const headers = Object.assign(commonHeaders(requestId, spec.errorFormat), rateHeaders(admitted.remaining()))
+  const headers = commonHeaders(requestId, spec.errorFormat)
+  addRateHeaders(headers, admitted.remaining())
   if (admitted.caller.role >= ROLE.admin) {
     headers['x-sluice-channel'] = String(channel.id)
     if (route.canaries !== undefined) headers['x-sluice-canary'] = canaryHeader(route.canaries)
@@ -127,7 +128,7 @@ async function concludeBuffered(
     trace,
     firstByteMs: deps.nowMs() - request.startedMs,
     upstreamRequestId: upstreamIdOf(answer.headers, step.channel),
-    ...(reading.imageProperties && { imageProperties: reading.imageProperties }),
+    imageProperties: reading.imageProperties,
   })
   if (release) await release
   if (response.destroyed) return
@@ -193,8 +194,9 @@ async function concludeStream(
     trace,
     firstByteMs,
     upstreamRequestId: upstreamIdOf(streamed.headers, channel),
-    ...(meter.imageProperties && { imageProperties: meter.imageProperties() }),
-    ...(fault === undefined ? {} : { error: fault.message, errorCode: fault.code }),
+    imageProperties: meter.imageProperties?.(),
+    error: fault?.message,
+    errorCode: fault?.code,
   })
   if (release) await release
   endStream(request, answered, { meter, delivery, fault, usage })

@@ -5,6 +5,7 @@ import { createShare, endShare, overloaded } from '../http/budget.ts'
 import { refusalOfError } from '../http/errors.ts'
 import type { RelayIncoming, RelayListener, RelayOutgoing } from '../http/relay-exchange.ts'
 import { createRequestIds } from '../http/request-id.ts'
+import type { Hold } from '../ledger/ledger.ts'
 import {
   answerJson,
   answerPreflight,
@@ -28,7 +29,7 @@ import { idempotencyKeyOf } from './intake/repeat.ts'
 import { listModels } from './model-list.ts'
 import { ERROR_FORMATS, operationAt } from './operations/index.ts'
 import { changedWork, type OperationSpec } from './operations/operation.ts'
-import { priceWork } from './price/price.ts'
+import { priceWork, type RequestPrice } from './price/price.ts'
 import { tighterInputBound } from './price/usage-count.ts'
 import { createRejectionRecorder, recordReplay } from './record-rejection.ts'
 import type { RelayDeps, RelayRequest, RequestReport } from './request.ts'
@@ -158,6 +159,36 @@ async function claimIdempotencyKey({ deps, work, request }: IncomingOperation, {
 
 type RoutedRequest = Pick<RelayRequest, 'admitted' | 'route' | 'priced' | 'storeAnswer'>
 
+/** Synchronous if this node has leased enough. */
+const takeHold = (
+  { deps, work, requestId }: IncomingOperation,
+  { caller, address }: IdentifiedCaller,
+  amount: number,
+) =>
+  deps.ledger.hold({
+    rid: requestId,
+    userId: caller.userId,
+    tokenId: caller.tokenId,
+    tokenName: caller.tokenName,
+    model: work.model,
+    amount,
+    isStream: work.isStream,
+    address,
+  })
+
+/** Bytes overestimate tokens. Before refusing for insufficient quota, the tokens are counted once, and the price is lower. */
+async function priceOfCounted(
+  { deps, work, credential }: IncomingOperation,
+  { admitted, route }: RoutedRequest,
+  error: unknown,
+): Promise<RequestPrice> {
+  const isShort = error instanceof Refusal && error.code === 'insufficient_quota'
+  const inputTokens = isShort ? await tighterInputBound(deps.counter, work) : undefined
+  // If the caller changed while the tokens were counted, the refusal stands and the client may retry.
+  if (inputTokens === undefined || !deps.directory.isCurrent(credential, admitted.caller)) throw error
+  return priceWork(deps.catalog, route, changedWork(work, { inputTokens }))
+}
+
 async function serve(incoming: IncomingOperation, routedRequest: RoutedRequest): Promise<void> {
   const { deps, spec, work, request, response, requestId, startedMs, credential, share, report } = incoming
   const { admitted, route } = routedRequest
@@ -165,28 +196,16 @@ async function serve(incoming: IncomingOperation, routedRequest: RoutedRequest):
   const entering = admitted.enter(work.countedInput)
   const ticket = entering instanceof Promise ? await entering : entering
   try {
-    const takeHold = (amount: number) =>
-      deps.ledger.hold({
-        rid: requestId,
-        userId: admitted.caller.userId,
-        tokenId: admitted.caller.tokenId,
-        tokenName: admitted.caller.tokenName,
-        model: work.model,
-        amount,
-        isStream: work.isStream,
-        address: admitted.address,
-      })
-    const holdLess = async (error: unknown) => {
-      // Bytes overestimate tokens. Before refusing for insufficient quota, count the tokens once and try again.
-      const isShort = error instanceof Refusal && error.code === 'insufficient_quota'
-      const inputTokens = isShort ? await tighterInputBound(deps.counter, work) : undefined
-      // If the caller changed while the tokens were counted, the refusal stands and the client may retry.
-      if (inputTokens === undefined || !deps.directory.isCurrent(credential, admitted.caller)) throw error
-      priced = priceWork(deps.catalog, route, changedWork(work, { inputTokens }))
-      return takeHold(priced.bound)
-    }
-    const holding = takeHold(priced.bound)
-    const hold = holding instanceof Promise ? await holding.catch(holdLess) : holding
+    let hold: Hold
+    const holding = takeHold(incoming, admitted, priced.bound)
+    if (holding instanceof Promise) {
+      try {
+        hold = await holding
+      } catch (error) {
+        priced = await priceOfCounted(incoming, routedRequest, error)
+        hold = await takeHold(incoming, admitted, priced.bound)
+      }
+    } else hold = holding
     const relayRequest: RelayRequest = {
       deps,
       spec,
@@ -311,6 +330,15 @@ export function createRelay(deps: RelayDeps, videos: Pick<Videos, 'route'>): Rel
       startedMs,
       startedAt: performance.now(),
       upstream: { gatewayMs: undefined, ms: 0, isStreamed: false },
+      // All fields at once: V8 stores fields that are added later outside of the object.
+      caller: undefined,
+      work: undefined,
+      hasLedgerRow: undefined,
+      canaries: undefined,
+      passedOver: undefined,
+      settled: undefined,
+      code: undefined,
+      capture: undefined,
       span,
     }
   }

@@ -35,19 +35,19 @@ export type RequestReport = {
   readonly startedAt: number
   /** Providers took `ms` until their answers or first events; the gateway took `gatewayMs` until the last attempt was sent. */
   readonly upstream: { gatewayMs: number | undefined; ms: number; isStreamed: boolean }
-  caller?: Pick<Caller, 'userId' | 'tokenId'>
-  work?: Pick<Work, 'model' | 'isStream' | 'tags'>
+  caller?: Pick<Caller, 'userId' | 'tokenId'> | undefined
+  work?: Pick<Work, 'model' | 'isStream' | 'tags'> | undefined
   /** The request is in the ledger, so settling it writes its log row. */
-  hasLedgerRow?: boolean
+  hasLedgerRow?: boolean | undefined
   /** The canaries that the request takes part in. */
-  canaries?: readonly CanaryMark[]
+  canaries?: readonly CanaryMark[] | undefined
   /** Channels that were not tried, if no channel could take the request. */
-  passedOver?: readonly SkipReason[]
-  settled?: { readonly channelId: number; readonly paid: number; readonly log: UsageLog }
+  passedOver?: readonly SkipReason[] | undefined
+  settled?: { readonly channelId: number; readonly paid: number; readonly log: UsageLog } | undefined
   /** The code of the gateway's own error. */
-  code?: string
+  code?: string | undefined
   /** Collects the bodies, if the caller wants them kept. */
-  capture?: BodyCapture
+  capture?: BodyCapture | undefined
   /** Undefined if tracing is off. */
   readonly span: RequestSpan | undefined
 }

@@ -19,7 +19,7 @@ const NO_SUSPENSE: readonly UnresolvedCharge[] = []
 type SettlementInput = SettledUsage & {
   /** Calls of the provider's own tools that the answer contains; `usage` may not count them. */
   readonly toolCalls?: ToolCalls | undefined
-  readonly error?: string
+  readonly error?: string | undefined
   readonly suspense?: readonly UnresolvedCharge[]
   readonly upstreamRequestId?: string
 }

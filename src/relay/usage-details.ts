@@ -24,7 +24,7 @@ export type SettledUsage = {
   /** The usage that the provider reported, if a part of it is implausible and not in `usage`. */
   readonly reported?: Usage | undefined
   /** The properties of a generated image, if the answer reports them. */
-  readonly imageProperties?: When
+  readonly imageProperties?: When | undefined
   readonly source: Source
   /** How the gateway counted the tokens, if the provider did not report them. */
   readonly countedBy?: CountedUsage['by'] | undefined
@@ -55,11 +55,16 @@ export function usageDetails(
 ): Record<string, unknown> {
   const { route, work, priced } = request
   const { channel, source, countedBy, firstByteMs, reported, trace, video, errorCode } = settled
-  const details: Record<string, unknown> = { source }
+  const isPriced = price?.version !== 'unpriced'
+  // All usual details at once: V8 stores fields that are added later outside of the object, and serializes them more slowly.
+  const details: Record<string, unknown> =
+    countedBy === undefined && firstByteMs !== undefined && errorCode === undefined && isPriced
+      ? { source, frt: firstByteMs, price: price?.version, priced_as: price?.model }
+      : { source }
   if (countedBy !== undefined) details.counted_by = countedBy
   if (firstByteMs !== undefined) details.frt = firstByteMs
   if (errorCode !== undefined) details.error_code = errorCode
-  if (price?.version === 'unpriced') details.unpriced = true
+  if (!isPriced) details.unpriced = true
   else {
     details.price = price?.version
     details.priced_as = price?.model
@@ -73,7 +78,8 @@ export function usageDetails(
   if (video) details.video_id = video.id
   if (work.tags) details.tags = work.tags
   if (settled.outgoing?.warnings?.length) details.warnings = settled.outgoing.warnings
-  for (const [name, count] of DETAILS) if (count(usage) > 0) details[name] = count(usage)
+  if (!hasOnlyText(usage))
+    for (const [name, count] of DETAILS) if (count(usage) > 0) details[name] = count(usage)
   if (reported) details.reported = reportedFields(reported)
   if (usage.inferences) details.inferences = usage.inferences.map(each => inferenceFields(each, priced))
   if (usage.vendorCost !== undefined) details.vendor_cost = usage.vendorCost
@@ -81,6 +87,25 @@ export function usageDetails(
     details.trace = { attempts: trace.attempts, passed_over: trace.passedOver.slice(0, 20) }
   return details
 }
+
+/** Whether none of `DETAILS` is above 0. Summing them takes a tenth of reading each by its function. */
+const hasOnlyText = (usage: Counts): boolean =>
+  usage.cachedInput +
+    usage.cacheWrite +
+    usage.cacheWrite1h +
+    usage.reasoning +
+    usage.audioInput +
+    usage.audioOutput +
+    usage.imageInput +
+    usage.imageOutput +
+    usage.characters +
+    usage.seconds +
+    usage.images +
+    usage.searches +
+    usage.fileSearches +
+    usage.codeInterpreterCalls +
+    usage.imageGenerationCalls ===
+  0
 
 /** Whether the first attempt was answered: the columns of the row describe it. */
 const isPlain = ({ attempts, failures, passedOver }: Trace) =>

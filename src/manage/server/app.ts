@@ -146,7 +146,7 @@ export async function createManageApp(deps: Deps, log: FastifyBaseLogger): Promi
     addCommonHeaders(request, reply)
     const share = createShare(deps.memory)
     request.share = share
-    reply.raw.once('close', share.end)
+    reply.raw.once('close', () => share.end())
     if (request.routeOptions.config.route?.access === 'key') allowAnyOrigin(reply)
     if (deps.exceedsConnectionLimit(request.raw)) throw tooManyConnections()
     watchStore(reply)

@@ -129,7 +129,7 @@ const NOTHING_LIMITED: Remaining = {}
 type AdmittedWork = {
   readonly deps: { readonly catalog: Catalog }
   readonly work: Work
-  readonly report: { readonly requestId: string; canaries?: readonly CanaryMark[] }
+  readonly report: { readonly requestId: string; canaries?: readonly CanaryMark[] | undefined }
 }
 
 /** The route of a request, which may try the change of a canary. */
@@ -176,14 +176,24 @@ function mustMayUse(
 }
 
 /** `x-ratelimit-…` headers for the limits that are set. */
-export function rateHeaders({ requests, tokens }: Remaining): Record<string, string> {
+export function rateHeaders(remaining: Remaining): Record<string, string> {
   const headers: Record<string, string> = {}
-  if (!requests && !tokens) return headers
-  for (const [name, allowance] of Object.entries({ requests, tokens })) {
-    if (!allowance) continue
-    headers[`x-ratelimit-limit-${name}`] = String(allowance.limit)
-    headers[`x-ratelimit-remaining-${name}`] = String(allowance.remaining)
-    headers[`x-ratelimit-reset-${name}`] = String(allowance.resetS)
-  }
+  addRateHeaders(headers, remaining)
   return headers
+}
+
+/** Adds them to other headers. */
+export function addRateHeaders(headers: Record<string, string>, { requests, tokens }: Remaining): void {
+  if (requests) addAllowance(headers, 'requests', requests)
+  if (tokens) addAllowance(headers, 'tokens', tokens)
+}
+
+function addAllowance(
+  headers: Record<string, string>,
+  name: keyof Remaining,
+  { limit, remaining, resetS }: NonNullable<Remaining[keyof Remaining]>,
+): void {
+  headers[`x-ratelimit-limit-${name}`] = String(limit)
+  headers[`x-ratelimit-remaining-${name}`] = String(remaining)
+  headers[`x-ratelimit-reset-${name}`] = String(resetS)
 }
