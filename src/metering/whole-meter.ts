@@ -7,7 +7,7 @@ import { type Cut, NAMES_ONLY, type Scan } from '../wire/json-scan.ts'
 import { parseSkeleton, scanInSlices } from '../wire/json-slices.ts'
 import { scanChunk, scanChunkInSlices } from './chunk-scan.ts'
 import { type UsageOptions, usageIn } from './openai-usage.ts'
-import type { TextSample } from './text-sample.ts'
+import { createTextSample, type TextSample } from './text-sample.ts'
 
 /** A valid non-stream answer, with the data to bill it. */
 type WholeAnswer = {
@@ -16,6 +16,8 @@ type WholeAnswer = {
   /** UTF-8 bytes of the generated text, if no usage is reported and a count is needed; else 0. */
   readonly textBytes: number
   readonly reasoningBytes: number
+  /** The beginning of that text; undefined if nothing is counted. */
+  readonly sample?: TextSample
 }
 
 /** The reading of a non-stream answer with a success status, which may be an error or invalid. */
@@ -33,12 +35,12 @@ export type WholeMeterOptions = {
   /** The minimum number of entries. */
   readonly least?: number
   readonly usageOptions?: UsageOptions
-  /** Collects the generated text if no usage is reported. */
-  readonly sample?: TextSample
 }
 
 /** The facts of an answer that need no counting. */
 type Facts = Exclude<WholeReading, WholeAnswer> | Pick<WholeAnswer, 'kind' | 'usage'>
+
+const uncounted = (usage: Usage): WholeAnswer => ({ kind: 'answer', usage, textBytes: 0, reasoningBytes: 0 })
 
 /** Reads an answer of up to 64 KiB synchronously. */
 export function meterWhole(body: Buffer, options: WholeMeterOptions = {}): WholeReading {
@@ -51,9 +53,10 @@ export function meterWhole(body: Buffer, options: WholeMeterOptions = {}): Whole
   }
   if (facts.kind !== 'answer') return facts
   // Text is only counted if no usage is reported, because scanning a long answer costs time.
-  if (facts.usage !== undefined) return { ...facts, textBytes: 0, reasoningBytes: 0 }
-  const { textBytes, reasoningBytes } = scanChunk(body, 0, body.length, 'message', options.sample)
-  return { ...facts, textBytes, reasoningBytes }
+  if (facts.usage !== undefined) return uncounted(facts.usage)
+  const sample = createTextSample()
+  const { textBytes, reasoningBytes } = scanChunk(body, 0, body.length, 'message', sample)
+  return { kind: 'answer', usage: undefined, textBytes, reasoningBytes, sample }
 }
 
 /** Reads an answer of any size without blocking the event loop, and without parsing its long texts. */
@@ -68,9 +71,10 @@ export async function meterLarge(body: Buffer, options: WholeMeterOptions = {}):
     return invalidFor(error)
   }
   if (facts.kind !== 'answer') return facts
-  if (facts.usage !== undefined) return { ...facts, textBytes: 0, reasoningBytes: 0 }
-  const { textBytes, reasoningBytes } = await scanChunkInSlices(body, cuts, 'message', options.sample)
-  return { ...facts, textBytes, reasoningBytes }
+  if (facts.usage !== undefined) return uncounted(facts.usage)
+  const sample = createTextSample()
+  const { textBytes, reasoningBytes } = await scanChunkInSlices(body, cuts, 'message', sample)
+  return { kind: 'answer', usage: undefined, textBytes, reasoningBytes, sample }
 }
 
 function invalidFor(error: unknown): WholeReading {

@@ -7,47 +7,50 @@ const BLOCK_BYTES = 64 * 1024
 
 /**
  * Gathers the pieces of a body. Small pieces are copied into one block: otherwise a body that arrives byte by byte would
- * keep one object and one network chunk in memory for each byte.
+ * keep one object and one network chunk in memory for each byte. An object of a class, because every answer has one.
  */
-export function createGatherer() {
-  const pieces: Buffer[] = []
-  let block: Buffer | undefined
-  let used = 0
-  let size = 0
+export class Gatherer {
+  readonly #pieces: Buffer[] = []
+  #block: Buffer | undefined
+  #used = 0
+  #size = 0
 
-  function closeBlock(): void {
-    if (block && used > 0) pieces.push(block.subarray(0, used))
-    block = undefined
-    used = 0
+  size(): number {
+    return this.#size
   }
 
-  return {
-    size: () => size,
-    push(piece: Buffer): void {
-      // Most bodies are a single piece, which need not be copied.
-      const isUncopied = piece.length >= MIN_UNCOPIED_BYTES || size === 0
-      size += piece.length
-      if (isUncopied) {
-        closeBlock()
-        pieces.push(piece)
-        return
-      }
-      if (block && used + piece.length > block.length) closeBlock()
-      block ??= Buffer.allocUnsafeSlow(BLOCK_BYTES)
-      used += piece.copy(block, used)
-    },
-    /** Returns and removes the pieces so far. */
-    take(): readonly Buffer[] {
-      closeBlock()
-      size = 0
-      return pieces.splice(0)
-    },
-    /** The whole body. A large one is joined in slices, which does not block the event loop. */
-    whole(): Buffer | Promise<Buffer> {
-      closeBlock()
-      const [only = EMPTY] = pieces
-      if (pieces.length < 2) return only
-      return size <= JOINED_BYTES ? Buffer.concat(pieces, size) : joinInSlices(pieces)
-    },
+  push(piece: Buffer): void {
+    // Most bodies are a single piece, which need not be copied.
+    const isUncopied = piece.length >= MIN_UNCOPIED_BYTES || this.#size === 0
+    this.#size += piece.length
+    if (isUncopied) {
+      this.#closeBlock()
+      this.#pieces.push(piece)
+      return
+    }
+    if (this.#block && this.#used + piece.length > this.#block.length) this.#closeBlock()
+    this.#block ??= Buffer.allocUnsafeSlow(BLOCK_BYTES)
+    this.#used += piece.copy(this.#block, this.#used)
+  }
+
+  /** Returns and removes the pieces so far. */
+  take(): readonly Buffer[] {
+    this.#closeBlock()
+    this.#size = 0
+    return this.#pieces.splice(0)
+  }
+
+  /** The whole body. A large one is joined in slices, which does not block the event loop. */
+  whole(): Buffer | Promise<Buffer> {
+    this.#closeBlock()
+    const pieces = this.#pieces
+    if (pieces.length < 2) return pieces[0] ?? EMPTY
+    return this.#size <= JOINED_BYTES ? Buffer.concat(pieces, this.#size) : joinInSlices(pieces)
+  }
+
+  #closeBlock(): void {
+    if (this.#block && this.#used > 0) this.#pieces.push(this.#block.subarray(0, this.#used))
+    this.#block = undefined
+    this.#used = 0
   }
 }

@@ -68,12 +68,18 @@ function closingQuote(text: string, from: number): number {
 const isCertainlyWithinLimits = ({ names, values }: ReturnType<typeof measure>): boolean =>
   names <= LIMITS.names && values < Math.min(LIMITS.values, LIMITS.texts)
 
-/**
- * Parses untrusted JSON synchronously: an event of a stream, an error, the arguments of a tool call. Throws a JsonError
- * for invalid JSON and, before parsing, for JSON that would stall the parser.
- */
-export function parseBounded(text: string): unknown {
-  if (text.length > MAX_PARSED_LENGTH) throw new JsonError(`is longer than ${MAX_PARSED_LENGTH} characters`)
+/** Whether the text has too few brackets for deep nesting. Takes a tenth of measuring a typical answer. */
+function hasFewBrackets(text: string): boolean {
+  let count = 0
+  for (const bracket of OPENING)
+    for (let at = text.indexOf(bracket); at !== -1; at = text.indexOf(bracket, at + 1))
+      if (++count > MAX_DEPTH) return false
+  return true
+}
+
+const OPENING = ['{', '['] as const
+
+function checkSize(text: string): void {
   const size = measure(text)
   if (size.deepest > MAX_DEPTH) throw new JsonError(`is nested deeper than ${MAX_DEPTH} levels`)
   if (text.length > SHORT_LENGTH && !isCertainlyWithinLimits(size)) {
@@ -81,6 +87,15 @@ export function parseBounded(text: string): unknown {
     scanner.push(Buffer.from(text))
     scanner.end()
   }
+}
+
+/**
+ * Parses untrusted JSON synchronously: an event of a stream, an error, the arguments of a tool call. Throws a JsonError
+ * for invalid JSON and, before parsing, for JSON that would stall the parser.
+ */
+export function parseBounded(text: string): unknown {
+  if (text.length > MAX_PARSED_LENGTH) throw new JsonError(`is longer than ${MAX_PARSED_LENGTH} characters`)
+  if (text.length > SHORT_LENGTH || !hasFewBrackets(text)) checkSize(text)
   try {
     return JSON.parse(text)
   } catch {

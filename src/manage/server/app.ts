@@ -14,7 +14,7 @@ import { createShare, overloaded } from '../../http/budget.ts'
 import { type ErrorAnswer, managementError, refusalOfError } from '../../http/errors.ts'
 import { RELAY_SECURITY } from '../../http/relay-headers.ts'
 import { createRequestIds } from '../../http/request-id.ts'
-import { createGatherer } from '../../wire/gather.ts'
+import { Gatherer } from '../../wire/gather.ts'
 import { JsonError } from '../../wire/json.ts'
 import { readJson } from '../../wire/json-skim.ts'
 import { isConsoleFile, pageStatus, serveConsole } from './console.ts'
@@ -38,7 +38,7 @@ const SECURITY_HEADERS = {
 /** Reads the body up to its limit. Its bytes count against the memory budget until the response is sent. */
 function readBytes(request: FastifyRequest, payload: IncomingMessage): Promise<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
-  const gatherer = createGatherer()
+  const gatherer = new Gatherer()
   const fail = (error: Error) => {
     payload.off('data', onData).pause()
     reject(error)

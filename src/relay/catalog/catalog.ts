@@ -222,19 +222,43 @@ type AddressRequest = {
   readonly values?: Values | undefined
 }
 
+/** The addresses of a channel by name, and the last one: most requests of a channel are alike. */
+type ChannelAddresses = {
+  readonly byName: Map<string, ChannelAddress>
+  last: { readonly request: AddressRequest; readonly address: ChannelAddress } | undefined
+}
+
+const hasSameAddress = (one: AddressRequest, other: AddressRequest): boolean =>
+  one.operation === other.operation &&
+  one.sibling === other.sibling &&
+  one.format === other.format &&
+  one.isStream === other.isStream &&
+  one.key.index === other.key.index &&
+  one.model === other.model
+
 /** Caches the addresses of a channel by key and model. An edited channel is a new object and has no cached addresses. */
 export function createAddressBook() {
-  const books = new WeakMap<RelayChannel, Map<string, ChannelAddress>>()
+  const books = new WeakMap<RelayChannel, ChannelAddresses>()
+
+  function addressesOf(channel: RelayChannel): ChannelAddresses {
+    const existing = books.get(channel)
+    if (existing) return existing
+    const created: ChannelAddresses = { byName: new Map(), last: undefined }
+    books.set(channel, created)
+    return created
+  }
+
   return function addressOf(channel: RelayChannel, request: AddressRequest): ChannelAddress | undefined {
-    const { operation, format, isStream, model, key, sibling, values } = request
-    if (values) return makeAddress(channel, request)
-    const addresses = books.get(channel) ?? new Map<string, ChannelAddress>()
-    books.set(channel, addresses)
+    if (request.values) return makeAddress(channel, request)
+    const addresses = addressesOf(channel)
+    const { last } = addresses
+    if (last !== undefined && hasSameAddress(last.request, request)) return last.address
+    const { operation, format, isStream, model, key, sibling } = request
     const name = `${operation} ${sibling} ${format} ${isStream} ${key.index} ${model}`
-    const cached = addresses.get(name)
-    if (cached) return cached
-    const address = makeAddress(channel, request)
-    if (address) addresses.set(name, address)
+    const address = addresses.byName.get(name) ?? makeAddress(channel, request)
+    if (address === undefined) return undefined
+    addresses.byName.set(name, address)
+    addresses.last = { request, address }
     return address
   }
 }

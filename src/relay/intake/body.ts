@@ -2,7 +2,7 @@ import { Refusal } from '../../domain/errors.ts'
 import { BUDGET_SHORTAGES } from '../../domain/shortage.ts'
 import { overloaded, type Share } from '../../http/budget.ts'
 import { bodyOf, type RelayIncoming } from '../../http/relay-exchange.ts'
-import { createGatherer } from '../../wire/gather.ts'
+import { Gatherer } from '../../wire/gather.ts'
 import { encodingOf, inflaterFor } from './content-encoding.ts'
 
 /** The limits of a body. */
@@ -100,7 +100,7 @@ type Compression = { readonly encoding: string | undefined; create(): NodeJS.Rea
 
 function receive(request: RelayIncoming, bounds: ChunkedBounds, compression?: Compression): Promise<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
-  const gathered = createGatherer()
+  const gathered = new Gatherer()
   const inflater = compression?.create()
   const body = bodyOf(request)
   const source: NodeJS.ReadableStream = inflater ? body.pipe(inflater) : body

@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import { Readable } from 'node:stream'
 import type { Share } from '../../http/budget.ts'
 import { bodyOf, type RelayIncoming } from '../../http/relay-exchange.ts'
-import { createGatherer } from '../../wire/gather.ts'
+import { Gatherer } from '../../wire/gather.ts'
 import { beginsPlainly, joined, type MultipartPart, partsOf } from '../../wire/multipart-parts.ts'
 import { bodyTooSlow, declaredLength, disconnected } from './body.ts'
 import {
@@ -67,7 +67,7 @@ function receiveChunks(
   accepts: (first: Buffer) => boolean,
 ): Promise<readonly Buffer[] | undefined> {
   const { promise, resolve, reject } = Promise.withResolvers<readonly Buffer[] | undefined>()
-  const gathered = createGatherer()
+  const gathered = new Gatherer()
   const body = bodyOf(request)
   const idle = setTimeout(() => refuse(bodyTooSlow()), BODY_IDLE_MS)
   const onData = (chunk: Buffer) => {

@@ -2,7 +2,6 @@ import { createChunkFitter } from '../../chat/openai/chat-completions/chunk-fitt
 import { openaiChat } from '../../chat/openai/chat-completions/format.ts'
 import { inputBound, type PromptSize } from '../../metering/prompt-size.ts'
 import { type AnswerMeter, createStreamMeter } from '../../metering/stream-meter.ts'
-import { createTextSample, type TextSample } from '../../metering/text-sample.ts'
 import {
   type WholeReading as MeteredWhole,
   meterLarge,
@@ -32,18 +31,17 @@ export function readBuffered(
   body: Buffer,
   options: WholeMeterOptions,
 ): AnswerReading | Promise<AnswerReading> {
-  const sample = createTextSample()
-  const metering = { ...options, sample }
-  if (body.length <= SLICED_BYTES) return readingOf(meterWhole(body, metering), sample)
-  return meterLarge(body, metering).then(reading => readingOf(reading, sample))
+  return body.length <= SLICED_BYTES
+    ? readingOf(meterWhole(body, options))
+    : meterLarge(body, options).then(readingOf)
 }
 
-function readingOf(reading: MeteredWhole, sample: TextSample): AnswerReading {
+function readingOf(reading: MeteredWhole): AnswerReading {
   if (reading.kind === 'answer')
     return {
       usage: reading.usage,
       outputBytes: reading.textBytes + reading.reasoningBytes,
-      sample,
+      sample: reading.sample,
     }
   const fault = reading.kind === 'error' ? 'the response is an error' : reading.reason
   return { usage: undefined, outputBytes: 0, fault }

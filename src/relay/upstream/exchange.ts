@@ -11,7 +11,7 @@ import type { ResponseReceiver } from '../../http1/client/connection.ts'
 import type { Deadline, Deadlines } from '../../http1/client/deadlines.ts'
 import { Http1Error } from '../../http1/client/errors.ts'
 import { KeyRefused } from '../../providers/key-refused.ts'
-import { createGatherer } from '../../wire/gather.ts'
+import { Gatherer } from '../../wire/gather.ts'
 import type { Upload } from '../../wire/multipart.ts'
 import { createPrelude } from './prelude.ts'
 
@@ -205,7 +205,7 @@ export class ProviderExchange implements UpstreamExchange, Flow, ResponseReceive
   readonly #resolve: (outcome: UpstreamOutcome | Promise<UpstreamOutcome>) => void
   readonly #first: Deadline
   readonly #total: Deadline | undefined
-  readonly #gathered = createGatherer()
+  readonly #gathered = new Gatherer()
   #running: ClientExchange | undefined
   #receiver: Receiver | undefined
   #prelude: ReturnType<typeof createPrelude> | undefined

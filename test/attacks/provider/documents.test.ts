@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { createAssembler } from '../../../src/chat/hub/assembler.ts'
-import { createGatherer } from '../../../src/wire/gather.ts'
+import { Gatherer } from '../../../src/wire/gather.ts'
 import { parseInSlices, writeInSlices } from '../../../src/wire/json-slices.ts'
 
 const MB = 1_048_576
@@ -32,7 +32,7 @@ describe('large documents from a provider', () => {
   })
 
   it('that arrive byte by byte use memory for their bytes only', () => {
-    const gathered = createGatherer()
+    const gathered = new Gatherer()
     const byte = Buffer.from('x')
     for (let i = 0; i < 200_000; i++) gathered.push(byte)
     assert.equal(gathered.size(), 200_000)
